@@ -1,0 +1,56 @@
+/*
+ * Errors that an operator reads: a stable code, one sentence that names the setting or the part, and the cure.
+ * docs/errors.md lists every code. The command line prints them without a stack trace.
+ */
+
+export type ErrorCode =
+  | 'SETTING_INVALID'
+  | 'CRI_UNREACHABLE'
+  | 'CRI_NOT_A_RUNTIME'
+  | 'SPOOL_UNUSABLE'
+  | 'SPOOL_LOCKED'
+  | 'REDIS_UNREACHABLE'
+  | 'REDIS_REFUSED'
+  | 'REDIS_NOT_REDIS'
+  | 'DATABASE_UNREACHABLE'
+  | 'DATABASE_REFUSED'
+  | 'DATABASE_NOT_MIGRATED'
+  | 'MIGRATION_MISMATCH'
+  | 'KUBE_UNREACHABLE'
+  | 'KUBE_REFUSED'
+  | 'KUBE_CONFIG'
+  | 'HTTP_ADDRESS_IN_USE'
+  | 'PART_MISSING'
+  | 'PART_FAILED';
+
+export class PlegwatchError extends Error {
+  override readonly name: string = 'PlegwatchError';
+  readonly code: ErrorCode;
+  /** What the reader can do about it. */
+  readonly cure: string;
+
+  constructor(code: ErrorCode, message: string, cure: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+    this.cure = cure;
+  }
+}
+
+/** The message of anything that was thrown, on one line, without credentials that a URL may carry. */
+export function messageOf(error: unknown): string {
+  const message = error instanceof AggregateError && error.message === '' ? firstOf(error) : plain(error);
+  return redact(message.replaceAll(/\s+/g, ' ').trim());
+}
+
+/** Replaces the password in every URL of a text. */
+export function redact(text: string): string {
+  return text.replaceAll(/([a-z][a-z0-9+.-]*:\/\/[^\s:/@]*):[^\s@]*@/gi, '$1:***@');
+}
+
+function plain(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function firstOf(error: AggregateError): string {
+  return error.errors.map(plain).join('; ');
+}

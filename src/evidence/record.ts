@@ -1,0 +1,277 @@
+/*
+ * Records: the immutable facts that an agent observes.
+ *
+ *   record    one fact, addressed by (cluster, node, epoch, seq); its seq is its place in the batch that carries it
+ *   object    the identity (pod, container, sandbox) of an id that records mention; it travels beside them
+ *   t         when the fact was established: microseconds since the start of the epoch, on the monotonic clock.
+ *             The store adds the epoch's base, so the time of a record is the same however often it is delivered.
+ *
+ * Every text and every list has a bound, because all of it comes from a socket that somebody else may own.
+ */
+import * as v from 'valibot';
+
+/** Event types by their number in the CRI. A number without a name is kept as it came. */
+export const EVENT_TYPES = ['CREATED', 'STARTED', 'STOPPED', 'DELETED'] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+/** States of a container or sandbox in the kubelet's own words (kubelet pkg/kubelet/pleg/generic.go, plegContainerState). */
+export const PLEG_STATES = ['non-existent', 'unknown', 'running', 'exited'] as const;
+export type PlegState = (typeof PLEG_STATES)[number];
+
+/** The events a kubelet's Generic PLEG makes of a change (kubelet pkg/kubelet/pleg/pleg.go). */
+export const PLEG_EVENTS = [
+  'ContainerStarted',
+  'ContainerDied',
+  'ContainerRemoved',
+  'ContainerChanged',
+] as const;
+export type PlegEvent = (typeof PLEG_EVENTS)[number];
+
+export const FINDING_KINDS = [
+  'missed',
+  'late',
+  'out_of_order',
+  'stale',
+  'duplicate',
+  'spurious',
+  'unannounced',
+  'short_life',
+  'duplicate_container',
+  'regression',
+  'silent_stream',
+  'unobservable',
+] as const;
+export type FindingKind = (typeof FINDING_KINDS)[number];
+
+/** What a gap is about. `seq` gaps are made by the store, never by an agent. */
+export const GAP_SCOPES = ['stream', 'list', 'spool', 'seq', 'agent', 'kubelet'] as const;
+export type GapScope = (typeof GAP_SCOPES)[number];
+
+/** What the subscription to the runtime's events is doing. */
+export const STREAM_STATES = [
+  'Active',
+  'Arming',
+  'Silent',
+  'Interrupted',
+  'Unsupported',
+  'Disabled',
+  'Unsafe',
+  'Off',
+] as const;
+export type StreamState = (typeof STREAM_STATES)[number];
+
+/** The longest container or sandbox id that is accepted; runtimes use 64 hexadecimal digits. */
+export const MAX_ID_LENGTH = 256;
+/** The longest name (pod, namespace, container) that is accepted; the API server allows 253. */
+export const MAX_NAME_LENGTH = 512;
+/** The longest free text (messages, reasons) that is kept. */
+export const MAX_TEXT_LENGTH = 1024;
+/** The largest proof, as JSON. */
+export const MAX_PROOF_LENGTH = 16_384;
+
+// NUL is legal in JSON and in a protobuf string, and cannot be stored in a Postgres text.
+const noNul = v.check((s: string) => !s.includes('\0'), 'contains a NUL character');
+const text = (max: number) => v.pipe(v.string(), v.maxLength(max), noNul);
+const id = v.pipe(v.string(), v.minLength(1), v.maxLength(MAX_ID_LENGTH), noNul);
+const name = text(MAX_NAME_LENGTH);
+const uuid = v.pipe(v.string(), v.uuid());
+const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
+
+/** 400 days in microseconds: no epoch lives longer, and no record may claim to be further from its start. */
+const OFFSET_BOUND = 400 * 86_400 * 1_000_000;
+const at = v.pipe(v.number(), v.safeInteger(), v.minValue(-OFFSET_BOUND), v.maxValue(OFFSET_BOUND));
+const window = v.strictObject({ from: at, to: at });
+/** Nanoseconds since the Unix epoch as the runtime wrote them: any int64, absurd ones included. */
+const nanos = v.pipe(v.string(), v.regex(/^-?\d{1,19}$/));
+const proof = v.pipe(
+  v.record(v.string(), v.unknown()),
+  v.check((p) => {
+    const json = JSON.stringify(p);
+    return json.length <= MAX_PROOF_LENGTH && !json.includes('\\u0000');
+  }, `is over ${MAX_PROOF_LENGTH} characters or contains a NUL character`),
+);
+
+/** The identity of a container or sandbox id. For a sandbox `sandbox` is its own id and `container` is empty. */
+export const ObjectSchema = v.strictObject({
+  id,
+  sandbox: text(MAX_ID_LENGTH),
+  isSandbox: v.boolean(),
+  podUid: name,
+  namespace: name,
+  pod: name,
+  container: name,
+  attempt: count,
+});
+export type EvidenceObject = v.InferOutput<typeof ObjectSchema>;
+
+/** A CRI event, as it was received. */
+const EventRecord = v.strictObject({
+  kind: v.literal('event'),
+  /** When the reader took it from the socket. */
+  t: at,
+  id,
+  /** The CRI's number of the type; see {@link EVENT_TYPES}. */
+  type: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(255)),
+  createdNs: nanos,
+  isSandbox: v.boolean(),
+  /** Built before our subscription: it discharges an expectation and never supports an accusation. */
+  replayed: v.boolean(),
+  hasSandboxStatus: v.boolean(),
+});
+
+/** A state transition that a relist found. It became true somewhere between `window.from` and `window.to`. */
+const ChangeRecord = v.strictObject({
+  kind: v.literal('change'),
+  t: at,
+  id,
+  isSandbox: v.boolean(),
+  window,
+  old: v.picklist(PLEG_STATES),
+  new: v.picklist(PLEG_STATES),
+});
+
+/** A verdict. `finding` is minted by the agent and is the row's id in SQL and in the report. */
+const FindingRecord = v.strictObject({
+  kind: v.literal('finding'),
+  t: at,
+  finding: uuid,
+  verdict: v.picklist(FINDING_KINDS),
+  type: v.nullable(v.picklist(EVENT_TYPES)),
+  cause: text(64),
+  /** Null for a verdict on the stream as a whole. */
+  id: v.nullable(id),
+  window: v.nullable(window),
+  /** The exact time where it is known. */
+  occurred: v.nullable(at),
+  /** True time (or `created_at`) to receipt, in microseconds; null where it means nothing. */
+  lateness: v.nullable(count),
+  delivery: v.nullable(count),
+  /** What the verdict rests on; `v` is the version of its shape. */
+  proof,
+});
+
+/** Something learnt about an earlier finding; the finding itself is never changed. */
+const ResolutionRecord = v.strictObject({
+  kind: v.literal('resolution'),
+  t: at,
+  finding: uuid,
+  what: v.picklist(['resolved']),
+});
+
+/** A subscription. Each record of one session repeats all that is known of it, so order does not matter. */
+const SessionRecord = v.strictObject({
+  kind: v.literal('session'),
+  t: at,
+  /** Counts the subscriptions of this epoch from 1. */
+  session: v.pipe(count, v.minValue(1)),
+  opened: at,
+  armed: v.nullable(at),
+  closed: v.nullable(at),
+  /** The gRPC status name it ended with, or a name of ours such as READER_KILLED. */
+  code: v.nullable(text(64)),
+  message: v.nullable(text(MAX_TEXT_LENGTH)),
+  events: count,
+  replayed: count,
+});
+
+/** A stretch that could not be observed. Sent once when it opens (`to` null) and once when it closes; same `gap`. */
+const GapRecord = v.strictObject({
+  kind: v.literal('gap'),
+  t: at,
+  gap: uuid,
+  scope: v.picklist(GAP_SCOPES),
+  cause: text(64),
+  from: at,
+  to: v.nullable(at),
+});
+
+/** A change of the kubelet's PLEG mode, bounded by the two scrapes around it. */
+const ModeRecord = v.strictObject({
+  kind: v.literal('mode'),
+  t: at,
+  notBefore: at,
+  model: text(64),
+  from: text(64),
+  to: text(64),
+  reason: text(64),
+  proof,
+});
+
+/**
+ * One minute of figures. `hist` counts relists by duration in the buckets of {@link HIST_BOUNDS_MS}. The figures of the
+ * comparison (`expected`, `matched`, `unobservable`) count transitions that were due, and `covered` is in microseconds.
+ */
+const MinuteRecord = v.strictObject({
+  kind: v.literal('minute'),
+  /** The start of the minute. */
+  t: at,
+  relists: count,
+  errors: count,
+  max: count,
+  hist: v.pipe(v.array(count), v.maxLength(64)),
+  sandboxes: count,
+  containers: count,
+  bytes: count,
+  expected: count,
+  matched: count,
+  unobservable: count,
+  covered: count,
+});
+
+/** The present state of the node. The one with the highest (life, seq) wins. */
+const StateRecord = v.strictObject({
+  kind: v.literal('state'),
+  t: at,
+  stream: v.strictObject({
+    state: v.picklist(STREAM_STATES),
+    since: at,
+    reason: text(MAX_TEXT_LENGTH),
+    lastError: text(MAX_TEXT_LENGTH),
+  }),
+  /** Whether lists succeed. */
+  relist: v.strictObject({ healthy: v.boolean(), reason: text(MAX_TEXT_LENGTH) }),
+  model: text(64),
+  mode: text(64),
+  modeSince: at,
+  modeReason: text(64),
+});
+
+const RecordSchema = v.variant('kind', [
+  EventRecord,
+  ChangeRecord,
+  FindingRecord,
+  ResolutionRecord,
+  SessionRecord,
+  GapRecord,
+  ModeRecord,
+  MinuteRecord,
+  StateRecord,
+]);
+
+export type EvidenceRecord = v.InferOutput<typeof RecordSchema>;
+export type RecordKind = EvidenceRecord['kind'];
+/** The record of one kind. */
+export type RecordOf<K extends RecordKind> = Extract<EvidenceRecord, { kind: K }>;
+
+/** Upper bounds of the relist duration buckets, in milliseconds; the last bucket has no bound. */
+export const HIST_BOUNDS_MS = [
+  1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536,
+] as const;
+
+export type Parsed<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly problem: string };
+
+/** Checks one record from outside. The problem names the field. */
+export function parseRecord(input: unknown): Parsed<EvidenceRecord> {
+  return parse(RecordSchema, input);
+}
+
+/** Checks a value against a schema; the first problem is told with the path of its field. */
+export function parse<S extends v.GenericSchema>(schema: S, input: unknown): Parsed<v.InferOutput<S>> {
+  const result = v.safeParse(schema, input, { abortEarly: true });
+  if (result.success) return { ok: true, value: result.output };
+  const issue = result.issues[0];
+  const path = v.getDotPath(issue) ?? '(whole)';
+  return { ok: false, problem: `${path}: ${issue.message}`.replaceAll('\0', '\\0').slice(0, 300) };
+}
