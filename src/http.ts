@@ -1,0 +1,92 @@
+/*
+ * The HTTP side of both programs: `/metrics`, `/livez` and `/readyz`, nothing else.
+ *
+ * A check answers null when it is well and otherwise says what is wrong. `/livez` asks only what a restart would cure.
+ */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { messageOf, PlegwatchError } from './errors.ts';
+
+/** Null when well; otherwise what is wrong, in a few words. */
+export type Check = () => string | null;
+
+export interface HttpSide {
+  /** `host:port` or `:port`. */
+  readonly address: string;
+  readonly metrics: () => Promise<string>;
+  readonly live: Readonly<Record<string, Check>>;
+  readonly ready: Readonly<Record<string, Check>>;
+}
+
+export interface HttpServer {
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+/** Listens at once. Throws HTTP_ADDRESS_IN_USE, naming the setting. */
+export async function serveHttp(side: HttpSide): Promise<HttpServer> {
+  const server = createServer(async (request, response) => {
+    const answer = await answerTo(side, request.url ?? '/').catch(failed);
+    response.writeHead(answer.status, { 'content-type': answer.type });
+    response.end(answer.body);
+  });
+  server.requestTimeout = 5_000;
+  server.maxConnections = 64;
+  await listen(server, side.address);
+  const { port } = server.address() as AddressInfo;
+  return {
+    port,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+}
+
+async function answerTo(side: HttpSide, url: string): Promise<Answer> {
+  const path = url.split('?')[0];
+  if (path === '/livez') return verdict(side.live);
+  if (path === '/readyz') return verdict(side.ready);
+  if (path === '/metrics') {
+    return { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: await side.metrics() };
+  }
+  return { status: 404, type: 'text/plain', body: 'Only /metrics, /livez and /readyz are here.\n' };
+}
+
+function failed(error: unknown): Answer {
+  return { status: 500, type: 'text/plain; charset=utf-8', body: `${messageOf(error)}\n` };
+}
+
+function verdict(checks: Readonly<Record<string, Check>>): Answer {
+  const lines = Object.entries(checks).map(([name, check]) => ({ name, problem: check() }));
+  const well = lines.every((line) => line.problem === null);
+  const body = lines.map(({ name, problem }) =>
+    problem === null ? `ok ${name}\n` : `not ok ${name}: ${problem}\n`,
+  );
+  return { status: well ? 200 : 503, type: 'text/plain; charset=utf-8', body: body.join('') };
+}
+
+async function listen(server: Server, address: string): Promise<void> {
+  const at = address.lastIndexOf(':');
+  const host = address.slice(0, at).replace(/^\[|\]$/g, '');
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) =>
+      reject(
+        new PlegwatchError(
+          'HTTP_ADDRESS_IN_USE',
+          `--http-address ${address} cannot be listened on: ${messageOf(error)}.`,
+          'Choose a free address with --http-address (PLEGWATCH_HTTP_ADDRESS), or stop what listens there.',
+          { cause: error },
+        ),
+      ),
+    );
+    server.listen({ port: Number(address.slice(at + 1)), ...(host === '' ? {} : { host }) }, resolve);
+  });
+}

@@ -1,0 +1,192 @@
+/*
+ * Settings: every one is a flag and an environment variable, `--redis-url` = `PLEGWATCH_REDIS_URL`; the flag wins.
+ *
+ *   raw        what the command line and the environment say, all text
+ *   config     the values a program runs with: checked, with defaults, frozen; code sees only this
+ *
+ * All faults of a command line are reported together, each naming its setting and what would be right.
+ */
+import { type Command, Option } from 'commander';
+import { PlegwatchError, redact } from './errors.ts';
+import { type Micros, millis } from './evidence/units.ts';
+
+/** What is wrong with a value, in words that follow the setting's name: "must be …". */
+export class BadValue extends Error {}
+
+export interface Setting<T> {
+  readonly describe: string;
+  /** The placeholder in `--help`; null for a switch. */
+  readonly placeholder: string | null;
+  /** The raw default; undefined: may be left out; `REQUIRED`: may not. */
+  readonly fallback: string | undefined | typeof REQUIRED;
+  /** Logged as `***`. */
+  readonly secret: boolean;
+  /** Reads a raw value. Throws {@link BadValue}. */
+  readonly read: (raw: string | undefined) => T;
+}
+
+export const REQUIRED = Symbol('required');
+export type SettingTable = Readonly<Record<string, Setting<unknown>>>;
+export type ConfigOf<T extends SettingTable> = { readonly [K in keyof T]: ReturnType<T[K]['read']> };
+
+type Reader<T> = (raw: string) => T;
+
+export function required<T>(placeholder: string, describe: string, read: Reader<T>): Setting<T> {
+  return { describe, placeholder, fallback: REQUIRED, secret: false, read: (raw) => read(raw ?? '') };
+}
+
+export function withDefault<T>(
+  placeholder: string,
+  fallback: string,
+  describe: string,
+  read: Reader<T>,
+): Setting<T> {
+  return { describe, placeholder, fallback, secret: false, read: (raw) => read(raw ?? fallback) };
+}
+
+export function optional<T>(placeholder: string, describe: string, read: Reader<T>): Setting<T | undefined> {
+  return {
+    describe,
+    placeholder,
+    fallback: undefined,
+    secret: false,
+    read: (raw) => (raw === undefined || raw === '' ? undefined : read(raw)),
+  };
+}
+
+export function toggle(describe: string): Setting<boolean> {
+  const read = (raw: string | undefined) => {
+    if (raw === undefined || raw === '' || raw === 'false' || raw === '0') return false;
+    if (raw === 'true' || raw === '1') return true;
+    throw new BadValue('must be true or false');
+  };
+  return { describe, placeholder: null, fallback: undefined, secret: false, read };
+}
+
+/** A setting whose value may hold a password: it is logged without it. */
+export const secret = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, secret: true });
+
+export const string: Reader<string> = (raw) => raw;
+
+export function oneOf<const T extends string>(...choices: readonly T[]): Reader<T> {
+  return (raw) => {
+    const found = choices.find((choice) => choice === raw);
+    if (found === undefined) throw new BadValue(`must be one of ${choices.join(', ')}`);
+    return found;
+  };
+}
+
+export function integer(min: number, max: number): Reader<number> {
+  return (raw) => {
+    const value = Number(raw);
+    if (raw.trim() === '' || !Number.isInteger(value) || value < min || value > max) {
+      throw new BadValue(`must be a whole number from ${min} to ${max}`);
+    }
+    return value;
+  };
+}
+
+export function matching(pattern: RegExp, hint: string): Reader<string> {
+  return (raw) => {
+    if (!pattern.test(raw)) throw new BadValue(`must be ${hint}`);
+    return raw;
+  };
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+
+/** A length of time such as `250ms`, `5s`, `10m` or `24h`; a bare `0` is allowed where `min` is 0. */
+export function duration(minMs: number, maxMs: number): Reader<Micros> {
+  return (raw) => {
+    const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(raw);
+    const ms =
+      raw === '0' ? 0 : Number(match?.[1] ?? Number.NaN) * (UNITS_MS[match?.[2] ?? ''] ?? Number.NaN);
+    if (!(ms >= minMs && ms <= maxMs)) {
+      throw new BadValue(`must be a duration such as 250ms, 5s or 24h, from ${minMs}ms to ${maxMs}ms`);
+    }
+    return millis(ms);
+  };
+}
+
+const UNITS_BYTES: Readonly<Record<string, number>> = { '': 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 };
+
+/** A number of bytes such as `65536`, `256MiB` or `1GiB`. */
+export function bytes(min: number, max: number): Reader<number> {
+  return (raw) => {
+    const match = /^(\d+)(|KiB|MiB|GiB)$/.exec(raw);
+    const value = Number(match?.[1] ?? Number.NaN) * (UNITS_BYTES[match?.[2] ?? ''] ?? Number.NaN);
+    if (!(value >= min && value <= max)) {
+      throw new BadValue(`must be a size such as 65536, 64MiB or 1GiB, from ${min} to ${max} bytes`);
+    }
+    return value;
+  };
+}
+
+/** An address to listen on: `:9465`, `127.0.0.1:9465` or `[::1]:9465`. */
+export const listenAddress: Reader<string> = matching(
+  /^(\[[0-9a-fA-F:]+\]|[^\s:[\]]*):\d{1,5}$/,
+  'host:port or :port, such as :9465',
+);
+
+export const flagOf = (key: string): string => `--${key.replaceAll(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)}`;
+export const variableOf = (key: string): string =>
+  `PLEGWATCH_${flagOf(key).slice(2).replaceAll('-', '_').toUpperCase()}`;
+
+/** Declares a table's settings on a command, with their variables and defaults in its help. */
+export function declareSettings(command: Command, table: SettingTable): Command {
+  for (const [key, setting] of Object.entries(table)) {
+    const flag = flagOf(key) + (setting.placeholder === null ? '' : ` <${setting.placeholder}>`);
+    const suffix = suffixOf(setting.fallback);
+    command.addOption(new Option(flag, setting.describe + suffix).env(variableOf(key)));
+  }
+  return command.allowUnknownOption().allowExcessArguments();
+}
+
+function suffixOf(fallback: SettingTable[string]['fallback']): string {
+  if (fallback === REQUIRED) return ' (required)';
+  return fallback === undefined ? '' : ` (default: ${fallback})`;
+}
+
+/** Reads a command's settings. Throws SETTING_INVALID with everything that is wrong, one line each. */
+export function readSettings<T extends SettingTable>(command: Command, table: T): ConfigOf<T> {
+  const raw = command.opts<Record<string, unknown>>();
+  const problems = command.args.map(
+    (arg) => `${redact(arg)}: there is no such ${arg.startsWith('-') ? 'option' : 'argument'}`,
+  );
+  const config: Record<string, unknown> = {};
+  for (const [key, setting] of Object.entries(table)) {
+    try {
+      config[key] = readOne(setting, raw[key]);
+    } catch (error) {
+      if (!(error instanceof BadValue)) throw error;
+      problems.push(`${flagOf(key)} (${variableOf(key)}) ${error.message}`);
+    }
+  }
+  if (problems.length > 0) {
+    throw new PlegwatchError(
+      'SETTING_INVALID',
+      problems.join('\n'),
+      `See plegwatch ${command.name()} --help.`,
+    );
+  }
+  return Object.freeze(config) as ConfigOf<T>;
+}
+
+function readOne(setting: Setting<unknown>, given: unknown): unknown {
+  const raw = given === undefined ? undefined : String(given);
+  if (setting.fallback === REQUIRED && (raw === undefined || raw === '')) throw new BadValue('is required');
+  return setting.read(raw);
+}
+
+/** The effective settings for the log: secrets are cut out, microseconds stay microseconds. */
+export function withoutSecrets(
+  config: Readonly<Record<string, unknown>>,
+  table: SettingTable,
+): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(config).map(([key, value]) => [
+      key,
+      table[key]?.secret === true && typeof value === 'string' ? redact(value) : value,
+    ]),
+  );
+}
