@@ -1,0 +1,43 @@
+/*
+ * Temporary folders that carry the process id of their owner in their name, so that those of an owner that was killed
+ * can be found and cleaned by the next one.
+ */
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+export interface Scratch {
+  readonly dir: string;
+  /** Removes the folder, unless the caller named it: then it is the caller's. */
+  remove(): void;
+}
+
+/** A new folder under the system's temporary folder, or the one the caller wants. */
+export function scratch(what: string, wanted: string | undefined): Scratch {
+  if (wanted !== undefined) return { dir: wanted, remove: () => {} };
+  for (const left of abandoned(what)) rmSync(left, { recursive: true, force: true });
+  const dir = mkdtempSync(join(tmpdir(), `plegwatch-${what}-${process.pid}-`));
+  chmodSync(dir, 0o755);
+  return { dir, remove: () => rmSync(dir, { recursive: true, force: true }) };
+}
+
+/** Folders of this kind whose owner is no more. */
+export function abandoned(what: string): string[] {
+  const mark = `plegwatch-${what}-`;
+  return readdirSync(tmpdir())
+    .filter((name) => name.startsWith(mark))
+    .filter((name) => {
+      const owner = /^(\d+)-/.exec(name.slice(mark.length))?.[1];
+      return owner !== undefined && !alive(Number(owner));
+    })
+    .map((name) => join(tmpdir(), name));
+}
+
+function alive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+}
