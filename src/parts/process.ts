@@ -201,7 +201,9 @@ async function becomesReady(
   withinMs: number,
 ): Promise<void> {
   const deadline = Date.now() + withinMs;
-  while (!(await ready(process.pid).catch(() => false))) {
+  // Not there yet is often an exception: a port that refuses, a file that is still to be written.
+  const asked = async () => ready(process.pid);
+  while (!(await asked().catch(() => false))) {
     if (!process.running()) throw failed(process, 'ended at its start');
     if (Date.now() > deadline) throw failed(process, `was not ready within ${withinMs} ms`);
     await delay(25);
