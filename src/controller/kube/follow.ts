@@ -1,0 +1,151 @@
+/*
+ * Follows all objects of a kind: a list, then a watch from where the list was.
+ *
+ *   listing ── all pages ──► watching ── server ends it, or it breaks ──► watching again from the last version told
+ *      ▲                        │
+ *      └──── 410: the version is too old; or the watch fails several times in a row ────┘
+ *
+ * Every failure waits with jitter before the next try (429, 500, resets and refusals alike), and so does a watch that ends
+ * at once: the API server is never asked in a tight loop. The loop ends only with its signal.
+ */
+import { monoNow } from '../../clock.ts';
+import { messageOf, PlegwatchError } from '../../errors.ts';
+import { between, type Mono, millis } from '../../evidence/units.ts';
+import type { Logger } from '../../log.ts';
+import { Backoff, type BackoffOptions, pause } from './backoff.ts';
+import type { KubeClient, WatchEvent } from './client.ts';
+import { KubeStatusError } from './failure.ts';
+import { type KubeObject, type Resource, resourceName } from './object.ts';
+
+const PAGE = 500;
+const RELIST_AFTER_FAILURES = 5;
+/** A watch that lived this long was well, whatever ended it. */
+const WELL = millis(10_000);
+const DEFAULT_BACKOFF: BackoffOptions = { firstMs: 1_000, maxMs: 30_000 };
+
+export interface Following {
+  readonly kube: KubeClient;
+  readonly resource: Resource;
+  readonly metadataOnly: boolean;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  /** All objects there are, after every list. */
+  readonly onList: (objects: readonly KubeObject[]) => void;
+  readonly onEvent: (event: WatchEvent) => void;
+  /** Told of every answer of the server, bookmarks included. */
+  readonly onProgress: (at: Mono) => void;
+  readonly backoff?: BackoffOptions | undefined;
+  /** How long the server keeps one watch, in seconds. */
+  readonly watchSeconds?: number | undefined;
+}
+
+/** Resolves when the signal has come. Never throws for what the API server does. */
+export async function follow(following: Following): Promise<void> {
+  const { signal } = following;
+  const backoff = new Backoff(following.backoff ?? DEFAULT_BACKOFF);
+  let version: string | null = null;
+  while (!signal.aborted) {
+    try {
+      version ??= await listAll(following, backoff);
+      version = await watchOnce(following, version, backoff);
+    } catch (error) {
+      if (signal.aborted) break;
+      const lost = isExpired(error) || backoff.failures >= RELIST_AFTER_FAILURES;
+      // An event told before the failure has been told; where the watch stood is kept by watchOnce in the error.
+      version = lost ? null : (lastVersionOf(error) ?? version);
+      await waitAfter(following, backoff, error);
+    }
+  }
+}
+
+/** Lists every page at one version. A page that expired starts over, in the caller's next try. */
+async function listAll(
+  { kube, resource, metadataOnly, signal, onList, onProgress }: Following,
+  backoff: Backoff,
+) {
+  const objects: KubeObject[] = [];
+  let version = '';
+  let next = '';
+  do {
+    const page = await kube.list(resource, {
+      limit: PAGE,
+      metadataOnly,
+      signal,
+      ...(next === '' ? {} : { continue: next }),
+    });
+    objects.push(...page.items);
+    version = page.resourceVersion;
+    next = page.continue;
+    onProgress(monoNow());
+  } while (next !== '');
+  onList(objects);
+  backoff.reset();
+  return version;
+}
+
+/** Follows one watch to its end and returns the version it got to. */
+async function watchOnce(following: Following, from: string, backoff: Backoff): Promise<string> {
+  const { kube, resource, metadataOnly, signal, onEvent, onProgress } = following;
+  const timeoutSeconds = following.watchSeconds ?? 240 + Math.floor(Math.random() * 240);
+  const opened = monoNow();
+  let version = from;
+  let told = false;
+  try {
+    for await (const event of kube.watch(resource, {
+      resourceVersion: from,
+      timeoutSeconds,
+      metadataOnly,
+      signal,
+    })) {
+      told = true;
+      if (event.object.metadata.resourceVersion !== '') version = event.object.metadata.resourceVersion;
+      onProgress(monoNow());
+      if (event.type !== 'BOOKMARK') onEvent(event);
+    }
+  } catch (error) {
+    if (told) backoff.reset();
+    throw new WatchBroken(version, error);
+  }
+  if (told || between(opened, monoNow()) >= WELL) {
+    backoff.reset();
+    onProgress(monoNow());
+  } else {
+    await pause(backoff.next(), signal);
+  }
+  return version;
+}
+
+/** A watch that broke, and the version it had got to. */
+class WatchBroken extends Error {
+  readonly version: string;
+
+  constructor(version: string, cause: unknown) {
+    super(messageOf(cause), { cause });
+    this.version = version;
+  }
+}
+
+const rootOf = (error: unknown): unknown => (error instanceof WatchBroken ? error.cause : error);
+const lastVersionOf = (error: unknown): string | null =>
+  error instanceof WatchBroken ? error.version : null;
+
+function isExpired(error: unknown): boolean {
+  const root = rootOf(error);
+  return root instanceof KubeStatusError && root.code === 410;
+}
+
+async function waitAfter(
+  { resource, log, signal }: Following,
+  backoff: Backoff,
+  error: unknown,
+): Promise<void> {
+  const root = rootOf(error);
+  const asked = root instanceof KubeStatusError ? (root.retryAfterMs ?? 0) : 0;
+  const waitMs = backoff.next(asked);
+  const cure = root instanceof PlegwatchError ? { cure: root.cure } : {};
+  log.warn(
+    { resource: resourceName(resource), error: messageOf(root), ...cure, waitMs: Math.round(waitMs) },
+    'following failed, trying again',
+  );
+  await pause(waitMs, signal);
+}
