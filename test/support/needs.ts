@@ -1,0 +1,37 @@
+/*
+ * Tests that need a real part: where it is missing they are skipped and say why; with CI=true they fail, so that a
+ * green run cannot be one that tested nothing.
+ */
+import { describe, it } from 'vitest';
+import { PartMissing, type PartName, where } from '../../src/parts/where.ts';
+
+export type Need = PartName | 'root';
+
+/** `needs('redis-server')('the queue', () => { … })` is `describe`, when everything named is there. */
+export function needs(...names: readonly Need[]): (title: string, tests: () => void) => void {
+  const reasons = names.map(reasonAgainst).filter((reason) => reason !== undefined);
+  if (reasons.length === 0) return (title, tests) => describe(title, tests);
+  const why = reasons.join(' ');
+  if (process.env['CI'] === 'true') {
+    return (title) =>
+      describe(title, () => {
+        it('has what it needs', () => {
+          throw new Error(why);
+        });
+      });
+  }
+  return (title, tests) => describe.skip(`${title} [skipped: ${why}]`, tests);
+}
+
+function reasonAgainst(need: Need): string | undefined {
+  if (need === 'root') {
+    return process.getuid?.() === 0 ? undefined : 'It needs root.';
+  }
+  try {
+    where(need);
+    return undefined;
+  } catch (error) {
+    if (error instanceof PartMissing) return `${error.message} ${error.cure}`;
+    throw error;
+  }
+}
