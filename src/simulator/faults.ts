@@ -1,0 +1,72 @@
+/*
+ * Faults: what happens to an event between its being built and its subscribers. A fault looks at an event and answers
+ * with a fate, or null for "not mine"; the first answer counts. A fate is the list of waits (milliseconds) after which
+ * a copy is delivered:
+ *
+ *   []          dropped
+ *   [0]         delivered
+ *   [250]       delayed; what comes after it overtakes it
+ *   [0, 0]      delivered twice
+ */
+import type { EventType } from '../evidence/record.ts';
+import { randomFor } from './random.ts';
+import type { Subject } from './truth.ts';
+
+/** What a fault may decide by. */
+export interface SimulatedEvent extends Subject {
+  readonly event: number;
+  readonly type: EventType;
+  readonly createdNs: bigint;
+  /** Whether anybody is subscribed. Faults drawn by chance leave the others alone. */
+  readonly live: boolean;
+}
+
+export type Fate = readonly number[];
+export interface Fault {
+  readonly name: string;
+  readonly decide: (event: SimulatedEvent) => Fate | null;
+}
+
+export const DELIVERED: Fate = [0];
+
+/** Drops what a predicate says: for tests that choose exactly. */
+export function dropWhen(predicate: (event: SimulatedEvent) => 'deliver' | 'drop'): Fault {
+  return { name: 'drop', decide: (event) => (predicate(event) === 'drop' ? [] : null) };
+}
+
+export interface ByChance {
+  readonly seed: number;
+  readonly probability: number;
+  /** Only these types; undefined: all. */
+  readonly types?: readonly EventType[] | undefined;
+}
+
+/** Loses each live event with a probability. */
+export const drop = (how: ByChance): Fault => byChance('drop', how, []);
+
+/** Holds each live event back with a probability. */
+export const delay = (how: ByChance, ms: number): Fault => byChance('delay', how, [ms]);
+
+/** Sends each live event twice with a probability. */
+export const duplicate = (how: ByChance): Fault => byChance('duplicate', how, [0, 0]);
+
+// The draw belongs to the id and the type: the same seed loses the same events, whatever else happens in between.
+function byChance(name: string, how: ByChance, fate: Fate): Fault {
+  const decide = (event: SimulatedEvent): Fate | null => {
+    if (!event.live || how.types?.includes(event.type) === false) return null;
+    return randomFor(how.seed, name, event.id, event.type).chance(how.probability) ? fate : null;
+  };
+  return { name, decide };
+}
+
+/** The first fault that wants this event, and its fate. */
+export function fateOf(
+  faults: readonly Fault[],
+  event: SimulatedEvent,
+): { readonly fault: string | null; readonly fate: Fate } {
+  for (const { name, decide } of faults) {
+    const fate = decide(event);
+    if (fate !== null) return { fault: name, fate };
+  }
+  return { fault: null, fate: DELIVERED };
+}

@@ -1,0 +1,38 @@
+/*
+ * A gRPC server on a unix socket whose connections are in our hands, so that it can go away as a killed process does:
+ * every socket is cut at once, and clients see "Connection dropped" instead of a polite end.
+ */
+import { createServer, type Socket } from 'node:net';
+import { type Server, ServerCredentials } from '@grpc/grpc-js';
+import { clearSocketPath } from './socket.ts';
+
+export interface Listener {
+  /** Cuts every connection and closes the socket; its path is gone when this resolves. */
+  close(): Promise<void>;
+}
+
+/** Lets a gRPC server answer on a path. Throws SETTING_INVALID when the path cannot be used. */
+export async function listenOn(path: string, server: Server): Promise<Listener> {
+  await clearSocketPath(path);
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const sockets = new Set<Socket>();
+  const listener = createServer((socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    injector.injectConnection(socket);
+  });
+  const listening = Promise.withResolvers<void>();
+  listener.once('error', listening.reject);
+  listener.listen(path, listening.resolve);
+  await listening.promise;
+  return {
+    async close() {
+      const closed = Promise.withResolvers<void>();
+      listener.close(() => closed.resolve());
+      for (const socket of sockets) socket.destroy();
+      injector.destroy();
+      server.forceShutdown();
+      await closed.promise;
+    },
+  };
+}

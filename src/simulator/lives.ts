@@ -1,0 +1,123 @@
+/*
+ * Lives: the script of one pod from its sandbox to its removal, as the kubelet would have it. A script is data, drawn
+ * from (seed, slot, number) alone: the same seed gives the same pods, ids and restarts, in whatever time they are played.
+ */
+
+import type { ContainerSpec, PodSpec } from './pods.ts';
+import { idFor, type Random, randomFor, uidFor } from './random.ts';
+
+export type Act =
+  | { readonly do: 'runPod'; readonly pod: PodSpec & { readonly id: string } }
+  | {
+      readonly do: 'createContainer';
+      readonly sandbox: string;
+      readonly container: ContainerSpec & { readonly id: string };
+    }
+  | { readonly do: 'startContainer' | 'removeContainer'; readonly id: string }
+  | { readonly do: 'exitContainer'; readonly id: string; readonly exitCode: number }
+  | { readonly do: 'stopPod' | 'beginRemoval' | 'finishRemoval'; readonly sandbox: string };
+
+/** `at` is in milliseconds from the start of the life; steps are in the order in which they happen. */
+export interface Step {
+  readonly at: number;
+  readonly act: Act;
+}
+
+export interface LifeOptions {
+  readonly seed: number;
+  /** Which of the pods that live at the same time. */
+  readonly slot: number;
+  /** Counts the lives of a slot from 0. */
+  readonly number: number;
+  readonly meanMs: number;
+  /** Restarts that a container has in one life, on average. */
+  readonly restarts: number;
+  /** Part of the drawn length that is lived: for a first life that is met half-way. */
+  readonly part?: number;
+}
+
+const EXIT_CODES = [0, 0, 1, 137, 143] as const;
+
+/** The script of one life. */
+export function lifeOf(options: LifeOptions): readonly Step[] {
+  const { seed, slot, number } = options;
+  const random = randomFor(seed, 'life', slot, number);
+  const name = `pod-${slot}-${number}`;
+  const sandbox = idFor(seed, 'sandbox', name);
+  const steps: Step[] = [
+    { at: 0, act: { do: 'runPod', pod: { id: sandbox, name, namespace: 'sim', uid: uidFor(seed, name) } } },
+  ];
+  const length = lengthOf(random, options);
+  const last = ['app', ...(random.chance(0.4) ? ['sidecar'] : [])].map((container, index) => {
+    const from = 20 * (index + 1) + random.between(0, 60);
+    return containerSteps(steps, { ...options, sandbox, name: container, from, until: length }, random);
+  });
+  finish(steps, sandbox, last, length, random);
+  return steps.sort((a, b) => a.at - b.at);
+}
+
+// Mostly near the mean, now and then short or long, never so long that a seed is dominated by one life.
+function lengthOf(random: Random, { meanMs, part = 1 }: LifeOptions): number {
+  const drawn = Math.min(-Math.log(1 - random.next()), 4);
+  return Math.max(250, meanMs * (0.3 + 0.7 * drawn) * part);
+}
+
+interface ContainerPlan extends LifeOptions {
+  readonly sandbox: string;
+  readonly name: string;
+  readonly from: number;
+  readonly until: number;
+}
+
+/** Every attempt but the removal of the last one, whose id is returned. */
+function containerSteps(steps: Step[], plan: ContainerPlan, random: Random): string {
+  let id = '';
+  let at = plan.from;
+  for (const [attempt, end] of attemptEnds(plan, random).entries()) {
+    const previous = id;
+    id = idFor(plan.seed, 'container', plan.sandbox, plan.name, attempt);
+    const container = { id, name: plan.name, attempt };
+    steps.push({ at, act: { do: 'createContainer', sandbox: plan.sandbox, container } });
+    steps.push({ at: at + random.between(2, 20), act: { do: 'startContainer', id } });
+    if (previous !== '') {
+      steps.push({ at: at + random.between(25, 80), act: { do: 'removeContainer', id: previous } });
+    }
+    const exitCode = EXIT_CODES[Math.floor(random.between(0, EXIT_CODES.length))] ?? 0;
+    steps.push({ at: end, act: { do: 'exitContainer', id, exitCode } });
+    at = end + random.between(10, 100);
+  }
+  return id;
+}
+
+/** When each attempt ends; the last one ends with its pod. Attempts are long enough for their own steps. */
+function attemptEnds({ from, until, restarts }: ContainerPlan, random: Random): number[] {
+  const least = 200;
+  const ends: number[] = [];
+  let start = from;
+  while (random.chance(restarts / (1 + restarts))) {
+    const end = random.between(start + least, until);
+    if (end > until - 2 * least || end < start + least) break;
+    ends.push(end);
+    start = end + 100;
+  }
+  return [...ends, until];
+}
+
+function finish(
+  steps: Step[],
+  sandbox: string,
+  containers: readonly string[],
+  end: number,
+  random: Random,
+): void {
+  const stopped = end + random.between(5, 40);
+  steps.push({ at: stopped, act: { do: 'stopPod', sandbox } });
+  let at = stopped;
+  for (const id of containers) {
+    at += random.between(5, 60);
+    steps.push({ at, act: { do: 'removeContainer', id } });
+  }
+  at += random.between(5, 40);
+  steps.push({ at, act: { do: 'beginRemoval', sandbox } });
+  steps.push({ at: at + random.between(1, 200), act: { do: 'finishRemoval', sandbox } });
+}
