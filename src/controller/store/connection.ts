@@ -1,0 +1,67 @@
+/*
+ * Connections to Postgres: one place for names and timeouts.
+ */
+import { type ClientConfig, Client, Pool } from 'pg';
+import { PlegwatchError } from '../../errors.ts';
+import type { Logger } from '../../log.ts';
+import { explainDatabase } from './trouble.ts';
+
+const CONNECT_TIMEOUT_MS = 5_000;
+const STATEMENT_TIMEOUT_MS = 30_000;
+/** A batch's transaction is short; one that idles longer belongs to a process that hangs. */
+const IDLE_IN_TRANSACTION_MS = 30_000;
+const LOCK_TIMEOUT_MS = 15_000;
+
+/** A pool whose statements end, whatever happens to the network or to a lock. */
+export function openPool(databaseUrl: string, name: string, max: number, log: Logger): Pool {
+  const pool = new Pool({
+    ...configOf(databaseUrl, name),
+    max,
+    idleTimeoutMillis: 30_000,
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    // The server's own timeout does not reach a client whose connection is dead.
+    query_timeout: STATEMENT_TIMEOUT_MS + 5_000,
+    lock_timeout: LOCK_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+  });
+  pool.on('error', (error) => log.warn({ problem: error.message }, 'an idle database connection broke'));
+  return pool;
+}
+
+/** One connection without statement timeouts, for work that may take long. Always closed. */
+export async function withClient<T>(
+  databaseUrl: string,
+  name: string,
+  work: (client: Client) => Promise<T>,
+): Promise<T> {
+  const client = new Client(configOf(databaseUrl, name));
+  // A connection that breaks fails the query in flight as well; that is where it is told.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+  } catch (error) {
+    await client.end().catch(() => undefined);
+    throw explainDatabase(databaseUrl, error);
+  }
+  try {
+    return await work(client);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+function configOf(databaseUrl: string, name: string): ClientConfig {
+  if (!/^postgres(ql)?:\/\//.test(databaseUrl) || !URL.canParse(databaseUrl)) {
+    throw new PlegwatchError(
+      'SETTING_INVALID',
+      '--database-url is not a URL that begins with postgres://.',
+      'Set --database-url (PLEGWATCH_DATABASE_URL) to postgres://user:password@host:port/database.',
+    );
+  }
+  return {
+    connectionString: databaseUrl,
+    application_name: name,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+  };
+}

@@ -1,0 +1,96 @@
+/*
+ * `plegwatch migrate`: brings a database to this program's schema and keeps the settings that belong to the database.
+ *
+ * The migrator takes no lock, compares nothing with what was applied, and its errors carry statements and parameters:
+ * all three are mended here. It needs the owner of the database, nothing more.
+ */
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { migrate as applyMigrations } from 'drizzle-orm/node-postgres/migrator';
+import type { Client } from 'pg';
+import { messageOf, PlegwatchError } from '../../errors.ts';
+import type { Logger } from '../../log.ts';
+import { withClient } from './connection.ts';
+import {
+  type Applied,
+  compareApplied,
+  defaultMigrationsDir,
+  type Migration,
+  readMigrations,
+} from './migrations.ts';
+import ensureCluster from './sql/ensureCluster.sql';
+import setSetting from './sql/setSetting.sql';
+import { explainDatabase, withoutSecret } from './trouble.ts';
+
+export interface MigrateOptions {
+  readonly databaseUrl: string;
+  /** How many lanes the agents shall spread over. */
+  readonly lanes: number;
+  /** A cluster to make known, so that a controller finds it. */
+  readonly cluster?: string | undefined;
+  readonly log: Logger;
+  /** Where the migration files are; beside this program's package.json when not said. */
+  readonly migrationsDir?: string | undefined;
+}
+
+/** Any number, the same in every version: two migrations of one database never run at the same time. */
+const LOCK = 5_143_873_211;
+const LOCK_WAIT_MS = 120_000;
+
+/** Applies what is missing; returns the names of the migrations that were applied now. Safe to run twice and at once. */
+export async function migrate(options: MigrateOptions): Promise<{ applied: string[] }> {
+  const { databaseUrl, lanes, cluster, log } = options;
+  const dir = options.migrationsDir ?? defaultMigrationsDir();
+  const files = readMigrations(dir);
+  return withClient(databaseUrl, 'plegwatch migrate', async (client) => {
+    try {
+      await client.query(`SET lock_timeout = ${LOCK_WAIT_MS}`);
+      await client.query('SELECT pg_advisory_lock($1)', [LOCK]);
+      const before = await readApplied(client);
+      compareApplied(files, before);
+      await applyMissing(client, dir, files);
+      const applied = files.slice(before.length).map((file) => file.name);
+      await client.query(setSetting, ['lanes', lanes]);
+      if (cluster !== undefined) await client.query(ensureCluster, [cluster]);
+      await client.query('SELECT store.make_partitions($1)', [3]);
+      log.info({ database: withoutSecret(databaseUrl), applied, lanes }, 'the database is migrated');
+      return { applied };
+    } catch (error) {
+      throw explainDatabase(databaseUrl, error);
+    }
+  });
+}
+
+async function readApplied(client: Client): Promise<Applied[]> {
+  const table = await client.query("SELECT to_regclass('store.migration') IS NOT NULL AS there");
+  if (table.rows[0]?.there !== true) return [];
+  const { rows } = await client.query<{ number: string; hash: string }>(
+    'SELECT created_at AS number, hash FROM store.migration ORDER BY created_at',
+  );
+  return rows.map(({ number, hash }) => ({ number: Number(number), hash }));
+}
+
+async function applyMissing(client: Client, dir: string, files: readonly Migration[]): Promise<void> {
+  try {
+    await applyMigrations(drizzle(client), {
+      migrationsFolder: dir,
+      migrationsSchema: 'store',
+      migrationsTable: 'migration',
+    });
+  } catch (error) {
+    throw withoutStatement(error, files);
+  }
+}
+
+/** The database's own words about a failed migration, and which one it was: no statement, no parameters. */
+function withoutStatement(error: unknown, files: readonly Migration[]): unknown {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+  const query = error instanceof Error ? Reflect.get(error, 'query') : undefined;
+  const file = files.find(({ statements }) => statements.some((statement) => statement === query));
+  if (file === undefined) return cause;
+  return new PlegwatchError(
+    'DATABASE_REFUSED',
+    `Postgres refuses migration ${file.name}: ${messageOf(cause)}.`,
+    'Run plegwatch migrate as the owner of the database, on Postgres 15 or later; nothing was changed.',
+    { cause },
+  );
+}
