@@ -9,10 +9,11 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PlegwatchError } from '../errors.ts';
+import { criAnswers } from './answers.ts';
 import { run, startProcess, waitFor } from './process.ts';
 import { abandoned, scratch } from './scratch.ts';
 import { keepService, type Service } from './service.ts';
-import { sweep } from './sweep.ts';
+import { cgroupOf, sweep } from './sweep.ts';
 import { type ContainerdVersion, where } from './where.ts';
 
 export interface ContainerdPart extends Service {
@@ -73,7 +74,7 @@ export async function startContainerd(options: ContainerdOptions): Promise<Conta
           PATH: `${dirname(where(`containerd-shim-${version}`))}:${process.env['PATH'] ?? ''}`,
         },
         logFile: join(dir, 'containerd.log'),
-        ready: async () => /grpc\.v1\s+cri\s.*\bok\b/.test(await ctr(['plugins', 'ls'])),
+        ready: () => criAnswers(socket),
       }),
     async () => {
       await sweep(dir, runc);
@@ -107,11 +108,6 @@ async function importImages(
   });
 }
 
-/** The control group of everything in this containerd: one name a folder. */
-export function cgroupOf(dir: string): string {
-  return `/${dir.replaceAll(/[^A-Za-z0-9]+/g, '-').replace(/^-/, '')}`;
-}
-
 function configuration(version: ContainerdVersion, dir: string, runc: string): string {
   const modern = version === '2.1';
   const runtime = modern ? 'io.containerd.cri.v1.runtime' : 'io.containerd.grpc.v1.cri';
@@ -127,9 +123,7 @@ function configuration(version: ContainerdVersion, dir: string, runc: string): s
   const snapshotter = modern ? '' : '  snapshotter = "native"\n';
   // Plugins that have a place of their own outside our folder, or that only fill the log with why they do not load.
   const unwanted = ['nri.v1.nri', 'internal.v1.opt', 'internal.v1.tracing'].concat(
-    ['aufs', 'blockfile', 'btrfs', 'devmapper', 'erofs', 'zfs'].map(
-      (name) => `snapshotter.v1.${name}`,
-    ),
+    ['aufs', 'blockfile', 'btrfs', 'devmapper', 'erofs', 'zfs'].map((name) => `snapshotter.v1.${name}`),
   );
   return `version = ${modern ? 3 : 2}
 root = "${dir}/root"

@@ -3,7 +3,7 @@
  * one before it may have been cut short; none touches anything of another containerd.
  */
 import { existsSync, readdirSync, readFileSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { run, waitFor } from './process.ts';
 
 const CGROUPS = '/sys/fs/cgroup';
@@ -15,8 +15,10 @@ export async function sweep(dir: string, runc: string): Promise<void> {
   const real = realpathSync(dir);
   const ids = containerIds(real);
   const sockets = shimSockets(real);
-  await killAll(() => processesOf(real));
+  await killAll(() => processesOf(real, /^containerd$/));
+  // Before the shims: each is the parent that its containers' processes need to be reaped by.
   await deleteContainers(real, runc);
+  await killAll(() => processesOf(real, /^containerd-shim/));
   for (const group of controlGroups(real, ids)) await removeControlGroup(group);
   await unmountBelow(real);
   for (const socket of sockets) rmSync(socket, { force: true });
@@ -25,13 +27,16 @@ export async function sweep(dir: string, runc: string): Promise<void> {
   }
 }
 
-/** containerd and its shims: each has a path of this folder on its command line. */
-function processesOf(dir: string): number[] {
+/** The control group of everything in this containerd: one name a folder. */
+export function cgroupOf(dir: string): string {
+  return `/${dir.replaceAll(/[^A-Za-z0-9]+/g, '-').replace(/^-/, '')}`;
+}
+
+/** Those processes by this name that have a path of this folder on their command line. */
+function processesOf(dir: string, name: RegExp): number[] {
   return processes().filter((pid) => {
     const args = commandLine(pid);
-    return (
-      /(^|\/)containerd(-shim[^/]*)?$/.test(args[0] ?? '') && args.some((arg) => arg.startsWith(`${dir}/`))
-    );
+    return name.test(basename(args[0] ?? '')) && args.some((arg) => arg.startsWith(`${dir}/`));
   });
 }
 
@@ -69,7 +74,7 @@ function containerIds(dir: string): string[] {
 }
 
 /** The shims listen in a folder all containerds share; each bundle says where its own does. */
-function shimSockets(dir: string): string[] {
+export function shimSockets(dir: string): string[] {
   const bundles = join(dir, 'state', 'io.containerd.runtime.v2.task', 'k8s.io');
   const said = list(bundles).flatMap((id) => [
     read(join(bundles, id, 'address')) ?? '',
@@ -80,20 +85,24 @@ function shimSockets(dir: string): string[] {
 
 async function deleteContainers(dir: string, runc: string): Promise<void> {
   const root = join(dir, 'runc', 'k8s.io');
-  for (const id of list(root)) {
-    // What runc cannot delete any more, the control group below still ends.
-    await run(runc, ['--root', root, 'delete', '--force', id]).catch(() => '');
-  }
+  // What runc cannot delete any more, the control group below still ends.
+  const deleted = list(root).map((id) =>
+    run(runc, ['--root', root, 'delete', '--force', id]).catch(() => ''),
+  );
+  await Promise.all(deleted);
 }
 
 /** Folders of these containers and of the folder's own group, in every hierarchy. */
 function controlGroups(dir: string, ids: readonly string[]): string[] {
-  const own = dir.replaceAll(/[^A-Za-z0-9]+/g, '-').replace(/^-/, '');
   const hierarchies = existsSync(join(CGROUPS, 'cgroup.controllers'))
     ? [CGROUPS]
     : list(CGROUPS).map((name) => join(CGROUPS, name));
   return hierarchies
-    .flatMap((root) => [...ids.map((id) => join(root, 'k8s.io', id)), join(root, 'k8s.io'), join(root, own)])
+    .flatMap((root) => [
+      ...ids.map((id) => join(root, 'k8s.io', id)),
+      join(root, 'k8s.io'),
+      join(root, cgroupOf(dir)),
+    ])
     .filter((group) => existsSync(group));
 }
 

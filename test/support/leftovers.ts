@@ -1,48 +1,42 @@
 /*
- * What parts may leave behind on a machine: processes, mounts, control groups, sockets of shims and temporary folders
- * that carry the name of ours. Compared before and after; what others left there is not ours to judge.
+ * What parts may leave behind on a machine: processes, mounts, control groups and temporary folders. All of them carry
+ * the name of a temporary folder, and that carries the process id of whoever started the part: others who run tests
+ * on the same machine at the same time do not count.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-const OURS = /plegwatch-[a-z]+-\d+-/;
 const CGROUPS = '/sys/fs/cgroup';
 
-/** Everything of this kind that is there now, one line each, in order. */
-export function leftovers(): string[] {
-  return [...processes(), ...mounts(), ...groups(), ...list('/run/containerd/s'), ...folders()].sort();
+/** Everything that the parts started by this process (or by another one) have on the machine now, one line each. */
+export function leftovers(owner: number = process.pid): string[] {
+  const ours = new RegExp(`plegwatch-[a-z]+-${owner}-`);
+  return [...processes(), ...mounts(), ...groups(), ...folders()].filter((line) => ours.test(line)).sort();
 }
 
 function processes(): string[] {
   return list('/proc')
     .filter((pid) => /^\d+$/.test(pid))
-    .map((pid) => [pid, read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim()])
-    .filter(([, args]) => OURS.test(args ?? ''))
-    .map(([pid, args]) => `process ${pid} ${args}`);
+    .map((pid) => `process ${pid} ${read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim()}`);
 }
 
 function mounts(): string[] {
   return read('/proc/self/mountinfo')
     .split('\n')
-    .map((line) => line.split(' ')[4] ?? '')
-    .filter((path) => OURS.test(path))
-    .map((path) => `mount ${path}`);
+    .map((line) => `mount ${line.split(' ')[4] ?? ''}`);
 }
 
+/** Those right below a hierarchy (v1) or the root (v2). */
 function groups(): string[] {
-  return list(CGROUPS)
-    .flatMap((hierarchy) => ['', 'k8s.io'].map((group) => join(CGROUPS, hierarchy, group)))
+  return [CGROUPS, ...list(CGROUPS).map((name) => join(CGROUPS, name))]
     .flatMap((dir) => list(dir).map((name) => join(dir, name)))
-    .filter((path) => path.includes('/k8s.io/') || /plegwatch-/.test(path))
     .filter((path) => existsSync(join(path, 'cgroup.procs')))
     .map((path) => `control group ${path}`);
 }
 
 function folders(): string[] {
-  return list(tmpdir())
-    .filter((name) => OURS.test(name))
-    .map((name) => `folder ${name}`);
+  return list(tmpdir()).map((name) => `folder ${name}`);
 }
 
 function list(dir: string): string[] {

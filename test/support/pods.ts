@@ -2,7 +2,7 @@
  * Pods driven straight through the CRI, as a kubelet would: what tests on real runtimes need to make something happen.
  * Every pod uses the host's network, so that no network plugin is needed and all traffic stays on loopback.
  */
-import { Client, credentials } from '@grpc/grpc-js';
+import { Client, credentials, Metadata } from '@grpc/grpc-js';
 import {
   CreateContainerRequest,
   CreateContainerResponse,
@@ -68,7 +68,9 @@ export function drivePods(place: PodPlace): Pods {
         (message: Request) => Buffer.from(request.encode(message).finish()),
         (bytes: Buffer) => response.decode(bytes),
         value,
-        { deadline: Date.now() + DEADLINE_MS, waitForReady: true },
+        // A runtime that is just coming back is waited for.
+        new Metadata({ waitForReady: true }),
+        { deadline: Date.now() + DEADLINE_MS },
         (error, answer) => (answer === undefined ? reject(error) : resolve(answer)),
       );
     });
@@ -82,7 +84,9 @@ export function drivePods(place: PodPlace): Pods {
         securityContext: { namespaceOptions: { network: NamespaceMode.NODE } },
       },
     });
-    const { podSandboxId } = await call('RunPodSandbox', RunPodSandboxRequest, RunPodSandboxResponse, { config });
+    const { podSandboxId } = await call('RunPodSandbox', RunPodSandboxRequest, RunPodSandboxResponse, {
+      config,
+    });
     const { containerId } = await call(
       'CreateContainer',
       CreateContainerRequest,
@@ -106,11 +110,15 @@ export function drivePods(place: PodPlace): Pods {
     await call('StopContainer', StopContainerRequest, StopContainerResponse, request);
   };
   const removeContainer = async ({ container }: Pod): Promise<void> => {
-    await call('RemoveContainer', RemoveContainerRequest, RemoveContainerResponse, { containerId: container });
+    await call('RemoveContainer', RemoveContainerRequest, RemoveContainerResponse, {
+      containerId: container,
+    });
   };
   const removeSandbox = async ({ sandbox }: Pod): Promise<void> => {
     await call('StopPodSandbox', StopPodSandboxRequest, StopPodSandboxResponse, { podSandboxId: sandbox });
-    await call('RemovePodSandbox', RemovePodSandboxRequest, RemovePodSandboxResponse, { podSandboxId: sandbox });
+    await call('RemovePodSandbox', RemovePodSandboxRequest, RemovePodSandboxResponse, {
+      podSandboxId: sandbox,
+    });
   };
 
   return {
