@@ -6,7 +6,7 @@
  * process. `sweep` removes, by what the folder itself says, everything that belongs to it: shims, containers, control
  * groups, mounts, sockets. It also runs for folders whose owner was killed, when the next containerd is started.
  */
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PlegwatchError } from '../errors.ts';
 import { criAnswers } from './answers.ts';
@@ -52,7 +52,6 @@ export async function startContainerd(options: ContainerdOptions): Promise<Conta
   for (const left of abandoned(KIND)) await sweep(left, runc);
   const place = scratch(KIND, options.dir);
   const { dir } = place;
-  mkdirSync(dir, { recursive: true });
   // Container files are below; nobody else has business there.
   chmodSync(dir, 0o711);
   const socket = join(dir, 'containerd.sock');

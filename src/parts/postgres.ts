@@ -3,7 +3,7 @@
  * run as root; for root it runs as nobody.
  */
 import { randomBytes } from 'node:crypto';
-import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../errors.ts';
@@ -39,7 +39,6 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   try {
     command = where('postgres');
     port = await freePort();
-    mkdirSync(place.dir, { recursive: true });
     if (as !== undefined) chownSync(place.dir, as.uid, as.gid);
     if (!existsSync(join(data, 'PG_VERSION'))) await initialise(place.dir, data, command, as);
   } catch (error) {

@@ -1,7 +1,6 @@
 /*
  * A real Redis of one's own: on loopback, without persistence, refusing writes when full rather than dropping keys.
  */
-import { mkdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { freePort, startProcess } from './process.ts';
@@ -26,7 +25,6 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisPart>
   const command = where('redis-server');
   const port = await freePort();
   const place = scratch('redis', options.dir);
-  mkdirSync(place.dir, { recursive: true });
   const args = [
     '--port',
     `${port}`,

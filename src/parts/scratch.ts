@@ -2,7 +2,7 @@
  * Temporary folders that carry the process id of their owner in their name, so that those of an owner that was killed
  * can be found and cleaned by the next one.
  */
-import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -12,11 +12,14 @@ export interface Scratch {
   remove(): void;
 }
 
-/** A new folder under the system's temporary folder, or the one the caller wants. */
+/** A new folder under the system's temporary folder, or the one the caller wants. Its path has no links in it. */
 export function scratch(what: string, wanted: string | undefined): Scratch {
-  if (wanted !== undefined) return { dir: wanted, remove: () => {} };
-  for (const left of abandoned(what)) rmSync(left, { recursive: true, force: true });
-  const dir = mkdtempSync(join(tmpdir(), `plegwatch-${what}-${process.pid}-`));
+  if (wanted !== undefined) {
+    mkdirSync(wanted, { recursive: true });
+    return { dir: realpathSync(wanted), remove: () => {} };
+  }
+  for (const left of abandoned(what)) removeAbandoned(left);
+  const dir = mkdtempSync(join(realpathSync(tmpdir()), `plegwatch-${what}-${process.pid}-`));
   chmodSync(dir, 0o755);
   return { dir, remove: () => rmSync(dir, { recursive: true, force: true }) };
 }
@@ -31,6 +34,14 @@ export function abandoned(what: string): string[] {
       return owner !== undefined && !alive(Number(owner));
     })
     .map((name) => join(tmpdir(), name));
+}
+
+function removeAbandoned(dir: string): void {
+  try {
+    rmSync(dir, { recursive: true, force: true });
+  } catch {
+    // Another user's, or another process is removing it at this moment: not ours to insist on.
+  }
 }
 
 function alive(pid: number): boolean {

@@ -4,6 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { PlegwatchError } from '../errors.ts';
 import { run, waitFor } from './process.ts';
 
 const CGROUPS = '/sys/fs/cgroup';
@@ -132,13 +133,25 @@ function removeEmpty(group: string): void {
   }
 }
 
+/** Throws rather than leave a mount: what is removed next would be removed through it. */
 async function unmountBelow(dir: string): Promise<void> {
-  const mounts = (read('/proc/self/mountinfo') ?? '')
+  // The innermost first. One that somebody else has unmounted meanwhile is no fault.
+  for (const path of mountsBelow(dir).reverse()) await run('umount', ['--lazy', path]).catch(() => '');
+  const left = mountsBelow(dir);
+  if (left.length > 0) {
+    throw new PlegwatchError(
+      'PART_FAILED',
+      `Still mounted: ${left.join(', ')}.`,
+      'Unmount it by hand, then remove the folder.',
+    );
+  }
+}
+
+function mountsBelow(dir: string): string[] {
+  return (read('/proc/self/mountinfo') ?? '')
     .split('\n')
     .map((line) => (line.split(' ')[4] ?? '').replaceAll('\\040', ' '))
     .filter((path) => path.startsWith(`${dir}/`));
-  // The innermost first.
-  for (const path of mounts.reverse()) await run('umount', ['--lazy', path]);
 }
 
 function list(dir: string): string[] {
