@@ -49,8 +49,9 @@ export async function startContainerd(options: ContainerdOptions): Promise<Conta
   const command = where(`containerd-${version}`);
   const runc = where('runc');
   const images = [where('image-pause'), where('image-busybox')];
-  for (const left of abandoned(KIND)) await sweep(left, runc);
-  const place = scratch(KIND, options.dir);
+  const left = abandoned(KIND);
+  for (const folder of left) await sweep(folder, runc);
+  const place = scratch(KIND, options.dir, left);
   const { dir } = place;
   // Container files are below; nobody else has business there.
   chmodSync(dir, 0o711);

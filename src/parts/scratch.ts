@@ -12,13 +12,16 @@ export interface Scratch {
   remove(): void;
 }
 
-/** A new folder under the system's temporary folder, or the one the caller wants. Its path has no links in it. */
-export function scratch(what: string, wanted: string | undefined): Scratch {
+/**
+ * A new folder under the system's temporary folder, or the one the caller wants. Its path has no links in it. Removes
+ * the folders of `left`: whoever has to do more than that about them does it before.
+ */
+export function scratch(what: string, wanted: string | undefined, left = abandoned(what)): Scratch {
   if (wanted !== undefined) {
     mkdirSync(wanted, { recursive: true });
     return { dir: realpathSync(wanted), remove: () => {} };
   }
-  for (const left of abandoned(what)) removeAbandoned(left);
+  for (const folder of left) removeAbandoned(folder);
   const dir = mkdtempSync(join(realpathSync(tmpdir()), `plegwatch-${what}-${process.pid}-`));
   chmodSync(dir, 0o755);
   return { dir, remove: () => rmSync(dir, { recursive: true, force: true }) };
