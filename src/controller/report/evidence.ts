@@ -1,0 +1,85 @@
+/*
+ * What SQL says of one node: a row of sql/read.sql.
+ */
+
+export interface StateRow {
+  readonly stream_state: string;
+  readonly stream_since: string;
+  readonly stream_reason: string;
+  readonly stream_error: string;
+  readonly relist_healthy: boolean;
+  readonly relist_reason: string;
+  readonly model: string;
+  readonly mode: string;
+  readonly mode_since: string;
+  readonly mode_reason: string;
+}
+
+export interface MissedEventRow {
+  readonly finding_id: string;
+  readonly at: string;
+  readonly event_type: string | null;
+  readonly cause: string;
+  readonly pod_namespace: string | null;
+  readonly pod_name: string | null;
+  readonly container_name: string | null;
+  readonly lag_ms: number | null;
+}
+
+export interface ModeChangeRow {
+  readonly at: string;
+  readonly from_mode: string;
+  readonly to_mode: string;
+  readonly reason: string;
+}
+
+/** A condition as it was last, which is where lastTransitionTime comes from. */
+export interface ConditionRow {
+  readonly type: string;
+  readonly status: string;
+  readonly since: string;
+}
+
+export interface EvidenceRow {
+  readonly node_id: number;
+  readonly node: string;
+  /** The database's clock. */
+  readonly now: Date;
+  readonly first_seen: Date;
+  readonly last_seen: Date;
+  /** Of the report in Kubernetes; of the first batch where there is none. */
+  readonly created_at: Date;
+  readonly written_at: Date | null;
+  /** The digest of what was last shown; see `digestOf`. */
+  readonly shown: string | null;
+  readonly epoch: string | null;
+  readonly complete_at: Date | null;
+  readonly agent_version: string;
+  readonly runtime_name: string;
+  readonly runtime_version: string;
+  readonly kubelet_version: string;
+  readonly state: StateRow | null;
+  readonly expected: number;
+  readonly matched: number;
+  readonly unobservable: number;
+  readonly covered_us: number;
+  /** The part of the last 24 hours that the figures are about; `observed_to` is null where there are none. */
+  readonly observed_from: Date;
+  readonly observed_to: Date | null;
+  readonly p50_ms: number | null;
+  readonly p99_ms: number | null;
+  readonly relist_errors: number | null;
+  readonly k_stream_errors: number | null;
+  readonly k_period_ms: number | null;
+  readonly missed_total: number;
+  readonly missed_last24h: number;
+  readonly missed_resolved24h: number;
+  readonly missed_last_at: Date | null;
+  readonly missed_oldest24h: Date | null;
+  readonly findings: readonly { readonly kind: string; readonly count: number }[];
+  readonly missed_events: readonly MissedEventRow[];
+  readonly mode_history: readonly ModeChangeRow[];
+  /** A stretch of seq is not in the store, and was not filled later. */
+  readonly records_lost: boolean;
+  readonly conditions: readonly ConditionRow[];
+}

@@ -1,0 +1,102 @@
+/*
+ * The report writer's side of the store: what is due, what is known of a node, and what was shown.
+ */
+import type { Runner } from '../store/store.ts';
+import type { EvidenceRow } from './evidence.ts';
+import conditions from './sql/conditions.sql';
+import defer from './sql/defer.sql';
+import drop from './sql/drop.sql';
+import enqueue from './sql/enqueue.sql';
+import gone from './sql/gone.sql';
+import goneExcept from './sql/gone-except.sql';
+import read from './sql/read.sql';
+import sweep from './sql/sweep.sql';
+import take from './sql/take.sql';
+import unchanged from './sql/unchanged.sql';
+import written from './sql/written.sql';
+import type { Condition } from './status.ts';
+
+/** A row of the queue. It is taken off only at this version: what was asked for meanwhile is not lost. */
+export interface Due {
+  readonly node_id: number;
+  readonly version: string;
+  readonly urgent: boolean;
+  readonly node: string;
+}
+
+export class ReportQueue {
+  readonly #store: Runner;
+  readonly #cluster: number;
+
+  constructor(store: Runner, clusterId: number) {
+    this.#store = store;
+    this.#cluster = clusterId;
+  }
+
+  /** What is due, changes first; nodes written in the last `quietMs` wait. */
+  async due(quietMs: number, limit: number): Promise<Due[]> {
+    return (await this.#store.run<Due>({ text: take, name: 'report.take' }, [this.#cluster, quietMs, limit]))
+      .rows;
+  }
+
+  /** What SQL says of these nodes, by their id. */
+  async read(nodeIds: readonly number[]): Promise<Map<number, EvidenceRow>> {
+    return new Map((await readEvidence(this.#store, nodeIds)).map((row) => [row.node_id, row]));
+  }
+
+  /** Keeps conditions, so that their times survive a change of leader. */
+  async keepConditions(
+    nodes: readonly { row: EvidenceRow; conditions: readonly Condition[] }[],
+  ): Promise<void> {
+    const all = nodes.flatMap(({ row, conditions: list }) =>
+      list.map((c) => ({ nodeId: row.node_id, ...c })),
+    );
+    await this.#store.run({ text: conditions }, [
+      all.map((c) => c.nodeId),
+      all.map((c) => c.type),
+      all.map((c) => c.status),
+      all.map((c) => c.reason),
+      all.map((c) => c.message),
+      all.map((c) => c.lastTransitionTime),
+    ]);
+  }
+
+  async written(due: Due, createdAt: string | null, shown: string, recheckMs: number): Promise<void> {
+    await this.#store.run({ text: written }, [due.node_id, due.version, createdAt, shown, recheckMs]);
+  }
+
+  async unchanged(due: Due, recheckMs: number): Promise<void> {
+    await this.#store.run({ text: unchanged }, [due.node_id, due.version, recheckMs]);
+  }
+
+  async drop(due: Due): Promise<void> {
+    await this.#store.run({ text: drop }, [due.node_id, due.version]);
+  }
+
+  async defer(due: Due, waitMs: number): Promise<void> {
+    await this.#store.run({ text: defer }, [due.node_id, waitMs]);
+  }
+
+  /** These nodes are written whatever was written before. Names without a node in SQL are passed over. */
+  async enqueue(names: readonly string[]): Promise<void> {
+    if (names.length > 0) await this.#store.run({ text: enqueue }, [this.#cluster, names]);
+  }
+
+  async gone(names: readonly string[]): Promise<void> {
+    if (names.length > 0) await this.#store.run({ text: gone }, [this.#cluster, names]);
+  }
+
+  async goneExcept(names: readonly string[]): Promise<void> {
+    await this.#store.run({ text: goneExcept }, [this.#cluster, names]);
+  }
+
+  /** Asks again for what time alone may have changed. */
+  async sweep(silentAfterMs: number): Promise<void> {
+    await this.#store.run({ text: sweep }, [this.#cluster, silentAfterMs]);
+  }
+}
+
+/** What SQL says of these nodes, by name. */
+export async function readEvidence(store: Runner, nodeIds: readonly number[]): Promise<EvidenceRow[]> {
+  return (await store.run<EvidenceRow>({ text: read, name: 'report.read' }, [nodeIds])).rows;
+}

@@ -1,0 +1,9 @@
+-- The nodes of cluster $1 named in $2 need their report written, whatever was written before.
+WITH asked AS (
+  SELECT node_id, cluster_id FROM store.node WHERE cluster_id = $1 AND name = ANY ($2::text[])
+), forgotten AS (
+  UPDATE store.report r SET shown = NULL, written_at = NULL FROM asked WHERE r.node_id = asked.node_id
+)
+INSERT INTO store.report_queue AS q (node_id, cluster_id, due_at, urgent)
+SELECT node_id, cluster_id, now(), true FROM asked
+ON CONFLICT (node_id) DO UPDATE SET version = q.version + 1, due_at = least(q.due_at, now()), urgent = true;

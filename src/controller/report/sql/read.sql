@@ -1,0 +1,97 @@
+-- Everything a report says, one row for each node of $1. Times in lists are text, as the report has them.
+WITH w AS (SELECT now() AS now, now() - interval '24 hours' AS day_ago, now() - interval '1 hour' AS hour_ago)
+SELECT n.node_id, n.name AS node, w.now, n.first_seen, n.last_seen,
+       coalesce(r.created_at, n.first_seen) AS created_at, r.written_at, r.shown,
+       e.epoch, e.complete_at,
+       coalesce(x.agent_version, '') AS agent_version, coalesce(x.runtime_name, '') AS runtime_name,
+       coalesce(x.runtime_version, '') AS runtime_version, coalesce(x.kubelet_version, '') AS kubelet_version,
+       CASE WHEN s.node_id IS NOT NULL THEN to_jsonb(s) END AS state,
+       coalesce(m.expected, 0) AS expected, coalesce(m.matched, 0) AS matched, coalesce(m.unobservable, 0) AS unobservable,
+       coalesce(m.covered_us, 0) AS covered_us,
+       greatest(w.day_ago, least(n.first_seen, m.since)) AS observed_from, m.until AS observed_to,
+       least(store.hist_quantile(m.hist, 0.5), m.max_us / 1000) AS p50_ms,
+       least(store.hist_quantile(m.hist, 0.99), m.max_us / 1000) AS p99_ms,
+       m.errors AS relist_errors, m.k_stream_errors, m.k_period_ms,
+       f.total AS missed_total, f.last24h AS missed_last24h, f.resolved24h AS missed_resolved24h,
+       f.last_at AS missed_last_at, f.oldest24h AS missed_oldest24h,
+       coalesce(k.findings, '[]') AS findings,
+       coalesce(l.missed_events, '[]') AS missed_events,
+       coalesce(h.mode_history, '[]') AS mode_history,
+       EXISTS (
+         SELECT FROM store.gap g
+         WHERE g.node_id = n.node_id AND g.scope = 'seq' AND g.filled_at IS NULL AND coalesce(g.to_at, w.now) > w.day_ago
+       ) AS records_lost,
+       coalesce(c.conditions, '[]') AS conditions
+FROM w
+CROSS JOIN unnest($1::int4[]) AS asked (node_id)
+JOIN store.node n ON n.node_id = asked.node_id
+LEFT JOIN store.report r ON r.node_id = n.node_id
+LEFT JOIN store.context x ON x.ctx_id = n.ctx_id
+LEFT JOIN store.node_state s ON s.node_id = n.node_id
+LEFT JOIN LATERAL (
+  SELECT e.epoch, e.complete_at FROM store.epoch e
+  WHERE e.node_id = n.node_id AND e.life = n.life ORDER BY e.seen_at DESC LIMIT 1
+) e ON true
+LEFT JOIN LATERAL (
+  -- A minute that the window cuts counts for the part inside.
+  SELECT sum(m.expected)::float8 AS expected, sum(m.matched)::float8 AS matched, sum(m.unobservable)::float8 AS unobservable,
+         sum(m.covered_us * least(1, extract(epoch FROM m.minute + interval '1 minute' - w.day_ago) / 60))::float8 AS covered_us,
+         min(m.minute) AS since, max(m.minute) + interval '1 minute' AS until,
+         store.hist_sum(m.hist::int4[]) FILTER (WHERE m.minute > w.hour_ago) AS hist,
+         max(m.max_us) FILTER (WHERE m.minute > w.hour_ago)::float8 AS max_us,
+         sum(m.errors) FILTER (WHERE m.minute > w.hour_ago)::float8 AS errors,
+         (array_agg(m.k_stream_errors ORDER BY m.minute DESC) FILTER (WHERE m.k_stream_errors IS NOT NULL))[1] AS k_stream_errors,
+         60000.0::float8 * count(m.k_relists) FILTER (WHERE m.minute > w.hour_ago)
+           / nullif(sum(m.k_relists) FILTER (WHERE m.minute > w.hour_ago), 0) AS k_period_ms
+  FROM store.sample m
+  WHERE m.node_id = n.node_id AND m.minute > w.day_ago - interval '1 minute'
+    AND m.day >= ((w.day_ago - interval '1 minute') AT TIME ZONE 'UTC')::date
+) m ON true
+LEFT JOIN LATERAL (
+  SELECT count(*) FILTER (WHERE u.finding_id IS NULL)::float8 AS total,
+         count(*) FILTER (WHERE u.finding_id IS NULL AND f.detected_at > w.day_ago)::float8 AS last24h,
+         count(*) FILTER (WHERE u.finding_id IS NOT NULL AND f.detected_at > w.day_ago)::float8 AS resolved24h,
+         max(coalesce(f.occurred_at, f.window_to, f.detected_at)) FILTER (WHERE u.finding_id IS NULL) AS last_at,
+         min(f.detected_at) FILTER (WHERE f.detected_at > w.day_ago) AS oldest24h
+  FROM store.finding f
+  LEFT JOIN (
+    SELECT DISTINCT u.finding_id FROM store.finding_update u WHERE u.node_id = n.node_id AND u.what = 'resolved'
+  ) u ON u.finding_id = f.finding_id
+  WHERE f.node_id = n.node_id AND f.kind = 'missed'
+) f ON true
+LEFT JOIN LATERAL (
+  -- "missed" without more words means unresolved, here as in `missed`.
+  SELECT jsonb_agg(jsonb_build_object('kind', kind, 'count', count) ORDER BY kind) AS findings
+  FROM (
+    SELECT f.kind, count(*) AS count FROM store.finding f
+    WHERE f.node_id = n.node_id AND f.detected_at > w.day_ago AND f.day >= ((w.day_ago) AT TIME ZONE 'UTC')::date
+      AND (f.kind <> 'missed' OR NOT EXISTS (
+        SELECT FROM store.finding_update u WHERE u.node_id = n.node_id AND u.finding_id = f.finding_id AND u.what = 'resolved'))
+    GROUP BY f.kind
+  ) counted
+) k ON true
+LEFT JOIN LATERAL (
+  SELECT jsonb_agg(to_jsonb(latest) ORDER BY latest.detected_at DESC, latest.finding_id) AS missed_events
+  FROM (
+    SELECT f.finding_id, coalesce(f.occurred_at, f.window_to, f.detected_at) AS at, f.detected_at, f.event_type, f.cause,
+           f.pod_namespace, f.pod_name, f.container_name,
+           (SELECT min(u.value_ms) FROM store.finding_update u
+            WHERE u.node_id = n.node_id AND u.finding_id = f.finding_id AND u.what = 'lag_min') AS lag_ms
+    FROM store.finding f
+    WHERE f.node_id = n.node_id AND f.kind = 'missed' AND NOT EXISTS (
+      SELECT FROM store.finding_update u WHERE u.node_id = n.node_id AND u.finding_id = f.finding_id AND u.what = 'resolved')
+    ORDER BY f.detected_at DESC, f.finding_id LIMIT 5
+  ) latest
+) l ON true
+LEFT JOIN LATERAL (
+  SELECT jsonb_agg(to_jsonb(latest) ORDER BY latest.at DESC) AS mode_history
+  FROM (
+    SELECT h.at, h.from_mode, h.to_mode, h.reason FROM store.mode_change h
+    WHERE h.node_id = n.node_id ORDER BY h.at DESC LIMIT 5
+  ) latest
+) h ON true
+LEFT JOIN LATERAL (
+  SELECT jsonb_agg(jsonb_build_object('type', c.type, 'status', c.status, 'since', c.since)) AS conditions
+  FROM store.report_condition c WHERE c.node_id = n.node_id
+) c ON true
+ORDER BY n.name;

@@ -1,0 +1,71 @@
+/*
+ * The status of a PLEGReport, as crds/plegreports.plegwatch.dev.yaml defines it. Times are RFC 3339 in UTC, to the second.
+ */
+
+export interface Condition {
+  readonly type: string;
+  readonly status: 'True' | 'False' | 'Unknown';
+  readonly lastTransitionTime: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface MissedEvent {
+  readonly findingID: string;
+  readonly at: string;
+  readonly eventType?: string;
+  readonly namespace?: string;
+  readonly pod?: string;
+  readonly container?: string;
+  readonly cause?: string;
+  readonly statusLagMilliseconds?: number;
+}
+
+export interface ModeChange {
+  readonly at: string;
+  readonly from: string;
+  readonly to: string;
+  readonly reason?: string;
+}
+
+export interface ReportStatus {
+  readonly observedAt: string;
+  readonly completeThrough?: string;
+  readonly agent: { readonly version?: string; readonly epoch?: string; readonly lastSeen: string };
+  readonly runtime: { readonly name?: string; readonly version?: string };
+  readonly kubelet: {
+    readonly version?: string;
+    readonly model?: string;
+    readonly streamErrors?: number;
+    readonly relistPeriodMilliseconds?: number;
+  };
+  readonly mode: string;
+  readonly modeSince?: string;
+  readonly stream?: {
+    readonly state: string;
+    readonly since: string;
+    readonly reason?: string;
+    readonly lastError?: string;
+  };
+  readonly relist?: {
+    readonly p50Milliseconds: number;
+    readonly p99Milliseconds: number;
+    readonly errors: number;
+  };
+  readonly observed24h: {
+    readonly expected: number;
+    readonly matched: number;
+    readonly unobservable: number;
+    readonly coveredSeconds: number;
+  };
+  readonly missed?: {
+    readonly total: number;
+    readonly last24h: number;
+    readonly resolved24h: number;
+    readonly lastAt?: string;
+  };
+  readonly findings24h: readonly { readonly kind: string; readonly count: number }[];
+  readonly missedEvents: readonly MissedEvent[];
+  readonly modeHistory: readonly ModeChange[];
+  readonly conditions: readonly Condition[];
+}
