@@ -41,7 +41,7 @@ const FIVE_MINUTES = { events: Number.POSITIVE_INFINITY, ageMs: 300_000, when: '
 
 const containerd: Profile = {
   runtimeName: 'containerd',
-  runtimeVersion: '2.1.9~ds1',
+  runtimeVersion: '2.1.9+unknown',
   stream: 'broadcast',
   backlog: FIVE_MINUTES,
   sandboxEvents: ALL,

@@ -107,7 +107,7 @@ function serveEvents(server: Server, { profile, onEvents }: ServiceParts): void 
   const handler = (call: EventCall): void => {
     if (profile.stream === 'disabled') call.end();
     else if (profile.stream === 'unimplemented') {
-      const details = 'unknown method GetContainerEvents for service runtime.v1.RuntimeService';
+      const details = 'method GetContainerEvents not implemented';
       call.emit('error', { code: status.UNIMPLEMENTED, details });
     } else onEvents(call);
   };

@@ -1,0 +1,45 @@
+/*
+ * The messages in the bytes of a gRPC stream: each is one byte of flags, four bytes of length, and as many of payload.
+ */
+const PREFIX_BYTES = 5;
+const COMPRESSED = 1;
+
+export interface Frame {
+  /** Prefix and payload, as they came. */
+  readonly bytes: Buffer;
+  readonly payload: Buffer;
+  readonly compressed: boolean;
+}
+
+/** Cuts the chunks of one stream into its messages; what is incomplete waits for the next chunk. */
+export class FrameSplitter {
+  #chunks: Buffer[] = [];
+  #length = 0;
+  #wanted = PREFIX_BYTES;
+
+  push(chunk: Buffer): Frame[] {
+    this.#chunks.push(chunk);
+    this.#length += chunk.length;
+    // A large message comes in many chunks: they are put together once, when it is complete.
+    if (this.#length < this.#wanted) return [];
+    const all = Buffer.concat(this.#chunks);
+    const frames: Frame[] = [];
+    let at = 0;
+    let wanted = wantedAt(all, at);
+    while (all.length - at >= wanted && wanted > 0) {
+      const bytes = all.subarray(at, at + wanted);
+      frames.push({ bytes, payload: bytes.subarray(PREFIX_BYTES), compressed: bytes[0] === COMPRESSED });
+      at += wanted;
+      wanted = wantedAt(all, at);
+    }
+    this.#chunks = [all.subarray(at)];
+    this.#length = all.length - at;
+    this.#wanted = Math.max(wanted, PREFIX_BYTES);
+    return frames;
+  }
+}
+
+/** The bytes of the message that begins here; 0 while its prefix is incomplete. */
+function wantedAt(all: Buffer, at: number): number {
+  return all.length - at < PREFIX_BYTES ? 0 : PREFIX_BYTES + all.readUInt32BE(at + 1);
+}

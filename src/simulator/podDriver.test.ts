@@ -1,0 +1,64 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createPodDriver, type PodDriver } from './podDriver.ts';
+import { type SimulatedRuntime, startSimulatedRuntime } from './runtime.ts';
+
+let folder: string;
+let runtime: SimulatedRuntime;
+let driver: PodDriver;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'plegwatch-driver-'));
+  runtime = await startSimulatedRuntime({ socket: join(folder, 'cri.sock') });
+  driver = createPodDriver({ socket: runtime.socket });
+});
+
+afterEach(async () => {
+  await driver.close();
+  await runtime.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const transitions = (id: string) =>
+  runtime.truth.entries.flatMap((entry) =>
+    entry.what === 'transition' && entry.id === id ? [entry.transition] : [],
+  );
+
+test('a whole life takes the sandbox and the container through every stage', async () => {
+  const pod = await driver.liveOnePod();
+  const stages = ['created', 'started', 'stopped', 'deleted'];
+  expect(transitions(pod.sandbox)).toEqual(stages);
+  expect(transitions(pod.containers['app'] ?? '')).toEqual(stages);
+});
+
+test('sandbox and containers carry the labels of the kubelet', async () => {
+  const pod = await driver.runPod({ name: 'web', namespace: 'shop', containers: [{ name: 'front' }] });
+  const labels = {
+    'io.kubernetes.pod.name': 'web',
+    'io.kubernetes.pod.namespace': 'shop',
+    'io.kubernetes.pod.uid': pod.uid,
+  };
+  expect(runtime.pods.sandbox(pod.sandbox).labels).toEqual(labels);
+  expect(runtime.pods.container(pod.containers['front'] ?? '').labels).toEqual({
+    ...labels,
+    'io.kubernetes.container.name': 'front',
+  });
+});
+
+test('a command that ends by itself ends its container', async () => {
+  const pod = await driver.runPod({ name: 'job', containers: [{ name: 'app', command: ['false'] }] });
+  const id = pod.containers['app'] ?? '';
+  await vi.waitFor(() => expect(runtime.pods.container(id)).toMatchObject({ state: 'exited', exitCode: 1 }));
+});
+
+test('cleaning up removes every pod it made, with the containers added later, and no other', async () => {
+  const other = runtime.runPod({ name: 'other', containers: ['app'] });
+  const pod = await driver.runPod({ name: 'web' });
+  await driver.runContainer(pod, { name: 'app', attempt: 1 });
+  await driver.runPod({ name: 'api' });
+  await driver.cleanup();
+  expect([...runtime.pods.sandboxes.keys()]).toEqual([other.sandbox.id]);
+  expect([...runtime.pods.containers.keys()]).toEqual([other.containers[0]?.id]);
+});
