@@ -1,7 +1,7 @@
 /*
  * Connections to Postgres: one place for names and timeouts.
  */
-import { type ClientConfig, Client, Pool } from 'pg';
+import { Client, type ClientConfig, Pool } from 'pg';
 import { PlegwatchError } from '../../errors.ts';
 import type { Logger } from '../../log.ts';
 import { explainDatabase } from './trouble.ts';

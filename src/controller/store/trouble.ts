@@ -52,9 +52,14 @@ export function explainDatabase(databaseUrl: string, error: unknown): PlegwatchE
       { cause: error },
     );
   }
-  return new PlegwatchError('DATABASE_REFUSED', `${at}: ${said}.`, `Look at ${SETTING} and the server's log.`, {
-    cause: error,
-  });
+  return new PlegwatchError(
+    'DATABASE_REFUSED',
+    `${at}: ${said}.`,
+    `Look at ${SETTING} and the server's log.`,
+    {
+      cause: error,
+    },
+  );
 }
 
 export function notMigrated(databaseUrl: string, why: string, cause?: unknown): PlegwatchError {

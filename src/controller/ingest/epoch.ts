@@ -1,0 +1,90 @@
+/*
+ * The epoch a batch belongs to: made at first sight, bound to one node for ever, locked while a batch of it is written.
+ */
+import type { Envelope } from '../../evidence/batch.ts';
+import ensureNode from '../store/sql/ensureNode.sql';
+import epochOwner from '../store/sql/epochOwner.sql';
+import insertEpoch from '../store/sql/insertEpoch.sql';
+import lockEpochSql from '../store/sql/lockEpoch.sql';
+import type { Runner } from '../store/store.ts';
+import type { Refused } from './commit.ts';
+import type { Range } from './ranges.ts';
+
+export interface Locked {
+  readonly kind: 'locked';
+  readonly nodeId: number;
+  /** The wall-clock time of the epoch's start, in microseconds. */
+  readonly base: number;
+  /** The database's time, in microseconds. */
+  readonly now: number;
+  /** The seqs of the batch that were not received yet. */
+  readonly fresh: readonly Range[];
+  /** Whether some of them had been declared lost. */
+  readonly refills: boolean;
+  /** Earlier lives of the node that are open; locked too. */
+  readonly earlier: readonly string[];
+  readonly ctxId: number | null;
+  /** Whether this is the first that was heard of the epoch. */
+  readonly made: boolean;
+}
+
+type LockRow = {
+  node_id: number;
+  base: string;
+  now: string;
+  fresh_from: number[];
+  fresh_to: number[];
+  refills: boolean;
+  earlier: string[];
+  ctx_id: number | null;
+};
+
+export async function lockEpoch(
+  runner: Runner,
+  clusterId: number,
+  envelope: Envelope,
+): Promise<Locked | Refused> {
+  const there = await lock(runner, clusterId, envelope, false);
+  if (there !== null) return there;
+  const { node, nodeUid, epoch, prev, life, bootId, wall0, mono0 } = envelope;
+  await runner.run({ text: ensureNode }, [clusterId, node, nodeUid]);
+  const values = [clusterId, node, epoch, prev, life, nodeUid, bootId, wall0, mono0];
+  await runner.run({ text: insertEpoch }, values);
+  const made = await lock(runner, clusterId, envelope, true);
+  if (made !== null) return made;
+  const { rows } = await runner.run<{ cluster: string; node: string }>({ text: epochOwner }, [epoch]);
+  const owner = rows[0];
+  if (owner === undefined) throw new Error('an epoch can neither be made nor found');
+  const problem = `epoch ${epoch} belongs to node ${owner.node} of cluster ${owner.cluster}`;
+  return { kind: 'refused', reason: 'epoch_of_another_node', problem };
+}
+
+async function lock(
+  runner: Runner,
+  clusterId: number,
+  { node, epoch, life, first, last, context }: Envelope,
+  made: boolean,
+): Promise<Locked | null> {
+  const { rows } = await runner.run<LockRow>({ name: 'lock_epoch', text: lockEpochSql }, [
+    clusterId,
+    node,
+    epoch,
+    life,
+    first,
+    last,
+    context.no,
+  ]);
+  const row = rows[0];
+  if (row === undefined) return null;
+  return {
+    kind: 'locked',
+    nodeId: row.node_id,
+    base: Number(row.base),
+    now: Number(row.now),
+    fresh: row.fresh_from.map((from, at) => ({ from, to: row.fresh_to[at] ?? from })),
+    refills: row.refills,
+    earlier: row.earlier,
+    ctxId: row.ctx_id,
+    made,
+  };
+}

@@ -1,0 +1,48 @@
+/*
+ * The partitions that records need. They are made ahead by `plegwatch maintain`; a day that is missing, because an agent
+ * came back with a week in its spool, is made here. What exists is remembered only once it is committed.
+ */
+import type { RecordKind } from '../../evidence/record.ts';
+import makePartition from '../store/sql/makePartition.sql';
+import type { Runner } from '../store/store.ts';
+import { dayOf, type Placed } from './intake.ts';
+
+const TABLES: Readonly<Partial<Record<RecordKind, readonly string[]>>> = {
+  event: ['event', 'object'],
+  change: ['change', 'object'],
+  minute: ['sample'],
+  finding: ['finding'],
+  resolution: ['finding_update'],
+  session: ['session'],
+  mode: ['mode_change'],
+};
+
+export interface Partitions {
+  /** Makes what these records need inside the caller's transaction; returns what that was, for {@link committed}. */
+  ensure(runner: Runner, placed: readonly Placed[], base: number): Promise<string[]>;
+  committed(made: readonly string[]): void;
+  /** Forgets everything, after a statement found no partition. */
+  forget(): void;
+}
+
+export function createPartitions(): Partitions {
+  const known = new Set<string>();
+  return {
+    async ensure(runner, placed, base) {
+      const wanted = new Map<string, { table: string; day: number }>();
+      for (const { record, at } of placed) {
+        const day = dayOf(record.kind === 'session' ? base + record.opened : at);
+        for (const table of TABLES[record.kind] ?? []) wanted.set(`${table} ${day}`, { table, day });
+      }
+      const missing = [...wanted].filter(([key]) => !known.has(key)).sort(([a], [b]) => (a < b ? -1 : 1));
+      for (const [, { table, day }] of missing) await runner.run({ text: makePartition }, [table, day]);
+      return missing.map(([key]) => key);
+    },
+    committed(made) {
+      for (const key of made) known.add(key);
+    },
+    forget() {
+      known.clear();
+    },
+  };
+}
