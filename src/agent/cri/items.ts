@@ -1,0 +1,138 @@
+/*
+ * Items: one sandbox or container of a list answer, and one event, from the runtime's bytes into values.
+ *
+ * Every text is cleaned and bounded here, at the door: the socket may be anybody's.
+ */
+import {
+  Container,
+  ContainerEventResponse,
+  ContainerState,
+  type ContainerStatus,
+  PodSandbox,
+  PodSandboxState,
+} from '../../cri/runtime.ts';
+import { type EvidenceObject, MAX_ID_LENGTH, MAX_NAME_LENGTH } from '../../evidence/record.ts';
+import type { Mono } from '../../evidence/units.ts';
+import type { ExactTimes, ListedItem, ReceivedEvent, ShownState } from '../pleg/observation.ts';
+
+/** A text without NUL (Postgres cannot store it) and not longer than `max` characters. */
+export function clean(text: string, max: number): string {
+  return text.slice(0, max).replaceAll('\0', '\uFFFD');
+}
+
+const name = (text: string | undefined): string => clean(text ?? '', MAX_NAME_LENGTH);
+
+/** Ids are compared, so one that would have to be changed is not used at all. */
+const usableId = (id: string): boolean => id !== '' && id.length <= MAX_ID_LENGTH && !id.includes('\0');
+
+/** A sandbox from the bytes of a PodSandbox; null where it has no usable id. Throws on bytes that are none. */
+export function readSandbox(bytes: Uint8Array): ListedItem | null {
+  const sandbox = PodSandbox.decode(bytes);
+  if (!usableId(sandbox.id)) return null;
+  return {
+    object: {
+      id: sandbox.id,
+      sandbox: sandbox.id,
+      isSandbox: true,
+      podUid: name(sandbox.metadata?.uid),
+      namespace: name(sandbox.metadata?.namespace),
+      pod: name(sandbox.metadata?.name),
+      container: '',
+      attempt: sandbox.metadata?.attempt ?? 0,
+    },
+    state: sandboxState(sandbox.state),
+  };
+}
+
+/** A container from the bytes of a Container; null where it has no usable id. Throws on bytes that are none. */
+export function readContainer(bytes: Uint8Array): ListedItem | null {
+  const container = Container.decode(bytes);
+  if (!usableId(container.id)) return null;
+  return {
+    object: {
+      id: container.id,
+      sandbox: clean(container.podSandboxId, MAX_ID_LENGTH),
+      isSandbox: false,
+      ...podOf(container.labels),
+      container: name(container.metadata?.name),
+      attempt: container.metadata?.attempt ?? 0,
+    },
+    state: containerState(container.state),
+  };
+}
+
+/** An event from the bytes of a ContainerEventResponse; null where it has no usable id. Throws on bytes that are none. */
+export function readEvent(bytes: Uint8Array, session: number, received: Mono): ReceivedEvent | null {
+  const event = ContainerEventResponse.decode(bytes);
+  if (!usableId(event.containerId)) return null;
+  const own = event.containersStatuses.find((each) => each.id === event.containerId);
+  return {
+    session,
+    received,
+    id: event.containerId,
+    type: clampType(event.containerEventType),
+    createdNs: event.createdAt,
+    hasSandboxStatus: event.podSandboxStatus !== undefined && event.podSandboxStatus.id !== '',
+    object: objectOf(event, own),
+    times: own === undefined ? null : timesOf(own),
+  };
+}
+
+/** An event of which only the digest could be kept. */
+export function digestEvent(
+  digest: { readonly id: string; readonly type: number; readonly createdNs: bigint },
+  session: number,
+  received: Mono,
+): ReceivedEvent {
+  return { ...digest, session, received, hasSandboxStatus: false, object: null, times: null };
+}
+
+export function timesOf(status: ContainerStatus): ExactTimes {
+  return {
+    createdNs: status.createdAt,
+    startedNs: status.startedAt,
+    finishedNs: status.finishedAt,
+    exitCode: status.exitCode,
+    reason: clean(status.reason, 200),
+  };
+}
+
+/** The identity that an event carries: the pod from its sandbox's status, the container from its own. */
+function objectOf(event: ContainerEventResponse, own: ContainerStatus | undefined): EvidenceObject | null {
+  const sandbox = event.podSandboxStatus;
+  if (sandbox === undefined || sandbox.id === '') return null;
+  const isSandbox = sandbox.id === event.containerId;
+  return {
+    id: event.containerId,
+    sandbox: clean(sandbox.id, MAX_ID_LENGTH),
+    isSandbox,
+    podUid: name(sandbox.metadata?.uid),
+    namespace: name(sandbox.metadata?.namespace),
+    pod: name(sandbox.metadata?.name),
+    container: isSandbox ? '' : name(own?.metadata?.name),
+    attempt: (isSandbox ? sandbox.metadata?.attempt : own?.metadata?.attempt) ?? 0,
+  };
+}
+
+/** The pod of a container by the labels that the kubelet sets (kubelet pkg/kubelet/types/labels.go). */
+function podOf(
+  labels: Readonly<Record<string, string>>,
+): Pick<EvidenceObject, 'podUid' | 'namespace' | 'pod'> {
+  return {
+    podUid: name(labels['io.kubernetes.pod.uid']),
+    namespace: name(labels['io.kubernetes.pod.namespace']),
+    pod: name(labels['io.kubernetes.pod.name']),
+  };
+}
+
+const sandboxState = (state: number): ShownState =>
+  state === PodSandboxState.SANDBOX_READY ? 'running' : 'exited';
+
+function containerState(state: number): ShownState {
+  if (state === ContainerState.CONTAINER_CREATED) return 'created';
+  if (state === ContainerState.CONTAINER_RUNNING) return 'running';
+  return state === ContainerState.CONTAINER_EXITED ? 'exited' : 'unknown';
+}
+
+/** A type that we have no name for is kept by its number, within what a byte can hold. */
+const clampType = (type: number): number => (type >= 0 && type < 255 ? type : 255);

@@ -1,0 +1,106 @@
+/*
+ * The reader as its parent sees it: started for one session, killed when it stops giving signs of life.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { monoNow } from '../../clock.ts';
+import { between, type Micros, type Mono, millis } from '../../evidence/units.ts';
+import { type Frame, FrameReader } from './frames.ts';
+
+/** Without a frame for this long the reader is killed: it may be holding the runtime up. */
+const SILENCE: Micros = millis(2_000);
+/** It may take longer than that to load. */
+const START: Micros = millis(10_000);
+const WATCH_MS = 250;
+
+export interface ReaderProcess {
+  /** Lets it subscribe. */
+  subscribe(): void;
+  /** Ends it at once; `ended` still follows. */
+  kill(): void;
+  /** When it last gave a sign of life. */
+  lastSign(): Mono;
+  readonly pid: number;
+}
+
+export interface ReaderEvents {
+  frame(frame: Frame): void;
+  /** The process is gone; always the last call, exactly once. `why` is null where a frame `ended` told it. */
+  gone(why: string | null): void;
+}
+
+/** Starts a reader for the socket at an absolute path. */
+export function startReader(socket: string, events: ReaderEvents): ReaderProcess {
+  const child = spawn(process.execPath, ['--max-semi-space-size=1', readerScript(), socket], {
+    stdio: ['pipe', 'ignore', 'ignore', 'pipe'],
+    env: {},
+  });
+  const watch = new Watch(child);
+  const frames = new FrameReader();
+  let told = false;
+  const pipe = child.stdio[3] as Readable;
+  pipe.on('data', (chunk: Buffer) => {
+    watch.sign();
+    for (const frame of frames.push(chunk)) {
+      told ||= frame.is === 'ended';
+      events.frame(frame);
+    }
+  });
+  // A broken pipe is told by the end of the process, which always follows.
+  pipe.on('error', () => child.kill('SIGKILL'));
+  child.stdin?.on('error', () => child.kill('SIGKILL'));
+  let failure: string | null = null;
+  child.on('error', (error) => {
+    failure = error.message;
+  });
+  child.on('close', (code, signal) => {
+    watch.stop();
+    events.gone(told ? null : (failure ?? watch.reason ?? `the reader ended with ${signal ?? code}`));
+  });
+  return {
+    subscribe: () => child.stdin?.write('s'),
+    kill: () => child.kill('SIGKILL'),
+    lastSign: () => watch.last,
+    pid: child.pid ?? -1,
+  };
+}
+
+/** Kills a child that is silent for too long, by our own clock; time in which we did not run ourselves does not count. */
+class Watch {
+  last: Mono = monoNow();
+  reason: string | null = null;
+  #limit: Micros = START;
+  #checked: Mono = monoNow();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(child: ChildProcess) {
+    this.#timer = setInterval(() => {
+      const now = monoNow();
+      const paused = between(this.#checked, now) > millis(2 * WATCH_MS);
+      this.#checked = now;
+      if (paused) this.last = now;
+      if (between(this.last, now) <= this.#limit) return;
+      this.reason = 'the reader gave no sign of life and was killed';
+      child.kill('SIGKILL');
+    }, WATCH_MS);
+  }
+
+  sign(): void {
+    this.last = monoNow();
+    this.#limit = SILENCE;
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+}
+
+/** Beside the bundle it is `reader.js`, in the source tree `reader.ts`. */
+function readerScript(): string {
+  const here = dirname(fileURLToPath(import.meta.url));
+  const bundled = join(here, 'reader.js');
+  return existsSync(bundled) ? bundled : join(here, 'reader.ts');
+}

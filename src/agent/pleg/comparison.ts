@@ -1,0 +1,337 @@
+/*
+ * The comparison: holds what the event stream announced against what relisting found.
+ *
+ * It is told of sessions, events, relists, exact times and the passing of time, concludes which stages each id has
+ * reached, and enters them into the ledger, which knows what is due and what becomes of it.
+ *
+ * No clock, no I/O, no randomness of its own: times are handed in, ids are minted by the caller, and what comes out waits
+ * in {@link Comparison.take}.
+ */
+import { EVENT_TYPES, type PlegState } from '../../evidence/record.ts';
+import { type Mono, shift } from '../../evidence/units.ts';
+import type { OpenSession } from './coverage.ts';
+import {
+  type Bound,
+  type ComparisonOptions,
+  type Figures,
+  Ledger,
+  type Output,
+  type Proof,
+  waiveUpTo,
+} from './ledger.ts';
+import {
+  CREATED,
+  completed,
+  DELETED,
+  everRan,
+  type Life,
+  STAGES,
+  STARTED,
+  STOPPED,
+  type Stage,
+  stageOf,
+} from './life.ts';
+import type { Answer, ListedItem, ReceivedEvent, Relist, ShownState, StatusAnswer } from './observation.ts';
+import type { PlegProfile } from './profile.ts';
+import { plainFinding, since } from './verdict.ts';
+
+/** When the list calls of the relist before were asked; null before the first. */
+type Previous = { readonly sandboxes: Mono; readonly containers: Mono } | null;
+
+export class Comparison {
+  readonly #ledger: Ledger;
+  readonly #epochStart: Mono;
+  #previous: Previous = null;
+
+  constructor(options: ComparisonOptions) {
+    this.#ledger = new Ledger(options);
+    this.#epochStart = options.epochStart;
+  }
+
+  get figures(): Readonly<Figures> {
+    return this.#ledger.figures;
+  }
+
+  /** Hands over what has come out since the last call. */
+  take(): Output {
+    return this.#ledger.take();
+  }
+
+  /** The runtime was replaced by another: from now on it is due what the new one announces. */
+  profiled(profile: PlegProfile): void {
+    this.#ledger.profile = profile;
+  }
+
+  /** There is no subscription: one is wanted (`down`), or policy forbids it and nothing is due (`absent`). */
+  unsubscribed(state: 'down' | 'absent'): void {
+    this.#ledger.unsubscribed(state);
+  }
+
+  /** A new session began at `at`; `wallNs` is the wall clock at that moment. */
+  subscribed(session: number, at: Mono, wallNs: bigint): void {
+    this.#ledger.subscribed(session, at, wallNs);
+  }
+
+  /** Nobody watched for a while until this moment, although the session lives on. */
+  hole(until: Mono, why: string): void {
+    this.#ledger.hole(until, why);
+  }
+
+  /** The reader had taken everything from the socket by then. */
+  drained(session: number, watermark: Mono): void {
+    const { coverage } = this.#ledger;
+    if (coverage.is === 'open' && coverage.session === session && watermark > coverage.watermark) {
+      coverage.watermark = watermark;
+    }
+  }
+
+  /** Time has passed. `wallMicros` is the wall clock at `now`. */
+  tick(now: Mono, wallMicros: number): void {
+    this.#ledger.tick(now, wallMicros);
+  }
+
+  /** What the evidence says of the stream; null where there is no session. */
+  streamState(): 'Arming' | 'Active' | 'Silent' | null {
+    const { coverage } = this.#ledger;
+    if (coverage.is !== 'open') return null;
+    if (coverage.silent) return 'Silent';
+    return coverage.armed === null ? 'Arming' : 'Active';
+  }
+
+  /** The present session's own figures, for its record. */
+  session(): Pick<OpenSession, 'armed' | 'events' | 'replayed'> | null {
+    return this.#ledger.coverage.is === 'open' ? this.#ledger.coverage : null;
+  }
+
+  relisted(relist: Relist): void {
+    this.#ledger.reach(relist.containers.end);
+    this.#compare(relist.sandboxes, this.#previous?.sandboxes ?? null, true);
+    this.#compare(relist.containers, this.#previous?.containers ?? null, false);
+    this.#previous = { sandboxes: relist.sandboxes.start, containers: relist.containers.start };
+    const { coverage } = this.#ledger;
+    if (coverage.is === 'open' && coverage.armed !== null) {
+      const first = Math.min(relist.sandboxes.start, relist.containers.start);
+      if (first > coverage.armed) coverage.baseline = true;
+    }
+  }
+
+  received(event: ReceivedEvent): void {
+    const { coverage } = this.#ledger;
+    if (coverage.is !== 'open' || coverage.session !== event.session) return;
+    this.#ledger.reach(event.received);
+    const replayed = countEvent(coverage, event);
+    const life = this.#lifeOf(event, replayed);
+    this.#recordEvent(event, replayed, life);
+    const stage = stageOf(event.type);
+    if (life === undefined || stage === undefined) return;
+    if (event.times !== null) learnTimes(life, event.times);
+    this.#ledger.announce(life, stage, event.received);
+    if (!replayed) this.#concludeFromEvent(life, stage, event);
+  }
+
+  /** What ContainerStatus said of an id that was asked about. */
+  answered(answer: StatusAnswer): void {
+    const life = this.#ledger.lives.get(answer.id);
+    if (life === undefined || !answer.found) return;
+    learnTimes(life, answer.times);
+    this.#concludeFromTimes(life, answer.at);
+  }
+
+  // What lists show.
+
+  #compare(answer: Answer, previous: Mono | null, sandboxes: boolean): void {
+    for (const item of answer.items.values()) this.#compareItem(item, answer, previous);
+    for (const [id, life] of this.#ledger.lives) {
+      if (life.object.isSandbox === sandboxes && !answer.items.has(id)) {
+        this.#compareAbsent(life, answer, previous);
+      }
+    }
+  }
+
+  #compareItem(item: ListedItem, answer: Answer, previous: Mono | null): void {
+    const life = this.#ledger.lives.get(item.object.id) ?? this.#ledger.follow(item.object, answer.end);
+    if (life === undefined) return;
+    life.object = completed(life.object, item.object);
+    life.lastSign = answer.end;
+    if (!life.listed && previous !== null) raiseFloors(life, CREATED, previous);
+    const old = life.state;
+    this.#change(life, plegState(item.state), answer, previous);
+    if (item.state === 'unknown') return;
+    if (old === 'exited' && item.state === 'running') this.#regress(life);
+    if (item.state === 'running') life.ran = true;
+    if (previous === null) waiveUpTo(life, stageShown(item.state));
+    else this.#proveShown(life, item.state, answer.end);
+    life.listed = true;
+    const next = STAGES[stageShown(item.state) + 1];
+    if (next !== undefined) raiseFloors(life, next, answer.start);
+  }
+
+  /** An id that a list shows is at least at the shown stage; whether it ever ran is another matter. */
+  #proveShown(life: Life, state: Exclude<ShownState, 'unknown'>, to: Mono): void {
+    // A sandbox first seen NOTREADY may never have come up.
+    if (life.object.isSandbox && state === 'exited' && !life.ran) return;
+    const proof = (stage: Stage): Proof => ({
+      ...floorOf(life, stage),
+      to,
+      cause: 'unannounced_by_list',
+      evidence: `listed ${state}`,
+    });
+    this.#ledger.prove(life, CREATED, proof(CREATED));
+    if (state === 'created') return;
+    if (life.ran) this.#ledger.prove(life, STARTED, proof(STARTED));
+    if (state === 'running') return;
+    if (life.ran) this.#ledger.prove(life, STOPPED, proof(STOPPED));
+    else this.#question(life);
+  }
+
+  #compareAbsent(life: Life, answer: Answer, previous: Mono | null): void {
+    if (life.state !== 'non-existent') this.#change(life, 'non-existent', answer, previous);
+    if (life.reached === DELETED || (life.reached === -1 && !life.listed)) return;
+    // Heard of while the list was being made: the answer may be older than the event.
+    if (life.heard !== null && answer.start <= life.heard) return;
+    const bound = this.#lowerBound(life, DELETED);
+    const lead = life.object.isSandbox ? this.#ledger.profile.lead : 0;
+    // Nobody knows how a sandbox that never came up is taken away.
+    const doubtful = life.object.isSandbox && !life.ran;
+    this.#ledger.prove(life, DELETED, {
+      from: bound.from === null || doubtful ? null : shift(bound.from, -lead),
+      byWallClock: bound.byWallClock,
+      to: answer.end,
+      cause: 'unannounced_by_list',
+      evidence: 'no longer listed',
+    });
+  }
+
+  #change(life: Life, to: PlegState, answer: Answer, previous: Mono | null): void {
+    const old = life.state;
+    life.state = to;
+    if (old === to || previous === null) return;
+    const from = life.floors[DELETED] ?? previous;
+    this.#ledger.emit(life.object, {
+      kind: 'change',
+      t: since(this.#epochStart, answer.end),
+      id: life.object.id,
+      isSandbox: life.object.isSandbox,
+      window: { from: since(this.#epochStart, from), to: since(this.#epochStart, answer.end) },
+      old,
+      new: to,
+    });
+  }
+
+  /** EXITED -> RUNNING of one id: recorded, and the id begins anew. */
+  #regress(life: Life): void {
+    const verdict = this.#ledger.verdict('regression', 'state_went_back', {});
+    this.#ledger.emit(life.object, plainFinding(verdict, life.object));
+    this.#ledger.settle(life, STARTED, { is: 'waived' });
+    this.#ledger.settle(life, STOPPED, { is: 'none' });
+    life.reached = STARTED;
+  }
+
+  /** Exited, and nothing shows that it ever ran: only its exact times can tell whether events were due. */
+  #question(life: Life): void {
+    if (life.object.isSandbox || life.questioned || life.standings[STARTED].is !== 'none') return;
+    life.questioned = true;
+    this.#ledger.ask(life.object.id);
+  }
+
+  // What events and exact times show.
+
+  #lifeOf(event: ReceivedEvent, replayed: boolean): Life | undefined {
+    const known = this.#ledger.lives.get(event.id);
+    if (known === undefined) {
+      const unusable = replayed || event.object === null;
+      return unusable ? undefined : this.#ledger.follow(event.object, event.received);
+    }
+    known.lastSign = event.received;
+    if (event.object !== null) known.object = completed(known.object, event.object);
+    return known;
+  }
+
+  /** An event of a later stage proves the earlier ones, where the id ran at all. */
+  #concludeFromEvent(life: Life, stage: Stage, event: ReceivedEvent): void {
+    life.heard = event.received;
+    if (stage === STARTED || stage === STOPPED) life.ran = true;
+    const proof = (earlier: Stage): Proof => ({
+      ...this.#lowerBound(life, earlier),
+      to: event.received,
+      cause: 'sequence',
+      evidence: `${EVENT_TYPES[stage]} received`,
+    });
+    // A sandbox that never came up is deleted with an event and was never announced before.
+    const provesCreated = !life.object.isSandbox || life.ran;
+    if (stage > CREATED && provesCreated) this.#ledger.prove(life, CREATED, proof(CREATED));
+    if (stage > STARTED && life.ran) this.#ledger.prove(life, STARTED, proof(STARTED));
+    if (stage > STOPPED && life.ran) this.#ledger.prove(life, STOPPED, proof(STOPPED));
+    if (stage > life.reached) life.reached = stage;
+  }
+
+  #concludeFromTimes(life: Life, at: Mono): void {
+    if (life.object.isSandbox || life.times === null || !everRan(life.times)) return;
+    const proof = (stage: Stage): Proof => ({
+      ...this.#lowerBound(life, stage),
+      to: at,
+      cause: 'unannounced_by_list',
+      evidence: 'started_at in its status',
+    });
+    this.#ledger.prove(life, STARTED, proof(STARTED));
+    if (life.times.finishedNs > 0n && life.state === 'exited') {
+      this.#ledger.prove(life, STOPPED, proof(STOPPED));
+    }
+  }
+
+  /**
+   * Since when an id can have reached a stage. Where no list ever showed the id, the list that lacked it is no bound: it
+   * may have come and gone before. Its own `created_at` is one.
+   */
+  #lowerBound(life: Life, stage: Stage): Bound {
+    if (life.listed) return floorOf(life, stage);
+    const createdNs = life.times?.createdNs ?? 0n;
+    return { from: createdNs > 0n ? this.#ledger.monoOf(createdNs) : null, byWallClock: true };
+  }
+
+  #recordEvent(event: ReceivedEvent, replayed: boolean, life: Life | undefined): void {
+    const object = life?.object ?? event.object;
+    this.#ledger.emit(object, {
+      kind: 'event',
+      t: since(this.#epochStart, event.received),
+      id: event.id,
+      type: event.type,
+      createdNs: String(event.createdNs),
+      isSandbox: object?.isSandbox ?? false,
+      replayed,
+      hasSandboxStatus: event.hasSandboxStatus,
+    });
+  }
+}
+
+/** Counts an event of a session and says whether it was replayed. */
+function countEvent(session: OpenSession, event: ReceivedEvent): boolean {
+  session.armed ??= event.received;
+  session.silent = false;
+  session.events += 1;
+  if (event.createdNs >= session.openedNs) session.replaying = false;
+  if (session.replaying) session.replayed += 1;
+  return session.replaying;
+}
+
+function learnTimes(life: Life, times: NonNullable<Life['times']>): void {
+  life.times = times;
+  if (!life.object.isSandbox && everRan(times)) life.ran = true;
+}
+
+/** Every stage from `from` on was still to come at that moment. */
+function raiseFloors(life: Life, from: Stage, at: Mono): void {
+  for (const stage of STAGES) {
+    if (stage >= from) life.floors[stage] = at;
+  }
+}
+
+const floorOf = (life: Life, stage: Stage): Bound => ({ from: life.floors[stage], byWallClock: false });
+
+function stageShown(state: Exclude<ShownState, 'unknown'>): Stage {
+  if (state === 'created') return CREATED;
+  return state === 'running' ? STARTED : STOPPED;
+}
+
+/** The kubelet's word for a shown state (pkg/kubelet/pleg/generic.go, convertState: CREATED is `unknown`). */
+const plegState = (state: ShownState): PlegState => (state === 'created' ? 'unknown' : state);

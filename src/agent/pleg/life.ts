@@ -1,0 +1,112 @@
+/*
+ * A life: all that is known of one CRI id, which goes created -> started -> stopped -> deleted and never back.
+ *
+ *   stage      one of the four steps, numbered as the CRI numbers the event that announces it
+ *   proven     something shows that the stage was reached: a list, a later event, an exact time
+ *   standing   where a stage stands between its proof and its event
+ *
+ *     none ──► expected ──► announced            (the ordinary end)
+ *      │           ├──────► missed ──► announced (the event came after the verdict: resolved)
+ *      │           └──────► unobservable ──► announced
+ *      └─► waived  reached before the baseline, or never announced by this runtime: nothing is expected
+ */
+import type { EvidenceObject, PlegState } from '../../evidence/record.ts';
+import type { Mono } from '../../evidence/units.ts';
+import type { ExactTimes } from './observation.ts';
+
+export const CREATED = 0;
+export const STARTED = 1;
+export const STOPPED = 2;
+export const DELETED = 3;
+export type Stage = 0 | 1 | 2 | 3;
+export const STAGES: readonly Stage[] = [CREATED, STARTED, STOPPED, DELETED];
+
+/** The event type of a number from the CRI, where it is one of the four. */
+export const stageOf = (type: number): Stage | undefined => STAGES.find((stage) => stage === type);
+
+/** Why an event is due although it has not come. */
+export type Cause = 'unannounced_by_list' | 'sequence';
+
+export interface Expectation {
+  /** The stage was reached between these two. `from` is null where no lower bound is known. */
+  readonly from: Mono | null;
+  readonly to: Mono;
+  readonly cause: Cause;
+  /** What the proof rests on, for the finding. */
+  readonly evidence: string;
+  /** False where the stage may have been reached before the stream was proven to be ours. */
+  readonly coverable: boolean;
+  /** True where `from` was computed from a wall-clock time: a step of that clock voids it. */
+  readonly byWallClock: boolean;
+  asked: boolean;
+}
+
+export type Standing =
+  | { readonly is: 'none' | 'waived' | 'announced' | 'unobservable' }
+  | { readonly is: 'expected'; readonly expectation: Expectation }
+  | { readonly is: 'missed'; readonly finding: string };
+
+export interface Life {
+  object: EvidenceObject;
+  /** What the last relist showed, in the kubelet's words. */
+  state: PlegState;
+  /**
+   * For each stage the start of the last answer that proves it had not been reached: the id was shown at an earlier stage,
+   * or the list that first showed it was preceded by one that did not. Null where no list says so.
+   */
+  readonly floors: [Mono | null, Mono | null, Mono | null, Mono | null];
+  /** Whether a list ever showed it at a known stage. */
+  listed: boolean;
+  /** When an event last said that the id exists; null where none did. */
+  heard: Mono | null;
+  /** The furthest stage that is proven; -1 for none. */
+  reached: -1 | Stage;
+  /** Whether anything proves that it ever ran. Without it neither STARTED nor STOPPED is due. */
+  ran: boolean;
+  times: ExactTimes | null;
+  /** Whether its exact times were asked for because it was found exited without proof that it ran. */
+  questioned: boolean;
+  readonly standings: [Standing, Standing, Standing, Standing];
+  /** When it was last listed or heard of, for forgetting. */
+  lastSign: Mono;
+}
+
+const NONE: Standing = { is: 'none' };
+
+export function newLife(object: EvidenceObject, at: Mono): Life {
+  return {
+    object,
+    state: 'non-existent',
+    floors: [null, null, null, null],
+    listed: false,
+    heard: null,
+    reached: -1,
+    ran: false,
+    times: null,
+    questioned: false,
+    standings: [NONE, NONE, NONE, NONE],
+    lastSign: at,
+  };
+}
+
+/** The identity with what the other one knows better. */
+export function completed(known: EvidenceObject, more: EvidenceObject): EvidenceObject {
+  return {
+    ...known,
+    sandbox: known.sandbox || more.sandbox,
+    podUid: known.podUid || more.podUid,
+    namespace: known.namespace || more.namespace,
+    pod: known.pod || more.pod,
+    container: known.container || more.container,
+    attempt: known.attempt || more.attempt,
+  };
+}
+
+/**
+ * Whether a container ever ran. Never started: `started_at` 0, or equal to `created_at` with started = finished
+ * (containerd writes the latter for a start that failed).
+ */
+export function everRan(times: ExactTimes): boolean {
+  if (times.startedNs <= 0n) return false;
+  return !(times.startedNs === times.createdNs && times.startedNs === times.finishedNs);
+}

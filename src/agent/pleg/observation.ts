@@ -1,0 +1,64 @@
+/*
+ * Observations: what the comparison is told. All of it is values; where they came from is the shell's business.
+ *
+ *   item      one container or sandbox in a list answer
+ *   answer    one list call: when it was asked, when it was answered, what was in it
+ *   relist    both calls, taken one after the other; two moments, not one
+ */
+import type { EvidenceObject } from '../../evidence/record.ts';
+import type { Mono } from '../../evidence/units.ts';
+
+/**
+ * What a list shows of an id. Sandboxes: READY is `running`, NOTREADY is `exited`. `unknown` is the runtime's UNKNOWN and
+ * proves nothing.
+ */
+export type ShownState = 'created' | 'running' | 'exited' | 'unknown';
+
+export interface ListedItem {
+  readonly object: EvidenceObject;
+  readonly state: ShownState;
+}
+
+export interface Answer {
+  readonly start: Mono;
+  readonly end: Mono;
+  readonly items: ReadonlyMap<string, ListedItem>;
+}
+
+export interface Relist {
+  readonly sandboxes: Answer;
+  readonly containers: Answer;
+}
+
+/** Exact times of one container or sandbox, in wall-clock nanoseconds; 0 where the runtime has none. */
+export interface ExactTimes {
+  readonly createdNs: bigint;
+  readonly startedNs: bigint;
+  readonly finishedNs: bigint;
+  readonly exitCode: number;
+  readonly reason: string;
+}
+
+/** A CRI event as the reader took it from the socket. */
+export interface ReceivedEvent {
+  readonly session: number;
+  readonly received: Mono;
+  readonly id: string;
+  readonly type: number;
+  readonly createdNs: bigint;
+  readonly hasSandboxStatus: boolean;
+  /** Null where the payload had to be dropped or did not say: identity is then what is known already. */
+  readonly object: EvidenceObject | null;
+  /** What the event's own statuses say of its id. */
+  readonly times: ExactTimes | null;
+}
+
+/** The answer to a question about one id; `gone` where the runtime no longer knows it. */
+export type StatusAnswer =
+  | { readonly id: string; readonly at: Mono; readonly found: true; readonly times: ExactTimes }
+  | { readonly id: string; readonly at: Mono; readonly found: false; readonly reason: string };
+
+/** A question for ContainerStatus: the exact times of a container. */
+export interface Ask {
+  readonly id: string;
+}

@@ -1,0 +1,14 @@
+/*
+ * What the comparison must know of a runtime: which events it sends at all, and how early. The table of runtimes is in
+ * ../cri/profiles.ts.
+ */
+import type { EventType } from '../../evidence/record.ts';
+import type { Micros } from '../../evidence/units.ts';
+
+export interface PlegProfile {
+  /** The events that this runtime announces; a transition without one is a blind spot, never a miss. */
+  readonly sandboxEvents: readonly EventType[];
+  readonly containerEvents: readonly EventType[];
+  /** How long before a sandbox leaves the list its DELETED may be announced. */
+  readonly lead: Micros;
+}

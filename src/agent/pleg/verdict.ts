@@ -1,0 +1,86 @@
+/*
+ * Verdicts: the findings that the comparison hands out, and the proof each carries.
+ */
+import { EVENT_TYPES, type EvidenceObject, type FindingKind, type RecordOf } from '../../evidence/record.ts';
+import { type Mono, type Offset, offset } from '../../evidence/units.ts';
+import type { Expectation, Life, Stage } from './life.ts';
+
+/** The version of the shape of `proof`. */
+export const PROOF_VERSION = 1;
+
+/** What every verdict shares; `epochStart` turns positions on the clock into offsets. */
+export interface Verdict {
+  readonly finding: string;
+  readonly kind: FindingKind;
+  readonly at: Mono;
+  readonly cause: string;
+  readonly epochStart: Mono;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+export const since = (start: Mono, at: Mono): Offset => offset(at - start);
+
+/** A verdict on the event of one stage of one life. `exact` is the true time, where it is known. */
+export function stageFinding(
+  verdict: Verdict,
+  life: Life,
+  stage: Stage,
+  expectation: Expectation,
+  exact: Mono | null,
+): RecordOf<'finding'> {
+  const { from, to } = expectation;
+  return {
+    kind: 'finding',
+    t: since(verdict.epochStart, verdict.at),
+    finding: verdict.finding,
+    verdict: verdict.kind,
+    type: EVENT_TYPES[stage],
+    cause: verdict.cause,
+    id: life.object.id,
+    window: {
+      from: since(verdict.epochStart, from ?? verdict.epochStart),
+      to: since(verdict.epochStart, to),
+    },
+    occurred: exact === null ? null : since(verdict.epochStart, exact),
+    lateness: null,
+    delivery: null,
+    proof: {
+      v: PROOF_VERSION,
+      evidence: expectation.evidence,
+      lowerBoundKnown: from !== null,
+      state: life.state,
+      exactTimes: timesOf(life),
+      ...verdict.details,
+    },
+  };
+}
+
+/** A verdict on the stream, or on a life as a whole. */
+export function plainFinding(verdict: Verdict, object: EvidenceObject | null): RecordOf<'finding'> {
+  return {
+    kind: 'finding',
+    t: since(verdict.epochStart, verdict.at),
+    finding: verdict.finding,
+    verdict: verdict.kind,
+    type: null,
+    cause: verdict.cause,
+    id: object?.id ?? null,
+    window: null,
+    occurred: null,
+    lateness: null,
+    delivery: null,
+    proof: { v: PROOF_VERSION, ...verdict.details },
+  };
+}
+
+function timesOf(life: Life): Record<string, unknown> | null {
+  if (life.times === null) return null;
+  const { createdNs, startedNs, finishedNs, exitCode, reason } = life.times;
+  return {
+    createdNs: String(createdNs),
+    startedNs: String(startedNs),
+    finishedNs: String(finishedNs),
+    exitCode,
+    reason: reason.slice(0, 200),
+  };
+}

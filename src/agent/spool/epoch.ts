@@ -1,0 +1,136 @@
+/*
+ * An epoch of the spool: one life of an agent, a folder of segments.
+ *
+ *   written     records up to here are in the file (not yet necessarily on the disk)
+ *   mark        records up to here are acknowledged; nothing behind it may be deleted
+ *   lost        seqs that were dropped, with why; they are declared in the header of every batch
+ *
+ * Only the present epoch is appended to. Segments go when they are acknowledged and old enough, or, acknowledged first,
+ * when the spool is full.
+ */
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Context } from '../../evidence/batch.ts';
+import { type Seq, seq } from '../../evidence/units.ts';
+import { type Entry, readSegment } from './segment.ts';
+
+export interface EpochMeta {
+  readonly epoch: string;
+  readonly life: number;
+  readonly prev: string | null;
+  readonly cluster: string;
+  readonly node: string;
+  readonly bootId: string;
+  /** Wall clock at the epoch's start, in microseconds since the Unix epoch. */
+  readonly startedWall: number;
+}
+
+export interface Hole {
+  readonly from: number;
+  readonly to: number;
+  readonly cause: string;
+}
+
+/** A file of the spool. `modified` is in milliseconds since the Unix epoch. */
+export interface Segment {
+  readonly file: string;
+  readonly first: number;
+  last: number;
+  bytes: number;
+  modified: number;
+}
+
+export class Epoch {
+  readonly meta: EpochMeta;
+  readonly dir: string;
+  readonly segments: Segment[];
+  readonly lost: Hole[];
+  written: Seq;
+  mark: Seq = seq(0);
+  /** The entries of the segment that was read last. */
+  #cache: { readonly file: string; readonly entries: readonly Entry[] } | null = null;
+
+  constructor(meta: EpochMeta, dir: string, segments: Segment[], lost: Hole[]) {
+    this.meta = meta;
+    this.dir = dir;
+    this.segments = segments;
+    this.lost = lost;
+    const ends = [...segments.map((each) => each.last), ...lost.map((hole) => hole.to)];
+    this.written = seq(Math.max(0, ...ends));
+  }
+
+  /** The lowest seq that can still be read. */
+  get floor(): Seq {
+    return seq(this.segments[0]?.first ?? this.written + 1);
+  }
+
+  get settled(): boolean {
+    return this.mark >= this.written;
+  }
+
+  get bytes(): number {
+    return this.segments.reduce((sum, segment) => sum + segment.bytes, 0);
+  }
+
+  /**
+   * Consecutive entries from a seq on, all of one context, up to the limits; at least one where there is one. Where `from`
+   * is in a hole, they begin behind it.
+   */
+  async read(from: number, maxRecords: number, maxBytes: number): Promise<Entry[]> {
+    const taken: Entry[] = [];
+    let bytes = 0;
+    for (const segment of this.segments) {
+      if (segment.last < from) continue;
+      for (const entry of await this.#entries(segment)) {
+        if (entry.seq < from || entry.seq > this.written) continue;
+        const last = taken.at(-1);
+        bytes += entry.bytes;
+        if (
+          taken.length >= maxRecords ||
+          (last !== undefined && !(follows(last, entry) && bytes <= maxBytes))
+        ) {
+          return taken;
+        }
+        taken.push(entry);
+      }
+    }
+    return taken;
+  }
+
+  /** Removes the oldest segment; what of it was not acknowledged is lost. */
+  async dropOldest(cause: string): Promise<number> {
+    const segment = this.segments.shift();
+    if (segment === undefined) return 0;
+    const from = Math.max(segment.first, this.mark + 1);
+    if (from <= segment.last) this.declare({ from, to: segment.last, cause });
+    await rm(join(this.dir, segment.file), { force: true });
+    return Math.max(0, segment.last - from + 1);
+  }
+
+  /** Adds a hole to those that are declared; neighbours of one cause become one. */
+  declare(hole: Hole): void {
+    const before = this.lost.at(-1);
+    if (before !== undefined && before.cause === hole.cause && before.to + 1 === hole.from) {
+      this.lost[this.lost.length - 1] = { ...before, to: hole.to };
+    } else {
+      this.lost.push(hole);
+    }
+  }
+
+  forgetCache(): void {
+    this.#cache = null;
+  }
+
+  async #entries(segment: Segment): Promise<readonly Entry[]> {
+    if (this.#cache?.file === segment.file) return this.#cache.entries;
+    const { entries } = readSegment(await readFile(join(this.dir, segment.file), 'utf8'));
+    this.#cache = { file: segment.file, entries };
+    return entries;
+  }
+}
+
+function follows(last: Entry, next: Entry): boolean {
+  return next.seq === last.seq + 1 && sameContext(next.context, last.context);
+}
+
+const sameContext = (a: Context, b: Context): boolean => a.no === b.no;

@@ -1,0 +1,72 @@
+/*
+ * Segments: the files of a spool. A segment is text, one entry a line, each with a checksum of its own:
+ *
+ *   crc32 of the JSON, 8 hexadecimal digits · space · JSON · newline
+ *
+ * A line is a context (the versions that what follows was seen under) or a record with its seq. Every segment begins with
+ * a context, so that it can be read alone. What stands behind a line that does not fit its checksum is not believed.
+ */
+import { crc32 } from 'node:zlib';
+import type { Context } from '../../evidence/batch.ts';
+import type { EvidenceObject, EvidenceRecord } from '../../evidence/record.ts';
+import { type Seq, seq } from '../../evidence/units.ts';
+
+/** A record as it lies in the spool. */
+export interface Entry {
+  readonly seq: Seq;
+  readonly context: Context;
+  readonly record: EvidenceRecord;
+  readonly object: EvidenceObject | null;
+  /** Length of its line, a measure of what it will take in a batch. */
+  readonly bytes: number;
+}
+
+export function contextLine(context: Context): string {
+  return line({ x: context });
+}
+
+export function recordLine(at: Seq, record: EvidenceRecord, object: EvidenceObject | null): string {
+  return line({ s: at, r: record, ...(object === null ? {} : { o: object }) });
+}
+
+function line(value: unknown): string {
+  const json = JSON.stringify(value);
+  return `${crc32(json).toString(16).padStart(8, '0')} ${json}\n`;
+}
+
+/** The entries of a segment up to the first line that cannot be believed; `whole` where there was none. */
+export function readSegment(text: string): { readonly entries: Entry[]; readonly whole: boolean } {
+  const entries: Entry[] = [];
+  let context: Context | null = null;
+  let from = 0;
+  for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', from)) {
+    const value = parseLine(text.slice(from, end));
+    if (value?.x !== undefined) context = value.x;
+    else if (value?.r === undefined || value.s === undefined || context === null)
+      return { entries, whole: false };
+    else
+      entries.push({
+        seq: seq(value.s),
+        context,
+        record: value.r,
+        object: value.o ?? null,
+        bytes: end - from,
+      });
+    from = end + 1;
+  }
+  return { entries, whole: from === text.length };
+}
+
+/** What a line says. Its shape is ours: the checksum has vouched for it. */
+type Line = {
+  readonly x?: Context;
+  readonly s?: number;
+  readonly r?: EvidenceRecord;
+  readonly o?: EvidenceObject;
+};
+
+function parseLine(text: string): Line | null {
+  const json = text.slice(9);
+  if (text[8] !== ' ' || Number.parseInt(text.slice(0, 8), 16) !== crc32(json)) return null;
+  return JSON.parse(json) as Line;
+}
