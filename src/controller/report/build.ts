@@ -68,9 +68,14 @@ export function recheckAfter(row: EvidenceRow, status: ReportStatus, refreshMs: 
   const oldest = row.missed_oldest24h;
   const missLeaves = oldest === null ? refreshMs : oldest.getTime() + DAY_MS - row.now.getTime();
   const of = (type: string) => status.conditions.find((condition) => condition.type === type);
-  const incomplete = of('EvidenceComplete')?.status === 'True' ? refreshMs : HOUR_MS / 6;
+  const incomplete = of('EvidenceComplete')?.status === 'True' ? refreshMs : lookAgain(row);
   const behind = of('AgentReporting')?.status === 'Unknown' ? SILENT_AFTER_MS / 6 : refreshMs;
   return Math.max(1_000, Math.min(refreshMs, missLeaves, incomplete, behind));
+}
+
+/** Evidence of a young node completes soon, that of an old one only as a gap leaves the day. */
+function lookAgain({ now, first_seen }: EvidenceRow): number {
+  return Math.min(HOUR_MS / 6, Math.max(15_000, (now.getTime() - first_seen.getTime()) / 4));
 }
 
 const modeOf = (state: StateRow | null): string => pascalWord(state?.mode ?? null) ?? 'Unknown';

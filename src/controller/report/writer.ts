@@ -124,7 +124,7 @@ class ReportWriter {
   readonly #budget: WriteBudget;
   readonly #backoff: Backoff;
   readonly #stop = new AbortController();
-  /** Nodes that came, went or were replaced, until that has been dealt with. */
+  /** Nodes that came, went or were replaced since the last round. */
   readonly #touched = new Set<string>();
   #wake = new AbortController();
   #queue: ReportQueue | undefined;
@@ -165,9 +165,10 @@ class ReportWriter {
     }
   }
 
+  /** Waits for the next look at the queue, or until a Node comes or goes. */
   async #idle(): Promise<void> {
-    if (this.#wake.signal.aborted && !this.#stop.signal.aborted) this.#wake = new AbortController();
     await pause(this.#pace.pollMs, this.#wake.signal);
+    if (!this.#stop.signal.aborted) this.#wake = new AbortController();
   }
 
   async #failed(error: unknown): Promise<void> {
@@ -228,20 +229,15 @@ class ReportWriter {
     }
   }
 
-  /** Deals with the Nodes that came, went or were replaced. A name stays until that has succeeded. */
+  /** Deals with the Nodes that came, went or were replaced. After a failure the inventory finds what was left undone. */
   async #followNodes(queue: ReportQueue): Promise<void> {
     const names = [...this.#touched];
+    this.#touched.clear();
     for (const name of names) await this.#removeOrphan(name);
     await queue.gone(names.filter((name) => this.#nodes.get(name) === undefined));
     await queue.enqueue(
       names.filter((name) => this.#nodes.get(name) !== undefined && !this.#hasReport(name)),
     );
-    for (const name of names) {
-      // It may have changed again meanwhile, which another round will see.
-      const node = this.#nodes.get(name);
-      if (node === undefined || this.#inventory.has(name, node) || names.length > 0)
-        this.#touched.delete(name);
-    }
   }
 
   async #settle(queue: ReportQueue, due: readonly Due[]): Promise<void> {

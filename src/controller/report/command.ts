@@ -1,0 +1,56 @@
+/*
+ * `plegwatch report`: the reports of a cluster straight from SQL, for where there is no Kubernetes or nobody leads.
+ */
+import type { Runner } from '../store/store.ts';
+import { buildStatus } from './build.ts';
+import type { EvidenceRow } from './evidence.ts';
+import { REPORT_API } from './put.ts';
+import { readEvidence } from './queue.ts';
+import nodes from './sql/nodes.sql';
+import { printTable, type Report } from './table.ts';
+import { timestamp } from './text.ts';
+
+export const REPORT_OUTPUTS = ['table', 'wide', 'json'] as const;
+export type ReportOutput = (typeof REPORT_OUTPUTS)[number];
+
+export interface ReportCommand {
+  readonly store: Runner;
+  readonly cluster: string;
+  readonly output: ReportOutput;
+}
+
+const AT_ONCE = 100;
+
+/** What `plegwatch report` prints, its last line ended. Reads only. */
+export async function runReport({ store, cluster, output }: ReportCommand): Promise<string> {
+  const rows = await readCluster(store, cluster);
+  const reports = rows.map(reportOf);
+  if (output === 'json') return `${JSON.stringify(listOf(reports), null, 4)}\n`;
+  const now = rows[0]?.now;
+  if (now === undefined) return `No node of cluster ${cluster} has reported yet.\n`;
+  return printTable(reports, now, output === 'wide');
+}
+
+async function readCluster(store: Runner, cluster: string): Promise<EvidenceRow[]> {
+  const { rows } = await store.run<{ node_id: number }>({ text: nodes }, [cluster]);
+  const read: EvidenceRow[] = [];
+  for (let at = 0; at < rows.length; at += AT_ONCE) {
+    const ids = rows.slice(at, at + AT_ONCE).map(({ node_id }) => node_id);
+    read.push(...(await readEvidence(store, ids)));
+  }
+  return read;
+}
+
+function reportOf(row: EvidenceRow): Report {
+  const status = buildStatus(row, { ingestUpToDate: true, podNames: true });
+  return { name: row.node, createdAt: row.created_at, status };
+}
+
+function listOf(reports: readonly Report[]) {
+  const items = reports.map(({ name, createdAt, status }) => ({
+    ...REPORT_API,
+    metadata: { name, creationTimestamp: timestamp(createdAt) },
+    status,
+  }));
+  return { apiVersion: 'v1', kind: 'List', metadata: {}, items };
+}
