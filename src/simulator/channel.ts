@@ -41,6 +41,8 @@ export class EventChannel {
   readonly #options: ChannelOptions;
   #outlets: { readonly outlet: Outlet; gone: boolean }[] = [];
   #backlog: NumberedEvent[] = [];
+  /** By id: events that the next one of their id overtakes. */
+  #held = new Map<string, NumberedEvent>();
   #events = 0;
   #everSubscribed = false;
 
@@ -57,12 +59,16 @@ export class EventChannel {
     const live = this.#outlets.length > 0;
     const event = { ...built, event: this.#events, live, builtAt: this.#options.clock().mono };
     const { fault, fate } = fateOf(this.#options.faults(), event);
-    if (fault !== null) this.#noteFault(fault, event, fate.length === 0 ? '' : `after ${fate.join(', ')} ms`);
+    if (fault !== null) this.#noteFault(fault, event, fate.join(', '));
     if (fate.length === 0) this.#note(event, [], {});
-    for (const ms of fate) {
-      if (ms === 0) this.#distribute(event);
-      else this.#options.later(ms, () => this.#distribute(event));
+    const overtaken = this.#held.get(event.id);
+    this.#held.delete(event.id);
+    for (const wait of fate) {
+      if (wait === 0) this.#distribute(event);
+      else if (wait === 'after-next') this.#held.set(event.id, event);
+      else this.#options.later(wait, () => this.#distribute(event));
     }
+    if (overtaken !== undefined) this.#distribute(overtaken);
   }
 
   subscribe(outlet: Outlet): void {
@@ -87,6 +93,7 @@ export class EventChannel {
   reset(): void {
     this.#outlets = [];
     this.#backlog = [];
+    this.#held.clear();
     this.#everSubscribed = false;
   }
 

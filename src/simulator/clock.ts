@@ -33,7 +33,7 @@ export function manualClock(start: Moment = { wall: wall(1_700_000_000_000_000),
   return {
     clock,
     advance: (micros: number): void => {
-      moved += micros;
+      moved += Math.round(micros);
     },
   };
 }

@@ -5,7 +5,7 @@
 import { EVENT_TYPES, type EventType } from '../evidence/record.ts';
 import type { ConfigOf } from '../settings.ts';
 import { BadValue, duration, integer, oneOf, optional, required, string, withDefault } from '../settings.ts';
-import { delay, drop, duplicate, type Fault } from './faults.ts';
+import { delay, drop, duplicate, type Fault, reorder } from './faults.ts';
 import { PROFILE_NAMES } from './profiles.ts';
 import { type SimulatedRuntimeOptions, startSimulatedRuntime } from './runtime.ts';
 
@@ -22,6 +22,12 @@ export const simulateRuntimeSettings = {
   dropTypes: optional('types', 'lose only these, such as STARTED,STOPPED', eventTypes),
   delay: optional('probability:duration', 'hold events back, such as 0.01:3s', delayed),
   duplicate: withDefault('probability', '0', 'send an event twice with this probability', decimal(0, 1)),
+  reorder: withDefault(
+    'probability',
+    '0',
+    'let an event be overtaken by the next of its id with this probability',
+    decimal(0, 1),
+  ),
   breakStream: optional('after', 'end each event stream this long after it began', duration(1, 24 * HOUR_MS)),
   truth: optional('file', 'write what really happened, one JSON line each', string),
 };
@@ -65,6 +71,7 @@ function faultsOf(config: SimulateRuntimeConfig): Fault[] {
     faults.push(delay({ seed, probability: config.delay.probability }, config.delay.ms));
   }
   if (config.duplicate > 0) faults.push(duplicate({ seed, probability: config.duplicate }));
+  if (config.reorder > 0) faults.push(reorder({ seed, probability: config.reorder }));
   return faults;
 }
 

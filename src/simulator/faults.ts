@@ -3,10 +3,11 @@
  * with a fate, or null for "not mine"; the first answer counts. A fate is the list of waits (milliseconds) after which
  * a copy is delivered:
  *
- *   []          dropped
- *   [0]         delivered
- *   [250]       delayed; what comes after it overtakes it
- *   [0, 0]      delivered twice
+ *   []               dropped
+ *   [0]              delivered
+ *   [250]            delayed; what comes after it overtakes it
+ *   [0, 0]           delivered twice
+ *   ['after-next']   held back until the next event of the same id has gone
  */
 import type { EventType } from '../evidence/record.ts';
 import { randomFor } from './random.ts';
@@ -21,7 +22,7 @@ export interface SimulatedEvent extends Subject {
   readonly live: boolean;
 }
 
-export type Fate = readonly number[];
+export type Fate = readonly (number | 'after-next')[];
 export interface Fault {
   readonly name: string;
   readonly decide: (event: SimulatedEvent) => Fate | null;
@@ -49,6 +50,12 @@ export const delay = (how: ByChance, ms: number): Fault => byChance('delay', how
 
 /** Sends each live event twice with a probability. */
 export const duplicate = (how: ByChance): Fault => byChance('duplicate', how, [0, 0]);
+
+/** Lets an event be overtaken by the next one of its id. A DELETED is the last of its id and stays where it is. */
+export function reorder(how: ByChance): Fault {
+  const { name, decide } = byChance('reorder', how, ['after-next']);
+  return { name, decide: (event) => (event.type === 'DELETED' ? null : decide(event)) };
+}
 
 // The draw belongs to the id and the type: the same seed loses the same events, whatever else happens in between.
 function byChance(name: string, how: ByChance, fate: Fate): Fault {

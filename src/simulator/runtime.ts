@@ -41,10 +41,15 @@ export interface SimulatedRuntimeOptions {
 
 const DEFAULT_SUBSCRIBER_QUEUE = 10_000;
 
-/** Starts a runtime and resolves when it answers. Throws SETTING_INVALID when the socket cannot be used. */
+/** Starts a runtime and resolves when it answers. Throws SETTING_INVALID when the socket or the truth file cannot be used. */
 export async function startSimulatedRuntime(options: SimulatedRuntimeOptions): Promise<SimulatedRuntime> {
   const runtime = new SimulatedRuntime(options);
-  await runtime.comeUp();
+  try {
+    await runtime.comeUp();
+  } catch (error) {
+    await runtime.stop();
+    throw error;
+  }
   return runtime;
 }
 

@@ -20,12 +20,14 @@
  *                delivered (`to` is not empty), queued (waits for the first subscriber) }
  *              An event that waited, was delayed or is repeated has one entry for each delivery, with the same number;
  *              it was lost if no entry of its number is delivered.
- * fault        { fault: drop | delay | duplicate | slow_subscriber | backlog_discarded | …, event, id, type, detail }
+ * fault        { fault: drop | delay | duplicate | reorder | break_stream | slow_subscriber | backlog_discarded |
+ *                       taken_by_the_departed | down | up, event, id, type, detail }
  * subscriber   { subscriber, change: opened | closed, cause, undelivered (given to it, not yet written) }
  *
  * For `container` of a sandbox the text is empty. A sandbox's `sandbox` is its own id.
  */
 import { closeSync, openSync, writeSync } from 'node:fs';
+import { messageOf, PlegwatchError } from '../errors.ts';
 import type { EventType } from '../evidence/record.ts';
 import type { Mono, Wall } from '../evidence/units.ts';
 import type { Clock } from './clock.ts';
@@ -120,13 +122,24 @@ export function createTruth(clock: Clock, options: { readonly keep: boolean }): 
 
 /**
  * Writes every entry to a file (emptied first), one write per line: what was recorded survives a kill -9 of the process.
- * Returns what closes it.
+ * Returns what closes it. Throws SETTING_INVALID when the file cannot be written.
  */
 export function writeTruth(truth: Truth, path: string): () => void {
-  const file = openSync(path, 'w');
+  const file = openForWriting(path);
   const silence = truth.listen((entry) => writeSync(file, `${JSON.stringify(entry)}\n`));
   return () => {
     silence();
     closeSync(file);
   };
+}
+
+function openForWriting(path: string): number {
+  try {
+    return openSync(path, 'w');
+  } catch (error) {
+    const message = `--truth ${path}: ${messageOf(error)}`;
+    throw new PlegwatchError('SETTING_INVALID', message, 'Choose a file that can be written.', {
+      cause: error,
+    });
+  }
 }
