@@ -1,0 +1,150 @@
+/*
+ * The agent: one per node, next to a kubelet, as root. It only reads from the runtime.
+ *
+ * Start: settings are checked against the real parts once, and what is wrong is told at once. After that nothing ends it:
+ * whatever goes away is tried again, and shows in /readyz and the log meanwhile. Stop: watch no more, write what is known,
+ * try to hand it over, leave the rest in the spool.
+ */
+import { messageOf, PlegwatchError } from '../errors.ts';
+import { type HttpServer, serveHttp } from '../http.ts';
+import { createLogger, type Logger } from '../log.ts';
+import { checkRedis } from '../redis.ts';
+import { withoutSecrets } from '../settings.ts';
+import { VERSION } from '../version.ts';
+import { AGENT_SETTINGS, type AgentConfig } from './config.ts';
+import { CriClient, CriError } from './cri/client.ts';
+import type { RuntimeVersion } from './cri/profiles.ts';
+import { AgentMetrics } from './metrics.ts';
+import { Observer } from './observer.ts';
+import { Shipper } from './ship.ts';
+import { Spool } from './spool/spool.ts';
+
+const VERSION_TIMEOUT_MS = 5_000;
+const HAND_OVER_MS = 3_000;
+
+/** Runs until the signal is aborted. Throws PlegwatchError where a setting does not lead to what it should. */
+export async function runAgent(config: AgentConfig, signal: AbortSignal): Promise<void> {
+  const log = createLogger(config.logLevel, 'agent').child({ cluster: config.cluster, node: config.node });
+  log.info({ version: VERSION, settings: withoutSecrets(config, AGENT_SETTINGS) }, 'agent starting');
+  const client = new CriClient(config.criEndpoint);
+  const cleanUps: (() => Promise<void> | void)[] = [() => client.close()];
+  try {
+    const runtime = await identify(client, config);
+    await checkQueue(config, log);
+    const spool = await openSpool(config, log, signal);
+    cleanUps.push(() => spool.close());
+    const metrics = new AgentMetrics();
+    const shipper = new Shipper({
+      redisUrl: config.redisUrl,
+      cluster: config.cluster,
+      node: config.node,
+      spool,
+      log,
+    });
+    cleanUps.push(() => shipper.stop(HAND_OVER_MS));
+    const observer = new Observer({
+      config,
+      client,
+      runtime,
+      agentVersion: VERSION,
+      sink: spool,
+      metrics,
+      log,
+    });
+    cleanUps.push(() => observer.stop());
+    const http = await serve(config, { observer, shipper, spool, metrics });
+    cleanUps.push(() => http.stop());
+    log.info(
+      { port: http.port, runtime, epoch: spool.present.meta.epoch, life: spool.present.meta.life },
+      'agent ready',
+    );
+    await aborted(signal);
+    log.info('agent stopping');
+  } finally {
+    for (const cleanUp of cleanUps.reverse()) await cleanUp();
+  }
+}
+
+async function identify(client: CriClient, config: AgentConfig): Promise<RuntimeVersion> {
+  try {
+    return await client.version(VERSION_TIMEOUT_MS);
+  } catch (error) {
+    const where = `--cri-endpoint unix://${config.criEndpoint}`;
+    const cure = 'Start the runtime, or set --cri-endpoint (PLEGWATCH_CRI_ENDPOINT) to its CRI socket.';
+    if (error instanceof CriError && error.code === 'UNAVAILABLE') {
+      throw new PlegwatchError(
+        'CRI_UNREACHABLE',
+        `No runtime answers at ${where}: ${messageOf(error)}.`,
+        cure,
+        { cause: error },
+      );
+    }
+    throw new PlegwatchError(
+      'CRI_NOT_A_RUNTIME',
+      `What answers at ${where} is not a container runtime: ${messageOf(error)}.`,
+      cure,
+      { cause: error },
+    );
+  }
+}
+
+/** Evidence is worth recording without Redis too: one that is merely away does not keep the agent from starting. */
+async function checkQueue(config: AgentConfig, log: Logger): Promise<void> {
+  try {
+    await checkRedis(config.redisUrl);
+  } catch (error) {
+    if (!(error instanceof PlegwatchError) || error.code !== 'REDIS_UNREACHABLE') throw error;
+    log.warn(
+      { code: error.code, error: error.message, cure: error.cure },
+      'Redis is away, records stay in the spool',
+    );
+  }
+}
+
+function openSpool(config: AgentConfig, log: Logger, signal: AbortSignal): Promise<Spool> {
+  return Spool.open(
+    {
+      dir: config.spoolDir,
+      cluster: config.cluster,
+      node: config.node,
+      maxBytes: config.spoolMaxBytes,
+      fsync: config.spoolFsync,
+      keep: config.spoolKeep,
+      log,
+    },
+    signal,
+  );
+}
+
+interface Running {
+  readonly observer: Observer;
+  readonly shipper: Shipper;
+  readonly spool: Spool;
+  readonly metrics: AgentMetrics;
+}
+
+function serve(config: AgentConfig, { observer, shipper, spool, metrics }: Running): Promise<HttpServer> {
+  return serveHttp({
+    address: config.httpAddress,
+    metrics: () => {
+      metrics.spoolBytes.set(spool.bytes);
+      metrics.spoolDropped.set(spool.dropped);
+      metrics.unacknowledged.set(shipper.unacknowledged);
+      return metrics.registry.metrics();
+    },
+    // A restart cures only a stuck reader: Redis or a full spool must never restart a fleet.
+    live: { reader: () => observer.readerProblem() },
+    ready: {
+      relist: () => observer.relistProblem,
+      redis: () => shipper.problem,
+      spool: () => spool.problem,
+    },
+  });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

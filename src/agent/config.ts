@@ -1,0 +1,115 @@
+/*
+ * The agent's settings.
+ */
+
+import * as v from 'valibot';
+import { ClusterName, NodeName } from '../evidence/batch.ts';
+import { LOG_LEVELS } from '../log.ts';
+import {
+  BadValue,
+  bytes,
+  type ConfigOf,
+  duration,
+  listenAddress,
+  matching,
+  oneOf,
+  optional,
+  required,
+  secret,
+  string,
+  toggle,
+  withDefault,
+} from '../settings.ts';
+
+const DAY_MS = 86_400_000;
+
+const socketPath = (raw: string): string => {
+  const path = raw.startsWith('unix://') ? raw.slice('unix://'.length) : raw;
+  if (!path.startsWith('/') || path.length > 107) {
+    throw new BadValue('must be unix:// and an absolute path of at most 107 characters');
+  }
+  return path;
+};
+
+const nodeName = (raw: string): string => {
+  if (!v.is(NodeName, raw))
+    throw new BadValue('must be the name of a Kubernetes node: lower case letters, digits, - and .');
+  return raw;
+};
+
+export const clusterName = (raw: string): string => {
+  if (!v.is(ClusterName, raw)) {
+    throw new BadValue('must be lower case letters, digits, - and ., at most 63 characters');
+  }
+  return raw;
+};
+
+export const AGENT_SETTINGS = {
+  cluster: required('name', 'name of the cluster, the same for its agents and controllers', clusterName),
+  node: required('name', 'name of the node that this agent runs on', nodeName),
+  redisUrl: secret(
+    required('url', 'Redis that carries the evidence, redis://[:password@]host:port[/db]', string),
+  ),
+  criEndpoint: withDefault(
+    'endpoint',
+    'unix:///run/containerd/containerd.sock',
+    'socket of the container runtime',
+    socketPath,
+  ),
+  stream: withDefault(
+    'when',
+    'auto',
+    "subscribe to the runtime's events: auto (where that harms nobody), always or never",
+    oneOf('auto', 'always', 'never'),
+  ),
+  relistPeriod: withDefault('duration', '5s', 'time from one relist to the next', duration(200, 60_000)),
+  grace: withDefault(
+    'duration',
+    '2s',
+    'how long an event may be behind before its exact time is asked for',
+    duration(100, 60_000),
+  ),
+  confirm: withDefault(
+    'duration',
+    '30s',
+    'how long an event may be behind before it counts as missed',
+    duration(500, 600_000),
+  ),
+  lateLimit: withDefault(
+    'duration',
+    '1s',
+    'how long after its true time an event counts as late',
+    duration(1, 600_000),
+  ),
+  kubeletUrl: optional(
+    'url',
+    "the kubelet's https URL; without it the mode stays Unknown",
+    matching(/^https?:\/\/\S+$/, 'an https URL'),
+  ),
+  kubeletTokenFile: optional('file', 'file with the token to show the kubelet', string),
+  kubeletCaFile: optional('file', "file with the CA of the kubelet's certificate", string),
+  kubeletInsecureSkipVerify: toggle("do not verify the kubelet's certificate"),
+  spoolDir: withDefault(
+    'dir',
+    '/var/lib/plegwatch',
+    'folder for evidence that is not acknowledged yet',
+    matching(/^\//, 'an absolute path'),
+  ),
+  spoolMaxBytes: withDefault('size', '256MiB', 'size of the spool', bytes(4 * 1024 ** 2, 1024 ** 4)),
+  spoolFsync: withDefault(
+    'duration',
+    '1s',
+    'how often the spool is brought to the disk; 0 = at every write',
+    duration(0, 60_000),
+  ),
+  spoolKeep: withDefault(
+    'duration',
+    '24h',
+    'how long acknowledged evidence stays in the spool',
+    duration(0, 30 * DAY_MS),
+  ),
+  httpAddress: withDefault('address', ':9465', 'address of /metrics, /livez and /readyz', listenAddress),
+  logLevel: withDefault('level', 'info', `one of ${LOG_LEVELS.join(', ')}`, oneOf(...LOG_LEVELS)),
+} as const;
+
+export type AgentConfig = ConfigOf<typeof AGENT_SETTINGS>;

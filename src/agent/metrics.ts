@@ -1,0 +1,87 @@
+/*
+ * The agent's metrics. No labels per pod: their number would have no bound.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { EVENT_TYPES, type EvidenceRecord, HIST_BOUNDS_MS } from '../evidence/record.ts';
+
+export class AgentMetrics {
+  readonly registry = new Registry();
+  readonly #missed = this.#counter('missed_events_total', 'Confirmed misses of the event stream.', [
+    'event_type',
+    'cause',
+  ]);
+  readonly #findings = this.#counter('findings_total', 'Findings by kind.', ['kind']);
+  readonly #events = this.#counter('events_received_total', 'Events received from the runtime.', [
+    'event_type',
+  ]);
+  readonly streamErrors = this.#counter('stream_errors_total', 'Ends of the event stream by gRPC status.', [
+    'code',
+  ]);
+  readonly readerDropped = this.#counter(
+    'reader_dropped_events_total',
+    'Events the reader dropped without a trace.',
+    [],
+  );
+  readonly malformed = this.#counter(
+    'malformed_messages_total',
+    'Messages from the runtime that could not be read.',
+    ['call'],
+  );
+  readonly relistErrors = this.#counter('relist_errors_total', 'List calls that failed, by gRPC status.', [
+    'code',
+  ]);
+  readonly streamConnected = this.#gauge('stream_connected', 'Whether the event stream is connected.', []);
+  readonly kubeletMode = this.#gauge('kubelet_mode', "The kubelet's PLEG mode: 1 for the present one.", [
+    'mode',
+  ]);
+  readonly spoolBytes = this.#gauge('spool_bytes', 'Size of the spool.', []);
+  readonly spoolDropped = this.#gauge(
+    'spool_dropped_records_total',
+    'Records dropped before they were stored.',
+    [],
+  );
+  readonly unacknowledged = this.#gauge(
+    'unacked_records',
+    'Records that the store has not acknowledged.',
+    [],
+  );
+  readonly relist = new Histogram({
+    name: 'plegwatch_relist_duration_seconds',
+    help: 'Duration of one relist, both list calls.',
+    buckets: HIST_BOUNDS_MS.map((ms) => ms / 1000),
+    registers: [this.registry],
+  });
+
+  constructor() {
+    collectDefaultMetrics({ register: this.registry, prefix: 'plegwatch_' });
+    this.kubeletMode.set({ mode: 'Unknown' }, 1);
+    this.streamConnected.set(0);
+  }
+
+  /** Counts a record where it is one that metrics speak of. */
+  count(record: EvidenceRecord): void {
+    if (record.kind === 'event') this.#events.inc({ event_type: EVENT_TYPES[record.type] ?? 'UNKNOWN' });
+    if (record.kind !== 'finding') return;
+    this.#findings.inc({ kind: record.verdict });
+    if (record.verdict === 'missed')
+      this.#missed.inc({ event_type: record.type ?? 'UNKNOWN', cause: record.cause });
+  }
+
+  #counter<const L extends string>(name: string, help: string, labelNames: readonly L[]): Counter<L> {
+    return new Counter({
+      name: `plegwatch_${name}`,
+      help,
+      labelNames: [...labelNames],
+      registers: [this.registry],
+    });
+  }
+
+  #gauge<const L extends string>(name: string, help: string, labelNames: readonly L[]): Gauge<L> {
+    return new Gauge({
+      name: `plegwatch_${name}`,
+      help,
+      labelNames: [...labelNames],
+      registers: [this.registry],
+    });
+  }
+}

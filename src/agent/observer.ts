@@ -1,0 +1,318 @@
+/*
+ * The observer: everything that watches one runtime, and what comes of it as records.
+ *
+ *   subscription ─┐
+ *   relister ─────┼──► comparison ──► records ──► sink
+ *   questions ────┘        gaps, minutes and the node's state beside it
+ *
+ * Events reach the comparison in the order in which the reader took them, and a list is compared only when everything that
+ * the reader took before its answer has been: both come through this one thread.
+ */
+import { randomUUID } from 'node:crypto';
+import { monoNow, wallNow } from '../clock.ts';
+import type { Context } from '../evidence/batch.ts';
+import type { EvidenceObject, EvidenceRecord, RecordOf } from '../evidence/record.ts';
+import { between, type Mono, millis, offset, type Wall } from '../evidence/units.ts';
+import type { Logger } from '../log.ts';
+import type { AgentConfig } from './config.ts';
+import type { CriClient } from './cri/client.ts';
+import { profileOf, type RuntimeProfile, type RuntimeVersion } from './cri/profiles.ts';
+import { Subscription, type SubscriptionState } from './cri/subscription.ts';
+import { Gaps } from './gap.ts';
+import type { AgentMetrics } from './metrics.ts';
+import { MINUTE, Minute, type RelistFigures } from './minute.ts';
+import { Comparison } from './pleg/comparison.ts';
+import type { ReceivedEvent, Relist } from './pleg/observation.ts';
+import { since } from './pleg/verdict.ts';
+import { Questions } from './questions.ts';
+import { Relister } from './relist.ts';
+import { NodeState } from './state.ts';
+
+const TICK_MS = 250;
+
+/** Where records go. */
+export interface Sink {
+  /** The position that the offsets of this epoch count from. */
+  readonly start: Mono;
+  /** The last sign of life of the agent before this one. */
+  readonly lastAlive: Wall | null;
+  setContext(context: Omit<Context, 'no'>): void;
+  append(record: EvidenceRecord, object: EvidenceObject | null): void;
+}
+
+export interface ObserverOptions {
+  readonly config: Pick<AgentConfig, 'criEndpoint' | 'stream' | 'relistPeriod' | 'grace' | 'confirm'>;
+  readonly client: CriClient;
+  readonly runtime: RuntimeVersion;
+  readonly agentVersion: string;
+  readonly sink: Sink;
+  readonly metrics: AgentMetrics;
+  readonly log: Logger;
+}
+
+export class Observer {
+  readonly #options: ObserverOptions;
+  readonly #comparison: Comparison;
+  readonly #subscription: Subscription;
+  readonly #relister: Relister;
+  readonly #questions: Questions;
+  readonly #gaps: Gaps;
+  readonly #state: NodeState;
+  readonly #abort = new AbortController();
+  readonly #ticker: NodeJS.Timeout;
+  readonly #relisting: Promise<void>;
+  #runtime: RuntimeVersion;
+  #minute: Minute;
+  #lastTick: Mono = monoNow();
+  /** The last moment at which the stream was known to be whole. */
+  #drained: Mono;
+  #session: { readonly no: number; readonly opened: Mono; told: boolean } | null = null;
+
+  constructor(options: ObserverOptions) {
+    const { config, client, sink, runtime } = options;
+    this.#options = options;
+    this.#runtime = runtime;
+    this.#comparison = new Comparison({
+      epochStart: sink.start,
+      grace: config.grace,
+      confirm: config.confirm,
+      profile: profileOf(runtime),
+      mintId: randomUUID,
+    });
+    this.#state = new NodeState(sink.start);
+    this.#gaps = new Gaps(sink.start, randomUUID, (record) => this.#emit(record, null));
+    this.#minute = new Minute(sink.start, this.#comparison.figures);
+    this.#drained = sink.start;
+    this.#setContext();
+    this.#recordAbsence();
+    this.#comparison.unsubscribed('down');
+    this.#gaps.open('stream', 'unproven', sink.start, monoNow());
+    this.#subscription = this.#subscribe();
+    this.#questions = new Questions(client, (answer) => this.#comparison.answered(answer));
+    this.#relister = new Relister(client, config.relistPeriod, {
+      relisted: (relist, figures) => this.#relisted(relist, figures),
+      failed: (at, code, message) => this.#relistFailed(at, code, message),
+      refused: (items) => options.metrics.malformed.inc({ call: 'list' }, items),
+    });
+    this.#subscription.start();
+    this.#relisting = this.#relister.run(this.#abort.signal);
+    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+  }
+
+  /** Null when lists succeed; otherwise why not. */
+  get relistProblem(): string | null {
+    return this.#state.relistProblem;
+  }
+
+  /** Null while the reader gives signs of life, or none is needed. */
+  readerProblem(): string | null {
+    const sign = this.#subscription.lastSign();
+    // Its parent kills a silent reader after two seconds; later than this the parent itself is stuck.
+    return sign !== null && between(sign, monoNow()) > millis(15_000) ? 'the reader is silent' : null;
+  }
+
+  async stop(): Promise<void> {
+    this.#abort.abort();
+    clearInterval(this.#ticker);
+    this.#questions.stop();
+    await this.#subscription.stop();
+    await this.#relisting;
+    this.#flushMinute(monoNow());
+    this.#drain();
+  }
+
+  // The stream.
+
+  #subscribe(): Subscription {
+    const { config, metrics } = this.#options;
+    return new Subscription(config.criEndpoint, config.stream, {
+      identified: (runtime, profile) => this.#identified(runtime, profile),
+      opened: (session, at, wallNs) => this.#opened(session, at, wallNs),
+      event: (event) => this.#received(event),
+      drained: (session, at) => this.#drainedTo(session, at),
+      overflow: (_session, at, events) => this.#overflowed(at, events),
+      malformed: () => metrics.malformed.inc({ call: 'GetContainerEvents' }),
+      ended: (session, at, code, message) => this.#ended(session, at, code, message),
+      state: (state, reason, error) => this.#subscriptionIs(state, reason, error),
+    });
+  }
+
+  #identified(runtime: RuntimeVersion, profile: RuntimeProfile): void {
+    this.#comparison.profiled(profile);
+    this.#options.log.info(
+      { ...runtime, profile: profile.name, subscription: profile.subscription },
+      'runtime identified',
+    );
+    if (runtime.name === this.#runtime.name && runtime.version === this.#runtime.version) return;
+    this.#runtime = runtime;
+    this.#setContext();
+  }
+
+  #opened(no: number, at: Mono, wallNs: bigint): void {
+    this.#comparison.subscribed(no, at, wallNs);
+    this.#session = { no, opened: at, told: false };
+    this.#recordSession(null, null, null);
+  }
+
+  #received(event: ReceivedEvent): void {
+    this.#comparison.received(event);
+    if (this.#session !== null && !this.#session.told) {
+      this.#session.told = true;
+      this.#gaps.close('stream', event.received, monoNow());
+      this.#recordSession(null, null, null);
+    }
+    this.#drain();
+  }
+
+  #drainedTo(session: number, at: Mono): void {
+    this.#drained = at;
+    this.#comparison.drained(session, at);
+  }
+
+  #overflowed(at: Mono, events: number): void {
+    const { log, metrics } = this.#options;
+    metrics.readerDropped.inc(events);
+    log.warn({ events }, 'the reader had to drop events');
+    this.#gaps.past('stream', 'reader_overflow', this.#drained, at, monoNow());
+    this.#comparison.hole(at, 'reader_overflow');
+  }
+
+  #ended(_session: number, at: Mono, code: string, message: string): void {
+    this.#options.metrics.streamErrors.inc({ code });
+    this.#recordSession(at, code, message);
+    this.#comparison.unsubscribed('down');
+    this.#session = null;
+    this.#gaps.open('stream', 'broken', this.#drained, at);
+    this.#drain();
+  }
+
+  #subscriptionIs(state: SubscriptionState, reason: string, error: string): void {
+    const now = monoNow();
+    this.#options.metrics.streamConnected.set(state === 'Connected' ? 1 : 0);
+    this.#options.log.info({ state, reason, error }, 'event stream');
+    if (state === 'Connected') {
+      this.#streamIs(now);
+      return;
+    }
+    this.#state.streamIs(state, reason, error, now);
+    if (state === 'Interrupted') return;
+    // Nothing is due where nothing may be asked: an absence of evidence, told as a gap, not as misses.
+    this.#comparison.unsubscribed('absent');
+    this.#gaps.close('stream', now, now);
+    this.#gaps.open('stream', state.toLowerCase(), now, now);
+  }
+
+  #streamIs(now: Mono): void {
+    const state = this.#comparison.streamState();
+    if (state !== null && state !== this.#state.stream) this.#state.streamIs(state, '', '', now);
+  }
+
+  // Lists.
+
+  #relisted(relist: Relist, figures: RelistFigures): void {
+    this.#comparison.relisted(relist);
+    this.#minute.relisted(figures);
+    this.#options.metrics.relist.observe(figures.took / 1e6);
+    this.#state.relistIs(true, '');
+    this.#gaps.close('list', relist.sandboxes.start, monoNow());
+    this.#drain();
+  }
+
+  #relistFailed(at: Mono, code: string, message: string): void {
+    const { log, metrics } = this.#options;
+    if (this.#state.relistProblem === null) log.warn({ code, error: message }, 'relist failed');
+    metrics.relistErrors.inc({ code });
+    this.#minute.failed();
+    this.#state.relistIs(false, message.slice(0, 300));
+    this.#gaps.open('list', code.toLowerCase(), at, at);
+  }
+
+  // Time.
+
+  #tick(): void {
+    const now = monoNow();
+    this.#watchPause(now);
+    this.#comparison.tick(now, wallNow());
+    this.#streamIs(now);
+    if (between(this.#minute.start, now) >= MINUTE) this.#flushMinute(now);
+    this.#drain();
+  }
+
+  /** While this process stood still nobody asked, and what came meanwhile came late through no fault of the runtime. */
+  #watchPause(now: Mono): void {
+    const from = this.#lastTick;
+    this.#lastTick = now;
+    if (between(from, now) <= this.#options.config.grace / 2 + TICK_MS * 1000) return;
+    this.#options.log.warn({ micros: between(from, now) }, 'the agent stood still');
+    this.#comparison.hole(now, 'agent_paused');
+    this.#gaps.past('stream', 'agent_paused', from, now, now);
+  }
+
+  #flushMinute(now: Mono): void {
+    const { figures } = this.#comparison;
+    this.#emit(this.#minute.record(this.#options.sink.start, figures), null);
+    this.#minute = new Minute(now, figures);
+  }
+
+  // Records.
+
+  /** Passes on what the comparison found, and the node's state where it changed. */
+  #drain(): void {
+    const { emissions, asks } = this.#comparison.take();
+    for (const { record, object } of emissions) this.#emit(record, object);
+    for (const ask of asks) this.#questions.ask(ask);
+    const state = this.#state.changed(monoNow());
+    if (state !== null) this.#emit(state, null);
+  }
+
+  #emit(record: EvidenceRecord, object: EvidenceObject | null): void {
+    this.#options.metrics.count(record);
+    this.#options.sink.append(record, object);
+  }
+
+  #recordSession(closed: Mono | null, code: string | null, message: string | null): void {
+    const session = this.#session;
+    const figures = this.#comparison.session();
+    if (session === null || figures === null) return;
+    const at = (position: Mono) => since(this.#options.sink.start, position);
+    const record: RecordOf<'session'> = {
+      kind: 'session',
+      t: at(monoNow()),
+      session: session.no,
+      opened: at(session.opened),
+      armed: figures.armed === null ? null : at(figures.armed),
+      closed: closed === null ? null : at(closed),
+      code,
+      message,
+      events: figures.events,
+      replayed: figures.replayed,
+    };
+    this.#emit(record, null);
+  }
+
+  /** From the last sign of life of the agent before to now nobody watched this node. */
+  #recordAbsence(): void {
+    const { sink } = this.#options;
+    if (sink.lastAlive === null) return;
+    const away = Math.max(0, wallNow() - sink.lastAlive);
+    const now = monoNow();
+    const from = offset(now - sink.start - away);
+    this.#emit(
+      {
+        kind: 'gap',
+        t: since(sink.start, now),
+        gap: randomUUID(),
+        scope: 'agent',
+        cause: 'down',
+        from,
+        to: since(sink.start, now),
+      },
+      null,
+    );
+  }
+
+  #setContext(): void {
+    const { sink, agentVersion } = this.#options;
+    sink.setContext({ runtime: this.#runtime, kubelet: '', agent: agentVersion });
+  }
+}

@@ -1,0 +1,57 @@
+/*
+ * The node's present state, as it is told to the store whenever something in it changes.
+ */
+import type { RecordOf, StreamState } from '../evidence/record.ts';
+import { type Mono, offset } from '../evidence/units.ts';
+
+type Stream = RecordOf<'state'>['stream'];
+
+export class NodeState {
+  readonly #epochStart: Mono;
+  #stream: Omit<Stream, 'since'> = { state: 'Interrupted', reason: 'starting', lastError: '' };
+  #since: Mono;
+  #relist: RecordOf<'state'>['relist'] = { healthy: false, reason: 'no relist yet' };
+  #told = '';
+
+  constructor(epochStart: Mono) {
+    this.#epochStart = epochStart;
+    this.#since = epochStart;
+  }
+
+  get stream(): StreamState {
+    return this.#stream.state;
+  }
+
+  /** Null where relisting is healthy; otherwise why not. */
+  get relistProblem(): string | null {
+    return this.#relist.healthy ? null : this.#relist.reason;
+  }
+
+  /** An empty `error` keeps the last one, so that a reader sees what broke the stream before this one. */
+  streamIs(state: StreamState, reason: string, error: string, at: Mono): void {
+    if (state !== this.#stream.state) this.#since = at;
+    this.#stream = { state, reason, lastError: error === '' ? this.#stream.lastError : error };
+  }
+
+  relistIs(healthy: boolean, reason: string): void {
+    this.#relist = { healthy, reason };
+  }
+
+  /** The record to send, where something differs from what was told last. */
+  changed(now: Mono): RecordOf<'state'> | null {
+    const since = offset(this.#since - this.#epochStart);
+    const told = JSON.stringify([this.#stream, since, this.#relist]);
+    if (told === this.#told) return null;
+    this.#told = told;
+    return {
+      kind: 'state',
+      t: offset(now - this.#epochStart),
+      stream: { ...this.#stream, since },
+      relist: this.#relist,
+      model: 'Unknown',
+      mode: 'Unknown',
+      modeSince: offset(0),
+      modeReason: 'NoKubeletMetrics',
+    };
+  }
+}
