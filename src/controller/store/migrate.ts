@@ -18,7 +18,7 @@ import {
   readMigrations,
 } from './migrations.ts';
 import ensureCluster from './sql/ensureCluster.sql';
-import setSetting from './sql/setSetting.sql';
+import setLanes from './sql/setLanes.sql';
 import { explainDatabase, withoutSecret } from './trouble.ts';
 
 export interface MigrateOptions {
@@ -49,7 +49,7 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
       compareApplied(files, before);
       await applyMissing(client, dir, files);
       const applied = files.slice(before.length).map((file) => file.name);
-      await client.query(setSetting, ['lanes', lanes]);
+      await client.query(setLanes, [lanes]);
       if (cluster !== undefined) await client.query(ensureCluster, [cluster]);
       await client.query('SELECT store.make_partitions($1)', [3]);
       log.info({ database: withoutSecret(databaseUrl), applied, lanes }, 'the database is migrated');

@@ -26,6 +26,8 @@ export interface Runner {
 /** Settings that belong to the database, the same for every controller that uses it. */
 export interface StoreSettings {
   readonly lanes: number;
+  /** The most lanes there ever were: workers drain them all. */
+  readonly lanesEver: number;
   /** How long events, changes and minutes are kept. */
   readonly retentionDays: number;
   /** How long findings, gaps, modes and hours are kept. */
@@ -50,6 +52,8 @@ export interface StoreOptions {
   /** The most connections it opens. */
   readonly connections?: number;
 }
+
+type SettingsRow = { lanes: number; lanes_ever: number; retention_days: number; keep_days: number };
 
 const CONNECTIONS = 8;
 const CONFLICT_ATTEMPTS = 5;
@@ -76,11 +80,14 @@ export async function openStore({
     run: runner.run,
     transaction: (work) => transaction(pool, work),
     async settings() {
-      const { rows } = await runner.run<{ lanes: number; retention_days: number; keep_days: number }>({
-        text: readSettings,
-      });
-      const row = rows[0] ?? { lanes: 16, retention_days: 14, keep_days: 400 };
-      return { lanes: row.lanes, retentionDays: row.retention_days, keepDays: row.keep_days };
+      const { rows } = await runner.run<SettingsRow>({ text: readSettings });
+      const row = rows[0] ?? { lanes: 16, lanes_ever: 16, retention_days: 14, keep_days: 400 };
+      return {
+        lanes: row.lanes,
+        lanesEver: row.lanes_ever,
+        retentionDays: row.retention_days,
+        keepDays: row.keep_days,
+      };
     },
     async clusterId(name) {
       for (;;) {

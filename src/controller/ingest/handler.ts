@@ -1,0 +1,148 @@
+/*
+ * What happens to one input of a lane, whatever it is.
+ *
+ *   not JSON, not a batch, another cluster's, another node's epoch   a row in `rejected`; no mark moves
+ *   a newer version                                                  left unacknowledged: the agent reads what we accept
+ *   a batch                                                          committed, then told
+ *
+ * Postgres or Redis away: it waits here, then asks for the job to be delayed. A fault of ours is said, and tried again
+ * later. Nothing is thrown away and nothing is acknowledged early.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf } from '../../errors.ts';
+import { decodeBatch, type Envelope, type Refusal } from '../../evidence/batch.ts';
+import type { Logger } from '../../log.ts';
+import type { ControllerMetrics } from '../metrics.ts';
+import { troubleOf } from '../store/trouble.ts';
+import { type CommitContext, type Committed, commitBatch } from './commit.ts';
+import { type LaneHandler, NotJson, type Verdict } from './lane.ts';
+import { type Rejection, reject } from './reject.ts';
+import type { Replies } from './reply.ts';
+
+export interface HandlerOptions extends CommitContext {
+  readonly cluster: string;
+  readonly replies: Replies;
+  readonly metrics: ControllerMetrics;
+  readonly log: Logger;
+  /** Aborted when the controller stops: whoever waits gives up at once. */
+  readonly signal: AbortSignal;
+}
+
+const FIRST_WAIT_MS = 250;
+const LAST_WAIT_MS = 4_000;
+/** How long a job waits for Postgres or Redis before it is put aside. */
+const PATIENCE_MS = 15_000;
+const LATER_MS = 5_000;
+const AFTER_FAULT_MS = 30_000;
+
+const DONE: Verdict = { done: true };
+
+export function createHandler(options: HandlerOptions): LaneHandler {
+  const { log } = options;
+  const handle = async (lane: number, work: () => Promise<void>): Promise<Verdict> => {
+    const givesUpAt = performance.now() + PATIENCE_MS;
+    for (let wait = FIRST_WAIT_MS; ; wait = Math.min(2 * wait, LAST_WAIT_MS)) {
+      try {
+        await work();
+        return DONE;
+      } catch (error) {
+        const problem = messageOf(error);
+        if (!isAway(error)) {
+          log.error({ lane, problem }, 'a batch could not be stored and will be tried again');
+          options.partitions.forget();
+          return { done: false, delayMs: AFTER_FAULT_MS };
+        }
+        log.warn({ lane, problem }, 'waiting to store a batch');
+        if (options.signal.aborted || performance.now() > givesUpAt)
+          return { done: false, delayMs: LATER_MS };
+        await delay(wait * (0.5 + Math.random()), undefined, { signal: options.signal }).catch(
+          () => undefined,
+        );
+      }
+    }
+  };
+  return {
+    handle: (lane, data) => handle(lane, () => handleInput(options, lane, data)),
+    async unreadable(lane, job) {
+      const rejection: Rejection = {
+        lane,
+        reason: 'not_json',
+        problem: `the options of job ${job.id} are not JSON`,
+        claimedNode: '',
+        input: job.raw,
+      };
+      await handle(lane, () => keepRejection(options, rejection));
+    },
+  };
+}
+
+/** Publishing is the only thing done over Redis, so what is not Postgres's error is Redis's. */
+class ReplyError extends Error {
+  override readonly name = 'ReplyError';
+}
+
+const isAway = (error: unknown): boolean =>
+  error instanceof ReplyError || troubleOf(error) === 'outage' || troubleOf(error) === 'conflict';
+
+async function handleInput(options: HandlerOptions, lane: number, data: unknown): Promise<void> {
+  const { cluster, metrics, log } = options;
+  const started = performance.now();
+  if (data instanceof NotJson) {
+    const problem = 'the data of the job is not JSON';
+    return keepRejection(options, { lane, reason: 'not_json', problem, claimedNode: '', input: data.raw });
+  }
+  const decoded = await decodeBatch(data);
+  if (!decoded.ok) return refuse(options, lane, data, decoded);
+  const envelope = decoded.value;
+  const input = () => JSON.stringify(data) ?? '';
+  if (envelope.cluster !== cluster) {
+    const problem = `cluster: ${envelope.cluster} is not ${cluster}`;
+    const claimedNode = envelope.node;
+    return keepRejection(options, { lane, reason: 'other_cluster', problem, claimedNode, input: input() });
+  }
+  const outcome = await commitBatch(options, envelope);
+  if (outcome.kind === 'refused') {
+    const { reason, problem } = outcome;
+    return keepRejection(options, { lane, reason, problem, claimedNode: envelope.node, input: input() });
+  }
+  metrics.batchSeconds.observe((performance.now() - started) / 1000);
+  count(metrics, outcome, envelope);
+  for (const { seq, cause, problem } of outcome.unstored) {
+    log.warn({ node: envelope.node, epoch: envelope.epoch, seq, cause, problem }, 'a record became a gap');
+  }
+  await tell(options, envelope, outcome);
+}
+
+async function refuse(options: HandlerOptions, lane: number, data: unknown, refusal: Refusal): Promise<void> {
+  const { problem, claimedNode } = refusal;
+  if (refusal.reason === 'version') {
+    options.metrics.records.inc({ result: 'version' });
+    options.log.warn({ lane, claimedNode, problem }, 'a batch of a newer version is left unacknowledged');
+    return;
+  }
+  const input = JSON.stringify(data) ?? '';
+  return keepRejection(options, { lane, reason: 'not_a_batch', problem, claimedNode, input });
+}
+
+async function keepRejection(options: HandlerOptions, rejection: Rejection): Promise<void> {
+  await reject(options.store, options.clusterId, rejection);
+  options.metrics.records.inc({ result: 'rejected' });
+  const { lane, reason, problem, claimedNode } = rejection;
+  options.log.warn({ lane, reason, problem, claimedNode }, 'an input was rejected');
+}
+
+async function tell(options: HandlerOptions, { node, epoch }: Envelope, outcome: Committed): Promise<void> {
+  const { round, mark, closed } = outcome;
+  try {
+    await options.replies.publish(node, epoch, { round, mark }, closed);
+  } catch (error) {
+    throw new ReplyError(`the reply to ${node} could not be told: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function count(metrics: ControllerMetrics, outcome: Committed, { wall0 }: Envelope): void {
+  metrics.records.inc({ result: 'stored' }, outcome.stored);
+  metrics.records.inc({ result: 'duplicate' }, outcome.duplicate);
+  metrics.records.inc({ result: 'lost' }, outcome.unstored.length);
+  metrics.lagSeconds.set(Math.max(0, Date.now() / 1000 - wall0 / 1e6));
+}

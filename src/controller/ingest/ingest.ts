@@ -1,0 +1,123 @@
+/*
+ * Ingest: workers on all lanes of a cluster, flow settings for its agents, and whether there is progress.
+ *
+ * Any number of controllers may do this at once; no leader is needed.
+ */
+
+import { Redis } from 'ioredis';
+import { messageOf } from '../../errors.ts';
+import type { Logger } from '../../log.ts';
+import { connectRedis, redisOptions } from '../../redis.ts';
+import type { ControllerMetrics } from '../metrics.ts';
+import countNodes from '../store/sql/countNodes.sql';
+import type { Store, StoreSettings } from '../store/store.ts';
+import { FLOW_INTERVAL_MS, publishFlow } from './flow.ts';
+import { createHandler } from './handler.ts';
+import { type Lane, type LaneHandler, startLane } from './lane.ts';
+import { startLoop } from './loop.ts';
+import { createPartitions } from './partitions.ts';
+import { createProgress, type Health } from './progress.ts';
+import { createReplies } from './reply.ts';
+
+export interface IngestOptions {
+  readonly store: Store;
+  readonly redisUrl: string;
+  readonly cluster: string;
+  readonly log: Logger;
+  readonly metrics: ControllerMetrics;
+}
+
+export interface Ingest {
+  /** Whether lanes that are not empty move on while Postgres answers. */
+  health(): Health;
+  /** Takes no more jobs, finishes or gives back the present ones, closes its connections to Redis. Not the store. */
+  stop(): Promise<void>;
+}
+
+const TEND_INTERVAL_MS = 5_000;
+
+export async function startIngest(options: IngestOptions): Promise<Ingest> {
+  const { store, redisUrl, cluster, log, metrics } = options;
+  const clusterId = await store.clusterId(cluster);
+  let settings: StoreSettings = await store.settings();
+  const stopping = new AbortController();
+  const onError = (problem: string) => log.warn({ problem }, 'Redis is away');
+  // BullMQ's own commands wait for Redis however long it takes; ours fail, and the handler decides.
+  const patient = new Redis({ ...redisOptions(redisUrl), maxRetriesPerRequest: null });
+  patient.on('error', (error) => onError(messageOf(error)));
+  const redis = connectRedis({ url: redisUrl, onError });
+  const progress = createProgress();
+  const inner = createHandler({
+    store,
+    clusterId,
+    cluster,
+    settings: () => settings,
+    partitions: createPartitions(),
+    replies: createReplies(redis, cluster),
+    metrics,
+    log,
+    signal: stopping.signal,
+  });
+  const handler: LaneHandler = {
+    ...inner,
+    async handle(lane, data) {
+      const verdict = await inner.handle(lane, data);
+      progress.moved(lane);
+      return verdict;
+    },
+  };
+  const lanes: Lane[] = [];
+  const startLanes = (count: number) => {
+    for (let lane = lanes.length; lane < count; lane++) {
+      lanes.push(startLane({ cluster, lane, redis: patient, handler, log }));
+    }
+  };
+  startLanes(settings.lanesEver);
+
+  let nodes = 0;
+  const flow = startLoop(
+    FLOW_INTERVAL_MS,
+    async () => {
+      // While Postgres is away agents go on by the last known settings.
+      try {
+        settings = await store.settings();
+        nodes = await countKnown(store, clusterId);
+      } catch (error) {
+        log.warn({ problem: messageOf(error) }, 'the settings could not be read; the last ones stay');
+      }
+      startLanes(settings.lanesEver);
+      await publishFlow(redis, cluster, settings.lanes, nodes);
+    },
+    (error) => log.warn({ problem: messageOf(error) }, 'the flow settings could not be published'),
+  );
+  const tending = startLoop(
+    TEND_INTERVAL_MS,
+    async () => {
+      const answers = await store.ping().then(
+        () => true,
+        () => false,
+      );
+      const depths = redis.status === 'ready' ? await Promise.all(lanes.map((lane) => lane.tend(redis))) : [];
+      for (const [lane, depth] of depths.entries()) metrics.laneDepth.set({ lane: `${lane}` }, depth);
+      progress.observed(answers, depths);
+    },
+    (error) => log.warn({ problem: messageOf(error) }, 'the lanes could not be counted'),
+  );
+  log.info({ cluster, lanes: settings.lanes }, 'ingest has started');
+  return {
+    health: () => progress.health(),
+    async stop() {
+      stopping.abort();
+      await Promise.all([flow.stop(), tending.stop()]);
+      await Promise.all(lanes.map((lane) => lane.stop()));
+      patient.disconnect();
+      redis.disconnect();
+    },
+  };
+}
+
+/** How many nodes share the budget. */
+async function countKnown(store: Store, clusterId: number): Promise<number> {
+  const { rows } = await store.run<{ nodes: number }>({ text: countNodes }, [clusterId]);
+  return rows[0]?.nodes ?? 0;
+}

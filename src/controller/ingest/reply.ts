@@ -1,0 +1,36 @@
+/*
+ * Replies: what is committed, told to the agent over Redis.
+ *
+ * Two controllers may commit batches of one node and publish in the other order; a script keeps the later reply. Within a
+ * round marks only rise, and a newer round replaces absolutely: agents read replies by the same rule.
+ */
+import type { Redis } from 'ioredis';
+import { REPLY_TTL_S, type Reply, replyKey } from '../../evidence/exchange.ts';
+
+export interface Replies {
+  /** Tells a reply and forgets those of closed epochs. Throws when Redis is away. */
+  publish(node: string, epoch: string, reply: Reply, closed: readonly string[]): Promise<void>;
+}
+
+/** KEYS[1] the node's hash; ARGV epoch, round, mark, seconds to live, then closed epochs. */
+const PUBLISH = `
+local round, mark = tonumber(ARGV[2]), tonumber(ARGV[3])
+local there = redis.call('HGET', KEYS[1], ARGV[1])
+local ok, old = pcall(cjson.decode, there or '')
+local later = ok and type(old) == 'table' and type(old.round) == 'number' and type(old.mark) == 'number'
+  and (old.round > round or (old.round == round and old.mark > mark))
+if not later then
+  redis.call('HSET', KEYS[1], ARGV[1], cjson.encode({round = round, mark = mark}))
+end
+for i = 5, #ARGV do redis.call('HDEL', KEYS[1], ARGV[i]) end
+redis.call('EXPIRE', KEYS[1], ARGV[4])
+`;
+
+export function createReplies(redis: Redis, cluster: string): Replies {
+  return {
+    async publish(node, epoch, { round, mark }, closed) {
+      const key = replyKey(cluster, node);
+      await redis.eval(PUBLISH, 1, key, epoch, round, mark, REPLY_TTL_S, ...closed);
+    },
+  };
+}

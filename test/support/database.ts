@@ -1,0 +1,73 @@
+/*
+ * A migrated database for tests: owned by a role that is nothing but its owner, so that every test also shows that no
+ * superuser is needed.
+ */
+import { randomBytes } from 'node:crypto';
+import { Client } from 'pg';
+import { pino } from 'pino';
+import { migrate } from '../../src/controller/store/migrate.ts';
+import { type PostgresPart, startPostgres } from '../../src/parts/postgres.ts';
+
+export const silent = pino({ level: 'silent' });
+
+export interface TestServer {
+  readonly part: PostgresPart;
+  /** An empty database and the URL of its owner. */
+  emptyDatabase(): Promise<string>;
+  /** A migrated one. */
+  database(lanes?: number): Promise<string>;
+  /** A role that may log in and nothing else; the URL of that role on a database. */
+  role(databaseUrl: string, name: string): Promise<string>;
+  stop(): Promise<void>;
+}
+
+export async function startServer(): Promise<TestServer> {
+  const part = await startPostgres({ settings: { fsync: 'off' } });
+  let count = 0;
+  const emptyDatabase = async () => {
+    const name = `t${++count}`;
+    const password = randomBytes(8).toString('hex');
+    await query(part.url, `CREATE ROLE ${name} LOGIN PASSWORD '${password}'`);
+    await query(part.url, `CREATE DATABASE ${name} OWNER ${name}`);
+    return withUser(part.url, name, password, name);
+  };
+  return {
+    part,
+    emptyDatabase,
+    async database(lanes = 2) {
+      const databaseUrl = await emptyDatabase();
+      await migrate({ databaseUrl, lanes, cluster: 'test', log: silent });
+      return databaseUrl;
+    },
+    async role(databaseUrl, role) {
+      const name = `${role}_${++count}`;
+      const password = randomBytes(8).toString('hex');
+      await query(part.url, `CREATE ROLE ${name} LOGIN PASSWORD '${password}'`);
+      return withUser(databaseUrl, name, password);
+    },
+    stop: () => part.stop(),
+  };
+}
+
+/** Runs one statement on a connection of its own. */
+export async function query<R extends Record<string, unknown>>(
+  databaseUrl: string,
+  text: string,
+  values: unknown[] = [],
+): Promise<R[]> {
+  const client = new Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    return (await client.query<R>(text, values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+function withUser(databaseUrl: string, user: string, password: string, database?: string): string {
+  const url = new URL(databaseUrl);
+  url.username = user;
+  url.password = password;
+  if (database !== undefined) url.pathname = `/${database}`;
+  return url.href;
+}
