@@ -34,6 +34,8 @@ export interface Following {
   readonly onEvent: (event: WatchEvent) => void;
   /** Told of every answer of the server, bookmarks included. */
   readonly onProgress: (at: Mono) => void;
+  /** Told of every failure. */
+  readonly onFailure: (message: string) => void;
   readonly backoff?: BackoffOptions | undefined;
   /** How long the server keeps one watch, in seconds. */
   readonly watchSeconds?: number | undefined;
@@ -135,13 +137,14 @@ function isExpired(error: unknown): boolean {
 }
 
 async function waitAfter(
-  { resource, log, signal }: Following,
+  { resource, log, signal, onFailure }: Following,
   backoff: Backoff,
   error: unknown,
 ): Promise<void> {
   const root = rootOf(error);
   const asked = root instanceof KubeStatusError ? (root.retryAfterMs ?? 0) : 0;
   const waitMs = backoff.next(asked);
+  onFailure(messageOf(root));
   const cure = root instanceof PlegwatchError ? { cure: root.cure } : {};
   log.warn(
     { resource: resourceName(resource), error: messageOf(root), ...cure, waitMs: Math.round(waitMs) },

@@ -25,6 +25,8 @@ export interface NodeWatch {
   readonly synced: boolean;
   /** When the API server last answered; null before it first did. */
   readonly lastProgress: Mono | null;
+  /** Why the API server is not being followed; null while it is. */
+  readonly trouble: string | null;
   stop(): Promise<void>;
 }
 
@@ -42,6 +44,7 @@ export function startNodeWatch({ kube, log, backoff, watchSeconds }: NodeWatchOp
   const stop = new AbortController();
   let synced = false;
   let lastProgress: Mono | null = null;
+  let trouble: string | null = null;
 
   function put(name: string, present: KubeNode | undefined): void {
     const before = nodes.get(name);
@@ -73,6 +76,10 @@ export function startNodeWatch({ kube, log, backoff, watchSeconds }: NodeWatchOp
     onEvent: change,
     onProgress: (at) => {
       lastProgress = at;
+      trouble = null;
+    },
+    onFailure: (message) => {
+      trouble = message;
     },
     backoff,
     watchSeconds,
@@ -90,6 +97,9 @@ export function startNodeWatch({ kube, log, backoff, watchSeconds }: NodeWatchOp
     },
     get lastProgress() {
       return lastProgress;
+    },
+    get trouble() {
+      return trouble;
     },
     async stop() {
       stop.abort();

@@ -95,7 +95,7 @@ export function startReporter(options: ReporterOptions): Reporter {
       await ended;
       await nodes.stop();
     },
-    health: () => writer.trouble ?? (nodes.synced ? null : 'the Nodes are not listed yet'),
+    health: () => writer.trouble ?? nodes.trouble ?? (nodes.synced ? null : 'the Nodes are not listed yet'),
     alive: () => {
       const quietMs = performance.now() - writer.roundEndedAt;
       return quietMs < STUCK_MS ? null : `no round has ended for ${Math.round(quietMs / 1000)} s`;

@@ -94,4 +94,4 @@ LEFT JOIN LATERAL (
   SELECT jsonb_agg(jsonb_build_object('type', c.type, 'status', c.status, 'since', c.since)) AS conditions
   FROM store.report_condition c WHERE c.node_id = n.node_id
 ) c ON true
-ORDER BY n.name;
+ORDER BY n.name COLLATE "C";
