@@ -19,8 +19,10 @@ export interface Setting<T> {
   readonly placeholder: string | null;
   /** The raw default; undefined: may be left out; `REQUIRED`: may not. */
   readonly fallback: string | undefined | typeof REQUIRED;
-  /** Logged as `***`. */
+  /** May hold a password, which is cut out of what is logged. */
   readonly secret: boolean;
+  /** A second, one-letter flag, where people expect one. */
+  readonly short?: string;
   /** Reads a raw value. Throws {@link BadValue}. */
   readonly read: (raw: string | undefined) => T;
 }
@@ -65,6 +67,9 @@ export function toggle(describe: string): Setting<boolean> {
 
 /** A setting whose value may hold a password: it is logged without it. */
 export const secret = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, secret: true });
+
+/** A setting that has a one-letter flag too. */
+export const withShort = <T>(short: string, setting: Setting<T>): Setting<T> => ({ ...setting, short });
 
 export const string: Reader<string> = (raw) => raw;
 
@@ -134,29 +139,41 @@ export const variableOf = (key: string): string =>
 
 /** Declares a table's settings on a command, with their variables and defaults in its help. */
 export function declareSettings(command: Command, table: SettingTable): Command {
-  for (const [key, setting] of Object.entries(table)) {
-    const flag = flagOf(key) + (setting.placeholder === null ? '' : ` <${setting.placeholder}>`);
-    const suffix = suffixOf(setting.fallback);
-    command.addOption(new Option(flag, setting.describe + suffix).env(variableOf(key)));
-  }
+  for (const [key, setting] of Object.entries(table)) command.addOption(optionOf(key, setting));
   return command.allowUnknownOption().allowExcessArguments();
 }
 
-function suffixOf(fallback: SettingTable[string]['fallback']): string {
-  if (fallback === REQUIRED) return ' (required)';
-  return fallback === undefined ? '' : ` (default: ${fallback})`;
+function optionOf(key: string, setting: Setting<unknown>): Option {
+  const short = setting.short === undefined ? '' : `-${setting.short}, `;
+  const placeholder = setting.placeholder === null ? '' : ` <${setting.placeholder}>`;
+  const notes = [...noteOf(setting.fallback), `env: ${variableOf(key)}`];
+  return new Option(`${short}${flagOf(key)}${placeholder}`, `${setting.describe} (${notes.join(', ')})`);
+}
+
+function noteOf(fallback: Setting<unknown>['fallback']): string[] {
+  if (fallback === REQUIRED) return ['required'];
+  return fallback === undefined ? [] : [`default: ${fallback}`];
+}
+
+/** What the command line says of a setting, or else its variable; a switch that is given means `true`. */
+function rawOf(command: Command, key: string, setting: Setting<unknown>): string | undefined {
+  const option = optionOf(key, setting);
+  const given: unknown = command.opts()[option.attributeName()];
+  // For `--no-x` the parser keeps a value of `x` that is true from the start and false when the flag is there.
+  const isGiven = option.negate ? given === false : given !== undefined;
+  if (!isGiven) return process.env[variableOf(key)];
+  return setting.placeholder === null ? 'true' : String(given);
 }
 
 /** Reads a command's settings. Throws SETTING_INVALID with everything that is wrong, one line each. */
 export function readSettings<T extends SettingTable>(command: Command, table: T): ConfigOf<T> {
-  const raw = command.opts<Record<string, unknown>>();
   const problems = command.args.map(
     (arg) => `${redact(arg)}: there is no such ${arg.startsWith('-') ? 'option' : 'argument'}`,
   );
   const config: Record<string, unknown> = {};
   for (const [key, setting] of Object.entries(table)) {
     try {
-      config[key] = readOne(setting, raw[key]);
+      config[key] = readOne(setting, rawOf(command, key, setting));
     } catch (error) {
       if (!(error instanceof BadValue)) throw error;
       problems.push(`${flagOf(key)} (${variableOf(key)}) ${error.message}`);
@@ -172,8 +189,7 @@ export function readSettings<T extends SettingTable>(command: Command, table: T)
   return Object.freeze(config) as ConfigOf<T>;
 }
 
-function readOne(setting: Setting<unknown>, given: unknown): unknown {
-  const raw = given === undefined ? undefined : String(given);
+function readOne(setting: Setting<unknown>, raw: string | undefined): unknown {
   if (setting.fallback === REQUIRED && (raw === undefined || raw === '')) throw new BadValue('is required');
   return setting.read(raw);
 }

@@ -10,6 +10,7 @@ import { type HttpServer, serveHttp } from '../http.ts';
 import { createLogger, type Logger } from '../log.ts';
 import { checkRedis } from '../redis.ts';
 import { withoutSecrets } from '../settings.ts';
+import { aborted } from '../signal.ts';
 import { VERSION } from '../version.ts';
 import { AGENT_SETTINGS, type AgentConfig } from './config.ts';
 import { CriClient, CriError } from './cri/client.ts';
@@ -139,12 +140,5 @@ function serve(config: AgentConfig, { observer, shipper, spool, metrics }: Runni
       redis: () => shipper.problem,
       spool: () => spool.problem,
     },
-  });
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
   });
 }

@@ -37,6 +37,11 @@ export class Gaps {
     this.#record(scope, gap, now, to < gap.from ? gap.from : to);
   }
 
+  /** Ends what is open: from here on it is the next life's to say. */
+  closeAll(now: Mono): void {
+    for (const scope of [...this.#open.keys()]) this.close(scope, now, now);
+  }
+
   /** A gap that is over already. */
   past(scope: GapScope, cause: string, from: Mono, to: Mono, now: Mono): void {
     this.#record(scope, { gap: this.#mintId(), cause, from }, now, to);

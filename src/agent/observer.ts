@@ -5,8 +5,8 @@
  *   relister ─────┼──► comparison ──► records ──► sink
  *   questions ────┘        gaps, minutes and the node's state beside it
  *
- * Events reach the comparison in the order in which the reader took them, and a list is compared only when everything that
- * the reader took before its answer has been: both come through this one thread.
+ * Events reach the comparison in the order in which the reader took them. A list may be compared before an event that the
+ * reader took earlier has come through the pipe: verdicts wait for the reader's own word that it has drained past them.
  */
 import { randomUUID } from 'node:crypto';
 import { monoNow, wallNow } from '../clock.ts';
@@ -117,7 +117,9 @@ export class Observer {
     this.#questions.stop();
     await this.#subscription.stop();
     await this.#relisting;
-    this.#flushMinute(monoNow());
+    const now = monoNow();
+    this.#flushMinute(now);
+    this.#gaps.closeAll(now);
     this.#drain();
   }
 
@@ -251,6 +253,7 @@ export class Observer {
   #flushMinute(now: Mono): void {
     const { figures } = this.#comparison;
     this.#emit(this.#minute.record(this.#options.sink.start, figures), null);
+    this.#recordSession(null, null, null);
     this.#minute = new Minute(now, figures);
   }
 

@@ -15,6 +15,7 @@ const SILENCE: Micros = millis(2_000);
 /** It may take longer than that to load. */
 const START: Micros = millis(10_000);
 const WATCH_MS = 250;
+const MOST_SAID = 500;
 
 export interface ReaderProcess {
   /** Lets it subscribe. */
@@ -35,7 +36,7 @@ export interface ReaderEvents {
 /** Starts a reader for the socket at an absolute path. */
 export function startReader(socket: string, events: ReaderEvents): ReaderProcess {
   const child = spawn(process.execPath, ['--max-semi-space-size=1', readerScript(), socket], {
-    stdio: ['pipe', 'ignore', 'ignore', 'pipe'],
+    stdio: ['pipe', 'ignore', 'pipe', 'pipe'],
     env: {},
   });
   const watch = new Watch(child);
@@ -52,13 +53,20 @@ export function startReader(socket: string, events: ReaderEvents): ReaderProcess
   // A broken pipe is told by the end of the process, which always follows.
   pipe.on('error', () => child.kill('SIGKILL'));
   child.stdin?.on('error', () => child.kill('SIGKILL'));
+  // What a defect makes it say; one that says much is cut short.
+  let said = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    said = (said + chunk.toString('utf8')).slice(-MOST_SAID);
+  });
   let failure: string | null = null;
   child.on('error', (error) => {
     failure = error.message;
   });
   child.on('close', (code, signal) => {
     watch.stop();
-    events.gone(told ? null : (failure ?? watch.reason ?? `the reader ended with ${signal ?? code}`));
+    events.gone(
+      told ? null : (failure ?? watch.reason ?? `the reader ended with ${signal ?? code}: ${said}`),
+    );
   });
   return {
     subscribe: () => child.stdin?.write('s'),
@@ -98,9 +106,9 @@ class Watch {
   }
 }
 
-/** Beside the bundle it is `reader.js`, in the source tree `reader.ts`. */
+/** In the bundle it is `reader.js` beside the folder of this chunk, in the source tree `reader.ts` beside this file. */
 function readerScript(): string {
   const here = dirname(fileURLToPath(import.meta.url));
-  const bundled = join(here, 'reader.js');
+  const bundled = join(here, '..', 'reader.js');
   return existsSync(bundled) ? bundled : join(here, 'reader.ts');
 }

@@ -31,6 +31,7 @@ const ASK_AGAIN_MS = 600_000;
 /** A session that lived this long is taken as proof that the runtime is well. */
 const HEALTHY = millis(60_000);
 const AT_ONCE = millis(1_000);
+const STOPPED = { code: 'AGENT_STOPPED', message: 'the agent left' };
 
 /** What the subscription says of itself; `Arming`, `Active` and `Silent` come from the evidence. */
 export type SubscriptionState = Exclude<StreamState, 'Arming' | 'Active' | 'Silent'> | 'Connected';
@@ -175,7 +176,7 @@ export class Subscription {
 
   #gone(why: string | null): void {
     this.#reader = null;
-    const end = this.#end ?? { code: 'READER_ENDED', message: why ?? '' };
+    const end = this.#stopped ? STOPPED : (this.#end ?? { code: 'READER_ENDED', message: why ?? '' });
     const now = monoNow();
     if (this.#opened !== null) this.#events.ended(this.#session, now, end.code, end.message);
     if (this.#stopped) this.#finished?.();

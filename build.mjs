@@ -1,0 +1,28 @@
+/*
+ * Bundles the program into dist/: the command line, the reader process, and what both share. Bundling cuts an agent's
+ * memory by a third. Run by `make build`.
+ */
+import { rm } from 'node:fs/promises';
+import { build } from 'esbuild';
+
+await rm('dist', { recursive: true, force: true });
+const { metafile } = await build({
+  entryPoints: { cli: 'src/cli.ts', reader: 'src/agent/cri/reader.ts' },
+  outdir: 'dist',
+  bundle: true,
+  splitting: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node24',
+  minify: true,
+  keepNames: true,
+  metafile: true,
+  loader: { '.sql': 'text' },
+  chunkNames: 'chunks/[name]-[hash]',
+  // CommonJS packages inside an ES module bundle ask for `require`.
+  banner: {
+    js: "import { createRequire as plegwatchRequire } from 'node:module'; const require = plegwatchRequire(import.meta.url);",
+  },
+});
+const bytes = Object.values(metafile.outputs).reduce((sum, { bytes: n }) => sum + n, 0);
+console.log(`dist: ${Object.keys(metafile.outputs).length} files, ${Math.round(bytes / 1024)} KiB`);

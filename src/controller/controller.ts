@@ -1,0 +1,118 @@
+/*
+ * The controller: takes batches from Redis into Postgres, and keeps one PLEGReport per Node.
+ *
+ * Start: settings are checked against the real parts once, and what is wrong is told at once. After that nothing ends it:
+ * whatever goes away is tried again, and shows in /readyz and the log meanwhile. Stop: finish or give back the jobs at
+ * hand, end the report round, close.
+ */
+import { PlegwatchError } from '../errors.ts';
+import { type HttpServer, serveHttp } from '../http.ts';
+import { createLogger, type Logger } from '../log.ts';
+import { checkRedis } from '../redis.ts';
+import { withoutSecrets } from '../settings.ts';
+import { aborted } from '../signal.ts';
+import { VERSION } from '../version.ts';
+import { CONTROLLER_SETTINGS, type ControllerConfig } from './config.ts';
+import { type Ingest, startIngest } from './ingest/ingest.ts';
+import { createKubeClient } from './kube/client.ts';
+import { KubeStatusError } from './kube/failure.ts';
+import { NODES } from './kube/object.ts';
+import { type ControllerMetrics, createControllerMetrics } from './metrics.ts';
+import { type Reporter, startReporter } from './report/writer.ts';
+import { openStore, type Store } from './store/store.ts';
+
+/** Reports judge silence only while no more jobs than this wait. */
+const BEHIND = 1_000;
+
+/** Runs until the signal is aborted. Throws PlegwatchError where a setting does not lead to what it should. */
+export async function runController(config: ControllerConfig, signal: AbortSignal): Promise<void> {
+  const log = createLogger(config.logLevel, 'controller').child({ cluster: config.cluster });
+  log.info(
+    { version: VERSION, settings: withoutSecrets(config, CONTROLLER_SETTINGS) },
+    'controller starting',
+  );
+  const metrics = createControllerMetrics();
+  const cleanUps: (() => Promise<void> | void)[] = [];
+  try {
+    await checkRedis(config.redisUrl);
+    const store = await openStore({ databaseUrl: config.databaseUrl, log });
+    cleanUps.push(() => store.close());
+    const ingest = await startIngest({
+      store,
+      redisUrl: config.redisUrl,
+      cluster: config.cluster,
+      log,
+      metrics,
+    });
+    cleanUps.push(() => ingest.stop());
+    const reporter = config.noKube ? null : await report(config, { store, ingest, metrics, log }, cleanUps);
+    const http = await serve(config, ingest, reporter, metrics);
+    cleanUps.push(() => http.stop());
+    log.info({ port: http.port, reports: reporter !== null }, 'controller ready');
+    await aborted(signal);
+    log.info('controller stopping');
+  } finally {
+    for (const cleanUp of cleanUps.reverse()) await cleanUp();
+  }
+}
+
+interface Parts {
+  readonly store: Store;
+  readonly ingest: Ingest;
+  readonly metrics: ControllerMetrics;
+  readonly log: Logger;
+}
+
+async function report(
+  config: ControllerConfig,
+  { store, ingest, metrics, log }: Parts,
+  cleanUps: (() => Promise<void> | void)[],
+): Promise<Reporter> {
+  const kube = await createKubeClient({ kubeconfig: config.kubeconfig });
+  cleanUps.push(() => kube.close());
+  await kube.list(NODES, { limit: 1 }).catch(orLater(log));
+  const reporter = startReporter({
+    store,
+    kube,
+    cluster: config.cluster,
+    log,
+    metrics: { count: (result) => metrics.reportWrites.inc({ result }) },
+    ingestUpToDate: () => ingest.health().database && ingest.health().depth < BEHIND,
+  });
+  cleanUps.push(() => reporter.stop());
+  // One replica writes reports; it leads alone.
+  metrics.leader.set(1);
+  return reporter;
+}
+
+/** Wrong credentials end the start; a server that is ill or starting is waited for. */
+function orLater(log: Logger): (error: unknown) => void {
+  return (error) => {
+    if (error instanceof PlegwatchError) throw error;
+    if (!(error instanceof KubeStatusError)) throw error;
+    log.warn({ error: error.message }, 'the API server is not well yet');
+  };
+}
+
+function serve(
+  config: ControllerConfig,
+  ingest: Ingest,
+  reporter: Reporter | null,
+  metrics: ControllerMetrics,
+): Promise<HttpServer> {
+  return serveHttp({
+    address: config.httpAddress,
+    metrics: () => metrics.registry.metrics(),
+    live: {
+      ingest: () => {
+        const { alive, stillForMs } = ingest.health();
+        return alive ? null : `no job was finished for ${Math.round(stillForMs / 1000)} s`;
+      },
+      reports: () => reporter?.alive() ?? null,
+    },
+    ready: {
+      database: () => (ingest.health().database ? null : 'Postgres does not answer'),
+      reports: () => reporter?.health() ?? null,
+    },
+  });
+}

@@ -1,0 +1,22 @@
+/*
+ * Stopping: one signal for the whole program.
+ */
+
+/** Aborted at the first SIGTERM or SIGINT; the second SIGINT ends the process at once. */
+export function stopSignal(): AbortSignal {
+  const controller = new AbortController();
+  const stop = () => {
+    if (controller.signal.aborted) process.exit(130);
+    controller.abort();
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  return controller.signal;
+}
+
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
