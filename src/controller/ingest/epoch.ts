@@ -47,16 +47,18 @@ export async function lockEpoch(
   const there = await lock(runner, clusterId, envelope, false);
   if (there !== null) return there;
   const { node, nodeUid, epoch, prev, life, bootId, wall0, mono0 } = envelope;
+  const owner = await runner.run<{ cluster: string; node: string }>({ text: epochOwner }, [epoch]);
+  if (owner.rows[0] !== undefined) {
+    const problem = `epoch ${epoch} belongs to node ${owner.rows[0].node} of cluster ${owner.rows[0].cluster}`;
+    return { kind: 'refused', reason: 'epoch_of_another_node', problem };
+  }
   await runner.run({ text: ensureNode }, [clusterId, node, nodeUid]);
   const values = [clusterId, node, epoch, prev, life, nodeUid, bootId, wall0, mono0];
   await runner.run({ text: insertEpoch }, values);
   const made = await lock(runner, clusterId, envelope, true);
-  if (made !== null) return made;
-  const { rows } = await runner.run<{ cluster: string; node: string }>({ text: epochOwner }, [epoch]);
-  const owner = rows[0];
-  if (owner === undefined) throw new Error('an epoch can neither be made nor found');
-  const problem = `epoch ${epoch} belongs to node ${owner.node} of cluster ${owner.cluster}`;
-  return { kind: 'refused', reason: 'epoch_of_another_node', problem };
+  // Another node has claimed it between the two statements; the next attempt finds that.
+  if (made === null) throw new Error(`epoch ${epoch} can neither be made nor found`);
+  return made;
 }
 
 async function lock(

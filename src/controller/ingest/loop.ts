@@ -7,7 +7,9 @@ export interface Loop {
   stop(): Promise<void>;
 }
 
-/** Runs `work` now and then so long after each end. `failed` is told what it threw. */
+const AFTER_FAILURE_MS = 1_000;
+
+/** Runs `work` now and then so long after each end, sooner after a failure. `failed` is told what it threw. */
 export function startLoop(
   everyMs: number,
   work: () => Promise<void>,
@@ -17,9 +19,15 @@ export function startLoop(
   const { signal } = stopping;
   const running = (async () => {
     while (!signal.aborted) {
-      await work().catch(failed);
+      const waitMs = await work().then(
+        () => everyMs,
+        (error: unknown) => {
+          failed(error);
+          return Math.min(everyMs, AFTER_FAILURE_MS);
+        },
+      );
       // Aborting ends the wait with an error, which is how it is meant.
-      await delay(everyMs, undefined, { signal }).catch(() => undefined);
+      await delay(waitMs, undefined, { signal }).catch(() => undefined);
     }
   })();
   return {

@@ -1,0 +1,482 @@
+/*
+ * Redis to Postgres, with both of them real: everything once, whatever comes in whatever order, and an answer only for
+ * what is committed.
+ */
+import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { type Ingest, startIngest } from '../src/controller/ingest/ingest.ts';
+import { createControllerMetrics } from '../src/controller/metrics.ts';
+import { openStore, type Store } from '../src/controller/store/store.ts';
+import type { Batch } from '../src/evidence/batch.ts';
+import { encodeBatch } from '../src/evidence/batch.ts';
+import { flowKey, laneOf, lanePrefix, parseFlow, QUEUE_NAME } from '../src/evidence/exchange.ts';
+import type { EvidenceRecord } from '../src/evidence/record.ts';
+import { type RedisPart, startRedis } from '../src/parts/redis.ts';
+import {
+  CLUSTER,
+  createSender,
+  event,
+  events,
+  hexId,
+  type Life,
+  life,
+  objectOf,
+  type Sender,
+} from './support/batches.ts';
+import { query, silent, startServer, type TestServer } from './support/database.ts';
+import { buildIngestProgram } from './support/ingestProcess.ts';
+import { needs } from './support/needs.ts';
+
+const LANES = 2;
+const US_PER_DAY = 86_400_000_000;
+
+needs('postgres', 'redis-server')('ingest', () => {
+  let server: TestServer;
+  let redis: RedisPart;
+  let databaseUrl: string;
+  let sender: Sender;
+  let store: Store;
+  let ingest: Ingest;
+  let metrics: ReturnType<typeof createControllerMetrics>;
+
+  beforeAll(async () => {
+    [server, redis] = await Promise.all([startServer(), startRedis()]);
+  });
+  afterAll(async () => {
+    await Promise.all([server.stop(), redis.stop()]);
+  });
+  beforeEach(async () => {
+    databaseUrl = await server.database(LANES);
+    sender = createSender(redis.url, LANES);
+    await sender.redis.flushall();
+    metrics = createControllerMetrics();
+    store = await openStore({ databaseUrl, log: silent });
+    ingest = await start();
+  });
+  afterEach(async () => {
+    await ingest.stop();
+    await store.close();
+    await sender.close();
+  });
+
+  const start = () => startIngest({ store, redisUrl: redis.url, cluster: CLUSTER, log: silent, metrics });
+
+  const until = (check: () => Promise<void>, timeout = 20_000) =>
+    vi.waitFor(check, { timeout, interval: 25 });
+
+  const drained = () =>
+    until(async () => {
+      expect(await sender.left()).toBe(0);
+    });
+
+  const marked = (one: Life, mark: number, round = 1) =>
+    until(async () => {
+      expect(await sender.reply(one)).toEqual({ round, mark });
+    });
+
+  const rows = <R extends Record<string, unknown>>(text: string, values: unknown[] = []) =>
+    query<R>(databaseUrl, text, values);
+
+  const seqs = async (one: Life) =>
+    (
+      await rows<{ seq: number }>('SELECT seq FROM plegwatch.container_events WHERE node = $1 ORDER BY seq', [
+        one.node,
+      ])
+    ).map(({ seq }) => seq);
+
+  const upTo = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
+
+  it('stores an event with every name that is known of it', async () => {
+    const one = life('node-a');
+    await sender.send(
+      one.batch(1, [event(5, { type: 2 }), event(6, { type: 9, id: 'cri-o://x', isSandbox: true })]),
+    );
+    await marked(one, 2);
+    const [first, second] = await rows('SELECT * FROM plegwatch.container_events ORDER BY seq');
+    expect(first).toMatchObject({
+      ...{ cluster: CLUSTER, node: 'node-a', epoch: one.epoch, seq: 1, event_type: 'STOPPED' },
+      ...{ container_id: hexId(5), sandbox_id: hexId(0xabc), is_sandbox: false, pod_uid: 'uid-1' },
+      ...{ pod_namespace: 'shop', pod_name: 'cart-7', container_name: 'app', attempt: 2, replayed: false },
+      ...{ has_sandbox_status: true, runtime_name: 'containerd', runtime_version: '2.1.4' },
+      ...{ kubelet_version: 'v1.36.2', created_ns: '1790000000123456789' },
+    });
+    expect(second).toMatchObject({ event_type: 'UNKNOWN(9)', container_id: 'cri-o://x', is_sandbox: true });
+  });
+
+  it('shows a row whose identity and context are not known', async () => {
+    const one = life('node-a');
+    await sender.send(one.batch(1, [event(1)], { objects: [] }));
+    await marked(one, 1);
+    await rows('DELETE FROM store.object');
+    await rows('DELETE FROM store.context');
+    expect(await rows('SELECT seq, container_id, runtime_name FROM plegwatch.container_events')).toEqual([
+      { seq: 1, container_id: null, runtime_name: null },
+    ]);
+  });
+
+  it('stores every record once when batches are repeated, reordered and overlap', async () => {
+    const one = life('node-a');
+    const sent: Batch[] = [
+      one.batch(21, events(21, 30)),
+      one.batch(1, events(1, 10)),
+      one.batch(5, events(5, 24)),
+      one.batch(1, events(1, 10)),
+      one.batch(11, events(11, 20)),
+    ];
+    for (const [at, batch] of [...sent, ...sent.toReversed()].entries()) await sender.send(batch, `b${at}`);
+    await marked(one, 30);
+    await drained();
+    expect(await seqs(one)).toEqual(upTo(30));
+  });
+
+  it('tells the mark of what is contiguous only, and tells it again for a duplicate', async () => {
+    const one = life('node-a');
+    await sender.send(one.batch(11, events(11, 20)));
+    await marked(one, 0);
+    await sender.send(one.batch(1, events(1, 10)));
+    await marked(one, 20);
+    await sender.redis.flushall();
+    await sender.send(one.batch(11, events(11, 20)), 'again');
+    await marked(one, 20);
+    const text = await metrics.registry.metrics();
+    expect(text).toContain('plegwatch_records_total{result="stored"} 20');
+    expect(text).toContain('plegwatch_records_total{result="duplicate"} 10');
+  });
+
+  it('answers a hello in its round', async () => {
+    const one = life('node-a');
+    await sender.send(one.batch(1, events(1, 3)));
+    await marked(one, 3);
+    await sender.send(one.batch(4, [], { round: 7 }));
+    await marked(one, 3, 7);
+  });
+
+  it('moves the mark over declared holes, and shrinks their gap when the records come after all', async () => {
+    const one = life('node-a');
+    const lost = [{ from: 3, to: 6, cause: 'spool_full' }];
+    await sender.send(one.batch(1, events(1, 2)));
+    await sender.send(one.batch(7, events(7, 8), { lost, floor: 7 }));
+    await marked(one, 8);
+    await sender.send(one.batch(9, events(9, 9), { lost, floor: 7 }));
+    await marked(one, 9);
+    const gap =
+      'SELECT scope, cause, from_seq, to_seq, records, filled_at IS NOT NULL AS filled FROM plegwatch.gaps';
+    const hole = { scope: 'seq', cause: 'spool_full', from_seq: 3, to_seq: 6 };
+    expect(await rows(gap)).toEqual([{ ...hole, records: 4, filled: false }]);
+    await sender.send(one.batch(3, events(3, 4)));
+    await drained();
+    expect(await rows(gap)).toEqual([{ ...hole, records: 2, filled: false }]);
+    await sender.send(one.batch(5, events(5, 6)));
+    await drained();
+    expect(await rows(gap)).toEqual([{ ...hole, records: 0, filled: true }]);
+    expect(await seqs(one)).toEqual(upTo(9));
+  });
+
+  it('calls what is below the floor and not here lost by the store, as after a restored backup', async () => {
+    const one = life('node-a');
+    await sender.send(one.batch(101, events(101, 102), { floor: 101 }));
+    await marked(one, 102);
+    expect(await rows('SELECT cause, from_seq, to_seq, records FROM plegwatch.gaps')).toEqual([
+      { cause: 'store_lost', from_seq: 1, to_seq: 100, records: 100 },
+    ]);
+  });
+
+  it('closes an earlier life once the spool no longer holds it', async () => {
+    const first = life('node-a', 1);
+    const second = life('node-a', 2, 30_000);
+    const held = (last: number) => [
+      { epoch: first.epoch, life: 1, last: 5 },
+      { epoch: second.epoch, life: 2, last },
+    ];
+    await sender.send(first.batch(1, events(1, 3)));
+    await marked(first, 3);
+    await sender.send(second.batch(1, events(1, 1), { prev: first.epoch, held: held(1) }));
+    await marked(second, 1);
+    const epochs = 'SELECT end_cause, mark FROM plegwatch.epochs ORDER BY life';
+    expect(await rows(epochs)).toEqual([
+      { end_cause: 'superseded', mark: 3 },
+      { end_cause: null, mark: 1 },
+    ]);
+    await sender.send(second.batch(2, events(2, 2), { prev: first.epoch, held: held(2).slice(1) }));
+    await marked(second, 2);
+    expect(await rows(epochs)).toEqual([
+      { end_cause: 'store_lost', mark: 5 },
+      { end_cause: null, mark: 2 },
+    ]);
+    expect(await sender.reply(first)).toBeNull();
+  });
+
+  it('keeps each kind of poison apart and stores everything around it', async () => {
+    const one = life('node-a');
+    const lane = laneOf(one.node, LANES);
+    const queueKey = `${lanePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
+    const raw = async (jobId: string, field: string) => {
+      // Made as a job like any other and spoilt afterwards, before the worker is started.
+      await sender.sendData(lane, {}, jobId);
+      await sender.redis.hset(`${queueKey}:${jobId}`, field, '{"broken');
+    };
+    await ingest.stop();
+    await sender.send(one.batch(1, events(1, 2)));
+    await raw('not-json', 'data');
+    await sender.sendData(lane, { z: 'bm90IHpzdGQ=' }, 'not-zstd');
+    await sender.sendData(lane, { z: 'bm90IHpzdGQ=' }, 'not-zstd-again');
+    await raw('no-options', 'opts');
+    await sender.send({ ...life('node-b').batch(1, events(1, 1)), cluster: 'other' }, 'other-cluster');
+    const stolen = { ...one.batch(1, events(1, 1)), node: 'thief' };
+    await sender.sendData(lane, await encodeBatch(stolen), 'stolen');
+    const newer: object = { ...one.batch(3, events(3, 4)), v: 2 };
+    await sender.sendData(lane, await encodeBatch(newer as Batch), 'newer');
+    await sender.send(one.batch(5, events(5, 6)));
+    ingest = await start();
+    await drained();
+    expect(await seqs(one)).toEqual([1, 2, 5, 6]);
+    expect(await sender.reply(one)).toEqual({ round: 1, mark: 2 });
+    expect(
+      await rows(
+        'SELECT node, lane, reason, claimed_node, times FROM plegwatch.rejected ORDER BY reason, times',
+      ),
+    ).toEqual([
+      { node: null, lane, reason: 'epoch_of_another_node', claimed_node: 'thief', times: '1' },
+      { node: null, lane, reason: 'not_a_batch', claimed_node: '', times: '2' },
+      { node: null, lane, reason: 'not_json', claimed_node: '', times: '1' },
+      { node: null, lane, reason: 'not_json', claimed_node: '', times: '1' },
+      {
+        node: null,
+        lane: laneOf('node-b', LANES),
+        reason: 'other_cluster',
+        claimed_node: 'node-b',
+        times: '1',
+      },
+    ]);
+    expect(await rows('SELECT node FROM plegwatch.nodes')).toEqual([{ node: 'node-a' }]);
+  });
+
+  it('makes a gap with its bytes of a record that cannot be stored, and stores the others', async () => {
+    const one = life('node-a');
+    const lonely = { v: 1, text: '\ud800' };
+    const finding: EvidenceRecord = {
+      kind: 'finding',
+      t: 1,
+      finding: randomUUID(),
+      verdict: 'missed',
+      type: 'STARTED',
+      cause: 'sequence',
+      id: hexId(1),
+      window: { from: 0, to: 1 },
+      occurred: null,
+      lateness: null,
+      delivery: null,
+      // Legal JSON, and no text that Postgres can hold: it passes every check and is refused by the database.
+      proof: lonely,
+    };
+    const bad = [
+      { ...event(2), id: 'a\0b' },
+      { ...event(3), createdNs: '9999999999999999999' },
+      { ...event(4), t: 30 * US_PER_DAY },
+      { ...event(5), t: -20 * US_PER_DAY },
+      finding,
+    ];
+    const records = [event(1), ...bad, event(7)];
+    await sender.send(one.batch(1, records, { objects: [objectOf(hexId(1))] }));
+    await marked(one, 7);
+    expect(await seqs(one)).toEqual([1, 7]);
+    const gaps = await rows<{ bytes: Buffer | null }>(
+      'SELECT scope, cause, from_seq, records, bytes FROM plegwatch.gaps ORDER BY from_seq',
+    );
+    expect(gaps).toMatchObject([
+      { scope: 'seq', cause: 'unreadable', from_seq: 2, records: 1 },
+      { scope: 'seq', cause: 'unreadable', from_seq: 3, records: 1 },
+      { scope: 'seq', cause: 'absurd_time', from_seq: 4, records: 1 },
+      { scope: 'seq', cause: 'expired', from_seq: 5, records: 1, bytes: null },
+      { scope: 'seq', cause: 'refused_by_database', from_seq: 6, records: 1 },
+    ]);
+    expect(gaps[0]?.bytes?.toString()).toContain('a\\u0000b');
+    expect(gaps[4]?.bytes?.toString()).toContain('\\ud800');
+    await sender.send(one.batch(1, records, { objects: [] }), 'again');
+    await drained();
+    expect(await rows('SELECT count(*)::int AS n FROM store.gap')).toEqual([{ n: 5 }]);
+  });
+
+  it('makes the partition of a day that an agent comes back with', async () => {
+    const one = life('node-a', 1, 10 * 86_400_000);
+    await sender.send(one.batch(1, events(1, 2)));
+    await marked(one, 2);
+    expect(await seqs(one)).toEqual([1, 2]);
+  });
+
+  it("takes the time of an epoch from its own clock while the agent's is more than a day off", async () => {
+    const one = life('node-a');
+    const batch = one.batch(1, events(1, 1));
+    await sender.send({ ...batch, wall0: batch.wall0 + 400 * US_PER_DAY });
+    await marked(one, 1);
+    const [row] = await rows<{ off: number }>(
+      "SELECT extract(epoch FROM now() - interval '60 s' - started_at)::float8 AS off FROM plegwatch.epochs",
+    );
+    expect(Math.abs(row?.off ?? 1e9)).toBeLessThan(20);
+  });
+
+  it('keeps the state of the highest life and seq, whatever comes last', async () => {
+    const older = life('node-a', 1);
+    const newer = life('node-a', 2, 30_000);
+    const state = (mode: string): EvidenceRecord => ({
+      kind: 'state',
+      t: 5,
+      stream: { state: 'Active', since: 1, reason: '', lastError: '' },
+      relist: { healthy: true, reason: '' },
+      model: 'EventedCache',
+      mode,
+      modeSince: 2,
+      modeReason: '',
+    });
+    await sender.send(newer.batch(1, [state('Starting'), state('Fallback')]));
+    await marked(newer, 2);
+    await sender.send(older.batch(1, [state('Evented')]));
+    await marked(older, 1);
+    expect(await rows('SELECT mode, stream_state, runtime_version FROM plegwatch.nodes')).toEqual([
+      { mode: 'Fallback', stream_state: 'Active', runtime_version: '2.1.4' },
+    ]);
+    expect(await rows('SELECT version::int, urgent FROM store.report_queue')).toEqual([
+      { version: 2, urgent: true },
+    ]);
+  });
+
+  it('ends sessions and gaps the same in any order', async () => {
+    const one = life('node-a');
+    const gap = randomUUID();
+    const records: EvidenceRecord[] = [
+      { kind: 'gap', t: 9, gap, scope: 'stream', cause: 'broken', from: 4, to: null },
+      { kind: 'gap', t: 9, gap, scope: 'stream', cause: 'broken', from: 4, to: 8 },
+      {
+        kind: 'session',
+        t: 1,
+        session: 1,
+        opened: 1,
+        armed: null,
+        closed: null,
+        code: null,
+        message: null,
+        events: 0,
+        replayed: 0,
+      },
+      {
+        kind: 'session',
+        t: 9,
+        session: 1,
+        opened: 1,
+        armed: 2,
+        closed: 8,
+        code: 'UNAVAILABLE',
+        message: 'gone',
+        events: 5,
+        replayed: 1,
+      },
+    ];
+    await sender.send(one.batch(1, records));
+    await marked(one, 4);
+    const ended = async (node: string) => [
+      await rows(
+        'SELECT armed_at IS NOT NULL AS armed, code, message, events::int, replayed::int FROM plegwatch.stream_sessions WHERE node = $1',
+        [node],
+      ),
+      await rows('SELECT scope, cause, to_at > from_at AS closed FROM plegwatch.gaps WHERE node = $1', [
+        node,
+      ]),
+    ];
+    expect(await ended('node-a')).toEqual([
+      [{ armed: true, code: 'UNAVAILABLE', message: 'gone', events: 5, replayed: 1 }],
+      [{ scope: 'stream', cause: 'broken', closed: true }],
+    ]);
+    const other = life('node-b');
+    for (const [at, record] of records.entries()) await sender.send(other.batch(4 - at, [record]));
+    await marked(other, 4);
+    expect(await ended('node-b')).toEqual(await ended('node-a'));
+  });
+
+  it('waits while Postgres is away, acknowledges nothing, and goes on after', async () => {
+    const one = life('node-a');
+    await sender.send(one.batch(1, events(1, 10)));
+    await marked(one, 10);
+    await server.part.kill();
+    await sender.send(one.batch(11, events(11, 20)));
+    await sender.send(one.batch(21, events(21, 30)));
+    await until(async () => {
+      expect(ingest.health().database).toBe(false);
+    });
+    expect(await sender.reply(one)).toEqual({ round: 1, mark: 10 });
+    expect(await sender.left()).toBe(2);
+    await server.part.restart();
+    await marked(one, 30);
+    await drained();
+    expect(await seqs(one)).toEqual(upTo(30));
+    expect(ingest.health().alive).toBe(true);
+  });
+
+  it('goes on after Redis came back empty', async () => {
+    const one = life('node-a');
+    await sender.send(one.batch(1, events(1, 10)));
+    await marked(one, 10);
+    await redis.kill();
+    await redis.restart();
+    await sender.send(one.batch(1, events(1, 10)), 'again');
+    await sender.send(one.batch(11, events(11, 20)));
+    await marked(one, 20);
+    expect(await seqs(one)).toEqual(upTo(20));
+  });
+
+  it('stores once and answers when a controller is killed between commit and reply', async () => {
+    await ingest.stop();
+    const program = await buildIngestProgram();
+    const holder = new Client({ connectionString: databaseUrl });
+    await holder.connect();
+    const one = life('node-a');
+    try {
+      // It is held inside its transaction, then lets it commit while Redis takes no writes: the reply cannot be told.
+      await holder.query('BEGIN; LOCK TABLE store.event IN SHARE ROW EXCLUSIVE MODE');
+      const doomed = await program.start(databaseUrl, redis.url);
+      await sender.send(one.batch(1, events(1, 10)));
+      await until(async () => {
+        expect(await rows('SELECT FROM pg_locks WHERE NOT granted')).not.toEqual([]);
+      });
+      await sender.redis.call('CLIENT', 'PAUSE', '60000', 'WRITE');
+      await holder.query('COMMIT');
+      await until(async () => {
+        expect(await seqs(one)).toEqual(upTo(10));
+      });
+      await doomed.kill();
+      await sender.redis.call('CLIENT', 'UNPAUSE');
+      expect(await sender.reply(one)).toBeNull();
+      expect(await sender.left()).toBe(1);
+      ingest = await start();
+      await until(async () => {
+        expect(await sender.reply(one)).toEqual({ round: 1, mark: 10 });
+      }, 40_000);
+      await drained();
+      expect(await seqs(one)).toEqual(upTo(10));
+    } finally {
+      await holder.end();
+      program.remove();
+    }
+  });
+
+  it('tells the agents how to send', async () => {
+    await until(async () => {
+      const flow = parseFlow((await sender.redis.get(flowKey(CLUSTER))) ?? '');
+      expect(flow).toEqual({ ok: true, value: { lanes: LANES, window: 1024 * 1024, accepts: [1] } });
+    });
+    expect(await sender.redis.ttl(flowKey(CLUSTER))).toBeGreaterThan(60);
+  });
+
+  it('stores 1,000 records a second and more', async () => {
+    const started = performance.now();
+    const lives = Array.from({ length: 10 }, (_, i) => life(`node-${i}`));
+    for (const one of lives) {
+      for (let first = 1; first <= 1_000; first += 250)
+        await sender.send(one.batch(first, events(first, first + 249)));
+    }
+    for (const one of lives) await marked(one, 1_000);
+    const perSecond = 10_000 / ((performance.now() - started) / 1000);
+    expect(await rows('SELECT count(*)::int AS n FROM store.event')).toEqual([{ n: 10_000 }]);
+    expect(perSecond).toBeGreaterThan(1_000);
+  });
+});

@@ -1,0 +1,142 @@
+/*
+ * Batches for tests, and a sender that puts them into lanes as an agent does.
+ */
+import { randomUUID } from 'node:crypto';
+import { Queue } from 'bullmq';
+import { Redis } from 'ioredis';
+import { type Batch, batchId, encodeBatch } from '../../src/evidence/batch.ts';
+import {
+  laneOf,
+  lanePrefix,
+  parseReply,
+  QUEUE_NAME,
+  type Reply,
+  replyKey,
+} from '../../src/evidence/exchange.ts';
+import type { EvidenceObject, EvidenceRecord, RecordOf } from '../../src/evidence/record.ts';
+import { redisOptions } from '../../src/redis.ts';
+
+export const CLUSTER = 'test';
+
+export const hexId = (n: number): string => n.toString(16).padStart(64, '0');
+
+/** A life of an agent whose clock is right and which started so long ago. */
+export function life(node: string, no = 1, agoMs = 60_000) {
+  const epoch = randomUUID();
+  const startedUs = (Date.now() - agoMs) * 1000;
+  return {
+    node,
+    epoch,
+    /** A batch of these records from seq `first` on. */
+    batch(first: number, records: readonly EvidenceRecord[], more: Partial<Batch> = {}): Batch {
+      const mono0 = Date.now() * 1000 - startedUs;
+      return {
+        v: 1,
+        cluster: CLUSTER,
+        node,
+        nodeUid: `uid-of-${node}`,
+        bootId: 'boot-1',
+        epoch,
+        life: no,
+        prev: null,
+        held: [{ epoch, life: no, last: first + records.length - 1 }],
+        round: 1,
+        context: {
+          no: 1,
+          runtime: { name: 'containerd', version: '2.1.4' },
+          kubelet: 'v1.36.2',
+          agent: '0.1.0',
+        },
+        first,
+        last: first + records.length - 1,
+        floor: 1,
+        lost: [],
+        mono0,
+        wall0: startedUs + mono0,
+        objects: [...new Set(records.flatMap((r) => ('id' in r && r.id !== null ? [r.id] : [])))].map(
+          objectOf,
+        ),
+        records,
+        ...more,
+      };
+    },
+  };
+}
+export type Life = ReturnType<typeof life>;
+
+export const objectOf = (id: string): EvidenceObject => ({
+  id,
+  sandbox: hexId(0xabc),
+  isSandbox: false,
+  podUid: 'uid-1',
+  namespace: 'shop',
+  pod: 'cart-7',
+  container: 'app',
+  attempt: 2,
+});
+
+export const event = (n: number, more: Partial<RecordOf<'event'>> = {}): RecordOf<'event'> => ({
+  kind: 'event',
+  t: n * 1000,
+  id: hexId(n),
+  type: n % 4,
+  createdNs: '1790000000123456789',
+  isSandbox: false,
+  replayed: false,
+  hasSandboxStatus: true,
+  ...more,
+});
+
+export const events = (from: number, to: number): RecordOf<'event'>[] =>
+  Array.from({ length: to - from + 1 }, (_, i) => event(from + i));
+
+export interface Sender {
+  readonly redis: Redis;
+  send(batch: Batch, jobId?: string): Promise<void>;
+  /** Puts anything at all into a lane. */
+  sendData(lane: number, data: unknown, jobId: string): Promise<void>;
+  reply(life: Life): Promise<Reply | null>;
+  /** Jobs in all lanes, in whatever state. */
+  left(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export function createSender(redisUrl: string, lanes: number): Sender {
+  const redis = new Redis({ ...redisOptions(redisUrl), maxRetriesPerRequest: null });
+  // A test that stops Redis looks at what comes of it, not at this connection.
+  redis.on('error', () => undefined);
+  const queues = Array.from(
+    { length: lanes },
+    (_, lane) =>
+      new Queue(QUEUE_NAME, { connection: redis, prefix: lanePrefix(CLUSTER, lane), skipMetasUpdate: true }),
+  );
+  const add = async (lane: number, data: unknown, jobId: string) => {
+    const queue = queues[lane];
+    if (queue === undefined) throw new Error(`there is no lane ${lane}`);
+    await queue.add('batch', data, { jobId, removeOnComplete: true, removeOnFail: true });
+  };
+  return {
+    redis,
+    async send(batch, jobId = batchId(batch)) {
+      await add(laneOf(batch.node, lanes), await encodeBatch(batch), jobId);
+    },
+    sendData: add,
+    async reply({ node, epoch }) {
+      const json = await redis.hget(replyKey(CLUSTER, node), epoch);
+      if (json === null) return null;
+      const reply = parseReply(json);
+      if (!reply.ok) throw new Error(reply.problem);
+      return reply.value;
+    },
+    async left() {
+      const counts = await Promise.all(
+        queues.map((queue) => queue.getJobCounts('wait', 'active', 'delayed', 'failed', 'completed')),
+      );
+      return counts.flatMap((one) => Object.values(one)).reduce((sum, n) => sum + n, 0);
+    },
+    async close() {
+      await Promise.all(queues.map((queue) => queue.close()));
+      redis.disconnect();
+    },
+  };
+}
