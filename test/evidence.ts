@@ -109,12 +109,17 @@ export class Evidence {
     );
   }
 
-  /** The agent was last heard this long ago. */
+  /** The agent was last heard this long ago; its last minute asked for a refresh hours from now, as ingest does. */
   async silentFor(id: number, seconds: number): Promise<void> {
     await this.#do(`UPDATE store.node SET last_seen = now() - $2 * interval '1 second' WHERE node_id = $1`, [
       id,
       seconds,
     ]);
+    await this.#do(
+      `INSERT INTO store.report_queue (node_id, cluster_id, due_at, urgent) VALUES ($1, $2, now() + interval '4 hours', false)
+       ON CONFLICT DO NOTHING`,
+      [id, this.#clusterId],
+    );
   }
 
   /** How many rows of a table the node has. */

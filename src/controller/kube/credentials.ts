@@ -127,7 +127,13 @@ async function openConnection(config: KubeConfig): Promise<OpenConnection> {
 function agentFor(server: URL, options: https.RequestOptions, proxyUrl: string | undefined): http.Agent {
   // Only the library's own agent knows how to go through a proxy.
   if (proxyUrl && options.agent instanceof http.Agent) return options.agent;
-  const pool: http.AgentOptions = { keepAlive: true, keepAliveMsecs: 30_000, maxSockets: 16 };
+  // Idle connections go after half a minute: balancers drop them silently, and the next request would hang.
+  const pool: http.AgentOptions = {
+    keepAlive: true,
+    keepAliveMsecs: 15_000,
+    timeout: 30_000,
+    maxSockets: 16,
+  };
   if (server.protocol === 'http:') return new http.Agent(pool);
   const { ca, cert, key, servername, rejectUnauthorized } = options;
   return new https.Agent({ ...pool, ...defined({ ca, cert, key, servername, rejectUnauthorized }) });

@@ -1,7 +1,6 @@
 /*
- * The figures of the report writer.
+ * What the report writer counts: `plegwatch_report_writes_total` by result.
  */
-import { Counter, type Registry } from 'prom-client';
 
 /** What became of a report that was due. */
 export type WriteResult =
@@ -15,15 +14,4 @@ export type WriteResult =
 
 export interface ReportMetrics {
   count(result: WriteResult): void;
-}
-
-/** Registers `plegwatch_report_writes_total`; once for each registry. */
-export function reportMetrics(registry: Registry): ReportMetrics {
-  const writes = new Counter({
-    name: 'plegwatch_report_writes_total',
-    help: 'Reports that were due, by what became of them.',
-    labelNames: ['result'],
-    registers: [registry],
-  });
-  return { count: (result) => writes.inc({ result }) };
 }

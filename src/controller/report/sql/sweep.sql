@@ -1,10 +1,11 @@
 -- Reports of cluster $1 that time alone may have changed: agents silent for more than $2 ms whose report still says that they
 -- report, agents heard again, and what was to be looked at again by now.
-INSERT INTO store.report_queue (node_id, cluster_id, due_at, urgent)
+INSERT INTO store.report_queue AS q (node_id, cluster_id, due_at, urgent)
 SELECT r.node_id, r.cluster_id, now(), coalesce(r.recheck_at > now(), true)
 FROM store.report r
 JOIN store.node n ON n.node_id = r.node_id
 LEFT JOIN store.report_condition c ON c.node_id = r.node_id AND c.type = 'AgentReporting'
 WHERE r.cluster_id = $1 AND r.written_at IS NOT NULL
   AND (r.recheck_at <= now() OR (c.status = 'True') = (n.last_seen < now() - $2 * interval '1 millisecond'))
-ON CONFLICT (node_id) DO NOTHING;
+ON CONFLICT (node_id) DO UPDATE SET version = q.version + 1, due_at = excluded.due_at, urgent = q.urgent OR excluded.urgent
+WHERE q.due_at > excluded.due_at;
