@@ -67,7 +67,7 @@ SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nu
        f.container_id, f.pod_uid, f.pod_namespace, f.pod_name, f.container_name,
        f.window_from, f.window_to, f.occurred_at, f.detected_at, u.resolved_at,
        f.lateness_us / 1000.0::float8 AS lateness_ms, f.delivery_us / 1000.0::float8 AS delivery_ms,
-       u.lag_min_ms, u.lag_max_ms, m.to_mode AS mode,
+       u.lag_min_ms, u.lag_max_ms, coalesce(before.to_mode, after.from_mode, s.mode) AS mode,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
        nullif(x.kubelet_version, '') AS kubelet_version, f.proof,
        x.epoch, f.seq
@@ -81,11 +81,18 @@ LEFT JOIN LATERAL (
          max(u.value_ms) FILTER (WHERE what = 'lag_max') AS lag_max_ms
   FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id
 ) u ON true
+-- The kubelet's mode then: what it last changed to, else what it first changed from, else what it is.
 LEFT JOIN LATERAL (
   SELECT m.to_mode FROM store.mode_change m
   WHERE m.node_id = f.node_id AND m.at <= coalesce(f.occurred_at, f.window_to, f.detected_at)
   ORDER BY m.at DESC LIMIT 1
-) m ON true;
+) before ON true
+LEFT JOIN LATERAL (
+  SELECT m.from_mode FROM store.mode_change m
+  WHERE m.node_id = f.node_id AND m.at > coalesce(f.occurred_at, f.window_to, f.detected_at)
+  ORDER BY m.at LIMIT 1
+) after ON true
+LEFT JOIN store.node_state s ON s.node_id = f.node_id;
 
 CREATE VIEW plegwatch.stream_sessions WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, s.opened_at, s.armed_at, s.closed_at, s.code, s.message, s.events, s.replayed,

@@ -7,6 +7,7 @@ import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { type Ingest, startIngest } from '../src/controller/ingest/ingest.ts';
 import { createControllerMetrics } from '../src/controller/metrics.ts';
+import { migrate } from '../src/controller/store/migrate.ts';
 import { openStore, type Store } from '../src/controller/store/store.ts';
 import type { Batch } from '../src/evidence/batch.ts';
 import { encodeBatch } from '../src/evidence/batch.ts';
@@ -457,6 +458,43 @@ needs('postgres', 'redis-server')('ingest', () => {
       await holder.end();
       program.remove();
     }
+  });
+
+  it('stores once while two controllers share the lanes', async () => {
+    const second = await openStore({ databaseUrl, log: silent });
+    const other = await startIngest({
+      ...{ store: second, redisUrl: redis.url, cluster: CLUSTER, log: silent },
+      metrics: createControllerMetrics(),
+    });
+    const lives = ['node-a', 'node-b', 'node-c'].map((node) => life(node));
+    let copy = 0;
+    for (const shift of [0, 3, 6, 0, 9]) {
+      for (const one of lives) {
+        for (let first = 91 - shift; first >= 1; first -= 10) {
+          await sender.send(one.batch(first, events(first, first + 9)), `copy-${++copy}`);
+        }
+      }
+    }
+    for (const one of lives) await sender.send(one.batch(1, events(1, 100)));
+    for (const one of lives) await marked(one, 100);
+    await drained();
+    for (const one of lives) expect(await seqs(one)).toEqual(upTo(100));
+    await other.stop();
+    await second.close();
+  });
+
+  it('drains lanes that agents no longer use', async () => {
+    await ingest.stop();
+    await migrate({ databaseUrl, lanes: 1, log: silent });
+    const one = life('node-a');
+    await sender.sendData(1, await encodeBatch(one.batch(1, events(1, 2))), 'left-behind');
+    ingest = await start();
+    await marked(one, 2);
+    await until(async () => {
+      expect(parseFlow((await sender.redis.get(flowKey(CLUSTER))) ?? '')).toMatchObject({
+        value: { lanes: 1 },
+      });
+    });
   });
 
   it('tells the agents how to send', async () => {

@@ -23,7 +23,10 @@ UPDATE store.epoch e SET
     WHEN m.mark >= e.tail THEN greatest(e.complete_at, e.tail_at)
     WHEN m.mark >= $5::int4 THEN greatest(e.complete_at, m.cut_at)
     ELSE e.complete_at END,
-  seen_at = now()
+  seen_at = now(),
+  -- An agent that was given up and is here after all.
+  closed_at = CASE WHEN e.close_cause = 'abandoned' THEN NULL ELSE e.closed_at END,
+  close_cause = nullif(e.close_cause, 'abandoned')
 FROM marked m
 WHERE e.node_id = $1::int4 AND e.epoch = $2::uuid
 RETURNING m.mark, e.round

@@ -1,0 +1,172 @@
+/*
+ * docs/sql.md is run: every query of it, against a database in which each question has an answer.
+ */
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { Client } from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { EvidenceRecord } from '../src/evidence/record.ts';
+import { event, hexId, life } from './support/batches.ts';
+import { commitAll } from './support/committed.ts';
+import { startServer, type TestServer } from './support/database.ts';
+import { needs } from './support/needs.ts';
+
+const text = readFileSync(new URL('../docs/sql.md', import.meta.url), 'utf8');
+
+/** The queries, each with the heading it stands under. */
+const queries = text.split(/^## /m).flatMap((section) =>
+  [...section.matchAll(/^```sql\n(.*?)^```/gms)].map(([, sql = '']) => ({
+    heading: section.split('\n')[0] ?? '',
+    sql,
+  })),
+);
+
+const US_PER_MINUTE = 60_000_000;
+
+/** One of everything: a kubelet that fell back after its stream broke, and an event that was missed. */
+function evidence(): EvidenceRecord[] {
+  const id = hexId(1);
+  const finding = (verdict: 'missed' | 'short_life'): EvidenceRecord => ({
+    kind: 'finding',
+    t: 50_000_000,
+    finding: randomUUID(),
+    verdict,
+    type: verdict === 'missed' ? 'STOPPED' : null,
+    cause: 'unannounced_by_list',
+    id,
+    window: { from: 20_000_000, to: 21_000_000 },
+    occurred: null,
+    lateness: null,
+    delivery: null,
+    proof: { v: 1 },
+  });
+  const minute = (no: number): EvidenceRecord => ({
+    kind: 'minute',
+    t: no * US_PER_MINUTE,
+    relists: 12,
+    errors: 0,
+    max: 7_000,
+    hist: [0, 3, 9],
+    sandboxes: 10,
+    containers: 20,
+    bytes: 60_000,
+    expected: 5,
+    matched: 4,
+    unobservable: 1,
+    covered: 59_000_000,
+  });
+  return [
+    event(1, { type: 1 }),
+    {
+      kind: 'change',
+      t: 21_000_000,
+      id,
+      isSandbox: false,
+      window: { from: 20_000_000, to: 21_000_000 },
+      old: 'running',
+      new: 'non-existent',
+    },
+    finding('missed'),
+    finding('short_life'),
+    {
+      kind: 'session',
+      t: 40_000_000,
+      session: 1,
+      opened: 1,
+      armed: 2,
+      closed: 40_000_000,
+      code: 'UNAVAILABLE',
+      message: 'EOF',
+      events: 4,
+      replayed: 1,
+    },
+    {
+      kind: 'gap',
+      t: 40_000_000,
+      gap: randomUUID(),
+      scope: 'stream',
+      cause: 'broken',
+      from: 40_000_000,
+      to: null,
+    },
+    {
+      kind: 'mode',
+      t: 45_000_000,
+      notBefore: 35_000_000,
+      model: 'EventedCache',
+      from: 'Evented',
+      to: 'Fallback',
+      reason: 'StreamBroke',
+      proof: { v: 1 },
+    },
+    {
+      kind: 'state',
+      t: 45_000_000,
+      stream: { state: 'Active', since: 1, reason: '', lastError: '' },
+      relist: { healthy: true, reason: '' },
+      model: 'EventedCache',
+      mode: 'Fallback',
+      modeSince: 45_000_000,
+      modeReason: 'StreamBroke',
+    },
+    minute(0),
+    minute(1),
+  ];
+}
+
+describe('docs/sql.md', () => {
+  it('answers the three questions, and a few more', () => {
+    expect(new Set(queries.map(({ heading }) => heading)).size).toBeGreaterThanOrEqual(3);
+  });
+});
+
+needs('postgres')('the queries of docs/sql.md', () => {
+  let server: TestServer;
+  let client: Client;
+
+  beforeAll(async () => {
+    server = await startServer();
+    const databaseUrl = await server.database();
+    const one = life('node-a', 1, 120_000);
+    await commitAll(databaseUrl, [one.batch(1, evidence())]);
+    client = new Client({ connectionString: databaseUrl });
+    await client.connect();
+  });
+  afterAll(async () => {
+    await client.end();
+    await server.stop();
+  });
+
+  it.each(queries)('$heading', async ({ sql }) => {
+    const { rows, fields } = await client.query(sql);
+    expect(fields[0]?.name).toBe('cluster');
+    expect(rows.length).toBeGreaterThan(0);
+    expect(rows[0]).toMatchObject({ cluster: 'test' });
+  });
+
+  it("find the stream that broke beside the fallback, and the kubelet's mode beside the miss", async () => {
+    const [fallback] = (await client.query(queries[0]?.sql ?? '')).rows;
+    expect(fallback).toMatchObject({
+      to_mode: 'Fallback',
+      reason: 'StreamBroke',
+      our_stream_ended_with: 'UNAVAILABLE',
+    });
+    const miss = queries.find(({ heading }) => heading.startsWith('What did the stream miss'));
+    const [missed] = (await client.query(miss?.sql ?? '')).rows;
+    expect(missed).toMatchObject({
+      pod_name: 'cart-7',
+      container_name: 'app',
+      event_type: 'STOPPED',
+      mode: 'Evented',
+    });
+  });
+
+  it('add up the minutes in figures, never by averaging percentiles', async () => {
+    const { rows } = await client.query(
+      'SELECT sum(expected)::int AS expected, sum(matched)::int AS matched, min(p99_ms) AS p99, max(max_ms) AS max FROM plegwatch.relist_minutes',
+    );
+    expect(rows[0]).toMatchObject({ expected: 10, matched: 8, max: 7 });
+    expect(rows[0].p99).toBeGreaterThan(2);
+    expect(rows[0].p99).toBeLessThanOrEqual(3);
+  });
+});

@@ -1,0 +1,26 @@
+/*
+ * Batches straight into the store, without a queue, for tests of what is in it.
+ */
+import { commitBatch } from '../../src/controller/ingest/commit.ts';
+import { createPartitions } from '../../src/controller/ingest/partitions.ts';
+import { openStore } from '../../src/controller/store/store.ts';
+import { type Batch, decodeBatch, encodeBatch } from '../../src/evidence/batch.ts';
+import { CLUSTER } from './batches.ts';
+import { silent } from './database.ts';
+
+export async function commitAll(databaseUrl: string, batches: readonly Batch[]): Promise<void> {
+  const store = await openStore({ databaseUrl, log: silent });
+  try {
+    const clusterId = await store.clusterId(CLUSTER);
+    const settings = await store.settings();
+    const context = { store, clusterId, settings: () => settings, partitions: createPartitions() };
+    for (const batch of batches) {
+      const decoded = await decodeBatch(await encodeBatch(batch));
+      if (!decoded.ok) throw new Error(decoded.problem);
+      const outcome = await commitBatch(context, decoded.value);
+      if (outcome.kind !== 'committed') throw new Error(outcome.problem);
+    }
+  } finally {
+    await store.close();
+  }
+}
