@@ -24,6 +24,7 @@ export default defineConfig({
         test: {
           name: 'parts',
           include: ['test/**/*.test.ts'],
+          globalSetup: ['test/support/build.ts'],
           fileParallelism: false,
           testTimeout: 120_000,
           hookTimeout: 180_000,

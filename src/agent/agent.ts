@@ -128,6 +128,7 @@ function serve(config: AgentConfig, { observer, shipper, spool, metrics }: Runni
   return serveHttp({
     address: config.httpAddress,
     metrics: () => {
+      metrics.awaited.set(observer.awaited);
       metrics.spoolBytes.set(spool.bytes);
       metrics.spoolDropped.set(spool.dropped);
       metrics.unacknowledged.set(shipper.unacknowledged);

@@ -31,6 +31,11 @@ export class AgentMetrics {
     'code',
   ]);
   readonly streamConnected = this.#gauge('stream_connected', 'Whether the event stream is connected.', []);
+  readonly awaited = this.#gauge(
+    'awaited_events',
+    'Transitions whose event has not come yet and has no verdict.',
+    [],
+  );
   readonly kubeletMode = this.#gauge('kubelet_mode', "The kubelet's PLEG mode: 1 for the present one.", [
     'mode',
   ]);

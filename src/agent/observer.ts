@@ -104,6 +104,11 @@ export class Observer {
     return this.#state.relistProblem;
   }
 
+  /** Transitions whose event has not come and that have no verdict yet. */
+  get awaited(): number {
+    return this.#comparison.awaited;
+  }
+
   /** Null while the reader gives signs of life, or none is needed. */
   readerProblem(): string | null {
     const sign = this.#subscription.lastSign();

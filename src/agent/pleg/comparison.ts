@@ -52,6 +52,11 @@ export class Comparison {
     return this.#ledger.figures;
   }
 
+  /** Transitions whose event has not come and that have no verdict yet. */
+  get awaited(): number {
+    return this.#ledger.awaited;
+  }
+
   /** Hands over what has come out since the last call. */
   take(): Output {
     return this.#ledger.take();

@@ -105,6 +105,15 @@ export class Ledger {
     this.#lastTick = options.epochStart;
   }
 
+  /** Stages whose event has not come and that have no verdict yet. */
+  get awaited(): number {
+    let count = 0;
+    this.#eachOpen(() => {
+      count += 1;
+    });
+    return count;
+  }
+
   take(): Output {
     const output = { emissions: this.#emissions, asks: this.#asks };
     this.#emissions = [];

@@ -1,0 +1,144 @@
+/*
+ * The whole system for a test, on real parts: Redis, Postgres, and, where wanted, the API server with the CRD, all empty
+ * at first; controllers and agents are the built program in processes of their own.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
+import { NODES } from '../../src/controller/kube/object.ts';
+import { migrate } from '../../src/controller/store/migrate.ts';
+import { type ApiServerPart, startApiServer } from '../../src/parts/apiserver.ts';
+import { type PostgresPart, startPostgres } from '../../src/parts/postgres.ts';
+import { run } from '../../src/parts/process.ts';
+import { type ProgramPart, startProgram } from '../../src/parts/program.ts';
+import { type RedisPart, startRedis } from '../../src/parts/redis.ts';
+import { where } from '../../src/parts/where.ts';
+import { installPlegReports } from '../plegreports.ts';
+import { CLI } from './build.ts';
+import { query, silent } from './database.ts';
+
+export const CLUSTER = 'test';
+
+/** Short times, so that a test need not wait: a relist twice a second, a verdict after three. */
+const FAST = { relistPeriod: '500ms', grace: '500ms', confirm: '3s', spoolFsync: '100ms' };
+
+export class System {
+  readonly redis: RedisPart;
+  readonly postgres: PostgresPart;
+  readonly #api: ApiServerPart | null;
+  readonly #kube: KubeClient | null;
+  readonly #programs: ProgramPart[] = [];
+  readonly #dir = mkdtempSync(join(tmpdir(), 'plegwatch-system-'));
+
+  private constructor(
+    redis: RedisPart,
+    postgres: PostgresPart,
+    api: ApiServerPart | null,
+    kube: KubeClient | null,
+  ) {
+    this.redis = redis;
+    this.postgres = postgres;
+    this.#api = api;
+    this.#kube = kube;
+  }
+
+  static async start({ kube }: { kube: boolean }): Promise<System> {
+    const [redis, postgres, api] = await Promise.all([
+      startRedis(),
+      startPostgres({ settings: { fsync: 'off' } }),
+      kube ? startApiServer() : null,
+    ]);
+    await migrate({ databaseUrl: postgres.url, lanes: 4, cluster: CLUSTER, log: silent });
+    const client = api === null ? null : await createKubeClient({ kubeconfig: api.kubeconfig });
+    if (client !== null) await installPlegReports(client);
+    return new System(redis, postgres, api, client);
+  }
+
+  get api(): ApiServerPart {
+    if (this.#api === null) throw new Error('this system has no API server');
+    return this.#api;
+  }
+
+  get kube(): KubeClient {
+    if (this.#kube === null) throw new Error('this system has no API server');
+    return this.#kube;
+  }
+
+  /** A folder of this system, which goes with it. */
+  folder(name: string): string {
+    return join(this.#dir, name);
+  }
+
+  async controller(settings: Record<string, string> = {}): Promise<ProgramPart> {
+    const kube = this.#api === null ? { noKube: 'true' } : { kubeconfig: this.#api.kubeconfig };
+    return this.#started(
+      await startProgram({
+        cli: CLI,
+        command: 'controller',
+        settings: {
+          cluster: CLUSTER,
+          redisUrl: this.redis.url,
+          databaseUrl: this.postgres.url,
+          ...kube,
+          ...settings,
+        },
+      }),
+    );
+  }
+
+  async agent(node: string, socket: string, settings: Record<string, string> = {}): Promise<ProgramPart> {
+    return this.#started(
+      await startProgram({
+        cli: CLI,
+        command: 'agent',
+        settings: {
+          cluster: CLUSTER,
+          node,
+          redisUrl: this.redis.url,
+          criEndpoint: `unix://${socket}`,
+          spoolDir: this.folder(`spool-${node}`),
+          ...FAST,
+          ...settings,
+        },
+      }),
+    );
+  }
+
+  async addNode(name: string): Promise<void> {
+    await this.kube.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name } });
+  }
+
+  /** Rows of one statement; `$1`… are the values. */
+  sql<R extends Record<string, unknown>>(text: string, ...values: unknown[]): Promise<R[]> {
+    return query<R>(this.postgres.url, text, values);
+  }
+
+  kubectl(...args: readonly string[]): Promise<string> {
+    return run(where('kubectl'), ['--kubeconfig', this.api.kubeconfig, ...args]);
+  }
+
+  /** Ends one program before the system ends. */
+  async end(program: ProgramPart): Promise<void> {
+    await program.stop();
+  }
+
+  async stop(): Promise<void> {
+    for (const program of this.#programs.reverse()) await program.stop();
+    this.#kube?.close();
+    await Promise.all([this.redis.stop(), this.postgres.stop(), this.#api?.stop()]);
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+
+  #started(program: ProgramPart): ProgramPart {
+    this.#programs.push(program);
+    return program;
+  }
+}
+
+/** The figure of a metric without labels; undefined where it is not there. */
+export async function metric(program: ProgramPart, name: string): Promise<number | undefined> {
+  const answer = await program.ask('/metrics');
+  const line = answer?.body.split('\n').find((each) => each.startsWith(`${name} `));
+  return line === undefined ? undefined : Number(line.slice(name.length + 1));
+}
