@@ -46,12 +46,17 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
-{{/* Refuses two sources, or none where one is needed. Called with (dict "at" path "from" values "needed" bool). */}}
+{{/*
+Refuses two sources, none where one is needed, and a URL of another kind (without printing it).
+Called with (dict "at" path "from" values "scheme" pattern "example" text "needed" bool).
+*/}}
 {{- define "plegwatch.checkSource" -}}
 {{- if and .from.url .from.existingSecret -}}
 {{- fail (printf "set either %s.url or %s.existingSecret, not both" .at .at) -}}
 {{- else if and .needed (not .from.url) (not .from.existingSecret) -}}
 {{- fail (printf "%s is required: set %s.url or %s.existingSecret" .at .at .at) -}}
+{{- else if and .from.url (not (regexMatch (printf "^%s://\\S+$" .scheme) .from.url)) -}}
+{{- fail (printf "%s.url must be a URL such as %s" .at .example) -}}
 {{- end -}}
 {{- end }}
 
