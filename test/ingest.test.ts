@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { type Ingest, startIngest } from '../src/controller/ingest/ingest.ts';
+import { REJECTED_CAP } from '../src/controller/ingest/reject.ts';
 import { createControllerMetrics } from '../src/controller/metrics.ts';
 import { migrate } from '../src/controller/store/migrate.ts';
 import { openStore, type Store } from '../src/controller/store/store.ts';
@@ -251,6 +252,20 @@ needs('postgres', 'redis-server')('ingest', () => {
       },
     ]);
     expect(await rows('SELECT node FROM plegwatch.nodes')).toEqual([{ node: 'node-a' }]);
+  });
+
+  it('keeps only so many different refused inputs, and counts the rest', async () => {
+    await rows(
+      `INSERT INTO store.rejected (cluster_id, hash, at, last_at, lane, reason, problem, claimed_node, size, head)
+       SELECT 1, sha256(n::text::bytea), now(), now(), 0, 'not_a_batch', '', '', 1, '' FROM generate_series(1, $1::int) AS n`,
+      [REJECTED_CAP],
+    );
+    for (const n of [1, 2, 3]) await sender.sendData(0, { z: `junk ${n}` }, `junk-${n}`);
+    await drained();
+    expect(await rows("SELECT reason, times FROM plegwatch.rejected WHERE reason = 'over_the_cap'")).toEqual([
+      { reason: 'over_the_cap', times: '3' },
+    ]);
+    expect(await rows('SELECT count(*)::int AS n FROM store.rejected')).toEqual([{ n: REJECTED_CAP + 1 }]);
   });
 
   it('makes a gap with its bytes of a record that cannot be stored, and stores the others', async () => {

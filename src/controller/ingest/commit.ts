@@ -15,6 +15,7 @@
 import { messageOf } from '../../errors.ts';
 import { type Envelope, readObjects } from '../../evidence/batch.ts';
 import type { RecordKind } from '../../evidence/record.ts';
+import { bare } from '../store/array.ts';
 import closeEpochs from '../store/sql/closeEpochs.sql';
 import declareLost from '../store/sql/declareLost.sql';
 import ensureContext from '../store/sql/ensureContext.sql';
@@ -179,12 +180,12 @@ async function writeIdentities(runner: Runner, place: Place, all: readonly Ident
   await runner.run({ name: 'insert_objects', text: insertObjects }, [
     place.nodeId,
     place.clusterId,
-    all.map((one) => one.obj),
-    all.map((one) => one.sandbox),
-    all.map((one) => one.day),
-    all.map((one) => one.bits),
-    all.map((one) => one.attempt),
-    all.map((one) => one.cid),
+    bare(all.map((one) => one.obj)),
+    bare(all.map((one) => one.sandbox)),
+    bare(all.map((one) => one.day)),
+    bare(all.map((one) => one.bits)),
+    bare(all.map((one) => one.attempt)),
+    bare(all.map((one) => one.cid)),
     all.map((one) => one.podUid),
     all.map((one) => one.namespace),
     all.map((one) => one.pod),

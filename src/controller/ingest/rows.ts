@@ -13,6 +13,7 @@ import {
   type RecordKind,
   type RecordOf,
 } from '../../evidence/record.ts';
+import { bare } from '../store/array.ts';
 import insertChanges from '../store/sql/insertChanges.sql';
 import insertEvents from '../store/sql/insertEvents.sql';
 import insertFindings from '../store/sql/insertFindings.sql';
@@ -90,11 +91,11 @@ const events: Writer<'event'> = {
   counted: true,
   values: (place, rows) => [
     ...scope(place),
-    rows.map((row) => row.seq),
-    rows.map((row) => row.at),
-    rows.map((row) => row.record.createdNs),
-    rows.map((row) => place.keyOf(row.record.id)),
-    rows.map((row) => eventBits(row.record)),
+    bare(rows.map((row) => row.seq)),
+    bare(rows.map((row) => row.at)),
+    bare(rows.map((row) => row.record.createdNs)),
+    bare(rows.map((row) => place.keyOf(row.record.id))),
+    bare(rows.map((row) => eventBits(row.record))),
   ],
 };
 
@@ -104,13 +105,13 @@ const changes: Writer<'change'> = {
   counted: true,
   values: (place, rows) => [
     ...scope(place),
-    rows.map((row) => row.seq),
-    rows.map((row) => row.at),
-    rows.map((row) => place.base + row.record.window.from),
-    rows.map((row) => place.base + row.record.window.to),
-    rows.map((row) => place.keyOf(row.record.id)),
-    rows.map((row) => stateBits(row.record)),
-    rows.map((row) => plegMask(row.record.old, row.record.new)),
+    bare(rows.map((row) => row.seq)),
+    bare(rows.map((row) => row.at)),
+    bare(rows.map((row) => place.base + row.record.window.from)),
+    bare(rows.map((row) => place.base + row.record.window.to)),
+    bare(rows.map((row) => place.keyOf(row.record.id))),
+    bare(rows.map((row) => stateBits(row.record))),
+    bare(rows.map((row) => plegMask(row.record.old, row.record.new))),
   ],
 };
 
@@ -120,19 +121,19 @@ const minutes: Writer<'minute'> = {
   counted: true,
   values: (place, rows) => [
     ...scope(place),
-    rows.map((row) => row.seq),
-    rows.map((row) => row.at),
-    rows.map((row) => row.record.relists),
-    rows.map((row) => row.record.errors),
-    rows.map((row) => row.record.max),
-    rows.map((row) => `{${row.record.hist.map((n) => Math.min(n, INT2_MAX)).join(',')}}`),
-    rows.map((row) => row.record.sandboxes),
-    rows.map((row) => row.record.containers),
-    rows.map((row) => row.record.bytes),
-    rows.map((row) => row.record.expected),
-    rows.map((row) => row.record.matched),
-    rows.map((row) => row.record.unobservable),
-    rows.map((row) => row.record.covered),
+    bare(rows.map((row) => row.seq)),
+    bare(rows.map((row) => row.at)),
+    bare(rows.map((row) => row.record.relists)),
+    bare(rows.map((row) => row.record.errors)),
+    bare(rows.map((row) => row.record.max)),
+    rows.map((row) => bare(row.record.hist.map((n) => Math.min(n, INT2_MAX)))),
+    bare(rows.map((row) => row.record.sandboxes)),
+    bare(rows.map((row) => row.record.containers)),
+    bare(rows.map((row) => row.record.bytes)),
+    bare(rows.map((row) => row.record.expected)),
+    bare(rows.map((row) => row.record.matched)),
+    bare(rows.map((row) => row.record.unobservable)),
+    bare(rows.map((row) => row.record.covered)),
   ],
 };
 
