@@ -17,6 +17,7 @@ export default defineConfig({
   plugins: [sqlAsText],
   test: {
     pool: 'forks',
+    reporters: ['default', './test/support/closingLine.ts'],
     projects: [
       { extends: true, test: { name: 'unit', include: ['src/**/*.test.ts'] } },
       {

@@ -95,6 +95,17 @@ async function declare(): Promise<void> {
     }
   });
 
+  const { DEMO_SETTINGS, runDemo } = await import('./demo/demo.ts');
+  const demo = await command(
+    program,
+    'demo',
+    'show it all on this machine, with nodes that misbehave',
+    DEMO_SETTINGS,
+  );
+  demo.action(async () => {
+    await runDemo(readSettings(demo, DEMO_SETTINGS), stopSignal());
+  });
+
   const simulate = program.command('simulate').description('simulated parts, for tests and demonstrations');
   const { simulateRuntime, simulateRuntimeSettings } = await import('./simulator/command.ts');
   const runtime = await command(

@@ -1,0 +1,54 @@
+# Two commands do it all: `make demo` shows what plegwatch is for, `make test` proves that it works.
+# Every target brings what it needs (parts/prepare), says what it is doing, and keeps it in a cache outside the tree.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-unit lint format generate check-generated build bench clean
+
+node := parts/node
+root := $(filter 0,$(shell id -u))
+# A real containerd can only be run by root; without the API server the table comes straight from SQL.
+demo_parts := $(if $(NO_KUBE),node npm postgres redis,demo) $(if $(root),containerd runc images)
+# Exit code 3 of parts/prepare: something cannot be had on this machine, which was said, and the rest is there.
+prepare = parts/prepare $(1) || [ $$? = 3 ]
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## Show it on this machine: three nodes, one lossy, one unsafe (ONCE=1 prints once; NO_KUBE=1 needs no API server)
+	@$(call prepare,$(demo_parts))
+	@$(node) build.mjs
+	@./bin/plegwatch demo $(if $(ONCE),--once) $(if $(NO_KUBE),--no-kube)
+
+test: ## Run all tests, on real parts
+	@$(call prepare,test)
+	@$(node) node_modules/vitest/vitest.mjs run
+
+test-unit: ## Run only the tests that need no parts (seconds)
+	@$(call prepare,npm)
+	@$(node) node_modules/vitest/vitest.mjs run --project unit
+
+lint: ## Check style and types
+	@$(call prepare,npm)
+	@node_modules/.bin/biome ci .
+	@$(node) node_modules/typescript/bin/tsc --noEmit
+
+format: ## Put the sources into the house style
+	@$(call prepare,npm)
+	@node_modules/.bin/biome check --write .
+
+generate: ## Make the generated files again: CRI types from proto/, the chart's CRD from crds/
+	@$(call prepare,npm)
+	@PATH="$$(dirname "$$(parts/where node)"):$$PATH" node_modules/.bin/buf generate
+	@$(node) helm/sync-crd.mjs
+
+check-generated: generate ## Fail when a generated file is not what its source makes
+	@git diff --exit-code -- src/cri helm || { echo 'Generated files are stale: run make generate and commit.' >&2; exit 1; }
+
+build: ## Bundle the program into dist/, for ./bin/plegwatch
+	@$(call prepare,npm)
+	@$(node) build.mjs
+
+clean: ## Remove what was built in this tree (not the cache: see parts/README.md)
+	@rm -rf dist node_modules

@@ -1,0 +1,7 @@
+-- The latest events that a stream missed: which, of which pod and container, and how we know.
+SELECT node, event_type, pod_namespace || '/' || pod_name AS pod, coalesce(nullif(container_name, ''), '(sandbox)') AS container,
+       cause, to_char(detected_at, 'HH24:MI:SS') AS detected
+FROM plegwatch.findings
+WHERE cluster = 'demo' AND kind = 'missed' AND resolved_at IS NULL
+ORDER BY detected_at DESC
+LIMIT 8;
