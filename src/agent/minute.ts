@@ -7,6 +7,8 @@ import type { Figures } from './pleg/ledger.ts';
 import { since } from './pleg/verdict.ts';
 
 export const MINUTE: Micros = millis(60_000);
+/** The first one of an epoch is short, so that a node that was just installed soon has its figures. */
+export const FIRST_MINUTE: Micros = millis(10_000);
 
 export interface RelistFigures {
   readonly took: Micros;

@@ -20,7 +20,7 @@ import { profileOf, type RuntimeProfile, type RuntimeVersion } from './cri/profi
 import { Subscription, type SubscriptionState } from './cri/subscription.ts';
 import { Gaps } from './gap.ts';
 import type { AgentMetrics } from './metrics.ts';
-import { MINUTE, Minute, type RelistFigures } from './minute.ts';
+import { FIRST_MINUTE, MINUTE, Minute, type RelistFigures } from './minute.ts';
 import { Comparison } from './pleg/comparison.ts';
 import type { ReceivedEvent, Relist } from './pleg/observation.ts';
 import { since } from './pleg/verdict.ts';
@@ -63,6 +63,7 @@ export class Observer {
   readonly #relisting: Promise<void>;
   #runtime: RuntimeVersion;
   #minute: Minute;
+  #minuteLength = FIRST_MINUTE;
   #lastTick: Mono = monoNow();
   /** The last moment at which the stream was known to be whole. */
   #drained: Mono;
@@ -241,7 +242,7 @@ export class Observer {
     this.#watchPause(now);
     this.#comparison.tick(now, wallNow());
     this.#streamIs(now);
-    if (between(this.#minute.start, now) >= MINUTE) this.#flushMinute(now);
+    if (between(this.#minute.start, now) >= this.#minuteLength) this.#flushMinute(now);
     this.#drain();
   }
 
@@ -260,6 +261,7 @@ export class Observer {
     this.#emit(this.#minute.record(this.#options.sink.start, figures), null);
     this.#recordSession(null, null, null);
     this.#minute = new Minute(now, figures);
+    this.#minuteLength = MINUTE;
   }
 
   // Records.
