@@ -8,7 +8,8 @@ type Stream = RecordOf<'state'>['stream'];
 
 export class NodeState {
   readonly #epochStart: Mono;
-  #stream: Omit<Stream, 'since'> = { state: 'Interrupted', reason: 'starting', lastError: '' };
+  /** Null until the subscription has said its first word: nothing is told of a stream that nobody has asked for yet. */
+  #stream: Omit<Stream, 'since'> | null = null;
   #since: Mono;
   #relist: RecordOf<'state'>['relist'] = { healthy: false, reason: 'no relist yet' };
   #told = '';
@@ -18,8 +19,8 @@ export class NodeState {
     this.#since = epochStart;
   }
 
-  get stream(): StreamState {
-    return this.#stream.state;
+  get stream(): StreamState | null {
+    return this.#stream?.state ?? null;
   }
 
   /** Null where relisting is healthy; otherwise why not. */
@@ -29,8 +30,8 @@ export class NodeState {
 
   /** An empty `error` keeps the last one, so that a reader sees what broke the stream before this one. */
   streamIs(state: StreamState, reason: string, error: string, at: Mono): void {
-    if (state !== this.#stream.state) this.#since = at;
-    this.#stream = { state, reason, lastError: error === '' ? this.#stream.lastError : error };
+    if (state !== this.stream) this.#since = at;
+    this.#stream = { state, reason, lastError: error === '' ? (this.#stream?.lastError ?? '') : error };
   }
 
   relistIs(healthy: boolean, reason: string): void {
@@ -39,6 +40,7 @@ export class NodeState {
 
   /** The record to send, where something differs from what was told last. */
   changed(now: Mono): RecordOf<'state'> | null {
+    if (this.#stream === null) return null;
     const since = offset(this.#since - this.#epochStart);
     const told = JSON.stringify([this.#stream, since, this.#relist]);
     if (told === this.#told) return null;
