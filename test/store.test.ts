@@ -4,10 +4,11 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { migrate } from '../src/controller/store/migrate.ts';
 import { defaultMigrationsDir, readMigrations, SCHEMA_VERSION } from '../src/controller/store/migrations.ts';
 import { openStore } from '../src/controller/store/store.ts';
+import { troubleOf } from '../src/controller/store/trouble.ts';
 import { HIST_BOUNDS_MS } from '../src/evidence/record.ts';
 import { freePort } from '../src/parts/process.ts';
 import { query, silent, startServer, type TestServer } from './support/database.ts';
@@ -244,6 +245,24 @@ needs('postgres')('the store', () => {
       ),
     );
     expect(made.flat().filter(({ made }) => made)).toHaveLength(1);
+  });
+
+  it('survives a connection that breaks inside a transaction, between two statements', async () => {
+    const databaseUrl = await server.database();
+    const store = await openStore({ databaseUrl, log: silent, connections: 1 });
+    const broken = store.transaction(async (runner) => {
+      const { rows } = await runner.run<{ pid: number }>({ text: 'SELECT pg_backend_pid() AS pid' });
+      await query(server.part.url, 'SELECT pg_terminate_backend($1)', [rows[0]?.pid]);
+      await vi.waitFor(async () => {
+        const there = 'SELECT FROM pg_stat_activity WHERE pid = $1';
+        expect(await query(server.part.url, there, [rows[0]?.pid])).toEqual([]);
+      });
+      await runner.run({ text: 'SELECT 1' });
+    });
+    const error = await broken.catch((e: unknown) => e);
+    expect(troubleOf(error)).toBe('outage');
+    await store.ping();
+    await store.close();
   });
 
   it('tells an operator what is wrong with --database-url, never the password', async () => {

@@ -24,6 +24,11 @@ export function openPool(databaseUrl: string, name: string, max: number, log: Lo
     lock_timeout: LOCK_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
   });
+  // A connection that breaks between two statements of a transaction has nobody else to tell: unheard, it would end the
+  // process. The next statement fails, and that is where it is handled.
+  pool.on('connect', (client) => {
+    client.on('error', (error) => log.debug({ problem: error.message }, 'a database connection broke'));
+  });
   pool.on('error', (error) => log.warn({ problem: error.message }, 'an idle database connection broke'));
   return pool;
 }
