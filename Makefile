@@ -43,8 +43,11 @@ generate: ## Make the generated files again: CRI types from proto/, the chart's 
 	@PATH="$$(dirname "$$(parts/where node)"):$$PATH" node_modules/.bin/buf generate
 	@$(node) helm/sync-crd.mjs
 
-check-generated: generate ## Fail when a generated file is not what its source makes
-	@git diff --exit-code -- src/cri helm || { echo 'Generated files are stale: run make generate and commit.' >&2; exit 1; }
+check-generated: ## Fail when a generated file is not what its source makes
+	@$(call prepare,npm)
+	@PATH="$$(dirname "$$(parts/where node)"):$$PATH" node_modules/.bin/buf generate --output dist/generated
+	@diff -u src/cri/runtime.ts dist/generated/src/cri/runtime.ts || { echo 'src/cri/runtime.ts is stale: run make generate and commit.' >&2; exit 1; }
+	@$(node) helm/sync-crd.mjs --check
 
 build: ## Bundle the program into dist/, for ./bin/plegwatch
 	@$(call prepare,npm)
