@@ -151,6 +151,8 @@ CREATE TABLE store.sample (
   matched int4 NOT NULL,
   unobservable int4 NOT NULL,
   covered_us int8 NOT NULL,
+  span_us int8 NOT NULL,
+  ended_at timestamptz NOT NULL,
   k_relists int4,
   k_hist int2[],
   k_last_seen_age_ms int8,
@@ -178,7 +180,8 @@ CREATE TABLE store.sample_hour (
   expected int8 NOT NULL,
   matched int8 NOT NULL,
   unobservable int8 NOT NULL,
-  covered_us int8 NOT NULL
+  covered_us int8 NOT NULL,
+  span_us int8 NOT NULL
 ) PARTITION BY RANGE (day);
 CREATE UNIQUE INDEX sample_hour_once ON store.sample_hour (node_id, hour, day);
 

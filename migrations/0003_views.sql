@@ -126,13 +126,14 @@ SELECT m.cluster, m.node, m.minute, m.relists, m.errors,
        least(store.hist_quantile(m.hist, 0.9), m.max_ms) AS p90_ms,
        least(store.hist_quantile(m.hist, 0.99), m.max_ms) AS p99_ms,
        m.max_ms, m.hist, m.sandboxes, m.containers, m.bytes,
-       m.expected, m.matched, m.unobservable, m.covered_ms, m.day
+       m.expected, m.matched, m.unobservable, m.covered_ms, m.span_ms, m.day
 FROM (
   SELECT c.name AS cluster, n.name AS node, s.minute, s.day,
          sum(s.relists) AS relists, sum(s.errors) AS errors, max(s.max_us) / 1000.0::float8 AS max_ms,
          store.hist_sum(s.hist::int4[]) AS hist, max(s.sandboxes) AS sandboxes, max(s.containers) AS containers,
          sum(s.bytes)::int8 AS bytes, sum(s.expected) AS expected, sum(s.matched) AS matched,
-         sum(s.unobservable) AS unobservable, sum(s.covered_us)::float8 / 1000 AS covered_ms
+         sum(s.unobservable) AS unobservable, sum(s.covered_us)::float8 / 1000 AS covered_ms,
+         sum(s.span_us)::float8 / 1000 AS span_ms
   FROM store.sample s
   LEFT JOIN store.node n ON n.node_id = s.node_id
   LEFT JOIN store.cluster c ON c.cluster_id = s.cluster_id
@@ -146,7 +147,8 @@ SELECT c.name AS cluster, n.name AS node, h.hour, h.minutes, h.relists, h.errors
        least(store.hist_quantile(h.hist, 0.9), h.max_us / 1000.0::float8) AS p90_ms,
        least(store.hist_quantile(h.hist, 0.99), h.max_us / 1000.0::float8) AS p99_ms,
        h.max_us / 1000.0::float8 AS max_ms, h.hist, h.sandboxes, h.containers, h.bytes,
-       h.expected, h.matched, h.unobservable, h.covered_us / 1000.0::float8 AS covered_ms
+       h.expected, h.matched, h.unobservable, h.covered_us / 1000.0::float8 AS covered_ms,
+       h.span_us / 1000.0::float8 AS span_ms
 FROM store.sample_hour h
 LEFT JOIN store.node n ON n.node_id = h.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = h.cluster_id;

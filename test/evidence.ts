@@ -78,8 +78,9 @@ export class Evidence {
     );
     await this.#do(
       `INSERT INTO store.sample (minute, day, node_id, ctx_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
-         containers, bytes, expected, matched, unobservable, covered_us)
-       SELECT at, (at AT TIME ZONE 'UTC')::date, node_id, ctx_id, $2 + i, cluster_id, 12, 0, 9000, '{0,0,12}', 1, 1, 1000, 4, 4, 0, 60000000
+         containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at)
+       SELECT at, (at AT TIME ZONE 'UTC')::date, node_id, ctx_id, $2 + i, cluster_id, 12, 0, 9000, '{0,0,12}', 1, 1, 1000, 4, 4, 0, 60000000,
+         60000000, at + interval '1 minute'
        FROM store.node, generate_series(0, $3::int4 - 1) AS i, LATERAL (SELECT now() - ($3::int4 - i) * interval '1 minute' AS at) AS m
        WHERE node_id = $1`,
       [id, first, count],

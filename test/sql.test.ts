@@ -54,6 +54,7 @@ function evidence(): EvidenceRecord[] {
     matched: 4,
     unobservable: 1,
     covered: 59_000_000,
+    span: 60_000_000,
   });
   return [
     event(1, { type: 1 }),

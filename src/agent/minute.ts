@@ -2,7 +2,7 @@
  * One minute of figures, rolled up on the agent, so that an idle node sends one small record a minute.
  */
 import { HIST_BOUNDS_MS, type RecordOf } from '../evidence/record.ts';
-import { type Micros, type Mono, millis } from '../evidence/units.ts';
+import { between, type Micros, type Mono, millis } from '../evidence/units.ts';
 import type { Figures } from './pleg/ledger.ts';
 import { since } from './pleg/verdict.ts';
 
@@ -45,12 +45,13 @@ export class Minute {
     this.#errors += 1;
   }
 
-  record(epochStart: Mono, figures: Readonly<Figures>): RecordOf<'minute'> {
+  record(epochStart: Mono, now: Mono, figures: Readonly<Figures>): RecordOf<'minute'> {
     const grown = (key: 'expected' | 'matched' | 'unobservable' | 'covered') =>
       Math.max(0, Math.round(figures[key] - this.#before[key]));
     return {
       kind: 'minute',
       t: since(epochStart, this.start),
+      span: Math.max(0, between(this.start, now)),
       relists: this.#relists,
       errors: this.#errors,
       max: Math.round(this.#max),

@@ -258,7 +258,7 @@ export class Observer {
 
   #flushMinute(now: Mono): void {
     const { figures } = this.#comparison;
-    this.#emit(this.#minute.record(this.#options.sink.start, figures), null);
+    this.#emit(this.#minute.record(this.#options.sink.start, now, figures), null);
     this.#recordSession(null, null, null);
     this.#minute = new Minute(now, figures);
     this.#minuteLength = MINUTE;

@@ -199,12 +199,14 @@ const ModeRecord = v.strictObject({
 
 /**
  * One minute of figures. `hist` counts relists by duration in the buckets of {@link HIST_BOUNDS_MS}. The figures of the
- * comparison (`expected`, `matched`, `unobservable`) count transitions that were due, and `covered` is in microseconds.
+ * comparison (`expected`, `matched`, `unobservable`) count transitions that were due. `span` is how long the figures were
+ * gathered, `covered` how much of that was covered; both, like `max`, in microseconds.
  */
 const MinuteRecord = v.strictObject({
   kind: v.literal('minute'),
-  /** The start of the minute. */
+  /** When the gathering began. */
   t: at,
+  span: count,
   relists: count,
   errors: count,
   max: count,

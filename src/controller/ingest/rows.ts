@@ -134,6 +134,7 @@ const minutes: Writer<'minute'> = {
     bare(rows.map((row) => row.record.matched)),
     bare(rows.map((row) => row.record.unobservable)),
     bare(rows.map((row) => row.record.covered)),
+    bare(rows.map((row) => row.record.span)),
   ],
 };
 

@@ -239,12 +239,14 @@ describe('conditions', () => {
     expect(verdict(failing, 'Ready')).toBe('False ListsFailing');
   });
 
-  test('EvidenceComplete needs 99.9 % of what there was to observe', () => {
+  test('EvidenceComplete allows a thousandth of 24 hours that was not covered, however young the node is', () => {
     expect(verdict(build(), 'EvidenceComplete')).toBe('True Covered');
     expect(verdict(build({ covered_us: 0.998 * DAY * 1e6 }), 'EvidenceComplete')).toBe('False CoverageLow');
     const young = { observed_from: ago(1060), observed_to: ago(60) };
-    expect(verdict(build({ ...young, covered_us: 999.5e6 }), 'EvidenceComplete')).toBe('True Covered');
-    expect(verdict(build({ ...young, covered_us: 998e6 }), 'EvidenceComplete')).toBe('False CoverageLow');
+    expect(verdict(build({ ...young, covered_us: 914e6 }), 'EvidenceComplete')).toBe('True Covered');
+    expect(verdict(build({ ...young, covered_us: 913e6 }), 'EvidenceComplete')).toBe('False CoverageLow');
+    const started = { observed_from: ago(30), observed_to: ago(0) };
+    expect(verdict(build({ ...started, covered_us: 0 }), 'EvidenceComplete')).toBe('False CoverageLow');
     expect(verdict(build({ records_lost: true }), 'EvidenceComplete')).toBe('False RecordsLost');
   });
 

@@ -4,7 +4,7 @@
  *   silent    nothing of the agent was stored for three minutes, by the database's clock
  *   behind    ingest has work waiting: silence may be ours, so nobody is called silent
  *   policy    we chose not to subscribe (an unsafe runtime, or a setting): never a fault, never complete either
- *   complete  at least 99.9 % of what could be observed of the last 24 hours was covered, and no record is missing
+ *   complete  at most a thousandth of the last 24 hours was not covered since the node was first seen, no record is missing
  *
  * Messages carry no figures: a condition whose words change is written again.
  */
@@ -14,7 +14,8 @@ import { cut, pascalWord, timestamp } from './text.ts';
 
 /** An agent that was not heard for longer is silent, in milliseconds. */
 export const SILENT_AFTER_MS = 180_000;
-const COMPLETE = 0.999;
+/** A thousandth of 24 hours. A node that was just added has the same allowance, for the start of its agent. */
+const MOST_UNCOVERED_S = 86.4;
 
 interface Verdict {
   readonly status: Condition['status'];
@@ -114,18 +115,14 @@ function completeVerdict(row: EvidenceRow, agent: Verdict): Verdict {
   if (row.records_lost)
     return no('RecordsLost', 'Records of the last 24 hours are not in the store; see the gaps.');
   if (row.observed_to === null) return unknown('NoEvidence', 'No minute has been told yet.');
-  const share = coveredShare(row, row.observed_to);
-  return share >= COMPLETE
-    ? yes(
-        'Covered',
-        'At least 99.9 % of the last 24 hours was covered, or of the time since the node was first seen.',
-      )
+  return row.covered_us > 0 && uncoveredSeconds(row, row.observed_to) <= MOST_UNCOVERED_S
+    ? yes('Covered', 'At least 99.9 % of the last 24 hours was covered since the node was first seen.')
     : no('CoverageLow', 'Less than 99.9 % of the last 24 hours was covered; see observed24h and the gaps.');
 }
 
-function coveredShare(row: EvidenceRow, to: Date): number {
-  const seconds = (to.getTime() - row.observed_from.getTime()) / 1000;
-  return seconds <= 0 ? 0 : row.covered_us / 1e6 / seconds;
+/** What was not covered of the last 24 hours; what was before the node was first seen does not count against it. */
+function uncoveredSeconds(row: EvidenceRow, to: Date): number {
+  return (to.getTime() - row.observed_from.getTime()) / 1000 - row.covered_us / 1e6;
 }
 
 function eventedVerdict({ state }: EvidenceRow): Verdict {

@@ -36,7 +36,7 @@ LEFT JOIN LATERAL (
   -- A minute that the window cuts counts for the part inside.
   SELECT sum(m.expected)::float8 AS expected, sum(m.matched)::float8 AS matched, sum(m.unobservable)::float8 AS unobservable,
          sum(m.covered_us * least(1, extract(epoch FROM m.minute + interval '1 minute' - w.day_ago) / 60))::float8 AS covered_us,
-         min(m.minute) AS since, max(m.minute) + interval '1 minute' AS until,
+         min(m.minute) AS since, max(m.ended_at) AS until,
          store.hist_sum(m.hist::int4[]) FILTER (WHERE m.minute > w.hour_ago) AS hist,
          max(m.max_us) FILTER (WHERE m.minute > w.hour_ago)::float8 AS max_us,
          sum(m.errors) FILTER (WHERE m.minute > w.hour_ago)::float8 AS errors,
