@@ -94,14 +94,19 @@ LEFT JOIN LATERAL (
 ) after ON true
 LEFT JOIN store.node_state s ON s.node_id = f.node_id;
 
+-- An agent that was killed could not say that its session was over: it ended with the life, at the latest.
 CREATE VIEW plegwatch.stream_sessions WITH (security_invoker = true) AS
-SELECT c.name AS cluster, n.name AS node, s.opened_at, s.armed_at, s.closed_at, s.code, s.message, s.events, s.replayed,
+SELECT c.name AS cluster, n.name AS node, s.opened_at, s.armed_at,
+       coalesce(s.closed_at, CASE WHEN e.closed_at IS NOT NULL OR e.life < n.life THEN greatest(e.last_at, s.opened_at) END)
+         AS closed_at,
+       s.code, s.message, s.events, s.replayed,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
        nullif(x.kubelet_version, '') AS kubelet_version,
        s.epoch, s.session_no AS session
 FROM store.session s
 LEFT JOIN store.node n ON n.node_id = s.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = s.cluster_id
+LEFT JOIN store.epoch e ON e.node_id = s.node_id AND e.epoch = s.epoch
 LEFT JOIN store.context x ON x.ctx_id = s.ctx_id;
 
 CREATE VIEW plegwatch.mode_changes WITH (security_invoker = true) AS
@@ -112,12 +117,18 @@ LEFT JOIN store.node n ON n.node_id = m.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = m.cluster_id
 LEFT JOIN store.context x ON x.ctx_id = m.ctx_id;
 
+-- An agent that was killed could not close what was open: it lasts until the next life begins, which then tells its own.
 CREATE VIEW plegwatch.gaps WITH (security_invoker = true) AS
-SELECT c.name AS cluster, n.name AS node, g.scope, g.cause, g.from_at, g.to_at, g.epoch, g.from_seq, g.to_seq, g.records,
+SELECT c.name AS cluster, n.name AS node, g.scope, g.cause, g.from_at,
+       coalesce(g.to_at, CASE WHEN g.scope <> 'seq' THEN greatest(next.base_at, g.from_at) END) AS to_at,
+       g.epoch, g.from_seq, g.to_seq, g.records,
        g.filled_at, g.gap_id, g.bytes
 FROM store.gap g
 LEFT JOIN store.node n ON n.node_id = g.node_id
-LEFT JOIN store.cluster c ON c.cluster_id = g.cluster_id;
+LEFT JOIN store.cluster c ON c.cluster_id = g.cluster_id
+LEFT JOIN LATERAL (
+  SELECT min(e.base_at) AS base_at FROM store.epoch e WHERE e.node_id = g.node_id AND e.prev = g.epoch
+) next ON true;
 
 -- Two lives of an agent can share a minute: their figures are added.
 CREATE VIEW plegwatch.relist_minutes WITH (security_invoker = true) AS
