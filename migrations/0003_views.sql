@@ -120,7 +120,7 @@ LEFT JOIN store.context x ON x.ctx_id = m.ctx_id;
 -- An agent that was killed could not close what was open: it lasts until the next life begins, which then tells its own.
 CREATE VIEW plegwatch.gaps WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, g.scope, g.cause, g.from_at,
-       coalesce(g.to_at, CASE WHEN g.scope <> 'seq' THEN greatest(next.base_at, g.from_at) END) AS to_at,
+       coalesce(g.to_at, CASE WHEN g.scope <> 'seq' AND next.base_at IS NOT NULL THEN greatest(next.base_at, g.from_at) END) AS to_at,
        g.epoch, g.from_seq, g.to_seq, g.records,
        g.filled_at, g.gap_id, g.bytes
 FROM store.gap g

@@ -1,6 +1,7 @@
 /*
  * The store on a real Postgres: migrations, views, partitions, roles, and what an operator is told.
  */
+import { randomUUID } from 'node:crypto';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,8 +10,10 @@ import { migrate } from '../src/controller/store/migrate.ts';
 import { defaultMigrationsDir, readMigrations, SCHEMA_VERSION } from '../src/controller/store/migrations.ts';
 import { openStore } from '../src/controller/store/store.ts';
 import { troubleOf } from '../src/controller/store/trouble.ts';
-import { HIST_BOUNDS_MS } from '../src/evidence/record.ts';
+import { type EvidenceRecord, HIST_BOUNDS_MS } from '../src/evidence/record.ts';
 import { freePort } from '../src/parts/process.ts';
+import { life } from './support/batches.ts';
+import { commitAll } from './support/committed.ts';
 import { query, silent, startServer, type TestServer } from './support/database.ts';
 import { needs } from './support/needs.ts';
 
@@ -263,6 +266,34 @@ needs('postgres')('the store', () => {
     expect(troubleOf(error)).toBe('outage');
     await store.ping();
     await store.close();
+  });
+
+  it('shows what a killed agent left open as lasting until its next life, and what is open as open', async () => {
+    const databaseUrl = await server.database();
+    const stream = (t: number): EvidenceRecord => ({
+      kind: 'gap',
+      t,
+      gap: randomUUID(),
+      scope: 'stream',
+      cause: 'broken',
+      from: t,
+      to: null,
+    });
+    const killed = life('node-a', 1, 60_000);
+    const present = life('node-a', 2, 20_000);
+    await commitAll(databaseUrl, [
+      killed.batch(1, [stream(1_000_000)]),
+      present.batch(1, [stream(2_000_000)], { prev: killed.epoch }),
+    ]);
+    const gaps = await query(
+      databaseUrl,
+      `SELECT g.to_at IS NULL AS open, g.to_at = n.started_at AS until_next
+         FROM plegwatch.gaps g LEFT JOIN plegwatch.epochs n ON n.prev = g.epoch ORDER BY g.from_at`,
+    );
+    expect(gaps).toEqual([
+      { open: false, until_next: true },
+      { open: true, until_next: null },
+    ]);
   });
 
   it('tells an operator what is wrong with --database-url, never the password', async () => {
