@@ -112,6 +112,7 @@ function serve(
     },
     ready: {
       database: () => (ingest.health().database ? null : 'Postgres does not answer'),
+      redis: () => ingest.redis(),
       reports: () => reporter?.health() ?? null,
     },
   });

@@ -4,6 +4,7 @@
  * Any number of controllers may do this at once; no leader is needed.
  */
 
+import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { messageOf } from '../../errors.ts';
 import type { Logger } from '../../log.ts';
@@ -30,11 +31,14 @@ export interface IngestOptions {
 export interface Ingest {
   /** Whether lanes that are not empty move on while Postgres answers. */
   health(): Health;
+  /** Null while Redis answers; otherwise what is wrong with it. */
+  redis(): string | null;
   /** Takes no more jobs, finishes or gives back the present ones, closes its connections to Redis. Not the store. */
   stop(): Promise<void>;
 }
 
 const TEND_INTERVAL_MS = 5_000;
+const READY_WITHIN_MS = 5_000;
 
 export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const { store, redisUrl, cluster, log, metrics } = options;
@@ -46,6 +50,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const patient = new Redis({ ...redisOptions(redisUrl), maxRetriesPerRequest: null });
   patient.on('error', (error) => onError(messageOf(error)));
   const redis = connectRedis({ url: redisUrl, onError });
+  await firstReady(redis, log);
   const progress = createProgress();
   const inner = createHandler({
     store,
@@ -106,6 +111,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   log.info({ cluster, lanes: settings.lanes }, 'ingest has started');
   return {
     health: () => progress.health(),
+    redis: () => (redis.status === 'ready' ? null : 'Redis does not answer'),
     async stop() {
       stopping.abort();
       await Promise.all([flow.stop(), tending.stop()]);
@@ -114,6 +120,14 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       redis.disconnect();
     },
   };
+}
+
+/** Agents wait for the flow settings, so the first try to publish them should not come too early. */
+async function firstReady(redis: Redis, log: Logger): Promise<void> {
+  if (redis.status === 'ready') return;
+  await once(redis, 'ready', { signal: AbortSignal.timeout(READY_WITHIN_MS) }).catch((error: unknown) => {
+    log.warn({ problem: messageOf(error) }, 'Redis is away');
+  });
 }
 
 /** How many nodes share the budget. */
