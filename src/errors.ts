@@ -42,9 +42,11 @@ export function messageOf(error: unknown): string {
   return redact(message.replaceAll(/\s+/g, ' ').trim());
 }
 
-/** Replaces the password in every URL of a text. */
+/** Replaces the password in every URL of a text, also one with an unescaped @ in it, and one given as a parameter. */
 export function redact(text: string): string {
-  return text.replaceAll(/([a-z][a-z0-9+.-]*:\/\/[^\s:/@]*):[^\s@]*@/gi, '$1:***@');
+  return text
+    .replaceAll(/([a-z][a-z0-9+.-]*:\/\/[^\s:/@]*):\S*@/gi, '$1:***@')
+    .replaceAll(/(password=)[^&\s]*/gi, '$1***');
 }
 
 function plain(error: unknown): string {

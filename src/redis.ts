@@ -7,37 +7,29 @@
  */
 import { Redis, type RedisOptions } from 'ioredis';
 import { messageOf, PlegwatchError, redact } from './errors.ts';
+import { redisUrl } from './settings.ts';
 
 /** How to reach a Redis and how the connection behaves. */
 export type ConnectOptions = Omit<RedisOptions, 'replyMapping'>;
 
 const MAX_RETRY_MS = 30_000;
 const CHECK_TIMEOUT_MS = 5_000;
+/**
+ * A connection on which an answer is outstanding for this long is given up. Without it a Redis that vanished without a
+ * word (its node lost power) is waited for until TCP gives up, a quarter of an hour later. Longer than any blocking call.
+ */
+const SOCKET_TIMEOUT_MS = 30_000;
 const CURE = 'Set --redis-url (PLEGWATCH_REDIS_URL) to redis://[:password@]host:port[/db].';
 
 /** Reads `--redis-url`. Throws SETTING_INVALID where it is not a URL that can be used. */
 export function redisOptions(url: string): ConnectOptions {
-  let parsed: URL;
   try {
-    parsed = new URL(url);
-  } catch {
-    throw new PlegwatchError('SETTING_INVALID', '--redis-url is not a URL.', CURE);
+    redisUrl(url);
+  } catch (error) {
+    throw new PlegwatchError('SETTING_INVALID', `--redis-url ${messageOf(error)}.`, CURE);
   }
-  if (parsed.protocol !== 'redis:' && parsed.protocol !== 'rediss:') {
-    throw new PlegwatchError(
-      'SETTING_INVALID',
-      `--redis-url has the scheme ${parsed.protocol}// and must have redis:// or rediss://.`,
-      CURE,
-    );
-  }
+  const parsed = new URL(url);
   const db = parsed.pathname.replace('/', '');
-  if (!/^\d{0,4}$/.test(db) || parsed.hostname === '') {
-    throw new PlegwatchError(
-      'SETTING_INVALID',
-      `--redis-url ${redact(url)} names no host or a database that is no number.`,
-      CURE,
-    );
-  }
   return {
     host: parsed.hostname.replace(/^\[|\]$/g, ''),
     port: parsed.port === '' ? 6379 : Number(parsed.port),
@@ -45,6 +37,7 @@ export function redisOptions(url: string): ConnectOptions {
     ...(parsed.username === '' ? {} : { username: decodeURIComponent(parsed.username) }),
     ...(parsed.password === '' ? {} : { password: decodeURIComponent(parsed.password) }),
     ...(parsed.protocol === 'rediss:' ? { tls: {} } : {}),
+    socketTimeout: SOCKET_TIMEOUT_MS,
     retryStrategy: (times) => Math.random() * Math.min(MAX_RETRY_MS, 100 * 2 ** Math.min(times, 16)),
   };
 }
@@ -74,57 +67,72 @@ export function connectRedis({ url, onError, options }: RedisConnection): Redis 
 
 /**
  * Asks once whether the address answers as a Redis that lets us in.
- * Throws REDIS_UNREACHABLE, REDIS_REFUSED (credentials), or REDIS_NOT_REDIS (something else answers, or nothing does).
+ * Throws REDIS_UNREACHABLE (nothing listens, or a Redis that is not well yet), REDIS_REFUSED (credentials, or a database
+ * that it does not have), or REDIS_NOT_REDIS (something else answers, or listens and says nothing).
  */
 export async function checkRedis(url: string): Promise<void> {
-  const where = redact(url);
+  const options = redisOptions(url);
   const redis = new Redis({
-    ...redisOptions(url),
+    ...options,
     lazyConnect: true,
     connectTimeout: CHECK_TIMEOUT_MS,
     commandTimeout: CHECK_TIMEOUT_MS,
+    disconnectTimeout: 100,
     enableReadyCheck: false,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
   });
-  let last: unknown;
-  redis.on('error', (error) => {
-    last = error;
+  let listens = false;
+  redis.on('connect', () => {
+    listens = true;
   });
+  const said: unknown[] = [];
+  redis.on('error', (error) => said.push(error));
   try {
     await redis.connect();
     const pong = await redis.ping();
-    if (pong !== 'PONG') throw new Error(`answered PING with ${JSON.stringify(pong).slice(0, 60)}`);
+    if (pong !== 'PONG') throw new Error(`it answers PING with ${JSON.stringify(pong).slice(0, 60)}`);
+    // The driver has asked for it too, and takes a refusal for a success. The first needs no asking, nor the right to.
+    if (options.db !== undefined && options.db > 0) await redis.select(options.db);
   } catch (error) {
-    throw explain(where, last ?? error, error);
+    throw explain(url, listens, [...said, error]);
   } finally {
     redis.disconnect();
   }
 }
 
-function explain(where: string, cause: unknown, thrown: unknown): PlegwatchError {
-  const text = `${messageOf(cause)} ${messageOf(thrown)}`;
-  const options = { cause };
-  if (/NOAUTH|WRONGPASS|invalid (username-)?password|NOPERM|ERR AUTH/i.test(text)) {
+const REFUSED = /NOAUTH|WRONGPASS|invalid (username-)?password|NOPERM|ERR AUTH|DB index/i;
+/** Redis's own words, while it loads, is full of clients or follows nobody. */
+const NOT_WELL = /LOADING|BUSY|MASTERDOWN|max number of clients|DENIED/;
+
+/** `errors` in the order in which they came: the first says why, those after it that everything ended. */
+function explain(url: string, listens: boolean, errors: readonly unknown[]): PlegwatchError {
+  const where = `${redact(url)} (--redis-url)`;
+  const words = errors.map((error) => messageOf(error).replace(/\.+$/, ''));
+  const find = (pattern: RegExp) => words.find((each) => pattern.test(each));
+  const options = { cause: errors[0] };
+  const refused = find(REFUSED);
+  if (refused !== undefined) {
     return new PlegwatchError(
       'REDIS_REFUSED',
-      `Redis at ${where} (--redis-url) does not accept these credentials.`,
-      'Put the right user and password into --redis-url (PLEGWATCH_REDIS_URL).',
+      `Redis at ${where} refuses: ${refused.startsWith('NOAUTH') ? 'it asks for a password' : refused}.`,
+      'Put the right user, password and database into --redis-url (PLEGWATCH_REDIS_URL).',
       options,
     );
   }
-  if (/ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|connect/i.test(text)) {
+  const unwell = find(NOT_WELL);
+  if (!listens || unwell !== undefined) {
     return new PlegwatchError(
       'REDIS_UNREACHABLE',
-      `No Redis can be reached at ${where} (--redis-url): ${messageOf(cause)}.`,
+      `No Redis can be reached at ${where}: ${unwell ?? words[0]}.`,
       'Start it, or correct host and port in --redis-url (PLEGWATCH_REDIS_URL).',
       options,
     );
   }
   return new PlegwatchError(
     'REDIS_NOT_REDIS',
-    `What answers at ${where} (--redis-url) is not Redis: ${messageOf(cause)}.`,
-    'Correct host and port in --redis-url (PLEGWATCH_REDIS_URL).',
+    `What listens at ${where} does not answer as Redis does: ${words[0]}.`,
+    'Correct host and port in --redis-url (PLEGWATCH_REDIS_URL); a Redis that hangs has to be started again.',
     options,
   );
 }

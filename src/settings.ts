@@ -127,11 +127,31 @@ export function bytes(min: number, max: number): Reader<number> {
   };
 }
 
+/** Where Redis is. Says what is wrong without repeating the value, which may hold a password. */
+export const redisUrl: Reader<string> = (raw) => {
+  const hint = 'redis://[:password@]host:port[/db]';
+  if (/\s/.test(raw) || !URL.canParse(raw)) throw new BadValue(`must be a URL, ${hint}`);
+  const { protocol, hostname, pathname, username, password } = new URL(raw);
+  if (protocol !== 'redis:' && protocol !== 'rediss:')
+    throw new BadValue(`must begin with redis:// or rediss://: ${hint}`);
+  if (hostname === '') throw new BadValue(`must name a host: ${hint}`);
+  if (!/^\/?\d{0,4}$/.test(pathname)) throw new BadValue(`must have a number as its database: ${hint}`);
+  try {
+    decodeURIComponent(username + password);
+  } catch {
+    throw new BadValue('must have % written as %25 in its user and password');
+  }
+  return raw;
+};
+
+const address = matching(/^(\[[0-9a-fA-F:]+\]|[^\s:[\]]*):\d{1,5}$/, 'host:port or :port, such as :9465');
+
 /** An address to listen on: `:9465`, `127.0.0.1:9465` or `[::1]:9465`. */
-export const listenAddress: Reader<string> = matching(
-  /^(\[[0-9a-fA-F:]+\]|[^\s:[\]]*):\d{1,5}$/,
-  'host:port or :port, such as :9465',
-);
+export const listenAddress: Reader<string> = (raw) => {
+  const port = address(raw).slice(raw.lastIndexOf(':') + 1);
+  if (Number(port) > 65_535) throw new BadValue('must have a port from 0 to 65535');
+  return raw;
+};
 
 export const flagOf = (key: string): string => `--${key.replaceAll(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)}`;
 export const variableOf = (key: string): string =>

@@ -70,23 +70,21 @@ async function identify(client: CriClient, config: AgentConfig): Promise<Runtime
   try {
     return await client.version(VERSION_TIMEOUT_MS);
   } catch (error) {
-    const where = `--cri-endpoint unix://${config.criEndpoint}`;
-    const cure = 'Start the runtime, or set --cri-endpoint (PLEGWATCH_CRI_ENDPOINT) to its CRI socket.';
-    if (error instanceof CriError && error.code === 'UNAVAILABLE') {
-      throw new PlegwatchError(
-        'CRI_UNREACHABLE',
-        `No runtime answers at ${where}: ${messageOf(error)}.`,
-        cure,
-        { cause: error },
-      );
-    }
-    throw new PlegwatchError(
-      'CRI_NOT_A_RUNTIME',
-      `What answers at ${where} is not a container runtime: ${messageOf(error)}.`,
-      cure,
-      { cause: error },
-    );
+    throw explainRuntime(`--cri-endpoint unix://${config.criEndpoint}`, error);
   }
+}
+
+function explainRuntime(where: string, error: unknown): PlegwatchError {
+  const cure = 'Start the runtime, or set --cri-endpoint (PLEGWATCH_CRI_ENDPOINT) to its CRI socket.';
+  // The library's own words about balancers and resolvers, of which a unix socket has none.
+  const said = messageOf(error).replace(/\.? Resolution note:.*$|,name resolution:.*$/, '');
+  const options = { cause: error };
+  // What speaks another protocol, or none, has a socket that can be connected to.
+  if (error instanceof CriError && error.code === 'UNAVAILABLE' && !said.includes('Protocol error')) {
+    return new PlegwatchError('CRI_UNREACHABLE', `No runtime answers at ${where}: ${said}.`, cure, options);
+  }
+  const what = `What answers at ${where} is not a container runtime: ${said}.`;
+  return new PlegwatchError('CRI_NOT_A_RUNTIME', what, cure, options);
 }
 
 /** Evidence is worth recording without Redis too: one that is merely away does not keep the agent from starting. */

@@ -14,6 +14,7 @@ import {
   matching,
   oneOf,
   optional,
+  redisUrl,
   required,
   secret,
   string,
@@ -48,7 +49,7 @@ export const AGENT_SETTINGS = {
   cluster: required('name', 'name of the cluster, the same for its agents and controllers', clusterName),
   node: required('name', 'name of the node that this agent runs on', nodeName),
   redisUrl: secret(
-    required('url', 'Redis that carries the evidence, redis://[:password@]host:port[/db]', string),
+    required('url', 'Redis that carries the evidence, redis://[:password@]host:port[/db]', redisUrl),
   ),
   criEndpoint: withDefault(
     'endpoint',

@@ -11,6 +11,7 @@ import {
   listenAddress,
   oneOf,
   optional,
+  redisUrl,
   required,
   secret,
   string,
@@ -43,7 +44,7 @@ const logLevel = withDefault('level', 'info', `one of ${LOG_LEVELS.join(', ')}`,
 export const CONTROLLER_SETTINGS = {
   cluster,
   redisUrl: secret(
-    required('url', 'Redis that carries the evidence, redis://[:password@]host:port[/db]', string),
+    required('url', 'Redis that carries the evidence, redis://[:password@]host:port[/db]', redisUrl),
   ),
   databaseUrl: database,
   kubeconfig: optional('file', 'how to reach the API server; in a pod its service account is used', string),
