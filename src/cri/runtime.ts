@@ -130,6 +130,14 @@ export interface ListPodSandboxResponse {
   items: PodSandbox[];
 }
 
+export interface StreamPodSandboxesRequest {
+  filter: PodSandboxFilter | undefined;
+}
+
+export interface StreamPodSandboxesResponse {
+  podSandboxes: PodSandbox[];
+}
+
 export interface PodSandboxStatus {
   id: string;
   metadata: PodSandboxMetadata | undefined;
@@ -212,6 +220,14 @@ export interface ListContainersRequest {
 }
 
 export interface ListContainersResponse {
+  containers: Container[];
+}
+
+export interface StreamContainersRequest {
+  filter: ContainerFilter | undefined;
+}
+
+export interface StreamContainersResponse {
   containers: Container[];
 }
 
@@ -1206,6 +1222,118 @@ export const ListPodSandboxResponse: MessageFns<ListPodSandboxResponse> = {
   fromPartial(object: DeepPartial<ListPodSandboxResponse>): ListPodSandboxResponse {
     const message = createBaseListPodSandboxResponse();
     message.items = object.items?.map((e) => PodSandbox.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseStreamPodSandboxesRequest(): StreamPodSandboxesRequest {
+  return { filter: undefined };
+}
+
+export const StreamPodSandboxesRequest: MessageFns<StreamPodSandboxesRequest> = {
+  encode(message: StreamPodSandboxesRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.filter !== undefined) {
+      PodSandboxFilter.encode(message.filter, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): StreamPodSandboxesRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseStreamPodSandboxesRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.filter = PodSandboxFilter.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<StreamPodSandboxesRequest>): StreamPodSandboxesRequest {
+    return StreamPodSandboxesRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<StreamPodSandboxesRequest>): StreamPodSandboxesRequest {
+    const message = createBaseStreamPodSandboxesRequest();
+    message.filter = (object.filter !== undefined && object.filter !== null)
+      ? PodSandboxFilter.fromPartial(object.filter)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseStreamPodSandboxesResponse(): StreamPodSandboxesResponse {
+  return { podSandboxes: [] };
+}
+
+export const StreamPodSandboxesResponse: MessageFns<StreamPodSandboxesResponse> = {
+  encode(message: StreamPodSandboxesResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.podSandboxes) {
+      PodSandbox.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): StreamPodSandboxesResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseStreamPodSandboxesResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.podSandboxes.push(PodSandbox.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<StreamPodSandboxesResponse>): StreamPodSandboxesResponse {
+    return StreamPodSandboxesResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<StreamPodSandboxesResponse>): StreamPodSandboxesResponse {
+    const message = createBaseStreamPodSandboxesResponse();
+    message.podSandboxes = object.podSandboxes?.map((e) => PodSandbox.fromPartial(e)) || [];
     return message;
   },
 };
@@ -2416,6 +2544,118 @@ export const ListContainersResponse: MessageFns<ListContainersResponse> = {
   },
   fromPartial(object: DeepPartial<ListContainersResponse>): ListContainersResponse {
     const message = createBaseListContainersResponse();
+    message.containers = object.containers?.map((e) => Container.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseStreamContainersRequest(): StreamContainersRequest {
+  return { filter: undefined };
+}
+
+export const StreamContainersRequest: MessageFns<StreamContainersRequest> = {
+  encode(message: StreamContainersRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.filter !== undefined) {
+      ContainerFilter.encode(message.filter, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): StreamContainersRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseStreamContainersRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.filter = ContainerFilter.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<StreamContainersRequest>): StreamContainersRequest {
+    return StreamContainersRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<StreamContainersRequest>): StreamContainersRequest {
+    const message = createBaseStreamContainersRequest();
+    message.filter = (object.filter !== undefined && object.filter !== null)
+      ? ContainerFilter.fromPartial(object.filter)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseStreamContainersResponse(): StreamContainersResponse {
+  return { containers: [] };
+}
+
+export const StreamContainersResponse: MessageFns<StreamContainersResponse> = {
+  encode(message: StreamContainersResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.containers) {
+      Container.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): StreamContainersResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseStreamContainersResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.containers.push(Container.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<StreamContainersResponse>): StreamContainersResponse {
+    return StreamContainersResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<StreamContainersResponse>): StreamContainersResponse {
+    const message = createBaseStreamContainersResponse();
     message.containers = object.containers?.map((e) => Container.fromPartial(e)) || [];
     return message;
   },
@@ -4653,6 +4893,26 @@ export const RuntimeServiceDefinition = {
       requestType: GetEventsRequest as typeof GetEventsRequest,
       requestStream: false,
       responseType: ContainerEventResponse as typeof ContainerEventResponse,
+      responseStream: true,
+      options: {},
+    },
+    /**
+     * The two lists in batches, for answers that do not fit into one message (CRI 1.36). Each item comes exactly once; what
+     * came before an error is no answer.
+     */
+    streamPodSandboxes: {
+      name: "StreamPodSandboxes",
+      requestType: StreamPodSandboxesRequest as typeof StreamPodSandboxesRequest,
+      requestStream: false,
+      responseType: StreamPodSandboxesResponse as typeof StreamPodSandboxesResponse,
+      responseStream: true,
+      options: {},
+    },
+    streamContainers: {
+      name: "StreamContainers",
+      requestType: StreamContainersRequest as typeof StreamContainersRequest,
+      requestStream: false,
+      responseType: StreamContainersResponse as typeof StreamContainersResponse,
       responseStream: true,
       options: {},
     },
