@@ -51,7 +51,13 @@ class Reader {
   /** A round through the event loop empties the socket; what was in it when the round began has been taken then. */
   #beat(): void {
     const at = monoNow();
-    setImmediate(() => setImmediate(() => this.#send({ is: 'drained', at })));
+    setImmediate(() =>
+      setImmediate(() => {
+        // What was dropped is told first: nobody may take the stretch up to here for watched.
+        this.#tellDropped(monoNow());
+        this.#send({ is: 'drained', at });
+      }),
+    );
   }
 
   async #tellVersion(): Promise<boolean> {
