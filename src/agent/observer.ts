@@ -139,7 +139,11 @@ export class Observer {
       event: (event) => this.#received(event),
       drained: (session, at) => this.#drainedTo(session, at),
       overflow: (_session, at, events) => this.#overflowed(at, events),
-      malformed: () => metrics.malformed.inc({ call: 'GetContainerEvents' }),
+      malformed: (_session, at) => {
+        metrics.malformed.inc({ call: 'GetContainerEvents' });
+        this.#gaps.past('stream', 'malformed_event', this.#drained, at, monoNow());
+        this.#comparison.hole(at, 'malformed_event');
+      },
       ended: (session, at, code, message) => this.#ended(session, at, code, message),
       state: (state, reason, error) => this.#subscriptionIs(state, reason, error),
     });

@@ -12,7 +12,7 @@ import { type CriClient, CriError } from './cri/client.ts';
 import { readContainer, readSandbox } from './cri/items.ts';
 import { ListReader } from './cri/lists.ts';
 import type { RelistFigures } from './minute.ts';
-import type { Relist } from './pleg/observation.ts';
+import type { Answer, Relist } from './pleg/observation.ts';
 
 /** The kubelet's own limit of a runtime request (kubelet --runtime-request-timeout). */
 const LIST_TIMEOUT_MS = 120_000;
@@ -59,8 +59,8 @@ export class Relister {
       const containerAnswer = await this.#client.listContainers(LIST_TIMEOUT_MS);
       const end = monoNow();
       const relist: Relist = {
-        sandboxes: { start, end: middle, items: this.#sandboxes.read(sandboxAnswer) },
-        containers: { start: middle, end, items: this.#containers.read(containerAnswer) },
+        sandboxes: answerOf(this.#sandboxes, sandboxAnswer, start, middle),
+        containers: answerOf(this.#containers, containerAnswer, middle, end),
       };
       const took = between(start, end);
       this.#events.relisted(relist, {
@@ -82,6 +82,11 @@ export class Relister {
   get #refused(): number {
     return this.#sandboxes.refused + this.#containers.refused;
   }
+}
+
+function answerOf(reader: ListReader, bytes: Buffer, start: Mono, end: Mono): Answer {
+  const items = reader.read(bytes);
+  return { start, end, items, whole: reader.whole };
 }
 
 /** A sleep ends early only when the program is told to stop, which the loop looks at itself. */

@@ -74,8 +74,14 @@ export function readEvent(bytes: Uint8Array, session: number, received: Mono): R
     createdNs: event.createdAt,
     hasSandboxStatus: event.podSandboxStatus !== undefined && event.podSandboxStatus.id !== '',
     object: objectOf(event, own),
-    times: own === undefined ? null : timesOf(own),
+    times: own === undefined ? sandboxTimes(event) : timesOf(own),
   };
+}
+
+/** A sandbox's status says when it was created, and nothing of its end. */
+function sandboxTimes({ containerId, podSandboxStatus }: ContainerEventResponse): ExactTimes | null {
+  if (podSandboxStatus?.id !== containerId) return null;
+  return { createdNs: podSandboxStatus.createdAt, startedNs: 0n, finishedNs: 0n, exitCode: 0, reason: '' };
 }
 
 /** An event of which only the digest could be kept. */

@@ -31,6 +31,8 @@ const WIRE_FIXED32 = 5;
 export class ListReader {
   /** Items that had no usable id, or were no item at all, since the start. */
   refused = 0;
+  /** Whether every item of the last answer could be read; one without a usable id is nobody's loss. */
+  whole = true;
   readonly #read: ReadItem;
   #kept = new Map<string, Kept>();
 
@@ -40,6 +42,7 @@ export class ListReader {
 
   /** The items by id. Throws {@link MalformedAnswer}; what was remembered stays then. */
   read(answer: Buffer): ReadonlyMap<string, ListedItem> {
+    this.whole = true;
     const kept = new Map<string, Kept>();
     const items = new Map<string, ListedItem>();
     for (const bytes of itemsOf(answer)) {
@@ -74,6 +77,7 @@ export class ListReader {
       return this.#read(bytes);
     } catch {
       // Counted by the caller as refused; the runtime's other items are still good.
+      this.whole = false;
       return null;
     }
   }

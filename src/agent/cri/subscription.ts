@@ -44,8 +44,8 @@ export interface SubscriptionEvents {
   drained(session: number, at: Mono): void;
   /** The reader had to drop events without a trace. */
   overflow(session: number, at: Mono, events: number): void;
-  /** Bytes came that are no event. */
-  malformed(session: number): void;
+  /** Bytes came that are no event: one that is due may be among them. */
+  malformed(session: number, at: Mono): void;
   ended(session: number, at: Mono, code: string, message: string): void;
   state(state: SubscriptionState, reason: string, error: string): void;
 }
@@ -150,7 +150,7 @@ export class Subscription {
       // Told and counted just below, like one without an id.
       event = null;
     }
-    if (event === null) this.#events.malformed(this.#session);
+    if (event === null) this.#events.malformed(this.#session, at);
     else this.#events.event(event);
   }
 

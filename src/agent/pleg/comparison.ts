@@ -30,18 +30,30 @@ import {
   STOPPED,
   type Stage,
   stageOf,
+  startFailed,
 } from './life.ts';
-import type { Answer, ListedItem, ReceivedEvent, Relist, ShownState, StatusAnswer } from './observation.ts';
+import type {
+  Answer,
+  ExactTimes,
+  ListedItem,
+  ReceivedEvent,
+  Relist,
+  ShownState,
+  StatusAnswer,
+} from './observation.ts';
 import type { PlegProfile } from './profile.ts';
 import { plainFinding, since } from './verdict.ts';
 
-/** When the list calls of the relist before were asked; null before the first. */
-type Previous = { readonly sandboxes: Mono; readonly containers: Mono } | null;
+/** The last whole answers before the present ones; null before the first. */
+interface Previous {
+  readonly sandboxes: Answer | null;
+  readonly containers: Answer | null;
+}
 
 export class Comparison {
   readonly #ledger: Ledger;
   readonly #epochStart: Mono;
-  #previous: Previous = null;
+  #previous: Previous = { sandboxes: null, containers: null };
 
   constructor(options: ComparisonOptions) {
     this.#ledger = new Ledger(options);
@@ -110,12 +122,17 @@ export class Comparison {
 
   relisted(relist: Relist): void {
     this.#ledger.reach(relist.containers.end);
-    this.#compare(relist.sandboxes, this.#previous?.sandboxes ?? null, true);
-    this.#compare(relist.containers, this.#previous?.containers ?? null, false);
-    this.#previous = { sandboxes: relist.sandboxes.start, containers: relist.containers.start };
+    const { sandboxes, containers } = relist;
+    this.#compare(sandboxes, this.#previous.sandboxes, true);
+    this.#judgeAbsences(sandboxes);
+    this.#compare(containers, this.#previous.containers, false);
+    this.#previous = {
+      sandboxes: sandboxes.whole ? sandboxes : this.#previous.sandboxes,
+      containers: containers.whole ? containers : this.#previous.containers,
+    };
     const { coverage } = this.#ledger;
     if (coverage.is === 'open' && coverage.armed !== null) {
-      const first = Math.min(relist.sandboxes.start, relist.containers.start);
+      const first = Math.min(sandboxes.start, containers.start);
       if (first > coverage.armed) coverage.baseline = true;
     }
   }
@@ -128,8 +145,12 @@ export class Comparison {
     const life = this.#lifeOf(event, replayed);
     this.#recordEvent(event, replayed, life);
     const stage = stageOf(event.type);
-    if (life === undefined || stage === undefined) return;
-    if (event.times !== null) learnTimes(life, event.times);
+    if (stage === undefined) return;
+    if (life === undefined) {
+      this.#ledger.unplaced(event.id, stage, event.received);
+      return;
+    }
+    if (event.times !== null) this.#learn(life, event.times);
     this.#ledger.announce(life, stage, event.received);
     if (!replayed) this.#concludeFromEvent(life, stage, event);
   }
@@ -138,14 +159,15 @@ export class Comparison {
   answered(answer: StatusAnswer): void {
     const life = this.#ledger.lives.get(answer.id);
     if (life === undefined || !answer.found) return;
-    learnTimes(life, answer.times);
+    this.#learn(life, answer.times);
     this.#concludeFromTimes(life, answer.at);
   }
 
   // What lists show.
 
-  #compare(answer: Answer, previous: Mono | null, sandboxes: boolean): void {
+  #compare(answer: Answer, previous: Answer | null, sandboxes: boolean): void {
     for (const item of answer.items.values()) this.#compareItem(item, answer, previous);
+    if (!answer.whole) return;
     for (const [id, life] of this.#ledger.lives) {
       if (life.object.isSandbox === sandboxes && !answer.items.has(id)) {
         this.#compareAbsent(life, answer, previous);
@@ -153,22 +175,38 @@ export class Comparison {
     }
   }
 
-  #compareItem(item: ListedItem, answer: Answer, previous: Mono | null): void {
+  #compareItem(item: ListedItem, answer: Answer, previous: Answer | null): void {
     const life = this.#ledger.lives.get(item.object.id) ?? this.#ledger.follow(item.object, answer.end);
     if (life === undefined) return;
-    life.object = completed(life.object, item.object);
+    // A list knows best what it lists.
+    life.object = { ...completed(life.object, item.object), isSandbox: item.object.isSandbox };
     life.lastSign = answer.end;
-    if (!life.listed && previous !== null) raiseFloors(life, CREATED, previous);
-    const old = life.state;
     this.#change(life, plegState(item.state), answer, previous);
+    this.#noteListed(life, previous);
     if (item.state === 'unknown') return;
-    if (old === 'exited' && item.state === 'running') this.#regress(life);
+    if (life.shown === 'exited' && item.state === 'running') this.#regress(life);
+    life.shown = item.state;
     if (item.state === 'running') life.ran = true;
     if (previous === null) waiveUpTo(life, stageShown(item.state));
     else this.#proveShown(life, item.state, answer.end);
-    life.listed = true;
     const next = STAGES[stageShown(item.state) + 1];
     if (next !== undefined) raiseFloors(life, next, answer.start);
+  }
+
+  /** What it means that a list shows an id at all, in whatever state. */
+  #noteListed(life: Life, previous: Answer | null): void {
+    const first = !life.listed;
+    life.listed = true;
+    life.absence = null;
+    if (first && previous === null) waiveUpTo(life, CREATED);
+    // An answer that lacked it says since when it can be there, unless it was there and not followed.
+    if (first && previous !== null && !previous.items.has(life.object.id)) {
+      raiseFloors(life, CREATED, previous.start);
+    }
+    const gone = life.standings[DELETED].is;
+    if (gone !== 'expected' && gone !== 'missed') return;
+    this.#ledger.retract(life, DELETED, 'listed_again');
+    life.reached = life.shown === null ? CREATED : stageShown(life.shown);
   }
 
   /** An id that a list shows is at least at the shown stage; whether it ever ran is another matter. */
@@ -189,29 +227,53 @@ export class Comparison {
     else this.#question(life);
   }
 
-  #compareAbsent(life: Life, answer: Answer, previous: Mono | null): void {
+  #compareAbsent(life: Life, answer: Answer, previous: Answer | null): void {
     if (life.state !== 'non-existent') this.#change(life, 'non-existent', answer, previous);
     if (life.reached === DELETED || (life.reached === -1 && !life.listed)) return;
     // Heard of while the list was being made: the answer may be older than the event.
     if (life.heard !== null && answer.start <= life.heard) return;
-    const bound = this.#lowerBound(life, DELETED);
-    const lead = life.object.isSandbox ? this.#ledger.profile.lead : 0;
+    life.absence ??= { start: answer.start, end: answer.end };
+    if (life.object.isSandbox || this.#ledger.profile.announcesRemovedWithSandbox) this.#proveGone(life);
+  }
+
+  /**
+   * Where a removed sandbox takes its containers along without a word, the removal of a container is only judged when a
+   * later list shows that its sandbox is still up (one on its way out may have been taking it along), and when it ran.
+   */
+  #judgeAbsences(sandboxes: Answer): void {
+    if (this.#ledger.profile.announcesRemovedWithSandbox) return;
+    for (const life of this.#ledger.lives.values()) {
+      if (life.absence === null || life.object.isSandbox || life.standings[DELETED].is !== 'none') continue;
+      const up = sandboxes.items.get(life.object.sandbox)?.state === 'running';
+      if (up && life.ran && sandboxes.start > life.absence.end) this.#proveGone(life);
+      else {
+        life.reached = DELETED;
+        this.#ledger.settle(life, DELETED, { is: 'waived' });
+      }
+    }
+  }
+
+  #proveGone(life: Life): void {
+    if (life.absence === null) return;
+    const bound = this.#lowerBound(life);
+    // A list shows a sandbox for a while after its DELETED; nothing of an id comes before it was created.
+    const lead = life.object.isSandbox && life.listed ? this.#ledger.profile.lead : 0;
     // Nobody knows how a sandbox that never came up is taken away.
     const doubtful = life.object.isSandbox && !life.ran;
     this.#ledger.prove(life, DELETED, {
       from: bound.from === null || doubtful ? null : shift(bound.from, -lead),
       byWallClock: bound.byWallClock,
-      to: answer.end,
+      to: life.absence.end,
       cause: 'unannounced_by_list',
       evidence: 'no longer listed',
     });
   }
 
-  #change(life: Life, to: PlegState, answer: Answer, previous: Mono | null): void {
+  #change(life: Life, to: PlegState, answer: Answer, previous: Answer | null): void {
     const old = life.state;
     life.state = to;
     if (old === to || previous === null) return;
-    const from = life.floors[DELETED] ?? previous;
+    const from = life.floors[DELETED] ?? previous.start;
     this.#ledger.emit(life.object, {
       kind: 'change',
       t: since(this.#epochStart, answer.end),
@@ -223,12 +285,18 @@ export class Comparison {
     });
   }
 
-  /** EXITED -> RUNNING of one id: recorded, and the id begins anew. */
+  /**
+   * EXITED -> RUNNING of one id: recorded. Lists that contradict each other prove neither that it started nor that it
+   * stopped, so from now on neither is due.
+   */
   #regress(life: Life): void {
     const verdict = this.#ledger.verdict('regression', 'state_went_back', {});
     this.#ledger.emit(life.object, plainFinding(verdict, life.object));
-    this.#ledger.settle(life, STARTED, { is: 'waived' });
-    this.#ledger.settle(life, STOPPED, { is: 'none' });
+    for (const stage of [STARTED, STOPPED] as const) {
+      if (life.standings[stage].is === 'announced') continue;
+      this.#ledger.retract(life, stage, 'state_went_back');
+      this.#ledger.settle(life, stage, { is: 'waived' });
+    }
     life.reached = STARTED;
   }
 
@@ -255,7 +323,9 @@ export class Comparison {
   /** An event of a later stage proves the earlier ones, where the id ran at all. */
   #concludeFromEvent(life: Life, stage: Stage, event: ReceivedEvent): void {
     life.heard = event.received;
-    if (stage === STARTED || stage === STOPPED) life.ran = true;
+    // A runtime may announce the end of a start that failed; it says so in the status.
+    const failed = life.times !== null && startFailed(life.times);
+    if (stage === STARTED || (stage === STOPPED && !failed)) life.ran = true;
     const proof = (earlier: Stage): Proof => ({
       ...this.#lowerBound(life, earlier),
       to: event.received,
@@ -284,14 +354,17 @@ export class Comparison {
     }
   }
 
+  #learn(life: Life, times: ExactTimes): void {
+    this.#ledger.learn(life, times);
+    if (!life.object.isSandbox && life.times !== null && everRan(life.times)) life.ran = true;
+  }
+
   /**
    * Since when an id can have reached a stage. Where no list ever showed the id, the list that lacked it is no bound: it
    * may have come and gone before. Its own `created_at` is one.
    */
-  #lowerBound(life: Life, stage: Stage): Bound {
-    if (life.listed) return floorOf(life, stage);
-    const createdNs = life.times?.createdNs ?? 0n;
-    return { from: createdNs > 0n ? this.#ledger.monoOf(createdNs) : null, byWallClock: true };
+  #lowerBound(life: Life, stage: Stage = DELETED): Bound {
+    return life.listed ? floorOf(life, stage) : this.#ledger.createdBound(life);
   }
 
   #recordEvent(event: ReceivedEvent, replayed: boolean, life: Life | undefined): void {
@@ -317,11 +390,6 @@ function countEvent(session: OpenSession, event: ReceivedEvent): boolean {
   if (event.createdNs >= session.openedNs) session.replaying = false;
   if (session.replaying) session.replayed += 1;
   return session.replaying;
-}
-
-function learnTimes(life: Life, times: NonNullable<Life['times']>): void {
-  life.times = times;
-  if (!life.object.isSandbox && everRan(times)) life.ran = true;
 }
 
 /** Every stage from `from` on was still to come at that moment. */

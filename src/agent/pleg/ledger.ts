@@ -14,7 +14,7 @@ import {
   type EvidenceObject,
   type EvidenceRecord,
 } from '../../evidence/record.ts';
-import { type Micros, type Mono, millis, mono, shift } from '../../evidence/units.ts';
+import { type Micros, type Mono, millis, shift } from '../../evidence/units.ts';
 import { ABSENT, type Coverage, covers, DOWN, isCovered, type OpenSession, openSession } from './coverage.ts';
 import {
   type Cause,
@@ -23,12 +23,16 @@ import {
   type Life,
   newLife,
   STAGES,
+  STARTED,
+  STOPPED,
   type Stage,
   type Standing,
+  startFailed,
 } from './life.ts';
-import type { Ask } from './observation.ts';
+import type { Ask, ExactTimes } from './observation.ts';
 import type { PlegProfile } from './profile.ts';
 import { plainFinding, since, stageFinding, type Verdict } from './verdict.ts';
+import { STEP, WallClock } from './wallClock.ts';
 
 /** Ended ids are remembered this long, so that an event that limps in still finds its verdict. */
 const REMEMBER: Micros = millis(15 * 60_000);
@@ -36,8 +40,6 @@ const REMEMBER: Micros = millis(15 * 60_000);
 const SILENT_AFTER = 10;
 /** No more ids than this are followed: a runtime that invents them by the million cannot grow the agent. */
 const MAX_LIVES = 50_000;
-/** The wall clock was stepped where its distance to the monotonic clock moved by more than this between two ticks. */
-const STEP: Micros = millis(500);
 
 export interface ComparisonOptions {
   readonly epochStart: Mono;
@@ -91,12 +93,13 @@ export class Ledger {
   readonly #options: ComparisonOptions;
   /** Lives with at least one open expectation, so that a tick costs nothing on a quiet node. */
   readonly #waiting = new Set<Life>();
+  /** Events of ids that nobody knows yet: they count as soon as a list shows the id. */
+  readonly #unplaced = new Map<string, { readonly stages: Stage[]; at: Mono }>();
+  readonly #wallClock = new WallClock();
   #emissions: Emission[] = [];
   #asks: Ask[] = [];
   #now: Mono;
   #lastTick: Mono;
-  /** Wall clock less monotonic clock, in microseconds. */
-  #distance: number | null = null;
 
   constructor(options: ComparisonOptions) {
     this.#options = options;
@@ -169,13 +172,56 @@ export class Ledger {
     }
     const life = newLife(object, at);
     this.lives.set(object.id, life);
+    const early = this.#unplaced.get(object.id);
+    this.#unplaced.delete(object.id);
+    for (const stage of early?.stages ?? []) this.announce(life, stage, at);
     return life;
+  }
+
+  /** An event came of an id that is not followed: it may be shown yet by a list, and then nothing is due that came. */
+  unplaced(id: string, stage: Stage, at: Mono): void {
+    const known = this.#unplaced.get(id);
+    if (known !== undefined) {
+      known.stages.push(stage);
+      known.at = at;
+    } else if (this.#unplaced.size < MAX_LIVES) this.#unplaced.set(id, { stages: [stage], at });
+    else this.hole(at, 'too_many_ids');
+  }
+
+  /** Takes in exact times. One that was known before stays known: an event may carry older statuses than the last did. */
+  learn(life: Life, times: ExactTimes): void {
+    const known = life.times;
+    const newer = (key: 'createdNs' | 'startedNs' | 'finishedNs') =>
+      times[key] > 0n ? times[key] : (known?.[key] ?? 0n);
+    const { exitCode, reason } = times.finishedNs > 0n ? times : (known ?? times);
+    life.times = {
+      createdNs: newer('createdNs'),
+      startedNs: newer('startedNs'),
+      finishedNs: newer('finishedNs'),
+      exitCode,
+      reason,
+    };
+    life.moments[0] ??= this.#wallClock.place(life.times.createdNs, this.#now);
+    life.moments[1] ??= this.#wallClock.place(life.times.startedNs, this.#now);
+    life.moments[2] ??= this.#wallClock.place(life.times.finishedNs, this.#now);
+  }
+
+  /**
+   * Since when an id that no list showed can have reached any stage: since it was created. Not where that was so long ago
+   * that it may have been followed before, and forgotten.
+   */
+  createdBound(life: Life): Bound {
+    const created = life.moments[0];
+    const forgotten = created !== null && created < shift(this.#now, -REMEMBER);
+    return { from: created === null || forgotten ? null : shift(created, -STEP), byWallClock: true };
   }
 
   /** A stage was reached: from now on its event is due, unless it came, was waived, or is never sent. */
   prove(life: Life, stage: Stage, proof: Proof): void {
     if (stage > life.reached) life.reached = stage;
-    if (life.standings[stage].is !== 'none') return;
+    const standing = life.standings[stage];
+    if (standing.is === 'expected') bound(standing.expectation, proof);
+    if (standing.is !== 'none') return;
     const coverage = this.coverage;
     if (coverage.is === 'absent' || !this.#announces(life, stage)) {
       life.standings[stage] = { is: 'waived' };
@@ -189,7 +235,17 @@ export class Ledger {
       return;
     }
     this.#waiting.add(life);
-    this.#countUnheard(coverage, proof);
+  }
+
+  /** What a list had shown turned out not to be so: what was said of the stage is taken back, and may be due again. */
+  retract(life: Life, stage: Stage, why: string): void {
+    const standing = life.standings[stage];
+    if (standing.is === 'expected') this.#giveUp(life, stage, standing.expectation, why);
+    if (standing.is === 'missed') {
+      this.figures.unobservable += 1;
+      this.#takeBack(life, standing.finding, this.#now);
+    }
+    this.settle(life, stage, { is: 'none' });
   }
 
   /** The event of a stage came. */
@@ -197,7 +253,10 @@ export class Ledger {
     const standing = life.standings[stage];
     if (standing.is === 'announced') return;
     if (standing.is === 'expected') this.figures.matched += 1;
-    if (standing.is === 'missed') this.#resolve(life, standing.finding, at);
+    if (standing.is === 'missed') {
+      this.figures.matched += 1;
+      this.#takeBack(life, standing.finding, at);
+    }
     if (standing.is === 'none' && isCovered(this.coverage)) {
       this.figures.expected += 1;
       this.figures.matched += 1;
@@ -220,16 +279,11 @@ export class Ledger {
 
   tick(now: Mono, wallMicros: number): void {
     this.reach(now);
-    this.#watchWallClock(wallMicros - now);
-    if (isCovered(this.coverage)) this.figures.covered += Math.max(0, now - this.#lastTick);
+    if (this.#wallClock.tick(now, wallMicros)) this.#clockStepped();
+    this.figures.covered += Math.max(0, now - Math.max(this.#lastTick, coveredSince(this.coverage, now)));
     this.#lastTick = now;
     this.#eachOpen((life, stage, expectation) => this.#judge(life, stage, expectation));
     this.#forget();
-  }
-
-  /** Wall-clock nanoseconds as a position on the monotonic clock; null before the first tick. */
-  monoOf(ns: bigint): Mono | null {
-    return this.#distance === null ? null : mono(Number(ns / 1000n) - this.#distance);
   }
 
   // Verdicts.
@@ -247,28 +301,28 @@ export class Ledger {
     const coverage = this.coverage;
     // Until the reader has drained past the deadline the event may be in the socket still.
     if (coverage.is !== 'open' || coverage.watermark < deadline) return;
-    const exact = this.#exactTime(life, stage);
-    const excuse = this.#excuse(expectation, exact);
-    if (excuse === null) this.#accuse(life, stage, expectation, coverage, exact);
-    else this.#giveUp(life, stage, expectation, excuse);
+    const excuse = this.#excuse(life, stage, expectation);
+    if (excuse === null) this.#accuse(life, stage, expectation, coverage);
+    else {
+      this.#giveUp(life, stage, expectation, excuse);
+      this.#countUnheard(coverage, expectation);
+    }
   }
 
   /** Why this event cannot be held against the runtime; null where it can. */
-  #excuse(expectation: Expectation, exact: Mono | null): string | null {
+  #excuse(life: Life, stage: Stage, expectation: Expectation): string | null {
+    const exact = exactTime(life, stage);
     if (!expectation.coverable) return 'before_baseline';
     if (expectation.from === null) return 'no_lower_bound';
     if (!covers(this.coverage, expectation.from)) return 'window_not_covered';
     if (exact !== null && !covers(this.coverage, exact)) return 'exact_time_not_covered';
+    if ((stage === STARTED || stage === STOPPED) && life.times !== null && startFailed(life.times)) {
+      return 'start_failed';
+    }
     return null;
   }
 
-  #accuse(
-    life: Life,
-    stage: Stage,
-    expectation: Expectation,
-    session: OpenSession,
-    exact: Mono | null,
-  ): void {
+  #accuse(life: Life, stage: Stage, expectation: Expectation, session: OpenSession): void {
     const { epochStart } = this.#options;
     const verdict = this.verdict('missed', expectation.cause, {
       session: session.session,
@@ -279,25 +333,25 @@ export class Ledger {
     });
     this.figures.missed += 1;
     this.settle(life, stage, { is: 'missed', finding: verdict.finding });
-    this.emit(life.object, stageFinding(verdict, life, stage, expectation, exact));
+    this.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
   }
 
   #giveUp(life: Life, stage: Stage, expectation: Expectation, why: string): void {
     this.figures.unobservable += 1;
     this.settle(life, stage, { is: 'unobservable' });
     const verdict = this.verdict('unobservable', why, {});
-    this.emit(life.object, stageFinding(verdict, life, stage, expectation, this.#exactTime(life, stage)));
+    this.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
   }
 
-  #resolve(life: Life, finding: string, at: Mono): void {
+  #takeBack(life: Life, finding: string, at: Mono): void {
     this.figures.missed -= 1;
-    this.figures.matched += 1;
     const t = since(this.#options.epochStart, at);
     this.emit(life.object, { kind: 'resolution', t, finding, what: 'resolved' });
   }
 
-  #countUnheard(session: OpenSession, proof: Proof): void {
-    if (session.events > 0 || session.silent || proof.from === null || proof.from < session.opened) return;
+  /** Counted when the event had its time to come: the first one of a stream may be slow. */
+  #countUnheard(session: OpenSession, { from }: Expectation): void {
+    if (session.events > 0 || session.silent || from === null || from < session.opened) return;
     session.unheard += 1;
     if (session.unheard < SILENT_AFTER) return;
     session.silent = true;
@@ -313,19 +367,8 @@ export class Ledger {
     return sent.includes(EVENT_TYPES[stage]);
   }
 
-  #exactTime(life: Life, stage: Stage): Mono | null {
-    if (life.times === null || life.object.isSandbox) return null;
-    const { createdNs, startedNs, finishedNs } = life.times;
-    const ns = [createdNs, startedNs, finishedNs, 0n][stage] ?? 0n;
-    return ns > 0n ? this.monoOf(ns) : null;
-  }
-
-  /** After a step no time that was read off the wall clock can be placed any more. */
-  #watchWallClock(distance: number): void {
-    const stepped = this.#distance !== null && Math.abs(distance - this.#distance) > STEP;
-    this.#distance = distance;
-    if (!stepped) return;
-    for (const life of this.lives.values()) life.times = null;
+  /** Bounds that were read off the wall clock hold no longer, because the step may have come before they were read. */
+  #clockStepped(): void {
     this.#eachOpen((life, stage, expectation) => {
       if (expectation.byWallClock) this.#giveUp(life, stage, expectation, 'clock_step');
     });
@@ -346,7 +389,24 @@ export class Ledger {
       const ended = life.state === 'non-existent' && !this.#waiting.has(life);
       if (ended && life.lastSign < horizon) this.lives.delete(id);
     }
+    for (const [id, { at }] of this.#unplaced) if (at < horizon) this.#unplaced.delete(id);
   }
+}
+
+/** An event may prove a stage before a list says since when it can have been reached. */
+function bound(expectation: Expectation, { from, byWallClock }: Bound): void {
+  if (expectation.from !== null) return;
+  expectation.from = from;
+  expectation.byWallClock = byWallClock;
+}
+
+/** The exact time at which a container reached a stage, where it is known. */
+const exactTime = (life: Life, stage: Stage): Mono | null =>
+  life.object.isSandbox || stage === DELETED ? null : life.moments[stage];
+
+/** Since when everything was watched; `now` where it is not. */
+function coveredSince(coverage: Coverage, now: Mono): Mono {
+  return coverage.is === 'open' && isCovered(coverage) ? coverage.since : now;
 }
 
 /** What was reached before a baseline is not due after it. */

@@ -12,7 +12,7 @@
  */
 import type { EvidenceObject, PlegState } from '../../evidence/record.ts';
 import type { Mono } from '../../evidence/units.ts';
-import type { ExactTimes } from './observation.ts';
+import type { ExactTimes, ShownState } from './observation.ts';
 
 export const CREATED = 0;
 export const STARTED = 1;
@@ -29,7 +29,7 @@ export type Cause = 'unannounced_by_list' | 'sequence';
 
 export interface Expectation {
   /** The stage was reached between these two. `from` is null where no lower bound is known. */
-  readonly from: Mono | null;
+  from: Mono | null;
   readonly to: Mono;
   readonly cause: Cause;
   /** What the proof rests on, for the finding. */
@@ -37,7 +37,7 @@ export interface Expectation {
   /** False where the stage may have been reached before the stream was proven to be ours. */
   readonly coverable: boolean;
   /** True where `from` was computed from a wall-clock time: a step of that clock voids it. */
-  readonly byWallClock: boolean;
+  byWallClock: boolean;
   asked: boolean;
 }
 
@@ -55,8 +55,12 @@ export interface Life {
    * or the list that first showed it was preceded by one that did not. Null where no list says so.
    */
   readonly floors: [Mono | null, Mono | null, Mono | null, Mono | null];
-  /** Whether a list ever showed it at a known stage. */
+  /** Whether a list ever showed it, in whatever state. */
   listed: boolean;
+  /** The last state that a list showed and that was not UNKNOWN; null where none did. */
+  shown: Exclude<ShownState, 'unknown'> | null;
+  /** The first list that lacked it, where more must be known before that can be held against the runtime. */
+  absence: { readonly start: Mono; readonly end: Mono } | null;
   /** When an event last said that the id exists; null where none did. */
   heard: Mono | null;
   /** The furthest stage that is proven; -1 for none. */
@@ -64,6 +68,8 @@ export interface Life {
   /** Whether anything proves that it ever ran. Without it neither STARTED nor STOPPED is due. */
   ran: boolean;
   times: ExactTimes | null;
+  /** When it was created, started and finished, on the monotonic clock; null where that is not known for sure. */
+  readonly moments: [Mono | null, Mono | null, Mono | null];
   /** Whether its exact times were asked for because it was found exited without proof that it ran. */
   questioned: boolean;
   readonly standings: [Standing, Standing, Standing, Standing];
@@ -79,10 +85,13 @@ export function newLife(object: EvidenceObject, at: Mono): Life {
     state: 'non-existent',
     floors: [null, null, null, null],
     listed: false,
+    shown: null,
+    absence: null,
     heard: null,
     reached: -1,
     ran: false,
     times: null,
+    moments: [null, null, null],
     questioned: false,
     standings: [NONE, NONE, NONE, NONE],
     lastSign: at,
@@ -102,11 +111,15 @@ export function completed(known: EvidenceObject, more: EvidenceObject): Evidence
   };
 }
 
+/** Whether a container ever ran: it has a `started_at`, and not that of a start that failed. */
+export const everRan = (times: ExactTimes): boolean => times.startedNs > 0n && !startFailed(times);
+
 /**
- * Whether a container ever ran. Never started: `started_at` 0, or equal to `created_at` with started = finished
- * (containerd writes the latter for a start that failed).
+ * Whether a container ended without ever having run: it has a `finished_at`, and a `started_at` of 0 or the same as both
+ * others (containerd writes the latter for a start that failed). The times of one that has not ended say nothing: they
+ * may have been taken before it started.
  */
-export function everRan(times: ExactTimes): boolean {
-  if (times.startedNs <= 0n) return false;
-  return !(times.startedNs === times.createdNs && times.startedNs === times.finishedNs);
+export function startFailed({ createdNs, startedNs, finishedNs }: ExactTimes): boolean {
+  if (finishedNs <= 0n) return false;
+  return startedNs <= 0n || (startedNs === createdNs && startedNs === finishedNs);
 }

@@ -23,6 +23,8 @@ export interface Answer {
   readonly start: Mono;
   readonly end: Mono;
   readonly items: ReadonlyMap<string, ListedItem>;
+  /** False where an item could not be read: what is not among the others may be there all the same. */
+  readonly whole: boolean;
 }
 
 export interface Relist {
@@ -49,7 +51,7 @@ export interface ReceivedEvent {
   readonly hasSandboxStatus: boolean;
   /** Null where the payload had to be dropped or did not say: identity is then what is known already. */
   readonly object: EvidenceObject | null;
-  /** What the event's own statuses say of its id. */
+  /** What the event's own statuses say of its id; of a sandbox only when it was created. */
   readonly times: ExactTimes | null;
 }
 

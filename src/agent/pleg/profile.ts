@@ -9,6 +9,8 @@ export interface PlegProfile {
   /** The events that this runtime announces; a transition without one is a blind spot, never a miss. */
   readonly sandboxEvents: readonly EventType[];
   readonly containerEvents: readonly EventType[];
+  /** Whether removing a sandbox announces the containers that go with it. */
+  readonly announcesRemovedWithSandbox: boolean;
   /** How long before a sandbox leaves the list its DELETED may be announced. */
   readonly lead: Micros;
 }

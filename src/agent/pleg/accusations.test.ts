@@ -1,0 +1,237 @@
+/*
+ * The true accusations: whatever is dropped where it could be seen is missed, and nothing else.
+ */
+import { describe, expect, test } from 'vitest';
+import { EVENT_TYPES, type EventType } from '../../evidence/record.ts';
+import { CRIO, heard, judge, listed, opened, type Step, status, times } from './timeline.ts';
+
+/** A stream that is covered from the list at 3 s on. */
+const covered: readonly Step[] = [
+  listed(0, {}),
+  opened(1),
+  heard(2, 's0', 'STARTED', { built: 1.9 }),
+  listed(3, {}),
+];
+
+type Happening = readonly [at: number, id: string, type: EventType];
+
+const LONG: readonly Happening[] = [
+  [6, 's1', 'CREATED'],
+  [6, 's1', 'STARTED'],
+  [7, 'c1', 'CREATED'],
+  [11, 'c1', 'STARTED'],
+  [22, 'c1', 'STOPPED'],
+  [26, 'c1', 'DELETED'],
+  [31, 's1', 'STOPPED'],
+  [36, 's1', 'DELETED'],
+];
+
+const LONG_LISTS: readonly Step[] = [
+  listed(5, {}),
+  listed(10, { s1: 'running', c1: 'created' }),
+  listed(15, { s1: 'running', c1: 'running' }),
+  listed(20, { s1: 'running', c1: 'running' }),
+  listed(25, { s1: 'running', c1: 'exited' }),
+  listed(30, { s1: 'running' }),
+  listed(35, { s1: 'exited' }),
+  // The sandbox is still there after its DELETED.
+  listed(40, { s1: 'exited' }),
+  listed(45, {}),
+  listed(50, {}),
+];
+
+const SHORT: readonly Happening[] = [
+  [6, 's1', 'CREATED'],
+  [6.1, 's1', 'STARTED'],
+  [6.2, 'c1', 'CREATED'],
+  [6.3, 'c1', 'STARTED'],
+  [6.4, 'c1', 'STOPPED'],
+  [6.5, 'c1', 'DELETED'],
+  [6.6, 's1', 'STOPPED'],
+  [6.7, 's1', 'DELETED'],
+];
+
+const SHORT_LISTS: readonly Step[] = [listed(5, {}), listed(10, {}), listed(15, {})];
+
+/** What an event says of its own id: a container that was removed has no status any more. */
+const timesAt: Readonly<Record<string, Parameters<typeof times>[0]>> = {
+  'c1 CREATED': { created: 6.2 },
+  'c1 STARTED': { created: 6.2, started: 6.3 },
+  'c1 STOPPED': { created: 6.2, started: 6.3, finished: 6.4 },
+};
+
+function told(happenings: readonly Happening[], short: boolean, dropped: readonly string[]): Step[] {
+  return happenings
+    .filter(([, id, type]) => !dropped.includes(`${id} ${type}`))
+    .map(([at, id, type]) => {
+      if (!short) return heard(at, id, type);
+      const own = id === 's1' ? { created: 5.9 } : timesAt[`${id} ${type}`];
+      return heard(at + 0.01, id, type, own === undefined ? {} : { times: times(own) });
+    });
+}
+
+const longLife = (...dropped: string[]) =>
+  judge([...covered, ...LONG_LISTS, ...told(LONG, false, dropped)], { until: 100 });
+const shortLife = (...dropped: string[]) =>
+  judge([...covered, ...SHORT_LISTS, ...told(SHORT, true, dropped)], { until: 100 });
+
+const ALL = ['s1', 'c1'].flatMap((id) => EVENT_TYPES.map((type) => `${id} ${type}`));
+const PAIRS = ALL.flatMap((a, i) => ALL.slice(i + 1).map((b): [string, string] => [a, b]));
+
+/** How many of two leave no trace: without both of these nothing says that it ran, without those that it stopped. */
+const TRACELESS: Readonly<Record<string, number>> = {
+  's1 STARTED, s1 STOPPED': 2,
+  'c1 STARTED, c1 STOPPED': 2,
+  's1 STOPPED, s1 DELETED': 1,
+  'c1 STOPPED, c1 DELETED': 1,
+};
+
+describe('a life that several lists show', () => {
+  test('is without a miss when nothing is dropped, and every transition is matched', () => {
+    const { missed, unobservable, figures } = longLife();
+    expect(missed).toEqual([]);
+    expect(unobservable).toEqual([]);
+    expect(figures).toMatchObject({ expected: 8, matched: 8, missed: 0, unobservable: 0 });
+  });
+
+  test.each(ALL)('whose %s is dropped misses exactly that', (event) => {
+    const { missed, figures } = longLife(event);
+    expect(missed).toEqual([event]);
+    expect(figures).toMatchObject({ expected: 8, matched: 7, missed: 1, unobservable: 0 });
+  });
+
+  test.each(PAIRS)('whose %s and %s are dropped misses exactly those', (a, b) => {
+    expect([...longLife(a, b).missed].sort()).toEqual([a, b].sort());
+  });
+
+  test('of which no event at all comes misses all of them', () => {
+    expect([...longLife(...ALL).missed].sort()).toEqual([...ALL].sort());
+  });
+});
+
+describe('a life between two lists', () => {
+  test('is without a miss when nothing is dropped', () => {
+    const { missed, unobservable, figures } = shortLife();
+    expect(missed).toEqual([]);
+    expect(unobservable).toEqual([]);
+    expect(figures).toMatchObject({ expected: 8, matched: 8 });
+  });
+
+  test.each(ALL)('whose %s is dropped misses exactly that', (event) => {
+    const { missed, figures } = shortLife(event);
+    expect(missed).toEqual([event]);
+    expect(figures).toMatchObject({ expected: 8, matched: 7, missed: 1, unobservable: 0 });
+  });
+
+  test.each(PAIRS)('whose %s and %s are dropped is accused of nothing else', (a, b) => {
+    const { missed } = shortLife(a, b);
+    expect([a, b]).toEqual(expect.arrayContaining([...missed]));
+    expect(missed).toHaveLength(2 - (TRACELESS[`${a}, ${b}`] ?? 0));
+  });
+
+  test('of which no event at all comes leaves no trace, and is not judged', () => {
+    const { missed, figures } = shortLife(...ALL);
+    expect(missed).toEqual([]);
+    expect(figures.expected).toBe(0);
+  });
+});
+
+test('a miss says what it rests on', () => {
+  const [finding] = longLife('c1 STOPPED').findings;
+  expect(finding).toMatchObject({
+    verdict: 'missed',
+    type: 'STOPPED',
+    id: 'c1',
+    cause: 'unannounced_by_list',
+    // From the start of the last answer that showed it running to the end of the one that showed it exited.
+    window: { from: 20_010_000, to: 25_020_000 },
+    proof: { v: 1, evidence: 'listed exited', lowerBoundKnown: true, session: 1, armedAt: 2_000_000 },
+  });
+});
+
+test('what only a later event proves has the cause sequence', () => {
+  const [finding] = shortLife('c1 STARTED').findings;
+  expect(finding).toMatchObject({ verdict: 'missed', type: 'STARTED', cause: 'sequence' });
+});
+
+test('nothing is missed before the time to confirm is over', () => {
+  const steps = [...covered, ...LONG_LISTS, ...told(LONG, false, ['c1 STARTED'])];
+  const before = judge(steps, { until: 45 });
+  expect(before.missed).toEqual([]);
+  expect(before.awaited).toBe(1);
+  expect(judge(steps, { until: 46 }).missed).toEqual(['c1 STARTED']);
+});
+
+test('a missed event that comes after all resolves its finding', () => {
+  const late = heard(60, 'c1', 'STARTED', { built: 11 });
+  const steps = [...covered, ...LONG_LISTS, ...told(LONG, false, ['c1 STARTED']), late];
+  const { accused, missed, figures } = judge(steps, { until: 70 });
+  expect(accused).toEqual(['c1 STARTED']);
+  expect(missed).toEqual([]);
+  expect(figures).toMatchObject({ expected: 8, matched: 8, missed: 0 });
+});
+
+test('the exact times of what is overdue are asked for once, of containers only', () => {
+  expect(longLife('c1 STARTED', 's1 STOPPED').asks).toEqual(['c1']);
+});
+
+test('a start and an end between two lists are both missed when the status says that it ran', () => {
+  const { missed } = judge(
+    [
+      ...covered,
+      listed(5, {}),
+      heard(6, 's1', 'CREATED'),
+      heard(6, 's1', 'STARTED'),
+      heard(6.5, 'c1', 'CREATED', { times: times({ created: 6.5 }) }),
+      listed(10, { s1: 'running', c1: 'exited' }),
+      status(10.5, 'c1', times({ created: 6.5, started: 7, finished: 8 })),
+      listed(15, { s1: 'running', c1: 'exited' }),
+    ],
+    { until: 60 },
+  );
+  expect(missed).toEqual(['c1 STARTED', 'c1 STOPPED']);
+});
+
+test('the removal of a container that a pod outlives is judged where removed sandboxes go silently too', () => {
+  const { missed } = judge(
+    [
+      ...covered,
+      listed(5, { s1: 'running', c1: 'running' }),
+      heard(6, 'c1', 'STOPPED'),
+      listed(10, { s1: 'running' }),
+      listed(15, { s1: 'running' }),
+    ],
+    { until: 60, profile: CRIO },
+  );
+  expect(missed).toContain('c1 DELETED');
+});
+
+describe('a silent stream', () => {
+  const shown = Object.fromEntries([1, 2, 3, 4, 5].map((n) => [`s${n}`, 'running'] as const));
+  const steps = [listed(0, {}), opened(1), listed(2, {}), listed(5, shown), listed(10, shown)];
+
+  test('is told once, when ten transitions that it should have announced had their time', () => {
+    const outcome = judge(steps, { until: 60 });
+    expect(outcome.findings.filter(({ verdict }) => verdict === 'silent_stream')).toHaveLength(1);
+    expect(outcome.stream).toBe('Silent');
+    expect(outcome.missed).toEqual([]);
+  });
+
+  test('is not told of nine', () => {
+    const { s5: _, ...four } = shown;
+    const nine = [listed(0, {}), opened(1), listed(2, {}), listed(5, { ...four, c1: 'created' })];
+    const outcome = judge(nine, { until: 60 });
+    expect(outcome.stream).toBe('Arming');
+    expect(outcome.findings.filter(({ verdict }) => verdict === 'silent_stream')).toEqual([]);
+  });
+
+  test('is not told of a stream whose first event is merely slow', () => {
+    const outcome = judge([...steps, heard(20, 's1', 'CREATED', { built: 4 })], { until: 60 });
+    expect(outcome.stream).toBe('Active');
+    expect(outcome.findings.filter(({ verdict }) => verdict === 'silent_stream')).toEqual([]);
+  });
+
+  test('is silent no longer once an event comes', () => {
+    expect(judge([...steps, heard(50, 's1', 'STOPPED')], { until: 60 }).stream).toBe('Active');
+  });
+});

@@ -1,0 +1,40 @@
+/*
+ * The wall clock: puts its times (of containers, in the runtime's words) on the monotonic clock, where that can be done.
+ *
+ * Between two steps both clocks run alike. A time that was read before a step cannot be placed afterwards, and neither can
+ * one that may have been: after a step back the clock shows the same times once more.
+ */
+import { type Micros, type Mono, millis, mono } from '../../evidence/units.ts';
+
+/** The wall clock was stepped where its distance to the monotonic clock moved by more than this between two ticks. */
+export const STEP: Micros = millis(500);
+/** Between two ticks a time may seem to lie ahead by this much; more means a step that no tick has seen yet. */
+const AHEAD: Micros = millis(100);
+
+export class WallClock {
+  /** Wall clock less monotonic clock, in microseconds; null before the first tick. */
+  #distance: number | null = null;
+  /** What the clock showed first since the last step. */
+  #from = Number.NEGATIVE_INFINITY;
+  /** What it showed between earlier steps. */
+  readonly #past: { readonly from: number; readonly to: number }[] = [];
+
+  /** Takes a reading of both clocks, and says whether the wall clock was stepped since the one before. */
+  tick(now: Mono, wallMicros: number): boolean {
+    const known = this.#distance;
+    this.#distance = wallMicros - now;
+    if (known === null || Math.abs(this.#distance - known) <= STEP) return false;
+    this.#past.push({ from: this.#from, to: now + known });
+    this.#from = wallMicros;
+    return true;
+  }
+
+  /** The position of a wall-clock time in nanoseconds; null where it cannot be told, or lies after `now`. */
+  place(ns: bigint, now: Mono): Mono | null {
+    if (this.#distance === null || ns <= 0n) return null;
+    const micros = Number(ns / 1000n);
+    if (micros < this.#from || this.#past.some(({ from, to }) => micros >= from && micros <= to)) return null;
+    const at = mono(micros - this.#distance);
+    return at > now + AHEAD ? null : at;
+  }
+}
