@@ -8,7 +8,7 @@
  * in {@link Comparison.take}.
  */
 import { EVENT_TYPES, type PlegState } from '../../evidence/record.ts';
-import { type Mono, shift } from '../../evidence/units.ts';
+import { type Mono, mono } from '../../evidence/units.ts';
 import type { OpenSession } from './coverage.ts';
 import {
   type Bound,
@@ -256,12 +256,13 @@ export class Comparison {
   #proveGone(life: Life): void {
     if (life.absence === null) return;
     const bound = this.#lowerBound(life);
-    // A list shows a sandbox for a while after its DELETED; nothing of an id comes before it was created.
+    // A list shows a sandbox for a while after its DELETED, which comes after its creation all the same.
     const lead = life.object.isSandbox && life.listed ? this.#ledger.profile.lead : 0;
+    const created = life.floors[CREATED] ?? Number.NEGATIVE_INFINITY;
     // Nobody knows how a sandbox that never came up is taken away.
     const doubtful = life.object.isSandbox && !life.ran;
     this.#ledger.prove(life, DELETED, {
-      from: bound.from === null || doubtful ? null : shift(bound.from, -lead),
+      from: bound.from === null || doubtful ? null : mono(Math.max(bound.from - lead, created)),
       byWallClock: bound.byWallClock,
       to: life.absence.end,
       cause: 'unannounced_by_list',

@@ -644,6 +644,10 @@ describe('a sandbox', () => {
       listed(3, { s1: 'exited' }),
     ];
     expect(accused([...steps, listed(6, { s1: 'exited' }), listed(11.9, {})])).toEqual([]);
+    // One that a covered list lacked was not announced gone before that list.
+    const young = [...steps, listed(4, { s2: 'running' }), listed(8, { s2: 'running' }), listed(11, {})];
+    const born = (['CREATED', 'STARTED'] as const).map((type) => heard(3.5, 's2', type));
+    expect(accused([...young, ...born])).toEqual(['s2 DELETED']);
     // When it was still there long after, the announcement must have come to us.
     expect(accused([...steps, listed(12.1, { s1: 'exited' }), listed(20, {})])).toEqual(['s1 DELETED']);
   });
