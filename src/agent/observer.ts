@@ -16,6 +16,7 @@ import { between, type Mono, millis, offset, type Wall } from '../evidence/units
 import type { Logger } from '../log.ts';
 import type { AgentConfig } from './config.ts';
 import type { CriClient } from './cri/client.ts';
+import { clean } from './cri/items.ts';
 import { profileOf, type RuntimeProfile, type RuntimeVersion } from './cri/profiles.ts';
 import { Subscription, type SubscriptionState } from './cri/subscription.ts';
 import { Gaps } from './gap.ts';
@@ -235,7 +236,7 @@ export class Observer {
     if (this.#state.relistProblem === null) log.warn({ code, error: message }, 'relist failed');
     metrics.relistErrors.inc({ code });
     this.#minute.failed();
-    this.#state.relistIs(false, message.slice(0, 300));
+    this.#state.relistIs(false, clean(message, 300));
     this.#gaps.open('list', code.toLowerCase(), at, at);
   }
 

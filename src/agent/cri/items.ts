@@ -15,9 +15,9 @@ import { type EvidenceObject, MAX_ID_LENGTH, MAX_NAME_LENGTH } from '../../evide
 import type { Mono } from '../../evidence/units.ts';
 import type { ExactTimes, ListedItem, ReceivedEvent, ShownState } from '../pleg/observation.ts';
 
-/** A text without NUL (Postgres cannot store it) and not longer than `max` characters. */
+/** A text without NUL and halves of surrogate pairs (Postgres can store neither), not longer than `max` characters. */
 export function clean(text: string, max: number): string {
-  return text.slice(0, max).replaceAll('\0', '\uFFFD');
+  return text.slice(0, max).toWellFormed().replaceAll('\0', '\uFFFD');
 }
 
 const name = (text: string | undefined): string => clean(text ?? '', MAX_NAME_LENGTH);

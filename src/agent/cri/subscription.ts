@@ -14,7 +14,7 @@ import type { StreamState } from '../../evidence/record.ts';
 import { between, type Mono, millis } from '../../evidence/units.ts';
 import type { ReceivedEvent } from '../pleg/observation.ts';
 import type { Frame } from './frames.ts';
-import { digestEvent, readEvent } from './items.ts';
+import { clean, digestEvent, readEvent } from './items.ts';
 import {
   type Decision,
   decide,
@@ -31,6 +31,8 @@ const ASK_AGAIN_MS = 600_000;
 /** A session that lived this long is taken as proof that the runtime is well. */
 const HEALTHY = millis(60_000);
 const AT_ONCE = millis(1_000);
+/** What a hostile runtime or a broken reader may say of its end. */
+const LONGEST_MESSAGE = 600;
 const STOPPED = { code: 'AGENT_STOPPED', message: 'the agent left' };
 
 /** What the subscription says of itself; `Arming`, `Active` and `Silent` come from the evidence. */
@@ -158,7 +160,8 @@ export class Subscription {
     const known = this.#runtime;
     if (known !== null) {
       if (known.name === runtime.name && known.version === runtime.version) return;
-      this.#end = { code: 'RUNTIME_REPLACED', message: `${known.version} became ${runtime.version}` };
+      const message = clean(`${known.version} became ${runtime.version}`, LONGEST_MESSAGE);
+      this.#end = { code: 'RUNTIME_REPLACED', message };
       this.#reader?.kill();
       return;
     }
@@ -176,7 +179,9 @@ export class Subscription {
 
   #gone(why: string | null): void {
     this.#reader = null;
-    const end = this.#stopped ? STOPPED : (this.#end ?? { code: 'READER_ENDED', message: why ?? '' });
+    const end = this.#stopped
+      ? STOPPED
+      : (this.#end ?? { code: 'READER_ENDED', message: clean(why ?? '', LONGEST_MESSAGE) });
     const now = monoNow();
     if (this.#opened !== null) this.#events.ended(this.#session, now, end.code, end.message);
     if (this.#stopped) this.#finished?.();

@@ -1,0 +1,203 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  Container,
+  ContainerState,
+  ListContainersResponse,
+  ListPodSandboxResponse,
+  PodSandbox,
+  PodSandboxState,
+} from '../../cri/runtime.ts';
+import { readContainer, readSandbox } from './items.ts';
+import { ListReader, MalformedAnswer } from './lists.ts';
+
+const container = (id: string, state: ContainerState = ContainerState.CONTAINER_RUNNING): Container =>
+  Container.fromPartial({
+    id,
+    podSandboxId: 's1',
+    metadata: { name: 'app', attempt: 0 },
+    state,
+    labels: { 'io.kubernetes.pod.uid': 'u1' },
+  });
+
+const answer = (containers: readonly Container[]): Buffer =>
+  Buffer.from(ListContainersResponse.encode({ containers: [...containers] }).finish());
+
+/** A reader that counts how many items it had to decode. */
+function counting() {
+  const decoded = { items: 0 };
+  const reader = new ListReader((bytes) => {
+    decoded.items += 1;
+    return readContainer(bytes);
+  });
+  return { reader, decoded };
+}
+
+/** Field 1 of an answer: an item of these bytes. */
+const item = (bytes: Buffer): Buffer => Buffer.concat([Buffer.from([0x0a, bytes.length]), bytes]);
+
+describe('the same items', () => {
+  test('are decoded once, in whatever order they come', () => {
+    const { reader, decoded } = counting();
+    const all = ['a', 'b', 'c', 'd'].map((id) => container(id));
+    const first = reader.read(answer(all));
+    const second = reader.read(answer([...all].reverse()));
+    expect(decoded.items).toBe(4);
+    expect(new Map([...second].sort())).toEqual(new Map([...first].sort()));
+  });
+
+  test('are the values that they were: nothing is copied for an unchanged item', () => {
+    const { reader } = counting();
+    const first = reader.read(answer([container('a')]));
+    expect(reader.read(answer([container('a')])).get('a')).toBe(first.get('a'));
+  });
+
+  test('are decoded again when a byte differs, and when they come back', () => {
+    const { reader, decoded } = counting();
+    reader.read(answer([container('a')]));
+    const changed = reader.read(answer([container('a', ContainerState.CONTAINER_EXITED)]));
+    expect(changed.get('a')?.state).toBe('exited');
+    expect(reader.read(answer([])).size).toBe(0);
+    reader.read(answer([container('a', ContainerState.CONTAINER_EXITED)]));
+    expect(decoded.items).toBe(3);
+  });
+
+  test('are not kept by the bytes of the answer, which may be used again', () => {
+    const { reader } = counting();
+    const bytes = answer([container('a')]);
+    reader.read(bytes);
+    bytes.fill(0);
+    expect(reader.read(answer([container('a')])).get('a')?.state).toBe('running');
+  });
+});
+
+test('what is read with the memory of earlier answers is what a new reader reads', () => {
+  const states = fc.constantFrom(
+    ContainerState.CONTAINER_CREATED,
+    ContainerState.CONTAINER_RUNNING,
+    ContainerState.CONTAINER_EXITED,
+    ContainerState.CONTAINER_UNKNOWN,
+  );
+  const anyId = fc.oneof(
+    fc.constantFrom('a', 'b', 'c'),
+    fc.string({ minLength: 1, maxLength: 300, unit: 'binary' }),
+  );
+  const anyAnswer = fc.array(fc.tuple(anyId, states), { maxLength: 6 });
+  fc.assert(
+    fc.property(fc.array(anyAnswer, { maxLength: 5 }), (answers) => {
+      const { reader } = counting();
+      for (const each of answers) {
+        const bytes = answer(each.map(([id, state]) => container(id, state)));
+        expect(reader.read(bytes)).toEqual(counting().reader.read(bytes));
+      }
+    }),
+  );
+});
+
+test('an item whose id is not its first field is read all the same', () => {
+  const bytes = Buffer.from(Container.encode(container('a')).finish());
+  const id = bytes.subarray(0, 3);
+  const turned = item(Buffer.concat([bytes.subarray(3), id]));
+  const { reader, decoded } = counting();
+  expect(reader.read(turned).get('a')?.state).toBe('running');
+  expect(reader.read(turned).get('a')?.state).toBe('running');
+  expect(decoded.items).toBe(2);
+});
+
+test('an id longer than a one-byte length is read all the same', () => {
+  const { reader } = counting();
+  const long = 'x'.repeat(200);
+  expect([...reader.read(answer([container(long)])).keys()]).toEqual([long]);
+  expect([...reader.read(answer([container(long)])).keys()]).toEqual([long]);
+});
+
+test('of two items with one id the last one counts', () => {
+  const { reader } = counting();
+  const items = reader.read(answer([container('a'), container('a', ContainerState.CONTAINER_EXITED)]));
+  expect([...items].map(([id, { state }]) => [id, state])).toEqual([['a', 'exited']]);
+});
+
+test('fields that nobody knows are passed over, in every wire type', () => {
+  const { reader } = counting();
+  const unknown = Buffer.from([
+    0x10, 0xff, 0x01, 0x1a, 0x02, 1, 2, 0x21, 1, 2, 3, 4, 5, 6, 7, 8, 0x2d, 1, 2, 3, 4,
+  ]);
+  expect([...reader.read(Buffer.concat([unknown, answer([container('a')]), unknown])).keys()]).toEqual(['a']);
+});
+
+describe('an item', () => {
+  test('that is none is left out and makes the answer less than whole', () => {
+    const { reader } = counting();
+    const broken = item(Buffer.from([0x0a, 0x7f, 1]));
+    expect([...reader.read(Buffer.concat([broken, answer([container('a')])])).keys()]).toEqual(['a']);
+    expect(reader).toMatchObject({ refused: 1, whole: false });
+    reader.read(answer([container('a')]));
+    expect(reader).toMatchObject({ refused: 1, whole: true });
+  });
+
+  test('without a usable id is left out, and nobody can miss it', () => {
+    const { reader } = counting();
+    expect(reader.read(answer([container(''), container('x'.repeat(257)), container('a\0b')])).size).toBe(0);
+    expect(reader).toMatchObject({ refused: 3, whole: true });
+  });
+});
+
+describe('an answer is refused as a whole', () => {
+  const good = answer([container('a')]);
+  const bad: Readonly<Record<string, Buffer>> = {
+    'that ends inside an item': good.subarray(0, good.length - 1),
+    'that ends inside a number': Buffer.concat([good, Buffer.from([0x0a, 0x80])]),
+    'with a number of eleven bytes': Buffer.concat([good, Buffer.from([0x0a, ...Array(10).fill(0xff), 1])]),
+    'with a length beyond every memory': Buffer.concat([
+      good,
+      Buffer.from([0x0a, ...Array(9).fill(0xff), 1]),
+    ]),
+    'with a wire type that does not exist': Buffer.from([0x0f]),
+    'with the start of a group': Buffer.from([0x0b]),
+    'whose fixed field is cut': Buffer.from([0x21, 1, 2, 3]),
+  };
+
+  test.each(Object.entries(bad))('%s, and what was remembered stays', (_, bytes) => {
+    const { reader, decoded } = counting();
+    reader.read(good);
+    expect(() => reader.read(bytes)).toThrow(MalformedAnswer);
+    reader.read(good);
+    expect(decoded.items).toBeLessThanOrEqual(1);
+  });
+
+  test('or read, whatever its bytes are: nothing else is ever thrown', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+        const { reader } = counting();
+        try {
+          reader.read(Buffer.from(bytes));
+        } catch (error) {
+          expect(error).toBeInstanceOf(MalformedAnswer);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+test('sandboxes are read in the same way', () => {
+  const sandbox = PodSandbox.fromPartial({
+    id: 's1',
+    metadata: { name: 'web', uid: 'u1', namespace: 'shop', attempt: 2 },
+    state: PodSandboxState.SANDBOX_NOTREADY,
+  });
+  const bytes = Buffer.from(ListPodSandboxResponse.encode({ items: [sandbox] }).finish());
+  expect(new ListReader(readSandbox).read(bytes).get('s1')).toEqual({
+    object: {
+      id: 's1',
+      sandbox: 's1',
+      isSandbox: true,
+      podUid: 'u1',
+      namespace: 'shop',
+      pod: 'web',
+      container: '',
+      attempt: 2,
+    },
+    state: 'exited',
+  });
+});
