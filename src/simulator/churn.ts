@@ -4,23 +4,28 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { monoNow } from '../clock.ts';
-import { type Act, lifeOf } from './lives.ts';
-import { IllegalStep, type Pods } from './pods.ts';
+import { type Act, performIfPossible } from './acts.ts';
+import { type LifeOptions, lifeOf } from './lives.ts';
+import type { Pods } from './pods.ts';
 import { randomFor } from './random.ts';
 
-export interface ChurnOptions {
-  readonly seed: number;
+export interface ChurnOptions extends Omit<LifeOptions, 'slot' | 'number' | 'part'> {
   /** Pods that live at the same time. */
   readonly pods: number;
-  /** The mean length of a life, in milliseconds. */
-  readonly meanMs: number;
-  /** Restarts that a container has in one life, on average. */
-  readonly restarts: number;
 }
 
+/** Resolves when the runtime can do this: it may be down, or stand still. */
+export type Gate = (act: Act, signal: AbortSignal) => Promise<void>;
+
 /** Plays lives until the signal is aborted; then returns, leaving no timer behind. */
-export async function runChurn(pods: Pods, options: ChurnOptions, signal: AbortSignal): Promise<void> {
-  const slots = Array.from({ length: options.pods }, (_, slot) => playSlot(pods, options, slot, signal));
+export async function runChurn(
+  pods: Pods,
+  options: ChurnOptions,
+  signal: AbortSignal,
+  gate: Gate = async () => {},
+): Promise<void> {
+  const play = (act: Act) => gate(act, signal).then(() => performIfPossible(pods, act));
+  const slots = Array.from({ length: options.pods }, (_, slot) => playSlot(play, options, slot, signal));
   try {
     await Promise.all(slots);
   } catch (error) {
@@ -29,7 +34,12 @@ export async function runChurn(pods: Pods, options: ChurnOptions, signal: AbortS
   }
 }
 
-async function playSlot(pods: Pods, options: ChurnOptions, slot: number, signal: AbortSignal): Promise<void> {
+async function playSlot(
+  play: (act: Act) => Promise<void>,
+  options: ChurnOptions,
+  slot: number,
+  signal: AbortSignal,
+): Promise<void> {
   const random = randomFor(options.seed, 'slot', slot);
   // The first lives begin within two seconds and are met half-way, so that they do not all end together.
   await pause(random.between(0, Math.min(2000, options.meanMs / 2)), undefined, { signal });
@@ -39,39 +49,9 @@ async function playSlot(pods: Pods, options: ChurnOptions, slot: number, signal:
     for (const { at, act } of lifeOf({ ...options, slot, number, ...(number === 0 ? { part } : {}) })) {
       const wait = at - (monoNow() - start) / 1000;
       if (wait > 0) await pause(wait, undefined, { signal });
+      await play(act);
       signal.throwIfAborted();
-      playStep(pods, act);
     }
     await pause(random.between(5, 100), undefined, { signal });
-  }
-}
-
-// The socket is open to others: what they have ended or removed before us cannot be done again, and is left out.
-function playStep(pods: Pods, act: Act): void {
-  try {
-    perform(pods, act);
-  } catch (error) {
-    if (!(error instanceof IllegalStep)) throw error;
-  }
-}
-
-/** Plays one step of a script. Throws IllegalStep where somebody else has interfered with the pod. */
-export function perform(pods: Pods, act: Act): void {
-  switch (act.do) {
-    case 'runPod':
-      pods.runPod(act.pod);
-      return;
-    case 'createContainer':
-      pods.createContainer(act.sandbox, act.container);
-      return;
-    case 'exitContainer':
-      pods.exitContainer(act.id, { exitCode: act.exitCode });
-      return;
-    case 'startContainer':
-    case 'removeContainer':
-      pods[act.do](act.id);
-      return;
-    default:
-      pods[act.do](act.sandbox);
   }
 }

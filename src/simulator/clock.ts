@@ -38,5 +38,20 @@ export function manualClock(start: Moment = { wall: wall(1_700_000_000_000_000),
   };
 }
 
+/** A clock whose wall time can be made to jump; the monotonic one goes on as it was. */
+export function steppable(clock: Clock) {
+  let stepped = 0;
+  const jumping: Clock = () => {
+    const { wall: at, mono: now } = clock();
+    return { wall: wall(at + stepped), mono: now };
+  };
+  return {
+    clock: jumping,
+    step: (micros: number): void => {
+      stepped += Math.round(micros);
+    },
+  };
+}
+
 /** Nanoseconds as the CRI writes them. */
 export const nanosOf = (at: Wall): bigint => BigInt(at) * 1000n;

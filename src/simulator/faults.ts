@@ -8,6 +8,8 @@
  *   [250]            delayed; what comes after it overtakes it
  *   [0, 0]           delivered twice
  *   ['after-next']   held back until the next event of the same id has gone
+ *
+ * A fault may also change the message on its way: see distortions.ts. All that want to may do so, one after the other.
  */
 import type { EventType } from '../evidence/record.ts';
 import { randomFor } from './random.ts';
@@ -26,6 +28,13 @@ export type Fate = readonly (number | 'after-next')[];
 export interface Fault {
   readonly name: string;
   readonly decide: (event: SimulatedEvent) => Fate | null;
+  /** The message as it is sent instead, and what was done to it; null: as it is. */
+  readonly distort?: (event: SimulatedEvent, message: Uint8Array) => Distortion | null;
+}
+
+export interface Distortion {
+  readonly message: Uint8Array;
+  readonly detail: string;
 }
 
 export const DELIVERED: Fate = [0];
@@ -57,6 +66,15 @@ export function reorder(how: ByChance): Fault {
   return { name, decide: (event) => (event.type === 'DELETED' ? null : decide(event)) };
 }
 
+/** Leaves holes in the backlog: each event that nobody was there to hear is lost with a probability. */
+export function backlogHoles({ seed, probability, types }: ByChance): Fault {
+  const decide = (event: SimulatedEvent): Fate | null => {
+    if (event.live || types?.includes(event.type) === false) return null;
+    return randomFor(seed, 'hole', event.id, event.type).chance(probability) ? [] : null;
+  };
+  return { name: 'backlog_hole', decide };
+}
+
 // The draw belongs to the id and the type: the same seed loses the same events, whatever else happens in between.
 function byChance(name: string, how: ByChance, fate: Fate): Fault {
   const decide = (event: SimulatedEvent): Fate | null => {
@@ -64,6 +82,19 @@ function byChance(name: string, how: ByChance, fate: Fate): Fault {
     return randomFor(how.seed, name, event.id, event.type).chance(how.probability) ? fate : null;
   };
   return { name, decide };
+}
+
+/** A message after everything that changes it. */
+export function distorted(faults: readonly Fault[], event: SimulatedEvent, message: Uint8Array) {
+  const changes: { readonly fault: string; readonly detail: string }[] = [];
+  let present = message;
+  for (const { name, distort } of faults) {
+    const change = distort?.(event, present) ?? null;
+    if (change === null) continue;
+    present = change.message;
+    changes.push({ fault: name, detail: change.detail });
+  }
+  return { message: present, changes };
 }
 
 /** The first fault that wants this event, and its fate. */

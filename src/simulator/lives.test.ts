@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { EVENT_TYPES } from '../evidence/record.ts';
+import { perform } from './acts.ts';
 import { EventChannel } from './channel.ts';
-import { perform } from './churn.ts';
 import { manualClock } from './clock.ts';
 import { delay, drop, duplicate, type Fault, reorder } from './faults.ts';
 import { type LifeOptions, lifeOf } from './lives.ts';

@@ -2,26 +2,12 @@
  * Lives: the script of one pod from its sandbox to its removal, as the kubelet would have it. A script is data, drawn
  * from (seed, slot, number) alone: the same seed gives the same pods, ids and restarts, in whatever time they are played.
  */
-
-import type { ContainerSpec, PodSpec } from './pods.ts';
+import type { Step } from './acts.ts';
+import { ODDITY_NAMES, type Oddity, oddLifeOf } from './oddities.ts';
 import { idFor, type Random, randomFor, uidFor } from './random.ts';
 
-export type Act =
-  | { readonly do: 'runPod'; readonly pod: PodSpec & { readonly id: string } }
-  | {
-      readonly do: 'createContainer';
-      readonly sandbox: string;
-      readonly container: ContainerSpec & { readonly id: string };
-    }
-  | { readonly do: 'startContainer' | 'removeContainer'; readonly id: string }
-  | { readonly do: 'exitContainer'; readonly id: string; readonly exitCode: number }
-  | { readonly do: 'stopPod' | 'beginRemoval' | 'finishRemoval'; readonly sandbox: string };
-
-/** `at` is in milliseconds from the start of the life; steps are in the order in which they happen. */
-export interface Step {
-  readonly at: number;
-  readonly act: Act;
-}
+/** The probability that a life is one of these instead of an ordinary one; together at most 1. */
+export type Odds = Readonly<Partial<Record<Oddity, number>>>;
 
 export interface LifeOptions {
   readonly seed: number;
@@ -34,13 +20,37 @@ export interface LifeOptions {
   readonly restarts: number;
   /** Part of the drawn length that is lived: for a first life that is met half-way. */
   readonly part?: number;
+  readonly odds?: Odds;
+  /** How long what is odd lasts, in milliseconds. Default 3000. */
+  readonly oddForMs?: number;
+  /** The longest time that a sandbox stays listed after its DELETED, in milliseconds. Default 200. */
+  readonly leadMs?: number;
 }
+
+const DEFAULT_LEAD_MS = 200;
+const DEFAULT_ODD_FOR_MS = 3000;
 
 const EXIT_CODES = [0, 0, 1, 137, 143] as const;
 
-/** The script of one life. */
+/** The script of one life, ordinary or odd. */
 export function lifeOf(options: LifeOptions): readonly Step[] {
-  const { seed, slot, number } = options;
+  const oddity = oddityFor(options);
+  if (oddity === null) return ordinaryLife(options);
+  const { oddForMs: holdMs = DEFAULT_ODD_FOR_MS, leadMs = DEFAULT_LEAD_MS } = options;
+  return oddLifeOf(oddity, { ...options, holdMs, leadMs });
+}
+
+function oddityFor({ seed, slot, number, odds = {} }: LifeOptions): Oddity | null {
+  let drawn = randomFor(seed, 'odd', slot, number).next();
+  for (const oddity of ODDITY_NAMES) {
+    drawn -= odds[oddity] ?? 0;
+    if (drawn < 0) return oddity;
+  }
+  return null;
+}
+
+function ordinaryLife(options: LifeOptions): readonly Step[] {
+  const { seed, slot, number, leadMs = DEFAULT_LEAD_MS } = options;
   const random = randomFor(seed, 'life', slot, number);
   const name = `pod-${slot}-${number}`;
   const sandbox = idFor(seed, 'sandbox', name);
@@ -52,7 +62,7 @@ export function lifeOf(options: LifeOptions): readonly Step[] {
     const from = 20 * (index + 1) + random.between(0, 60);
     return containerSteps(steps, { ...options, sandbox, name: container, from, until: length }, random);
   });
-  finish(steps, sandbox, last, length, random);
+  finish(steps, { sandbox, containers: last, end: length, leadMs }, random);
   return steps.sort((a, b) => a.at - b.at);
 }
 
@@ -103,13 +113,14 @@ function attemptEnds({ from, until, restarts }: ContainerPlan, random: Random): 
   return [...ends, until];
 }
 
-function finish(
-  steps: Step[],
-  sandbox: string,
-  containers: readonly string[],
-  end: number,
-  random: Random,
-): void {
+interface End {
+  readonly sandbox: string;
+  readonly containers: readonly string[];
+  readonly end: number;
+  readonly leadMs: number;
+}
+
+function finish(steps: Step[], { sandbox, containers, end, leadMs }: End, random: Random): void {
   const stopped = end + random.between(5, 40);
   steps.push({ at: stopped, act: { do: 'stopPod', sandbox } });
   let at = stopped;
@@ -119,5 +130,5 @@ function finish(
   }
   at += random.between(5, 40);
   steps.push({ at, act: { do: 'beginRemoval', sandbox } });
-  steps.push({ at: at + random.between(1, 200), act: { do: 'finishRemoval', sandbox } });
+  steps.push({ at: at + random.between(1, leadMs), act: { do: 'finishRemoval', sandbox } });
 }

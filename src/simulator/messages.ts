@@ -14,8 +14,10 @@ import {
   type PodSandbox as WireSandbox,
 } from '../cri/runtime.ts';
 import type { EventType } from '../evidence/record.ts';
-import type { Container, Draft, Pods, Sandbox } from './pods.ts';
+import type { Container, Draft, Sandbox } from './items.ts';
+import type { Pods } from './pods.ts';
 import type { Profile } from './profiles.ts';
+import type { Shown } from './truth.ts';
 
 export const EVENT_NUMBERS: Readonly<Record<EventType, ContainerEventType>> = {
   CREATED: ContainerEventType.CONTAINER_CREATED_EVENT,
@@ -28,18 +30,35 @@ const CONTAINER_STATES = {
   created: ContainerState.CONTAINER_CREATED,
   running: ContainerState.CONTAINER_RUNNING,
   exited: ContainerState.CONTAINER_EXITED,
-} as const;
+  unknown: ContainerState.CONTAINER_UNKNOWN,
+} as const satisfies Record<Exclude<Shown, 'absent'>, ContainerState>;
+
+const isThere = ({ shown }: Sandbox | Container): boolean => shown !== 'absent';
+
+/** What the lists have, before any filter. */
+export const listedSandboxes = (pods: Pods): WireSandbox[] =>
+  [...pods.sandboxes.values()].filter(isThere).map(sandboxMessage);
+
+export const listedContainers = (pods: Pods): WireContainer[] =>
+  [...pods.containers.values()].filter(isThere).map(containerMessage);
 
 /** Also the whole of a sandbox's status: the two messages carry the same. */
 export function sandboxMessage(sandbox: Sandbox): WireSandbox & PodSandboxStatus {
   return {
     id: sandbox.id,
     metadata: { ...sandbox.pod, attempt: sandbox.attempt },
-    state: sandbox.ready ? PodSandboxState.SANDBOX_READY : PodSandboxState.SANDBOX_NOTREADY,
+    state: isReady(sandbox) ? PodSandboxState.SANDBOX_READY : PodSandboxState.SANDBOX_NOTREADY,
     createdAt: sandbox.createdNs,
     labels: { ...sandbox.labels },
     annotations: { ...sandbox.annotations },
   };
+}
+
+const isReady = ({ ready, shown }: Sandbox): boolean => (shown === null ? ready : shown === 'running');
+
+/** The state that lists and statuses give. */
+function shownState({ state, shown }: Container): Exclude<Shown, 'absent'> {
+  return shown === null || shown === 'absent' ? state : shown;
 }
 
 export function containerMessage(container: Container): WireContainer {
@@ -49,7 +68,7 @@ export function containerMessage(container: Container): WireContainer {
     metadata: { name: container.name, attempt: container.attempt },
     image: { image: container.image },
     imageRef: container.image,
-    state: CONTAINER_STATES[container.state],
+    state: CONTAINER_STATES[shownState(container)],
     createdAt: container.createdNs,
     labels: { ...container.labels },
     annotations: { ...container.annotations },
@@ -58,25 +77,27 @@ export function containerMessage(container: Container): WireContainer {
 
 export function containerStatus(container: Container): ContainerStatus {
   const { podSandboxId: _, ...common } = containerMessage(container);
+  const { startedNs, finishedNs, exitCode } = container;
+  const ended = shownState(container) === 'exited';
   return {
     ...common,
-    startedAt: container.startedNs,
-    finishedAt: container.finishedNs,
-    exitCode: container.exitCode,
-    reason: reasonOf(container),
+    startedAt: startedNs,
+    finishedAt: ended ? finishedNs : 0n,
+    exitCode: ended ? exitCode : 0,
+    reason: ended ? reasonOf(container) : '',
     message: '',
   };
 }
 
-function reasonOf(container: Container): string {
-  if (container.state !== 'exited') return '';
-  if (container.startedNs === 0n) return 'StartError';
-  return container.exitCode === 0 ? 'Completed' : 'Error';
+function reasonOf({ createdNs, startedNs, finishedNs, exitCode }: Container): string {
+  if (startedNs === 0n || (startedNs === createdNs && startedNs === finishedNs)) return 'StartError';
+  return exitCode === 0 ? 'Completed' : 'Error';
 }
 
 /** The statuses that travel with an event of this sandbox. */
 export function statusesFor(pods: Pods, sandboxId: string, uid: string, profile: Profile): ContainerStatus[] {
   return [...pods.containers.values()]
+    .filter(isThere)
     .filter(({ sandbox }) =>
       profile.statusesOf === 'pod' ? sandbox.pod.uid === uid : sandbox.id === sandboxId,
     )

@@ -3,7 +3,7 @@
  * and for the simulated one. Pods share the network of the machine, so no network plugin is needed.
  */
 import { NamespaceMode, type PodSandboxConfig } from '../cri/runtime.ts';
-import { podLabels } from './pods.ts';
+import { podLabels } from './items.ts';
 import { uidFor } from './random.ts';
 import { type CriClient, connectCri } from './wire.ts';
 

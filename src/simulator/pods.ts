@@ -4,125 +4,63 @@
  * clock, no sockets, no chance of its own.
  *
  *   sandbox     runPod ──► READY ── stopPod ──► NOTREADY ── beginRemoval ──► (still listed) ── finishRemoval ──► gone
+ *               failPod ─────────────────────► NOTREADY
  *   container   createContainer ──► CREATED ── startContainer ──► RUNNING ── exitContainer ──► EXITED ── removeContainer ──► gone
  *                                      └─────── exitContainer: a failed start, which no runtime announces ──────┘
  */
 import type { EventType } from '../evidence/record.ts';
+import { Announcer, type AnnouncerOptions } from './announcer.ts';
 import { type Clock, nanosOf } from './clock.ts';
-import type { Profile } from './profiles.ts';
+import {
+  type Announcement,
+  type Container,
+  type ContainerSpec,
+  type Exit,
+  IllegalStep,
+  type PodSpec,
+  podLabels,
+  type Sandbox,
+  subjectOf,
+} from './items.ts';
 import { idFor, uidFor } from './random.ts';
-import type { PodName, Silence, Subject, Transition, Truth } from './truth.ts';
+import { noteFault, type Shown } from './truth.ts';
 
-export interface Sandbox {
-  readonly id: string;
-  readonly pod: PodName;
-  readonly attempt: number;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
-  readonly createdNs: bigint;
-  ready: boolean;
-}
-
-export interface Container {
-  readonly id: string;
-  readonly sandbox: Sandbox;
-  readonly name: string;
-  readonly attempt: number;
-  readonly image: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
-  readonly command: readonly string[];
-  readonly createdNs: bigint;
-  state: 'created' | 'running' | 'exited';
-  startedNs: bigint;
-  finishedNs: bigint;
-  exitCode: number;
-}
-
-/** How a step is announced: not at all, or only these of its events. Without a word: as the profile does it. */
-export interface Announcement {
-  readonly announce?: boolean | readonly EventType[];
-}
-
-export interface PodSpec {
-  /** Left out: a new one. */
-  readonly id?: string;
-  readonly name: string;
-  readonly namespace?: string;
-  readonly uid?: string;
-  readonly attempt?: number;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly annotations?: Readonly<Record<string, string>>;
-}
-
-export interface ContainerSpec {
-  /** Left out: a new one. */
-  readonly id?: string;
-  readonly name: string;
-  readonly attempt?: number;
-  readonly image?: string;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly annotations?: Readonly<Record<string, string>>;
-  readonly command?: readonly string[];
-}
-
-/** An event that a step wants announced. `listed`: the sandbox is still there to be asked for its status. */
-export interface Draft extends Subject {
-  readonly type: EventType;
-  readonly listed: boolean;
-}
-
-export interface PodsOptions {
-  readonly profile: Profile;
+export interface PodsOptions extends AnnouncerOptions {
   readonly clock: Clock;
-  readonly truth: Truth;
   readonly seed: number;
-  readonly announce: (draft: Draft) => void;
-  /** While true nothing can be announced: the runtime's process is away and its containers live on. */
-  readonly isDown: () => boolean;
 }
-
-/** A step that the present state does not allow. */
-export class IllegalStep extends Error {
-  readonly reason: 'not-found' | 'wrong-state';
-
-  constructor(reason: IllegalStep['reason'], message: string) {
-    super(message);
-    this.reason = reason;
-  }
-}
-
-const EVENT_OF = { created: 'CREATED', started: 'STARTED', stopped: 'STOPPED', deleted: 'DELETED' } as const;
 
 export class Pods {
   readonly sandboxes = new Map<string, Sandbox>();
   readonly containers = new Map<string, Container>();
   readonly #options: PodsOptions;
+  readonly #announcer: Announcer;
   #made = 0;
 
   constructor(options: PodsOptions) {
     this.#options = options;
+    this.#announcer = new Announcer(options);
   }
 
+  /** A second READY sandbox of one pod UID is legal, and noted as a fault. */
   runPod(spec: PodSpec, how: Announcement = {}): Sandbox {
-    const id = spec.id ?? this.#newId('sandbox', spec.name);
-    const pod = {
-      uid: spec.uid ?? uidFor(this.#options.seed, id),
-      namespace: spec.namespace ?? 'default',
-      name: spec.name,
-    };
-    const sandbox: Sandbox = {
-      id,
-      pod,
-      attempt: spec.attempt ?? 0,
-      labels: { ...podLabels(pod), ...spec.labels },
-      annotations: spec.annotations ?? {},
-      createdNs: this.#now(),
-      ready: true,
-    };
-    this.sandboxes.set(id, sandbox);
-    this.#step(subjectOf(sandbox), 'created', how);
-    this.#step(subjectOf(sandbox), 'started', how);
+    const sandbox = this.#newSandbox(spec, true);
+    const twin = [...this.sandboxes.values()].find(({ ready, pod }) => ready && pod.uid === sandbox.pod.uid);
+    if (twin !== undefined) this.#noteFault('duplicate_sandbox', sandbox, `${twin.id} is ready too`);
+    this.sandboxes.set(sandbox.id, sandbox);
+    this.#announcer.step(subjectOf(sandbox), 'created', how);
+    this.#announcer.step(subjectOf(sandbox), 'started', how);
+    return sandbox;
+  }
+
+  /** A sandbox that does not come up: first seen NOTREADY, or never listed at all. Nothing announces it. */
+  failPod(spec: PodSpec, how: { readonly listed?: boolean } = {}): Sandbox {
+    const sandbox = this.#newSandbox(spec, false);
+    const listed = how.listed ?? true;
+    this.#noteFault('sandbox_failed', sandbox, listed ? 'listed as NOTREADY' : 'never listed');
+    if (!listed) return sandbox;
+    this.sandboxes.set(sandbox.id, sandbox);
+    this.#announcer.note(subjectOf(sandbox), 'created', { never: 'profile' });
     return sandbox;
   }
 
@@ -143,31 +81,80 @@ export class Pods {
       startedNs: 0n,
       finishedNs: 0n,
       exitCode: 0,
+      shown: null,
+      unnoticed: null,
     };
     this.containers.set(container.id, container);
-    this.#step(subjectOf(container), 'created', how);
+    this.#announcer.step(subjectOf(container), 'created', how);
     return container;
   }
 
-  startContainer(id: string, how: Announcement = {}): void {
+  /**
+   * Starts a container; a second running one of its pod UID and name is legal, and noted as a fault. `exitsAtOnce` is the
+   * exit code of one so short that its STOPPED is announced before its STARTED.
+   */
+  startContainer(id: string, how: Announcement & { readonly exitsAtOnce?: number } = {}): void {
     const container = this.container(id);
     if (container.state !== 'created') {
       throw new IllegalStep('wrong-state', `container ${id} is ${container.state}, not created`);
     }
+    const twin = this.#twinOf(container);
+    if (twin !== undefined) this.#noteFault('duplicate_container', container, `${twin.id} runs too`);
     container.state = 'running';
     container.startedNs = this.#now();
-    this.#step(subjectOf(container), 'started', how);
+    const draft = this.#announcer.note(subjectOf(container), 'started', how);
+    if (how.exitsAtOnce !== undefined) {
+      this.#noteFault('stopped_first', container, 'it ended before its start was announced');
+      this.exitContainer(id, { ...how, exitCode: how.exitsAtOnce });
+    }
+    this.#announcer.announceLater(draft);
   }
 
   /** Ends a running container, or fails the start of a created one. One that has ended already is left as it is. */
-  exitContainer(id: string, how: Announcement & { readonly exitCode?: number } = {}): void {
+  exitContainer(id: string, how: Exit = {}): void {
     const container = this.container(id);
     if (container.state === 'exited') return;
     const ran = container.state === 'running';
     container.state = 'exited';
-    container.finishedNs = this.#now();
     container.exitCode = how.exitCode ?? (ran ? 0 : 128);
-    this.#step(subjectOf(container), 'stopped', how, ran ? null : 'profile', container.exitCode);
+    container.finishedNs = this.#now();
+    if (!ran) this.#failStart(container, how.failedTimes ?? 'zero');
+    const { exitCode } = container;
+    const step = { ...how, exitCode, never: ran ? null : ('profile' as const) };
+    const draft = this.#announcer.note(subjectOf(container), 'stopped', step);
+    if (how.unnoticed === true && ran) {
+      container.unnoticed = draft;
+      this.#noteFault('state_late', container, 'it has ended, and is shown as running');
+      this.show(id, 'running');
+    } else this.#announcer.announceLater(draft);
+  }
+
+  /** Ends a container as StopContainer does. */
+  stopContainer(id: string, how: Announcement = {}): void {
+    this.exitContainer(id, { ...how, exitCode: 137 });
+    if (this.#options.profile.stopAnnouncesDeleted) this.spurious(id, 'DELETED');
+  }
+
+  /** Announces something that did not happen. */
+  spurious(id: string, type: EventType): void {
+    this.#announcer.invent(subjectOf(this.sandboxes.get(id) ?? this.container(id)), type);
+  }
+
+  /** The runtime notices an exit at last: the lists show it, and it is announced. */
+  notice(id: string): void {
+    const container = this.container(id);
+    const draft = container.unnoticed;
+    container.unnoticed = null;
+    this.show(id, null);
+    this.#announcer.announceLater(draft);
+  }
+
+  /** Has lists and statuses show something else than what is; null: as it is. */
+  show(id: string, shown: Shown | null): void {
+    const item = this.sandboxes.get(id) ?? this.container(id);
+    if (item.shown === shown) return;
+    item.shown = shown;
+    this.#options.truth.record({ what: 'view', ...subjectOf(item), shown });
   }
 
   /** Removes a container, after ending it where it still runs. */
@@ -180,10 +167,11 @@ export class Pods {
     const sandbox = this.sandbox(sandboxId);
     if (!sandbox.ready) return;
     for (const container of this.containersOf(sandboxId)) {
-      if (container.state === 'running') this.exitContainer(container.id, { ...how, exitCode: 137 });
+      if (container.unnoticed !== null) this.notice(container.id);
+      if (container.state === 'running') this.stopContainer(container.id, how);
     }
     sandbox.ready = false;
-    this.#step(subjectOf(sandbox), 'stopped', how);
+    this.#announcer.step(subjectOf(sandbox), 'stopped', how);
   }
 
   /** The first half of a removal: everything up to the moment in which the sandbox leaves the list. */
@@ -194,16 +182,19 @@ export class Pods {
     for (const container of this.containersOf(sandboxId)) {
       this.#remove(container, how, profile.removalAnnouncesContainers ? null : 'profile');
     }
-    if (profile.sandboxDeletedWhileListed) this.#announce(subjectOf(sandbox), 'deleted', how, true);
+    if (profile.sandboxDeletedWhileListed) {
+      this.#announcer.announce(subjectOf(sandbox), 'deleted', how, true);
+    }
   }
 
   /** The second half: the sandbox leaves the list. Takes the same announcement as the first. */
   finishRemoval(sandboxId: string, how: Announcement = {}): void {
     const sandbox = this.sandbox(sandboxId);
-    const early = this.#options.profile.sandboxDeletedWhileListed;
+    this.show(sandboxId, null);
     this.sandboxes.delete(sandboxId);
-    this.#note(subjectOf(sandbox), 'deleted', this.#silence(subjectOf(sandbox), 'deleted', how));
-    if (!early) this.#announce(subjectOf(sandbox), 'deleted', how, false);
+    const draft = this.#announcer.note(subjectOf(sandbox), 'deleted', how);
+    if (this.#options.profile.sandboxDeletedWhileListed) return;
+    this.#announcer.announceLater(draft && { ...draft, listed: false });
   }
 
   sandbox(id: string): Sandbox {
@@ -214,8 +205,9 @@ export class Pods {
 
   container(id: string): Container {
     const found = this.containers.get(id);
-    if (found === undefined)
+    if (found === undefined) {
       throw new IllegalStep('not-found', `could not find container "${id}": not found`);
+    }
     return found;
   }
 
@@ -223,45 +215,55 @@ export class Pods {
     return [...this.containers.values()].filter((container) => container.sandbox.id === sandboxId);
   }
 
-  #remove(container: Container, how: Announcement, silence: Silence | null): void {
-    if (container.state === 'running') this.exitContainer(container.id, { ...how, exitCode: 137 });
-    this.containers.delete(container.id);
-    this.#step(subjectOf(container), 'deleted', how, silence);
+  #remove(container: Container, how: Announcement, never: 'profile' | null): void {
+    const { id } = container;
+    if (container.unnoticed !== null) this.notice(id);
+    if (container.state === 'running') this.exitContainer(id, { ...how, exitCode: 137 });
+    this.show(id, null);
+    this.containers.delete(id);
+    this.#announcer.step(subjectOf(container), 'deleted', { ...how, never });
   }
 
-  #step(
-    subject: Subject,
-    transition: Transition,
-    how: Announcement,
-    never: Silence | null = null,
-    exitCode: number | null = null,
-  ): void {
-    const silent = never ?? this.#silence(subject, transition, how);
-    this.#note(subject, transition, silent, exitCode);
-    if (silent === null) this.#options.announce({ ...subject, type: EVENT_OF[transition], listed: true });
+  #failStart(container: Container, times: 'zero' | 'same'): void {
+    this.#noteFault(
+      'start_failed',
+      container,
+      times === 'zero' ? 'started_at is 0' : 'all times are the same',
+    );
+    if (times === 'zero') return;
+    container.startedNs = container.createdNs;
+    container.finishedNs = container.createdNs;
   }
 
-  #announce(subject: Subject, transition: Transition, how: Announcement, listed: boolean): void {
-    if (this.#silence(subject, transition, how) !== null) return;
-    this.#options.announce({ ...subject, type: EVENT_OF[transition], listed });
+  #newSandbox(spec: PodSpec, ready: boolean): Sandbox {
+    const id = spec.id ?? this.#newId('sandbox', spec.name);
+    const uid = spec.uid ?? uidFor(this.#options.seed, id);
+    const pod = { uid, namespace: spec.namespace ?? 'default', name: spec.name };
+    return {
+      id,
+      pod,
+      attempt: spec.attempt ?? 0,
+      labels: { ...podLabels(pod), ...spec.labels },
+      annotations: spec.annotations ?? {},
+      createdNs: this.#now(),
+      ready,
+      shown: null,
+    };
   }
 
-  #note(
-    subject: Subject,
-    transition: Transition,
-    silent: Silence | null,
-    exitCode: number | null = null,
-  ): void {
-    this.#options.truth.record({ what: 'transition', ...subject, transition, exitCode, silent });
+  /** Another container that runs under the same pod UID and name. */
+  #twinOf({ id, name, sandbox }: Container): Container | undefined {
+    return [...this.containers.values()].find(
+      (other) =>
+        other.id !== id &&
+        other.state === 'running' &&
+        other.name === name &&
+        other.sandbox.pod.uid === sandbox.pod.uid,
+    );
   }
 
-  #silence({ isSandbox }: Subject, transition: Transition, how: Announcement): Silence | null {
-    const { profile, isDown } = this.#options;
-    const type = EVENT_OF[transition];
-    if (!(isSandbox ? profile.sandboxEvents : profile.containerEvents).includes(type)) return 'profile';
-    if (isDown()) return 'down';
-    const wanted = how.announce ?? true;
-    return wanted === true || (wanted !== false && wanted.includes(type)) ? null : 'asked';
+  #noteFault(fault: string, { id }: Sandbox | Container, detail: string): void {
+    noteFault(this.#options.truth, fault, detail, id);
   }
 
   #now(): bigint {
@@ -272,28 +274,4 @@ export class Pods {
     this.#made += 1;
     return idFor(this.#options.seed, this.#made, ...keys);
   }
-}
-
-/** What the kubelet writes on every sandbox and container. */
-export function podLabels(pod: PodName): Record<string, string> {
-  return {
-    'io.kubernetes.pod.name': pod.name,
-    'io.kubernetes.pod.namespace': pod.namespace,
-    'io.kubernetes.pod.uid': pod.uid,
-  };
-}
-
-function subjectOf(item: Sandbox | Container): Subject {
-  if ('sandbox' in item) {
-    const { id, sandbox, name, attempt } = item;
-    return { id, sandbox: sandbox.id, isSandbox: false, pod: sandbox.pod, container: name, attempt };
-  }
-  return {
-    id: item.id,
-    sandbox: item.id,
-    isSandbox: true,
-    pod: item.pod,
-    container: '',
-    attempt: item.attempt,
-  };
 }

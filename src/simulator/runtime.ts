@@ -4,33 +4,31 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Server, status } from '@grpc/grpc-js';
-import { ContainerEventResponse } from '../cri/runtime.ts';
-import { EventChannel } from './channel.ts';
+import { type Act, needsRuntime } from './acts.ts';
+import type { CallFault } from './callFaults.ts';
 import { type ChurnOptions, runChurn } from './churn.ts';
-import { type Clock, machineClock, nanosOf } from './clock.ts';
-import { dropWhen, type Fault, type SimulatedEvent } from './faults.ts';
+import { machineClock, nanosOf } from './clock.ts';
+import { RuntimeCore, type RuntimeOptions } from './core.ts';
+import type { Fault, SimulatedEvent } from './faults.ts';
+import type { Announcement, Container, Exit, Sandbox } from './items.ts';
 import { type Listener, listenOn } from './listener.ts';
-import { eventMessage } from './messages.ts';
-import { type Announcement, type Container, type Draft, Pods, type Sandbox } from './pods.ts';
-import { PROFILES, type Profile, type ProfileName } from './profiles.ts';
-import { randomFor } from './random.ts';
+import type { Pods } from './pods.ts';
+import type { Profile, ProfileName } from './profiles.ts';
+import { type RestartPlan, runRestarts } from './restarts.ts';
 import { serve } from './service.ts';
 import { type EventCall, Subscriber } from './subscriber.ts';
-import { createTruth, type Truth, writeTruth } from './truth.ts';
+import { type Shown, type Truth, writeTruth } from './truth.ts';
 import { MAX_MESSAGE_BYTES } from './wire.ts';
 
-export interface SimulatedRuntimeOptions {
+export interface SimulatedRuntimeOptions extends RuntimeOptions {
   /** An absolute path. */
   readonly socket: string;
-  /** Default 1. */
-  readonly seed?: number;
-  /** By name, or one of your own. Default containerd-2.1. */
-  readonly profile?: ProfileName | Profile;
   /** Left out: no pod lives unless it is told to. */
   readonly churn?: Omit<ChurnOptions, 'seed'>;
-  readonly faults?: readonly Fault[];
-  /** Ends each stream this long after it was opened. */
-  readonly breakStreamAfterMs?: number | undefined;
+  /** Left out: the process never goes away by itself, unless its profile does. */
+  readonly restarts?: RestartPlan | undefined;
+  /** Jumps of the runtime's wall clock, so long after the start. */
+  readonly wallSteps?: readonly { readonly afterMs: number; readonly byMs: number }[];
   /** A file for the ground truth. */
   readonly truthFile?: string | undefined;
   /** Keeps the ground truth in memory too. Default: when there is no churn. */
@@ -40,6 +38,9 @@ export interface SimulatedRuntimeOptions {
 }
 
 const DEFAULT_SUBSCRIBER_QUEUE = 10_000;
+const RESTART_AFTER_CRASH_MS = 500;
+/** How long an orderly end may take to reach its subscriber before the socket goes. */
+const FLUSH_MS = 500;
 
 /** Starts a runtime and resolves when it answers. Throws SETTING_INVALID when the socket or the truth file cannot be used. */
 export async function startSimulatedRuntime(options: SimulatedRuntimeOptions): Promise<SimulatedRuntime> {
@@ -55,59 +56,82 @@ export async function startSimulatedRuntime(options: SimulatedRuntimeOptions): P
 
 export class SimulatedRuntime {
   readonly socket: string;
-  readonly profile: Profile;
-  readonly truth: Truth;
-  /** Every step of a life: runPod, createContainer, startContainer, exitContainer, removeContainer, stopPod. */
-  readonly pods: Pods;
+  /** Everything that can be done to a runtime without its socket. */
+  readonly core: RuntimeCore;
   readonly #options: SimulatedRuntimeOptions;
-  readonly #clock: Clock = machineClock();
-  readonly #channel: EventChannel;
-  readonly #subscribers = new Map<number, Subscriber>();
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #stopping = new AbortController();
   readonly #closeTruth: () => void;
-  #faults: readonly Fault[];
-  #churn: Promise<void> = Promise.resolve();
+  /** Streams that are ending in order. */
+  readonly #ending = new Set<Promise<void>>();
+  /** Coming up and going down take turns. */
+  #turn: Promise<void> = Promise.resolve();
+  #running: Promise<unknown> = Promise.resolve();
   #listener: Listener | null = null;
-  #opened = 0;
   #begun = false;
+  #waitingForUp: (() => void)[] = [];
 
   /** Use {@link startSimulatedRuntime}. */
   constructor(options: SimulatedRuntimeOptions) {
-    const { profile = 'containerd-2.1', seed = 1, keepTruth = options.churn === undefined } = options;
+    const { keepTruth = options.churn === undefined } = options;
     this.#options = options;
-    this.#faults = options.faults ?? [];
     this.socket = options.socket;
-    this.profile = typeof profile === 'string' ? PROFILES[profile] : profile;
-    this.truth = createTruth(this.#clock, { keep: keepTruth });
-    this.#closeTruth = options.truthFile === undefined ? () => {} : writeTruth(this.truth, options.truthFile);
-    const shared = { profile: this.profile, clock: this.#clock, truth: this.truth };
-    this.#channel = new EventChannel({
-      ...shared,
-      faults: () => this.#faults,
+    this.core = new RuntimeCore({
+      ...options,
+      clock: machineClock(),
       later: (ms, run) => this.#later(ms, run),
+      keepTruth,
+      onCrash: () => this.#restartAfterCrash(),
     });
-    this.pods = new Pods({
-      ...shared,
-      seed,
-      announce: (draft) => this.#build(draft),
-      isDown: () => this.#listener === null,
-    });
+    this.#closeTruth = options.truthFile === undefined ? () => {} : writeTruth(this.truth, options.truthFile);
+  }
+
+  get profile(): Profile {
+    return this.core.profile;
+  }
+
+  get truth(): Truth {
+    return this.core.truth;
+  }
+
+  /** Every step of a life: runPod, createContainer, startContainer, exitContainer, removeContainer, stopPod. */
+  get pods(): Pods {
+    return this.core.pods;
   }
 
   /** Who is subscribed at present. */
   get subscribers(): number {
-    return this.#subscribers.size;
+    return this.core.subscribers;
   }
 
   /** Replaces the faults from the next event on. */
   setFaults(faults: readonly Fault[]): void {
-    this.#faults = faults;
+    this.core.setFaults(faults);
+  }
+
+  /** Replaces the faults of the lists from the next call on. */
+  setCallFaults(faults: readonly CallFault[]): void {
+    this.core.setCallFaults(faults);
   }
 
   /** From the next event on a predicate says what is delivered. */
   filterEvents(predicate: (event: SimulatedEvent) => 'deliver' | 'drop'): void {
-    this.setFaults([dropWhen(predicate)]);
+    this.core.filterEvents(predicate);
+  }
+
+  /** See {@link RuntimeCore.exitUnnoticed}. */
+  exitUnnoticed(id: string, forMs: number, exit?: Exit): void {
+    this.core.exitUnnoticed(id, forMs, exit);
+  }
+
+  /** See {@link RuntimeCore.showFor}. */
+  showFor(id: string, shown: Shown, forMs: number): void {
+    this.core.showFor(id, shown, forMs);
+  }
+
+  /** See {@link RuntimeCore.stepWallClock}. */
+  stepWallClock(ms: number): void {
+    this.core.stepWallClock(ms);
   }
 
   /** A sandbox with its containers, created and started. */
@@ -135,44 +159,47 @@ export class SimulatedRuntime {
     this.pods.finishRemoval(sandboxId, how);
   }
 
-  /** Ends every event stream with a status; whoever wants may subscribe again at once. */
-  breakStreams(code: status = status.UNAVAILABLE, details = 'the stream was broken on purpose'): void {
-    this.#noteFault('break_stream', `${this.#subscribers.size} streams end with ${status[code]}`);
-    for (const subscriber of [...this.#subscribers.values()]) subscriber.end(code, details, 'broken');
+  /** Ends every event stream with a status, OK included; whoever wants may subscribe again at once. */
+  breakStreams(code: status = status.UNAVAILABLE, details?: string): void {
+    this.core.breakStreams(code, details);
   }
 
   /** The runtime's process goes away: the socket closes, containers live on, nothing that happens is announced. */
-  async goDown(): Promise<void> {
-    const listener = this.#listener;
-    if (listener === null) return;
-    this.#noteFault('down', 'the socket is closed');
-    this.#listener = null;
-    this.#channel.reset();
-    await listener.close();
+  goDown(how: 'killed' | 'stopped' = 'killed'): Promise<void> {
+    return this.#takeTurn(async () => {
+      const listener = this.#listener;
+      if (listener === null) return;
+      this.#listener = null;
+      this.core.goDown(how);
+      await this.#flush();
+      await listener.close();
+    });
   }
 
-  /** The runtime's process is back, with the pods as they are by now. */
-  async comeUp(): Promise<void> {
-    if (this.#listener !== null) return;
-    const server = new Server({
-      'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
-      'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
+  /** The runtime's process is back, with the pods as they are by now; perhaps as another version. */
+  comeUp(as?: ProfileName | Profile): Promise<void> {
+    return this.#takeTurn(async () => {
+      if (this.#listener !== null || this.#stopping.signal.aborted) return;
+      this.core.comeUp(as);
+      const server = new Server({
+        'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
+        'grpc.max_send_message_length': this.profile.maxSendBytes,
+      });
+      serve(server, {
+        core: this.core,
+        nowNs: () => nanosOf(this.core.clock().wall),
+        onEvents: (call) => this.#subscribe(call),
+        later: (ms, run) => this.#later(ms, run),
+      });
+      this.#listener = await listenOn(this.socket, server);
+      for (const proceed of this.#waitingForUp.splice(0)) proceed();
+      this.#begin();
     });
-    serve(server, {
-      profile: this.profile,
-      pods: this.pods,
-      order: randomFor(this.#options.seed ?? 1, 'order'),
-      nowNs: () => nanosOf(this.#clock().wall),
-      onEvents: (call) => this.#subscribe(call),
-      later: (ms, run) => this.#later(ms, run),
-    });
-    this.#listener = await listenOn(this.socket, server);
-    this.#begin();
   }
 
-  /** Resolves when the churn has ended, rejects when it failed. Without churn it resolves at once. */
-  finished(): Promise<void> {
-    return this.#churn;
+  /** Rejects when the lives or the restarts have failed. Without either it resolves at once. */
+  async finished(): Promise<void> {
+    await this.#running;
   }
 
   /** Stops the lives, closes the socket and the truth file. Safe to call twice. */
@@ -180,71 +207,81 @@ export class SimulatedRuntime {
     if (this.#stopping.signal.aborted) return;
     this.#stopping.abort();
     for (const timer of this.#timers) clearTimeout(timer);
-    await this.#churn;
+    await this.#running;
+    await this.#turn;
     await this.#listener?.close();
     this.#listener = null;
     this.#closeTruth();
   }
 
   #begin(): void {
-    if (this.#begun) {
-      this.#noteFault('up', 'the socket is open again');
-      return;
-    }
+    if (this.#begun) return;
     this.#begun = true;
-    const { churn, seed = 1 } = this.#options;
-    if (churn !== undefined) {
-      this.#churn = runChurn(this.pods, { ...churn, seed }, this.#stopping.signal);
-    }
+    const { churn, restarts, wallSteps = [] } = this.#options;
+    const { signal } = this.#stopping;
+    const { seed } = this.core;
+    const lives = churn && runChurn(this.pods, { ...churn, seed }, signal, (act) => this.#whenPossible(act));
+    this.#running = Promise.all([lives, restarts && runRestarts(this, restarts, signal)]);
+    for (const { afterMs, byMs } of wallSteps) this.#later(afterMs, () => this.core.stepWallClock(byMs));
   }
 
-  #build(draft: Draft): void {
-    const createdNs = nanosOf(this.#clock().wall);
-    const message = ContainerEventResponse.encode(
-      eventMessage(this.pods, draft, createdNs, this.profile),
-    ).finish();
-    const { listed: _, ...subject } = draft;
-    this.#channel.publish({ ...subject, createdNs, message });
+  /** What needs the runtime waits while it is away or stands still. */
+  async #whenPossible(act: Act): Promise<void> {
+    if (!needsRuntime(act)) return;
+    const { signal } = this.#stopping;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+    if (this.core.isDown) this.#waitingForUp.push(resolve);
+    else this.core.channel.whenFlowing(resolve);
+    await promise;
+    signal.removeEventListener('abort', () => resolve());
+  }
+
+  #restartAfterCrash(): void {
+    void this.goDown('killed');
+    this.#later(RESTART_AFTER_CRASH_MS, () => void this.comeUp());
+  }
+
+  #takeTurn(run: () => Promise<void>): Promise<void> {
+    const turn = this.#turn.then(run);
+    this.#turn = turn.catch(() => {});
+    return turn;
   }
 
   #subscribe(call: EventCall): void {
-    this.#opened += 1;
-    const number = this.#opened;
-    const subscriber = new Subscriber({
-      number,
-      call,
-      queueLimit: this.#options.subscriberQueue ?? DEFAULT_SUBSCRIBER_QUEUE,
-      onClosed: (cause, undelivered) => this.#unsubscribe(number, cause, undelivered),
-    });
-    this.#subscribers.set(number, subscriber);
-    this.truth.record({
-      what: 'subscriber',
-      subscriber: number,
-      change: 'opened',
-      cause: '',
-      undelivered: 0,
-    });
-    this.#channel.subscribe(subscriber);
-    const { breakStreamAfterMs } = this.#options;
-    if (breakStreamAfterMs !== undefined) {
-      this.#later(breakStreamAfterMs, () => {
-        if (!this.#subscribers.has(number)) return;
-        this.#noteFault('break_stream', `subscriber ${number} after ${breakStreamAfterMs} ms`);
-        subscriber.end(status.UNAVAILABLE, 'the stream was broken on purpose', 'broken');
+    this.core.open((number) => {
+      const { slowEffect } = this.core;
+      const { subscriberQueue = DEFAULT_SUBSCRIBER_QUEUE } = this.#options;
+      const cutsOff = slowEffect === 'cut-off';
+      const unlimited = cutsOff || slowEffect === 'own-queue';
+      this.#awaitEnd(call);
+      return new Subscriber({
+        number,
+        call,
+        queueLimit: cutsOff ? subscriberQueue : Number.POSITIVE_INFINITY,
+        room: unlimited ? Number.POSITIVE_INFINITY : roomOf(this.profile),
+        onRoom: () => this.core.channel.resume(),
+        onClosed: (cause, undelivered) => {
+          if (!this.#stopping.signal.aborted) this.core.closed(number, cause, undelivered);
+        },
       });
-    }
+    });
   }
 
-  #unsubscribe(number: number, cause: string, undelivered: number): void {
-    this.#subscribers.delete(number);
-    this.#channel.unsubscribe(number);
-    if (this.#stopping.signal.aborted) return;
-    if (cause === 'slow') this.#noteFault('slow_subscriber', `subscriber ${number} was cut off`);
-    this.truth.record({ what: 'subscriber', subscriber: number, change: 'closed', cause, undelivered });
+  #awaitEnd(call: EventCall): void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#ending.add(promise);
+    call.once('close', () => {
+      this.#ending.delete(promise);
+      resolve();
+    });
   }
 
-  #noteFault(fault: string, detail: string): void {
-    this.truth.record({ what: 'fault', fault, event: null, id: null, type: null, detail });
+  async #flush(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, FLUSH_MS);
+    await Promise.race([Promise.all(this.#ending), promise]);
+    clearTimeout(timer);
   }
 
   #later(ms: number, run: () => void): void {
@@ -256,3 +293,6 @@ export class SimulatedRuntime {
     this.#timers.add(timer);
   }
 }
+
+/** Events that a subscriber may have waiting before it holds up the others. */
+const roomOf = ({ slow }: Profile): number => (slow.effect === 'freeze' ? slow.events : 0);

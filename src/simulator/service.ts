@@ -1,75 +1,90 @@
 /*
  * The CRI of a simulated runtime: each call as a function from its request to its answer, and the event stream.
  */
-import { type MethodDefinition, type Server, status } from '@grpc/grpc-js';
+import { type MethodDefinition, type Server, type ServerWritableStream, status } from '@grpc/grpc-js';
 import type { ContainerConfig, PodSandboxConfig } from '../cri/runtime.ts';
-import {
-  containerMatches,
-  containerMessage,
-  containerStatus,
-  sandboxMatches,
-  sandboxMessage,
-  statusesFor,
-} from './messages.ts';
-import { type ContainerSpec, IllegalStep, type PodSpec, type Pods } from './pods.ts';
+import type { RuntimeCore } from './core.ts';
+import { type ContainerSpec, IllegalStep, type PodSpec } from './items.ts';
+import type { ListOutcome, ListRequest } from './lister.ts';
+import { containerStatus, sandboxMessage, statusesFor } from './messages.ts';
 import type { Profile } from './profiles.ts';
-import type { Random } from './random.ts';
 import type { EventCall } from './subscriber.ts';
 import { EVENTS_PATH, WIRE } from './wire.ts';
 
 export interface ServiceParts {
-  readonly profile: Profile;
-  readonly pods: Pods;
-  /** For the order of the lists, which is another one at each call. */
-  readonly order: Random;
+  readonly core: RuntimeCore;
   readonly nowNs: () => bigint;
   readonly onEvents: (call: EventCall) => void;
   /** Runs something later: the end of a command that ends by itself. */
   readonly later: (ms: number, run: () => void) => void;
 }
 
+type Refusal = { readonly code: status; readonly details: string };
+const STARTING: Refusal = { code: status.UNAVAILABLE, details: 'server is not initialized yet' };
+const asItIs = (message: Uint8Array): Buffer => Buffer.from(message);
+
 /** Registers every call with a server. */
 export function serve(server: Server, parts: ServiceParts): void {
   serveReading(server, parts);
+  serveLists(server, parts);
   serveLifecycle(server, parts);
   serveEvents(server, parts);
 }
 
-function serveReading(server: Server, { profile, pods, order, nowNs }: ServiceParts): void {
-  unary(server, WIRE.version, () => ({
+function serveReading(server: Server, parts: ServiceParts): void {
+  const { core, nowNs } = parts;
+  const { pods, profile } = core;
+  unary(server, null, WIRE.version, () => ({
     version: '0.1.0',
     runtimeName: profile.runtimeName,
     runtimeVersion: profile.runtimeVersion,
     runtimeApiVersion: 'v1',
   }));
-  unary(server, WIRE.listPodSandbox, ({ filter }) => {
-    const all = [...pods.sandboxes.values()].map(sandboxMessage);
-    return { items: order.shuffle(all.filter((sandbox) => sandboxMatches(filter, sandbox))) };
-  });
-  unary(server, WIRE.listContainers, ({ filter }) => {
-    const all = [...pods.containers.values()].map(containerMessage);
-    return { containers: order.shuffle(all.filter((container) => containerMatches(filter, container))) };
-  });
-  unary(server, WIRE.podSandboxStatus, ({ podSandboxId }) => {
+  unary(server, core, WIRE.podSandboxStatus, ({ podSandboxId }) => {
     const sandbox = pods.sandbox(podSandboxId);
-    const complete = profile.statusIsComplete;
+    if (sandbox.shown === 'absent') throw notFound(podSandboxId);
+    const { statusHasContainers } = profile;
     return {
       status: sandboxMessage(sandbox),
-      containersStatuses: complete ? statusesFor(pods, sandbox.id, sandbox.pod.uid, profile) : [],
-      timestamp: complete ? nowNs() : 0n,
+      containersStatuses: statusHasContainers ? statusesFor(pods, sandbox.id, sandbox.pod.uid, profile) : [],
+      timestamp: timestampOf(profile, nowNs()),
     };
   });
-  unary(server, WIRE.containerStatus, ({ containerId }) => ({
-    status: containerStatus(pods.container(containerId)),
-  }));
+  unary(server, core, WIRE.containerStatus, ({ containerId }) => {
+    const container = pods.container(containerId);
+    if (container.shown === 'absent') throw notFound(containerId);
+    return { status: containerStatus(container) };
+  });
 }
 
-function serveLifecycle(server: Server, { pods, later }: ServiceParts): void {
-  unary(server, WIRE.runPodSandbox, ({ config }) => ({ podSandboxId: pods.runPod(podSpec(config)).id }));
-  unary(server, WIRE.createContainer, ({ podSandboxId, config }) => ({
+function timestampOf({ statusTimestamp }: Profile, nowNs: bigint): bigint {
+  if (statusTimestamp === null) return 0n;
+  return statusTimestamp === 'seconds' ? nowNs / 1_000_000_000n : nowNs;
+}
+
+const notFound = (id: string) => new IllegalStep('not-found', `could not find "${id}": not found`);
+
+function serveLists(server: Server, { core }: ServiceParts): void {
+  list(server, core, WIRE.listPodSandbox, ({ filter }) => ({ call: 'listPodSandbox', filter }));
+  list(server, core, WIRE.listContainers, ({ filter }) => ({ call: 'listContainers', filter }));
+  // What is not registered is UNIMPLEMENTED.
+  if (core.profile.listBatch === null) return;
+  streamingList(server, core, WIRE.streamPodSandboxes, ({ filter }) => ({
+    call: 'streamPodSandboxes',
+    filter,
+  }));
+  streamingList(server, core, WIRE.streamContainers, ({ filter }) => ({ call: 'streamContainers', filter }));
+}
+
+function serveLifecycle(server: Server, { core, later }: ServiceParts): void {
+  const { pods } = core;
+  changing(server, core, WIRE.runPodSandbox, ({ config }) => ({
+    podSandboxId: pods.runPod(podSpec(config)).id,
+  }));
+  changing(server, core, WIRE.createContainer, ({ podSandboxId, config }) => ({
     containerId: pods.createContainer(podSandboxId, containerSpec(config)).id,
   }));
-  unary(server, WIRE.startContainer, ({ containerId }) => {
+  changing(server, core, WIRE.startContainer, ({ containerId }) => {
     pods.startContainer(containerId);
     const end = endOf(pods.container(containerId).command);
     if (end !== null) {
@@ -79,21 +94,21 @@ function serveLifecycle(server: Server, { pods, later }: ServiceParts): void {
     }
     return {};
   });
-  unary(server, WIRE.stopContainer, ({ containerId }) => {
+  changing(server, core, WIRE.stopContainer, ({ containerId }) => {
     if (pods.containers.get(containerId)?.state === 'running') {
-      pods.exitContainer(containerId, { exitCode: 137 });
+      pods.stopContainer(containerId);
     }
     return {};
   });
-  unary(server, WIRE.removeContainer, ({ containerId }) => {
+  changing(server, core, WIRE.removeContainer, ({ containerId }) => {
     if (pods.containers.has(containerId)) pods.removeContainer(containerId);
     return {};
   });
-  unary(server, WIRE.stopPodSandbox, ({ podSandboxId }) => {
+  changing(server, core, WIRE.stopPodSandbox, ({ podSandboxId }) => {
     if (pods.sandboxes.has(podSandboxId)) pods.stopPod(podSandboxId);
     return {};
   });
-  unary(server, WIRE.removePodSandbox, ({ podSandboxId }) => {
+  changing(server, core, WIRE.removePodSandbox, ({ podSandboxId }) => {
     if (!pods.sandboxes.has(podSandboxId)) return {};
     pods.beginRemoval(podSandboxId);
     pods.finishRemoval(podSandboxId);
@@ -101,12 +116,13 @@ function serveLifecycle(server: Server, { pods, later }: ServiceParts): void {
   });
 }
 
-function serveEvents(server: Server, { profile, onEvents }: ServiceParts): void {
+function serveEvents(server: Server, { core, onEvents }: ServiceParts): void {
   const { requestDeserialize } = WIRE.getContainerEvents;
-  const asItIs = (message: Uint8Array): Buffer => Buffer.from(message);
   const handler = (call: EventCall): void => {
-    if (profile.stream === 'disabled') call.end();
-    else if (profile.stream === 'unimplemented') {
+    const { stream } = core.profile;
+    if (core.isStarting) call.emit('error', STARTING);
+    else if (stream === 'disabled') call.end();
+    else if (stream === 'unimplemented') {
       const details = 'method GetContainerEvents not implemented';
       call.emit('error', { code: status.UNIMPLEMENTED, details });
     } else onEvents(call);
@@ -114,23 +130,91 @@ function serveEvents(server: Server, { profile, onEvents }: ServiceParts): void 
   server.register(EVENTS_PATH, handler, asItIs, requestDeserialize, 'serverStream');
 }
 
-function unary<Q, A>(server: Server, method: MethodDefinition<Q, A>, answer: (request: Q) => A): void {
-  server.register<Q, A>(
-    method.path,
-    (call: { readonly request: Q }, callback: (error: object | null, value?: A) => void) => {
-      try {
-        callback(null, answer(call.request));
-      } catch (error) {
-        callback(refusal(error));
-      }
-    },
-    method.responseSerialize,
-    method.requestDeserialize,
-    'unary',
-  );
+type Callback<A> = (error: object | null, value?: A) => void;
+
+/** A call that only reads. Without a core: one that is answered even while the runtime starts. */
+function unary<Q, A>(
+  server: Server,
+  core: RuntimeCore | null,
+  method: MethodDefinition<Q, A>,
+  answer: (request: Q) => A,
+): void {
+  const { path, responseSerialize, requestDeserialize } = method;
+  const handler = ({ request }: { readonly request: Q }, callback: Callback<A>): void => {
+    if (core?.isStarting === true) callback(STARTING);
+    else attempt(() => answer(request), callback);
+  };
+  server.register<Q, A>(path, handler, responseSerialize, requestDeserialize, 'unary');
 }
 
-function refusal(error: unknown): { readonly code: status; readonly details: string } {
+/** A call that changes something: while the runtime stands still it neither begins nor ends. */
+function changing<Q, A>(
+  server: Server,
+  core: RuntimeCore,
+  method: MethodDefinition<Q, A>,
+  answer: (request: Q) => A,
+): void {
+  const { path, responseSerialize, requestDeserialize } = method;
+  const { channel } = core;
+  const handler = ({ request }: { readonly request: Q }, callback: Callback<A>): void => {
+    if (core.isStarting) callback(STARTING);
+    else {
+      const later: Callback<A> = (error, value) => channel.whenFlowing(() => callback(error, value));
+      channel.whenFlowing(() => attempt(() => answer(request), later));
+    }
+  };
+  server.register<Q, A>(path, handler, responseSerialize, requestDeserialize, 'unary');
+}
+
+function attempt<A>(answer: () => A, callback: Callback<A>): void {
+  let value: A;
+  try {
+    value = answer();
+  } catch (error) {
+    callback(refusal(error));
+    return;
+  }
+  callback(null, value);
+}
+
+type ListMethod<Q> = Pick<MethodDefinition<Q, unknown>, 'path' | 'requestDeserialize'>;
+
+function list<Q>(
+  server: Server,
+  core: RuntimeCore,
+  { path, requestDeserialize }: ListMethod<Q>,
+  request: (asked: Q) => ListRequest,
+): void {
+  const handler = (call: { readonly request: Q }, callback: Callback<Uint8Array>): void => {
+    if (core.isStarting) callback(STARTING);
+    else {
+      core.lister.list(request(call.request), ({ messages: [message], failure }) =>
+        callback(failure, message ?? new Uint8Array()),
+      );
+    }
+  };
+  server.register<Q, Uint8Array>(path, handler, asItIs, requestDeserialize, 'unary');
+}
+
+function streamingList<Q>(
+  server: Server,
+  core: RuntimeCore,
+  { path, requestDeserialize }: ListMethod<Q>,
+  request: (asked: Q) => ListRequest,
+): void {
+  const answer = (call: ServerWritableStream<Q, Uint8Array>, { messages, failure }: ListOutcome): void => {
+    for (const message of messages) call.write(message);
+    if (failure === null) call.end();
+    else call.emit('error', failure);
+  };
+  const handler = (call: ServerWritableStream<Q, Uint8Array>): void => {
+    if (core.isStarting) call.emit('error', STARTING);
+    else core.lister.list(request(call.request), (outcome) => answer(call, outcome));
+  };
+  server.register<Q, Uint8Array>(path, handler, asItIs, requestDeserialize, 'serverStream');
+}
+
+function refusal(error: unknown): Refusal {
   if (!(error instanceof IllegalStep)) return { code: status.INTERNAL, details: String(error) };
   const code = error.reason === 'not-found' ? status.NOT_FOUND : status.FAILED_PRECONDITION;
   return { code, details: error.message };

@@ -6,12 +6,12 @@
  *                                        ▼
  *                                   disconnected (RESOURCE_EXHAUSTED)
  *
- * A real containerd would stand still instead and start no pod until the subscriber reads again. The simulator never
- * waits for anybody: it cuts the slow one off and says so in the ground truth.
+ * Where the profile lets the slow one hold up others, `room` says how many events it may have in its queue before it has
+ * room for none; the channel then gives it no more.
  */
 import { type ServerWritableStream, status } from '@grpc/grpc-js';
 import type { GetEventsRequest } from '../cri/runtime.ts';
-import type { Outlet } from './channel.ts';
+import type { Stream } from './core.ts';
 
 export type EventCall = ServerWritableStream<GetEventsRequest, Uint8Array>;
 
@@ -19,11 +19,15 @@ export interface SubscriberOptions {
   readonly number: number;
   readonly call: EventCall;
   readonly queueLimit: number;
+  /** Infinity: it always has room. */
+  readonly room: number;
+  /** Called when it has room again. */
+  readonly onRoom: () => void;
   /** Called once, whoever ended it. */
   readonly onClosed: (cause: string, undelivered: number) => void;
 }
 
-export class Subscriber implements Outlet {
+export class Subscriber implements Stream {
   readonly number: number;
   readonly #options: SubscriberOptions;
   #queue: Uint8Array[] = [];
@@ -38,6 +42,10 @@ export class Subscriber implements Outlet {
     call.on('cancelled', () => this.#close('cancelled'));
     call.on('error', () => this.#close('failed'));
     call.on('close', () => this.#close('closed'));
+  }
+
+  hasRoom(): boolean {
+    return this.#closed || !this.#full || this.#queue.length < this.#options.room;
   }
 
   send(message: Uint8Array): void {
@@ -59,9 +67,10 @@ export class Subscriber implements Outlet {
     this.#full = false;
     while (!this.#full && !this.#closed) {
       const next = this.#queue.shift();
-      if (next === undefined) return;
+      if (next === undefined) break;
       this.#full = !this.#options.call.write(next);
     }
+    if (!this.#closed && this.hasRoom()) this.#options.onRoom();
   }
 
   #close(cause: string): void {

@@ -3,25 +3,28 @@
  * happened. Every entry has
  *
  *   n      counts the entries from 1
- *   at     wall clock, microseconds since the Unix epoch
+ *   at     wall clock, microseconds since the Unix epoch; the machine's own, whatever the runtime's stamps are made to do
  *   mono   the machine's monotonic clock (process.hrtime), microseconds
- *   what   transition | event | fault | subscriber
+ *   what   transition | event | view | fault | subscriber
  *
- * transition   a container or sandbox changed its state; from this moment on the lists show it
+ * transition   a container or sandbox changed its state; from this moment on the lists show it, unless a view says else
  *              { id, sandbox, isSandbox, pod: {uid, namespace, name}, container, attempt,
  *                transition: created | started | stopped | deleted, exitCode,
  *                silent: null     an event was or will be built for it
- *                        profile  this runtime never announces it
+ *                        profile  this runtime never announces it (nor a failed start, a failed sandbox)
  *                        asked    the caller asked for silence
- *                        down     it happened while the runtime was down }
+ *                        down     it happened while the runtime was down
+ *                        unheard  nobody was subscribed, and this runtime then builds no events }
  * event        an event was built and given to its subscribers, or not
  *              { event (its number), id, sandbox, isSandbox, pod, container, attempt, type: CREATED | …,
- *                createdNs, live (somebody was subscribed when it was built), replayed, to: [subscriber…],
- *                delivered (`to` is not empty), queued (waits for the first subscriber) }
+ *                createdNs (before any fault), live (somebody was subscribed when it was built), replayed, to: [subscriber…],
+ *                delivered (`to` is not empty), queued (waits for a subscriber), spurious (nothing happened),
+ *                changed: [faults that changed the message] }
  *              An event that waited, was delayed or is repeated has one entry for each delivery, with the same number;
  *              it was lost if no entry of its number is delivered.
- * fault        { fault: drop | delay | duplicate | reorder | break_stream | slow_subscriber | backlog_discarded |
- *                       taken_by_the_departed | down | up, event, id, type, detail }
+ * view         lists and statuses begin to show something else than what is: { id … attempt,
+ *                shown: created | running | exited | unknown | absent, or null: from now on as it is }
+ * fault        { fault (a name; docs/simulator.md has them all), event, id, type, detail }
  * subscriber   { subscriber, change: opened | closed, cause, undelivered (given to it, not yet written) }
  *
  * For `container` of a sandbox the text is empty. A sandbox's `sandbox` is its own id.
@@ -49,7 +52,9 @@ export interface Subject {
 }
 
 export type Transition = 'created' | 'started' | 'stopped' | 'deleted';
-export type Silence = 'profile' | 'asked' | 'down';
+export type Silence = 'profile' | 'asked' | 'down' | 'unheard';
+/** What a list can say of an item; READY is `running`, NOTREADY is `exited`. */
+export type Shown = 'created' | 'running' | 'exited' | 'unknown' | 'absent';
 
 export interface TransitionFact extends Subject {
   readonly what: 'transition';
@@ -68,6 +73,13 @@ export interface EventFact extends Subject {
   readonly to: readonly number[];
   readonly delivered: boolean;
   readonly queued: boolean;
+  readonly spurious: boolean;
+  readonly changed: readonly string[];
+}
+
+export interface ViewFact extends Subject {
+  readonly what: 'view';
+  readonly shown: Shown | null;
 }
 
 export interface FaultFact {
@@ -87,7 +99,7 @@ export interface SubscriberFact {
   readonly undelivered: number;
 }
 
-export type TruthFact = TransitionFact | EventFact | FaultFact | SubscriberFact;
+export type TruthFact = TransitionFact | EventFact | ViewFact | FaultFact | SubscriberFact;
 export type TruthEntry = TruthFact & { readonly n: number; readonly at: Wall; readonly mono: Mono };
 export type TruthListener = (entry: TruthEntry) => void;
 
@@ -98,6 +110,11 @@ export interface Truth {
   listen(listener: TruthListener): () => void;
   /** Every entry so far; stays empty unless the runtime was asked to keep them. */
   readonly entries: readonly TruthEntry[];
+}
+
+/** A fault that is about no single event. */
+export function noteFault(truth: Truth, fault: string, detail: string, id: string | null = null): void {
+  truth.record({ what: 'fault', fault, event: null, id, type: null, detail });
 }
 
 export function createTruth(clock: Clock, options: { readonly keep: boolean }): Truth {

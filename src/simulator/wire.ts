@@ -49,6 +49,8 @@ export const WIRE = {
   podSandboxStatus: define(methods.podSandboxStatus),
   containerStatus: define(methods.containerStatus),
   getContainerEvents: define(methods.getContainerEvents),
+  streamPodSandboxes: define(methods.streamPodSandboxes),
+  streamContainers: define(methods.streamContainers),
   runPodSandbox: define(methods.runPodSandbox),
   stopPodSandbox: define(methods.stopPodSandbox),
   removePodSandbox: define(methods.removePodSandbox),
@@ -59,7 +61,8 @@ export const WIRE = {
 };
 
 type Wire = typeof WIRE;
-type UnaryName = Exclude<keyof Wire, 'getContainerEvents'>;
+type StreamingName = 'getContainerEvents' | 'streamPodSandboxes' | 'streamContainers';
+type UnaryName = Exclude<keyof Wire, StreamingName>;
 type Request<K extends keyof Wire> = Wire[K] extends MethodDefinition<infer Q, infer _> ? Q : never;
 type Response<K extends keyof Wire> = Wire[K] extends MethodDefinition<infer _, infer A> ? A : never;
 
@@ -67,6 +70,12 @@ export interface CriClient {
   /** One call. Rejects with grpc-js's ServiceError, whose `code` is the gRPC status. */
   call<K extends UnaryName>(method: K, request: Request<K>, options?: CallOptions): Promise<Response<K>>;
   events(options?: CallOptions): ClientReadableStream<ContainerEventResponse>;
+  /** A list in batches. */
+  stream<K extends Exclude<StreamingName, 'getContainerEvents'>>(
+    method: K,
+    request: Request<K>,
+    options?: CallOptions,
+  ): ClientReadableStream<Response<K>>;
   close(): void;
 }
 
@@ -82,16 +91,8 @@ export function connectCri(socket: string, options: ChannelOptions = {}): CriCli
   });
   return {
     call: (method, request, callOptions) => unary(client, WIRE[method], request, callOptions ?? {}),
-    events: (callOptions) => {
-      const { path, requestSerialize, responseDeserialize } = WIRE.getContainerEvents;
-      return client.makeServerStreamRequest(
-        path,
-        requestSerialize,
-        responseDeserialize,
-        {},
-        callOptions ?? {},
-      );
-    },
+    events: (callOptions) => streaming(client, WIRE.getContainerEvents, {}, callOptions ?? {}),
+    stream: (method, request, callOptions) => streaming(client, WIRE[method], request, callOptions ?? {}),
     close: () => client.close(),
   };
 }
@@ -115,4 +116,9 @@ function unary<Q, A>(client: Client, method: unknown, request: Q, options: CallO
     answer,
   );
   return promise;
+}
+
+function streaming<Q, A>(client: Client, method: unknown, request: Q, options: CallOptions) {
+  const { path, requestSerialize, responseDeserialize } = method as MethodDefinition<Q, A>;
+  return client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request, options);
 }

@@ -1,0 +1,47 @@
+/*
+ * What waits while nobody is subscribed. How much of it, for how long and whether at all is the profile's business.
+ */
+import type { ChannelOptions, NumberedEvent } from './channel.ts';
+
+export class Backlog {
+  readonly #options: Pick<ChannelOptions, 'profile' | 'clock' | 'truth'>;
+  #events: NumberedEvent[] = [];
+  #everTaken = false;
+
+  constructor(options: Pick<ChannelOptions, 'profile' | 'clock' | 'truth'>) {
+    this.#options = options;
+  }
+
+  /** Keeps an event, or tells that it does not. */
+  keep(event: NumberedEvent): boolean {
+    const { backlog, stream } = this.#options.profile;
+    this.#expire();
+    const none = stream === 'unimplemented' || stream === 'disabled';
+    const tooLate = backlog.when === 'never-subscribed' && this.#everTaken;
+    const kept = !none && !tooLate && this.#events.length < backlog.events;
+    if (kept) this.#events.push(event);
+    return kept;
+  }
+
+  /** Everything that is still kept; it is the taker's from now on. */
+  take(): readonly NumberedEvent[] {
+    this.#expire();
+    this.#everTaken = true;
+    return this.#events.splice(0);
+  }
+
+  /** The process went away, and its memory with it. */
+  reset(): void {
+    this.#events = [];
+    this.#everTaken = false;
+  }
+
+  #expire(): void {
+    const oldest = this.#options.clock().mono - this.#options.profile.backlog.ageMs * 1000;
+    const fresh = this.#events.findIndex(({ builtAt }) => builtAt >= oldest);
+    for (const { event, id, type } of this.#events.splice(0, fresh < 0 ? this.#events.length : fresh)) {
+      const detail = 'nobody subscribed in time';
+      this.#options.truth.record({ what: 'fault', fault: 'backlog_discarded', event, id, type, detail });
+    }
+  }
+}

@@ -1,0 +1,39 @@
+/*
+ * Restarts of a simulated runtime's process, again and again: what the containers do meanwhile goes unseen.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { ProfileName } from './profiles.ts';
+import type { SimulatedRuntime } from './runtime.ts';
+
+export interface RestartPlan {
+  /** How long it runs between two restarts, in milliseconds. */
+  readonly everyMs: number;
+  readonly downMs: number;
+  /** Default: killed. */
+  readonly how?: 'killed' | 'stopped';
+  /** How likely a running container ends half-way. Default 0. */
+  readonly exits?: number;
+  /** The version that it comes back as, once and for good. */
+  readonly as?: ProfileName | undefined;
+}
+
+/** Restarts until the signal is aborted. */
+export async function runRestarts(
+  runtime: SimulatedRuntime,
+  plan: RestartPlan,
+  signal: AbortSignal,
+): Promise<void> {
+  const { everyMs, downMs, how = 'killed', exits = 0, as } = plan;
+  try {
+    while (!signal.aborted) {
+      await pause(everyMs, undefined, { signal });
+      await runtime.goDown(how);
+      await pause(downMs / 2, undefined, { signal });
+      runtime.core.exitSome(exits);
+      await pause(downMs / 2, undefined, { signal });
+      await runtime.comeUp(as);
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}
