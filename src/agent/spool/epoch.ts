@@ -82,7 +82,7 @@ export class Epoch {
     for (const segment of this.segments) {
       if (segment.last < from) continue;
       for (const entry of await this.#entries(segment)) {
-        if (entry.seq < from || entry.seq > this.written) continue;
+        if (entry.seq < from || !this.#holds(segment, entry.seq)) continue;
         const last = taken.at(-1);
         bytes += entry.bytes;
         if (
@@ -115,6 +115,14 @@ export class Epoch {
     } else {
       this.lost.push(hole);
     }
+  }
+
+  /**
+   * A write that failed may have left records in its segment that were written again, or dropped and declared: only what
+   * the segment is known to hold, and what was not declared lost, is read.
+   */
+  #holds(segment: Segment, at: Seq): boolean {
+    return at <= segment.last && !this.lost.some(({ from, to }) => at >= from && at <= to);
   }
 
   forgetCache(): void {

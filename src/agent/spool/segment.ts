@@ -34,8 +34,16 @@ function line(value: unknown): string {
   return `${crc32(json).toString(16).padStart(8, '0')} ${json}\n`;
 }
 
-/** The entries of a segment up to the first line that cannot be believed; `whole` where there was none. */
-export function readSegment(text: string): { readonly entries: Entry[]; readonly whole: boolean } {
+export interface SegmentText {
+  /** What stands before the first line that cannot be believed. */
+  readonly entries: Entry[];
+  /** Whether there was no such line. */
+  readonly whole: boolean;
+  /** The highest seq behind that line: as far as the segment once reached. 0 where nothing is told. */
+  readonly beyond: number;
+}
+
+export function readSegment(text: string): SegmentText {
   const entries: Entry[] = [];
   let context: Context | null = null;
   let from = 0;
@@ -43,7 +51,7 @@ export function readSegment(text: string): { readonly entries: Entry[]; readonly
     const value = parseLine(text.slice(from, end));
     if (value?.x !== undefined) context = value.x;
     else if (value?.r === undefined || value.s === undefined || context === null)
-      return { entries, whole: false };
+      return { entries, whole: false, beyond: highestSeq(text, end + 1) };
     else
       entries.push({
         seq: seq(value.s),
@@ -54,7 +62,15 @@ export function readSegment(text: string): { readonly entries: Entry[]; readonly
       });
     from = end + 1;
   }
-  return { entries, whole: from === text.length };
+  return { entries, whole: from === text.length, beyond: 0 };
+}
+
+/** Lines behind a broken one are not believed, for their context may be lost; they still tell how much was there. */
+function highestSeq(text: string, from: number): number {
+  return text
+    .slice(from)
+    .split('\n')
+    .reduce((highest, each) => Math.max(highest, parseLine(each)?.s ?? 0), 0);
 }
 
 /** What a line says. Its shape is ours: the checksum has vouched for it. */

@@ -11,27 +11,19 @@
  * A write that fails is tried again in a new segment; what waits for it is bounded too.
  */
 import { randomUUID } from 'node:crypto';
-import {
-  type FileHandle,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { monoNow, wallNow } from '../../clock.ts';
 import { messageOf, PlegwatchError } from '../../errors.ts';
 import type { Context } from '../../evidence/batch.ts';
 import type { EvidenceObject, EvidenceRecord } from '../../evidence/record.ts';
-import { type Micros, type Mono, type Seq, seq, type Wall, wall } from '../../evidence/units.ts';
+import { type Micros, type Mono, type Seq, seq, type Wall } from '../../evidence/units.ts';
 import type { Logger } from '../../log.ts';
 import { Epoch, type EpochMeta, type Hole, type Segment } from './epoch.ts';
+import { syncFolder, writeAll, writeDurably, writeWhole } from './files.ts';
 import { lockSpool, type SpoolLock } from './lock.ts';
-import { contextLine, readSegment, recordLine } from './segment.ts';
+import { readAlive, recover } from './recovery.ts';
+import { contextLine, recordLine } from './segment.ts';
 
 export interface SpoolOptions {
   readonly dir: string;
@@ -52,6 +44,8 @@ const ALIVE_MS = 10_000;
 const SWEEP_MS = 30_000;
 /** A spool without a past counts its lives from the seconds since this moment, so that they come after a lost spool's. */
 const LIVES_SINCE_S = Date.UTC(2026, 0, 1) / 1000;
+
+const UNTOLD = 'the losses of the spool could not be written';
 
 /** A line that waits to be written; a context has the seq of the record that follows it. */
 interface Pending {
@@ -79,7 +73,9 @@ export class Spool {
   #file: FileHandle | null = null;
   #writing: Promise<void> | null = null;
   #dirty = false;
+  /** How many lost records the files speak of. */
   #lostInFile = 0;
+  #closed = false;
   #problem: string | null = null;
   /** Records that were dropped before they were stored, since the start. */
   dropped = 0;
@@ -176,8 +172,12 @@ export class Spool {
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     await this.flush();
+    this.#closed = true;
     await this.#sync();
     await this.#signOfLife();
+    await this.#keepLost().catch((error: unknown) =>
+      this.#options.log.error({ error: messageOf(error) }, UNTOLD),
+    );
     await this.#file?.close();
     this.#lock.release();
   }
@@ -200,7 +200,7 @@ export class Spool {
   }
 
   async #writeAll(): Promise<void> {
-    while (this.#pending.length > 0) {
+    while (this.#pending.length > 0 && !this.#closed) {
       const batch = this.#pending;
       this.#pending = [];
       try {
@@ -221,7 +221,18 @@ export class Spool {
     if (first) this.#options.log.error({ error: this.#problem }, 'the spool cannot be written');
     // The segment may end in half a line: what follows goes into a new one.
     await this.#closeFile();
+    await this.#removeEmpty();
     setTimeout(() => void this.flush(), 1_000).unref();
+  }
+
+  /** A disk that is full still lets files be made: those that took nothing would pile up. */
+  async #removeEmpty(): Promise<void> {
+    const segment = this.#present.segments.at(-1);
+    if (segment === undefined || segment.last >= segment.first) return;
+    this.#present.segments.pop();
+    await rm(join(this.#present.dir, segment.file), { force: true }).catch((error: unknown) => {
+      this.#options.log.error({ error: messageOf(error) }, 'an empty segment could not be removed');
+    });
   }
 
   async #write(batch: readonly Pending[]): Promise<void> {
@@ -230,8 +241,7 @@ export class Spool {
     const last = batch.findLast((each) => each.is === 'record');
     const { handle, segment } = await this.#segment(first.seq);
     const text = batch.map((each) => each.line).join('');
-    const { bytesWritten } = await handle.write(text);
-    if (bytesWritten < Buffer.byteLength(text)) throw new Error('the disk took only a part of a write');
+    const bytesWritten = await writeAll(handle, text);
     if (this.#options.fsync === 0) await handle.datasync();
     segment.bytes += bytesWritten;
     segment.modified = Date.now();
@@ -250,11 +260,11 @@ export class Spool {
     await this.#makeRoom();
     const file = `${String(first).padStart(10, '0')}-${randomUUID().slice(0, 8)}.seg`;
     const handle = await open(join(this.#present.dir, file), 'ax');
+    await syncFolder(this.#present.dir);
     const segment: Segment = { file, first, last: first - 1, bytes: 0, modified: Date.now() };
     this.#present.segments.push(segment);
     this.#file = handle;
-    if (this.#context !== null)
-      segment.bytes += (await handle.write(contextLine(this.#context))).bytesWritten;
+    if (this.#context !== null) segment.bytes += await writeAll(handle, contextLine(this.#context));
     return { handle, segment };
   }
 
@@ -324,9 +334,9 @@ export class Spool {
 
   /** Losses outlive a restart. */
   async #keepLost(): Promise<void> {
-    const count = this.epochs.reduce((sum, epoch) => sum + epoch.lost.length, 0);
+    const count = this.epochs.reduce((sum, epoch) => sum + sizeOf(epoch.lost), 0);
     if (count === this.#lostInFile) return;
-    for (const epoch of this.epochs) await writeWhole(join(epoch.dir, 'lost.json'), epoch.lost);
+    for (const epoch of this.epochs) await writeDurably(epoch.dir, 'lost.json', epoch.lost);
     this.#lostInFile = count;
   }
 
@@ -359,87 +369,8 @@ async function begin(
   };
   const dir = join(options.dir, 'epochs', `${String(meta.life).padStart(10, '0')}-${meta.epoch}`);
   await mkdir(dir);
-  await writeWhole(join(dir, 'meta.json'), meta);
+  await writeDurably(dir, 'meta.json', meta);
   return { epoch: new Epoch(meta, dir, [], []), start };
-}
-
-/** What earlier lives left, in the order of their lives. */
-async function recover(options: SpoolOptions): Promise<Epoch[]> {
-  const root = join(options.dir, 'epochs');
-  const epochs: Epoch[] = [];
-  for (const name of (await readdir(root)).sort()) {
-    const epoch = await recoverEpoch(join(root, name), options);
-    if (epoch !== null) epochs.push(epoch);
-  }
-  return epochs;
-}
-
-async function recoverEpoch(dir: string, options: SpoolOptions): Promise<Epoch | null> {
-  const meta = (await readWhole(join(dir, 'meta.json'))) as EpochMeta | null;
-  if (meta === null) {
-    // It died before its first record: there is nothing to keep.
-    await rm(dir, { recursive: true, force: true });
-    return null;
-  }
-  if (meta.cluster !== options.cluster || meta.node !== options.node) {
-    throw new PlegwatchError(
-      'SPOOL_UNUSABLE',
-      `The spool in ${options.dir} is of node ${meta.node} in cluster ${meta.cluster}.`,
-      'Give this agent a folder of its own with --spool-dir (PLEGWATCH_SPOOL_DIR).',
-    );
-  }
-  const lost = ((await readWhole(join(dir, 'lost.json'))) as Hole[] | null) ?? [];
-  const { segments, holes } = await recoverSegments(dir, options.log);
-  return new Epoch(
-    meta,
-    dir,
-    segments,
-    [...lost, ...holes].sort((a, b) => a.from - b.from),
-  );
-}
-
-async function recoverSegments(dir: string, log: Logger): Promise<{ segments: Segment[]; holes: Hole[] }> {
-  const segments: Segment[] = [];
-  const holes: Hole[] = [];
-  for (const file of (await readdir(dir)).filter((name) => name.endsWith('.seg')).sort()) {
-    const path = join(dir, file);
-    const { entries, whole } = readSegment(await readFile(path, 'utf8'));
-    const { size, mtimeMs } = await stat(path);
-    if (!whole) log.warn({ file, entries: entries.length }, 'a segment ends in what cannot be believed');
-    const first = entries[0]?.seq;
-    const last = entries.at(-1)?.seq;
-    if (first === undefined || last === undefined) continue;
-    const before = segments.at(-1);
-    if (before !== undefined && first > before.last + 1) {
-      holes.push({ from: before.last + 1, to: first - 1, cause: 'spool_corrupt' });
-    }
-    segments.push({ file, first, last, bytes: size, modified: mtimeMs });
-  }
-  return { segments, holes };
-}
-
-async function readAlive(dir: string): Promise<{ at: Wall; life: number } | null> {
-  const alive = Object(await readWhole(join(dir, 'alive')));
-  const at: unknown = Reflect.get(alive, 'wall');
-  const life: unknown = Reflect.get(alive, 'life');
-  if (!Number.isSafeInteger(at) || !Number.isSafeInteger(life)) return null;
-  return { at: wall(Number(at)), life: Number(life) };
-}
-
-/** A small file as a whole, or null where it is not there or only half there. */
-async function readWhole(file: string): Promise<unknown> {
-  try {
-    return JSON.parse(await readFile(file, 'utf8'));
-  } catch (error) {
-    if (error instanceof SyntaxError || Reflect.get(Object(error), 'code') === 'ENOENT') return null;
-    throw error;
-  }
-}
-
-/** Writes a small file so that it is there as a whole or not at all. */
-async function writeWhole(file: string, value: unknown): Promise<void> {
-  await writeFile(`${file}.new`, JSON.stringify(value));
-  await rename(`${file}.new`, file);
 }
 
 async function bootId(): Promise<string> {
@@ -454,3 +385,7 @@ function unusable(error: unknown): PlegwatchError {
     { cause: error },
   );
 }
+
+/** How many records are in holes. */
+const sizeOf = (holes: readonly Hole[]): number =>
+  holes.reduce((sum, { from, to }) => sum + to - from + 1, 0);

@@ -1,0 +1,446 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { EvidenceRecord } from '../../evidence/record.ts';
+import { millis, offset, seq } from '../../evidence/units.ts';
+import { createLogger } from '../../log.ts';
+import type { Epoch } from './epoch.ts';
+import { Spool, type SpoolOptions } from './spool.ts';
+
+const RUNTIME = { name: 'containerd', version: '2.1.9' };
+const CONTEXT = { runtime: RUNTIME, kubelet: '', agent: '0.1.0' };
+const MIB = 1024 * 1024;
+
+let dir: string;
+const spools: Spool[] = [];
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'plegwatch-spool-'));
+});
+
+afterEach(async () => {
+  for (const spool of spools.splice(0)) await spool.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+async function open(more: Partial<SpoolOptions> = {}): Promise<Spool> {
+  const spool = await Spool.open(
+    {
+      dir,
+      cluster: 'prod',
+      node: 'node-1',
+      maxBytes: 64 * MIB,
+      fsync: millis(0),
+      keep: millis(0),
+      log: createLogger('fatal', 'test'),
+      ...more,
+    },
+    AbortSignal.timeout(20_000),
+  );
+  spools.push(spool);
+  return spool;
+}
+
+async function close(spool: Spool): Promise<void> {
+  spools.splice(spools.indexOf(spool), 1);
+  await spool.close();
+}
+
+const record = (n: number, id = `c${n}`): EvidenceRecord => ({
+  kind: 'event',
+  t: offset(n),
+  id,
+  type: 1,
+  createdNs: '1',
+  isSandbox: false,
+  replayed: false,
+  hasSandboxStatus: true,
+});
+
+async function write(spool: Spool, from: number, to: number, padding = 0): Promise<void> {
+  if (spool.context === null) spool.setContext(CONTEXT);
+  for (let n = from; n <= to; n += 1) spool.append(record(n, `c${n}-${'x'.repeat(padding)}`), null);
+  await spool.flush();
+}
+
+/** Everything that can be read of an epoch, batch by batch, as a shipper does. */
+async function readAll(epoch: Epoch): Promise<number[]> {
+  const seqs: number[] = [];
+  for (let from = 1; ; ) {
+    const entries = await epoch.read(from, 500, 256 * 1024);
+    const last = entries.at(-1);
+    if (last === undefined) return seqs;
+    for (const entry of entries) {
+      expect(entry.record).toMatchObject({ t: entry.seq });
+      seqs.push(entry.seq);
+    }
+    from = last.seq + 1;
+  }
+}
+
+const upTo = (n: number, from = 1): number[] => Array.from({ length: n - from + 1 }, (_, i) => i + from);
+const segmentsOf = (epoch: Epoch): string[] => epoch.segments.map(({ file }) => join(epoch.dir, file));
+const onlySegment = (epoch: Epoch): string => segmentsOf(epoch)[0] ?? '';
+const past = (spool: Spool): Epoch => {
+  const [epoch] = spool.epochs;
+  if (epoch === undefined || epoch === spool.present) throw new Error('there is no past epoch');
+  return epoch;
+};
+
+describe('what is appended', () => {
+  test('can be read at once, in its order, with its object and its context', async () => {
+    const spool = await open();
+    spool.setContext(CONTEXT);
+    const object = {
+      id: 'c1',
+      sandbox: 's1',
+      isSandbox: false,
+      podUid: 'u',
+      namespace: 'n',
+      pod: 'p\u{1f600}',
+      container: 'app',
+      attempt: 0,
+    };
+    spool.append(record(1), object);
+    spool.append(record(2), null);
+    await spool.flush();
+    const [first, second] = await spool.present.read(1, 500, MIB);
+    expect(first).toMatchObject({ seq: 1, object, record: record(1), context: { no: 1, runtime: RUNTIME } });
+    expect(second).toMatchObject({ seq: 2, object: null });
+  });
+
+  test('is cut into batches by number, by bytes and by context, and each has at least one', async () => {
+    const spool = await open();
+    await write(spool, 1, 5);
+    spool.setContext({ ...CONTEXT, kubelet: '1.36.2' });
+    await write(spool, 6, 8);
+    const sizes = async (from: number, records: number, bytes: number) =>
+      (await spool.present.read(from, records, bytes)).map((entry) => entry.seq);
+    expect(await sizes(1, 3, MIB)).toEqual([1, 2, 3]);
+    expect(await sizes(1, 500, MIB)).toEqual([1, 2, 3, 4, 5]);
+    expect(await sizes(6, 500, MIB)).toEqual([6, 7, 8]);
+    expect(await sizes(2, 500, 1)).toEqual([2]);
+    expect(await sizes(9, 500, MIB)).toEqual([]);
+  });
+
+  test('before the first context is a mistake of ours', async () => {
+    const spool = await open();
+    expect(() => spool.append(record(1), null)).toThrow();
+  });
+
+  test('goes into a new segment after a mebibyte', async () => {
+    const spool = await open();
+    for (let n = 1; n <= 2000; n += 500) await write(spool, n, n + 499, 1000);
+    expect(spool.present.segments.length).toBeGreaterThan(1);
+    expect(await readAll(spool.present)).toEqual(upTo(2000));
+  });
+});
+
+describe('the next life', () => {
+  test('finds what this one wrote, and counts on', async () => {
+    const first = await open();
+    await write(first, 1, 10);
+    const { meta } = first.present;
+    await close(first);
+    const second = await open();
+    expect(second.present.meta).toMatchObject({
+      life: meta.life + 1,
+      prev: meta.epoch,
+      cluster: 'prod',
+      node: 'node-1',
+    });
+    expect(past(second).meta).toEqual(meta);
+    expect(await readAll(past(second))).toEqual(upTo(10));
+    expect(second.lastAlive).not.toBeNull();
+  });
+
+  test('counts on even when nothing of the past is left', async () => {
+    const first = await open();
+    const { life } = first.present.meta;
+    await close(first);
+    rmSync(join(dir, 'epochs'), { recursive: true });
+    expect((await open()).present.meta.life).toBe(life + 1);
+  });
+
+  test('of another node is refused', async () => {
+    await close(await open());
+    await expect(open({ node: 'node-2' })).rejects.toMatchObject({ code: 'SPOOL_UNUSABLE' });
+    // The lock went with it.
+    await open();
+  });
+
+  test('is not kept out by a folder without its meta.json, and removes it', async () => {
+    mkdirSync(join(dir, 'epochs', '0000000001-half'), { recursive: true });
+    const spool = await open();
+    expect(spool.epochs).toHaveLength(1);
+    expect(existsSync(join(dir, 'epochs', '0000000001-half'))).toBe(false);
+  });
+
+  test('never removes records whose meta.json cannot be read', async () => {
+    const first = await open();
+    await write(first, 1, 3);
+    const kept = onlySegment(first.present);
+    const meta = join(first.present.dir, 'meta.json');
+    await close(first);
+    writeFileSync(meta, '');
+    const second = await open();
+    expect(second.epochs).toHaveLength(1);
+    expect(existsSync(kept)).toBe(true);
+  });
+});
+
+describe('a segment that cannot be believed to its end', () => {
+  async function damaged(damage: (file: string) => void, last = 10): Promise<Spool> {
+    const first = await open();
+    await write(first, 1, last);
+    const file = onlySegment(first.present);
+    await close(first);
+    damage(file);
+    return open();
+  }
+  const lineOf = (file: string, n: number): { from: number; to: number } => {
+    const text = readFileSync(file);
+    const starts = [0];
+    for (let at = text.indexOf(10); at !== -1; at = text.indexOf(10, at + 1)) starts.push(at + 1);
+    return { from: starts[n] ?? 0, to: (starts[n + 1] ?? 0) - 1 };
+  };
+
+  test('a torn tail ends it before the torn line', async () => {
+    const spool = await damaged((file) => writeFileSync(file, readFileSync(file).subarray(0, -5)));
+    expect(await readAll(past(spool))).toEqual(upTo(9));
+    expect(past(spool).lost).toEqual([]);
+    expect(past(spool).written).toBe(9);
+  });
+
+  test('a tail of zeros, as a power cut leaves it, is nothing', async () => {
+    const spool = await damaged((file) => appendFileSync(file, Buffer.alloc(4096)));
+    expect(await readAll(past(spool))).toEqual(upTo(10));
+  });
+
+  test('wherever it is torn, what is read is a beginning of what was written', async () => {
+    const first = await open();
+    await write(first, 1, 10);
+    const file = onlySegment(first.present);
+    const whole = readFileSync(file);
+    await close(first);
+    await fc.assert(
+      fc.asyncProperty(fc.nat({ max: whole.length }), async (size) => {
+        writeFileSync(file, whole.subarray(0, size));
+        const spool = await open();
+        const read = spool.epochs.length > 1 ? await readAll(past(spool)) : [];
+        expect(read).toEqual(upTo(read.length));
+        await close(spool);
+        for (const name of readdirSync(join(dir, 'epochs'))) {
+          if (!file.includes(name)) rmSync(join(dir, 'epochs', name), { recursive: true });
+        }
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  test('what a flipped byte takes with it is declared, as far as it can be told', async () => {
+    const spool = await damaged((file) => {
+      const bytes = readFileSync(file);
+      const { from } = lineOf(file, 7);
+      bytes[from + 30] = (bytes[from + 30] ?? 0) ^ 1;
+      writeFileSync(file, bytes);
+    });
+    const read = await readAll(past(spool));
+    expect(read).toEqual(upTo(read.length));
+    expect(read.length).toBeLessThan(10);
+    expect(past(spool).lost).toEqual([{ from: read.length + 1, to: 10, cause: 'spool_corrupt' }]);
+    expect(past(spool).written).toBe(10);
+  });
+
+  test('a segment that is gone is a hole', async () => {
+    const first = await open();
+    for (let n = 1; n <= 3000; n += 500) await write(first, n, n + 499, 1000);
+    const [, second, third] = first.present.segments;
+    const gone = segmentsOf(first.present)[1] ?? '';
+    await close(first);
+    rmSync(gone);
+    const spool = await open();
+    const lost = { from: second?.first ?? 0, to: (third?.first ?? 0) - 1 };
+    expect(past(spool).lost).toEqual([{ ...lost, cause: 'spool_corrupt' }]);
+    expect(await readAll(past(spool))).toEqual([...upTo(lost.from - 1), ...upTo(3000, lost.to + 1)]);
+  });
+});
+
+describe('a full spool', () => {
+  const small = { maxBytes: 4 * MIB };
+
+  test('drops what was acknowledged first, and loses nothing by it', async () => {
+    const spool = await open(small);
+    for (let n = 1; n <= 8000; n += 500) {
+      await write(spool, n, n + 499, 1000);
+      spool.acknowledge(spool.present, seq(n + 499));
+    }
+    expect(spool.dropped).toBe(0);
+    expect(spool.present.lost).toEqual([]);
+    expect(spool.bytes).toBeLessThanOrEqual(small.maxBytes);
+  });
+
+  test('drops the oldest, and declares exactly what is gone, across a restart too', async () => {
+    const spool = await open(small);
+    for (let n = 1; n <= 8000; n += 500) await write(spool, n, n + 499, 1000);
+    spool.acknowledge(spool.present, seq(100));
+    await write(spool, 8001, 8500, 1000);
+    const { lost, floor } = spool.present;
+    const to = floor - 1;
+    expect(spool.dropped).toBeGreaterThan(0);
+    expect(lost).toEqual([{ from: 1, to, cause: 'spool_full' }]);
+    expect(spool.dropped).toBe(to);
+    expect(await readAll(spool.present)).toEqual(upTo(8500, floor));
+    await close(spool);
+    const next = await open(small);
+    expect(past(next).lost).toEqual(lost);
+    expect(await readAll(past(next))).toEqual(upTo(8500, past(next).floor));
+  });
+});
+
+describe('a spool that cannot be written', () => {
+  /** A folder in the place of the epoch's makes every new segment fail, whoever we are. */
+  const breakDisk = (spool: Spool): void => {
+    rmSync(spool.present.dir, { recursive: true });
+    writeFileSync(spool.present.dir, '');
+  };
+  const mendDisk = (spool: Spool): void => {
+    rmSync(spool.present.dir);
+    mkdirSync(spool.present.dir);
+  };
+
+  test('says so, keeps what waits, and writes it when it can again', async () => {
+    const spool = await open();
+    breakDisk(spool);
+    await write(spool, 1, 5);
+    expect(spool.problem).not.toBeNull();
+    expect(await readAll(spool.present)).toEqual([]);
+    mendDisk(spool);
+    await spool.flush();
+    expect(spool.problem).toBeNull();
+    expect(await readAll(spool.present)).toEqual(upTo(5));
+    expect(spool.dropped).toBe(0);
+  });
+
+  test('drops the oldest of what waits beyond its bound, and declares it', async () => {
+    const spool = await open();
+    breakDisk(spool);
+    await write(spool, 1, 10_000, 1000);
+    expect(spool.dropped).toBeGreaterThan(0);
+    mendDisk(spool);
+    await spool.flush();
+    const [hole, ...others] = spool.present.lost;
+    expect(others).toEqual([]);
+    expect(hole).toMatchObject({ cause: 'spool_unwritable' });
+    // The first one was being written while the others came.
+    const { from, to } = hole ?? { from: 0, to: 0 };
+    expect(to - from + 1).toBe(spool.dropped);
+    expect(await readAll(spool.present)).toEqual([...upTo(from - 1), ...upTo(10_000, to + 1)]);
+  });
+});
+
+describe.skipIf(process.getuid?.() !== 0)('a disk that is full (a small tmpfs, which needs root)', () => {
+  let disk: string;
+
+  beforeEach(() => {
+    disk = mkdtempSync(join(tmpdir(), 'plegwatch-disk-'));
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', disk]);
+  });
+  afterEach(async () => {
+    for (const spool of spools.splice(0)) await spool.close();
+    execFileSync('umount', [disk]);
+    rmSync(disk, { recursive: true });
+  });
+
+  test('leaves no litter, loses nothing that was written, and goes on when there is room', async () => {
+    const filler = join(disk, 'filler');
+    const spool = await open({ dir: disk });
+    await write(spool, 1, 100, 500);
+    writeFileSync(filler, '');
+    const fill = () => {
+      try {
+        for (;;) appendFileSync(filler, Buffer.alloc(4096));
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'ENOSPC' });
+      }
+    };
+    fill();
+    for (let n = 101; n <= 600; n += 50) await write(spool, n, n + 49, 500);
+    expect(spool.problem).toContain('ENOSPC');
+    const files = readdirSync(spool.present.dir).filter((name) => name.endsWith('.seg'));
+    expect(files.length).toBeLessThanOrEqual(2);
+    const before = await readAll(spool.present);
+    expect(before).toEqual(upTo(before.length));
+    expect(before.length).toBeGreaterThanOrEqual(100);
+    rmSync(filler);
+    await spool.flush();
+    expect(spool.problem).toBeNull();
+    expect(await readAll(spool.present)).toEqual(upTo(600));
+    await close(spool);
+    const next = await open({ dir: disk });
+    expect(await readAll(past(next))).toEqual(upTo(600));
+    expect(past(next).lost).toEqual([]);
+  });
+});
+
+describe('one agent per node', () => {
+  const holder = `
+    import { DatabaseSync } from 'node:sqlite';
+    const database = new DatabaseSync(process.argv[1]);
+    database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+    process.stdout.write('held');
+    setInterval(() => {}, 1000);
+  `;
+
+  test('a spool that another process holds is waited for, until that dies, however it dies', async () => {
+    const child = spawn(process.execPath, ['--input-type=module', '-e', holder, join(dir, 'lock')], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    await once(child.stdout, 'data');
+    const warned = vi.fn();
+    const log = Object.assign(createLogger('fatal', 'test'), { warn: warned });
+    const opening = open({ log });
+    await vi.waitFor(() => expect(warned).toHaveBeenCalledTimes(1));
+    expect(readdirSync(join(dir, 'epochs'))).toEqual([]);
+    child.kill('SIGKILL');
+    expect((await opening).epochs).toHaveLength(1);
+    expect(warned).toHaveBeenCalledTimes(1);
+  });
+
+  test('waiting ends when the program is told to stop', async () => {
+    await open();
+    const stop = new AbortController();
+    const options = {
+      dir,
+      cluster: 'prod',
+      node: 'node-1',
+      maxBytes: MIB,
+      fsync: millis(0),
+      keep: millis(0),
+    };
+    const second = Spool.open({ ...options, log: createLogger('fatal', 'test') }, stop.signal);
+    stop.abort(new Error('enough'));
+    await expect(second).rejects.toThrow();
+  });
+
+  test('a folder that cannot be one is told with its cure', async () => {
+    writeFileSync(join(dir, 'file'), '');
+    await expect(open({ dir: join(dir, 'file') })).rejects.toMatchObject({
+      code: 'SPOOL_UNUSABLE',
+      cure: expect.stringContaining('--spool-dir'),
+    });
+  });
+});
