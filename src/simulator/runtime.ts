@@ -171,7 +171,7 @@ export class SimulatedRuntime {
       if (listener === null) return;
       this.#listener = null;
       this.core.goDown(how);
-      await this.#flush();
+      if (how === 'stopped') await this.#flush();
       await listener.close();
     });
   }
@@ -227,14 +227,16 @@ export class SimulatedRuntime {
 
   /** What needs the runtime waits while it is away or stands still. */
   async #whenPossible(act: Act): Promise<void> {
-    if (!needsRuntime(act)) return;
+    const { isDown, channel } = this.core;
+    if (!needsRuntime(act) || !(isDown || channel.frozen)) return;
     const { signal } = this.#stopping;
     const { promise, resolve } = Promise.withResolvers<void>();
-    signal.addEventListener('abort', () => resolve(), { once: true });
-    if (this.core.isDown) this.#waitingForUp.push(resolve);
-    else this.core.channel.whenFlowing(resolve);
+    const giveUp = () => resolve();
+    signal.addEventListener('abort', giveUp, { once: true });
+    if (isDown) this.#waitingForUp.push(resolve);
+    else channel.whenFlowing(resolve);
     await promise;
-    signal.removeEventListener('abort', () => resolve());
+    signal.removeEventListener('abort', giveUp);
   }
 
   #restartAfterCrash(): void {
