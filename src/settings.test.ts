@@ -1,0 +1,220 @@
+import { Command } from 'commander';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { PlegwatchError } from './errors.ts';
+import {
+  BadValue,
+  bytes,
+  declareSettings,
+  duration,
+  flagOf,
+  integer,
+  listenAddress,
+  oneOf,
+  optional,
+  readSettings,
+  required,
+  secret,
+  string,
+  toggle,
+  variableOf,
+  withDefault,
+  withoutSecrets,
+} from './settings.ts';
+
+const TABLE = {
+  cluster: required('name', 'the cluster', string),
+  redisUrl: secret(required('url', 'Redis', string)),
+  relistPeriod: withDefault('duration', '5s', 'the period', duration(200, 60_000)),
+  spoolMaxBytes: withDefault('size', '256MiB', 'the size', bytes(1024, 1024 ** 4)),
+  stream: withDefault('when', 'auto', 'the stream', oneOf('auto', 'always', 'never')),
+  kubeletUrl: optional('url', 'the kubelet', string),
+  insecure: toggle('do not verify'),
+};
+
+beforeEach(() => {
+  for (const key of Object.keys(TABLE)) vi.stubEnv(variableOf(key), undefined);
+});
+afterEach(() => vi.unstubAllEnvs());
+
+function read(...args: string[]) {
+  const command = declareSettings(new Command('agent').exitOverride(), TABLE);
+  command.parse(args, { from: 'user' });
+  return readSettings(command, TABLE);
+}
+
+function refusal(...args: string[]): PlegwatchError {
+  try {
+    read(...args);
+  } catch (error) {
+    if (error instanceof PlegwatchError) return error;
+    throw error;
+  }
+  throw new Error('it was taken');
+}
+
+const needed = ['--cluster', 'prod', '--redis-url', 'redis://h'];
+
+describe('a setting', () => {
+  test('has a flag and a variable of one name', () => {
+    expect(flagOf('kubeletInsecureSkipVerify')).toBe('--kubelet-insecure-skip-verify');
+    expect(variableOf('redisUrl')).toBe('PLEGWATCH_REDIS_URL');
+  });
+
+  test('comes from its flag before its variable, and from that before its default', () => {
+    expect(read(...needed).relistPeriod).toBe(5_000_000);
+    vi.stubEnv('PLEGWATCH_RELIST_PERIOD', '10s');
+    expect(read(...needed).relistPeriod).toBe(10_000_000);
+    expect(read(...needed, '--relist-period', '250ms').relistPeriod).toBe(250_000);
+  });
+
+  test('that is required is so from either', () => {
+    vi.stubEnv('PLEGWATCH_CLUSTER', 'prod');
+    vi.stubEnv('PLEGWATCH_REDIS_URL', 'redis://h');
+    expect(read()).toMatchObject({ cluster: 'prod', redisUrl: 'redis://h' });
+    vi.stubEnv('PLEGWATCH_CLUSTER', '');
+    expect(refusal().message).toBe('--cluster (PLEGWATCH_CLUSTER) is required');
+  });
+
+  test('that is optional is undefined where it is left out or empty', () => {
+    expect(read(...needed).kubeletUrl).toBeUndefined();
+    vi.stubEnv('PLEGWATCH_KUBELET_URL', '');
+    expect(read(...needed).kubeletUrl).toBeUndefined();
+  });
+
+  test('that is a switch is on by its flag, or by a variable that says so', () => {
+    expect(read(...needed).insecure).toBe(false);
+    expect(read(...needed, '--insecure').insecure).toBe(true);
+    for (const [raw, on] of [
+      ['true', true],
+      ['1', true],
+      ['false', false],
+      ['0', false],
+      ['', false],
+    ] as const) {
+      vi.stubEnv('PLEGWATCH_INSECURE', raw);
+      expect(read(...needed).insecure).toBe(on);
+    }
+    vi.stubEnv('PLEGWATCH_INSECURE', 'yes');
+    expect(refusal(...needed).message).toContain('--insecure (PLEGWATCH_INSECURE) must be true or false');
+  });
+
+  test('cannot be changed once it is read', () => {
+    expect(Object.isFrozen(read(...needed))).toBe(true);
+  });
+});
+
+test('everything that is wrong is told together, one line each, with the way to help', () => {
+  vi.stubEnv('PLEGWATCH_STREAM', 'sometimes');
+  const error = refusal(
+    '--relist-period',
+    '5',
+    '--spool-max-bytes',
+    '1TB',
+    '--colour',
+    'red',
+    '--cluster',
+    'prod',
+  );
+  expect(error.code).toBe('SETTING_INVALID');
+  expect(error.cure).toBe('See plegwatch agent --help.');
+  const lines = error.message.split('\n');
+  expect(lines.map((line) => line.split(' ')[0]).sort()).toEqual(
+    ['--colour:', '--redis-url', '--relist-period', '--spool-max-bytes', '--stream'].sort(),
+  );
+});
+
+describe('a length of time', () => {
+  const milliseconds = duration(0, 3_600_000);
+
+  test.each([
+    ['0', 0],
+    ['0s', 0],
+    ['1ms', 1_000],
+    ['250ms', 250_000],
+    ['1.5s', 1_500_000],
+    ['0.0005s', 500],
+    ['5s', 5_000_000],
+    ['10m', 600_000_000],
+    ['1h', 3_600_000_000],
+  ])('%s is %i microseconds', (raw, micros) => {
+    expect(milliseconds(raw)).toBe(micros);
+  });
+
+  test.each([
+    '',
+    '5',
+    '-5s',
+    '5 s',
+    '5S',
+    '5sec',
+    '1e3s',
+    's',
+    '.5s',
+    '5s5s',
+    '61m',
+    'NaNs',
+    'Infinitys',
+    '1d',
+    '５s',
+  ])('%j is none', (raw) => {
+    expect(() => milliseconds(raw)).toThrow(BadValue);
+  });
+
+  test('of nothing is none where there is a lower bound', () => {
+    expect(() => duration(1, 10)('0')).toThrow(BadValue);
+  });
+});
+
+describe('a size', () => {
+  test.each([
+    ['1024', 1024],
+    ['4KiB', 4096],
+    ['256MiB', 268_435_456],
+    ['1GiB', 1_073_741_824],
+  ])('%s is %i bytes', (raw, size) => {
+    expect(bytes(0, 1024 ** 4)(raw)).toBe(size);
+  });
+
+  test.each(['', '1MB', '1.5MiB', '-1', '1 MiB', '1mib', 'MiB', '0x10', '99999GiB'])('%j is none', (raw) => {
+    expect(() => bytes(0, 1024 ** 4)(raw)).toThrow(BadValue);
+  });
+});
+
+test.each([':9465', '127.0.0.1:9465', '[::1]:9465', 'localhost:1'])(
+  '%s is an address to listen on',
+  (raw) => {
+    expect(listenAddress(raw)).toBe(raw);
+  },
+);
+
+test.each(['9465', '', ':', '::1:80', 'a b:80', ':123456', '[::1]', 'http://x:80'])('%j is none', (raw) => {
+  expect(() => listenAddress(raw)).toThrow(BadValue);
+});
+
+test.each(['', ' ', '1.5', '0x', '11', '-1', '1e9', 'NaN'])('%j is no whole number from 0 to 10', (raw) => {
+  expect(() => integer(0, 10)(raw)).toThrow(BadValue);
+});
+
+describe('a secret', () => {
+  const log = (redisUrl: string): string =>
+    JSON.stringify(withoutSecrets(read('--cluster', 'prod', '--redis-url', redisUrl), TABLE));
+
+  test.each([
+    'redis://:hunter2@host:6379/0',
+    'rediss://user:hunter2@host',
+    'redis+sentinel://user:hunter2@a:1,b:2/name',
+    'redis://user:hunter2:more@host',
+    'redis://user:hunt@er2@host',
+  ])('never shows in the log: %s', (url) => {
+    const logged = log(url);
+    expect(logged).not.toMatch(/hunt|er2/);
+    expect(logged).toContain('***');
+    expect(logged).toContain('"cluster":"prod"');
+  });
+
+  test('never shows in a refusal either', () => {
+    const { message } = refusal(...needed, 'redis://:hunter2@host', '--other-url=redis://:hunter2@host');
+    expect(message).not.toContain('hunter2');
+    expect(message).toContain('***');
+  });
+});
