@@ -5,12 +5,11 @@
 /** Aborted at the first SIGTERM or SIGINT; the second SIGINT ends the process at once. */
 export function stopSignal(): AbortSignal {
   const controller = new AbortController();
-  const stop = () => {
+  process.on('SIGTERM', () => controller.abort());
+  process.on('SIGINT', () => {
     if (controller.signal.aborted) process.exit(130);
     controller.abort();
-  };
-  process.on('SIGTERM', stop);
-  process.on('SIGINT', stop);
+  });
   return controller.signal;
 }
 
