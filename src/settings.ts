@@ -187,9 +187,7 @@ function rawOf(command: Command, key: string, setting: Setting<unknown>): string
 
 /** Reads a command's settings. Throws SETTING_INVALID with everything that is wrong, one line each. */
 export function readSettings<T extends SettingTable>(command: Command, table: T): ConfigOf<T> {
-  const problems = command.args.map(
-    (arg) => `${redact(arg)}: there is no such ${arg.startsWith('-') ? 'option' : 'argument'}`,
-  );
+  const problems = unknownOf(command.args);
   const config: Record<string, unknown> = {};
   for (const [key, setting] of Object.entries(table)) {
     try {
@@ -207,6 +205,15 @@ export function readSettings<T extends SettingTable>(command: Command, table: T)
     );
   }
   return Object.freeze(config) as ConfigOf<T>;
+}
+
+/** What nobody asked for. The value of an unknown option is not repeated: the option may be `--pasword`. */
+function unknownOf(args: readonly string[]): string[] {
+  const isOption = (arg: string | undefined) => arg?.startsWith('-') ?? false;
+  return args.flatMap((arg, i) => {
+    if (isOption(arg)) return [`${arg.split('=')[0]}: there is no such option`];
+    return isOption(args[i - 1]) ? [] : [`${redact(arg)}: there is no such argument`];
+  });
 }
 
 function readOne(setting: Setting<unknown>, raw: string | undefined): unknown {
