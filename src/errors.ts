@@ -8,7 +8,6 @@ export type ErrorCode =
   | 'CRI_UNREACHABLE'
   | 'CRI_NOT_A_RUNTIME'
   | 'SPOOL_UNUSABLE'
-  | 'SPOOL_LOCKED'
   | 'REDIS_UNREACHABLE'
   | 'REDIS_REFUSED'
   | 'REDIS_NOT_REDIS'

@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { messageOf, redact } from './errors.ts';
+
+const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8');
+
+describe('docs/errors.md', () => {
+  const page = read('../docs/errors.md');
+  const rows = page.split('\n').filter((line) => line.startsWith('| `'));
+  const codes = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map((match) => match[1]);
+
+  test('lists exactly the codes there are, in their order', () => {
+    const union = /export type ErrorCode =([^;]+);/.exec(read('./errors.ts'))?.[1] ?? '';
+    const declared = codes(union, /'([A-Z_]+)'/g);
+    expect(declared.length).toBeGreaterThan(10);
+    expect(codes(rows.join('\n'), /^\| `([A-Z_]+)` /gm)).toEqual(declared);
+  });
+
+  test('says of each what it means, its usual cause and the cure', () => {
+    for (const row of rows) {
+      const cells = row.split(' | ').map((cell) => cell.replaceAll('|', '').trim());
+      expect(cells).toHaveLength(4);
+      for (const cell of cells.slice(1)) expect(cell).toMatch(/^[A-Z`].+\.$/);
+    }
+  });
+});
+
+describe('a message', () => {
+  test.each([
+    ['redis://:sesame@host:6379/0', 'redis://:***@host:6379/0'],
+    ['postgres://user:sesame@host/db', 'postgres://user:***@host/db'],
+    ['redis://:ses@me@host', 'redis://:***@host'],
+    ['redis://:ses/ame@host', 'redis://:***@host'],
+    ['postgres://host/db?user=u&password=sesame&ssl=1', 'postgres://host/db?user=u&password=***&ssl=1'],
+    ['at https://host:6443 and redis://:sesame@host', 'at https://host:6443 and redis://:***@host'],
+  ])('never tells the password of %s', (told, shown) => {
+    expect(redact(told)).toBe(shown);
+    expect(messageOf(new Error(`cannot reach ${told}`))).toBe(`cannot reach ${shown}`);
+  });
+
+  test('of several failures in one is all of them, on one line', () => {
+    const both = new AggregateError([new Error('first\n  line'), new Error('second')], '');
+    expect(messageOf(both)).toBe('first line; second');
+  });
+});
