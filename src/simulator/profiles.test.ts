@@ -1,0 +1,193 @@
+import { status } from '@grpc/grpc-js';
+import { expect, test } from 'vitest';
+import { PROFILE_NAMES, PROFILES, type ProfileName } from './profiles.ts';
+import { eventFacts, faultFacts, hear, liveOnePod, shape, transitionFacts } from './testBed.ts';
+import { VirtualRuntime } from './virtual.ts';
+
+const with_ = (profile: ProfileName) => new VirtualRuntime({ profile, crashProbability: 1 });
+const whose = (test: (name: ProfileName) => boolean) => PROFILE_NAMES.filter(test);
+const streams = (name: ProfileName) => ['broadcast', 'steal'].includes(PROFILES[name].stream);
+const isCrio = (name: ProfileName) => name.startsWith('crio');
+
+const EVERYTHING = [
+  'sandbox CREATED',
+  'sandbox STARTED',
+  'container CREATED',
+  'container STARTED',
+  'container STOPPED',
+  'sandbox STOPPED',
+  'container DELETED',
+  'sandbox DELETED',
+];
+
+const heardOfOneLife = (profile: ProfileName, explicitRemoval = true): string[] => {
+  const runtime = with_(profile);
+  const { events } = hear(runtime);
+  const id = liveOnePod(runtime.core, explicitRemoval);
+  return events.map((event) => shape(event, id));
+};
+
+test.each(whose((name) => streams(name) && !isCrio(name)))('%s announces every step of a life', (name) => {
+  expect(heardOfOneLife(name)).toEqual(EVERYTHING);
+});
+
+test.each(whose((name) => streams(name) && isCrio(name)))(
+  '%s never announces that a sandbox was created or deleted',
+  (name) => {
+    const silent = ['sandbox CREATED', 'sandbox DELETED'];
+    expect(heardOfOneLife(name)).toEqual(EVERYTHING.filter((each) => !silent.includes(each)));
+  },
+);
+
+test.each(whose(streams))('%s announces what a sandbox takes along only if it is no CRI-O', (name) => {
+  expect(heardOfOneLife(name, false).includes('container DELETED')).toBe(!isCrio(name));
+});
+
+test('what a CRI-O removes with its sandbox is in the truth as never announced', () => {
+  const runtime = with_('crio-1.33');
+  liveOnePod(runtime.core, false);
+  const removed = transitionFacts(runtime.core.truth).filter(({ transition }) => transition === 'deleted');
+  expect(removed.map(({ silent }) => silent)).toEqual(['profile', 'profile']);
+});
+
+test.each(whose((name) => PROFILES[name].stream === 'unimplemented'))(
+  '%s does not know the stream',
+  (name) => {
+    const runtime = with_(name);
+    const { codes } = hear(runtime);
+    runtime.advance(1);
+    expect(codes).toEqual([status.UNIMPLEMENTED]);
+  },
+);
+
+test.each(whose((name) => PROFILES[name].stream === 'disabled'))(
+  '%s ends the stream at once with OK',
+  (name) => {
+    const runtime = with_(name);
+    const { codes, events } = hear(runtime);
+    runtime.advance(1);
+    expect([codes, events]).toEqual([[status.OK], []]);
+  },
+);
+
+test.each(['containerd-1.7', 'isulad-2.1.6'] as const)(
+  '%s sends the DELETED of a sandbox without its status',
+  (name) => {
+    const runtime = with_(name);
+    const { events } = hear(runtime);
+    liveOnePod(runtime.core);
+    expect(events.map(({ podSandboxStatus }) => podSandboxStatus === undefined)).toEqual([
+      ...Array<boolean>(7).fill(false),
+      true,
+    ]);
+  },
+);
+
+test.each(whose(streams))('%s never announces a start that fails, but that it was removed', (name) => {
+  const runtime = with_(name);
+  const { events } = hear(runtime);
+  const { pods, truth } = runtime.core;
+  const { id } = pods.runPod({ name: 'web' });
+  const container = pods.createContainer(id, { name: 'app' }).id;
+  pods.exitContainer(container);
+  pods.removeContainer(container);
+  const own = events.filter(({ containerId }) => containerId === container);
+  expect(own.map((event) => shape(event, id))).toEqual(['container CREATED', 'container DELETED']);
+  expect(faultFacts(truth, 'start_failed')).toMatchObject([{ id: container }]);
+});
+
+test('the first CRI-O 1.26 announces a DELETED whenever a container is stopped', () => {
+  const runtime = with_('crio-1.26');
+  const { events } = hear(runtime);
+  const { pods, truth } = runtime.core;
+  const { id } = pods.runPod({ name: 'web' });
+  const container = pods.createContainer(id, { name: 'app' }).id;
+  pods.startContainer(container);
+  pods.stopContainer(container);
+  expect(events.slice(-2).map((event) => shape(event, id))).toEqual([
+    'container STOPPED',
+    'container DELETED',
+  ]);
+  expect(pods.container(container).state).toBe('exited');
+  expect(eventFacts(truth).at(-1)).toMatchObject({ type: 'DELETED', spurious: true });
+});
+
+test('an iSulad builds nothing while nobody listens', () => {
+  const runtime = with_('isulad-2.1.6');
+  liveOnePod(runtime.core);
+  const { events } = hear(runtime);
+  expect(events).toEqual([]);
+  expect(eventFacts(runtime.core.truth)).toEqual([]);
+  expect(transitionFacts(runtime.core.truth).every(({ silent }) => silent === 'unheard')).toBe(true);
+});
+
+test.each(whose((name) => PROFILES[name].stream === 'steal'))(
+  '%s gives each event to one subscriber',
+  (name) => {
+    const runtime = with_(name);
+    const [first, second] = [hear(runtime), hear(runtime)];
+    liveOnePod(runtime.core);
+    expect(Math.abs(first.events.length - second.events.length)).toBeLessThanOrEqual(1);
+    expect(first.events.length + second.events.length).toBe(eventFacts(runtime.core.truth).length);
+  },
+);
+
+test.each(whose((name) => PROFILES[name].crashesOnDisconnect))(
+  '%s goes down when an event is for one who has left, and comes up again',
+  (name) => {
+    const runtime = with_(name);
+    const { codes } = hear(runtime);
+    hear(runtime).leave();
+    const { pods, truth } = runtime.core;
+    pods.runPod({ name: 'web' });
+    runtime.advance(10);
+    expect(runtime.core.isDown).toBe(true);
+    expect(codes).toEqual([status.UNAVAILABLE]);
+    runtime.advance(1000);
+    expect(runtime.core.isDown).toBe(false);
+    const faults = faultFacts(truth).map(({ fault }) => fault);
+    expect(faults).toEqual(['crash', 'down', 'up']);
+    const again = hear(runtime);
+    pods.runPod({ name: 'next' });
+    runtime.advance(10);
+    expect(again.events).toHaveLength(1);
+  },
+);
+
+test('a CRI-O 1.33 survives a disconnect', () => {
+  const runtime = with_('crio-1.33');
+  hear(runtime).leave();
+  runtime.core.pods.runPod({ name: 'web' });
+  runtime.advance(10);
+  expect(runtime.core.isDown).toBe(false);
+});
+
+test('a CRI-O that is stopped ends its streams with OK, one that is killed does not; a containerd never', () => {
+  const codesOf = (profile: ProfileName, how: 'killed' | 'stopped') => {
+    const runtime = with_(profile);
+    const { codes } = hear(runtime);
+    runtime.restart({ downMs: 100, how });
+    return codes;
+  };
+  expect(codesOf('crio-1.33', 'stopped')).toEqual([status.OK]);
+  expect(codesOf('crio-1.33', 'killed')).toEqual([status.UNAVAILABLE]);
+  expect(codesOf('containerd-2.1', 'stopped')).toEqual([status.UNAVAILABLE]);
+});
+
+test('a CRI-O keeps a backlog only until somebody has subscribed once', () => {
+  const runtime = with_('crio-1.33');
+  liveOnePod(runtime.core);
+  const first = hear(runtime);
+  expect(first.events).toHaveLength(6);
+  first.leave();
+  liveOnePod(runtime.core);
+  expect(hear(runtime).events).toEqual([]);
+});
+
+test('a containerd 2 discards what nobody heard within five minutes', () => {
+  const runtime = with_('containerd-2.1');
+  liveOnePod(runtime.core);
+  runtime.advance(301_000);
+  expect(hear(runtime).events).toEqual([]);
+  expect(faultFacts(runtime.core.truth, 'backlog_discarded')).toHaveLength(8);
+});
