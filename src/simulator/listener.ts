@@ -7,8 +7,11 @@ import { type Server, ServerCredentials } from '@grpc/grpc-js';
 import { clearSocketPath } from './socket.ts';
 
 export interface Listener {
-  /** Cuts every connection and closes the socket; its path is gone when this resolves. */
-  close(): Promise<void>;
+  /**
+   * Closes the socket; its path is gone when this resolves. Every connection is cut at once, or after so many
+   * milliseconds in which it may end by itself.
+   */
+  close(graceMs?: number): Promise<void>;
 }
 
 /** Lets a gRPC server answer on a path. Throws SETTING_INVALID when the path cannot be used. */
@@ -26,13 +29,25 @@ export async function listenOn(path: string, server: Server): Promise<Listener> 
   listener.listen(path, listening.resolve);
   await listening.promise;
   return {
-    async close() {
+    async close(graceMs = 0) {
       const closed = Promise.withResolvers<void>();
       listener.close(() => closed.resolve());
+      if (graceMs > 0) {
+        injector.drain(graceMs);
+        await settled(closed.promise, graceMs);
+      }
       for (const socket of sockets) socket.destroy();
       injector.destroy();
       server.forceShutdown();
       await closed.promise;
     },
   };
+}
+
+/** Resolves with a promise, or after so many milliseconds. */
+async function settled(promise: Promise<void>, ms: number): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, ms);
+  await Promise.race([promise, late.promise]);
+  clearTimeout(timer);
 }

@@ -40,7 +40,7 @@ export interface SimulatedRuntimeOptions extends RuntimeOptions {
 const DEFAULT_SUBSCRIBER_QUEUE = 10_000;
 const RESTART_AFTER_CRASH_MS = 500;
 /** How long an orderly end may take to reach its subscriber before the socket goes. */
-const FLUSH_MS = 500;
+const GRACE_MS = 500;
 
 /** Starts a runtime and resolves when it answers. Throws SETTING_INVALID when the socket or the truth file cannot be used. */
 export async function startSimulatedRuntime(options: SimulatedRuntimeOptions): Promise<SimulatedRuntime> {
@@ -62,8 +62,6 @@ export class SimulatedRuntime {
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #stopping = new AbortController();
   readonly #closeTruth: () => void;
-  /** Streams that are ending in order. */
-  readonly #ending = new Set<Promise<void>>();
   /** Coming up and going down take turns. */
   #turn: Promise<void> = Promise.resolve();
   #running: Promise<unknown> = Promise.resolve();
@@ -171,8 +169,7 @@ export class SimulatedRuntime {
       if (listener === null) return;
       this.#listener = null;
       this.core.goDown(how);
-      if (how === 'stopped') await this.#flush();
-      await listener.close();
+      await listener.close(how === 'stopped' ? GRACE_MS : 0);
     });
   }
 
@@ -256,7 +253,6 @@ export class SimulatedRuntime {
       const { subscriberQueue = DEFAULT_SUBSCRIBER_QUEUE } = this.#options;
       const cutsOff = slowEffect === 'cut-off';
       const unlimited = cutsOff || slowEffect === 'own-queue';
-      this.#awaitEnd(call);
       return new Subscriber({
         number,
         call,
@@ -268,22 +264,6 @@ export class SimulatedRuntime {
         },
       });
     });
-  }
-
-  #awaitEnd(call: EventCall): void {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#ending.add(promise);
-    call.once('close', () => {
-      this.#ending.delete(promise);
-      resolve();
-    });
-  }
-
-  async #flush(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, FLUSH_MS);
-    await Promise.race([Promise.all(this.#ending), promise]);
-    clearTimeout(timer);
   }
 
   #later(ms: number, run: () => void): void {

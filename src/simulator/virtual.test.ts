@@ -1,0 +1,144 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { drop } from './faults.ts';
+import type { Odds } from './lives.ts';
+import { ODDITY_NAMES } from './oddities.ts';
+import { PROFILE_NAMES, type ProfileName } from './profiles.ts';
+import { eventFacts, faultFacts, hear, transitionFacts } from './testBed.ts';
+import { VirtualRuntime } from './virtual.ts';
+
+const MINUTE = 60_000;
+const EVERY_ODDITY: Odds = Object.fromEntries(ODDITY_NAMES.map((name) => [name, 0.05]));
+
+const churn = { pods: 4, meanMs: 2000, restarts: 1, odds: EVERY_ODDITY, oddForMs: 500, leadMs: 5000 };
+
+/** Half a minute of lives and one more for what is left of them, with a restart in the middle. */
+function live(seed: number, profile: ProfileName, restart = true): VirtualRuntime {
+  const faults = [drop({ seed, probability: 0.1 })];
+  const runtime = new VirtualRuntime({ seed, profile, faults, crashProbability: 0 });
+  hear(runtime);
+  runtime.play(churn, MINUTE / 2);
+  if (restart) {
+    runtime.later(10_000, () => runtime.restart({ downMs: 2000, exits: 0.5 }));
+    runtime.later(13_000, () => hear(runtime));
+  }
+  runtime.advance(2 * MINUTE);
+  return runtime;
+}
+
+const anySeed = fc.nat();
+const anyProfile = fc.constantFrom(...PROFILE_NAMES);
+
+test('whatever happens, every life ends, and nothing is left', () => {
+  fc.assert(
+    fc.property(anySeed, anyProfile, (seed, profile) => {
+      const { pods } = live(seed, profile).core;
+      expect(pods.sandboxes.size + pods.containers.size).toBe(0);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test('the same seed gives the same truth, to the microsecond', () => {
+  fc.assert(
+    fc.property(anySeed, anyProfile, (seed, profile) => {
+      expect(live(seed, profile).core.truth.entries).toEqual(live(seed, profile).core.truth.entries);
+    }),
+    { numRuns: 5 },
+  );
+});
+
+test('every transition that is not silent has an event in the truth, or a fault that says why not', () => {
+  fc.assert(
+    fc.property(anySeed, anyProfile, (seed, profile) => {
+      const { truth } = live(seed, profile).core;
+      const key = (id: string, type: string | null) => `${id} ${type}`;
+      const built = new Set(eventFacts(truth).map(({ id, type }) => key(id, type)));
+      const never = new Set(faultFacts(truth, 'never_built').map(({ id, type }) => key(id ?? '', type)));
+      const TYPES = { created: 'CREATED', started: 'STARTED', stopped: 'STOPPED', deleted: 'DELETED' };
+      for (const { id, transition, silent } of transitionFacts(truth)) {
+        const own = key(id, TYPES[transition]);
+        if (silent === null) expect(built.has(own) || never.has(own)).toBe(true);
+      }
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test('no event is lost without a fault or an absence of subscribers', () => {
+  fc.assert(
+    fc.property(anySeed, (seed) => {
+      const { truth } = live(seed, 'containerd-2.1').core;
+      const excused = new Set(faultFacts(truth).map(({ event }) => event));
+      for (const [event, entries] of Map.groupBy(eventFacts(truth), (fact) => fact.event)) {
+        const arrived = entries.some(({ delivered }) => delivered);
+        const waited = entries.some(({ queued }) => queued);
+        expect(arrived || waited || excused.has(event)).toBe(true);
+      }
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test('nothing but an exit happens while the runtime is down', () => {
+  const { truth } = live(5, 'containerd-2.1').core;
+  const [down, up] = ['down', 'up'].map(
+    (name) => truth.entries.find((entry) => entry.what === 'fault' && entry.fault === name)?.n ?? 0,
+  );
+  const meanwhile = transitionFacts(truth).filter((_, n, all) => n < all.length);
+  const between = truth.entries.filter(({ n }) => n > (down ?? 0) && n < (up ?? 0));
+  const kinds = between.flatMap((entry) => (entry.what === 'transition' ? [entry] : []));
+  expect(meanwhile.length).toBeGreaterThan(kinds.length);
+  expect(kinds.length).toBeGreaterThan(0);
+  expect(kinds.every(({ transition, silent }) => transition === 'stopped' && silent !== null)).toBe(true);
+});
+
+test('a runtime comes back as another version, with its habits', () => {
+  const runtime = new VirtualRuntime({ profile: 'containerd-1.7' });
+  runtime.restart({ downMs: 100, as: 'containerd-2.1' });
+  runtime.advance(200);
+  const [first, second] = [hear(runtime), hear(runtime)];
+  runtime.core.pods.runPod({ name: 'web' });
+  expect([first.events.length, second.events.length]).toEqual([2, 2]);
+  expect(faultFacts(runtime.core.truth, 'up')[0]?.detail).toBe('containerd 2.1.9+unknown');
+});
+
+test('an exit that nobody had noticed when the runtime went down is put right without a word', () => {
+  const runtime = new VirtualRuntime();
+  const { pods, truth } = runtime.core;
+  const { id } = pods.runPod({ name: 'web' });
+  const container = pods.createContainer(id, { name: 'app' });
+  pods.startContainer(container.id);
+  runtime.core.exitUnnoticed(container.id, 10_000);
+  expect(container.shown).toBe('running');
+  runtime.restart({ downMs: 100 });
+  runtime.advance(20_000);
+  expect(container.shown).toBe(null);
+  expect(faultFacts(truth, 'never_built')).toMatchObject([{ id: container.id, type: 'STOPPED' }]);
+  expect(eventFacts(truth).some(({ type }) => type === 'STOPPED')).toBe(false);
+});
+
+test('the runtime’s stamps jump with its wall clock, and the truth does not', () => {
+  const runtime = new VirtualRuntime();
+  const { events } = hear(runtime);
+  const before = runtime.core.pods.runPod({ name: 'before' }).createdNs;
+  runtime.core.stepWallClock(-3_600_000);
+  const after = runtime.core.pods.runPod({ name: 'after' }).createdNs;
+  expect(after - before).toBe(-3_600_000_000_000n);
+  expect(events.at(-1)?.createdAt).toBe(after);
+  expect(new Set(runtime.core.truth.entries.map(({ at }) => at)).size).toBe(1);
+  expect(faultFacts(runtime.core.truth, 'wall_step')).toMatchObject([{ detail: '-3600000 ms' }]);
+});
+
+test('an event that is held back when the runtime goes down is lost, and the truth says so', () => {
+  const faults = [{ name: 'delay', decide: () => [1000] }];
+  const runtime = new VirtualRuntime({ faults });
+  hear(runtime);
+  runtime.core.pods.runPod({ name: 'web' });
+  runtime.restart({ downMs: 100 });
+  runtime.advance(200);
+  const { events } = hear(runtime);
+  runtime.advance(2000);
+  expect(events).toEqual([]);
+  expect(faultFacts(runtime.core.truth, 'lost_in_delay')).toHaveLength(2);
+});
