@@ -42,7 +42,10 @@ export interface Sink {
 }
 
 export interface ObserverOptions {
-  readonly config: Pick<AgentConfig, 'criEndpoint' | 'stream' | 'relistPeriod' | 'grace' | 'confirm'>;
+  readonly config: Pick<
+    AgentConfig,
+    'criEndpoint' | 'stream' | 'relistPeriod' | 'grace' | 'confirm' | 'lateLimit'
+  >;
   readonly client: CriClient;
   readonly runtime: RuntimeVersion;
   readonly agentVersion: string;
@@ -78,6 +81,7 @@ export class Observer {
       epochStart: sink.start,
       grace: config.grace,
       confirm: config.confirm,
+      lateLimit: config.lateLimit,
       profile: profileOf(runtime),
       mintId: randomUUID,
     });
@@ -236,6 +240,7 @@ export class Observer {
     if (this.#state.relistProblem === null) log.warn({ code, error: message }, 'relist failed');
     metrics.relistErrors.inc({ code });
     this.#minute.failed();
+    this.#comparison.listFailed();
     this.#state.relistIs(false, clean(message, 300));
     this.#gaps.open('list', code.toLowerCase(), at, at);
   }

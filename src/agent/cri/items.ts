@@ -13,7 +13,7 @@ import {
 } from '../../cri/runtime.ts';
 import { type EvidenceObject, MAX_ID_LENGTH, MAX_NAME_LENGTH } from '../../evidence/record.ts';
 import type { Mono } from '../../evidence/units.ts';
-import type { ExactTimes, ListedItem, ReceivedEvent, ShownState } from '../pleg/observation.ts';
+import type { ExactTimes, ListedItem, ReceivedEvent, ShownState, ShownStatus } from '../pleg/observation.ts';
 
 /** A text without NUL and halves of surrogate pairs (Postgres can store neither), not longer than `max` characters. */
 export function clean(text: string, max: number): string {
@@ -75,13 +75,42 @@ export function readEvent(bytes: Uint8Array, session: number, received: Mono): R
     hasSandboxStatus: event.podSandboxStatus !== undefined && event.podSandboxStatus.id !== '',
     object: objectOf(event, own),
     times: own === undefined ? sandboxTimes(event) : timesOf(own),
+    others: othersOf(event),
   };
 }
+
+/** What the event's statuses say of ids other than its own. Items with an empty id are fillers of the runtime. */
+function othersOf({
+  containerId,
+  podSandboxStatus,
+  containersStatuses,
+}: ContainerEventResponse): ShownStatus[] {
+  const others = containersStatuses
+    .filter(({ id }) => id !== containerId && usableId(id))
+    .map((status) => ({ id: status.id, state: containerState(status.state), times: timesOf(status) }));
+  if (
+    podSandboxStatus === undefined ||
+    podSandboxStatus.id === containerId ||
+    !usableId(podSandboxStatus.id)
+  ) {
+    return others;
+  }
+  const { id, state, createdAt } = podSandboxStatus;
+  return [...others, { id, state: sandboxState(state), times: createdOnly(createdAt) }];
+}
+
+const createdOnly = (createdNs: bigint): ExactTimes => ({
+  createdNs,
+  startedNs: 0n,
+  finishedNs: 0n,
+  exitCode: 0,
+  reason: '',
+});
 
 /** A sandbox's status says when it was created, and nothing of its end. */
 function sandboxTimes({ containerId, podSandboxStatus }: ContainerEventResponse): ExactTimes | null {
   if (podSandboxStatus?.id !== containerId) return null;
-  return { createdNs: podSandboxStatus.createdAt, startedNs: 0n, finishedNs: 0n, exitCode: 0, reason: '' };
+  return createdOnly(podSandboxStatus.createdAt);
 }
 
 /** An event of which only the digest could be kept. */
@@ -90,7 +119,7 @@ export function digestEvent(
   session: number,
   received: Mono,
 ): ReceivedEvent {
-  return { ...digest, session, received, hasSandboxStatus: false, object: null, times: null };
+  return { ...digest, session, received, hasSandboxStatus: false, object: null, times: null, others: [] };
 }
 
 export function timesOf(status: ContainerStatus): ExactTimes {

@@ -8,8 +8,9 @@
  * in {@link Comparison.take}.
  */
 import { EVENT_TYPES, type PlegState } from '../../evidence/record.ts';
-import { type Mono, mono } from '../../evidence/units.ts';
-import type { OpenSession } from './coverage.ts';
+import { type Mono, millis, mono } from '../../evidence/units.ts';
+import { claim, confirmAll, examine } from './claims.ts';
+import { covers, type OpenSession } from './coverage.ts';
 import {
   type Bound,
   type ComparisonOptions,
@@ -25,6 +26,7 @@ import {
   DELETED,
   everRan,
   type Life,
+  type Span,
   STAGES,
   STARTED,
   STOPPED,
@@ -39,10 +41,13 @@ import type {
   ReceivedEvent,
   Relist,
   ShownState,
+  ShownStatus,
   StatusAnswer,
 } from './observation.ts';
 import type { PlegProfile } from './profile.ts';
-import { plainFinding, since } from './verdict.ts';
+import { type Between, type ShortLife, unseenExit, unseenRun, wholeLife } from './shortLife.ts';
+import { findTwins } from './twins.ts';
+import { eventFinding, plainFinding, shortLifeFinding, since } from './verdict.ts';
 
 /** The last whole answers before the present ones; null before the first. */
 interface Previous {
@@ -54,6 +59,8 @@ export class Comparison {
   readonly #ledger: Ledger;
   readonly #epochStart: Mono;
   #previous: Previous = { sandboxes: null, containers: null };
+  /** Whether no list call failed since the answers before. */
+  #consecutive = true;
 
   constructor(options: ComparisonOptions) {
     this.#ledger = new Ledger(options);
@@ -120,12 +127,19 @@ export class Comparison {
     return this.#ledger.coverage.is === 'open' ? this.#ledger.coverage : null;
   }
 
+  /** A list call failed: what lies between the lists around it is longer than a period. */
+  listFailed(): void {
+    this.#consecutive = false;
+  }
+
   relisted(relist: Relist): void {
     this.#ledger.reach(relist.containers.end);
     const { sandboxes, containers } = relist;
     this.#compare(sandboxes, this.#previous.sandboxes, true);
     this.#judgeAbsences(sandboxes);
     this.#compare(containers, this.#previous.containers, false);
+    this.#recordTwins();
+    this.#consecutive = sandboxes.whole && containers.whole;
     this.#previous = {
       sandboxes: sandboxes.whole ? sandboxes : this.#previous.sandboxes,
       containers: containers.whole ? containers : this.#previous.containers,
@@ -151,14 +165,19 @@ export class Comparison {
       return;
     }
     if (event.times !== null) this.#learn(life, event.times);
+    if (!replayed) this.#recordVerdict(life, stage, event);
     this.#ledger.announce(life, stage, event.received);
-    if (!replayed) this.#concludeFromEvent(life, stage, event);
+    if (replayed) return;
+    this.#concludeFromEvent(life, stage, event);
+    for (const other of event.others) this.#concludeFromStatus(other, stage, event);
   }
 
   /** What ContainerStatus said of an id that was asked about. */
   answered(answer: StatusAnswer): void {
     const life = this.#ledger.lives.get(answer.id);
-    if (life === undefined || !answer.found) return;
+    if (life === undefined) return;
+    life.answer = answer.found ? 'found' : answer.reason;
+    if (!answer.found) return;
     this.#learn(life, answer.times);
     this.#concludeFromTimes(life, answer.at);
   }
@@ -183,14 +202,20 @@ export class Comparison {
     life.lastSign = answer.end;
     this.#change(life, plegState(item.state), answer, previous);
     this.#noteListed(life, previous);
+    this.#examineClaims(life, item.state === 'unknown' ? null : stageShown(item.state), answer.start);
     if (item.state === 'unknown') return;
     if (life.shown === 'exited' && item.state === 'running') this.#regress(life);
+    if (life.shown === null && item.state === 'exited') life.unseen = this.#unseen(life, answer, previous);
     life.shown = item.state;
     if (item.state === 'running') life.ran = true;
+    for (const stage of STAGES) {
+      if (stage < stageShown(item.state)) life.passed[stage] ??= spanOf(answer);
+    }
     if (previous === null) waiveUpTo(life, stageShown(item.state));
     else this.#proveShown(life, item.state, answer.end);
     const next = STAGES[stageShown(item.state) + 1];
     if (next !== undefined) raiseFloors(life, next, answer.start);
+    this.#recordUnseenRun(life);
   }
 
   /** What it means that a list shows an id at all, in whatever state. */
@@ -215,6 +240,7 @@ export class Comparison {
     if (life.object.isSandbox && state === 'exited' && !life.ran) return;
     const proof = (stage: Stage): Proof => ({
       ...floorOf(life, stage),
+      by: null,
       to,
       cause: 'unannounced_by_list',
       evidence: `listed ${state}`,
@@ -228,11 +254,13 @@ export class Comparison {
   }
 
   #compareAbsent(life: Life, answer: Answer, previous: Answer | null): void {
+    this.#recordShortLife(life, answer, previous);
+    if (life.heard === null || answer.start > life.heard) confirmAll(life);
     if (life.state !== 'non-existent') this.#change(life, 'non-existent', answer, previous);
     if (life.reached === DELETED || (life.reached === -1 && !life.listed)) return;
     // Heard of while the list was being made: the answer may be older than the event.
     if (life.heard !== null && answer.start <= life.heard) return;
-    life.absence ??= { start: answer.start, end: answer.end };
+    life.absence ??= spanOf(answer);
     if (life.object.isSandbox || this.#ledger.profile.announcesRemovedWithSandbox) this.#proveGone(life);
   }
 
@@ -264,6 +292,7 @@ export class Comparison {
     this.#ledger.prove(life, DELETED, {
       from: bound.from === null || doubtful ? null : mono(Math.max(bound.from - lead, created)),
       byWallClock: bound.byWallClock,
+      by: null,
       to: life.absence.end,
       cause: 'unannounced_by_list',
       evidence: 'no longer listed',
@@ -293,6 +322,8 @@ export class Comparison {
   #regress(life: Life): void {
     const verdict = this.#ledger.verdict('regression', 'state_went_back', {});
     this.#ledger.emit(life.object, plainFinding(verdict, life.object));
+    life.regressed = true;
+    life.unseen = null;
     for (const stage of [STARTED, STOPPED] as const) {
       if (life.standings[stage].is === 'announced') continue;
       this.#ledger.retract(life, stage, 'state_went_back');
@@ -308,7 +339,86 @@ export class Comparison {
     this.#ledger.ask(life.object.id);
   }
 
+  // What lists did not show, or show too much of.
+
+  #examineClaims(life: Life, shown: Stage | null, start: Mono): void {
+    const lead = life.object.isSandbox ? this.#ledger.profile.lead : millis(0);
+    for (const stage of examine(life, shown, start, lead)) {
+      const verdict = this.#ledger.verdict('spurious', 'lists_contradict', {});
+      this.#ledger.emit(life.object, eventFinding(verdict, life, stage, NO_TIMES));
+      this.#ledger.unannounce(life, stage);
+      if (shown !== null) life.reached = shown;
+      // Only a list or a status can say now that it ran.
+      life.ran = life.shown === 'running' || (life.times !== null && everRan(life.times));
+    }
+  }
+
+  /** The stretch between the present answer and the one right before it, where everything in it was watched. */
+  #unseen(life: Life, answer: Answer, previous: Answer | null): Between | null {
+    if (life.object.isSandbox || !answer.whole || previous === null || !this.#consecutive) return null;
+    if (!covers(this.#ledger.coverage, previous.start)) return null;
+    return { before: previous.end, after: answer.start };
+  }
+
+  #recordUnseenRun(life: Life): void {
+    if (life.unseen === null || !life.ran) return;
+    this.#recordShort(life, unseenRun(life, life.unseen));
+    life.unseen = null;
+  }
+
+  #recordShortLife(life: Life, answer: Answer, previous: Answer | null): void {
+    const stretch = this.#unseen(life, answer, previous);
+    if (stretch === null || previous === null) return;
+    const ranInListBefore = previous.items.get(life.object.id)?.state === 'running';
+    if (ranInListBefore) this.#recordShort(life, unseenExit(life, stretch));
+    else if (!life.listed) {
+      const short = wholeLife(life, stretch);
+      if (short !== null) this.#recordShort(life, short);
+    }
+  }
+
+  #recordShort(life: Life, short: ShortLife): void {
+    const verdict = this.#ledger.verdict('short_life', short.cause, {});
+    this.#ledger.emit(life.object, shortLifeFinding(verdict, life, short));
+  }
+
+  #recordTwins(): void {
+    const { sandboxes, containers } = this.#previous;
+    const ranBefore = (id: string) =>
+      (containers?.items.get(id) ?? sandboxes?.items.get(id))?.state === 'running';
+    for (const { one, other, cause } of findTwins(this.#ledger.lives.values(), ranBefore)) {
+      const verdict = this.#ledger.verdict('duplicate_container', cause, { other: other.object.id });
+      this.#ledger.emit(one.object, plainFinding(verdict, one.object));
+    }
+  }
+
   // What events and exact times show.
+
+  #recordVerdict(life: Life, stage: Stage, event: ReceivedEvent): void {
+    const judged = this.#ledger.judgeEvent(life, stage, event.received, event.createdNs);
+    if (judged === null) return;
+    const verdict = this.#ledger.verdict(judged.kind, judged.cause, {});
+    this.#ledger.emit(life.object, eventFinding(verdict, life, stage, judged));
+  }
+
+  /** The statuses that an event carries show the pod as it was when they were collected, before the event was sent. */
+  #concludeFromStatus({ id, state, times }: ShownStatus, by: Stage, event: ReceivedEvent): void {
+    const life = this.#ledger.lives.get(id);
+    if (life === undefined || state === 'unknown' || life.regressed) return;
+    this.#learn(life, times);
+    if (state === 'running') life.ran = true;
+    const proof = (stage: Stage): Proof => ({
+      ...this.#lowerBound(life, stage),
+      by: null,
+      to: event.received,
+      cause: 'sequence',
+      evidence: `${state} in the ${EVENT_TYPES[by]} of ${event.id}`,
+    });
+    if (!life.object.isSandbox || life.ran) this.#ledger.prove(life, CREATED, proof(CREATED));
+    if (state === 'created' || !life.ran) return;
+    this.#ledger.prove(life, STARTED, proof(STARTED));
+    if (state === 'exited') this.#ledger.prove(life, STOPPED, proof(STOPPED));
+  }
 
   #lifeOf(event: ReceivedEvent, replayed: boolean): Life | undefined {
     const known = this.#ledger.lives.get(event.id);
@@ -323,12 +433,16 @@ export class Comparison {
 
   /** An event of a later stage proves the earlier ones, where the id ran at all. */
   #concludeFromEvent(life: Life, stage: Stage, event: ReceivedEvent): void {
+    if (life.heardAt[stage] === null) claim(life, stage, event.received);
     life.heard = event.received;
+    life.heardAt[stage] ??= event.received;
+    if (stage > life.furthest) life.furthest = stage;
     // A runtime may announce the end of a start that failed; it says so in the status.
     const failed = life.times !== null && startFailed(life.times);
     if (stage === STARTED || (stage === STOPPED && !failed)) life.ran = true;
     const proof = (earlier: Stage): Proof => ({
       ...this.#lowerBound(life, earlier),
+      by: stage,
       to: event.received,
       cause: 'sequence',
       evidence: `${EVENT_TYPES[stage]} received`,
@@ -342,17 +456,19 @@ export class Comparison {
   }
 
   #concludeFromTimes(life: Life, at: Mono): void {
-    if (life.object.isSandbox || life.times === null || !everRan(life.times)) return;
+    if (life.object.isSandbox || life.times === null) return;
     const proof = (stage: Stage): Proof => ({
       ...this.#lowerBound(life, stage),
+      by: null,
       to: at,
       cause: 'unannounced_by_list',
       evidence: 'started_at in its status',
     });
-    this.#ledger.prove(life, STARTED, proof(STARTED));
-    if (life.times.finishedNs > 0n && life.state === 'exited') {
-      this.#ledger.prove(life, STOPPED, proof(STOPPED));
-    }
+    const ended = life.times.finishedNs > 0n && life.state === 'exited';
+    if (everRan(life.times)) this.#ledger.prove(life, STARTED, proof(STARTED));
+    // Of a start that failed the end is proven all the same; the verdict knows the difference.
+    if (ended) this.#ledger.prove(life, STOPPED, proof(STOPPED));
+    this.#recordUnseenRun(life);
   }
 
   #learn(life: Life, times: ExactTimes): void {
@@ -383,6 +499,9 @@ export class Comparison {
   }
 }
 
+/** What is said of an event that announced nothing. */
+const NO_TIMES = { occurred: null, lateness: null, delivery: null };
+
 /** Counts an event of a session and says whether it was replayed. */
 function countEvent(session: OpenSession, event: ReceivedEvent): boolean {
   session.armed ??= event.received;
@@ -399,6 +518,8 @@ function raiseFloors(life: Life, from: Stage, at: Mono): void {
     if (stage >= from) life.floors[stage] = at;
   }
 }
+
+const spanOf = ({ start, end }: Answer): Span => ({ start, end });
 
 const floorOf = (life: Life, stage: Stage): Bound => ({ from: life.floors[stage], byWallClock: false });
 

@@ -15,7 +15,9 @@ import {
   type EvidenceRecord,
 } from '../../evidence/record.ts';
 import { type Micros, type Mono, millis, shift } from '../../evidence/units.ts';
+import { isDoubted } from './claims.ts';
 import { ABSENT, type Coverage, covers, DOWN, isCovered, type OpenSession, openSession } from './coverage.ts';
+import { type EventVerdict, judgeEvent } from './heard.ts';
 import {
   type Cause,
   DELETED,
@@ -45,6 +47,8 @@ export interface ComparisonOptions {
   readonly epochStart: Mono;
   readonly grace: Micros;
   readonly confirm: Micros;
+  /** How long after its true time an event may be received without being late. */
+  readonly lateLimit: Micros;
   readonly profile: PlegProfile;
   /** A fresh random UUID at every call. */
   readonly mintId: () => string;
@@ -78,8 +82,9 @@ export interface Bound {
   readonly byWallClock: boolean;
 }
 
-/** One proof that a stage was reached. */
+/** One proof that a stage was reached; `by` is the stage whose event is the proof, null for a list or an exact time. */
 export interface Proof extends Bound {
+  readonly by: Stage | null;
   readonly to: Mono;
   readonly cause: Cause;
   readonly evidence: string;
@@ -149,7 +154,10 @@ export class Ledger {
   subscribed(session: number, at: Mono, wallNs: bigint): void {
     this.unsubscribed('down');
     this.coverage = openSession(session, at, wallNs);
-    for (const life of this.lives.values()) waiveUpTo(life, life.reached);
+    for (const life of this.lives.values()) {
+      waiveUpTo(life, life.reached);
+      life.heardAt.fill(null);
+    }
   }
 
   hole(until: Mono, why: string): void {
@@ -225,6 +233,7 @@ export class Ledger {
     const coverage = this.coverage;
     if (coverage.is === 'absent' || !this.#announces(life, stage)) {
       life.standings[stage] = { is: 'waived' };
+      if (proof.from !== null && covers(coverage, proof.from)) this.#neverSent(life, stage, proof);
       return;
     }
     const expectation: Expectation = { ...proof, coverable: isCovered(coverage), asked: false };
@@ -257,11 +266,40 @@ export class Ledger {
       this.figures.matched += 1;
       this.#takeBack(life, standing.finding, at);
     }
-    if (standing.is === 'none' && isCovered(this.coverage)) {
+    const countedNow = standing.is === 'none' && isCovered(this.coverage);
+    if (countedNow) {
       this.figures.expected += 1;
       this.figures.matched += 1;
     }
-    this.settle(life, stage, { is: 'announced' });
+    const counted = countedNow || standing.is === 'expected' || standing.is === 'missed';
+    this.settle(life, stage, { is: 'announced', counted });
+  }
+
+  /** The event of a stage is spurious: it discharged nothing, and what was concluded from it does not hold. */
+  unannounce(life: Life, stage: Stage): void {
+    const standing = life.standings[stage];
+    if (standing.is === 'announced') {
+      if (standing.counted) {
+        this.figures.expected -= 1;
+        this.figures.matched -= 1;
+      }
+      this.settle(life, stage, { is: 'none' });
+    }
+    for (const earlier of STAGES) {
+      const concluded = life.standings[earlier];
+      const byIt = concluded.is === 'expected' && concluded.expectation.by === stage;
+      if (byIt || (concluded.is === 'missed' && concluded.by === stage))
+        this.retract(life, earlier, 'spurious');
+    }
+  }
+
+  /** What is to be said of an event that came, before it counts as announced. */
+  judgeEvent(life: Life, stage: Stage, received: Mono, createdNs: bigint): EventVerdict | null {
+    if (life.regressed) return null;
+    const { grace, lateLimit } = this.#options;
+    const built = this.#wallClock.place(createdNs, this.#now);
+    const watchedSince = (at: Mono) => covers(this.coverage, at);
+    return judgeEvent(life, { stage, received, built, grace, lateLimit, watchedSince });
   }
 
   settle(life: Life, stage: Stage, standing: Standing): void {
@@ -291,7 +329,8 @@ export class Ledger {
   #judge(life: Life, stage: Stage, expectation: Expectation): void {
     if (!expectation.asked && this.#now >= shift(expectation.to, this.#options.grace)) {
       expectation.asked = true;
-      if (!life.object.isSandbox && stage !== DELETED) this.ask(life.object.id);
+      const unknown = stage !== DELETED && exactTime(life, stage) === null;
+      if (unknown && !life.object.isSandbox) this.ask(life.object.id);
     }
     const deadline = shift(expectation.to, this.#options.confirm);
     if (this.#now >= deadline) this.#decide(life, stage, expectation, deadline);
@@ -301,8 +340,11 @@ export class Ledger {
     const coverage = this.coverage;
     // Until the reader has drained past the deadline the event may be in the socket still.
     if (coverage.is !== 'open' || coverage.watermark < deadline) return;
+    // Nor is anything decided on the word of an event that a list contradicts, until a second list has spoken.
+    if (expectation.by !== null && isDoubted(life, expectation.by)) return;
     const excuse = this.#excuse(life, stage, expectation);
     if (excuse === null) this.#accuse(life, stage, expectation, coverage);
+    else if (excuse === 'start_failed') this.#failedStart(life, stage, expectation);
     else {
       this.#giveUp(life, stage, expectation, excuse);
       this.#countUnheard(coverage, expectation);
@@ -324,7 +366,8 @@ export class Ledger {
 
   #accuse(life: Life, stage: Stage, expectation: Expectation, session: OpenSession): void {
     const { epochStart } = this.#options;
-    const verdict = this.verdict('missed', expectation.cause, {
+    const exact = exactTime(life, stage);
+    const verdict = this.verdict('missed', this.#causeOf(expectation, exact), {
       session: session.session,
       armedAt: since(epochStart, session.armed ?? session.opened),
       coveredSince: since(epochStart, session.since),
@@ -332,7 +375,29 @@ export class Ledger {
       eventsInSession: session.events,
     });
     this.figures.missed += 1;
-    this.settle(life, stage, { is: 'missed', finding: verdict.finding });
+    this.settle(life, stage, { is: 'missed', finding: verdict.finding, by: expectation.by });
+    this.emit(life.object, stageFinding(verdict, life, stage, expectation, exact));
+  }
+
+  /** Lists may go on showing what has long been over: then the runtime's own state was late too. */
+  #causeOf({ cause, from }: Expectation, exact: Mono | null): string {
+    const lagged = exact !== null && from !== null && shift(exact, this.#options.grace) < from;
+    return lagged ? 'runtime_state_late' : cause;
+  }
+
+  /** A start that failed is announced by no runtime: a blind spot, nothing that was due. */
+  #failedStart(life: Life, stage: Stage, expectation: Expectation): void {
+    this.figures.expected -= 1;
+    this.settle(life, stage, { is: 'waived' });
+    // One start that failed is one finding, on the end that nobody announced.
+    if (stage !== STOPPED) return;
+    const verdict = this.verdict('unannounced', 'failed_start', {});
+    this.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
+  }
+
+  #neverSent(life: Life, stage: Stage, proof: Proof): void {
+    const expectation: Expectation = { ...proof, coverable: true, asked: false };
+    const verdict = this.verdict('unannounced', 'never_sent', {});
     this.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
   }
 

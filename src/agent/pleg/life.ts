@@ -12,7 +12,9 @@
  */
 import type { EvidenceObject, PlegState } from '../../evidence/record.ts';
 import type { Mono } from '../../evidence/units.ts';
+import type { Claim } from './claims.ts';
 import type { ExactTimes, ShownState } from './observation.ts';
+import type { Between } from './shortLife.ts';
 
 export const CREATED = 0;
 export const STARTED = 1;
@@ -32,6 +34,8 @@ export interface Expectation {
   from: Mono | null;
   readonly to: Mono;
   readonly cause: Cause;
+  /** The stage whose event proved it; null where a list or an exact time did. */
+  readonly by: Stage | null;
   /** What the proof rests on, for the finding. */
   readonly evidence: string;
   /** False where the stage may have been reached before the stream was proven to be ours. */
@@ -42,9 +46,17 @@ export interface Expectation {
 }
 
 export type Standing =
-  | { readonly is: 'none' | 'waived' | 'announced' | 'unobservable' }
+  | { readonly is: 'none' | 'waived' | 'unobservable' }
+  /** `counted`: it is among the matched figures. */
+  | { readonly is: 'announced'; readonly counted: boolean }
   | { readonly is: 'expected'; readonly expectation: Expectation }
-  | { readonly is: 'missed'; readonly finding: string };
+  | { readonly is: 'missed'; readonly finding: string; readonly by: Stage | null };
+
+/** The start and the end of a list call. */
+export interface Span {
+  readonly start: Mono;
+  readonly end: Mono;
+}
 
 export interface Life {
   object: EvidenceObject;
@@ -60,9 +72,23 @@ export interface Life {
   /** The last state that a list showed and that was not UNKNOWN; null where none did. */
   shown: Exclude<ShownState, 'unknown'> | null;
   /** The first list that lacked it, where more must be known before that can be held against the runtime. */
-  absence: { readonly start: Mono; readonly end: Mono } | null;
+  absence: Span | null;
   /** When an event last said that the id exists; null where none did. */
   heard: Mono | null;
+  /** When the event of each stage came, in the present session; null where it did not, or was replayed. */
+  readonly heardAt: [Mono | null, Mono | null, Mono | null, Mono | null];
+  /** The furthest stage whose event came, replayed ones aside; -1 for none. */
+  furthest: -1 | Stage;
+  /** For each stage the first list that showed a later one. */
+  readonly passed: [Span | null, Span | null, Span | null, Span | null];
+  /** What events said that no list has confirmed yet. */
+  readonly claims: [Claim | null, Claim | null, Claim | null, Claim | null];
+  /** Between which lists it ran unseen; null where it did not, or that is told. */
+  unseen: Between | null;
+  /** Ids that were found to be its twins. */
+  readonly twins: Set<string>;
+  /** It went from exited back to running: its events are in no order any more. */
+  regressed: boolean;
   /** The furthest stage that is proven; -1 for none. */
   reached: -1 | Stage;
   /** Whether anything proves that it ever ran. Without it neither STARTED nor STOPPED is due. */
@@ -70,6 +96,8 @@ export interface Life {
   times: ExactTimes | null;
   /** When it was created, started and finished, on the monotonic clock; null where that is not known for sure. */
   readonly moments: [Mono | null, Mono | null, Mono | null];
+  /** What ContainerStatus said when it was asked; null before. */
+  answer: string | null;
   /** Whether its exact times were asked for because it was found exited without proof that it ran. */
   questioned: boolean;
   readonly standings: [Standing, Standing, Standing, Standing];
@@ -88,10 +116,18 @@ export function newLife(object: EvidenceObject, at: Mono): Life {
     shown: null,
     absence: null,
     heard: null,
+    heardAt: [null, null, null, null],
+    furthest: -1,
+    passed: [null, null, null, null],
+    claims: [null, null, null, null],
+    unseen: null,
+    twins: new Set(),
+    regressed: false,
     reached: -1,
     ran: false,
     times: null,
     moments: [null, null, null],
+    answer: null,
     questioned: false,
     standings: [NONE, NONE, NONE, NONE],
     lastSign: at,

@@ -53,6 +53,15 @@ export interface ReceivedEvent {
   readonly object: EvidenceObject | null;
   /** What the event's own statuses say of its id; of a sandbox only when it was created. */
   readonly times: ExactTimes | null;
+  /** What its statuses say of other ids of the pod. */
+  readonly others: readonly ShownStatus[];
+}
+
+/** The state of one id as a status shows it. */
+export interface ShownStatus {
+  readonly id: string;
+  readonly state: ShownState;
+  readonly times: ExactTimes;
 }
 
 /** The answer to a question about one id; `gone` where the runtime no longer knows it. */

@@ -46,6 +46,7 @@ export function play(truth: Truth): Played {
     epochStart: mono(0),
     grace: millis(2_000),
     confirm: millis(CONFIRM),
+    lateLimit: millis(1_000),
     profile: history.crio ? CRIO : CONTAINERD,
     mintId: () => {
       minted += 1;
@@ -133,6 +134,7 @@ class Player {
         hasSandboxStatus: !nameless,
         object: nameless ? null : objectOf(subject.id),
         times: nameless || !there ? null : timesAt(subject, built, this.#wallNs),
+        others: [],
       });
     return [{ at: received + this.#truth.history.pipe, act }];
   }

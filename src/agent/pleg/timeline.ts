@@ -122,6 +122,7 @@ export function heard(at: number, id: string, type: EventType | number, how: Hea
       hasSandboxStatus: how.nameless !== true,
       object: how.nameless === true ? null : objectOf(id),
       times: how.times ?? null,
+      others: [],
     });
   return { at, act };
 }
@@ -220,6 +221,7 @@ export function judge(steps: readonly Step[], settings: Settings): Outcome {
     epochStart: mono(0),
     grace: millis(grace * 1000),
     confirm: millis(confirm * 1000),
+    lateLimit: millis(1_000),
     profile,
     mintId: () => {
       minted += 1;

@@ -3,7 +3,9 @@
  */
 import { EVENT_TYPES, type EvidenceObject, type FindingKind, type RecordOf } from '../../evidence/record.ts';
 import { type Mono, type Offset, offset } from '../../evidence/units.ts';
+import type { EventVerdict } from './heard.ts';
 import type { Expectation, Life, Stage } from './life.ts';
+import type { ShortLife } from './shortLife.ts';
 
 /** The version of the shape of `proof`. */
 export const PROOF_VERSION = 1;
@@ -50,7 +52,46 @@ export function stageFinding(
       lowerBoundKnown: from !== null,
       state: life.state,
       exactTimes: timesOf(life),
+      // Where the id was gone already, or nobody answered, the window is the only proof.
+      statusAnswer: life.answer ?? 'not_asked',
       ...verdict.details,
+    },
+  };
+}
+
+/** A verdict on an event that came. */
+export function eventFinding(
+  verdict: Verdict,
+  life: Life,
+  stage: Stage,
+  { occurred, lateness, delivery }: Pick<EventVerdict, 'occurred' | 'lateness' | 'delivery'>,
+): RecordOf<'finding'> {
+  return {
+    ...plainFinding(verdict, life.object),
+    type: EVENT_TYPES[stage],
+    occurred: occurred === null ? null : since(verdict.epochStart, occurred),
+    lateness,
+    delivery,
+    proof: { v: PROOF_VERSION, state: life.state, exactTimes: timesOf(life), ...verdict.details },
+  };
+}
+
+/** A verdict on what two lists could not see. */
+export function shortLifeFinding(verdict: Verdict, life: Life, short: ShortLife): RecordOf<'finding'> {
+  const window = {
+    from: since(verdict.epochStart, short.before),
+    to: since(verdict.epochStart, short.after),
+  };
+  return {
+    ...plainFinding(verdict, life.object),
+    window,
+    proof: {
+      v: PROOF_VERSION,
+      lifeMinMs: short.least / 1000,
+      lifeMaxMs: short.most / 1000,
+      listBefore: window.from,
+      listAfter: window.to,
+      exactTimes: timesOf(life),
     },
   };
 }

@@ -1,0 +1,55 @@
+/*
+ * Where little is known: each of these is one condition of the comparison, alone.
+ */
+import { expect, test } from 'vitest';
+import { CRIO, heard, hole, judge, listed, opened, type Step, times } from './timeline.ts';
+
+/** A stream that is covered from the list at 3 s on. */
+const covered: readonly Step[] = [
+  listed(0, {}),
+  opened(1),
+  heard(2, 's0', 'STARTED', { built: 1.9 }),
+  listed(3, {}),
+];
+
+test('a replayed event proves nothing, of an id that is known as little as of one that is not', () => {
+  const own = { times: times({ created: 4, started: 5, finished: 8 }) };
+  const steps = [
+    listed(0, { c1: 'created' }),
+    opened(10),
+    heard(10.1, 'c1', 'STOPPED', { built: 8, ...own }),
+    heard(10.1, 'c2', 'STOPPED', { built: 8, ...own }),
+    listed(11, { c1: 'created' }),
+    listed(15, { c1: 'created' }),
+  ];
+  expect(judge(steps, { until: 60 }).figures.expected).toBe(0);
+});
+
+test('a pause of ours while the list was made that lacked an id makes its creation unobservable', () => {
+  const steps = [...covered, listed(5, {}, { took: 2 }), hole(6), listed(10, { s1: 'running' })];
+  expect(judge(steps, { until: 90 }).accused).toEqual([]);
+});
+
+test('the creation of what the first list of an agent shows as UNKNOWN is not even unobservable', () => {
+  const steps = [
+    opened(0.1),
+    heard(0.2, 's0', 'STARTED'),
+    listed(1, { c1: 'unknown' }),
+    listed(5, { c1: 'running' }),
+  ];
+  const { accused, unobservable } = judge(steps, { until: 60 });
+  expect(accused).toEqual([]);
+  expect(unobservable).not.toContain('c1 CREATED no_lower_bound');
+});
+
+test('a container that never ran may go without a word where removed sandboxes do, even while its own is up', () => {
+  const idle = [
+    ...covered,
+    heard(4, 's1', 'STARTED'),
+    heard(5, 'c1', 'CREATED'),
+    listed(6, { s1: 'running', c1: 'created' }),
+    listed(10, { s1: 'running' }),
+    listed(15, { s1: 'running' }),
+  ];
+  expect(judge(idle, { until: 90, profile: CRIO }).accused).toEqual([]);
+});
