@@ -146,6 +146,7 @@ export class EventChannel {
   /** The runtime's process went away: whoever listened is gone, and so is what waited. */
   reset(): void {
     for (const event of this.#line.splice(0)) this.#lose('lost_in_line', event, 'the runtime went down');
+    for (const event of this.#held.values()) this.#lose('lost_in_delay', event, 'the runtime went down');
     this.#life += 1;
     this.#outlets = [];
     this.#atTheDoor = [];
@@ -164,8 +165,11 @@ export class EventChannel {
     this.#held.delete(event.id);
     for (const wait of fate) {
       if (wait === 0) this.#distribute(event);
-      else if (wait === 'after-next') this.#held.set(event.id, event);
-      else this.#holdBack(wait, event);
+      else {
+        this.#note(event, [], { queued: true });
+        if (wait === 'after-next') this.#held.set(event.id, event);
+        else this.#holdBack(wait, event);
+      }
     }
     if (overtaken !== undefined) this.#distribute(overtaken);
   }

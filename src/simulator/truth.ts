@@ -18,7 +18,7 @@
  * event        an event was built and given to its subscribers, or not
  *              { event (its number), id, sandbox, isSandbox, pod, container, attempt, type: CREATED | …,
  *                createdNs (before any fault), live (somebody was subscribed when it was built), replayed, to: [subscriber…],
- *                delivered (`to` is not empty), queued (waits for a subscriber), spurious (nothing happened),
+ *                delivered (`to` is not empty), queued (it waits, or is held back), spurious (nothing happened),
  *                changed: [faults that changed the message] }
  *              An event that waited, was delayed or is repeated has one entry for each delivery, with the same number;
  *              it was lost if no entry of its number is delivered.

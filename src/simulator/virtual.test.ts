@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { drop } from './faults.ts';
+import { drop, reorder } from './faults.ts';
 import type { Odds } from './lives.ts';
 import { ODDITY_NAMES } from './oddities.ts';
 import { PROFILE_NAMES, type ProfileName } from './profiles.ts';
@@ -141,4 +141,16 @@ test('an event that is held back when the runtime goes down is lost, and the tru
   runtime.advance(2000);
   expect(events).toEqual([]);
   expect(faultFacts(runtime.core.truth, 'lost_in_delay')).toHaveLength(2);
+});
+
+test('an event that waits to be overtaken, and never is, stands in the truth as waiting, then as lost', () => {
+  const faults = [reorder({ seed: 1, probability: 1, types: ['STOPPED'] })];
+  const runtime = new VirtualRuntime({ profile: 'crio-1.33', faults });
+  hear(runtime);
+  const { pods, truth } = runtime.core;
+  const { id } = pods.runPod({ name: 'web' });
+  pods.stopPod(id);
+  expect(eventFacts(truth).at(-1)).toMatchObject({ type: 'STOPPED', delivered: false, queued: true });
+  runtime.restart({ downMs: 100 });
+  expect(faultFacts(truth, 'lost_in_delay')).toHaveLength(1);
 });
