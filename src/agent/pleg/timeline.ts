@@ -20,7 +20,7 @@ import {
 import { type Mono, millis, mono } from '../../evidence/units.ts';
 import { Comparison } from './comparison.ts';
 import type { Emission, Figures } from './ledger.ts';
-import type { Answer, ExactTimes, ListedItem, ShownState } from './observation.ts';
+import type { Answer, ExactTimes, ListedItem, ShownState, ShownStatus } from './observation.ts';
 import type { PlegProfile } from './profile.ts';
 
 export const CONTAINERD: PlegProfile = {
@@ -107,6 +107,8 @@ export interface Hearing {
   /** When it was built, in seconds; left out: when it was heard. */
   readonly built?: number;
   readonly times?: ExactTimes;
+  /** What its statuses say of other ids. */
+  readonly others?: readonly ShownStatus[];
   /** The event says nothing of who the id is. */
   readonly nameless?: boolean;
 }
@@ -122,7 +124,7 @@ export function heard(at: number, id: string, type: EventType | number, how: Hea
       hasSandboxStatus: how.nameless !== true,
       object: how.nameless === true ? null : objectOf(id),
       times: how.times ?? null,
-      others: [],
+      others: how.others ?? [],
     });
   return { at, act };
 }

@@ -1,0 +1,384 @@
+/*
+ * Every kind of finding beside `missed`: when it is told, and when it is not.
+ */
+import { describe, expect, test } from 'vitest';
+import {
+  CRIO,
+  heard,
+  hole,
+  judge,
+  listed,
+  type Outcome,
+  objectOf,
+  opened,
+  type Step,
+  status,
+  stepped,
+  times,
+} from './timeline.ts';
+
+/** A stream that is covered from the list at 3 s on. */
+const covered: readonly Step[] = [
+  listed(0, {}),
+  opened(1),
+  heard(2, 's0', 'STARTED', { built: 1.9 }),
+  listed(3, {}),
+];
+/** A pod whose events came in their order; its container runs from 5 s on. */
+const running: readonly Step[] = [
+  heard(4, 's1', 'CREATED'),
+  heard(4.1, 's1', 'STARTED'),
+  heard(4.2, 'c1', 'CREATED', { times: times({ created: 4.2 }) }),
+  heard(5, 'c1', 'STARTED', { times: times({ created: 4.2, started: 5 }) }),
+];
+
+/** The findings as `<verdict> <id> <type> <cause>`, in their order. */
+const told = ({ findings }: Outcome): string[] =>
+  findings.map(({ verdict, id, type, cause }) => [verdict, id, type, cause].filter(Boolean).join(' '));
+const of = (steps: readonly Step[], until = 30) => told(judge([...covered, ...steps], { until }));
+
+test('a life whose events come in time and order is told by no finding', () => {
+  const steps = [
+    ...running,
+    listed(6, { s1: 'running', c1: 'running' }),
+    heard(12, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 12 }) }),
+    listed(13, { s1: 'running', c1: 'exited' }),
+    heard(14, 'c1', 'DELETED'),
+    heard(15, 's1', 'STOPPED'),
+    listed(16, { s1: 'exited' }),
+    heard(17, 's1', 'DELETED'),
+    listed(28, {}),
+  ];
+  expect(of(steps, 90)).toEqual([]);
+});
+
+describe('duplicate', () => {
+  test('the same type again for an id', () => {
+    expect(of([...running, heard(6, 'c1', 'STARTED')])).toEqual(['duplicate c1 STARTED same_type_again']);
+  });
+
+  test('comes before late: one event is one finding', () => {
+    const again = heard(20, 'c1', 'STARTED', { times: times({ created: 4.2, started: 5 }) });
+    expect(of([...running, again])).toEqual(['duplicate c1 STARTED same_type_again']);
+  });
+
+  test('is not told of a replayed event', () => {
+    const steps = [...running, opened(20, 2), heard(20.5, 'c1', 'STARTED', { session: 2, built: 5 })];
+    expect(of(steps).filter((each) => each.startsWith('duplicate'))).toEqual([]);
+  });
+});
+
+describe('late', () => {
+  const slow = (received: number, built: number) => [
+    ...running.slice(0, 3),
+    heard(received, 'c1', 'STARTED', { built, times: times({ created: 4.2, started: 5 }) }),
+  ];
+
+  test('a start that is received more than the limit after its true time', () => {
+    const { findings } = judge([...covered, ...slow(6.5, 6.4)], { until: 20 });
+    expect(findings).toMatchObject([
+      {
+        verdict: 'late',
+        type: 'STARTED',
+        cause: 'built_late',
+        occurred: 5_000_000,
+        lateness: 1_500_000,
+        delivery: 100_000,
+      },
+    ]);
+  });
+
+  test('says whether it was built late or delivered late', () => {
+    expect(of(slow(6.5, 5.1))).toEqual(['late c1 STARTED delivered_late']);
+  });
+
+  test('is not told within the limit', () => {
+    expect(of(slow(5.9, 5.8))).toEqual([]);
+  });
+
+  test('an event after its missed, which is resolved', () => {
+    const steps = [
+      ...running.slice(0, 3),
+      listed(6, { s1: 'running', c1: 'running' }),
+      listed(11, { s1: 'running', c1: 'running' }),
+      heard(50, 'c1', 'STARTED'),
+    ];
+    const outcome = judge([...covered, ...steps], { until: 60 });
+    expect(told(outcome)).toEqual(['missed c1 STARTED unannounced_by_list', 'late c1 STARTED after_missed']);
+    expect(outcome.missed).toEqual([]);
+  });
+
+  test('is not told of a stretch that we did not watch ourselves', () => {
+    expect(of([...slow(8, 7.9), hole(7)].sort((a, b) => a.at - b.at))).toEqual([]);
+  });
+
+  test('is not told across a step of the wall clock', () => {
+    const steps = [
+      ...running.slice(0, 3),
+      stepped(5.5, -100),
+      heard(9, 'c1', 'STARTED', { times: times({ created: 4.2, started: 5 }) }),
+    ];
+    expect(of(steps).filter((each) => each.startsWith('late'))).toEqual([]);
+  });
+
+  test('is never negative', () => {
+    const steps = [
+      ...running.slice(0, 3),
+      heard(5, 'c1', 'STARTED', { built: 5.05, times: times({ created: 4.2, started: 5.05 }) }),
+    ];
+    expect(of(steps)).toEqual([]);
+  });
+});
+
+describe('out_of_order', () => {
+  test('an event of a lower stage after one of a higher stage', () => {
+    const steps = [...running.slice(0, 3), heard(5, 'c1', 'STOPPED'), heard(5.1, 'c1', 'STARTED')];
+    expect(of(steps)).toEqual(['out_of_order c1 STARTED after_a_later_stage']);
+  });
+
+  test('is not told of another id', () => {
+    expect(of([...running, heard(6, 'c1', 'STOPPED'), heard(6.1, 'c2', 'CREATED')])).toEqual([]);
+  });
+});
+
+describe('stale', () => {
+  const lists = [listed(6, { s1: 'running', c1: 'running' }), listed(11, { s1: 'running', c1: 'exited' })];
+
+  test('built before, and received more than the grace after, a list that had shown its stage passed', () => {
+    const steps = [
+      ...running.slice(0, 3),
+      ...lists,
+      heard(14, 'c1', 'STARTED', { built: 5 }),
+      heard(14.1, 'c1', 'STOPPED', { built: 10 }),
+    ];
+    expect(of(steps)).toEqual(['stale c1 STARTED after_the_list']);
+  });
+
+  test('is not told within the grace', () => {
+    const steps = [
+      ...running.slice(0, 3),
+      ...lists,
+      heard(12, 'c1', 'STARTED', { built: 5 }),
+      heard(12.1, 'c1', 'STOPPED', { built: 10 }),
+    ];
+    expect(of(steps)).toEqual([]);
+  });
+
+  test('is not told of an event that was built after the list', () => {
+    const steps = [
+      ...running.slice(0, 3),
+      ...lists,
+      heard(14, 'c1', 'STARTED', { built: 13 }),
+      heard(14.1, 'c1', 'STOPPED', { built: 13.1 }),
+    ];
+    expect(of(steps)).toEqual([]);
+  });
+});
+
+describe('spurious', () => {
+  const still = (...at: number[]) => at.map((each) => listed(each, { s1: 'running', c1: 'running' }));
+
+  test('two lists contradict it', () => {
+    expect(of([...running, heard(6, 'c1', 'STOPPED'), ...still(7, 12)])).toEqual([
+      'spurious c1 STOPPED lists_contradict',
+    ]);
+  });
+
+  test('one list does not', () => {
+    expect(of([...running, heard(6, 'c1', 'STOPPED'), ...still(7)])).toEqual([]);
+  });
+
+  test('a list that was begun before it does not', () => {
+    const slow = listed(5.2, { s1: 'running', c1: 'running' }, { took: 0.7 });
+    const steps = [...running, heard(6, 'c1', 'STOPPED'), slow, ...still(12)];
+    expect(
+      of(
+        steps.sort((a, b) => a.at - b.at),
+        14,
+      ),
+    ).toEqual([]);
+  });
+
+  test('a sandbox may be listed for as long as the lead after its DELETED', () => {
+    const up = (at: number) => listed(at, { s1: 'exited' });
+    const steps = [...running.slice(0, 2), heard(5, 's1', 'STOPPED'), heard(6, 's1', 'DELETED')];
+    expect(of([...steps, up(7), up(12), up(15), listed(20, {})])).toEqual([]);
+    expect(of([...steps, up(7), up(17), up(22)])).toEqual(['spurious s1 DELETED lists_contradict']);
+  });
+
+  test('discharges nothing: what it announced is due when it happens', () => {
+    const steps = [
+      ...running,
+      heard(6, 'c1', 'STOPPED'),
+      ...still(7, 12, 17),
+      listed(22, { s1: 'running', c1: 'exited' }),
+      listed(27, { s1: 'running', c1: 'exited' }),
+    ];
+    const outcome = judge([...covered, ...steps], { until: 90 });
+    expect(outcome.missed).toEqual(['c1 STOPPED']);
+  });
+
+  test('proves nothing: what was concluded from it is nobody’s miss', () => {
+    const steps = [
+      ...running.slice(0, 3),
+      listed(4.5, { s1: 'running', c1: 'created' }),
+      heard(6, 'c1', 'STOPPED'),
+    ];
+    const created = (at: number) => listed(at, { s1: 'running', c1: 'created' });
+    const outcome = judge([...covered, ...steps, created(7), created(60), created(65)], { until: 120 });
+    expect(outcome.accused).toEqual([]);
+    expect(told(outcome)).toContain('spurious c1 STOPPED lists_contradict');
+  });
+});
+
+describe('unannounced', () => {
+  const failed = [
+    ...running.slice(0, 3),
+    listed(6, { s1: 'running', c1: 'created' }),
+    listed(11, { s1: 'running', c1: 'exited' }),
+    status(11.5, 'c1', times({ created: 4.2, finished: 8 })),
+  ];
+
+  test('a start that failed, once, and only when its event had the time to come', () => {
+    expect(of(failed, 40)).toEqual([]);
+    expect(of(failed, 60)).toEqual(['unannounced c1 STOPPED failed_start']);
+  });
+
+  test('is not told where its end was announced all the same', () => {
+    const said = heard(11.2, 'c1', 'STOPPED', { times: times({ created: 4.2, finished: 11 }) });
+    expect(of([...failed, said], 60)).toEqual([]);
+  });
+
+  test('what a runtime never sends', () => {
+    const steps = [listed(5, { s1: 'running' }), heard(5.5, 's1', 'STARTED'), listed(10, { s1: 'running' })];
+    const outcome = judge([...covered, ...steps], { until: 60, profile: CRIO });
+    expect(told(outcome)).toEqual(['unannounced s1 CREATED never_sent']);
+    expect(outcome.figures).toMatchObject({ expected: 1, matched: 1 });
+  });
+});
+
+describe('short_life', () => {
+  const short = ({ findings }: Outcome) => findings.filter(({ verdict }) => verdict === 'short_life');
+  const life = [
+    listed(5, { s1: 'running' }),
+    heard(6, 'c1', 'CREATED', { times: times({ created: 6 }) }),
+    heard(6.2, 'c1', 'STARTED', { times: times({ created: 6, started: 6.2 }) }),
+    heard(6.4, 'c1', 'STOPPED', { times: times({ created: 6, started: 6.2, finished: 6.4 }) }),
+    heard(6.5, 'c1', 'DELETED'),
+  ];
+  const sandbox = [heard(4, 's1', 'CREATED'), heard(4.1, 's1', 'STARTED')];
+
+  test('a whole life between two lists, with its length and both lists', () => {
+    const steps = [...sandbox, ...life, listed(10, { s1: 'running' })];
+    expect(short(judge([...covered, ...steps], { until: 20 }))).toMatchObject([
+      {
+        cause: 'life',
+        id: 'c1',
+        proof: { lifeMinMs: 500, lifeMaxMs: 4990, listBefore: 5_020_000, listAfter: 10_010_000 },
+      },
+    ]);
+  });
+
+  test('a run that no list saw', () => {
+    const steps = [
+      ...sandbox,
+      ...life.slice(0, 4),
+      listed(10, { s1: 'running', c1: 'exited' }),
+      listed(15, { s1: 'running', c1: 'exited' }),
+    ];
+    expect(short(judge([...covered, ...steps], { until: 20 }))).toMatchObject([
+      { cause: 'start', proof: { lifeMinMs: 200, lifeMaxMs: 200 } },
+    ]);
+  });
+
+  test('an end that no list saw', () => {
+    const steps = [
+      ...running,
+      listed(6, { s1: 'running', c1: 'running' }),
+      heard(7, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 7 }) }),
+      heard(7.3, 'c1', 'DELETED'),
+      listed(11, { s1: 'running' }),
+    ];
+    expect(short(judge([...covered, ...steps], { until: 20 }))).toMatchObject([
+      { cause: 'exit', proof: { lifeMinMs: 300, lifeMaxMs: 300 } },
+    ]);
+  });
+
+  test('is not told where a list failed in between', () => {
+    const failing: Step = { at: 8, act: ({ comparison }) => comparison.listFailed() };
+    const steps = [...sandbox, ...life, failing, listed(10, { s1: 'running' })];
+    expect(short(judge([...covered, ...steps], { until: 20 }))).toEqual([]);
+  });
+
+  test('is not told where the stream was not covered from the list before on', () => {
+    const steps = [...sandbox, ...life, hole(7), listed(10, { s1: 'running' })];
+    expect(short(judge([...covered, ...steps], { until: 20 }))).toEqual([]);
+  });
+});
+
+describe('duplicate_container', () => {
+  /** c1 and c1b are containers of one pod and one name. */
+  const both = (at: number) => listed(at, { s1: 'running', c1: 'running', c1b: 'running' });
+  const twins = (steps: readonly Step[]) =>
+    of(steps, 25).filter((each) => each.startsWith('duplicate_container'));
+
+  test('both RUNNING in two lists in a row, told once', () => {
+    expect(objectOf('c1b')).toMatchObject({
+      podUid: objectOf('c1').podUid,
+      container: objectOf('c1').container,
+    });
+    expect(twins([both(10), both(15), both(20)])).toEqual(['duplicate_container c1 both_listed_running']);
+  });
+
+  test('one list is no proof: its items are read one after the other', () => {
+    expect(twins([both(10), listed(15, { s1: 'running', c1b: 'running' })])).toEqual([]);
+  });
+
+  test('one that ran after the other is none', () => {
+    const steps = [
+      listed(10, { s1: 'running', c1: 'exited', c1b: 'running' }),
+      listed(15, { s1: 'running', c1: 'exited', c1b: 'running' }),
+    ];
+    expect(twins(steps)).toEqual([]);
+  });
+
+  test('exact times that overlap, although no list saw both', () => {
+    const exits = [
+      listed(10, { s1: 'running', c1: 'exited', c1b: 'exited' }),
+      status(11, 'c1', times({ created: 4, started: 5, finished: 8 })),
+      status(11.2, 'c1b', times({ created: 6, started: 7, finished: 9 })),
+      listed(15, { s1: 'running', c1: 'exited', c1b: 'exited' }),
+    ];
+    expect(twins(exits)).toEqual(['duplicate_container c1 times_overlap']);
+  });
+
+  test('two sandboxes of one pod that are ready', () => {
+    const ready = (at: number) => listed(at, { s1: 'running', s1b: 'running' });
+    expect(twins([ready(10), ready(15)])).toEqual(['duplicate_container s1 both_listed_running']);
+  });
+});
+
+describe('the statuses in an event', () => {
+  test('prove what they show of other ids', () => {
+    const steps = [
+      ...running.slice(0, 2),
+      listed(5, { s1: 'running', c1: 'created' }),
+      heard(6, 's1', 'STARTED', {
+        others: [{ id: 'c1', state: 'running', times: times({ created: 4.2, started: 5.5 }) }],
+      }),
+    ];
+    const outcome = judge([...covered, ...steps], { until: 60 });
+    expect(outcome.missed).toContain('c1 STARTED');
+  });
+});
+
+test('a miss whose true time lies long before the lists noticed says that the runtime was late itself', () => {
+  const steps = [
+    ...running,
+    listed(6, { s1: 'running', c1: 'running' }),
+    listed(11, { s1: 'running', c1: 'running' }),
+    listed(16, { s1: 'running', c1: 'exited' }),
+    status(19, 'c1', times({ created: 4.2, started: 5, finished: 7 })),
+  ];
+  expect(of(steps, 60)).toEqual(['missed c1 STOPPED runtime_state_late']);
+});
