@@ -11,6 +11,8 @@
  *
  * What may be unacknowledged is bounded by the controllers' window. Older epochs and the present one take turns, so that a
  * backlog never hides the present.
+ *
+ * Whatever fails is tried again after a pause that grows to half a minute; it is logged when it begins and when it is over.
  */
 import { type JobsOptions, Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
@@ -20,6 +22,7 @@ import {
   BATCH_VERSION,
   type Batch,
   batchId,
+  type Context,
   encodeBatch,
   type JobData,
   MAX_BATCH_BYTES,
@@ -51,6 +54,13 @@ const LONGEST_STALL = millis(60_000);
 const ROUND = millis(300_000);
 const POLL_MS = 250;
 const ASK_FLOW = millis(5_000);
+/** Replies are looked for this long after something was sent, then after twice that, up to the second. */
+const ASK_REPLY = millis(200);
+const LONGEST_ASK_REPLY = millis(5_000);
+const FIRST_PAUSE_MS = 500;
+const LAST_PAUSE_MS = 30_000;
+/** The schema's limit. What is left out follows when the mark has passed what went before. */
+const MOST_HOLES = 1000;
 
 const JOB_OPTIONS: JobsOptions = {
   attempts: 1,
@@ -78,6 +88,9 @@ class Track {
   /** Whether a reply of the present round has come. */
   answered = false;
   hello: Mono | null = null;
+  hellos = 0;
+  /** The versions that an earlier life began under; its own, never the present ones. */
+  context: Context | null = null;
 
   constructor(epoch: Epoch) {
     this.epoch = epoch;
@@ -87,13 +100,27 @@ class Track {
     return this.sealed.reduce((sum, each) => sum + each.bytes, 0);
   }
 
+  /** Whether a reply is still to come. */
+  get waits(): boolean {
+    return !this.answered || this.epoch.mark < this.next - 1;
+  }
+
   /** A new round: what is believed is asked for again. */
   turn(round: number): void {
     this.round = round;
     this.answered = false;
     this.hello = null;
+    this.hellos = 0;
+  }
+
+  /** Whether nothing was asked in this round, or long enough ago. */
+  mayGreet(now: Mono): boolean {
+    return !this.answered && (this.hello === null || between(this.hello, now) > patience(this.hellos));
   }
 }
+
+/** How long the answer to something sent so many times is waited for before it is sent again. */
+const patience = (tries: number): number => Math.min(LONGEST_STALL, STALL * 2 ** Math.min(tries - 1, 4));
 
 export interface ShipOptions {
   readonly redisUrl: string;
@@ -113,7 +140,12 @@ export class Shipper {
   #flowAsked: Mono | null = null;
   #roundTurned: Mono = monoNow();
   #lastCut: Mono = monoNow();
+  #repliesAsked: Mono | null = null;
+  #repliesPause = ASK_REPLY;
   #problem: string | null = 'not connected yet';
+  #failures = 0;
+  #pausedUntil = 0;
+  #unreadable = '';
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | null = null;
   #stopped = false;
@@ -145,36 +177,63 @@ export class Shipper {
   /** Ends shipping, after a last try to hand over what is in the spool; `deadlineMs` bounds it. */
   async stop(deadlineMs: number): Promise<void> {
     clearInterval(this.#timer);
-    const until = monoNow() + deadlineMs * 1000;
-    while (this.#problem === null && this.unacknowledged > 0 && monoNow() < until) {
-      this.#lastCut = monoNow();
+    const late = setTimeout(() => this.#end(), deadlineMs);
+    await this.#running;
+    while (!this.#stopped && this.#problem === null && this.unacknowledged > 0) {
       await this.#round(true);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
-    this.#stopped = true;
-    await this.#running;
+    clearTimeout(late);
+    this.#end();
     await this.#queue?.close();
+  }
+
+  /** What is under way fails at once, and nothing is begun any more. */
+  #end(): void {
+    if (this.#stopped) return;
+    this.#stopped = true;
     this.#redis.disconnect();
   }
 
   #wake(): void {
-    if (this.#stopped || this.#redis.status !== 'ready') return;
+    if (this.#stopped || this.#redis.status !== 'ready' || monoNow() < this.#pausedUntil) return;
     this.#running ??= this.#round(false).finally(() => {
       this.#running = null;
     });
   }
 
+  /** A connection is there, perhaps to a Redis that knows nothing any more: everything is asked for again, now. */
+  #back(): void {
+    this.#failures = 0;
+    this.#pausedUntil = 0;
+    this.#flowAsked = null;
+    this.#turnRounds();
+  }
+
   #away(message: string): void {
+    if (this.#stopped) return;
     if (this.#problem === null)
       this.#options.log.warn({ error: message }, 'Redis is away, records stay in the spool');
     this.#problem = message;
   }
 
-  #back(): void {
+  #failed(message: string): void {
+    this.#away(message);
+    const pause = Math.min(LAST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(this.#failures, 10));
+    this.#failures += 1;
+    this.#pausedUntil = monoNow() + pause * (0.5 + Math.random() / 2) * 1000;
+  }
+
+  #held(reason: string): void {
+    if (this.#problem !== reason) this.#options.log.info({ reason }, 'records stay in the spool');
+    this.#problem = reason;
+  }
+
+  /** Everything that was to be done was done. */
+  #well(): void {
     if (this.#problem !== null) this.#options.log.info('Redis is there');
     this.#problem = null;
-    for (const track of this.#tracks.values()) track.turn(track.round + 1);
-    this.#flowAsked = null;
+    this.#failures = 0;
   }
 
   /** One round of everything: flow, replies, re-sends, new batches. Never throws. */
@@ -183,17 +242,17 @@ export class Shipper {
       await this.#readFlow();
       const held = this.#obstacle();
       if (held !== null) {
-        this.#problem = held;
+        this.#held(held);
         return;
       }
-      this.#turnRounds();
+      if (between(this.#roundTurned, monoNow()) >= ROUND) this.#turnRounds();
       this.#follow();
-      await this.#readReplies();
+      await this.#readReplies(hurry);
       await this.#resend();
       await this.#send(hurry);
-      this.#problem = null;
+      this.#well();
     } catch (error) {
-      this.#away(messageOf(error));
+      this.#failed(messageOf(error));
     }
   }
 
@@ -214,7 +273,6 @@ export class Shipper {
   }
 
   #turnRounds(): void {
-    if (between(this.#roundTurned, monoNow()) < ROUND) return;
     this.#roundTurned = monoNow();
     for (const track of this.#tracks.values()) track.turn(track.round + 1);
   }
@@ -230,7 +288,7 @@ export class Shipper {
     if (json === null) return;
     const flow = parseFlow(json);
     if (!flow.ok) {
-      this.#options.log.warn({ problem: flow.problem }, 'the flow settings in Redis cannot be read');
+      this.#complain('flow', flow.problem);
       return;
     }
     this.#flow = flow.value;
@@ -250,15 +308,35 @@ export class Shipper {
     this.#queue.on('error', (error) => this.#away(messageOf(error)));
   }
 
-  async #readReplies(): Promise<void> {
+  async #readReplies(hurry: boolean): Promise<void> {
+    const now = monoNow();
+    const tracks = [...this.#tracks.values()].filter((track) => track.waits);
+    const asked = this.#repliesAsked;
+    if (tracks.length === 0 || !(hurry || asked === null || between(asked, now) >= this.#repliesPause))
+      return;
     const replies = await this.#redis.hgetall(replyKey(this.#options.cluster, this.#options.node));
-    for (const track of this.#tracks.values()) {
+    this.#repliesAsked = now;
+    this.#repliesPause = millis(Math.min(LONGEST_ASK_REPLY, 2 * this.#repliesPause) / 1000);
+    for (const track of tracks) {
       const json = replies[track.epoch.meta.epoch];
       if (json === undefined) continue;
       const reply = parseReply(json);
       if (reply.ok) this.#believe(track, reply.value.round, reply.value.mark);
-      else this.#options.log.warn({ problem: reply.problem }, 'a reply in Redis cannot be read');
+      else this.#complain('reply', reply.problem);
     }
+  }
+
+  /** Looks for replies soon: something was sent, or something moved. */
+  #expectReply(): void {
+    this.#repliesPause = ASK_REPLY;
+    this.#repliesAsked ??= monoNow();
+  }
+
+  /** What stays unreadable is said once. */
+  #complain(what: 'flow' | 'reply', problem: string): void {
+    if (this.#unreadable === problem) return;
+    this.#unreadable = problem;
+    this.#options.log.warn({ what, problem }, 'what a controller says in Redis cannot be read');
   }
 
   #believe(track: Track, round: number, mark: number): void {
@@ -267,12 +345,21 @@ export class Shipper {
     if (round !== track.round) return;
     const known = track.epoch.mark;
     if (track.answered && mark <= known) return;
+    if (!track.answered) this.#resendWhatWasPassed(track);
     track.answered = true;
+    this.#expectReply();
     this.#options.spool.acknowledge(track.epoch, seq(Math.min(mark, track.epoch.written)));
     track.sealed = track.sealed.filter((each) => each.last > mark);
     if (mark < known || track.next <= mark) {
       track.sealed = [];
       track.next = mark + 1;
+    }
+  }
+
+  /** A hello was answered: what went into the lane before it and is not acknowledged was lost on the way. */
+  #resendWhatWasPassed(track: Track): void {
+    for (const sealed of track.sealed) {
+      if (sealed.added !== null && track.hello !== null && sealed.added < track.hello) sealed.added = null;
     }
   }
 
@@ -282,8 +369,8 @@ export class Shipper {
     const now = monoNow();
     for (const track of this.#tracks.values()) {
       for (const sealed of track.sealed) {
-        const patience = Math.min(LONGEST_STALL, STALL * 2 ** Math.min(sealed.tries, 4));
-        if (sealed.added === null || now - sealed.added > patience) await this.#add(sealed);
+        if (sealed.added === null || between(sealed.added, now) > patience(sealed.tries))
+          await this.#add(sealed);
       }
     }
   }
@@ -304,11 +391,10 @@ export class Shipper {
 
   /** Asks for a reply of the present round where nothing else would bring one. */
   async #greet(track: Track): Promise<void> {
-    const now = monoNow();
-    if (track.answered) return;
-    if (track.hello !== null && between(track.hello, now) < STALL) return;
-    track.hello = now;
+    if (!track.mayGreet(monoNow())) return;
     await this.#add(await this.#seal(track, []));
+    track.hello = monoNow();
+    track.hellos += 1;
   }
 
   /** A batch is worth cutting when it is full, or when the oldest record has waited long enough. */
@@ -324,36 +410,56 @@ export class Shipper {
     const last = entries.at(-1);
     if (last === undefined) {
       // What was there is lost and declared: a hello tells the store.
-      track.next = track.epoch.written + 1;
-      await this.#add(await this.#seal(track, []));
+      const { written } = track.epoch;
+      await this.#add(await this.#seal(track, [], written + 1));
+      track.next = written + 1;
       return;
     }
     const sealed = await this.#seal(track, entries);
     track.next = last.seq + 1;
     track.sealed.push(sealed);
     if (track.epoch === this.#options.spool.present) this.#lastCut = monoNow();
+    else if (track.next > track.epoch.written) track.epoch.forgetCache();
     await this.#add(sealed);
   }
 
-  async #seal(track: Track, entries: readonly Entry[]): Promise<Sealed> {
-    const batch = this.#batch(track, entries);
+  async #seal(track: Track, entries: readonly Entry[], next = track.next): Promise<Sealed> {
+    const context = entries[0]?.context ?? (await this.#contextOf(track));
+    const batch = this.#batch(track, entries, { context, first: entries[0]?.seq ?? next });
     const data = await encodeBatch(batch);
     return { id: batchId(batch), data, last: batch.last, bytes: data.z.length, added: null, tries: 0 };
   }
 
   async #add(sealed: Sealed): Promise<void> {
     // Whether a failed add arrived is not known: it is sent again, and the store counts it once.
+    sealed.added = null;
+    await this.#queue?.add('batch', sealed.data, { ...JOB_OPTIONS, jobId: sealed.id });
     sealed.added = monoNow();
     sealed.tries += 1;
-    await this.#queue?.add('batch', sealed.data, { ...JOB_OPTIONS, jobId: sealed.id });
+    this.#expectReply();
   }
 
-  #batch(track: Track, entries: readonly Entry[]): Batch {
+  /** The versions that a hello speaks under. The store keeps them for the epoch, so an earlier one must not claim ours. */
+  async #contextOf(track: Track): Promise<Context> {
+    const { spool } = this.#options;
+    if (track.epoch !== spool.present && track.context === null) {
+      const [entry] = await track.epoch.read(track.epoch.floor, 1, 1);
+      track.context = entry?.context ?? null;
+      track.epoch.forgetCache();
+    }
+    const context = track.context ?? spool.context;
+    if (context === null) throw new Error('a batch before the first context');
+    return context;
+  }
+
+  #batch(
+    track: Track,
+    entries: readonly Entry[],
+    { context, first }: { readonly context: Context; readonly first: number },
+  ): Batch {
     const { epoch, round } = track;
-    const first = entries[0]?.seq ?? track.next;
     const { meta } = epoch;
-    const context = entries[0]?.context ?? this.#options.spool.context;
-    if (context === null || context === undefined) throw new Error('a batch before the first context');
+    const last = first + entries.length - 1;
     const age = this.#age(epoch, entries);
     return {
       v: BATCH_VERSION,
@@ -364,13 +470,15 @@ export class Shipper {
       epoch: meta.epoch,
       life: meta.life,
       prev: meta.prev,
-      held: this.#held(),
+      held: this.#heldEpochs(),
       round,
       context,
       first,
-      last: first + entries.length - 1,
+      last,
       floor: epoch.floor,
-      lost: epoch.lost.filter((hole) => hole.to < first || hole.from > first + entries.length - 1),
+      lost: epoch.lost
+        .filter((hole) => hole.to > epoch.mark && (hole.to < first || hole.from > last))
+        .slice(0, MOST_HOLES),
       mono0: age,
       wall0: epoch === this.#options.spool.present ? wallNow() : meta.startedWall + age,
       objects: objectsOf(entries),
@@ -384,7 +492,7 @@ export class Shipper {
     return Math.max(0, ...entries.map((entry) => entry.record.t));
   }
 
-  #held(): Batch['held'] {
+  #heldEpochs(): Batch['held'] {
     const { epochs, present } = this.#options.spool;
     const open = epochs.filter(
       (epoch) => epoch === present || !epoch.settled || !this.#tracks.get(epoch)?.answered,
