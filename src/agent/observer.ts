@@ -30,6 +30,8 @@ import { Relister } from './relist.ts';
 import { NodeState } from './state.ts';
 
 const TICK_MS = 250;
+/** Twice the reader's heartbeat. */
+const READER_PAUSE = millis(1_000);
 
 /** Where records go. */
 export interface Sink {
@@ -172,6 +174,7 @@ export class Observer {
   }
 
   #received(event: ReceivedEvent): void {
+    this.#watchReader(event.received);
     this.#comparison.received(event);
     if (this.#session !== null && !this.#session.told) {
       this.#session.told = true;
@@ -182,6 +185,7 @@ export class Observer {
   }
 
   #drainedTo(session: number, at: Mono): void {
+    this.#watchReader(at);
     this.#drained = at;
     this.#comparison.drained(session, at);
   }
@@ -264,6 +268,16 @@ export class Observer {
     this.#options.log.warn({ micros: between(from, now) }, 'the agent stood still');
     this.#comparison.hole(now, 'agent_paused');
     this.#gaps.past('stream', 'agent_paused', from, now, now);
+  }
+
+  /** The reader speaks twice a second. Where it was silent for longer, what came late may have come late through it. */
+  #watchReader(at: Mono): void {
+    if (this.#session === null || this.#drained < this.#session.opened) return;
+    if (between(this.#drained, at) <= READER_PAUSE) return;
+    this.#options.log.warn({ micros: between(this.#drained, at) }, 'the reader stood still');
+    this.#comparison.hole(at, 'reader_paused');
+    this.#gaps.past('stream', 'reader_paused', this.#drained, at, monoNow());
+    this.#drained = at;
   }
 
   #flushMinute(now: Mono): void {
