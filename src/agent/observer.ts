@@ -30,8 +30,8 @@ import { Relister } from './relist.ts';
 import { NodeState } from './state.ts';
 
 const TICK_MS = 250;
-/** Twice the reader's heartbeat. */
-const READER_PAUSE = millis(1_000);
+/** The reader speaks this often. */
+const HEARTBEAT = millis(500);
 
 /** Where records go. */
 export interface Sink {
@@ -273,7 +273,7 @@ export class Observer {
   /** The reader speaks twice a second. Where it was silent for longer, what came late may have come late through it. */
   #watchReader(at: Mono): void {
     if (this.#session === null || this.#drained < this.#session.opened) return;
-    if (between(this.#drained, at) <= READER_PAUSE) return;
+    if (between(this.#drained, at) <= HEARTBEAT + this.#options.config.grace / 2) return;
     this.#options.log.warn({ micros: between(this.#drained, at) }, 'the reader stood still');
     this.#comparison.hole(at, 'reader_paused');
     this.#gaps.past('stream', 'reader_paused', this.#drained, at, monoNow());

@@ -20,8 +20,11 @@ import { query, silent } from './database.ts';
 
 export const CLUSTER = 'test';
 
-/** Short times, so that a test need not wait: a relist twice a second, a verdict after three. */
-const FAST = { relistPeriod: '500ms', grace: '500ms', confirm: '3s', spoolFsync: '100ms' };
+/**
+ * Short times, so that a test need not wait: a relist twice a second, a verdict after four. The grace stays long: half of it
+ * is how long a busy machine may keep an agent from running before that counts as a pause.
+ */
+const FAST = { relistPeriod: '500ms', grace: '3s', confirm: '4s', spoolFsync: '100ms' };
 
 export class System {
   readonly redis: RedisPart;
