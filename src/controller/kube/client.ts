@@ -56,6 +56,8 @@ export interface WatchOptions {
   /** The server ends the watch after this long. */
   readonly timeoutSeconds: number;
   readonly metadataOnly?: boolean;
+  /** Told when the server has taken the watch; where nothing changes, minutes pass before the first event. */
+  readonly onOpen?: () => void;
   readonly signal?: AbortSignal;
 }
 
@@ -176,7 +178,7 @@ export async function createKubeClient(options: KubeOptions): Promise<KubeClient
       }
     },
 
-    async *watch(resource, { resourceVersion, timeoutSeconds, metadataOnly = false, signal }) {
+    async *watch(resource, { resourceVersion, timeoutSeconds, metadataOnly = false, onOpen, signal }) {
       const asked = { verb: 'watch', resource: resourceName(resource) };
       const query = queryOf({ watch: true, allowWatchBookmarks: true, resourceVersion, timeoutSeconds });
       const request: Exchange = {
@@ -194,6 +196,7 @@ export async function createKubeClient(options: KubeOptions): Promise<KubeClient
         if (status !== 200) {
           throw refusal(asked, status, await readAll(response), response.headers['retry-after']);
         }
+        onOpen?.();
         for await (const line of jsonLines(response)) yield watchEvent(asked, line);
       } catch (error) {
         signal?.throwIfAborted();

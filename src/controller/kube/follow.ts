@@ -32,7 +32,7 @@ export interface Following {
   /** All objects there are, after every list. */
   readonly onList: (objects: readonly KubeObject[]) => void;
   readonly onEvent: (event: WatchEvent) => void;
-  /** Told of every answer of the server, bookmarks included. */
+  /** Told of every answer of the server: a watch that it takes, and bookmarks, are among them. */
   readonly onProgress: (at: Mono) => void;
   /** Told of every failure. */
   readonly onFailure: (message: string) => void;
@@ -98,6 +98,7 @@ async function watchOnce(following: Following, from: string, backoff: Backoff): 
       timeoutSeconds,
       metadataOnly,
       signal,
+      onOpen: () => onProgress(monoNow()),
     })) {
       told = true;
       if (event.object.metadata.resourceVersion !== '') version = event.object.metadata.resourceVersion;

@@ -149,6 +149,13 @@ test('a list that fails is tried again, and the trouble is told meanwhile', asyn
   expect(watch?.trouble).toBeNull();
 });
 
+test('a watch that is taken again ends the trouble, although nothing changes', async () => {
+  await watching([answer(200, listOf('10'))], [answer(500, { message: 'etcd is away' }), stream()]);
+  await until(() => watch?.trouble?.includes('etcd is away'));
+  await until(() => watch?.trouble === null);
+  expect(watchesAsked()).toHaveLength(2);
+});
+
 test('a watch that ends at once is not asked in a tight loop', async () => {
   const began = performance.now();
   await watching([answer(200, listOf('10'))], [ending()]);
