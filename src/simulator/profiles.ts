@@ -14,6 +14,8 @@ export interface Profile {
    * `unimplemented` the call does not exist, `disabled` the call ends at once with status OK.
    */
   readonly stream: 'broadcast' | 'steal' | 'unimplemented' | 'disabled';
+  /** The words that come with UNIMPLEMENTED. */
+  readonly refusal: string;
   /** What happens to events that nobody is subscribed to. */
   readonly backlog: {
     readonly events: number;
@@ -69,6 +71,7 @@ const containerd: Profile = {
   runtimeName: 'containerd',
   runtimeVersion: '2.1.9+unknown',
   stream: 'broadcast',
+  refusal: 'method GetContainerEvents not implemented',
   backlog: FIVE_MINUTES,
   buildsAlone: true,
   slow: { effect: 'freeze', events: 100 },
@@ -115,6 +118,7 @@ const isulad: Profile = {
   ...containerd,
   runtimeName: 'iSulad',
   runtimeVersion: '2.1.6',
+  refusal: 'Pod events is not enabled',
   backlog: NO_BACKLOG,
   buildsAlone: false,
   slow: { effect: 'own-queue', events: EVER },
@@ -138,7 +142,13 @@ export const PROFILES = {
   'containerd-2.1': containerd,
   'containerd-2.3': { ...containerd, runtimeVersion: '2.3.0' },
   'containerd-2.4': { ...containerd, runtimeVersion: '2.4.0', listBatch: 5000 },
-  'crio-1.25': { ...crio, ...NO_EVENTS, runtimeVersion: '1.25.0', statusTimestamp: null },
+  'crio-1.25': {
+    ...crio,
+    ...NO_EVENTS,
+    runtimeVersion: '1.25.0',
+    statusTimestamp: null,
+    statusHasContainers: false,
+  },
   // The first patches of 1.26 announced a DELETED whenever a container was stopped.
   'crio-1.26': { ...crioStealing, runtimeVersion: '1.26.0', stopAnnouncesDeleted: true },
   'crio-1.27': { ...crioStealing, runtimeVersion: '1.27.0' },

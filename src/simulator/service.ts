@@ -119,11 +119,10 @@ function serveLifecycle(server: Server, { core, later }: ServiceParts): void {
 function serveEvents(server: Server, { core, onEvents }: ServiceParts): void {
   const { requestDeserialize } = WIRE.getContainerEvents;
   const handler = (call: EventCall): void => {
-    const { stream } = core.profile;
+    const { stream, refusal: details } = core.profile;
     if (core.isStarting) call.emit('error', STARTING);
     else if (stream === 'disabled') call.end();
     else if (stream === 'unimplemented') {
-      const details = 'method GetContainerEvents not implemented';
       call.emit('error', { code: status.UNIMPLEMENTED, details });
     } else onEvents(call);
   };

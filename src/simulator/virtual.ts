@@ -1,5 +1,5 @@
 /*
- * A simulated runtime in virtual time: no sockets, no timers, thousands of lives in a second. For properties of whatever
+ * A simulated runtime in virtual time: no sockets, no timers, no waiting. For properties of whatever
  * judges a runtime: it does all that runtime.ts does, to the same ground truth.
  *
  *   const runtime = new VirtualRuntime({ seed: 7, profile: 'crio-1.33', faults: [drop({ seed: 7, probability: 0.01 })] });
