@@ -53,3 +53,28 @@ test('a container that never ran may go without a word where removed sandboxes d
   ];
   expect(judge(idle, { until: 90, profile: CRIO }).accused).toEqual([]);
 });
+
+const MOST = 50_000;
+
+test('an event that no memory is left for is a hole, not a miss', () => {
+  const flood = Array.from({ length: MOST }, (_, i) =>
+    heard(6, `c${i + 100}`, 'CREATED', { nameless: true }),
+  );
+  const steps = [
+    ...covered,
+    listed(5, {}),
+    ...flood,
+    heard(7, 's1', 'CREATED', { nameless: true }),
+    heard(7, 's1', 'STARTED', { nameless: true }),
+    listed(10, { s1: 'running' }),
+  ];
+  expect(judge(steps, { until: 60 }).accused).toEqual([]);
+});
+
+test('ids beyond what can be followed are counted, and nothing is due of them', () => {
+  const many = Object.fromEntries(
+    Array.from({ length: MOST + 5 }, (_, i) => [`c${i + 1}`, 'running' as const]),
+  );
+  const { figures } = judge([listed(0, many)], { until: 1 });
+  expect(figures).toMatchObject({ shed: 6, expected: 0 });
+});
