@@ -111,8 +111,8 @@ export class EventChannel {
     this.#outlets.push({ outlet, gone: false });
     this.#sendAgain(outlet, waiting);
     for (const event of waiting) {
-      outlet.send(event.message);
       this.#note(event, [outlet.number], { replayed: true });
+      outlet.send(event.message);
     }
   }
 
@@ -253,8 +253,8 @@ export class EventChannel {
     const again = this.#recent.filter((event) => !waiting.includes(event));
     for (const event of again) {
       this.#noteFault('replay', event, `sent again to subscriber ${outlet.number}`);
-      outlet.send(event.message);
       this.#note(event, [outlet.number], { replayed: true });
+      outlet.send(event.message);
     }
   }
 
