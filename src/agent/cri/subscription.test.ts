@@ -17,7 +17,7 @@ import {
 } from '../../simulator/runtime.ts';
 import type { ReceivedEvent } from '../pleg/observation.ts';
 import { type Frame, FrameReader } from './frames.ts';
-import type { StreamSetting } from './profiles.ts';
+import type { StreamSetting } from './policy.ts';
 import { type ReaderProcess, startReader } from './readerProcess.ts';
 import { Subscription } from './subscription.ts';
 

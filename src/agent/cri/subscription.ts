@@ -1,38 +1,49 @@
 /*
  * The subscription to the runtime's event stream.
  *
- *   forbidden ◄── policy ── identifying ──► opening ──► open ──► ended ──► backoff ──► identifying
- *       │ (asked again every 10 min)            a reader process for each round
+ *   refused ◄── policy ── identifying ──► kubelet first ──► opening ──► open ──► ended ──► backoff ──► identifying
+ *      │ (asked again every 10 min, and    (gate on, after      a reader process for each round
+ *      │  when the kubelet is heard of)     a lost stream)
+ *      └◄──────────────── policy: the kubelet no longer proves that it does not listen ──────┘
  *
  * Before and after subscribing the reader asks Version on the session's own connection: a runtime that was replaced in
  * between is left at once. An end with OK within a second and without a message, twice, means that the runtime has events
  * switched off: `Disabled`. UNIMPLEMENTED means `Unsupported`. Both are asked again every 10 minutes. Everything else is
- * `Interrupted` and tried again with full jitter between 1 s and 60 s: every disconnect costs some runtime something.
+ * `Interrupted` and tried again at the pace of policy.ts.
  */
-import { monoNow } from '../../clock.ts';
+import { monoNow, wallNow } from '../../clock.ts';
 import type { StreamState } from '../../evidence/record.ts';
-import { between, type Mono, millis } from '../../evidence/units.ts';
+import { between, type Mono, millis, shift } from '../../evidence/units.ts';
+import { type KubeletSide, NO_KUBELET } from '../kubelet/watch.ts';
 import type { ReceivedEvent } from '../pleg/observation.ts';
 import type { Frame } from './frames.ts';
 import { clean, digestEvent, readEvent } from './items.ts';
 import {
   type Decision,
   decide,
-  profileOf,
-  type RuntimeProfile,
-  type RuntimeVersion,
+  KUBELET_FIRST,
+  kubeletCame,
+  letsKubeletFirst,
+  NO_MEMORY,
+  Pace,
+  type PaceMemory,
+  type Refusal,
   type StreamSetting,
-} from './profiles.ts';
+} from './policy.ts';
+import { profileOf, type RuntimeProfile, type RuntimeVersion } from './profiles.ts';
 import { type ReaderProcess, startReader } from './readerProcess.ts';
 
-const FIRST_RETRY_MS = 1_000;
-const LAST_RETRY_MS = 60_000;
 const ASK_AGAIN_MS = 600_000;
+/** What is proven of the kubelet also ends by growing old. */
+const REVIEW_MS = 1_000;
+const KUBELET_POLL_MS = 250;
 /** A session that lived this long is taken as proof that the runtime is well. */
 const HEALTHY = millis(60_000);
 const AT_ONCE = millis(1_000);
 /** What a hostile runtime or a broken reader may say of its end. */
 const LONGEST_MESSAGE = 600;
+/** Our own leave, where the policy no longer allows it. */
+const POLICY = 'POLICY';
 const STOPPED = { code: 'AGENT_STOPPED', message: 'the agent left' };
 
 /** What the subscription says of itself; `Arming`, `Active` and `Silent` come from the evidence. */
@@ -52,27 +63,48 @@ export interface SubscriptionEvents {
   state(state: SubscriptionState, reason: string, error: string): void;
 }
 
+export interface SubscriptionOptions {
+  readonly kubelet?: KubeletSide;
+  readonly memory?: PaceMemory;
+}
+
 export class Subscription {
   readonly #socket: string;
   readonly #setting: StreamSetting;
   readonly #events: SubscriptionEvents;
+  readonly #kubelet: KubeletSide;
+  readonly #pace: Pace;
   #reader: ReaderProcess | null = null;
   #runtime: RuntimeVersion | null = null;
   #session = 0;
   #opened: Mono | null = null;
   #messages = 0;
-  #attempts = 0;
   #emptyEnds = 0;
-  #forbidden: Extract<Decision, { subscribe: false }> | null = null;
+  #profile: RuntimeProfile | null = null;
+  /** What the policy last said to the present session; null before it was asked. */
+  #decision: Decision | null = null;
+  #lasted = false;
+  /** A stream was lost and not opened again: the kubelet's may have been lost with it. */
+  #lost: { readonly successes: number | undefined } | null = null;
+  #notBefore: Mono = monoNow();
+  #reviewer: NodeJS.Timeout | undefined;
+  #waiting: NodeJS.Timeout | undefined;
   #end: { readonly code: string; readonly message: string } | null = null;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
   #finished: (() => void) | undefined;
 
-  constructor(socket: string, setting: StreamSetting, events: SubscriptionEvents) {
+  constructor(
+    socket: string,
+    setting: StreamSetting,
+    events: SubscriptionEvents,
+    { kubelet = NO_KUBELET, memory = NO_MEMORY }: SubscriptionOptions = {},
+  ) {
     this.#socket = socket;
     this.#setting = setting;
     this.#events = events;
+    this.#kubelet = kubelet;
+    this.#pace = new Pace(memory);
   }
 
   start(): void {
@@ -80,13 +112,29 @@ export class Subscription {
       this.#events.state('Off', 'switched off by --stream never', '');
       return;
     }
-    this.#connect();
+    if (this.#setting === 'always') {
+      this.#kubelet.onChange(() => this.#review());
+      this.#reviewer = setInterval(() => this.#review(), REVIEW_MS);
+    }
+    void this.#begin();
+  }
+
+  async #begin(): Promise<void> {
+    const wait = await this.#pace.recall(wallNow());
+    if (wait === 0) {
+      this.#connect();
+      return;
+    }
+    this.#events.state('Interrupted', 'waits, because the last subscription did not last', '');
+    this.#again(wait / 1000);
   }
 
   /** Ends the reader and waits until it is gone. */
   stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);
+    clearInterval(this.#reviewer);
+    clearInterval(this.#waiting);
     const reader = this.#reader;
     if (reader === null) return Promise.resolve();
     return new Promise((resolve) => {
@@ -105,7 +153,8 @@ export class Subscription {
     this.#runtime = null;
     this.#opened = null;
     this.#messages = 0;
-    this.#forbidden = null;
+    this.#decision = null;
+    this.#lasted = false;
     this.#end = null;
     this.#reader = startReader(this.#socket, {
       frame: (frame) => this.#take(frame),
@@ -121,8 +170,9 @@ export class Subscription {
       case 'opened':
         this.#session += 1;
         this.#opened = frame.at;
+        this.#lost = null;
         this.#events.opened(this.#session, frame.at, frame.wallNs);
-        this.#events.state('Connected', '', '');
+        this.#events.state('Connected', this.#decision?.why ?? '', '');
         break;
       case 'event':
         this.#messages += 1;
@@ -133,6 +183,7 @@ export class Subscription {
         this.#events.event(digestEvent(frame, this.#session, frame.at));
         break;
       case 'drained':
+        this.#watchAge(frame.at);
         this.#events.drained(this.#session, frame.at);
         break;
       case 'overflow':
@@ -166,24 +217,95 @@ export class Subscription {
       return;
     }
     this.#runtime = runtime;
-    const profile = profileOf(runtime);
-    this.#events.identified(runtime, profile);
-    const decision = decide(this.#setting, profile);
-    if (decision.subscribe) {
-      this.#reader?.subscribe();
+    this.#profile = profileOf(runtime);
+    this.#events.identified(runtime, this.#profile);
+    const decision = this.#decide(this.#profile, false);
+    if (!decision.subscribe) {
+      this.#leave(decision);
       return;
     }
-    this.#forbidden = decision;
-    this.#reader?.kill();
+    this.#decision = decision;
+    if (letsKubeletFirst(this.#lost !== null, this.#kubelet.gate(monoNow()))) this.#waitForKubelet();
+    else this.#subscribe();
   }
+
+  // The policy.
+
+  /** `subscribed`: the question is whether to stay. */
+  #decide(profile: RuntimeProfile, subscribed: boolean): Decision {
+    return decide({
+      setting: this.#setting,
+      profile,
+      gate: this.#kubelet.gate(monoNow()),
+      sinceSubscribed: subscribed ? null : this.#pace.sinceSubscribed(wallNow()),
+    });
+  }
+
+  /** Asks the policy again, and does at once what it says. */
+  #review(): void {
+    const profile = this.#profile;
+    const known = this.#decision;
+    if (this.#stopped || profile === null || known === null) return;
+    const decision = this.#decide(profile, known.subscribe);
+    if (known.subscribe) {
+      if (known.whileGateOff && !decision.subscribe) this.#leave(decision);
+    } else if (this.#reader === null) this.#reconsider(known, decision);
+  }
+
+  /** The runtime was refused; is it still? */
+  #reconsider(known: Refusal, decision: Decision): void {
+    if (decision.subscribe) {
+      this.#decision = null;
+      this.#again(Math.max(0, between(monoNow(), this.#notBefore)) / 1000);
+    } else if (decision.state !== known.state || decision.why !== known.why) {
+      this.#decision = decision;
+      this.#events.state(decision.state, decision.why, '');
+    }
+  }
+
+  /** Ends the session first: what it may cost is known later. */
+  #leave(refusal: Refusal): void {
+    this.#reader?.kill();
+    this.#decision = refusal;
+    this.#end = { code: POLICY, message: clean(refusal.why, LONGEST_MESSAGE) };
+  }
+
+  #waitForKubelet(): void {
+    const before = this.#lost?.successes;
+    const until = shift(monoNow(), KUBELET_FIRST);
+    this.#events.state('Interrupted', 'lets the kubelet subscribe first', '');
+    this.#kubelet.soon();
+    this.#waiting = setInterval(() => {
+      if (kubeletCame(before, this.#kubelet.successes()) || monoNow() >= until) this.#subscribe();
+      else this.#kubelet.soon();
+    }, KUBELET_POLL_MS);
+  }
+
+  #subscribe(): void {
+    clearInterval(this.#waiting);
+    this.#pace.subscribing(wallNow());
+    this.#reader?.subscribe();
+  }
+
+  #watchAge(now: Mono): void {
+    if (this.#lasted || this.#opened === null || between(this.#opened, now) <= HEALTHY) return;
+    this.#lasted = true;
+    this.#pace.lasted();
+  }
+
+  // The end.
 
   #gone(why: string | null): void {
     this.#reader = null;
+    clearInterval(this.#waiting);
     const end = this.#stopped
       ? STOPPED
       : (this.#end ?? { code: 'READER_ENDED', message: clean(why ?? '', LONGEST_MESSAGE) });
     const now = monoNow();
-    if (this.#opened !== null) this.#events.ended(this.#session, now, end.code, end.message);
+    if (this.#opened !== null) {
+      this.#lost = { successes: this.#kubelet.successes() };
+      this.#events.ended(this.#session, now, end.code, end.message);
+    }
     if (this.#stopped) this.#finished?.();
     else this.#next(end, now);
   }
@@ -192,10 +314,11 @@ export class Subscription {
     const lived = this.#opened === null ? millis(0) : between(this.#opened, now);
     const empty = end.code === 'OK' && this.#messages === 0 && lived < AT_ONCE;
     this.#emptyEnds = empty ? this.#emptyEnds + 1 : 0;
-    if (this.#messages > 0 || lived > HEALTHY) this.#attempts = 0;
     const error = end.message === '' ? end.code : `${end.code}: ${end.message}`;
-    if (this.#forbidden !== null) {
-      this.#events.state(this.#forbidden.state, this.#forbidden.why, '');
+    const refusal = this.#decision?.subscribe === false ? this.#decision : null;
+    if (refusal !== null) {
+      if (this.#opened !== null) this.#notBefore = shift(now, this.#pace.failed());
+      this.#events.state(refusal.state, refusal.why, '');
       this.#again(ASK_AGAIN_MS);
     } else if (end.code === 'UNIMPLEMENTED') {
       this.#events.state('Unsupported', 'the runtime does not implement the event stream', error);
@@ -205,13 +328,12 @@ export class Subscription {
       this.#again(ASK_AGAIN_MS);
     } else {
       this.#events.state('Interrupted', 'the stream ended and is tried again', error);
-      this.#attempts += 1;
-      const most = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(this.#attempts, 10));
-      this.#again(FIRST_RETRY_MS + Math.random() * (most - FIRST_RETRY_MS));
+      this.#again(this.#pace.failed() / 1000);
     }
   }
 
   #again(ms: number): void {
-    this.#timer = setTimeout(() => this.#connect(), ms);
+    clearTimeout(this.#timer);
+    if (!this.#stopped) this.#timer = setTimeout(() => this.#connect(), ms);
   }
 }

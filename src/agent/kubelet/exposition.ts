@@ -1,0 +1,89 @@
+/*
+ * The text format of Prometheus, read line by line: only the samples whose names are wanted, and nothing is built of the
+ * rest. An exemplar or a timestamp behind a value is skipped.
+ */
+
+export interface Sample {
+  readonly name: string;
+  readonly labels: ReadonlyMap<string, string>;
+  /** May be NaN or infinite: the format allows both. Null where the line is broken behind its name. */
+  readonly value: number | null;
+}
+
+/** No sample of a kubelet comes near; longer ones are broken. */
+const LONGEST_LINE = 65_536;
+const NO_LABELS: ReadonlyMap<string, string> = new Map();
+
+const NAME = /[ \t]*([a-zA-Z_:][a-zA-Z0-9_:]*)/y;
+const LABEL = /[ \t]*([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*)"[ \t]*(,?)/y;
+const CLOSE = /[ \t]*\}/y;
+const VALUE = /[ \t]+([^ \t\r]+)(?:[ \t]+-?[0-9]+(?:\.[0-9]+)?)?(?:[ \t]+#.*)?[ \t\r]*$/y;
+const VALUE_AFTER_LABELS = new RegExp(VALUE.source.replace('[ \\t]+', '[ \\t]*'), 'y');
+const DECIMAL = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/;
+const WORDS: Readonly<Record<string, number>> = {
+  inf: Number.POSITIVE_INFINITY,
+  '+inf': Number.POSITIVE_INFINITY,
+  '-inf': Number.NEGATIVE_INFINITY,
+  nan: Number.NaN,
+};
+
+/** The wanted samples of a text, in its order. Never throws, whatever the text is. */
+export function* samplesOf(text: string, wanted: (name: string) => boolean): Generator<Sample> {
+  let at = 0;
+  while (at < text.length) {
+    const newline = text.indexOf('\n', at);
+    const end = newline === -1 ? text.length : newline;
+    const sample = text[at] === '#' ? null : readLine(text.slice(at, end), wanted);
+    if (sample !== null) yield sample;
+    at = end + 1;
+  }
+}
+
+function readLine(line: string, wanted: (name: string) => boolean): Sample | null {
+  NAME.lastIndex = 0;
+  const name = NAME.exec(line)?.[1];
+  if (name === undefined || !wanted(name)) return null;
+  const broken = { name, labels: NO_LABELS, value: null };
+  if (line.length > LONGEST_LINE) return broken;
+  let at = NAME.lastIndex;
+  let labels = NO_LABELS;
+  const open = /[ \t]*\{/y;
+  open.lastIndex = at;
+  const labelled = open.test(line);
+  if (labelled) {
+    const read = readLabels(line, open.lastIndex);
+    if (read === null) return broken;
+    labels = read.labels;
+    at = read.end;
+  }
+  return { name, labels, value: readValue(line, at, labelled ? VALUE_AFTER_LABELS : VALUE) };
+}
+
+function readLabels(line: string, from: number): { labels: Map<string, string>; end: number } | null {
+  const labels = new Map<string, string>();
+  let at = from;
+  let more = true;
+  while (more) {
+    LABEL.lastIndex = at;
+    const [, name, value, comma] = LABEL.exec(line) ?? [];
+    if (name === undefined || value === undefined) break;
+    // The same label twice would let a line say two things.
+    if (labels.has(name)) return null;
+    labels.set(name, unescaped(value));
+    at = LABEL.lastIndex;
+    more = comma === ',';
+  }
+  CLOSE.lastIndex = at;
+  return CLOSE.test(line) ? { labels, end: CLOSE.lastIndex } : null;
+}
+
+function readValue(line: string, at: number, pattern: RegExp): number | null {
+  pattern.lastIndex = at;
+  const text = pattern.exec(line)?.[1];
+  if (text === undefined) return null;
+  if (DECIMAL.test(text)) return Number(text);
+  return WORDS[text.toLowerCase()] ?? null;
+}
+
+const unescaped = (text: string): string =>
+  text.replaceAll(/\\(.)/g, (whole, c: string) => (c === 'n' ? '\n' : c === '"' || c === '\\' ? c : whole));
