@@ -65,6 +65,18 @@ describe('an event', () => {
         attempt: 4,
       },
       times: { createdNs: 1n, startedNs: 2n, finishedNs: 3n, exitCode: 137, reason: 'Error' },
+      others: [
+        {
+          id: 'c2',
+          state: 'created',
+          times: { createdNs: 0n, startedNs: 9n, finishedNs: 0n, exitCode: 0, reason: '' },
+        },
+        {
+          id: 's1',
+          state: 'running',
+          times: { createdNs: 5n, startedNs: 0n, finishedNs: 0n, exitCode: 0, reason: '' },
+        },
+      ],
     });
   });
 
@@ -124,6 +136,7 @@ describe('an event', () => {
       hasSandboxStatus: false,
       object: null,
       times: null,
+      others: [],
     });
   });
 
