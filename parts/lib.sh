@@ -19,6 +19,8 @@ images_version=1
 module_version() { awk -v m="$2" '$1 == m && $2 ~ /^v/ { print substr($2, 2); exit }' "$parts_dir/$1/go.mod"; }
 kubernetes_version=$(module_version kubernetes k8s.io/kubernetes)
 helm_version=$(module_version helm helm.sh/helm/v4)
+# This one is our own source, so its folder carries a digest of that too.
+criclient_version=$(module_version criclient k8s.io/cri-client)-$(cat "$parts_dir"/criclient/* | sha256sum | cut -c 1-8)
 
 if [ -n "${PLEGWATCH_CACHE:-}" ]; then
   cache=$PLEGWATCH_CACHE
@@ -37,6 +39,7 @@ etcd_dir=$cache/etcd-$etcd_series-$etcd_suite
 images_dir=$cache/images-$images_version
 kubernetes_dir=$cache/kubernetes-$kubernetes_version
 helm_dir=$cache/helm-$helm_version
+criclient_dir=$cache/criclient-$criclient_version
 containerd_dir() { printf '%s\n' "$cache/containerd-$1-${containerd_suites[$1]}"; }
 
 # at_least A B: whether version A is B or later.
@@ -62,7 +65,7 @@ asset() { [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/$1" ] &&
 part_names=(
   node postgres initdb pg_ctl redis-server
   containerd-2.1 ctr-2.1 containerd-shim-2.1 containerd-1.7 ctr-1.7 containerd-shim-1.7 containerd-1.6 ctr-1.6 containerd-shim-1.6
-  runc etcd image-pause image-busybox kube-apiserver kubectl kubelet kube-controller-manager kube-scheduler helm
+  runc etcd image-pause image-busybox kube-apiserver kubectl kubelet kube-controller-manager kube-scheduler helm criclient
 )
 
 # part_path NAME: where the part is, or would be once prepared. Returns 2 for a name nobody knows.
@@ -81,6 +84,7 @@ part_path() {
     kube-apiserver | kubectl) asset "$1" || echo "$kubernetes_dir/$1" ;;
     kubelet | kube-controller-manager | kube-scheduler) echo "$kubernetes_dir/$1" ;;
     helm) echo "$helm_dir/helm" ;;
+    criclient) echo "$criclient_dir/criclient" ;;
     *) return 2 ;;
   esac
 }

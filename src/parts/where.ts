@@ -24,7 +24,8 @@ export type PartName =
   | 'kubelet'
   | 'kube-controller-manager'
   | 'kube-scheduler'
-  | 'helm';
+  | 'helm'
+  | 'criclient';
 
 /** Thrown when a part is not on this machine; `cure` is the command that brings it. */
 export class PartMissing extends PlegwatchError {
