@@ -127,7 +127,8 @@ class Draft {
     const name = labels.get('name');
     // A broken line without labels may be the one.
     if (name !== undefined && name !== 'EventedPLEG') return;
-    this.#gate.add(value === 1 ? true : value === 0 ? false : undefined);
+    const said = name === undefined ? null : value;
+    this.#gate.add(said === 1 ? true : said === 0 ? false : undefined);
   }
 
   /** On as soon as one line says so; off only where every line says that. */
