@@ -14,7 +14,11 @@ import { aborted } from '../signal.ts';
 import { VERSION } from '../version.ts';
 import { AGENT_SETTINGS, type AgentConfig } from './config.ts';
 import { CriClient, CriError } from './cri/client.ts';
+import { PaceFile } from './cri/paceFile.ts';
 import type { RuntimeVersion } from './cri/profiles.ts';
+import { KubeletClient } from './kubelet/client.ts';
+import { type KubeletAddress, kubeletAddress } from './kubelet/settings.ts';
+import { KubeletWatch } from './kubelet/watch.ts';
 import { AgentMetrics } from './metrics.ts';
 import { Observer } from './observer.ts';
 import { Shipper } from './ship.ts';
@@ -27,6 +31,7 @@ const HAND_OVER_MS = 3_000;
 export async function runAgent(config: AgentConfig, signal: AbortSignal): Promise<void> {
   const log = createLogger(config.logLevel, 'agent').child({ cluster: config.cluster, node: config.node });
   log.info({ version: VERSION, settings: withoutSecrets(config, AGENT_SETTINGS) }, 'agent starting');
+  const address = await kubeletAddress(config);
   const client = new CriClient(config.criEndpoint);
   const cleanUps: (() => Promise<void> | void)[] = [() => client.close()];
   try {
@@ -43,6 +48,7 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
       log,
     });
     cleanUps.push(() => shipper.stop(HAND_OVER_MS));
+    const kubelet = address === null ? null : watchKubelet(address, log, cleanUps);
     const observer = new Observer({
       config,
       client,
@@ -51,6 +57,8 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
       sink: spool,
       metrics,
       log,
+      kubelet,
+      paceMemory: new PaceFile(config.spoolDir, log),
     });
     cleanUps.push(() => observer.stop());
     const http = await serve(config, { observer, shipper, spool, metrics });
@@ -64,6 +72,22 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
   } finally {
     for (const cleanUp of cleanUps.reverse()) await cleanUp();
   }
+}
+
+/** Watches the kubelet until the clean-ups are done. */
+function watchKubelet(
+  address: KubeletAddress,
+  log: Logger,
+  cleanUps: (() => Promise<void> | void)[],
+): KubeletWatch {
+  const watch = new KubeletWatch({ client: new KubeletClient(address), log });
+  const stop = new AbortController();
+  const running = watch.run(stop.signal);
+  cleanUps.push(() => {
+    stop.abort();
+    return running;
+  });
+  return watch;
 }
 
 async function identify(client: CriClient, config: AgentConfig): Promise<RuntimeVersion> {

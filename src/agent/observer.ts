@@ -17,9 +17,11 @@ import type { Logger } from '../log.ts';
 import type { AgentConfig } from './config.ts';
 import type { CriClient } from './cri/client.ts';
 import { clean } from './cri/items.ts';
+import type { PaceMemory } from './cri/policy.ts';
 import { profileOf, type RuntimeProfile, type RuntimeVersion } from './cri/profiles.ts';
-import { Subscription, type SubscriptionState } from './cri/subscription.ts';
+import { Subscription, type SubscriptionEvents, type SubscriptionState } from './cri/subscription.ts';
 import { Gaps } from './gap.ts';
+import { type KubeletWatch, NO_KUBELET } from './kubelet/watch.ts';
 import type { AgentMetrics } from './metrics.ts';
 import { FIRST_MINUTE, MINUTE, Minute, type RelistFigures } from './minute.ts';
 import { Comparison } from './pleg/comparison.ts';
@@ -54,6 +56,9 @@ export interface ObserverOptions {
   readonly sink: Sink;
   readonly metrics: AgentMetrics;
   readonly log: Logger;
+  /** Null where there is no kubelet to ask. */
+  readonly kubelet: KubeletWatch | null;
+  readonly paceMemory: PaceMemory;
 }
 
 export class Observer {
@@ -68,6 +73,10 @@ export class Observer {
   readonly #ticker: NodeJS.Timeout;
   readonly #relisting: Promise<void>;
   #runtime: RuntimeVersion;
+  /** As the kubelet told it last; empty before. */
+  #kubeletVersion = '';
+  /** What the policy says of the stream that is open. */
+  #streamReason = '';
   #minute: Minute;
   #minuteLength = FIRST_MINUTE;
   #lastTick: Mono = monoNow();
@@ -96,6 +105,7 @@ export class Observer {
     this.#comparison.unsubscribed('down');
     this.#gaps.open('stream', 'unproven', sink.start, monoNow());
     this.#subscription = this.#subscribe();
+    options.kubelet?.onChange(() => this.#kubeletLooked());
     this.#questions = new Questions(client, (answer) => this.#comparison.answered(answer));
     this.#relister = new Relister(client, config.relistPeriod, {
       relisted: (relist, figures) => this.#relisted(relist, figures),
@@ -139,8 +149,8 @@ export class Observer {
   // The stream.
 
   #subscribe(): Subscription {
-    const { config, metrics } = this.#options;
-    return new Subscription(config.criEndpoint, config.stream, {
+    const { config, metrics, kubelet, paceMemory } = this.#options;
+    const events: SubscriptionEvents = {
       identified: (runtime, profile) => this.#identified(runtime, profile),
       opened: (session, at, wallNs) => this.#opened(session, at, wallNs),
       event: (event) => this.#received(event),
@@ -153,6 +163,10 @@ export class Observer {
       },
       ended: (session, at, code, message) => this.#ended(session, at, code, message),
       state: (state, reason, error) => this.#subscriptionIs(state, reason, error),
+    };
+    return new Subscription(config.criEndpoint, config.stream, events, {
+      kubelet: kubelet ?? NO_KUBELET,
+      memory: paceMemory,
     });
   }
 
@@ -212,11 +226,14 @@ export class Observer {
     this.#options.metrics.streamConnected.set(state === 'Connected' ? 1 : 0);
     this.#options.log.info({ state, reason, error }, 'event stream');
     if (state === 'Connected') {
+      this.#streamReason = reason;
       this.#streamIs(now);
       return;
     }
+    const known = this.#state.stream;
     this.#state.streamIs(state, reason, error, now);
-    if (state === 'Interrupted') return;
+    // Another reason for the same absence is no new one.
+    if (state === 'Interrupted' || state === known) return;
     // Nothing is due where nothing may be asked: an absence of evidence, told as a gap, not as misses.
     this.#comparison.unsubscribed('absent');
     this.#gaps.close('stream', now, now);
@@ -225,7 +242,17 @@ export class Observer {
 
   #streamIs(now: Mono): void {
     const state = this.#comparison.streamState();
-    if (state !== null && state !== this.#state.stream) this.#state.streamIs(state, '', '', now);
+    if (state !== null && state !== this.#state.stream)
+      this.#state.streamIs(state, this.#streamReason, '', now);
+  }
+
+  // The kubelet.
+
+  #kubeletLooked(): void {
+    const version = this.#options.kubelet?.version ?? '';
+    if (version === this.#kubeletVersion) return;
+    this.#kubeletVersion = version;
+    this.#setContext();
   }
 
   // Lists.
@@ -347,6 +374,6 @@ export class Observer {
 
   #setContext(): void {
     const { sink, agentVersion } = this.#options;
-    sink.setContext({ runtime: this.#runtime, kubelet: '', agent: agentVersion });
+    sink.setContext({ runtime: this.#runtime, kubelet: this.#kubeletVersion, agent: agentVersion });
   }
 }
