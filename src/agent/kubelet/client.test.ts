@@ -13,6 +13,9 @@ import {
   removeAuthority,
 } from './fakeKubelet.ts';
 
+// TLS, processes of others and two cores.
+vi.setConfig({ testTimeout: 20_000 });
+
 let authority: Authority;
 let kubelet: FakeKubelet;
 let tokenFile: string;

@@ -127,7 +127,7 @@ export class KubeletClient {
   /** Makes an agent of one connection, and a new one when the CA file has changed. */
   async #connect(): Promise<void> {
     const { url, caFile } = this.#options;
-    const ca = caFile === undefined ? '' : await readFrom(caFile, readCa);
+    const ca = caFile === undefined ? '' : await readFrom(caFile, (file) => readCa(file, this.#ca));
     if (this.#agent !== null && ca === this.#ca) return;
     this.close();
     this.#ca = ca;

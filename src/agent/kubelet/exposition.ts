@@ -15,6 +15,7 @@ const LONGEST_LINE = 65_536;
 const NO_LABELS: ReadonlyMap<string, string> = new Map();
 
 const NAME = /[ \t]*([a-zA-Z_:][a-zA-Z0-9_:]*)/y;
+const OPEN = /[ \t]*\{/y;
 const LABEL = /[ \t]*([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*)"[ \t]*(,?)/y;
 const CLOSE = /[ \t]*\}/y;
 const VALUE = /[ \t]+([^ \t\r]+)(?:[ \t]+-?[0-9]+(?:\.[0-9]+)?)?(?:[ \t]+#.*)?[ \t\r]*$/y;
@@ -33,30 +34,23 @@ export function* samplesOf(text: string, wanted: (name: string) => boolean): Gen
   while (at < text.length) {
     const newline = text.indexOf('\n', at);
     const end = newline === -1 ? text.length : newline;
-    const sample = text[at] === '#' ? null : readLine(text.slice(at, end), wanted);
-    if (sample !== null) yield sample;
+    // Most lines are not wanted: nothing is cut out for them.
+    NAME.lastIndex = at;
+    const name = NAME.exec(text)?.[1];
+    if (name !== undefined && wanted(name)) yield readLine(name, text.slice(NAME.lastIndex, end));
     at = end + 1;
   }
 }
 
-function readLine(line: string, wanted: (name: string) => boolean): Sample | null {
-  NAME.lastIndex = 0;
-  const name = NAME.exec(line)?.[1];
-  if (name === undefined || !wanted(name)) return null;
+/** `line` is what follows the name. */
+function readLine(name: string, line: string): Sample {
   const broken = { name, labels: NO_LABELS, value: null };
   if (line.length > LONGEST_LINE) return broken;
-  let at = NAME.lastIndex;
-  let labels = NO_LABELS;
-  const open = /[ \t]*\{/y;
-  open.lastIndex = at;
-  const labelled = open.test(line);
-  if (labelled) {
-    const read = readLabels(line, open.lastIndex);
-    if (read === null) return broken;
-    labels = read.labels;
-    at = read.end;
-  }
-  return { name, labels, value: readValue(line, at, labelled ? VALUE_AFTER_LABELS : VALUE) };
+  OPEN.lastIndex = 0;
+  if (!OPEN.test(line)) return { name, labels: NO_LABELS, value: readValue(line, 0, VALUE) };
+  const read = readLabels(line, OPEN.lastIndex);
+  if (read === null) return broken;
+  return { name, labels: read.labels, value: readValue(line, read.end, VALUE_AFTER_LABELS) };
 }
 
 function readLabels(line: string, from: number): { labels: Map<string, string>; end: number } | null {

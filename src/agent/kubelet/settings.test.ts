@@ -82,6 +82,7 @@ describe('the settings of a kubelet', () => {
     expect(await token(file('empty', ' \n'))).toContain('is empty');
     expect(await token(file('two', 'a b'))).toContain('does not hold a token');
     expect(await token(file('large', 'x'.repeat(70_000)))).toContain('is larger than');
+    expect(await ca(file('empty.crt', ''))).toContain('has no PEM certificate');
     expect(await ca(file('none.crt', 'hello'))).toContain('has no PEM certificate');
     const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
     expect(await ca(file('broken.crt', broken))).toContain('that cannot be read');

@@ -49,9 +49,10 @@ export async function readToken(file: string): Promise<string> {
   return token;
 }
 
-/** The certificates in a file, as PEM. Throws with words that follow the file's name. */
-export async function readCa(file: string): Promise<string> {
+/** The certificates in a file, as PEM; `known` ones are not looked at again. Throws with words that follow the file's name. */
+export async function readCa(file: string, known: string | null = null): Promise<string> {
   const pem = await readBounded(file, MOST_CA_BYTES);
+  if (pem === known && pem !== '') return pem;
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
   if (blocks.length === 0) throw new Error('has no PEM certificate in it');
   try {
