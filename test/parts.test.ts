@@ -56,6 +56,13 @@ describe('a process', () => {
     await expect(process.stop()).resolves.toEqual({ code: null, signal: 'SIGTERM' });
   });
 
+  it('is not in the process group that Ctrl-C on the terminal goes to', async () => {
+    const process = await startProcess({ name: 'apart', command: 'sleep', args: ['60'], logFile: log() });
+    const [, group] = /\) \S+ \d+ (\d+) /.exec(readFileSync(`/proc/${process.pid}/stat`, 'utf8')) ?? [];
+    expect(group).toBe(`${process.pid}`);
+    await process.stop();
+  });
+
   it('does not outlive a starter that is killed', async () => {
     const starter = `
       import { startProcess } from '${join(import.meta.dirname, '../src/parts/process.ts')}';

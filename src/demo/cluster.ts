@@ -8,6 +8,7 @@
  */
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { messageOf, PlegwatchError } from '../errors.ts';
 import { programHome } from '../home.ts';
 import { type ApiServerPart, startApiServer } from '../parts/apiserver.ts';
 import { type ContainerdPart, startContainerd } from '../parts/containerd.ts';
@@ -28,7 +29,7 @@ export interface DemoOptions {
   readonly cli: string;
   /** Leave the API server out, and with it kubectl. */
   readonly noKube: boolean;
-  /** Told what is being done, in words. */
+  /** Told what is being done, in words. Where it throws, nothing more is started. */
   readonly say: (line: string) => void;
 }
 
@@ -70,15 +71,35 @@ const AGENT = { relistPeriod: '1s', grace: '1s', confirm: '5s' };
 /** Starts everything; what was started is stopped again where something fails. */
 export async function startCluster(options: DemoOptions): Promise<DemoCluster> {
   const stops: (() => Promise<void> | void)[] = [];
+  // One that cannot be stopped is no reason to leave the others running.
   const stop = async () => {
-    for (const each of stops.splice(0).reverse()) await each();
+    const failures: unknown[] = [];
+    for (const each of stops.splice(0).reverse()) {
+      try {
+        await each();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw notStopped(failures);
   };
   try {
     return { ...(await build(options, stops)), stop };
   } catch (error) {
-    await stop();
+    await stop().catch(() => {
+      // What failed first says more.
+    });
     throw error;
   }
+}
+
+function notStopped(failures: readonly unknown[]): PlegwatchError {
+  return new PlegwatchError(
+    'PART_FAILED',
+    `Not everything could be stopped: ${failures.map(messageOf).join('; ')}.`,
+    'The next make demo removes what is left.',
+    { cause: failures[0] },
+  );
 }
 
 type Stops = (() => Promise<void> | void)[];

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PlegwatchError } from '../errors.ts';
 import { createLogger } from '../log.ts';
 import { type ConfigOf, toggle } from '../settings.ts';
-import { startCluster } from './cluster.ts';
+import { type DemoCluster, startCluster } from './cluster.ts';
 import { openView, type View } from './view.ts';
 
 export const DEMO_SETTINGS = {
@@ -20,25 +20,46 @@ const POLL_MS = 500;
 const COMPLETE_WITHIN_MS = 180_000;
 const CLEAR = '\x1b[2J\x1b[H';
 
-/** Runs until the signal is aborted, or, with `once`, until it has printed. */
+/** Runs until the signal is aborted, or, with `once`, until it has printed. Leaves nothing running. */
 export async function runDemo(config: ConfigOf<typeof DEMO_SETTINGS>, signal: AbortSignal): Promise<void> {
   const cli = process.argv[1];
   if (cli === undefined) throw new Error('the program does not know its own name');
   const started = performance.now();
-  const say = (line: string) => process.stdout.write(`${seconds(started)}  ${line}\n`);
-  const cluster = await startCluster({ cli, noKube: config.noKube, say });
+  const end = AbortSignal.any([signal, nobodyLooks()]);
+  const say = (line: string) => {
+    end.throwIfAborted();
+    process.stdout.write(`${seconds(started)}  ${line}\n`);
+  };
+  let cluster: DemoCluster | undefined;
   try {
-    const view = await openView(cluster, createLogger('fatal', 'demo'));
-    try {
-      say('waiting for the first findings');
-      await until(view, signal);
-      await show(view, config.once, signal);
-    } finally {
-      await view.close();
-    }
+    cluster = await startCluster({ cli, noKube: config.noKube, say });
+    say('waiting for the first findings');
+    await look(cluster, config.once, end);
+  } catch (error) {
+    // Told to end, whatever was being done breaks off: that is no failure.
+    if (!end.aborted) throw error;
   } finally {
     process.stdout.write('\nstopping everything that was started\n');
-    await cluster.stop();
+    await cluster?.stop();
+  }
+}
+
+/** Aborted when the terminal is closed, or whoever read the output is gone. */
+function nobodyLooks(): AbortSignal {
+  const controller = new AbortController();
+  process.on('SIGHUP', () => controller.abort());
+  process.stdout.on('error', () => controller.abort());
+  process.stderr.on('error', () => controller.abort());
+  return controller.signal;
+}
+
+async function look(cluster: DemoCluster, once: boolean, signal: AbortSignal): Promise<void> {
+  const view = await openView(cluster, createLogger('fatal', 'demo'));
+  try {
+    await until(view, signal);
+    await show(view, once, signal);
+  } finally {
+    await view.close();
   }
 }
 

@@ -20,6 +20,9 @@ export interface View {
 export async function openView(cluster: DemoCluster, log: Logger): Promise<View> {
   const store = await openStore({ databaseUrl: cluster.databaseUrl, log });
   const reader = new Client({ connectionString: cluster.databaseUrl });
+  reader.on('error', () => {
+    // A connection that breaks fails the next query, which says so.
+  });
   await reader.connect();
   return {
     complete: () => complete(cluster, store),

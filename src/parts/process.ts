@@ -145,6 +145,8 @@ function launch(options: ProcessOptions): RunningProcess {
   try {
     child = spawn(command, args, {
       stdio: ['ignore', log, log],
+      // A process group of its own: Ctrl-C on the terminal is for us, and we end what we started in order.
+      detached: true,
       ...(options.env === undefined ? {} : { env: options.env }),
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
       ...(hasSetpriv() ? {} : options.as),
