@@ -170,7 +170,7 @@ needs(
     await saysNotReady(agent, 'relist');
     await runtime.comeUp();
     await saysReady(agent);
-    await until('the agent listens again', () => runtime.subscribers > 0 || undefined);
+    await listensAgain();
     live();
     await deliveredSinceNow(100);
     await stopTraffic();
@@ -273,7 +273,7 @@ needs(
     await stopTraffic();
     await received(agent);
     await restarted(agent);
-    await until('the agent listens again', () => runtime.subscribers > 0 || undefined);
+    await listensAgain();
     live();
     await deliveredSinceNow(100);
     await expectEverythingOnce(agent);
@@ -336,6 +336,11 @@ async function watched(): Promise<ProgramPart> {
   runtime.runPod({ name: 'first', containers: ['app'] });
   await saysReady(agent);
   return agent;
+}
+
+/** The stream is tried again after up to a minute: every subscription costs some runtime something. */
+async function listensAgain(): Promise<void> {
+  await until('the agent listens again', () => runtime.subscribers > 0 || undefined, BACK_WITHIN_MS);
 }
 
 async function restarted(agent: ProgramPart): Promise<void> {
