@@ -4,7 +4,7 @@
  * A check answers null when it is well and otherwise says what is wrong. `/livez` asks only what a restart would cure.
  */
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { messageOf, PlegwatchError } from './errors.ts';
 
 /** Null when well; otherwise what is wrong, in a few words. */
@@ -17,6 +17,9 @@ export interface HttpSide {
   readonly live: Readonly<Record<string, Check>>;
   readonly ready: Readonly<Record<string, Check>>;
 }
+
+/** More than scrapers and probes need. */
+const MAX_CONNECTIONS = 64;
 
 export interface HttpServer {
   readonly port: number;
@@ -31,7 +34,7 @@ export async function serveHttp(side: HttpSide): Promise<HttpServer> {
     response.end(answer.body);
   });
   server.requestTimeout = 5_000;
-  server.maxConnections = 64;
+  bound(server);
   await listen(server, side.address);
   const { port } = server.address() as AddressInfo;
   return {
@@ -42,6 +45,17 @@ export async function serveHttp(side: HttpSide): Promise<HttpServer> {
         server.closeAllConnections();
       }),
   };
+}
+
+/** Whoever came first makes room for who comes now: connections that are held open must not keep a probe out. */
+function bound(server: Server): void {
+  const connections = new Set<Socket>();
+  server.on('connection', (socket) => {
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+    const [oldest] = connections;
+    if (connections.size > MAX_CONNECTIONS) oldest?.destroy();
+  });
 }
 
 interface Answer {
