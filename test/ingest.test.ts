@@ -12,7 +12,7 @@ import { migrate } from '../src/controller/store/migrate.ts';
 import { openStore, type Store } from '../src/controller/store/store.ts';
 import type { Batch } from '../src/evidence/batch.ts';
 import { encodeBatch } from '../src/evidence/batch.ts';
-import { flowKey, laneOf, lanePrefix, parseFlow, QUEUE_NAME } from '../src/evidence/exchange.ts';
+import { flowKey, laneOf, lanePrefix, parseFlow, QUEUE_NAME, replyKey } from '../src/evidence/exchange.ts';
 import type { EvidenceRecord } from '../src/evidence/record.ts';
 import { type RedisPart, startRedis } from '../src/parts/redis.ts';
 import {
@@ -152,6 +152,13 @@ needs('postgres', 'redis-server')('ingest', () => {
     await marked(one, 3);
     await sender.send(one.batch(4, [], { round: 7 }));
     await marked(one, 3, 7);
+  });
+
+  it('answers over what a stranger has left under the key of the reply', async () => {
+    const one = life('node-a');
+    await sender.redis.set(replyKey(CLUSTER, one.node), 'no hash');
+    await sender.send(one.batch(1, events(1, 3)));
+    await marked(one, 3);
   });
 
   it('moves the mark over declared holes, and shrinks their gap when the records come after all', async () => {

@@ -2,7 +2,8 @@
  * Replies: what is committed, told to the agent over Redis.
  *
  * Two controllers may commit batches of one node and publish in the other order; a script keeps the later reply. Within a
- * round marks only rise, and a newer round replaces absolutely: agents read replies by the same rule.
+ * round marks only rise, and a newer round replaces absolutely: agents read replies by the same rule. Something else under
+ * the key, which only a stranger can have put there, goes: neither side could ever say or read a reply again.
  */
 import type { Redis } from 'ioredis';
 import { REPLY_TTL_S, type Reply, replyKey } from '../../evidence/exchange.ts';
@@ -14,6 +15,7 @@ export interface Replies {
 
 /** KEYS[1] the node's hash; ARGV epoch, round, mark, seconds to live, then closed epochs. */
 const PUBLISH = `
+if redis.call('TYPE', KEYS[1]).ok ~= 'hash' then redis.call('DEL', KEYS[1]) end
 local round, mark = tonumber(ARGV[2]), tonumber(ARGV[3])
 local there = redis.call('HGET', KEYS[1], ARGV[1])
 local ok, old = pcall(cjson.decode, there or '')
