@@ -67,8 +67,8 @@ export function connectRedis({ url, onError, options }: RedisConnection): Redis 
 
 /**
  * Asks once whether the address answers as a Redis that lets us in.
- * Throws REDIS_UNREACHABLE (nothing listens, or a Redis that is not well yet), REDIS_REFUSED (credentials, or a database
- * that it does not have), or REDIS_NOT_REDIS (something else answers, or listens and says nothing).
+ * Throws REDIS_UNREACHABLE (nothing listens, or what listens says nothing or that it is not well), REDIS_REFUSED
+ * (credentials, or a database that it does not have), or REDIS_NOT_REDIS (something else answers).
  */
 export async function checkRedis(url: string): Promise<void> {
   const options = redisOptions(url);
@@ -120,7 +120,8 @@ function explain(url: string, listens: boolean, errors: readonly unknown[]): Ple
       options,
     );
   }
-  const unwell = find(NOT_WELL);
+  // A Redis that hangs and a server that waits for other words look the same: neither is a reason not to watch a node.
+  const unwell = find(NOT_WELL) ?? find(/timed out/i);
   if (!listens || unwell !== undefined) {
     return new PlegwatchError(
       'REDIS_UNREACHABLE',
@@ -132,7 +133,7 @@ function explain(url: string, listens: boolean, errors: readonly unknown[]): Ple
   return new PlegwatchError(
     'REDIS_NOT_REDIS',
     `What listens at ${where} does not answer as Redis does: ${words[0]}.`,
-    'Correct host and port in --redis-url (PLEGWATCH_REDIS_URL); a Redis that hangs has to be started again.',
+    'Correct host and port in --redis-url (PLEGWATCH_REDIS_URL); it leads to something else.',
     options,
   );
 }

@@ -347,8 +347,9 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       await both(`redis://:${SECRET}@127.0.0.1:${postgres.part.port}`, 'REDIS_NOT_REDIS');
     });
 
-    test('of a server that says nothing is refused', async () => {
-      await both(`redis://:${SECRET}@127.0.0.1:${await silent()}`, 'REDIS_NOT_REDIS', 'timed out');
+    test('of a server that says nothing keeps a controller from starting', async () => {
+      const redisUrl = `redis://:${SECRET}@127.0.0.1:${await silent()}`;
+      expectRefusal(await controller({ redisUrl }, noKube), 'REDIS_UNREACHABLE', '--redis-url', 'timed out');
     });
 
     test('without the password that Redis asks for is refused', async () => {

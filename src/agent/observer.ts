@@ -189,6 +189,7 @@ export class Observer {
 
   #received(event: ReceivedEvent): void {
     this.#watchReader(event.received);
+    this.#drained = event.received;
     this.#comparison.received(event);
     if (this.#session !== null && !this.#session.told) {
       this.#session.told = true;

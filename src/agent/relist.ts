@@ -43,13 +43,13 @@ export class Relister {
   /** Relists until the signal is aborted; every failure is told, none ends it. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const took = await this.#once();
-      const wait = Math.min(LONGEST, Math.max(this.#period, took / MOST_SHARE));
+      const wait = Math.min(LONGEST, Math.max(this.#period, await this.#once()));
       const jittered = wait * (1 + JITTER * (2 * Math.random() - 1));
       await sleep(jittered / 1000, undefined, { signal }).catch(endOfSleep);
     }
   }
 
+  /** How long the next one should wait for the sake of the runtime, in microseconds. */
   async #once(): Promise<number> {
     const start = monoNow();
     const refused = this.#refused;
@@ -69,10 +69,11 @@ export class Relister {
         containers: relist.containers.items.size,
         bytes: sandboxAnswer.length + containerAnswer.length,
       });
-      return took;
+      return took / MOST_SHARE;
     } catch (error) {
       const code = error instanceof CriError ? error.code : 'MALFORMED';
       this.#events.failed(monoNow(), code, error instanceof Error ? error.message : String(error));
+      // A call that failed cost the runtime little; it may be back soon.
       return between(start, monoNow());
     } finally {
       if (this.#refused > refused) this.#events.refused(this.#refused - refused);

@@ -33,7 +33,8 @@ export function laneOf(node: string, lanes: number): number {
 
 const position = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(2_147_483_647));
 
-const ReplySchema = v.strictObject({
+// A newer controller may say more: what is not known here is left out.
+const ReplySchema = v.object({
   /** The highest round of this epoch that the store has seen. */
   round: position,
   /** The contiguous acknowledged seq: everything from 1 to here is committed, or declared lost. */
@@ -41,7 +42,7 @@ const ReplySchema = v.strictObject({
 });
 export type Reply = v.InferOutput<typeof ReplySchema>;
 
-const FlowSchema = v.strictObject({
+const FlowSchema = v.object({
   lanes: v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1024)),
   /** Bytes of encoded batches that one agent may have unacknowledged. 0 stops it. */
   window: v.pipe(v.number(), v.integer(), v.minValue(0)),

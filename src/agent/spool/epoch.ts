@@ -8,7 +8,7 @@
  * Only the present epoch is appended to. Segments go when they are acknowledged and old enough, or, acknowledged first,
  * when the spool is full.
  */
-import { readFile, rm } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Context } from '../../evidence/batch.ts';
 import { type Seq, seq } from '../../evidence/units.ts';
@@ -40,6 +40,13 @@ export interface Segment {
   modified: number;
 }
 
+interface Reading {
+  readonly file: string;
+  readonly entries: Entry[];
+  bytes: number;
+  context: Context | null;
+}
+
 export class Epoch {
   readonly meta: EpochMeta;
   readonly dir: string;
@@ -47,8 +54,8 @@ export class Epoch {
   readonly lost: Hole[];
   written: Seq;
   mark: Seq = seq(0);
-  /** The entries of the segment that was read last. */
-  #cache: { readonly file: string; readonly entries: readonly Entry[] } | null = null;
+  /** The entries of the segment that was read last, as far as it was written then. */
+  #cache: Reading | null = null;
 
   constructor(meta: EpochMeta, dir: string, segments: Segment[], lost: Hole[]) {
     this.meta = meta;
@@ -125,15 +132,31 @@ export class Epoch {
     return at <= segment.last && !this.lost.some(({ from, to }) => at >= from && at <= to);
   }
 
+  /** Lets go of what was read; it can be read again. */
   forgetCache(): void {
     this.#cache = null;
   }
 
   async #entries(segment: Segment): Promise<readonly Entry[]> {
-    if (this.#cache?.file === segment.file) return this.#cache.entries;
-    const { entries } = readSegment(await readFile(join(this.dir, segment.file), 'utf8'));
-    this.#cache = { file: segment.file, entries };
-    return entries;
+    const { file } = segment;
+    if (this.#cache?.file !== file) this.#cache = { file, entries: [], bytes: 0, context: null };
+    const reading = this.#cache;
+    if (reading.bytes >= segment.bytes) return reading.entries;
+    const more = readSegment(await this.#readOn(file, reading.bytes, segment.bytes), reading.context);
+    for (const entry of more.entries) reading.entries.push(entry);
+    reading.bytes += more.bytes;
+    reading.context = more.context;
+    return reading.entries;
+  }
+
+  async #readOn(file: string, from: number, to: number): Promise<string> {
+    const handle = await open(join(this.dir, file));
+    try {
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(to - from), 0, to - from, from);
+      return buffer.toString('utf8', 0, bytesRead);
+    } finally {
+      await handle.close();
+    }
   }
 }
 

@@ -41,17 +41,22 @@ export interface SegmentText {
   readonly whole: boolean;
   /** The highest seq behind that line: as far as the segment once reached. 0 where nothing is told. */
   readonly beyond: number;
+  /** How much of the text that was, in bytes, and the context that holds behind it: to read on from there later. */
+  readonly bytes: number;
+  readonly context: Context | null;
 }
 
-export function readSegment(text: string): SegmentText {
+/** Reads a segment from its beginning, or on from where an earlier reading ended with this context. */
+export function readSegment(text: string, before: Context | null = null): SegmentText {
   const entries: Entry[] = [];
-  let context: Context | null = null;
+  let context = before;
   let from = 0;
+  const upTo = () => ({ entries, bytes: Buffer.byteLength(text.slice(0, from)), context });
   for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', from)) {
     const value = parseLine(text.slice(from, end));
     if (value?.x !== undefined) context = value.x;
     else if (value?.r === undefined || value.s === undefined || context === null)
-      return { entries, whole: false, beyond: highestSeq(text, end + 1) };
+      return { ...upTo(), whole: false, beyond: highestSeq(text, end + 1) };
     else
       entries.push({
         seq: seq(value.s),
@@ -62,7 +67,7 @@ export function readSegment(text: string): SegmentText {
       });
     from = end + 1;
   }
-  return { entries, whole: from === text.length, beyond: 0 };
+  return { ...upTo(), whole: from === text.length, beyond: 0 };
 }
 
 /** Lines behind a broken one are not believed, for their context may be lost; they still tell how much was there. */

@@ -249,7 +249,6 @@ export class Spool {
     this.#dirty = true;
     this.#pendingBytes -= text.length;
     this.#present.written = seq(Math.max(this.#present.written, segment.last));
-    this.#present.forgetCache();
     if (segment.bytes >= SEGMENT_BYTES) await this.#closeFile();
   }
 
