@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { monoNow } from '../clock.ts';
 import { between, type Micros, type Mono, millis } from '../evidence/units.ts';
 import { type CriClient, CriError } from './cri/client.ts';
-import { readContainer, readSandbox } from './cri/items.ts';
+import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from './cri/items.ts';
 import { ListReader } from './cri/lists.ts';
 import type { RelistFigures } from './minute.ts';
 import type { Answer, Relist } from './pleg/observation.ts';
@@ -31,8 +31,8 @@ export class Relister {
   readonly #client: CriClient;
   readonly #period: Micros;
   readonly #events: RelistEvents;
-  readonly #sandboxes = new ListReader(readSandbox);
-  readonly #containers = new ListReader(readContainer);
+  readonly #sandboxes = new ListReader(readSandbox, SANDBOX_LABELS);
+  readonly #containers = new ListReader(readContainer, CONTAINER_LABELS);
 
   constructor(client: CriClient, period: Micros, events: RelistEvents) {
     this.#client = client;

@@ -15,6 +15,10 @@ import { type EvidenceObject, MAX_ID_LENGTH, MAX_NAME_LENGTH } from '../../evide
 import type { Mono } from '../../evidence/units.ts';
 import type { ExactTimes, ListedItem, ReceivedEvent, ShownState, ShownStatus } from '../pleg/observation.ts';
 
+/** The numbers of the fields from which on a PodSandbox and a Container consist of maps, and of what nobody here reads. */
+export const SANDBOX_LABELS = 5;
+export const CONTAINER_LABELS = 8;
+
 /** A text without NUL and halves of surrogate pairs (Postgres can store neither), not longer than `max` characters. */
 export function clean(text: string, max: number): string {
   return text.slice(0, max).toWellFormed().replaceAll('\0', '\uFFFD');

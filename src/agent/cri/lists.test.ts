@@ -8,7 +8,7 @@ import {
   PodSandbox,
   PodSandboxState,
 } from '../../cri/runtime.ts';
-import { readContainer, readSandbox } from './items.ts';
+import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from './items.ts';
 import { ListReader, MalformedAnswer } from './lists.ts';
 
 const container = (id: string, state: ContainerState = ContainerState.CONTAINER_RUNNING): Container =>
@@ -29,12 +29,14 @@ function counting() {
   const reader = new ListReader((bytes) => {
     decoded.items += 1;
     return readContainer(bytes);
-  });
+  }, CONTAINER_LABELS);
   return { reader, decoded };
 }
 
 /** Field 1 of an answer: an item of these bytes. */
 const item = (bytes: Buffer): Buffer => Buffer.concat([Buffer.from([0x0a, bytes.length]), bytes]);
+
+const encoded = (value: Container): Buffer => Buffer.from(Container.encode(value).finish());
 
 describe('the same items', () => {
   test('are decoded once, in whatever order they come', () => {
@@ -60,6 +62,42 @@ describe('the same items', () => {
     expect(reader.read(answer([])).size).toBe(0);
     reader.read(answer([container('a', ContainerState.CONTAINER_EXITED)]));
     expect(decoded.items).toBe(3);
+  });
+
+  test('are recognised though the entries of their maps come in another order, as a Go runtime sends them', () => {
+    const { reader, decoded } = counting();
+    const labels = { a: '1', b: '2', c: '3' };
+    const turned = Object.fromEntries(Object.entries(labels).reverse());
+    reader.read(answer([{ ...container('a'), labels, annotations: labels }]));
+    reader.read(answer([{ ...container('a'), labels: turned, annotations: turned }]));
+    expect(decoded.items).toBe(1);
+  });
+
+  test('are decoded again when their maps grew', () => {
+    const { reader, decoded } = counting();
+    reader.read(answer([container('a')]));
+    reader.read(answer([{ ...container('a'), annotations: { b: '2' } }]));
+    expect(decoded.items).toBe(2);
+  });
+
+  test('are compared whole where a map comes before the state', () => {
+    const state = (value: ContainerState): Buffer => Buffer.from([0x30, value]);
+    const head = encoded(Container.fromPartial({ id: 'a' }));
+    const map = encoded(Container.fromPartial({ labels: { b: '2' } }));
+    const { reader } = counting();
+    const read = (value: ContainerState) =>
+      reader.read(item(Buffer.concat([head, map, state(value)]))).get('a')?.state;
+    expect(read(ContainerState.CONTAINER_RUNNING)).toBe('running');
+    expect(read(ContainerState.CONTAINER_EXITED)).toBe('exited');
+  });
+
+  test('are compared whole where something in them cannot be cut', () => {
+    const group = Buffer.from([0x7b, 0x7c]);
+    const { reader, decoded } = counting();
+    const bytes = item(Buffer.concat([encoded(container('a')), group]));
+    expect(reader.read(bytes).get('a')?.state).toBe('running');
+    expect(reader.read(bytes).get('a')?.state).toBe('running');
+    expect(decoded.items).toBe(1);
   });
 
   test('are not kept by the bytes of the answer, which may be used again', () => {
@@ -95,7 +133,7 @@ test('what is read with the memory of earlier answers is what a new reader reads
 });
 
 test('an item whose id is not its first field is read all the same', () => {
-  const bytes = Buffer.from(Container.encode(container('a')).finish());
+  const bytes = encoded(container('a'));
   const id = bytes.subarray(0, 3);
   const turned = item(Buffer.concat([bytes.subarray(3), id]));
   const { reader, decoded } = counting();
@@ -187,7 +225,7 @@ test('sandboxes are read in the same way', () => {
     state: PodSandboxState.SANDBOX_NOTREADY,
   });
   const bytes = Buffer.from(ListPodSandboxResponse.encode({ items: [sandbox] }).finish());
-  expect(new ListReader(readSandbox).read(bytes).get('s1')).toEqual({
+  expect(new ListReader(readSandbox, SANDBOX_LABELS).read(bytes).get('s1')).toEqual({
     object: {
       id: 's1',
       sandbox: 's1',

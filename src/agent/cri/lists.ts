@@ -2,8 +2,14 @@
  * Lists: the two list answers, read with little work.
  *
  * An answer is mostly the same as the one before, in another order. So its bytes are only cut at the top level, each item's
- * bytes are compared with the copy kept under its id, and only what changed is decoded. The id is looked for at the front
+ * bytes are compared with what is kept under its id, and only what changed is decoded. The id is looked for at the front
  * of an item, where encoders put it; an item that begins otherwise is decoded whole.
+ *
+ *   id · metadata · state · created_at … | labels · annotations …
+ *   the head, compared byte by byte      | the tail, of which only the length is compared
+ *
+ * The order of a map's entries is new in each answer of a runtime written in Go, so the bytes of a tail say nothing. Nor is
+ * there a call that changes labels or annotations: what an id was made with, it keeps.
  */
 import type { ListedItem } from '../pleg/observation.ts';
 
@@ -16,7 +22,9 @@ export class MalformedAnswer extends Error {
 type ReadItem = (bytes: Uint8Array) => ListedItem | null;
 
 interface Kept {
-  readonly bytes: Buffer;
+  readonly head: Buffer;
+  /** Of the whole item. */
+  readonly length: number;
   readonly item: ListedItem;
 }
 
@@ -34,10 +42,13 @@ export class ListReader {
   /** Whether every item of the last answer could be read; one without a usable id is nobody's loss. */
   whole = true;
   readonly #read: ReadItem;
+  readonly #tailFrom: number;
   #kept = new Map<string, Kept>();
 
-  constructor(read: ReadItem) {
+  /** `tailFrom`: the number of the first field of the tail; without it items are compared whole. */
+  constructor(read: ReadItem, tailFrom = Number.POSITIVE_INFINITY) {
     this.#read = read;
+    this.#tailFrom = tailFrom;
   }
 
   /** The items by id. Throws {@link MalformedAnswer}; what was remembered stays then. */
@@ -58,8 +69,9 @@ export class ListReader {
   #recall(bytes: Buffer): Kept | null {
     const length = bytes[1] ?? 0;
     if (bytes[0] !== FIELD_1_BYTES || length > 127 || length + 2 > bytes.length) return null;
-    const known = this.#kept.get(bytes.toString('utf8', 2, 2 + length));
-    return known?.bytes.equals(bytes) ? known : null;
+    const known = this.#kept.get(bytes.toString('latin1', 2, 2 + length));
+    if (known === undefined || known.length !== bytes.length) return null;
+    return known.head.compare(bytes, 0, known.head.length) === 0 ? known : null;
   }
 
   #decode(bytes: Buffer): Kept | null {
@@ -69,7 +81,17 @@ export class ListReader {
       return null;
     }
     // A copy: a view would keep the whole answer in memory.
-    return { bytes: Buffer.from(bytes), item };
+    return { head: Buffer.from(bytes.subarray(0, this.#headLength(bytes))), length: bytes.length, item };
+  }
+
+  /** Where the tail begins. An item with another field behind a map has none, nor has one that cannot be cut. */
+  #headLength(bytes: Buffer): number {
+    try {
+      return headLength(bytes, this.#tailFrom);
+    } catch {
+      // It could be read, which is what counts: the decoder knows encodings that no runtime uses.
+      return bytes.length;
+    }
   }
 
   #tryRead(bytes: Buffer): ListedItem | null {
@@ -81,6 +103,18 @@ export class ListReader {
       return null;
     }
   }
+}
+
+function headLength(bytes: Buffer, tailFrom: number): number {
+  let length = bytes.length;
+  for (let at = 0; at < bytes.length; ) {
+    const tag = varint(bytes, at);
+    const inTail = Math.floor(tag.value / 8) >= tailFrom;
+    if (inTail) length = Math.min(length, at);
+    else if (length < bytes.length) return bytes.length;
+    at = bodyOf(bytes, tag.value & 7, tag.end).end;
+  }
+  return length;
 }
 
 function* itemsOf(answer: Buffer): Generator<Buffer> {
