@@ -62,6 +62,11 @@ const LAST_PAUSE_MS = 30_000;
 /** The schema's limit. What is left out follows when the mark has passed what went before. */
 const MOST_HOLES = 1000;
 
+/** The highest round that an envelope can carry. */
+const MAX_ROUND = 2_147_483_646;
+/** So often what should be in the spool is read again before it counts as lost. */
+const UNREADABLE_TRIES = 20;
+
 const JOB_OPTIONS: JobsOptions = {
   attempts: 1,
   removeOnComplete: true,
@@ -84,6 +89,8 @@ class Track {
   round = 1;
   /** The next seq to cut. */
   next = 1;
+  /** How often in a row its next records could not be read. */
+  unreadable = 0;
   sealed: Sealed[] = [];
   /** Whether a reply of the present round has come. */
   answered = false;
@@ -282,7 +289,7 @@ export class Shipper {
   async #readFlow(): Promise<void> {
     const now = monoNow();
     if (this.#flowAsked !== null && between(this.#flowAsked, now) < ASK_FLOW) return;
-    const json = await this.#redis.get(flowKey(this.#options.cluster));
+    const json = await this.#unlessOfWrongType('flow', () => this.#redis.get(flowKey(this.#options.cluster)));
     this.#flowAsked = now;
     // Without a word from any controller the last one stands; without a first one nothing can be sent.
     if (json === null) return;
@@ -314,7 +321,10 @@ export class Shipper {
     const asked = this.#repliesAsked;
     if (tracks.length === 0 || !(hurry || asked === null || between(asked, now) >= this.#repliesPause))
       return;
-    const replies = await this.#redis.hgetall(replyKey(this.#options.cluster, this.#options.node));
+    const replies =
+      (await this.#unlessOfWrongType('reply', () =>
+        this.#redis.hgetall(replyKey(this.#options.cluster, this.#options.node)),
+      )) ?? {};
     this.#repliesAsked = now;
     this.#repliesPause = millis(Math.min(LONGEST_ASK_REPLY, 2 * this.#repliesPause) / 1000);
     for (const track of tracks) {
@@ -332,6 +342,18 @@ export class Shipper {
     this.#repliesAsked ??= monoNow();
   }
 
+  /** Something else under a key, which only a stranger can have put there, is as good as nothing: a controller replaces it. */
+  async #unlessOfWrongType<T>(what: 'flow' | 'reply', ask: () => Promise<T>): Promise<T | null> {
+    try {
+      return await ask();
+    } catch (error) {
+      const problem = messageOf(error);
+      if (!problem.startsWith('WRONGTYPE')) throw error;
+      this.#complain(what, problem);
+      return null;
+    }
+  }
+
   /** What stays unreadable is said once. */
   #complain(what: 'flow' | 'reply', problem: string): void {
     if (this.#unreadable === problem) return;
@@ -341,7 +363,7 @@ export class Shipper {
 
   #believe(track: Track, round: number, mark: number): void {
     // An earlier process of this spool got further: begin behind it.
-    if (round > track.round) track.turn(round + 1);
+    if (round > track.round) track.turn(Math.min(round + 1, MAX_ROUND));
     if (round !== track.round) return;
     const known = track.epoch.mark;
     if (track.answered && mark <= known) return;
@@ -408,11 +430,12 @@ export class Shipper {
   async #cut(track: Track): Promise<void> {
     const entries = await track.epoch.read(track.next, MAX_BATCH_RECORDS, MAX_BATCH_BYTES);
     const last = entries.at(-1);
+    const passed = (entries[0]?.seq ?? track.epoch.written + 1) - 1;
+    if (!this.#mayPass(track, passed)) return;
     if (last === undefined) {
       // What was there is lost and declared: a hello tells the store.
-      const { written } = track.epoch;
-      await this.#add(await this.#seal(track, [], written + 1));
-      track.next = written + 1;
+      await this.#add(await this.#seal(track, [], passed + 1));
+      track.next = passed + 1;
       return;
     }
     const sealed = await this.#seal(track, entries);
@@ -421,6 +444,25 @@ export class Shipper {
     if (track.epoch === this.#options.spool.present) this.#lastCut = monoNow();
     else if (track.next > track.epoch.written) track.epoch.forgetCache();
     await this.#add(sealed);
+  }
+
+  /**
+   * Whether everything from the next seq to this one is declared lost, so that it may be stepped over. What cannot be read
+   * although it should be there is tried again, and then declared: nothing is ever skipped without a word.
+   */
+  #mayPass(track: Track, to: number): boolean {
+    if (track.epoch.isDeclared(track.next, to)) {
+      track.unreadable = 0;
+      return true;
+    }
+    track.unreadable += 1;
+    if (track.unreadable < UNREADABLE_TRIES) return false;
+    this.#options.log.error(
+      { from: track.next, to },
+      'records in the spool cannot be read and are declared lost',
+    );
+    track.epoch.declare({ from: track.next, to, cause: 'spool_unreadable' });
+    return true;
   }
 
   async #seal(track: Track, entries: readonly Entry[], next = track.next): Promise<Sealed> {

@@ -31,7 +31,7 @@ export function laneOf(node: string, lanes: number): number {
   return createHash('sha256').update(node).digest().readUInt32BE(0) % lanes;
 }
 
-const position = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(2_147_483_647));
+const position = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(2_147_483_646));
 
 // A newer controller may say more: what is not known here is left out.
 const ReplySchema = v.object({

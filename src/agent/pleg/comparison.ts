@@ -159,7 +159,10 @@ export class Comparison {
     const life = this.#lifeOf(event, replayed);
     this.#recordEvent(event, replayed, life);
     const stage = stageOf(event.type);
-    if (stage === undefined) return;
+    if (stage === undefined) {
+      if (life !== undefined) this.#ledger.taint(life);
+      return;
+    }
     if (life === undefined) {
       this.#ledger.unplaced(event.id, stage, event.received);
       return;

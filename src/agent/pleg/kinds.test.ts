@@ -382,3 +382,16 @@ test('a miss whose true time lies long before the lists noticed says that the ru
   ];
   expect(of(steps, 60)).toEqual(['missed c1 STOPPED runtime_state_late']);
 });
+
+test('an event that nobody understands may have been any that is due of its id, and of no other', () => {
+  const steps = [
+    ...running.slice(0, 3),
+    listed(5, { s1: 'running', c1: 'created' }),
+    heard(6, 'c1', 9),
+    listed(10, { s1: 'running', c1: 'running' }),
+    listed(15, { s1: 'exited', c1: 'running' }),
+  ];
+  const outcome = judge([...covered, ...steps], { until: 60 });
+  expect(outcome.accused).toEqual(['s1 STOPPED']);
+  expect(outcome.unobservable).toEqual(['c1 STARTED before_baseline']);
+});

@@ -196,6 +196,15 @@ export class Ledger {
     else this.hole(at, 'too_many_ids');
   }
 
+  /** An event of this id came that nobody understands: it may have been any that is due, now or later. */
+  taint(life: Life): void {
+    life.tainted = true;
+    for (const stage of STAGES) {
+      const standing = life.standings[stage];
+      if (standing.is === 'expected') this.#giveUp(life, stage, standing.expectation, 'unknown_event_type');
+    }
+  }
+
   /** Takes in exact times. One that was known before stays known: an event may carry older statuses than the last did. */
   learn(life: Life, times: ExactTimes): void {
     const known = life.times;
@@ -236,7 +245,11 @@ export class Ledger {
       if (proof.from !== null && covers(coverage, proof.from)) this.#neverSent(life, stage, proof);
       return;
     }
-    const expectation: Expectation = { ...proof, coverable: isCovered(coverage), asked: false };
+    const expectation: Expectation = {
+      ...proof,
+      coverable: isCovered(coverage) && !life.tainted,
+      asked: false,
+    };
     this.figures.expected += 1;
     life.standings[stage] = { is: 'expected', expectation };
     if (coverage.is === 'down') {

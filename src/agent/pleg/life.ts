@@ -87,6 +87,8 @@ export interface Life {
   unseen: Between | null;
   /** Ids that were found to be its twins. */
   readonly twins: Set<string>;
+  /** An event of it could not be understood, and may have been any that is due. */
+  tainted: boolean;
   /** It went from exited back to running: its events are in no order any more. */
   regressed: boolean;
   /** The furthest stage that is proven; -1 for none. */
@@ -122,6 +124,7 @@ export function newLife(object: EvidenceObject, at: Mono): Life {
     claims: [null, null, null, null],
     unseen: null,
     twins: new Set(),
+    tainted: false,
     regressed: false,
     reached: -1,
     ran: false,

@@ -86,7 +86,8 @@ export class Epoch {
   async read(from: number, maxRecords: number, maxBytes: number): Promise<Entry[]> {
     const taken: Entry[] = [];
     let bytes = 0;
-    for (const segment of this.segments) {
+    // A copy: a segment that is dropped meanwhile must not make this step over the next one.
+    for (const segment of [...this.segments]) {
       if (segment.last < from) continue;
       for (const entry of await this.#entries(segment)) {
         if (entry.seq < from || !this.#holds(segment, entry.seq)) continue;
@@ -130,6 +131,15 @@ export class Epoch {
    */
   #holds(segment: Segment, at: Seq): boolean {
     return at <= segment.last && !this.lost.some(({ from, to }) => at >= from && at <= to);
+  }
+
+  /** Whether every seq from one to another is declared lost; so is an empty stretch. */
+  isDeclared(from: number, to: number): boolean {
+    const declared = this.lost.reduce(
+      (sum, hole) => sum + Math.max(0, Math.min(to, hole.to) - Math.max(from, hole.from) + 1),
+      0,
+    );
+    return declared >= to - from + 1;
   }
 
   /** Lets go of what was read; it can be read again. */

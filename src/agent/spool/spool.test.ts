@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { EvidenceRecord } from '../../evidence/record.ts';
@@ -134,6 +135,27 @@ describe('what is appended', () => {
     expect(await sizes(6, 500, MIB)).toEqual([6, 7, 8]);
     expect(await sizes(2, 500, 1)).toEqual([2]);
     expect(await sizes(9, 500, MIB)).toEqual([]);
+  });
+
+  test('is read without a hole while more of it is written', async () => {
+    const spool = await open({ fsync: millis(1_000) });
+    const all = 4_000;
+    const writing = (async () => {
+      for (let n = 1; n <= all; n += 5) {
+        void write(spool, n, n + 4);
+        await setImmediate();
+      }
+    })();
+    const begins: { asked: number; got: number | undefined }[] = [];
+    for (let next = 1; next <= all; await setImmediate()) {
+      if (next > spool.present.written) continue;
+      const entries = await spool.present.read(next, 500, MIB);
+      begins.push({ asked: next, got: entries[0]?.seq });
+      // Nothing, where something is written, is what a shipper takes for a declared loss.
+      next = (entries.at(-1)?.seq ?? spool.present.written) + 1;
+    }
+    await writing;
+    expect(begins.filter(({ asked, got }) => got !== asked)).toEqual([]);
   });
 
   test('before the first context is a mistake of ours', async () => {
@@ -308,6 +330,22 @@ describe('a full spool', () => {
     const next = await open(small);
     expect(past(next).lost).toEqual(lost);
     expect(await readAll(past(next))).toEqual(upTo(8500, past(next).floor));
+  });
+});
+
+describe('a segment that is dropped while it is read', () => {
+  test('does not take the next one with it', async () => {
+    const spool = await open();
+    for (let n = 1; n <= 4; n += 1) await write(spool, 300 * (n - 1) + 1, 300 * n, 4_000);
+    const [first, second] = spool.present.segments;
+    const reading = spool.present.read(1, 500, MIB);
+    // Its file has been opened, and it is dropped before it has been read.
+    const dropping = spool.present.dropOldest('spool_full');
+    const entries = await reading.catch(() => []);
+    await dropping;
+    expect(spool.present.segments[0]).toBe(second);
+    const began = entries[0]?.seq ?? (await spool.present.read((first?.last ?? 0) + 1, 1, 1))[0]?.seq;
+    expect(began).toBe(second?.first);
   });
 });
 

@@ -20,7 +20,7 @@ local round, mark = tonumber(ARGV[2]), tonumber(ARGV[3])
 local there = redis.call('HGET', KEYS[1], ARGV[1])
 local ok, old = pcall(cjson.decode, there or '')
 local later = ok and type(old) == 'table' and type(old.round) == 'number' and type(old.mark) == 'number'
-  and (old.round > round or (old.round == round and old.mark > mark))
+  and old.round <= 2147483646 and (old.round > round or (old.round == round and old.mark > mark))
 if not later then
   redis.call('HSET', KEYS[1], ARGV[1], cjson.encode({round = round, mark = mark}))
 end
