@@ -185,6 +185,10 @@ function rawOf(command: Command, key: string, setting: Setting<unknown>): string
   return setting.placeholder === null ? 'true' : String(given);
 }
 
+/** How a command is called: its own name behind those of the commands it belongs to. */
+const nameOf = (command: Command): string =>
+  command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`;
+
 /** Reads a command's settings. Throws SETTING_INVALID with everything that is wrong, one line each. */
 export function readSettings<T extends SettingTable>(command: Command, table: T): ConfigOf<T> {
   const problems = unknownOf(command.args);
@@ -198,11 +202,7 @@ export function readSettings<T extends SettingTable>(command: Command, table: T)
     }
   }
   if (problems.length > 0) {
-    throw new PlegwatchError(
-      'SETTING_INVALID',
-      problems.join('\n'),
-      `See plegwatch ${command.name()} --help.`,
-    );
+    throw new PlegwatchError('SETTING_INVALID', problems.join('\n'), `See ${nameOf(command)} --help.`);
   }
   return Object.freeze(config) as ConfigOf<T>;
 }
