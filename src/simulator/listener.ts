@@ -4,6 +4,7 @@
  */
 import { createServer, type Socket } from 'node:net';
 import { type Server, ServerCredentials } from '@grpc/grpc-js';
+import { messageOf, PlegwatchError } from '../errors.ts';
 import { clearSocketPath } from './socket.ts';
 
 export interface Listener {
@@ -25,7 +26,16 @@ export async function listenOn(path: string, server: Server): Promise<Listener> 
     injector.injectConnection(socket);
   });
   const listening = Promise.withResolvers<void>();
-  listener.once('error', listening.reject);
+  listener.once('error', (error) =>
+    listening.reject(
+      new PlegwatchError(
+        'SETTING_INVALID',
+        `The socket ${path} cannot be listened on: ${messageOf(error)}.`,
+        'Choose a path in a folder that is there and can be written to.',
+        { cause: error },
+      ),
+    ),
+  );
   listener.listen(path, listening.resolve);
   await listening.promise;
   return {
