@@ -1,0 +1,145 @@
+/*
+ * The agent to be measured: started by bin/plegwatch as a user would, on a copy of Node that nobody else has mapped, in a
+ * memory control group of its own. Pages of files count for the group that asked for them first; with the Node that this
+ * program itself runs on, the agent would get the largest part of its memory for nothing.
+ */
+import { copyFileSync, mkdirSync } from 'node:fs';
+import { get } from 'node:http';
+import { join } from 'node:path';
+import { freePort, type RunningProcess, run, startProcess, waitFor } from '../src/parts/process.ts';
+import { variableOf } from '../src/settings.ts';
+import { type MemoryGroup, memoryGroup } from './memoryGroup.ts';
+import { childRunning, cpuMs, type Memory, memory } from './processes.ts';
+import { CLUSTER, ROOT, type System } from './system.ts';
+
+export interface AgentCpu {
+  readonly main: number;
+  readonly reader: number;
+}
+
+export interface Agent {
+  /** Of both processes since their start, in milliseconds. */
+  cpu(): AgentCpu;
+  /** Since its start. Asks the agent itself, which costs it something. */
+  relists(): Promise<number>;
+  memory(): { readonly main: Memory; readonly reader: Memory; readonly workingSet: number | null };
+  /** How many records wait for the store. */
+  unacknowledged(): Promise<number>;
+  /** Asks as a kubelet and a Prometheus do. */
+  probe(path: '/livez' | '/metrics'): Promise<string>;
+  stop(): Promise<void>;
+}
+
+let count = 0;
+
+/** Returns when the agent has relisted, has its stream, and ships. */
+export async function startAgent(system: System, period: string): Promise<Agent> {
+  count += 1;
+  const name = `agent-${count}`;
+  const dir = join(system.dir, name);
+  const port = await freePort();
+  const node = await ownNode(dir);
+  const group = memoryGroup(`plegwatch-bench-${process.pid}-${count}`);
+  const settings = {
+    cluster: CLUSTER,
+    node: name,
+    redisUrl: system.redisUrl,
+    criEndpoint: `unix://${system.containerd.socket}`,
+    spoolDir: join(dir, 'spool'),
+    relistPeriod: period,
+    httpAddress: `127.0.0.1:${port}`,
+  };
+  const env = Object.fromEntries(Object.entries(settings).map(([key, value]) => [variableOf(key), value]));
+  const ask = (path: string) => fetched(port, path);
+  const agent = await startProcess({
+    name,
+    command: '/bin/sh',
+    args: [
+      '-c',
+      'echo $$ > "$0"; exec "$@"',
+      group?.procs ?? '/dev/null',
+      join(ROOT, 'bin/plegwatch'),
+      'agent',
+    ],
+    env: { PATH: `${node}:${process.env['PATH'] ?? ''}`, ...env },
+    logFile: join(system.dir, `${name}.log`),
+    ready: async () => (await ask('/readyz').catch(() => null))?.status === 200,
+  });
+  try {
+    await waitFor(
+      'the agent has its stream',
+      30_000,
+      async () => (await figure(ask, 'stream_connected')) === 1,
+    );
+  } catch (error) {
+    await end(agent, group);
+    throw error;
+  }
+  const reader = childRunning(agent.pid, 'reader.js');
+  return {
+    cpu: () => ({ main: cpuMs(agent.pid), reader: cpuMs(reader) }),
+    relists: () => figure(ask, 'relist_duration_seconds_count'),
+    memory: () => ({
+      main: memory(agent.pid),
+      reader: memory(reader),
+      workingSet: group?.workingSet() ?? null,
+    }),
+    unacknowledged: () => figure(ask, 'unacked_records'),
+    probe: async (path) => (await ask(path)).body,
+    stop: () => end(agent, group),
+  };
+}
+
+async function end(agent: RunningProcess, group: MemoryGroup | null): Promise<void> {
+  await agent.stop();
+  // The reader follows its parent, and a group can only go when nothing is in it.
+  if (group !== null) await waitFor('the group is empty', 10_000, () => removed(group));
+}
+
+function removed(group: MemoryGroup): boolean {
+  try {
+    group.remove();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A folder with a Node that is in nobody's memory yet. */
+async function ownNode(dir: string): Promise<string> {
+  mkdirSync(dir);
+  const file = join(dir, 'node');
+  copyFileSync(process.execPath, file);
+  // To the disk, and then out of the page cache.
+  await run('dd', [`of=${file}`, 'conv=notrunc,fdatasync', 'oflag=nocache', 'count=0', 'status=none']);
+  return dir;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+type Ask = (path: string) => Promise<Answer>;
+
+/** The figure of a metric without labels; 0 where it is not there yet. */
+async function figure(ask: Ask, metric: string): Promise<number> {
+  const line = (await ask('/metrics')).body
+    .split('\n')
+    .find((each) => each.startsWith(`plegwatch_${metric} `));
+  return Number(line?.split(' ')[1] ?? 0);
+}
+
+function fetched(port: number, path: string): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const request = get({ host: '127.0.0.1', port, path, agent: false, timeout: 5_000 }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () => {
+        resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') });
+      });
+    });
+    request.on('timeout', () => request.destroy(new Error(`${path} was not answered`)));
+    request.on('error', reject);
+  });
+}

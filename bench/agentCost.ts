@@ -1,0 +1,313 @@
+/*
+ * What an agent costs its node, on a real containerd, against the budgets of docs/bench.md. Run by `make bench`.
+ *
+ *   containerd by itself ── two agents warm up ──► windows at 110 pods, memory ──► more pods ──► windows at 250 pods
+ *
+ * In each window one agent relists at the default period, another once a second, and so does the Go client: what is
+ * compared is measured at the same time. A busy machine spoils every figure, but all of one window alike.
+ */
+import { cpus } from 'node:os';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { run } from '../src/parts/process.ts';
+import { where } from '../src/parts/where.ts';
+import { type Agent, startAgent } from './agent.ts';
+import { gather, meanItemBytes } from './crowd.ts';
+import { type GoUse, runGoClient } from './goClient.ts';
+import { cpuMs, loadAverage } from './processes.ts';
+import { type System, startSystem } from './system.ts';
+import { printed, type Row } from './table.ts';
+
+const setting = (name: string, otherwise: number): number => Number(process.env[name] ?? otherwise);
+
+const LONG = process.env['PLEGWATCH_BENCH_LONG'] === '1';
+const WINDOW_S = setting('PLEGWATCH_BENCH_SECONDS', 60);
+const ROUNDS = setting('PLEGWATCH_BENCH_ROUNDS', 3);
+/** Code that runs a few times a second takes minutes until it is compiled as it stays. */
+const WARM_S = setting('PLEGWATCH_BENCH_WARM_SECONDS', LONG ? 3600 : 300);
+const WARM_AGAIN_S = 60;
+const PODS = 110;
+const MORE_PODS = 250;
+const DEFAULT_PERIOD = '5s';
+const LIVE_EVERY_MS = 2_000;
+const SCRAPE_EVERY_MS = 30_000;
+const MIB = 1024 * 1024;
+
+/** What one agent used in one window. */
+interface Use {
+  readonly seconds: number;
+  readonly main: number;
+  readonly reader: number;
+  readonly relists: number;
+}
+
+/** All that ran in one window. */
+interface Window {
+  readonly idle: Use;
+  readonly brisk: Use;
+  readonly go: GoUse;
+  readonly runtime: Runtime;
+}
+
+interface Runtime {
+  readonly seconds: number;
+  readonly containerd: number;
+}
+
+interface Agents {
+  /** At the default period. */
+  readonly idle: Agent;
+  /** Once a second. */
+  readonly brisk: Agent;
+}
+
+async function main(): Promise<boolean> {
+  const began = performance.now();
+  const loads = [loadAverage()];
+  const system = await startSystem();
+  const probes: NodeJS.Timeout[] = [];
+  const started: Agent[] = [];
+  const start = async (period: string): Promise<Agent> => {
+    const agent = await startAgent(system, period);
+    started.push(agent);
+    // As a kubelet and a Prometheus would.
+    probes.push(setInterval(() => void agent.probe('/livez'), LIVE_EVERY_MS));
+    probes.push(setInterval(() => void agent.probe('/metrics'), SCRAPE_EVERY_MS));
+    return agent;
+  };
+  const windows = async (agents: Agents): Promise<Window[]> => {
+    const all: Window[] = [];
+    for (let round = 1; round <= ROUNDS; round += 1) {
+      say(`window ${round} of ${ROUNDS}`);
+      all.push(await windowOf(system, agents));
+      loads.push(loadAverage());
+    }
+    return all;
+  };
+  try {
+    say(`making ${PODS} pods`);
+    await gather(system.containerd, 0, PODS);
+    const bytes = await meanItemBytes(system.containerd, PODS);
+    say('containerd by itself');
+    const alone = await runtimeDuring(system, () => sleep(2 * WINDOW_S * 1000));
+    const agents = { idle: await start(DEFAULT_PERIOD), brisk: await start('1s') };
+    const memoryBegan = performance.now();
+    say(`${WARM_S / 60} minutes for the agents to warm up`);
+    await sleep(WARM_S * 1000);
+    const few = await windows(agents);
+    const minutes = Math.round((performance.now() - memoryBegan) / 60_000);
+    const rows = [
+      ...relistRows(PODS, few),
+      marginalRow(few),
+      ...idleRows(few),
+      ...containerdRows(few, alone),
+      ...(await memoryRows(agents.idle, minutes)),
+    ];
+    say(`making ${MORE_PODS - PODS} pods more`);
+    await gather(system.containerd, PODS, MORE_PODS);
+    await sleep(WARM_AGAIN_S * 1000);
+    rows.push(...relistRows(MORE_PODS, await windows(agents)));
+    process.stdout.write(`\n${printed(rows)}\n${await conditions(bytes, loads, began)}`);
+    return rows.every(({ met }) => met !== false);
+  } finally {
+    for (const probe of probes) clearInterval(probe);
+    for (const agent of started) await agent.stop();
+    await system.stop();
+  }
+}
+
+// What is measured.
+
+async function windowOf(system: System, { idle, brisk }: Agents): Promise<Window> {
+  const uses = await Promise.all([begin(idle), begin(brisk)]);
+  let go: GoUse | undefined;
+  const runtime = await runtimeDuring(system, async () => {
+    go = await runGoClient(system.containerd.socket, 5, WINDOW_S);
+  });
+  const [idleUse, briskUse] = await Promise.all(uses.map((end) => end()));
+  if (go === undefined || idleUse === undefined || briskUse === undefined) throw new Error('an empty window');
+  return { idle: idleUse, brisk: briskUse, go, runtime };
+}
+
+/** Begins to count what an agent uses; the answer ends it. Asking for the relists is outside what is counted. */
+async function begin(agent: Agent): Promise<() => Promise<Use>> {
+  const relists = await agent.relists();
+  const before = agent.cpu();
+  const start = performance.now();
+  return async () => {
+    const after = agent.cpu();
+    const seconds = (performance.now() - start) / 1000;
+    return {
+      seconds,
+      main: after.main - before.main,
+      reader: after.reader - before.reader,
+      relists: (await agent.relists()) - relists,
+    };
+  };
+}
+
+async function runtimeDuring(system: System, during: () => Promise<void>): Promise<Runtime> {
+  const before = cpuMs(system.containerd.pid);
+  const start = performance.now();
+  await during();
+  return {
+    seconds: (performance.now() - start) / 1000,
+    containerd: cpuMs(system.containerd.pid) - before,
+  };
+}
+
+async function memoryRows(agent: Agent, minutes: number): Promise<Row[]> {
+  const { main, reader, workingSet } = agent.memory();
+  const set = {
+    what: `memory after ${minutes} min, ${PODS} pods: working set of main and reader`,
+    budget: '<= 110 MiB, aim 80',
+  };
+  const anonymous = main.anonymous + reader.anonymous;
+  return [
+    workingSet === null
+      ? { ...set, figure: 'no memory control group to be had', met: null }
+      : { ...set, figure: mib(workingSet), met: workingSet <= 110 * MIB },
+    {
+      what: '  anonymous',
+      figure: `${mib(anonymous)} (${mib(main.anonymous)} + ${mib(reader.anonymous)})`,
+      budget: '<= 60 MiB',
+      met: anonymous <= 60 * MIB,
+    },
+    { what: '  RSS', figure: `${mib(main.rss)} + ${mib(reader.rss)}` },
+    { what: '  PSS', figure: mib(main.pss + reader.pss) },
+    { what: '  records that waited for the store then', figure: `${await agent.unacknowledged()}` },
+  ];
+}
+
+// What is made of it.
+
+function relistRows(pods: number, windows: readonly Window[]): Row[] {
+  const brisk = windows.map((each) => each.brisk);
+  const go = windows.map((each) => each.go);
+  const relists = sum(brisk.map((each) => each.relists));
+  const main = sum(brisk.map((each) => each.main)) / relists;
+  const reader = sum(brisk.map((each) => each.reader)) / relists;
+  const ratio = (main + reader) / goPerRelist(go);
+  const turns = list(brisk.map((each) => (each.main + each.reader) / each.relists));
+  const judged = pods === PODS ? { budget: '<= 1.5 x', met: ratio <= 1.5 } : {};
+  return [
+    {
+      what: `CPU per relist, one a second, ${pods} pods: agent against Go client`,
+      figure: `${ratio.toFixed(2)} x`,
+      ...judged,
+    },
+    {
+      what: '  agent: all it does, by the relists it made',
+      figure: `${ms(main + reader)} (main ${main.toFixed(2)} + reader ${reader.toFixed(2)}; windows ${turns})`,
+    },
+    { what: '  its relists', figure: `${perSecond(brisk, 'relists').toFixed(2)} a second` },
+    {
+      what: "  the kubelet's Go client",
+      figure: `${ms(goPerRelist(go))} (windows ${list(go.map((each) => each.cpuMillis / each.relists))})`,
+    },
+  ];
+}
+
+/** What is left of the ratio when everything is taken off that the agent does without relists too. */
+function marginalRow(windows: readonly Window[]): Row {
+  const idle = windows.map((each) => each.idle);
+  const brisk = windows.map((each) => each.brisk);
+  const used = (uses: readonly Use[]) => perSecond(uses, 'main') + perSecond(uses, 'reader');
+  const cost = (used(brisk) - used(idle)) / (perSecond(brisk, 'relists') - perSecond(idle, 'relists'));
+  const ratio = cost / goPerRelist(windows.map((each) => each.go));
+  return { what: '  agent: what one more relist costs it', figure: `${ms(cost)}, ${ratio.toFixed(2)} x` };
+}
+
+function idleRows(windows: readonly Window[]): Row[] {
+  const idle = windows.map((each) => each.idle);
+  const main = perSecond(idle, 'main');
+  const reader = perSecond(idle, 'reader');
+  const share = (main + reader) / 10;
+  const turns = list(idle.map((each) => (each.main + each.reader) / each.seconds));
+  return [
+    {
+      what: `agent CPU at its default period, idle node, ${PODS} pods`,
+      figure: `${share.toFixed(2)} % of a core`,
+      budget: '<= 0.2 %',
+      met: share <= 0.2,
+    },
+    {
+      what: '  in milliseconds a second',
+      figure: `${(main + reader).toFixed(2)} (main ${main.toFixed(2)} + reader ${reader.toFixed(2)}; windows ${turns})`,
+    },
+  ];
+}
+
+/** A list in five seconds drowns in what containerd does by itself; so its price is taken where there are many. */
+function containerdRows(windows: readonly Window[], alone: Runtime): Row[] {
+  const itself = alone.containerd / alone.seconds;
+  const idle = windows.map((each) => each.idle);
+  const relists =
+    perSecond(idle, 'relists') +
+    perSecond(
+      windows.map((each) => each.brisk),
+      'relists',
+    ) +
+    perSecond(
+      windows.map((each) => each.go),
+      'relists',
+    );
+  const loaded = perSecond(
+    windows.map((each) => each.runtime),
+    'containerd',
+  );
+  const price = (loaded - itself) / relists;
+  const caused = price * perSecond(idle, 'relists');
+  return [
+    {
+      what: 'CPU the agent causes in containerd at its default period',
+      figure: `${caused.toFixed(2)} ms/s`,
+      budget: '<= 0.5 ms/s',
+      met: caused <= 0.5,
+    },
+    { what: '  containerd per relist', figure: ms(price) },
+    { what: '  containerd by itself', figure: `${itself.toFixed(2)} ms/s` },
+    {
+      what: `  containerd with ${relists.toFixed(2)} relists a second`,
+      figure: `${loaded.toFixed(2)} ms/s`,
+    },
+  ];
+}
+
+async function conditions(itemBytes: number, loads: readonly number[], began: number): Promise<string> {
+  const [cpu] = cpus();
+  const versions = [
+    `Node ${process.versions.node}`,
+    (await run(where('containerd-2.1'), ['--version'])).trim(),
+    `criclient ${/criclient-([^/]*)/.exec(where('criclient'))?.[1] ?? ''}`,
+    (await run(where('redis-server'), ['--version'])).split(' sha=')[0],
+  ];
+  const minutes = Math.round((performance.now() - began) / 60_000);
+  return [
+    `${cpus().length} cores (${cpu?.model}), load average ${list(loads)} in the course of ${minutes} minutes`,
+    versions.join(', '),
+    `each pod one sandbox and one container, ${Math.round(itemBytes)} bytes an item on average, nothing happens to them`,
+    `${ROUNDS} windows of ${WINDOW_S} s, after ${WARM_S} s to warm up; Redis, Postgres and the controller are real`,
+    `each agent is asked for /livez every ${LIVE_EVERY_MS / 1000} s and for /metrics every ${SCRAPE_EVERY_MS / 1000} s, no kubelet is read`,
+    '',
+  ].join('\n');
+}
+
+const goPerRelist = (go: readonly GoUse[]): number =>
+  sum(go.map((each) => each.cpuMillis)) / sum(go.map((each) => each.relists));
+
+/** A sum over all windows, by their seconds. */
+function perSecond<K extends string>(
+  windows: readonly ({ readonly seconds: number } & Readonly<Record<K, number>>)[],
+  key: K,
+): number {
+  return sum(windows.map((each) => each[key])) / sum(windows.map((each) => each.seconds));
+}
+
+const sum = (values: readonly number[]): number => values.reduce((total, each) => total + each, 0);
+const list = (values: readonly number[]): string => values.map((each) => each.toFixed(2)).join(' ');
+const ms = (value: number): string => `${value.toFixed(2)} ms`;
+const mib = (bytes: number): string => `${(bytes / MIB).toFixed(1)} MiB`;
+const say = (what: string): void => void process.stderr.write(`bench: ${what}…\n`);
+
+process.exitCode = (await main()) ? 0 : 1;

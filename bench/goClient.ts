@@ -1,0 +1,21 @@
+/*
+ * The measure: the kubelet's own CRI client, listing once a second (parts/criclient).
+ */
+import { run } from '../src/parts/process.ts';
+import { where } from '../src/parts/where.ts';
+
+export interface GoUse {
+  readonly relists: number;
+  readonly seconds: number;
+  readonly cpuMillis: number;
+  readonly rssBytes: number;
+  readonly sandboxes: number;
+  readonly containers: number;
+}
+
+export async function runGoClient(socket: string, warm: number, relists: number): Promise<GoUse> {
+  const args = ['-socket', socket, '-warm', `${warm}`, '-relists', `${relists}`];
+  const timeoutMs = 2_000 * (warm + relists) + 60_000;
+  // Its own output, one object of this shape.
+  return JSON.parse(await run(where('criclient'), args, { timeoutMs })) as GoUse;
+}

@@ -1,0 +1,51 @@
+/*
+ * What an agent needs around it: a real containerd, Redis and Postgres, and the built controller that takes its records,
+ * so that it never has to hold them.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type ContainerdPart, startContainerd } from '../src/parts/containerd.ts';
+import { startPostgres } from '../src/parts/postgres.ts';
+import { run } from '../src/parts/process.ts';
+import { startProgram } from '../src/parts/program.ts';
+import { startRedis } from '../src/parts/redis.ts';
+import type { Service } from '../src/parts/service.ts';
+
+export const ROOT = fileURLToPath(new URL('..', import.meta.url));
+export const CLUSTER = 'bench';
+
+export interface System {
+  readonly containerd: ContainerdPart;
+  readonly redisUrl: string;
+  /** A folder that goes away with it. */
+  readonly dir: string;
+  stop(): Promise<void>;
+}
+
+export async function startSystem(): Promise<System> {
+  const started: Service[] = [];
+  const dir = mkdtempSync(join(tmpdir(), 'plegwatch-bench-'));
+  const stop = async () => {
+    for (const part of started.reverse()) await part.stop();
+    rmSync(dir, { recursive: true, force: true });
+  };
+  const keep = <S extends Service>(part: S): S => {
+    started.push(part);
+    return part;
+  };
+  try {
+    const redis = keep(await startRedis());
+    const postgres = keep(await startPostgres());
+    const cli = join(ROOT, 'dist', 'cli.js');
+    await run(process.execPath, [cli, 'migrate', '--database-url', postgres.url, '--cluster', CLUSTER]);
+    const settings = { cluster: CLUSTER, redisUrl: redis.url, databaseUrl: postgres.url, noKube: 'true' };
+    keep(await startProgram({ cli, command: 'controller', settings }));
+    const containerd = keep(await startContainerd({ version: '2.1' }));
+    return { containerd, redisUrl: redis.url, dir, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}

@@ -1,0 +1,32 @@
+/*
+ * Figures with their budgets, as a table.
+ */
+export interface Row {
+  readonly what: string;
+  readonly figure: string;
+  /** Left out where the figure only explains another one. */
+  readonly budget?: string;
+  /** Null where it could not be measured here. */
+  readonly met?: boolean | null;
+}
+
+export function printed(rows: readonly Row[]): string {
+  const cells = [
+    ['what', 'figure', 'budget', 'verdict'],
+    ...rows.map(({ what, figure, budget, met }) => [what, figure, budget ?? '', verdict(met)]),
+  ];
+  const widths = [0, 1, 2].map((column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
+  const lines = cells.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+  return `${lines.join('\n')}\n`;
+}
+
+function verdict(met: boolean | null | undefined): string {
+  if (met === undefined) return '';
+  if (met === null) return 'not measured';
+  return met ? 'met' : 'MISSED';
+}
