@@ -36,9 +36,13 @@ beforeEach(() => {
 });
 afterEach(() => vi.unstubAllEnvs());
 
+/** The command's own doing is not what is tested. */
+const ignore = () => undefined;
+
 function read(...args: string[]) {
-  const command = declareSettings(new Command('agent').exitOverride(), TABLE);
-  command.parse(args, { from: 'user' });
+  const program = new Command('plegwatch');
+  const command = declareSettings(program.command('agent').exitOverride().action(ignore), TABLE);
+  program.parse(['agent', ...args], { from: 'user' });
   return readSettings(command, TABLE);
 }
 
