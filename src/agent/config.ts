@@ -3,24 +3,21 @@
  */
 
 import * as v from 'valibot';
-import { ClusterName, NodeName } from '../evidence/batch.ts';
-import { LOG_LEVELS } from '../log.ts';
+import { NodeName } from '../evidence/batch.ts';
 import {
   BadValue,
   bytes,
   type ConfigOf,
   duration,
-  listenAddress,
   matching,
   oneOf,
   optional,
-  redisUrl,
   required,
-  secret,
   string,
   toggle,
   withDefault,
 } from '../settings.ts';
+import { CLUSTER, HTTP_ADDRESS, logLevelFrom, REDIS_URL } from '../sharedSettings.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -38,19 +35,10 @@ const nodeName = (raw: string): string => {
   return raw;
 };
 
-export const clusterName = (raw: string): string => {
-  if (!v.is(ClusterName, raw)) {
-    throw new BadValue('must be lower case letters, digits, - and ., at most 63 characters');
-  }
-  return raw;
-};
-
 export const AGENT_SETTINGS = {
-  cluster: required('name', 'name of the cluster, the same for its agents and controllers', clusterName),
+  cluster: CLUSTER,
   node: required('name', 'name of the node that this agent runs on', nodeName),
-  redisUrl: secret(
-    required('url', 'Redis that carries the evidence, redis://[:password@]host:port[/db]', redisUrl),
-  ),
+  redisUrl: REDIS_URL,
   criEndpoint: withDefault(
     'endpoint',
     'unix:///run/containerd/containerd.sock',
@@ -109,8 +97,8 @@ export const AGENT_SETTINGS = {
     'how long acknowledged evidence stays in the spool',
     duration(0, 30 * DAY_MS),
   ),
-  httpAddress: withDefault('address', ':9465', 'address of /metrics, /livez and /readyz', listenAddress),
-  logLevel: withDefault('level', 'info', `one of ${LOG_LEVELS.join(', ')}`, oneOf(...LOG_LEVELS)),
+  httpAddress: HTTP_ADDRESS,
+  logLevel: logLevelFrom('info'),
 } as const;
 
 export type AgentConfig = ConfigOf<typeof AGENT_SETTINGS>;
