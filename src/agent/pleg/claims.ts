@@ -1,8 +1,9 @@
 /*
  * Claims: what an event says of its id, until a list confirms it or two contradict it.
  *
- * A list that was begun more than the profile's lead after the event and shows the id at an earlier stage contradicts it; a
- * second one makes the event `spurious`: it announced nothing, and what was concluded from it does not hold.
+ * A list that was begun after the event and shows the id at that stage or a later one confirms it. One that was begun more
+ * than the profile's lead after it and shows an earlier stage contradicts it; a second one makes the event `spurious`: it
+ * announced nothing, and what was concluded from it does not hold.
  */
 import { type Micros, type Mono, shift } from '../../evidence/units.ts';
 import { DELETED, type Life, STAGES, type Stage } from './life.ts';
@@ -13,14 +14,25 @@ const ENOUGH = 2;
 export interface Claim {
   readonly received: Mono;
   contradictions: number;
+  /** When the same was said once more; null where it was not. */
+  again: Mono | null;
+}
+
+export interface Refuted {
+  readonly stage: Stage;
+  readonly received: Mono;
+  /** The same was said once more, and is open. */
+  readonly again: boolean;
 }
 
 export function claim(life: Life, stage: Stage, received: Mono): void {
-  life.claims[stage] ??= { received, contradictions: 0 };
+  const open = life.claims[stage];
+  if (open === null) life.claims[stage] = { received, contradictions: 0, again: null };
+  else open.again = received;
 }
 
-/** Whether a list has contradicted the event of this stage, and no second one has spoken yet. */
-export const isDoubted = (life: Life, stage: Stage): boolean => (life.claims[stage]?.contradictions ?? 0) > 0;
+/** Whether no list has confirmed the event of this stage yet, nor enough have contradicted it. */
+export const isOpen = (life: Life, stage: Stage): boolean => life.claims[stage] !== null;
 
 /** An id that is gone has passed every stage. */
 export function confirmAll(life: Life): void {
@@ -29,19 +41,23 @@ export function confirmAll(life: Life): void {
 
 /**
  * Takes in that a list begun at `start` shows the id at a stage (`null`: UNKNOWN, which says only that it is there).
- * Returns the stages whose events are spurious now, earliest first.
+ * Returns the stages whose events are spurious now, earliest first, with the moment at which each came.
  */
-export function examine(life: Life, shown: Stage | null, start: Mono, lead: Micros): Stage[] {
-  const spurious: Stage[] = [];
+export function examine(life: Life, shown: Stage | null, start: Mono, lead: Micros): Refuted[] {
+  const spurious: Refuted[] = [];
   for (const stage of STAGES) {
     const open = life.claims[stage];
-    if (open === null || start <= shift(open.received, lead)) continue;
-    if (shown !== null && shown >= stage) life.claims[stage] = null;
-    else if (shown !== null || stage === DELETED) open.contradictions += 1;
-    if (open.contradictions >= ENOUGH) {
+    if (open === null || start <= open.received) continue;
+    if (shown !== null && shown >= stage) {
       life.claims[stage] = null;
-      spurious.push(stage);
+      continue;
     }
+    const contradicts = start > shift(open.received, lead) && (shown !== null || stage === DELETED);
+    if (contradicts) open.contradictions += 1;
+    if (open.contradictions < ENOUGH) continue;
+    life.claims[stage] = null;
+    if (open.again !== null) claim(life, stage, open.again);
+    spurious.push({ stage, received: open.received, again: open.again !== null });
   }
   return spurious;
 }

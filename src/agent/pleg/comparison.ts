@@ -8,13 +8,14 @@
  * in {@link Comparison.take}.
  */
 import { EVENT_TYPES, type PlegState } from '../../evidence/record.ts';
-import { type Mono, millis, mono } from '../../evidence/units.ts';
-import { claim, confirmAll, examine } from './claims.ts';
+import { between, type Mono, millis, mono } from '../../evidence/units.ts';
+import { claim, confirmAll, examine, isOpen } from './claims.ts';
 import { covers, type OpenSession } from './coverage.ts';
 import {
   type Bound,
   type ComparisonOptions,
   type Figures,
+  hadHappened,
   Ledger,
   type Output,
   type Proof,
@@ -74,6 +75,11 @@ export class Comparison {
   /** Transitions whose event has not come and that have no verdict yet. */
   get awaited(): number {
     return this.#ledger.awaited;
+  }
+
+  /** Ids that are remembered: those that are there, and those that ended or were heard of less than 15 minutes ago. */
+  get remembered(): number {
+    return this.#ledger.remembered;
   }
 
   /** Hands over what has come out since the last call. */
@@ -138,7 +144,8 @@ export class Comparison {
     this.#compare(sandboxes, this.#previous.sandboxes, true);
     this.#judgeAbsences(sandboxes);
     this.#compare(containers, this.#previous.containers, false);
-    this.#recordTwins();
+    this.#recordTwins(relist);
+    this.#ledger.relisted(containers.end);
     this.#consecutive = sandboxes.whole && containers.whole;
     this.#previous = {
       sandboxes: sandboxes.whole ? sandboxes : this.#previous.sandboxes,
@@ -208,12 +215,12 @@ export class Comparison {
     this.#examineClaims(life, item.state === 'unknown' ? null : stageShown(item.state), answer.start);
     if (item.state === 'unknown') return;
     if (life.shown === 'exited' && item.state === 'running') this.#regress(life);
-    if (life.shown === null && item.state === 'exited') life.unseen = this.#unseen(life, answer, previous);
+    if (item.state === 'exited' && previous?.items.has(life.object.id) === false && life.shown === null) {
+      life.unseen = this.#unseen(life, answer, previous);
+    }
     life.shown = item.state;
     if (item.state === 'running') life.ran = true;
-    for (const stage of STAGES) {
-      if (stage < stageShown(item.state)) life.passed[stage] ??= spanOf(answer);
-    }
+    passedBefore(life, stageShown(item.state), answer);
     if (previous === null) waiveUpTo(life, stageShown(item.state));
     else this.#proveShown(life, item.state, answer.end);
     const next = STAGES[stageShown(item.state) + 1];
@@ -264,6 +271,7 @@ export class Comparison {
     // Heard of while the list was being made: the answer may be older than the event.
     if (life.heard !== null && answer.start <= life.heard) return;
     life.absence ??= spanOf(answer);
+    if (life.listed) passedBefore(life, DELETED, answer);
     if (life.object.isSandbox || this.#ledger.profile.announcesRemovedWithSandbox) this.#proveGone(life);
   }
 
@@ -346,10 +354,14 @@ export class Comparison {
 
   #examineClaims(life: Life, shown: Stage | null, start: Mono): void {
     const lead = life.object.isSandbox ? this.#ledger.profile.lead : millis(0);
-    for (const stage of examine(life, shown, start, lead)) {
+    for (const { stage, received, again } of examine(life, shown, start, lead)) {
+      // Where its exact time says that it had happened when the event came, it is the lists that are wrong.
+      if (hadHappened(life, stage, received)) continue;
       const verdict = this.#ledger.verdict('spurious', 'lists_contradict', {});
-      this.#ledger.emit(life.object, eventFinding(verdict, life, stage, NO_TIMES));
-      this.#ledger.unannounce(life, stage);
+      this.#ledger.emit(life.object, eventFinding(verdict, life, stage, received, NO_TIMES));
+      // The same was said once more since, and nothing contradicts that yet.
+      if (again) continue;
+      this.#ledger.unannounce(life, stage, { received, finding: verdict.finding });
       if (shown !== null) life.reached = shown;
       // Only a list or a status can say now that it ran.
       life.ran = life.shown === 'running' || (life.times !== null && everRan(life.times));
@@ -360,11 +372,17 @@ export class Comparison {
   #unseen(life: Life, answer: Answer, previous: Answer | null): Between | null {
     if (life.object.isSandbox || !answer.whole || previous === null || !this.#consecutive) return null;
     if (!covers(this.#ledger.coverage, previous.start)) return null;
-    return { before: previous.end, after: answer.start };
+    return {
+      before: previous.end,
+      after: answer.start,
+      longest: between(previous.start, answer.end),
+      end: answer.end,
+    };
   }
 
   #recordUnseenRun(life: Life): void {
-    if (life.unseen === null || !life.ran) return;
+    const failed = life.times !== null && startFailed(life.times);
+    if (life.unseen === null || !life.ran || failed) return;
     this.#recordShort(life, unseenRun(life, life.unseen));
     life.unseen = null;
   }
@@ -385,11 +403,9 @@ export class Comparison {
     this.#ledger.emit(life.object, shortLifeFinding(verdict, life, short));
   }
 
-  #recordTwins(): void {
-    const { sandboxes, containers } = this.#previous;
-    const ranBefore = (id: string) =>
-      (containers?.items.get(id) ?? sandboxes?.items.get(id))?.state === 'running';
-    for (const { one, other, cause } of findTwins(this.#ledger.lives.values(), ranBefore)) {
+  #recordTwins(relist: Relist): void {
+    const runs = (id: string) => isRunning(relist, id) && isRunning(this.#previous, id);
+    for (const { one, other, cause } of findTwins(this.#ledger.lives.values(), runs)) {
       const verdict = this.#ledger.verdict('duplicate_container', cause, { other: other.object.id });
       this.#ledger.emit(one.object, plainFinding(verdict, one.object));
     }
@@ -401,7 +417,9 @@ export class Comparison {
     const judged = this.#ledger.judgeEvent(life, stage, event.received, event.createdNs);
     if (judged === null) return;
     const verdict = this.#ledger.verdict(judged.kind, judged.cause, {});
-    this.#ledger.emit(life.object, eventFinding(verdict, life, stage, judged));
+    const finding = eventFinding(verdict, life, stage, event.received, judged);
+    if (judged.byWallClock) this.#ledger.emitUnlessStepped(life.object, finding);
+    else this.#ledger.emit(life.object, finding);
   }
 
   /** The statuses that an event carries show the pod as it was when they were collected, before the event was sent. */
@@ -436,13 +454,11 @@ export class Comparison {
 
   /** An event of a later stage proves the earlier ones, where the id ran at all. */
   #concludeFromEvent(life: Life, stage: Stage, event: ReceivedEvent): void {
-    if (life.heardAt[stage] === null) claim(life, stage, event.received);
+    if (life.heardAt[stage] === null || isOpen(life, stage)) claim(life, stage, event.received);
     life.heard = event.received;
     life.heardAt[stage] ??= event.received;
     if (stage > life.furthest) life.furthest = stage;
-    // A runtime may announce the end of a start that failed; it says so in the status.
-    const failed = life.times !== null && startFailed(life.times);
-    if (stage === STARTED || (stage === STOPPED && !failed)) life.ran = true;
+    if (stage === STARTED || (stage === STOPPED && saysItRan(life, event))) life.ran = true;
     const proof = (earlier: Stage): Proof => ({
       ...this.#lowerBound(life, earlier),
       by: stage,
@@ -467,7 +483,7 @@ export class Comparison {
       cause: 'unannounced_by_list',
       evidence: 'started_at in its status',
     });
-    const ended = life.times.finishedNs > 0n && life.state === 'exited';
+    const ended = life.times.finishedNs > 0n && life.shown === 'exited';
     if (everRan(life.times)) this.#ledger.prove(life, STARTED, proof(STARTED));
     // Of a start that failed the end is proven all the same; the verdict knows the difference.
     if (ended) this.#ledger.prove(life, STOPPED, proof(STOPPED));
@@ -515,12 +531,31 @@ function countEvent(session: OpenSession, event: ReceivedEvent): boolean {
   return session.replaying;
 }
 
+/**
+ * Whether a STOPPED says that the id ran. A runtime may announce the end of a container whose start failed; it says so in the
+ * status. Where the payload was dropped nobody knows what it said.
+ */
+function saysItRan({ object, times }: Life, event: ReceivedEvent): boolean {
+  if (object.isSandbox) return true;
+  return event.object !== null && (times === null || !startFailed(times));
+}
+
 /** Every stage from `from` on was still to come at that moment. */
 function raiseFloors(life: Life, from: Stage, at: Mono): void {
   for (const stage of STAGES) {
     if (stage >= from) life.floors[stage] = at;
   }
 }
+
+/** A list shows that every stage before this one has been passed. */
+function passedBefore(life: Life, reached: Stage, answer: Answer): void {
+  for (const stage of STAGES) {
+    if (stage < reached) life.passed[stage] ??= spanOf(answer);
+  }
+}
+
+const isRunning = ({ sandboxes, containers }: Previous, id: string): boolean =>
+  (containers?.items.get(id) ?? sandboxes?.items.get(id))?.state === 'running';
 
 const spanOf = ({ start, end }: Answer): Span => ({ start, end });
 

@@ -16,6 +16,8 @@ export interface EventVerdict {
   readonly cause: string;
   /** The true time of what it announces, where it is known. */
   readonly occurred: Mono | null;
+  /** Whether it rests on a time of the wall clock. */
+  readonly byWallClock: boolean;
   /** True time to receipt, and building to receipt; null where one of both is not known. Never negative. */
   readonly lateness: Micros | null;
   readonly delivery: Micros | null;
@@ -38,9 +40,10 @@ export function judgeEvent(life: Life, hearing: Hearing): EventVerdict | null {
   const occurred = trueTime(life, stage);
   const lateness = elapsed(occurred, received);
   const delivery = elapsed(built, received);
-  const verdict = (kind: EventVerdict['kind'], cause: string): EventVerdict => ({
+  const verdict = (kind: EventVerdict['kind'], cause: string, byWallClock = false): EventVerdict => ({
     kind,
     cause,
+    byWallClock,
     occurred,
     lateness,
     delivery,
@@ -49,10 +52,10 @@ export function judgeEvent(life: Life, hearing: Hearing): EventVerdict | null {
   if (life.standings[stage].is === 'missed') return verdict('late', 'after_missed');
   if (isLate(occurred, lateness, hearing)) {
     const slowly = delivery !== null && lateness !== null && delivery > lateness / 2;
-    return verdict('late', slowly ? 'delivered_late' : 'built_late');
+    return verdict('late', slowly ? 'delivered_late' : 'built_late', true);
   }
   if (life.furthest > stage) return verdict('out_of_order', 'after_a_later_stage');
-  return isStale(life, hearing) ? verdict('stale', 'after_the_list') : null;
+  return isStale(life, hearing) ? verdict('stale', 'after_the_list', true) : null;
 }
 
 /** When a container started or stopped. Of other events no true time is known apart from their own building. */

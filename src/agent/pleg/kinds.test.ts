@@ -206,16 +206,53 @@ describe('spurious', () => {
     expect(of([...steps, up(7), up(17), up(22)])).toEqual(['spurious s1 DELETED lists_contradict']);
   });
 
+  const stopsLater = [
+    ...running,
+    heard(6, 'c1', 'STOPPED'),
+    ...still(7, 12, 17),
+    listed(22, { s1: 'running', c1: 'exited' }),
+    listed(27, { s1: 'running', c1: 'exited' }),
+  ];
+  const finishedAt = (s: number) => status(25, 'c1', times({ created: 4.2, started: 5, finished: s }));
+
   test('discharges nothing: what it announced is due when it happens', () => {
-    const steps = [
-      ...running,
-      heard(6, 'c1', 'STOPPED'),
-      ...still(7, 12, 17),
-      listed(22, { s1: 'running', c1: 'exited' }),
-      listed(27, { s1: 'running', c1: 'exited' }),
-    ];
-    const outcome = judge([...covered, ...steps], { until: 90 });
+    const outcome = judge([...covered, ...stopsLater, finishedAt(20)], { until: 90 });
     expect(outcome.missed).toEqual(['c1 STOPPED']);
+  });
+
+  test('is taken back where the exact time says that the event was right and the lists were not', () => {
+    const outcome = judge([...covered, ...stopsLater, finishedAt(5.9)], { until: 90 });
+    expect(outcome.accused).toEqual([]);
+    const told = outcome.findings.find(({ verdict }) => verdict === 'spurious');
+    expect(outcome.records).toContainEqual(
+      expect.objectContaining({ kind: 'resolution', finding: told?.finding }),
+    );
+  });
+
+  test('is not told where the exact time is known already: it is the lists that are wrong', () => {
+    const said = heard(6, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 6 }) });
+    expect(of([...running, said, ...still(7, 12)])).toEqual([]);
+  });
+
+  test('leaves nobody to accuse where nothing tells which of both was wrong', () => {
+    const outcome = judge([...covered, ...stopsLater], { until: 90 });
+    expect(outcome.accused).toEqual([]);
+    expect(outcome.unobservable).toContain('c1 STOPPED contradicted');
+  });
+
+  test('is told of each event that is contradicted', () => {
+    const again = [heard(13, 'c1', 'STOPPED'), ...still(14, 19)];
+    expect(of([...running, heard(6, 'c1', 'STOPPED'), ...still(7, 12), ...again])).toEqual([
+      'spurious c1 STOPPED lists_contradict',
+      'spurious c1 STOPPED lists_contradict',
+    ]);
+  });
+
+  test('puts nothing out of order', () => {
+    const created = (at: number) => listed(at, { s1: 'running', c1: 'created' });
+    const early = [...running.slice(0, 3), heard(4.5, 'c1', 'STOPPED'), created(5), created(10)];
+    const told = of([...early, heard(11, 'c1', 'STARTED')]);
+    expect(told.filter((each) => each.startsWith('out_of_order'))).toEqual([]);
   });
 
   test('proves nothing: what was concluded from it is nobody’s miss', () => {
@@ -274,7 +311,7 @@ describe('short_life', () => {
       {
         cause: 'life',
         id: 'c1',
-        proof: { lifeMinMs: 500, lifeMaxMs: 4990, listBefore: 5_020_000, listAfter: 10_010_000 },
+        proof: { lifeMinMs: 400, lifeMaxMs: 5010, listBefore: 5_020_000, listAfter: 10_010_000 },
       },
     ]);
   });
@@ -300,7 +337,8 @@ describe('short_life', () => {
       listed(11, { s1: 'running' }),
     ];
     expect(short(judge([...covered, ...steps], { until: 20 }))).toMatchObject([
-      { cause: 'exit', proof: { lifeMinMs: 300, lifeMaxMs: 300 } },
+      // When it was removed only the lists can tell: until the second of them had been made.
+      { cause: 'exit', proof: { lifeMinMs: 0, lifeMaxMs: 4020 } },
     ]);
   });
 

@@ -13,9 +13,10 @@ import {
   type EventType,
   type EvidenceObject,
   type EvidenceRecord,
+  type RecordOf,
 } from '../../evidence/record.ts';
 import { type Micros, type Mono, millis, shift } from '../../evidence/units.ts';
-import { isDoubted } from './claims.ts';
+import { isOpen } from './claims.ts';
 import { ABSENT, type Coverage, covers, DOWN, isCovered, type OpenSession, openSession } from './coverage.ts';
 import { type EventVerdict, judgeEvent } from './heard.ts';
 import {
@@ -24,6 +25,7 @@ import {
   type Expectation,
   type Life,
   newLife,
+  type Refutation,
   STAGES,
   STARTED,
   STOPPED,
@@ -40,6 +42,8 @@ import { STEP, WallClock } from './wallClock.ts';
 const REMEMBER: Micros = millis(15 * 60_000);
 /** So many transitions without a single event make a stream silent. */
 const SILENT_AFTER = 10;
+/** A verdict waits this long for a list that confirms the event which it rests on. */
+const PATIENCE: Micros = millis(5 * 60_000);
 /** No more ids than this are followed: a runtime that invents them by the million cannot grow the agent. */
 const MAX_LIVES = 50_000;
 
@@ -90,6 +94,13 @@ export interface Proof extends Bound {
   readonly evidence: string;
 }
 
+interface Shedding {
+  readonly gap: string;
+  readonly from: Mono;
+  /** When an id was last not followed. */
+  last: Mono;
+}
+
 export class Ledger {
   readonly figures: Figures = { expected: 0, matched: 0, missed: 0, unobservable: 0, covered: 0, shed: 0 };
   readonly lives = new Map<string, Life>();
@@ -99,10 +110,20 @@ export class Ledger {
   /** Lives with at least one open expectation, so that a tick costs nothing on a quiet node. */
   readonly #waiting = new Set<Life>();
   /** Events of ids that nobody knows yet: they count as soon as a list shows the id. */
-  readonly #unplaced = new Map<string, { readonly stages: Stage[]; at: Mono }>();
+  readonly #unplaced = new Map<string, { readonly stages: Set<Stage>; at: Mono }>();
   readonly #wallClock = new WallClock();
+  /** The stretch in which ids are not followed because too many are; null where all are. */
+  #shedding: Shedding | null = null;
+  /** When the last relist that was compared ended; null before the first. */
+  #relisted: Mono | null = null;
   #emissions: Emission[] = [];
+  /** Findings that wait for the next look at the wall clock. */
+  #unsure: Emission[] = [];
   #asks: Ask[] = [];
+  /** Lives whose times were put on the monotonic clock since the last look at the wall clock. */
+  readonly #placed = new Set<Life>();
+  /** When the wall clock was last found to have been stepped. */
+  #stepped: Mono;
   #now: Mono;
   #lastTick: Mono;
 
@@ -110,6 +131,7 @@ export class Ledger {
     this.#options = options;
     this.profile = options.profile;
     this.#now = options.epochStart;
+    this.#stepped = options.epochStart;
     this.#lastTick = options.epochStart;
   }
 
@@ -120,6 +142,11 @@ export class Ledger {
       count += 1;
     });
     return count;
+  }
+
+  /** Ids that are remembered in one way or another. */
+  get remembered(): number {
+    return this.lives.size + this.#unplaced.size;
   }
 
   take(): Output {
@@ -135,6 +162,11 @@ export class Ledger {
 
   ask(id: string): void {
     this.#asks.push({ id });
+  }
+
+  /** Hands out a finding that rests on the wall clock, unless the next tick shows that the clock was stepped just before. */
+  emitUnlessStepped(object: EvidenceObject | null, record: EvidenceRecord): void {
+    this.#unsure.push({ record, object });
   }
 
   /** A moment has been reached; time never goes back. */
@@ -175,7 +207,7 @@ export class Ledger {
 
   follow(object: EvidenceObject, at: Mono): Life | undefined {
     if (this.lives.size >= MAX_LIVES) {
-      this.figures.shed += 1;
+      this.#shed(at);
       return undefined;
     }
     const life = newLife(object, at);
@@ -186,13 +218,19 @@ export class Ledger {
     return life;
   }
 
+  /** A relist has been compared that ended at `end`. An id that is in no list for long is over, were they never whole. */
+  relisted(end: Mono): void {
+    this.#relisted = end;
+    if (this.#shedding !== null && this.#shedding.last < end) this.#endShedding(this.#shedding, end);
+  }
+
   /** An event came of an id that is not followed: it may be shown yet by a list, and then nothing is due that came. */
   unplaced(id: string, stage: Stage, at: Mono): void {
     const known = this.#unplaced.get(id);
     if (known !== undefined) {
-      known.stages.push(stage);
+      known.stages.add(stage);
       known.at = at;
-    } else if (this.#unplaced.size < MAX_LIVES) this.#unplaced.set(id, { stages: [stage], at });
+    } else if (this.#unplaced.size < MAX_LIVES) this.#unplaced.set(id, { stages: new Set([stage]), at });
     else this.hole(at, 'too_many_ids');
   }
 
@@ -218,6 +256,7 @@ export class Ledger {
       exitCode,
       reason,
     };
+    this.#placed.add(life);
     life.moments[0] ??= this.#wallClock.place(life.times.createdNs, this.#now);
     life.moments[1] ??= this.#wallClock.place(life.times.startedNs, this.#now);
     life.moments[2] ??= this.#wallClock.place(life.times.finishedNs, this.#now);
@@ -237,7 +276,7 @@ export class Ledger {
   prove(life: Life, stage: Stage, proof: Proof): void {
     if (stage > life.reached) life.reached = stage;
     const standing = life.standings[stage];
-    if (standing.is === 'expected') bound(standing.expectation, proof);
+    if (standing.is === 'expected') renew(standing.expectation, proof);
     if (standing.is !== 'none') return;
     const coverage = this.coverage;
     if (coverage.is === 'absent' || !this.#announces(life, stage)) {
@@ -289,7 +328,10 @@ export class Ledger {
   }
 
   /** The event of a stage is spurious: it discharged nothing, and what was concluded from it does not hold. */
-  unannounce(life: Life, stage: Stage): void {
+  unannounce(life: Life, stage: Stage, refutation: Refutation): void {
+    life.refuted[stage] = refutation;
+    life.heardAt[stage] = null;
+    life.furthest = STAGES.findLast((each) => life.heardAt[each] !== null) ?? -1;
     const standing = life.standings[stage];
     if (standing.is === 'announced') {
       if (standing.counted) {
@@ -311,7 +353,8 @@ export class Ledger {
     if (life.regressed) return null;
     const { grace, lateLimit } = this.#options;
     const built = this.#wallClock.place(createdNs, this.#now);
-    const watchedSince = (at: Mono) => covers(this.coverage, at);
+    // A step voids what it spans.
+    const watchedSince = (at: Mono) => at >= this.#stepped && covers(this.coverage, at);
     return judgeEvent(life, { stage, received, built, grace, lateLimit, watchedSince });
   }
 
@@ -331,6 +374,9 @@ export class Ledger {
   tick(now: Mono, wallMicros: number): void {
     this.reach(now);
     if (this.#wallClock.tick(now, wallMicros)) this.#clockStepped();
+    else this.#emissions.push(...this.#unsure);
+    this.#unsure = [];
+    this.#placed.clear();
     this.figures.covered += Math.max(0, now - Math.max(this.#lastTick, coveredSince(this.coverage, now)));
     this.#lastTick = now;
     this.#eachOpen((life, stage, expectation) => this.#judge(life, stage, expectation));
@@ -353,10 +399,12 @@ export class Ledger {
     const coverage = this.coverage;
     // Until the reader has drained past the deadline the event may be in the socket still.
     if (coverage.is !== 'open' || coverage.watermark < deadline) return;
-    // Nor is anything decided on the word of an event that a list contradicts, until a second list has spoken.
-    if (expectation.by !== null && isDoubted(life, expectation.by)) return;
-    const excuse = this.#excuse(life, stage, expectation);
-    if (excuse === null) this.#accuse(life, stage, expectation, coverage);
+    // Nor is anything decided on the word of an event before lists have confirmed it, or contradicted it.
+    const unconfirmed = expectation.by !== null && isOpen(life, expectation.by);
+    if (unconfirmed && this.#now < shift(deadline, PATIENCE)) return;
+    const excuse = unconfirmed ? 'unconfirmed' : this.#excuse(life, stage, expectation);
+    if (this.#cameAfterAll(life, stage)) this.announce(life, stage, this.#now);
+    else if (excuse === null) this.#accuse(life, stage, expectation, coverage);
     else if (excuse === 'start_failed') this.#failedStart(life, stage, expectation);
     else {
       this.#giveUp(life, stage, expectation, excuse);
@@ -371,10 +419,20 @@ export class Ledger {
     if (expectation.from === null) return 'no_lower_bound';
     if (!covers(this.coverage, expectation.from)) return 'window_not_covered';
     if (exact !== null && !covers(this.coverage, exact)) return 'exact_time_not_covered';
+    // An event came, and lists contradicted it: only the exact time could tell which of both was wrong.
+    if (exact === null && life.refuted[stage] !== null) return 'contradicted';
     if ((stage === STARTED || stage === STOPPED) && life.times !== null && startFailed(life.times)) {
       return 'start_failed';
     }
     return null;
+  }
+
+  /** An event that lists contradicted was right: what it announced had happened when it came. */
+  #cameAfterAll(life: Life, stage: Stage): boolean {
+    const refuted = life.refuted[stage];
+    if (refuted === null || !hadHappened(life, stage, refuted.received)) return false;
+    this.#resolve(life, refuted.finding, this.#now);
+    return true;
   }
 
   #accuse(life: Life, stage: Stage, expectation: Expectation, session: OpenSession): void {
@@ -414,6 +472,35 @@ export class Ledger {
     this.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
   }
 
+  /** Told as a gap of the stream: what happened to ids that are not followed is not known. */
+  #shed(at: Mono): void {
+    this.figures.shed += 1;
+    if (this.#shedding !== null) {
+      this.#shedding.last = at;
+      return;
+    }
+    this.#shedding = { gap: this.#options.mintId(), from: at, last: at };
+    this.emit(null, this.#shedGap(this.#shedding, null));
+  }
+
+  #endShedding(shedding: Shedding, at: Mono): void {
+    this.#shedding = null;
+    this.emit(null, this.#shedGap(shedding, at));
+  }
+
+  #shedGap({ gap, from }: Shedding, to: Mono | null): RecordOf<'gap'> {
+    const at = (position: Mono) => since(this.#options.epochStart, position);
+    return {
+      kind: 'gap',
+      t: at(this.#now),
+      gap,
+      scope: 'stream',
+      cause: 'too_many_ids',
+      from: at(from),
+      to: to === null ? null : at(to),
+    };
+  }
+
   #giveUp(life: Life, stage: Stage, expectation: Expectation, why: string): void {
     this.figures.unobservable += 1;
     this.settle(life, stage, { is: 'unobservable' });
@@ -423,6 +510,10 @@ export class Ledger {
 
   #takeBack(life: Life, finding: string, at: Mono): void {
     this.figures.missed -= 1;
+    this.#resolve(life, finding, at);
+  }
+
+  #resolve(life: Life, finding: string, at: Mono): void {
     const t = since(this.#options.epochStart, at);
     this.emit(life.object, { kind: 'resolution', t, finding, what: 'resolved' });
   }
@@ -445,8 +536,10 @@ export class Ledger {
     return sent.includes(EVENT_TYPES[stage]);
   }
 
-  /** Bounds that were read off the wall clock hold no longer, because the step may have come before they were read. */
+  /** What was read off the wall clock holds no longer where the step may have come before it was read. */
   #clockStepped(): void {
+    this.#stepped = this.#now;
+    for (const life of this.#placed) life.moments.fill(null);
     this.#eachOpen((life, stage, expectation) => {
       if (expectation.byWallClock) this.#giveUp(life, stage, expectation, 'clock_step');
     });
@@ -464,15 +557,20 @@ export class Ledger {
   #forget(): void {
     const horizon = shift(this.#now, -REMEMBER);
     for (const [id, life] of this.lives) {
-      const ended = life.state === 'non-existent' && !this.#waiting.has(life);
+      const unlisted = this.#relisted !== null && this.#relisted > shift(life.lastSign, REMEMBER);
+      const ended = (life.state === 'non-existent' || unlisted) && !this.#waiting.has(life);
       if (ended && life.lastSign < horizon) this.lives.delete(id);
     }
     for (const [id, { at }] of this.#unplaced) if (at < horizon) this.#unplaced.delete(id);
   }
 }
 
-/** An event may prove a stage before a list says since when it can have been reached. */
-function bound(expectation: Expectation, { from, byWallClock }: Bound): void {
+/**
+ * An event may prove a stage before a list says since when it can have been reached. One that comes again leaves open which
+ * of both is true: the later one is the later bound.
+ */
+function renew(expectation: Expectation, { from, byWallClock, by, to }: Proof): void {
+  if (by !== null && by === expectation.by && to > expectation.to) expectation.to = to;
   if (expectation.from !== null) return;
   expectation.from = from;
   expectation.byWallClock = byWallClock;
@@ -481,6 +579,12 @@ function bound(expectation: Expectation, { from, byWallClock }: Bound): void {
 /** The exact time at which a container reached a stage, where it is known. */
 const exactTime = (life: Life, stage: Stage): Mono | null =>
   life.object.isSandbox || stage === DELETED ? null : life.moments[stage];
+
+/** Whether its exact time says that a stage had been reached by then, within what the wall clock is trusted with. */
+export function hadHappened(life: Life, stage: Stage, at: Mono): boolean {
+  const exact = exactTime(life, stage);
+  return exact !== null && exact <= shift(at, STEP);
+}
 
 /** Since when everything was watched; `now` where it is not. */
 function coveredSince(coverage: Coverage, now: Mono): Mono {

@@ -32,7 +32,7 @@ export type Cause = 'unannounced_by_list' | 'sequence';
 export interface Expectation {
   /** The stage was reached between these two. `from` is null where no lower bound is known. */
   from: Mono | null;
-  readonly to: Mono;
+  to: Mono;
   readonly cause: Cause;
   /** The stage whose event proved it; null where a list or an exact time did. */
   readonly by: Stage | null;
@@ -51,6 +51,12 @@ export type Standing =
   | { readonly is: 'announced'; readonly counted: boolean }
   | { readonly is: 'expected'; readonly expectation: Expectation }
   | { readonly is: 'missed'; readonly finding: string; readonly by: Stage | null };
+
+/** An event that lists contradicted. */
+export interface Refutation {
+  readonly received: Mono;
+  readonly finding: string;
+}
 
 /** The start and the end of a list call. */
 export interface Span {
@@ -83,6 +89,8 @@ export interface Life {
   readonly passed: [Span | null, Span | null, Span | null, Span | null];
   /** What events said that no list has confirmed yet. */
   readonly claims: [Claim | null, Claim | null, Claim | null, Claim | null];
+  /** The last event of each stage that was spurious, and the finding that says so. */
+  readonly refuted: [Refutation | null, Refutation | null, Refutation | null, Refutation | null];
   /** Between which lists it ran unseen; null where it did not, or that is told. */
   unseen: Between | null;
   /** Ids that were found to be its twins. */
@@ -122,6 +130,7 @@ export function newLife(object: EvidenceObject, at: Mono): Life {
     furthest: -1,
     passed: [null, null, null, null],
     claims: [null, null, null, null],
+    refuted: [null, null, null, null],
     unseen: null,
     twins: new Set(),
     tainted: false,

@@ -5,11 +5,12 @@
  *   start   absent, exited: nobody saw it run
  *   exit    running, absent: nobody saw how it ended
  *
- * How long what was overlooked lasted is known between two bounds. A Generic PLEG that lists every I milliseconds misses
+ * How long what was overlooked lasted is known between two bounds. Only exact times bound it from below: an event may have
+ * been late, so that what it says of the end of something is the latest, not the earliest. A Generic PLEG that lists every I milliseconds misses
  * what lasts L < I with the probability 1 - L/I; that is for a reader of the finding to work out, and never certain.
  */
-import { between, type Micros, type Mono, millis } from '../../evidence/units.ts';
-import { CREATED, DELETED, type Life, STOPPED } from './life.ts';
+import { type Micros, type Mono, millis } from '../../evidence/units.ts';
+import { CREATED, DELETED, type Life } from './life.ts';
 
 export interface ShortLife {
   readonly cause: 'life' | 'start' | 'exit';
@@ -24,25 +25,36 @@ export interface ShortLife {
 export interface Between {
   readonly before: Mono;
   readonly after: Mono;
+  /** From the start of the one to the end of the other: an item may be read at any moment of its call. */
+  readonly longest: Micros;
+  readonly end: Mono;
 }
 
 /** A container that no list showed has been created, as its events say, and deleted. */
-export function wholeLife(life: Life, { before, after }: Between): ShortLife | null {
+export function wholeLife(life: Life, { before, after, longest }: Between): ShortLife | null {
   const [first, last] = [life.heardAt[CREATED], life.heardAt[DELETED]];
   if (last === null || first === null || first < before || last > after) return null;
-  return { cause: 'life', least: between(first, last), most: between(before, after), before, after };
+  const [created, , finished] = life.moments;
+  // Events may be late: without an exact time it may all have been over before.
+  if (created === null || created < before) return null;
+  return { cause: 'life', least: lasted(created, finished) ?? NO_TIME, most: longest, before, after };
 }
 
 /** A container that the first list to show it shows exited. `life` is known to have run. */
-export function unseenRun(life: Life, { before, after }: Between): ShortLife {
+export function unseenRun(life: Life, { before, after, longest }: Between): ShortLife {
   const [, started, finished] = life.moments;
-  const exact = started === null || finished === null ? null : millis(Math.max(0, finished - started) / 1000);
-  return { cause: 'start', least: exact ?? millis(0), most: exact ?? between(before, after), before, after };
+  const exact = lasted(started, finished);
+  return { cause: 'start', least: exact ?? NO_TIME, most: exact ?? longest, before, after };
 }
 
 /** A container that one list shows running and the next not at all. */
-export function unseenExit(life: Life, { before, after }: Between): ShortLife {
-  const [stopped, deleted] = [life.heardAt[STOPPED], life.heardAt[DELETED]];
-  const exact = stopped === null || deleted === null ? null : millis(Math.max(0, deleted - stopped) / 1000);
-  return { cause: 'exit', least: exact ?? millis(0), most: exact ?? between(before, after), before, after };
+export function unseenExit(life: Life, { before, after, longest, end }: Between): ShortLife {
+  const most = lasted(life.moments[2], end) ?? longest;
+  return { cause: 'exit', least: NO_TIME, most, before, after };
+}
+
+const NO_TIME = millis(0);
+
+function lasted(from: Mono | null, to: Mono | null): Micros | null {
+  return from === null || to === null ? null : millis(Math.max(0, to - from) / 1000);
 }

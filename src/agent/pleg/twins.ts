@@ -5,9 +5,13 @@
  * are read one after the other.
  */
 import type { Life } from './life.ts';
+import { STEP } from './wallClock.ts';
 
-/** Overlaps shorter than this (in microseconds) are within what clocks and runtimes round. */
-const LEAST_OVERLAP = 10_000;
+/** A shorter overlap is none: that far the wall clock may have been moved without anybody noticing. */
+const LEAST_OVERLAP = STEP;
+
+/** Of one name only so many are held against each other: a runtime may invent any number of them. */
+const MOST_OF_ONE_NAME = 100;
 
 export interface Twins {
   readonly one: Life;
@@ -15,13 +19,13 @@ export interface Twins {
   readonly cause: 'both_listed_running' | 'times_overlap';
 }
 
-/** `ranBefore` says whether the list before showed an id running. Each pair is found once. */
-export function findTwins(lives: Iterable<Life>, ranBefore: (id: string) => boolean): Twins[] {
+/** `runs` says whether both this list and the one before show an id running. Each pair is found once. */
+export function findTwins(lives: Iterable<Life>, runs: (id: string) => boolean): Twins[] {
   const found: Twins[] = [];
   for (const group of groupsOf(lives)) {
     for (const [i, one] of group.entries()) {
       for (const other of group.slice(i + 1)) {
-        const cause = one.twins.has(other.object.id) ? null : causeOf(one, other, ranBefore);
+        const cause = one.twins.has(other.object.id) ? null : causeOf(one, other, runs);
         if (cause === null) continue;
         one.twins.add(other.object.id);
         other.twins.add(one.object.id);
@@ -32,7 +36,7 @@ export function findTwins(lives: Iterable<Life>, ranBefore: (id: string) => bool
   return found;
 }
 
-/** Lives that stand for the same thing in one pod; only groups of two and more. */
+/** Lives that stand for the same thing in one pod, the newest of them; only groups of two and more. */
 function groupsOf(lives: Iterable<Life>): Life[][] {
   const groups = new Map<string, Life[]>();
   for (const life of lives) {
@@ -43,12 +47,13 @@ function groupsOf(lives: Iterable<Life>): Life[][] {
     if (group === undefined) groups.set(key, [life]);
     else group.push(life);
   }
-  return [...groups.values()].filter((group) => group.length > 1);
+  return [...groups.values()]
+    .filter((group) => group.length > 1)
+    .map((group) => group.slice(-MOST_OF_ONE_NAME));
 }
 
-function causeOf(one: Life, other: Life, ranBefore: (id: string) => boolean): Twins['cause'] | null {
-  const runs = (life: Life) => life.state === 'running' && ranBefore(life.object.id);
-  if (runs(one) && runs(other)) return 'both_listed_running';
+function causeOf(one: Life, other: Life, runs: (id: string) => boolean): Twins['cause'] | null {
+  if (runs(one.object.id) && runs(other.object.id)) return 'both_listed_running';
   return overlap(one, other) > LEAST_OVERLAP ? 'times_overlap' : null;
 }
 

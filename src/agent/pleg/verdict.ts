@@ -59,11 +59,12 @@ export function stageFinding(
   };
 }
 
-/** A verdict on an event that came. */
+/** A verdict on an event that came, and when that was. */
 export function eventFinding(
   verdict: Verdict,
   life: Life,
   stage: Stage,
+  received: Mono,
   { occurred, lateness, delivery }: Pick<EventVerdict, 'occurred' | 'lateness' | 'delivery'>,
 ): RecordOf<'finding'> {
   return {
@@ -72,7 +73,13 @@ export function eventFinding(
     occurred: occurred === null ? null : since(verdict.epochStart, occurred),
     lateness,
     delivery,
-    proof: { v: PROOF_VERSION, state: life.state, exactTimes: timesOf(life), ...verdict.details },
+    proof: {
+      v: PROOF_VERSION,
+      received: since(verdict.epochStart, received),
+      state: life.state,
+      exactTimes: timesOf(life),
+      ...verdict.details,
+    },
   };
 }
 

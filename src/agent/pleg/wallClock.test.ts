@@ -64,3 +64,11 @@ test('a clock that was years ahead for a while means nothing later for the times
   expect(clock.place(ns(1150), at(400))).toBe(at(150));
   expect(clock.place(ns(1050), at(400))).toBeNull();
 });
+
+test('of a clock that was set over and over no time of any stretch is placed', () => {
+  const steps = Array.from({ length: 500 }, (_, i) => [i + 1, 1000] as const);
+  const clock = clockWith(1000, ...steps);
+  expect(clock.place(ns(1000.5), at(501))).toBeNull();
+  expect(clock.place(ns(1000 + 300 * 1000 + 300.5), at(501))).toBeNull();
+  expect(clock.place(ns(1000 + 500 * 1000 + 500.5), at(501))).toBe(at(500.5));
+});

@@ -11,13 +11,27 @@ export const STEP: Micros = millis(500);
 /** Between two ticks a time may seem to lie ahead by this much; more means a step that no tick has seen yet. */
 const AHEAD: Micros = millis(100);
 
+/** So many stretches are told apart; of a clock that is set over and over the oldest are taken as one. */
+const MOST_PAST = 100;
+
+/** What a wall clock showed between two steps. */
+interface Shown {
+  readonly from: number;
+  readonly to: number;
+}
+
+const spanning = (all: readonly Shown[]): Shown => ({
+  from: Math.min(...all.map(({ from }) => from)),
+  to: Math.max(...all.map(({ to }) => to)),
+});
+
 export class WallClock {
   /** Wall clock less monotonic clock, in microseconds; null before the first tick. */
   #distance: number | null = null;
   /** What the clock showed first since the last step. */
   #from = Number.NEGATIVE_INFINITY;
   /** What it showed between earlier steps. */
-  readonly #past: { readonly from: number; readonly to: number }[] = [];
+  readonly #past: Shown[] = [];
 
   /** Takes a reading of both clocks, and says whether the wall clock was stepped since the one before. */
   tick(now: Mono, wallMicros: number): boolean {
@@ -25,6 +39,7 @@ export class WallClock {
     this.#distance = wallMicros - now;
     if (known === null || Math.abs(this.#distance - known) <= STEP) return false;
     this.#past.push({ from: this.#from, to: now + known });
+    if (this.#past.length > MOST_PAST) this.#past.splice(0, 2, spanning(this.#past.slice(0, 2)));
     this.#from = wallMicros;
     return true;
   }

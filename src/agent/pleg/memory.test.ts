@@ -1,0 +1,133 @@
+/*
+ * What is remembered: everything while it matters, nothing for ever, and never more than the cap, whatever a runtime says.
+ */
+import { expect, test } from 'vitest';
+import { EVENT_TYPES, type RecordOf } from '../../evidence/record.ts';
+import { millis, mono } from '../../evidence/units.ts';
+import { Comparison } from './comparison.ts';
+import type { Emission } from './ledger.ts';
+import type { Answer, ReceivedEvent, ShownState } from './observation.ts';
+import { CONTAINERD, objectOf, seconds } from './timeline.ts';
+
+/** Ids that are followed, and as many whose events wait for a list to show them. */
+const CAP = 100_000;
+const A_MILLION = 1_000_000;
+const AN_HOUR = 3600;
+
+/** Keeps only the gaps, and those of a finding's kind that are asked for. */
+class Watched {
+  readonly comparison: Comparison;
+  readonly gaps: RecordOf<'gap'>[] = [];
+  readonly findings: RecordOf<'finding'>[] = [];
+  #minted = 0;
+
+  constructor() {
+    this.comparison = new Comparison({
+      epochStart: mono(0),
+      grace: millis(2_000),
+      confirm: millis(30_000),
+      lateLimit: millis(1_000),
+      profile: CONTAINERD,
+      mintId: () => {
+        this.#minted += 1;
+        return String(this.#minted);
+      },
+    });
+  }
+
+  hear(at: number, id: string, how: Partial<ReceivedEvent> = {}): void {
+    this.comparison.received({
+      session: 1,
+      received: seconds(at),
+      id,
+      type: EVENT_TYPES.indexOf('CREATED'),
+      createdNs: BigInt(Math.round(at * 1e9)),
+      hasSandboxStatus: true,
+      object: objectOf(id),
+      times: null,
+      others: [],
+      ...how,
+    });
+    this.collect();
+  }
+
+  list(at: number, ids: readonly string[], state: ShownState = 'running', whole = true): void {
+    const answer = (start: number, isSandbox: boolean): Answer => {
+      const items = ids
+        .map((id) => ({ object: objectOf(id), state }))
+        .filter(({ object }) => object.isSandbox === isSandbox);
+      return {
+        start: seconds(start),
+        end: seconds(start + 0.01),
+        whole,
+        items: new Map(items.map((item) => [item.object.id, item])),
+      };
+    };
+    this.comparison.relisted({ sandboxes: answer(at, true), containers: answer(at + 0.01, false) });
+    this.collect();
+  }
+
+  tick(at: number): void {
+    this.comparison.drained(1, seconds(at));
+    this.comparison.tick(seconds(at), Math.round(at * 1e6));
+    this.collect();
+  }
+
+  collect(): void {
+    const record = ({ record: each }: Emission) => {
+      if (each.kind === 'gap') this.gaps.push(each);
+      if (each.kind === 'finding') this.findings.push(each);
+    };
+    this.comparison.take().emissions.forEach(record);
+  }
+}
+
+const many = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}${i + 1}`);
+
+test('a million ids do not grow it beyond the cap; what is not followed is counted, and a gap', () => {
+  const watched = new Watched();
+  watched.comparison.subscribed(1, seconds(0), 0n);
+  for (let i = 1; i <= A_MILLION; i += 1) watched.hear(1 + i / A_MILLION, `c${i}`);
+  expect(watched.comparison.remembered).toBeLessThanOrEqual(CAP);
+  expect(watched.comparison.figures.shed).toBe(A_MILLION - CAP / 2);
+  expect(watched.gaps).toMatchObject([{ scope: 'stream', cause: 'too_many_ids', to: null }]);
+
+  watched.list(3, []);
+  const [begun] = watched.gaps;
+  expect(watched.gaps).toMatchObject([{ to: null }, { gap: begun?.gap, from: begun?.from, to: 3_020_000 }]);
+  watched.tick(AN_HOUR);
+  expect(watched.comparison.remembered).toBe(0);
+});
+
+test('a gap goes on while lists show what is not followed', () => {
+  const watched = new Watched();
+  const ids = many('c', CAP / 2 + 1);
+  watched.list(0, ids);
+  watched.list(5, ids);
+  expect(watched.comparison.figures.shed).toBe(2);
+  expect(watched.gaps).toHaveLength(1);
+});
+
+test('what no list shows for a quarter of an hour is forgotten, although none is whole', () => {
+  const watched = new Watched();
+  watched.list(0, ['s1', 'c1'], 'running', true);
+  for (const at of [5, 500, 901]) watched.list(at, ['s1'], 'running', false);
+  watched.tick(902);
+  expect(watched.comparison.remembered).toBe(1);
+});
+
+test('what was running when lists began to fail is not forgotten', () => {
+  const watched = new Watched();
+  watched.list(0, ['s1', 'c1']);
+  watched.tick(AN_HOUR);
+  expect(watched.comparison.remembered).toBe(2);
+});
+
+test('of one name only the newest are held against each other', () => {
+  const watched = new Watched();
+  const suffixes = many('x', 20_000);
+  const ids = suffixes.map((suffix) => `c1${suffix.replace(/\d/g, (n) => 'abcdefghij'[Number(n)] ?? '')}`);
+  watched.list(0, ids);
+  watched.list(5, ids);
+  expect(watched.findings.filter(({ verdict }) => verdict === 'duplicate_container')).toHaveLength(4950);
+});
