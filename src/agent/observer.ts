@@ -32,6 +32,7 @@ import { Relister } from './relist.ts';
 import { NodeState } from './state.ts';
 
 const TICK_MS = 250;
+const VERSION_TIMEOUT_MS = 5_000;
 /** The reader speaks this often. */
 const HEARTBEAT = millis(500);
 
@@ -181,6 +182,18 @@ export class Observer {
     this.#setContext();
   }
 
+  /** Which runtime answers, where no session tells: it may have been replaced in place. */
+  async #askVersion(): Promise<void> {
+    if (this.#session !== null) return;
+    const before = this.#runtime;
+    // One that does not answer fails the lists too, which tell it.
+    const runtime = await this.#options.client.version(VERSION_TIMEOUT_MS).catch(() => before);
+    if (this.#abort.signal.aborted) return;
+    if (runtime.name === before.name && runtime.version === before.version) return;
+    this.#identified(runtime, profileOf(runtime));
+    this.#subscription.replaced();
+  }
+
   #opened(no: number, at: Mono, wallNs: bigint): void {
     this.#comparison.subscribed(no, at, wallNs);
     this.#session = { no, opened: at, told: false };
@@ -261,6 +274,8 @@ export class Observer {
   #relisted(relist: Relist, figures: RelistFigures): void {
     this.#comparison.relisted(relist);
     this.#minute.relisted(figures);
+    // A runtime that was away may have come back as another.
+    if (this.#state.relistProblem !== null) void this.#askVersion();
     this.#options.metrics.relist.observe(figures.took / 1e6);
     this.#state.relistIs(true, '');
     this.#gaps.close('list', relist.sandboxes.start, monoNow());
@@ -312,6 +327,7 @@ export class Observer {
     const { figures } = this.#comparison;
     this.#emit(this.#minute.record(this.#options.sink.start, now, figures), null);
     this.#recordSession(null, null, null);
+    void this.#askVersion();
     this.#minute = new Minute(now, figures);
     this.#minuteLength = MINUTE;
   }

@@ -91,6 +91,8 @@ export class Subscription {
   #waiting: NodeJS.Timeout | undefined;
   #end: { readonly code: string; readonly message: string } | null = null;
   #timer: NodeJS.Timeout | undefined;
+  /** Nothing is tried at present but to ask again, much later. */
+  #refused = false;
   #stopped = false;
   #finished: (() => void) | undefined;
 
@@ -143,6 +145,12 @@ export class Subscription {
     });
   }
 
+  /** Another runtime answers at the socket now: where the one before was refused, this one is asked at once. */
+  replaced(): void {
+    if (!this.#refused) return;
+    this.#again(Math.max(0, between(monoNow(), this.#notBefore)) / 1000);
+  }
+
   /** When the reader last gave a sign of life; null while none is needed. */
   lastSign(): Mono | null {
     return this.#reader?.lastSign() ?? null;
@@ -150,6 +158,7 @@ export class Subscription {
 
   #connect(): void {
     if (this.#stopped) return;
+    this.#refused = false;
     this.#runtime = null;
     this.#opened = null;
     this.#messages = 0;
@@ -319,17 +328,22 @@ export class Subscription {
     if (refusal !== null) {
       if (this.#opened !== null) this.#notBefore = shift(now, this.#pace.failed());
       this.#events.state(refusal.state, refusal.why, '');
-      this.#again(ASK_AGAIN_MS);
+      this.#askMuchLater();
     } else if (end.code === 'UNIMPLEMENTED') {
       this.#events.state('Unsupported', 'the runtime does not implement the event stream', error);
-      this.#again(ASK_AGAIN_MS);
+      this.#askMuchLater();
     } else if (this.#emptyEnds >= 2) {
       this.#events.state('Disabled', 'the runtime has its events switched off', error);
-      this.#again(ASK_AGAIN_MS);
+      this.#askMuchLater();
     } else {
       this.#events.state('Interrupted', 'the stream ended and is tried again', error);
       this.#again(this.#pace.failed() / 1000);
     }
+  }
+
+  #askMuchLater(): void {
+    this.#refused = true;
+    this.#again(ASK_AGAIN_MS);
   }
 
   #again(ms: number): void {
