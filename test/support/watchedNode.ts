@@ -1,0 +1,171 @@
+/*
+ * A node whose runtime a real agent watches, and what the store says of it.
+ */
+import type { ReportStatus } from '../../src/controller/report/status.ts';
+import type { EventType } from '../../src/evidence/record.ts';
+import { run } from '../../src/parts/process.ts';
+import type { ProgramPart } from '../../src/parts/program.ts';
+import { until } from '../plegreports.ts';
+import { CLI } from './build.ts';
+import { eventKey } from './listener.ts';
+import { CLUSTER, metric, type System } from './system.ts';
+
+/** Long enough for any backoff to have passed, at a busy machine. */
+export const WITHIN_MS = 90_000;
+
+export interface GapRow {
+  readonly [column: string]: unknown;
+  readonly cause: string;
+  /** Wall clock in milliseconds, with their fractions. */
+  readonly from: number;
+  readonly to: number | null;
+}
+
+export interface SessionRow {
+  readonly [column: string]: unknown;
+  readonly opened: number;
+  readonly armed: number | null;
+  readonly closed: number | null;
+  readonly code: string | null;
+  readonly events: number;
+  readonly version: string;
+}
+
+export class WatchedNode {
+  readonly name: string;
+  readonly agent: ProgramPart;
+  readonly #system: System;
+
+  constructor(system: System, name: string, agent: ProgramPart) {
+    this.#system = system;
+    this.name = name;
+    this.agent = agent;
+  }
+
+  /** Waits until the report says this of the stream. */
+  async streamIs(state: string, withinMs = WITHIN_MS): Promise<ReportStatus> {
+    return until(
+      `${this.name} is ${state}`,
+      async () => {
+        const report = await this.report();
+        return report?.stream?.state === state ? report : undefined;
+      },
+      withinMs,
+    );
+  }
+
+  /** The report of the node from SQL; undefined before there is one. */
+  async report(): Promise<ReportStatus | undefined> {
+    const list: { items: { metadata: { name: string }; status: ReportStatus }[] } = JSON.parse(
+      await this.#reportCommand('json'),
+    );
+    return list.items.find(({ metadata }) => metadata.name === this.name)?.status;
+  }
+
+  /** Its row as people read it, by column. What is absent is empty. */
+  async row(): Promise<string> {
+    const table = await this.#reportCommand('table');
+    return table.split('\n').find((line) => line.startsWith(`${this.name} `)) ?? '';
+  }
+
+  #reportCommand(output: string): Promise<string> {
+    const { url } = this.#system.postgres;
+    const args = ['report', '--cluster', CLUSTER, '--database-url', url, '-o', output];
+    return run(process.execPath, [CLI, ...args]);
+  }
+
+  /** A relist that began after this call has been compared. */
+  async relisted(): Promise<void> {
+    const count = async () => (await metric(this.agent, 'plegwatch_relist_duration_seconds_count')) ?? 0;
+    const before = await count();
+    // The first that ends may have been under way.
+    await until('more relists', async () => (await count()) >= before + 2 || undefined, WITHIN_MS);
+  }
+
+  /** Everything has its verdict, and the store has it. */
+  async settled(): Promise<void> {
+    await this.relisted();
+    await this.#isZero('plegwatch_awaited_events');
+    await this.#isZero('plegwatch_unacked_records');
+  }
+
+  async #isZero(name: string): Promise<void> {
+    await until(`${name} is 0`, async () => (await metric(this.agent, name)) === 0 || undefined, WITHIN_MS);
+  }
+
+  /** Every event in the store, as {@link eventKey}. */
+  async events(): Promise<string[]> {
+    const rows = await this.#system.sql<{ container_id: string; event_type: EventType }>(
+      'SELECT container_id, event_type FROM plegwatch.container_events WHERE node = $1',
+      this.name,
+    );
+    return rows.map(({ container_id, event_type }) => eventKey(container_id, event_type)).sort();
+  }
+
+  /** When the first event after a moment was received. */
+  async firstEventAfter(moment: number): Promise<number | null> {
+    const [row] = await this.#system.sql<{ at: number | null }>(
+      `SELECT (extract(epoch FROM min(received_at)) * 1000)::float8 AS at FROM plegwatch.container_events
+        WHERE node = $1 AND received_at > to_timestamp($2::float8 / 1000)`,
+      this.name,
+      moment,
+    );
+    return row?.at ?? null;
+  }
+
+  async eventsUntil(moment: number): Promise<number> {
+    const [row] = await this.#system.sql<{ count: number }>(
+      `SELECT count(*)::int AS count FROM plegwatch.container_events
+        WHERE node = $1 AND received_at <= to_timestamp($2::float8 / 1000)`,
+      this.name,
+      moment,
+    );
+    return row?.count ?? 0;
+  }
+
+  gaps(scope: string): Promise<GapRow[]> {
+    return this.#system.sql<GapRow>(
+      `SELECT cause, (extract(epoch FROM from_at) * 1000)::float8 AS "from", (extract(epoch FROM to_at) * 1000)::float8 AS "to"
+         FROM plegwatch.gaps WHERE node = $1 AND scope = $2 ORDER BY from_at`,
+      this.name,
+      scope,
+    );
+  }
+
+  sessions(): Promise<SessionRow[]> {
+    return this.#system.sql<SessionRow>(
+      `SELECT (extract(epoch FROM opened_at) * 1000)::float8 AS opened, (extract(epoch FROM armed_at) * 1000)::float8 AS armed,
+              (extract(epoch FROM closed_at) * 1000)::float8 AS closed, code, events::int4 AS events, runtime_version AS version
+         FROM plegwatch.stream_sessions WHERE node = $1 ORDER BY opened_at`,
+      this.name,
+    );
+  }
+
+  /** States that relists found of one id, in their order. */
+  async changes(id: string): Promise<string[]> {
+    const rows = await this.#system.sql<{ state: string }>(
+      `SELECT new_state AS state FROM plegwatch.relist_changes WHERE node = $1 AND container_id = $2 ORDER BY window_to`,
+      this.name,
+      id,
+    );
+    return rows.map(({ state }) => state);
+  }
+
+  /** Kinds of findings, those about one id only where it is given. */
+  async findings(id?: string): Promise<string[]> {
+    const rows = await this.#system.sql<{ finding: string }>(
+      `SELECT concat_ws(' ', kind, event_type, cause) AS finding FROM plegwatch.findings
+        WHERE node = $1 AND ($2::text IS NULL OR container_id = $2) ORDER BY 1`,
+      this.name,
+      id ?? null,
+    );
+    return rows.map(({ finding }) => finding);
+  }
+}
+
+/**
+ * Of findings, those that hold something against the runtime. Not those that say what could not be seen (`unobservable`),
+ * nor `short_life`, which is held against relisting.
+ */
+export const accusing = (findings: readonly string[]): string[] =>
+  findings.filter((finding) => !/^(unobservable|short_life)\b/.test(finding));
