@@ -49,7 +49,7 @@ check-generated: ## Fail when a generated file is not what its source makes
 	@diff -u src/cri/runtime.ts dist/generated/src/cri/runtime.ts || { echo 'src/cri/runtime.ts is stale: run make generate and commit.' >&2; exit 1; }
 	@$(node) helm/sync-crd.mjs --check
 
-bench: ## Measure what an agent costs its node against the budgets (root; 20 minutes; PLEGWATCH_BENCH_LONG=1: after an hour)
+bench: ## Measure what an agent costs its node against the budgets (root; 17 minutes; PLEGWATCH_BENCH_LONG=1: after an hour)
 	@$(call prepare,bench)
 	@$(node) build.mjs
 	@$(node) bench/agentCost.ts
