@@ -418,12 +418,13 @@ export class Ledger {
     if (!expectation.coverable) return 'before_baseline';
     if (expectation.from === null) return 'no_lower_bound';
     if (!covers(this.coverage, expectation.from)) return 'window_not_covered';
-    if (exact !== null && !covers(this.coverage, exact)) return 'exact_time_not_covered';
     // An event came, and lists contradicted it: only the exact time could tell which of both was wrong.
     if (exact === null && life.refuted[stage] !== null) return 'contradicted';
     if ((stage === STARTED || stage === STOPPED) && life.times !== null && startFailed(life.times)) {
+      // Its times may all be that of its creation, and say nothing of when it ended.
       return 'start_failed';
     }
+    if (exact !== null && !covers(this.coverage, exact)) return 'exact_time_not_covered';
     return null;
   }
 

@@ -11,7 +11,7 @@ import { CONTAINERD, objectOf, seconds } from './timeline.ts';
 
 /** Ids that are followed, and as many whose events wait for a list to show them. */
 const CAP = 100_000;
-const A_MILLION = 1_000_000;
+const MANY = 300_000;
 const AN_HOUR = 3600;
 
 /** Keeps only the gaps, and those of a finding's kind that are asked for. */
@@ -84,12 +84,14 @@ class Watched {
 
 const many = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}${i + 1}`);
 
-test('a million ids do not grow it beyond the cap; what is not followed is counted, and a gap', () => {
+test('a flood of ids does not grow it beyond the cap; what is not followed is counted, and a gap', {
+  timeout: 60_000,
+}, () => {
   const watched = new Watched();
   watched.comparison.subscribed(1, seconds(0), 0n);
-  for (let i = 1; i <= A_MILLION; i += 1) watched.hear(1 + i / A_MILLION, `c${i}`);
+  for (let i = 1; i <= MANY; i += 1) watched.hear(1 + i / MANY, `c${i}`);
   expect(watched.comparison.remembered).toBeLessThanOrEqual(CAP);
-  expect(watched.comparison.figures.shed).toBe(A_MILLION - CAP / 2);
+  expect(watched.comparison.figures.shed).toBe(MANY - CAP / 2);
   expect(watched.gaps).toMatchObject([{ scope: 'stream', cause: 'too_many_ids', to: null }]);
 
   watched.list(3, []);
