@@ -19,7 +19,8 @@ export default defineConfig({
     pool: 'forks',
     reporters: ['default', './test/support/closingLine.ts'],
     projects: [
-      { extends: true, test: { name: 'unit', include: ['src/**/*.test.ts'] } },
+      // Random histories take seconds, and a busy machine may take ten times as long.
+      { extends: true, test: { name: 'unit', include: ['src/**/*.test.ts'], testTimeout: 120_000 } },
       {
         extends: true,
         test: {
