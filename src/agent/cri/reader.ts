@@ -106,14 +106,15 @@ class Reader {
     this.#dropped = 0;
   }
 
+  /** After the last word nothing more is said: a write behind the end of the pipe would end the process before it is out. */
   #send(frame: Frame): void {
-    this.#pipe.write(encodeFrame(frame));
+    if (!this.#ending) this.#pipe.write(encodeFrame(frame));
   }
 
   #end(code: string, message: string): void {
     if (this.#ending) return;
-    this.#ending = true;
     this.#tellDropped(monoNow());
+    this.#ending = true;
     this.#pipe.end(encodeFrame({ is: 'ended', at: monoNow(), code, message: clean(message, 500) }));
     this.#client.close();
   }
