@@ -15,27 +15,40 @@ export class Questions {
   readonly #client: CriClient;
   readonly #answer: (answer: StatusAnswer) => void;
   readonly #waiting = new Set<string>();
-  readonly #timer: NodeJS.Timeout;
+  /** Runs only while something waits: an idle node is not woken up for nothing. */
+  #timer: NodeJS.Timeout | undefined;
   #asking = false;
+  #stopped = false;
 
   constructor(client: CriClient, answer: (answer: StatusAnswer) => void) {
     this.#client = client;
     this.#answer = answer;
-    this.#timer = setInterval(() => void this.#askNext(), EVERY_MS);
   }
 
   /** Takes a question; one too many is left unasked, and its verdict rests on the window alone. */
   ask({ id }: Ask): void {
-    if (this.#waiting.size < MOST_WAITING) this.#waiting.add(id);
+    if (this.#stopped || this.#waiting.size >= MOST_WAITING) return;
+    this.#waiting.add(id);
+    this.#timer ??= setInterval(() => void this.#askNext(), EVERY_MS);
   }
 
   stop(): void {
+    this.#stopped = true;
+    this.#rest();
+  }
+
+  #rest(): void {
     clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 
   async #askNext(): Promise<void> {
+    if (this.#asking) return;
     const [id] = this.#waiting;
-    if (id === undefined || this.#asking) return;
+    if (id === undefined) {
+      this.#rest();
+      return;
+    }
     this.#waiting.delete(id);
     this.#asking = true;
     this.#answer(await this.#status(id));

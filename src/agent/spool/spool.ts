@@ -73,6 +73,7 @@ export class Spool {
   #file: FileHandle | null = null;
   #writing: Promise<void> | null = null;
   #dirty = false;
+  #syncTimer: NodeJS.Timeout | undefined;
   /** How many lost records the files speak of. */
   #lostInFile = 0;
   #closed = false;
@@ -98,7 +99,6 @@ export class Spool {
       setInterval(() => void this.#signOfLife(), ALIVE_MS),
       setInterval(() => void this.#sweep(), SWEEP_MS),
     ];
-    if (options.fsync > 0) this.#timers.push(setInterval(() => void this.#sync(), options.fsync / 1000));
   }
 
   /** Takes the lock, recovers what earlier lives left, and begins a new epoch. Throws SPOOL_UNUSABLE. */
@@ -247,6 +247,7 @@ export class Spool {
     segment.modified = Date.now();
     if (last !== undefined) segment.last = last.seq;
     this.#dirty = true;
+    this.#syncSoon();
     this.#pendingBytes -= text.length;
     this.#present.written = seq(Math.max(this.#present.written, segment.last));
     if (segment.bytes >= SEGMENT_BYTES) await this.#closeFile();
@@ -279,7 +280,15 @@ export class Spool {
     }
   }
 
+  /** One fsync for what is written from now until then; nothing is timed while nothing is written. */
+  #syncSoon(): void {
+    const { fsync } = this.#options;
+    if (fsync > 0) this.#syncTimer ??= setTimeout(() => void this.#sync(), fsync / 1000);
+  }
+
   async #sync(): Promise<void> {
+    clearTimeout(this.#syncTimer);
+    this.#syncTimer = undefined;
     if (!this.#dirty || this.#file === null) return;
     this.#dirty = false;
     try {
@@ -287,6 +296,7 @@ export class Spool {
     } catch (error) {
       this.#dirty = true;
       this.#problem = messageOf(error);
+      if (!this.#closed) this.#syncSoon();
     }
   }
 
