@@ -136,6 +136,21 @@ describe('a life between two lists', () => {
   });
 });
 
+test('the start of a life that no list saw is missed, although what says when it was created came last', () => {
+  const steps = [
+    ...covered,
+    ...SHORT_LISTS,
+    heard(6.41, 'c1', 'STOPPED'),
+    heard(6.51, 'c1', 'DELETED'),
+    heard(6.52, 'c1', 'CREATED', { times: times({ created: 6.2 }) }),
+  ];
+  const { missed, findings } = judge(steps, { until: 60 });
+  expect(missed).toEqual(['c1 STARTED']);
+  expect(findings).toContainEqual(
+    expect.objectContaining({ verdict: 'missed', window: { from: 5_700_000, to: 6_410_000 } }),
+  );
+});
+
 test('a miss says what it rests on', () => {
   const [finding] = longLife('c1 STOPPED').findings;
   expect(finding).toMatchObject({

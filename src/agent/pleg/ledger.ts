@@ -260,6 +260,7 @@ export class Ledger {
     life.moments[0] ??= this.#wallClock.place(life.times.createdNs, this.#now);
     life.moments[1] ??= this.#wallClock.place(life.times.startedNs, this.#now);
     life.moments[2] ??= this.#wallClock.place(life.times.finishedNs, this.#now);
+    if (!life.listed) this.#boundByCreation(life);
   }
 
   /**
@@ -270,6 +271,14 @@ export class Ledger {
     const created = life.moments[0];
     const forgotten = created !== null && created < shift(this.#now, -REMEMBER);
     return { from: created === null || forgotten ? null : shift(created, -STEP), byWallClock: true };
+  }
+
+  /** Of events that came out of order the first may have proven a stage before another said when it was created. */
+  #boundByCreation(life: Life): void {
+    const created = this.createdBound(life);
+    for (const standing of life.standings) {
+      if (standing.is === 'expected') bind(standing.expectation, created);
+    }
   }
 
   /** A stage was reached: from now on its event is due, unless it came, was waived, or is never sent. */
@@ -570,8 +579,14 @@ export class Ledger {
  * An event may prove a stage before a list says since when it can have been reached. One that comes again leaves open which
  * of both is true: the later one is the later bound.
  */
-function renew(expectation: Expectation, { from, byWallClock, by, to }: Proof): void {
+function renew(expectation: Expectation, proof: Proof): void {
+  const { by, to } = proof;
   if (by !== null && by === expectation.by && to > expectation.to) expectation.to = to;
+  bind(expectation, proof);
+}
+
+/** The first lower bound that becomes known holds. */
+function bind(expectation: Expectation, { from, byWallClock }: Bound): void {
   if (expectation.from !== null) return;
   expectation.from = from;
   expectation.byWallClock = byWallClock;
