@@ -1,7 +1,7 @@
 /*
  * Where little is known: each of these is one condition of the comparison, alone.
  */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { CRIO, heard, hole, judge, listed, opened, type Step, times } from './timeline.ts';
 
 /** A stream that is covered from the list at 3 s on. */
@@ -52,6 +52,40 @@ test('a container that never ran may go without a word where removed sandboxes d
     listed(15, { s1: 'running' }),
   ];
   expect(judge(idle, { until: 90, profile: CRIO }).accused).toEqual([]);
+});
+
+describe('what only an event says, while no list bears it out', () => {
+  /** c1 was created and stopped, says its STOPPED, and no list is made any more. */
+  const steps = [
+    ...covered,
+    listed(5, {}),
+    heard(6.2, 'c1', 'STOPPED', { times: times({ created: 6, started: 6.1, finished: 6.2 }) }),
+  ];
+
+  test('is waited for beyond the time to confirm', () => {
+    const { accused, unobservable, awaited } = judge(steps, { until: 100 });
+    expect(accused).toEqual([]);
+    expect(unobservable).toEqual([]);
+    expect(awaited).toBe(2);
+  });
+
+  test('is nobody’s miss, and not waited for without end', () => {
+    const { accused, unobservable, awaited } = judge(steps, { until: 400 });
+    expect(accused).toEqual([]);
+    expect(unobservable).toEqual(['c1 CREATED unconfirmed', 'c1 STARTED unconfirmed']);
+    expect(awaited).toBe(0);
+  });
+
+  test('is missed once a list does', () => {
+    const { missed } = judge([...steps, listed(100, {})], { until: 101 });
+    expect(missed).toEqual(['c1 CREATED', 'c1 STARTED']);
+  });
+
+  test('is not borne out by a list that could not be read whole', () => {
+    const { accused, awaited } = judge([...steps, listed(10, {}, { partial: true })], { until: 100 });
+    expect(accused).toEqual([]);
+    expect(awaited).toBe(2);
+  });
 });
 
 const MOST = 50_000;

@@ -12,7 +12,8 @@
  * (list)      three whole lists in a row show the id before, before, and after: the third in a state that proves the stage
  *             by itself; or
  * (sequence)  no list ever showed the id, but a later event of it came that says when it was created, and for a stop the
- *             start had come too.
+ *             start had come too; and a whole list that was begun after its last event lacks it, still in that stretch: until
+ *             then nothing bears out the word of an event.
  */
 import type { EventType } from '../../../evidence/record.ts';
 import { CONFIRM, LEAD } from '../histories/history.ts';
@@ -127,16 +128,19 @@ function bySequence(truth: Truth, event: Announcement): boolean {
   const created = subject.at.CREATED;
   if (created === null || type === 'DELETED' || truth.history.steps.length > 0) return false;
   if (truth.lists.some((list) => shownBy(list, subject) !== 'absent')) return false;
-  const came = truth.deliveries.filter(({ of }) => of.subject.id === subject.id && !of.digest);
+  const heard = truth.deliveries.filter(({ of }) => of.subject.id === subject.id);
+  const came = heard.filter(({ of }) => !of.digest);
   const proof = came.find(({ of }) => of.type === PROOF[type]);
   if (proof === undefined) return false;
   const startCame = came.some(({ of, received }) => of.type === 'STARTED' && received < proof.received);
-  const latest = Math.max(...came.map(({ received }) => received));
+  const latest = Math.max(...heard.map(({ received }) => received));
+  const confirmed = truth.lists.find((list) => list.whole && callOf(list, subject).start > latest)?.compared;
   return (
+    confirmed !== undefined &&
     (type !== 'STOPPED' || startCame) &&
     // A status travels with an event that was built while the id was there.
     came.some(({ of }) => of.type !== 'DELETED' && stateAt(subject, of.built) !== null) &&
-    isWatched(truth, created - 1_000, latest + CONFIRM + SLACK)
+    isWatched(truth, created - 1_000, Math.max(latest + CONFIRM, confirmed) + SLACK)
   );
 }
 
