@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Container, ContainerEventResponse, ContainerStatus, PodSandbox } from '../../cri/runtime.ts';
@@ -223,4 +225,18 @@ describe('states', () => {
 test('an attempt beyond what a store can hold is no attempt of a real pod, and is taken as it comes', () => {
   const parsed = parse(ObjectSchema, sandboxOf({ id: 's1', metadata: { attempt: 2 ** 32 - 1 } })?.object);
   expect(parsed).toMatchObject({ ok: true, value: { attempt: 4_294_967_295 } });
+});
+
+test('what is left of a long text keeps nothing of the rest in memory', () => {
+  setFlagsFromString('--expose-gc');
+  const collect: () => void = runInNewContext('gc');
+  const used = () => {
+    collect();
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  };
+  const before = used();
+  const kept = Array.from({ length: 20 }, () => clean(Buffer.alloc(HUGE, 'x').toString(), 253));
+  expect(used() - before).toBeLessThan(2 * HUGE);
+  expect(kept).toHaveLength(20);
 });

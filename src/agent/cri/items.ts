@@ -21,7 +21,9 @@ export const CONTAINER_LABELS = 8;
 
 /** A text without NUL and halves of surrogate pairs (Postgres can store neither), not longer than `max` characters. */
 export function clean(text: string, max: number): string {
-  return text.slice(0, max).toWellFormed().replaceAll('\0', '\uFFFD');
+  const cleaned = text.slice(0, max).toWellFormed().replaceAll('\0', '\uFFFD');
+  // A copy: the beginning of a text keeps all of it in memory, which may be megabytes of somebody else's.
+  return text.length > max ? Buffer.from(cleaned).toString() : cleaned;
 }
 
 const name = (text: string | undefined): string => clean(text ?? '', MAX_NAME_LENGTH);
