@@ -83,8 +83,11 @@ export class Lister {
     if (streams && listBatch === null) return failed(status.UNIMPLEMENTED, `unknown method ${request.call}`);
     if (!streams && fate.code !== undefined) return failed(fate.code, 'the list failed on purpose');
     const messages = this.#messages(request, fate, streams ? listBatch : null);
-    if (messages.some(({ length }) => length > maxSendBytes)) {
-      return failed(status.RESOURCE_EXHAUSTED, `the answer is larger than ${maxSendBytes} bytes`);
+    const large = messages.find(({ length }) => length > maxSendBytes);
+    if (large !== undefined) {
+      // As grpc-go says it.
+      const sizes = `${large.length} vs. ${maxSendBytes}`;
+      return failed(status.RESOURCE_EXHAUSTED, `grpc: trying to send message larger than max (${sizes})`);
     }
     if (fate.code === undefined) return { messages, failure: null };
     return {
