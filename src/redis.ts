@@ -7,12 +7,14 @@
  */
 import { Redis, type RedisOptions } from 'ioredis';
 import { messageOf, PlegwatchError, redact } from './errors.ts';
+import { millis } from './evidence/units.ts';
+import { interval } from './interval.ts';
 import { redisUrl } from './settings.ts';
 
 /** How to reach a Redis and how the connection behaves. */
 export type ConnectOptions = Omit<RedisOptions, 'replyMapping'>;
 
-const MAX_RETRY_MS = 30_000;
+const MAX_RETRY_MS = interval('RETRY', millis(30_000)) / 1000;
 const CHECK_TIMEOUT_MS = 5_000;
 /**
  * A connection on which an answer is outstanding for this long is given up. Without it a Redis that vanished without a

@@ -17,8 +17,10 @@ import { monoNow, wallNow } from '../../clock.ts';
 import { messageOf, PlegwatchError } from '../../errors.ts';
 import type { Context } from '../../evidence/batch.ts';
 import type { EvidenceObject, EvidenceRecord } from '../../evidence/record.ts';
-import { type Micros, type Mono, type Seq, seq, type Wall } from '../../evidence/units.ts';
+import { type Micros, type Mono, millis, type Seq, seq, type Wall } from '../../evidence/units.ts';
+import { interval } from '../../interval.ts';
 import type { Logger } from '../../log.ts';
+import { openAudit } from './audit.ts';
 import { Epoch, type EpochMeta, type Hole, type Segment } from './epoch.ts';
 import { syncFolder, writeAll, writeDurably, writeWhole } from './files.ts';
 import { lockSpool, type SpoolLock } from './lock.ts';
@@ -41,7 +43,7 @@ const SEGMENT_BYTES = 1024 * 1024;
 /** What may wait in memory while writes fail. */
 const BUFFER_BYTES = 8 * 1024 * 1024;
 const ALIVE_MS = 10_000;
-const SWEEP_MS = 30_000;
+const SWEEP_MS = interval('SWEEP', millis(30_000)) / 1000;
 /** A spool without a past counts its lives from the seconds since this moment, so that they come after a lost spool's. */
 const LIVES_SINCE_S = Date.UTC(2026, 0, 1) / 1000;
 
@@ -65,6 +67,7 @@ export class Spool {
   readonly #options: SpoolOptions;
   readonly #lock: SpoolLock;
   readonly #present: Epoch;
+  readonly #audit = openAudit();
   readonly #timers: NodeJS.Timeout[];
   #context: Context | null = null;
   #next = 1;
@@ -152,7 +155,9 @@ export class Spool {
     if (this.#context === null) throw new Error('a record before the first context');
     const at = seq(this.#next);
     this.#next += 1;
-    this.#buffer({ is: 'record', seq: at, line: recordLine(at, record, object) });
+    const line = recordLine(at, record, object);
+    this.#audit(this.#present.meta.epoch, line);
+    this.#buffer({ is: 'record', seq: at, line });
     void this.flush();
   }
 

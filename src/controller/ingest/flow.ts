@@ -4,9 +4,11 @@
 import type { Redis } from 'ioredis';
 import { ACCEPTED_VERSIONS } from '../../evidence/batch.ts';
 import { FLOW_TTL_S, type Flow, flowKey } from '../../evidence/exchange.ts';
+import { millis } from '../../evidence/units.ts';
+import { interval } from '../../interval.ts';
 
 /** How often the settings are written again; a third of the time they live would do. */
-export const FLOW_INTERVAL_MS = 10_000;
+export const FLOW_INTERVAL_MS = interval('FLOW', millis(10_000)) / 1000;
 
 /** What all agents of a cluster together may have unacknowledged in Redis. */
 const BUDGET_BYTES = 128 * 1024 * 1024;

@@ -11,6 +11,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../errors.ts';
 import { decodeBatch, type Envelope, type Refusal } from '../../evidence/batch.ts';
+import { millis } from '../../evidence/units.ts';
+import { interval } from '../../interval.ts';
 import type { Logger } from '../../log.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import { troubleOf } from '../store/trouble.ts';
@@ -31,9 +33,9 @@ export interface HandlerOptions extends CommitContext {
 const FIRST_WAIT_MS = 250;
 const LAST_WAIT_MS = 4_000;
 /** How long a job waits for Postgres or Redis before it is put aside. */
-const PATIENCE_MS = 15_000;
-const LATER_MS = 5_000;
-const AFTER_FAULT_MS = 30_000;
+const PATIENCE_MS = interval('PATIENCE', millis(15_000)) / 1000;
+const LATER_MS = interval('ASIDE', millis(5_000)) / 1000;
+const AFTER_FAULT_MS = interval('ASIDE', millis(30_000)) / 1000;
 
 const DONE: Verdict = { done: true };
 

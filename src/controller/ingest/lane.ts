@@ -15,6 +15,8 @@ import { DelayedError, type Job, type JobJson, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { messageOf } from '../../errors.ts';
 import { lanePrefix, QUEUE_NAME } from '../../evidence/exchange.ts';
+import { millis } from '../../evidence/units.ts';
+import { interval } from '../../interval.ts';
 import type { Logger } from '../../log.ts';
 import { takeUnreadable, type Unreadable } from './unreadable.ts';
 
@@ -53,8 +55,8 @@ export class NotJson {
   }
 }
 
-const LOCK_MS = 10_000;
-const STALLED_INTERVAL_MS = 5_000;
+const LOCK_MS = interval('LOCK', millis(10_000)) / 1000;
+const STALLED_INTERVAL_MS = LOCK_MS / 2;
 const RETRY_MS = 1_000;
 /** A batch that kills its worker is our fault and must not be thrown away for it. */
 const MAX_STALLED = 1_000_000;
