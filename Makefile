@@ -4,7 +4,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit lint format generate check-generated build bench clean
+.PHONY: help demo test test-unit torture torture-mutants lint format generate check-generated build bench clean
 
 node := parts/node
 root := $(filter 0,$(shell id -u))
@@ -28,6 +28,15 @@ test: ## Run all tests, on real parts
 test-unit: ## Run only the tests that need no parts (seconds)
 	@$(call prepare,npm)
 	@$(node) node_modules/vitest/vitest.mjs run --project unit
+
+torture: ## Look for losses under random faults, about 3 minutes (TORTURE='--schedules 100 --quiet' for the bench; --seed N again)
+	@$(call prepare,node npm postgres redis)
+	@$(node) build.mjs
+	@$(node) torture/main.ts $(or $(TORTURE),--schedules 3 --quiet)
+
+torture-mutants: ## Show that the loss checker finds builds that are broken on purpose (10 minutes)
+	@$(call prepare,node npm postgres redis)
+	@$(node) torture/mutants.ts
 
 lint: ## Check style and types
 	@$(call prepare,npm)

@@ -20,7 +20,10 @@ export default defineConfig({
     reporters: ['default', './test/support/closingLine.ts'],
     projects: [
       // Random histories take seconds, and a busy machine may take ten times as long.
-      { extends: true, test: { name: 'unit', include: ['src/**/*.test.ts'], testTimeout: 120_000 } },
+      {
+        extends: true,
+        test: { name: 'unit', include: ['src/**/*.test.ts', 'torture/**/*.test.ts'], testTimeout: 120_000 },
+      },
       {
         extends: true,
         test: {

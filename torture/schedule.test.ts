@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import { type FaultKind, type ScheduleOptions, scheduleOf } from './schedule.ts';
+
+const options = (seed: number, without: readonly FaultKind[] = []): ScheduleOptions => ({
+  seed,
+  faults: 24,
+  nodes: 3,
+  controllers: 2,
+  without: new Set(without),
+  everyMs: 1_000,
+});
+const seeds = Array.from({ length: 200 }, (_, i) => i + 1);
+
+test('the same seed gives the same schedule, another seed another', () => {
+  expect(scheduleOf(options(7))).toEqual(scheduleOf(options(7)));
+  expect(scheduleOf(options(7))).not.toEqual(scheduleOf(options(8)));
+});
+
+test('a schedule has as many faults as it was asked for, in the order of their times', () => {
+  for (const seed of seeds) {
+    const events = scheduleOf(options(seed));
+    expect(events).toHaveLength(24);
+    expect(events.map(({ atMs }) => atMs)).toEqual(events.map(({ atMs }) => atMs).sort((a, b) => a - b));
+  }
+});
+
+test('nothing is restored before it was copied', () => {
+  for (const seed of seeds) {
+    const copied = new Set<string>();
+    for (const { fault } of scheduleOf(options(seed))) {
+      if (fault.kind === 'copy') copied.add(fault.of);
+      if (fault.kind === 'restore') expect(copied).toContain(fault.of);
+    }
+  }
+});
+
+test('what a machine cannot do is in no schedule', () => {
+  for (const seed of seeds) {
+    expect(scheduleOf(options(seed, ['full disk'])).map(({ fault }) => fault.kind)).not.toContain(
+      'full disk',
+    );
+  }
+});
+
+test('every kind of fault comes in some schedule, and so does every part and route', () => {
+  const faults = seeds.flatMap((seed) => scheduleOf(options(seed)).map(({ fault }) => fault));
+  expect(new Set(faults.map(({ kind }) => kind)).size).toBe(12);
+  const parts = faults.flatMap((fault) => (fault.kind === 'kill' ? [fault.part] : []));
+  expect(new Set(parts).size).toBe(3 + 2 + 2);
+  const routes = faults.flatMap((fault) => (fault.kind === 'cut' ? [fault.route] : []));
+  expect(new Set(routes).size).toBe(3 + 2 + 2);
+});

@@ -1,0 +1,117 @@
+/*
+ * What the store has, read from its tables: every row that stands for a record, the rows into which records are folded,
+ * the epochs' range sets and the gaps.
+ */
+import { Client } from 'pg';
+import type { Folded, Row, SeqGap, Store, StoredEpoch } from './checker.ts';
+import type { RowKind } from './facts.ts';
+import { factsOfRow } from './facts.ts';
+
+/** Microseconds from the epoch's start. */
+const since = (column: string): string => `(extract(epoch FROM ${column} - e.base_at) * 1000000)::int8`;
+
+/** The columns of each kind in the order of `factsOf`. */
+const ROWS: Readonly<Record<RowKind, { readonly table: string; readonly columns: readonly string[] }>> = {
+  event: { table: 'event', columns: [since('r.at'), 'r.created_ns', 'r.obj', 'r.bits'] },
+  change: { table: 'change', columns: [since('r.from_at'), since('r.to_at'), 'r.obj', 'r.old_new'] },
+  minute: {
+    table: 'sample',
+    columns: [
+      since('r.ended_at'),
+      ...['relists', 'errors', 'max_us', 'sandboxes', 'containers', 'bytes'].map((name) => `r.${name}`),
+      ...['expected', 'matched', 'unobservable', 'covered_us', 'span_us'].map((name) => `r.${name}`),
+      "array_to_string(r.hist, ' ')",
+    ],
+  },
+  finding: {
+    table: 'finding',
+    columns: [
+      since('r.detected_at'),
+      ...['finding_id', 'kind', 'event_type', 'cause', 'container_id'].map((name) => `r.${name}`),
+      ...[since('r.window_from'), since('r.window_to'), since('r.occurred_at')],
+      ...['r.lateness_us', 'r.delivery_us', 'r.proof'],
+    ],
+  },
+  mode: {
+    table: 'mode_change',
+    columns: [
+      ...[since('r.at'), since('r.not_before')],
+      ...['model', 'from_mode', 'to_mode', 'reason', 'proof'].map((name) => `r.${name}`),
+    ],
+  },
+};
+
+type Reply = Record<string, unknown>;
+
+/** Reads it all in one snapshot. */
+export async function readStore(url: string): Promise<Store> {
+  return withClient(url, async (client) => {
+    const ask = async (text: string) => (await client.query<Reply>(text)).rows;
+    await ask('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
+    const rows: Row[] = [];
+    for (const kind of Object.keys(ROWS) as RowKind[]) rows.push(...(await readRows(client, kind)));
+    const epochs = (
+      await ask(`SELECT n.name AS node, e.epoch::text AS epoch,
+        ARRAY(SELECT ARRAY[lower(r), upper(r) - 1] FROM unnest(e.received) AS r) AS received,
+        ARRAY(SELECT ARRAY[lower(r), upper(r) - 1] FROM unnest(e.lost) AS r) AS lost
+        FROM store.epoch e JOIN store.node n USING (node_id)`)
+    ).map((row) => row as unknown as StoredEpoch);
+    const gaps = (
+      await ask(`SELECT n.name AS node, g.epoch::text AS epoch, g.cause, g.from_seq AS from, g.to_seq AS to
+        FROM store.gap g JOIN store.node n USING (node_id) WHERE g.scope = 'seq' AND g.filled_at IS NULL`)
+    ).map((row) => row as unknown as SeqGap);
+    return { rows, epochs, gaps, folded: await readFolded(ask) };
+  });
+}
+
+async function readRows(client: Client, kind: RowKind): Promise<Row[]> {
+  const { table, columns } = ROWS[kind];
+  const { rows } = await client.query<unknown[]>({
+    text: `SELECT n.name, x.epoch::text, r.seq, ${columns.join(', ')} FROM store.${table} r
+      JOIN store.context x ON x.ctx_id = r.ctx_id JOIN store.node n ON n.node_id = r.node_id
+      JOIN store.epoch e ON e.node_id = r.node_id AND e.epoch = x.epoch`,
+    rowMode: 'array',
+  });
+  return rows.map(([node, epoch, seq, ...fields]) => ({
+    node: String(node),
+    epoch: String(epoch),
+    seq: Number(seq),
+    kind,
+    facts: factsOfRow(fields),
+  }));
+}
+
+async function readFolded(ask: (text: string) => Promise<Reply[]>): Promise<Folded> {
+  const sessions = await ask('SELECT epoch::text AS epoch, session_no, seq FROM store.session');
+  const gaps = await ask(
+    "SELECT gap_id::text AS gap, to_at IS NOT NULL AS ended FROM store.gap WHERE scope <> 'seq'",
+  );
+  const resolutions = await ask('SELECT DISTINCT finding_id::text AS finding FROM store.finding_update');
+  const states = await ask('SELECT n.name AS node FROM store.node_state s JOIN store.node n USING (node_id)');
+  return {
+    sessions: new Map(sessions.map((row) => [`${row['epoch']} ${row['session_no']}`, Number(row['seq'])])),
+    gaps: new Map(gaps.map((row) => [String(row['gap']), row['ended'] === true])),
+    resolutions: new Set(resolutions.map((row) => String(row['finding']))),
+    states: new Set(states.map((row) => String(row['node']))),
+  };
+}
+
+/** The mark and the round of every epoch, as they are committed at this moment. */
+export async function readMarks(client: Client): Promise<Map<string, { mark: number; round: number }>> {
+  const { rows } = await client.query<{ epoch: string; mark: number; round: number }>(
+    'SELECT epoch::text AS epoch, store.mark(received, lost) AS mark, round FROM store.epoch',
+  );
+  return new Map(rows.map(({ epoch, mark, round }) => [epoch, { mark, round }]));
+}
+
+export async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000, query_timeout: 20_000 });
+  // A connection that breaks rejects what is under way on it, and says so here again.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return await work(client);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
