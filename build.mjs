@@ -23,6 +23,23 @@ const withoutLoopTimer = {
   },
 };
 
+/**
+ * Of BullMQ an agent needs what adds a job. As CommonJS it would come whole, with its Postgres backend and the driver of
+ * that; as modules without side effects, which its package does not say that they are, only what is used comes.
+ */
+const onlyUsedOfBullmq = {
+  name: 'only-used-of-bullmq',
+  setup({ onResolve, resolve }) {
+    const modules = join(import.meta.dirname, 'node_modules/bullmq/dist/esm/');
+    onResolve({ filter: /^bullmq$/ }, () => ({ path: join(modules, 'index.js'), sideEffects: false }));
+    onResolve({ filter: /^\./ }, async ({ path, importer, resolveDir, kind, pluginData }) => {
+      if (pluginData === onlyUsedOfBullmq || !importer.startsWith(modules)) return undefined;
+      const found = await resolve(path, { importer, resolveDir, kind, pluginData: onlyUsedOfBullmq });
+      return { path: found.path, errors: found.errors, sideEffects: false };
+    });
+  },
+};
+
 const { metafile } = await build({
   entryPoints: { cli: 'src/cli.ts', reader: 'src/agent/cri/reader.ts' },
   outdir: 'dist',
@@ -35,7 +52,7 @@ const { metafile } = await build({
   // beside (keepNames) costs a call for every function that is made.
   minifyWhitespace: true,
   minifySyntax: true,
-  plugins: [withoutLoopTimer],
+  plugins: [withoutLoopTimer, onlyUsedOfBullmq],
   metafile: true,
   loader: { '.sql': 'text' },
   chunkNames: 'chunks/[name]-[hash]',

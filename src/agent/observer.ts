@@ -31,7 +31,12 @@ import { Questions } from './questions.ts';
 import { Relister } from './relist.ts';
 import { NodeState } from './state.ts';
 
-const TICK_MS = 250;
+/** Without a word from the reader it looks at the time itself: this often, and four times in a grace where that is less. */
+const LONGEST_BEAT_MS = 500;
+/** So much the reader's word may be late before it does. */
+const BEAT_SLACK_MS = 100;
+/** What the beat may differ by on a busy machine, before it counts as a pause. */
+const PAUSE_SLACK = millis(250);
 const VERSION_TIMEOUT_MS = 5_000;
 /** The reader speaks this often. */
 const HEARTBEAT = millis(500);
@@ -71,7 +76,8 @@ export class Observer {
   readonly #gaps: Gaps;
   readonly #state: NodeState;
   readonly #abort = new AbortController();
-  readonly #ticker: NodeJS.Timeout;
+  /** Put off by every tick. */
+  readonly #beat: NodeJS.Timeout;
   readonly #relisting: Promise<void>;
   #runtime: RuntimeVersion;
   /** As the kubelet told it last; empty before. */
@@ -115,7 +121,8 @@ export class Observer {
     });
     this.#subscription.start();
     this.#relisting = this.#relister.run(this.#abort.signal);
-    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+    const beatMs = Math.min(LONGEST_BEAT_MS, config.grace / 4000) + BEAT_SLACK_MS;
+    this.#beat = setTimeout(() => this.#tick(), beatMs);
   }
 
   /** Null when lists succeed; otherwise why not. */
@@ -137,7 +144,7 @@ export class Observer {
 
   async stop(): Promise<void> {
     this.#abort.abort();
-    clearInterval(this.#ticker);
+    clearTimeout(this.#beat);
     this.#questions.stop();
     await this.#subscription.stop();
     await this.#relisting;
@@ -216,6 +223,7 @@ export class Observer {
     this.#watchReader(at);
     this.#drained = at;
     this.#comparison.drained(session, at);
+    this.#tick();
   }
 
   #overflowed(at: Mono, events: number): void {
@@ -294,7 +302,10 @@ export class Observer {
 
   // Time.
 
+  /** With every word of the reader, so that an idle node wakes up for both at once; and without one, by its own beat. */
   #tick(): void {
+    if (this.#abort.signal.aborted) return;
+    this.#beat.refresh();
     const now = monoNow();
     this.#watchPause(now);
     this.#comparison.tick(now, wallNow());
@@ -307,7 +318,7 @@ export class Observer {
   #watchPause(now: Mono): void {
     const from = this.#lastTick;
     this.#lastTick = now;
-    if (between(from, now) <= this.#options.config.grace / 2 + TICK_MS * 1000) return;
+    if (between(from, now) <= this.#options.config.grace / 2 + PAUSE_SLACK) return;
     this.#options.log.warn({ micros: between(from, now) }, 'the agent stood still');
     this.#comparison.hole(now, 'agent_paused');
     this.#gaps.past('stream', 'agent_paused', from, now, now);

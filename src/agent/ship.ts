@@ -52,7 +52,9 @@ const SLOW_LINGER = millis(5_000);
 const STALL = millis(10_000);
 const LONGEST_STALL = millis(60_000);
 const ROUND = millis(300_000);
-const POLL_MS = 250;
+/** How often it looks while something is under way or waits, and how often while nothing does. */
+const BUSY_MS = 250;
+const IDLE_MS = 15_000;
 const ASK_FLOW = millis(5_000);
 /** Replies are looked for this long after something was sent, then after twice that, up to the second. */
 const ASK_REPLY = millis(200);
@@ -126,6 +128,9 @@ class Track {
   }
 }
 
+/** Whether something of it is not sent, or not answered. */
+const isBusy = (track: Track): boolean => track.waits || track.next <= track.epoch.written;
+
 /** How long the answer to something sent so many times is waited for before it is sent again. */
 const patience = (tries: number): number => Math.min(LONGEST_STALL, STALL * 2 ** Math.min(tries - 1, 4));
 
@@ -154,8 +159,12 @@ export class Shipper {
   #pausedUntil = 0;
   #unreadable = '';
   #timer: NodeJS.Timeout | undefined;
+  /** Nothing is to be done until a record comes. */
+  #idle = false;
   #running: Promise<void> | null = null;
   #stopped = false;
+  /** Whether it looks by itself; not any more once it hands over what is left. */
+  #resting = true;
   #turn = 0;
 
   constructor(options: ShipOptions) {
@@ -165,7 +174,8 @@ export class Shipper {
       onError: (message) => this.#away(message),
     });
     this.#redis.on('ready', () => this.#back());
-    this.#timer = setInterval(() => this.#wake(), POLL_MS);
+    options.spool.onWritten = () => this.#stir();
+    this.#rest();
   }
 
   /** Why nothing can be shipped at the moment; null when all is well. */
@@ -183,7 +193,8 @@ export class Shipper {
 
   /** Ends shipping, after a last try to hand over what is in the spool; `deadlineMs` bounds it. */
   async stop(deadlineMs: number): Promise<void> {
-    clearInterval(this.#timer);
+    this.#resting = false;
+    clearTimeout(this.#timer);
     const late = setTimeout(() => this.#end(), deadlineMs);
     await this.#running;
     while (!this.#stopped && this.#problem === null && this.unacknowledged > 0) {
@@ -203,10 +214,30 @@ export class Shipper {
   }
 
   #wake(): void {
-    if (this.#stopped || this.#redis.status !== 'ready' || monoNow() < this.#pausedUntil) return;
+    if (this.#redis.status !== 'ready' || monoNow() < this.#pausedUntil) {
+      this.#rest();
+      return;
+    }
     this.#running ??= this.#round(false).finally(() => {
       this.#running = null;
+      this.#rest();
     });
+  }
+
+  /** Sleeps until the next look: an idle node has a record a minute, and is not woken up in between. */
+  #rest(): void {
+    if (!this.#resting) return;
+    this.#idle = this.#problem === null && ![...this.#tracks.values()].some(isBusy);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#wake(), this.#idle ? IDLE_MS : BUSY_MS);
+  }
+
+  /** Records came: they go after they have waited for company. */
+  #stir(): void {
+    if (!this.#idle || !this.#resting) return;
+    this.#idle = false;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#wake(), BUSY_MS);
   }
 
   /** A connection is there, perhaps to a Redis that knows nothing any more: everything is asked for again, now. */
@@ -215,6 +246,7 @@ export class Shipper {
     this.#pausedUntil = 0;
     this.#flowAsked = null;
     this.#turnRounds();
+    this.#stir();
   }
 
   #away(message: string): void {

@@ -14,7 +14,8 @@ import { type Frame, FrameReader } from './frames.ts';
 const SILENCE: Micros = millis(2_000);
 /** It may take longer than that to load. */
 const START: Micros = millis(10_000);
-const WATCH_MS = 250;
+/** Firing later than this, a timer of ours tells that we did not run ourselves. */
+const OWN_PAUSE: Micros = millis(500);
 const MOST_SAID = 500;
 
 export interface ReaderProcess {
@@ -76,33 +77,56 @@ export function startReader(socket: string, events: ReaderEvents): ReaderProcess
   };
 }
 
-/** Kills a child that is silent for too long, by our own clock; time in which we did not run ourselves does not count. */
+/**
+ * Kills a child that is silent for too long, by our own clock; time in which we did not run ourselves does not count.
+ * Nothing wakes up for it while the child speaks: every sign only puts the one timer off.
+ */
 class Watch {
   last: Mono = monoNow();
   reason: string | null = null;
+  readonly #child: ChildProcess;
   #limit: Micros = START;
-  #checked: Mono = monoNow();
-  readonly #timer: NodeJS.Timeout;
+  #timer: NodeJS.Timeout;
 
   constructor(child: ChildProcess) {
-    this.#timer = setInterval(() => {
-      const now = monoNow();
-      const paused = between(this.#checked, now) > millis(2 * WATCH_MS);
-      this.#checked = now;
-      if (paused) this.last = now;
-      if (between(this.last, now) <= this.#limit) return;
-      this.reason = 'the reader gave no sign of life and was killed';
-      child.kill('SIGKILL');
-    }, WATCH_MS);
+    this.#child = child;
+    this.#timer = this.#arm(START);
   }
 
   sign(): void {
     this.last = monoNow();
-    this.#limit = SILENCE;
+    if (this.#limit === SILENCE) this.#timer.refresh();
+    else this.#again(SILENCE);
   }
 
   stop(): void {
-    clearInterval(this.#timer);
+    clearTimeout(this.#timer);
+  }
+
+  #arm(limit: Micros): NodeJS.Timeout {
+    return setTimeout(() => this.#silent(), limit / 1000);
+  }
+
+  #again(limit: Micros): void {
+    clearTimeout(this.#timer);
+    this.#limit = limit;
+    this.#timer = this.#arm(limit);
+  }
+
+  #silent(): void {
+    if (between(this.last, monoNow()) > this.#limit + OWN_PAUSE) {
+      // It may have spoken meanwhile, or stood still as we did.
+      this.last = monoNow();
+      this.#again(this.#limit);
+      return;
+    }
+    const last = this.last;
+    // What it said in the last moment is read before this runs.
+    setImmediate(() => {
+      if (this.last > last) return;
+      this.reason = 'the reader gave no sign of life and was killed';
+      this.#child.kill('SIGKILL');
+    });
   }
 }
 
