@@ -32,8 +32,8 @@ export async function gather(runtime: ContainerdPart, there: number, count: numb
 export async function meanItemBytes(runtime: ContainerdPart, pods: number): Promise<number> {
   const client = new CriClient(runtime.socket);
   try {
-    const sandboxes = await client.listSandboxes(CALL_TIMEOUT_MS);
-    const containers = await client.listContainers(CALL_TIMEOUT_MS);
+    const sandboxes = await client.listSandboxes({ timeoutMs: CALL_TIMEOUT_MS });
+    const containers = await client.listContainers({ timeoutMs: CALL_TIMEOUT_MS });
     return (sandboxes.length + containers.length) / (2 * pods);
   } finally {
     client.close();

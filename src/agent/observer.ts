@@ -28,7 +28,7 @@ import { Comparison } from './pleg/comparison.ts';
 import type { ReceivedEvent, Relist } from './pleg/observation.ts';
 import { since } from './pleg/verdict.ts';
 import { Questions } from './questions.ts';
-import { Relister } from './relist.ts';
+import { Relister, type RelistFailure } from './relist.ts';
 import { NodeState } from './state.ts';
 
 /** Without a word from the reader it looks at the time itself: this often, and four times in a grace where that is less. */
@@ -84,6 +84,8 @@ export class Observer {
   #kubeletVersion = '';
   /** What the policy says of the stream that is open. */
   #streamReason = '';
+  /** Why the last relist failed; null where it did not. */
+  #listFailure: string | null = null;
   #minute: Minute;
   #minuteLength = FIRST_MINUTE;
   #lastTick: Mono = monoNow();
@@ -114,9 +116,10 @@ export class Observer {
     this.#subscription = this.#subscribe();
     options.kubelet?.onChange(() => this.#kubeletLooked());
     this.#questions = new Questions(client, (answer) => this.#comparison.answered(answer));
-    this.#relister = new Relister(client, config.relistPeriod, {
+    const relisting = { client, period: config.relistPeriod, profile: profileOf(runtime), log: options.log };
+    this.#relister = new Relister(relisting, {
       relisted: (relist, figures) => this.#relisted(relist, figures),
-      failed: (at, code, message) => this.#relistFailed(at, code, message),
+      failed: (failure) => this.#relistFailed(failure),
       refused: (items) => options.metrics.malformed.inc({ call: 'list' }, items),
     });
     this.#subscription.start();
@@ -186,6 +189,7 @@ export class Observer {
     );
     if (runtime.name === this.#runtime.name && runtime.version === this.#runtime.version) return;
     this.#runtime = runtime;
+    this.#relister.runtimeIs(profile);
     this.#setContext();
   }
 
@@ -286,18 +290,23 @@ export class Observer {
     if (this.#state.relistProblem !== null) void this.#askVersion();
     this.#options.metrics.relist.observe(figures.took / 1e6);
     this.#state.relistIs(true, '');
+    this.#listFailure = null;
     this.#gaps.close('list', relist.sandboxes.start, monoNow());
     this.#drain();
   }
 
-  #relistFailed(at: Mono, code: string, message: string): void {
+  #relistFailed({ from, at, code, message }: RelistFailure): void {
     const { log, metrics } = this.#options;
-    if (this.#state.relistProblem === null) log.warn({ code, error: message }, 'relist failed');
     metrics.relistErrors.inc({ code });
     this.#minute.failed();
     this.#comparison.listFailed();
     this.#state.relistIs(false, clean(message, 300));
-    this.#gaps.open('list', code.toLowerCase(), at, at);
+    // Another reason is another gap: each has its own cure.
+    if (code === this.#listFailure) return;
+    log.warn({ code, error: message }, 'relist failed');
+    this.#gaps.close('list', from, at);
+    this.#gaps.open('list', code.toLowerCase(), from, at);
+    this.#listFailure = code;
   }
 
   // Time.

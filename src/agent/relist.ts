@@ -7,12 +7,16 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { monoNow } from '../clock.ts';
+import { messageOf } from '../errors.ts';
 import { between, type Micros, type Mono, millis } from '../evidence/units.ts';
+import type { Logger } from '../log.ts';
 import { type CriClient, CriError } from './cri/client.ts';
 import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from './cri/items.ts';
-import { ListReader } from './cri/lists.ts';
+import { ListCall, type ListCallPorts, type Way } from './cri/listCall.ts';
+import { EndlessAnswer, ListReader, MalformedAnswer } from './cri/lists.ts';
+import type { RuntimeProfile } from './cri/profiles.ts';
 import type { RelistFigures } from './minute.ts';
-import type { Answer, Relist } from './pleg/observation.ts';
+import type { Relist } from './pleg/observation.ts';
 
 /** The kubelet's own limit of a runtime request (kubelet --runtime-request-timeout). */
 const LIST_TIMEOUT_MS = 120_000;
@@ -20,74 +24,113 @@ const JITTER = 0.1;
 const MOST_SHARE = 0.01;
 const LONGEST: Micros = millis(60_000);
 
+export interface RelistFailure {
+  /** When the relist began that failed, and when that was known. */
+  readonly from: Mono;
+  readonly at: Mono;
+  /** What went wrong: see docs/errors.md, "Lists that fail". */
+  readonly code: string;
+  readonly message: string;
+}
+
 export interface RelistEvents {
   relisted(relist: Relist, figures: RelistFigures): void;
-  failed(at: Mono, code: string, message: string): void;
+  failed(failure: RelistFailure): void;
   /** Items that had no usable id, or were none, since the last time. */
   refused(items: number): void;
 }
 
-export class Relister {
-  readonly #client: CriClient;
-  readonly #period: Micros;
-  readonly #events: RelistEvents;
-  readonly #sandboxes = new ListReader(readSandbox, SANDBOX_LABELS);
-  readonly #containers = new ListReader(readContainer, CONTAINER_LABELS);
+export interface RelistOptions {
+  readonly client: CriClient;
+  readonly period: Micros;
+  readonly profile: Pick<RuntimeProfile, 'streamingLists'>;
+  readonly log: Logger;
+  /** For each of the two calls. */
+  readonly timeoutMs?: number;
+}
 
-  constructor(client: CriClient, period: Micros, events: RelistEvents) {
-    this.#client = client;
-    this.#period = period;
+export class Relister {
+  readonly #options: RelistOptions;
+  readonly #events: RelistEvents;
+  readonly #sandboxes: ListCall;
+  readonly #containers: ListCall;
+
+  constructor(options: RelistOptions, events: RelistEvents) {
+    const { client } = options;
+    this.#options = options;
     this.#events = events;
+    this.#sandboxes = this.#listCall('sandboxes', new ListReader(readSandbox, SANDBOX_LABELS), {
+      plain: (bounds) => client.listSandboxes(bounds),
+      streamed: (bounds, take) => client.streamSandboxes(bounds, take),
+    });
+    this.#containers = this.#listCall('containers', new ListReader(readContainer, CONTAINER_LABELS), {
+      plain: (bounds) => client.listContainers(bounds),
+      streamed: (bounds, take) => client.streamContainers(bounds, take),
+    });
+    this.runtimeIs(options.profile);
+  }
+
+  /** From now on another runtime answers. */
+  runtimeIs(profile: Pick<RuntimeProfile, 'streamingLists'>): void {
+    this.#sandboxes.runtimeIs(profile);
+    this.#containers.runtimeIs(profile);
   }
 
   /** Relists until the signal is aborted; every failure is told, none ends it. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const wait = Math.min(LONGEST, Math.max(this.#period, await this.#once()));
+      const wait = Math.min(LONGEST, Math.max(this.#options.period, await this.#once(signal)));
       const jittered = wait * (1 + JITTER * (2 * Math.random() - 1));
       await sleep(jittered / 1000, undefined, { signal }).catch(endOfSleep);
     }
   }
 
   /** How long the next one should wait for the sake of the runtime, in microseconds. */
-  async #once(): Promise<number> {
+  async #once(signal: AbortSignal): Promise<number> {
     const start = monoNow();
     const refused = this.#refused;
     try {
-      const sandboxAnswer = await this.#client.listSandboxes(LIST_TIMEOUT_MS);
-      const middle = monoNow();
-      const containerAnswer = await this.#client.listContainers(LIST_TIMEOUT_MS);
-      const end = monoNow();
-      const relist: Relist = {
-        sandboxes: answerOf(this.#sandboxes, sandboxAnswer, start, middle),
-        containers: answerOf(this.#containers, containerAnswer, middle, end),
-      };
-      const took = between(start, end);
-      this.#events.relisted(relist, {
-        took,
-        sandboxes: relist.sandboxes.items.size,
-        containers: relist.containers.items.size,
-        bytes: sandboxAnswer.length + containerAnswer.length,
-      });
+      const sandboxes = await this.#sandboxes.ask(signal);
+      const containers = await this.#containers.ask(signal);
+      const took = between(start, containers.end);
+      this.#events.relisted(
+        { sandboxes, containers },
+        {
+          took,
+          sandboxes: sandboxes.items.size,
+          containers: containers.items.size,
+          bytes: sandboxes.bytes + containers.bytes,
+        },
+      );
       return took / MOST_SHARE;
     } catch (error) {
-      const code = error instanceof CriError ? error.code : 'MALFORMED';
-      this.#events.failed(monoNow(), code, error instanceof Error ? error.message : String(error));
+      // That we ended it says nothing of the runtime.
+      if (signal.aborted) return 0;
+      const at = monoNow();
+      this.#events.failed({ from: start, at, code: codeOf(error), message: messageOf(error) });
       // A call that failed cost the runtime little; it may be back soon.
-      return between(start, monoNow());
+      return between(start, at);
     } finally {
       if (this.#refused > refused) this.#events.refused(this.#refused - refused);
     }
   }
 
+  #listCall(list: string, reader: ListReader, ports: ListCallPorts): ListCall {
+    const { log, timeoutMs = LIST_TIMEOUT_MS } = this.#options;
+    return new ListCall(reader, ports, timeoutMs, (way: Way, why) => {
+      if (way === 'streamed') log.info({ list, code: why.code, error: why.message }, 'list is streamed');
+      else log.warn({ list, code: why.code, error: why.message }, 'list cannot be streamed');
+    });
+  }
+
   get #refused(): number {
-    return this.#sandboxes.refused + this.#containers.refused;
+    return this.#sandboxes.reader.refused + this.#containers.reader.refused;
   }
 }
 
-function answerOf(reader: ListReader, bytes: Buffer, start: Mono, end: Mono): Answer {
-  const items = reader.read(bytes);
-  return { start, end, items, whole: reader.whole };
+function codeOf(error: unknown): string {
+  if (error instanceof CriError || error instanceof EndlessAnswer) return error.code;
+  return error instanceof MalformedAnswer ? 'MALFORMED' : 'UNEXPECTED';
 }
 
 /** A sleep ends early only when the program is told to stop, which the loop looks at itself. */

@@ -20,6 +20,8 @@ import {
   ListContainersRequest,
   ListPodSandboxRequest,
   RuntimeServiceDefinition,
+  StreamContainersRequest,
+  StreamPodSandboxesRequest,
   VersionRequest,
   VersionResponse,
 } from '../../cri/runtime.ts';
@@ -52,17 +54,36 @@ const asIs = (bytes: Buffer): Buffer => bytes;
 /** How a call ended, where it did not end well. */
 export class CriError extends Error {
   override readonly name = 'CriError';
-  /** The gRPC status name, such as UNAVAILABLE. */
+  /**
+   * The gRPC status name, such as UNAVAILABLE. Of an answer that was too large to be one message it is whose limit that was:
+   * OVER_OUR_LIMIT or OVER_RUNTIME_LIMIT. RESOURCE_EXHAUSTED is then left for a runtime that is out of something else.
+   */
   readonly code: string;
 
   constructor(call: string, error: ServiceError) {
     super(`${call}: ${statusName(error.code)}: ${clean(error.details ?? '', 300)}`, { cause: error });
-    this.code = statusName(error.code);
+    this.code = limitOf(error) ?? statusName(error.code);
   }
+}
+
+/** Whose limit of a message an answer was over. No field of a status says it: these are the words of the libraries. */
+function limitOf({ code, details }: ServiceError): 'OVER_OUR_LIMIT' | 'OVER_RUNTIME_LIMIT' | null {
+  if (code !== status.RESOURCE_EXHAUSTED) return null;
+  // grpc-js, stream-decoder.ts: it never left this process.
+  if (/^Received message larger than max \(/.test(details)) return 'OVER_OUR_LIMIT';
+  // grpc-go, server.go, sendResponse and SendMsg.
+  return /trying to send message larger than max \(/.test(details) ? 'OVER_RUNTIME_LIMIT' : null;
 }
 
 export const statusName = (code: number | undefined): string =>
   status[code ?? status.UNKNOWN] ?? `CODE_${code}`;
+
+/** When a call ends, whatever the runtime does. */
+export interface CallBounds {
+  readonly timeoutMs: number;
+  /** Ends it as CANCELLED. */
+  readonly signal?: AbortSignal;
+}
 
 export class CriClient {
   readonly #client: Client;
@@ -74,7 +95,7 @@ export class CriClient {
 
   async version(timeoutMs: number): Promise<RuntimeVersion> {
     const request = Buffer.from(VersionRequest.encode({ version: 'v1' }).finish());
-    const answer = VersionResponse.decode(await this.#call('version', request, timeoutMs));
+    const answer = VersionResponse.decode(await this.#call('version', request, { timeoutMs }));
     return {
       name: clean(answer.runtimeName, MAX_NAME_LENGTH),
       version: clean(answer.runtimeVersion, MAX_NAME_LENGTH),
@@ -82,20 +103,32 @@ export class CriClient {
   }
 
   /** The bytes of a ListPodSandboxResponse: all sandboxes, in all states. */
-  listSandboxes(timeoutMs: number): Promise<Buffer> {
+  listSandboxes(bounds: CallBounds): Promise<Buffer> {
     const request = Buffer.from(ListPodSandboxRequest.encode({ filter: undefined }).finish());
-    return this.#call('listPodSandbox', request, timeoutMs);
+    return this.#call('listPodSandbox', request, bounds);
   }
 
   /** The bytes of a ListContainersResponse: all containers, in all states. */
-  listContainers(timeoutMs: number): Promise<Buffer> {
+  listContainers(bounds: CallBounds): Promise<Buffer> {
     const request = Buffer.from(ListContainersRequest.encode({ filter: undefined }).finish());
-    return this.#call('listContainers', request, timeoutMs);
+    return this.#call('listContainers', request, bounds);
+  }
+
+  /** The same sandboxes as batches, each the bytes of a StreamPodSandboxesResponse. A `take` that throws ends the call. */
+  streamSandboxes(bounds: CallBounds, take: (batch: Buffer) => void): Promise<void> {
+    const request = Buffer.from(StreamPodSandboxesRequest.encode({ filter: undefined }).finish());
+    return this.#batches('streamPodSandboxes', request, bounds, take);
+  }
+
+  /** The same containers as batches, each the bytes of a StreamContainersResponse. A `take` that throws ends the call. */
+  streamContainers(bounds: CallBounds, take: (batch: Buffer) => void): Promise<void> {
+    const request = Buffer.from(StreamContainersRequest.encode({ filter: undefined }).finish());
+    return this.#batches('streamContainers', request, bounds, take);
   }
 
   async containerStatus(id: string, timeoutMs: number): Promise<ContainerStatus | undefined> {
     const request = Buffer.from(ContainerStatusRequest.encode({ containerId: id, verbose: false }).finish());
-    return ContainerStatusResponse.decode(await this.#call('containerStatus', request, timeoutMs)).status;
+    return ContainerStatusResponse.decode(await this.#call('containerStatus', request, { timeoutMs })).status;
   }
 
   /** The event stream, each message as raw bytes. It must be read on without a pause. */
@@ -111,14 +144,60 @@ export class CriClient {
   #call(
     method: 'version' | 'listPodSandbox' | 'listContainers' | 'containerStatus',
     request: Buffer,
-    timeoutMs: number,
+    bounds: CallBounds,
   ): Promise<Buffer> {
     return new Promise((resolve, reject) => {
-      const deadline = Date.now() + timeoutMs;
-      this.#client.makeUnaryRequest(path(method), asIs, asIs, request, { deadline }, (error, answer) => {
-        if (error !== null) reject(new CriError(RuntimeServiceDefinition.methods[method].name, error));
-        else resolve(answer ?? Buffer.alloc(0));
-      });
+      const options = { deadline: Date.now() + bounds.timeoutMs };
+      const call = this.#client.makeUnaryRequest(
+        path(method),
+        asIs,
+        asIs,
+        request,
+        options,
+        (error, answer) => {
+          release();
+          if (error !== null) reject(new CriError(RuntimeServiceDefinition.methods[method].name, error));
+          else resolve(answer ?? Buffer.alloc(0));
+        },
+      );
+      const release = cancelOn(bounds.signal, call);
     });
   }
+
+  /** Resolves at the orderly end of the stream; what came before any other end is no answer. */
+  #batches(
+    method: 'streamPodSandboxes' | 'streamContainers',
+    request: Buffer,
+    bounds: CallBounds,
+    take: (batch: Buffer) => void,
+  ): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const options = { deadline: Date.now() + bounds.timeoutMs };
+    const stream = this.#client.makeServerStreamRequest(path(method), asIs, asIs, request, options);
+    let refused = false;
+    stream.on('data', (batch: Buffer) => {
+      // What was on its way when the call was cancelled.
+      if (refused) return;
+      try {
+        take(batch);
+      } catch (error) {
+        refused = true;
+        reject(error);
+        stream.cancel();
+      }
+    });
+    stream.on('error', (error: ServiceError) =>
+      reject(new CriError(RuntimeServiceDefinition.methods[method].name, error)),
+    );
+    stream.on('end', resolve);
+    return promise.finally(cancelOn(bounds.signal, stream));
+  }
+}
+
+/** Cancels a call when the signal is aborted, until what is returned is called. */
+function cancelOn(signal: AbortSignal | undefined, call: { cancel(): void }): () => void {
+  const cancel = () => call.cancel();
+  if (signal?.aborted === true) cancel();
+  signal?.addEventListener('abort', cancel);
+  return () => signal?.removeEventListener('abort', cancel);
 }

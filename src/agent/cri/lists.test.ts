@@ -9,7 +9,7 @@ import {
   PodSandboxState,
 } from '../../cri/runtime.ts';
 import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from './items.ts';
-import { ListReader, MalformedAnswer } from './lists.ts';
+import { EndlessAnswer, ListReader, MalformedAnswer } from './lists.ts';
 
 const container = (id: string, state: ContainerState = ContainerState.CONTAINER_RUNNING): Container =>
   Container.fromPartial({
@@ -45,21 +45,21 @@ describe('the same items', () => {
     const first = reader.read(answer(all));
     const second = reader.read(answer([...all].reverse()));
     expect(decoded.items).toBe(4);
-    expect(new Map([...second].sort())).toEqual(new Map([...first].sort()));
+    expect(new Map([...second.items].sort())).toEqual(new Map([...first.items].sort()));
   });
 
   test('are the values that they were: nothing is copied for an unchanged item', () => {
     const { reader } = counting();
-    const first = reader.read(answer([container('a')]));
-    expect(reader.read(answer([container('a')])).get('a')).toBe(first.get('a'));
+    const first = reader.read(answer([container('a')])).items;
+    expect(reader.read(answer([container('a')])).items.get('a')).toBe(first.get('a'));
   });
 
   test('are decoded again when a byte differs, and when they come back', () => {
     const { reader, decoded } = counting();
     reader.read(answer([container('a')]));
-    const changed = reader.read(answer([container('a', ContainerState.CONTAINER_EXITED)]));
+    const changed = reader.read(answer([container('a', ContainerState.CONTAINER_EXITED)])).items;
     expect(changed.get('a')?.state).toBe('exited');
-    expect(reader.read(answer([])).size).toBe(0);
+    expect(reader.read(answer([])).items.size).toBe(0);
     reader.read(answer([container('a', ContainerState.CONTAINER_EXITED)]));
     expect(decoded.items).toBe(3);
   });
@@ -86,7 +86,7 @@ describe('the same items', () => {
     const map = encoded(Container.fromPartial({ labels: { b: '2' } }));
     const { reader } = counting();
     const read = (value: ContainerState) =>
-      reader.read(item(Buffer.concat([head, map, state(value)]))).get('a')?.state;
+      reader.read(item(Buffer.concat([head, map, state(value)]))).items.get('a')?.state;
     expect(read(ContainerState.CONTAINER_RUNNING)).toBe('running');
     expect(read(ContainerState.CONTAINER_EXITED)).toBe('exited');
   });
@@ -95,8 +95,8 @@ describe('the same items', () => {
     const group = Buffer.from([0x7b, 0x7c]);
     const { reader, decoded } = counting();
     const bytes = item(Buffer.concat([encoded(container('a')), group]));
-    expect(reader.read(bytes).get('a')?.state).toBe('running');
-    expect(reader.read(bytes).get('a')?.state).toBe('running');
+    expect(reader.read(bytes).items.get('a')?.state).toBe('running');
+    expect(reader.read(bytes).items.get('a')?.state).toBe('running');
     expect(decoded.items).toBe(1);
   });
 
@@ -105,7 +105,7 @@ describe('the same items', () => {
     const bytes = answer([container('a')]);
     reader.read(bytes);
     bytes.fill(0);
-    expect(reader.read(answer([container('a')])).get('a')?.state).toBe('running');
+    expect(reader.read(answer([container('a')])).items.get('a')?.state).toBe('running');
   });
 });
 
@@ -137,21 +137,21 @@ test('an item whose id is not its first field is read all the same', () => {
   const id = bytes.subarray(0, 3);
   const turned = item(Buffer.concat([bytes.subarray(3), id]));
   const { reader, decoded } = counting();
-  expect(reader.read(turned).get('a')?.state).toBe('running');
-  expect(reader.read(turned).get('a')?.state).toBe('running');
+  expect(reader.read(turned).items.get('a')?.state).toBe('running');
+  expect(reader.read(turned).items.get('a')?.state).toBe('running');
   expect(decoded.items).toBe(2);
 });
 
 test('an id longer than a one-byte length is read all the same', () => {
   const { reader } = counting();
   const long = 'x'.repeat(200);
-  expect([...reader.read(answer([container(long)])).keys()]).toEqual([long]);
-  expect([...reader.read(answer([container(long)])).keys()]).toEqual([long]);
+  expect([...reader.read(answer([container(long)])).items.keys()]).toEqual([long]);
+  expect([...reader.read(answer([container(long)])).items.keys()]).toEqual([long]);
 });
 
 test('of two items with one id the last one counts', () => {
   const { reader } = counting();
-  const items = reader.read(answer([container('a'), container('a', ContainerState.CONTAINER_EXITED)]));
+  const { items } = reader.read(answer([container('a'), container('a', ContainerState.CONTAINER_EXITED)]));
   expect([...items].map(([id, { state }]) => [id, state])).toEqual([['a', 'exited']]);
 });
 
@@ -160,24 +160,117 @@ test('fields that nobody knows are passed over, in every wire type', () => {
   const unknown = Buffer.from([
     0x10, 0xff, 0x01, 0x1a, 0x02, 1, 2, 0x21, 1, 2, 3, 4, 5, 6, 7, 8, 0x2d, 1, 2, 3, 4,
   ]);
-  expect([...reader.read(Buffer.concat([unknown, answer([container('a')]), unknown])).keys()]).toEqual(['a']);
+  expect([...reader.read(Buffer.concat([unknown, answer([container('a')]), unknown])).items.keys()]).toEqual([
+    'a',
+  ]);
 });
 
 describe('an item', () => {
   test('that is none is left out and makes the answer less than whole', () => {
     const { reader } = counting();
     const broken = item(Buffer.from([0x0a, 0x7f, 1]));
-    expect([...reader.read(Buffer.concat([broken, answer([container('a')])])).keys()]).toEqual(['a']);
-    expect(reader).toMatchObject({ refused: 1, whole: false });
-    reader.read(answer([container('a')]));
-    expect(reader).toMatchObject({ refused: 1, whole: true });
+    const { items, whole } = reader.read(Buffer.concat([broken, answer([container('a')])]));
+    expect([...items.keys()]).toEqual(['a']);
+    expect({ whole, refused: reader.refused }).toEqual({ whole: false, refused: 1 });
+    expect(reader.read(answer([container('a')])).whole).toBe(true);
+    expect(reader.refused).toBe(1);
   });
 
   test('without a usable id is left out, and nobody can miss it', () => {
     const { reader } = counting();
-    expect(reader.read(answer([container(''), container('x'.repeat(257)), container('a\0b')])).size).toBe(0);
-    expect(reader).toMatchObject({ refused: 3, whole: true });
+    const { items, whole } = reader.read(
+      answer([container(''), container('x'.repeat(257)), container('a\0b')]),
+    );
+    expect({ items: items.size, whole, refused: reader.refused }).toEqual({
+      items: 0,
+      whole: true,
+      refused: 3,
+    });
   });
+});
+
+describe('an answer in several messages', () => {
+  const inMessages = (reader: ListReader, ...messages: (readonly Container[])[]) => {
+    const reading = reader.begin();
+    for (const message of messages) reading.add(answer(message));
+    return reading.end();
+  };
+
+  test('is what it would be in one, and nothing that stays the same is decoded', () => {
+    const { reader, decoded } = counting();
+    const all = ['a', 'b', 'c'].map((id) => container(id));
+    const whole = reader.read(answer(all));
+    expect(inMessages(reader, all.slice(2), [], all.slice(0, 2)).items).toEqual(whole.items);
+    expect(reader.read(answer(all))).toEqual(whole);
+    expect(decoded.items).toBe(3);
+  });
+
+  test('is whole only where each of them is', () => {
+    const { reader } = counting();
+    const reading = reader.begin();
+    reading.add(item(Buffer.from([0x0a, 0x7f, 1])));
+    reading.add(answer([container('a')]));
+    expect(reading.end().whole).toBe(false);
+  });
+
+  test('that never ends changes nothing of what was remembered', () => {
+    const { reader, decoded } = counting();
+    reader.read(answer([container('a')]));
+    reader.begin().add(answer([container('a', ContainerState.CONTAINER_EXITED)]));
+    expect(reader.read(answer([container('a')])).items.get('a')?.state).toBe('running');
+    expect(decoded.items).toBe(2);
+  });
+});
+
+describe('an answer without end is refused', () => {
+  const limited = (items: number, bytes: number) =>
+    new ListReader(readContainer, CONTAINER_LABELS, { items, bytes });
+  const one = answer([container('a')]);
+
+  test('by its items, also those that nobody could use, and the same again and again', () => {
+    const code = { code: 'TOO_MANY_ITEMS' };
+    const three = answer([container('a'), container('b'), container('c')]);
+    expect(limited(3, 1000).read(three).items.size).toBe(3);
+    expect(() => limited(2, 1000).read(three)).toThrow(expect.objectContaining(code));
+    const same = limited(2, 1000).begin();
+    same.add(answer([container('')]));
+    same.add(one);
+    expect(() => same.add(one)).toThrow(expect.objectContaining(code));
+  });
+
+  test('by its bytes, whatever they are', () => {
+    const reading = limited(10, 2 * one.length).begin();
+    reading.add(one);
+    reading.add(one);
+    expect(() => reading.add(Buffer.from([0x10, 0x01]))).toThrow(
+      expect.objectContaining({ code: 'TOO_MANY_BYTES' }),
+    );
+  });
+
+  test('and what was remembered stays', () => {
+    let decoded = 0;
+    const reader = new ListReader(
+      (bytes) => {
+        decoded += 1;
+        return readContainer(bytes);
+      },
+      CONTAINER_LABELS,
+      { items: 1, bytes: 1000 },
+    );
+    reader.read(one);
+    expect(() => reader.read(answer([container('b'), container('c')]))).toThrow(EndlessAnswer);
+    reader.read(one);
+    expect(decoded).toBe(2);
+  });
+});
+
+test('more bytes of items than are remembered are decoded each time, and read all the same', () => {
+  const { reader, decoded } = counting();
+  const large = (id: string) => ({ ...container(id), imageRef: 'x'.repeat(9 * 1024 ** 2) });
+  const all = answer(['a', 'b', 'c', 'd'].map(large));
+  expect([...reader.read(all).items.keys()]).toEqual(['a', 'b', 'c', 'd']);
+  expect([...reader.read(all).items.keys()]).toEqual(['a', 'b', 'c', 'd']);
+  expect(decoded.items).toBe(5);
 });
 
 describe('an answer is refused as a whole', () => {
@@ -225,7 +318,7 @@ test('sandboxes are read in the same way', () => {
     state: PodSandboxState.SANDBOX_NOTREADY,
   });
   const bytes = Buffer.from(ListPodSandboxResponse.encode({ items: [sandbox] }).finish());
-  expect(new ListReader(readSandbox, SANDBOX_LABELS).read(bytes).get('s1')).toEqual({
+  expect(new ListReader(readSandbox, SANDBOX_LABELS).read(bytes).items.get('s1')).toEqual({
     object: {
       id: 's1',
       sandbox: 's1',

@@ -10,6 +10,9 @@
  *
  * The order of a map's entries is new in each answer of a runtime written in Go, so the bytes of a tail say nothing. Nor is
  * there a call that changes labels or annotations: what an id was made with, it keeps.
+ *
+ * An answer is one message, or, of a streaming list, several that are read as they come: a batch has its items where the
+ * whole answer has them. Whatever the runtime sends, an answer has an end here, and so has what is remembered of it.
  */
 import type { ListedItem } from '../pleg/observation.ts';
 
@@ -17,6 +20,28 @@ import type { ListedItem } from '../pleg/observation.ts';
 export class MalformedAnswer extends Error {
   override readonly name = 'MalformedAnswer';
 }
+
+/** The answer is larger than any that is read. */
+export class EndlessAnswer extends Error {
+  override readonly name = 'EndlessAnswer';
+  readonly code: 'TOO_MANY_ITEMS' | 'TOO_MANY_BYTES';
+
+  constructor(code: EndlessAnswer['code'], limit: number) {
+    super(`the answer has more than ${limit} ${code === 'TOO_MANY_ITEMS' ? 'items' : 'bytes'}`);
+    this.code = code;
+  }
+}
+
+/** How large an answer may be, all its messages together. */
+export interface AnswerLimits {
+  readonly items: number;
+  readonly bytes: number;
+}
+
+/** As many items as ids are followed, and the bytes that so many have at most on any node that works. */
+const LIMITS: AnswerLimits = { items: 50_000, bytes: 64 * 1024 * 1024 };
+/** Heads of an answer beyond this are not remembered, and their items decoded each time. */
+const MOST_REMEMBERED_BYTES = 32 * 1024 * 1024;
 
 /** Reads one item; null where it must be left out. Throws on bytes that are none. */
 type ReadItem = (bytes: Uint8Array) => ListedItem | null;
@@ -39,31 +64,34 @@ const WIRE_FIXED32 = 5;
 export class ListReader {
   /** Items that had no usable id, or were no item at all, since the start. */
   refused = 0;
-  /** Whether every item of the last answer could be read; one without a usable id is nobody's loss. */
-  whole = true;
   readonly #read: ReadItem;
   readonly #tailFrom: number;
-  #kept = new Map<string, Kept>();
+  readonly #limits: AnswerLimits;
+  #kept: ReadonlyMap<string, Kept> = new Map();
 
   /** `tailFrom`: the number of the first field of the tail; without it items are compared whole. */
-  constructor(read: ReadItem, tailFrom = Number.POSITIVE_INFINITY) {
+  constructor(read: ReadItem, tailFrom = Number.POSITIVE_INFINITY, limits = LIMITS) {
     this.#read = read;
     this.#tailFrom = tailFrom;
+    this.#limits = limits;
   }
 
-  /** The items by id. Throws {@link MalformedAnswer}; what was remembered stays then. */
-  read(answer: Buffer): ReadonlyMap<string, ListedItem> {
-    this.whole = true;
-    const kept = new Map<string, Kept>();
-    const items = new Map<string, ListedItem>();
-    for (const bytes of itemsOf(answer)) {
-      const entry = this.#recall(bytes) ?? this.#decode(bytes);
-      if (entry === null) continue;
-      kept.set(entry.item.object.id, entry);
-      items.set(entry.item.object.id, entry.item);
-    }
-    this.#kept = kept;
-    return items;
+  /** The items of an answer that is one message. Throws as {@link Reading.add}; what was remembered stays then. */
+  read(answer: Buffer): ReadItems {
+    const reading = this.begin();
+    reading.add(answer);
+    return reading.end();
+  }
+
+  /** Begins an answer. What was remembered stays until it has ended, and for good where it never does. */
+  begin(): Reading {
+    return new Reading(
+      this.#limits,
+      (bytes) => this.#recall(bytes) ?? this.#decode(bytes),
+      (kept) => {
+        this.#kept = kept;
+      },
+    );
   }
 
   #recall(bytes: Buffer): Kept | null {
@@ -74,11 +102,18 @@ export class ListReader {
     return known.head.compare(bytes, 0, known.head.length) === 0 ? known : null;
   }
 
-  #decode(bytes: Buffer): Kept | null {
-    const item = this.#tryRead(bytes);
+  #decode(bytes: Buffer): Kept | 'nobody' | 'unreadable' {
+    let item: ListedItem | null;
+    try {
+      item = this.#read(bytes);
+    } catch {
+      // Told by the answer that is not whole; the runtime's other items are still good.
+      this.refused += 1;
+      return 'unreadable';
+    }
     if (item === null) {
       this.refused += 1;
-      return null;
+      return 'nobody';
     }
     // A copy: a view would keep the whole answer in memory.
     return { head: Buffer.from(bytes.subarray(0, this.#headLength(bytes))), length: bytes.length, item };
@@ -93,15 +128,66 @@ export class ListReader {
       return bytes.length;
     }
   }
+}
 
-  #tryRead(bytes: Buffer): ListedItem | null {
-    try {
-      return this.#read(bytes);
-    } catch {
-      // Counted by the caller as refused; the runtime's other items are still good.
-      this.whole = false;
-      return null;
+/** What an answer held. */
+export interface ReadItems {
+  /** By id. */
+  readonly items: ReadonlyMap<string, ListedItem>;
+  /** Whether every item could be read; one without a usable id is nobody's loss. */
+  readonly whole: boolean;
+  readonly bytes: number;
+}
+
+/** An answer while it is read. */
+export class Reading {
+  readonly #limits: AnswerLimits;
+  readonly #entry: (bytes: Buffer) => Kept | 'nobody' | 'unreadable';
+  readonly #remember: (kept: ReadonlyMap<string, Kept>) => void;
+  readonly #items = new Map<string, ListedItem>();
+  readonly #kept = new Map<string, Kept>();
+  #whole = true;
+  #bytes = 0;
+  #count = 0;
+  #remembered = 0;
+
+  constructor(
+    limits: AnswerLimits,
+    entry: (bytes: Buffer) => Kept | 'nobody' | 'unreadable',
+    remember: (kept: ReadonlyMap<string, Kept>) => void,
+  ) {
+    this.#limits = limits;
+    this.#entry = entry;
+    this.#remember = remember;
+  }
+
+  /** Takes a message of the answer. Throws {@link MalformedAnswer} and {@link EndlessAnswer}: then there is no answer. */
+  add(message: Buffer): void {
+    const { items, bytes: most } = this.#limits;
+    this.#bytes += message.length;
+    if (this.#bytes > most) throw new EndlessAnswer('TOO_MANY_BYTES', most);
+    for (const bytes of itemsOf(message)) {
+      this.#count += 1;
+      if (this.#count > items) throw new EndlessAnswer('TOO_MANY_ITEMS', items);
+      this.#take(this.#entry(bytes));
     }
+  }
+
+  /** The answer has come to its end: it is what the next one is compared with. */
+  end(): ReadItems {
+    this.#remember(this.#kept);
+    return { items: this.#items, whole: this.#whole, bytes: this.#bytes };
+  }
+
+  #take(entry: Kept | 'nobody' | 'unreadable'): void {
+    if (entry === 'unreadable') this.#whole = false;
+    if (typeof entry === 'string') return;
+    const { id } = entry.item.object;
+    this.#items.set(id, entry.item);
+    this.#kept.delete(id);
+    if (this.#remembered + entry.head.length > MOST_REMEMBERED_BYTES) return;
+    this.#remembered += entry.head.length;
+    this.#kept.set(id, entry);
   }
 }
 

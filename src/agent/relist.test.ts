@@ -1,0 +1,203 @@
+/*
+ * Relists that fail, from a simulated runtime's socket to the record, the metric and the log line of an observer.
+ */
+import { Writable } from 'node:stream';
+import { status } from '@grpc/grpc-js';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { monoNow } from '../clock.ts';
+import type { EvidenceRecord, RecordOf } from '../evidence/record.ts';
+import { millis } from '../evidence/units.ts';
+import {
+  type CallFault,
+  failingLists,
+  hangingLists,
+  malformedLists,
+  oversizedLists,
+} from '../simulator/callFaults.ts';
+import { PROFILES } from '../simulator/profiles.ts';
+import type { SimulatedRuntime } from '../simulator/runtime.ts';
+import { faultFacts, TestBed, until } from '../simulator/testBed.ts';
+import { CriClient } from './cri/client.ts';
+import { NO_MEMORY } from './cri/policy.ts';
+import { profileOf } from './cri/profiles.ts';
+import { AgentMetrics } from './metrics.ts';
+import { Observer } from './observer.ts';
+import { Relister, type RelistFailure } from './relist.ts';
+
+const always = { seed: 1 };
+
+let bed: TestBed;
+let cleanUps: (() => Promise<void> | void)[];
+
+beforeEach(() => {
+  bed = new TestBed();
+  cleanUps = [() => bed.close()];
+});
+afterEach(async () => {
+  for (const cleanUp of cleanUps.reverse()) await cleanUp();
+});
+
+interface LogLine {
+  readonly msg: string;
+  readonly code?: string;
+  readonly list?: string;
+}
+
+function logOf() {
+  const lines: LogLine[] = [];
+  const log = pino(
+    { level: 'info' },
+    new Writable({
+      write: (chunk, _encoding, done) => {
+        lines.push(JSON.parse(String(chunk)));
+        done();
+      },
+    }),
+  );
+  return { log, lines, of: (message: string) => lines.filter(({ msg }) => msg === message) };
+}
+
+/** Watches by relists alone, ten times a second. */
+async function observe(runtime: SimulatedRuntime) {
+  const client = new CriClient(runtime.socket);
+  const records: EvidenceRecord[] = [];
+  const metrics = new AgentMetrics();
+  const { log, of } = logOf();
+  const observer = new Observer({
+    config: {
+      criEndpoint: runtime.socket,
+      stream: 'never',
+      relistPeriod: millis(100),
+      grace: millis(2_000),
+      confirm: millis(30_000),
+      lateLimit: millis(1_000),
+    },
+    client,
+    runtime: await client.version(5_000),
+    agentVersion: '0.0.0',
+    sink: {
+      start: monoNow(),
+      lastAlive: null,
+      setContext: () => undefined,
+      append: (record) => void records.push(record),
+    },
+    metrics,
+    log,
+    kubelet: null,
+    paceMemory: NO_MEMORY,
+  });
+  cleanUps.push(() => client.close());
+  cleanUps.push(() => observer.stop());
+  const gaps = () =>
+    records.filter((record): record is RecordOf<'gap'> => record.kind === 'gap' && record.scope === 'list');
+  return { observer, metrics, gaps, logged: of };
+}
+
+const oneList: [string, CallFault][] = [
+  ['UNAVAILABLE', failingLists(always, status.UNAVAILABLE)],
+  ['UNIMPLEMENTED', failingLists(always, status.UNIMPLEMENTED)],
+  ['DEADLINE_EXCEEDED', failingLists(always, status.DEADLINE_EXCEEDED)],
+  ['RESOURCE_EXHAUSTED', failingLists(always, status.RESOURCE_EXHAUSTED)],
+  ['OVER_RUNTIME_LIMIT', oversizedLists(always)],
+  ['MALFORMED', malformedLists(always, 'truncated')],
+];
+
+describe('a relist that fails', () => {
+  test.each(oneList)('with %s says so in its gap, its metric and its log line, once', async (code, fault) => {
+    const runtime = await bed.start();
+    runtime.runPod({ name: 'web', containers: ['app'] });
+    runtime.setCallFaults([fault]);
+    const { observer, metrics, gaps, logged } = await observe(runtime);
+    await until(() => gaps().length > 0);
+    runtime.setCallFaults([]);
+    await until(() => gaps().length > 1);
+    expect(gaps()).toMatchObject([
+      { cause: code.toLowerCase(), to: null },
+      { cause: code.toLowerCase(), to: expect.any(Number) },
+    ]);
+    expect(await metrics.relistErrors.get()).toMatchObject({ values: [{ labels: { code } }] });
+    expect(logged('relist failed')).toMatchObject([{ code }]);
+    expect(observer.relistProblem).toBeNull();
+  });
+
+  test('for another reason than the one before is another gap, and told again', async () => {
+    const runtime = await bed.start();
+    runtime.setCallFaults([failingLists(always, status.UNAVAILABLE)]);
+    const { gaps, logged } = await observe(runtime);
+    await until(() => gaps().length > 0);
+    runtime.setCallFaults([failingLists(always, status.RESOURCE_EXHAUSTED)]);
+    await until(() => gaps().length > 2);
+    const [first, ended, second] = gaps();
+    expect([first, ended, second]).toMatchObject([
+      { cause: 'unavailable', to: null },
+      { cause: 'unavailable', gap: first?.gap, to: second?.from },
+      { cause: 'resource_exhausted', to: null },
+    ]);
+    expect(logged('relist failed').map(({ code }) => code)).toEqual(['UNAVAILABLE', 'RESOURCE_EXHAUSTED']);
+  });
+
+  test('by our own deadline has that name too', async () => {
+    const runtime = await bed.start({ callFaults: [hangingLists(always)] });
+    const client = new CriClient(runtime.socket);
+    cleanUps.push(() => client.close());
+    const failures: RelistFailure[] = [];
+    const relister = new Relister(
+      {
+        client,
+        period: millis(100),
+        profile: profileOf({ name: 'containerd', version: '2.1.0' }),
+        log: logOf().log,
+        timeoutMs: 300,
+      },
+      {
+        relisted: () => undefined,
+        failed: (failure) => failures.push(failure),
+        refused: () => undefined,
+      },
+    );
+    const stop = new AbortController();
+    const running = relister.run(stop.signal);
+    await until(() => failures.length > 0);
+    stop.abort();
+    await running;
+    expect(failures[0]).toMatchObject({ code: 'DEADLINE_EXCEEDED' });
+    expect(failures[0]?.at).toBeGreaterThan(failures[0]?.from ?? Number.POSITIVE_INFINITY);
+  });
+
+  test('only because we stop is no failure, and holds nobody up', async () => {
+    const runtime = await bed.start({ callFaults: [hangingLists(always)] });
+    const { observer, gaps } = await observe(runtime);
+    await until(() => faultFacts(runtime.truth, 'list_hang').length > 0);
+    await observer.stop();
+    expect(gaps()).toEqual([]);
+  });
+});
+
+test('a list that outgrows a message goes on as a stream, without a gap, and the other one as it was', async () => {
+  const runtime = await bed.start({ profile: { ...PROFILES['crio-1.36'], listBatch: 5 } });
+  for (let n = 0; n < 20; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });
+  runtime.setCallFaults([oversizedLists({ ...always, of: 'containers' })]);
+  const { observer, metrics, gaps, logged } = await observe(runtime);
+  await until(() => logged('list is streamed').length > 0);
+  await until(() => observer.relistProblem === null);
+  expect(logged('list is streamed')).toMatchObject([{ list: 'containers', code: 'OVER_OUR_LIMIT' }]);
+  expect(await metrics.relistErrors.get()).toMatchObject({ values: [] });
+  expect(gaps()).toEqual([]);
+  expect(observer.relistProblem).toBeNull();
+});
+
+test('a runtime that was replaced by one that streams lists is asked for streams', async () => {
+  const runtime = await bed.start({ profile: 'crio-1.33' });
+  const { observer, logged } = await observe(runtime);
+  await until(() => observer.relistProblem === null);
+  await runtime.goDown('stopped');
+  await until(() => observer.relistProblem !== null);
+  await runtime.comeUp({ ...PROFILES['crio-1.36'], listBatch: 5 });
+  await expect.poll(() => logged('runtime identified').length, { timeout: 20_000 }).toBeGreaterThan(0);
+  for (let n = 0; n < 20; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });
+  runtime.setCallFaults([oversizedLists({ ...always, of: 'sandboxes' })]);
+  await expect
+    .poll(() => logged('list is streamed'), { timeout: 20_000 })
+    .toMatchObject([{ list: 'sandboxes' }]);
+});
