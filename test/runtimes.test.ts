@@ -3,6 +3,9 @@
  * come and go.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { CriClient } from '../src/agent/cri/client.ts';
+import type { StatusAnswer } from '../src/agent/pleg/observation.ts';
+import { Questions } from '../src/agent/questions.ts';
 import { type ContainerdPart, startContainerd } from '../src/parts/containerd.ts';
 import type { ContainerdVersion } from '../src/parts/where.ts';
 import { createPodDriver, type DrivenPod, type PodDriver } from '../src/simulator/podDriver.ts';
@@ -121,6 +124,35 @@ needs(
     await expectWell(node);
   });
 
+  test.each(['1.6', '1.7', '2.1'] as const)(
+    'containerd %s knows of a sandbox when it was created and whether it is ready, and nothing else',
+    { timeout: TIMEOUT_MS },
+    async (version) => {
+      await use(version);
+      const ask = asking();
+      const before = BigInt(Date.now()) * 1_000_000n;
+      const pod = await pods.runPod({ name: 'asked' });
+      const after = BigInt(Date.now()) * 1_000_000n;
+
+      const ready = await ask(pod.sandbox);
+      expect(ready).toMatchObject({
+        found: true,
+        sandbox: 'running',
+        times: { startedNs: 0n, finishedNs: 0n },
+      });
+      const created = ready.found ? ready.times.createdNs : 0n;
+      expect(created > before && created < after).toBe(true);
+      await pods.stopPod(pod);
+      expect(await ask(pod.sandbox)).toMatchObject({
+        found: true,
+        sandbox: 'exited',
+        times: { finishedNs: 0n },
+      });
+      await pods.removePod(pod);
+      expect(await ask(pod.sandbox)).toMatchObject({ found: false, reason: 'NOT_FOUND' });
+    },
+  );
+
   test('an upgrade in place from 1.7 to 2.1 is noticed, and the stream that is safe now is used', {
     timeout: TIMEOUT_MS,
   }, async () => {
@@ -212,6 +244,19 @@ function listener(): Listener {
   const made = listen(containerd.socket);
   cleanUps.push(() => made.close());
   return made;
+}
+
+/** Asks the runtime as an agent does of a sandbox that is overdue. */
+function asking(): (id: string) => Promise<StatusAnswer> {
+  const client = new CriClient(containerd.socket);
+  cleanUps.push(() => client.close());
+  const answers: StatusAnswer[] = [];
+  const questions = new Questions(client, (answer) => answers.push(answer));
+  cleanUps.push(() => questions.stop());
+  return (id) => {
+    questions.ask({ id, isSandbox: true });
+    return until('it is answered', () => answers.shift());
+  };
 }
 
 /** Whole lives, one after another. */

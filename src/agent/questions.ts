@@ -1,11 +1,15 @@
 /*
- * Questions for ContainerStatus: the exact times of what is overdue. Bounded in rate, in time and in number, because the
- * runtime has other work.
+ * Questions for ContainerStatus and PodSandboxStatus: what they know of what is overdue. Bounded in rate, in time and in
+ * number, all together, because the runtime has other work. Containers go first: only their statuses have exact times that can
+ * clear a runtime, or convict it.
  */
 import { monoNow } from '../clock.ts';
+import { messageOf } from '../errors.ts';
 import { type CriClient, CriError } from './cri/client.ts';
-import { timesOf } from './cri/items.ts';
+import { sandboxAnswer, timesOf } from './cri/items.ts';
 import type { Ask, StatusAnswer } from './pleg/observation.ts';
+
+type Known = Pick<Extract<StatusAnswer, { found: true }>, 'times' | 'sandbox'>;
 
 const EVERY_MS = 200;
 const TIMEOUT_MS = 5_000;
@@ -14,7 +18,8 @@ const MOST_WAITING = 1_000;
 export class Questions {
   readonly #client: CriClient;
   readonly #answer: (answer: StatusAnswer) => void;
-  readonly #waiting = new Set<string>();
+  readonly #containers = new Set<string>();
+  readonly #sandboxes = new Set<string>();
   /** Runs only while something waits: an idle node is not woken up for nothing. */
   #timer: NodeJS.Timeout | undefined;
   #asking = false;
@@ -26,9 +31,9 @@ export class Questions {
   }
 
   /** Takes a question; one too many is left unasked, and its verdict rests on the window alone. */
-  ask({ id }: Ask): void {
-    if (this.#stopped || this.#waiting.size >= MOST_WAITING) return;
-    this.#waiting.add(id);
+  ask({ id, isSandbox }: Ask): void {
+    if (this.#stopped || this.#containers.size + this.#sandboxes.size >= MOST_WAITING) return;
+    (isSandbox ? this.#sandboxes : this.#containers).add(id);
     this.#timer ??= setInterval(() => void this.#askNext(), EVERY_MS);
   }
 
@@ -44,27 +49,45 @@ export class Questions {
 
   async #askNext(): Promise<void> {
     if (this.#asking) return;
-    const [id] = this.#waiting;
-    if (id === undefined) {
+    const next = this.#next();
+    if (next === null) {
       this.#rest();
       return;
     }
-    this.#waiting.delete(id);
     this.#asking = true;
-    this.#answer(await this.#status(id));
+    this.#answer(await this.#ask(next));
     this.#asking = false;
   }
 
-  async #status(id: string): Promise<StatusAnswer> {
-    try {
-      const status = await this.#client.containerStatus(id, TIMEOUT_MS);
-      if (status === undefined || status.id !== id) {
-        return { id, at: monoNow(), found: false, reason: 'the answer is of another container' };
+  #next(): Ask | null {
+    for (const waiting of [this.#containers, this.#sandboxes]) {
+      const [id] = waiting;
+      if (id !== undefined) {
+        waiting.delete(id);
+        return { id, isSandbox: waiting === this.#sandboxes };
       }
-      return { id, at: monoNow(), found: true, times: timesOf(status) };
+    }
+    return null;
+  }
+
+  async #ask({ id, isSandbox }: Ask): Promise<StatusAnswer> {
+    try {
+      const known = await (isSandbox ? this.#sandbox(id) : this.#container(id));
+      if (known === null) return { id, at: monoNow(), found: false, reason: 'the answer is of another id' };
+      return { id, at: monoNow(), found: true, ...known };
     } catch (error) {
-      const reason = error instanceof CriError ? error.code : String(error);
+      const reason = error instanceof CriError ? error.code : messageOf(error);
       return { id, at: monoNow(), found: false, reason };
     }
+  }
+
+  async #container(id: string): Promise<Known | null> {
+    const status = await this.#client.containerStatus(id, TIMEOUT_MS);
+    return status?.id === id ? { times: timesOf(status), sandbox: null } : null;
+  }
+
+  async #sandbox(id: string): Promise<Known | null> {
+    const status = await this.#client.sandboxStatus(id, TIMEOUT_MS);
+    return status?.id === id ? sandboxAnswer(status) : null;
   }
 }

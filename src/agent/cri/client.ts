@@ -19,6 +19,9 @@ import {
   GetEventsRequest,
   ListContainersRequest,
   ListPodSandboxRequest,
+  type PodSandboxStatus,
+  PodSandboxStatusRequest,
+  PodSandboxStatusResponse,
   RuntimeServiceDefinition,
   StreamContainersRequest,
   StreamPodSandboxesRequest,
@@ -131,6 +134,14 @@ export class CriClient {
     return ContainerStatusResponse.decode(await this.#call('containerStatus', request, { timeoutMs })).status;
   }
 
+  async sandboxStatus(id: string, timeoutMs: number): Promise<PodSandboxStatus | undefined> {
+    const request = Buffer.from(
+      PodSandboxStatusRequest.encode({ podSandboxId: id, verbose: false }).finish(),
+    );
+    return PodSandboxStatusResponse.decode(await this.#call('podSandboxStatus', request, { timeoutMs }))
+      .status;
+  }
+
   /** The event stream, each message as raw bytes. It must be read on without a pause. */
   events(): ClientReadableStream<Buffer> {
     const request = Buffer.from(GetEventsRequest.encode({}).finish());
@@ -142,7 +153,7 @@ export class CriClient {
   }
 
   #call(
-    method: 'version' | 'listPodSandbox' | 'listContainers' | 'containerStatus',
+    method: 'version' | 'listPodSandbox' | 'listContainers' | 'containerStatus' | 'podSandboxStatus',
     request: Buffer,
     bounds: CallBounds,
   ): Promise<Buffer> {

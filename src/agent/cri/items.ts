@@ -10,6 +10,7 @@ import {
   type ContainerStatus,
   PodSandbox,
   PodSandboxState,
+  type PodSandboxStatus,
 } from '../../cri/runtime.ts';
 import { type EvidenceObject, MAX_ID_LENGTH, MAX_NAME_LENGTH } from '../../evidence/record.ts';
 import type { Mono } from '../../evidence/units.ts';
@@ -119,6 +120,14 @@ function sandboxTimes({ containerId, podSandboxStatus }: ContainerEventResponse)
   return createdOnly(podSandboxStatus.createdAt);
 }
 
+/** What the status of a sandbox tells of it. */
+export function sandboxAnswer({ createdAt, state }: PodSandboxStatus): {
+  readonly times: ExactTimes;
+  readonly sandbox: 'running' | 'exited';
+} {
+  return { times: createdOnly(createdAt), sandbox: sandboxState(state) };
+}
+
 /** An event of which only the digest could be kept. */
 export function digestEvent(
   digest: { readonly id: string; readonly type: number; readonly createdNs: bigint },
@@ -166,7 +175,7 @@ function podOf(
   };
 }
 
-const sandboxState = (state: number): ShownState =>
+const sandboxState = (state: number): 'running' | 'exited' =>
   state === PodSandboxState.SANDBOX_READY ? 'running' : 'exited';
 
 function containerState(state: number): ShownState {

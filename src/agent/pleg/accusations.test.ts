@@ -3,7 +3,18 @@
  */
 import { describe, expect, test } from 'vitest';
 import { EVENT_TYPES, type EventType } from '../../evidence/record.ts';
-import { CRIO, heard, judge, listed, opened, type Step, status, times } from './timeline.ts';
+import {
+  CRIO,
+  heard,
+  judge,
+  listed,
+  opened,
+  type Step,
+  sandboxStatus,
+  seconds,
+  status,
+  times,
+} from './timeline.ts';
 
 /** A stream that is covered from the list at 3 s on. */
 const covered: readonly Step[] = [
@@ -187,7 +198,7 @@ test('a missed event that comes after all resolves its finding', () => {
 });
 
 test('the exact times of what is overdue are asked for once, of containers only', () => {
-  expect(longLife('c1 STARTED', 's1 STOPPED').asks).toEqual(['c1']);
+  expect(longLife('c1 STARTED', 's1 STOPPED', 's1 DELETED').asks).toEqual(['c1', 's1']);
 });
 
 test('a start and an end between two lists are both missed when the status says that it ran', () => {
@@ -219,6 +230,71 @@ test('the removal of a container that a pod outlives is judged where removed san
     { until: 60, profile: CRIO },
   );
   expect(missed).toContain('c1 DELETED');
+});
+
+describe('the status of a sandbox', () => {
+  const listedTwice = [
+    ...covered,
+    listed(5, {}),
+    listed(10, { s1: 'running' }),
+    heard(10.5, 's1', 'CREATED'),
+    heard(10.5, 's1', 'STARTED'),
+  ];
+
+  test('has no time of its end: the lists around it stay the proof of a missed STOPPED, which says so', () => {
+    const steps = [
+      ...listedTwice,
+      listed(15, { s1: 'exited' }),
+      sandboxStatus(17.5, 's1', 'exited', 6),
+      listed(20, { s1: 'exited' }),
+    ];
+    const { findings, asks } = judge(steps, { until: 60 });
+    expect(asks).toEqual(['s1']);
+    expect(findings).toMatchObject([
+      {
+        verdict: 'missed',
+        type: 'STOPPED',
+        occurred: null,
+        window: { from: seconds(10), to: seconds(15.01) },
+        proof: { statusAnswer: 'created_at_and_state_only', exactTimes: { finishedNs: '0' } },
+      },
+    ]);
+    expect(findings[0]?.proof).not.toMatchObject({ exactTimes: { createdNs: '0' } });
+  });
+
+  test('proves that it ended before a list does, and nothing is due twice', () => {
+    const steps = [
+      ...listedTwice.slice(0, -1),
+      sandboxStatus(13, 's1', 'exited', 6),
+      listed(15, { s1: 'exited' }),
+    ];
+    const { findings, figures } = judge(steps, { until: 60 });
+    expect(findings).toMatchObject([
+      { verdict: 'missed', type: 'STARTED' },
+      {
+        verdict: 'missed',
+        type: 'STOPPED',
+        window: { from: seconds(10), to: seconds(13) },
+        proof: { evidence: 'exited in its status' },
+      },
+    ]);
+    expect(figures).toMatchObject({ missed: 2 });
+  });
+
+  test('that was never seen ready proves neither a start nor an end', () => {
+    const steps = [
+      ...covered,
+      listed(5, {}),
+      listed(10, { s1: 'exited' }),
+      sandboxStatus(13, 's1', 'exited', 6),
+    ];
+    expect(judge(steps, { until: 60 })).toMatchObject({ accused: [], awaited: 0 });
+  });
+
+  test('that is ready accuses nobody of what has not happened', () => {
+    const steps = [...listedTwice, sandboxStatus(13, 's1', 'running', 6), listed(15, { s1: 'running' })];
+    expect(judge(steps, { until: 60 })).toMatchObject({ accused: [], unobservable: [], awaited: 0 });
+  });
 });
 
 describe('a silent stream', () => {

@@ -179,17 +179,31 @@ export class Comparison {
     this.#ledger.announce(life, stage, event.received);
     if (replayed) return;
     this.#concludeFromEvent(life, stage, event);
-    for (const other of event.others) this.#concludeFromStatus(other, stage, event);
+    for (const other of event.others) {
+      this.#concludeFromStatus(other, {
+        to: event.received,
+        cause: 'sequence',
+        evidence: `${other.state} in the ${EVENT_TYPES[stage]} of ${event.id}`,
+      });
+    }
   }
 
-  /** What ContainerStatus said of an id that was asked about. */
+  /** What its status said of an id that was asked about. */
   answered(answer: StatusAnswer): void {
     const life = this.#ledger.lives.get(answer.id);
     if (life === undefined) return;
-    life.answer = answer.found ? 'found' : answer.reason;
-    if (!answer.found) return;
-    this.#learn(life, answer.times);
-    this.#concludeFromTimes(life, answer.at);
+    if (!answer.found) {
+      life.answer = answer.reason;
+    } else if (answer.sandbox === null) {
+      life.answer = 'found';
+      this.#learn(life, answer.times);
+      this.#concludeFromTimes(life, answer.at);
+    } else {
+      life.answer = 'created_at_and_state_only';
+      const { id, at, times, sandbox: state } = answer;
+      const evidence = `${state} in its status`;
+      this.#concludeFromStatus({ id, state, times }, { to: at, cause: 'unannounced_by_list', evidence });
+    }
   }
 
   // What lists show.
@@ -347,7 +361,7 @@ export class Comparison {
   #question(life: Life): void {
     if (life.object.isSandbox || life.questioned || life.standings[STARTED].is !== 'none') return;
     life.questioned = true;
-    this.#ledger.ask(life.object.id);
+    this.#ledger.ask(life);
   }
 
   // What lists did not show, or show too much of.
@@ -422,8 +436,14 @@ export class Comparison {
     else this.#ledger.emit(life.object, finding);
   }
 
-  /** The statuses that an event carries show the pod as it was when they were collected, before the event was sent. */
-  #concludeFromStatus({ id, state, times }: ShownStatus, by: Stage, event: ReceivedEvent): void {
+  /**
+   * A status shows an id as it was when it was made: one that was asked for before the answer, one in an event before that
+   * was sent.
+   */
+  #concludeFromStatus(
+    { id, state, times }: ShownStatus,
+    shown: Pick<Proof, 'to' | 'cause' | 'evidence'>,
+  ): void {
     const life = this.#ledger.lives.get(id);
     if (life === undefined || state === 'unknown' || life.regressed) return;
     this.#learn(life, times);
@@ -431,9 +451,7 @@ export class Comparison {
     const proof = (stage: Stage): Proof => ({
       ...this.#lowerBound(life, stage),
       by: null,
-      to: event.received,
-      cause: 'sequence',
-      evidence: `${state} in the ${EVENT_TYPES[by]} of ${event.id}`,
+      ...shown,
     });
     if (!life.object.isSandbox || life.ran) this.#ledger.prove(life, CREATED, proof(CREATED));
     if (state === 'created' || !life.ran) return;

@@ -160,8 +160,8 @@ export class Ledger {
     this.#emissions.push({ record, object });
   }
 
-  ask(id: string): void {
-    this.#asks.push({ id });
+  ask({ object: { id, isSandbox } }: Life): void {
+    this.#asks.push({ id, isSandbox });
   }
 
   /** Hands out a finding that rests on the wall clock, unless the next tick shows that the clock was stepped just before. */
@@ -398,7 +398,7 @@ export class Ledger {
     if (!expectation.asked && this.#now >= shift(expectation.to, this.#options.grace)) {
       expectation.asked = true;
       const unknown = stage !== DELETED && exactTime(life, stage) === null;
-      if (unknown && !life.object.isSandbox) this.ask(life.object.id);
+      if (unknown) this.ask(life);
     }
     const deadline = shift(expectation.to, this.#options.confirm);
     if (this.#now >= deadline) this.#decide(life, stage, expectation, deadline);

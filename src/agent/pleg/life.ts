@@ -106,7 +106,7 @@ export interface Life {
   times: ExactTimes | null;
   /** When it was created, started and finished, on the monotonic clock; null where that is not known for sure. */
   readonly moments: [Mono | null, Mono | null, Mono | null];
-  /** What ContainerStatus said when it was asked; null before. */
+  /** What its status said when it was asked for; null before. */
   answer: string | null;
   /** Whether its exact times were asked for because it was found exited without proof that it ran. */
   questioned: boolean;

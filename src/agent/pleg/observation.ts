@@ -64,12 +64,22 @@ export interface ShownStatus {
   readonly times: ExactTimes;
 }
 
-/** The answer to a question about one id; `gone` where the runtime no longer knows it. */
+/**
+ * The answer to a question about one id. `sandbox` is the state of a sandbox, of whose times only the creation is known: CRI
+ * has none for when it became ready or ended. Null for a container.
+ */
 export type StatusAnswer =
-  | { readonly id: string; readonly at: Mono; readonly found: true; readonly times: ExactTimes }
+  | {
+      readonly id: string;
+      readonly at: Mono;
+      readonly found: true;
+      readonly times: ExactTimes;
+      readonly sandbox: 'running' | 'exited' | null;
+    }
   | { readonly id: string; readonly at: Mono; readonly found: false; readonly reason: string };
 
-/** A question for ContainerStatus: the exact times of a container. */
+/** A question for ContainerStatus or PodSandboxStatus: what they know of the id. */
 export interface Ask {
   readonly id: string;
+  readonly isSandbox: boolean;
 }

@@ -161,8 +161,20 @@ export const status = (at: number, id: string, exact: ExactTimes | null): Step =
     comparison.answered(
       exact === null
         ? { id, at: seconds(at), found: false, reason: 'NOT_FOUND' }
-        : { id, at: seconds(at), found: true, times: exact },
+        : { id, at: seconds(at), found: true, times: exact, sandbox: null },
     ),
+});
+
+/** What PodSandboxStatus answers. */
+export const sandboxStatus = (
+  at: number,
+  id: string,
+  state: 'running' | 'exited',
+  created: number,
+): Step => ({
+  at,
+  act: ({ comparison }) =>
+    comparison.answered({ id, at: seconds(at), found: true, times: times({ created }), sandbox: state }),
 });
 
 /** Nobody watched until this moment. */

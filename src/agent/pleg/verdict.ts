@@ -52,7 +52,7 @@ export function stageFinding(
       lowerBoundKnown: from !== null,
       state: life.state,
       exactTimes: timesOf(life),
-      // Where the id was gone already, or nobody answered, the window is the only proof.
+      // Where the id was gone already, or nobody answered, the window is the only proof; of a sandbox's start and end always.
       statusAnswer: life.answer ?? 'not_asked',
       ...verdict.details,
     },

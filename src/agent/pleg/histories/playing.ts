@@ -245,10 +245,18 @@ class Player {
     const subject = this.#truth.subjects.find((each) => each.id === id);
     const moment = now + lag;
     if (subject === undefined) return;
-    const gone = lost || shownAt(subject, moment) === null;
-    const answer = gone
-      ? ({ id, at: at(moment), found: false, reason: 'NOT_FOUND' } as const)
-      : ({ id, at: at(moment), found: true, times: timesAt(subject, moment, this.#wallNs) } as const);
+    const shown = lost ? null : shownAt(subject, moment);
+    const state = shown === 'running' ? 'running' : 'exited';
+    const answer =
+      shown === null
+        ? ({ id, at: at(moment), found: false, reason: 'NOT_FOUND' } as const)
+        : ({
+            id,
+            at: at(moment),
+            found: true,
+            times: timesAt(subject, moment, this.#wallNs),
+            sandbox: subject.isSandbox ? state : null,
+          } as const);
     this.#later.push({ at: moment, act: () => this.#comparison.answered(answer) });
   }
 }
