@@ -199,6 +199,40 @@ test.each(['', ' ', '1.5', '0x', '11', '-1', '1e9', 'NaN'])('%j is no whole numb
   expect(() => integer(0, 10)(raw)).toThrow(BadValue);
 });
 
+describe('in the log', () => {
+  test.each([
+    ['5s', '5s'],
+    ['250ms', '250ms'],
+    ['1.5s', '1500ms'],
+    ['60s', '1m'],
+    ['0.0002h', '720ms'],
+    ['1.2345s', '1234.5ms'],
+  ])('a duration of %s is %s, whatever a program counts it in', (given, logged) => {
+    const config = read(...needed, '--relist-period', given);
+    expect(withoutSecrets(config, TABLE)).toMatchObject({ relistPeriod: logged });
+  });
+
+  test.each([
+    ['256MiB', '256MiB'],
+    ['1024MiB', '1GiB'],
+    ['1025', '1025'],
+  ])('a size of %s is %s', (given, logged) => {
+    const config = read(...needed, '--spool-max-bytes', given);
+    expect(withoutSecrets(config, TABLE)).toMatchObject({ spoolMaxBytes: logged });
+  });
+
+  test('nothing is 0, and what was not given stays away', () => {
+    const table = {
+      fsync: withDefault('duration', '0', 'how often', duration(0, 1000)),
+      url: TABLE.kubeletUrl,
+    };
+    expect(withoutSecrets({ fsync: table.fsync.read('0'), url: undefined }, table)).toEqual({
+      fsync: '0',
+      url: undefined,
+    });
+  });
+});
+
 describe('a secret', () => {
   const log = (redisUrl: string): string =>
     JSON.stringify(withoutSecrets(read('--cluster', 'prod', '--redis-url', redisUrl), TABLE));

@@ -21,6 +21,8 @@ export interface Setting<T> {
   readonly fallback: string | undefined | typeof REQUIRED;
   /** May hold a password, which is cut out of what is logged. */
   readonly secret: boolean;
+  /** Null where the value is logged as it is. */
+  readonly counts: Counts | null;
   /** A second, one-letter flag, where people expect one. */
   readonly short?: string;
   /** Reads a raw value. Throws {@link BadValue}. */
@@ -31,10 +33,17 @@ export const REQUIRED = Symbol('required');
 export type SettingTable = Readonly<Record<string, Setting<unknown>>>;
 export type ConfigOf<T extends SettingTable> = { readonly [K in keyof T]: ReturnType<T[K]['read']> };
 
-type Reader<T> = (raw: string) => T;
+/** What the numbers of a setting count, which people write with a unit. */
+type Counts = 'micros' | 'bytes';
+
+interface Reader<T> {
+  (raw: string): T;
+  readonly counts?: Counts;
+}
 
 export function required<T>(placeholder: string, describe: string, read: Reader<T>): Setting<T> {
-  return { describe, placeholder, fallback: REQUIRED, secret: false, read: (raw) => read(raw ?? '') };
+  const counts = read.counts ?? null;
+  return { describe, placeholder, fallback: REQUIRED, secret: false, counts, read: (raw) => read(raw ?? '') };
 }
 
 export function withDefault<T>(
@@ -43,7 +52,8 @@ export function withDefault<T>(
   describe: string,
   read: Reader<T>,
 ): Setting<T> {
-  return { describe, placeholder, fallback, secret: false, read: (raw) => read(raw ?? fallback) };
+  const counts = read.counts ?? null;
+  return { describe, placeholder, fallback, secret: false, counts, read: (raw) => read(raw ?? fallback) };
 }
 
 export function optional<T>(placeholder: string, describe: string, read: Reader<T>): Setting<T | undefined> {
@@ -52,6 +62,7 @@ export function optional<T>(placeholder: string, describe: string, read: Reader<
     placeholder,
     fallback: undefined,
     secret: false,
+    counts: read.counts ?? null,
     read: (raw) => (raw === undefined || raw === '' ? undefined : read(raw)),
   };
 }
@@ -62,7 +73,7 @@ export function toggle(describe: string): Setting<boolean> {
     if (raw === 'true' || raw === '1') return true;
     throw new BadValue('must be true or false');
   };
-  return { describe, placeholder: null, fallback: undefined, secret: false, read };
+  return { describe, placeholder: null, fallback: undefined, secret: false, counts: null, read };
 }
 
 /** A setting whose value may hold a password: it is logged without it. */
@@ -102,7 +113,7 @@ const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, 
 
 /** A length of time such as `250ms`, `5s`, `10m` or `24h`; a bare `0` is allowed where `min` is 0. */
 export function duration(minMs: number, maxMs: number): Reader<Micros> {
-  return (raw) => {
+  const read = (raw: string): Micros => {
     const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(raw);
     const ms =
       raw === '0' ? 0 : Number(match?.[1] ?? Number.NaN) * (UNITS_MS[match?.[2] ?? ''] ?? Number.NaN);
@@ -111,13 +122,14 @@ export function duration(minMs: number, maxMs: number): Reader<Micros> {
     }
     return millis(ms);
   };
+  return Object.assign(read, { counts: 'micros' as const });
 }
 
 const UNITS_BYTES: Readonly<Record<string, number>> = { '': 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 };
 
 /** A number of bytes such as `65536`, `256MiB` or `1GiB`. */
 export function bytes(min: number, max: number): Reader<number> {
-  return (raw) => {
+  const read = (raw: string): number => {
     const match = /^(\d+)(|KiB|MiB|GiB)$/.exec(raw);
     const value = Number(match?.[1] ?? Number.NaN) * (UNITS_BYTES[match?.[2] ?? ''] ?? Number.NaN);
     if (!(value >= min && value <= max)) {
@@ -125,6 +137,19 @@ export function bytes(min: number, max: number): Reader<number> {
     }
     return value;
   };
+  return Object.assign(read, { counts: 'bytes' as const });
+}
+
+/** A number in the largest unit that it is a whole number of: `5s`, `1500ms`, `256MiB`. */
+function written(value: number, counts: Counts): string {
+  const units = counts === 'micros' ? UNITS_MS : UNITS_BYTES;
+  const amount = counts === 'micros' ? value / 1000 : value;
+  if (amount === 0) return '0';
+  const [unit, size] = Object.entries(units).findLast((each) => Number.isInteger(amount / each[1])) ?? [
+    'ms',
+    1,
+  ];
+  return `${amount / size}${unit}`;
 }
 
 /** Where Redis is. Says what is wrong without repeating the value, which may hold a password. */
@@ -221,15 +246,16 @@ function readOne(setting: Setting<unknown>, raw: string | undefined): unknown {
   return setting.read(raw);
 }
 
-/** The effective settings for the log: secrets are cut out, microseconds stay microseconds. */
+/** The effective settings for the log, as a person would write them. Secrets are cut out. */
 export function withoutSecrets(
   config: Readonly<Record<string, unknown>>,
   table: SettingTable,
 ): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(config).map(([key, value]) => [
-      key,
-      table[key]?.secret === true && typeof value === 'string' ? redact(value) : value,
-    ]),
-  );
+  return Object.fromEntries(Object.entries(config).map(([key, value]) => [key, logged(value, table[key])]));
+}
+
+function logged(value: unknown, setting: Setting<unknown> | undefined): unknown {
+  if (setting?.secret === true && typeof value === 'string') return redact(value);
+  const counts = setting?.counts ?? null;
+  return counts !== null && typeof value === 'number' ? written(value, counts) : value;
 }

@@ -502,7 +502,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
         until: 'agent ready',
       });
       const settings = log.find((line) => line['msg'] === 'agent starting')?.['settings'];
-      expect(settings).toMatchObject({ node: 'from-variable', relistPeriod: 900_000 });
+      expect(settings).toMatchObject({ node: 'from-variable', relistPeriod: '900ms' });
       expect(code).toBe(0);
     });
 
