@@ -292,6 +292,26 @@ describe('unannounced', () => {
     expect(told(outcome)).toEqual(['unannounced s1 CREATED never_sent']);
     expect(outcome.figures).toMatchObject({ expected: 1, matched: 1 });
   });
+
+  test('what a runtime never sends, once, although an event said it that lists contradict', () => {
+    const up = (at: number) => listed(at, { s1: 'running' });
+    const steps = [
+      up(5),
+      heard(5.5, 's1', 'STARTED'),
+      // Both the list and the event are wrong.
+      listed(10, {}),
+      heard(11, 's1', 'DELETED'),
+      up(15),
+      up(20),
+      listed(25, {}),
+    ];
+    expect(told(judge([...covered, ...steps], { until: 90, profile: CRIO }))).toEqual([
+      'unannounced s1 CREATED never_sent',
+      'unannounced s1 DELETED never_sent',
+      'spurious s1 DELETED lists_contradict',
+      'unobservable s1 STOPPED spurious',
+    ]);
+  });
 });
 
 describe('short_life', () => {

@@ -333,7 +333,7 @@ export class Ledger {
       this.figures.matched += 1;
     }
     const counted = countedNow || standing.is === 'expected' || standing.is === 'missed';
-    this.settle(life, stage, { is: 'announced', counted });
+    this.settle(life, stage, { is: 'announced', counted, waived: standing.is === 'waived' });
   }
 
   /** The event of a stage is spurious: it discharged nothing, and what was concluded from it does not hold. */
@@ -347,7 +347,8 @@ export class Ledger {
         this.figures.expected -= 1;
         this.figures.matched -= 1;
       }
-      this.settle(life, stage, { is: 'none' });
+      // What was not due before it came is not due for its sake.
+      this.settle(life, stage, { is: standing.waived ? 'waived' : 'none' });
     }
     for (const earlier of STAGES) {
       const concluded = life.standings[earlier];
