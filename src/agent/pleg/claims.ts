@@ -1,9 +1,9 @@
 /*
  * Claims: what an event says of its id, until a list confirms it or two contradict it.
  *
- * A list that was begun after the event and shows the id at that stage or a later one confirms it. One that was begun more
- * than the profile's lead after it and shows an earlier stage contradicts it; a second one makes the event `spurious`: it
- * announced nothing, and what was concluded from it does not hold.
+ * A list that shows the id at that stage or a later one confirms it, whenever it was begun: no stage is reached before it is.
+ * One that was begun more than the profile's lead after it and shows an earlier stage contradicts it; a second one makes the
+ * event `spurious`: it announced nothing, and what was concluded from it does not hold.
  */
 import { type Micros, type Mono, shift } from '../../evidence/units.ts';
 import { DELETED, type Life, STAGES, type Stage } from './life.ts';
@@ -47,7 +47,7 @@ export function examine(life: Life, shown: Stage | null, start: Mono, lead: Micr
   const spurious: Refuted[] = [];
   for (const stage of STAGES) {
     const open = life.claims[stage];
-    if (open === null || start <= open.received) continue;
+    if (open === null) continue;
     if (shown !== null && shown >= stage) {
       life.claims[stage] = null;
       continue;

@@ -279,11 +279,12 @@ export class Comparison {
 
   #compareAbsent(life: Life, answer: Answer, previous: Answer | null): void {
     this.#recordShortLife(life, answer, previous);
-    if (life.heard === null || answer.start > life.heard) confirmAll(life);
+    // Heard of while the list was being made: the answer may be older than the event.
+    const older = life.heard !== null && answer.start <= life.heard;
+    if (!older) confirmAll(life);
     if (life.state !== 'non-existent') this.#change(life, 'non-existent', answer, previous);
     if (life.reached === DELETED || (life.reached === -1 && !life.listed)) return;
-    // Heard of while the list was being made: the answer may be older than the event.
-    if (life.heard !== null && answer.start <= life.heard) return;
+    if (older) return;
     life.absence ??= spanOf(answer);
     if (life.listed) passedBefore(life, DELETED, answer);
     if (life.object.isSandbox || this.#ledger.profile.announcesRemovedWithSandbox) this.#proveGone(life);

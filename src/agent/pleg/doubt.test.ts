@@ -81,6 +81,23 @@ describe('what only an event says, while no list bears it out', () => {
     expect(missed).toEqual(['c1 CREATED', 'c1 STARTED']);
   });
 
+  test('is borne out by a list that was begun before it, and shows the same', () => {
+    const slow = listed(5.5, { c1: 'exited' }, { took: 0.7 });
+    expect(judge([...steps, slow], { until: 60 }).missed).toEqual(['c1 CREATED', 'c1 STARTED']);
+  });
+
+  test('is borne out for good: said once more, it needs no other list', () => {
+    const again = heard(20, 'c1', 'STOPPED');
+    const { missed } = judge([...steps, listed(10, {}), again], { until: 60 });
+    expect(missed).toEqual(['c1 DELETED', 'c1 CREATED', 'c1 STARTED']);
+  });
+
+  test('is not borne out by a list that was begun before it, and lacks it', () => {
+    const { accused, awaited } = judge([...steps, listed(5.5, {}, { took: 0.6 })], { until: 100 });
+    expect(accused).toEqual([]);
+    expect(awaited).toBe(2);
+  });
+
   test('is not borne out by a list that could not be read whole', () => {
     const { accused, awaited } = judge([...steps, listed(10, {}, { partial: true })], { until: 100 });
     expect(accused).toEqual([]);

@@ -186,10 +186,7 @@ export class Ledger {
   subscribed(session: number, at: Mono, wallNs: bigint): void {
     this.unsubscribed('down');
     this.coverage = openSession(session, at, wallNs);
-    for (const life of this.lives.values()) {
-      waiveUpTo(life, life.reached);
-      life.heardAt.fill(null);
-    }
+    for (const life of this.lives.values()) waiveUpTo(life, life.reached);
   }
 
   hole(until: Mono, why: string): void {

@@ -81,7 +81,7 @@ export interface Life {
   absence: Span | null;
   /** When an event last said that the id exists; null where none did. */
   heard: Mono | null;
-  /** When the event of each stage came, in the present session; null where it did not, or was replayed. */
+  /** When the event of each stage first came; null where it did not, was replayed, or turned out to be spurious. */
   readonly heardAt: [Mono | null, Mono | null, Mono | null, Mono | null];
   /** The furthest stage whose event came, replayed ones aside; -1 for none. */
   furthest: -1 | Stage;
