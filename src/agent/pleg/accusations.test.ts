@@ -197,6 +197,12 @@ test('a missed event that comes after all resolves its finding', () => {
   expect(figures).toMatchObject({ expected: 8, matched: 8, missed: 0 });
 });
 
+test('the exact times of what is overdue are asked for when the grace is over', () => {
+  const steps = [...covered, ...LONG_LISTS, ...told(LONG, false, ['c1 STARTED'])];
+  expect(judge(steps, { until: 17 }).asks).toEqual([]);
+  expect(judge(steps, { until: 18 }).asks).toEqual(['c1']);
+});
+
 test('the exact times of what is overdue are asked for once, of containers only', () => {
   expect(longLife('c1 STARTED', 's1 STOPPED', 's1 DELETED').asks).toEqual(['c1', 's1']);
 });

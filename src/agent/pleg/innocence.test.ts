@@ -154,6 +154,23 @@ describe('the end of a stream', () => {
     expect(accused(steps)).toEqual([]);
   });
 
+  test('what was reached before a new session is not due to it, were it proven only then', () => {
+    const steps = [
+      ...covered,
+      ...pod,
+      listed(5, { s1: 'running', c1: 'created' }),
+      // What it says of itself was lost: nobody knows yet whether it ever ran.
+      heard(6, 'c1', 'STOPPED', { nameless: true }),
+      closed(8),
+      opened(9, 2),
+      listed(10, { s1: 'running', c1: 'exited' }),
+    ];
+    const answer = status(11, 'c1', times({ created: 4, started: 5.5, finished: 6 }));
+    const { figures, unobservable } = judge([...steps, answer], { until: 60 });
+    expect(unobservable).toEqual([]);
+    expect(figures).toEqual(judge(steps, { until: 60 }).figures);
+  });
+
   test('what happens while there is no stream is unobservable', () => {
     const outcome = judge([...covered, closed(4), listed(5, { s1: 'running' })], { until: 60 });
     expect(outcome.accused).toEqual([]);
@@ -790,6 +807,21 @@ describe('the wall clock', () => {
       listed(45, {}),
     ];
     expect(accused(steps)).toEqual([]);
+  });
+
+  test('stepped where no tick has seen it yet puts a time nowhere', () => {
+    const steps = [
+      ...pod,
+      heard(4.5, 'c1', 'STARTED'),
+      listed(10, { s1: 'running', c1: 'running' }),
+      listed(15, { s1: 'running', c1: 'exited' }),
+    ];
+    const exact = (offset: number) => times({ created: 4, started: 4.5, finished: 14 }, offset);
+    const seen = [...steps, stepped(17.6, -3600), status(18, 'c1', exact(-3600))];
+    const unseen = [...steps, stepped(17.6, -3600), status(17.7, 'c1', exact(-3600))];
+    // By the clock as it was, it had ended an hour ago, before anything was watched.
+    expect(accused([...covered, ...seen])).toEqual(['c1 STOPPED']);
+    expect(accused([...covered, ...unseen])).toEqual(['c1 STOPPED']);
   });
 
   test('that runs a little differently at each reading still bounds a short life', () => {

@@ -248,6 +248,37 @@ describe('spurious', () => {
     ]);
   });
 
+  test('is not what was said again, until lists contradict that too', () => {
+    const outcome = judge(
+      [
+        ...covered,
+        ...running,
+        heard(6, 'c1', 'STOPPED'),
+        ...still(7),
+        // It stops after this list has read it.
+        listed(10, { s1: 'running', c1: 'running' }, { took: 1 }),
+        heard(11.5, 'c1', 'STOPPED'),
+        listed(17, { s1: 'running', c1: 'exited' }),
+      ],
+      { until: 90 },
+    );
+    expect(told(outcome)).toEqual([
+      'duplicate c1 STOPPED same_type_again',
+      'spurious c1 STOPPED lists_contradict',
+    ]);
+    expect(outcome.figures).toMatchObject({ expected: 5, matched: 5 });
+  });
+
+  test('is each of two that were said while nothing was known of either, after two lists of its own', () => {
+    const spurious = (...at: number[]) => {
+      const both = [heard(6, 'c1', 'STOPPED'), ...still(7), heard(8, 'c1', 'STOPPED'), ...still(...at)];
+      return of([...running, ...both]).filter((each) => each.startsWith('spurious'));
+    };
+    expect(spurious(12)).toHaveLength(1);
+    expect(spurious(12, 17)).toHaveLength(1);
+    expect(spurious(12, 17, 22)).toHaveLength(2);
+  });
+
   test('puts nothing out of order', () => {
     const created = (at: number) => listed(at, { s1: 'running', c1: 'created' });
     const early = [...running.slice(0, 3), heard(4.5, 'c1', 'STOPPED'), created(5), created(10)];
