@@ -1,5 +1,5 @@
 /*
- * The ledger: every id that is followed, what is due of it, and what became of that.
+ * The ledger: what is due of every id that is followed, and what became of that.
  *
  *   proven ──► expected ── grace ──► overdue (the exact times are asked for) ── confirm ──► missed, or unobservable
  *                 └── its event, any time in the session ──► announced
@@ -8,45 +8,35 @@
  * until now, the reader drained past the deadline, and the exact time, where it is known, inside that stretch too.
  * Everything else that did not come is `unobservable`.
  */
-import {
-  EVENT_TYPES,
-  type EventType,
-  type EvidenceObject,
-  type EvidenceRecord,
-  type RecordOf,
-} from '../../evidence/record.ts';
+import { EVENT_TYPES, type EventType, type EvidenceObject } from '../../evidence/record.ts';
 import { type Micros, type Mono, millis, shift } from '../../evidence/units.ts';
 import { isOpen } from './claims.ts';
 import { ABSENT, type Coverage, covers, DOWN, isCovered, type OpenSession, openSession } from './coverage.ts';
+import { causeOf, exactTime, excuseOf, hadHappened } from './excuse.ts';
 import { type EventVerdict, judgeEvent } from './heard.ts';
 import {
   type Cause,
+  CREATED,
   DELETED,
   type Expectation,
   type Life,
-  newLife,
   type Refutation,
   STAGES,
-  STARTED,
   STOPPED,
   type Stage,
   type Standing,
-  startFailed,
 } from './life.ts';
-import type { Ask, ExactTimes } from './observation.ts';
+import { Lives } from './lives.ts';
+import { Moments } from './moments.ts';
+import type { ExactTimes, Relist } from './observation.ts';
+import type { Outbox } from './outbox.ts';
 import type { PlegProfile } from './profile.ts';
-import { plainFinding, since, stageFinding, type Verdict } from './verdict.ts';
-import { STEP, WallClock } from './wallClock.ts';
+import { plainFinding, since, stageFinding } from './verdict.ts';
 
-/** Ended ids are remembered this long, so that an event that limps in still finds its verdict. */
-const REMEMBER: Micros = millis(15 * 60_000);
 /** So many transitions without a single event make a stream silent. */
 const SILENT_AFTER = 10;
 /** A verdict waits this long for a list that confirms the event which it rests on. */
 const PATIENCE: Micros = millis(5 * 60_000);
-/** No more ids than this are followed: a runtime that invents them by the million cannot grow the agent. */
-const MAX_LIVES = 50_000;
-
 export interface ComparisonOptions {
   readonly epochStart: Mono;
   readonly grace: Micros;
@@ -56,17 +46,6 @@ export interface ComparisonOptions {
   readonly profile: PlegProfile;
   /** A fresh random UUID at every call. */
   readonly mintId: () => string;
-}
-
-/** A record for the spool, with the identity that it mentions. */
-export interface Emission {
-  readonly record: EvidenceRecord;
-  readonly object: EvidenceObject | null;
-}
-
-export interface Output {
-  readonly emissions: readonly Emission[];
-  readonly asks: readonly Ask[];
 }
 
 /** Counted since the start, in transitions; `covered` in microseconds. */
@@ -94,45 +73,29 @@ export interface Proof extends Bound {
   readonly evidence: string;
 }
 
-interface Shedding {
-  readonly gap: string;
-  readonly from: Mono;
-  /** When an id was last not followed. */
-  last: Mono;
-}
-
 export class Ledger {
-  readonly figures: Figures = { expected: 0, matched: 0, missed: 0, unobservable: 0, covered: 0, shed: 0 };
-  readonly lives = new Map<string, Life>();
+  readonly #figures = { expected: 0, matched: 0, missed: 0, unobservable: 0, covered: 0 };
+  readonly lives: Lives;
   coverage: Coverage = ABSENT;
   profile: PlegProfile;
   readonly #options: ComparisonOptions;
+  readonly #outbox: Outbox;
   /** Lives with at least one open expectation, so that a tick costs nothing on a quiet node. */
   readonly #waiting = new Set<Life>();
-  /** Events of ids that nobody knows yet: they count as soon as a list shows the id. */
-  readonly #unplaced = new Map<string, { readonly stages: Set<Stage>; at: Mono }>();
-  readonly #wallClock = new WallClock();
-  /** The stretch in which ids are not followed because too many are; null where all are. */
-  #shedding: Shedding | null = null;
-  /** When the last relist that was compared ended; null before the first. */
-  #relisted: Mono | null = null;
-  #emissions: Emission[] = [];
-  /** Findings that wait for the next look at the wall clock. */
-  #unsure: Emission[] = [];
-  #asks: Ask[] = [];
-  /** Lives whose times were put on the monotonic clock since the last look at the wall clock. */
-  readonly #placed = new Set<Life>();
-  /** When the wall clock was last found to have been stepped. */
-  #stepped: Mono;
-  #now: Mono;
+  readonly #moments: Moments;
   #lastTick: Mono;
 
-  constructor(options: ComparisonOptions) {
+  constructor(options: ComparisonOptions, outbox: Outbox) {
     this.#options = options;
+    this.#outbox = outbox;
+    this.lives = new Lives(outbox);
     this.profile = options.profile;
-    this.#now = options.epochStart;
-    this.#stepped = options.epochStart;
+    this.#moments = new Moments(options.epochStart);
     this.#lastTick = options.epochStart;
+  }
+
+  get figures(): Figures {
+    return { ...this.#figures, shed: this.lives.shed };
   }
 
   /** Stages whose event has not come and that have no verdict yet. */
@@ -142,36 +105,6 @@ export class Ledger {
       count += 1;
     });
     return count;
-  }
-
-  /** Ids that are remembered in one way or another. */
-  get remembered(): number {
-    return this.lives.size + this.#unplaced.size;
-  }
-
-  take(): Output {
-    const output = { emissions: this.#emissions, asks: this.#asks };
-    this.#emissions = [];
-    this.#asks = [];
-    return output;
-  }
-
-  emit(object: EvidenceObject | null, record: EvidenceRecord): void {
-    this.#emissions.push({ record, object });
-  }
-
-  ask({ object: { id, isSandbox } }: Life): void {
-    this.#asks.push({ id, isSandbox });
-  }
-
-  /** Hands out a finding that rests on the wall clock, unless the next tick shows that the clock was stepped just before. */
-  emitUnlessStepped(object: EvidenceObject | null, record: EvidenceRecord): void {
-    this.#unsure.push({ record, object });
-  }
-
-  /** A moment has been reached; time never goes back. */
-  reach(at: Mono): void {
-    if (at > this.#now) this.#now = at;
   }
 
   // Sessions.
@@ -186,7 +119,7 @@ export class Ledger {
   subscribed(session: number, at: Mono, wallNs: bigint): void {
     this.unsubscribed('down');
     this.coverage = openSession(session, at, wallNs);
-    for (const life of this.lives.values()) waiveUpTo(life, life.reached);
+    for (const life of this.lives) waiveUpTo(life, life.reached);
   }
 
   hole(until: Mono, why: string): void {
@@ -203,32 +136,25 @@ export class Ledger {
   // Lives.
 
   follow(object: EvidenceObject, at: Mono): Life | undefined {
-    if (this.lives.size >= MAX_LIVES) {
-      this.#shed(at);
-      return undefined;
-    }
-    const life = newLife(object, at);
-    this.lives.set(object.id, life);
-    const early = this.#unplaced.get(object.id);
-    this.#unplaced.delete(object.id);
-    for (const stage of early?.stages ?? []) this.announce(life, stage, at);
-    return life;
+    const followed = this.lives.follow(object, at);
+    if (followed === undefined) return undefined;
+    for (const stage of followed.early) this.announce(followed.life, stage, at);
+    return followed.life;
   }
 
-  /** A relist has been compared that ended at `end`. An id that is in no list for long is over, were they never whole. */
-  relisted(end: Mono): void {
-    this.#relisted = end;
-    if (this.#shedding !== null && this.#shedding.last < end) this.#endShedding(this.#shedding, end);
+  /** A relist has been compared. */
+  relisted({ sandboxes, containers }: Relist): void {
+    this.lives.relisted(containers.end);
+    const { coverage } = this;
+    if (coverage.is === 'open' && coverage.armed !== null) {
+      const first = Math.min(sandboxes.start, containers.start);
+      if (first > coverage.armed) coverage.baseline = true;
+    }
   }
 
   /** An event came of an id that is not followed: it may be shown yet by a list, and then nothing is due that came. */
   unplaced(id: string, stage: Stage, at: Mono): void {
-    const known = this.#unplaced.get(id);
-    if (known !== undefined) {
-      known.stages.add(stage);
-      known.at = at;
-    } else if (this.#unplaced.size < MAX_LIVES) this.#unplaced.set(id, { stages: new Set([stage]), at });
-    else this.hole(at, 'too_many_ids');
+    if (!this.lives.keepUnplaced(id, stage, at)) this.hole(at, 'too_many_ids');
   }
 
   /** An event of this id came that nobody understands: it may have been any that is due, now or later. */
@@ -240,42 +166,27 @@ export class Ledger {
     }
   }
 
-  /** Takes in exact times. One that was known before stays known: an event may carry older statuses than the last did. */
+  /** Takes in exact times. */
   learn(life: Life, times: ExactTimes): void {
-    const known = life.times;
-    const newer = (key: 'createdNs' | 'startedNs' | 'finishedNs') =>
-      times[key] > 0n ? times[key] : (known?.[key] ?? 0n);
-    const { exitCode, reason } = times.finishedNs > 0n ? times : (known ?? times);
-    life.times = {
-      createdNs: newer('createdNs'),
-      startedNs: newer('startedNs'),
-      finishedNs: newer('finishedNs'),
-      exitCode,
-      reason,
-    };
-    this.#placed.add(life);
-    life.moments[0] ??= this.#wallClock.place(life.times.createdNs, this.#now);
-    life.moments[1] ??= this.#wallClock.place(life.times.startedNs, this.#now);
-    life.moments[2] ??= this.#wallClock.place(life.times.finishedNs, this.#now);
+    this.#moments.learn(life, times, this.#outbox.now);
     if (!life.listed) this.#boundByCreation(life);
-  }
-
-  /**
-   * Since when an id that no list showed can have reached any stage: since it was created. Not where that was so long ago
-   * that it may have been followed before, and forgotten.
-   */
-  createdBound(life: Life): Bound {
-    const created = life.moments[0];
-    const forgotten = created !== null && created < shift(this.#now, -REMEMBER);
-    return { from: created === null || forgotten ? null : shift(created, -STEP), byWallClock: true };
   }
 
   /** Of events that came out of order the first may have proven a stage before another said when it was created. */
   #boundByCreation(life: Life): void {
-    const created = this.createdBound(life);
+    const created = this.lowerBound(life, CREATED);
     for (const standing of life.standings) {
       if (standing.is === 'expected') bind(standing.expectation, created);
     }
+  }
+
+  /**
+   * Since when an id can have reached a stage. Where no list ever showed the id, the list that lacked it is no bound: it
+   * may have come and gone before. Its own `created_at` is one.
+   */
+  lowerBound(life: Life, stage: Stage): Bound {
+    if (life.listed) return { from: life.floors[stage], byWallClock: false };
+    return { from: this.#moments.createdBound(life, this.#outbox.now), byWallClock: true };
   }
 
   /** A stage was reached: from now on its event is due, unless it came, was waived, or is never sent. */
@@ -295,7 +206,7 @@ export class Ledger {
       coverable: isCovered(coverage) && !life.tainted,
       asked: false,
     };
-    this.figures.expected += 1;
+    this.#figures.expected += 1;
     life.standings[stage] = { is: 'expected', expectation };
     if (coverage.is === 'down') {
       this.#giveUp(life, stage, expectation, 'stream_down');
@@ -309,8 +220,8 @@ export class Ledger {
     const standing = life.standings[stage];
     if (standing.is === 'expected') this.#giveUp(life, stage, standing.expectation, why);
     if (standing.is === 'missed') {
-      this.figures.unobservable += 1;
-      this.#takeBack(life, standing.finding, this.#now);
+      this.#figures.unobservable += 1;
+      this.#takeBack(life, standing.finding, this.#outbox.now);
     }
     this.settle(life, stage, { is: 'none' });
   }
@@ -319,15 +230,15 @@ export class Ledger {
   announce(life: Life, stage: Stage, at: Mono): void {
     const standing = life.standings[stage];
     if (standing.is === 'announced') return;
-    if (standing.is === 'expected') this.figures.matched += 1;
+    if (standing.is === 'expected') this.#figures.matched += 1;
     if (standing.is === 'missed') {
-      this.figures.matched += 1;
+      this.#figures.matched += 1;
       this.#takeBack(life, standing.finding, at);
     }
     const countedNow = standing.is === 'none' && isCovered(this.coverage);
     if (countedNow) {
-      this.figures.expected += 1;
-      this.figures.matched += 1;
+      this.#figures.expected += 1;
+      this.#figures.matched += 1;
     }
     const counted = countedNow || standing.is === 'expected' || standing.is === 'missed';
     this.settle(life, stage, { is: 'announced', counted, waived: standing.is === 'waived' });
@@ -341,8 +252,8 @@ export class Ledger {
     const standing = life.standings[stage];
     if (standing.is === 'announced') {
       if (standing.counted) {
-        this.figures.expected -= 1;
-        this.figures.matched -= 1;
+        this.#figures.expected -= 1;
+        this.#figures.matched -= 1;
       }
       // What was not due before it came is not due for its sake.
       this.settle(life, stage, { is: standing.waived ? 'waived' : 'none' });
@@ -359,9 +270,8 @@ export class Ledger {
   judgeEvent(life: Life, stage: Stage, received: Mono, createdNs: bigint): EventVerdict | null {
     if (life.regressed) return null;
     const { grace, lateLimit } = this.#options;
-    const built = this.#wallClock.place(createdNs, this.#now);
-    // A step voids what it spans.
-    const watchedSince = (at: Mono) => at >= this.#stepped && covers(this.coverage, at);
+    const built = this.#moments.place(createdNs, this.#outbox.now);
+    const watchedSince = (at: Mono) => this.#moments.holdsSince(at) && covers(this.coverage, at);
     return judgeEvent(life, { stage, received, built, grace, lateLimit, watchedSince });
   }
 
@@ -370,36 +280,29 @@ export class Ledger {
     if (!isWaiting(life)) this.#waiting.delete(life);
   }
 
-  /** A verdict with its id, its time and the epoch filled in. */
-  verdict(kind: Verdict['kind'], cause: string, details: Verdict['details']): Verdict {
-    const { epochStart, mintId } = this.#options;
-    return { finding: mintId(), kind, at: this.#now, cause, epochStart, details };
-  }
-
   // Time.
 
   tick(now: Mono, wallMicros: number): void {
-    this.reach(now);
-    if (this.#wallClock.tick(now, wallMicros)) this.#clockStepped();
-    else this.#emissions.push(...this.#unsure);
-    this.#unsure = [];
-    this.#placed.clear();
-    this.figures.covered += Math.max(0, now - Math.max(this.#lastTick, coveredSince(this.coverage, now)));
+    this.#outbox.reach(now);
+    const stepped = this.#moments.tick(now, wallMicros);
+    this.#outbox.settleUnsure(stepped);
+    if (stepped) this.#clockStepped();
+    this.#figures.covered += Math.max(0, now - Math.max(this.#lastTick, coveredSince(this.coverage, now)));
     this.#lastTick = now;
     this.#eachOpen((life, stage, expectation) => this.#judge(life, stage, expectation));
-    this.#forget();
+    this.lives.forget(now, (life) => this.#waiting.has(life));
   }
 
   // Verdicts.
 
   #judge(life: Life, stage: Stage, expectation: Expectation): void {
-    if (!expectation.asked && this.#now >= shift(expectation.to, this.#options.grace)) {
+    if (!expectation.asked && this.#outbox.now >= shift(expectation.to, this.#options.grace)) {
       expectation.asked = true;
       const unknown = stage !== DELETED && exactTime(life, stage) === null;
-      if (unknown) this.ask(life);
+      if (unknown) this.#outbox.ask(life.object);
     }
     const deadline = shift(expectation.to, this.#options.confirm);
-    if (this.#now >= deadline) this.#decide(life, stage, expectation, deadline);
+    if (this.#outbox.now >= deadline) this.#decide(life, stage, expectation, deadline);
   }
 
   #decide(life: Life, stage: Stage, expectation: Expectation, deadline: Mono): void {
@@ -408,9 +311,9 @@ export class Ledger {
     if (coverage.is !== 'open' || coverage.watermark < deadline) return;
     // Nor is anything decided on the word of an event before lists have confirmed it, or contradicted it.
     const unconfirmed = expectation.by !== null && isOpen(life, expectation.by);
-    if (unconfirmed && this.#now < shift(deadline, PATIENCE)) return;
-    const excuse = unconfirmed ? 'unconfirmed' : this.#excuse(life, stage, expectation);
-    if (this.#cameAfterAll(life, stage)) this.announce(life, stage, this.#now);
+    if (unconfirmed && this.#outbox.now < shift(deadline, PATIENCE)) return;
+    const excuse = unconfirmed ? 'unconfirmed' : excuseOf(life, stage, expectation, coverage);
+    if (this.#cameAfterAll(life, stage)) this.announce(life, stage, this.#outbox.now);
     else if (excuse === null) this.#accuse(life, stage, expectation, coverage);
     else if (excuse === 'start_failed') this.#failedStart(life, stage, expectation);
     else {
@@ -419,111 +322,60 @@ export class Ledger {
     }
   }
 
-  /** Why this event cannot be held against the runtime; null where it can. */
-  #excuse(life: Life, stage: Stage, expectation: Expectation): string | null {
-    const exact = exactTime(life, stage);
-    if (!expectation.coverable) return 'before_baseline';
-    if (expectation.from === null) return 'no_lower_bound';
-    if (!covers(this.coverage, expectation.from)) return 'window_not_covered';
-    // An event came, and lists contradicted it: only the exact time could tell which of both was wrong.
-    if (exact === null && life.refuted[stage] !== null) return 'contradicted';
-    if ((stage === STARTED || stage === STOPPED) && life.times !== null && startFailed(life.times)) {
-      // Its times may all be that of its creation, and say nothing of when it ended.
-      return 'start_failed';
-    }
-    if (exact !== null && !covers(this.coverage, exact)) return 'exact_time_not_covered';
-    return null;
-  }
-
   /** An event that lists contradicted was right: what it announced had happened when it came. */
   #cameAfterAll(life: Life, stage: Stage): boolean {
     const refuted = life.refuted[stage];
     if (refuted === null || !hadHappened(life, stage, refuted.received)) return false;
-    this.#resolve(life, refuted.finding, this.#now);
+    this.#resolve(life, refuted.finding, this.#outbox.now);
     return true;
   }
 
   #accuse(life: Life, stage: Stage, expectation: Expectation, session: OpenSession): void {
-    const { epochStart } = this.#options;
+    const { epochStart } = this.#outbox;
     const exact = exactTime(life, stage);
-    const verdict = this.verdict('missed', this.#causeOf(expectation, exact), {
+    const verdict = this.#outbox.verdict('missed', causeOf(expectation, exact, this.#options.grace), {
       session: session.session,
       armedAt: since(epochStart, session.armed ?? session.opened),
       coveredSince: since(epochStart, session.since),
       drainedTo: since(epochStart, session.watermark),
       eventsInSession: session.events,
     });
-    this.figures.missed += 1;
+    this.#figures.missed += 1;
     this.settle(life, stage, { is: 'missed', finding: verdict.finding, by: expectation.by });
-    this.emit(life.object, stageFinding(verdict, life, stage, expectation, exact));
-  }
-
-  /** Lists may go on showing what has long been over: then the runtime's own state was late too. */
-  #causeOf({ cause, from }: Expectation, exact: Mono | null): string {
-    const lagged = exact !== null && from !== null && shift(exact, this.#options.grace) < from;
-    return lagged ? 'runtime_state_late' : cause;
+    this.#outbox.emit(life.object, stageFinding(verdict, life, stage, expectation, exact));
   }
 
   /** A start that failed is announced by no runtime: a blind spot, nothing that was due. */
   #failedStart(life: Life, stage: Stage, expectation: Expectation): void {
-    this.figures.expected -= 1;
+    this.#figures.expected -= 1;
     this.settle(life, stage, { is: 'waived' });
     // One start that failed is one finding, on the end that nobody announced.
     if (stage !== STOPPED) return;
-    const verdict = this.verdict('unannounced', 'failed_start', {});
-    this.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
+    const verdict = this.#outbox.verdict('unannounced', 'failed_start', {});
+    this.#outbox.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
   }
 
   #neverSent(life: Life, stage: Stage, proof: Proof): void {
     const expectation: Expectation = { ...proof, coverable: true, asked: false };
-    const verdict = this.verdict('unannounced', 'never_sent', {});
-    this.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
-  }
-
-  /** Told as a gap of the stream: what happened to ids that are not followed is not known. */
-  #shed(at: Mono): void {
-    this.figures.shed += 1;
-    if (this.#shedding !== null) {
-      this.#shedding.last = at;
-      return;
-    }
-    this.#shedding = { gap: this.#options.mintId(), from: at, last: at };
-    this.emit(null, this.#shedGap(this.#shedding, null));
-  }
-
-  #endShedding(shedding: Shedding, at: Mono): void {
-    this.#shedding = null;
-    this.emit(null, this.#shedGap(shedding, at));
-  }
-
-  #shedGap({ gap, from }: Shedding, to: Mono | null): RecordOf<'gap'> {
-    const at = (position: Mono) => since(this.#options.epochStart, position);
-    return {
-      kind: 'gap',
-      t: at(this.#now),
-      gap,
-      scope: 'stream',
-      cause: 'too_many_ids',
-      from: at(from),
-      to: to === null ? null : at(to),
-    };
+    const verdict = this.#outbox.verdict('unannounced', 'never_sent', {});
+    this.#outbox.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
   }
 
   #giveUp(life: Life, stage: Stage, expectation: Expectation, why: string): void {
-    this.figures.unobservable += 1;
+    this.#figures.unobservable += 1;
     this.settle(life, stage, { is: 'unobservable' });
-    const verdict = this.verdict('unobservable', why, {});
-    this.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
+    const verdict = this.#outbox.verdict('unobservable', why, {});
+    this.#outbox.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
   }
 
   #takeBack(life: Life, finding: string, at: Mono): void {
-    this.figures.missed -= 1;
+    this.#figures.missed -= 1;
     this.#resolve(life, finding, at);
   }
 
   #resolve(life: Life, finding: string, at: Mono): void {
-    const t = since(this.#options.epochStart, at);
-    this.emit(life.object, { kind: 'resolution', t, finding, what: 'resolved' });
+    const t = since(this.#outbox.epochStart, at);
+    this.#outbox.emit(life.object, { kind: 'resolution', t, finding, what: 'resolved' });
   }
 
   /** Counted when the event had its time to come: the first one of a stream may be slow. */
@@ -532,8 +384,10 @@ export class Ledger {
     session.unheard += 1;
     if (session.unheard < SILENT_AFTER) return;
     session.silent = true;
-    const verdict = this.verdict('silent_stream', 'no_event_at_all', { transitions: session.unheard });
-    this.emit(null, plainFinding(verdict, null));
+    const verdict = this.#outbox.verdict('silent_stream', 'no_event_at_all', {
+      transitions: session.unheard,
+    });
+    this.#outbox.emit(null, plainFinding(verdict, null));
   }
 
   // Helpers.
@@ -544,10 +398,8 @@ export class Ledger {
     return sent.includes(EVENT_TYPES[stage]);
   }
 
-  /** What was read off the wall clock holds no longer where the step may have come before it was read. */
+  /** A bound that was read off the wall clock holds no longer. */
   #clockStepped(): void {
-    this.#stepped = this.#now;
-    for (const life of this.#placed) life.moments.fill(null);
     this.#eachOpen((life, stage, expectation) => {
       if (expectation.byWallClock) this.#giveUp(life, stage, expectation, 'clock_step');
     });
@@ -560,16 +412,6 @@ export class Ledger {
         if (standing.is === 'expected') visit(life, stage, standing.expectation);
       }
     }
-  }
-
-  #forget(): void {
-    const horizon = shift(this.#now, -REMEMBER);
-    for (const [id, life] of this.lives) {
-      const unlisted = this.#relisted !== null && this.#relisted > shift(life.lastSign, REMEMBER);
-      const ended = (life.state === 'non-existent' || unlisted) && !this.#waiting.has(life);
-      if (ended && life.lastSign < horizon) this.lives.delete(id);
-    }
-    for (const [id, { at }] of this.#unplaced) if (at < horizon) this.#unplaced.delete(id);
   }
 }
 
@@ -588,16 +430,6 @@ function bind(expectation: Expectation, { from, byWallClock }: Bound): void {
   if (expectation.from !== null) return;
   expectation.from = from;
   expectation.byWallClock = byWallClock;
-}
-
-/** The exact time at which a container reached a stage, where it is known. */
-const exactTime = (life: Life, stage: Stage): Mono | null =>
-  life.object.isSandbox || stage === DELETED ? null : life.moments[stage];
-
-/** Whether its exact time says that a stage had been reached by then, within what the wall clock is trusted with. */
-export function hadHappened(life: Life, stage: Stage, at: Mono): boolean {
-  const exact = exactTime(life, stage);
-  return exact !== null && exact <= shift(at, STEP);
 }
 
 /** Since when everything was watched; `now` where it is not. */

@@ -5,8 +5,8 @@ import { expect, test } from 'vitest';
 import { EVENT_TYPES, type RecordOf } from '../../evidence/record.ts';
 import { millis, mono } from '../../evidence/units.ts';
 import { Comparison } from './comparison.ts';
-import type { Emission } from './ledger.ts';
 import type { Answer, ReceivedEvent, ShownState } from './observation.ts';
+import type { Emission } from './outbox.ts';
 import { CONTAINERD, objectOf, seconds } from './timeline.ts';
 
 /** Ids that are followed, and as many whose events wait for a list to show them. */

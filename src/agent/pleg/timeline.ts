@@ -19,8 +19,9 @@ import {
 } from '../../evidence/record.ts';
 import { type Mono, millis, mono } from '../../evidence/units.ts';
 import { Comparison } from './comparison.ts';
-import type { Emission, Figures } from './ledger.ts';
+import type { Figures } from './ledger.ts';
 import type { Answer, ExactTimes, ListedItem, ShownState, ShownStatus } from './observation.ts';
+import type { Emission } from './outbox.ts';
 import type { PlegProfile } from './profile.ts';
 
 export const CONTAINERD: PlegProfile = {

@@ -4,8 +4,8 @@
 import { EVENT_TYPES, type RecordOf } from '../../../evidence/record.ts';
 import { type Mono, millis, mono } from '../../../evidence/units.ts';
 import { Comparison } from '../comparison.ts';
-import type { Emission } from '../ledger.ts';
 import type { Answer, ShownStatus } from '../observation.ts';
+import type { Emission } from '../outbox.ts';
 import { CONTAINERD, CRIO } from '../timeline.ts';
 import { CONFIRM, GRACE, type History, HORIZON, LATE_LIMIT } from './history.ts';
 import type { Call, List } from './listing.ts';

@@ -1,0 +1,44 @@
+/*
+ * Excuses: why an event that did not come cannot be held against the runtime, and how its exact time tells.
+ */
+import { type Micros, type Mono, shift } from '../../evidence/units.ts';
+import { type Coverage, covers } from './coverage.ts';
+import { DELETED, type Expectation, type Life, STARTED, STOPPED, type Stage, startFailed } from './life.ts';
+import { STEP } from './wallClock.ts';
+
+/** The exact time at which a container reached a stage, where it is known. */
+export const exactTime = (life: Life, stage: Stage): Mono | null =>
+  life.object.isSandbox || stage === DELETED ? null : life.moments[stage];
+
+/** Whether its exact time says that a stage had been reached by then, within what the wall clock is trusted with. */
+export function hadHappened(life: Life, stage: Stage, at: Mono): boolean {
+  const exact = exactTime(life, stage);
+  return exact !== null && exact <= shift(at, STEP);
+}
+
+/** Why this event cannot be held against the runtime; null where it can. */
+export function excuseOf(
+  life: Life,
+  stage: Stage,
+  expectation: Expectation,
+  coverage: Coverage,
+): string | null {
+  const exact = exactTime(life, stage);
+  if (!expectation.coverable) return 'before_baseline';
+  if (expectation.from === null) return 'no_lower_bound';
+  if (!covers(coverage, expectation.from)) return 'window_not_covered';
+  // An event came, and lists contradicted it: only the exact time could tell which of both was wrong.
+  if (exact === null && life.refuted[stage] !== null) return 'contradicted';
+  if ((stage === STARTED || stage === STOPPED) && life.times !== null && startFailed(life.times)) {
+    // Its times may all be that of its creation, and say nothing of when it ended.
+    return 'start_failed';
+  }
+  if (exact !== null && !covers(coverage, exact)) return 'exact_time_not_covered';
+  return null;
+}
+
+/** Lists may go on showing what has long been over: then the runtime's own state was late too. */
+export function causeOf({ cause, from }: Expectation, exact: Mono | null, grace: Micros): string {
+  const lagged = exact !== null && from !== null && shift(exact, grace) < from;
+  return lagged ? 'runtime_state_late' : cause;
+}

@@ -1,0 +1,130 @@
+/*
+ * The lives that are followed, and the ids whose events came before any list showed them. Never more than so many of either:
+ * what is not followed is told as a gap of the stream. What has ended is forgotten after a while.
+ */
+import type { EvidenceObject, RecordOf } from '../../evidence/record.ts';
+import { type Micros, type Mono, millis, shift } from '../../evidence/units.ts';
+import { type Life, newLife, type Stage } from './life.ts';
+import type { Outbox } from './outbox.ts';
+import { since } from './verdict.ts';
+
+/** Ended ids are remembered this long, so that an event that limps in still finds its verdict. */
+export const REMEMBER: Micros = millis(15 * 60_000);
+/** No more ids than this are followed: a runtime that invents them by the million cannot grow the agent. */
+const MAX_LIVES = 50_000;
+
+interface Shedding {
+  readonly gap: string;
+  readonly from: Mono;
+  /** When an id was last not followed. */
+  last: Mono;
+}
+
+export class Lives {
+  readonly #outbox: Outbox;
+  readonly #lives = new Map<string, Life>();
+  /** Events of ids that nobody knows yet: they count as soon as a list shows the id. */
+  readonly #unplaced = new Map<string, { readonly stages: Set<Stage>; at: Mono }>();
+  /** The stretch in which ids are not followed because too many are; null where all are. */
+  #shedding: Shedding | null = null;
+  /** When the last relist that was compared ended; null before the first. */
+  #relisted: Mono | null = null;
+  /** How often an id was not followed. */
+  #shed = 0;
+
+  constructor(outbox: Outbox) {
+    this.#outbox = outbox;
+  }
+
+  get shed(): number {
+    return this.#shed;
+  }
+
+  /** Ids that are remembered in one way or another. */
+  get remembered(): number {
+    return this.#lives.size + this.#unplaced.size;
+  }
+
+  [Symbol.iterator](): IterableIterator<Life> {
+    return this.#lives.values();
+  }
+
+  get(id: string): Life | undefined {
+    return this.#lives.get(id);
+  }
+
+  /** A new life, and the stages whose events came before; undefined where too many are followed. */
+  follow(
+    object: EvidenceObject,
+    at: Mono,
+  ): { readonly life: Life; readonly early: Iterable<Stage> } | undefined {
+    if (this.#lives.size >= MAX_LIVES) {
+      this.#leaveOut(at);
+      return undefined;
+    }
+    const life = newLife(object, at);
+    this.#lives.set(object.id, life);
+    const early = this.#unplaced.get(object.id)?.stages ?? [];
+    this.#unplaced.delete(object.id);
+    return { life, early };
+  }
+
+  /** Keeps that an event came of an id that is not followed; false where there is no room for it. */
+  keepUnplaced(id: string, stage: Stage, at: Mono): boolean {
+    const known = this.#unplaced.get(id);
+    if (known !== undefined) {
+      known.stages.add(stage);
+      known.at = at;
+      return true;
+    }
+    if (this.#unplaced.size >= MAX_LIVES) return false;
+    this.#unplaced.set(id, { stages: new Set([stage]), at });
+    return true;
+  }
+
+  /** A relist has been compared that ended at `end`. An id that is in no list for long is over, were they never whole. */
+  relisted(end: Mono): void {
+    this.#relisted = end;
+    if (this.#shedding !== null && this.#shedding.last < end) this.#endShedding(this.#shedding, end);
+  }
+
+  /** Forgets what ended long ago and is waited for no more. */
+  forget(now: Mono, isWaiting: (life: Life) => boolean): void {
+    const horizon = shift(now, -REMEMBER);
+    for (const [id, life] of this.#lives) {
+      const unlisted = this.#relisted !== null && this.#relisted > shift(life.lastSign, REMEMBER);
+      const ended = (life.state === 'non-existent' || unlisted) && !isWaiting(life);
+      if (ended && life.lastSign < horizon) this.#lives.delete(id);
+    }
+    for (const [id, { at }] of this.#unplaced) if (at < horizon) this.#unplaced.delete(id);
+  }
+
+  /** Told as a gap of the stream: what happened to ids that are not followed is not known. */
+  #leaveOut(at: Mono): void {
+    this.#shed += 1;
+    if (this.#shedding !== null) {
+      this.#shedding.last = at;
+      return;
+    }
+    this.#shedding = { gap: this.#outbox.mintId(), from: at, last: at };
+    this.#outbox.emit(null, this.#gap(this.#shedding, null));
+  }
+
+  #endShedding(shedding: Shedding, at: Mono): void {
+    this.#shedding = null;
+    this.#outbox.emit(null, this.#gap(shedding, at));
+  }
+
+  #gap({ gap, from }: Shedding, to: Mono | null): RecordOf<'gap'> {
+    const at = (position: Mono) => since(this.#outbox.epochStart, position);
+    return {
+      kind: 'gap',
+      t: at(this.#outbox.now),
+      gap,
+      scope: 'stream',
+      cause: 'too_many_ids',
+      from: at(from),
+      to: to === null ? null : at(to),
+    };
+  }
+}

@@ -1,0 +1,76 @@
+/*
+ * The outbox: what the comparison hands out, records and questions, in their order and with the time at which each was said.
+ */
+import type { EvidenceObject, EvidenceRecord } from '../../evidence/record.ts';
+import type { Mono } from '../../evidence/units.ts';
+import type { Ask } from './observation.ts';
+import type { Verdict } from './verdict.ts';
+
+/** A record for the spool, with the identity that it mentions. */
+export interface Emission {
+  readonly record: EvidenceRecord;
+  readonly object: EvidenceObject | null;
+}
+
+export interface Output {
+  readonly emissions: readonly Emission[];
+  readonly asks: readonly Ask[];
+}
+
+export class Outbox {
+  readonly epochStart: Mono;
+  /** A fresh random UUID at every call. */
+  readonly mintId: () => string;
+  #now: Mono;
+  #emissions: Emission[] = [];
+  /** Findings that wait for the next look at the wall clock. */
+  #unsure: Emission[] = [];
+  #asks: Ask[] = [];
+
+  constructor(epochStart: Mono, mintId: () => string) {
+    this.epochStart = epochStart;
+    this.mintId = mintId;
+    this.#now = epochStart;
+  }
+
+  /** The last moment that was reached. */
+  get now(): Mono {
+    return this.#now;
+  }
+
+  /** A moment has been reached; time never goes back. */
+  reach(at: Mono): void {
+    if (at > this.#now) this.#now = at;
+  }
+
+  take(): Output {
+    const output = { emissions: this.#emissions, asks: this.#asks };
+    this.#emissions = [];
+    this.#asks = [];
+    return output;
+  }
+
+  emit(object: EvidenceObject | null, record: EvidenceRecord): void {
+    this.#emissions.push({ record, object });
+  }
+
+  /** Hands out a finding that rests on the wall clock, unless the next tick shows that the clock was stepped just before. */
+  emitUnlessStepped(object: EvidenceObject | null, record: EvidenceRecord): void {
+    this.#unsure.push({ record, object });
+  }
+
+  /** The wall clock was looked at. */
+  settleUnsure(stepped: boolean): void {
+    if (!stepped) this.#emissions.push(...this.#unsure);
+    this.#unsure = [];
+  }
+
+  ask({ id, isSandbox }: EvidenceObject): void {
+    this.#asks.push({ id, isSandbox });
+  }
+
+  /** A verdict with its id, its time and the epoch filled in. */
+  verdict(kind: Verdict['kind'], cause: string, details: Verdict['details']): Verdict {
+    return { finding: this.mintId(), kind, at: this.#now, cause, epochStart: this.epochStart, details };
+  }
+}
