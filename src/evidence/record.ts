@@ -78,8 +78,8 @@ const uuid = v.pipe(v.string(), v.uuid());
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
 /** 400 days in microseconds: no epoch lives longer, and no record may claim to be further from its start. */
-const OFFSET_BOUND = 400 * 86_400 * 1_000_000;
-const at = v.pipe(v.number(), v.safeInteger(), v.minValue(-OFFSET_BOUND), v.maxValue(OFFSET_BOUND));
+export const MAX_OFFSET = 400 * 86_400 * 1_000_000;
+const at = v.pipe(v.number(), v.safeInteger(), v.minValue(-MAX_OFFSET), v.maxValue(MAX_OFFSET));
 const window = v.strictObject({ from: at, to: at });
 /** Nanoseconds since the Unix epoch as the runtime wrote them: any int64, absurd ones included. */
 const nanos = v.pipe(v.string(), v.regex(/^-?\d{1,19}$/));

@@ -35,6 +35,14 @@ test('a time that lies ahead was read after a step that no tick has seen', () =>
   expect(clock.place(ns(1011), at(10))).toBeNull();
 });
 
+test('a time that no record may name is not placed, be it from 1970', () => {
+  const year = 366 * 86_400;
+  const clock = clockWith(50 * year);
+  expect(clock.place(ns(49 * year), at(10))).toBe(at(-year));
+  expect(clock.place(ns(48 * year), at(10))).toBeNull();
+  expect(clock.place(1n, at(10))).toBeNull();
+});
+
 test('only a step is told', () => {
   const clock = new WallClock();
   expect(clock.tick(at(0), 1000e6)).toBe(false);

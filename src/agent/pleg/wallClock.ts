@@ -4,6 +4,7 @@
  * Between two steps both clocks run alike. A time that was read before a step cannot be placed afterwards, and neither can
  * one that may have been: after a step back the clock shows the same times once more.
  */
+import { MAX_OFFSET } from '../../evidence/record.ts';
 import { type Micros, type Mono, millis, mono } from '../../evidence/units.ts';
 
 /** The wall clock was stepped where its distance to the monotonic clock moved by more than this between two ticks. */
@@ -44,12 +45,15 @@ export class WallClock {
     return true;
   }
 
-  /** The position of a wall-clock time in nanoseconds; null where it cannot be told, or lies after `now`. */
+  /**
+   * The position of a wall-clock time in nanoseconds; null where it cannot be told, lies after `now`, or so long before it
+   * that no record may name it: a container may be years old, and a runtime may say that it is from 1970.
+   */
   place(ns: bigint, now: Mono): Mono | null {
     if (this.#distance === null || ns <= 0n) return null;
     const micros = Number(ns / 1000n);
     if (micros < this.#from || this.#past.some(({ from, to }) => micros >= from && micros <= to)) return null;
     const at = mono(micros - this.#distance);
-    return at > now + AHEAD ? null : at;
+    return at > now + AHEAD || at < now - MAX_OFFSET ? null : at;
   }
 }
