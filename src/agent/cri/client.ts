@@ -19,6 +19,7 @@ import {
   GetEventsRequest,
   ListContainersRequest,
   ListPodSandboxRequest,
+  type MessageFns,
   type PodSandboxStatus,
   PodSandboxStatusRequest,
   PodSandboxStatusResponse,
@@ -30,6 +31,7 @@ import {
 } from '../../cri/runtime.ts';
 import { MAX_NAME_LENGTH } from '../../evidence/record.ts';
 import { clean } from './items.ts';
+import { decode, MalformedMessage } from './malformed.ts';
 import type { RuntimeVersion } from './profiles.ts';
 
 /** What the kubelet accepts too (cri-client pkg/utils.go); over it a call ends with RESOURCE_EXHAUSTED. */
@@ -59,14 +61,21 @@ export class CriError extends Error {
   override readonly name = 'CriError';
   /**
    * The gRPC status name, such as UNAVAILABLE. Of an answer that was too large to be one message it is whose limit that was:
-   * OVER_OUR_LIMIT or OVER_RUNTIME_LIMIT. RESOURCE_EXHAUSTED is then left for a runtime that is out of something else.
+   * OVER_OUR_LIMIT or OVER_RUNTIME_LIMIT. RESOURCE_EXHAUSTED is then left for a runtime that is out of something else. MALFORMED where it could not be read.
    */
   readonly code: string;
 
-  constructor(call: string, error: ServiceError) {
-    super(`${call}: ${statusName(error.code)}: ${clean(error.details ?? '', 300)}`, { cause: error });
-    this.code = limitOf(error) ?? statusName(error.code);
+  constructor(call: string, error: ServiceError | MalformedMessage) {
+    const [said, code, details] = wordsOf(error);
+    super(`${call}: ${said}: ${clean(details, 300)}`, { cause: error });
+    this.code = code;
   }
+}
+
+function wordsOf(error: ServiceError | MalformedMessage): [said: string, code: string, details: string] {
+  if (error instanceof MalformedMessage) return [error.code, error.code, error.message];
+  const name = statusName(error.code);
+  return [name, limitOf(error) ?? name, error.details ?? ''];
 }
 
 /** Whose limit of a message an answer was over. No field of a status says it: these are the words of the libraries. */
@@ -78,8 +87,17 @@ function limitOf({ code, details }: ServiceError): 'OVER_OUR_LIMIT' | 'OVER_RUNT
   return /trying to send message larger than max \(/.test(details) ? 'OVER_RUNTIME_LIMIT' : null;
 }
 
-export const statusName = (code: number | undefined): string =>
-  status[code ?? status.UNKNOWN] ?? `CODE_${code}`;
+/** A number that gRPC has no name for counts as UNKNOWN: names go where their number must have a bound. */
+export const statusName = (code: number | undefined): string => status[code ?? status.UNKNOWN] ?? 'UNKNOWN';
+
+/** Reads the answer of a call. */
+function read<T>(call: string, type: MessageFns<T>, bytes: Buffer): T {
+  try {
+    return decode(type, bytes);
+  } catch (error) {
+    throw error instanceof MalformedMessage ? new CriError(call, error) : error;
+  }
+}
 
 /** When a call ends, whatever the runtime does. */
 export interface CallBounds {
@@ -98,7 +116,7 @@ export class CriClient {
 
   async version(timeoutMs: number): Promise<RuntimeVersion> {
     const request = Buffer.from(VersionRequest.encode({ version: 'v1' }).finish());
-    const answer = VersionResponse.decode(await this.#call('version', request, { timeoutMs }));
+    const answer = read('Version', VersionResponse, await this.#call('version', request, { timeoutMs }));
     return {
       name: clean(answer.runtimeName, MAX_NAME_LENGTH),
       version: clean(answer.runtimeVersion, MAX_NAME_LENGTH),
@@ -131,15 +149,16 @@ export class CriClient {
 
   async containerStatus(id: string, timeoutMs: number): Promise<ContainerStatus | undefined> {
     const request = Buffer.from(ContainerStatusRequest.encode({ containerId: id, verbose: false }).finish());
-    return ContainerStatusResponse.decode(await this.#call('containerStatus', request, { timeoutMs })).status;
+    const answer = await this.#call('containerStatus', request, { timeoutMs });
+    return read('ContainerStatus', ContainerStatusResponse, answer).status;
   }
 
   async sandboxStatus(id: string, timeoutMs: number): Promise<PodSandboxStatus | undefined> {
     const request = Buffer.from(
       PodSandboxStatusRequest.encode({ podSandboxId: id, verbose: false }).finish(),
     );
-    return PodSandboxStatusResponse.decode(await this.#call('podSandboxStatus', request, { timeoutMs }))
-      .status;
+    const answer = await this.#call('podSandboxStatus', request, { timeoutMs });
+    return read('PodSandboxStatus', PodSandboxStatusResponse, answer).status;
   }
 
   /** The event stream, each message as raw bytes. It must be read on without a pause. */

@@ -6,9 +6,10 @@ import { Container, ContainerEventResponse, ContainerStatus, PodSandbox } from '
 import { ObjectSchema, parse } from '../../evidence/record.ts';
 import { mono } from '../../evidence/units.ts';
 import { clean, digestEvent, readContainer, readEvent, readSandbox } from './items.ts';
+import { MAX_ITEM_BYTES, MalformedMessage } from './malformed.ts';
 
 const NOW = mono(1);
-const HUGE = 10 * 1024 * 1024;
+const HUGE = 512 * 1024;
 
 type PartialEvent = Parameters<typeof ContainerEventResponse.fromPartial>[0];
 /** `more`: numbers that the protocol has no name for. */
@@ -142,13 +143,26 @@ describe('an event', () => {
     });
   });
 
+  test('longer than what can be true of one pod is refused, however well formed', () => {
+    const statuses = (count: number) => ({
+      containerId: 'c1',
+      containersStatuses: Array.from({ length: count }, () => ({
+        id: 'c2',
+        reason: 'x'.repeat(MAX_ITEM_BYTES / 4),
+      })),
+    });
+    expect(event(statuses(3))?.others).toHaveLength(3);
+    expect(() => event(statuses(4))).toThrow(MalformedMessage);
+  });
+
   test('of any bytes is read or thrown away, and what is read has a usable id', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         let read: ReturnType<typeof readEvent> = null;
         try {
           read = readEvent(bytes, 1, NOW);
-        } catch {
+        } catch (error) {
+          expect(error).toBeInstanceOf(MalformedMessage);
           return;
         }
         if (read !== null) expect(read.id.length).toBeGreaterThan(0);
@@ -160,8 +174,8 @@ describe('an event', () => {
 describe('hostile text', () => {
   const hostile: Readonly<Record<string, string>> = {
     'a NUL': 'a\0b',
-    'ten megabytes': 'x'.repeat(HUGE),
-    'ten megabytes of NUL': '\0'.repeat(HUGE),
+    'half a megabyte': 'x'.repeat(HUGE),
+    'half a megabyte of NUL': '\0'.repeat(HUGE),
     'lone surrogates': 'a\ud800b\udfff',
     'a pair cut in the middle': `${'x'.repeat(511)}\u{1f600}`,
   };
@@ -216,7 +230,8 @@ describe('states', () => {
   test.each([
     [0, 'running'],
     [1, 'exited'],
-    [99, 'exited'],
+    [99, 'unknown'],
+    [-1, 'unknown'],
   ])('of a sandbox: %i is %s', (state, shown) => {
     expect(sandboxOf({ id: 's1' }, { state })?.state).toBe(shown);
   });
@@ -235,8 +250,9 @@ test('what is left of a long text keeps nothing of the rest in memory', () => {
     const { heapUsed, external } = process.memoryUsage();
     return heapUsed + external;
   };
+  const length = 10 * 1024 * 1024;
   const before = used();
-  const kept = Array.from({ length: 20 }, () => clean(Buffer.alloc(HUGE, 'x').toString(), 253));
-  expect(used() - before).toBeLessThan(2 * HUGE);
+  const kept = Array.from({ length: 20 }, () => clean(Buffer.alloc(length, 'x').toString(), 253));
+  expect(used() - before).toBeLessThan(2 * length);
   expect(kept).toHaveLength(20);
 });

@@ -15,6 +15,7 @@ import {
 import { type EvidenceObject, MAX_ID_LENGTH, MAX_NAME_LENGTH } from '../../evidence/record.ts';
 import type { Mono } from '../../evidence/units.ts';
 import type { ExactTimes, ListedItem, ReceivedEvent, ShownState, ShownStatus } from '../pleg/observation.ts';
+import { decode } from './malformed.ts';
 
 /** The numbers of the fields from which on a PodSandbox and a Container consist of maps, and of what nobody here reads. */
 export const SANDBOX_LABELS = 5;
@@ -32,9 +33,9 @@ const name = (text: string | undefined): string => clean(text ?? '', MAX_NAME_LE
 /** Ids are compared, so one that would have to be changed is not used at all. */
 const usableId = (id: string): boolean => id !== '' && id.length <= MAX_ID_LENGTH && !id.includes('\0');
 
-/** A sandbox from the bytes of a PodSandbox; null where it has no usable id. Throws on bytes that are none. */
+/** A sandbox from the bytes of a PodSandbox; null where it has no usable id. Throws MalformedMessage. */
 export function readSandbox(bytes: Uint8Array): ListedItem | null {
-  const sandbox = PodSandbox.decode(bytes);
+  const sandbox = decode(PodSandbox, bytes);
   if (!usableId(sandbox.id)) return null;
   return {
     object: {
@@ -51,9 +52,9 @@ export function readSandbox(bytes: Uint8Array): ListedItem | null {
   };
 }
 
-/** A container from the bytes of a Container; null where it has no usable id. Throws on bytes that are none. */
+/** A container from the bytes of a Container; null where it has no usable id. Throws MalformedMessage. */
 export function readContainer(bytes: Uint8Array): ListedItem | null {
-  const container = Container.decode(bytes);
+  const container = decode(Container, bytes);
   if (!usableId(container.id)) return null;
   return {
     object: {
@@ -68,9 +69,9 @@ export function readContainer(bytes: Uint8Array): ListedItem | null {
   };
 }
 
-/** An event from the bytes of a ContainerEventResponse; null where it has no usable id. Throws on bytes that are none. */
+/** An event from the bytes of a ContainerEventResponse; null where it has no usable id. Throws MalformedMessage. */
 export function readEvent(bytes: Uint8Array, session: number, received: Mono): ReceivedEvent | null {
-  const event = ContainerEventResponse.decode(bytes);
+  const event = decode(ContainerEventResponse, bytes);
   if (!usableId(event.containerId)) return null;
   const own = event.containersStatuses.find((each) => each.id === event.containerId);
   return {
@@ -123,7 +124,7 @@ function sandboxTimes({ containerId, podSandboxStatus }: ContainerEventResponse)
 /** What the status of a sandbox tells of it. */
 export function sandboxAnswer({ createdAt, state }: PodSandboxStatus): {
   readonly times: ExactTimes;
-  readonly sandbox: 'running' | 'exited';
+  readonly sandbox: ShownState;
 } {
   return { times: createdOnly(createdAt), sandbox: sandboxState(state) };
 }
@@ -175,8 +176,11 @@ function podOf(
   };
 }
 
-const sandboxState = (state: number): 'running' | 'exited' =>
-  state === PodSandboxState.SANDBOX_READY ? 'running' : 'exited';
+/** A number that is neither proves nothing (kubelet pkg/kubelet/container/runtime.go, SandboxToContainerState). */
+function sandboxState(state: number): ShownState {
+  if (state === PodSandboxState.SANDBOX_READY) return 'running';
+  return state === PodSandboxState.SANDBOX_NOTREADY ? 'exited' : 'unknown';
+}
 
 function containerState(state: number): ShownState {
   if (state === ContainerState.CONTAINER_CREATED) return 'created';

@@ -15,10 +15,12 @@
  * whole answer has them. Whatever the runtime sends, an answer has an end here, and so has what is remembered of it.
  */
 import type { ListedItem } from '../pleg/observation.ts';
+import { MalformedMessage } from './malformed.ts';
 
 /** The answer is not what the protocol says: the field that holds the items is malformed. */
 export class MalformedAnswer extends Error {
   override readonly name = 'MalformedAnswer';
+  readonly code = 'MALFORMED';
 }
 
 /** The answer is larger than any that is read. */
@@ -43,7 +45,7 @@ const LIMITS: AnswerLimits = { items: 50_000, bytes: 64 * 1024 * 1024 };
 /** Heads of an answer beyond this are not remembered, and their items decoded each time. */
 const MOST_REMEMBERED_BYTES = 32 * 1024 * 1024;
 
-/** Reads one item; null where it must be left out. Throws on bytes that are none. */
+/** Reads one item; null where it must be left out. Throws MalformedMessage. */
 type ReadItem = (bytes: Uint8Array) => ListedItem | null;
 
 interface Kept {
@@ -106,7 +108,8 @@ export class ListReader {
     let item: ListedItem | null;
     try {
       item = this.#read(bytes);
-    } catch {
+    } catch (error) {
+      if (!(error instanceof MalformedMessage)) throw error;
       // Told by the answer that is not whole; the runtime's other items are still good.
       this.refused += 1;
       return 'unreadable';

@@ -74,7 +74,7 @@ export type StatusAnswer =
       readonly at: Mono;
       readonly found: true;
       readonly times: ExactTimes;
-      readonly sandbox: 'running' | 'exited' | null;
+      readonly sandbox: ShownState | null;
     }
   | { readonly id: string; readonly at: Mono; readonly found: false; readonly reason: string };
 
