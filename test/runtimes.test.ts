@@ -251,7 +251,10 @@ function asking(): (id: string) => Promise<StatusAnswer> {
   const client = new CriClient(containerd.socket);
   cleanUps.push(() => client.close());
   const answers: StatusAnswer[] = [];
-  const questions = new Questions(client, (answer) => answers.push(answer));
+  const questions = new Questions(client, {
+    answered: (answer) => answers.push(answer),
+    refused: () => undefined,
+  });
   cleanUps.push(() => questions.stop());
   return (id) => {
     questions.ask({ id, isSandbox: true });

@@ -24,7 +24,7 @@ export class AgentMetrics {
   );
   readonly malformed = this.#counter(
     'malformed_messages_total',
-    'Messages from the runtime that could not be read.',
+    'Messages from the runtime, and items of its lists, that could not be read, by the call.',
     ['call'],
   );
   readonly relistErrors = this.#counter('relist_errors_total', 'List calls that failed, by gRPC status.', [

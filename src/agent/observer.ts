@@ -15,7 +15,7 @@ import type { EvidenceObject, EvidenceRecord, RecordOf } from '../evidence/recor
 import { between, type Mono, millis, offset, type Wall } from '../evidence/units.ts';
 import type { Logger } from '../log.ts';
 import type { AgentConfig } from './config.ts';
-import type { CriClient } from './cri/client.ts';
+import { type CriClient, CriError } from './cri/client.ts';
 import { clean } from './cri/items.ts';
 import type { PaceMemory } from './cri/policy.ts';
 import { profileOf, type RuntimeProfile, type RuntimeVersion } from './cri/profiles.ts';
@@ -28,6 +28,7 @@ import { Comparison } from './pleg/comparison.ts';
 import type { ReceivedEvent, Relist } from './pleg/observation.ts';
 import { since } from './pleg/verdict.ts';
 import { Questions } from './questions.ts';
+import { Refusals } from './refusals.ts';
 import { Relister, type RelistFailure } from './relist.ts';
 import { NodeState } from './state.ts';
 
@@ -74,6 +75,7 @@ export class Observer {
   readonly #relister: Relister;
   readonly #questions: Questions;
   readonly #gaps: Gaps;
+  readonly #refusals: Refusals;
   readonly #state: NodeState;
   readonly #abort = new AbortController();
   /** Put off by every tick. */
@@ -105,6 +107,7 @@ export class Observer {
       profile: profileOf(runtime),
       mintId: randomUUID,
     });
+    this.#refusals = new Refusals(options.metrics, options.log);
     this.#state = new NodeState(sink.start);
     this.#gaps = new Gaps(sink.start, randomUUID, (record) => this.#emit(record, null));
     this.#minute = new Minute(sink.start, this.#comparison.figures);
@@ -115,12 +118,15 @@ export class Observer {
     this.#gaps.open('stream', 'unproven', sink.start, monoNow());
     this.#subscription = this.#subscribe();
     options.kubelet?.onChange(() => this.#kubeletLooked());
-    this.#questions = new Questions(client, (answer) => this.#comparison.answered(answer));
+    this.#questions = new Questions(client, {
+      answered: (answer) => this.#comparison.answered(answer),
+      refused: (call) => this.#refusals.count(call),
+    });
     const relisting = { client, period: config.relistPeriod, profile: profileOf(runtime), log: options.log };
     this.#relister = new Relister(relisting, {
       relisted: (relist, figures) => this.#relisted(relist, figures),
       failed: (failure) => this.#relistFailed(failure),
-      refused: (items) => options.metrics.malformed.inc({ call: 'list' }, items),
+      refused: (call, messages) => this.#refusals.count(call, messages),
     });
     this.#subscription.start();
     this.#relisting = this.#relister.run(this.#abort.signal);
@@ -160,7 +166,7 @@ export class Observer {
   // The stream.
 
   #subscribe(): Subscription {
-    const { config, metrics, kubelet, paceMemory } = this.#options;
+    const { config, kubelet, paceMemory } = this.#options;
     const events: SubscriptionEvents = {
       identified: (runtime, profile) => this.#identified(runtime, profile),
       opened: (session, at, wallNs) => this.#opened(session, at, wallNs),
@@ -168,7 +174,7 @@ export class Observer {
       drained: (session, at) => this.#drainedTo(session, at),
       overflow: (_session, at, events) => this.#overflowed(at, events),
       malformed: (_session, at) => {
-        metrics.malformed.inc({ call: 'GetContainerEvents' });
+        this.#refusals.count('GetContainerEvents');
         this.#gaps.past('stream', 'malformed_event', this.#drained, at, monoNow());
         this.#comparison.hole(at, 'malformed_event');
       },
@@ -198,7 +204,10 @@ export class Observer {
     if (this.#session !== null) return;
     const before = this.#runtime;
     // One that does not answer fails the lists too, which tell it.
-    const runtime = await this.#options.client.version(VERSION_TIMEOUT_MS).catch(() => before);
+    const runtime = await this.#options.client.version(VERSION_TIMEOUT_MS).catch((error: unknown) => {
+      if (error instanceof CriError && error.code === 'MALFORMED') this.#refusals.count('Version');
+      return before;
+    });
     if (this.#abort.signal.aborted) return;
     if (runtime.name === before.name && runtime.version === before.version) return;
     this.#identified(runtime, profileOf(runtime));

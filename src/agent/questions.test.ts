@@ -19,7 +19,10 @@ beforeEach(async () => {
   runtime = await bed.start();
   client = new CriClient(runtime.socket);
   answers = [];
-  questions = new Questions(client, (answer) => answers.push(answer));
+  questions = new Questions(client, {
+    answered: (answer) => answers.push(answer),
+    refused: () => undefined,
+  });
 });
 afterEach(async () => {
   questions.stop();

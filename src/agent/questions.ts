@@ -8,6 +8,7 @@ import { messageOf } from '../errors.ts';
 import { type CriClient, CriError } from './cri/client.ts';
 import { sandboxAnswer, timesOf } from './cri/items.ts';
 import type { Ask, StatusAnswer } from './pleg/observation.ts';
+import type { CriCall } from './refusals.ts';
 
 type Known = Pick<Extract<StatusAnswer, { found: true }>, 'times' | 'sandbox'>;
 
@@ -15,9 +16,15 @@ const EVERY_MS = 200;
 const TIMEOUT_MS = 5_000;
 const MOST_WAITING = 1_000;
 
+export interface QuestionEvents {
+  answered(answer: StatusAnswer): void;
+  /** An answer came that could not be read; it is told as one that was not found, too. */
+  refused(call: Extract<CriCall, 'ContainerStatus' | 'PodSandboxStatus'>): void;
+}
+
 export class Questions {
   readonly #client: CriClient;
-  readonly #answer: (answer: StatusAnswer) => void;
+  readonly #events: QuestionEvents;
   readonly #containers = new Set<string>();
   readonly #sandboxes = new Set<string>();
   /** Runs only while something waits: an idle node is not woken up for nothing. */
@@ -25,9 +32,9 @@ export class Questions {
   #asking = false;
   #stopped = false;
 
-  constructor(client: CriClient, answer: (answer: StatusAnswer) => void) {
+  constructor(client: CriClient, events: QuestionEvents) {
     this.#client = client;
-    this.#answer = answer;
+    this.#events = events;
   }
 
   /** Takes a question; one too many is left unasked, and its verdict rests on the window alone. */
@@ -55,7 +62,7 @@ export class Questions {
       return;
     }
     this.#asking = true;
-    this.#answer(await this.#ask(next));
+    this.#events.answered(await this.#ask(next));
     this.#asking = false;
   }
 
@@ -77,6 +84,7 @@ export class Questions {
       return { id, at: monoNow(), found: true, ...known };
     } catch (error) {
       const reason = error instanceof CriError ? error.code : messageOf(error);
+      if (reason === 'MALFORMED') this.#events.refused(isSandbox ? 'PodSandboxStatus' : 'ContainerStatus');
       return { id, at: monoNow(), found: false, reason };
     }
   }

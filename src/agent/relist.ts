@@ -12,11 +12,12 @@ import { between, type Micros, type Mono, millis } from '../evidence/units.ts';
 import type { Logger } from '../log.ts';
 import { type CriClient, CriError } from './cri/client.ts';
 import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from './cri/items.ts';
-import { ListCall, type ListCallPorts, type Way } from './cri/listCall.ts';
+import { type ListAnswer, ListCall, type ListCallPorts, type Way } from './cri/listCall.ts';
 import { EndlessAnswer, ListReader, MalformedAnswer } from './cri/lists.ts';
 import type { RuntimeProfile } from './cri/profiles.ts';
 import type { RelistFigures } from './minute.ts';
 import type { Relist } from './pleg/observation.ts';
+import type { CriCall } from './refusals.ts';
 
 /** The kubelet's own limit of a runtime request (kubelet --runtime-request-timeout). */
 const LIST_TIMEOUT_MS = 120_000;
@@ -33,11 +34,13 @@ export interface RelistFailure {
   readonly message: string;
 }
 
+type ListName = Extract<CriCall, 'ListPodSandbox' | 'ListContainers'>;
+
 export interface RelistEvents {
   relisted(relist: Relist, figures: RelistFigures): void;
   failed(failure: RelistFailure): void;
-  /** Items that had no usable id, or were none, since the last time. */
-  refused(items: number): void;
+  /** Items that had no usable id, or were none, and answers that could not be read as a whole. */
+  refused(call: ListName, messages: number): void;
 }
 
 export interface RelistOptions {
@@ -88,10 +91,9 @@ export class Relister {
   /** How long the next one should wait for the sake of the runtime, in microseconds. */
   async #once(signal: AbortSignal): Promise<number> {
     const start = monoNow();
-    const refused = this.#refused;
     try {
-      const sandboxes = await this.#sandboxes.ask(signal);
-      const containers = await this.#containers.ask(signal);
+      const sandboxes = await this.#ask('ListPodSandbox', this.#sandboxes, signal);
+      const containers = await this.#ask('ListContainers', this.#containers, signal);
       const took = between(start, containers.end);
       this.#events.relisted(
         { sandboxes, containers },
@@ -110,8 +112,20 @@ export class Relister {
       this.#events.failed({ from: start, at, code: codeOf(error), message: messageOf(error) });
       // A call that failed cost the runtime little; it may be back soon.
       return between(start, at);
+    }
+  }
+
+  async #ask(call: ListName, list: ListCall, signal: AbortSignal): Promise<ListAnswer> {
+    const before = list.reader.refused;
+    let answers = 0;
+    try {
+      return await list.ask(signal);
+    } catch (error) {
+      if (error instanceof MalformedAnswer || error instanceof EndlessAnswer) answers = 1;
+      throw error;
     } finally {
-      if (this.#refused > refused) this.#events.refused(this.#refused - refused);
+      const refused = answers + list.reader.refused - before;
+      if (refused > 0) this.#events.refused(call, refused);
     }
   }
 
@@ -121,10 +135,6 @@ export class Relister {
       if (way === 'streamed') log.info({ list, code: why.code, error: why.message }, 'list is streamed');
       else log.warn({ list, code: why.code, error: why.message }, 'list cannot be streamed');
     });
-  }
-
-  get #refused(): number {
-    return this.#sandboxes.reader.refused + this.#containers.reader.refused;
   }
 }
 
