@@ -9,6 +9,7 @@ import { BadValue, duration } from './settings.ts';
 /**
  *   ROUND        agent: how often everything is asked for again
  *   STALL        agent: how long an answer is waited for before what was sent is sent again
+ *   IDLE         agent: how often it looks up while nothing is to be sent
  *   SWEEP        agent: how often old segments are looked for
  *   RETRY        both: the longest pause between two tries to reach Redis
  *   FLOW         controller: how often the flow settings are told
@@ -16,7 +17,16 @@ import { BadValue, duration } from './settings.ts';
  *   ASIDE        controller: for how long it is put aside; after a fault of ours too
  *   LOCK         controller: after this a batch of a worker that died is taken up by another
  */
-export type IntervalName = 'ROUND' | 'STALL' | 'SWEEP' | 'RETRY' | 'FLOW' | 'PATIENCE' | 'ASIDE' | 'LOCK';
+export type IntervalName =
+  | 'ROUND'
+  | 'STALL'
+  | 'IDLE'
+  | 'SWEEP'
+  | 'RETRY'
+  | 'FLOW'
+  | 'PATIENCE'
+  | 'ASIDE'
+  | 'LOCK';
 
 const read = duration(100, 3_600_000);
 

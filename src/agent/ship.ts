@@ -40,6 +40,7 @@ import {
 } from '../evidence/exchange.ts';
 import type { EvidenceObject } from '../evidence/record.ts';
 import { between, type Mono, millis, seq } from '../evidence/units.ts';
+import { interval } from '../interval.ts';
 import type { Logger } from '../log.ts';
 import { connectRedis } from '../redis.ts';
 import type { Epoch } from './spool/epoch.ts';
@@ -49,12 +50,12 @@ import type { Spool } from './spool/spool.ts';
 const LINGER = millis(250);
 const SLOW_LINGER = millis(5_000);
 /** A round without an answer is asked for again after this, then after twice that, up to a minute. */
-const STALL = millis(10_000);
+const STALL = interval('STALL', millis(10_000));
 const LONGEST_STALL = millis(60_000);
-const ROUND = millis(300_000);
+const ROUND = interval('ROUND', millis(300_000));
 /** How often it looks while something is under way or waits, and how often while nothing does. */
 const BUSY_MS = 250;
-const IDLE_MS = 15_000;
+const IDLE_MS = interval('IDLE', millis(15_000)) / 1000;
 const ASK_FLOW = millis(5_000);
 /** Replies are looked for this long after something was sent, then after twice that, up to the second. */
 const ASK_REPLY = millis(200);
