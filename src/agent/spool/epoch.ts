@@ -8,10 +8,10 @@
  * Only the present epoch is appended to. Segments go when they are acknowledged and old enough, or, acknowledged first,
  * when the spool is full.
  */
-import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Context } from '../../evidence/batch.ts';
 import { type Seq, seq } from '../../evidence/units.ts';
+import type { Files } from './files.ts';
 import { type Entry, readSegment } from './segment.ts';
 
 export interface EpochMeta {
@@ -52,12 +52,17 @@ export class Epoch {
   readonly dir: string;
   readonly segments: Segment[];
   readonly lost: Hole[];
+  readonly #files: Files;
   written: Seq;
   mark: Seq = seq(0);
   /** The entries of the segment that was read last, as far as it was written then. */
   #cache: Reading | null = null;
 
-  constructor(meta: EpochMeta, dir: string, segments: Segment[], lost: Hole[]) {
+  constructor(
+    files: Files,
+    { meta, dir, segments, lost }: Pick<Epoch, 'meta' | 'dir' | 'segments' | 'lost'>,
+  ) {
+    this.#files = files;
     this.meta = meta;
     this.dir = dir;
     this.segments = segments;
@@ -111,7 +116,7 @@ export class Epoch {
     if (segment === undefined) return 0;
     const from = Math.max(segment.first, this.mark + 1);
     if (from <= segment.last) this.declare({ from, to: segment.last, cause });
-    await rm(join(this.dir, segment.file), { force: true });
+    await this.#files.remove(join(this.dir, segment.file));
     return Math.max(0, segment.last - from + 1);
   }
 
@@ -160,9 +165,10 @@ export class Epoch {
   }
 
   async #readOn(file: string, from: number, to: number): Promise<string> {
-    const handle = await open(join(this.dir, file));
+    const handle = await this.#files.open(join(this.dir, file), 'r');
     try {
-      const { buffer, bytesRead } = await handle.read(Buffer.alloc(to - from), 0, to - from, from);
+      const buffer = Buffer.alloc(to - from);
+      const { bytesRead } = await handle.read(buffer, 0, to - from, from);
       return buffer.toString('utf8', 0, bytesRead);
     } finally {
       await handle.close();

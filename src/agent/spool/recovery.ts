@@ -1,13 +1,12 @@
 /*
  * Recovery: what earlier lives left in a spool folder, as far as it can be believed, and what is missing from it.
  */
-import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PlegwatchError } from '../../errors.ts';
 import { type Wall, wall } from '../../evidence/units.ts';
 import type { Logger } from '../../log.ts';
 import { Epoch, type EpochMeta, type Hole, type Segment } from './epoch.ts';
-import { readWhole } from './files.ts';
+import { type Files, readWhole } from './files.ts';
 import { readSegment } from './segment.ts';
 
 /** The folder, and whose spool it must be. */
@@ -16,13 +15,14 @@ export interface RecoveryOptions {
   readonly cluster: string;
   readonly node: string;
   readonly log: Logger;
+  readonly files: Files;
 }
 
 /** What earlier lives left, in the order of their lives. */
 export async function recover(options: RecoveryOptions): Promise<Epoch[]> {
   const root = join(options.dir, 'epochs');
   const epochs: Epoch[] = [];
-  for (const name of (await readdir(root)).sort()) {
+  for (const name of (await options.files.list(root)).sort()) {
     const epoch = await recoverEpoch(join(root, name), options);
     if (epoch !== null) epochs.push(epoch);
   }
@@ -30,9 +30,9 @@ export async function recover(options: RecoveryOptions): Promise<Epoch[]> {
 }
 
 async function recoverEpoch(dir: string, options: RecoveryOptions): Promise<Epoch | null> {
-  const meta = (await readWhole(join(dir, 'meta.json'))) as EpochMeta | null;
+  const meta = (await readWhole(options.files, join(dir, 'meta.json'))) as EpochMeta | null;
   if (meta === null) {
-    await setAside(dir, options.log);
+    await setAside(dir, options);
     return null;
   }
   if (meta.cluster !== options.cluster || meta.node !== options.node) {
@@ -42,24 +42,24 @@ async function recoverEpoch(dir: string, options: RecoveryOptions): Promise<Epoc
       'Give this agent a folder of its own with --spool-dir (PLEGWATCH_SPOOL_DIR).',
     );
   }
-  const lost = ((await readWhole(join(dir, 'lost.json'))) as Hole[] | null) ?? [];
-  const { segments, holes } = await recoverSegments(dir, options.log);
+  const lost = ((await readWhole(options.files, join(dir, 'lost.json'))) as Hole[] | null) ?? [];
+  const { segments, holes } = await recoverSegments(dir, options);
   const untold = holes.flatMap((hole) => without(hole, lost));
-  return new Epoch(
+  return new Epoch(options.files, {
     meta,
     dir,
     segments,
-    [...lost, ...untold].sort((a, b) => a.from - b.from),
-  );
+    lost: [...lost, ...untold].sort((a, b) => a.from - b.from),
+  });
 }
 
 /** An epoch that says nothing of itself died before its first record; if it did not, it is left to people. */
-async function setAside(dir: string, log: Logger): Promise<void> {
-  if ((await readdir(dir)).some((name) => name.endsWith('.seg'))) {
+async function setAside(dir: string, { files, log }: RecoveryOptions): Promise<void> {
+  if ((await files.list(dir)).some((name) => name.endsWith('.seg'))) {
     log.error({ dir }, 'an epoch has records and no readable meta.json, it is left alone');
     return;
   }
-  await rm(dir, { recursive: true, force: true });
+  await files.remove(dir);
 }
 
 /** The parts of a hole that are not in holes that were declared already. */
@@ -76,16 +76,19 @@ function without(hole: Hole, declared: readonly Hole[]): Hole[] {
   );
 }
 
-async function recoverSegments(dir: string, log: Logger): Promise<{ segments: Segment[]; holes: Hole[] }> {
+async function recoverSegments(
+  dir: string,
+  { files, log }: RecoveryOptions,
+): Promise<{ segments: Segment[]; holes: Hole[] }> {
   const segments: Segment[] = [];
   const holes: Hole[] = [];
   // Segments may overlap: what a failed write left behind is written again in the next one.
   let reached = 0;
   const ends: number[] = [];
-  for (const file of (await readdir(dir)).filter((name) => name.endsWith('.seg')).sort()) {
+  for (const file of (await files.list(dir)).filter((name) => name.endsWith('.seg')).sort()) {
     const path = join(dir, file);
-    const { entries, whole, beyond } = readSegment(await readFile(path, 'utf8'));
-    const { size, mtimeMs } = await stat(path);
+    const { entries, whole, beyond } = readSegment(await files.readText(path));
+    const { size, mtimeMs } = await files.stat(path);
     if (!whole) log.warn({ file, entries: entries.length }, 'a segment ends in what cannot be believed');
     const first = entries[0]?.seq;
     const last = entries.at(-1)?.seq;
@@ -104,8 +107,8 @@ async function recoverSegments(dir: string, log: Logger): Promise<{ segments: Se
 }
 
 /** The last sign of life that is there, and of which life it was. */
-export async function readAlive(dir: string): Promise<{ at: Wall; life: number } | null> {
-  const alive = Object(await readWhole(join(dir, 'alive')));
+export async function readAlive(files: Files, dir: string): Promise<{ at: Wall; life: number } | null> {
+  const alive = Object(await readWhole(files, join(dir, 'alive')));
   const at: unknown = Reflect.get(alive, 'wall');
   const life: unknown = Reflect.get(alive, 'life');
   if (!Number.isSafeInteger(at) || !Number.isSafeInteger(life)) return null;

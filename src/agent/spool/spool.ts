@@ -11,7 +11,7 @@
  * A write that fails is tried again in a new segment; what waits for it is bounded too.
  */
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, mkdir, open, readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { monoNow, wallNow } from '../../clock.ts';
 import { messageOf, PlegwatchError } from '../../errors.ts';
@@ -22,7 +22,15 @@ import { interval } from '../../interval.ts';
 import type { Logger } from '../../log.ts';
 import { openAudit } from './audit.ts';
 import { Epoch, type EpochMeta, type Hole, type Segment } from './epoch.ts';
-import { syncFolder, writeAll, writeDurably, writeWhole } from './files.ts';
+import {
+  type Files,
+  MACHINE_FILES,
+  type OpenFile,
+  syncFolder,
+  writeAll,
+  writeDurably,
+  writeWhole,
+} from './files.ts';
 import { lockSpool, type SpoolLock } from './lock.ts';
 import { readAlive, recover } from './recovery.ts';
 import { contextLine, recordLine } from './segment.ts';
@@ -37,6 +45,8 @@ export interface SpoolOptions {
   /** How long acknowledged segments stay. */
   readonly keep: Micros;
   readonly log: Logger;
+  /** Default: those of the machine. */
+  readonly files?: Files;
 }
 
 const SEGMENT_BYTES = 1024 * 1024;
@@ -64,7 +74,7 @@ export class Spool {
   readonly lastAlive: Wall | null;
   /** Called after every write, so that shipping need not ask. */
   onWritten: () => void = () => undefined;
-  readonly #options: SpoolOptions;
+  readonly #options: Required<SpoolOptions>;
   readonly #lock: SpoolLock;
   readonly #present: Epoch;
   readonly #audit = openAudit();
@@ -73,7 +83,7 @@ export class Spool {
   #next = 1;
   #pending: Pending[] = [];
   #pendingBytes = 0;
-  #file: FileHandle | null = null;
+  #file: OpenFile | null = null;
   #writing: Promise<void> | null = null;
   #dirty = false;
   #syncTimer: NodeJS.Timeout | undefined;
@@ -85,7 +95,7 @@ export class Spool {
   dropped = 0;
 
   private constructor(
-    options: SpoolOptions,
+    options: Required<SpoolOptions>,
     lock: SpoolLock,
     epochs: Epoch[],
     present: Epoch,
@@ -105,9 +115,11 @@ export class Spool {
   }
 
   /** Takes the lock, recovers what earlier lives left, and begins a new epoch. Throws SPOOL_UNUSABLE. */
-  static async open(options: SpoolOptions, signal: AbortSignal): Promise<Spool> {
+  static async open(given: SpoolOptions, signal: AbortSignal): Promise<Spool> {
+    const options = { files: MACHINE_FILES, ...given };
     try {
-      await mkdir(join(options.dir, 'epochs'), { recursive: true });
+      await options.files.makeFolder(join(options.dir, 'epochs'));
+      await syncFolder(options.files, options.dir);
     } catch (error) {
       throw unusable(error);
     }
@@ -115,7 +127,7 @@ export class Spool {
       options.log.warn({ dir: options.dir }, 'another agent has the spool, waiting for it');
     const lock = await lockSpool(options.dir, waiting, signal);
     try {
-      const alive = await readAlive(options.dir);
+      const alive = await readAlive(options.files, options.dir);
       const past = await recover(options);
       const { epoch, start } = await begin(options, past, alive?.life ?? 0);
       const spool = new Spool(options, lock, [...past, epoch], epoch, start, alive?.at ?? null);
@@ -125,6 +137,10 @@ export class Spool {
       lock.release();
       throw error instanceof PlegwatchError ? error : unusable(error);
     }
+  }
+
+  get #files(): Files {
+    return this.#options.files;
   }
 
   get present(): Epoch {
@@ -235,7 +251,7 @@ export class Spool {
     const segment = this.#present.segments.at(-1);
     if (segment === undefined || segment.last >= segment.first) return;
     this.#present.segments.pop();
-    await rm(join(this.#present.dir, segment.file), { force: true }).catch((error: unknown) => {
+    await this.#files.remove(join(this.#present.dir, segment.file)).catch((error: unknown) => {
       this.#options.log.error({ error: messageOf(error) }, 'an empty segment could not be removed');
     });
   }
@@ -259,13 +275,13 @@ export class Spool {
   }
 
   /** The segment to write to; a new one begins with the present context. */
-  async #segment(first: Seq): Promise<{ handle: FileHandle; segment: Segment }> {
+  async #segment(first: Seq): Promise<{ handle: OpenFile; segment: Segment }> {
     const current = this.#present.segments.at(-1);
     if (this.#file !== null && current !== undefined) return { handle: this.#file, segment: current };
     await this.#makeRoom();
     const file = `${String(first).padStart(10, '0')}-${randomUUID().slice(0, 8)}.seg`;
-    const handle = await open(join(this.#present.dir, file), 'ax');
-    await syncFolder(this.#present.dir);
+    const handle = await this.#files.open(join(this.#present.dir, file), 'ax');
+    await syncFolder(this.#files, this.#present.dir);
     const segment: Segment = { file, first, last: first - 1, bytes: 0, modified: Date.now() };
     this.#present.segments.push(segment);
     this.#file = handle;
@@ -341,7 +357,7 @@ export class Spool {
   }
 
   async #forget(epoch: Epoch): Promise<void> {
-    await rm(epoch.dir, { recursive: true, force: true });
+    await this.#files.remove(epoch.dir);
     const at = this.epochs.indexOf(epoch);
     if (at !== -1) (this.epochs as Epoch[]).splice(at, 1);
   }
@@ -350,13 +366,16 @@ export class Spool {
   async #keepLost(): Promise<void> {
     const count = this.epochs.reduce((sum, epoch) => sum + sizeOf(epoch.lost), 0);
     if (count === this.#lostInFile) return;
-    for (const epoch of this.epochs) await writeDurably(epoch.dir, 'lost.json', epoch.lost);
+    for (const epoch of this.epochs) await writeDurably(this.#files, epoch.dir, 'lost.json', epoch.lost);
     this.#lostInFile = count;
   }
 
   async #signOfLife(): Promise<void> {
     try {
-      await writeWhole(join(this.#options.dir, 'alive'), { wall: wallNow(), life: this.#present.meta.life });
+      await writeWhole(this.#files, join(this.#options.dir, 'alive'), {
+        wall: wallNow(),
+        life: this.#present.meta.life,
+      });
     } catch (error) {
       this.#problem = messageOf(error);
     }
@@ -364,7 +383,7 @@ export class Spool {
 }
 
 async function begin(
-  options: SpoolOptions,
+  options: Required<SpoolOptions>,
   past: readonly Epoch[],
   lastLife: number,
 ): Promise<{ epoch: Epoch; start: Mono }> {
@@ -382,9 +401,11 @@ async function begin(
     startedWall,
   };
   const dir = join(options.dir, 'epochs', `${String(meta.life).padStart(10, '0')}-${meta.epoch}`);
-  await mkdir(dir);
-  await writeDurably(dir, 'meta.json', meta);
-  return { epoch: new Epoch(meta, dir, [], []), start };
+  await options.files.makeFolder(dir);
+  await writeDurably(options.files, dir, 'meta.json', meta);
+  // What is synced in a folder is lost with it, where its own name is not on the disk.
+  await syncFolder(options.files, join(options.dir, 'epochs'));
+  return { epoch: new Epoch(options.files, { meta, dir, segments: [], lost: [] }), start };
 }
 
 async function bootId(): Promise<string> {
