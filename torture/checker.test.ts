@@ -56,6 +56,7 @@ const evidence = (more: Partial<Evidence>): Evidence => ({
   store: store([row(1), row(2)]),
   faults: [],
   premature: [],
+  undrained: 0,
   forgetful: new Set(),
   ...more,
 });
@@ -158,6 +159,10 @@ test('a folded record is stored when its row knows of it', () => {
 test('an acknowledgement ahead of what is committed is a problem, whatever comes later', () => {
   const premature = [{ epoch: EPOCH, round: 1, acknowledged: 2, committed: 1 }];
   expect(judge(evidence({ premature })).problems).toEqual(['1 premature']);
+});
+
+test('a batch that nobody takes out of its lane is a problem', () => {
+  expect(judge(evidence({ undrained: 1 })).problems).toEqual(['1 batches stand in the lanes']);
 });
 
 test('a store in which nothing is stored is a problem even where nothing was attempted', () => {

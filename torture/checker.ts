@@ -9,6 +9,7 @@
  *   declared       attempted, not stored, and in a gap of that epoch; a gap must be explained by a fault
  *   undetermined   attempted, and the agent died before it was in the spool: a bounded tail of an epoch that has ended
  *   premature      acknowledged before it was committed
+ *   undrained      batches that still stand in the lanes when everything else is settled
  */
 import type { EvidenceRecord } from '../src/evidence/record.ts';
 import { factsOf } from './facts.ts';
@@ -83,6 +84,8 @@ export interface Evidence {
   readonly store: Store;
   readonly faults: readonly Event[];
   readonly premature: readonly Premature[];
+  /** Batches in the lanes. */
+  readonly undrained: number;
   /** Nodes that delete what is acknowledged at once. */
   readonly forgetful: ReadonlySet<string>;
 }
@@ -97,6 +100,7 @@ export interface Verdict {
   readonly unexplained: readonly string[];
   readonly undetermined: number;
   readonly premature: readonly string[];
+  readonly undrained: number;
   /** Empty where everything is as it was promised. */
   readonly problems: readonly string[];
 }
@@ -135,6 +139,7 @@ export function judge(evidence: Evidence): Verdict {
     unexplained: store.gaps.filter((gap) => !isExplained(gap, evidence)).map(tellGap),
     undetermined: [...undetermined.values()].reduce((a, b) => a + b, 0),
     premature: evidence.premature.map(tellPremature),
+    undrained: evidence.undrained,
   };
   return { ...verdict, problems: problemsOf(verdict, undetermined, evidence) };
 }
@@ -211,6 +216,7 @@ function problemsOf(
   return [
     ...(verdict.stored === 0 ? ['nothing was stored at all'] : []),
     ...classes.flatMap((each) => (verdict[each].length > 0 ? [`${verdict[each].length} ${each}`] : [])),
+    ...(verdict.undrained > 0 ? [`${verdict.undrained} batches stand in the lanes`] : []),
     ...tails.map(([epoch, n]) => `${n} records of ${epoch} never reached the spool`),
   ];
 }

@@ -11,9 +11,7 @@ import { freePort, type RunningProcess, startProcess, tail, waitFor } from '../s
 import { variableOf } from '../src/settings.ts';
 import type { Route } from './route.ts';
 import type { Event, Fault, Part, Route as RouteName } from './schedule.ts';
-import { CLUSTER, type World } from './world.ts';
-
-const LANES = 2;
+import { CLUSTER, LANES, type World } from './world.ts';
 
 /** What was seen of a fault that could not do what it was to do. */
 export class FaultError extends Error {

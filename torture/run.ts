@@ -84,10 +84,12 @@ async function settle(world: World, events: readonly Event[], withinMs: number):
       store,
       faults: events,
       premature: world.witness.premature,
+      undrained: await world.undrained(),
       forgetful: new Set([...world.options.forgetful].map((i) => `node-${i}`)),
     };
     const verdict = judge(evidence);
-    if (verdict.lost.length === 0 || performance.now() > deadline) return verdict;
+    const settled = verdict.lost.length === 0 && verdict.undrained === 0;
+    if (settled || performance.now() > deadline) return verdict;
     await delay(500);
   }
 }

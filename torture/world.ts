@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
+import { lanePrefix, QUEUE_NAME } from '../src/evidence/exchange.ts';
 import { type PostgresPart, startPostgres } from '../src/parts/postgres.ts';
 import { run, tail } from '../src/parts/process.ts';
 import { type ProgramPart, startProgram } from '../src/parts/program.ts';
@@ -24,11 +25,13 @@ import { readMarks, withClient } from './store.ts';
 import { Witness } from './witness.ts';
 
 export const CLUSTER = 'torture';
+export const LANES = 2;
 
 /** The long intervals, short. The grace stays long: half of it is how long a busy machine may hold an agent up. */
 const INTERVALS = {
   intervalRound: '4s',
   intervalStall: '3s',
+  intervalIdle: '2s',
   intervalSweep: '1s',
   intervalRetry: '2s',
   intervalFlow: '2s',
@@ -107,7 +110,16 @@ export class World {
       }),
     ]);
     const cli = join(options.root, 'dist', 'cli.js');
-    const migrate = [cli, 'migrate', '--database-url', postgres.url, '--cluster', CLUSTER, '--lanes', '2'];
+    const migrate = [
+      cli,
+      'migrate',
+      '--database-url',
+      postgres.url,
+      '--cluster',
+      CLUSTER,
+      '--lanes',
+      `${LANES}`,
+    ];
     await run(process.execPath, migrate);
     const world = new World(options, place, redis, postgres);
     try {
@@ -189,6 +201,19 @@ export class World {
     } finally {
       redis.disconnect();
     }
+  }
+
+  /** How many batches are in the lanes. */
+  undrained(): Promise<number> {
+    return this.inRedis(async (redis) => {
+      let jobs = 0;
+      for (let lane = 0; lane < LANES; lane += 1) {
+        const key = `${lanePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
+        jobs += (await redis.llen(`${key}:wait`)) + (await redis.llen(`${key}:active`));
+        jobs += await redis.zcard(`${key}:delayed`);
+      }
+      return jobs;
+    });
   }
 
   /** Postgres is stopped, its files are copied, and it goes on. */
