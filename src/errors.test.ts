@@ -5,7 +5,7 @@ import { messageOf, redact } from './errors.ts';
 const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8');
 
 describe('docs/errors.md', () => {
-  const page = read('../docs/errors.md');
+  const [page = ''] = read('../docs/errors.md').split('## Lists that fail');
   const rows = page.split('\n').filter((line) => line.startsWith('| `'));
   const codes = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map((match) => match[1]);
 
@@ -23,6 +23,21 @@ describe('docs/errors.md', () => {
       for (const cell of cells.slice(1)) expect(cell).toMatch(/^[A-Z`].+\.$/);
     }
   });
+});
+
+test.each([
+  'OVER_OUR_LIMIT',
+  'OVER_RUNTIME_LIMIT',
+  'RESOURCE_EXHAUSTED',
+  'DEADLINE_EXCEEDED',
+  'UNIMPLEMENTED',
+  'UNAVAILABLE',
+  'TOO_MANY_ITEMS',
+  'TOO_MANY_BYTES',
+  'MALFORMED',
+  'UNEXPECTED',
+])('docs/errors.md tells what it means that a list fails with %s', (code) => {
+  expect(read('../docs/errors.md').split('## Lists that fail')[1]).toContain(`\`${code}\``);
 });
 
 describe('a message', () => {
