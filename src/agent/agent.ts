@@ -48,7 +48,7 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
       log,
     });
     cleanUps.push(() => shipper.stop(HAND_OVER_MS));
-    const kubelet = address === null ? null : watchKubelet(address, log, cleanUps);
+    const kubelet = address === null ? null : watchKubelet(address, { log, metrics }, cleanUps);
     const observer = new Observer({
       config,
       client,
@@ -77,10 +77,14 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
 /** Watches the kubelet until the clean-ups are done. */
 function watchKubelet(
   address: KubeletAddress,
-  log: Logger,
+  { log, metrics }: { readonly log: Logger; readonly metrics: AgentMetrics },
   cleanUps: (() => Promise<void> | void)[],
 ): KubeletWatch {
-  const watch = new KubeletWatch({ client: new KubeletClient(address), log });
+  const watch = new KubeletWatch({
+    client: new KubeletClient(address),
+    log,
+    failed: (reason) => metrics.kubeletErrors.inc({ reason }),
+  });
   const stop = new AbortController();
   const running = watch.run(stop.signal);
   cleanUps.push(() => {
@@ -151,6 +155,8 @@ function serve(config: AgentConfig, { observer, shipper, spool, metrics }: Runni
     address: config.httpAddress,
     metrics: () => {
       metrics.awaited.set(observer.awaited);
+      metrics.remembered.set(observer.remembered);
+      metrics.shed.set(observer.shed);
       metrics.spoolBytes.set(spool.bytes);
       metrics.spoolDropped.set(spool.dropped);
       metrics.unacknowledged.set(shipper.unacknowledged);

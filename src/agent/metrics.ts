@@ -4,6 +4,11 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { EVENT_TYPES, type EvidenceRecord, HIST_BOUNDS_MS } from '../evidence/record.ts';
 
+/** Takes over a count as it stands. */
+export interface Tally {
+  set(total: number): void;
+}
+
 export class AgentMetrics {
   readonly registry = new Registry();
   readonly #missed = this.#counter('missed_events_total', 'Confirmed misses of the event stream.', [
@@ -36,14 +41,27 @@ export class AgentMetrics {
     'Transitions whose event has not come yet and has no verdict.',
     [],
   );
+  readonly remembered = this.#gauge(
+    'remembered_ids',
+    'Ids that are remembered: those that are there, and those that ended or were heard of in the last 15 minutes.',
+    [],
+  );
+  readonly shed = this.#tally(
+    'shed_ids_total',
+    'Ids that were not followed because too many were, each time that one was shown.',
+  );
+  readonly kubeletErrors = this.#counter(
+    'kubelet_scrape_errors_total',
+    "Looks at the kubelet's metrics that failed, by reason.",
+    ['reason'],
+  );
   readonly kubeletMode = this.#gauge('kubelet_mode', "The kubelet's PLEG mode: 1 for the present one.", [
     'mode',
   ]);
   readonly spoolBytes = this.#gauge('spool_bytes', 'Size of the spool.', []);
-  readonly spoolDropped = this.#gauge(
+  readonly spoolDropped = this.#tally(
     'spool_dropped_records_total',
     'Records dropped before they were stored.',
-    [],
   );
   readonly unacknowledged = this.#gauge(
     'unacked_records',
@@ -79,6 +97,17 @@ export class AgentMetrics {
       labelNames: [...labelNames],
       registers: [this.registry],
     });
+  }
+
+  /** A count that is kept elsewhere. */
+  #tally(name: string, help: string): Tally {
+    const counter = this.#counter(name, help, []);
+    return {
+      set: (total) => {
+        counter.reset();
+        counter.inc(total);
+      },
+    };
   }
 
   #gauge<const L extends string>(name: string, help: string, labelNames: readonly L[]): Gauge<L> {

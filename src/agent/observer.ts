@@ -144,6 +144,16 @@ export class Observer {
     return this.#comparison.awaited;
   }
 
+  /** Ids that are remembered. */
+  get remembered(): number {
+    return this.#comparison.remembered;
+  }
+
+  /** How often an id was not followed because too many were. */
+  get shed(): number {
+    return this.#comparison.figures.shed;
+  }
+
   /** Null while the reader gives signs of life, or none is needed. */
   readerProblem(): string | null {
     const sign = this.#subscription.lastSign();

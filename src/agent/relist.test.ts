@@ -1,11 +1,14 @@
 /*
  * Relists that fail, from a simulated runtime's socket to the record, the metric and the log line of an observer.
  */
+import { join } from 'node:path';
 import { Writable } from 'node:stream';
-import { status } from '@grpc/grpc-js';
+import { promisify } from 'node:util';
+import { type MethodDefinition, Server, ServerCredentials, status } from '@grpc/grpc-js';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { monoNow } from '../clock.ts';
+import { Container, PodSandbox } from '../cri/runtime.ts';
 import type { EvidenceRecord, RecordOf } from '../evidence/record.ts';
 import { millis } from '../evidence/units.ts';
 import {
@@ -18,6 +21,7 @@ import {
 import { PROFILES } from '../simulator/profiles.ts';
 import type { SimulatedRuntime } from '../simulator/runtime.ts';
 import { faultFacts, TestBed, until } from '../simulator/testBed.ts';
+import { WIRE } from '../simulator/wire.ts';
 import { CriClient } from './cri/client.ts';
 import { NO_MEMORY } from './cri/policy.ts';
 import { profileOf } from './cri/profiles.ts';
@@ -59,7 +63,7 @@ function logOf() {
 }
 
 /** Watches by relists alone, ten times a second. */
-async function observe(runtime: SimulatedRuntime) {
+async function observe(runtime: Pick<SimulatedRuntime, 'socket'>) {
   const client = new CriClient(runtime.socket);
   const records: EvidenceRecord[] = [];
   const metrics = new AgentMetrics();
@@ -91,7 +95,35 @@ async function observe(runtime: SimulatedRuntime) {
   cleanUps.push(() => observer.stop());
   const gaps = () =>
     records.filter((record): record is RecordOf<'gap'> => record.kind === 'gap' && record.scope === 'list');
-  return { observer, metrics, gaps, logged: of };
+  return { observer, metrics, records, gaps, logged: of };
+}
+
+/** A runtime that does nothing but list so many sandboxes and as many containers. */
+async function crowd(size: number): Promise<{ readonly socket: string }> {
+  const socket = join(bed.folder, 'crowd.sock');
+  const ids = Array.from({ length: size }, (_, n) => `id-${n}`);
+  const items = ids.map((id) => PodSandbox.fromPartial({ id }));
+  const containers = ids.map((id) => Container.fromPartial({ id: `c-${id}`, podSandboxId: id }));
+  const server = new Server();
+  const answer = <Q, A>({ path, responseSerialize, requestDeserialize }: MethodDefinition<Q, A>, value: A) =>
+    server.register<Q, A>(
+      path,
+      (_call: unknown, done: (error: null, value: A) => void) => done(null, value),
+      responseSerialize,
+      requestDeserialize,
+      'unary',
+    );
+  answer(WIRE.version, {
+    version: '0.1.0',
+    runtimeName: 'containerd',
+    runtimeVersion: '2.1.0',
+    runtimeApiVersion: 'v1',
+  });
+  answer(WIRE.listPodSandbox, { items });
+  answer(WIRE.listContainers, { containers });
+  await promisify(server.bindAsync.bind(server))(`unix:${socket}`, ServerCredentials.createInsecure());
+  cleanUps.push(() => server.forceShutdown());
+  return { socket };
 }
 
 const oneList: [string, CallFault][] = [
@@ -185,6 +217,19 @@ test('a list that outgrows a message goes on as a stream, without a gap, and the
   expect(await metrics.relistErrors.get()).toMatchObject({ values: [] });
   expect(gaps()).toEqual([]);
   expect(observer.relistProblem).toBeNull();
+});
+
+test('ids beyond those that are followed are counted each time that they are shown, and are a gap', async () => {
+  const { observer, metrics, records } = await observe(await crowd(25_001));
+  await expect.poll(() => observer.shed, { timeout: 30_000 }).toBeGreaterThan(0);
+  expect(observer.remembered).toBe(50_000);
+  expect(observer.shed).toBe(2);
+  expect(records).toContainEqual(expect.objectContaining({ kind: 'gap', cause: 'too_many_ids', to: null }));
+  metrics.shed.set(observer.shed);
+  metrics.shed.set(observer.shed);
+  expect(await metrics.registry.getSingleMetricAsString('plegwatch_shed_ids_total')).toMatch(
+    /counter\nplegwatch_shed_ids_total 2$/,
+  );
 });
 
 test('a runtime that was replaced by one that streams lists is asked for streams', async () => {

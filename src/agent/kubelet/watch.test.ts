@@ -36,7 +36,14 @@ function watching(periodMs: number, leastMs = 20) {
   const lines: string[] = [];
   const log = pino({ base: null }, { write: (line: string) => lines.push(line) });
   const client = new KubeletClient({ url: kubelet.url, tokenFile: undefined, caFile: authority.caFile });
-  const watch = new KubeletWatch({ client, log, period: millis(periodMs), least: millis(leastMs) });
+  const failures: string[] = [];
+  const watch = new KubeletWatch({
+    client,
+    log,
+    failed: (problem) => failures.push(problem),
+    period: millis(periodMs),
+    least: millis(leastMs),
+  });
   const heard: string[] = [];
   watch.onChange(() => heard.push(watch.gate(monoNow()).is));
   const stop = new AbortController();
@@ -45,7 +52,7 @@ function watching(periodMs: number, leastMs = 20) {
     stop.abort();
     return running;
   });
-  return { watch, heard, lines };
+  return { watch, heard, lines, failures };
 }
 
 const until = (condition: () => boolean) =>
@@ -80,10 +87,12 @@ describe('watching a kubelet', () => {
     expect(heard).toEqual(['off', 'unknown', 'off']);
   });
 
-  test('goes on through failures, and logs each kind once and its end', async () => {
+  test('goes on through failures, tells each, and logs each kind once and its end', async () => {
     kubelet.answer = plain('', {}, 403);
-    const { heard, lines } = watching(20);
+    const { heard, lines, failures } = watching(20);
     await until(() => heard.length >= 3);
+    expect(failures.length).toBeGreaterThanOrEqual(3);
+    expect(new Set(failures)).toEqual(new Set(['Forbidden']));
     expect(new Set(heard)).toEqual(new Set(['unknown']));
     expect(lines.filter((line) => line.includes('Forbidden'))).toHaveLength(1);
     kubelet.answer = plain(metricsText());

@@ -5,7 +5,7 @@
 import { monoNow } from '../../clock.ts';
 import { between, type Micros, type Mono, millis } from '../../evidence/units.ts';
 import type { Logger } from '../../log.ts';
-import type { KubeletClient, Scrape } from './client.ts';
+import type { KubeletClient, Scrape, ScrapeProblem } from './client.ts';
 import { Gate, type GateAnswer } from './gate.ts';
 
 const PERIOD: Micros = millis(10_000);
@@ -36,6 +36,8 @@ export const NO_KUBELET: KubeletSide = {
 export interface KubeletWatchOptions {
   readonly client: Pick<KubeletClient, 'scrape' | 'close' | 'onLost'>;
   readonly log: Logger;
+  /** Told each look that failed. */
+  readonly failed?: (problem: ScrapeProblem) => void;
   readonly period?: Micros;
   /** At least this long from one look to the next. */
   readonly least?: Micros;
@@ -105,8 +107,9 @@ export class KubeletWatch implements KubeletSide {
   }
 
   #report(scrape: Scrape): void {
-    const { log } = this.#options;
+    const { log, failed } = this.#options;
     const { last } = this;
+    if (!scrape.ok) failed?.(scrape.problem);
     if (scrape.ok) {
       if (last?.ok !== true) log.info({ kubelet: scrape.figures.version }, 'the kubelet tells its metrics');
     } else if (last === null || last.ok || last.problem !== scrape.problem) {

@@ -1,0 +1,47 @@
+/*
+ * The page of the metrics has all of them, and no other.
+ */
+import { readFileSync } from 'node:fs';
+import type { Registry } from 'prom-client';
+import { describe, expect, test } from 'vitest';
+import { SCRAPE_PROBLEMS } from './agent/kubelet/client.ts';
+import { AgentMetrics } from './agent/metrics.ts';
+import { createControllerMetrics } from './controller/metrics.ts';
+
+const page = readFileSync(new URL('../docs/metrics.md', import.meta.url), 'utf8');
+const documented = (part: string): string[] => {
+  const text = page.split('## ').find((each) => each.startsWith(part)) ?? '';
+  return [...text.matchAll(/^\| `(plegwatch_\w+)(?:\{([\w,]+)\})?` \| (\w+) \|/gm)].map(
+    ([, name, labels, type]) => `${name} {${labels ?? ''}} ${type}`,
+  );
+};
+
+const aboutItself = /^(plegwatch_)?(process|nodejs)_/;
+
+async function served(registry: Registry): Promise<string[]> {
+  const metrics = await registry.getMetricsAsJSON();
+  return metrics
+    .filter(({ name }) => !aboutItself.test(name))
+    .map(({ name, type }) => `${name} {${labelsOf(registry, name).join(',')}} ${type}`);
+}
+
+/** The labels of a metric are in no public type of the library. */
+function labelsOf(registry: Registry, name: string): string[] {
+  return Reflect.get(Object(registry.getSingleMetric(name)), 'labelNames');
+}
+
+describe('docs/metrics.md', () => {
+  test('has every metric of an agent, with its labels and its type', async () => {
+    expect(documented('Agent').sort()).toEqual((await served(new AgentMetrics().registry)).sort());
+  });
+
+  test('has every metric of a controller', async () => {
+    expect(documented('Controller').sort()).toEqual(
+      (await served(createControllerMetrics().registry)).sort(),
+    );
+  });
+
+  test.each(SCRAPE_PROBLEMS)('explains why a look at a kubelet fails: %s', (problem) => {
+    expect(page).toContain(`\`${problem}\``);
+  });
+});
