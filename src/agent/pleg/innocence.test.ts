@@ -677,6 +677,16 @@ describe('a sandbox', () => {
     expect(accused([...covered, heard(4, 's1', 'DELETED'), listed(5, {}), listed(10, {})])).toEqual([]);
   });
 
+  test('that was never seen up, and of which only others say later when it was created', () => {
+    const steps = [
+      ...covered,
+      heard(4, 's1', 'CREATED'),
+      listed(5, {}),
+      heard(6, 'c1', 'CREATED', { others: [{ id: 's1', state: 'exited', times: times({ created: 4 }) }] }),
+    ];
+    expect(accused(steps)).toEqual([]);
+  });
+
   test('that never came up, first seen as UNKNOWN', () => {
     expect(accused([...covered, listed(5, { s1: 'unknown' }), listed(10, {}), listed(30, {})])).toEqual([]);
   });

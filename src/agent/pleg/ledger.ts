@@ -172,11 +172,14 @@ export class Ledger {
     if (!life.listed) this.#boundByCreation(life);
   }
 
-  /** Of events that came out of order the first may have proven a stage before another said when it was created. */
+  /**
+   * Of events that came out of order the first may have proven a stage before another said when it was created. What lists
+   * prove they bound themselves, or leave unbounded on purpose.
+   */
   #boundByCreation(life: Life): void {
     const created = this.lowerBound(life, CREATED);
     for (const standing of life.standings) {
-      if (standing.is === 'expected') bind(standing.expectation, created);
+      if (standing.is === 'expected' && standing.expectation.by !== null) bind(standing.expectation, created);
     }
   }
 
