@@ -13,6 +13,7 @@ import {
   sandboxStatus,
   seconds,
   status,
+  stepped,
   times,
 } from './timeline.ts';
 
@@ -160,6 +161,38 @@ test('the start of a life that no list saw is missed, although what says when it
   expect(findings).toContainEqual(
     expect.objectContaining({ verdict: 'missed', window: { from: 5_700_000, to: 6_410_000 } }),
   );
+});
+
+test('the first lower bound that is known is the one of the window', () => {
+  const steps = [
+    ...covered,
+    listed(5, {}),
+    heard(6.2, 'c1', 'STOPPED', { times: times({ created: 6, started: 6.1, finished: 6.2 }) }),
+    listed(10, { c1: 'exited' }),
+  ];
+  const findings = judge(steps, { until: 60 }).findings.filter(({ verdict }) => verdict === 'missed');
+  expect(findings).toMatchObject([
+    { type: 'CREATED', window: { from: seconds(5.5) } },
+    { type: 'STARTED', window: { from: seconds(5.5) } },
+  ]);
+});
+
+test('an exact time that was placed stays known, were it told once more after a step', () => {
+  const exact = times({ created: 7, started: 11, finished: 22 });
+  const steps = [
+    ...covered,
+    ...LONG_LISTS,
+    ...told(LONG, false, ['c1 STOPPED']),
+    status(27, 'c1', exact),
+    stepped(28, 3600),
+    status(29, 'c1', exact),
+  ];
+  const findings = judge(steps, { until: 60 }).findings.filter(({ verdict }) => verdict === 'missed');
+  expect(findings).toMatchObject([{ type: 'STOPPED', occurred: seconds(22) }]);
+});
+
+test('nobody is asked when something was removed', () => {
+  expect(longLife('c1 DELETED').asks).toEqual([]);
 });
 
 test('a miss says what it rests on', () => {
@@ -326,6 +359,23 @@ describe('a silent stream', () => {
     const outcome = judge([...steps, heard(20, 's1', 'CREATED', { built: 4 })], { until: 60 });
     expect(outcome.stream).toBe('Active');
     expect(outcome.findings.filter(({ verdict }) => verdict === 'silent_stream')).toEqual([]);
+  });
+
+  test('is told once, however much more is not announced', () => {
+    const more = { ...shown, s6: 'running' as const, s7: 'running' as const };
+    const outcome = judge([...steps, listed(15, more), listed(20, more)], { until: 90 });
+    expect(outcome.findings.filter(({ verdict }) => verdict === 'silent_stream')).toHaveLength(1);
+  });
+
+  test('is not told of a stream that anything was heard of', () => {
+    const outcome = judge([...steps, heard(20, 's0', 'STARTED', { built: 19 })], { until: 60 });
+    expect(outcome.stream).toBe('Active');
+    expect(outcome.findings.filter(({ verdict }) => verdict === 'silent_stream')).toEqual([]);
+  });
+
+  test('is not told of what may have happened before it was opened', () => {
+    const outcome = judge([listed(0, {}), opened(1), listed(5, shown), listed(10, shown)], { until: 60 });
+    expect(outcome.stream).toBe('Arming');
   });
 
   test('is silent no longer once an event comes', () => {

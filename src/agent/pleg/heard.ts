@@ -58,9 +58,8 @@ export function judgeEvent(life: Life, hearing: Hearing): EventVerdict | null {
   return isStale(life, hearing) ? verdict('stale', 'after_the_list', true) : null;
 }
 
-/** When a container started or stopped. Of other events no true time is known apart from their own building. */
+/** When a container started or stopped. Of a sandbox nobody says it, and other events have no time but their building. */
 function trueTime(life: Life, stage: Stage): Mono | null {
-  if (life.object.isSandbox) return null;
   if (stage === STARTED) return life.moments[1];
   return stage === STOPPED ? life.moments[2] : null;
 }

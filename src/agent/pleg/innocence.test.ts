@@ -15,6 +15,7 @@ import {
   profiled,
   type Settings,
   type Step,
+  seconds,
   status,
   stepped,
   stuck,
@@ -274,6 +275,24 @@ describe('our own fault', () => {
     expect(accused(steps)).toEqual([]);
   });
 
+  test('nor is an event missed that came to the socket after its proof and before the deadline', () => {
+    const steps = [...covered, listed(5, { s1: 'running' }), ...stuck(20, 60)];
+    expect(judge(steps, { until: 59 })).toMatchObject({ accused: [], awaited: 2 });
+    expect(accused(steps)).toEqual(['s1 CREATED', 's1 STARTED']);
+  });
+
+  test('a pause that ended inside the window, and is told only after the proof, makes it unobservable', () => {
+    const told: Step = { at: 11, act: ({ comparison }) => comparison.hole(seconds(7), 'reader_paused') };
+    const outcome = judge([...covered, listed(5, {}), listed(10, { s1: 'running' }), told], { until: 60 });
+    expect(outcome.unobservable).toEqual(['s1 CREATED reader_paused', 's1 STARTED reader_paused']);
+  });
+
+  test('a pause that is told after a later one does not bring back what that one took', () => {
+    const told: Step = { at: 7.5, act: ({ comparison }) => comparison.hole(seconds(4), 'reader_paused') };
+    const steps = [...covered, listed(5, {}), hole(7), told, listed(10, { s1: 'running' })];
+    expect(accused(steps)).toEqual([]);
+  });
+
   test('a list with an item that could not be read says nothing of what it lacks', () => {
     const steps = [
       ...covered,
@@ -495,6 +514,21 @@ describe('lists', () => {
     expect(accused([...steps, listed(25, { s1: 'running' })])).toEqual(['c1 DELETED']);
   });
 
+  test('of what went back nothing is said for coming again', () => {
+    const steps = [
+      ...covered,
+      ...pod,
+      heard(4.5, 'c1', 'STARTED'),
+      heard(8, 'c1', 'STOPPED'),
+      listed(10, { s1: 'running', c1: 'exited' }),
+      heard(12, 'c1', 'STARTED'),
+      listed(15, { s1: 'running', c1: 'running' }),
+      heard(17, 'c1', 'STARTED'),
+    ];
+    const { findings } = judge(steps, { until: 60 });
+    expect(findings.map(({ verdict }) => verdict)).toEqual(['short_life', 'duplicate', 'regression']);
+  });
+
   test('a step back over UNKNOWN is one too', () => {
     const steps = [
       ...covered,
@@ -601,6 +635,34 @@ describe('what never ran', () => {
     expect(outcome.unobservable).toEqual([]);
     expect(outcome.figures).toMatchObject({ expected: 4, matched: 4 });
   });
+
+  test('is not what started in the instant of its creation, and ended later', () => {
+    const steps = [
+      ...covered,
+      ...pod,
+      heard(4.1, 'c1', 'STARTED'),
+      listed(5, { s1: 'running', c1: 'running' }),
+      listed(10, { s1: 'running', c1: 'exited' }),
+      status(12, 'c1', times({ created: 4, started: 4, finished: 8 })),
+    ];
+    expect(accused(steps)).toEqual(['c1 STOPPED']);
+  });
+
+  test.each(Object.entries(failures))(
+    'may be removed without a word where what ran may not: %s',
+    (_, exact) => {
+      const steps = [
+        ...covered,
+        ...pod,
+        listed(5, { s1: 'running', c1: 'created' }),
+        listed(10, { s1: 'running', c1: 'exited' }),
+        status(10.3, 'c1', exact),
+        listed(15, { s1: 'running' }),
+        listed(20, { s1: 'running' }),
+      ];
+      expect(accused(steps, { profile: CRIO })).toEqual([]);
+    },
+  );
 
   test('is not known where the status is gone: then nothing is due', () => {
     const steps = [

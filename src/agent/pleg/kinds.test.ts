@@ -2,6 +2,7 @@
  * Every kind of finding beside `missed`: when it is told, and when it is not.
  */
 import { describe, expect, test } from 'vitest';
+import type { EventType } from '../../evidence/record.ts';
 import {
   CRIO,
   heard,
@@ -96,6 +97,34 @@ describe('late', () => {
     expect(of(slow(5.9, 5.8))).toEqual([]);
   });
 
+  test('is not told of a delay that is as long as the limit', () => {
+    expect(of(slow(6, 5.9))).toEqual([]);
+    expect(of(slow(6.1, 6))).toEqual(['late c1 STARTED built_late']);
+  });
+
+  test('is not told of a stream that no list has covered yet', () => {
+    const steps = [listed(0, {}), opened(1), heard(2, 's0', 'STARTED'), ...slow(6.5, 6.4)];
+    expect(told(judge(steps, { until: 20 }))).toEqual([]);
+  });
+
+  test('is not told where the time was read after a step that no tick had seen', () => {
+    const steps = [
+      ...running.slice(0, 3),
+      stepped(9.1, -5),
+      heard(9.2, 'c1', 'STARTED', { times: times({ created: 4.2, started: 9.15 }, -5) }),
+    ];
+    expect(of(steps)).toEqual([]);
+  });
+
+  test('is not told of a time from before a step, however long it was known', () => {
+    const own = times({ created: 4.2, started: 5 });
+    const known = [...running.slice(0, 3), status(5.5, 'c1', own)];
+    const later = heard(9, 'c1', 'STARTED', { times: own });
+    const late = (steps: readonly Step[]) => of(steps).filter((each) => each.startsWith('late'));
+    expect(late([...known, later])).toHaveLength(1);
+    expect(late([...known, stepped(7, 5), later])).toEqual([]);
+  });
+
   test('an event after its missed, which is resolved', () => {
     const steps = [
       ...running.slice(0, 3),
@@ -127,6 +156,14 @@ describe('late', () => {
       heard(5, 'c1', 'STARTED', { built: 5.05, times: times({ created: 4.2, started: 5.05 }) }),
     ];
     expect(of(steps)).toEqual([]);
+  });
+
+  test('nor is what is told of another kind', () => {
+    const ahead = { built: 6.05, times: times({ created: 4.2, started: 6.05 }) };
+    const steps = [...running.slice(0, 3), heard(5, 'c1', 'STARTED'), heard(6, 'c1', 'STARTED', ahead)];
+    expect(judge([...covered, ...steps], { until: 20 }).findings).toMatchObject([
+      { verdict: 'duplicate', lateness: 0, delivery: 0 },
+    ]);
   });
 });
 
@@ -172,6 +209,26 @@ describe('stale', () => {
       heard(14.1, 'c1', 'STOPPED', { built: 13.1 }),
     ];
     expect(of(steps)).toEqual([]);
+  });
+
+  test('is not told of an event that was built while the list was made', () => {
+    const slow = listed(10, { s1: 'running', c1: 'exited' }, { took: 1 });
+    const stop = heard(15, 'c1', 'STOPPED', { built: 10.5 });
+    const started = (built: number) => [heard(14.9, 'c1', 'STARTED', { built }), stop];
+    expect(of([...running.slice(0, 3), slow, ...started(11.5)])).toEqual([]);
+    expect(of([...running.slice(0, 3), slow, ...started(10.9)])).toEqual(['stale c1 STARTED after_the_list']);
+  });
+
+  test('counts the grace from the end of the list', () => {
+    const slow = listed(10, { s1: 'running', c1: 'exited' }, { took: 1 });
+    const started = (at: number) => [heard(at, 'c1', 'STARTED', { built: 9 }), heard(15, 'c1', 'STOPPED')];
+    expect(of([...running.slice(0, 3), slow, ...started(13.9)])).toEqual([]);
+    expect(of([...running.slice(0, 3), slow, ...started(14.1)])).toEqual(['stale c1 STARTED after_the_list']);
+  });
+
+  test('is not told of a stretch that we did not watch ourselves', () => {
+    const steps = [...running.slice(0, 3), ...lists, hole(12), heard(14, 'c1', 'STARTED', { built: 5 })];
+    expect(of(steps, 20).filter((each) => each.startsWith('stale'))).toEqual([]);
   });
 });
 
@@ -277,6 +334,28 @@ describe('spurious', () => {
     expect(spurious(12)).toHaveLength(1);
     expect(spurious(12, 17)).toHaveLength(1);
     expect(spurious(12, 17, 22)).toHaveLength(2);
+  });
+
+  test('is a DELETED that UNKNOWN contradicts, and nothing else', () => {
+    const unknown = [7, 12, 17].map((each) => listed(each, { s1: 'running', c1: 'unknown' }));
+    const spurious = (type: EventType) =>
+      of([...running, heard(6, 'c1', type), ...unknown]).filter((each) => each.startsWith('spurious'));
+    expect(spurious('DELETED')).toEqual(['spurious c1 DELETED lists_contradict']);
+    expect(spurious('STOPPED')).toEqual([]);
+  });
+
+  test('is in no figure', () => {
+    const { figures } = judge([...covered, ...running, heard(6, 'c1', 'STOPPED'), ...still(7, 12)], {
+      until: 30,
+    });
+    expect(figures).toMatchObject({ expected: 4, matched: 4 });
+  });
+
+  test('is not what its exact time bears out, within what the wall clock is trusted with', () => {
+    expect(judge([...covered, ...stopsLater, finishedAt(6.3)], { until: 90 }).accused).toEqual([]);
+    expect(judge([...covered, ...stopsLater, finishedAt(6.6)], { until: 90 }).accused).toEqual([
+      'c1 STOPPED',
+    ]);
   });
 
   test('puts nothing out of order', () => {

@@ -263,9 +263,9 @@ export class Ledger {
     }
     for (const earlier of STAGES) {
       const concluded = life.standings[earlier];
+      // Nothing is missed on its word alone, as long as that may turn out to be wrong.
       const byIt = concluded.is === 'expected' && concluded.expectation.by === stage;
-      if (byIt || (concluded.is === 'missed' && concluded.by === stage))
-        this.retract(life, earlier, 'spurious');
+      if (byIt) this.retract(life, earlier, 'spurious');
     }
   }
 
@@ -344,7 +344,7 @@ export class Ledger {
       eventsInSession: session.events,
     });
     this.#figures.missed += 1;
-    this.settle(life, stage, { is: 'missed', finding: verdict.finding, by: expectation.by });
+    this.settle(life, stage, { is: 'missed', finding: verdict.finding });
     this.#outbox.emit(life.object, stageFinding(verdict, life, stage, expectation, exact));
   }
 

@@ -50,7 +50,7 @@ export type Standing =
   /** `counted`: it is among the matched figures. `waived`: it was not due. */
   | { readonly is: 'announced'; readonly counted: boolean; readonly waived: boolean }
   | { readonly is: 'expected'; readonly expectation: Expectation }
-  | { readonly is: 'missed'; readonly finding: string; readonly by: Stage | null };
+  | { readonly is: 'missed'; readonly finding: string };
 
 /** An event that lists contradicted. */
 export interface Refutation {

@@ -73,6 +73,11 @@ test('a clock that was years ahead for a while means nothing later for the times
   expect(clock.place(ns(1050), at(400))).toBeNull();
 });
 
+test('nor is one of a stretch that is long past, of a clock that was set back over and over', () => {
+  const steps = Array.from({ length: 500 }, (_, i) => [i + 1, -1000] as const);
+  expect(clockWith(1e6, ...steps).place(ns(1e6 + 0.5), at(600_000))).toBeNull();
+});
+
 test('of a clock that was set over and over no time of any stretch is placed', () => {
   const steps = Array.from({ length: 500 }, (_, i) => [i + 1, 1000] as const);
   const clock = clockWith(1000, ...steps);
