@@ -77,6 +77,9 @@ const MINIMAL: Values = {
   database: { url: 'postgres://plegwatch@postgres:5432/plegwatch' },
 };
 
+/** As kubeadm leaves them. */
+const SELF_SIGNED = { serverName: '$(PLEGWATCH_NODE)', caHostPath: '/var/lib/kubelet/pki/kubelet.crt' };
+
 /** What users change, one thing at a time. */
 const VARIANTS: readonly [string, Values][] = [
   ['the least that has to be set', MINIMAL],
@@ -85,9 +88,10 @@ const VARIANTS: readonly [string, Values][] = [
   ['a definition that goes with the release', { ...MINIMAL, crds: { keep: false } }],
   ["no reading of the kubelet's metrics", { ...MINIMAL, agent: { kubelet: { enabled: false } } }],
   [
-    'kubelets with certificates of their own',
+    'kubelets that nobody verifies',
     { ...MINIMAL, agent: { kubelet: { url: 'https://[$(HOST_IP)]:10250', insecureSkipVerify: true } } },
   ],
+  ['kubelets that sign their own certificates', { ...MINIMAL, agent: { kubelet: SELF_SIGNED } }],
   ['CRI-O', { ...MINIMAL, agent: { criEndpoint: 'unix:///run/crio/crio.sock' } }],
   [
     'every Secret one of its own',
@@ -301,6 +305,16 @@ needs('helm')('rendered', () => {
         /'\/agent\/kubelet\/url'.*does not match/,
       ],
       [
+        'with a kubelet that is verified and not verified',
+        agent({ kubelet: { ...SELF_SIGNED, insecureSkipVerify: true } }),
+        /'\/agent\/kubelet\/serverName'/,
+      ],
+      [
+        'with a name of a kubelet that is none',
+        agent({ kubelet: { serverName: 'a b' } }),
+        /'\/agent\/kubelet\/serverName'.*does not match/,
+      ],
+      [
         'with lanes that are no number',
         { ...MINIMAL, migrate: { lanes: 'many' } },
         /'\/migrate\/lanes'.*integer/,
@@ -403,6 +417,24 @@ needs('helm')('rendered', () => {
         name: 'PLEGWATCH_CRI_ENDPOINT',
         value: 'unix:///host/run/crio/crio.sock',
       });
+    });
+
+    test("sees one file of the node where that has the kubelet's authority, and the name of the node comes first", async () => {
+      const { containers, volumes } = podOf(
+        await render({ ...MINIMAL, agent: { kubelet: SELF_SIGNED } }),
+        'plegwatch-agent',
+      );
+      const [{ env, volumeMounts }] = containers;
+      expect(volumes).toContainEqual({
+        name: 'kubelet-ca',
+        hostPath: { path: SELF_SIGNED.caHostPath, type: 'File' },
+      });
+      const mountPath = '/host-kubelet/ca.crt';
+      expect(volumeMounts).toContainEqual({ name: 'kubelet-ca', mountPath, readOnly: true });
+      expect(env).toContainEqual({ name: 'PLEGWATCH_KUBELET_CA_FILE', value: mountPath });
+      expect(env).toContainEqual({ name: 'PLEGWATCH_KUBELET_SERVER_NAME', value: '$(PLEGWATCH_NODE)' });
+      const names = env.map(({ name }) => name);
+      expect(names.indexOf('PLEGWATCH_NODE')).toBeLessThan(names.indexOf('PLEGWATCH_KUBELET_SERVER_NAME'));
     });
 
     test('has neither a token nor a right where it does not ask the kubelet', async () => {

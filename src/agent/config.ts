@@ -2,6 +2,7 @@
  * The agent's settings.
  */
 
+import { isIP } from 'node:net';
 import * as v from 'valibot';
 import { NodeName } from '../evidence/batch.ts';
 import {
@@ -32,6 +33,15 @@ const socketPath = (raw: string): string => {
 const nodeName = (raw: string): string => {
   if (!v.is(NodeName, raw))
     throw new BadValue('must be the name of a Kubernetes node: lower case letters, digits, - and .');
+  return raw;
+};
+
+const HOST_NAME = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]*[a-z0-9])?)(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i;
+
+/** A node may be named by its address, so that is a name too. */
+const hostName = (raw: string): string => {
+  if (isIP(raw) === 0 && !HOST_NAME.test(raw))
+    throw new BadValue('must be a host name such as node-1 or node-1.example.com, or an IP address');
   return raw;
 };
 
@@ -77,6 +87,11 @@ export const AGENT_SETTINGS = {
   ),
   kubeletTokenFile: optional('file', 'file with the token to show the kubelet', string),
   kubeletCaFile: optional('file', "file with the CA of the kubelet's certificate", string),
+  kubeletServerName: optional(
+    'name',
+    "name or address that the kubelet's certificate is for; without it the host of the URL",
+    hostName,
+  ),
   kubeletInsecureSkipVerify: toggle("do not verify the kubelet's certificate"),
   spoolDir: withDefault(
     'dir',

@@ -53,7 +53,12 @@ async function runtimeOf(profile: ProfileName): Promise<SimulatedRuntime> {
 }
 
 function subscribe(runtime: SimulatedRuntime, setting: StreamSetting = 'always', memory?: PaceMemory) {
-  const client = new KubeletClient({ url: kubelet.url, tokenFile: undefined, caFile: authority.caFile });
+  const client = new KubeletClient({
+    url: kubelet.url,
+    tokenFile: undefined,
+    caFile: authority.caFile,
+    serverName: undefined,
+  });
   const log = pino({ level: 'silent' });
   const watch = new KubeletWatch({ client, log, period: millis(50), least: millis(20) });
   const states: string[] = [];

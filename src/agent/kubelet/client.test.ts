@@ -36,7 +36,13 @@ afterEach(async () => {
 });
 
 function client(some: Partial<KubeletClientOptions> = {}): KubeletClient {
-  const made = new KubeletClient({ url: kubelet.url, tokenFile, caFile: authority.caFile, ...some });
+  const made = new KubeletClient({
+    url: kubelet.url,
+    tokenFile,
+    caFile: authority.caFile,
+    serverName: undefined,
+    ...some,
+  });
   cleanUps.push(() => made.close());
   return made;
 }
@@ -186,6 +192,36 @@ describe('trust', () => {
     const url = new URL(`https://localhost:${kubelet.port}`);
     expect(await problem({ url })).toBe('Tls');
     expect(kubelet.requests).toEqual([]);
+  });
+
+  test('is given to a certificate for the name that was said, and to no other then', async () => {
+    const byNode = makeAuthority('DNS:node-1,IP:10.0.0.7');
+    cleanUps.push(() => removeAuthority(byNode));
+    const named = await FakeKubelet.start(byNode);
+    cleanUps.push(() => named.stop());
+    const at = { url: named.url, caFile: byNode.caFile };
+    expect(await problem(at)).toBe('Tls');
+    expect(await problem({ ...at, serverName: 'node-1' })).toBe('well');
+    expect(await problem({ ...at, serverName: '10.0.0.7' })).toBe('well');
+    expect(await problem({ ...at, serverName: 'node-2' })).toBe('Tls');
+    expect(await problem({ ...at, serverName: '127.0.0.1' })).toBe('Tls');
+    // The right name, of another authority, and the right authority, for the address alone.
+    expect(await problem({ ...at, caFile: authority.caFile, serverName: 'node-1' })).toBe('Tls');
+    expect(await problem({ serverName: 'node-1' })).toBe('Tls');
+    expect(named.requests).toHaveLength(2);
+    expect(kubelet.requests).toEqual([]);
+  });
+
+  test('is given to a kubelet by the file that it serves from, which has its certificate and its authority in it', async () => {
+    const own = makeAuthority('DNS:node-1');
+    cleanUps.push(() => removeAuthority(own));
+    const served = own.cert + readFileSync(own.caFile, 'utf8');
+    const selfSigned = await FakeKubelet.start({ ...own, cert: served });
+    cleanUps.push(() => selfSigned.stop());
+    const caFile = join(own.folder, 'kubelet.crt');
+    writeFileSync(caFile, served);
+    expect(await problem({ url: selfSigned.url, caFile, serverName: 'node-1' })).toBe('well');
+    expect(await problem({ url: selfSigned.url, caFile })).toBe('Tls');
   });
 
   test('is not asked for only where there is no CA at all', async () => {

@@ -8,7 +8,8 @@
  */
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import type { Socket } from 'node:net';
+import { isIP, type Socket } from 'node:net';
+import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
 import { monoNow, wallNow } from '../../clock.ts';
 import { messageOf } from '../../errors.ts';
 import type { Mono, Wall } from '../../evidence/units.ts';
@@ -126,7 +127,7 @@ export class KubeletClient {
 
   /** Makes an agent of one connection, and a new one when the CA file has changed. */
   async #connect(): Promise<void> {
-    const { url, caFile } = this.#options;
+    const { url, caFile, serverName } = this.#options;
     const ca = caFile === undefined ? '' : await readFrom(caFile, (file) => readCa(file, this.#ca));
     if (this.#agent !== null && ca === this.#ca) return;
     this.close();
@@ -140,6 +141,7 @@ export class KubeletClient {
             minVersion: 'TLSv1.2',
             // Only where the setting says so in as many words: settings.ts asks for one of the two.
             ...(caFile === undefined ? { rejectUnauthorized: false } : { ca }),
+            ...(serverName === undefined ? {} : namedAs(serverName)),
           });
   }
 
@@ -212,6 +214,14 @@ export class KubeletClient {
       `no whole answer within ${(this.#options.timeoutMs ?? TIMEOUT_MS) / 1000} s`,
     );
   }
+}
+
+/** A certificate has to be for this name, wherever it is served. An address cannot be asked for, only looked for. */
+function namedAs(serverName: string): Pick<ConnectionOptions, 'servername' | 'checkServerIdentity'> {
+  return {
+    ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
+    checkServerIdentity: (_host, certificate) => checkServerIdentity(serverName, certificate),
+  };
 }
 
 function respond(request: ClientRequest): Promise<IncomingMessage> {

@@ -57,7 +57,8 @@ export interface Authority {
   readonly key: string;
 }
 
-export function makeAuthority(): Authority {
+/** `names`: who the certificate of the kubelet is for, as openssl writes it. */
+export function makeAuthority(names = 'IP:127.0.0.1'): Authority {
   const folder = mkdtempSync(join(tmpdir(), 'plegwatch-kubelet-'));
   const file = (name: string) => join(folder, name);
   const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' });
@@ -73,7 +74,7 @@ export function makeAuthority(): Authority {
     '-subj',
     '/CN=system:node:n1',
   );
-  writeFileSync(file('names'), 'subjectAltName=IP:127.0.0.1\n');
+  writeFileSync(file('names'), `subjectAltName=${names}\n`);
   const signed = ['-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2', '-extfile', 'names'];
   openssl('x509', '-req', '-in', 'node.csr', ...signed, '-out', 'node.crt');
   const read = (name: string) => readFileSync(file(name), 'utf8');

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { messageOf } from '../../errors.ts';
+import { AGENT_SETTINGS } from '../config.ts';
 import { type Authority, makeAuthority, removeAuthority } from './fakeKubelet.ts';
 import { type KubeletSettings, kubeletAddress } from './settings.ts';
 
@@ -26,6 +27,7 @@ const settings = (some: Partial<KubeletSettings> = {}): KubeletSettings => ({
   kubeletUrl: 'https://10.0.0.7:10250',
   kubeletTokenFile: undefined,
   kubeletCaFile: authority.caFile,
+  kubeletServerName: undefined,
   kubeletInsecureSkipVerify: false,
   ...some,
 });
@@ -72,6 +74,38 @@ describe('the settings of a kubelet', () => {
     );
     expect(await problems({ kubeletCaFile: undefined })).toContain('must name the CA');
   });
+
+  test('name who the certificate is for only where one is verified', async () => {
+    const kubeletServerName = 'node-1';
+    expect(await kubeletAddress(settings({ kubeletServerName }))).toMatchObject({ serverName: 'node-1' });
+    const unchecked = { kubeletServerName, kubeletCaFile: undefined, kubeletInsecureSkipVerify: true };
+    expect(await problems(unchecked)).toBe(
+      '--kubelet-server-name (PLEGWATCH_KUBELET_SERVER_NAME) and --kubelet-insecure-skip-verify (PLEGWATCH_KUBELET_INSECURE_SKIP_VERIFY) contradict each other: leave one out',
+    );
+    const plain = { kubeletServerName, kubeletCaFile: undefined, kubeletUrl: 'http://127.0.0.1:10255' };
+    expect(await problems(plain)).toContain('says nothing of a kubelet without https');
+  });
+
+  test.each(['node-1', 'Node-1.example.com', 'n', '10.0.0.7', 'fd00::7', 'a'.repeat(253)])(
+    'may name %s',
+    (name) => expect(AGENT_SETTINGS.kubeletServerName.read(name)).toBe(name),
+  );
+
+  test.each([
+    'node_1',
+    '-n',
+    'n-',
+    'a..b',
+    '.a',
+    'a.',
+    '[fd00::7]',
+    'n:10250',
+    'a b',
+    '*.a',
+    'a'.repeat(254),
+  ])('may not name %s', (name) =>
+    expect(() => AGENT_SETTINGS.kubeletServerName.read(name)).toThrow('must be a host name'),
+  );
 
   test('name files that are there and hold what they should', async () => {
     const token = (name: string) => problems({ kubeletTokenFile: name });

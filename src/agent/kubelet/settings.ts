@@ -11,6 +11,7 @@ export interface KubeletSettings {
   readonly kubeletUrl: string | undefined;
   readonly kubeletTokenFile: string | undefined;
   readonly kubeletCaFile: string | undefined;
+  readonly kubeletServerName: string | undefined;
   readonly kubeletInsecureSkipVerify: boolean;
 }
 
@@ -20,6 +21,8 @@ export interface KubeletAddress {
   readonly tokenFile: string | undefined;
   /** Undefined where certificates are not verified, or where there are none. */
   readonly caFile: string | undefined;
+  /** What its certificate has to be for; undefined: the host of the URL. */
+  readonly serverName: string | undefined;
 }
 
 const MOST_TOKEN_BYTES = 64 * 1024;
@@ -38,7 +41,12 @@ export async function kubeletAddress(settings: KubeletSettings): Promise<Kubelet
   if (problems.length > 0) {
     throw new PlegwatchError('SETTING_INVALID', problems.join('\n'), 'See plegwatch agent --help.');
   }
-  return { url: new URL(kubeletUrl), tokenFile: kubeletTokenFile, caFile: kubeletCaFile };
+  return {
+    url: new URL(kubeletUrl),
+    tokenFile: kubeletTokenFile,
+    caFile: kubeletCaFile,
+    serverName: settings.kubeletServerName,
+  };
 }
 
 /** The token in a file. Throws with words that follow the file's name. */
@@ -113,11 +121,17 @@ const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(host);
 
 function trustProblems(settings: KubeletSettings): string[] {
-  const { kubeletUrl = '', kubeletCaFile, kubeletInsecureSkipVerify: insecure } = settings;
+  const { kubeletUrl = '', kubeletCaFile, kubeletServerName, kubeletInsecureSkipVerify: insecure } = settings;
   const ca = named('kubeletCaFile');
   const skip = named('kubeletInsecureSkipVerify');
-  if (insecure && kubeletCaFile !== undefined)
-    return [`${ca} and ${skip} contradict each other: leave one out`];
+  const contradiction = [
+    ...(kubeletCaFile === undefined ? [] : [ca]),
+    ...(kubeletServerName === undefined ? [] : [named('kubeletServerName')]),
+  ];
+  if (insecure && contradiction.length > 0)
+    return contradiction.map((each) => `${each} and ${skip} contradict each other: leave one out`);
+  if (!/^https:/i.test(kubeletUrl) && kubeletServerName !== undefined)
+    return [`${named('kubeletServerName')} says nothing of a kubelet without https`];
   if (/^https:/i.test(kubeletUrl) && !insecure && kubeletCaFile === undefined) {
     return [`${ca} must name the CA of the kubelet's certificate, or ${skip} must say that nobody checks it`];
   }

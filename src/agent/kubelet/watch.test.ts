@@ -35,7 +35,12 @@ afterEach(async () => {
 function watching(periodMs: number, leastMs = 20) {
   const lines: string[] = [];
   const log = pino({ base: null }, { write: (line: string) => lines.push(line) });
-  const client = new KubeletClient({ url: kubelet.url, tokenFile: undefined, caFile: authority.caFile });
+  const client = new KubeletClient({
+    url: kubelet.url,
+    tokenFile: undefined,
+    caFile: authority.caFile,
+    serverName: undefined,
+  });
   const failures: string[] = [];
   const watch = new KubeletWatch({
     client,
