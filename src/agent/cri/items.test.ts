@@ -242,7 +242,7 @@ test('an attempt beyond what a store can hold is no attempt of a real pod, and i
   expect(parsed).toMatchObject({ ok: true, value: { attempt: 4_294_967_295 } });
 });
 
-test('what is left of a long text keeps nothing of the rest in memory', () => {
+test('what is left of a long text keeps nothing of the rest in memory', async () => {
   setFlagsFromString('--expose-gc');
   const collect: () => void = runInNewContext('gc');
   const used = () => {
@@ -253,6 +253,7 @@ test('what is left of a long text keeps nothing of the rest in memory', () => {
   const length = 10 * 1024 * 1024;
   const before = used();
   const kept = Array.from({ length: 20 }, () => clean(Buffer.alloc(length, 'x').toString(), 253));
-  expect(used() - before).toBeLessThan(2 * length);
+  // What is collected is not always free at once.
+  await expect.poll(() => used() - before, { timeout: 20_000 }).toBeLessThan(2 * length);
   expect(kept).toHaveLength(20);
 });
