@@ -1,0 +1,238 @@
+/*
+ * A whole agent at a socket that somebody took over: first mutated messages of a runtime that speaks gRPC, then one that
+ * hardly speaks HTTP/2, then an honest runtime again. The agent goes on, does not grow, says what it refused, accuses
+ * nobody, and records what happens afterwards.
+ *
+ * PLEGWATCH_SEED sets which messages: see fuzzDecoders.test.ts.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ServiceError } from '@grpc/grpc-js';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { CriClient, statusName } from '../src/agent/cri/client.ts';
+import { readEvent } from '../src/agent/cri/items.ts';
+import { MalformedMessage } from '../src/agent/cri/malformed.ts';
+import { mono } from '../src/evidence/units.ts';
+import { scratch } from '../src/parts/scratch.ts';
+import { type SimulatedRuntime, startSimulatedRuntime } from '../src/simulator/runtime.ts';
+import { until } from './plegreports.ts';
+import { childrenOf } from './support/frozen.ts';
+import { HostileRuntime, listenRudely, RUDE_WAYS } from './support/hostile.ts';
+import { eventKey } from './support/listener.ts';
+import { needs } from './support/needs.ts';
+import { System } from './support/system.ts';
+import { accusing, WatchedNode, WITHIN_MS } from './support/watchedNode.ts';
+
+const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
+const EVENTS = 20_000;
+/** In how many parts they are sent. Slow lists are asked for rarely, so only some come between them. */
+const ROUNDS = 5;
+const CALLS = ['ListPodSandbox', 'ListContainers', 'ContainerStatus', 'Version', 'GetContainerEvents'];
+/** Of what it had before. A heap that was once larger stays so for a while. */
+const GROWTH = 3;
+/** It comes back less and less often, so it does not wait for all of them. */
+const WAYS_FOR_AN_AGENT = 4;
+
+let system: System;
+let runtime: SimulatedRuntime;
+let node: WatchedNode;
+let lives = 0;
+
+needs('redis-server', 'postgres')('at a socket that somebody took over', () => {
+  beforeAll(async () => {
+    system = await System.start({ kube: false });
+    await system.controller();
+    runtime = await startSimulatedRuntime({ socket: system.folder('cri.sock'), seed: SEED, keepTruth: true });
+    node = new WatchedNode(system, 'node', await system.agent('node', runtime.socket));
+  });
+  afterAll(async () => {
+    await runtime?.stop();
+    await system?.stop();
+  });
+
+  test('the agent goes on, does not grow, names what it refused, and accuses nobody', {
+    timeout: 300_000,
+  }, async () => {
+    const { pid } = node.agent;
+    await liveUntilActive();
+    await node.settled();
+    const before = residentMiB();
+    await runtime.goDown();
+
+    const { refused: refusedEvents, resident: during } = await suffer();
+    await sufferRudeness();
+
+    await runtime.comeUp();
+    const armed = await liveUntilActive();
+    const lived = await live(20);
+    await node.settled();
+    const after = residentMiB();
+    console.info(
+      `${EVENTS} events of seed ${SEED}, ${refusedEvents} of them refused; MiB of the agent and its reader: ${before} before, ${during} during, ${after} after; armed again after ${armed} lives; refused`,
+      await refusedByCall(),
+    );
+
+    expect(node.agent.pid).toBe(pid);
+    expect(node.agent.running()).toBe(true);
+    expect(node.agent.log()).not.toContain('the reader ended with');
+    expect(node.agent.log()).not.toContain('no sign of life');
+    expect(during).toBeLessThan(GROWTH * before);
+    expect(after).toBeLessThan(GROWTH * before);
+
+    const refused = await refusedByCall();
+    expect(refused.get('GetContainerEvents')).toBe(refusedEvents);
+    for (const call of CALLS) {
+      expect({ call, refused: refused.get(call) ?? 0 }).not.toEqual({ call, refused: 0 });
+      expect(node.agent.log()).toContain(`"call":"${call}"`);
+    }
+
+    const stored = new Set(await node.events());
+    expect(lived.filter((key) => !stored.has(key))).toEqual([]);
+    expect((await node.findings()).filter((finding) => finding.startsWith('missed'))).toEqual([]);
+    for (const id of new Set(lived.map((key) => key.split(' ')[0]))) {
+      expect(accusing(await node.findings(id))).toEqual([]);
+    }
+    expect(await system.sql('SELECT * FROM plegwatch.rejected')).toEqual([]);
+  });
+});
+
+test.each(RUDE_WAYS)('a call of the client that is answered with %s ends with a code', async (way) => {
+  const place = scratch('rude', undefined);
+  const socket = join(place.dir, 'cri.sock');
+  const rude = await listenRudely(socket, [way]);
+  const client = new CriClient(socket);
+  try {
+    // A call of each kind, and again on the next connection.
+    for (let i = 0; i < 2; i += 1) {
+      await expect(client.version(2_000)).rejects.toMatchObject(CODED);
+      await expect(client.listContainers({ timeoutMs: 2_000 })).rejects.toMatchObject(CODED);
+      await expect(endOf(client.events())).resolves.toMatch(/^[A-Z_]+$/);
+    }
+  } finally {
+    client.close();
+    await rude.stop();
+    place.remove();
+  }
+});
+
+const CODED = { name: 'CriError', code: expect.stringMatching(/^[A-Z_]+$/) };
+
+/** The status that a stream ends with. */
+function endOf(stream: ReturnType<CriClient['events']>): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  stream.on('data', () => undefined);
+  stream.on('error', (error: ServiceError) => resolve(statusName(error.code)));
+  stream.on('end', () => resolve('OK'));
+  return promise;
+}
+
+/** Mutated messages of all kinds. Returns how many events no reader of ours can read, and what memory was in use then. */
+async function suffer(): Promise<{ readonly refused: number; readonly resident: number }> {
+  const hostile = await HostileRuntime.listen(runtime.socket, SEED);
+  try {
+    hostile.lying = true;
+    await until('Version is refused', async () => (await refusedByCall()).get('Version'), WITHIN_MS);
+    hostile.lying = false;
+    await until('it has subscribed', () => hostile.subscribed || undefined, WITHIN_MS);
+    let refused = 0;
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const answered = hostile.answered;
+      refused += (await hostile.announce(EVENTS / ROUNDS)).filter(isRefused).length;
+      await until('it has asked for lists', () => hostile.answered > answered || undefined, WITHIN_MS);
+    }
+    const told = async (call: string) => (await refusedByCall()).get(call) ?? 0;
+    const all = async () => {
+      const counts = await Promise.all(CALLS.map(told));
+      return (
+        (counts.every((count) => count > 0) && (await told('GetContainerEvents')) >= refused) || undefined
+      );
+    };
+    await until('of every call something was refused', all, WITHIN_MS);
+    const resident = residentMiB();
+    hostile.announceBytes(17 * 1024 * 1024);
+    await until('it has left', () => !hostile.subscribed || undefined, WITHIN_MS);
+    return { refused, resident };
+  } finally {
+    await hostile.stop();
+  }
+}
+
+async function sufferRudeness(): Promise<void> {
+  const rude = await listenRudely(runtime.socket);
+  try {
+    await until(
+      'it was treated in several ways',
+      () => rude.done.size >= WAYS_FOR_AN_AGENT || undefined,
+      WITHIN_MS,
+    );
+  } finally {
+    await rude.stop();
+  }
+}
+
+/** As the agent counts it: what is no event, and what is nobody's. */
+function isRefused(bytes: Buffer): boolean {
+  try {
+    return readEvent(bytes, 1, mono(0)) === null;
+  } catch (error) {
+    if (error instanceof MalformedMessage) return true;
+    throw error;
+  }
+}
+
+/** Pods live until one of them is heard of. Returns how many did. */
+async function liveUntilActive(): Promise<number> {
+  const before = lives;
+  const sessions = (await node.sessions()).length;
+  await until(
+    'a session is armed',
+    async () => {
+      await live(1);
+      return (
+        (await node.sessions())
+          .slice(Math.max(0, sessions - 1))
+          .some(({ armed, closed }) => armed !== null && closed === null) || undefined
+      );
+    },
+    WITHIN_MS,
+  );
+  await node.relisted();
+  return lives - before;
+}
+
+/** Whole lives of pods, each in two lists at least. Returns what was delivered of them. */
+async function live(count: number): Promise<string[]> {
+  const from = runtime.truth.entries.length;
+  const pods = Array.from({ length: count }, () => {
+    lives += 1;
+    const name = `life-${lives}`;
+    return runtime.runPod({ name, namespace: 'shop', uid: name, containers: ['app'] });
+  });
+  if (count > 1) await node.relisted();
+  for (const { sandbox, containers } of pods) {
+    for (const { id } of containers) {
+      runtime.pods.exitContainer(id);
+      runtime.pods.removeContainer(id);
+    }
+    await runtime.removePod(sandbox.id);
+  }
+  return runtime.truth.entries
+    .slice(from)
+    .filter((entry) => entry.what === 'event' && entry.delivered)
+    .map((entry) => (entry.what === 'event' ? eventKey(entry.id, entry.type) : ''));
+}
+
+async function refusedByCall(): Promise<Map<string, number>> {
+  const body = (await node.agent.ask('/metrics'))?.body ?? '';
+  const lines = body.matchAll(/^plegwatch_malformed_messages_total\{call="(\w+)"\} (\d+)$/gm);
+  return new Map([...lines].map(([, call = '', count]) => [call, Number(count)]));
+}
+
+/** Of the agent and what it started, in memory. */
+function residentMiB(): number {
+  const pids = [node.agent.pid, ...childrenOf(node.agent.pid)];
+  const kib = pids.map((pid) =>
+    Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]),
+  );
+  return Math.round(kib.reduce((sum, each) => sum + each, 0) / 1024);
+}

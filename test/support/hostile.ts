@@ -1,0 +1,245 @@
+/*
+ * Hostile runtimes: one that speaks gRPC and sends mutated messages, and one that hardly speaks HTTP/2. Both listen where a
+ * runtime did.
+ */
+import { randomBytes } from 'node:crypto';
+import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
+import { createServer, type Socket } from 'node:net';
+import { Server, type ServerWritableStream } from '@grpc/grpc-js';
+import { RuntimeServiceDefinition } from '../../src/cri/runtime.ts';
+import { listenOn } from '../../src/simulator/listener.ts';
+import { type Random, randomFor } from '../../src/simulator/random.ts';
+import { clearSocketPath } from '../../src/simulator/socket.ts';
+import { type MessageKind, plausible } from './messages.ts';
+import { mutate } from './mutations.ts';
+
+const { fullName, methods } = RuntimeServiceDefinition;
+/** Of messages that are not of the stream. */
+const MUTATED = 0.7;
+/** Events that go out in one turn of the event loop. */
+const AT_ONCE = 50;
+
+type EventCall = ServerWritableStream<Buffer, Buffer>;
+
+export class HostileRuntime {
+  /** Whether Version tells what nobody can read. */
+  lying = false;
+  readonly #random: Random;
+  readonly #close: () => Promise<void>;
+  #stream: EventCall | null = null;
+  #answered = 0;
+
+  private constructor(random: Random, close: () => Promise<void>) {
+    this.#random = random;
+    this.#close = close;
+  }
+
+  static async listen(socket: string, seed: number): Promise<HostileRuntime> {
+    const server = new Server({ 'grpc.max_send_message_length': -1 });
+    const runtime = new HostileRuntime(randomFor(seed, 'hostile'), () => listener.close());
+    runtime.#serve(server);
+    const listener = await listenOn(socket, server);
+    return runtime;
+  }
+
+  /** Answers of all calls but the stream. */
+  get answered(): number {
+    return this.#answered;
+  }
+
+  get subscribed(): boolean {
+    return this.#stream !== null;
+  }
+
+  /** Sends mutated events; returns them as they were sent. */
+  async announce(count: number): Promise<Buffer[]> {
+    const stream = this.#stream;
+    if (stream === null) throw new Error('nobody has subscribed');
+    const sent: Buffer[] = [];
+    while (sent.length < count) {
+      const flowing = Array.from({ length: AT_ONCE }, () => {
+        const { bytes } = mutate(plausible('event', this.#random, nowNs()), this.#random);
+        sent.push(bytes);
+        return stream.write(bytes);
+      });
+      if (flowing.includes(false)) await new Promise((resolve) => stream.once('drain', resolve));
+      else await new Promise(setImmediate);
+    }
+    return sent;
+  }
+
+  /** Sends one message of so many bytes. */
+  announceBytes(length: number): void {
+    this.#stream?.write(Buffer.alloc(length));
+  }
+
+  stop(): Promise<void> {
+    return this.#close();
+  }
+
+  #serve(server: Server): void {
+    this.#answer(server, methods.version.name, () =>
+      this.lying ? Buffer.from([0x0a, 0x7f, 1]) : plausible('version', this.#random, 0n),
+    );
+    this.#answer(server, methods.listPodSandbox.name, () => this.#perhapsMutated('sandboxes'));
+    this.#answer(server, methods.listContainers.name, () => this.#perhapsMutated('containers'));
+    this.#answer(server, methods.containerStatus.name, () => this.#perhapsMutated('status'));
+    this.#answer(server, methods.podSandboxStatus.name, () => this.#perhapsMutated('status'));
+    const subscribe = (stream: EventCall) => {
+      this.#stream = stream;
+      stream.on('error', () => undefined);
+      stream.once('close', () => {
+        if (this.#stream === stream) this.#stream = null;
+      });
+    };
+    server.register(
+      `/${fullName}/${methods.getContainerEvents.name}`,
+      subscribe,
+      asItIs,
+      asItIs,
+      'serverStream',
+    );
+  }
+
+  #answer(server: Server, name: string, answer: () => Buffer): void {
+    const handler = (_: unknown, callback: (error: null, bytes: Buffer) => void): void => {
+      this.#answered += 1;
+      callback(null, answer());
+    };
+    server.register(`/${fullName}/${name}`, handler, asItIs, asItIs, 'unary');
+  }
+
+  #perhapsMutated(kind: MessageKind): Buffer {
+    const bytes = plausible(kind, this.#random, nowNs());
+    return this.#random.chance(MUTATED) ? mutate(bytes, this.#random).bytes : bytes;
+  }
+}
+
+const asItIs = (bytes: Buffer): Buffer => bytes;
+
+const nowNs = (): bigint => BigInt(Date.now()) * 1_000_000n;
+
+// Below gRPC.
+
+const SETTINGS = frame(4, 0, 0, Buffer.alloc(0));
+const HOLD_MS = 300;
+
+/** One HTTP/2 frame (RFC 9113, 4.1). */
+function frame(
+  type: number,
+  flags: number,
+  stream: number,
+  payload: Buffer,
+  length = payload.length,
+): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(length, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(flags, 4);
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+const times = (count: number, bytes: Buffer): Buffer => Buffer.alloc(count * bytes.length, bytes);
+
+/** A refusal in words of gRPC that no runtime uses. */
+const STATUSES = ['99999', '-1', 'NaN', '', '1e308', 'OK', '14\u00e9'];
+/** Prefixes of messages that are longer than they are, compressed by nobody, or of a kind that does not exist. */
+const PREFIXES = [
+  [0, 0xff, 0xff, 0xff, 0xff],
+  [1, 0, 0, 0, 4, 1, 2, 3, 4],
+  [9, 0, 0, 0, 0],
+  [0, 0, 0],
+];
+
+/** What is done to a connection: `bytes` are sent at once, and then it is cut. */
+const RUDENESS: Readonly<Record<string, (socket: Socket) => void>> = {
+  'random bytes': (socket) => say(socket, randomBytes(256 * 1024)),
+  'settings, then random bytes': (socket) => say(socket, SETTINGS, randomBytes(256 * 1024)),
+  'half a frame': (socket) => say(socket, SETTINGS, frame(0, 0, 1, Buffer.alloc(10), 16_384)),
+  'a frame of 16 MiB': (socket) => say(socket, SETTINGS, frame(0, 0, 1, Buffer.alloc(1 << 20), 0xff_ff_ff)),
+  'headers without an end': (socket) =>
+    say(
+      socket,
+      SETTINGS,
+      frame(1, 0, 1, Buffer.alloc(16_384)),
+      times(500, frame(9, 0, 1, Buffer.alloc(16_384))),
+    ),
+  'a storm of GOAWAY': (socket) => say(socket, SETTINGS, times(10_000, frame(7, 0, 0, Buffer.alloc(8)))),
+  'a storm of SETTINGS and PING': (socket) =>
+    say(socket, times(10_000, SETTINGS), times(10_000, frame(6, 0, 0, Buffer.alloc(8)))),
+  'a storm of RST_STREAM and WINDOW_UPDATE': (socket) =>
+    say(
+      socket,
+      SETTINGS,
+      times(10_000, frame(3, 0, 1, Buffer.alloc(4))),
+      times(10_000, frame(8, 0, 0, Buffer.from([0x7f, 0xff, 0xff, 0xff]))),
+    ),
+  'HTTP/1.1': (socket) => say(socket, Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello')),
+  'an end at once': (socket) => socket.destroy(),
+  'no word': (socket) => say(socket),
+};
+
+/** Sends what is to be said, waits a little, and cuts the connection. */
+function say(socket: Socket, ...bytes: readonly Buffer[]): void {
+  for (const each of bytes) socket.write(each);
+  const timer = setTimeout(() => socket.destroy(), HOLD_MS);
+  socket.once('close', () => clearTimeout(timer));
+}
+
+/** An HTTP/2 server whose gRPC is wrong in a way that changes from call to call. */
+function wrongGrpc(): (socket: Socket) => void {
+  let calls = 0;
+  const server = createHttp2Server();
+  server.on('sessionError', () => undefined);
+  server.on('stream', (stream: ServerHttp2Stream) => {
+    calls += 1;
+    stream.on('error', () => undefined);
+    const status = STATUSES[calls % STATUSES.length] ?? '';
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': status, 'grpc-message': '%ff%00' }));
+    stream.end(Buffer.from(PREFIXES[calls % PREFIXES.length] ?? []));
+  });
+  return (socket) => {
+    server.emit('connection', socket);
+    const timer = setTimeout(() => socket.destroy(), 5 * HOLD_MS);
+    socket.once('close', () => clearTimeout(timer));
+  };
+}
+
+export interface RudeRuntime {
+  /** Everything that has been done to somebody. */
+  readonly done: ReadonlySet<string>;
+  stop(): Promise<void>;
+}
+
+export const RUDE_WAYS: readonly string[] = [...Object.keys(RUDENESS), 'wrong gRPC'];
+
+/** Each connection is treated in another one of the ways, in turn. */
+export async function listenRudely(path: string, names = RUDE_WAYS): Promise<RudeRuntime> {
+  await clearSocketPath(path);
+  const wrong = wrongGrpc();
+  const ways = names.map((name) => ({ name, treat: RUDENESS[name] ?? wrong }));
+  const done = new Set<string>();
+  const sockets = new Set<Socket>();
+  let connections = 0;
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    socket.once('close', () => sockets.delete(socket));
+    const way = ways[connections % ways.length];
+    connections += 1;
+    if (way === undefined) return;
+    socket.once('close', () => done.add(way.name));
+    way.treat(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(path, resolve));
+  return {
+    done,
+    stop: async () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
