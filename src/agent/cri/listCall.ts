@@ -12,6 +12,9 @@ import type { Answer } from '../pleg/observation.ts';
 import { type CallBounds, CriError } from './client.ts';
 import type { ListReader } from './lists.ts';
 
+/** A buffer of its own has little around an answer: the few bytes that frame a message. */
+const MOST_AROUND = 16;
+
 /** How one of the two lists is asked for. */
 export interface ListCallPorts {
   readonly plain: (bounds: CallBounds) => Promise<Buffer>;
@@ -100,7 +103,11 @@ export class ListCall {
     const start = monoNow();
     const answer = await this.#ports.plain({ timeoutMs: this.#timeoutMs, signal });
     const end = monoNow();
-    return { start, end, ...this.reader.read(answer) };
+    try {
+      return { start, end, ...this.reader.read(answer) };
+    } finally {
+      giveBack(answer);
+    }
   }
 
   async #streamed(signal: AbortSignal): Promise<ListAnswer> {
@@ -109,6 +116,16 @@ export class ListCall {
     await this.#ports.streamed({ timeoutMs: this.#timeoutMs, signal }, (batch) => reading.add(batch));
     return { start, end: monoNow(), ...reading.end() };
   }
+}
+
+/**
+ * Frees the memory of an answer that has been read; it is empty then. The stream of HTTP/2 behind the call holds it until
+ * the next full collection, however young it is: answers would pile up, and bring on what they wait for every half minute.
+ */
+function giveBack(answer: Buffer): void {
+  const { buffer } = answer;
+  const isItsOwn = buffer.byteLength - answer.length <= MOST_AROUND;
+  if (isItsOwn && buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
 const isTooLarge = (error: unknown): error is CriError =>
