@@ -6,6 +6,7 @@ import { EVENT_TYPES, type EventType } from '../../evidence/record.ts';
 import {
   CRIO,
   heard,
+  hole,
   judge,
   listed,
   opened,
@@ -14,6 +15,7 @@ import {
   seconds,
   status,
   stepped,
+  stuck,
   times,
 } from './timeline.ts';
 
@@ -195,6 +197,35 @@ test('nobody is asked when something was removed', () => {
   expect(longLife('c1 DELETED').asks).toEqual([]);
 });
 
+test('what no list showed yet is missed too, when its status says that it was there', () => {
+  const steps = [
+    ...covered,
+    listed(5, {}),
+    heard(6.2, 'c1', 'STOPPED'),
+    status(9, 'c1', times({ created: 6, started: 6.1, finished: 6.2 })),
+    listed(30, { c1: 'exited' }),
+  ];
+  expect(judge(steps, { until: 60 }).missed).toEqual(['c1 CREATED', 'c1 STARTED']);
+});
+
+test('what was watched is counted from the baseline on, without its holes', () => {
+  expect(judge(covered, { until: 60 }).figures.covered).toBe(seconds(57));
+  expect(judge([...covered, hole(30.1)], { until: 60 }).figures.covered).toBe(seconds(56.9));
+  expect(judge([], { until: 60 }).figures.covered).toBe(0);
+});
+
+test('what the reader has drained stays drained, and by the session that it was drained in', () => {
+  const drained = (at: number, session: number, to: number): Step => ({
+    at,
+    act: ({ comparison }) => comparison.drained(session, seconds(to)),
+  });
+  const steps = [...covered, listed(5, { s1: 'running' })];
+  const still = [...steps, drained(35.1, 1, 35.05), ...stuck(35.11, 90)];
+  expect(judge([...still, drained(35.2, 1, 20)], { until: 60 }).missed).toHaveLength(2);
+  const other = [...steps, ...stuck(20, 90), drained(30, 2, 59)];
+  expect(judge(other, { until: 60 }).awaited).toBe(2);
+});
+
 test('a miss says what it rests on', () => {
   const [finding] = longLife('c1 STOPPED').findings;
   expect(finding).toMatchObject({
@@ -241,7 +272,7 @@ test('the exact times of what is overdue are asked for once, of containers only'
 });
 
 test('a start and an end between two lists are both missed when the status says that it ran', () => {
-  const { missed } = judge(
+  const { missed, findings } = judge(
     [
       ...covered,
       listed(5, {}),
@@ -255,6 +286,9 @@ test('a start and an end between two lists are both missed when the status says 
     { until: 60 },
   );
   expect(missed).toEqual(['c1 STARTED', 'c1 STOPPED']);
+  // Since the list that lacked it, not since the one that showed it exited.
+  const misses = findings.filter(({ verdict }) => verdict === 'missed');
+  expect(misses.map(({ window }) => window?.from)).toEqual([seconds(5.01), seconds(5.01)]);
 });
 
 test('the removal of a container that a pod outlives is judged where removed sandboxes go silently too', () => {

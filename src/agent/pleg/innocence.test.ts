@@ -90,6 +90,23 @@ describe('the beginning of a stream', () => {
     expect(outcome.unobservable).toContain('s1 STOPPED before_baseline');
   });
 
+  test('a list that began in the moment of the arming is no baseline', () => {
+    const steps = [
+      listed(0, {}),
+      opened(1),
+      heard(2, 's0', 'STARTED'),
+      listed(2, {}),
+      listed(5, { s1: 'running' }),
+    ];
+    expect(accused(steps)).toEqual([]);
+    expect(accused([...steps.slice(0, 3), listed(2.01, {}), listed(5, { s1: 'running' })])).toHaveLength(2);
+  });
+
+  test('an event that was built in the moment of the subscription is not replayed', () => {
+    const { records } = judge([opened(1), heard(2, 's0', 'STARTED', { built: 1 })], { until: 5 });
+    expect(records).toMatchObject([{ kind: 'event', replayed: false }]);
+  });
+
   test('a replayed backlog with holes owes what it lacks to nobody', () => {
     const steps = [
       listed(0, {}),

@@ -209,6 +209,9 @@ describe('stale', () => {
       heard(14.1, 'c1', 'STOPPED', { built: 13.1 }),
     ];
     expect(of(steps)).toEqual([]);
+    // Nor when more lists show the same.
+    const more = [listed(16, { s1: 'running', c1: 'exited' }), heard(20, 'c1', 'STARTED', { built: 13 })];
+    expect(of([...running.slice(0, 3), ...lists, ...more], 25)).toEqual([]);
   });
 
   test('is not told of an event that was built while the list was made', () => {
@@ -342,6 +345,23 @@ describe('spurious', () => {
       of([...running, heard(6, 'c1', type), ...unknown]).filter((each) => each.startsWith('spurious'));
     expect(spurious('DELETED')).toEqual(['spurious c1 DELETED lists_contradict']);
     expect(spurious('STOPPED')).toEqual([]);
+  });
+
+  test('says nothing of the end: that it is gone is noticed', () => {
+    const steps = [...running, heard(6, 'c1', 'DELETED'), ...still(7, 12), listed(17, { s1: 'running' })];
+    expect(of(steps, 60)).toContain('unobservable c1 DELETED contradicted');
+  });
+
+  test('does not say that it ran', () => {
+    const shown = (at: number, state: 'created' | 'exited') => listed(at, { s1: 'running', c1: state });
+    const steps = [
+      ...running.slice(0, 3),
+      heard(4.5, 'c1', 'STOPPED'),
+      shown(5, 'created'),
+      shown(10, 'created'),
+    ];
+    const outcome = judge([...covered, ...steps, shown(15, 'exited'), shown(20, 'exited')], { until: 90 });
+    expect(outcome.accused).toEqual([]);
   });
 
   test('is in no figure', () => {
@@ -478,6 +498,45 @@ describe('short_life', () => {
     expect(short(judge([...covered, ...steps], { until: 20 }))).toEqual([]);
   });
 
+  test('is not told where a list in between could not be read whole', () => {
+    const steps = [
+      ...sandbox,
+      ...life,
+      listed(8, { s1: 'running' }, { partial: true }),
+      listed(10, { s1: 'running' }),
+    ];
+    expect(short(judge([...covered, ...steps], { until: 20 }))).toEqual([]);
+  });
+
+  test('is told once although an event of it came again while the list was made', () => {
+    const slow = listed(10, { s1: 'running' }, { took: 1 });
+    const steps = [...sandbox, ...life, slow, heard(11.5, 'c1', 'DELETED')];
+    expect(short(judge([...covered, ...steps], { until: 20 }))).toHaveLength(1);
+  });
+
+  test('is not told of a start that failed, when others had said so', () => {
+    const failed = times({ created: 6, finished: 6.4 });
+    const steps = [
+      ...sandbox,
+      listed(5, { s1: 'running' }),
+      heard(6, 'c1', 'CREATED'),
+      heard(6.4, 'c1', 'STOPPED'),
+      heard(6.5, 'c1b', 'CREATED', { others: [{ id: 'c1', state: 'exited', times: failed }] }),
+      listed(10, { s1: 'running', c1: 'exited', c1b: 'created' }),
+    ];
+    expect(short(judge([...covered, ...steps], { until: 20 }))).toEqual([]);
+  });
+
+  test('is not told where we paused while the list before was made', () => {
+    const [, ...events] = life;
+    const slow = listed(4.2, { s1: 'running' }, { took: 0.7 });
+    const pause = { ...hole(5.5), at: 5.55 };
+    const steps = [...sandbox, slow, pause, ...events, listed(10, { s1: 'running' })];
+    const paused = steps.filter((step) => step !== pause);
+    expect(short(judge([...covered, ...paused], { until: 20 }))).toHaveLength(1);
+    expect(short(judge([...covered, ...steps], { until: 20 }))).toEqual([]);
+  });
+
   test('is not told where the stream was not covered from the list before on', () => {
     const steps = [...sandbox, ...life, hole(7), listed(10, { s1: 'running' })];
     expect(short(judge([...covered, ...steps], { until: 20 }))).toEqual([]);
@@ -538,6 +597,18 @@ describe('the statuses in an event', () => {
     const outcome = judge([...covered, ...steps], { until: 60 });
     expect(outcome.missed).toContain('c1 STARTED');
   });
+
+  test('prove that a sandbox came up', () => {
+    const up = { id: 's1', state: 'running', times: times({ created: 4 }) } as const;
+    const steps = [heard(4, 's1', 'CREATED'), heard(6, 'c1', 'CREATED', { others: [up] })];
+    expect(of(steps, 60)).toEqual(['missed s1 STARTED sequence']);
+  });
+
+  test('prove nothing where they are UNKNOWN', () => {
+    const unknown = { id: 'c1', state: 'unknown', times: times({}) } as const;
+    const steps = [listed(5, { c1: 'unknown' }), heard(6, 's1', 'CREATED', { others: [unknown] })];
+    expect(of(steps, 60)).toEqual([]);
+  });
 });
 
 test('a miss whose true time lies long before the lists noticed says that the runtime was late itself', () => {
@@ -549,6 +620,16 @@ test('a miss whose true time lies long before the lists noticed says that the ru
     status(19, 'c1', times({ created: 4.2, started: 5, finished: 7 })),
   ];
   expect(of(steps, 60)).toEqual(['missed c1 STOPPED runtime_state_late']);
+});
+
+test('an event that nobody understands may have been what is due already', () => {
+  const steps = [
+    ...running.slice(0, 3),
+    listed(5, { s1: 'running', c1: 'created' }),
+    listed(10, { s1: 'running', c1: 'running' }),
+    heard(12, 'c1', 9),
+  ];
+  expect(of(steps, 60)).toEqual(['unobservable c1 STARTED unknown_event_type']);
 });
 
 test('an event that nobody understands may have been any that is due of its id, and of no other', () => {

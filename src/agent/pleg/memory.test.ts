@@ -118,6 +118,19 @@ test('what no list shows for a quarter of an hour is forgotten, although none is
   expect(watched.comparison.remembered).toBe(1);
 });
 
+test('what no list shows is remembered for a quarter of an hour after it was last heard of', () => {
+  const watched = new Watched();
+  watched.comparison.subscribed(1, seconds(0), 0n);
+  watched.hear(10, 'c1');
+  watched.list(20, []);
+  watched.hear(800, 'c1');
+  watched.list(805, []);
+  watched.tick(1600);
+  expect(watched.comparison.remembered).toBe(1);
+  watched.tick(1800);
+  expect(watched.comparison.remembered).toBe(0);
+});
+
 test('what was running when lists began to fail is not forgotten', () => {
   const watched = new Watched();
   watched.list(0, ['s1', 'c1']);
