@@ -110,6 +110,19 @@ test('a gap goes on while lists show what is not followed', () => {
   expect(watched.gaps).toHaveLength(1);
 });
 
+test('what was listed while too many were followed was not created when it is followed at last', () => {
+  const watched = new Watched();
+  watched.comparison.subscribed(1, seconds(0), 0n);
+  for (const id of many('c', CAP / 2)) watched.hear(1, id);
+  for (const at of [2, 3]) watched.list(at, ['s1']);
+  for (const at of [4, 100, 1000]) watched.tick(at);
+  expect(watched.comparison.remembered).toBe(0);
+  watched.list(1001, ['s1', 's2']);
+  watched.tick(1100);
+  const missed = watched.findings.filter(({ verdict, id }) => verdict === 'missed' && id?.startsWith('s'));
+  expect(missed.map(({ id, type }) => `${id} ${type}`)).toEqual(['s2 CREATED', 's2 STARTED']);
+});
+
 test('what no list shows for a quarter of an hour is forgotten, although none is whole', () => {
   const watched = new Watched();
   watched.list(0, ['s1', 'c1'], 'running', true);
