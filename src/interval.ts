@@ -8,6 +8,7 @@ import { BadValue, duration } from './settings.ts';
 
 /**
  *   ROUND        agent: how often everything is asked for again
+ *   PAST         agent: how often it asks about epochs of which it has no record left
  *   STALL        agent: how long an answer is waited for before what was sent is sent again
  *   IDLE         agent: how often it looks up while nothing is to be sent
  *   SWEEP        agent: how often old segments are looked for
@@ -19,6 +20,7 @@ import { BadValue, duration } from './settings.ts';
  */
 export type IntervalName =
   | 'ROUND'
+  | 'PAST'
   | 'STALL'
   | 'IDLE'
   | 'SWEEP'

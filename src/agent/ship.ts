@@ -53,6 +53,8 @@ const SLOW_LINGER = millis(5_000);
 const STALL = interval('STALL', millis(10_000));
 const LONGEST_STALL = millis(60_000);
 const ROUND = interval('ROUND', millis(300_000));
+/** The same for epochs of which no record is left. */
+const PAST = interval('PAST', millis(3_600_000));
 /** How often it looks while something is under way or waits, and how often while nothing does. */
 const BUSY_MS = 250;
 const IDLE_MS = interval('IDLE', millis(15_000)) / 1000;
@@ -104,6 +106,8 @@ class Track {
 
   constructor(epoch: Epoch) {
     this.epoch = epoch;
+    // Of what is past nothing can be sent: a hello says how far it went.
+    if (epoch.retired !== null) this.next = epoch.written + 1;
   }
 
   get unacknowledged(): number {
@@ -152,6 +156,7 @@ export class Shipper {
   #flow: Flow | null = null;
   #flowAsked: Mono | null = null;
   #roundTurned: Mono = monoNow();
+  #pastAsked: Mono = monoNow();
   #lastCut: Mono = monoNow();
   #repliesAsked: Mono | null = null;
   #repliesPause = ASK_REPLY;
@@ -314,7 +319,18 @@ export class Shipper {
 
   #turnRounds(): void {
     this.#roundTurned = monoNow();
-    for (const track of this.#tracks.values()) track.turn(track.round + 1);
+    for (const track of this.#tracks.values()) {
+      if (track.epoch.retired === null || !track.answered) track.turn(track.round + 1);
+    }
+    if (between(this.#pastAsked, this.#roundTurned) >= PAST) this.#askOfThePast();
+  }
+
+  /** What is past is asked about seldom, and at once where the store turns out to know less than before. */
+  #askOfThePast(): void {
+    this.#pastAsked = monoNow();
+    for (const track of this.#tracks.values()) {
+      if (track.epoch.retired !== null) track.turn(track.round + 1);
+    }
   }
 
   // What the controllers say.
@@ -405,6 +421,7 @@ export class Shipper {
     this.#expectReply();
     this.#options.spool.acknowledge(track.epoch, seq(Math.min(mark, track.epoch.written)));
     track.sealed = track.sealed.filter((each) => each.last > mark);
+    if (mark < known) this.#askOfThePast();
     if (mark < known || track.next <= mark) {
       track.sealed = [];
       track.next = mark + 1;
@@ -484,17 +501,16 @@ export class Shipper {
    * although it should be there is tried again, and then declared: nothing is ever skipped without a word.
    */
   #mayPass(track: Track, to: number): boolean {
-    if (track.epoch.isDeclared(track.next, to)) {
+    // Below the floor it was deleted when it was acknowledged: a store that does not have it any more declares it itself.
+    const from = Math.max(track.next, track.epoch.floor);
+    if (track.epoch.isDeclared(from, to)) {
       track.unreadable = 0;
       return true;
     }
     track.unreadable += 1;
     if (track.unreadable < UNREADABLE_TRIES) return false;
-    this.#options.log.error(
-      { from: track.next, to },
-      'records in the spool cannot be read and are declared lost',
-    );
-    track.epoch.declare({ from: track.next, to, cause: 'spool_unreadable' });
+    this.#options.log.error({ from, to }, 'records in the spool cannot be read and are declared lost');
+    track.epoch.declare({ from, to, cause: 'spool_unreadable' });
     return true;
   }
 
@@ -519,7 +535,7 @@ export class Shipper {
     const { spool } = this.#options;
     if (track.epoch !== spool.present && track.context === null) {
       const [entry] = await track.epoch.read(track.epoch.floor, 1, 1);
-      track.context = entry?.context ?? null;
+      track.context = entry?.context ?? track.epoch.retired?.context ?? null;
       track.epoch.forgetCache();
     }
     const context = track.context ?? spool.context;
@@ -567,10 +583,18 @@ export class Shipper {
     return Math.max(0, ...entries.map((entry) => entry.record.t));
   }
 
+  /**
+   * What the store must not close. One that it has acknowledged belongs to them while its records are here: a store that was
+   * restored may know less of it, and hears of that from a batch that was on its way before it is asked again.
+   */
   #heldEpochs(): Batch['held'] {
     const { epochs, present } = this.#options.spool;
     const open = epochs.filter(
-      (epoch) => epoch === present || !epoch.settled || !this.#tracks.get(epoch)?.answered,
+      (epoch) =>
+        epoch === present ||
+        epoch.segments.length > 0 ||
+        !epoch.settled ||
+        !this.#tracks.get(epoch)?.answered,
     );
     return open
       .slice(-1000)

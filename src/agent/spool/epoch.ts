@@ -5,6 +5,8 @@
  *   mark        records up to here are acknowledged; nothing behind it may be deleted
  *   lost        seqs that were dropped, with why; they are declared in the header of every batch
  *
+ *   retired     nothing of it is left, all of it was acknowledged: it is only remembered (past.ts)
+ *
  * Only the present epoch is appended to. Segments go when they are acknowledged and old enough, or, acknowledged first,
  * when the spool is full.
  */
@@ -12,6 +14,7 @@ import { join } from 'node:path';
 import type { Context } from '../../evidence/batch.ts';
 import { type Seq, seq } from '../../evidence/units.ts';
 import type { Files } from './files.ts';
+import type { Retired } from './past.ts';
 import { type Entry, readSegment } from './segment.ts';
 
 export interface EpochMeta {
@@ -55,6 +58,7 @@ export class Epoch {
   readonly #files: Files;
   written: Seq;
   mark: Seq = seq(0);
+  #retired: Retired | null = null;
   /** The entries of the segment that was read last, as far as it was written then. */
   #cache: Reading | null = null;
 
@@ -74,6 +78,17 @@ export class Epoch {
   /** The lowest seq that can still be read. */
   get floor(): Seq {
     return seq(this.segments[0]?.first ?? this.written + 1);
+  }
+
+  get retired(): Retired | null {
+    return this.#retired;
+  }
+
+  /** From now on it is only remembered: everything up to `last` was acknowledged once. */
+  retire(retired: Retired, last: number = this.written): void {
+    this.#retired = retired;
+    this.written = seq(last);
+    this.mark = seq(last);
   }
 
   get settled(): boolean {

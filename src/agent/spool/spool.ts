@@ -3,6 +3,7 @@
  *
  *   <dir>/lock                         held by the one agent of this node
  *   <dir>/alive                        a sign of life, every 10 s: from here "agent down" begins
+ *   <dir>/past.json                    what is remembered of epochs of which no record is left
  *   <dir>/epochs/<life>-<epoch>/       one folder a life: meta.json, lost.json, <first seq>.seg
  *
  * append ──► buffer ──► write ──► may be shipped ──► fsync, together with what else was written meanwhile
@@ -32,6 +33,7 @@ import {
   writeWhole,
 } from './files.ts';
 import { lockSpool, type SpoolLock } from './lock.ts';
+import { MOST_PAST, PAST_FOR_MS, readPast, writePast } from './past.ts';
 import { readAlive, recover } from './recovery.ts';
 import { contextLine, recordLine } from './segment.ts';
 
@@ -128,7 +130,10 @@ export class Spool {
     const lock = await lockSpool(options.dir, waiting, signal);
     try {
       const alive = await readAlive(options.files, options.dir);
-      const past = await recover(options);
+      const there = await recover(options);
+      const past = [...(await readPast(options.files, options.dir, there)), ...there].sort(
+        (a, b) => a.meta.life - b.meta.life,
+      );
       const { epoch, start } = await begin(options, past, alive?.life ?? 0);
       const spool = new Spool(options, lock, [...past, epoch], epoch, start, alive?.at ?? null);
       await spool.#signOfLife();
@@ -336,28 +341,52 @@ export class Spool {
     await this.#keepLost();
   }
 
-  /** Deletes acknowledged segments that are old, and epochs of which nothing is left. */
+  /** Deletes acknowledged segments that are old. An epoch goes into the past before the last one of it goes. */
   async #sweep(): Promise<void> {
     try {
       const horizon = Date.now() - this.#options.keep / 1000;
       for (const epoch of [...this.epochs]) {
         let oldest = epoch.segments[0];
         const mayGo = () => oldest !== undefined && oldest.last <= epoch.mark && oldest.modified < horizon;
-        while (mayGo() && !(epoch === this.#present && epoch.segments.length === 1)) {
+        while (mayGo() && epoch.segments.length > 1) {
           await epoch.dropOldest('none');
           oldest = epoch.segments[0];
         }
-        if (epoch !== this.#present && epoch.segments.length === 0 && epoch.settled)
-          await this.#forget(epoch);
+        const over = epoch.segments.length === 0 || mayGo();
+        if (epoch !== this.#present && epoch.retired === null && epoch.settled && over)
+          await this.#retire(epoch);
       }
+      await this.#forgetOldest();
       await this.#keepLost();
     } catch (error) {
       this.#options.log.error({ error: messageOf(error) }, 'the spool could not be swept');
     }
   }
 
-  async #forget(epoch: Epoch): Promise<void> {
+  /** An epoch without a record is forgotten at once. */
+  async #retire(epoch: Epoch): Promise<void> {
+    if (epoch.written === 0) {
+      this.#forget(epoch);
+    } else {
+      const [entry] = await epoch.read(epoch.floor, 1, 1);
+      epoch.retire({ at: Date.now(), context: entry?.context ?? null });
+      await writePast(this.#files, this.#options.dir, this.epochs);
+      epoch.segments.length = 0;
+      epoch.forgetCache();
+    }
     await this.#files.remove(epoch.dir);
+  }
+
+  async #forgetOldest(): Promise<void> {
+    const past = this.epochs.filter(({ retired }) => retired !== null);
+    const horizon = Date.now() - PAST_FOR_MS;
+    const gone = past.filter(({ retired }, i) => i < past.length - MOST_PAST || (retired?.at ?? 0) < horizon);
+    if (gone.length === 0) return;
+    for (const epoch of gone) this.#forget(epoch);
+    await writePast(this.#files, this.#options.dir, this.epochs);
+  }
+
+  #forget(epoch: Epoch): void {
     const at = this.epochs.indexOf(epoch);
     if (at !== -1) (this.epochs as Epoch[]).splice(at, 1);
   }
@@ -366,7 +395,9 @@ export class Spool {
   async #keepLost(): Promise<void> {
     const count = this.epochs.reduce((sum, epoch) => sum + sizeOf(epoch.lost), 0);
     if (count === this.#lostInFile) return;
-    for (const epoch of this.epochs) await writeDurably(this.#files, epoch.dir, 'lost.json', epoch.lost);
+    for (const epoch of this.epochs) {
+      if (epoch.retired === null) await writeDurably(this.#files, epoch.dir, 'lost.json', epoch.lost);
+    }
     this.#lostInFile = count;
   }
 
