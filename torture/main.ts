@@ -31,7 +31,7 @@ const { values } = parseArgs({
     nodes: { type: 'string', default: '3' },
     every: { type: 'string', default: '1200' },
     settle: { type: 'string', default: '60000' },
-    forgetful: { type: 'string', default: '0' },
+    forgetful: { type: 'string', default: '1' },
     root: { type: 'string', default: ROOT },
     quiet: { type: 'boolean', default: false },
   },

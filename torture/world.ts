@@ -30,6 +30,7 @@ export const LANES = 2;
 /** The long intervals, short. The grace stays long: half of it is how long a busy machine may hold an agent up. */
 const INTERVALS = {
   intervalRound: '4s',
+  intervalPast: '8s',
   intervalStall: '3s',
   intervalIdle: '2s',
   intervalSweep: '1s',
@@ -41,6 +42,8 @@ const INTERVALS = {
 };
 const AGENT = { relistPeriod: '500ms', grace: '4s', confirm: '5s', spoolFsync: '200ms', logLevel: 'info' };
 const STARTS_WITHIN_MS = 60_000;
+const LOGGED_LINES = 8;
+const LOGGED_CHARACTERS = 300;
 
 export interface WorldOptions {
   /** The folder of the program that is tormented: this checkout, or one that is broken on purpose. */
@@ -257,7 +260,10 @@ export class World {
       ...this.nodes.map(({ agent }) => agent),
       ...this.controllers.map(({ program }) => program),
     ];
-    return programs.map(({ logFile }) => `--- ${logFile}\n${tail(logFile)}`);
+    return programs.map(({ logFile }) => {
+      const lines = tail(logFile).split('\n').slice(-LOGGED_LINES);
+      return ['---', ...lines.map((line) => line.slice(0, LOGGED_CHARACTERS))].join('\n');
+    });
   }
 
   async stop(): Promise<void> {
