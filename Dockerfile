@@ -9,7 +9,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY . .
 RUN node build.mjs
 # A smaller young generation: an agent stands on every node, and its garbage is short-lived.
-RUN printf '#!/bin/sh\nexec node --max-semi-space-size=1 /app/dist/cli.js "$@"\n' > plegwatch && chmod 755 plegwatch
+RUN printf '#!/bin/sh\nexec node --max-semi-space-size=1 --v8-pool-size=1 /app/dist/cli.js "$@"\n' > plegwatch && chmod 755 plegwatch
 
 # The bundle has its packages in it: no node_modules.
 FROM ${NODE_IMAGE}

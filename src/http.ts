@@ -30,6 +30,8 @@ export interface HttpServer {
 export async function serveHttp(side: HttpSide): Promise<HttpServer> {
   const server = createServer(async (request, response) => {
     const answer = await answerTo(side, request.url ?? '/').catch(failed);
+    // Node would keep a clock for it, which wakes the program up once more a second after every request.
+    response.sendDate = false;
     response.writeHead(answer.status, { 'content-type': answer.type });
     response.end(answer.body);
   });

@@ -32,10 +32,8 @@ import { Refusals } from './refusals.ts';
 import { Relister, type RelistFailure } from './relist.ts';
 import { NodeState } from './state.ts';
 
-/** Without a word from the reader it looks at the time itself: this often, and four times in a grace where that is less. */
+/** Without a reader it looks at the time itself: this often, and four times in a grace where that is less. */
 const LONGEST_BEAT_MS = 500;
-/** So much the reader's word may be late before it does. */
-const BEAT_SLACK_MS = 100;
 /** What the beat may differ by on a busy machine, before it counts as a pause. */
 const PAUSE_SLACK = millis(250);
 const VERSION_TIMEOUT_MS = 5_000;
@@ -78,8 +76,8 @@ export class Observer {
   readonly #refusals: Refusals;
   readonly #state: NodeState;
   readonly #abort = new AbortController();
-  /** Put off by every tick. */
-  readonly #beat: NodeJS.Timeout;
+  /** Where no reader speaks. */
+  #beat: NodeJS.Timeout | undefined;
   readonly #relisting: Promise<void>;
   #runtime: RuntimeVersion;
   /** As the kubelet told it last; empty before. */
@@ -130,8 +128,7 @@ export class Observer {
     });
     this.#subscription.start();
     this.#relisting = this.#relister.run(this.#abort.signal);
-    const beatMs = Math.min(LONGEST_BEAT_MS, config.grace / 4000) + BEAT_SLACK_MS;
-    this.#beat = setTimeout(() => this.#tick(), beatMs);
+    this.#beatByItself();
   }
 
   /** Null when lists succeed; otherwise why not. */
@@ -163,7 +160,7 @@ export class Observer {
 
   async stop(): Promise<void> {
     this.#abort.abort();
-    clearTimeout(this.#beat);
+    this.#beatWithReader();
     this.#questions.stop();
     await this.#subscription.stop();
     await this.#relisting;
@@ -246,6 +243,8 @@ export class Observer {
     this.#watchReader(at);
     this.#drained = at;
     this.#comparison.drained(session, at);
+    // The end of an open session is always told, of a reader that never came so far it is not.
+    if (this.#session !== null) this.#beatWithReader();
     this.#tick();
   }
 
@@ -262,6 +261,7 @@ export class Observer {
     this.#recordSession(at, code, message);
     this.#comparison.unsubscribed('down');
     this.#session = null;
+    this.#beatByItself();
     this.#gaps.open('stream', 'broken', this.#drained, at);
     this.#drain();
   }
@@ -330,10 +330,19 @@ export class Observer {
 
   // Time.
 
-  /** With every word of the reader, so that an idle node wakes up for both at once; and without one, by its own beat. */
+  #beatByItself(): void {
+    const everyMs = Math.min(LONGEST_BEAT_MS, this.#options.config.grace / 4000);
+    if (!this.#abort.signal.aborted) this.#beat ??= setInterval(() => this.#tick(), everyMs);
+  }
+
+  /** With every word of the reader, so that an idle node wakes up once for both. One that falls silent is killed: `ended`. */
+  #beatWithReader(): void {
+    clearInterval(this.#beat);
+    this.#beat = undefined;
+  }
+
   #tick(): void {
     if (this.#abort.signal.aborted) return;
-    this.#beat.refresh();
     const now = monoNow();
     this.#watchPause(now);
     this.#comparison.tick(now, wallNow());

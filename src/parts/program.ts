@@ -38,7 +38,7 @@ export async function startProgram({ cli, command, settings }: ProgramOptions): 
       startProcess({
         name: command,
         command: process.execPath,
-        args: ['--max-semi-space-size=1', cli, command],
+        args: ['--max-semi-space-size=1', '--v8-pool-size=1', cli, command],
         env: { PATH: process.env['PATH'], ...env },
         logFile,
         ready: async () => (await ask(port, '/livez'))?.status === 200,

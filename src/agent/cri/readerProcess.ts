@@ -16,6 +16,8 @@ const SILENCE: Micros = millis(2_000);
 const START: Micros = millis(10_000);
 /** Firing later than this, a timer of ours tells that we did not run ourselves. */
 const OWN_PAUSE: Micros = millis(500);
+/** As bin/plegwatch starts the agent: little room for young objects, one thread to help V8. */
+const NODE_FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=1'];
 const MOST_SAID = 500;
 
 export interface ReaderProcess {
@@ -36,7 +38,7 @@ export interface ReaderEvents {
 
 /** Starts a reader for the socket at an absolute path. */
 export function startReader(socket: string, events: ReaderEvents): ReaderProcess {
-  const child = spawn(process.execPath, ['--max-semi-space-size=1', readerScript(), socket], {
+  const child = spawn(process.execPath, [...NODE_FLAGS, readerScript(), socket], {
     stdio: ['pipe', 'ignore', 'pipe', 'pipe'],
     env: {},
   });
