@@ -44,6 +44,7 @@ function store(
     rows,
     epochs: [{ node: NODE, epoch: EPOCH, received: [[1, to]], lost }],
     gaps: [],
+    absences: [],
     folded: { sessions: new Map(), gaps: new Map(), resolutions: new Set(), states: new Set() },
     ...more,
   };
@@ -52,6 +53,7 @@ function store(
 const evidence = (more: Partial<Evidence>): Evidence => ({
   attempts: [attempt(1), attempt(2)],
   ended: new Map(),
+  deaths: [],
   upTo: new Map([[EPOCH, 2]]),
   store: store([row(1), row(2)]),
   faults: [],
@@ -144,6 +146,15 @@ test('a gap of a full disk is explained by that of its own node only', () => {
     ({ atMs: 1, forMs: 1, fault: { kind: 'full disk', node, kill: false } }) as const;
   expect(judge(evidence({ ...declared, faults: [full(1)] })).problems).toEqual(['1 unexplained']);
   expect(judge(evidence({ ...declared, faults: [full(0)] })).problems).toEqual([]);
+});
+
+test('an absence of the agent is explained by a death of it in that time, on that node', () => {
+  const absent = { ...store([row(1), row(2)]), absences: [{ node: NODE, from: 10_000, to: 20_000 }] };
+  const died = (at: number, node = NODE) =>
+    judge(evidence({ store: absent, deaths: [{ node, at }] })).problems;
+  expect(died(15_000)).toEqual([]);
+  expect(died(40_000)).toEqual(['1 unexplained']);
+  expect(died(15_000, 'node-1')).toEqual(['1 unexplained']);
 });
 
 test('a folded record is stored when its row knows of it', () => {

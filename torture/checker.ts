@@ -48,6 +48,19 @@ export interface SeqGap {
   readonly to: number;
 }
 
+/** A stretch in which no agent ran, as the agent after it tells. Milliseconds since the Unix epoch. */
+export interface Absence {
+  readonly node: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** An agent that was killed. */
+export interface Death {
+  readonly node: string;
+  readonly at: number;
+}
+
 /** Rows into which many records are folded. */
 export interface Folded {
   /** `epoch session` → the seq of the last record in it. */
@@ -64,6 +77,7 @@ export interface Store {
   readonly rows: readonly Row[];
   readonly epochs: readonly StoredEpoch[];
   readonly gaps: readonly SeqGap[];
+  readonly absences: readonly Absence[];
   readonly folded: Folded;
 }
 
@@ -79,6 +93,7 @@ export interface Evidence {
   readonly attempts: readonly Attempt[];
   /** The highest seq in the spool of each epoch whose agent has died; the others are alive. */
   readonly ended: ReadonlyMap<string, number>;
+  readonly deaths: readonly Death[];
   /** What living agents attempted behind this is not waited for. */
   readonly upTo: ReadonlyMap<string, number>;
   readonly store: Store;
@@ -136,7 +151,10 @@ export function judge(evidence: Evidence): Verdict {
     unexpected: store.rows.flatMap((row) => strangeness(row, attempted.get(nameOf(row)))),
     duplicated: [...rows].flatMap(([name, all]) => (all.length > 1 ? [`${name}: ${all.length} rows`] : [])),
     declared,
-    unexplained: store.gaps.filter((gap) => !isExplained(gap, evidence)).map(tellGap),
+    unexplained: [
+      ...store.gaps.filter((gap) => !isExplained(gap, evidence)).map(tellGap),
+      ...store.absences.filter((absence) => !hadDeath(absence, evidence.deaths)).map(tellAbsence),
+    ],
     undetermined: [...undetermined.values()].reduce((a, b) => a + b, 0),
     premature: evidence.premature.map(tellPremature),
     undrained: evidence.undrained,
@@ -196,6 +214,15 @@ function isExplained({ node, cause }: SeqGap, { faults, forgetful }: Evidence): 
       return false;
   }
 }
+
+/** What the wall clock may say differently in two places. */
+const SLACK_MS = 1_000;
+
+const hadDeath = ({ node, from, to }: Absence, deaths: readonly Death[]): boolean =>
+  deaths.some((death) => death.node === node && death.at >= from - SLACK_MS && death.at <= to + SLACK_MS);
+
+const tellAbsence = ({ node, from, to }: Absence): string =>
+  `${node} had no agent from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
 
 const tellGap = ({ node, epoch, cause, from, to }: SeqGap): string =>
   `${node} ${epoch}:${from}-${to} ${cause}`;

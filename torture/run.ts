@@ -80,6 +80,7 @@ async function settle(world: World, events: readonly Event[], withinMs: number):
       // After the rows: what is there must have been attempted before.
       attempts: world.attempts(),
       ended: world.ended,
+      deaths: world.deaths,
       upTo,
       store,
       faults: events,

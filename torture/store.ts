@@ -3,7 +3,7 @@
  * the epochs' range sets and the gaps.
  */
 import { Client } from 'pg';
-import type { Folded, Row, SeqGap, Store, StoredEpoch } from './checker.ts';
+import type { Absence, Folded, Row, SeqGap, Store, StoredEpoch } from './checker.ts';
 import type { RowKind } from './facts.ts';
 import { factsOfRow } from './facts.ts';
 
@@ -60,7 +60,12 @@ export async function readStore(url: string): Promise<Store> {
       await ask(`SELECT n.name AS node, g.epoch::text AS epoch, g.cause, g.from_seq AS from, g.to_seq AS to
         FROM store.gap g JOIN store.node n USING (node_id) WHERE g.scope = 'seq' AND g.filled_at IS NULL`)
     ).map((row) => row as unknown as SeqGap);
-    return { rows, epochs, gaps, folded: await readFolded(ask) };
+    const absences = (
+      await ask(`SELECT n.name AS node, extract(epoch FROM g.from_at)::float8 * 1000 AS from,
+        extract(epoch FROM g.to_at)::float8 * 1000 AS to
+        FROM store.gap g JOIN store.node n USING (node_id) WHERE g.scope = 'agent'`)
+    ).map((row) => row as unknown as Absence);
+    return { rows, epochs, gaps, absences, folded: await readFolded(ask) };
   });
 }
 

@@ -17,7 +17,7 @@ import { type RedisPart, startRedis } from '../src/parts/redis.ts';
 import { abandoned, type Scratch, scratch } from '../src/parts/scratch.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../src/simulator/runtime.ts';
 import { readAudit, readSpool } from './audit.ts';
-import type { Attempt } from './checker.ts';
+import type { Attempt, Death } from './checker.ts';
 import { Disk } from './disk.ts';
 import { Route } from './route.ts';
 import type { Part } from './schedule.ts';
@@ -77,6 +77,8 @@ export class World {
   readonly controllers: Controller[] = [];
   /** The highest seq in the spool of each epoch whose agent has died. */
   readonly ended = new Map<string, number>();
+  /** Every agent that was killed, and when. */
+  readonly deaths: Death[] = [];
   readonly dir: string;
   readonly options: WorldOptions;
   readonly redis: RedisPart;
@@ -181,6 +183,7 @@ export class World {
 
   /** What was in the spool of a node when its agent had died. Must be called before the next one begins. */
   agentDied(i: number): void {
+    this.deaths.push({ node: this.node(i).name, at: Date.now() });
     for (const [epoch, last] of readSpool(this.node(i).spool)) {
       if (!this.ended.has(epoch)) this.ended.set(epoch, last);
     }
