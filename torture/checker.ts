@@ -121,7 +121,7 @@ export interface Verdict {
 }
 
 /** So many records may be on their way from the audit to the spool when an agent dies. */
-const MOST_UNDETERMINED = 200;
+const MOST_UNDETERMINED = 50;
 
 export function judge(evidence: Evidence): Verdict {
   const { attempts, store, ended, upTo } = evidence;
