@@ -1,0 +1,273 @@
+/*
+ * Each fault of the simulated runtime, through the whole system: a built agent watches a runtime that lives and misbehaves,
+ * and what SQL says of it in the end is held against what the runtime wrote down of itself.
+ *
+ * The same rules hold in every scenario, whatever its fault: see support/story.ts. Lives go on until what a scenario is
+ * about was told at least once.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { status } from '@grpc/grpc-js';
+import { afterAll, beforeAll, test } from 'vitest';
+import type { ProgramPart } from '../src/parts/program.ts';
+import { needsRuntime, performIfPossible } from '../src/simulator/acts.ts';
+import {
+  type CallFault,
+  failingLists,
+  hangingLists,
+  oversizedLists,
+  slowLists,
+} from '../src/simulator/callFaults.ts';
+import { delay, drop, dropWhen, duplicate, reorder } from '../src/simulator/faults.ts';
+import { lifeOf, type Odds } from '../src/simulator/lives.ts';
+import { runRestarts } from '../src/simulator/restarts.ts';
+import {
+  type SimulatedRuntime,
+  type SimulatedRuntimeOptions,
+  startSimulatedRuntime,
+} from '../src/simulator/runtime.ts';
+import { until } from './plegreports.ts';
+import { needs } from './support/needs.ts';
+import {
+  type Circumstances,
+  type Evidence,
+  type Finding,
+  type Gap,
+  type Kind,
+  type Stored,
+  Story,
+} from './support/story.ts';
+import { metric, System } from './support/system.ts';
+
+/** How long what is odd lasts. */
+const ODD = 2_500;
+/** A busy machine takes long to bring about what a scenario is about. */
+const PATIENCE = 150_000;
+
+interface Scenario extends Circumstances {
+  readonly runtime?: Omit<SimulatedRuntimeOptions, 'socket'>;
+  readonly odds?: Odds;
+  /** Kinds that are told at least once: lives go on until then. */
+  readonly about?: readonly Kind[];
+  /** The process of the runtime goes away again and again. */
+  readonly restarts?: boolean;
+  /** The longest that an event is held back. */
+  readonly heldMs?: number;
+}
+
+const seed = 7;
+const often = { seed, probability: 0.2 };
+
+const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  'events are dropped': { runtime: { faults: [drop(often)] }, about: ['missed'] },
+  'events are held back': {
+    runtime: { faults: [delay({ seed, probability: 0.3 }, 2_000)] },
+    about: ['late'],
+    heldMs: 2_000,
+  },
+  'events come after their verdict': {
+    runtime: { faults: [delay(often, 9_000)] },
+    about: ['late'],
+    heldMs: 9_000,
+  },
+  'events come twice': { runtime: { faults: [duplicate(often)] }, about: ['duplicate'] },
+  'events overtake each other': {
+    runtime: { faults: [reorder({ seed, probability: 0.4 })] },
+    about: ['out_of_order'],
+  },
+  'there is a backlog, and events are sent again': { runtime: { replay: 20 }, before: 60 },
+  'the stream breaks': {
+    runtime: { faults: [drop(often)], breakStreamAfterMs: 9_000 },
+    cut: true,
+  },
+  'the stream ends in order': {
+    runtime: { breakStreamAfterMs: 6_000, breakStreamWith: status.OK },
+    cut: true,
+  },
+  'lists hang': { runtime: { callFaults: [hangingLists({ seed, probability: 0.05 })] }, blind: true },
+  'lists fail': {
+    runtime: {
+      callFaults: [failingLists({ seed, probability: 0.4 }, status.UNAVAILABLE)],
+      faults: [drop(often)],
+    },
+    blind: true,
+  },
+  'lists are slow': {
+    runtime: { callFaults: [slowLists({ seed, probability: 0.5 }, 700)], faults: [drop(often)] },
+    blind: true,
+  },
+  'lists are too large': {
+    runtime: { callFaults: [oversizedLists({ seed, probability: 0.2 })] },
+    blind: true,
+  },
+  'the runtime restarts, and containers end meanwhile': { restarts: true, cut: true },
+  'lists show what is not so': {
+    odds: { 'state-late': 0.25, regression: 0.25, 'sandbox-regression': 0.25, absent: 0.25 },
+    about: ['regression'],
+  },
+  'containers are short': { odds: { 'short-life': 0.5, 'stopped-first': 0.3 }, about: ['short_life'] },
+  'starts fail': { odds: { 'failed-start': 0.5 }, about: ['unannounced'] },
+  'sandboxes fail': { odds: { 'failed-sandbox': 0.4, 'unlisted-sandbox': 0.2 } },
+  'containers and sandboxes are there twice': {
+    odds: { 'duplicate-container': 0.4, 'duplicate-sandbox': 0.4 },
+    about: ['duplicate_container'],
+  },
+  'a CRI-O removes containers without a word': {
+    runtime: { profile: 'crio-1.33', faults: [drop({ ...often, types: ['STARTED', 'STOPPED'] })] },
+    odds: { 'removed-together': 0.6 },
+    removedTogether: true,
+    about: ['missed', 'unannounced'],
+  },
+  'containers are UNKNOWN for a while': {
+    runtime: { faults: [drop(often)] },
+    odds: { unknown: 0.6 },
+    about: ['missed'],
+  },
+  'events tell of what did not happen': {
+    odds: { 'spurious-stopped': 0.4, 'spurious-deleted': 0.4 },
+    about: ['spurious'],
+  },
+  'every event is lost': { runtime: { faults: [dropWhen(() => 'drop')] }, about: ['silent_stream'] },
+};
+
+const ENOUGH_TRANSITIONS = 160;
+const SLOTS = 5;
+
+let system: System;
+let scenarios = 0;
+
+needs('redis-server', 'postgres')('the whole system on a runtime where', () => {
+  beforeAll(async () => {
+    system = await System.start({ kube: false });
+    await system.controller();
+  });
+  afterAll(() => system?.stop());
+
+  test.concurrent.for(Object.entries(SCENARIOS))(
+    '%s',
+    { timeout: 3 * PATIENCE },
+    async ([, scenario], { expect: its }) => {
+      scenarios += 1;
+      const node = `node-${scenarios}`;
+      const lists: number[] = [];
+      const runtime = await startSimulatedRuntime({
+        ...scenario.runtime,
+        callFaults: [...(scenario.runtime?.callFaults ?? []), noticing(lists)],
+        seed,
+        socket: system.folder(`${node}.sock`),
+        keepTruth: true,
+      });
+      try {
+        await watch(runtime, node, scenario);
+        const story = new Story(runtime.truth.entries, await evidenceOf(node), lists, scenario);
+        its(story.wrong()).toEqual([]);
+        its(story.overlooked()).toEqual([]);
+      } finally {
+        await runtime.stop();
+      }
+    },
+  );
+});
+
+/** No fault at all: notes when containers were listed. */
+const noticing = (lists: number[]): CallFault => ({
+  name: 'none',
+  decide: ({ call }) => {
+    if (call === 'listContainers') lists.push(Date.now());
+    return null;
+  },
+});
+
+/** Lets an agent watch lives until enough has happened, all of them are over, and all of it is told and stored. */
+async function watch(runtime: SimulatedRuntime, node: string, scenario: Scenario): Promise<void> {
+  const ending = new AbortController();
+  const living = Array.from({ length: SLOTS }, (_, slot) => live(runtime, slot, scenario, ending.signal));
+  const transitions = () => runtime.truth.entries.filter(({ what }) => what === 'transition').length;
+  const lived = (count: number) =>
+    until(`${count} transitions`, () => transitions() >= count || undefined, PATIENCE);
+  await lived(scenario.before ?? 0);
+  const agent = await system.agent(node, runtime.socket);
+  const plan = { everyMs: 6_000, downMs: 800, exits: 0.5 };
+  const restarting = scenario.restarts ? runRestarts(runtime, plan, ending.signal) : Promise.resolve();
+  await lived(transitions() + ENOUGH_TRANSITIONS);
+  for (const kind of scenario.about ?? [])
+    await until(`a ${kind} is told`, () => isTold(node, kind), PATIENCE);
+  ending.abort();
+  await Promise.all([...living, restarting]);
+  await runtime.comeUp();
+  await pause(scenario.heldMs ?? 0);
+  await settled(agent, scenario);
+  await system.end(agent);
+}
+
+/** One life after another, each to its end. */
+async function live(
+  runtime: SimulatedRuntime,
+  slot: number,
+  { odds = {} }: Scenario,
+  ending: AbortSignal,
+): Promise<void> {
+  for (let number = 0; !ending.aborted; number += 1) {
+    const begun = performance.now();
+    for (const { at, act } of lifeOf({
+      seed,
+      slot,
+      number,
+      meanMs: 2_500,
+      restarts: 0.4,
+      odds,
+      oddForMs: ODD,
+    })) {
+      await pause(Math.max(0, begun + at - performance.now()));
+      if (needsRuntime(act)) await until('the runtime is up', () => !runtime.core.isDown || undefined);
+      performIfPossible(runtime.pods, act);
+    }
+  }
+}
+
+async function isTold(node: string, kind: Kind): Promise<true | undefined> {
+  const rows = await system.sql(
+    'SELECT FROM plegwatch.findings WHERE node = $1 AND kind = $2 LIMIT 1',
+    node,
+    kind,
+  );
+  return rows.length > 0 ? true : undefined;
+}
+
+async function settled(agent: ProgramPart, { blind = false }: Scenario): Promise<void> {
+  const relists = async () => (await metric(agent, 'plegwatch_relist_duration_seconds_count')) ?? 0;
+  const before = await relists();
+  const none = (name: string) => async () => ((await metric(agent, name)) === 0 ? true : undefined);
+  if (!blind) {
+    // Those of a busy machine are further apart: they may take one hundredth of its time.
+    await until(
+      'two more relists',
+      async () => ((await relists()) > before + 1 ? true : undefined),
+      PATIENCE,
+    );
+    await until('every event that is due has its verdict', none('plegwatch_awaited_events'), PATIENCE);
+  }
+  await until('everything is acknowledged', none('plegwatch_unacked_records'));
+}
+
+async function evidenceOf(node: string): Promise<Evidence> {
+  const [findings, events, gaps] = await Promise.all([
+    system.sql<Finding>(
+      `SELECT kind, event_type AS type, cause, container_id AS id, proof,
+              extract(epoch FROM detected_at)::float8 * 1000 AS detected,
+              extract(epoch FROM resolved_at)::float8 * 1000 AS resolved
+         FROM plegwatch.findings WHERE node = $1`,
+      node,
+    ),
+    system.sql<Stored>(
+      `SELECT container_id AS id, event_type AS type, extract(epoch FROM received_at)::float8 * 1000 AS received
+         FROM plegwatch.container_events WHERE node = $1`,
+      node,
+    ),
+    system.sql<Gap>(
+      `SELECT extract(epoch FROM from_at)::float8 * 1000 AS from, extract(epoch FROM to_at)::float8 * 1000 AS to
+         FROM plegwatch.gaps WHERE node = $1`,
+      node,
+    ),
+  ]);
+  return { findings, events, gaps };
+}
