@@ -55,6 +55,9 @@ interface Kept {
   readonly item: ListedItem;
 }
 
+/** Reads the item between two positions of a message. */
+type ReadEntry = (message: Buffer, start: number, end: number) => Kept | 'nobody' | 'unreadable';
+
 /** Tag of field 1 with a length: the items of both list answers, and the id within an item. */
 const FIELD_1_BYTES = 0x0a;
 const WIRE_VARINT = 0;
@@ -89,19 +92,22 @@ export class ListReader {
   begin(): Reading {
     return new Reading(
       this.#limits,
-      (bytes) => this.#recall(bytes) ?? this.#decode(bytes),
+      (message, start, end) =>
+        this.#recall(message, start, end) ?? this.#decode(message.subarray(start, end)),
       (kept) => {
         this.#kept = kept;
       },
     );
   }
 
-  #recall(bytes: Buffer): Kept | null {
-    const length = bytes[1] ?? 0;
-    if (bytes[0] !== FIELD_1_BYTES || length > 127 || length + 2 > bytes.length) return null;
-    const known = this.#kept.get(bytes.toString('latin1', 2, 2 + length));
-    if (known === undefined || known.length !== bytes.length) return null;
-    return known.head.compare(bytes, 0, known.head.length) === 0 ? known : null;
+  /** What is kept of the item between these two; null where it is another, or none. No view of it is made: there are many. */
+  #recall(message: Buffer, start: number, end: number): Kept | null {
+    const id = start + 2;
+    const idEnd = id + (message[start + 1] ?? 0);
+    if (message[start] !== FIELD_1_BYTES || idEnd - id > 127 || idEnd > end) return null;
+    const known = this.#kept.get(message.toString('latin1', id, idEnd));
+    if (known === undefined || known.length !== end - start) return null;
+    return beginsWith(message, start, known.head) ? known : null;
   }
 
   #decode(bytes: Buffer): Kept | 'nobody' | 'unreadable' {
@@ -145,7 +151,7 @@ export interface ReadItems {
 /** An answer while it is read. */
 export class Reading {
   readonly #limits: AnswerLimits;
-  readonly #entry: (bytes: Buffer) => Kept | 'nobody' | 'unreadable';
+  readonly #entry: ReadEntry;
   readonly #remember: (kept: ReadonlyMap<string, Kept>) => void;
   readonly #items = new Map<string, ListedItem>();
   readonly #kept = new Map<string, Kept>();
@@ -154,11 +160,7 @@ export class Reading {
   #count = 0;
   #remembered = 0;
 
-  constructor(
-    limits: AnswerLimits,
-    entry: (bytes: Buffer) => Kept | 'nobody' | 'unreadable',
-    remember: (kept: ReadonlyMap<string, Kept>) => void,
-  ) {
+  constructor(limits: AnswerLimits, entry: ReadEntry, remember: (kept: ReadonlyMap<string, Kept>) => void) {
     this.#limits = limits;
     this.#entry = entry;
     this.#remember = remember;
@@ -169,10 +171,12 @@ export class Reading {
     const { items, bytes: most } = this.#limits;
     this.#bytes += message.length;
     if (this.#bytes > most) throw new EndlessAnswer('TOO_MANY_BYTES', most);
-    for (const bytes of itemsOf(message)) {
+    const fields = new Fields(message);
+    while (fields.next()) {
+      if (fields.tag !== FIELD_1_BYTES) continue;
       this.#count += 1;
       if (this.#count > items) throw new EndlessAnswer('TOO_MANY_ITEMS', items);
-      this.#take(this.#entry(bytes));
+      this.#take(this.#entry(message, fields.start, fields.end));
     }
   }
 
@@ -196,48 +200,66 @@ export class Reading {
 
 function headLength(bytes: Buffer, tailFrom: number): number {
   let length = bytes.length;
-  for (let at = 0; at < bytes.length; ) {
-    const tag = varint(bytes, at);
-    const inTail = Math.floor(tag.value / 8) >= tailFrom;
+  const fields = new Fields(bytes);
+  for (let at = 0; fields.next(); at = fields.end) {
+    const inTail = Math.floor(fields.tag / 8) >= tailFrom;
     if (inTail) length = Math.min(length, at);
     else if (length < bytes.length) return bytes.length;
-    at = bodyOf(bytes, tag.value & 7, tag.end).end;
   }
   return length;
 }
 
-function* itemsOf(answer: Buffer): Generator<Buffer> {
-  let at = 0;
-  while (at < answer.length) {
-    const tag = varint(answer, at);
-    const body = bodyOf(answer, tag.value & 7, tag.end);
-    if (tag.value === FIELD_1_BYTES) yield answer.subarray(body.start, body.end);
-    at = body.end;
+/** Byte by byte: a call out of the program costs more, and makes something, for each of hundreds of items. */
+function beginsWith(message: Buffer, start: number, head: Buffer): boolean {
+  for (let i = 0; i < head.length; i += 1) {
+    if (message[start + i] !== head[i]) return false;
   }
+  return true;
 }
 
-function bodyOf(bytes: Buffer, wire: number, at: number): { start: number; end: number } {
-  const span = spanOf(bytes, wire, at);
-  if (span.end > bytes.length) throw new MalformedAnswer('a field is longer than the answer');
-  return span;
-}
+/** Goes through the fields of a message, one after the other. */
+class Fields {
+  tag = 0;
+  /** Where the body of the present field begins, and where it ends. */
+  start = 0;
+  end = 0;
+  readonly #bytes: Buffer;
+  #at = 0;
 
-function spanOf(bytes: Buffer, wire: number, at: number): { start: number; end: number } {
-  if (wire === WIRE_VARINT) return { start: at, end: varint(bytes, at).end };
-  if (wire === WIRE_FIXED64) return { start: at, end: at + 8 };
-  if (wire === WIRE_FIXED32) return { start: at, end: at + 4 };
-  if (wire !== WIRE_BYTES) throw new MalformedAnswer(`there is no wire type ${wire}`);
-  const length = varint(bytes, at);
-  return { start: length.end, end: length.end + length.value };
-}
-
-function varint(bytes: Buffer, at: number): { value: number; end: number } {
-  let value = 0;
-  for (let i = 0; i < 10; i += 1) {
-    const byte = bytes[at + i];
-    if (byte === undefined) throw new MalformedAnswer('the answer ends inside a number');
-    value += (byte & 127) * 2 ** (7 * i);
-    if (byte < 128) return { value, end: at + i + 1 };
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
   }
-  throw new MalformedAnswer('a number is too long');
+
+  /** Goes to the next one; false where there is none. Throws {@link MalformedAnswer}. */
+  next(): boolean {
+    this.#at = this.end;
+    if (this.#at >= this.#bytes.length) return false;
+    this.tag = this.#varint();
+    this.start = this.#at;
+    this.end = this.#endOf(this.tag & 7);
+    if (this.end > this.#bytes.length) throw new MalformedAnswer('a field is longer than the answer');
+    return true;
+  }
+
+  #endOf(wire: number): number {
+    if (wire === WIRE_FIXED64) return this.start + 8;
+    if (wire === WIRE_FIXED32) return this.start + 4;
+    const value = wire === WIRE_VARINT || wire === WIRE_BYTES ? this.#varint() : 0;
+    if (wire === WIRE_VARINT) return this.#at;
+    if (wire !== WIRE_BYTES) throw new MalformedAnswer(`there is no wire type ${wire}`);
+    this.start = this.#at;
+    return this.#at + value;
+  }
+
+  #varint(): number {
+    let value = 0;
+    for (let i = 0; i < 10; i += 1) {
+      const byte = this.#bytes[this.#at];
+      if (byte === undefined) throw new MalformedAnswer('the answer ends inside a number');
+      this.#at += 1;
+      value += (byte & 127) * 2 ** (7 * i);
+      if (byte < 128) return value;
+    }
+    throw new MalformedAnswer('a number is too long');
+  }
 }

@@ -34,6 +34,10 @@ export function claim(life: Life, stage: Stage, received: Mono): void {
 /** Whether no list has confirmed the event of this stage yet, nor enough have contradicted it. */
 export const isOpen = (life: Life, stage: Stage): boolean => life.claims[stage] !== null;
 
+const NONE: readonly Refuted[] = [];
+
+const isNothing = (open: Claim | null): boolean => open === null;
+
 /** An id that is gone has passed every stage. */
 export function confirmAll(life: Life): void {
   for (const stage of STAGES) life.claims[stage] = null;
@@ -43,7 +47,8 @@ export function confirmAll(life: Life): void {
  * Takes in that a list begun at `start` shows the id at a stage (`null`: UNKNOWN, which says only that it is there).
  * Returns the stages whose events are spurious now, earliest first, with the moment at which each came.
  */
-export function examine(life: Life, shown: Stage | null, start: Mono, lead: Micros): Refuted[] {
+export function examine(life: Life, shown: Stage | null, start: Mono, lead: Micros): readonly Refuted[] {
+  if (life.claims.every(isNothing)) return NONE;
   const spurious: Refuted[] = [];
   for (const stage of STAGES) {
     const open = life.claims[stage];

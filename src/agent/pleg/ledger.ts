@@ -192,6 +192,12 @@ export class Ledger {
     return { from: this.#moments.createdBound(life, this.#outbox.now), byWallClock: true };
   }
 
+  /** Whether a proof of the stage would say anything new: most of what a list shows was known before. */
+  isProvable(life: Life, stage: Stage): boolean {
+    const { is } = life.standings[stage];
+    return stage > life.reached || is === 'none' || is === 'expected';
+  }
+
   /** A stage was reached: from now on its event is due, unless it came, was waived, or is never sent. */
   prove(life: Life, stage: Stage, proof: Proof): void {
     if (stage > life.reached) life.reached = stage;

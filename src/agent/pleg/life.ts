@@ -13,7 +13,7 @@
 import type { EvidenceObject, PlegState } from '../../evidence/record.ts';
 import type { Mono } from '../../evidence/units.ts';
 import type { Claim } from './claims.ts';
-import type { ExactTimes, ShownState } from './observation.ts';
+import type { ExactTimes, ListedItem, ShownState } from './observation.ts';
 import type { Between } from './shortLife.ts';
 
 export const CREATED = 0;
@@ -66,6 +66,8 @@ export interface Span {
 
 export interface Life {
   object: EvidenceObject;
+  /** What a list showed of it last; null where none did. */
+  item: ListedItem | null;
   /** What the last relist showed, in the kubelet's words. */
   state: PlegState;
   /**
@@ -120,6 +122,7 @@ const NONE: Standing = { is: 'none' };
 export function newLife(object: EvidenceObject, at: Mono): Life {
   return {
     object,
+    item: null,
     state: 'non-existent',
     floors: [null, null, null, null],
     listed: false,

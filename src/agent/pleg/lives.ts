@@ -10,6 +10,8 @@ import { since } from './verdict.ts';
 
 /** Ended ids are remembered this long, so that an event that limps in still finds its verdict. */
 export const REMEMBER: Micros = millis(15 * 60_000);
+/** Nothing is lost where it is forgotten a little later. */
+const FORGET_EVERY: Micros = millis(10_000);
 /** No more ids than this are followed: a runtime that invents them by the million cannot grow the agent. */
 const MAX_LIVES = 50_000;
 
@@ -29,6 +31,8 @@ export class Lives {
   #shedding: Shedding | null = null;
   /** When the last relist that was compared ended; null before the first. */
   #relisted: Mono | null = null;
+  /** When it was last looked for what can be forgotten. */
+  #forgot: Mono | null = null;
   /** How often an id was not followed. */
   #shed = 0;
 
@@ -90,6 +94,8 @@ export class Lives {
 
   /** Forgets what ended long ago and is waited for no more. */
   forget(now: Mono, isWaiting: (life: Life) => boolean): void {
+    if (this.#forgot !== null && now < shift(this.#forgot, FORGET_EVERY)) return;
+    this.#forgot = now;
     const horizon = shift(now, -REMEMBER);
     for (const [id, life] of this.#lives) {
       const unlisted = this.#relisted !== null && this.#relisted > shift(life.lastSign, REMEMBER);

@@ -10,7 +10,7 @@ import { between, type Mono, millis, mono } from '../../evidence/units.ts';
 import { confirmAll, examine } from './claims.ts';
 import { covers } from './coverage.ts';
 import { hadHappened } from './excuse.ts';
-import { type Ledger, type Proof, waiveUpTo } from './ledger.ts';
+import { type Ledger, waiveUpTo } from './ledger.ts';
 import {
   CREATED,
   completed,
@@ -79,8 +79,11 @@ export class Relisting {
   #compareItem(item: ListedItem, answer: Answer, previous: Answer | null): void {
     const life = this.#ledger.lives.get(item.object.id) ?? this.#ledger.follow(item.object, answer.end);
     if (life === undefined) return;
-    // A list knows best what it lists.
-    life.object = { ...completed(life.object, item.object), isSandbox: item.object.isSandbox };
+    if (life.item !== item) {
+      life.item = item;
+      // A list knows best what it lists.
+      life.object = { ...completed(life.object, item.object), isSandbox: item.object.isSandbox };
+    }
     life.lastSign = answer.end;
     this.#change(life, plegState(item.state), answer, previous);
     this.#noteListed(life, previous);
@@ -120,19 +123,23 @@ export class Relisting {
   #proveShown(life: Life, state: Exclude<ShownState, 'unknown'>, to: Mono): void {
     // A sandbox first seen NOTREADY may never have come up.
     if (life.object.isSandbox && state === 'exited' && !life.ran) return;
-    const proof = (stage: Stage): Proof => ({
+    this.#proveListed(life, CREATED, state, to);
+    if (state === 'created') return;
+    if (life.ran) this.#proveListed(life, STARTED, state, to);
+    if (state === 'running') return;
+    if (life.ran) this.#proveListed(life, STOPPED, state, to);
+    else this.#question(life);
+  }
+
+  #proveListed(life: Life, stage: Stage, state: ShownState, to: Mono): void {
+    if (!this.#ledger.isProvable(life, stage)) return;
+    this.#ledger.prove(life, stage, {
       ...this.#ledger.lowerBound(life, stage),
       by: null,
       to,
       cause: 'unannounced_by_list',
       evidence: `listed ${state}`,
     });
-    this.#ledger.prove(life, CREATED, proof(CREATED));
-    if (state === 'created') return;
-    if (life.ran) this.#ledger.prove(life, STARTED, proof(STARTED));
-    if (state === 'running') return;
-    if (life.ran) this.#ledger.prove(life, STOPPED, proof(STOPPED));
-    else this.#question(life);
   }
 
   #compareAbsent(life: Life, answer: Answer, previous: Answer | null): void {

@@ -38,10 +38,29 @@ export function findTwins(lives: Iterable<Life>, runs: (id: string) => boolean):
 
 /** Lives that stand for the same thing in one pod, the newest of them; only groups of two and more. */
 function groupsOf(lives: Iterable<Life>): Life[][] {
+  const crowded = new Set<string>();
+  const sandboxes = new Set<string>();
+  const containers = new Set<string>();
+  for (const { object } of lives) {
+    const { podUid, container, isSandbox } = object;
+    if (podUid === '') continue;
+    if (isSandbox) note(podUid, sandboxes, crowded);
+    else if (container !== '') note(podUid, containers, crowded);
+  }
+  return crowded.size === 0 ? [] : groupsWithin(crowded, lives);
+}
+
+/** Most pods have one sandbox and one container: only those with two of a kind are looked at any further. */
+function note(podUid: string, seen: Set<string>, crowded: Set<string>): void {
+  if (seen.has(podUid)) crowded.add(podUid);
+  else seen.add(podUid);
+}
+
+function groupsWithin(pods: ReadonlySet<string>, lives: Iterable<Life>): Life[][] {
   const groups = new Map<string, Life[]>();
   for (const life of lives) {
     const { podUid, container, isSandbox } = life.object;
-    if (podUid === '' || (!isSandbox && container === '')) continue;
+    if (!pods.has(podUid) || (!isSandbox && container === '')) continue;
     const key = `${podUid}/${isSandbox ? '' : container}`;
     const group = groups.get(key);
     if (group === undefined) groups.set(key, [life]);
