@@ -216,6 +216,20 @@ needs('postgres', 'redis-server')('ingest', () => {
     expect(await sender.reply(first)).toBeNull();
   });
 
+  it('closes an earlier life that said hello and died before its first record', async () => {
+    const first = life('node-a', 1);
+    const second = life('node-a', 2, 30_000);
+    await sender.send(first.batch(1, []));
+    await marked(first, 0);
+    const held = [{ epoch: second.epoch, life: 2, last: 1 }];
+    await sender.send(second.batch(1, events(1, 1), { prev: first.epoch, held }));
+    await marked(second, 1);
+    expect(await rows('SELECT end_cause, mark, records_lost FROM plegwatch.epochs ORDER BY life')).toEqual([
+      { end_cause: 'released', mark: 0, records_lost: 0 },
+      { end_cause: null, mark: 1, records_lost: 0 },
+    ]);
+  });
+
   it('keeps each kind of poison apart and stores everything around it', async () => {
     const one = life('node-a');
     const lane = laneOf(one.node, LANES);

@@ -122,4 +122,11 @@ needs('postgres')('maintenance', () => {
       await query(databaseUrl, 'SELECT cause, records, filled_at IS NOT NULL AS filled FROM plegwatch.gaps'),
     ).toEqual([{ cause: 'abandoned', records: 0, filled: true }]);
   });
+
+  it('gives up an epoch that only said hello', async () => {
+    const databaseUrl = await server.database();
+    await commitAll(databaseUrl, [life('node-a').batch(1, [])]);
+    await query(databaseUrl, "UPDATE store.epoch SET seen_at = now() - interval '8 days'");
+    expect((await maintain({ databaseUrl, log: silent }))?.abandoned).toBe(1);
+  });
 });

@@ -1,6 +1,6 @@
 -- $1 days. Epochs of which nothing was heard for so long: the node does not come back, and what is missing will not either.
 WITH ended AS (
-  SELECT e.*, int4multirange(int4range(1, e.last_seq, '[]')) - e.received - e.lost AS missing
+  SELECT e.*, int4multirange(int4range(1, e.last_seq + 1)) - e.received - e.lost AS missing
   FROM store.epoch e
   WHERE e.closed_at IS NULL AND e.seen_at < now() - $1::int4 * interval '1 day'
   ORDER BY e.node_id, e.epoch

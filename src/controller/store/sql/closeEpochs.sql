@@ -8,7 +8,7 @@ WITH held AS (
   FROM held
   WHERE e.node_id = $1::int4 AND e.epoch = ANY ($2::uuid[]) AND e.epoch = held.epoch AND e.last_seq < held.last
 ), ended AS (
-  SELECT e.*, int4multirange(int4range(1, e.last_seq, '[]')) - e.received - e.lost AS missing
+  SELECT e.*, int4multirange(int4range(1, e.last_seq + 1)) - e.received - e.lost AS missing
   FROM store.epoch e
   WHERE e.node_id = $1::int4 AND e.epoch = ANY ($2::uuid[]) AND e.closed_at IS NULL
     AND NOT EXISTS (SELECT FROM held WHERE held.epoch = e.epoch)
