@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { monoNow } from '../../clock.ts';
+import { messageOf } from '../../errors.ts';
 import { between, type Micros, type Mono, millis } from '../../evidence/units.ts';
 import { type Frame, FrameReader } from './frames.ts';
 
@@ -45,10 +46,20 @@ export function startReader(socket: string, events: ReaderEvents): ReaderProcess
   const watch = new Watch(child);
   const frames = new FrameReader();
   let told = false;
+  let failure: string | null = null;
+  /** What follows something that is no frame cannot be cut into frames any more. */
+  function* whole(chunk: Buffer): Generator<Frame> {
+    try {
+      yield* frames.push(chunk);
+    } catch (error) {
+      failure ??= `the reader does not speak in frames: ${messageOf(error)}`;
+      child.kill('SIGKILL');
+    }
+  }
   const pipe = child.stdio[3] as Readable;
   pipe.on('data', (chunk: Buffer) => {
     watch.sign();
-    for (const frame of frames.push(chunk)) {
+    for (const frame of whole(chunk)) {
       told ||= frame.is === 'ended';
       events.frame(frame);
     }
@@ -61,7 +72,6 @@ export function startReader(socket: string, events: ReaderEvents): ReaderProcess
   child.stderr?.on('data', (chunk: Buffer) => {
     said = (said + chunk.toString('utf8')).slice(-MOST_SAID);
   });
-  let failure: string | null = null;
   child.on('error', (error) => {
     failure = error.message;
   });
