@@ -19,6 +19,7 @@ import { startLoop } from './loop.ts';
 import { createPartitions } from './partitions.ts';
 import { createProgress, type Health } from './progress.ts';
 import { createReplies } from './reply.ts';
+import { sparing } from './sparing.ts';
 
 export interface IngestOptions {
   readonly store: Store;
@@ -45,7 +46,8 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const clusterId = await store.clusterId(cluster);
   let settings: StoreSettings = await store.settings();
   const stopping = new AbortController();
-  const onError = (problem: string) => log.warn({ problem }, 'Redis is away');
+  const spare = sparing(log);
+  const onError = (problem: string) => spare.warn({ problem }, 'Redis is away');
   // BullMQ's own commands wait for Redis however long it takes; ours fail, and the handler decides.
   const patient = new Redis({ ...redisOptions(redisUrl), maxRetriesPerRequest: null });
   patient.on('error', (error) => onError(messageOf(error)));
@@ -60,7 +62,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     partitions: createPartitions(),
     replies: createReplies(redis, cluster),
     metrics,
-    log,
+    log: spare,
     signal: stopping.signal,
   });
   const handler: LaneHandler = {
@@ -74,7 +76,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const lanes: Lane[] = [];
   const startLanes = (count: number) => {
     for (let lane = lanes.length; lane < count; lane++) {
-      lanes.push(startLane({ cluster, lane, redis: patient, handler, log }));
+      lanes.push(startLane({ cluster, lane, redis: patient, handler, log: spare }));
     }
   };
   startLanes(settings.lanesEver);
