@@ -85,11 +85,22 @@ const window = v.strictObject({ from: at, to: at });
 const nanos = v.pipe(v.string(), v.regex(/^-?\d{1,19}$/));
 const proof = v.pipe(
   v.record(v.string(), v.unknown()),
-  v.check((p) => {
-    const json = JSON.stringify(p);
-    return json.length <= MAX_PROOF_LENGTH && !json.includes('\\u0000');
-  }, `is over ${MAX_PROOF_LENGTH} characters or contains a NUL character`),
+  v.check(
+    (p) => isProof(p),
+    `is over ${MAX_PROOF_LENGTH} characters, is nested too deeply or contains a NUL character`,
+  ),
 );
+
+function isProof(value: object): boolean {
+  try {
+    const json = JSON.stringify(value);
+    return json.length <= MAX_PROOF_LENGTH && !json.includes('\\u0000');
+  } catch (error) {
+    // What a parser read may be nested deeper than it can be written.
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+}
 
 /** The identity of a container or sandbox id. For a sandbox `sandbox` is its own id and `container` is empty. */
 export const ObjectSchema = v.strictObject({

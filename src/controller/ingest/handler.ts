@@ -13,19 +13,20 @@ import { messageOf } from '../../errors.ts';
 import { decodeBatch, type Envelope, type Refusal } from '../../evidence/batch.ts';
 import { millis } from '../../evidence/units.ts';
 import { interval } from '../../interval.ts';
-import type { Logger } from '../../log.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import { troubleOf } from '../store/trouble.ts';
+import { asText } from './asText.ts';
 import { type CommitContext, type Committed, commitBatch } from './commit.ts';
 import { type LaneHandler, NotJson, type Verdict } from './lane.ts';
 import { type Rejection, reject } from './reject.ts';
 import type { Replies } from './reply.ts';
+import type { SparingLog } from './sparing.ts';
 
 export interface HandlerOptions extends CommitContext {
   readonly cluster: string;
   readonly replies: Replies;
   readonly metrics: ControllerMetrics;
-  readonly log: Logger;
+  readonly log: SparingLog;
   /** Aborted when the controller stops: whoever waits gives up at once. */
   readonly signal: AbortSignal;
 }
@@ -69,7 +70,7 @@ export function createHandler(options: HandlerOptions): LaneHandler {
       const rejection: Rejection = {
         lane,
         reason: 'not_json',
-        problem: `the options of job ${job.id} are not JSON`,
+        problem: `job ${job.id} cannot be read`,
         claimedNode: '',
         input: job.raw,
       };
@@ -96,16 +97,21 @@ async function handleInput(options: HandlerOptions, lane: number, data: unknown)
   const decoded = await decodeBatch(data);
   if (!decoded.ok) return refuse(options, lane, data, decoded);
   const envelope = decoded.value;
-  const input = () => JSON.stringify(data) ?? '';
   if (envelope.cluster !== cluster) {
     const problem = `cluster: ${envelope.cluster} is not ${cluster}`;
     const claimedNode = envelope.node;
-    return keepRejection(options, { lane, reason: 'other_cluster', problem, claimedNode, input: input() });
+    return keepRejection(options, {
+      lane,
+      reason: 'other_cluster',
+      problem,
+      claimedNode,
+      input: asText(data),
+    });
   }
   const outcome = await commitBatch(options, envelope);
   if (outcome.kind === 'refused') {
     const { reason, problem } = outcome;
-    return keepRejection(options, { lane, reason, problem, claimedNode: envelope.node, input: input() });
+    return keepRejection(options, { lane, reason, problem, claimedNode: envelope.node, input: asText(data) });
   }
   metrics.batchSeconds.observe((performance.now() - started) / 1000);
   count(metrics, outcome, envelope);
@@ -122,7 +128,7 @@ async function refuse(options: HandlerOptions, lane: number, data: unknown, refu
     options.log.warn({ lane, claimedNode, problem }, 'a batch of a newer version is left unacknowledged');
     return;
   }
-  const input = JSON.stringify(data) ?? '';
+  const input = asText(data);
   return keepRejection(options, { lane, reason: 'not_a_batch', problem, claimedNode, input });
 }
 

@@ -8,6 +8,7 @@
  */
 import type { Envelope } from '../../evidence/batch.ts';
 import { type EvidenceRecord, parseRecord, type RecordKind, type RecordOf } from '../../evidence/record.ts';
+import { asText } from './asText.ts';
 import { type Range, seqsOf } from './ranges.ts';
 
 export interface Placed<K extends RecordKind = RecordKind> {
@@ -109,5 +110,5 @@ function untimely(
 }
 
 function asBytes(input: unknown): string {
-  return (JSON.stringify(input) ?? 'undefined').slice(0, MAX_BYTES);
+  return asText(input).slice(0, MAX_BYTES);
 }

@@ -15,7 +15,8 @@ const SETTING = '--database-url (PLEGWATCH_DATABASE_URL)';
 /** SQLSTATE classes and codes, from the appendix "PostgreSQL Error Codes". */
 const OUTAGE = /^(08|53|57|58|25006|55P03|XX)/;
 const CONFLICT = /^(40001|40P01|40002)/;
-const DATA = /^(22|23502|23514)/;
+/** 54: a value that is too long for an index, or nested deeper than the server's stack. */
+const DATA = /^(22|23502|23514|54)/;
 const AWAY =
   /ECONN|ENOTFOUND|EAI_AGAIN|EHOST|ENET|EPIPE|ETIMEDOUT|timeout|Connection terminated|Client has encountered|Cannot use a pool|Client was closed/i;
 
