@@ -17,8 +17,8 @@ import { messageOf } from '../../errors.ts';
 import { lanePrefix, QUEUE_NAME } from '../../evidence/exchange.ts';
 import { millis } from '../../evidence/units.ts';
 import { interval } from '../../interval.ts';
-import type { Logger } from '../../log.ts';
-import { takeUnreadable, type Unreadable } from './unreadable.ts';
+import type { SparingLog } from './sparing.ts';
+import { isUnreadable, takeUnreadable, type Unreadable } from './unreadable.ts';
 
 /** What to do with a job now that its handler is done. */
 export type Verdict = { readonly done: true } | { readonly done: false; readonly delayMs: number };
@@ -36,12 +36,15 @@ export interface LaneOptions {
   /** Shared by all lanes; the worker makes itself a second one for blocking. Never gives up on a command. */
   readonly redis: Redis;
   readonly handler: LaneHandler;
-  readonly log: Logger;
+  readonly log: SparingLog;
 }
 
 export interface Lane {
   readonly lane: number;
-  /** How many jobs are waiting, active and delayed. Also bounds the queue's own event stream, which a new Redis forgets. */
+  /**
+   * How many jobs are waiting, active and delayed. Also bounds the queue's own event stream, which a new Redis
+   * forgets, and takes off what a stranger has put on to stop it.
+   */
   tend(redis: Redis): Promise<number>;
   /** Takes no more jobs and waits for the present one. */
   stop(): Promise<void>;
@@ -61,11 +64,18 @@ const RETRY_MS = 1_000;
 /** A batch that kills its worker is our fault and must not be thrown away for it. */
 const MAX_STALLED = 1_000_000;
 const MAX_EVENTS = 100;
+/** Settings of a queue that stop or slow down its workers. We set none; agents may write to this hash. */
+const BRAKES = ['paused', 'concurrency', 'max', 'duration'] as const;
 const STOP_WITHIN_MS = 10_000;
 
 export function startLane({ cluster, lane, redis, handler, log }: LaneOptions): Lane {
   const prefix = lanePrefix(cluster, lane);
   const queueKey = `${prefix}:${QUEUE_NAME}`;
+  const sweep = async () => {
+    const taken = await takeUnreadable(redis, queueKey);
+    for (const job of taken) await handler.unreadable(lane, job);
+    return taken.length;
+  };
   const worker = new LaneWorker(
     async (job, token) => {
       const verdict = await handler.handle(lane, job.data);
@@ -77,15 +87,18 @@ export function startLane({ cluster, lane, redis, handler, log }: LaneOptions): 
       throw new DelayedError();
     },
     { prefix, connection: redis },
-    async () => {
-      for (const job of await takeUnreadable(redis, queueKey)) await handler.unreadable(lane, job);
-    },
+    sweep,
   );
-  worker.on('error', (error) => log.warn({ lane, problem: messageOf(error) }, 'a lane had trouble'));
+  worker.on('error', (error) => {
+    log.warn({ lane, problem: messageOf(error) }, 'a lane had trouble');
+    // A job may be read and then not be finished: its counters are touched only then.
+    if (isUnreadable(error)) sweep().catch((failure: unknown) => worker.emit('error', asError(failure)));
+  });
   return {
     lane,
     async tend(redis) {
       await redis.hset(`${queueKey}:meta`, 'opts.maxLenEvents', MAX_EVENTS);
+      await redis.hdel(`${queueKey}:meta`, ...BRAKES);
       const [waiting, active, delayed] = await Promise.all([
         redis.llen(`${queueKey}:wait`),
         redis.llen(`${queueKey}:active`),
@@ -103,12 +116,13 @@ export function startLane({ cluster, lane, redis, handler, log }: LaneOptions): 
 }
 
 class LaneWorker extends Worker<unknown, void> {
-  readonly #sweep: () => Promise<void>;
+  readonly #sweep: () => Promise<number>;
 
   constructor(
     processor: (job: Job<unknown, void>, token: string | undefined) => Promise<void>,
     place: { prefix: string; connection: Redis },
-    sweep: () => Promise<void>,
+    /** Takes out what cannot be read and tells how much that was. */
+    sweep: () => Promise<number>,
   ) {
     super(QUEUE_NAME, processor, {
       ...place,
@@ -123,13 +137,13 @@ class LaneWorker extends Worker<unknown, void> {
     });
     this.#sweep = sweep;
     // Not before the field above is there.
-    this.run().catch((error: unknown) =>
-      this.emit('error', error instanceof Error ? error : new Error(String(error))),
-    );
+    this.run().catch((error: unknown) => this.emit('error', asError(error)));
   }
 
   protected override createJob(json: JobJson, jobId: string): Job<unknown, void> {
     const { id, name, timestamp, attemptsStarted, attemptsMade, stalledCounter } = json;
+    if (Number.isNaN(attemptsMade + stalledCounter))
+      throw new SyntaxError('a counter of a job is not a number');
     const believed = { id, name, timestamp, attemptsStarted, attemptsMade, stalledCounter };
     const opts = { attempts: 1, removeOnComplete: true, removeOnFail: true };
     const empty = { data: '{}', progress: 0, failedReason: '', returnvalue: '' };
@@ -141,11 +155,13 @@ class LaneWorker extends Worker<unknown, void> {
 
   /** Every job is fetched here and nowhere else: a fetch that throws has left a job behind that cannot be read. */
   protected override async moveToActive(token: string, name?: string): Promise<Job<unknown, void>> {
-    try {
-      return await super.moveToActive(token, name);
-    } catch (error) {
-      if (error instanceof SyntaxError) await this.#sweep();
-      throw error;
+    for (;;) {
+      try {
+        return await super.moveToActive(token, name);
+      } catch (error) {
+        // At once and again, as long as that takes some out: a pause for each would be a lane that stands still.
+        if (!isUnreadable(error) || (await this.#sweep()) === 0) throw error;
+      }
     }
   }
 
@@ -154,13 +170,16 @@ class LaneWorker extends Worker<unknown, void> {
   }
 }
 
-function parseData(data: string): unknown {
+/** A job without data has none, whatever its type says. */
+function parseData(data: string | undefined): unknown {
   try {
-    return JSON.parse(data);
+    return JSON.parse(data ?? '');
   } catch {
-    return new NotJson(data);
+    return new NotJson(data ?? '');
   }
 }
+
+const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
 
 /** Whether a promise is settled in time. */
 async function within(promise: Promise<unknown>, ms: number): Promise<boolean> {
