@@ -625,7 +625,7 @@ needs(
         const uid = items[0]?.metadata.uid ?? '';
         const watch = kube.watch(NODES, { resourceVersion, timeoutSeconds: 1, metadataOnly: true });
         await watch.next();
-        await putReport(kube, 'node-a', { uid }, statusOf(), AbortSignal.timeout(10_000));
+        await putReport(kube, 'node-a', { uid, ready: null }, statusOf(), AbortSignal.timeout(10_000));
         const reports = await kube.list(PLEG_REPORTS, { limit: 500, metadataOnly: true });
         expect(reports.items.map(({ metadata }) => metadata.ownerReferences[0]?.uid)).toEqual([uid]);
         expect(await kube.delete(PLEG_REPORTS, 'node-a', reports.items[0]?.metadata.uid ?? '')).toBe(true);

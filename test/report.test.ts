@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { createKubeClient, type KubeClient } from '../src/controller/kube/client.ts';
+import { startNodeWatch } from '../src/controller/kube/nodes.ts';
 import { type KubeObject, NODES, PLEG_REPORTS, type Resource } from '../src/controller/kube/object.ts';
 import { runReport } from '../src/controller/report/command.ts';
 import { type Pace, type Reporter, startReporter } from '../src/controller/report/writer.ts';
@@ -38,7 +39,7 @@ let admin: KubeClient;
 let ours: KubeClient;
 let evidence: Evidence;
 let counted: Record<string, number>;
-const reporters: Reporter[] = [];
+const running: { stop(): Promise<void> }[] = [];
 
 needs(
   'kube-apiserver',
@@ -60,7 +61,7 @@ needs(
     await grant();
   });
   afterEach(async () => {
-    for (const reporter of reporters.splice(0)) await reporter.stop();
+    for (const part of running.splice(0)) await part.stop();
   });
   afterAll(async () => {
     admin?.close();
@@ -285,15 +286,17 @@ function start(pace: Partial<Pace> = {}): Reporter {
   const counts: Record<string, number> = {};
   counted = counts;
   const metrics = { count: (result: string) => (counts[result] = (counts[result] ?? 0) + 1) };
+  const nodes = startNodeWatch({ kube: ours, log });
   const reporter = startReporter({
     store,
     kube: ours,
+    nodes,
     cluster: CLUSTER,
     log,
     metrics,
     pace: { ...FAST, ...pace },
   });
-  reporters.push(reporter);
+  running.push(reporter, nodes);
   return reporter;
 }
 

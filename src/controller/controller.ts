@@ -12,10 +12,12 @@ import { checkRedis } from '../redis.ts';
 import { withoutSecrets } from '../settings.ts';
 import { aborted } from '../signal.ts';
 import { VERSION } from '../version.ts';
+import { startConditionRecorder } from './conditions/recorder.ts';
 import { CONTROLLER_SETTINGS, type ControllerConfig } from './config.ts';
 import { type Ingest, startIngest } from './ingest/ingest.ts';
 import { createKubeClient } from './kube/client.ts';
 import { KubeStatusError } from './kube/failure.ts';
+import { startNodeWatch } from './kube/nodes.ts';
 import { NODES } from './kube/object.ts';
 import { type ControllerMetrics, createControllerMetrics } from './metrics.ts';
 import { type Reporter, startReporter } from './report/writer.ts';
@@ -71,9 +73,20 @@ async function report(
   const kube = await createKubeClient({ kubeconfig: config.kubeconfig });
   cleanUps.push(() => kube.close());
   await kube.list(NODES, { limit: 1 }).catch(orLater(log));
+  const nodes = startNodeWatch({ kube, log, onMissed: () => metrics.nodeWatchMissed.inc() });
+  cleanUps.push(() => nodes.stop());
+  const recorder = startConditionRecorder({
+    store,
+    cluster: config.cluster,
+    nodes,
+    log,
+    onRecorded: () => metrics.nodeConditions.inc(),
+  });
+  cleanUps.push(() => recorder.stop());
   const reporter = startReporter({
     store,
     kube,
+    nodes,
     cluster: config.cluster,
     log,
     metrics: { count: (result) => metrics.reportWrites.inc({ result }) },

@@ -15,6 +15,8 @@ export interface ControllerMetrics {
   readonly lagSeconds: Gauge;
   readonly reportWrites: Counter<'result'>;
   readonly leader: Gauge;
+  readonly nodeConditions: Counter;
+  readonly nodeWatchMissed: Counter;
 }
 
 export function createControllerMetrics(): ControllerMetrics {
@@ -55,6 +57,16 @@ export function createControllerMetrics(): ControllerMetrics {
     leader: new Gauge({
       name: 'plegwatch_leader',
       help: '1 where this controller writes the reports.',
+      registers,
+    }),
+    nodeConditions: new Counter({
+      name: 'plegwatch_node_conditions_total',
+      help: 'PLEG-related transitions of Ready conditions that were recorded.',
+      registers,
+    }),
+    nodeWatchMissed: new Counter({
+      name: 'plegwatch_node_watch_missed_total',
+      help: 'Nodes that a list showed to be other than the watch had told.',
       registers,
     }),
   };

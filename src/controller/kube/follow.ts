@@ -23,15 +23,23 @@ const RELIST_AFTER_FAILURES = 5;
 const WELL = millis(10_000);
 const DEFAULT_BACKOFF: BackoffOptions = { firstMs: 1_000, maxMs: 30_000 };
 
-export interface Following {
+/** An event of a watch, with what is kept of its object. */
+export interface Followed<T> {
+  readonly type: Exclude<WatchEvent['type'], 'BOOKMARK'>;
+  readonly object: T;
+}
+
+export interface Following<T> {
   readonly kube: KubeClient;
   readonly resource: Resource;
   readonly metadataOnly: boolean;
   readonly log: Logger;
   readonly signal: AbortSignal;
+  /** What is kept of an object: whole ones are never held longer than a page of them. */
+  readonly project: (object: KubeObject) => T;
   /** All objects there are, after every list. */
-  readonly onList: (objects: readonly KubeObject[]) => void;
-  readonly onEvent: (event: WatchEvent) => void;
+  readonly onList: (objects: readonly T[]) => void;
+  readonly onEvent: (event: Followed<T>) => void;
   /** Told of every answer of the server: a watch that it takes, and bookmarks, are among them. */
   readonly onProgress: (at: Mono) => void;
   /** Told of every failure. */
@@ -42,7 +50,7 @@ export interface Following {
 }
 
 /** Resolves when the signal has come. Never throws for what the API server does. */
-export async function follow(following: Following): Promise<void> {
+export async function follow<T>(following: Following<T>): Promise<void> {
   const { signal } = following;
   const backoff = new Backoff(following.backoff ?? DEFAULT_BACKOFF);
   let version: string | null = null;
@@ -61,11 +69,11 @@ export async function follow(following: Following): Promise<void> {
 }
 
 /** Lists every page at one version. A page that expired starts over, in the caller's next try. */
-async function listAll(
-  { kube, resource, metadataOnly, signal, onList, onProgress }: Following,
+async function listAll<T>(
+  { kube, resource, metadataOnly, signal, project, onList, onProgress }: Following<T>,
   backoff: Backoff,
 ) {
-  const objects: KubeObject[] = [];
+  const objects: T[] = [];
   let version = '';
   let next = '';
   do {
@@ -75,7 +83,7 @@ async function listAll(
       signal,
       ...(next === '' ? {} : { continue: next }),
     });
-    objects.push(...page.items);
+    objects.push(...page.items.map(project));
     version = page.resourceVersion;
     next = page.continue;
     onProgress(monoNow());
@@ -86,8 +94,8 @@ async function listAll(
 }
 
 /** Follows one watch to its end and returns the version it got to. */
-async function watchOnce(following: Following, from: string, backoff: Backoff): Promise<string> {
-  const { kube, resource, metadataOnly, signal, onEvent, onProgress } = following;
+async function watchOnce<T>(following: Following<T>, from: string, backoff: Backoff): Promise<string> {
+  const { kube, resource, metadataOnly, signal, project, onEvent, onProgress } = following;
   const timeoutSeconds = following.watchSeconds ?? 240 + Math.floor(Math.random() * 240);
   const opened = monoNow();
   let version = from;
@@ -103,7 +111,7 @@ async function watchOnce(following: Following, from: string, backoff: Backoff): 
       told = true;
       if (event.object.metadata.resourceVersion !== '') version = event.object.metadata.resourceVersion;
       onProgress(monoNow());
-      if (event.type !== 'BOOKMARK') onEvent(event);
+      if (event.type !== 'BOOKMARK') onEvent({ type: event.type, object: project(event.object) });
     }
   } catch (error) {
     if (told) backoff.reset();
@@ -137,8 +145,8 @@ function isExpired(error: unknown): boolean {
   return root instanceof KubeStatusError && root.code === 410;
 }
 
-async function waitAfter(
-  { resource, log, signal, onFailure }: Following,
+async function waitAfter<T>(
+  { resource, log, signal, onFailure }: Following<T>,
   backoff: Backoff,
   error: unknown,
 ): Promise<void> {

@@ -24,15 +24,37 @@ afterEach(async () => {
   await api?.stop();
 });
 
-/** Answers lists and watches with these steps in order; the last of each is repeated. */
-async function watching(lists: Step[], watches: Step[]): Promise<{ changes: string[] }> {
+/** A Node with a Ready condition. */
+const withReady = (name: string, resourceVersion: string, ready: object) => ({
+  ...node(name, `u-${name}`, resourceVersion),
+  status: {
+    conditions: [
+      { type: 'DiskPressure', status: 'False' },
+      { type: 'Ready', ...ready },
+    ],
+  },
+});
+
+interface Beside {
+  readonly gets?: Step[];
+  readonly witnessMs?: number;
+  readonly onMissed?: () => void;
+}
+
+/** Answers lists, watches and single Nodes with these steps in order; the last of each is repeated. */
+async function watching(
+  lists: Step[],
+  watches: Step[],
+  { gets = [], witnessMs = 3_600_000, onMissed = () => undefined }: Beside = {},
+): Promise<{ changes: string[] }> {
   api = await scriptedApi((request, response) => {
-    const steps = request.url?.includes('watch=true') ? watches : lists;
+    const single = request.url?.startsWith('/api/v1/nodes/') === true;
+    const steps = single ? gets : request.url?.includes('watch=true') ? watches : lists;
     const step = steps.length > 1 ? steps.shift() : steps[0];
     step?.(response);
   });
   kube = await createKubeClient({ kubeconfig: api.kubeconfig });
-  watch = startNodeWatch({ kube, log, backoff: { firstMs: 5, maxMs: 20 } });
+  watch = startNodeWatch({ kube, log, backoff: { firstMs: 5, maxMs: 20 }, witnessMs, onMissed });
   const changes: string[] = [];
   watch.onChange((name, present, before) =>
     changes.push(`${name} ${before?.uid ?? '-'} ${present?.uid ?? '-'}`),
@@ -85,7 +107,7 @@ test('a list, then what changes', async () => {
   await until(() => changes.length === 4);
   expect(changes).toEqual(['a - u1', 'b - u2', 'b u2 -', 'c - u3']);
   expect(watch?.synced).toBe(true);
-  expect(watch?.get('c')).toEqual({ uid: 'u3' });
+  expect(watch?.get('c')).toEqual({ uid: 'u3', ready: null });
 });
 
 test('all pages of a list count, and a page that expired starts the list over', async () => {
@@ -162,4 +184,75 @@ test('a watch that ends at once is not asked in a tight loop', async () => {
   await until(() => watchesAsked().length >= 6);
   // The least of five waits that double from 5 ms to 20 ms, each at least half its step.
   expect(performance.now() - began).toBeGreaterThanOrEqual(2.5 + 5 + 10 + 10 + 10);
+});
+
+test('a Ready condition is told when it is another, and not for a heartbeat', async () => {
+  const at = { lastTransitionTime: '2026-11-20T10:00:00Z' };
+  const well = { status: 'True', reason: 'KubeletReady', message: 'ready', ...at };
+  const ill = {
+    status: 'False',
+    reason: 'KubeletNotReady',
+    message: 'PLEG is not healthy',
+    lastTransitionTime: '2026-11-20T10:05:00Z',
+  };
+  await watching(
+    [answer(200, listOf('10', withReady('a', '5', well)))],
+    [
+      stream(
+        event('MODIFIED', withReady('a', '11', { ...well, lastHeartbeatTime: '2026-11-20T10:04:00Z' })),
+        event('MODIFIED', withReady('a', '12', ill)),
+        event('MODIFIED', node('b', 'u-b', '13')),
+      ),
+    ],
+  );
+  await until(() => watch?.synced);
+  const told: string[] = [];
+  watch?.onReady((name, { ready }) => told.push(`${name} ${ready?.status} ${ready?.message}`));
+  await until(() => watch?.get('b') !== undefined);
+  expect(told.filter((each) => each.startsWith('a')).at(-1)).toBe('a False PLEG is not healthy');
+  expect(told.filter((each) => each === 'a True ready').length).toBeLessThanOrEqual(1);
+  expect(watch?.get('a')?.ready?.transitionAt).toBe(Date.parse('2026-11-20T10:05:00Z') * 1000);
+});
+
+test.each([
+  ['conditions that are no list', { conditions: 7 }],
+  ['a condition that is no object', { conditions: ['Ready'] }],
+  ['a status that is none', 'Ready'],
+])('%s make a Node without a Ready condition, and end nothing', async (_, status) => {
+  await watching([answer(200, listOf('10', { ...node('a', 'u1', '5'), status }))], [stream()]);
+  await until(() => watch?.synced);
+  expect(watch?.get('a')).toEqual({ uid: 'u1', ready: null });
+});
+
+test('what the watch does not tell is seen by the second witness, corrected and counted', async () => {
+  let missed = 0;
+  const before = listOf('10', node('a', 'u1', '5'), node('b', 'u2', '6'));
+  const after = listOf('20', node('a', 'u9', '15'));
+  const { changes } = await watching([answer(200, before), answer(200, after)], [stream()], {
+    gets: [answer(200, node('a', 'u9', '15')), answer(404)],
+    witnessMs: 20,
+    onMissed: () => {
+      missed += 1;
+    },
+  });
+  await until(() => missed === 2);
+  expect(changes.slice(2).sort()).toEqual(['a u1 u9', 'b u2 -']);
+});
+
+test('a list that differs proves nothing where the Node itself is as the watch told', async () => {
+  let missed = 0;
+  const { changes } = await watching(
+    [answer(200, listOf('10', node('a', 'u1', '5'))), answer(200, listOf('9'))],
+    [stream()],
+    {
+      gets: [answer(200, node('a', 'u1', '5'))],
+      witnessMs: 10,
+      onMissed: () => {
+        missed += 1;
+      },
+    },
+  );
+  await until(() => (api?.asked ?? []).filter((url) => url.startsWith('/api/v1/nodes/a')).length >= 3);
+  expect(missed).toBe(0);
+  expect(changes).toEqual(['a - u1']);
 });

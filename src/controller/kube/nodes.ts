@@ -1,26 +1,32 @@
 /*
- * The Nodes of the cluster, by name. A Node that was deleted and made again under its name has another UID: it is another
- * node.
+ * The Nodes of the cluster, by name: which Node it is, and its Ready condition. A Node that was deleted and made again under
+ * its name has another UID: it is another node.
+ *
+ * The watch may be wrong in ways that nobody would notice, so all Nodes are listed now and then beside it, as a second
+ * witness (witness.ts); what the watch did not tell is corrected and counted.
  */
 import type { Mono } from '../../evidence/units.ts';
 import type { Logger } from '../../log.ts';
 import type { BackoffOptions } from './backoff.ts';
-import type { KubeClient, WatchEvent } from './client.ts';
-import { follow } from './follow.ts';
-import { type KubeObject, NODES } from './object.ts';
-
-export interface KubeNode {
-  readonly uid: string;
-}
+import type { KubeClient } from './client.ts';
+import { type Followed, follow } from './follow.ts';
+import { NODES } from './object.ts';
+import { isSameNode, type KubeNode, type NamedNode, nodeOf } from './projection.ts';
+import { startWitness } from './witness.ts';
 
 /** Told when a Node comes, goes, or is another one under the same name; not for other changes. */
 export type NodeChanged = (name: string, present: KubeNode | undefined, before: KubeNode | undefined) => void;
+
+/** Told when the Ready condition of a Node is another, and of each Node that comes. */
+export type ReadyChanged = (name: string, present: KubeNode) => void;
 
 export interface NodeWatch {
   get(name: string): KubeNode | undefined;
   names(): Iterable<string>;
   /** Returns the function that ends it. */
   onChange(callback: NodeChanged): () => void;
+  /** The same for Ready conditions; it is told of those that are known at once. */
+  onReady(callback: ReadyChanged): () => void;
   /** Whether all Nodes have been listed once: before, a Node that is not known may be there. */
   readonly synced: boolean;
   /** When the API server last answered; null before it first did. */
@@ -35,12 +41,18 @@ export interface NodeWatchOptions {
   readonly log: Logger;
   readonly backoff?: BackoffOptions;
   readonly watchSeconds?: number;
+  /** How often all Nodes are listed beside the watch. */
+  readonly witnessMs?: number;
+  /** Told of each Node that the watch was wrong about. */
+  readonly onMissed?: () => void;
 }
 
 /** Starts at once and goes on through every failure until it is stopped. */
-export function startNodeWatch({ kube, log, backoff, watchSeconds }: NodeWatchOptions): NodeWatch {
+export function startNodeWatch(options: NodeWatchOptions): NodeWatch {
+  const { kube, log, backoff, watchSeconds, witnessMs, onMissed } = options;
   const nodes = new Map<string, KubeNode>();
   const callbacks = new Set<NodeChanged>();
+  const readyCallbacks = new Set<ReadyChanged>();
   const stop = new AbortController();
   let synced = false;
   let lastProgress: Mono | null = null;
@@ -48,28 +60,30 @@ export function startNodeWatch({ kube, log, backoff, watchSeconds }: NodeWatchOp
 
   function put(name: string, present: KubeNode | undefined): void {
     const before = nodes.get(name);
-    if (before?.uid === present?.uid) return;
+    if (isSameNode(before, present)) return;
     if (present === undefined) nodes.delete(name);
     else nodes.set(name, present);
+    if (present !== undefined) for (const callback of readyCallbacks) callback(name, present);
+    if (before?.uid === present?.uid) return;
     for (const callback of callbacks) callback(name, present, before);
   }
 
-  function replaceAll(objects: readonly KubeObject[]): void {
-    const there = new Map(objects.map(({ metadata }) => [metadata.name, { uid: metadata.uid }]));
+  function replaceAll(objects: readonly NamedNode[]): void {
+    const there = new Map(objects.map(({ name, node }) => [name, node]));
     synced = true;
     for (const name of [...nodes.keys()]) if (!there.has(name)) put(name, undefined);
     for (const [name, node] of there) put(name, node);
   }
 
-  function change({ type, object }: WatchEvent): void {
-    const { name, uid } = object.metadata;
-    put(name, type === 'DELETED' ? undefined : { uid });
+  function change({ type, object: { name, node } }: Followed<NamedNode>): void {
+    put(name, type === 'DELETED' ? undefined : node);
   }
 
   const ended = follow({
     kube,
     resource: NODES,
-    metadataOnly: true,
+    metadataOnly: false,
+    project: nodeOf,
     log,
     signal: stop.signal,
     onList: replaceAll,
@@ -85,12 +99,28 @@ export function startNodeWatch({ kube, log, backoff, watchSeconds }: NodeWatchOp
     watchSeconds,
   });
 
+  const witness = startWitness({
+    kube,
+    log,
+    everyMs: witnessMs,
+    known: () => (synced ? nodes : null),
+    correct: (name, node) => {
+      put(name, node);
+      onMissed?.();
+    },
+  });
+
   return {
     get: (name) => nodes.get(name),
     names: () => nodes.keys(),
     onChange(callback) {
       callbacks.add(callback);
       return () => callbacks.delete(callback);
+    },
+    onReady(callback) {
+      readyCallbacks.add(callback);
+      for (const [name, node] of nodes) callback(name, node);
+      return () => readyCallbacks.delete(callback);
     },
     get synced() {
       return synced;
@@ -103,7 +133,7 @@ export function startNodeWatch({ kube, log, backoff, watchSeconds }: NodeWatchOp
     },
     async stop() {
       stop.abort();
-      await ended;
+      await Promise.all([ended, witness.stop()]);
     },
   };
 }

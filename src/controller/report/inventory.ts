@@ -3,8 +3,8 @@
  * because others may delete a report too; kept up to date by our own writes in between.
  */
 import type { KubeClient } from '../kube/client.ts';
-import type { KubeNode } from '../kube/nodes.ts';
 import { PLEG_REPORTS } from '../kube/object.ts';
+import type { KubeNode } from '../kube/projection.ts';
 
 interface KnownReport {
   readonly uid: string;

@@ -2,8 +2,8 @@
  * One write of a report: the object first, owned by its Node, then its status with the resourceVersion that was read.
  */
 import type { KubeClient } from '../kube/client.ts';
-import type { KubeNode } from '../kube/nodes.ts';
 import { type KubeObject, PLEG_REPORTS } from '../kube/object.ts';
+import type { KubeNode } from '../kube/projection.ts';
 import type { ReportStatus } from './status.ts';
 
 export const REPORT_API = { apiVersion: 'plegwatch.dev/v1alpha1', kind: 'PLEGReport' } as const;

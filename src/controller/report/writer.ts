@@ -17,7 +17,8 @@ import type { Logger } from '../../log.ts';
 import { Backoff, type BackoffOptions, pause } from '../kube/backoff.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { KubeStatusError } from '../kube/failure.ts';
-import { type KubeNode, type NodeWatch, startNodeWatch } from '../kube/nodes.ts';
+import type { NodeWatch } from '../kube/nodes.ts';
+import type { KubeNode } from '../kube/projection.ts';
 import type { Store } from '../store/store.ts';
 import { WriteBudget } from './budget.ts';
 import { buildStatus, digestOf, recheckAfter } from './build.ts';
@@ -32,6 +33,7 @@ import type { ReportStatus } from './status.ts';
 export interface ReporterOptions {
   readonly store: Pick<Store, 'run' | 'clusterId'>;
   readonly kube: KubeClient;
+  readonly nodes: NodeWatch;
   /** The name of the cluster. */
   readonly cluster: string;
   readonly log: Logger;
@@ -86,14 +88,13 @@ const REFUSED_WAIT_MS = 300_000;
 
 /** Starts at once and goes on through every failure until it is stopped. */
 export function startReporter(options: ReporterOptions): Reporter {
-  const nodes = startNodeWatch({ kube: options.kube, log: options.log });
-  const writer = new ReportWriter(options, nodes);
+  const { nodes } = options;
+  const writer = new ReportWriter(options);
   const ended = writer.run();
   return {
     async stop() {
       writer.stop();
       await ended;
-      await nodes.stop();
     },
     health: () => writer.trouble ?? nodes.trouble ?? (nodes.synced ? null : 'the Nodes are not listed yet'),
     alive: () => {
@@ -131,14 +132,14 @@ class ReportWriter {
   #listedAt = Number.NEGATIVE_INFINITY;
   #sweptAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: ReporterOptions, nodes: NodeWatch) {
+  constructor(options: ReporterOptions) {
     this.#options = options;
     this.#pace = { ...PACE, ...options.pace };
-    this.#nodes = nodes;
+    this.#nodes = options.nodes;
     this.#inventory = new Inventory(options.kube);
     this.#budget = new WriteBudget(this.#pace.writesPerSecond);
     this.#backoff = new Backoff(this.#pace.backoff);
-    nodes.onChange((name) => {
+    options.nodes.onChange((name) => {
       this.#touched.add(name);
       this.#wake.abort();
     });
