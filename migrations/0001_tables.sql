@@ -132,7 +132,8 @@ CREATE TABLE store.change (
 CREATE UNIQUE INDEX change_witness ON store.change (node_id, ctx_id, seq, day);
 CREATE INDEX change_at ON store.change USING brin (to_at);
 
--- One minute of figures; lengths in microseconds. Columns k_ come from the kubelet's own metrics, null where not asked.
+-- One minute of figures; lengths in microseconds. Columns k_ come from the kubelet's own metrics, null where it was not asked or did
+-- not tell. k_intervals are the times between two relists that it counted, k_interval_us their sum.
 CREATE TABLE store.sample (
   minute timestamptz NOT NULL,
   day date NOT NULL,
@@ -156,9 +157,11 @@ CREATE TABLE store.sample (
   k_relists int4,
   k_hist int2[],
   k_last_seen_age_ms int8,
-  k_discarded int4,
-  k_stream_errors int4,
-  k_list_p99_ms float8
+  k_discarded int8,
+  k_stream_errors int8,
+  k_list_p99_ms float8,
+  k_intervals int4,
+  k_interval_us int8
 ) PARTITION BY RANGE (day);
 CREATE UNIQUE INDEX sample_witness ON store.sample (node_id, ctx_id, seq, day);
 CREATE INDEX sample_minute ON store.sample USING brin (minute);
@@ -296,7 +299,7 @@ CREATE TABLE store.gap (
 CREATE INDEX gap_from ON store.gap (node_id, from_at);
 CREATE INDEX gap_seq ON store.gap (node_id, epoch, from_seq) WHERE scope = 'seq' AND filled_at IS NULL;
 
--- The present state of a node: the record with the highest (life, seq).
+-- The present state of a node: the record with the highest (life, seq). k_stream_errors: of the kubelet's own stream.
 CREATE TABLE store.node_state (
   node_id int4 PRIMARY KEY REFERENCES store.node,
   cluster_id int2 NOT NULL,
@@ -313,7 +316,8 @@ CREATE TABLE store.node_state (
   model text NOT NULL,
   mode text NOT NULL,
   mode_since timestamptz NOT NULL,
-  mode_reason text NOT NULL
+  mode_reason text NOT NULL,
+  k_stream_errors int8
 ) WITH (fillfactor = 50);
 
 -- Nodes whose report must be written. A writer deletes the row only where the version is the one it read.

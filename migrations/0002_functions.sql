@@ -30,22 +30,29 @@ RETURN timestamptz '1970-01-01 00:00:00+00' + (ns / 1000) * interval '1 microsec
 CREATE FUNCTION store.hist_bounds() RETURNS int4[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ARRAY[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
 
+-- The same of a kubelet's relists: KUBELET_BOUNDS_MS of the agent.
+CREATE FUNCTION store.kubelet_hist_bounds() RETURNS int4[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN ARRAY[5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000];
+
 -- The duration in milliseconds below which the fraction q of a histogram lies, linear inside its bucket; null when it is
 -- empty. What lies in the last bucket is given as its lower bound.
-CREATE FUNCTION store.hist_quantile(hist int4[], q float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+CREATE FUNCTION store.hist_quantile(hist int4[], bounds int4[], q float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   WITH bucket AS (
     SELECT i, n, sum(n) OVER (ORDER BY i) AS upto, sum(n) OVER () AS total
     FROM unnest(hist) WITH ORDINALITY AS u (n, i)
   ), edge AS (
     SELECT i, n, upto, total,
-           coalesce((store.hist_bounds())[i - 1], 0)::float8 AS low,
-           (store.hist_bounds())[i]::float8 AS high
+           coalesce(bounds[i - 1], 0)::float8 AS low,
+           bounds[i]::float8 AS high
     FROM bucket WHERE n > 0
   )
-  SELECT CASE WHEN high IS NULL THEN (store.hist_bounds())[array_length(store.hist_bounds(), 1)]::float8
+  SELECT CASE WHEN high IS NULL THEN bounds[array_length(bounds, 1)]::float8
               ELSE low + (high - low) * greatest(0, q * total - (upto - n)) / n END
   FROM edge WHERE upto >= q * total ORDER BY i LIMIT 1
 $$;
+
+CREATE FUNCTION store.hist_quantile(hist int4[], q float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN store.hist_quantile(hist, store.hist_bounds(), q);
 
 CREATE FUNCTION store.hist_quantile(hist int2[], q float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN store.hist_quantile(hist::int4[], q);

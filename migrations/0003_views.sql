@@ -9,7 +9,8 @@ SELECT c.name AS cluster, n.name AS node, n.first_seen, n.last_seen,
        nullif(x.kubelet_version, '') AS kubelet_version, nullif(x.agent_version, '') AS agent_version,
        s.stream_state, s.mode, s.mode_since,
        n.node_uid, s.stream_since, nullif(s.stream_reason, '') AS stream_reason, nullif(s.stream_error, '') AS stream_error,
-       s.relist_healthy, nullif(s.relist_reason, '') AS relist_reason, s.model, nullif(s.mode_reason, '') AS mode_reason
+       s.relist_healthy, nullif(s.relist_reason, '') AS relist_reason, s.model, nullif(s.mode_reason, '') AS mode_reason,
+       s.k_stream_errors AS kubelet_stream_errors
 FROM store.node n
 LEFT JOIN store.cluster c USING (cluster_id)
 LEFT JOIN store.node_state s ON s.node_id = n.node_id
@@ -166,13 +167,14 @@ LEFT JOIN store.cluster c ON c.cluster_id = h.cluster_id;
 
 -- What the kubelet says of itself; a row only where it was asked.
 CREATE VIEW plegwatch.kubelet_minutes WITH (security_invoker = true) AS
-SELECT m.cluster, m.node, m.minute, m.relists, store.hist_quantile(m.hist, 0.99) AS relist_p99_ms, m.hist,
-       m.last_seen_age_ms, m.discarded, m.stream_errors, m.list_p99_ms, m.day
+SELECT m.cluster, m.node, m.minute, m.relists, store.hist_quantile(m.hist, store.kubelet_hist_bounds(), 0.99) AS relist_p99_ms, m.hist,
+       m.last_seen_age_ms, m.discarded, m.stream_errors, m.list_p99_ms, m.day, m.relist_period_ms
 FROM (
   SELECT c.name AS cluster, n.name AS node, s.minute, s.day,
          sum(s.k_relists) AS relists, store.hist_sum(s.k_hist::int4[]) AS hist,
          max(s.k_last_seen_age_ms) AS last_seen_age_ms, sum(s.k_discarded) AS discarded,
-         max(s.k_stream_errors) AS stream_errors, max(s.k_list_p99_ms) AS list_p99_ms
+         max(s.k_stream_errors) AS stream_errors, max(s.k_list_p99_ms) AS list_p99_ms,
+         sum(s.k_interval_us)::float8 / 1000 / nullif(sum(s.k_intervals), 0) AS relist_period_ms
   FROM store.sample s
   LEFT JOIN store.node n ON n.node_id = s.node_id
   LEFT JOIN store.cluster c ON c.cluster_id = s.cluster_id

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { EvidenceRecord } from '../src/evidence/record.ts';
+import type { EvidenceRecord, KubeletMinute } from '../src/evidence/record.ts';
 import { event, hexId, life } from './support/batches.ts';
 import { commitAll } from './support/committed.ts';
 import { query, startServer, type TestServer } from './support/database.ts';
@@ -40,6 +40,16 @@ function evidence(): EvidenceRecord[] {
     delivery: null,
     proof: { v: 1 },
   });
+  const kubelet: KubeletMinute = {
+    relists: 60,
+    hist: [59, 0, 0, 0, 1],
+    intervals: 60,
+    intervalSum: 60_300_000,
+    lastSeenAge: 1_400_000,
+    discarded: null,
+    streamErrors: 5,
+    listP99: 4_200,
+  };
   const minute = (no: number): EvidenceRecord => ({
     kind: 'minute',
     t: no * US_PER_MINUTE,
@@ -55,6 +65,8 @@ function evidence(): EvidenceRecord[] {
     unobservable: 1,
     covered: 59_000_000,
     span: 60_000_000,
+    // The kubelet is asked from the second minute on.
+    ...(no === 0 ? {} : { kubelet }),
   });
   return [
     event(1, { type: 1 }),
@@ -109,6 +121,7 @@ function evidence(): EvidenceRecord[] {
       mode: 'Fallback',
       modeSince: 45_000_000,
       modeReason: 'StreamBroke',
+      kubeletStreamErrors: 5,
     },
     minute(0),
     minute(1),
@@ -168,6 +181,24 @@ needs('postgres')('the queries of docs/sql.md', () => {
       event_type: 'STOPPED',
       mode: 'Evented',
     });
+  });
+
+  it('show what the kubelet said of itself, in the minutes in which it was asked', async () => {
+    const { rows } = await client.query('SELECT * FROM plegwatch.kubelet_minutes');
+    expect(rows).toHaveLength(1);
+    expect(rows[0]).toMatchObject({
+      relists: '60',
+      hist: [59, 0, 0, 0, 1],
+      last_seen_age_ms: '1400',
+      discarded: null,
+      stream_errors: '5',
+      list_p99_ms: 4.2,
+      relist_period_ms: 1005,
+    });
+    // 59.4 of 60: nearly the whole fifth bucket, which ends at 100 ms.
+    expect(rows[0].relist_p99_ms).toBeCloseTo(70);
+    const nodes = await client.query('SELECT kubelet_stream_errors FROM plegwatch.nodes');
+    expect(nodes.rows).toMatchObject([{ kubelet_stream_errors: '5' }]);
   });
 
   it('add up the minutes in figures, never by averaging percentiles', async () => {

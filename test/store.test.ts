@@ -10,7 +10,7 @@ import { migrate } from '../src/controller/store/migrate.ts';
 import { defaultMigrationsDir, readMigrations, SCHEMA_VERSION } from '../src/controller/store/migrations.ts';
 import { openStore } from '../src/controller/store/store.ts';
 import { troubleOf } from '../src/controller/store/trouble.ts';
-import { type EvidenceRecord, HIST_BOUNDS_MS } from '../src/evidence/record.ts';
+import { type EvidenceRecord, HIST_BOUNDS_MS, KUBELET_BOUNDS_MS } from '../src/evidence/record.ts';
 import { freePort } from '../src/parts/process.ts';
 import { life } from './support/batches.ts';
 import { commitAll } from './support/committed.ts';
@@ -192,6 +192,8 @@ needs('postgres')('the store', () => {
     const databaseUrl = await server.database();
     const [row] = await query<{ bounds: number[] }>(databaseUrl, 'SELECT store.hist_bounds() AS bounds');
     expect(row?.bounds).toEqual([...HIST_BOUNDS_MS]);
+    const kubelets = await query(databaseUrl, 'SELECT store.kubelet_hist_bounds() AS bounds');
+    expect(kubelets).toEqual([{ bounds: [...KUBELET_BOUNDS_MS] }]);
     const hist = [0, 10, 0, 80, 0, 10];
     const quantiles = await query<{ q: number }>(
       databaseUrl,

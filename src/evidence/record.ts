@@ -209,6 +209,25 @@ const ModeRecord = v.strictObject({
 });
 
 /**
+ * What the kubelet said of itself in a minute. `hist` counts its relists by duration in the buckets of
+ * {@link KUBELET_BOUNDS_MS}; lengths are in microseconds.
+ */
+const KubeletMinute = v.strictObject({
+  relists: count,
+  hist: v.pipe(v.array(count), v.maxLength(64)),
+  /** Times between two relists that it told, and their sum. */
+  intervals: count,
+  intervalSum: count,
+  /** How old its last successful relist was at most, when it was asked. */
+  lastSeenAge: v.nullable(count),
+  discarded: v.nullable(count),
+  /** Since it started. */
+  streamErrors: v.nullable(count),
+  listP99: v.nullable(count),
+});
+export type KubeletMinute = v.InferOutput<typeof KubeletMinute>;
+
+/**
  * One minute of figures. `hist` counts relists by duration in the buckets of {@link HIST_BOUNDS_MS}. The figures of the
  * comparison (`expected`, `matched`, `unobservable`) count transitions that were due. `span` is how long the figures were
  * gathered, `covered` how much of that was covered; both, like `max`, in microseconds.
@@ -229,6 +248,8 @@ const MinuteRecord = v.strictObject({
   matched: count,
   unobservable: count,
   covered: count,
+  /** Absent where the kubelet was not asked, or did not answer. */
+  kubelet: v.optional(KubeletMinute),
 });
 
 /** The present state of the node. The one with the highest (life, seq) wins. */
@@ -247,6 +268,8 @@ const StateRecord = v.strictObject({
   mode: text(64),
   modeSince: at,
   modeReason: text(64),
+  /** Of the kubelet's own event stream since the kubelet started; absent where it does not tell. */
+  kubeletStreamErrors: v.optional(count),
 });
 
 const RecordSchema = v.variant('kind', [
@@ -270,6 +293,9 @@ export type RecordOf<K extends RecordKind> = Extract<EvidenceRecord, { kind: K }
 export const HIST_BOUNDS_MS = [
   1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536,
 ] as const;
+
+/** The same of a kubelet's relists: its own buckets (kubelet pkg/kubelet/metrics/metrics.go). */
+export const KUBELET_BOUNDS_MS = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000] as const;
 
 export type Parsed<T> =
   | { readonly ok: true; readonly value: T }

@@ -6,6 +6,7 @@
  */
 import {
   type EvidenceObject,
+  type KubeletMinute,
   PLEG_EVENTS,
   PLEG_STATES,
   type PlegEvent,
@@ -53,6 +54,7 @@ const HAS_SANDBOX_STATUS = 512;
 const EVENT_OF_SANDBOX = 1024;
 const CHANGE_OF_SANDBOX = 256;
 const INT2_MAX = 32_767;
+const INT4_MAX = 2_147_483_647;
 
 /** What a kubelet's Generic PLEG makes of a change (kubelet pkg/kubelet/pleg/generic.go, generateEvents), as bits. */
 export function plegMask(old: PlegState, now: PlegState): number {
@@ -115,6 +117,24 @@ const changes: Writer<'change'> = {
   ],
 };
 
+/** Null where the kubelet told nothing. */
+function kubeletColumns(minutes: readonly RecordOf<'minute'>['kubelet'][]): unknown[] {
+  const column = (value: (kubelet: KubeletMinute) => number | null) =>
+    bare(minutes.map((kubelet) => (kubelet === undefined ? null : value(kubelet))));
+  return [
+    column(({ relists }) => Math.min(relists, INT4_MAX)),
+    minutes.map((kubelet) => (kubelet === undefined ? null : histogram(kubelet.hist))),
+    column(({ lastSeenAge }) => lastSeenAge),
+    column(({ discarded }) => discarded),
+    column(({ streamErrors }) => streamErrors),
+    column(({ listP99 }) => listP99),
+    column(({ intervals }) => Math.min(intervals, INT4_MAX)),
+    column(({ intervalSum }) => intervalSum),
+  ];
+}
+
+const histogram = (counts: readonly number[]): string => bare(counts.map((n) => Math.min(n, INT2_MAX)));
+
 const minutes: Writer<'minute'> = {
   kind: 'minute',
   statement: { name: 'insert_samples', text: insertSamples },
@@ -126,7 +146,7 @@ const minutes: Writer<'minute'> = {
     bare(rows.map((row) => row.record.relists)),
     bare(rows.map((row) => row.record.errors)),
     bare(rows.map((row) => row.record.max)),
-    rows.map((row) => bare(row.record.hist.map((n) => Math.min(n, INT2_MAX)))),
+    rows.map((row) => histogram(row.record.hist)),
     bare(rows.map((row) => row.record.sandboxes)),
     bare(rows.map((row) => row.record.containers)),
     bare(rows.map((row) => row.record.bytes)),
@@ -135,6 +155,7 @@ const minutes: Writer<'minute'> = {
     bare(rows.map((row) => row.record.unobservable)),
     bare(rows.map((row) => row.record.covered)),
     bare(rows.map((row) => row.record.span)),
+    ...kubeletColumns(rows.map((row) => row.record.kubelet)),
   ],
 };
 
@@ -240,7 +261,7 @@ const states: Writer<'state'> = {
   counted: false,
   values: (place, rows) => {
     const latest = rows.reduce((a, b) => (b.seq > a.seq ? b : a));
-    const { stream, relist, model, mode, modeSince, modeReason } = latest.record;
+    const { stream, relist, model, mode, modeSince, modeReason, kubeletStreamErrors } = latest.record;
     return [
       place.nodeId,
       place.clusterId,
@@ -258,6 +279,7 @@ const states: Writer<'state'> = {
       mode,
       place.base + modeSince,
       modeReason,
+      kubeletStreamErrors ?? null,
     ];
   },
 };

@@ -125,23 +125,28 @@ function uncoveredSeconds(row: EvidenceRow, to: Date): number {
   return (to.getTime() - row.observed_from.getTime()) / 1000 - row.covered_us / 1e6;
 }
 
+const NO_STREAM_AT_ALL = no('RuntimeUnsupported', 'The gate is on, and the runtime has no event stream.');
+
 function eventedVerdict({ state }: EvidenceRow): Verdict {
-  const untold = unknown('NoEvidence', 'The kubelet has not told its mode.');
-  if (state === null) return untold;
+  if (state === null) return unknown('NoEvidence', 'The kubelet has not told its mode.');
   switch (state.mode) {
     case 'Evented':
       return yes('Connected', 'The kubelet uses the event stream.');
     case 'Fallback':
       return state.mode_reason === 'RuntimeUnsupported'
-        ? no('RuntimeUnsupported', 'The gate is on, and the runtime has no event stream.')
+        ? NO_STREAM_AT_ALL
         : no('FellBack', 'The kubelet gave the event stream up until it is restarted.');
     case 'Generic':
       return no('GateDisabled', 'The kubelet relists only.');
     case 'EventedHint':
       return no('HintOnly', 'Events only ask for earlier relists.');
     case 'HintDisabled':
+      if (state.mode_reason === 'RuntimeUnsupported') return NO_STREAM_AT_ALL;
       return no('FellBack', 'The kubelet gave the hints of the event stream up until it is restarted.');
     default:
-      return untold;
+      return unknown(
+        'NoEvidence',
+        `It is not known what the kubelet does: ${pascalWord(state.mode_reason) ?? 'NotTold'}.`,
+      );
   }
 }

@@ -11,7 +11,7 @@ SELECT n.node_id, n.name AS node, w.now, n.first_seen, n.last_seen,
        greatest(w.day_ago, least(n.first_seen, m.since)) AS observed_from, m.until AS observed_to,
        least(store.hist_quantile(m.hist, 0.5), m.max_us / 1000) AS p50_ms,
        least(store.hist_quantile(m.hist, 0.99), m.max_us / 1000) AS p99_ms,
-       m.errors AS relist_errors, m.k_stream_errors, m.k_period_ms,
+       m.errors AS relist_errors, coalesce(s.k_stream_errors, m.k_stream_errors)::float8 AS k_stream_errors, m.k_period_ms,
        f.total AS missed_total, f.last24h AS missed_last24h, f.resolved24h AS missed_resolved24h,
        f.last_at AS missed_last_at, f.oldest24h AS missed_oldest24h,
        coalesce(k.findings, '[]') AS findings,
@@ -41,8 +41,9 @@ LEFT JOIN LATERAL (
          max(m.max_us) FILTER (WHERE m.minute > w.hour_ago)::float8 AS max_us,
          sum(m.errors) FILTER (WHERE m.minute > w.hour_ago)::float8 AS errors,
          (array_agg(m.k_stream_errors ORDER BY m.minute DESC) FILTER (WHERE m.k_stream_errors IS NOT NULL))[1] AS k_stream_errors,
-         60000.0::float8 * count(m.k_relists) FILTER (WHERE m.minute > w.hour_ago)
-           / nullif(sum(m.k_relists) FILTER (WHERE m.minute > w.hour_ago), 0) AS k_period_ms
+         -- The kubelet's own times between relists, of its present mode only: a change of mode changes them.
+         sum(m.k_interval_us) FILTER (WHERE m.minute > greatest(w.hour_ago, s.mode_since))::float8 / 1000
+           / nullif(sum(m.k_intervals) FILTER (WHERE m.minute > greatest(w.hour_ago, s.mode_since)), 0) AS k_period_ms
   FROM store.sample m
   WHERE m.node_id = n.node_id AND m.minute > w.day_ago - interval '1 minute'
     AND m.day >= ((w.day_ago - interval '1 minute') AT TIME ZONE 'UTC')::date
