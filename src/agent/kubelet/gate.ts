@@ -8,7 +8,7 @@
  * time of the boot, which a step moves), or when a counter fell or is gone. The look that shows it proves nothing yet: the next
  * one does.
  */
-import { between, type Micros, type Mono, millis } from '../../evidence/units.ts';
+import { between, type Micros, type Mono, millis, type Wall } from '../../evidence/units.ts';
 import type { Scrape } from './client.ts';
 import type { KubeletFigures } from './metrics.ts';
 
@@ -73,13 +73,27 @@ export class Gate {
   }
 }
 
+/** Since when a kubelet runs, as it said at a moment. */
+export interface Started {
+  /** Unix time in seconds; null where it does not tell. */
+  readonly processStart: number | null;
+  readonly ended: Mono;
+  readonly wall: Wall;
+}
+
+/** Whether a start time moved by more than a step of the wall clock explains. */
+export function startMoved(before: Started, now: Started): boolean {
+  if (before.processStart === null || now.processStart === null) return false;
+  const step = Math.abs(now.wall - now.ended - (before.wall - before.ended)) / 1e6;
+  return Math.abs(now.processStart - before.processStart) > START_TOLERANCE_S + step;
+}
+
 /** Whether two looks were at two lives of a kubelet. */
 export function isAnother(before: Good, now: Good): boolean {
-  const then = before.figures.processStart;
-  const start = now.figures.processStart;
-  const step = Math.abs(now.wall - now.ended - (before.wall - before.ended)) / 1e6;
-  if (then !== undefined && start !== undefined && Math.abs(start - then) > START_TOLERANCE_S + step)
-    return true;
+  const startOf = ({ figures, ended, wall }: Good): Started => {
+    return { processStart: figures.processStart ?? null, ended, wall };
+  };
+  if (startMoved(startOf(before), startOf(now))) return true;
   const counted = countersOf(now.figures);
   return countersOf(before.figures).some((count, i) => count !== undefined && (counted[i] ?? -1) < count);
 }
