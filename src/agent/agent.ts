@@ -5,6 +5,7 @@
  * whatever goes away is tried again, and shows in /readyz and the log meanwhile. Stop: watch no more, write what is known,
  * try to hand it over, leave the rest in the spool.
  */
+import { monoNow, wallNow } from '../clock.ts';
 import { messageOf, PlegwatchError } from '../errors.ts';
 import { type HttpServer, serveHttp } from '../http.ts';
 import { createLogger, type Logger } from '../log.ts';
@@ -20,7 +21,8 @@ import { KubeletClient } from './kubelet/client.ts';
 import { type KubeletAddress, kubeletAddress } from './kubelet/settings.ts';
 import { KubeletWatch } from './kubelet/watch.ts';
 import { AgentMetrics } from './metrics.ts';
-import { Observer } from './observer.ts';
+import { ModeFile } from './mode/modeFile.ts';
+import { type KubeletSource, Observer } from './observer.ts';
 import { Shipper } from './ship.ts';
 import { Spool } from './spool/spool.ts';
 
@@ -48,7 +50,7 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
       log,
     });
     cleanUps.push(() => shipper.stop(HAND_OVER_MS));
-    const kubelet = address === null ? null : watchKubelet(address, { log, metrics }, cleanUps);
+    const kubelet = address === null ? null : await watchKubelet(address, { config, log, metrics }, cleanUps);
     const observer = new Observer({
       config,
       client,
@@ -75,11 +77,18 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
 }
 
 /** Watches the kubelet until the clean-ups are done. */
-function watchKubelet(
+async function watchKubelet(
   address: KubeletAddress,
-  { log, metrics }: { readonly log: Logger; readonly metrics: AgentMetrics },
+  {
+    config,
+    log,
+    metrics,
+  }: { readonly config: AgentConfig; readonly log: Logger; readonly metrics: AgentMetrics },
   cleanUps: (() => Promise<void> | void)[],
-): KubeletWatch {
+): Promise<KubeletSource> {
+  const memory = await ModeFile.open({ dir: config.spoolDir, node: config.node, log });
+  cleanUps.push(() => memory.saved());
+  const remembered = await memory.load({ mono: monoNow(), wall: wallNow() });
   const watch = new KubeletWatch({
     client: new KubeletClient(address),
     log,
@@ -91,7 +100,7 @@ function watchKubelet(
     stop.abort();
     return running;
   });
-  return watch;
+  return { watch, memory, remembered };
 }
 
 async function identify(client: CriClient, config: AgentConfig): Promise<RuntimeVersion> {

@@ -3,6 +3,7 @@
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { EVENT_TYPES, type EvidenceRecord, HIST_BOUNDS_MS } from '../evidence/record.ts';
+import { MODES, type Mode } from './mode/infer.ts';
 
 /** Takes over a count as it stands. */
 export interface Tally {
@@ -55,7 +56,7 @@ export class AgentMetrics {
     "Looks at the kubelet's metrics that failed, by reason.",
     ['reason'],
   );
-  readonly kubeletMode = this.#gauge('kubelet_mode', "The kubelet's PLEG mode: 1 for the present one.", [
+  readonly #kubeletMode = this.#gauge('kubelet_mode', "The kubelet's PLEG mode: 1 for the present one.", [
     'mode',
   ]);
   readonly spoolBytes = this.#gauge('spool_bytes', 'Size of the spool.', []);
@@ -77,8 +78,13 @@ export class AgentMetrics {
 
   constructor() {
     collectDefaultMetrics({ register: this.registry, prefix: 'plegwatch_' });
-    this.kubeletMode.set({ mode: 'Unknown' }, 1);
+    this.modeIs('Unknown');
     this.streamConnected.set(0);
+  }
+
+  /** Every mode is told, so that none is left behind: 1 for the present one, 0 for the others. */
+  modeIs(mode: Mode): void {
+    for (const each of MODES) this.#kubeletMode.set({ mode: each }, each === mode ? 1 : 0);
   }
 
   /** Counts a record where it is one that metrics speak of. */

@@ -1,7 +1,7 @@
 /*
  * One minute of figures, rolled up on the agent, so that an idle node sends one small record a minute.
  */
-import { HIST_BOUNDS_MS, type RecordOf } from '../evidence/record.ts';
+import { HIST_BOUNDS_MS, type KubeletMinute, type RecordOf } from '../evidence/record.ts';
 import { between, type Micros, type Mono, millis } from '../evidence/units.ts';
 import type { Figures } from './pleg/ledger.ts';
 import { since } from './pleg/verdict.ts';
@@ -45,7 +45,13 @@ export class Minute {
     this.#errors += 1;
   }
 
-  record(epochStart: Mono, now: Mono, figures: Readonly<Figures>): RecordOf<'minute'> {
+  /** `kubelet` is undefined where that was not asked, or did not answer. */
+  record(
+    epochStart: Mono,
+    now: Mono,
+    figures: Readonly<Figures>,
+    kubelet?: KubeletMinute,
+  ): RecordOf<'minute'> {
     const grown = (key: 'expected' | 'matched' | 'unobservable' | 'covered') =>
       Math.max(0, Math.round(figures[key] - this.#before[key]));
     return {
@@ -63,6 +69,7 @@ export class Minute {
       matched: grown('matched'),
       unobservable: grown('unobservable'),
       covered: grown('covered'),
+      ...(kubelet === undefined ? {} : { kubelet }),
     };
   }
 }

@@ -24,6 +24,8 @@ import { Gaps } from './gap.ts';
 import { type KubeletWatch, NO_KUBELET } from './kubelet/watch.ts';
 import type { AgentMetrics } from './metrics.ts';
 import { FIRST_MINUTE, MINUTE, Minute, type RelistFigures } from './minute.ts';
+import { KubeletMode, type ModeMemory } from './mode/kubeletMode.ts';
+import type { Remembered } from './mode/tracker.ts';
 import { Comparison } from './pleg/comparison.ts';
 import type { ReceivedEvent, Relist } from './pleg/observation.ts';
 import { since } from './pleg/verdict.ts';
@@ -50,6 +52,13 @@ export interface Sink {
   append(record: EvidenceRecord, object: EvidenceObject | null): void;
 }
 
+/** The kubelet, and what is kept of its mode from agent to agent. */
+export interface KubeletSource {
+  readonly watch: KubeletWatch;
+  readonly memory: ModeMemory;
+  readonly remembered: Remembered | null;
+}
+
 export interface ObserverOptions {
   readonly config: Pick<
     AgentConfig,
@@ -62,7 +71,7 @@ export interface ObserverOptions {
   readonly metrics: AgentMetrics;
   readonly log: Logger;
   /** Null where there is no kubelet to ask. */
-  readonly kubelet: KubeletWatch | null;
+  readonly kubelet: KubeletSource | null;
   readonly paceMemory: PaceMemory;
 }
 
@@ -75,6 +84,8 @@ export class Observer {
   readonly #gaps: Gaps;
   readonly #refusals: Refusals;
   readonly #state: NodeState;
+  /** Null where there is no kubelet to ask. */
+  readonly #kubeletMode: KubeletMode | null;
   readonly #abort = new AbortController();
   /** Where no reader speaks. */
   #beat: NodeJS.Timeout | undefined;
@@ -108,6 +119,7 @@ export class Observer {
     this.#refusals = new Refusals(options.metrics, options.log);
     this.#state = new NodeState(sink.start);
     this.#gaps = new Gaps(sink.start, randomUUID, (record) => this.#emit(record, null));
+    this.#kubeletMode = options.kubelet === null ? null : this.#watchMode(options.kubelet);
     this.#minute = new Minute(sink.start, this.#comparison.figures);
     this.#drained = sink.start;
     this.#setContext();
@@ -115,7 +127,7 @@ export class Observer {
     this.#comparison.unsubscribed('down');
     this.#gaps.open('stream', 'unproven', sink.start, monoNow());
     this.#subscription = this.#subscribe();
-    options.kubelet?.onChange(() => this.#kubeletLooked());
+    options.kubelet?.watch.onChange(() => this.#kubeletLooked());
     this.#questions = new Questions(client, {
       answered: (answer) => this.#comparison.answered(answer),
       refused: (call) => this.#refusals.count(call),
@@ -189,7 +201,7 @@ export class Observer {
       state: (state, reason, error) => this.#subscriptionIs(state, reason, error),
     };
     return new Subscription(config.criEndpoint, config.stream, events, {
-      kubelet: kubelet ?? NO_KUBELET,
+      kubelet: kubelet?.watch ?? NO_KUBELET,
       memory: paceMemory,
     });
   }
@@ -263,6 +275,8 @@ export class Observer {
     this.#session = null;
     this.#beatByItself();
     this.#gaps.open('stream', 'broken', this.#drained, at);
+    // What broke our stream may have broken the kubelet's: a look close to it bounds that well.
+    this.#options.kubelet?.watch.soon();
     this.#drain();
   }
 
@@ -293,11 +307,40 @@ export class Observer {
 
   // The kubelet.
 
+  #watchMode({ memory, remembered }: KubeletSource): KubeletMode {
+    const mode = new KubeletMode({
+      epochStart: this.#options.sink.start,
+      remembered,
+      memory,
+      gaps: this.#gaps,
+      emit: (record) => this.#modeChanged(record),
+    });
+    this.#modeIs(mode);
+    return mode;
+  }
+
   #kubeletLooked(): void {
-    const version = this.#options.kubelet?.version ?? '';
-    if (version === this.#kubeletVersion) return;
-    this.#kubeletVersion = version;
-    this.#setContext();
+    const { kubelet } = this.#options;
+    if (kubelet === null || this.#kubeletMode === null || this.#abort.signal.aborted) return;
+    const version = kubelet.watch.version ?? '';
+    if (version !== this.#kubeletVersion) {
+      this.#kubeletVersion = version;
+      this.#setContext();
+    }
+    this.#kubeletMode.take(kubelet.watch.last);
+    this.#modeIs(this.#kubeletMode);
+    this.#drain();
+  }
+
+  #modeIs({ state }: KubeletMode): void {
+    this.#state.modeIs(state);
+    this.#options.metrics.modeIs(state.mode);
+  }
+
+  #modeChanged(record: RecordOf<'mode'>): void {
+    const { model, from, to, reason } = record;
+    this.#options.log.info({ model, from, to, reason }, "the kubelet's mode changed");
+    this.#emit(record, null);
   }
 
   // Lists.
@@ -373,7 +416,8 @@ export class Observer {
 
   #flushMinute(now: Mono): void {
     const { figures } = this.#comparison;
-    this.#emit(this.#minute.record(this.#options.sink.start, now, figures), null);
+    const kubelet = this.#kubeletMode?.cutMinute();
+    this.#emit(this.#minute.record(this.#options.sink.start, now, figures, kubelet), null);
     this.#recordSession(null, null, null);
     void this.#askVersion();
     this.#minute = new Minute(now, figures);

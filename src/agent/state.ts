@@ -3,8 +3,17 @@
  */
 import type { RecordOf, StreamState } from '../evidence/record.ts';
 import { type Mono, offset } from '../evidence/units.ts';
+import { oldest } from './mode/kubeletMode.ts';
+import type { ModeState } from './mode/tracker.ts';
 
 type Stream = RecordOf<'state'>['stream'];
+
+const NO_KUBELET_MODE = {
+  model: 'Unknown',
+  mode: 'Unknown',
+  reason: 'NoKubeletUrl',
+  streamErrors: null,
+} as const;
 
 export class NodeState {
   readonly #epochStart: Mono;
@@ -12,11 +21,13 @@ export class NodeState {
   #stream: Omit<Stream, 'since'> | null = null;
   #since: Mono;
   #relist: RecordOf<'state'>['relist'] = { healthy: false, reason: 'no relist yet' };
+  #mode: ModeState;
   #told = '';
 
   constructor(epochStart: Mono) {
     this.#epochStart = epochStart;
     this.#since = epochStart;
+    this.#mode = { ...NO_KUBELET_MODE, since: epochStart };
   }
 
   get stream(): StreamState | null {
@@ -38,11 +49,17 @@ export class NodeState {
     this.#relist = { healthy, reason };
   }
 
+  /** The kubelet's mode; without a word of it there is no kubelet to ask. */
+  modeIs(mode: ModeState): void {
+    this.#mode = mode;
+  }
+
   /** The record to send, where something differs from what was told last. */
   changed(now: Mono): RecordOf<'state'> | null {
     if (this.#stream === null) return null;
     const since = offset(this.#since - this.#epochStart);
-    const told = JSON.stringify([this.#stream, since, this.#relist]);
+    const mode = this.#mode;
+    const told = JSON.stringify([this.#stream, since, this.#relist, mode]);
     if (told === this.#told) return null;
     this.#told = told;
     return {
@@ -50,10 +67,11 @@ export class NodeState {
       t: offset(now - this.#epochStart),
       stream: { ...this.#stream, since },
       relist: this.#relist,
-      model: 'Unknown',
-      mode: 'Unknown',
-      modeSince: offset(0),
-      modeReason: 'NoKubeletMetrics',
+      model: mode.model,
+      mode: mode.mode,
+      modeSince: oldest(offset(mode.since - this.#epochStart)),
+      modeReason: mode.reason,
+      ...(mode.streamErrors === null ? {} : { kubeletStreamErrors: mode.streamErrors }),
     };
   }
 }
