@@ -134,7 +134,7 @@ function removeEmpty(group: string): void {
 }
 
 /** Throws rather than leave a mount: what is removed next would be removed through it. */
-async function unmountBelow(dir: string): Promise<void> {
+export async function unmountBelow(dir: string): Promise<void> {
   // The innermost first. One that somebody else has unmounted meanwhile is no fault.
   for (const path of mountsBelow(dir).reverse()) await run('umount', ['--lazy', path]).catch(() => '');
   const left = mountsBelow(dir);
