@@ -1,141 +1,145 @@
 /*
- * Connections to Redis: options from `--redis-url`, and one check at start-up that tells a wrong setting from a Redis
- * that is merely away.
+ * Connections to Redis: one server, a cluster, or the master that Sentinels name, as `--redis-url` says.
  *
  * Every connection retries for ever with full jitter up to 30 s. Commands fail at once while it is away: whoever sends
- * one decides what to do about that.
+ * one decides what to do about that. A patient connection, which the queue's workers need, keeps them instead.
+ *
+ * Of a cluster one node may be away while the others answer: then commands for it fail, after a second in which the cluster
+ * may say who has its slots now.
  */
-import { Redis, type RedisOptions } from 'ioredis';
-import { messageOf, PlegwatchError, redact } from './errors.ts';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { messageOf, PlegwatchError } from './errors.ts';
 import { millis } from './evidence/units.ts';
 import { interval } from './interval.ts';
-import { redisUrl } from './settings.ts';
+import {
+  type ClusterPlace,
+  type Login,
+  type RedisPlace,
+  readRedisUrl,
+  type SentinelPlace,
+} from './redisUrl.ts';
 
-/** How to reach a Redis and how the connection behaves. */
-export type ConnectOptions = Omit<RedisOptions, 'replyMapping'>;
+/** Answers the same commands, whatever is behind it. */
+export type RedisClient = Redis | Cluster;
 
 const MAX_RETRY_MS = interval('RETRY', millis(30_000)) / 1000;
-const CHECK_TIMEOUT_MS = 5_000;
+const COMMAND_TIMEOUT_MS = 5_000;
 /**
  * A connection on which an answer is outstanding for this long is given up. Without it a Redis that vanished without a
  * word (its node lost power) is waited for until TCP gives up, a quarter of an hour later. Longer than any blocking call.
  */
 const SOCKET_TIMEOUT_MS = 30_000;
-const CURE = 'Set --redis-url (PLEGWATCH_REDIS_URL) to redis://[:password@]host:port[/db].';
+/** How often, and how long apart, a command looks for the node of a cluster that has its slot now. */
+const REDIRECTIONS = 5;
+const REDIRECT_AFTER_MS = 300;
+const PATIENT_REDIRECT_AFTER_MS = 1_000;
+
+const CURE =
+  'Set --redis-url (PLEGWATCH_REDIS_URL) to redis://[:password@]host:port[/db], redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master[/db].';
+
+const retryAfter = (times: number): number =>
+  Math.random() * Math.min(MAX_RETRY_MS, 100 * 2 ** Math.min(times, 16));
 
 /** Reads `--redis-url`. Throws SETTING_INVALID where it is not a URL that can be used. */
-export function redisOptions(url: string): ConnectOptions {
+export function redisPlace(url: string): RedisPlace {
   try {
-    redisUrl(url);
+    return readRedisUrl(url);
   } catch (error) {
     throw new PlegwatchError('SETTING_INVALID', `--redis-url ${messageOf(error)}.`, CURE);
   }
-  const parsed = new URL(url);
-  const db = parsed.pathname.replace('/', '');
-  return {
-    host: parsed.hostname.replace(/^\[|\]$/g, ''),
-    port: parsed.port === '' ? 6379 : Number(parsed.port),
-    db: db === '' ? 0 : Number(db),
-    ...(parsed.username === '' ? {} : { username: decodeURIComponent(parsed.username) }),
-    ...(parsed.password === '' ? {} : { password: decodeURIComponent(parsed.password) }),
-    ...(parsed.protocol === 'rediss:' ? { tls: {} } : {}),
-    socketTimeout: SOCKET_TIMEOUT_MS,
-    retryStrategy: (times) => Math.random() * Math.min(MAX_RETRY_MS, 100 * 2 ** Math.min(times, 16)),
-  };
 }
+
+/** What a connection to any server needs, of a cluster and of Sentinels too. */
+export const accessOptions = (
+  login: Login,
+  tls: boolean,
+): Pick<RedisOptions, 'username' | 'password' | 'tls'> => ({
+  ...login,
+  ...(tls ? { tls: {} } : {}),
+});
 
 export interface RedisConnection {
   /** The setting as given. */
   readonly url: string;
   /** Told of every error while the connection is away; without a listener Node would end the process. */
   readonly onError: (message: string) => void;
-  /** What this connection differs in, e.g. `maxRetriesPerRequest: null` for a blocking reader. */
-  readonly options?: ConnectOptions;
+  /** Told when there is a connection, at first and whenever one is there again: what was in Redis may be gone. */
+  readonly onReady?: () => void;
+  /** Commands wait for Redis however long it takes. */
+  readonly patient?: boolean;
 }
 
 /** Opens a connection that keeps itself alive. It is the caller's to `disconnect()`. */
-export function connectRedis({ url, onError, options }: RedisConnection): Redis {
-  const redis = new Redis({
-    ...redisOptions(url),
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 1,
-    commandTimeout: 5_000,
-    connectTimeout: 5_000,
-    ...options,
-  });
-  redis.on('error', (error) => onError(messageOf(error)));
+export function connectRedis({ url, onError, onReady, patient = false }: RedisConnection): RedisClient {
+  const redis = open(redisPlace(url), patient);
+  redis.on('error', (error) => onError(wordsOf(error)));
+  if (onReady !== undefined) redis.on('ready', onReady);
+  // A cluster is ready once. A node of it that was away comes into the pool again, empty perhaps.
+  if (onReady !== undefined && redis instanceof Cluster) {
+    redis.on('+node', (node: Redis) => {
+      if (redis.status === 'ready') node.once('ready', onReady);
+    });
+  }
   return redis;
 }
 
-/**
- * Asks once whether the address answers as a Redis that lets us in.
- * Throws REDIS_UNREACHABLE (nothing listens, or what listens says nothing or that it is not well), REDIS_REFUSED
- * (credentials, or a database that it does not have), or REDIS_NOT_REDIS (something else answers).
- */
-export async function checkRedis(url: string): Promise<void> {
-  const options = redisOptions(url);
-  const redis = new Redis({
-    ...options,
-    lazyConnect: true,
-    connectTimeout: CHECK_TIMEOUT_MS,
-    commandTimeout: CHECK_TIMEOUT_MS,
-    disconnectTimeout: 100,
-    enableReadyCheck: false,
-    maxRetriesPerRequest: 0,
-    retryStrategy: () => null,
-  });
-  let listens = false;
-  redis.on('connect', () => {
-    listens = true;
-  });
-  const said: unknown[] = [];
-  redis.on('error', (error) => said.push(error));
-  try {
-    await redis.connect();
-    const pong = await redis.ping();
-    if (pong !== 'PONG') throw new Error(`it answers PING with ${JSON.stringify(pong).slice(0, 60)}`);
-    // The driver has asked for it too, and takes a refusal for a success. The first needs no asking, nor the right to.
-    if (options.db !== undefined && options.db > 0) await redis.select(options.db);
-  } catch (error) {
-    throw explain(url, listens, [...said, error]);
-  } finally {
-    redis.disconnect();
+function open(place: RedisPlace, patient: boolean): RedisClient {
+  const options = {
+    ...accessOptions(place.login, place.tls),
+    maxRetriesPerRequest: patient ? null : 1,
+    connectTimeout: COMMAND_TIMEOUT_MS,
+    socketTimeout: SOCKET_TIMEOUT_MS,
+    ...(patient ? {} : { commandTimeout: COMMAND_TIMEOUT_MS }),
+  };
+  const alone = { ...options, enableOfflineQueue: patient, retryStrategy: retryAfter };
+  switch (place.kind) {
+    case 'server':
+      return new Redis({ ...alone, ...place.address, db: place.db });
+    case 'cluster':
+      return openCluster(place, options, patient);
+    case 'sentinel':
+      return new Redis({ ...alone, ...sentinelOptions(place), db: place.db });
   }
 }
 
-const REFUSED = /NOAUTH|WRONGPASS|invalid (username-)?password|NOPERM|ERR AUTH|DB index/i;
-/** Redis's own words, while it loads, is full of clients or follows nobody. */
-const NOT_WELL = /LOADING|BUSY|MASTERDOWN|max number of clients|DENIED/;
+function openCluster(
+  place: ClusterPlace,
+  redisOptions: Pick<RedisOptions, 'maxRetriesPerRequest' | 'commandTimeout'>,
+  patient: boolean,
+): Cluster {
+  const pauseMs = patient ? PATIENT_REDIRECT_AFTER_MS : REDIRECT_AFTER_MS;
+  return new Cluster([...place.nodes], {
+    redisOptions,
+    enableOfflineQueue: patient,
+    clusterRetryStrategy: retryAfter,
+    // A connection that finds the cluster down, as after all its nodes started again, would never say so to whoever waits
+    // for it, and a queue's worker would wait for ever. Commands find it out as well.
+    enableReadyCheck: false,
+    maxRedirections: patient ? Number.POSITIVE_INFINITY : REDIRECTIONS,
+    retryDelayOnFailover: pauseMs,
+    retryDelayOnClusterDown: pauseMs,
+    slotsRefreshTimeout: COMMAND_TIMEOUT_MS,
+    // A certificate is for the name of a node, not for its address.
+    ...(place.tls ? { dnsLookup: (name, told) => told(null, name) } : {}),
+  });
+}
 
-/** `errors` in the order in which they came: the first says why, those after it that everything ended. */
-function explain(url: string, listens: boolean, errors: readonly unknown[]): PlegwatchError {
-  const where = `${redact(url)} (--redis-url)`;
-  const words = errors.map((error) => messageOf(error).replace(/\.+$/, ''));
-  const find = (pattern: RegExp) => words.find((each) => pattern.test(each));
-  const options = { cause: errors[0] };
-  const refused = find(REFUSED);
-  if (refused !== undefined) {
-    return new PlegwatchError(
-      'REDIS_REFUSED',
-      `Redis at ${where} refuses: ${refused.startsWith('NOAUTH') ? 'it asks for a password' : refused}.`,
-      'Put the right user, password and database into --redis-url (PLEGWATCH_REDIS_URL).',
-      options,
-    );
-  }
-  // A Redis that hangs and a server that waits for other words look the same: neither is a reason not to watch a node.
-  const unwell = find(NOT_WELL) ?? find(/timed out/i);
-  if (!listens || unwell !== undefined) {
-    return new PlegwatchError(
-      'REDIS_UNREACHABLE',
-      `No Redis can be reached at ${where}: ${unwell ?? words[0]}.`,
-      'Start it, or correct host and port in --redis-url (PLEGWATCH_REDIS_URL).',
-      options,
-    );
-  }
-  return new PlegwatchError(
-    'REDIS_NOT_REDIS',
-    `What listens at ${where} does not answer as Redis does: ${words[0]}.`,
-    'Correct host and port in --redis-url (PLEGWATCH_REDIS_URL); it leads to something else.',
-    options,
-  );
+/** A master that becomes a replica answers READONLY until it is left for the new one. */
+function sentinelOptions(place: SentinelPlace): Omit<RedisOptions, 'replyMapping'> {
+  const { password } = place.sentinelLogin;
+  return {
+    sentinels: place.sentinels.map((each) => ({ ...each })),
+    name: place.master,
+    sentinelRetryStrategy: retryAfter,
+    sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    ...(password === undefined ? {} : { sentinelPassword: password }),
+    ...(place.tls ? { enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),
+  };
+}
+
+/** Of a cluster that nobody can be asked about, the last node says why. */
+function wordsOf(error: unknown): string {
+  const last: unknown = Reflect.get(Object(error), 'lastNodeError');
+  return last instanceof Error ? `${messageOf(error)} ${messageOf(last)}` : messageOf(error);
 }

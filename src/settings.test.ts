@@ -241,6 +241,8 @@ describe('a secret', () => {
     'redis://:hunter2@host:6379/0',
     'rediss://user:hunter2@host',
     'redis+sentinel://user:hunter2@a:1,b:2/name',
+    'redis+sentinel://a:1,b:2/name?sentinelPassword=hunter2',
+    'redis+cluster://user:hunter2@a:1,b:2',
     'redis://user:hunter2:more@host',
     'redis://user:hunt@er2@host',
   ])('never shows in the log: %s', (url) => {

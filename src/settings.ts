@@ -152,23 +152,6 @@ function written(value: number, counts: Counts): string {
   return `${amount / size}${unit}`;
 }
 
-/** Where Redis is. Says what is wrong without repeating the value, which may hold a password. */
-export const redisUrl: Reader<string> = (raw) => {
-  const hint = 'redis://[:password@]host:port[/db]';
-  if (/\s/.test(raw) || !URL.canParse(raw)) throw new BadValue(`must be a URL, ${hint}`);
-  const { protocol, hostname, pathname, username, password } = new URL(raw);
-  if (protocol !== 'redis:' && protocol !== 'rediss:')
-    throw new BadValue(`must begin with redis:// or rediss://: ${hint}`);
-  if (hostname === '') throw new BadValue(`must name a host: ${hint}`);
-  if (!/^\/?\d{0,4}$/.test(pathname)) throw new BadValue(`must have a number as its database: ${hint}`);
-  try {
-    decodeURIComponent(username + password);
-  } catch {
-    throw new BadValue('must have % written as %25 in its user and password');
-  }
-  return raw;
-};
-
 const address = matching(/^(\[[0-9a-fA-F:]+\]|[^\s:[\]]*):\d{1,5}$/, 'host:port or :port, such as :9465');
 
 /** An address to listen on: `:9465`, `127.0.0.1:9465` or `[::1]:9465`. */

@@ -4,7 +4,8 @@
 import * as v from 'valibot';
 import { ClusterName } from './evidence/batch.ts';
 import { LOG_LEVELS } from './log.ts';
-import { BadValue, listenAddress, oneOf, redisUrl, required, secret, withDefault } from './settings.ts';
+import { redisUrl } from './redisUrl.ts';
+import { BadValue, listenAddress, oneOf, required, secret, withDefault } from './settings.ts';
 
 export const clusterName = (raw: string): string => {
   if (!v.is(ClusterName, raw)) {
@@ -20,7 +21,11 @@ export const CLUSTER = required(
 );
 
 export const REDIS_URL = secret(
-  required('url', 'Redis that carries the evidence, redis://[:password@]host:port[/db]', redisUrl),
+  required(
+    'url',
+    'Redis that carries the evidence: redis://[:password@]host:port[/db], redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master[/db]',
+    redisUrl,
+  ),
 );
 
 export const HTTP_ADDRESS = withDefault(

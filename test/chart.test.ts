@@ -108,7 +108,10 @@ const VARIANTS: readonly [string, Values][] = [
     'every URL in the values',
     {
       cluster: 'prod-1',
-      redis: { url: 'redis://controller:a@redis', agent: { url: 'redis://agent:b@redis' } },
+      redis: {
+        url: 'redis+cluster://controller:a@redis-0:6379,redis-1:6379',
+        agent: { url: 'redis://agent:b@redis' },
+      },
       database: { url: 'postgres://controller@postgres/p', owner: { url: 'postgres://owner@postgres/p' } },
     },
   ],
@@ -324,6 +327,11 @@ needs('helm')('rendered', () => {
         { ...MINIMAL, redis: {} },
         /redis is required: set redis\.url or redis\.existingSecret/,
       ],
+      [
+        'with a Redis by a scheme that there is not',
+        { ...MINIMAL, redis: { url: 'redis+clusters://redis:6379' } },
+        /redis\.url must be a URL such as redis:\/\//,
+      ],
       ['without a database', { ...MINIMAL, database: {} }, /database is required: set database\.url or /],
       [
         'with two sources of one URL',
@@ -484,7 +492,9 @@ needs('helm')('rendered', () => {
         pick(objects, 'Secret', secretOf(podOf(objects, `plegwatch-${name}`), variable)?.name ?? '')
           .stringData?.['url'];
       expect(urlOf('agent', 'PLEGWATCH_REDIS_URL')).toBe('redis://agent:b@redis');
-      expect(urlOf('controller', 'PLEGWATCH_REDIS_URL')).toBe('redis://controller:a@redis');
+      expect(urlOf('controller', 'PLEGWATCH_REDIS_URL')).toBe(
+        'redis+cluster://controller:a@redis-0:6379,redis-1:6379',
+      );
       expect(urlOf('controller', 'PLEGWATCH_DATABASE_URL')).toBe('postgres://controller@postgres/p');
       expect(urlOf('migrate', 'PLEGWATCH_DATABASE_URL')).toBe('postgres://owner@postgres/p');
       expect(urlOf('maintain', 'PLEGWATCH_DATABASE_URL')).toBe('postgres://owner@postgres/p');

@@ -21,6 +21,8 @@ import type { ErrorCode } from '../src/errors.ts';
 import { type ApiServerPart, startApiServer } from '../src/parts/apiserver.ts';
 import { freePort } from '../src/parts/process.ts';
 import { type RedisPart, startRedis } from '../src/parts/redis.ts';
+import { type RedisClusterPart, startRedisCluster } from '../src/parts/redisCluster.ts';
+import { type RedisSentinelPart, startRedisSentinel } from '../src/parts/redisSentinel.ts';
 import { flagOf, REQUIRED, variableOf } from '../src/settings.ts';
 import { type Listener, listenOn } from '../src/simulator/listener.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../src/simulator/runtime.ts';
@@ -140,7 +142,7 @@ describe('a command line', () => {
       'extra: there is no such argument',
       '--bogus: there is no such option',
       '--cluster (PLEGWATCH_CLUSTER) must be lower case letters, digits, - and ., at most 63 characters',
-      '--redis-url (PLEGWATCH_REDIS_URL) must begin with redis:// or rediss://: redis://[:password@]host:port[/db]',
+      '--redis-url (PLEGWATCH_REDIS_URL) must begin with redis://, redis+cluster:// or redis+sentinel://, or with rediss for TLS: redis://[:password@]host:port[/db]',
       '--stream (PLEGWATCH_STREAM) must be one of auto, always, never',
       '--relist-period (PLEGWATCH_RELIST_PERIOD) must be a duration such as 250ms, 5s or 24h, from 200ms to 60000ms',
       expect.stringMatching(/^--spool-max-bytes \(PLEGWATCH_SPOOL_MAX_BYTES\) must be a size such as 65536/),
@@ -174,6 +176,10 @@ describe('a command line', () => {
     `redis://:${SECRET} x@h`,
     `redis://:${SECRET}%@h`,
     `redis://:a@${SECRET}/x@h/y`,
+    `redis://:${SECRET}@a,b`,
+    `redis+cluster://:${SECRET}@a,b/1`,
+    `redis+cluster://:${SECRET}@a:1,:${SECRET}@b:2`,
+    `redis+sentinel://:${SECRET}@a,b`,
   ];
   test.each(urls)('with the Redis URL %j is refused before anything else is tried', async (redisUrl) => {
     const agent = await plegwatch('agent', { args: flags({ cluster: 'c', node: 'n', redisUrl }) });
@@ -236,6 +242,8 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
   let dir: string;
   let redis: RedisPart;
   let locked: RedisPart;
+  let cluster: RedisClusterPart;
+  let sentinel: RedisSentinelPart;
   let postgres: TestServer;
   let runtime: SimulatedRuntime;
   let databaseUrl: string;
@@ -245,9 +253,11 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
 
   beforeAll(async () => {
     dir = mkdtempSync(join(tmpdir(), 'plegwatch-settings-'));
-    [redis, locked, postgres, runtime] = await Promise.all([
+    [redis, locked, cluster, sentinel, postgres, runtime] = await Promise.all([
       startRedis(),
       startRedis({ args: ['--requirepass', 'right'] }),
+      startRedisCluster(),
+      startRedisSentinel(),
       startServer(),
       startSimulatedRuntime({ socket: join(dir, 'cri.sock') }),
     ]);
@@ -257,6 +267,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
   afterAll(async () => {
     for (const socket of sockets) socket.destroy();
     for (const server of servers) server.close();
+    await Promise.all([cluster?.stop(), sentinel?.stop()]);
     await Promise.all([redis?.stop(), locked?.stop(), postgres?.stop(), runtime?.stop(), grpc?.close()]);
     rmSync(dir, { recursive: true, force: true });
   });
@@ -362,6 +373,56 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
 
     test('with a database that Redis does not have is refused', async () => {
       await both(`${redis.url}/99`, 'REDIS_REFUSED', 'DB index is out of range');
+    });
+
+    test('of a cluster that is a single Redis, or of a single Redis that is a cluster, is refused', async () => {
+      const hosts = `127.0.0.1:${redis.port}`;
+      await both(`redis+cluster://${hosts}`, 'REDIS_NOT_REDIS', 'a Redis that is no cluster', 'redis://');
+      await both(cluster.masters[0]?.url ?? '', 'REDIS_NOT_REDIS', 'a node of', 'redis+cluster://');
+    });
+
+    test('of a Sentinel that is a Redis, or of a Redis that is a Sentinel, is refused', async () => {
+      const hosts = `127.0.0.1:${redis.port}`;
+      await both(`redis+sentinel://${hosts}/plegwatch`, 'REDIS_NOT_REDIS', 'no cluster', 'redis://');
+      await both(sentinel.sentinel.url, 'REDIS_NOT_REDIS', 'a Redis Sentinel', 'redis+sentinel://');
+    });
+
+    test('with a master that the Sentinel does not know is refused', async () => {
+      const redisUrl = `redis+sentinel://127.0.0.1:${sentinel.sentinel.port}/other`;
+      await both(redisUrl, 'REDIS_REFUSED', 'no master named other');
+    });
+
+    test('with a password that no node of the cluster has is refused', async () => {
+      const hosts = `127.0.0.1:${cluster.masters[0]?.port},127.0.0.1:${cluster.masters[1]?.port}`;
+      await both(`redis+cluster://u:${SECRET}@${hosts}`, 'REDIS_REFUSED', 'WRONGPASS');
+    });
+
+    test('of which one host is away is as good as the others', async () => {
+      const redisUrl = `redis+cluster://127.0.0.1:${await freePort()},127.0.0.1:${cluster.masters[2]?.port}`;
+      for (const ended of [
+        await agent({ redisUrl }, { until: 'agent ready' }),
+        await controller({ redisUrl }, { ...noKube, until: 'controller ready' }),
+      ]) {
+        expect(ended.log.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
+        expect(ended.code).toBe(0);
+      }
+    });
+
+    test('of a cluster or a Sentinel where nothing listens ends a controller', async () => {
+      for (const redisUrl of [
+        `redis+cluster://:${SECRET}@127.0.0.1:${await freePort()},127.0.0.1:${await freePort()}`,
+        `redis+sentinel://:${SECRET}@127.0.0.1:${await freePort()}/plegwatch`,
+      ]) {
+        expectRefusal(
+          await controller({ redisUrl }, noKube),
+          'REDIS_UNREACHABLE',
+          '--redis-url',
+          'ECONNREFUSED',
+        );
+        const ended = await agent({ redisUrl }, { until: 'agent ready' });
+        expect(ended.log).toContainEqual(expect.objectContaining({ code: 'REDIS_UNREACHABLE' }));
+        expect(ended.code).toBe(0);
+      }
     });
 
     test('where nothing listens ends a controller, and an agent goes on without it', async () => {

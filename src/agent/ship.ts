@@ -15,7 +15,6 @@
  * Whatever fails is tried again after a pause that grows to half a minute; it is logged when it begins and when it is over.
  */
 import { type JobsOptions, Queue } from 'bullmq';
-import type { Redis } from 'ioredis';
 import { monoNow, wallNow } from '../clock.ts';
 import { messageOf } from '../errors.ts';
 import {
@@ -42,7 +41,7 @@ import type { EvidenceObject } from '../evidence/record.ts';
 import { between, type Mono, millis, seq } from '../evidence/units.ts';
 import { interval } from '../interval.ts';
 import type { Logger } from '../log.ts';
-import { connectRedis } from '../redis.ts';
+import { connectRedis, type RedisClient } from '../redis.ts';
 import type { Epoch } from './spool/epoch.ts';
 import type { Entry } from './spool/segment.ts';
 import type { Spool } from './spool/spool.ts';
@@ -149,7 +148,7 @@ export interface ShipOptions {
 
 export class Shipper {
   readonly #options: ShipOptions;
-  readonly #redis: Redis;
+  readonly #redis: RedisClient;
   readonly #tracks = new Map<Epoch, Track>();
   #queue: Queue | null = null;
   #lane = -1;
@@ -178,8 +177,8 @@ export class Shipper {
     this.#redis = connectRedis({
       url: options.redisUrl,
       onError: (message) => this.#away(message),
+      onReady: () => this.#back(),
     });
-    this.#redis.on('ready', () => this.#back());
     options.spool.onWritten = () => this.#stir();
     this.#rest();
   }

@@ -8,7 +8,7 @@
 import { PlegwatchError } from '../errors.ts';
 import { type HttpServer, serveHttp } from '../http.ts';
 import { createLogger, type Logger } from '../log.ts';
-import { checkRedis } from '../redis.ts';
+import { checkRedis } from '../redisCheck.ts';
 import { withoutSecrets } from '../settings.ts';
 import { aborted } from '../signal.ts';
 import { VERSION } from '../version.ts';

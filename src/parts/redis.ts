@@ -54,7 +54,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisPart>
 }
 
 /** Whether a Redis on this port is done loading. One that asks for a password is there too. */
-function answersPing(port: number): Promise<boolean> {
+export function answersPing(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
     const done = (answer: boolean) => {

@@ -3,7 +3,6 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Queue } from 'bullmq';
-import { Redis } from 'ioredis';
 import { type Batch, batchId, encodeBatch } from '../../src/evidence/batch.ts';
 import {
   laneOf,
@@ -14,7 +13,7 @@ import {
   replyKey,
 } from '../../src/evidence/exchange.ts';
 import type { EvidenceObject, EvidenceRecord, RecordOf } from '../../src/evidence/record.ts';
-import { redisOptions } from '../../src/redis.ts';
+import { connectRedis, type RedisClient } from '../../src/redis.ts';
 
 export const CLUSTER = 'test';
 
@@ -91,7 +90,7 @@ export const events = (from: number, to: number): RecordOf<'event'>[] =>
   Array.from({ length: to - from + 1 }, (_, i) => event(from + i));
 
 export interface Sender {
-  readonly redis: Redis;
+  readonly redis: RedisClient;
   send(batch: Batch, jobId?: string): Promise<void>;
   /** Puts anything at all into a lane. */
   sendData(lane: number, data: unknown, jobId: string): Promise<void>;
@@ -102,9 +101,8 @@ export interface Sender {
 }
 
 export function createSender(redisUrl: string, lanes: number): Sender {
-  const redis = new Redis({ ...redisOptions(redisUrl), maxRetriesPerRequest: null });
   // A test that stops Redis looks at what comes of it, not at this connection.
-  redis.on('error', () => undefined);
+  const redis = connectRedis({ url: redisUrl, onError: () => undefined, patient: true });
   const queues = Array.from(
     { length: lanes },
     (_, lane) =>

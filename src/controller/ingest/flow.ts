@@ -1,11 +1,11 @@
 /*
  * Flow settings: how agents shall send, told to all of them in one key that expires.
  */
-import type { Redis } from 'ioredis';
 import { ACCEPTED_VERSIONS } from '../../evidence/batch.ts';
 import { FLOW_TTL_S, type Flow, flowKey } from '../../evidence/exchange.ts';
 import { millis } from '../../evidence/units.ts';
 import { interval } from '../../interval.ts';
+import type { RedisClient } from '../../redis.ts';
 
 /** How often the settings are written again; a third of the time they live would do. */
 export const FLOW_INTERVAL_MS = interval('FLOW', millis(10_000)) / 1000;
@@ -21,7 +21,7 @@ export function windowOf(nodes: number): number {
 }
 
 export async function publishFlow(
-  redis: Redis,
+  redis: RedisClient,
   cluster: string,
   lanes: number,
   nodes: number,

@@ -5,10 +5,9 @@
  */
 
 import { once } from 'node:events';
-import { Redis } from 'ioredis';
 import { messageOf } from '../../errors.ts';
 import type { Logger } from '../../log.ts';
-import { connectRedis, redisOptions } from '../../redis.ts';
+import { connectRedis, type RedisClient } from '../../redis.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import countNodes from '../store/sql/countNodes.sql';
 import type { Store, StoreSettings } from '../store/store.ts';
@@ -49,8 +48,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const spare = sparing(log);
   const onError = (problem: string) => spare.warn({ problem }, 'Redis is away');
   // BullMQ's own commands wait for Redis however long it takes; ours fail, and the handler decides.
-  const patient = new Redis({ ...redisOptions(redisUrl), maxRetriesPerRequest: null });
-  patient.on('error', (error) => onError(messageOf(error)));
+  const patient = connectRedis({ url: redisUrl, onError, patient: true });
   const redis = connectRedis({ url: redisUrl, onError });
   await firstReady(redis, log);
   const progress = createProgress();
@@ -82,6 +80,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   startLanes(settings.lanesEver);
 
   let nodes = 0;
+  let unreached = 0;
   const flow = startLoop(
     FLOW_INTERVAL_MS,
     async () => {
@@ -104,16 +103,26 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
         () => true,
         () => false,
       );
-      const depths = redis.status === 'ready' ? await Promise.all(lanes.map((lane) => lane.tend(redis))) : [];
-      for (const [lane, depth] of depths.entries()) metrics.laneDepth.set({ lane: `${lane}` }, depth);
-      progress.observed(answers, depths);
+      const depths = redis.status === 'ready' ? await tendAll(lanes, redis, onError) : [];
+      for (const [lane, depth] of depths.entries()) {
+        if (depth !== null) metrics.laneDepth.set({ lane: `${lane}` }, depth);
+      }
+      unreached = depths.filter((depth) => depth === null).length;
+      // What cannot be reached is as good as empty: no restart would cure it.
+      progress.observed(
+        answers,
+        depths.map((depth) => depth ?? 0),
+      );
     },
     (error) => log.warn({ problem: messageOf(error) }, 'the lanes could not be counted'),
   );
   log.info({ cluster, lanes: settings.lanes }, 'ingest has started');
   return {
     health: () => progress.health(),
-    redis: () => (redis.status === 'ready' ? null : 'Redis does not answer'),
+    redis() {
+      if (redis.status !== 'ready') return 'Redis does not answer';
+      return unreached === 0 ? null : `${unreached} of ${lanes.length} lanes cannot be reached`;
+    },
     async stop() {
       stopping.abort();
       await Promise.all([flow.stop(), tending.stop()]);
@@ -125,11 +134,27 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
 }
 
 /** Agents wait for the flow settings, so the first try to publish them should not come too early. */
-async function firstReady(redis: Redis, log: Logger): Promise<void> {
+async function firstReady(redis: RedisClient, log: Logger): Promise<void> {
   if (redis.status === 'ready') return;
   await once(redis, 'ready', { signal: AbortSignal.timeout(READY_WITHIN_MS) }).catch((error: unknown) => {
     log.warn({ problem: messageOf(error) }, 'Redis is away');
   });
+}
+
+/** The depth of each lane; null where it cannot be asked, as when one node of a cluster is away. */
+function tendAll(
+  lanes: readonly Lane[],
+  redis: RedisClient,
+  failed: (problem: string) => void,
+): Promise<(number | null)[]> {
+  return Promise.all(
+    lanes.map((lane) =>
+      lane.tend(redis).catch((error: unknown) => {
+        failed(messageOf(error));
+        return null;
+      }),
+    ),
+  );
 }
 
 /** How many nodes share the budget. */

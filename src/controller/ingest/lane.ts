@@ -12,11 +12,11 @@
  * set here.
  */
 import { DelayedError, type Job, type JobJson, Worker } from 'bullmq';
-import type { Redis } from 'ioredis';
 import { messageOf } from '../../errors.ts';
 import { lanePrefix, QUEUE_NAME } from '../../evidence/exchange.ts';
 import { millis } from '../../evidence/units.ts';
 import { interval } from '../../interval.ts';
+import type { RedisClient } from '../../redis.ts';
 import type { SparingLog } from './sparing.ts';
 import { isUnreadable, takeUnreadable, type Unreadable } from './unreadable.ts';
 
@@ -34,7 +34,7 @@ export interface LaneOptions {
   readonly cluster: string;
   readonly lane: number;
   /** Shared by all lanes; the worker makes itself a second one for blocking. Never gives up on a command. */
-  readonly redis: Redis;
+  readonly redis: RedisClient;
   readonly handler: LaneHandler;
   readonly log: SparingLog;
 }
@@ -45,7 +45,7 @@ export interface Lane {
    * How many jobs are waiting, active and delayed. Also bounds the queue's own event stream, which a new Redis
    * forgets, and takes off what a stranger has put on to stop it.
    */
-  tend(redis: Redis): Promise<number>;
+  tend(redis: RedisClient): Promise<number>;
   /** Takes no more jobs and waits for the present one. */
   stop(): Promise<void>;
 }
@@ -120,7 +120,7 @@ class LaneWorker extends Worker<unknown, void> {
 
   constructor(
     processor: (job: Job<unknown, void>, token: string | undefined) => Promise<void>,
-    place: { prefix: string; connection: Redis },
+    place: { prefix: string; connection: RedisClient },
     /** Takes out what cannot be read and tells how much that was. */
     sweep: () => Promise<number>,
   ) {

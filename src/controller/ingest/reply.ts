@@ -5,8 +5,8 @@
  * round marks only rise, and a newer round replaces absolutely: agents read replies by the same rule. Something else under
  * the key, which only a stranger can have put there, goes: neither side could ever say or read a reply again.
  */
-import type { Redis } from 'ioredis';
 import { REPLY_TTL_S, type Reply, replyKey } from '../../evidence/exchange.ts';
+import type { RedisClient } from '../../redis.ts';
 
 export interface Replies {
   /** Tells a reply and forgets those of closed epochs. Throws when Redis is away. */
@@ -28,7 +28,7 @@ for i = 5, #ARGV do redis.call('HDEL', KEYS[1], ARGV[i]) end
 redis.call('EXPIRE', KEYS[1], ARGV[4])
 `;
 
-export function createReplies(redis: Redis, cluster: string): Replies {
+export function createReplies(redis: RedisClient, cluster: string): Replies {
   return {
     async publish(node, epoch, { round, mark }, closed) {
       const key = replyKey(cluster, node);

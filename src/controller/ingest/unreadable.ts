@@ -6,8 +6,8 @@
  * no hash or whose counters are no numbers, break the fetch itself, or the end of a job, or the search for stalled ones. Those
  * are taken out of the queue here.
  */
-import type { Redis } from 'ioredis';
 import { messageOf } from '../../errors.ts';
+import type { RedisClient } from '../../redis.ts';
 
 export interface Unreadable {
   readonly id: string;
@@ -26,7 +26,7 @@ export const isUnreadable = (error: unknown): boolean =>
   error instanceof SyntaxError || /^WRONGTYPE|not an integer|would overflow/.test(messageOf(error));
 
 /** Takes every active job that cannot be read out of a queue and returns what it was. */
-export async function takeUnreadable(redis: Redis, queueKey: string): Promise<Unreadable[]> {
+export async function takeUnreadable(redis: RedisClient, queueKey: string): Promise<Unreadable[]> {
   const taken: Unreadable[] = [];
   for (const id of await redis.lrange(`${queueKey}:active`, 0, -1)) {
     const raw = await unreadableText(redis, `${queueKey}:${id}`);
@@ -43,7 +43,7 @@ export async function takeUnreadable(redis: Redis, queueKey: string): Promise<Un
 }
 
 /** What stands in a job that cannot be read; null of one that can. */
-async function unreadableText(redis: Redis, key: string): Promise<string | null> {
+async function unreadableText(redis: RedisClient, key: string): Promise<string | null> {
   const type = await redis.type(key);
   if (type !== 'hash') return type === 'none' ? null : `a ${type}`;
   const counters = await redis.hmget(key, ...COUNTED);

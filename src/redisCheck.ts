@@ -1,0 +1,201 @@
+/*
+ * One check at start-up that tells a wrong `--redis-url` from a Redis that is merely away.
+ *
+ * What is asked is what can be known at once: whether the address answers as a Redis that lets us in, and whether it is what
+ * the scheme says, since a plain client of a cluster, or of a Sentinel, fails only later and in other words. Of several
+ * addresses one that answers is enough.
+ */
+import { Redis } from 'ioredis';
+import { messageOf, PlegwatchError, redact } from './errors.ts';
+import { accessOptions, redisPlace } from './redis.ts';
+import type { Address, Login, SentinelPlace } from './redisUrl.ts';
+
+const CHECK_TIMEOUT_MS = 5_000;
+
+type Mode = 'standalone' | 'cluster' | 'sentinel';
+const SCHEMES = {
+  standalone: 'redis://',
+  cluster: 'redis+cluster://',
+  sentinel: 'redis+sentinel://',
+} as const;
+const WHAT = {
+  standalone: 'a Redis that is no cluster',
+  cluster: 'a node of a Redis Cluster',
+  sentinel: 'a Redis Sentinel',
+} as const;
+
+interface Target {
+  readonly url: string;
+  readonly login: Login;
+  readonly tls: boolean;
+  readonly db: number;
+  readonly mode: Mode;
+}
+
+/**
+ * Throws REDIS_UNREACHABLE (nothing listens, or what listens says nothing or that it is not well), REDIS_REFUSED
+ * (credentials, or a database or a master that it does not have), or REDIS_NOT_REDIS (something else answers, or a Redis
+ * that is not what the scheme says).
+ */
+export async function checkRedis(url: string): Promise<void> {
+  const place = redisPlace(url);
+  const target = { url, login: place.login, tls: place.tls, db: 0 };
+  switch (place.kind) {
+    case 'server':
+      return ask({ ...target, mode: 'standalone', db: place.db }, place.address);
+    case 'cluster':
+      return askAny({ ...target, mode: 'cluster' }, place.nodes, wellCluster);
+    case 'sentinel': {
+      const sentinels = { ...target, login: place.sentinelLogin, mode: 'sentinel' } as const;
+      const master = await askAny(sentinels, place.sentinels, (redis) => masterOf(redis, place));
+      return ask({ ...target, mode: 'standalone', db: place.db }, master);
+    }
+  }
+}
+
+async function wellCluster(redis: Redis): Promise<void> {
+  await redis.cluster('SLOTS');
+  const state = /^cluster_state:(\w+)/m.exec(await unlessForbidden(redis.cluster('INFO')))?.[1];
+  if (state === 'fail') throw new Error('CLUSTERDOWN its cluster_state is fail');
+}
+
+async function masterOf(redis: Redis, { master }: SentinelPlace): Promise<Address> {
+  const answer = await redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', master);
+  if (!Array.isArray(answer)) throw new Error(`NOMASTER it watches no master named ${master}`);
+  return { host: String(answer[0]), port: Number(answer[1]) };
+}
+
+/** Asks all addresses at once; the first good answer counts, or else the most telling fault. */
+async function askAny<T>(
+  target: Target,
+  addresses: readonly Address[],
+  more: (redis: Redis) => Promise<T>,
+): Promise<T> {
+  const done = new AbortController();
+  try {
+    return await Promise.any(addresses.map((address) => ask(target, address, more, done.signal)));
+  } catch (error) {
+    const faults: unknown[] = error instanceof AggregateError ? error.errors : [error];
+    throw faults.find((each) => codeOf(each) !== 'REDIS_UNREACHABLE') ?? faults[0];
+  } finally {
+    done.abort();
+  }
+}
+
+const codeOf = (error: unknown) => (error instanceof PlegwatchError ? error.code : null);
+
+function ask(target: Target, address: Address): Promise<void>;
+function ask<T>(
+  target: Target,
+  address: Address,
+  more: (redis: Redis) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T>;
+async function ask<T>(
+  target: Target,
+  address: Address,
+  more?: (redis: Redis) => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T | undefined> {
+  const redis = new Redis({
+    ...accessOptions(target.login, target.tls),
+    ...address,
+    db: target.db,
+    lazyConnect: true,
+    connectTimeout: CHECK_TIMEOUT_MS,
+    commandTimeout: CHECK_TIMEOUT_MS,
+    disconnectTimeout: 100,
+    enableReadyCheck: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+  });
+  const end = () => redis.disconnect();
+  signal?.addEventListener('abort', end);
+  let listens = false;
+  redis.on('connect', () => {
+    listens = true;
+  });
+  const said: unknown[] = [];
+  redis.on('error', (error) => said.push(error));
+  try {
+    await redis.connect();
+    const pong = await redis.ping();
+    if (pong !== 'PONG') throw new Error(`it answers PING with ${JSON.stringify(pong).slice(0, 60)}`);
+    // The driver has asked for it too, and takes a refusal for a success. The first needs no asking, nor the right to.
+    if (target.db > 0) await redis.select(target.db);
+    await expectMode(redis, target);
+    return await more?.(redis);
+  } catch (error) {
+    throw error instanceof PlegwatchError ? error : explain(target, listens, [...said, error]);
+  } finally {
+    signal?.removeEventListener('abort', end);
+    redis.disconnect();
+  }
+}
+
+async function expectMode(redis: Redis, target: Target): Promise<void> {
+  const mode = await modeOf(redis);
+  if (mode === null || mode === target.mode) return;
+  throw new PlegwatchError(
+    'REDIS_NOT_REDIS',
+    `What listens at ${whereOf(target)} is ${WHAT[mode]}, which ${SCHEMES[target.mode]} is not for.`,
+    `Begin --redis-url (PLEGWATCH_REDIS_URL) with ${SCHEMES[mode]}, or correct host and port.`,
+  );
+}
+
+/** Null where it does not say, or does not say it to us. */
+async function modeOf(redis: Redis): Promise<Mode | null> {
+  const mode = /^redis_mode:(\w+)/m.exec(await unlessForbidden(redis.info('server')))?.[1];
+  return mode === 'standalone' || mode === 'cluster' || mode === 'sentinel' ? mode : null;
+}
+
+/** Empty where the answer is not for us. */
+async function unlessForbidden(answer: Promise<unknown>): Promise<string> {
+  try {
+    return String(await answer);
+  } catch (error) {
+    if (/^(NOPERM|ERR)/.test(messageOf(error))) return '';
+    throw error;
+  }
+}
+
+const REFUSED = /NOAUTH|WRONGPASS|invalid (username-)?password|NOPERM|ERR AUTH|DB index|NOMASTER/i;
+/** Redis's own words, while it loads, is full of clients or follows nobody. */
+const NOT_WELL = /LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|max number of clients|DENIED/;
+
+const whereOf = (target: Target): string => `${redact(target.url)} (--redis-url)`;
+
+/** `errors` in the order in which they came: the first says why, those after it that everything ended. */
+function explain(target: Target, listens: boolean, errors: readonly unknown[]): PlegwatchError {
+  const where = whereOf(target);
+  const words = errors.map((error) => messageOf(error).replace(/\.+$/, ''));
+  const find = (pattern: RegExp) => words.find((each) => pattern.test(each));
+  const options = { cause: errors[0] };
+  const refused = find(REFUSED);
+  if (refused !== undefined) {
+    return new PlegwatchError(
+      'REDIS_REFUSED',
+      `Redis at ${where} refuses: ${refused.startsWith('NOAUTH') ? 'it asks for a password' : refused}.`,
+      target.mode === 'sentinel'
+        ? "Put the right name of the master, and the Sentinels' own password as ?sentinelPassword=, into --redis-url (PLEGWATCH_REDIS_URL)."
+        : 'Put the right user, password and database into --redis-url (PLEGWATCH_REDIS_URL).',
+      options,
+    );
+  }
+  // A Redis that hangs and a server that waits for other words look the same: neither is a reason not to watch a node.
+  const unwell = find(NOT_WELL) ?? find(/timed out/i);
+  if (!listens || unwell !== undefined) {
+    return new PlegwatchError(
+      'REDIS_UNREACHABLE',
+      `No Redis can be reached at ${where}: ${unwell ?? words[0]}.`,
+      'Start it, or correct host and port in --redis-url (PLEGWATCH_REDIS_URL).',
+      options,
+    );
+  }
+  return new PlegwatchError(
+    'REDIS_NOT_REDIS',
+    `What listens at ${where} does not answer as Redis does: ${words[0]}.`,
+    'Correct host and port in --redis-url (PLEGWATCH_REDIS_URL); it leads to something else.',
+    options,
+  );
+}
