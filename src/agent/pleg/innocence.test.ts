@@ -7,6 +7,7 @@ import {
   CONTAINERD,
   CRIO,
   closed,
+  type Hearing,
   heard,
   hole,
   judge,
@@ -432,6 +433,33 @@ describe('lists', () => {
       // Asked before the exit, answered after it.
       listed(9, { s1: 'running', c1: 'running' }, { took: 1 }),
       listed(15, { s1: 'running', c1: 'exited' }),
+describe('lists that fail for so long that what was heard meanwhile is forgotten', () => {
+  const long = 20 * 60;
+  const back = [
+    listed(long, { s1: 'running', c1: 'running' }),
+    listed(long + 5, { s1: 'running', c1: 'running' }),
+  ];
+  const events = (how: Hearing = {}) => [
+    heard(4, 's1', 'CREATED', how),
+    heard(4, 's1', 'STARTED', how),
+    heard(4, 'c1', 'CREATED', how),
+    heard(5, 'c1', 'STARTED', how),
+  ];
+
+  test('accuse nobody of what they show when they are back', () => {
+    expect(accused([...covered, ...events(), ...back], { until: long + 120 })).toEqual([]);
+  });
+
+  test('nor where the events did not say of whom they were', () => {
+    expect(accused([...covered, ...events({ nameless: true }), ...back], { until: long + 120 })).toEqual([]);
+  });
+
+  test('nor where they came, and an item in each could not be read', () => {
+    const unread = Array.from({ length: 190 }, (_, i) => listed(6 + i * 6, {}, { partial: true }));
+    expect(accused([...covered, ...events(), ...unread, ...back], { until: long + 120 })).toEqual([]);
+  });
+});
+
     ];
     const outcome = judge(steps, { until: 90 });
     expect(outcome.findings).toEqual([]);

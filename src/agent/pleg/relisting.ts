@@ -6,7 +6,7 @@
  * show in between, and what they show twice, is told here too.
  */
 import type { PlegState } from '../../evidence/record.ts';
-import { between, type Mono, millis, mono } from '../../evidence/units.ts';
+import { between, type Mono, millis, mono, shift } from '../../evidence/units.ts';
 import { confirmAll, examine } from './claims.ts';
 import { covers } from './coverage.ts';
 import { hadHappened } from './excuse.ts';
@@ -24,6 +24,7 @@ import {
   type Stage,
   startFailed,
 } from './life.ts';
+import { REMEMBER } from './lives.ts';
 import type { Answer, ListedItem, Relist, ShownState } from './observation.ts';
 import type { Outbox } from './outbox.ts';
 import { type Between, type ShortLife, unseenExit, unseenRun, wholeLife } from './shortLife.ts';
@@ -109,14 +110,21 @@ export class Relisting {
     life.listed = true;
     life.absence = null;
     if (first && previous === null) waiveUpTo(life, CREATED);
-    // An answer that lacked it says since when it can be there, unless it was there and not followed.
-    if (first && previous !== null && !previous.items.has(life.object.id)) {
+    if (first && previous !== null && this.#saysSinceWhen(previous, life.object.id)) {
       raiseFloors(life, CREATED, previous.start);
     }
     const gone = life.standings[DELETED].is;
     if (gone !== 'expected' && gone !== 'missed') return;
     this.#ledger.retract(life, DELETED, 'listed_again');
     life.reached = life.shown === null ? CREATED : stageShown(life.shown);
+  }
+
+  /**
+   * An answer that lacked an id says since when it can be there, unless it was there and not followed. One from before what is
+   * remembered says nothing: the events of the id may have come since, and be forgotten.
+   */
+  #saysSinceWhen({ start, items }: Answer, id: string): boolean {
+    return !items.has(id) && start >= shift(this.#outbox.now, -REMEMBER);
   }
 
   /** An id that a list shows is at least at the shown stage; whether it ever ran is another matter. */
