@@ -966,3 +966,32 @@ function ofText(text: string): Step {
   const [id = '', type] = text.split(' ');
   return heard(4, id, EVENT_TYPES.find((each) => each === type) ?? 255);
 }
+
+  test('nor little by little, by more than a step in all', () => {
+    const own = times({ created: 1.8, started: 1.9, finished: 6 });
+    const steps = [
+      listed(0, {}),
+      opened(1),
+      heard(2, 's0', 'STARTED'),
+      stepped(2.1, -0.4),
+      stepped(2.6, -0.4),
+      listed(3, {}),
+      heard(6, 'c1', 'STOPPED', { times: own }),
+      listed(10, {}),
+    ];
+    expect(accused(steps)).toEqual([]);
+  });
+
+  test('nor an end, that lists are late to show', () => {
+    const up = { s1: 'running', c1: 'running' } as const;
+    const steps = [
+      listed(0, up),
+      opened(1),
+      heard(2, 's0', 'STARTED'),
+      stepped(2.1, -0.4),
+      listed(3, up),
+      listed(10, { s1: 'running', c1: 'exited' }),
+      status(13, 'c1', times({ created: -100, started: -90, finished: 1.8 })),
+    ];
+    expect(accused(steps)).toEqual([]);
+  });

@@ -53,6 +53,17 @@ test('only a step is told', () => {
   expect(clock.tick(at(5), 905e6)).toBe(true);
 });
 
+test('little by little is a step too', () => {
+  const clock = new WallClock();
+  expect(clock.tick(at(0), 1000e6)).toBe(false);
+  expect(clock.tick(at(1), 1000.7e6)).toBe(false);
+  expect(clock.tick(at(2), 1001.4e6)).toBe(true);
+  // What it may have shown before is placed no more, nor what it showed twice.
+  expect(clock.place(ns(1001.35), at(9))).toBeNull();
+  expect(clock.place(ns(1001.9), at(9))).toBeNull();
+  expect(clock.place(ns(1003), at(9))).toBe(at(3.6));
+});
+
 test('after a step forward, only what the clock showed since is placed', () => {
   const clock = clockWith(1000, [100, 50]);
   expect(clock.place(ns(1090), at(200))).toBeNull();

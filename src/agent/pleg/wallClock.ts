@@ -7,7 +7,10 @@
 import { MAX_OFFSET } from '../../evidence/record.ts';
 import { type Micros, type Mono, millis, mono } from '../../evidence/units.ts';
 
-/** The wall clock was stepped where its distance to the monotonic clock moved by more than this between two ticks. */
+/**
+ * The wall clock was stepped where its distance to the monotonic clock moved by more than this, at once or little by little:
+ * so far at most can a time be off that was placed.
+ */
 export const STEP: Micros = millis(500);
 /** Between two ticks a time may seem to lie ahead by this much; more means a step that no tick has seen yet. */
 const AHEAD: Micros = millis(100);
@@ -29,6 +32,9 @@ const spanning = (all: readonly Shown[]): Shown => ({
 export class WallClock {
   /** Wall clock less monotonic clock, in microseconds; null before the first tick. */
   #distance: number | null = null;
+  /** The least and the most that it was since the last step. */
+  #least = Number.POSITIVE_INFINITY;
+  #most = Number.NEGATIVE_INFINITY;
   /** What the clock showed first since the last step. */
   #from = Number.NEGATIVE_INFINITY;
   /** What it showed between earlier steps. */
@@ -36,12 +42,17 @@ export class WallClock {
 
   /** Takes a reading of both clocks, and says whether the wall clock was stepped since the one before. */
   tick(now: Mono, wallMicros: number): boolean {
-    const known = this.#distance;
-    this.#distance = wallMicros - now;
-    if (known === null || Math.abs(this.#distance - known) <= STEP) return false;
-    this.#past.push({ from: this.#from, to: now + known });
+    const distance = wallMicros - now;
+    const shownMost = now + this.#most;
+    this.#distance = distance;
+    this.#least = Math.min(this.#least, distance);
+    this.#most = Math.max(this.#most, distance);
+    if (this.#most - this.#least <= STEP) return false;
+    this.#past.push({ from: this.#from, to: shownMost });
     if (this.#past.length > MOST_PAST) this.#past.splice(0, 2, spanning(this.#past.slice(0, 2)));
     this.#from = wallMicros;
+    this.#least = distance;
+    this.#most = distance;
     return true;
   }
 
