@@ -42,7 +42,8 @@ export class Events {
     this.#recordEvent(event, replayed, life);
     const stage = stageOf(event.type);
     if (stage === undefined) {
-      if (life !== undefined) this.#ledger.taint(life);
+      if (life === undefined) this.#ledger.hole(event.received, 'unknown_event_type');
+      else this.#ledger.taint(life);
       return;
     }
     if (life === undefined) {
