@@ -17,6 +17,8 @@ const SILENCE: Micros = millis(2_000);
 const START: Micros = millis(10_000);
 /** Firing later than this, a timer of ours tells that we did not run ourselves. */
 const OWN_PAUSE: Micros = millis(500);
+/** So often in a row our own pauses excuse a silence: one that goes on is the reader's, however badly we run ourselves. */
+const MOST_EXCUSES = 2;
 /** As bin/plegwatch starts the agent: little room for young objects, one thread to help V8. */
 const NODE_FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=1'];
 const MOST_SAID = 500;
@@ -98,6 +100,8 @@ class Watch {
   reason: string | null = null;
   readonly #child: ChildProcess;
   #limit: Micros = START;
+  /** How often a pause of ours excused it since its last sign. */
+  #excuses = 0;
   #timer: NodeJS.Timeout;
 
   constructor(child: ChildProcess) {
@@ -107,6 +111,7 @@ class Watch {
 
   sign(): void {
     this.last = monoNow();
+    this.#excuses = 0;
     if (this.#limit === SILENCE) this.#timer.refresh();
     else this.#again(SILENCE);
   }
@@ -126,7 +131,9 @@ class Watch {
   }
 
   #silent(): void {
-    if (between(this.last, monoNow()) > this.#limit + OWN_PAUSE) {
+    const paused = between(this.last, monoNow()) > this.#limit + OWN_PAUSE;
+    if (paused && this.#excuses < MOST_EXCUSES) {
+      this.#excuses += 1;
       // It may have spoken meanwhile, or stood still as we did.
       this.last = monoNow();
       this.#again(this.#limit);

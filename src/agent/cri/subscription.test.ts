@@ -208,6 +208,46 @@ describe('a reader', () => {
     await until(() => runtime.subscribers === 0);
   });
 
+  test('that stands still is killed too where its parent stands still again and again', {
+    timeout: 60_000,
+  }, async () => {
+    const runtime = await runtimeOf();
+    const script = `
+      import { startReader } from ${JSON.stringify(fileURLToPath(new URL('readerProcess.ts', import.meta.url)))};
+      const room = new Int32Array(new SharedArrayBuffer(4));
+      const standStill = () => {
+        Atomics.wait(room, 0, 0, 2_800);
+        setImmediate(standStill);
+      };
+      const reader = startReader(process.argv[1], {
+        frame: (frame) => {
+          if (frame.is === 'version') reader.subscribe();
+          if (frame.is !== 'opened') return;
+          process.kill(reader.pid, 'SIGSTOP');
+          setImmediate(standStill);
+        },
+        gone: (why) => {
+          process.stdout.write(why);
+          process.exit();
+        },
+      });
+      process.stdout.write(String(reader.pid));
+    `;
+    const parent = spawn(process.execPath, ['--input-type=module', '-e', script, runtime.socket], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    cleanUps.push(() => parent.kill('SIGKILL'));
+    const said: string[] = [];
+    parent.stdout.on('data', (chunk: Buffer) => said.push(String(chunk)));
+    await until(() => said.length > 0);
+    const pid = Number(said[0]);
+    cleanUps.push(() => {
+      if (isRunning(pid)) process.kill(pid, 'SIGKILL');
+    });
+    await until(() => said.length > 1, 50_000);
+    expect(said[1]).toContain('no sign of life');
+  });
+
   test('ends when its parent is killed', { timeout: 20_000 }, async () => {
     const runtime = await runtimeOf();
     const script = `
