@@ -398,7 +398,8 @@ export class Observer {
   #watchPause(now: Mono): void {
     const from = this.#lastTick;
     this.#lastTick = now;
-    if (between(from, now) <= this.#options.config.grace / 2 + PAUSE_SLACK) return;
+    const longest = Math.max(this.#options.config.grace / 2, HEARTBEAT) + PAUSE_SLACK;
+    if (between(from, now) <= longest) return;
     this.#options.log.warn({ micros: between(from, now) }, 'the agent stood still');
     this.#comparison.hole(now, 'agent_paused');
     this.#gaps.past('stream', 'agent_paused', from, now, now);
