@@ -100,9 +100,14 @@ export class Lives {
     for (const [id, life] of this.#lives) {
       const unlisted = this.#relisted !== null && this.#relisted > shift(life.lastSign, REMEMBER);
       const ended = (life.state === 'non-existent' || unlisted) && !isWaiting(life);
-      if (ended && life.lastSign < horizon) this.#lives.delete(id);
+      if (ended && life.lastSign < horizon) this.#remove(id, life);
     }
     for (const [id, { at }] of this.#unplaced) if (at < horizon) this.#unplaced.delete(id);
+  }
+
+  #remove(id: string, life: Life): void {
+    this.#lives.delete(id);
+    for (const twin of life.twins) this.#lives.get(twin)?.twins.delete(id);
   }
 
   /** Told as a gap of the stream: what happened to ids that are not followed is not known. */

@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest';
+import { mono } from '../../evidence/units.ts';
+import { Lives, REMEMBER } from './lives.ts';
+import { Outbox } from './outbox.ts';
+import { objectOf } from './timeline.ts';
+import { findTwins } from './twins.ts';
+
+test('what is forgotten is forgotten by its twins too', () => {
+  const lives = new Lives(new Outbox(mono(0), () => ''));
+  const followed = (id: string) => lives.follow({ ...objectOf(id), podUid: 'u', container: 'app' }, mono(0));
+  const one = followed('c1');
+  followed('c2');
+  expect(findTwins(lives, () => true)).toHaveLength(1);
+  expect([...(one?.life.twins ?? [])]).toEqual(['c2']);
+  lives.forget(mono(REMEMBER + 1), (life) => life === one?.life);
+  expect(lives.remembered).toBe(1);
+  expect([...(one?.life.twins ?? [])]).toEqual([]);
+});
