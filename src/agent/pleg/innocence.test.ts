@@ -985,6 +985,20 @@ describe('the wall clock', () => {
     expect(accused(steps)).toEqual([]);
   });
 
+  test('nor what was heard into the quarter of an hour that is remembered', () => {
+    const steps = [
+      ...covered,
+      heard(9.9, 'c1', 'CREATED', { built: 9.9 }),
+      heard(9.92, 'c1', 'STARTED', { built: 9.92 }),
+      stepped(9.95, -0.4),
+      // Forgotten at 910.
+      heard(910.1, 'c1', 'STOPPED', { times: times({ created: 9.9, started: 9.92, finished: 910 }) }),
+      listed(912, {}),
+      listed(917, {}),
+    ];
+    expect(accused(steps, { until: 960 })).toEqual([]);
+  });
+
   test('nor an end, that lists are late to show', () => {
     const up = { s1: 'running', c1: 'running' } as const;
     const steps = [

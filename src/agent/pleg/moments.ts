@@ -67,6 +67,7 @@ export class Moments {
    * so long ago that the id may have been followed before, and forgotten.
    */
   createdBound({ moments: [created] }: Life, now: Mono): Mono | null {
-    return created === null || created < shift(now, -REMEMBER) ? null : shift(created, -STEP);
+    const from = created === null ? null : shift(created, -STEP);
+    return from === null || from < shift(now, -REMEMBER) ? null : from;
   }
 }
