@@ -13,7 +13,8 @@
  *             by itself; or
  * (sequence)  no list ever showed the id, but a later event of it came that says when it was created, and for a stop the
  *             start had come too; and a whole list that was begun after its last event lacks it, still in that stretch: until
- *             then nothing bears out the word of an event.
+ *             then nothing bears out the word of an event. What says when it was created comes before the time to confirm
+ *             what the first event proved is over.
  */
 import type { EventType } from '../../../evidence/record.ts';
 import { CONFIRM, LEAD } from '../histories/history.ts';
@@ -133,10 +134,12 @@ function bySequence(truth: Truth, event: Announcement): boolean {
   const proof = came.find(({ of }) => of.type === PROOF[type]);
   if (proof === undefined) return false;
   const startCame = came.some(({ of, received }) => of.type === 'STARTED' && received < proof.received);
-  const latest = Math.max(...heard.map(({ received }) => received));
+  const received = heard.map((each) => each.received);
+  const latest = Math.max(...received);
   const confirmed = truth.lists.find((list) => list.whole && callOf(list, subject).start > latest)?.compared;
   return (
     confirmed !== undefined &&
+    latest < Math.min(...received) + CONFIRM &&
     (type !== 'STOPPED' || startCame) &&
     // A status travels with an event that was built while the id was there.
     came.some(({ of }) => of.type !== 'DELETED' && stateAt(subject, of.built) !== null) &&
