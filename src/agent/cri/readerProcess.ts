@@ -58,8 +58,9 @@ export function startReader(socket: string, events: ReaderEvents): ReaderProcess
       child.kill('SIGKILL');
     }
   }
-  const pipe = child.stdio[3] as Readable;
-  pipe.on('data', (chunk: Buffer) => {
+  // A child that could not be started has no pipes at all where there was no file descriptor left for one.
+  const pipe = (child.stdio as readonly unknown[] | undefined)?.[3] as Readable | undefined;
+  pipe?.on('data', (chunk: Buffer) => {
     watch.sign();
     for (const frame of whole(chunk)) {
       told ||= frame.is === 'ended';
@@ -67,7 +68,7 @@ export function startReader(socket: string, events: ReaderEvents): ReaderProcess
     }
   });
   // A broken pipe is told by the end of the process, which always follows.
-  pipe.on('error', () => child.kill('SIGKILL'));
+  pipe?.on('error', () => child.kill('SIGKILL'));
   child.stdin?.on('error', () => child.kill('SIGKILL'));
   // What a defect makes it say; one that says much is cut short.
   let said = '';

@@ -248,6 +248,27 @@ describe('a reader', () => {
     expect(said[1]).toContain('no sign of life');
   });
 
+  test('that cannot even be started is gone, and says why', { timeout: 20_000 }, async () => {
+    const script = `
+      import { openSync } from 'node:fs';
+      import { startReader } from ${JSON.stringify(fileURLToPath(new URL('readerProcess.ts', import.meta.url)))};
+      try {
+        for (;;) openSync('/dev/null');
+      } catch {
+        // No file can be opened any more, nor a pipe to a child.
+      }
+      startReader('/nowhere', { frame: () => {}, gone: (why) => process.stdout.write(why) });
+    `;
+    const few = ['-c', 'ulimit -n 64; exec "$0" --input-type=module -e "$1"', process.execPath, script];
+    const parent = spawn('sh', few, { stdio: ['ignore', 'pipe', 'pipe'] });
+    cleanUps.push(() => parent.kill('SIGKILL'));
+    const said: string[] = [];
+    parent.stdout.on('data', (chunk: Buffer) => said.push(String(chunk)));
+    parent.stderr.resume();
+    await once(parent, 'close');
+    expect(said.join('')).toContain('EMFILE');
+  });
+
   test('ends when its parent is killed', { timeout: 20_000 }, async () => {
     const runtime = await runtimeOf();
     const script = `
