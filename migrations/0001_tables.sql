@@ -133,7 +133,7 @@ CREATE UNIQUE INDEX change_witness ON store.change (node_id, ctx_id, seq, day);
 CREATE INDEX change_at ON store.change USING brin (to_at);
 
 -- One minute of figures; lengths in microseconds. Columns k_ come from the kubelet's own metrics, null where it was not asked or did
--- not tell. k_intervals are the times between two relists that it counted, k_interval_us their sum.
+-- not tell. k_intervals are the times between two relists that it counted in the mode in which the minute ended, k_interval_us their sum.
 CREATE TABLE store.sample (
   minute timestamptz NOT NULL,
   day date NOT NULL,

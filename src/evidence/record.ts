@@ -215,7 +215,7 @@ const ModeRecord = v.strictObject({
 const KubeletMinute = v.strictObject({
   relists: count,
   hist: v.pipe(v.array(count), v.maxLength(64)),
-  /** Times between two relists that it told, and their sum. */
+  /** Times between two relists that it told in the mode in which the minute ended, and their sum. */
   intervals: count,
   intervalSum: count,
   /** How old its last successful relist was at most, when it was asked. */

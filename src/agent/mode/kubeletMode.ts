@@ -56,6 +56,7 @@ export class KubeletMode {
       gaps.open('kubelet', snake(scrape.problem), mono(from), scrape.ended);
     }
     if (change === null) return;
+    this.#minutes.modeChanged();
     memory.save(this.#tracker);
     this.#options.emit(this.#record(change));
   }

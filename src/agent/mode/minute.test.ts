@@ -94,6 +94,15 @@ test('a minute without a good look is none', () => {
   expect(minutes.cut()).toBeUndefined();
 });
 
+test('the times between relists are those of the mode in which the minute ends', () => {
+  const minutes = new KubeletMinutes();
+  minutes.take(look(0, { relists: [1], intervals: [300] }));
+  minutes.take(look(10, { relists: [1, 1], intervals: [300, 120] }));
+  minutes.modeChanged();
+  minutes.take(look(20, { relists: [1, 1, 1, 1], intervals: [300, 120, 1, 1] }));
+  expect(minutes.cut()).toMatchObject({ relists: 3, intervals: 2, intervalSum: 2_000_000 });
+});
+
 test('a kubelet that was restarted counts from zero', () => {
   const minutes = new KubeletMinutes();
   minutes.take(look(0, { relists: [1, 1, 1], discarded: 9 }));

@@ -26,6 +26,13 @@ export class KubeletMinutes {
     if (before !== null) add(draft, lives ? before.figures : null, figures);
   }
 
+  /** The times between relists that were told until now are those of the mode before. */
+  modeChanged(): void {
+    if (this.#minute === null) return;
+    this.#minute.intervals = 0;
+    this.#minute.intervalSum = 0;
+  }
+
   /** The minute so far; a new one begins. Undefined where no look was good. */
   cut(): KubeletMinute | undefined {
     const draft = this.#minute;

@@ -42,8 +42,8 @@ LEFT JOIN LATERAL (
          sum(m.errors) FILTER (WHERE m.minute > w.hour_ago)::float8 AS errors,
          (array_agg(m.k_stream_errors ORDER BY m.minute DESC) FILTER (WHERE m.k_stream_errors IS NOT NULL))[1] AS k_stream_errors,
          -- The kubelet's own times between relists, of its present mode only: a change of mode changes them.
-         sum(m.k_interval_us) FILTER (WHERE m.minute > greatest(w.hour_ago, s.mode_since))::float8 / 1000
-           / nullif(sum(m.k_intervals) FILTER (WHERE m.minute > greatest(w.hour_ago, s.mode_since)), 0) AS k_period_ms
+         sum(m.k_interval_us) FILTER (WHERE m.ended_at > greatest(w.hour_ago, s.mode_since))::float8 / 1000
+           / nullif(sum(m.k_intervals) FILTER (WHERE m.ended_at > greatest(w.hour_ago, s.mode_since)), 0) AS k_period_ms
   FROM store.sample m
   WHERE m.node_id = n.node_id AND m.minute > w.day_ago - interval '1 minute'
     AND m.day >= ((w.day_ago - interval '1 minute') AT TIME ZONE 'UTC')::date
