@@ -96,7 +96,7 @@ describe('a look that fails', () => {
       look(40),
     );
     expect(told(changes)).toEqual(['Unknown Evented Connected', null, null, null]);
-    expect(tracker.state).toMatchObject({ mode: 'Evented', since: 10e6 });
+    expect(tracker.state).toMatchObject({ mode: 'Evented', reason: 'Connected', since: 10e6 });
   });
 
   test('is the reason where nothing is known', () => {
@@ -104,6 +104,13 @@ describe('a look that fails', () => {
     expect(tracker.state).toMatchObject({ mode: 'Unknown', reason: 'Unreachable', since: START });
     tracker.take(failed(20, 'Forbidden'));
     expect(tracker.state.reason).toBe('Forbidden');
+  });
+
+  test('leaves the mode unknown for the reason of the last look', () => {
+    const untold = { ...EVENTED, version: '' };
+    const { tracker, changes } = taking(look(10, untold), failed(20, 'Timeout'), look(30, untold));
+    expect(told(changes)).toEqual([null, null, null]);
+    expect(tracker.state).toMatchObject({ mode: 'Unknown', reason: 'VersionNotTold', since: START });
   });
 
   test('does not hide what changed behind it, nor shorten the bounds', () => {
@@ -138,6 +145,13 @@ describe('a restart of the kubelet', () => {
   test('into the same good mode is no change', () => {
     const { changes } = taking(look(10), look(20, { ...EVENTED, ...later }));
     expect(changes[1]).toBeNull();
+  });
+
+  test('into the same good mode takes the reason of the new life', () => {
+    const { tracker } = taking(look(10, FALLBACK), look(20, { ...EVENTED, ...later }));
+    expect(tracker.state.reason).toBe('KubeletRestarted');
+    tracker.take(look(30, { ...EVENTED, start: BORN + 900 }));
+    expect(tracker.state).toMatchObject({ reason: 'Connected', since: 20e6 });
   });
 
   test('into another fallback is one more', () => {
@@ -211,7 +225,37 @@ describe('how often the kubelet relists', () => {
   });
 });
 
+describe('a runtime without the stream', () => {
+  test('is one whose streams all end as they begin, seen half-way too', () => {
+    const young = { start: 1.75e9 + 5 };
+    const { changes } = taking(
+      look(10, { ...EVENTED, ...young, errors: 3, successes: 3 }),
+      look(11, { ...FALLBACK, ...young, successes: 5 }),
+    );
+    expect(told(changes)[1]).toBe('Evented Fallback RuntimeUnsupported');
+  });
+
+  test('is not one of which a stream was seen open', () => {
+    const young = { start: 1.75e9 + 5 };
+    const { changes } = taking(
+      look(10, { ...EVENTED, ...young }),
+      look(20, { ...FALLBACK, ...young, successes: 5 }),
+    );
+    expect(told(changes)[1]).toBe('Evented Fallback StreamBroke');
+  });
+});
+
 describe('after 1.37', () => {
+  test('a stream that began again before the fifth error proves nothing of what comes after it', () => {
+    const later = { ...EVENTED, version: 'v1.39.0' };
+    const { changes } = taking(
+      look(10, later),
+      look(20, { ...later, errors: 1, successes: 2 }),
+      look(30, { ...later, errors: 5, successes: 2 }),
+    );
+    expect(told(changes)[2]).toBe('EventedHint Unknown RetriesNotKnown');
+  });
+
   test('a stream that begins again after five errors proves that the kubelet tries on', () => {
     const later = { ...EVENTED, version: 'v1.39.0' };
     const { changes } = taking(
