@@ -3,7 +3,7 @@
  * stack trace and without a password. Exit 2: the command line is wrong; 1: a part is not what the setting says.
  */
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -524,18 +524,31 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       );
     });
 
-    test('of another node or another cluster is refused, and left as it is', async () => {
-      const spoolDir = join(dir, 'spool-of-a');
-      expect((await agent({ node: 'a', spoolDir }, { until: 'agent ready' })).code).toBe(0);
-      expectRefusal(
-        await agent({ node: 'b', spoolDir }),
-        'SPOOL_UNUSABLE',
-        '--spool-dir',
-        'node a in cluster test',
+    test('that cannot be written runs from memory where --spool-fallback says so', async () => {
+      const settings = { spoolDir: '/sys/plegwatch', spoolFallback: 'memory' };
+      const ended = await agent(settings, { until: 'agent ready' });
+      expect(ended.code).toBe(0);
+      expect(ended.log.map(({ msg }) => msg)).toContain(
+        'the spool cannot be used, the agent runs from memory',
       );
-      const other = await agent({ node: 'a', cluster: 'other', spoolDir });
-      expectRefusal(other, 'SPOOL_UNUSABLE', '--spool-dir', 'node a in cluster test');
+    });
+
+    test('of another node or another cluster is moved aside, and left as it is', async () => {
+      const spoolDir = join(dir, 'spool-of-a');
+      const asides = () => readdirSync(spoolDir).filter((name) => name.startsWith('foreign-'));
       expect((await agent({ node: 'a', spoolDir }, { until: 'agent ready' })).code).toBe(0);
+      const ended = await agent({ node: 'b', spoolDir }, { until: 'agent ready' });
+      expect(ended.code).toBe(0);
+      expect(ended.log).toContainEqual(
+        expect.objectContaining({
+          level: 'error',
+          spool: expect.objectContaining({ node: 'a', cluster: 'test' }),
+        }),
+      );
+      expect(asides()).toHaveLength(1);
+      const settings = { node: 'b', cluster: 'other', spoolDir };
+      expect((await agent(settings, { until: 'agent ready' })).code).toBe(0);
+      expect(asides()).toHaveLength(2);
     });
   });
 

@@ -146,6 +146,7 @@ function openSpool(config: AgentConfig, log: Logger, signal: AbortSignal): Promi
       maxBytes: config.spoolMaxBytes,
       fsync: config.spoolFsync,
       keep: config.spoolKeep,
+      fallback: config.spoolFallback,
       log,
     },
     signal,
@@ -168,6 +169,7 @@ function serve(config: AgentConfig, { observer, shipper, spool, metrics }: Runni
       metrics.shed.set(observer.shed);
       metrics.spoolBytes.set(spool.bytes);
       metrics.spoolDropped.set(spool.dropped);
+      metrics.spoolInMemory.set(spool.inMemory ? 1 : 0);
       metrics.unacknowledged.set(shipper.unacknowledged);
       return metrics.registry.metrics();
     },

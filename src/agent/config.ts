@@ -112,6 +112,12 @@ export const AGENT_SETTINGS = {
     'how long acknowledged evidence stays in the spool',
     duration(0, 30 * DAY_MS),
   ),
+  spoolFallback: withDefault(
+    'what',
+    'refuse',
+    'where the spool cannot be used: refuse to start, or go on in memory, which no restart survives',
+    oneOf('refuse', 'memory'),
+  ),
   httpAddress: HTTP_ADDRESS,
   logLevel: logLevelFrom('info'),
 } as const;

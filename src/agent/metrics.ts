@@ -60,6 +60,7 @@ export class AgentMetrics {
     'mode',
   ]);
   readonly spoolBytes = this.#gauge('spool_bytes', 'Size of the spool.', []);
+  readonly spoolInMemory = this.#gauge('spool_in_memory', 'Whether the spool runs from memory.', []);
   readonly spoolDropped = this.#tally(
     'spool_dropped_records_total',
     'Records dropped before they were stored.',

@@ -11,7 +11,13 @@
 import { randomUUID } from 'node:crypto';
 import { monoNow, wallNow } from '../clock.ts';
 import type { Context } from '../evidence/batch.ts';
-import type { EvidenceObject, EvidenceRecord, RecordOf } from '../evidence/record.ts';
+import {
+  type EvidenceObject,
+  type EvidenceRecord,
+  type GapScope,
+  MAX_OFFSET,
+  type RecordOf,
+} from '../evidence/record.ts';
 import { between, type Mono, millis, offset, type Wall } from '../evidence/units.ts';
 import type { Logger } from '../log.ts';
 import type { AgentConfig } from './config.ts';
@@ -48,6 +54,8 @@ export interface Sink {
   readonly start: Mono;
   /** The last sign of life of the agent before this one. */
   readonly lastAlive: Wall | null;
+  /** A spool of somebody else was in its place and was moved aside; what it held is not delivered from here. */
+  readonly setAside?: { readonly lastAlive: Wall | null } | null;
   setContext(context: Omit<Context, 'no'>): void;
   append(record: EvidenceRecord, object: EvidenceObject | null): void;
 }
@@ -464,22 +472,19 @@ export class Observer {
   /** From the last sign of life of the agent before to now nobody watched this node. */
   #recordAbsence(): void {
     const { sink } = this.#options;
-    if (sink.lastAlive === null) return;
-    const away = Math.max(0, wallNow() - sink.lastAlive);
+    if (sink.lastAlive !== null) this.#recordPast('agent', 'down', sink.lastAlive);
+    if (sink.setAside != null)
+      this.#recordPast('spool', 'foreign_spool', sink.setAside.lastAlive ?? wallNow());
+  }
+
+  /** A gap from a moment on the wall clock to now. */
+  #recordPast(scope: GapScope, cause: string, from_: Wall): void {
+    const { sink } = this.#options;
+    const away = Math.max(0, wallNow() - from_);
     const now = monoNow();
-    const from = offset(now - sink.start - away);
-    this.#emit(
-      {
-        kind: 'gap',
-        t: since(sink.start, now),
-        gap: randomUUID(),
-        scope: 'agent',
-        cause: 'down',
-        from,
-        to: since(sink.start, now),
-      },
-      null,
-    );
+    const to = since(sink.start, now);
+    const from = offset(Math.max(-MAX_OFFSET, now - sink.start - away));
+    this.#emit({ kind: 'gap', t: to, gap: randomUUID(), scope, cause, from, to }, null);
   }
 
   #setContext(): void {

@@ -24,6 +24,8 @@ export interface EpochMeta {
   readonly cluster: string;
   readonly node: string;
   readonly bootId: string;
+  /** See machine.ts; a spool of an earlier version does not say. */
+  readonly machine?: string;
   /** Wall clock at the epoch's start, in microseconds since the Unix epoch. */
   readonly startedWall: number;
 }
@@ -127,8 +129,15 @@ export class Epoch {
 
   /** Removes the oldest segment; what of it was not acknowledged is lost. */
   async dropOldest(cause: string): Promise<number> {
-    const segment = this.segments.shift();
-    if (segment === undefined) return 0;
+    const [oldest] = this.segments;
+    return oldest === undefined ? 0 : this.drop(oldest, cause);
+  }
+
+  /** The same with any of its segments. */
+  async drop(segment: Segment, cause: string): Promise<number> {
+    const at = this.segments.indexOf(segment);
+    if (at === -1) return 0;
+    this.segments.splice(at, 1);
     const from = Math.max(segment.first, this.mark + 1);
     if (from <= segment.last) this.declare({ from, to: segment.last, cause });
     await this.#files.remove(join(this.dir, segment.file));

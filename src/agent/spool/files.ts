@@ -3,7 +3,7 @@
  *
  * What the spool asks of a file system is a port, so that a test can own one that loses power at every step.
  */
-import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /** A file that is open. A handle of Node is one. */
@@ -26,6 +26,8 @@ export interface Files {
   /** A file, or a folder with all that is in it; nothing where it is not there. */
   remove(path: string): Promise<void>;
   stat(path: string): Promise<{ readonly size: number; readonly mtimeMs: number }>;
+  /** How full the file system of a folder is, from 0 to 1, as `df` tells it: what is kept for root counts as full. */
+  full(path: string): Promise<number>;
 }
 
 /** The file system of this machine. */
@@ -37,6 +39,11 @@ export const MACHINE_FILES: Files = {
   rename,
   remove: (path) => rm(path, { recursive: true, force: true }),
   stat,
+  async full(path) {
+    const { blocks, bfree, bavail } = await statfs(path);
+    const used = blocks - bfree;
+    return used === 0 ? 0 : used / (used + bavail);
+  },
 };
 
 /** A small file as a whole, or null where it is not there or only half there. */

@@ -105,6 +105,11 @@ export class ModelDisk implements Files {
     return { size: this.#file(path).written.length, mtimeMs: 0 };
   }
 
+  async full(): Promise<number> {
+    await this.#step();
+    return 0;
+  }
+
   #handle(path: string, node: File | Folder): OpenFile {
     return {
       write: async (text) => {

@@ -2,18 +2,14 @@
  * Recovery: what earlier lives left in a spool folder, as far as it can be believed, and what is missing from it.
  */
 import { join } from 'node:path';
-import { PlegwatchError } from '../../errors.ts';
 import { type Wall, wall } from '../../evidence/units.ts';
 import type { Logger } from '../../log.ts';
 import { Epoch, type EpochMeta, type Hole, type Segment } from './epoch.ts';
 import { type Files, readWhole } from './files.ts';
 import { readSegment } from './segment.ts';
 
-/** The folder, and whose spool it must be. */
 export interface RecoveryOptions {
   readonly dir: string;
-  readonly cluster: string;
-  readonly node: string;
   readonly log: Logger;
   readonly files: Files;
 }
@@ -34,13 +30,6 @@ async function recoverEpoch(dir: string, options: RecoveryOptions): Promise<Epoc
   if (meta === null) {
     await setAside(dir, options);
     return null;
-  }
-  if (meta.cluster !== options.cluster || meta.node !== options.node) {
-    throw new PlegwatchError(
-      'SPOOL_UNUSABLE',
-      `The spool in ${options.dir} is of node ${meta.node} in cluster ${meta.cluster}.`,
-      'Give this agent a folder of its own with --spool-dir (PLEGWATCH_SPOOL_DIR).',
-    );
   }
   const lost = ((await readWhole(options.files, join(dir, 'lost.json'))) as Hole[] | null) ?? [];
   const { segments, holes } = await recoverSegments(dir, options);

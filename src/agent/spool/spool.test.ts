@@ -197,13 +197,6 @@ describe('the next life', () => {
     expect((await open()).present.meta.life).toBe(life + 1);
   });
 
-  test('of another node is refused', async () => {
-    await close(await open());
-    await expect(open({ node: 'node-2' })).rejects.toMatchObject({ code: 'SPOOL_UNUSABLE' });
-    // The lock went with it.
-    await open();
-  });
-
   test('is not kept out by a folder without its meta.json, and removes it', async () => {
     mkdirSync(join(dir, 'epochs', '0000000001-half'), { recursive: true });
     const spool = await open();

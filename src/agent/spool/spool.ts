@@ -9,7 +9,11 @@
  * append ──► buffer ──► write ──► may be shipped ──► fsync, together with what else was written meanwhile
  *
  * Bounded: over `maxBytes` the oldest segments go, acknowledged ones first; what had not been acknowledged is declared.
- * A write that fails is tried again in a new segment; what waits for it is bounded too.
+ * A write that fails is tried again in a new segment; what waits for it is bounded too. A disk that is over 90 % full is not
+ * written to: pods are evicted from it, and others' data matters more.
+ *
+ * Where the disk cannot be used, or not any more, `fallback` decides: `refuse` ends the agent at its start and later waits,
+ * with records in the buffer; `memory` goes on in memory, and says so.
  */
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -33,8 +37,12 @@ import {
   writeWhole,
 } from './files.ts';
 import { lockSpool, type SpoolLock } from './lock.ts';
+import { machineId } from './machine.ts';
 import { MOST_PAST, PAST_FOR_MS, readPast, writePast } from './past.ts';
+import { quarantine, type SetAside } from './quarantine.ts';
 import { readAlive, recover } from './recovery.ts';
+import { Refuge } from './refuge.ts';
+import { layReserve, withReserve } from './reserve.ts';
 import { contextLine, recordLine } from './segment.ts';
 
 export interface SpoolOptions {
@@ -46,14 +54,25 @@ export interface SpoolOptions {
   readonly fsync: Micros;
   /** How long acknowledged segments stay. */
   readonly keep: Micros;
+  /** What to do where the disk cannot be used. Default: refuse. */
+  readonly fallback?: 'refuse' | 'memory';
   readonly log: Logger;
   /** Default: those of the machine. */
   readonly files?: Files;
+  /** Default: what this machine says it is. */
+  readonly machine?: string;
 }
 
 const SEGMENT_BYTES = 1024 * 1024;
 /** What may wait in memory while writes fail. */
 const BUFFER_BYTES = 8 * 1024 * 1024;
+/** What may lie in memory instead of on the disk. */
+const MEMORY_BYTES = 16 * 1024 * 1024;
+/** Fuller than this a disk is not written to, and not again before there is some room. */
+const FULL = 0.9;
+const ROOM_AGAIN = 0.88;
+/** How long it is believed what was found about that, in milliseconds. */
+const FULL_FOR_MS = 5_000;
 const ALIVE_MS = 10_000;
 const SWEEP_MS = interval('SWEEP', millis(30_000)) / 1000;
 /** A spool without a past counts its lives from the seconds since this moment, so that they come after a lost spool's. */
@@ -74,10 +93,14 @@ export class Spool {
   readonly epochs: readonly Epoch[];
   /** The last sign of life of the agent before this one, by the wall clock; null on a new spool. */
   readonly lastAlive: Wall | null;
+  /** What was found here of somebody else's, and moved aside. */
+  setAside: SetAside | null = null;
   /** Called after every write, so that shipping need not ask. */
   onWritten: () => void = () => undefined;
   readonly #options: Required<SpoolOptions>;
-  readonly #lock: SpoolLock;
+  readonly #refuge: Refuge | null;
+  /** Null where it has been in memory from the start: then it stays there. */
+  readonly #lock: SpoolLock | null;
   readonly #present: Epoch;
   readonly #audit = openAudit();
   readonly #timers: NodeJS.Timeout[];
@@ -87,24 +110,29 @@ export class Spool {
   #pendingBytes = 0;
   #file: OpenFile | null = null;
   #writing: Promise<void> | null = null;
+  /** Whether some lines are neither in the buffer nor in the file. */
+  #inFlight = false;
   #dirty = false;
   #syncTimer: NodeJS.Timeout | undefined;
   /** How many lost records the files speak of. */
   #lostInFile = 0;
   #closed = false;
   #problem: string | null = null;
+  #fullCheckedAt = -Infinity;
   /** Records that were dropped before they were stored, since the start. */
   dropped = 0;
 
   private constructor(
     options: Required<SpoolOptions>,
-    lock: SpoolLock,
+    refuge: Refuge | null,
+    lock: SpoolLock | null,
     epochs: Epoch[],
     present: Epoch,
     start: Mono,
     alive: Wall | null,
   ) {
     this.#options = options;
+    this.#refuge = refuge;
     this.#lock = lock;
     this.epochs = epochs;
     this.#present = present;
@@ -118,7 +146,27 @@ export class Spool {
 
   /** Takes the lock, recovers what earlier lives left, and begins a new epoch. Throws SPOOL_UNUSABLE. */
   static async open(given: SpoolOptions, signal: AbortSignal): Promise<Spool> {
-    const options = { files: MACHINE_FILES, ...given };
+    const { fallback = 'refuse', files = MACHINE_FILES } = given;
+    const refuge = fallback === 'memory' ? new Refuge(files) : null;
+    const machine = given.machine ?? (await machineId());
+    const options = { ...given, fallback, machine, files: refuge ?? files };
+    try {
+      return await Spool.#openOn(options, refuge, signal);
+    } catch (error) {
+      if (refuge === null || signal.aborted) throw error;
+      options.log.error({ error: messageOf(error) }, 'the spool cannot be used, the agent runs from memory');
+      refuge.flee(messageOf(error));
+      // There is nobody to share it with.
+      const { epoch, start } = await begin(options, [], 0);
+      return new Spool(options, refuge, null, [epoch], epoch, start, null);
+    }
+  }
+
+  static async #openOn(
+    options: Required<SpoolOptions>,
+    refuge: Refuge | null,
+    signal: AbortSignal,
+  ): Promise<Spool> {
     try {
       await options.files.makeFolder(join(options.dir, 'epochs'));
       await syncFolder(options.files, options.dir);
@@ -129,13 +177,16 @@ export class Spool {
       options.log.warn({ dir: options.dir }, 'another agent has the spool, waiting for it');
     const lock = await lockSpool(options.dir, waiting, signal);
     try {
+      const setAside = await quarantine(options);
       const alive = await readAlive(options.files, options.dir);
       const there = await recover(options);
       const past = [...(await readPast(options.files, options.dir, there)), ...there].sort(
         (a, b) => a.meta.life - b.meta.life,
       );
       const { epoch, start } = await begin(options, past, alive?.life ?? 0);
-      const spool = new Spool(options, lock, [...past, epoch], epoch, start, alive?.at ?? null);
+      await layReserve(options.files, options.dir);
+      const spool = new Spool(options, refuge, lock, [...past, epoch], epoch, start, alive?.at ?? null);
+      spool.setAside = setAside;
       await spool.#signOfLife();
       return spool;
     } catch (error) {
@@ -158,7 +209,13 @@ export class Spool {
 
   /** What keeps it from writing; null when all is well. */
   get problem(): string | null {
-    return this.#problem;
+    const reason = this.#refuge?.reason ?? null;
+    return reason === null ? this.#problem : `runs from memory: ${reason}`;
+  }
+
+  /** Whether what is written now would not outlive the process. */
+  get inMemory(): boolean {
+    return this.#refuge !== null && this.#refuge.reason !== null;
   }
 
   /** From now on records are seen under these versions. */
@@ -205,7 +262,7 @@ export class Spool {
       this.#options.log.error({ error: messageOf(error) }, UNTOLD),
     );
     await this.#file?.close();
-    this.#lock.release();
+    this.#lock?.release();
   }
 
   #buffer(pending: Pending): void {
@@ -222,33 +279,43 @@ export class Spool {
     if (gone.is === 'context') return;
     this.dropped += 1;
     this.#present.declare({ from: gone.seq, to: gone.seq, cause: 'spool_unwritable' });
-    if (gone.seq > this.#present.written) this.#present.written = gone.seq;
+    // What is being written now is older, and may fail.
+    if (!this.#inFlight && gone.seq > this.#present.written) this.#present.written = gone.seq;
   }
 
   async #writeAll(): Promise<void> {
     while (this.#pending.length > 0 && !this.#closed) {
       const batch = this.#pending;
       this.#pending = [];
+      this.#inFlight = true;
       try {
         await this.#write(batch);
+        this.#inFlight = false;
         this.#problem = null;
       } catch (error) {
+        this.#inFlight = false;
         this.#pending = [...batch, ...this.#pending];
-        await this.#failed(error);
-        return;
+        if (!(await this.#failed(error))) return;
       }
       this.onWritten();
     }
   }
 
-  async #failed(error: unknown): Promise<void> {
+  /** Whether it may be tried again at once: in memory. */
+  async #failed(error: unknown): Promise<boolean> {
     const first = this.#problem === null;
     this.#problem = messageOf(error);
     if (first) this.#options.log.error({ error: this.#problem }, 'the spool cannot be written');
     // The segment may end in half a line: what follows goes into a new one.
     await this.#closeFile();
     await this.#removeEmpty();
+    if (this.#refuge !== null && !this.inMemory) {
+      this.#refuge.flee(this.#problem);
+      this.#options.log.error({ error: this.#problem }, 'the agent runs from memory');
+      return true;
+    }
     setTimeout(() => void this.flush(), 1_000).unref();
+    return false;
   }
 
   /** A disk that is full still lets files be made: those that took nothing would pile up. */
@@ -265,6 +332,7 @@ export class Spool {
     const first = batch[0];
     if (first === undefined) return;
     const last = batch.findLast((each) => each.is === 'record');
+    await this.#leaveRoomToOthers();
     const { handle, segment } = await this.#segment(first.seq);
     const text = batch.map((each) => each.line).join('');
     const bytesWritten = await writeAll(handle, text);
@@ -282,7 +350,9 @@ export class Spool {
   /** The segment to write to; a new one begins with the present context. */
   async #segment(first: Seq): Promise<{ handle: OpenFile; segment: Segment }> {
     const current = this.#present.segments.at(-1);
-    if (this.#file !== null && current !== undefined) return { handle: this.#file, segment: current };
+    if (this.#file !== null && current !== undefined && !this.#isMisplaced(current))
+      return { handle: this.#file, segment: current };
+    await this.#closeFile();
     await this.#makeRoom();
     const file = `${String(first).padStart(10, '0')}-${randomUUID().slice(0, 8)}.seg`;
     const handle = await this.#files.open(join(this.#present.dir, file), 'ax');
@@ -292,6 +362,11 @@ export class Spool {
     this.#file = handle;
     if (this.#context !== null) segment.bytes += await writeAll(handle, contextLine(this.#context));
     return { handle, segment };
+  }
+
+  /** Whether it lies in memory and should not, or the other way round. */
+  #isMisplaced(segment: Segment): boolean {
+    return (this.#refuge?.holds(join(this.#present.dir, segment.file)) ?? false) !== this.inMemory;
   }
 
   async #closeFile(): Promise<void> {
@@ -326,17 +401,55 @@ export class Spool {
     }
   }
 
+  /** On a disk that is over 90 % full what is acknowledged goes, and then nothing is written. Throws. */
+  async #leaveRoomToOthers(): Promise<void> {
+    const now = performance.now();
+    if (this.inMemory || now - this.#fullCheckedAt < FULL_FOR_MS) return;
+    const { dir } = this.#options;
+    if ((await this.#files.full(dir)) > FULL) {
+      for (const epoch of this.epochs) await this.#dropAcknowledged(epoch);
+      if ((await this.#files.full(dir)) > FULL) throw new Error(`the disk is over ${100 * FULL} % full`);
+    }
+    this.#fullCheckedAt = now;
+  }
+
+  /** All that is acknowledged, but the segment that is being written. */
+  async #dropAcknowledged(epoch: Epoch): Promise<void> {
+    const open = this.#file === null ? undefined : this.#present.segments.at(-1);
+    for (const segment of [...epoch.segments]) {
+      if (segment !== open && segment.last <= epoch.mark) await epoch.drop(segment, 'none');
+    }
+  }
+
+  /** The same in memory, where it is less, and where only what lies there makes room. */
+  async #makeRoomInMemory(refuge: Refuge): Promise<void> {
+    while (refuge.bytes > MEMORY_BYTES - SEGMENT_BYTES) {
+      const inMemory = this.epochs.flatMap((epoch) =>
+        epoch.segments
+          .filter(({ file }) => refuge.holds(join(epoch.dir, file)))
+          .map((segment) => ({ epoch, segment })),
+      );
+      const victim = inMemory.find(({ epoch, segment }) => segment.last <= epoch.mark) ?? inMemory[0];
+      if (victim === undefined) return;
+      this.#countDropped(await victim.epoch.drop(victim.segment, 'spool_memory_full'));
+    }
+  }
+
+  #countDropped(lost: number): void {
+    this.dropped += lost;
+    if (lost > 0)
+      this.#options.log.warn({ records: lost }, 'the spool is full and dropped its oldest records');
+  }
+
   /** Deletes the oldest segments until there is room for another: acknowledged ones first. */
   async #makeRoom(): Promise<void> {
+    if (this.#refuge !== null && this.inMemory) return this.#makeRoomInMemory(this.#refuge);
     const room = this.#options.maxBytes - SEGMENT_BYTES;
     while (this.bytes > room) {
       const acknowledged = this.epochs.find((epoch) => (epoch.segments[0]?.last ?? Infinity) <= epoch.mark);
       const victim = acknowledged ?? this.epochs.find((epoch) => epoch.segments.length > 0);
       if (victim === undefined) return;
-      const lost = await victim.dropOldest('spool_full');
-      this.dropped += lost;
-      if (lost > 0)
-        this.#options.log.warn({ records: lost }, 'the spool is full and dropped its oldest records');
+      this.#countDropped(await victim.dropOldest('spool_full'));
     }
     await this.#keepLost();
   }
@@ -344,6 +457,8 @@ export class Spool {
   /** Deletes acknowledged segments that are old. An epoch goes into the past before the last one of it goes. */
   async #sweep(): Promise<void> {
     try {
+      await this.#tryDisk();
+      if (!this.inMemory) await layReserve(this.#files, this.#options.dir);
       const horizon = Date.now() - this.#options.keep / 1000;
       for (const epoch of [...this.epochs]) {
         let oldest = epoch.segments[0];
@@ -361,6 +476,17 @@ export class Spool {
     } catch (error) {
       this.#options.log.error({ error: messageOf(error) }, 'the spool could not be swept');
     }
+  }
+
+  /** Goes back to a disk that takes a file again. */
+  async #tryDisk(): Promise<void> {
+    if (this.#refuge === null || !this.inMemory || this.#lock === null) return;
+    const { dir, log } = this.#options;
+    if ((await this.#files.full(dir)) > ROOM_AGAIN || !(await this.#refuge.goBack(dir))) return;
+    this.#problem = null;
+    this.#lostInFile = -1;
+    this.#fullCheckedAt = -Infinity;
+    log.info('the spool is on the disk again');
   }
 
   /** An epoch without a record is forgotten at once. */
@@ -395,8 +521,10 @@ export class Spool {
   async #keepLost(): Promise<void> {
     const count = this.epochs.reduce((sum, epoch) => sum + sizeOf(epoch.lost), 0);
     if (count === this.#lostInFile) return;
+    const { files, dir } = this.#options;
     for (const epoch of this.epochs) {
-      if (epoch.retired === null) await writeDurably(this.#files, epoch.dir, 'lost.json', epoch.lost);
+      if (epoch.retired !== null) continue;
+      await withReserve(files, dir, () => writeDurably(files, epoch.dir, 'lost.json', epoch.lost));
     }
     this.#lostInFile = count;
   }
@@ -429,6 +557,7 @@ async function begin(
     cluster: options.cluster,
     node: options.node,
     bootId: await bootId(),
+    machine: options.machine,
     startedWall,
   };
   const dir = join(options.dir, 'epochs', `${String(meta.life).padStart(10, '0')}-${meta.epoch}`);

@@ -1,0 +1,276 @@
+/*
+ * What the spool does about a disk that it cannot use, must not use, or that is not its own.
+ */
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { EvidenceRecord } from '../../evidence/record.ts';
+import { millis, offset, seq } from '../../evidence/units.ts';
+import { createLogger } from '../../log.ts';
+import { type Files, MACHINE_FILES } from './files.ts';
+import { Spool, type SpoolOptions } from './spool.ts';
+
+const MIB = 1024 * 1024;
+
+/** The machine's disk, as full as it is told to be, and without room for another byte when told so. */
+class Disk implements Files {
+  fullness = 0.5;
+  hasRoom = true;
+  /** Room that a file which is removed gives back, in bytes, while there is none else. */
+  freed = 0;
+
+  async open(path: string, flags: 'r' | 'w' | 'ax') {
+    const handle = await MACHINE_FILES.open(path, flags);
+    const write = (text: string) => {
+      if (!this.hasRoom && this.freed < text.length)
+        throw Object.assign(new Error('ENOSPC: no space'), { code: 'ENOSPC' });
+      this.freed -= this.hasRoom ? 0 : text.length;
+      return handle.write(text);
+    };
+    return {
+      write: async (text: string) => write(text),
+      read: (into: Buffer, at: number, length: number, from: number) => handle.read(into, at, length, from),
+      datasync: () => handle.datasync(),
+      sync: () => handle.sync(),
+      close: () => handle.close(),
+    };
+  }
+  async remove(path: string) {
+    if (existsSync(path) && statSync(path).isFile()) this.freed += statSync(path).size;
+    await MACHINE_FILES.remove(path);
+  }
+  full = async () => this.fullness;
+  readText = MACHINE_FILES.readText;
+  makeFolder = MACHINE_FILES.makeFolder;
+  list = MACHINE_FILES.list;
+  rename = MACHINE_FILES.rename;
+  stat = MACHINE_FILES.stat;
+}
+
+let dir: string;
+let disk: Disk;
+const spools: Spool[] = [];
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'performance'] });
+  dir = mkdtempSync(join(tmpdir(), 'plegwatch-disk-'));
+  disk = new Disk();
+});
+afterEach(async () => {
+  for (const spool of spools.splice(0)) await spool.close();
+  vi.useRealTimers();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+async function open(more: Partial<SpoolOptions> = {}): Promise<Spool> {
+  const spool = await Spool.open(
+    {
+      ...{
+        dir,
+        cluster: 'prod',
+        node: 'node-1',
+        maxBytes: 64 * MIB,
+        fsync: millis(0),
+        keep: millis(86_400_000),
+      },
+      log: createLogger('fatal', 'test'),
+      files: disk,
+      ...more,
+    },
+    AbortSignal.timeout(20_000),
+  );
+  spools.push(spool);
+  return spool;
+}
+
+async function close(spool: Spool): Promise<void> {
+  spools.splice(spools.indexOf(spool), 1);
+  await spool.close();
+}
+
+const record = (n: number, padding: number): EvidenceRecord => ({
+  kind: 'event',
+  t: offset(n),
+  id: `c${n}-${'x'.repeat(padding)}`,
+  type: 1,
+  createdNs: '1',
+  isSandbox: false,
+  replayed: false,
+  hasSandboxStatus: true,
+});
+
+async function write(spool: Spool, from: number, to: number, padding = 0): Promise<void> {
+  if (spool.context === null)
+    spool.setContext({ runtime: { name: 'r', version: '1' }, kubelet: '', agent: '1' });
+  for (let n = from; n <= to; n += 1) spool.append(record(n, padding), null);
+  await spool.flush();
+}
+
+async function readAll({ present }: Spool): Promise<number[]> {
+  const seqs: number[] = [];
+  for (let from = 1; ; ) {
+    const entries = await present.read(from, 500, MIB);
+    const last = entries.at(-1);
+    if (last === undefined) return seqs;
+    seqs.push(...entries.map((entry) => entry.seq));
+    from = last.seq + 1;
+  }
+}
+
+const upTo = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
+const segments = (spool: Spool) => readdirSync(spool.present.dir).filter((name) => name.endsWith('.seg'));
+
+describe('a disk that is over 90 % full', () => {
+  test('is not written to: records wait, and are written when there is room', async () => {
+    const spool = await open();
+    await write(spool, 1, 3);
+    disk.fullness = 0.95;
+    await vi.advanceTimersByTimeAsync(6_000);
+    await write(spool, 4, 6);
+    expect(spool.problem).toBe('the disk is over 90 % full');
+    expect(await readAll(spool)).toEqual(upTo(3));
+    disk.fullness = 0.85;
+    await vi.advanceTimersByTimeAsync(6_000);
+    await spool.flush();
+    expect(spool.problem).toBeNull();
+    expect(await readAll(spool)).toEqual(upTo(6));
+  });
+
+  test('gets back first what is acknowledged, however long that was to be kept', async () => {
+    const spool = await open();
+    await write(spool, 1, 2_500, 300);
+    await write(spool, 2_501, 4_500, 300);
+    expect(segments(spool).length).toBeGreaterThan(1);
+    spool.acknowledge(spool.present, seq(4_500));
+    vi.spyOn(disk, 'full').mockImplementation(async () => (segments(spool).length > 1 ? 0.95 : 0.89));
+    await vi.advanceTimersByTimeAsync(6_000);
+    await write(spool, 4_501, 4_501);
+    expect(spool.problem).toBeNull();
+    expect(spool.present.written).toBe(4_501);
+    expect(spool.dropped).toBe(0);
+  });
+
+  test('is known by what the machine says of it', async () => {
+    const full = await MACHINE_FILES.full(dir);
+    expect(full).toBeGreaterThan(0);
+    expect(full).toBeLessThanOrEqual(1);
+  });
+});
+
+describe('with --spool-fallback memory', () => {
+  const fallback = 'memory';
+
+  test('a folder that cannot be used makes it run from memory, and say so', async () => {
+    writeFileSync(join(dir, 'file'), '');
+    const spool = await open({ dir: join(dir, 'file'), fallback });
+    await write(spool, 1, 5);
+    expect(spool.problem).toContain('runs from memory: ');
+    expect(spool.inMemory).toBe(true);
+    expect(await readAll(spool)).toEqual(upTo(5));
+    expect(readFileSync(join(dir, 'file'), 'utf8')).toBe('');
+  });
+
+  test('a disk that fills up is left for memory, nothing is lost, and it comes back when there is room', async () => {
+    const spool = await open({ fallback });
+    await write(spool, 1, 3);
+    disk.hasRoom = false;
+    await write(spool, 4, 6);
+    expect(spool.problem).toContain('runs from memory: ENOSPC');
+    expect(await readAll(spool)).toEqual(upTo(6));
+    expect(spool.present.lost).toEqual([]);
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(spool.inMemory).toBe(true);
+    disk.hasRoom = true;
+    await vi.advanceTimersByTimeAsync(30_000);
+    await vi.waitFor(() => expect(spool.problem).toBeNull());
+    await write(spool, 7, 9);
+    expect(await readAll(spool)).toEqual(upTo(9));
+    const onDisk = segments(spool).map((name) => readFileSync(join(spool.present.dir, name), 'utf8'));
+    expect(onDisk.join('')).toContain('"s":9');
+    expect(onDisk.join('')).not.toContain('"s":5');
+  });
+
+  test('memory is bounded: the oldest there goes and is declared, what is on the disk stays', async () => {
+    const spool = await open({ fallback });
+    await write(spool, 1, 3);
+    disk.hasRoom = false;
+    for (let n = 4; n < 20_000; n += 500) await write(spool, n, n + 499, 1_000);
+    expect(spool.bytes).toBeLessThan(18 * MIB);
+    const [hole] = spool.present.lost;
+    expect(hole).toMatchObject({ from: 4, cause: 'spool_memory_full' });
+    expect(await readAll(spool)).toEqual(
+      upTo(spool.present.written).filter((n) => n < 4 || n > (hole?.to ?? 0)),
+    );
+    expect(spool.dropped).toBe((hole?.to ?? 0) - 3);
+  });
+
+  test('nothing of memory is there for the next life', async () => {
+    const spool = await open({ fallback });
+    await write(spool, 1, 3);
+    disk.hasRoom = false;
+    await write(spool, 4, 6);
+    await close(spool);
+    disk.hasRoom = true;
+    const next = await open({ fallback });
+    expect(next.epochs[0]?.written).toBe(3);
+  });
+
+  test('without it, a folder that cannot be used is refused', async () => {
+    writeFileSync(join(dir, 'file'), '');
+    await expect(open({ dir: join(dir, 'file') })).rejects.toMatchObject({ code: 'SPOOL_UNUSABLE' });
+  });
+});
+
+describe('a spool of somebody else', () => {
+  const machine = '4c4c4544-0001';
+  const asides = () => readdirSync(dir).filter((name) => name.startsWith('foreign-'));
+
+  test.each([
+    ['node', { machine, node: 'node-2' }],
+    ['cluster', { machine, cluster: 'other' }],
+    ['machine: a disk that was cloned', { machine: '4c4c4544-0002' }],
+  ])('of another %s is moved aside as it is, and a new one is begun', async (_, other) => {
+    const first = await open({ machine });
+    await write(first, 1, 3);
+    await close(first);
+    const left = readdirSync(join(dir, 'epochs'));
+    const spool = await open(other);
+    expect(spool.epochs).toHaveLength(1);
+    expect(spool.setAside?.lastAlive).toEqual(expect.any(Number));
+    expect(spool.lastAlive).toBeNull();
+    const [aside = ''] = asides();
+    expect(readdirSync(join(dir, aside, 'epochs'))).toEqual(left);
+    expect(readdirSync(join(dir, aside, 'epochs', left[0] ?? '')).some((name) => name.endsWith('.seg'))).toBe(
+      true,
+    );
+  });
+
+  test('is nothing that a machine without a name finds, nor a spool that does not know its machine', async () => {
+    await close(await open({ machine }));
+    await close(await open({ machine: '' }));
+    const spool = await open({ machine });
+    expect(asides()).toEqual([]);
+    expect(spool.setAside).toBeNull();
+  });
+});
+
+test('the loss is written down on a full disk, in the room that was kept for it', async () => {
+  const spool = await open();
+  expect(statSync(join(dir, 'reserve')).size).toBeGreaterThan(4_096);
+  await write(spool, 1, 3);
+  disk.hasRoom = false;
+  for (let n = 4; n < 9_000; n += 500) await write(spool, n, n + 499, 1_000);
+  const gone = spool.present.lost.flatMap(({ from, to }) => upTo(to).slice(from - 1));
+  expect(gone.length).toBe(spool.dropped);
+  // What waits to be written must not look like what was written.
+  const there = new Set([...gone, ...(await readAll(spool))]);
+  expect(upTo(spool.present.written).filter((n) => !there.has(n))).toEqual([]);
+  await close(spool);
+  const lost: unknown = JSON.parse(readFileSync(join(spool.present.dir, 'lost.json'), 'utf8'));
+  expect(lost).toEqual(spool.present.lost);
+  expect(existsSync(join(dir, 'reserve'))).toBe(false);
+  disk.hasRoom = true;
+  await open();
+  expect(existsSync(join(dir, 'reserve'))).toBe(true);
+});
