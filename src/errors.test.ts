@@ -4,6 +4,10 @@ import { messageOf, redact } from './errors.ts';
 
 const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8');
 
+/** What stands under a heading of docs/errors.md, up to the next one. */
+const section = (title: string): string =>
+  (read('../docs/errors.md').split(`## ${title}\n`)[1] ?? '').split('\n## ')[0] ?? '';
+
 describe('docs/errors.md', () => {
   const [page = ''] = read('../docs/errors.md').split('## Lists that fail');
   const rows = page.split('\n').filter((line) => line.startsWith('| `'));
@@ -37,7 +41,21 @@ test.each([
   'MALFORMED',
   'UNEXPECTED',
 ])('docs/errors.md tells what it means that a list fails with %s', (code) => {
-  expect(read('../docs/errors.md').split('## Lists that fail')[1]).toContain(`\`${code}\``);
+  expect(section('Lists that fail')).toContain(`\`${code}\``);
+});
+
+test.each([
+  'OK',
+  'UNAVAILABLE',
+  'UNIMPLEMENTED',
+  'RUNTIME_REPLACED',
+  'POLICY',
+  'READER_ENDED',
+  'MALFORMED',
+  'INTERNAL',
+  'AGENT_STOPPED',
+])('docs/errors.md tells what it means that a stream ends with %s', (code) => {
+  expect(section('Streams that end')).toContain(`\`${code}\``);
 });
 
 describe('a message', () => {

@@ -20,9 +20,11 @@ export class AgentMetrics {
   readonly #events = this.#counter('events_received_total', 'Events received from the runtime.', [
     'event_type',
   ]);
-  readonly streamErrors = this.#counter('stream_errors_total', 'Ends of the event stream by gRPC status.', [
-    'code',
-  ]);
+  readonly streamErrors = this.#counter(
+    'stream_errors_total',
+    'Ends of the event stream, by why they came.',
+    ['code'],
+  );
   readonly readerDropped = this.#counter(
     'reader_dropped_events_total',
     'Events the reader dropped without a trace.',
