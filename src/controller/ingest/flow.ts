@@ -1,6 +1,7 @@
 /*
  * Flow settings: how agents shall send, told to all of them in one key that expires.
  */
+import { messageOf } from '../../errors.ts';
 import { ACCEPTED_VERSIONS } from '../../evidence/batch.ts';
 import { FLOW_TTL_S, type Flow, flowKey } from '../../evidence/exchange.ts';
 import { millis } from '../../evidence/units.ts';
@@ -10,14 +11,16 @@ import type { RedisClient } from '../../redis.ts';
 /** How often the settings are written again; a third of the time they live would do. */
 export const FLOW_INTERVAL_MS = interval('FLOW', millis(10_000)) / 1000;
 
-/** What all agents of a cluster together may have unacknowledged in Redis. */
+/** What all agents of a cluster together may have unacknowledged in Redis, and at most which share of its memory. */
 const BUDGET_BYTES = 128 * 1024 * 1024;
+const BUDGET_SHARE = 0.5;
 const MIN_WINDOW = 16 * 1024;
 const MAX_WINDOW = 1024 * 1024;
 
-/** The share of one agent. */
-export function windowOf(nodes: number): number {
-  return Math.min(MAX_WINDOW, Math.max(MIN_WINDOW, Math.floor(BUDGET_BYTES / Math.max(1, nodes))));
+/** The share of one agent; `memory` is what Redis may hold at most, null where that is not known. */
+export function windowOf(nodes: number, memory: number | null): number {
+  const budget = memory === null ? BUDGET_BYTES : Math.min(BUDGET_BYTES, memory * BUDGET_SHARE);
+  return Math.min(MAX_WINDOW, Math.max(MIN_WINDOW, Math.floor(budget / Math.max(1, nodes))));
 }
 
 export async function publishFlow(
@@ -26,6 +29,17 @@ export async function publishFlow(
   lanes: number,
   nodes: number,
 ): Promise<void> {
-  const flow: Flow = { lanes, window: windowOf(nodes), accepts: [...ACCEPTED_VERSIONS] };
+  const window = windowOf(nodes, await memoryOf(redis));
+  const flow: Flow = { lanes, window, accepts: [...ACCEPTED_VERSIONS] };
   await redis.set(flowKey(cluster), JSON.stringify(flow), 'EX', FLOW_TTL_S);
+}
+
+/** Of a cluster one node is asked: its masters are alike. Null where there is no limit, or it is not told to us. */
+async function memoryOf(redis: RedisClient): Promise<number | null> {
+  const said = await redis.info('memory').catch((error: unknown) => {
+    if (/^(NOPERM|ERR)/.test(messageOf(error))) return '';
+    throw error;
+  });
+  const limit = Number(/^maxmemory:(\d+)/m.exec(said)?.[1] ?? 0);
+  return limit === 0 ? null : limit;
 }

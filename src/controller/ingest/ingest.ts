@@ -18,7 +18,7 @@ import { startLoop } from './loop.ts';
 import { createPartitions } from './partitions.ts';
 import { createProgress, type Health } from './progress.ts';
 import { createReplies } from './reply.ts';
-import { sparing } from './sparing.ts';
+import { type SparingLog, sparing } from './sparing.ts';
 
 export interface IngestOptions {
   readonly store: Store;
@@ -80,7 +80,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   startLanes(settings.lanesEver);
 
   let nodes = 0;
-  let unreached = 0;
+  let untended = 0;
   const flow = startLoop(
     FLOW_INTERVAL_MS,
     async () => {
@@ -94,7 +94,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       startLanes(settings.lanesEver);
       await publishFlow(redis, cluster, settings.lanes, nodes);
     },
-    (error) => log.warn({ problem: messageOf(error) }, 'the flow settings could not be published'),
+    (error) => spare.warn({ problem: messageOf(error) }, 'the flow settings could not be published'),
   );
   const tending = startLoop(
     TEND_INTERVAL_MS,
@@ -103,25 +103,25 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
         () => true,
         () => false,
       );
-      const depths = redis.status === 'ready' ? await tendAll(lanes, redis, onError) : [];
+      const depths = redis.status === 'ready' ? await tendAll(lanes, redis, spare) : [];
       for (const [lane, depth] of depths.entries()) {
         if (depth !== null) metrics.laneDepth.set({ lane: `${lane}` }, depth);
       }
-      unreached = depths.filter((depth) => depth === null).length;
-      // What cannot be reached is as good as empty: no restart would cure it.
+      untended = depths.filter((depth) => depth === null).length;
+      // What Redis does not let us see is as good as empty: no restart would cure it.
       progress.observed(
         answers,
         depths.map((depth) => depth ?? 0),
       );
     },
-    (error) => log.warn({ problem: messageOf(error) }, 'the lanes could not be counted'),
+    (error) => spare.warn({ problem: messageOf(error) }, 'the lanes could not be counted'),
   );
   log.info({ cluster, lanes: settings.lanes }, 'ingest has started');
   return {
     health: () => progress.health(),
     redis() {
       if (redis.status !== 'ready') return 'Redis does not answer';
-      return unreached === 0 ? null : `${unreached} of ${lanes.length} lanes cannot be reached`;
+      return untended === 0 ? null : `Redis does not serve ${untended} of ${lanes.length} lanes`;
     },
     async stop() {
       stopping.abort();
@@ -141,16 +141,12 @@ async function firstReady(redis: RedisClient, log: Logger): Promise<void> {
   });
 }
 
-/** The depth of each lane; null where it cannot be asked, as when one node of a cluster is away. */
-function tendAll(
-  lanes: readonly Lane[],
-  redis: RedisClient,
-  failed: (problem: string) => void,
-): Promise<(number | null)[]> {
+/** The depth of each lane; null where Redis does not serve it: it is full, or that node of a cluster is away. */
+function tendAll(lanes: readonly Lane[], redis: RedisClient, log: SparingLog): Promise<(number | null)[]> {
   return Promise.all(
     lanes.map((lane) =>
       lane.tend(redis).catch((error: unknown) => {
-        failed(messageOf(error));
+        log.warn({ lane: lane.lane, problem: messageOf(error) }, 'a lane could not be counted');
         return null;
       }),
     ),
