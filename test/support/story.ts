@@ -84,6 +84,8 @@ export class Story {
   readonly #end: number;
   /** When somebody subscribed first. */
   readonly #begun: number;
+  /** When a subscriber came. */
+  readonly #openings: readonly number[];
   /** Stretches with too few lists. */
   readonly #rare: readonly Gap[];
 
@@ -102,7 +104,10 @@ export class Story {
     const faults = timed.filter((entry) => entry.what === 'fault');
     this.#late = new Set(faults.filter(({ fault }) => fault === 'state_late').map(({ id }) => id));
     this.#end = timed.at(-1)?.ms ?? 0;
-    this.#begun = timed.find((entry) => entry.what === 'subscriber')?.ms ?? this.#end;
+    this.#openings = timed.flatMap((entry) =>
+      entry.what === 'subscriber' && entry.change === 'opened' ? entry.ms : [],
+    );
+    this.#begun = this.#openings[0] ?? this.#end;
     this.#rare = lists
       .map((to, i) => ({ from: lists[i - 1] ?? to, to }))
       .filter(({ from, to }) => to - from > RARE);
@@ -279,9 +284,16 @@ export class Story {
       announced.some(({ live }) => live) &&
       announced.every(({ delivered }) => !delivered) &&
       this.#isSteady(each) &&
+      (transition !== 'stopped' || this.#isOfSession(each)) &&
       (transition !== 'deleted' || !isSandbox || this.#when(id, 'STARTED') !== null) &&
       this.#isClear(ms - lead, ms + CONFIRM + 5_000)
     );
+  }
+
+  /** What ran before a session may have ended before it too, for all that its first minute tells. */
+  #isOfSession({ id, ms }: At<TransitionFact>): boolean {
+    const opened = this.#openings.findLast((at) => at < ms) ?? this.#end;
+    return (this.#when(id, 'STARTED') ?? 0) > opened + SEEN || ms > opened + 70_000;
   }
 
   #isTooLate({ id, type, ms, isSandbox }: At<EventFact>): boolean {

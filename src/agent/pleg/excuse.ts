@@ -1,10 +1,16 @@
 /*
  * Excuses: why an event that did not come cannot be held against the runtime, and how its exact time tells.
  */
-import { type Micros, type Mono, shift } from '../../evidence/units.ts';
-import { type Coverage, covers } from './coverage.ts';
+import { type Micros, type Mono, millis, shift } from '../../evidence/units.ts';
+import { covers, type OpenSession } from './coverage.ts';
 import { DELETED, type Expectation, type Life, STARTED, STOPPED, type Stage, startFailed } from './life.ts';
 import { STEP } from './wallClock.ts';
+
+/**
+ * A session may have begun because the runtime was started again. What ended while it was down it announces to nobody, and may
+ * show as running for a while; after this long its lists are taken to know.
+ */
+const SETTLING: Micros = millis(60_000);
 
 /** The exact time at which a container reached a stage, where it is known. */
 export const exactTime = (life: Life, stage: Stage): Mono | null =>
@@ -21,7 +27,7 @@ export function excuseOf(
   life: Life,
   stage: Stage,
   expectation: Expectation,
-  coverage: Coverage,
+  coverage: OpenSession,
 ): string | null {
   const exact = exactTime(life, stage);
   if (!expectation.coverable) return 'before_baseline';
@@ -29,6 +35,9 @@ export function excuseOf(
   if (!covers(coverage, expectation.from)) return 'window_not_covered';
   // An event came, and lists contradicted it: only the exact time could tell which of both was wrong.
   if (exact === null && life.refuted[stage] !== null) return 'contradicted';
+  if (exact === null && stage === STOPPED && mayHaveEndedBefore(life, expectation.from, coverage)) {
+    return 'may_have_ended_before';
+  }
   if ((stage === STARTED || stage === STOPPED) && life.times !== null && startFailed(life.times)) {
     // Its times may all be that of its creation, and say nothing of when it ended.
     return 'start_failed';
@@ -36,6 +45,14 @@ export function excuseOf(
   // That far the wall clock may have been moved since without anybody noticing.
   if (exact !== null && !covers(coverage, shift(exact, -STEP))) return 'exact_time_not_covered';
   return null;
+}
+
+/** Whether it ran before the session, and only an early list of it says that it still did. */
+function mayHaveEndedBefore(life: Life, runningAt: Mono, { opened }: OpenSession): boolean {
+  const startedSince = [life.heardAt[STARTED], life.floors[STARTED]].some(
+    (at) => at !== null && at >= opened,
+  );
+  return !startedSince && runningAt < shift(opened, SETTLING);
 }
 
 /** Lists may go on showing what has long been over: then the runtime's own state was late too. */

@@ -256,6 +256,55 @@ describe('the end of a stream', () => {
     expect(accused([...steps, stepped(25, 3600)])).toEqual([]);
     expect(accused([...steps, stepped(25, -3600)])).toEqual([]);
   });
+
+  describe('noticed only after the baseline, of which nothing tells when it was', () => {
+    const restarted = (stopped: number) => [
+      ...covered,
+      ...pod,
+      heard(4.5, 'c1', 'STARTED'),
+      listed(5, { s1: 'running', c1: 'running' }),
+      closed(6),
+      opened(8, 2),
+      heard(9, 's0', 'STARTED'),
+      listed(10, { s1: 'running', c1: 'running' }),
+      listed(stopped - 5, { s1: 'running', c1: 'running' }),
+    ];
+
+    test.each([
+      ['nobody answers', []],
+      ['the container is not found', [status(18, 'c1', null)]],
+    ])('where %s', (_, asked) => {
+      const steps = [...restarted(15), listed(15, { s1: 'running', c1: 'exited' }), ...asked];
+      const outcome = judge(steps, { until: 60 });
+      expect(outcome.accused).toEqual([]);
+      expect(outcome.unobservable).toEqual(['c1 STOPPED may_have_ended_before']);
+    });
+
+    test('where its DELETED comes', () => {
+      const steps = [...restarted(15), heard(14, 'c1', 'DELETED'), listed(15, { s1: 'running' })];
+      expect(accused(steps)).toEqual([]);
+    });
+
+    test('where it is a sandbox, of which nobody ever tells it', () => {
+      expect(accused([...restarted(15), listed(15, { s1: 'exited', c1: 'running' })])).toEqual([]);
+    });
+
+    test('but a minute into the session the lists are taken to know', () => {
+      const late = [...restarted(80), listed(80, { s1: 'running', c1: 'exited' })];
+      expect(judge(late, { until: 130 }).accused).toEqual(['c1 STOPPED']);
+    });
+
+    test('and so they are of what began within the session', () => {
+      const steps = [
+        ...restarted(15),
+        heard(11, 'c2', 'CREATED'),
+        heard(11.5, 'c2', 'STARTED'),
+        listed(15, { s1: 'running', c1: 'running', c2: 'running' }),
+        listed(20, { s1: 'running', c1: 'running', c2: 'exited' }),
+      ];
+      expect(judge(steps, { until: 70 }).accused).toEqual(['c2 STOPPED']);
+    });
+  });
 });
 
 describe('our own fault', () => {

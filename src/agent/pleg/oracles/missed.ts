@@ -10,7 +10,8 @@
  * No observable drop is overlooked. A dropped event of a plain id is observable, at the least, when all was watched from
  * well before it until its time to confirm is over, and
  * (list)      three whole lists in a row show the id before, before, and after: the third in a state that proves the stage
- *             by itself; or
+ *             by itself, and, for a stop of what ran before the session, a minute into that: a runtime that was started
+ *             again may show for a while what ended before; or
  * (sequence)  no list ever showed the id, but a later event of it came that says when it was created, and for a stop the
  *             start had come too; and a whole list that was begun after its last event lacks it, still in that stretch: until
  *             then nothing bears out the word of an event. What says when it was created comes before the time to confirm
@@ -20,7 +21,7 @@ import type { EventType } from '../../../evidence/record.ts';
 import { CONFIRM, LEAD } from '../histories/history.ts';
 import { handedAt, type Said } from '../histories/playing.ts';
 import type { Announcement } from '../histories/sending.ts';
-import { stateAt } from '../histories/subjects.ts';
+import { type Subject, stateAt } from '../histories/subjects.ts';
 import type { Truth } from '../histories/truth.ts';
 import {
   callOf,
@@ -98,6 +99,7 @@ function byLists(truth: Truth, event: Announcement): boolean {
     if (earlier === undefined || previous === undefined) return false;
     return (
       [earlier, previous, after].every(({ whole }) => whole) &&
+      (type !== 'STOPPED' || isSettled(truth, subject, callOf(previous, subject).start)) &&
       isWatched(truth, earlier.sandboxes.start - lead, after.compared + CONFIRM + SLACK) &&
       // An event that comes while a list is being made is newer than the list.
       !truth.deliveries.some(
@@ -108,6 +110,16 @@ function byLists(truth: Truth, event: Announcement): boolean {
         lists.slice(0, i).some((list) => shownBy(list, subject) === 'running'))
     );
   });
+}
+
+/** How long a runtime that was started again may show what ended before. */
+const SETTLING = 60_000;
+
+/** Whether the lists of a session know by then what had ended before it, or it began within it. */
+function isSettled({ sessions }: Truth, { at }: Subject, listed: number): boolean {
+  const session = sessions.find(({ opened, closed }) => opened <= listed && listed < closed);
+  if (session === undefined) return false;
+  return (at.STARTED ?? 0) > session.opened + 1_000 || listed >= session.opened + SETTLING + 1_000;
 }
 
 function proves({ type, subject }: Announcement, earlier: string, previous: string, after: string): boolean {
