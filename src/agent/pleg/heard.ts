@@ -30,6 +30,8 @@ export interface Hearing {
   readonly built: Mono | null;
   readonly grace: Micros;
   readonly lateLimit: Micros;
+  /** When the reader had last taken everything, before it took this. */
+  readonly drained: Mono;
   /** Whether everything since a moment was watched: a delay of our own is not the runtime's. */
   readonly watchedSince: (at: Mono) => boolean;
 }
@@ -65,7 +67,10 @@ function trueTime(life: Life, stage: Stage): Mono | null {
 }
 
 function isLate(occurred: Mono | null, lateness: Micros | null, hearing: Hearing): boolean {
-  if (occurred === null || lateness === null || lateness <= hearing.lateLimit) return false;
+  const { received, drained, lateLimit } = hearing;
+  if (occurred === null || lateness === null || lateness <= lateLimit) return false;
+  // A reader that was silent for so long could have made it late by itself: it may have been there all the time.
+  if (received > shift(drained, lateLimit) && drained <= shift(occurred, lateLimit)) return false;
   return hearing.watchedSince(occurred);
 }
 

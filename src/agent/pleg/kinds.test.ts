@@ -15,6 +15,7 @@ import {
   type Step,
   status,
   stepped,
+  stuck,
   times,
 } from './timeline.ts';
 
@@ -100,6 +101,13 @@ describe('late', () => {
   test('is not told of a delay that is as long as the limit', () => {
     expect(of(slow(6, 5.9))).toEqual([]);
     expect(of(slow(6.1, 6))).toEqual(['late c1 STARTED built_late']);
+  });
+
+  test('is not told where the reader was silent for so long that it may have been its delay', () => {
+    const silent = (from: number, received: number) => [...stuck(from, 20), ...slow(received, received - 0.1)];
+    expect(of(silent(5.1, 6.4))).toEqual([]);
+    // It had taken everything when the start was late already.
+    expect(of(silent(6.4, 7.8))).toEqual(['late c1 STARTED built_late']);
   });
 
   test('is not told of a stream that no list has covered yet', () => {

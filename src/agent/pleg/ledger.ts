@@ -281,7 +281,8 @@ export class Ledger {
     const { grace, lateLimit } = this.#options;
     const built = this.#moments.place(createdNs, this.#outbox.now);
     const watchedSince = (at: Mono) => this.#moments.holdsSince(at) && covers(this.coverage, at);
-    return judgeEvent(life, { stage, received, built, grace, lateLimit, watchedSince });
+    const drained = this.coverage.is === 'open' ? this.coverage.watermark : received;
+    return judgeEvent(life, { stage, received, built, grace, lateLimit, drained, watchedSince });
   }
 
   settle(life: Life, stage: Stage, standing: Standing): void {
