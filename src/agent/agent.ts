@@ -13,7 +13,7 @@ import { checkRedis } from '../redisCheck.ts';
 import { withoutSecrets } from '../settings.ts';
 import { aborted } from '../signal.ts';
 import { VERSION } from '../version.ts';
-import { AGENT_SETTINGS, type AgentConfig } from './config.ts';
+import { AGENT_SETTINGS, type AgentConfig, checkTogether } from './config.ts';
 import { CriClient, CriError } from './cri/client.ts';
 import { PaceFile } from './cri/paceFile.ts';
 import type { RuntimeVersion } from './cri/profiles.ts';
@@ -33,6 +33,7 @@ const HAND_OVER_MS = 3_000;
 export async function runAgent(config: AgentConfig, signal: AbortSignal): Promise<void> {
   const log = createLogger(config.logLevel, 'agent').child({ cluster: config.cluster, node: config.node });
   log.info({ version: VERSION, settings: withoutSecrets(config, AGENT_SETTINGS) }, 'agent starting');
+  checkTogether(config);
   const address = await kubeletAddress(config);
   const client = new CriClient(config.criEndpoint);
   const cleanUps: (() => Promise<void> | void)[] = [() => client.close()];

@@ -4,6 +4,7 @@
 
 import { isIP } from 'node:net';
 import * as v from 'valibot';
+import { PlegwatchError } from '../errors.ts';
 import { NodeName } from '../evidence/batch.ts';
 import {
   BadValue,
@@ -123,3 +124,13 @@ export const AGENT_SETTINGS = {
 } as const;
 
 export type AgentConfig = ConfigOf<typeof AGENT_SETTINGS>;
+
+/** What no setting tells by itself. Throws SETTING_INVALID. */
+export function checkTogether({ grace, confirm }: Pick<AgentConfig, 'grace' | 'confirm'>): void {
+  if (confirm > grace) return;
+  throw new PlegwatchError(
+    'SETTING_INVALID',
+    '--confirm (PLEGWATCH_CONFIRM) must be longer than --grace (PLEGWATCH_GRACE): exact times are asked for in between',
+    'See plegwatch agent --help.',
+  );
+}
