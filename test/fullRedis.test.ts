@@ -56,6 +56,10 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
       return flow.ok && flow.value.window <= windowOf(KNOWN_NODES, MEMORY) ? flow.value.window : undefined;
     });
     fleet = await Fleet.start(system, names('window'), {});
+    // An agent that was never answered holds everything back.
+    for (const agent of fleet.agents) {
+      await until('it was answered', async () => (await unacknowledged(agent)) === 0 || undefined);
+    }
     await controller.kill();
     const memory = watchMemory();
     fleet.live(EVERY_MS);
