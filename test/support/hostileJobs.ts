@@ -310,9 +310,9 @@ const MAKERS: readonly Maker[] = [
   () => ({
     what: 'a job without data',
     lying: { is: 'fields', fields: { name: 'batch', opts: '{}', timestamp: '1' } },
-    fate: NOT_JSON,
+    fate: NOT_A_BATCH,
   }),
-  () => ({ what: 'a job without a hash', lying: { is: 'nothing' }, fate: NOT_JSON }),
+  () => ({ what: 'a job without a hash', lying: { is: 'nothing' }, fate: NOT_A_BATCH }),
   () => ({ what: 'a job that is a list', lying: { is: 'list' }, fate: NOT_JSON }),
   (random) => ({
     what: 'a job whose counters are no numbers',
