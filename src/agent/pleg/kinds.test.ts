@@ -104,7 +104,10 @@ describe('late', () => {
   });
 
   test('is not told where the reader was silent for so long that it may have been its delay', () => {
-    const silent = (from: number, received: number) => [...stuck(from, 20), ...slow(received, received - 0.1)];
+    const silent = (from: number, received: number) => [
+      ...stuck(from, 20),
+      ...slow(received, received - 0.1),
+    ];
     expect(of(silent(5.1, 6.4))).toEqual([]);
     // It had taken everything when the start was late already.
     expect(of(silent(6.4, 7.8))).toEqual(['late c1 STARTED built_late']);
