@@ -165,6 +165,7 @@ describe('1.27 to 1.36', () => {
   test('never was evented where it relisted once a second for all its life', () => {
     expect(verdict({ ...aDayOld, relists: 80_000 }, old)).toBe('EventedCache Fallback RuntimeUnsupported');
     expect(verdict({ ...aDayOld, relists: 900 }, old)).toBe('EventedCache Fallback StreamBroke');
+    expect(verdict({ ...aDayOld, relists: 40_000 }, old)).toBe('EventedCache Fallback NotSeen');
     expect(verdict({ ...aDayOld, relists: null }, old)).toBe('EventedCache Fallback NotSeen');
   });
 

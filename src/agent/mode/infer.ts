@@ -52,6 +52,8 @@ export interface Past {
 export const LAST_ERROR = 5;
 /** Generic PLEG relists once in a second and the time it takes; evented 1.26–1.36 once in 300 s, and once for each error. */
 export const FAST_RELISTS = 0.2;
+/** Relists in a second over the whole life of a kubelet that was hardly ever evented. */
+const ALL_ITS_LIFE = 0.8;
 /** Five streams that ended as soon as they began lived less than this together. */
 const ENDED_AT_ONCE_S = 5;
 /** What a kubelet of this age has given up was given up at its start. */
@@ -93,12 +95,14 @@ function cache(look: Look, past: Past): Inference {
   return { model, mode: 'Evented', reason: 'Connected' };
 }
 
-/** One that relisted once a second for all its life never was evented. */
+/** One that relisted once a second for all its life never was evented; one that relisted seldom for most of it was. */
 function whyFellBack(look: Look, past: Past): string {
   const reason = whyGivenUp(look, past);
   const age = look.processStart === null ? null : look.wall / 1e6 - look.processStart;
   if (reason !== 'NotSeen' || age === null || look.relists === null) return reason;
-  return look.relists / age > FAST_RELISTS ? 'RuntimeUnsupported' : 'StreamBroke';
+  const rate = look.relists / age;
+  if (rate > ALL_ITS_LIFE) return 'RuntimeUnsupported';
+  return rate < FAST_RELISTS ? 'StreamBroke' : 'NotSeen';
 }
 
 /** 1.26. Its errors are told once there are any. */
