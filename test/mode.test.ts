@@ -135,13 +135,28 @@ needs(
   test('is Fallback from the start where the runtime has no event stream', {
     timeout: TIMEOUT_MS,
   }, async () => {
-    const { node } = await watched('unsupported', '1.6', true);
+    const { node, containerd, kubelet } = await watched('unsupported', '1.6', true);
     const fallback = await modeIs(node, 'Fallback');
     expect(conditionOf(fallback)).toEqual(['False', 'RuntimeUnsupported']);
     expect(fallback.modeHistory).toMatchObject([{ from: 'Unknown', reason: 'RuntimeUnsupported' }]);
     expect(fallback.kubelet).toMatchObject({ model: 'EventedCache', streamErrors: 5 });
     const [seen] = await changes(node, 'Fallback');
     expect(seen).toMatchObject({ proof: { before: null, after: { errors: 5, successes: 5 } } });
+
+    // The same kubelet does not tell it to whom it may not.
+    await system.kubectl('create', 'serviceaccount', 'stranger');
+    const stranger = (await system.kubectl('create', 'token', 'stranger')).trim();
+    await agentOf('forbidden', containerd, kubelet, stranger);
+    const forbidden = await until(
+      'it is told why the mode is not known',
+      async () => {
+        const [row] = await system.sql(`SELECT * FROM plegwatch.nodes WHERE node = 'forbidden'`);
+        return row?.['mode_reason'] === 'Forbidden' ? row : undefined;
+      },
+      WITHIN_MS,
+    );
+    expect(forbidden).toMatchObject({ mode: 'Unknown', model: 'Unknown', kubelet_version: null });
+    expect(await changes('forbidden', 'Unknown')).toEqual([]);
   });
 
   test('is what it was while the kubelet cannot be asked, and what changed meanwhile is told after a restart of the agent', {
@@ -182,9 +197,14 @@ async function watched(node: string, version: ContainerdVersion, eventedPleg: bo
   return { node, containerd, kubelet, agent: await agentOf(node, containerd, kubelet) };
 }
 
-async function agentOf(node: string, containerd: ContainerdPart, kubelet: KubeletPart): Promise<ProgramPart> {
-  const tokenFile = join(system.folder('.'), 'token');
-  writeFileSync(tokenFile, token, { mode: 0o600 });
+async function agentOf(
+  node: string,
+  containerd: ContainerdPart,
+  kubelet: KubeletPart,
+  shown = token,
+): Promise<ProgramPart> {
+  const tokenFile = join(system.folder('.'), `token-${node}`);
+  writeFileSync(tokenFile, shown, { mode: 0o600 });
   const agent = await system.agent(node, containerd.socket, {
     kubeletUrl: kubelet.url,
     kubeletTokenFile: tokenFile,

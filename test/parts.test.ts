@@ -9,6 +9,7 @@ import pg from 'pg';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { type ApiServerPart, startApiServer } from '../src/parts/apiserver.ts';
 import { type ContainerdPart, startContainerd } from '../src/parts/containerd.ts';
+import { startKubelet } from '../src/parts/kubelet.ts';
 import { startPostgres } from '../src/parts/postgres.ts';
 import { freePort, startProcess, waitFor } from '../src/parts/process.ts';
 import { startRedis } from '../src/parts/redis.ts';
@@ -271,5 +272,45 @@ needs(
     } finally {
       await part?.stop();
     }
+  });
+});
+
+needs(
+  'root',
+  'kubelet',
+  'kube-apiserver',
+  'etcd',
+  'containerd-2.1',
+  'runc',
+)('a kubelet', () => {
+  it('tells its metrics, and what one of a starter that was killed has left is removed by the next', async () => {
+    const part = (name: string) => join(import.meta.dirname, `../src/parts/${name}.ts`);
+    const starter = `
+      import { startApiServer } from '${part('apiserver')}';
+      import { startContainerd } from '${part('containerd')}';
+      import { startKubelet } from '${part('kubelet')}';
+      const [api, containerd] = [await startApiServer(), await startContainerd({ version: '2.1' })];
+      await startKubelet({ node: 'killed', api, containerd, eventedPleg: false });
+      process.kill(process.pid, 'SIGKILL');
+    `;
+    const killed = spawn(process.execPath, ['--input-type=module', '-e', starter], { stdio: 'inherit' });
+    await new Promise((resolve) => killed.once('exit', resolve));
+    const owner = killed.pid ?? 0;
+    expect(leftovers(owner).filter((line) => /^mount .*-kubelet-/.test(line))).toHaveLength(1);
+
+    const stops: (() => Promise<void>)[] = [];
+    try {
+      const api = await startApiServer();
+      stops.push(() => api.stop());
+      const containerd = await startContainerd({ version: '2.1' });
+      stops.push(() => containerd.stop());
+      const kubelet = await startKubelet({ node: 'next', api, containerd, eventedPleg: true });
+      stops.push(() => kubelet.stop());
+      expect(await kubelet.metrics()).toMatch(/^kubernetes_feature_enabled\{name="EventedPLEG",.*\} 1$/m);
+      expect(leftovers(owner)).toEqual([]);
+    } finally {
+      for (const stop of stops.reverse()) await stop();
+    }
+    expect(leftovers()).toEqual([]);
   });
 });
