@@ -115,11 +115,17 @@ function byLists(truth: Truth, event: Announcement): boolean {
 /** How long a runtime that was started again may show what ended before. */
 const SETTLING = 60_000;
 
-/** Whether the lists of a session know by then what had ended before it, or it began within it. */
-function isSettled({ sessions }: Truth, { at }: Subject, listed: number): boolean {
+/** Whether the lists of a session know by then what had ended before it, or one of them shows that it had not started. */
+function isSettled({ sessions, lists }: Truth, subject: Subject, listed: number): boolean {
   const session = sessions.find(({ opened, closed }) => opened <= listed && listed < closed);
   if (session === undefined) return false;
-  return (at.STARTED ?? 0) > session.opened + 1_000 || listed >= session.opened + SETTLING + 1_000;
+  if (listed >= session.opened + SETTLING + 1_000) return true;
+  return lists.some((list) => {
+    const { start } = callOf(list, subject);
+    const shown = shownBy(list, subject);
+    const toCome = list.whole && (shown === 'absent' || shown === 'created');
+    return toCome && start >= session.opened && start < listed;
+  });
 }
 
 function proves({ type, subject }: Announcement, earlier: string, previous: string, after: string): boolean {
