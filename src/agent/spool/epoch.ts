@@ -128,18 +128,25 @@ export class Epoch {
   }
 
   /** Removes the oldest segment; what of it was not acknowledged is lost. */
-  async dropOldest(cause: string): Promise<number> {
+  async dropOldest(cause: string, told?: () => Promise<void>): Promise<number> {
     const [oldest] = this.segments;
-    return oldest === undefined ? 0 : this.drop(oldest, cause);
+    return oldest === undefined ? 0 : this.drop(oldest, cause, told);
   }
 
-  /** The same with any of its segments. */
-  async drop(segment: Segment, cause: string): Promise<number> {
+  /** The same with any of its segments. `told` writes down what is lost, before it is. */
+  async drop(
+    segment: Segment,
+    cause: string,
+    told: () => Promise<void> = () => Promise.resolve(),
+  ): Promise<number> {
     const at = this.segments.indexOf(segment);
     if (at === -1) return 0;
     this.segments.splice(at, 1);
     const from = Math.max(segment.first, this.mark + 1);
-    if (from <= segment.last) this.declare({ from, to: segment.last, cause });
+    if (from <= segment.last) {
+      this.declare({ from, to: segment.last, cause });
+      await told();
+    }
     await this.#files.remove(join(this.dir, segment.file));
     return Math.max(0, segment.last - from + 1);
   }

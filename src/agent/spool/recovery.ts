@@ -2,17 +2,24 @@
  * Recovery: what earlier lives left in a spool folder, as far as it can be believed, and what is missing from it.
  */
 import { join } from 'node:path';
-import { type Wall, wall } from '../../evidence/units.ts';
+import { seq, type Wall, wall } from '../../evidence/units.ts';
 import type { Logger } from '../../log.ts';
 import { Epoch, type EpochMeta, type Hole, type Segment } from './epoch.ts';
-import { type Files, readWhole } from './files.ts';
+import { type Files, readWhole, writeDurably } from './files.ts';
 import { readSegment } from './segment.ts';
+
+/** How far an epoch went of which no segment is left. */
+const REACHED = 'reached.json';
 
 export interface RecoveryOptions {
   readonly dir: string;
   readonly log: Logger;
   readonly files: Files;
 }
+
+/** To be written before the last segment of an epoch goes. */
+export const keepReached = (files: Files, { dir, written }: Epoch): Promise<void> =>
+  writeDurably(files, dir, REACHED, written);
 
 /** What earlier lives left, in the order of their lives. */
 export async function recover(options: RecoveryOptions): Promise<Epoch[]> {
@@ -34,12 +41,15 @@ async function recoverEpoch(dir: string, options: RecoveryOptions): Promise<Epoc
   const lost = ((await readWhole(options.files, join(dir, 'lost.json'))) as Hole[] | null) ?? [];
   const { segments, holes } = await recoverSegments(dir, options);
   const untold = holes.flatMap((hole) => without(hole, lost));
-  return new Epoch(options.files, {
+  const epoch = new Epoch(options.files, {
     meta,
     dir,
     segments,
     lost: [...lost, ...untold].sort((a, b) => a.from - b.from),
   });
+  const reached = await readWhole(options.files, join(dir, REACHED));
+  if (typeof reached === 'number') epoch.written = seq(Math.max(epoch.written, reached));
+  return epoch;
 }
 
 /** An epoch that says nothing of itself died before its first record; if it did not, it is left to people. */

@@ -40,7 +40,7 @@ import { lockSpool, type SpoolLock } from './lock.ts';
 import { machineId } from './machine.ts';
 import { MOST_PAST, PAST_FOR_MS, readPast, writePast } from './past.ts';
 import { quarantine, type SetAside } from './quarantine.ts';
-import { readAlive, recover } from './recovery.ts';
+import { keepReached, readAlive, recover } from './recovery.ts';
 import { Refuge } from './refuge.ts';
 import { layReserve, withReserve } from './reserve.ts';
 import { contextLine, recordLine } from './segment.ts';
@@ -258,9 +258,7 @@ export class Spool {
     this.#closed = true;
     await this.#sync();
     await this.#signOfLife();
-    await this.#keepLost().catch((error: unknown) =>
-      this.#options.log.error({ error: messageOf(error) }, UNTOLD),
-    );
+    await this.#tellLost();
     await this.#file?.close();
     this.#lock?.release();
   }
@@ -449,9 +447,23 @@ export class Spool {
       const acknowledged = this.epochs.find((epoch) => (epoch.segments[0]?.last ?? Infinity) <= epoch.mark);
       const victim = acknowledged ?? this.epochs.find((epoch) => epoch.segments.length > 0);
       if (victim === undefined) return;
-      this.#countDropped(await victim.dropOldest('spool_full'));
+      // The last segment of an epoch is all that tells how far it went.
+      if (victim.segments.length === 1) await this.#tell(() => keepReached(this.#files, victim));
+      this.#countDropped(await victim.dropOldest('spool_full', () => this.#tellLost()));
     }
     await this.#keepLost();
+  }
+
+  /** What is about to be lost is written down first. Where even that fails, it is declared from memory. */
+  #tellLost(): Promise<void> {
+    return this.#tell(() => this.#keepLost());
+  }
+
+  async #tell(write: () => Promise<void>): Promise<void> {
+    const { files, dir, log } = this.#options;
+    await withReserve(files, dir, write).catch((error: unknown) =>
+      log.error({ error: messageOf(error) }, UNTOLD),
+    );
   }
 
   /** Deletes acknowledged segments that are old. An epoch goes into the past before the last one of it goes. */
