@@ -90,7 +90,8 @@ export function isUndisturbed({ history }: Truth, session: Session, from: number
     to < Math.min(session.closed, HORIZON) &&
     !holes.some(within) &&
     !steps.some(({ at }) => within(at)) &&
-    !stuck.some((each) => each.at + each.for >= from && each.at <= to)
+    // That it stood still is told by its next sign.
+    !stuck.some((each) => each.at + each.for >= from - 1_000 && each.at <= to)
   );
 }
 
