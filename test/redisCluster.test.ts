@@ -3,7 +3,8 @@
  * goes away takes what was in it along; nothing of it is lost.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { laneOf, lanePrefix, QUEUE_NAME } from '../src/evidence/exchange.ts';
+import { windowOf } from '../src/controller/ingest/flow.ts';
+import { flowKey, laneOf, lanePrefix, parseFlow, QUEUE_NAME } from '../src/evidence/exchange.ts';
 import type { ProgramPart } from '../src/parts/program.ts';
 import type { RedisPart } from '../src/parts/redis.ts';
 import { command, type RedisClusterPart, startRedisCluster } from '../src/parts/redisCluster.ts';
@@ -16,8 +17,13 @@ import { CLUSTER, System } from './support/system.ts';
 const LANES = 4;
 const NODES = ['a', 'b', 'c', 'd'];
 const EVERY_MS = 60;
+const MEMORY = 64 * 1024 * 1024;
+/** As many as make a window that these agents fill in seconds. */
+const KNOWN_NODES = 1_000;
+/** Compressed, of records such as these. */
+const LARGEST_BATCH = 64 * 1024;
 /** What is away is looked for often, and what is not answered is sent again soon. */
-const SOON = { intervalRetry: '1s', intervalStall: '2s' };
+const SOON = { intervalRetry: '1s', intervalStall: '2s', intervalFlow: '1s' };
 
 let system: System;
 let controller: ProgramPart;
@@ -111,6 +117,58 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       await nodes.saysReady();
       await nodes.expectEverythingOnce();
     });
+
+    test('of three times 64 MiB is not filled while the controller is away: agents stop at their windows', async () => {
+      for (const master of cluster.masters) await command(master, 'CONFIG', 'SET', 'maxmemory', `${MEMORY}`);
+      await system.sql(
+        `INSERT INTO store.node (cluster_id, name, node_uid)
+         SELECT cluster_id, 'other-' || n, '' FROM store.cluster, generate_series(1, ${KNOWN_NODES}) n`,
+      );
+      const flowMaster = await masterOf(flowKey(CLUSTER));
+      const window = await until('the window is that of a fleet', async () => {
+        const flow = parseFlow(String(await command(flowMaster, 'GET', flowKey(CLUSTER))));
+        return flow.ok && flow.value.window <= windowOf(KNOWN_NODES, MEMORY) ? flow.value.window : undefined;
+      });
+      const nodes = await watch(cluster.url);
+      for (const agent of nodes.agents) {
+        await until('it was answered', async () => (await unacknowledged(agent)) === 0 || undefined);
+      }
+      await controller.kill();
+      nodes.live(EVERY_MS / 3);
+      await until(
+        'agents send nothing more',
+        async () => {
+          const before = await laneBytes();
+          await nodes.deliveredSinceNow(500);
+          return (before >= NODES.length * window && (await laneBytes()) === before) || undefined;
+        },
+        BACK_WITHIN_MS,
+      );
+      // The batch that reaches the window is the last one of an agent.
+      expect(await laneBytes()).toBeLessThan(NODES.length * (window + LARGEST_BATCH));
+      for (const agent of nodes.agents) expect(await unacknowledged(agent)).toBeGreaterThan(0);
+      for (const master of cluster.masters) {
+        const used = /^used_memory:(\d+)/m.exec(String(await command(master, 'INFO', 'memory')));
+        expect(Number(used?.[1])).toBeLessThan(MEMORY / 4);
+      }
+      await controller.restart();
+      await nodes.expectEverythingOnce();
+    });
+
+    /** The bytes of all batches in all lanes. */
+    async function laneBytes(): Promise<number> {
+      let bytes = 0;
+      for (let lane = 0; lane < LANES; lane += 1) {
+        const queue = `${lanePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
+        const master = await masterOf(queue);
+        const ids = await Promise.all(
+          ['wait', 'active'].map((list) => command(master, 'LRANGE', `${queue}:${list}`, '0', '-1')),
+        );
+        for (const id of ids.flat())
+          bytes += Number(await command(master, 'HSTRLEN', `${queue}:${id}`, 'data'));
+      }
+      return bytes;
+    }
 
     test('of which all masters are killed, and come back empty, loses nothing', async () => {
       const nodes = await watch(cluster.url);
