@@ -7,6 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { ProgramPart } from '../src/parts/program.ts';
 import type { Service } from '../src/parts/service.ts';
@@ -135,6 +136,35 @@ needs(
     await thaw();
     await saysReady(controller);
     await expectEverythingOnce(agent);
+  });
+
+  test('a Postgres that has no connection left for the controller loses nothing', async () => {
+    const agent = await watched();
+    live();
+    const strangers = await takeAllConnections(system.postgres.url);
+    try {
+      await saysNotReady(controller, 'database');
+      await deliveredSinceNow(200);
+    } finally {
+      await Promise.all(strangers.map((stranger) => stranger.end()));
+    }
+    await saysReady(controller);
+    await expectEverythingOnce(agent);
+  });
+
+  test('a Postgres that takes no writes, as one in recovery, loses nothing', async () => {
+    const agent = await watched();
+    live();
+    await deliveredSinceNow(100);
+    await mayWrite(false);
+    try {
+      await deliveredSinceNow(200);
+      await until('records wait', async () => (await unacknowledged(agent)) > 0 || undefined);
+    } finally {
+      await mayWrite(true);
+    }
+    await expectEverythingOnce(agent);
+    expect(await system.sql('SELECT * FROM plegwatch.rejected')).toEqual([]);
   });
 
   test('an API server that is killed and started again gets the reports that were due', async () => {
@@ -414,6 +444,49 @@ async function saysReady(program: ProgramPart): Promise<void> {
     async () => (await program.ask('/readyz'))?.status === 200 || undefined,
     BACK_WITHIN_MS,
   );
+}
+
+/** Ends the controller's connections, and opens so many that it gets no other. */
+async function takeAllConnections(url: string): Promise<Client[]> {
+  const strangers: Client[] = [];
+  const fill = async (): Promise<void> => {
+    for (;;) {
+      const stranger = new Client({ connectionString: url });
+      stranger.on('error', () => undefined);
+      try {
+        await stranger.connect();
+      } catch (error) {
+        if (Reflect.get(Object(error), 'code') === '53300') return;
+        throw error;
+      }
+      strangers.push(stranger);
+    }
+  };
+  await fill();
+  // It may have been faster.
+  for (let its = 1; its > 0; ) {
+    const ended = await strangers[0]?.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plegwatch controller'",
+    );
+    its = ended?.rowCount ?? 0;
+    await fill();
+  }
+  return strangers;
+}
+
+/** What a server in recovery says to each write. */
+async function mayWrite(may: boolean): Promise<void> {
+  const client = new Client({
+    connectionString: system.postgres.url,
+    options: '-c default_transaction_read_only=off',
+  });
+  await client.connect();
+  try {
+    await client.query(`ALTER SYSTEM SET default_transaction_read_only = ${may ? 'off' : 'on'}`);
+    await client.query('SELECT pg_reload_conf()');
+  } finally {
+    await client.end();
+  }
 }
 
 /** Stops a program and what it has started from running at all; its sockets stay open. */
