@@ -122,6 +122,23 @@ const upTo = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
 const segments = (spool: Spool) => readdirSync(spool.present.dir).filter((name) => name.endsWith('.seg'));
 
 describe('a disk that is over 90 % full', () => {
+  test('leaves a life of which nothing is left something that tells how far it went', async () => {
+    const spool = await open();
+    await write(spool, 1, 3);
+    const { epoch } = spool.present.meta;
+    await close(spool);
+    const next = await open();
+    const last = next.epochs.find(({ meta }) => meta.epoch === epoch);
+    if (last === undefined) throw new Error('the epoch is gone');
+    next.acknowledge(last, seq(3));
+    disk.fullness = 0.95;
+    await write(next, 1, 1);
+    expect(last.segments).toEqual([]);
+    await close(next);
+    const found = (await open()).epochs.find(({ meta }) => meta.epoch === epoch);
+    expect(found).toMatchObject({ written: 3, floor: 4 });
+  });
+
   test('is not written to: records wait, and are written when there is room', async () => {
     const spool = await open();
     await write(spool, 1, 3);
@@ -214,6 +231,23 @@ describe('with --spool-fallback memory', () => {
     disk.hasRoom = true;
     const next = await open({ fallback });
     expect(next.epochs[0]?.written).toBe(3);
+  });
+
+  test('a life on the disk comes after one that ran from memory meanwhile', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'performance', 'Date'], now: Date.UTC(2026, 5, 1) });
+    await close(await open({ fallback }));
+    vi.setSystemTime(Date.UTC(2026, 6, 1));
+    const file = join(dir, 'file');
+    writeFileSync(file, '');
+    const inMemory = await open({ fallback, dir: join(file, 'spool') });
+    vi.setSystemTime(Date.UTC(2026, 6, 2));
+    const next = await open({ fallback });
+    expect(next.present.meta.life).toBeGreaterThan(inMemory.present.meta.life);
+  });
+
+  test('a clock that tells an absurd time makes no life that no envelope could carry', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'performance', 'Date'], now: Date.UTC(2150, 0, 1) });
+    expect((await open()).present.meta.life).toBe(1);
   });
 
   test('without it, a folder that cannot be used is refused', async () => {

@@ -179,11 +179,11 @@ describe('the next life', () => {
     await close(first);
     const second = await open();
     expect(second.present.meta).toMatchObject({
-      life: meta.life + 1,
       prev: meta.epoch,
       cluster: 'prod',
       node: 'node-1',
     });
+    expect(second.present.meta.life).toBeGreaterThan(meta.life);
     expect(past(second).meta).toEqual(meta);
     expect(await readAll(past(second))).toEqual(upTo(10));
     expect(second.lastAlive).not.toBeNull();
@@ -194,7 +194,7 @@ describe('the next life', () => {
     const { life } = first.present.meta;
     await close(first);
     rmSync(join(dir, 'epochs'), { recursive: true });
-    expect((await open()).present.meta.life).toBe(life + 1);
+    expect((await open()).present.meta.life).toBeGreaterThan(life);
   });
 
   test('is not kept out by a folder without its meta.json, and removes it', async () => {

@@ -75,8 +75,13 @@ const ROOM_AGAIN = 0.88;
 const FULL_FOR_MS = 5_000;
 const ALIVE_MS = 10_000;
 const SWEEP_MS = interval('SWEEP', millis(30_000)) / 1000;
-/** A spool without a past counts its lives from the seconds since this moment, so that they come after a lost spool's. */
+/**
+ * A life is at least the seconds since this moment, so that it comes after those of a spool that was lost, and after one
+ * that ran from memory while this spool could not be used.
+ */
 const LIVES_SINCE_S = Date.UTC(2026, 0, 1) / 1000;
+/** A clock that says more is not believed: an envelope could not carry much more. */
+const LAST_CLOCKED_LIFE = 2 ** 30;
 
 const UNTOLD = 'the losses of the spool could not be written';
 
@@ -110,6 +115,7 @@ export class Spool {
   #pendingBytes = 0;
   #file: OpenFile | null = null;
   #writing: Promise<void> | null = null;
+  #sweeping: Promise<void> | null = null;
   /** Whether some lines are neither in the buffer nor in the file. */
   #inFlight = false;
   #dirty = false;
@@ -140,7 +146,11 @@ export class Spool {
     this.lastAlive = alive;
     this.#timers = [
       setInterval(() => void this.#signOfLife(), ALIVE_MS),
-      setInterval(() => void this.#sweep(), SWEEP_MS),
+      setInterval(() => {
+        this.#sweeping ??= this.#sweep().finally(() => {
+          this.#sweeping = null;
+        });
+      }, SWEEP_MS),
     ];
   }
 
@@ -254,6 +264,8 @@ export class Spool {
 
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
+    // Whoever takes the lock next must not find it at work.
+    await this.#sweeping;
     await this.flush();
     this.#closed = true;
     await this.#sync();
@@ -415,7 +427,10 @@ export class Spool {
   async #dropAcknowledged(epoch: Epoch): Promise<void> {
     const open = this.#file === null ? undefined : this.#present.segments.at(-1);
     for (const segment of [...epoch.segments]) {
-      if (segment !== open && segment.last <= epoch.mark) await epoch.drop(segment, 'none');
+      if (segment === open || segment.last > epoch.mark) continue;
+      // The last segment of an epoch is all that tells how far it went.
+      if (epoch.segments.length === 1) await this.#tell(() => keepReached(this.#files, epoch));
+      await epoch.drop(segment, 'none');
     }
   }
 
@@ -562,9 +577,10 @@ async function begin(
   const start = monoNow();
   const startedWall = wallNow();
   const previous = Math.max(last?.life ?? 0, lastLife);
+  const clocked = Math.floor(startedWall / 1e6) - LIVES_SINCE_S;
   const meta: EpochMeta = {
     epoch: randomUUID(),
-    life: previous === 0 ? Math.max(1, Math.floor(startedWall / 1e6) - LIVES_SINCE_S) : previous + 1,
+    life: Math.max(previous + 1, clocked <= LAST_CLOCKED_LIFE ? clocked : 1),
     prev: last?.epoch ?? null,
     cluster: options.cluster,
     node: options.node,
