@@ -111,7 +111,7 @@ export class Epoch {
     // A copy: a segment that is dropped meanwhile must not make this step over the next one.
     for (const segment of [...this.segments]) {
       if (segment.last < from) continue;
-      for (const entry of await this.#entries(segment)) {
+      for (const entry of await this.#entries(segment).catch(noneOfAFileThatIsGone)) {
         if (entry.seq < from || !this.#holds(segment, entry.seq)) continue;
         const last = taken.at(-1);
         bytes += entry.bytes;
@@ -205,6 +205,12 @@ export class Epoch {
       await handle.close();
     }
   }
+}
+
+/** Dropped meanwhile, or taken by a stranger: what was in it is not read, and whoever sends finds that it is missing. */
+function noneOfAFileThatIsGone(error: unknown): readonly Entry[] {
+  if (Reflect.get(Object(error), 'code') === 'ENOENT') return [];
+  throw error;
 }
 
 function follows(last: Entry, next: Entry): boolean {

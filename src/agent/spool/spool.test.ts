@@ -326,6 +326,16 @@ describe('a full spool', () => {
   });
 });
 
+test('a segment that somebody removes does not keep what is behind it from being read', async () => {
+  const spool = await open();
+  for (let n = 1; n <= 3000; n += 500) await write(spool, n, n + 499, 1000);
+  const [, second, third] = spool.present.segments;
+  rmSync(segmentsOf(spool.present)[1] ?? '');
+  const [next] = await spool.present.read(second?.first ?? 0, 1, 1);
+  expect(next?.seq).toBe(third?.first);
+  expect(spool.present.isDeclared(second?.first ?? 0, second?.last ?? 0)).toBe(false);
+});
+
 describe('a segment that is dropped while it is read', () => {
   test('does not take the next one with it', async () => {
     const spool = await open();
