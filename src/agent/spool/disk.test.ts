@@ -222,6 +222,25 @@ describe('with --spool-fallback memory', () => {
     expect(spool.dropped).toBe((hole?.to ?? 0) - 3);
   });
 
+  test('what a life on the disk leaves behind is not trusted to memory', async () => {
+    const first = await open({ fallback });
+    await write(first, 1, 3);
+    const { epoch } = first.present.meta;
+    await close(first);
+    const spool = await open({ fallback, keep: millis(-1) });
+    const last = spool.epochs.find(({ meta }) => meta.epoch === epoch);
+    if (last === undefined) throw new Error('the epoch is gone');
+    disk.hasRoom = false;
+    await write(spool, 1, 3);
+    expect(spool.inMemory).toBe(true);
+    spool.acknowledge(last, seq(3));
+    await vi.advanceTimersByTimeAsync(31_000);
+    await close(spool);
+    disk.hasRoom = true;
+    const found = (await open({ fallback })).epochs.find(({ meta }) => meta.epoch === epoch);
+    expect(found?.written).toBe(3);
+  });
+
   test('nothing of memory is there for the next life', async () => {
     const spool = await open({ fallback });
     await write(spool, 1, 3);

@@ -495,7 +495,8 @@ export class Spool {
           oldest = epoch.segments[0];
         }
         const over = epoch.segments.length === 0 || mayGo();
-        if (epoch !== this.#present && epoch.retired === null && epoch.settled && over)
+        // Not while in memory: what tells of it would be there, and gone with the process.
+        if (epoch !== this.#present && epoch.retired === null && epoch.settled && over && !this.inMemory)
           await this.#retire(epoch);
       }
       await this.#forgetOldest();
