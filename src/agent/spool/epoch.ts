@@ -171,11 +171,12 @@ export class Epoch {
 
   /** Whether every seq from one to another is declared lost; so is an empty stretch. */
   isDeclared(from: number, to: number): boolean {
-    const declared = this.lost.reduce(
-      (sum, hole) => sum + Math.max(0, Math.min(to, hole.to) - Math.max(from, hole.from) + 1),
-      0,
-    );
-    return declared >= to - from + 1;
+    let next = from;
+    // Holes may overlap: what could not be read is dropped one day, and declared again.
+    for (const hole of this.lost.toSorted((a, b) => a.from - b.from)) {
+      if (hole.from <= next) next = Math.max(next, hole.to + 1);
+    }
+    return next > to;
   }
 
   /** Lets go of what was read; it can be read again. */

@@ -336,6 +336,17 @@ test('a segment that somebody removes does not keep what is behind it from being
   expect(spool.present.isDeclared(second?.first ?? 0, second?.last ?? 0)).toBe(false);
 });
 
+test('what is declared twice does not stand for what is not declared', async () => {
+  const { present } = await open();
+  present.declare({ from: 1, to: 10, cause: 'spool_unreadable' });
+  present.declare({ from: 1, to: 10, cause: 'spool_full' });
+  expect(present.isDeclared(1, 10)).toBe(true);
+  expect(present.isDeclared(1, 20)).toBe(false);
+  present.declare({ from: 8, to: 20, cause: 'spool_full' });
+  expect(present.isDeclared(1, 20)).toBe(true);
+  expect(present.isDeclared(21, 20)).toBe(true);
+});
+
 describe('a segment that is dropped while it is read', () => {
   test('does not take the next one with it', async () => {
     const spool = await open();
