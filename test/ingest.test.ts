@@ -106,6 +106,42 @@ needs('postgres', 'redis-server')('ingest', () => {
     expect(second).toMatchObject({ event_type: 'UNKNOWN(9)', container_id: 'cri-o://x', is_sandbox: true });
   });
 
+  it('takes two batches under versions that are new to both of its controllers at once', async () => {
+    const one = life('node-a');
+    await sender.send(one.batch(1, [event(1), event(2)]));
+    await marked(one, 2);
+    const other = await openStore({ databaseUrl, log: silent });
+    const second = await startIngest({
+      store: other,
+      redisUrl: redis.url,
+      cluster: CLUSTER,
+      log: silent,
+      metrics: createControllerMetrics(),
+    });
+    const holder = new Client({ connectionString: databaseUrl });
+    await holder.connect();
+    try {
+      await holder.query('BEGIN');
+      await holder.query('SELECT FROM store.epoch WHERE epoch = $1 FOR UPDATE', [one.epoch]);
+      const newer = { context: { ...one.batch(1, []).context, no: 2, kubelet: 'v1.37.0' } };
+      await sender.send(one.batch(3, [event(3), event(4)], newer));
+      await sender.send(one.batch(5, [event(5), event(6)], newer));
+      await until(async () => {
+        const [waiting] = await rows(
+          "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        );
+        expect(waiting).toEqual({ n: 2 });
+      });
+      await holder.query('COMMIT');
+      await marked(one, 6);
+      expect(await seqs(one)).toEqual(upTo(6));
+    } finally {
+      await holder.end();
+      await second.stop();
+      await other.close();
+    }
+  });
+
   it('shows a row whose identity and context are not known', async () => {
     const one = life('node-a');
     await sender.send(one.batch(1, [event(1)], { objects: [] }));

@@ -120,7 +120,7 @@ class Track {
 
   /** A new round: what is believed is asked for again. */
   turn(round: number): void {
-    this.round = round;
+    this.round = Math.min(round, MAX_ROUND);
     this.answered = false;
     this.hello = null;
     this.hellos = 0;
@@ -411,7 +411,7 @@ export class Shipper {
 
   #believe(track: Track, round: number, mark: number): void {
     // An earlier process of this spool got further: begin behind it.
-    if (round > track.round) track.turn(Math.min(round + 1, MAX_ROUND));
+    if (round > track.round) track.turn(round + 1);
     if (round !== track.round) return;
     const known = track.epoch.mark;
     if (track.answered && mark <= known) return;
