@@ -65,9 +65,18 @@ export async function readStore(url: string): Promise<Store> {
         extract(epoch FROM g.to_at)::float8 * 1000 AS to
         FROM store.gap g JOIN store.node n USING (node_id) WHERE g.scope = 'agent'`)
     ).map((row) => row as unknown as Absence);
-    return { rows, epochs, gaps, absences, folded: await readFolded(ask) };
+    return {
+      rows: rows.filter(isOurs),
+      epochs: epochs.filter(isOurs),
+      gaps: gaps.filter(isOurs),
+      absences: absences.filter(isOurs),
+      folded: await readFolded(ask),
+    };
   });
 }
+
+/** A node that began with a copied spool speaks for itself afterwards. What it says is nobody's evidence here. */
+const isOurs = ({ node }: { readonly node: string }): boolean => !node.startsWith('clone-');
 
 async function readRows(client: Client, kind: RowKind): Promise<Row[]> {
   const { table, columns } = ROWS[kind];
