@@ -128,9 +128,9 @@ export class Epoch {
   }
 
   /** Removes the oldest segment; what of it was not acknowledged is lost. */
-  async dropOldest(cause: string, told?: () => Promise<void>): Promise<number> {
+  async dropOldest(cause: string): Promise<number> {
     const [oldest] = this.segments;
-    return oldest === undefined ? 0 : this.drop(oldest, cause, told);
+    return oldest === undefined ? 0 : this.drop(oldest, cause);
   }
 
   /** The same with any of its segments. `told` writes down what is lost, before it is. */

@@ -427,11 +427,15 @@ export class Spool {
   async #dropAcknowledged(epoch: Epoch): Promise<void> {
     const open = this.#file === null ? undefined : this.#present.segments.at(-1);
     for (const segment of [...epoch.segments]) {
-      if (segment === open || segment.last > epoch.mark) continue;
-      // The last segment of an epoch is all that tells how far it went.
-      if (epoch.segments.length === 1) await this.#tell(() => keepReached(this.#files, epoch));
-      await epoch.drop(segment, 'none');
+      if (segment !== open && segment.last <= epoch.mark) await this.#drop(epoch, segment, 'none');
     }
+  }
+
+  /** Drops a segment; what nothing would tell after that is written down first. */
+  async #drop(epoch: Epoch, segment: Segment, cause: string): Promise<void> {
+    // The last segment of an epoch is all that tells how far it went.
+    if (epoch.segments.length === 1) await this.#tell(() => keepReached(this.#files, epoch));
+    this.#countDropped(await epoch.drop(segment, cause, () => this.#tellLost()));
   }
 
   /** The same in memory, where it is less, and where only what lies there makes room. */
@@ -461,10 +465,9 @@ export class Spool {
     while (this.bytes > room) {
       const acknowledged = this.epochs.find((epoch) => (epoch.segments[0]?.last ?? Infinity) <= epoch.mark);
       const victim = acknowledged ?? this.epochs.find((epoch) => epoch.segments.length > 0);
-      if (victim === undefined) return;
-      // The last segment of an epoch is all that tells how far it went.
-      if (victim.segments.length === 1) await this.#tell(() => keepReached(this.#files, victim));
-      this.#countDropped(await victim.dropOldest('spool_full', () => this.#tellLost()));
+      const oldest = victim?.segments[0];
+      if (victim === undefined || oldest === undefined) return;
+      await this.#drop(victim, oldest, 'spool_full');
     }
     await this.#keepLost();
   }
