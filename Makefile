@@ -25,7 +25,7 @@ test: ## Run all tests, on real parts
 	@$(call prepare,test)
 	@$(node) node_modules/vitest/vitest.mjs run
 
-test-unit: ## Run only the tests that need no parts (seconds)
+test-unit: ## Run only the tests that need no parts (a few minutes)
 	@$(call prepare,npm)
 	@$(node) node_modules/vitest/vitest.mjs run --project unit
 
