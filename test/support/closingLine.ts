@@ -1,19 +1,49 @@
 /*
- * The last line of a test run, plain: `N passed, N failed, N skipped`.
+ * The last lines of a test run, plain: what failed, a line each, then `N passed, N failed, N skipped`. Whoever sees only the
+ * end of a long log still knows what to look for.
  */
+import { stripVTControlCharacters } from 'node:util';
 import type { TestModule, TestRunEndReason } from 'vitest/node';
 
+interface Failure {
+  readonly where: string;
+  readonly why: string | undefined;
+}
+
 export default class ClosingLine {
-  onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[], reason: TestRunEndReason): void {
+  onTestRunEnd(
+    modules: readonly TestModule[],
+    errors: readonly { readonly message: string }[],
+    reason: TestRunEndReason,
+  ): void {
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
-    const count = (state: 'passed' | 'failed' | 'skipped') =>
+    const count = (state: 'passed' | 'skipped') =>
       tests.filter((test) => test.result().state === state).length;
-    // What fails outside a test (a file that cannot be loaded, an unhandled error) is a failure too.
-    const outside =
-      errors.length +
-      modules.filter((module) => module.state() === 'failed' && module.errors().length > 0).length;
-    const failed = count('failed') + outside;
-    console.log(`\n${count('passed')} passed, ${failed} failed, ${count('skipped')} skipped`);
+    const failures = [
+      ...modules.flatMap(failuresOf),
+      ...errors.map(({ message }) => ({ where: 'outside of any test', why: message })),
+    ];
+    console.log('');
+    for (const { where, why } of failures) {
+      console.log(`failed: ${where}: ${stripVTControlCharacters(why ?? '').split('\n', 1)[0]}`);
+    }
+    console.log(`${count('passed')} passed, ${failures.length} failed, ${count('skipped')} skipped`);
     if (reason === 'interrupted') console.log('The run was interrupted.');
   }
+}
+
+/** What fails outside a test (a file that cannot be loaded, a hook) is a failure too. */
+function failuresOf(module: TestModule): readonly Failure[] {
+  const file = module.relativeModuleId;
+  const tests = [...module.children.allTests('failed')];
+  return [
+    ...module.errors().map(({ message }) => ({ where: file, why: message })),
+    ...[...module.children.allSuites()].flatMap((suite) =>
+      suite.errors().map(({ message }) => ({ where: `${file} > ${suite.fullName}`, why: message })),
+    ),
+    ...tests.map((test) => ({
+      where: `${file} > ${test.fullName}`,
+      why: test.result().errors?.[0]?.message,
+    })),
+  ];
 }

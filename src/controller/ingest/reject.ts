@@ -15,7 +15,7 @@ export interface Rejection {
   readonly input: string;
 }
 
-/** The most rows of refused input that are kept for a cluster. */
+/** The most rows of refused input that are kept for a cluster; lanes that see the same last place free each take it. */
 export const REJECTED_CAP = 1_000;
 const HEAD_BYTES = 1_024;
 
