@@ -28,6 +28,7 @@ import { profileOf, type RuntimeProfile, type RuntimeVersion } from './cri/profi
 import { Subscription, type SubscriptionEvents, type SubscriptionState } from './cri/subscription.ts';
 import { Gaps } from './gap.ts';
 import { type KubeletWatch, NO_KUBELET } from './kubelet/watch.ts';
+import { ListTrouble } from './listTrouble.ts';
 import type { AgentMetrics } from './metrics.ts';
 import { FIRST_MINUTE, MINUTE, Minute, type RelistFigures } from './minute.ts';
 import { KubeletMode, type ModeMemory } from './mode/kubeletMode.ts';
@@ -90,6 +91,7 @@ export class Observer {
   readonly #relister: Relister;
   readonly #questions: Questions;
   readonly #gaps: Gaps;
+  readonly #listTrouble: ListTrouble;
   readonly #refusals: Refusals;
   readonly #state: NodeState;
   /** Null where there is no kubelet to ask. */
@@ -103,8 +105,6 @@ export class Observer {
   #kubeletVersion = '';
   /** What the policy says of the stream that is open. */
   #streamReason = '';
-  /** Why the last relist failed; null where it did not. */
-  #listFailure: string | null = null;
   #minute: Minute;
   #minuteLength = FIRST_MINUTE;
   #lastTick: Mono = monoNow();
@@ -127,6 +127,7 @@ export class Observer {
     this.#refusals = new Refusals(options.metrics, options.log);
     this.#state = new NodeState(sink.start);
     this.#gaps = new Gaps(sink.start, randomUUID, (record) => this.#emit(record, null));
+    this.#listTrouble = new ListTrouble(this.#gaps);
     this.#kubeletMode = options.kubelet === null ? null : this.#watchMode(options.kubelet);
     this.#minute = new Minute(sink.start, this.#comparison.figures);
     this.#drained = sink.start;
@@ -360,23 +361,18 @@ export class Observer {
     if (this.#state.relistProblem !== null) void this.#askVersion();
     this.#options.metrics.relist.observe(figures.took / 1e6);
     this.#state.relistIs(true, '');
-    this.#listFailure = null;
-    this.#gaps.close('list', relist.sandboxes.start, monoNow());
+    this.#listTrouble.answered(relist.sandboxes.start, relist.containers.end);
     this.#drain();
   }
 
-  #relistFailed({ from, at, code, message }: RelistFailure): void {
+  #relistFailed(failure: RelistFailure): void {
+    const { code, message } = failure;
     const { log, metrics } = this.#options;
     metrics.relistErrors.inc({ code });
     this.#minute.failed();
     this.#comparison.listFailed();
     this.#state.relistIs(false, clean(message, 300));
-    // Another reason is another gap: each has its own cure.
-    if (code === this.#listFailure) return;
-    log.warn({ code, error: message }, 'relist failed');
-    this.#gaps.close('list', from, at);
-    this.#gaps.open('list', code.toLowerCase(), from, at);
-    this.#listFailure = code;
+    if (this.#listTrouble.failed(failure)) log.warn({ code, error: message }, 'relist failed');
   }
 
   // Time.
@@ -396,6 +392,7 @@ export class Observer {
     if (this.#abort.signal.aborted) return;
     const now = monoNow();
     this.#watchPause(now);
+    this.#listTrouble.waiting(this.#relister.waitingSince, now);
     this.#comparison.tick(now, wallNow());
     this.#streamIs(now);
     if (between(this.#minute.start, now) >= this.#minuteLength) this.#flushMinute(now);

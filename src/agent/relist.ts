@@ -57,6 +57,7 @@ export class Relister {
   readonly #events: RelistEvents;
   readonly #sandboxes: ListCall;
   readonly #containers: ListCall;
+  #waitingSince: Mono | null = null;
 
   constructor(options: RelistOptions, events: RelistEvents) {
     const { client } = options;
@@ -71,6 +72,11 @@ export class Relister {
       streamed: (bounds, take) => client.streamContainers(bounds, take),
     });
     this.runtimeIs(options.profile);
+  }
+
+  /** When the relist began that is under way; null where none is. */
+  get waitingSince(): Mono | null {
+    return this.#waitingSince;
   }
 
   /** From now on another runtime answers. */
@@ -91,6 +97,7 @@ export class Relister {
   /** How long the next one should wait for the sake of the runtime, in microseconds. */
   async #once(signal: AbortSignal): Promise<number> {
     const start = monoNow();
+    this.#waitingSince = start;
     try {
       const sandboxes = await this.#ask('ListPodSandbox', this.#sandboxes, signal);
       const containers = await this.#ask('ListContainers', this.#containers, signal);
@@ -112,6 +119,8 @@ export class Relister {
       this.#events.failed({ from: start, at, code: codeOf(error), message: messageOf(error) });
       // A call that failed cost the runtime little; it may be back soon.
       return between(start, at);
+    } finally {
+      this.#waitingSince = null;
     }
   }
 
