@@ -6,7 +6,7 @@
  * process. `sweep` removes, by what the folder itself says, everything that belongs to it: shims, containers, control
  * groups, mounts, sockets. It also runs for folders whose owner was killed, when the next containerd is started.
  */
-import { chmodSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PlegwatchError } from '../errors.ts';
 import { criAnswers } from './answers.ts';
@@ -39,6 +39,8 @@ const IMAGES = { pause: 'plegwatch.local/pause:1', busybox: 'plegwatch.local/bus
 /** The CRI keeps its pods in this namespace of containerd. */
 const NAMESPACE = 'k8s.io';
 const KIND = 'containerd';
+/** Pods here use the network of the host; a kubelet's Node is Ready only where another is set up. No plugin is ever run. */
+const NETWORK = { cniVersion: '0.4.0', name: 'unused', plugins: [{ type: 'loopback' }] };
 
 /** Starts containerd and imports the images; returns when the CRI has them (about 3 s). Needs root. */
 export async function startContainerd(options: ContainerdOptions): Promise<ContainerdPart> {
@@ -58,6 +60,8 @@ export async function startContainerd(options: ContainerdOptions): Promise<Conta
   const socket = join(dir, 'containerd.sock');
   const configFile = join(dir, 'config.toml');
   writeFileSync(configFile, configuration(version, dir, runc));
+  mkdirSync(join(dir, 'cni', 'net.d'), { recursive: true });
+  writeFileSync(join(dir, 'cni', 'net.d', '10-host.conflist'), JSON.stringify(NETWORK));
 
   const ctr = (args: readonly string[]) =>
     run(where(`ctr-${version}`), ['--address', socket, '--namespace', NAMESPACE, ...args]);

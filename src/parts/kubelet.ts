@@ -32,6 +32,8 @@ export interface KubeletOptions {
   readonly api: Pick<ApiServerPart, 'kubeconfig' | 'token'>;
   readonly containerd: Pick<ContainerdPart, 'socket'>;
   readonly eventedPleg: boolean;
+  /** How long it waits for its runtime, such as `30s`. Default: its own, two minutes. */
+  readonly runtimeRequestTimeout?: string;
 }
 
 /** Starts a kubelet; returns when it tells its metrics (about 3 s). Needs root. */
@@ -40,6 +42,7 @@ export async function startKubelet({
   api,
   containerd,
   eventedPleg,
+  runtimeRequestTimeout,
 }: KubeletOptions): Promise<KubeletPart> {
   const command = where('kubelet');
   const left = abandoned(KIND);
@@ -50,7 +53,10 @@ export async function startKubelet({
   const url = `https://127.0.0.1:${port}`;
   const caFile = join(dir, 'pki', 'kubelet.crt');
   const gateIs = (on: boolean) =>
-    writeFileSync(join(dir, 'config.json'), JSON.stringify(configuration(port, containerd.socket, on)));
+    writeFileSync(
+      join(dir, 'config.json'),
+      JSON.stringify({ ...configuration(port, containerd.socket, on), runtimeRequestTimeout }),
+    );
   const metrics = () => ask(`${url}/metrics`, node, readFileSync(caFile, 'utf8'), api.token);
   gateIs(eventedPleg);
   const service = await keepService(

@@ -129,6 +129,25 @@ describe('calls', () => {
     await version(client);
   });
 
+  test('of the methods that are held wait, the others pass, and what waited goes on', async () => {
+    const { proxy, client } = await proxied();
+    proxy.hold('ListPodSandbox', 'ListContainers');
+    let answered = false;
+    const held = client.call('listPodSandbox', { filter: undefined }).then(() => {
+      answered = true;
+    });
+    expect((await version(client)).runtimeName).toBe('containerd');
+    await expect(
+      client.call('listContainers', { filter: undefined }, { deadline: Date.now() + 100 }),
+    ).rejects.toMatchObject({
+      code: status.DEADLINE_EXCEEDED,
+    });
+    expect(answered).toBe(false);
+    proxy.hold();
+    await held;
+    await client.call('listContainers', { filter: undefined });
+  });
+
   test('find the proxy again on the same path after it was away', async () => {
     const { client, proxy } = await proxied();
     await version(client);

@@ -74,6 +74,9 @@ export class CriProxy {
   readonly #sockets = new Set<Socket>();
   #filter: EventFilter;
   #refusal: status | null = null;
+  /** Methods whose calls wait, by their last name, and what goes on with each of these calls. */
+  #held: ReadonlySet<string> = new Set();
+  #waiting: (() => void)[] = [];
   #server: Http2Server | null = null;
   #opened = 0;
 
@@ -101,6 +104,14 @@ export class CriProxy {
   /** Answers every new call with this status, until it is called with null. */
   refuse(code: status | null): void {
     this.#refusal = code;
+  }
+
+  /** Calls of these methods (`ListContainers`) wait here from now on, as at a runtime that hangs; those that waited go on. */
+  hold(...methods: readonly string[]): void {
+    this.#held = new Set(methods);
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const goOn of waiting) goOn();
   }
 
   /** Listens (again) on the same path. */
@@ -145,6 +156,12 @@ export class CriProxy {
       stream.respond(statusHeaders(this.#refusal, 'refused on purpose'), { endStream: true });
       return;
     }
+    if (this.#holds(headers)) {
+      stream.on('error', () => stream.destroy());
+      // Whoever gave up meanwhile wants no answer.
+      this.#waiting.push(() => stream.destroyed || this.#forward(stream, headers, upstream));
+      return;
+    }
     const call = new ForwardedCall(stream, upstream.session().request({ ...headers }));
     if (headers[constants.HTTP2_HEADER_PATH] !== EVENTS_PATH) {
       call.passAll();
@@ -155,6 +172,10 @@ export class CriProxy {
     this.#streams.set(number, call);
     stream.once('close', () => this.#streams.delete(number));
     call.passChosen((event) => this.#decide(event, number), this.#options.queueBytes ?? DEFAULT_QUEUE_BYTES);
+  }
+
+  #holds({ [constants.HTTP2_HEADER_PATH]: path }: IncomingHttpHeaders): boolean {
+    return this.#held.has(String(path).split('/').at(-1) ?? '');
   }
 
   #decide(event: ContainerEventResponse, stream: number): boolean {
