@@ -128,6 +128,13 @@ function evidence(): EvidenceRecord[] {
   ];
 }
 
+/** As the recorder of conditions writes it. */
+const UNHEALTHY = `
+  INSERT INTO store.node_condition (at, day, node_id, cluster_id, status, reason, message, pleg_seen_ago_ms, threshold_ms)
+  SELECT now(), (now() AT TIME ZONE 'UTC')::date, node_id, cluster_id, 'False', 'KubeletNotReady',
+         'PLEG is not healthy: pleg was last seen active 3m5s ago; threshold is 3m0s', 185000, 180000
+  FROM store.node WHERE name = 'node-a'`;
+
 describe('docs/sql.md', () => {
   it('answers the three questions, and a few more', () => {
     expect(new Set(queries.map(({ heading }) => heading)).size).toBeGreaterThanOrEqual(3);
@@ -151,6 +158,7 @@ needs('postgres')('the queries of docs/sql.md', () => {
     const next = life('node-a', 2, 30_000);
     await commitAll(controller, [one.batch(3, evidence(), { lost }), one.batch(1, [event(1), event(2)])]);
     await commitAll(controller, [next.batch(1, [event(3), { ...event(4), id: '' }], { prev: one.epoch })]);
+    await query(controller, UNHEALTHY);
     client = new Client({ connectionString: reader });
     await client.connect();
   });

@@ -83,6 +83,12 @@ const VIEWS: Record<string, string[]> = {
     ...['relists', 'relist_p99_ms', 'hist', 'last_seen_age_ms', 'discarded', 'stream_errors', 'list_p99_ms'],
   ],
   node_conditions: ['at', 'status', 'reason', 'message', 'pleg_seen_ago_ms', 'threshold_ms'],
+  pleg_verdicts: [
+    ...['kind', 'from_at', 'to_at', 'verdict', 'why', 'kubelet_lists', 'our_lists'],
+    ...['kubelet_list_calls', 'kubelet_list_errors', 'kubelet_list_ms', 'kubelet_longest_list_ms'],
+    ...['kubelet_relist_ms', 'kubelet_status_ms', 'our_relists', 'our_errors', 'our_longest_relist_ms'],
+    ...['our_period_ms', 'our_waiting_ms', 'at', 'message', 'pleg_seen_ago_ms', 'threshold_ms'],
+  ],
   rejected: ['at', 'lane', 'reason', 'claimed_node', 'bytes', 'times'],
 };
 

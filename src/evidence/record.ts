@@ -209,6 +209,26 @@ const ModeRecord = v.strictObject({
 });
 
 /**
+ * What a kubelet's own calls to its runtime took, between two looks at it. A call counts when it ends, so one that hangs is not
+ * among them yet. Lengths are in microseconds.
+ */
+const KubeletCalls = v.strictObject({
+  from: at,
+  to: at,
+  /** Its relists, those that failed too, together. */
+  relistSum: count,
+  /** ListPodSandbox and ListContainers, whoever in the kubelet asked: how many, how many in vain, and how long together. */
+  lists: count,
+  listErrors: count,
+  listSum: count,
+  /** One of them took at least this long. */
+  longestList: count,
+  /** PodSandboxStatus and ContainerStatus, together. */
+  statusSum: count,
+});
+export type KubeletCalls = v.InferOutput<typeof KubeletCalls>;
+
+/**
  * What the kubelet said of itself in a minute. `hist` counts its relists by duration in the buckets of
  * {@link KUBELET_BOUNDS_MS}; lengths are in microseconds.
  */
@@ -224,6 +244,8 @@ const KubeletMinute = v.strictObject({
   /** Since it started. */
   streamErrors: v.nullable(count),
   listP99: v.nullable(count),
+  /** Absent where there was no look before to count from. */
+  calls: v.optional(KubeletCalls),
 });
 export type KubeletMinute = v.InferOutput<typeof KubeletMinute>;
 

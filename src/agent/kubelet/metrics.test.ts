@@ -42,6 +42,8 @@ describe("a kubelet's answer", () => {
             ],
           },
         },
+        podsandbox_status: { total: undefined, errors: undefined, duration: undefined },
+        container_status: { total: undefined, errors: undefined, duration: undefined },
         get_container_events: { total: undefined, errors: undefined, duration: undefined },
       },
     });

@@ -17,7 +17,13 @@ export interface Histogram {
 }
 
 /** The kubelet's calls to the runtime that tell something of PLEG. */
-export const OPERATIONS = ['list_podsandbox', 'list_containers', 'get_container_events'] as const;
+export const OPERATIONS = [
+  'list_podsandbox',
+  'list_containers',
+  'podsandbox_status',
+  'container_status',
+  'get_container_events',
+] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
 export interface OperationFigures {
@@ -116,6 +122,8 @@ class Draft {
       operations: {
         list_podsandbox: this.#operation('list_podsandbox'),
         list_containers: this.#operation('list_containers'),
+        podsandbox_status: this.#operation('podsandbox_status'),
+        container_status: this.#operation('container_status'),
         get_container_events: this.#operation('get_container_events'),
       },
       processStart: this.#scalar('process_start_time_seconds'),

@@ -26,7 +26,7 @@ export interface KubeletModeOptions {
 export class KubeletMode {
   readonly #options: KubeletModeOptions;
   readonly #tracker: ModeTracker;
-  readonly #minutes = new KubeletMinutes();
+  readonly #minutes: KubeletMinutes;
   #last: Scrape | null = null;
   /** Only what this agent saw itself is kept: what the one before knew is on the clock of its boot. */
   #answered = false;
@@ -34,6 +34,7 @@ export class KubeletMode {
   constructor(options: KubeletModeOptions) {
     this.#options = options;
     this.#tracker = new ModeTracker(options.epochStart, options.remembered);
+    this.#minutes = new KubeletMinutes(options.epochStart);
   }
 
   get state(): ModeState {

@@ -3,15 +3,23 @@
  * for no minute; a kubelet that was restarted counts from zero.
  */
 import { KUBELET_BOUNDS_MS, type KubeletMinute } from '../../evidence/record.ts';
-import type { Histogram, KubeletFigures } from '../kubelet/metrics.ts';
+import type { Mono } from '../../evidence/units.ts';
+import type { KubeletFigures } from '../kubelet/metrics.ts';
+import { CallFigures } from './calls.ts';
+import { addedTo, grown, micros, whole } from './growth.ts';
 import { type GoodScrape, lookOf, restartBetween } from './look.ts';
 
 /** A sample of a kubelet's calls that is longer than its last bucket has no other bound. */
 const LONGEST_CALL_S = 745;
 
 export class KubeletMinutes {
+  readonly #epochStart: Mono;
   #last: GoodScrape | null = null;
   #minute: Draft | null = null;
+
+  constructor(epochStart: Mono) {
+    this.#epochStart = epochStart;
+  }
 
   take(scrape: GoodScrape): void {
     const { figures } = scrape;
@@ -23,7 +31,14 @@ export class KubeletMinutes {
     const seenAge = figures.lastSeen === undefined ? null : scrape.wall / 1e6 - figures.lastSeen;
     if (seenAge !== null) draft.lastSeenAge = Math.max(draft.lastSeenAge ?? 0, seenAge);
     draft.streamErrors = figures.connectionErrors ?? figures.operations.get_container_events.errors ?? null;
-    if (before !== null) add(draft, lives ? before.figures : null, figures);
+    if (before === null) return;
+    add(draft, lives ? before.figures : null, figures);
+    const stretch = {
+      before: { figures: lives ? before.figures : null, started: before.started },
+      now: scrape,
+    };
+    draft.callFigures ??= new CallFigures(stretch);
+    draft.callFigures.add(stretch);
   }
 
   /** The times between relists that were told until now are those of the mode before. */
@@ -38,17 +53,18 @@ export class KubeletMinutes {
     const draft = this.#minute;
     this.#minute = null;
     if (draft === null) return undefined;
-    const { relists, hist, intervals, intervalSum, discarded, streamErrors, calls } = draft;
+    const { relists, hist, intervals, intervalSum, discarded, streamErrors, calls, callFigures } = draft;
     const p99 = quantile(calls, 0.99);
     return {
-      relists,
-      hist,
-      intervals,
+      relists: whole(relists),
+      hist: hist.map(whole),
+      intervals: whole(intervals),
       intervalSum: micros(intervalSum),
       lastSeenAge: draft.lastSeenAge === null ? null : micros(draft.lastSeenAge),
-      discarded,
-      streamErrors,
+      discarded: discarded === null ? null : whole(discarded),
+      streamErrors: streamErrors === null ? null : whole(streamErrors),
       listP99: p99 === null ? null : micros(p99),
+      ...(callFigures === null ? {} : { calls: callFigures.record(this.#epochStart) }),
     };
   }
 }
@@ -64,6 +80,8 @@ interface Draft {
   streamErrors: number | null;
   /** Calls of both lists, by the upper bound of their bucket in seconds. */
   calls: Map<number, number>;
+  /** Null until there are two looks. */
+  callFigures: CallFigures | null;
 }
 
 const emptyDraft = (): Draft => ({
@@ -75,9 +93,8 @@ const emptyDraft = (): Draft => ({
   discarded: null,
   streamErrors: null,
   calls: new Map(),
+  callFigures: null,
 });
-
-const micros = (seconds: number): number => Math.max(0, Math.round(seconds * 1e6));
 
 function add(draft: Draft, before: KubeletFigures | null, now: KubeletFigures): void {
   draft.relists += grown(before?.relistDuration?.count, now.relistDuration?.count);
@@ -85,30 +102,15 @@ function add(draft: Draft, before: KubeletFigures | null, now: KubeletFigures): 
   draft.intervalSum += grown(before?.relistInterval?.sum, now.relistInterval?.sum);
   if (now.discardedEvents !== undefined)
     draft.discarded = (draft.discarded ?? 0) + grown(before?.discardedEvents, now.discardedEvents);
-  for (const [le, count] of between(before?.relistDuration, now.relistDuration)) {
+  for (const [le, count] of addedTo(before?.relistDuration, now.relistDuration)) {
     const at = KUBELET_BOUNDS_MS.findIndex((bound) => le * 1000 <= bound);
     const bucket = at === -1 ? KUBELET_BOUNDS_MS.length : at;
     draft.hist[bucket] = (draft.hist[bucket] ?? 0) + count;
   }
   for (const operation of ['list_podsandbox', 'list_containers'] as const) {
     const [was, is] = [before?.operations[operation].duration, now.operations[operation].duration];
-    for (const [le, count] of between(was, is)) draft.calls.set(le, (draft.calls.get(le) ?? 0) + count);
+    for (const [le, count] of addedTo(was, is)) draft.calls.set(le, (draft.calls.get(le) ?? 0) + count);
   }
-}
-
-/** A figure that was not told before is new. */
-const grown = (before = 0, now = 0): number => Math.max(0, now - before);
-
-/** What was added to each bucket, by its upper bound. */
-function between(before: Histogram | undefined, now: Histogram | undefined): [number, number][] {
-  const was = new Map(before?.buckets.map(({ le, count }) => [le, count]));
-  let below = 0;
-  return (now?.buckets ?? []).map(({ le, count }) => {
-    const upTo = grown(was.get(le), count);
-    const inside = Math.max(0, upTo - below);
-    below = upTo;
-    return [le, inside];
-  });
 }
 
 /** In seconds, linear inside a bucket; null where there are no samples. */

@@ -6,6 +6,7 @@
  */
 import {
   type EvidenceObject,
+  type KubeletCalls,
   type KubeletMinute,
   PLEG_EVENTS,
   PLEG_STATES,
@@ -133,6 +134,22 @@ function kubeletColumns(minutes: readonly RecordOf<'minute'>['kubelet'][]): unkn
   ];
 }
 
+/** Null where its calls were not counted. */
+function callColumns(place: Place, minutes: readonly RecordOf<'minute'>['kubelet'][]): unknown[] {
+  const column = (value: (calls: KubeletCalls) => number) =>
+    bare(minutes.map((kubelet) => (kubelet?.calls === undefined ? null : value(kubelet.calls))));
+  return [
+    column(({ from }) => place.base + from),
+    column(({ to }) => place.base + to),
+    column(({ relistSum }) => relistSum),
+    column(({ lists }) => Math.min(lists, INT4_MAX)),
+    column(({ listErrors }) => Math.min(listErrors, INT4_MAX)),
+    column(({ listSum }) => listSum),
+    column(({ longestList }) => longestList),
+    column(({ statusSum }) => statusSum),
+  ];
+}
+
 const histogram = (counts: readonly number[]): string => bare(counts.map((n) => Math.min(n, INT2_MAX)));
 
 const minutes: Writer<'minute'> = {
@@ -156,6 +173,10 @@ const minutes: Writer<'minute'> = {
     bare(rows.map((row) => row.record.covered)),
     bare(rows.map((row) => row.record.span)),
     ...kubeletColumns(rows.map((row) => row.record.kubelet)),
+    ...callColumns(
+      place,
+      rows.map((row) => row.record.kubelet),
+    ),
   ],
 };
 
