@@ -3,10 +3,14 @@
  *
  *   listing ── all pages ──► watching ── server ends it, or it breaks ──► watching again from the last version told
  *      ▲                        │
- *      └──── 410: the version is too old; or the watch fails several times in a row ────┘
+ *      └──── 410: the version is too old; or the watch fails again and again ────┘
+ *
+ * A list shows only how things are, a watch from an old version all that happened: while the server is merely in trouble (429,
+ * 500, away) the version is kept, for about as long as the server keeps its history.
  *
  * Every failure waits with jitter before the next try (429, 500, resets and refusals alike), and so does a watch that ends
- * at once: the API server is never asked in a tight loop. The loop ends only with its signal.
+ * soon: the API server is never asked in a tight loop. Only a watch that told something, or lived, ends the backoff; a list
+ * that succeeds does not, or lists would follow each other. The loop ends only with its signal.
  */
 import { monoNow } from '../../clock.ts';
 import { messageOf, PlegwatchError } from '../../errors.ts';
@@ -18,7 +22,9 @@ import { KubeStatusError } from './failure.ts';
 import { type KubeObject, type Resource, resourceName } from './object.ts';
 
 const PAGE = 500;
-const RELIST_AFTER_FAILURES = 5;
+/** Watches in a row that fail before the version is given up: where the server refuses what is asked, and where it is in trouble. */
+const REFUSED_WATCHES = 5;
+const FAILED_WATCHES = 20;
 /** A watch that lived this long was well, whatever ended it. */
 const WELL = millis(10_000);
 const DEFAULT_BACKOFF: BackoffOptions = { firstMs: 1_000, maxMs: 30_000 };
@@ -54,13 +60,17 @@ export async function follow<T>(following: Following<T>): Promise<void> {
   const { signal } = following;
   const backoff = new Backoff(following.backoff ?? DEFAULT_BACKOFF);
   let version: string | null = null;
+  let failed = 0;
   while (!signal.aborted) {
     try {
-      version ??= await listAll(following, backoff);
+      version ??= await listAll(following);
       version = await watchOnce(following, version, backoff);
+      failed = 0;
     } catch (error) {
       if (signal.aborted) break;
-      const lost = isExpired(error) || backoff.failures >= RELIST_AFTER_FAILURES;
+      failed += 1;
+      const lost = isLost(error, failed);
+      if (lost) failed = 0;
       // An event told before the failure has been told; where the watch stood is kept by watchOnce in the error.
       version = lost ? null : (lastVersionOf(error) ?? version);
       await waitAfter(following, backoff, error);
@@ -69,10 +79,8 @@ export async function follow<T>(following: Following<T>): Promise<void> {
 }
 
 /** Lists every page at one version. A page that expired starts over, in the caller's next try. */
-async function listAll<T>(
-  { kube, resource, metadataOnly, signal, project, onList, onProgress }: Following<T>,
-  backoff: Backoff,
-) {
+async function listAll<T>(following: Following<T>): Promise<string> {
+  const { kube, resource, metadataOnly, signal, project, onList, onProgress } = following;
   const objects: T[] = [];
   let version = '';
   let next = '';
@@ -89,7 +97,6 @@ async function listAll<T>(
     onProgress(monoNow());
   } while (next !== '');
   onList(objects);
-  backoff.reset();
   return version;
 }
 
@@ -100,6 +107,7 @@ async function watchOnce<T>(following: Following<T>, from: string, backoff: Back
   const opened = monoNow();
   let version = from;
   let told = false;
+  const lived = () => between(opened, monoNow()) >= WELL;
   try {
     for await (const event of kube.watch(resource, {
       resourceVersion: from,
@@ -114,15 +122,14 @@ async function watchOnce<T>(following: Following<T>, from: string, backoff: Back
       if (event.type !== 'BOOKMARK') onEvent({ type: event.type, object: project(event.object) });
     }
   } catch (error) {
-    if (told) backoff.reset();
+    if (told || lived()) backoff.reset();
     throw new WatchBroken(version, error);
   }
-  if (told || between(opened, monoNow()) >= WELL) {
+  if (told || lived()) {
     backoff.reset();
     onProgress(monoNow());
-  } else {
-    await pause(backoff.next(), signal);
   }
+  if (!lived()) await pause(backoff.next(), signal);
   return version;
 }
 
@@ -143,6 +150,15 @@ const lastVersionOf = (error: unknown): string | null =>
 function isExpired(error: unknown): boolean {
   const root = rootOf(error);
   return root instanceof KubeStatusError && root.code === 410;
+}
+
+const isLost = (error: unknown, failed: number): boolean =>
+  isExpired(error) || failed >= (isRefused(error) ? REFUSED_WATCHES : FAILED_WATCHES);
+
+/** The server answered, and it was not its own trouble: what was asked may be wrong, the version too. */
+function isRefused(error: unknown): boolean {
+  const root = rootOf(error);
+  return root instanceof KubeStatusError && root.code !== 429 && root.code < 500;
 }
 
 async function waitAfter<T>(
