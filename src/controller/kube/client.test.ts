@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, expect, test } from 'vitest';
 import { createKubeClient, type KubeClient } from './client.ts';
-import { NODES } from './object.ts';
+import { NODES, podsOf } from './object.ts';
 import { type Answerer, json, type ScriptedApi, scriptedApi } from './scripted.ts';
 import { MAX_ANSWER_BYTES } from './transport.ts';
 
@@ -32,6 +32,21 @@ test('an answer that is too large is broken off', async () => {
     response.end('x'.repeat(MAX_ANSWER_BYTES + 1));
   });
   await expect(kube.list(NODES)).rejects.toThrow(/larger than/);
+});
+
+test('an object that is too large is refused as such: the server is well', async () => {
+  const { kube } = await clientOf((_, response) => response.end('x'.repeat(4 * 1024 * 1024 + 1)));
+  await expect(kube.get(podsOf('shop'), 'a')).rejects.toMatchObject({
+    name: 'KubeStatusError',
+    reason: 'TooLarge',
+  });
+});
+
+test('an object of a namespace has its path, whatever the namespace is called', async () => {
+  const { api, kube } = await clientOf((_, response) => json(response, 404, {}));
+  await kube.get(podsOf('shop'), 'cart');
+  await kube.get(podsOf('../x'), 'cart');
+  expect(api.asked).toEqual(['/api/v1/namespaces/shop/pods/cart', '/api/v1/namespaces/..%2Fx/pods/cart']);
 });
 
 test('an answer that is not what it should be is refused at the door', async () => {

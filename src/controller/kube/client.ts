@@ -1,5 +1,5 @@
 /*
- * The few verbs the controller needs of the Kubernetes API, for cluster-scoped objects.
+ * The few verbs the controller needs of the Kubernetes API.
  *
  *   page        one answer to a list; `continue` asks for the next, and expires after about five minutes (410)
  *   bookmark    a watch event without an object: everything up to its resourceVersion has been told
@@ -25,6 +25,8 @@ import { type Exchange, exchange, openStream, readAll } from './transport.ts';
 export const FIELD_MANAGER = 'plegwatch-controller';
 
 const TIMEOUT_MS = 10_000;
+/** etcd takes no object over 1.5 MiB unless it is told to; as JSON one may be somewhat larger. */
+const MAX_OBJECT_BYTES = 4 * 1024 * 1024;
 /** Lists are answered from etcd and may wait in the server's queue. */
 const LIST_TIMEOUT_MS = 60_000;
 /** Bookmarks come about once a minute: a watch that is quiet for longer than this is broken. */
@@ -75,7 +77,7 @@ export interface Applied {
 }
 
 export interface KubeClient {
-  /** Undefined where there is no such object. */
+  /** A consistent read. Undefined where there is no such object. */
   get(resource: Resource, name: string, signal?: AbortSignal): Promise<KubeObject | undefined>;
   list(resource: Resource, options?: ListOptions): Promise<Page>;
   apply(resource: Resource, object: Applied, signal?: AbortSignal): Promise<KubeObject>;
@@ -128,6 +130,7 @@ export async function createKubeClient(options: KubeOptions): Promise<KubeClient
           method: 'GET',
           path: pathOf(resource, name),
           headers: { accept: 'application/json' },
+          maxBytes: MAX_OBJECT_BYTES,
           ...common(TIMEOUT_MS, signal),
         });
         return checked(KubeObjectSchema, asked, answer);

@@ -41,10 +41,19 @@ export interface Resource {
   readonly group: string;
   readonly version: string;
   readonly plural: string;
+  /** Absent for what belongs to the whole cluster. */
+  readonly namespace?: string;
 }
 
 export const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };
 export const PLEG_REPORTS: Resource = { group: 'plegwatch.dev', version: 'v1alpha1', plural: 'plegreports' };
+
+export const podsOf = (namespace: string): Resource => ({
+  group: '',
+  version: 'v1',
+  plural: 'pods',
+  namespace,
+});
 
 /** The resource's name as RBAC and error messages have it. */
 export const resourceName = ({ group, plural }: Resource, subresource = ''): string =>
@@ -54,6 +63,9 @@ export const resourceName = ({ group, plural }: Resource, subresource = ''): str
 export function pathOf(resource: Resource, name = '', subresource = ''): string {
   const root =
     resource.group === '' ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`;
-  const rest = [resource.plural, name, subresource].filter((part) => part !== '').map(encodeURIComponent);
+  const within = resource.namespace === undefined ? [] : ['namespaces', resource.namespace];
+  const rest = [...within, resource.plural, name, subresource]
+    .filter((part) => part !== '')
+    .map(encodeURIComponent);
   return `${root}/${rest.join('/')}`;
 }

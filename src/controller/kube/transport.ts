@@ -4,7 +4,7 @@
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { Connection } from './credentials.ts';
-import { unreachable } from './failure.ts';
+import { KubeStatusError, unreachable } from './failure.ts';
 
 export interface Exchange {
   readonly method: 'GET' | 'PATCH' | 'POST' | 'PUT' | 'DELETE';
@@ -14,6 +14,8 @@ export interface Exchange {
   readonly body?: string;
   /** For the whole exchange; for a stream until its headers have come. */
   readonly timeoutMs: number;
+  /** A larger answer is refused; {@link MAX_ANSWER_BYTES} when not said. */
+  readonly maxBytes?: number;
   readonly signal?: AbortSignal;
 }
 
@@ -26,15 +28,23 @@ export interface Answer {
 /** Nothing we ask for comes near; a page of 500 nodes without their status has about 0.5 MB. */
 export const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
-/** Sends a request and reads the whole answer, whatever its status. Throws KUBE_UNREACHABLE. */
+/**
+ * Sends a request and reads the whole answer, whatever its status. Throws KUBE_UNREACHABLE, and KubeStatusError TooLarge: the
+ * server is well, it is this object that nobody will read.
+ */
 export async function exchange(connection: Connection, asked: Exchange): Promise<Answer> {
   const deadline = AbortSignal.timeout(asked.timeoutMs);
   const signal = asked.signal === undefined ? deadline : AbortSignal.any([deadline, asked.signal]);
   try {
     const response = await respond(connection, asked, signal);
-    return { status: response.statusCode ?? 0, headers: response.headers, body: await readAll(response) };
+    return {
+      status: response.statusCode ?? 0,
+      headers: response.headers,
+      body: await readAll(response, asked.maxBytes),
+    };
   } catch (error) {
     asked.signal?.throwIfAborted();
+    if (error instanceof KubeStatusError) throw error;
     throw unreachable(connection.server, deadline.aborted ? timedOut(asked.timeoutMs) : error);
   }
 }
@@ -63,15 +73,16 @@ export async function openStream(
   }
 }
 
-/** Reads an answer to its end. Throws when it is larger than {@link MAX_ANSWER_BYTES}. */
-export async function readAll(response: IncomingMessage): Promise<string> {
+/** Reads an answer to its end. Throws when it is larger than so many bytes. */
+export async function readAll(response: IncomingMessage, maxBytes = MAX_ANSWER_BYTES): Promise<string> {
   const parts: Buffer[] = [];
   let bytes = 0;
   for await (const part of response as AsyncIterable<Buffer>) {
     bytes += part.length;
-    if (bytes > MAX_ANSWER_BYTES) {
+    if (bytes > maxBytes) {
       response.destroy();
-      throw new Error(`the answer is larger than ${MAX_ANSWER_BYTES} bytes`);
+      const code = response.statusCode ?? 0;
+      throw new KubeStatusError(code, 'TooLarge', `the answer is larger than ${maxBytes} bytes`);
     }
     parts.push(part);
   }

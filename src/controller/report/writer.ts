@@ -14,13 +14,13 @@
  */
 import { messageOf, PlegwatchError } from '../../errors.ts';
 import type { Logger } from '../../log.ts';
+import { Budget } from '../budget.ts';
 import { Backoff, type BackoffOptions, pause } from '../kube/backoff.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { KubeStatusError } from '../kube/failure.ts';
 import type { NodeWatch } from '../kube/nodes.ts';
 import type { KubeNode } from '../kube/projection.ts';
 import type { Store } from '../store/store.ts';
-import { WriteBudget } from './budget.ts';
 import { buildStatus, digestOf, recheckAfter } from './build.ts';
 import { SILENT_AFTER_MS } from './conditions.ts';
 import type { EvidenceRow } from './evidence.ts';
@@ -122,7 +122,7 @@ class ReportWriter {
   readonly #pace: Pace;
   readonly #nodes: NodeWatch;
   readonly #inventory: Inventory;
-  readonly #budget: WriteBudget;
+  readonly #budget: Budget;
   readonly #backoff: Backoff;
   readonly #stop = new AbortController();
   /** Nodes that came, went or were replaced since the last round. */
@@ -137,7 +137,7 @@ class ReportWriter {
     this.#pace = { ...PACE, ...options.pace };
     this.#nodes = options.nodes;
     this.#inventory = new Inventory(options.kube);
-    this.#budget = new WriteBudget(this.#pace.writesPerSecond);
+    this.#budget = new Budget(this.#pace.writesPerSecond);
     this.#backoff = new Backoff(this.#pace.backoff);
     options.nodes.onChange((name) => {
       this.#touched.add(name);
