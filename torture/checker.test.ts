@@ -45,7 +45,13 @@ function store(
     epochs: [{ node: NODE, epoch: EPOCH, received: [[1, to]], lost }],
     gaps: [],
     absences: [],
-    folded: { sessions: new Map(), gaps: new Map(), resolutions: new Set(), states: new Set() },
+    folded: {
+      sessions: new Map(),
+      gaps: new Map(),
+      resolutions: new Set(),
+      overdue: new Set(),
+      states: new Set(),
+    },
     ...more,
   };
 }

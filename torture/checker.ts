@@ -69,6 +69,8 @@ export interface Folded {
   readonly gaps: ReadonlyMap<string, boolean>;
   /** Findings that are resolved. */
   readonly resolutions: ReadonlySet<string>;
+  /** Findings whose event was told to be overdue. */
+  readonly overdue: ReadonlySet<string>;
   /** Nodes that have a state. */
   readonly states: ReadonlySet<string>;
 }
@@ -181,6 +183,8 @@ function isStored(
       return folded.states.has(node);
     case 'resolution':
       return folded.resolutions.has(record.finding);
+    case 'overdue':
+      return folded.overdue.has(record.finding);
     default:
       return rows !== undefined;
   }

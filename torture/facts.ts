@@ -3,7 +3,7 @@
  * the words of the schema (migrations/0001_tables.sql), not from the code that writes it. Pure.
  *
  *   a row of its own   event, change, minute, finding, mode
- *   folded             session, gap, state, resolution: many records make one row, which must know of the last of them
+ *   folded             session, gap, state, resolution, overdue: many records make one row, which must know of the last of them
  *
  * Times are microseconds from the epoch's start, as in the record.
  */
@@ -48,6 +48,7 @@ export function factsOf(record: EvidenceRecord): string | null {
     case 'gap':
     case 'state':
     case 'resolution':
+    case 'overdue':
       return null;
   }
 }

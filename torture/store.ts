@@ -100,12 +100,17 @@ async function readFolded(ask: (text: string) => Promise<Reply[]>): Promise<Fold
   const gaps = await ask(
     "SELECT gap_id::text AS gap, to_at IS NOT NULL AS ended FROM store.gap WHERE scope <> 'seq'",
   );
-  const resolutions = await ask('SELECT DISTINCT finding_id::text AS finding FROM store.finding_update');
+  const updates = await ask(
+    `SELECT DISTINCT what, finding_id::text AS finding FROM store.finding_update WHERE what IN ('resolved', 'overdue')`,
+  );
+  const findingsOf = (what: string) =>
+    new Set(updates.filter((row) => row['what'] === what).map((row) => String(row['finding'])));
   const states = await ask('SELECT n.name AS node FROM store.node_state s JOIN store.node n USING (node_id)');
   return {
     sessions: new Map(sessions.map((row) => [`${row['epoch']} ${row['session_no']}`, Number(row['seq'])])),
     gaps: new Map(gaps.map((row) => [String(row['gap']), row['ended'] === true])),
-    resolutions: new Set(resolutions.map((row) => String(row['finding']))),
+    resolutions: findingsOf('resolved'),
+    overdue: findingsOf('overdue'),
     states: new Set(states.map((row) => String(row['node']))),
   };
 }

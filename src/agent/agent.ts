@@ -168,6 +168,7 @@ function serve(config: AgentConfig, { observer, shipper, spool, metrics }: Runni
       metrics.awaited.set(observer.awaited);
       metrics.remembered.set(observer.remembered);
       metrics.shed.set(observer.shed);
+      metrics.untold.set(observer.untold);
       metrics.spoolBytes.set(spool.bytes);
       metrics.spoolDropped.set(spool.dropped);
       metrics.spoolInMemory.set(spool.inMemory ? 1 : 0);

@@ -53,6 +53,10 @@ export class AgentMetrics {
     'shed_ids_total',
     'Ids that were not followed because too many were, each time that one was shown.',
   );
+  readonly untold = this.#tally(
+    'untold_overdue_total',
+    'Starts and ends that were overdue and were not told to be, because too many were.',
+  );
   readonly kubeletErrors = this.#counter(
     'kubelet_scrape_errors_total',
     "Looks at the kubelet's metrics that failed, by reason.",

@@ -13,6 +13,7 @@ const figures = (more: Partial<Figures> = {}): Figures => ({
   unobservable: 0,
   covered: 0,
   shed: 0,
+  untold: 0,
   ...more,
 });
 const relist = (ms: number) => ({ took: millis(ms), sandboxes: 3, containers: 4, bytes: 500 });

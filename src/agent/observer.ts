@@ -172,6 +172,11 @@ export class Observer {
     return this.#comparison.figures.shed;
   }
 
+  /** How often a start or an end was overdue and was not told to be, because too many were. */
+  get untold(): number {
+    return this.#comparison.figures.untold;
+  }
+
   /** Null while the reader gives signs of life, or none is needed. */
   readerProblem(): string | null {
     const sign = this.#subscription.lastSign();

@@ -169,6 +169,22 @@ const ResolutionRecord = v.strictObject({
   what: v.picklist(['resolved']),
 });
 
+/**
+ * The event of a container's start or end has not come for the grace. The finding about it that follows, if one does, has the
+ * same id; what the kubelet publishes of it can be looked at meanwhile.
+ */
+const OverdueRecord = v.strictObject({
+  kind: v.literal('overdue'),
+  t: at,
+  finding: uuid,
+  id,
+  type: v.picklist(['STARTED', 'STOPPED']),
+  /** It became true between these two; `from` is null where no lower bound is known. */
+  window: v.strictObject({ from: v.nullable(at), to: at }),
+  /** The exact time where it is known. */
+  occurred: v.nullable(at),
+});
+
 /** A subscription. Each record of one session repeats all that is known of it, so order does not matter. */
 const SessionRecord = v.strictObject({
   kind: v.literal('session'),
@@ -299,6 +315,7 @@ const RecordSchema = v.variant('kind', [
   ChangeRecord,
   FindingRecord,
   ResolutionRecord,
+  OverdueRecord,
   SessionRecord,
   GapRecord,
   ModeRecord,

@@ -85,7 +85,9 @@ export class Events {
   #recordVerdict(life: Life, stage: Stage, event: ReceivedEvent): void {
     const judged = this.#ledger.judgeEvent(life, stage, event.received, event.createdNs);
     if (judged === null) return;
-    const verdict = this.#outbox.verdict(judged.kind, judged.cause, {});
+    const standing = life.standings[stage];
+    const told = standing.is === 'expected' ? standing.expectation.finding : null;
+    const verdict = this.#outbox.verdict(judged.kind, judged.cause, {}, told);
     const finding = eventFinding(verdict, life, stage, event.received, judged);
     if (judged.byWallClock) this.#outbox.emitUnlessStepped(life.object, finding);
     else this.#outbox.emit(life.object, finding);

@@ -1,7 +1,7 @@
 /*
  * The ledger: what is due of every id that is followed, and what became of that.
  *
- *   proven ──► expected ── grace ──► overdue (the exact times are asked for) ── confirm ──► missed, or unobservable
+ *   proven ──► expected ── grace ──► overdue (told, the exact times are asked for) ── confirm ──► missed, or unobservable
  *                 └── its event, any time in the session ──► announced
  *
  * `missed` is an accusation and needs all of: the same session still, watched without a hole from the start of the window
@@ -10,6 +10,7 @@
  */
 import { EVENT_TYPES, type EventType, type EvidenceObject } from '../../evidence/record.ts';
 import { type Micros, type Mono, millis, shift } from '../../evidence/units.ts';
+import { Allowance } from './allowance.ts';
 import { isOpen } from './claims.ts';
 import { ABSENT, type Coverage, covers, DOWN, isCovered, type OpenSession, openSession } from './coverage.ts';
 import { causeOf, exactTime, excuseOf, hadHappened } from './excuse.ts';
@@ -22,6 +23,7 @@ import {
   type Life,
   type Refutation,
   STAGES,
+  STARTED,
   STOPPED,
   type Stage,
   type Standing,
@@ -31,12 +33,19 @@ import { Moments } from './moments.ts';
 import type { ExactTimes, Relist } from './observation.ts';
 import type { Outbox } from './outbox.ts';
 import type { PlegProfile } from './profile.ts';
-import { plainFinding, since, stageFinding } from './verdict.ts';
+import { overdueRecord, plainFinding, since, stageFinding } from './verdict.ts';
 
 /** So many transitions without a single event make a stream silent. */
 const SILENT_AFTER = 10;
 /** A verdict waits this long for a list that confirms the event which it rests on. */
 const PATIENCE: Micros = millis(5 * 60_000);
+/**
+ * So many expectations are told to be overdue at once, and one more a second: a runtime that announces nothing any more must not
+ * double what is written.
+ */
+const OVERDUE_AT_ONCE = 20;
+const OVERDUE_EVERY: Micros = millis(1000);
+
 export interface ComparisonOptions {
   readonly epochStart: Mono;
   readonly grace: Micros;
@@ -57,6 +66,8 @@ export interface Figures {
   covered: number;
   /** Ids that were not followed because too many were. */
   shed: number;
+  /** Starts and ends that were overdue and were not told to be, because too many were. */
+  untold: number;
 }
 
 /** A lower bound for the moment at which a stage was reached; null where none is known. */
@@ -83,6 +94,7 @@ export class Ledger {
   /** Lives with at least one open expectation, so that a tick costs nothing on a quiet node. */
   readonly #waiting = new Set<Life>();
   readonly #moments: Moments;
+  readonly #overdue: Allowance;
   #lastTick: Mono;
 
   constructor(options: ComparisonOptions, outbox: Outbox) {
@@ -91,11 +103,12 @@ export class Ledger {
     this.lives = new Lives(outbox);
     this.profile = options.profile;
     this.#moments = new Moments(options.epochStart);
+    this.#overdue = new Allowance(OVERDUE_AT_ONCE, OVERDUE_EVERY, options.epochStart);
     this.#lastTick = options.epochStart;
   }
 
   get figures(): Figures {
-    return { ...this.#figures, shed: this.lives.shed };
+    return { ...this.#figures, shed: this.lives.shed, untold: this.#overdue.refused };
   }
 
   /** Stages whose event has not come and that have no verdict yet. */
@@ -214,6 +227,7 @@ export class Ledger {
       ...proof,
       coverable: isCovered(coverage) && !life.tainted,
       asked: false,
+      finding: null,
     };
     this.#figures.expected += 1;
     life.standings[stage] = { is: 'expected', expectation };
@@ -308,11 +322,23 @@ export class Ledger {
   #judge(life: Life, stage: Stage, expectation: Expectation): void {
     if (!expectation.asked && this.#outbox.now >= shift(expectation.to, this.#options.grace)) {
       expectation.asked = true;
+      this.#tellOverdue(life, stage, expectation);
       const unknown = stage !== DELETED && exactTime(life, stage) === null;
       if (unknown) this.#outbox.ask(life.object);
     }
     const deadline = shift(expectation.to, this.#options.confirm);
     if (this.#outbox.now >= deadline) this.#decide(life, stage, expectation, deadline);
+  }
+
+  /** Of a sandbox's start and end nothing is published, nor of the other two stages of a container. */
+  #tellOverdue(life: Life, stage: Stage, expectation: Expectation): void {
+    if (life.object.isSandbox || (stage !== STARTED && stage !== STOPPED)) return;
+    const { now, epochStart } = this.#outbox;
+    if (!this.#overdue.take(now)) return;
+    const finding = this.#outbox.mintId();
+    expectation.finding = finding;
+    const told = { finding, at: now, epochStart };
+    this.#outbox.emit(life.object, overdueRecord(told, life, stage, expectation, exactTime(life, stage)));
   }
 
   #decide(life: Life, stage: Stage, expectation: Expectation, deadline: Mono): void {
@@ -343,13 +369,15 @@ export class Ledger {
   #accuse(life: Life, stage: Stage, expectation: Expectation, session: OpenSession): void {
     const { epochStart } = this.#outbox;
     const exact = exactTime(life, stage);
-    const verdict = this.#outbox.verdict('missed', causeOf(expectation, exact, this.#options.grace), {
+    const details = {
       session: session.session,
       armedAt: since(epochStart, session.armed ?? session.opened),
       coveredSince: since(epochStart, session.since),
       drainedTo: since(epochStart, session.watermark),
       eventsInSession: session.events,
-    });
+    };
+    const cause = causeOf(expectation, exact, this.#options.grace);
+    const verdict = this.#outbox.verdict('missed', cause, details, expectation.finding);
     this.#figures.missed += 1;
     this.settle(life, stage, { is: 'missed', finding: verdict.finding });
     this.#outbox.emit(life.object, stageFinding(verdict, life, stage, expectation, exact));
@@ -361,12 +389,12 @@ export class Ledger {
     this.settle(life, stage, { is: 'waived' });
     // One start that failed is one finding, on the end that nobody announced.
     if (stage !== STOPPED) return;
-    const verdict = this.#outbox.verdict('unannounced', 'failed_start', {});
+    const verdict = this.#outbox.verdict('unannounced', 'failed_start', {}, expectation.finding);
     this.#outbox.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
   }
 
   #neverSent(life: Life, stage: Stage, proof: Proof): void {
-    const expectation: Expectation = { ...proof, coverable: true, asked: false };
+    const expectation: Expectation = { ...proof, coverable: true, asked: false, finding: null };
     const verdict = this.#outbox.verdict('unannounced', 'never_sent', {});
     this.#outbox.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
   }
@@ -374,7 +402,7 @@ export class Ledger {
   #giveUp(life: Life, stage: Stage, expectation: Expectation, why: string): void {
     this.#figures.unobservable += 1;
     this.settle(life, stage, { is: 'unobservable' });
-    const verdict = this.#outbox.verdict('unobservable', why, {});
+    const verdict = this.#outbox.verdict('unobservable', why, {}, expectation.finding);
     this.#outbox.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
   }
 

@@ -43,6 +43,8 @@ export interface Expectation {
   /** True where `from` was computed from a wall-clock time: a step of that clock voids it. */
   byWallClock: boolean;
   asked: boolean;
+  /** The id that was told when it became overdue, for the finding about it; null where none was. */
+  finding: string | null;
 }
 
 export type Standing =

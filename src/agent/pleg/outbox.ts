@@ -69,8 +69,14 @@ export class Outbox {
     this.#asks.push({ id, isSandbox });
   }
 
-  /** A verdict with its id, its time and the epoch filled in. */
-  verdict(kind: Verdict['kind'], cause: string, details: Verdict['details']): Verdict {
-    return { finding: this.mintId(), kind, at: this.#now, cause, epochStart: this.epochStart, details };
+  /** A verdict with its time, the epoch and, unless it was told before, its id filled in. */
+  verdict(
+    kind: Verdict['kind'],
+    cause: string,
+    details: Verdict['details'],
+    finding: string | null = null,
+  ): Verdict {
+    const { epochStart } = this;
+    return { finding: finding ?? this.mintId(), kind, at: this.#now, cause, epochStart, details };
   }
 }

@@ -4,7 +4,7 @@
 import { EVENT_TYPES, type EvidenceObject, type FindingKind, type RecordOf } from '../../evidence/record.ts';
 import { type Mono, type Offset, offset } from '../../evidence/units.ts';
 import type { EventVerdict } from './heard.ts';
-import type { Expectation, Life, Stage } from './life.ts';
+import { type Expectation, type Life, STARTED, type STOPPED, type Stage } from './life.ts';
 import type { ShortLife } from './shortLife.ts';
 
 /** The version of the shape of `proof`. */
@@ -56,6 +56,25 @@ export function stageFinding(
       statusAnswer: life.answer ?? 'not_asked',
       ...verdict.details,
     },
+  };
+}
+
+/** That the event of a container's start or end is overdue. */
+export function overdueRecord(
+  { finding, at, epochStart }: Pick<Verdict, 'finding' | 'at' | 'epochStart'>,
+  life: Life,
+  stage: typeof STARTED | typeof STOPPED,
+  { from, to }: Expectation,
+  exact: Mono | null,
+): RecordOf<'overdue'> {
+  return {
+    kind: 'overdue',
+    t: since(epochStart, at),
+    finding,
+    id: life.object.id,
+    type: stage === STARTED ? 'STARTED' : 'STOPPED',
+    window: { from: from === null ? null : since(epochStart, from), to: since(epochStart, to) },
+    occurred: exact === null ? null : since(epochStart, exact),
   };
 }
 

@@ -154,6 +154,7 @@ async function write(runner: Runner, place: Place, placed: readonly Placed[]): P
   await writeKind(runner, place, placed, w.minutes);
   await writeKind(runner, place, placed, w.findings);
   await writeKind(runner, place, placed, w.resolutions);
+  await writeKind(runner, place, placed, w.overdue);
   await writeKind(runner, place, placed, w.sessions);
   await writeKind(runner, place, placed, w.gaps);
   await writeKind(runner, place, placed, w.modes);

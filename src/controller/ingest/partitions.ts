@@ -13,6 +13,7 @@ const TABLES: Readonly<Partial<Record<RecordKind, readonly string[]>>> = {
   minute: ['sample'],
   finding: ['finding'],
   resolution: ['finding_update'],
+  overdue: ['finding_update'],
   session: ['session'],
   mode: ['mode_change'],
 };

@@ -223,6 +223,21 @@ const resolutions: Writer<'resolution'> = {
   ],
 };
 
+/** That it was told stays, whatever becomes of it. */
+const overdue: Writer<'overdue'> = {
+  kind: 'overdue',
+  statement: { text: insertFindingUpdates },
+  counted: false,
+  values: (place, rows) => [
+    place.nodeId,
+    place.clusterId,
+    rows.map((row) => row.record.finding),
+    rows.map((row) => row.record.kind),
+    rows.map((row) => row.at),
+    rows.map(() => null),
+  ],
+};
+
 const sessions: Writer<'session'> = {
   kind: 'session',
   statement: { text: upsertSessions },
@@ -305,4 +320,15 @@ const states: Writer<'state'> = {
   },
 };
 
-export const WRITERS = { events, changes, minutes, findings, resolutions, sessions, gaps, modes, states };
+export const WRITERS = {
+  events,
+  changes,
+  minutes,
+  findings,
+  resolutions,
+  overdue,
+  sessions,
+  gaps,
+  modes,
+  states,
+};
