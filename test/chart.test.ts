@@ -92,6 +92,7 @@ const VARIANTS: readonly [string, Values][] = [
     { ...MINIMAL, agent: { kubelet: { url: 'https://[$(HOST_IP)]:10250', insecureSkipVerify: true } } },
   ],
   ['kubelets that sign their own certificates', { ...MINIMAL, agent: { kubelet: SELF_SIGNED } }],
+  ['no reading of pods', { ...MINIMAL, controller: { impact: { enabled: false } } }],
   ['CRI-O', { ...MINIMAL, agent: { criEndpoint: 'unix:///run/crio/crio.sock' } }],
   [
     'every Secret one of its own',
@@ -321,6 +322,11 @@ needs('helm')('rendered', () => {
         'with lanes that are no number',
         { ...MINIMAL, migrate: { lanes: 'many' } },
         /'\/migrate\/lanes'.*integer/,
+      ],
+      [
+        'with a rate of reads that is none',
+        { ...MINIMAL, controller: { impact: { readsPerSecond: 0 } } },
+        /'\/controller\/impact\/readsPerSecond'.*minimum/,
       ],
       [
         'without a Redis',
@@ -621,6 +627,18 @@ needs(
       ] as const) {
         expect(await may('controller', verb, what)).toMatch(/: no$/);
       }
+    });
+
+    test('the controller may get pods where their lag is measured, and not otherwise', async () => {
+      expect(await may('controller', 'get', 'pods')).toMatch(/: yes$/);
+      const off = { ...MINIMAL, controller: { impact: { enabled: false, readsPerSecond: 3 } } };
+      expect(await release('upgrade', off)).toMatchObject({ code: 0 });
+      expect(await may('controller', 'get', 'pods')).toMatch(/: no$/);
+      const { env } = podOf(await render(off), 'plegwatch-controller').containers[0];
+      expect(env).toContainEqual({ name: 'PLEGWATCH_IMPACT', value: 'off' });
+      expect(env).toContainEqual({ name: 'PLEGWATCH_IMPACT_READS_PER_SECOND', value: '3' });
+      expect(await release('upgrade', MINIMAL)).toMatchObject({ code: 0 });
+      expect(await may('controller', 'get', 'pods')).toMatch(/: yes$/);
     });
 
     test('everything the controller asks is allowed, with the token of its account', async () => {

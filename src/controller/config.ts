@@ -35,6 +35,18 @@ export const CONTROLLER_SETTINGS = {
   databaseUrl: database,
   kubeconfig: optional('file', 'how to reach the API server; in a pod its service account is used', string),
   noKube: toggle('write no PLEGReports: without an API server'),
+  impact: withDefault(
+    'on|off',
+    'on',
+    'whether pods are read to tell how long their status was behind a missed event: takes the right to get pods',
+    oneOf('on', 'off'),
+  ),
+  impactReadsPerSecond: withDefault(
+    'number',
+    '10',
+    'the most pods read in a second, over the whole cluster',
+    integer(1, 1000),
+  ),
   httpAddress: HTTP_ADDRESS,
   logLevel,
 } as const;

@@ -14,6 +14,8 @@ import { aborted } from '../signal.ts';
 import { VERSION } from '../version.ts';
 import { startConditionRecorder } from './conditions/recorder.ts';
 import { CONTROLLER_SETTINGS, type ControllerConfig } from './config.ts';
+import { createEnlisting } from './impact/enlisting.ts';
+import { startPodReader } from './impact/reader.ts';
 import { type Ingest, startIngest } from './ingest/ingest.ts';
 import { createKubeClient } from './kube/client.ts';
 import { KubeStatusError } from './kube/failure.ts';
@@ -39,12 +41,16 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
     await checkRedis(config.redisUrl);
     const store = await openStore({ databaseUrl: config.databaseUrl, log });
     cleanUps.push(() => store.close());
+    const measured = config.impact === 'on' && !config.noKube;
+    const { impactReadsPerSecond: readsPerSecond } = config;
+    const onShed = (kind: 'overdue' | 'sample', count: number) => metrics.impactShed.inc({ kind }, count);
     const ingest = await startIngest({
       store,
       redisUrl: config.redisUrl,
       cluster: config.cluster,
       log,
       metrics,
+      impact: measured ? createEnlisting({ readsPerSecond, onShed }) : undefined,
     });
     cleanUps.push(() => ingest.stop());
     const reporter = config.noKube ? null : await report(config, { store, ingest, metrics, log }, cleanUps);
@@ -93,6 +99,24 @@ async function report(
     ingestUpToDate: () => ingest.health().database && ingest.health().depth < BEHIND,
   });
   cleanUps.push(() => reporter.stop());
+  if (config.impact === 'on') {
+    const pods = startPodReader({
+      store,
+      kube,
+      cluster: config.cluster,
+      readsPerSecond: config.impactReadsPerSecond,
+      log,
+      metrics: {
+        read: (result) => metrics.impactReads.inc({ result }),
+        watched: ({ overdue, samples }) => {
+          metrics.impactWatched.set({ kind: 'overdue' }, overdue);
+          metrics.impactWatched.set({ kind: 'sample' }, samples);
+        },
+        shed: (kind, count) => metrics.impactShed.inc({ kind }, count),
+      },
+    });
+    cleanUps.push(() => pods.stop());
+  }
   // One replica writes reports; it leads alone.
   metrics.leader.set(1);
   return reporter;

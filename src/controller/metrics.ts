@@ -17,6 +17,9 @@ export interface ControllerMetrics {
   readonly leader: Gauge;
   readonly nodeConditions: Counter;
   readonly nodeWatchMissed: Counter;
+  readonly impactReads: Counter<'result'>;
+  readonly impactWatched: Gauge<'kind'>;
+  readonly impactShed: Counter<'kind'>;
 }
 
 export function createControllerMetrics(): ControllerMetrics {
@@ -67,6 +70,24 @@ export function createControllerMetrics(): ControllerMetrics {
     nodeWatchMissed: new Counter({
       name: 'plegwatch_node_watch_missed_total',
       help: 'Nodes that a list showed to be other than the watch had told.',
+      registers,
+    }),
+    impactReads: new Counter({
+      name: 'plegwatch_impact_reads_total',
+      help: 'Reads of pods whose status may be behind, by what came of them.',
+      labelNames: ['result'],
+      registers,
+    }),
+    impactWatched: new Gauge({
+      name: 'plegwatch_impact_watched',
+      help: 'Transitions whose pods are read: overdue ones, and samples of announced ones.',
+      labelNames: ['kind'],
+      registers,
+    }),
+    impactShed: new Counter({
+      name: 'plegwatch_impact_shed_total',
+      help: 'Transitions that were not measured because too many were.',
+      labelNames: ['kind'],
       registers,
     }),
   };

@@ -1,6 +1,7 @@
 /*
  * Batches straight into the store, without a queue, for tests of what is in it.
  */
+import type { Enlisting } from '../../src/controller/impact/enlisting.ts';
 import { commitBatch } from '../../src/controller/ingest/commit.ts';
 import { createPartitions } from '../../src/controller/ingest/partitions.ts';
 import { openStore } from '../../src/controller/store/store.ts';
@@ -8,12 +9,17 @@ import { type Batch, decodeBatch, encodeBatch } from '../../src/evidence/batch.t
 import { CLUSTER } from './batches.ts';
 import { silent } from './database.ts';
 
-export async function commitAll(databaseUrl: string, batches: readonly Batch[]): Promise<void> {
+/** `impact` as a controller that measures it has it. */
+export async function commitAll(
+  databaseUrl: string,
+  batches: readonly Batch[],
+  impact?: Enlisting,
+): Promise<void> {
   const store = await openStore({ databaseUrl, log: silent });
   try {
     const clusterId = await store.clusterId(CLUSTER);
     const settings = await store.settings();
-    const context = { store, clusterId, settings: () => settings, partitions: createPartitions() };
+    const context = { store, clusterId, settings: () => settings, partitions: createPartitions(), impact };
     for (const batch of batches) {
       const decoded = await decodeBatch(await encodeBatch(batch));
       if (!decoded.ok) throw new Error(decoded.problem);

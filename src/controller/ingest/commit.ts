@@ -4,6 +4,7 @@
  *   lock       the epoch and the node's earlier open lives, in key order
  *   subtract   what of the batch is new: its seqs without those received
  *   write      identities, then rows of each kind; rows made must equal records new, else abort
+ *   enlist     transitions whose pods are to be read, where impact is measured
  *   declare    holes, and what is below the floor and not here
  *   close      earlier lives that the spool no longer holds
  *   mark       everything from 1 to here is stored or will never come: read from what is about to be committed
@@ -15,6 +16,7 @@
 import { messageOf } from '../../errors.ts';
 import { type Envelope, readObjects } from '../../evidence/batch.ts';
 import type { RecordKind } from '../../evidence/record.ts';
+import type { Enlisting } from '../impact/enlisting.ts';
 import { bare } from '../store/array.ts';
 import closeEpochs from '../store/sql/closeEpochs.sql';
 import declareLost from '../store/sql/declareLost.sql';
@@ -59,6 +61,8 @@ export interface CommitContext {
   readonly clusterId: number;
   readonly settings: () => StoreSettings;
   readonly partitions: Partitions;
+  /** Absent where the impact of missed events is not measured. */
+  readonly impact?: Enlisting | undefined;
 }
 
 /** Kinds that change what a report says. */
@@ -104,6 +108,8 @@ async function attempt(
     const stored = oneByOne
       ? await writeOneByOne(runner, place, placed, unstored)
       : await write(runner, place, placed);
+    const { mono0: cut } = envelope;
+    await context.impact?.enlist(runner, place, { arrived: locked.now, cut, base: place.base }, stored);
     const closed = await settle(runner, place, envelope, locked, unstored);
     const after = await advance(runner, place, envelope, locked, stored, unstored);
     await queue(runner, place, locked, placed, unstored.length > 0 || closed.length > 0);

@@ -8,6 +8,7 @@ import { once } from 'node:events';
 import { messageOf } from '../../errors.ts';
 import type { Logger } from '../../log.ts';
 import { connectRedis, type RedisClient } from '../../redis.ts';
+import type { Enlisting } from '../impact/enlisting.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import countNodes from '../store/sql/countNodes.sql';
 import type { Store, StoreSettings } from '../store/store.ts';
@@ -26,6 +27,8 @@ export interface IngestOptions {
   readonly cluster: string;
   readonly log: Logger;
   readonly metrics: ControllerMetrics;
+  /** Absent where the impact of missed events is not measured. */
+  readonly impact?: Enlisting | undefined;
 }
 
 export interface Ingest {
@@ -41,7 +44,7 @@ const TEND_INTERVAL_MS = 5_000;
 const READY_WITHIN_MS = 5_000;
 
 export async function startIngest(options: IngestOptions): Promise<Ingest> {
-  const { store, redisUrl, cluster, log, metrics } = options;
+  const { store, redisUrl, cluster, log, metrics, impact } = options;
   const clusterId = await store.clusterId(cluster);
   let settings: StoreSettings = await store.settings();
   const stopping = new AbortController();
@@ -58,6 +61,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     cluster,
     settings: () => settings,
     partitions: createPartitions(),
+    impact,
     replies: createReplies(redis, cluster),
     metrics,
     log: spare,
