@@ -34,6 +34,8 @@ export interface KubeletOptions {
   readonly eventedPleg: boolean;
   /** How long it waits for its runtime, such as `30s`. Default: its own, two minutes. */
   readonly runtimeRequestTimeout?: string;
+  /** A folder with the manifests of static pods; none when not said. */
+  readonly staticPods?: string;
 }
 
 /** Starts a kubelet; returns when it tells its metrics (about 3 s). Needs root. */
@@ -43,6 +45,7 @@ export async function startKubelet({
   containerd,
   eventedPleg,
   runtimeRequestTimeout,
+  staticPods,
 }: KubeletOptions): Promise<KubeletPart> {
   const command = where('kubelet');
   const left = abandoned(KIND);
@@ -55,7 +58,11 @@ export async function startKubelet({
   const gateIs = (on: boolean) =>
     writeFileSync(
       join(dir, 'config.json'),
-      JSON.stringify({ ...configuration(port, containerd.socket, on), runtimeRequestTimeout }),
+      JSON.stringify({
+        ...configuration(port, containerd.socket, on),
+        runtimeRequestTimeout,
+        staticPodPath: staticPods,
+      }),
     );
   const metrics = () => ask(`${url}/metrics`, node, readFileSync(caFile, 'utf8'), api.token);
   gateIs(eventedPleg);
