@@ -32,6 +32,7 @@ let admin: KubeClient;
 let between: ScriptedApi;
 let refuse: Answerer | null = null;
 let databaseUrl: string;
+let controllerUrl: string;
 let store: Store;
 let readers: { readonly reader: PodReader; readonly kube: KubeClient }[] = [];
 let results: ReadResult[] = [];
@@ -61,7 +62,10 @@ needs(
   });
   beforeEach(async () => {
     databaseUrl = await postgres.database();
-    store = await openStore({ databaseUrl, log });
+    // With the rights of a controller, and no others.
+    controllerUrl = await postgres.role(databaseUrl, 'controller');
+    await query(databaseUrl, 'SELECT store.grant_controller($1)', [new URL(controllerUrl).username]);
+    store = await openStore({ databaseUrl: controllerUrl, log });
     refuse = null;
     results = [];
     shed = [];
@@ -307,27 +311,42 @@ needs(
     expect(await blind(node.node)).toBeNull();
   });
 
-  test('is not measured where the list is full, and the finding says so', async () => {
+  test('is not measured where the list is full, of all nodes or of this one, and the finding says so', async () => {
     const pod = await made();
-    await publish(pod, running(pod));
+    const fill = (node: string, count: number) =>
+      query(
+        databaseUrl,
+        `INSERT INTO store.impact_watch (node_id, cluster_id, finding_id, sample, event_type, container_id, pod_uid, pod_namespace,
+                                         pod_name, container_name, attempt, latest_at, expires_at, due_at)
+         SELECT node_id, cluster_id, gen_random_uuid(), false, 'STOPPED', '', '', '', '', '', 0, now(), now(), now()
+           FROM store.node CROSS JOIN generate_series(1, $2) WHERE name = $1`,
+        [node, count],
+      );
     const first = overdue(pod, 'STOPPED');
+    const { node } = first.node;
     await commit(first.batch);
-    await query(
-      databaseUrl,
-      `INSERT INTO store.impact_watch SELECT (jsonb_populate_record(w, jsonb_build_object('finding_id', gen_random_uuid()))).*
-         FROM store.impact_watch w CROSS JOIN generate_series(1, 1999)`,
-    );
-    const { batch, finding } = overdue(pod, 'STOPPED');
-    await commit(batch);
-    expect(await lag(finding)).toMatchObject({ lag_min_ms: null, lag_reason: 'shed' });
-    expect(shed).toEqual(['overdue 1']);
+    await fill(node, 198);
+    // There is room for one of two: the record of each is beside the other in one batch.
+    const [one, two] = [overdue(pod, 'STOPPED', { name: node }), overdue(pod, 'STOPPED', { name: node })];
+    const records = [...one.batch.records, ...two.batch.records];
+    await commit(one.node.batch(1, records, { objects: [pod.object] }));
+    expect(await lag(one.finding)).toMatchObject({ lag_reason: null });
+    expect(await lag(two.finding)).toMatchObject({ lag_min_ms: null, lag_reason: 'shed' });
+    const other = overdue(pod, 'STOPPED');
+    await commit(other.batch);
+    expect(await lag(other.finding)).toMatchObject({ lag_reason: null });
+    await fill(other.node.node, 1_799);
+    const last = overdue(pod, 'STOPPED');
+    await commit(last.batch);
+    expect(await lag(last.finding)).toMatchObject({ lag_min_ms: null, lag_reason: 'shed' });
+    expect(shed).toEqual(['overdue 1', 'overdue 1']);
     expect(await watches()).toBe(2_000);
   });
 
   test('is not measured where that is switched off; what was overdue is recorded all the same', async () => {
     const pod = await made();
     const { batch, finding } = overdue(pod, 'STOPPED');
-    await commitAll(databaseUrl, [batch]);
+    await commitAll(controllerUrl, [batch]);
     expect(await watches()).toBe(0);
     expect(await updates(finding)).toEqual(['overdue']);
     expect(await lag(finding)).toMatchObject({ lag_min_ms: null, lag_reason: null });
@@ -440,7 +459,7 @@ const enlisting = createEnlisting({
 });
 
 const commit = (batch: ReturnType<Life['batch']>): Promise<void> =>
-  commitAll(databaseUrl, [batch], enlisting);
+  commitAll(controllerUrl, [batch], enlisting);
 
 async function start(readsPerSecond = RATE) {
   const kube = await createKubeClient({ kubeconfig: between.kubeconfig });

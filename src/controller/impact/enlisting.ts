@@ -19,6 +19,8 @@ import { announcedOf, type Batched, closerOf, overdueOf, type Watch } from './tr
 /** The most transitions on the list of a cluster. At 10 reads a second 2,000 are each read every 200 s. */
 const MOST_OVERDUE = 2_000;
 const MOST_SAMPLES = 200;
+/** And of one node: where a stream has died, or somebody speaks for it, the others are measured all the same. */
+const MOST_OVERDUE_OF_NODE = 200;
 /** After this the status is not waited for. Longer than a kubelet whose events are lost takes to relist: 300 s. */
 const OVERDUE_EXPIRES_MS = 15 * 60_000;
 const SAMPLE_EXPIRES_MS = 60_000;
@@ -93,6 +95,7 @@ async function put(
     clusterId,
     sample,
     sample ? MOST_SAMPLES : MOST_OVERDUE,
+    sample ? MOST_SAMPLES : MOST_OVERDUE_OF_NODE,
     sample ? SAMPLE_FIRST_MS : 0,
     sample ? SAMPLE_EXPIRES_MS : OVERDUE_EXPIRES_MS,
     watches.map(({ finding }) => finding),
