@@ -22,11 +22,9 @@ import { KubeStatusError } from './kube/failure.ts';
 import { startNodeWatch } from './kube/nodes.ts';
 import { NODES } from './kube/object.ts';
 import { type ControllerMetrics, createControllerMetrics } from './metrics.ts';
+import { SILENT_AFTER_MS } from './report/conditions.ts';
 import { type Reporter, startReporter } from './report/writer.ts';
 import { openStore, type Store } from './store/store.ts';
-
-/** Reports judge silence only while no more jobs than this wait. */
-const BEHIND = 1_000;
 
 /** Runs until the signal is aborted. Throws PlegwatchError where a setting does not lead to what it should. */
 export async function runController(config: ControllerConfig, signal: AbortSignal): Promise<void> {
@@ -96,7 +94,7 @@ async function report(
     cluster: config.cluster,
     log,
     metrics: { count: (result) => metrics.reportWrites.inc({ result }) },
-    ingestUpToDate: () => ingest.health().database && ingest.health().depth < BEHIND,
+    ingestUpToDate: () => ingest.health().caughtUpForMs >= SILENT_AFTER_MS,
   });
   cleanUps.push(() => reporter.stop());
   if (config.impact === 'on') {

@@ -112,11 +112,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
         if (depth !== null) metrics.laneDepth.set({ lane: `${lane}` }, depth);
       }
       untended = depths.filter((depth) => depth === null).length;
-      // What Redis does not let us see is as good as empty: no restart would cure it.
-      progress.observed(
-        answers,
-        depths.map((depth) => depth ?? 0),
-      );
+      progress.observed(answers, depths);
     },
     (error) => spare.warn({ problem: messageOf(error) }, 'the lanes could not be counted'),
   );

@@ -32,4 +32,37 @@ describe('progress', () => {
     progress.observed(false, [0, 5]);
     expect(progress.health()).toMatchObject({ alive: true, database: false });
   });
+
+  it('is caught up for as long as Postgres answers, Redis shows every lane, none stands still, and few jobs wait', () => {
+    let clock = 0;
+    const progress = createProgress(() => clock);
+    const lookAfter = (seconds: number, database: boolean, depths: (number | null)[]) => {
+      clock += seconds * 1_000;
+      progress.observed(database, depths);
+      return progress.health().caughtUpForMs / 1_000;
+    };
+    expect(progress.health().caughtUpForMs).toBe(0);
+    expect(lookAfter(5, true, [0, 3])).toBe(0);
+    expect(lookAfter(20, true, [0, 3])).toBe(20);
+    progress.moved(1);
+    expect(lookAfter(20, true, [0, 3])).toBe(40);
+    const breaks: [boolean, (number | null)[]][] = [
+      [false, [0, 0]],
+      [true, []],
+      [true, [0, null]],
+      [true, [0, 1_000]],
+    ];
+    for (const [database, depths] of breaks) {
+      expect(lookAfter(5, database, depths)).toBe(0);
+      expect(lookAfter(0, true, [0, 0])).toBe(0);
+      expect(lookAfter(5, true, [0, 0])).toBe(5);
+    }
+    // Nobody looked for a while: what was then is not known.
+    clock += 60_000;
+    expect(progress.health().caughtUpForMs).toBe(0);
+    expect(lookAfter(0, true, [0, 0])).toBe(0);
+    expect(lookAfter(20, true, [0, 1])).toBe(20);
+    // A lane that has something, and does not move.
+    expect(lookAfter(20, true, [0, 1])).toBe(0);
+  });
 });

@@ -2,7 +2,8 @@
  * The six conditions of a report.
  *
  *   silent    nothing of the agent was stored for three minutes, by the database's clock
- *   behind    ingest has work waiting: silence may be ours, so nobody is called silent
+ *   behind    ingest could not hear everybody for those three minutes: silence may be ours, so nobody is called silent. Who was
+ *             called so, and was not heard since, stays silent
  *   policy    we chose not to subscribe (an unsafe runtime, or a setting): never a fault, never complete either
  *   complete  at most a thousandth of the last 24 hours was not covered since the node was first seen, no record is missing
  *
@@ -34,7 +35,7 @@ const BEHIND = unknown(
 const NOTHING = unknown('NoEvidence', 'The agent has not told its state yet.');
 const SILENT_STATE = unknown('AgentSilent', 'The agent is silent; what it last told is not known to hold.');
 
-/** All six, in a fixed order. `ingestUpToDate`: nothing waits to be stored. */
+/** All six, in a fixed order. `ingestUpToDate`: what was not stored in {@link SILENT_AFTER_MS} was not sent. */
 export function conditionsOf(row: EvidenceRow, ingestUpToDate: boolean): Condition[] {
   const agentReporting = agentVerdict(row, ingestUpToDate);
   const relistHealthy = relistVerdict(row, agentReporting);
@@ -56,8 +57,13 @@ export function conditionsOf(row: EvidenceRow, ingestUpToDate: boolean): Conditi
 function agentVerdict(row: EvidenceRow, ingestUpToDate: boolean): Verdict {
   if (row.now.getTime() - row.last_seen.getTime() <= SILENT_AFTER_MS)
     return yes('Reporting', 'The agent reports.');
-  if (!ingestUpToDate) return BEHIND;
+  if (!ingestUpToDate && !isSilentAlready(row)) return BEHIND;
   return no('AgentSilent', `Nothing of the agent was stored since ${timestamp(row.last_seen)}.`);
+}
+
+function isSilentAlready({ conditions, last_seen }: EvidenceRow): boolean {
+  const before = conditions.find(({ type }) => type === 'AgentReporting');
+  return before?.status === 'False' && Date.parse(before.since) > last_seen.getTime();
 }
 
 function readyVerdict(agent: Verdict, relist: Verdict): Verdict {

@@ -40,7 +40,7 @@ export interface ReporterOptions {
   readonly metrics: ReportMetrics;
   /** Whether pods and containers are named in reports; yes when not said. */
   readonly podNames?: boolean;
-  /** Whether nothing waits to be stored; taken as true when not said. Silence is judged only then. */
+  /** Whether ingest could hear everybody for as long as makes an agent silent; taken as true when not said. */
   readonly ingestUpToDate?: () => boolean;
   /** The times and rates it goes by, for tests. */
   readonly pace?: Partial<Pace>;
