@@ -154,6 +154,42 @@ needs(
     await until('one write is counted', () => (counted['written'] === before + 1 ? true : undefined));
   });
 
+  test('a report that nothing changed is written again when it is old, with the figures of now', async () => {
+    const id = await seeded('old', 0);
+    await admin.apply(NODES, nodeObject('old'));
+    start({ refreshMs: 1_000 });
+    const first = await reportOf('old', () => true);
+    await evidence.minutes(id, 1);
+    const again = await reportOf(
+      'old',
+      ({ metadata }) => metadata.resourceVersion !== first.metadata.resourceVersion,
+    );
+    expect(counted['refreshed']).toBeGreaterThanOrEqual(1);
+    expect(again.status.observed24h?.expected).toBe(244);
+    expect(Date.parse(again.status.observedAt ?? '')).toBeGreaterThan(
+      Date.parse(first.status.observedAt ?? ''),
+    );
+  });
+
+  test('a change does not wait behind the refreshes of others', async () => {
+    const names = Array.from({ length: 40 }, (_, n) => `crowd-${n}`);
+    const ids = await Promise.all(names.map((name) => seeded(name, 0)));
+    for (const name of names) await admin.apply(NODES, nodeObject(name));
+    start({ refreshMs: 1_000, writesPerSecond: 100, quietMs: 0 });
+    for (const name of names) await reportOf(name, () => true);
+    for (const part of running.splice(0)) await part.stop();
+    // All of them are old, and four seconds of budget are needed to write them again.
+    const last = ids.at(-1) ?? 0;
+    start({ refreshMs: 1_000, writesPerSecond: 10, quietMs: 0 });
+    await until('refreshes are written', () => (counted['refreshed'] ?? 0) >= 10 || undefined);
+    const before = counted['refreshed'] ?? 0;
+    await evidence.state(last, { mode: 'Fallback', modeReason: 'StreamBroke' });
+    await evidence.due(last);
+    await reportOf('crowd-39', ({ status }) => status.mode === 'Fallback');
+    // Two rounds of refreshes at most: the one under way, and one more.
+    expect((counted['refreshed'] ?? 0) - before).toBeLessThanOrEqual(20);
+  });
+
   test('the report goes with its Node, and the history stays', async () => {
     const id = await seeded('leaves', 2);
     await admin.apply(NODES, nodeObject('leaves'));
@@ -264,6 +300,8 @@ needs(
 
 interface ReportObject extends KubeObject {
   readonly status: {
+    readonly observedAt?: string;
+    readonly observed24h?: { readonly expected: number };
     readonly mode?: string;
     readonly stream?: { readonly state: string };
     readonly missed?: { readonly last24h: number; readonly total: number };

@@ -210,6 +210,16 @@ describe('conditions', () => {
     );
   });
 
+  test('who was called silent, and was not heard since, stays silent while ingest is behind', () => {
+    const behind = { ingestUpToDate: false, podNames: true };
+    const called = (since: Date) => [{ type: 'AgentReporting', status: 'False', since: since.toISOString() }];
+    const silent = build({ last_seen: ago(600), conditions: called(ago(420)) }, behind);
+    expect(verdict(silent, 'AgentReporting')).toBe('False AgentSilent');
+    expect(verdict(silent, 'Ready')).toBe('False AgentSilent');
+    const heard = build({ last_seen: ago(400), conditions: called(ago(420)) }, behind);
+    expect(verdict(heard, 'AgentReporting')).toBe('Unknown IngestBehind');
+  });
+
   test.each([
     ['Active', 'True Active'],
     ['Arming', 'Unknown Arming'],
@@ -296,13 +306,38 @@ describe('what a reader cares about', () => {
       digest({ missed_last24h: 3 }),
       digest({ records_lost: true }),
       digest({ runtime_version: '2.1.10' }),
+      digest({ k_stream_errors: 0 }),
+      digest({ k_stream_errors: 3 }),
     ];
     expect(new Set(digests).size).toBe(digests.length);
   });
 
+  test('changes when it is known how often the kubelet relists, and when that is seldom, not with every figure', () => {
+    const [untold, often, oftener, seldom] = [null, 1_003, 1_250, 300_400].map((ms) =>
+      digest({ k_period_ms: ms }),
+    );
+    expect(new Set([untold, often, seldom]).size).toBe(3);
+    expect(oftener).toBe(often);
+    const [quick, quicker, slow] = [11, 8, 2_500].map((ms) => digest({ p99_ms: ms }));
+    expect(quicker).toBe(quick);
+    expect(slow).not.toBe(quick);
+  });
+
+  test('is looked at again soon while a new mode has not told how often it relists', () => {
+    const refresh = 4 * 3_600_000;
+    const since = (seconds: number) => ({
+      ...row,
+      state: { ...state, mode_since: ago(seconds).toISOString() },
+    });
+    expect(recheckAfter(since(20), build(), refresh)).toBe(30_000);
+    expect(recheckAfter({ ...since(20), k_period_ms: 1_003 }, build(), refresh)).toBe(1_800_000);
+    // One that never tells is not asked for ever.
+    expect(recheckAfter(since(3_600), build(), refresh)).toBe(1_800_000);
+  });
+
   test('is looked at again when the oldest miss leaves the last 24 hours, and soon while evidence is incomplete', () => {
     const refresh = 4 * 3_600_000;
-    expect(recheckAfter(row, build(), refresh)).toBe(refresh);
+    expect(recheckAfter(row, build(), refresh)).toBe(1_800_000);
     const leaving = { ...row, missed_oldest24h: ago(DAY - 90) };
     expect(recheckAfter(leaving, build(leaving), refresh)).toBe(90_000);
     const incomplete = { ...row, covered_us: 0 };
@@ -310,7 +345,7 @@ describe('what a reader cares about', () => {
   });
 });
 
-test('every field is one the resource defines', () => {
+test('every field is one the resource defines, and every one that it defines can be filled', () => {
   const file = new URL('../../../crds/plegreports.plegwatch.dev.yaml', import.meta.url);
   const { openAPIV3Schema } = parse(readFileSync(file, 'utf8')).spec.versions[0].schema;
   const change = {
@@ -327,7 +362,9 @@ test('every field is one the resource defines', () => {
     state: { ...state, stream_reason: 'x', stream_error: 'y' },
   });
   const defined = new Set(schemaPaths(openAPIV3Schema.properties.status, ''));
-  expect(valuePaths(status, '').filter((path) => !defined.has(path))).toEqual([]);
+  const filled = new Set(valuePaths(status, ''));
+  expect([...filled].filter((path) => !defined.has(path))).toEqual([]);
+  expect(schemaLeaves(openAPIV3Schema.properties.status, '').filter((path) => !filled.has(path))).toEqual([]);
   expect(Object.keys(openAPIV3Schema.properties.status.properties).sort()).toEqual(
     Object.keys(status).sort(),
   );
@@ -341,6 +378,13 @@ interface Schema {
 function schemaPaths(schema: Schema, path: string): string[] {
   const fields = Object.entries(schema.properties ?? schema.items?.properties ?? {});
   return [path, ...fields.flatMap(([name, inner]) => schemaPaths(inner, `${path}.${name}`))];
+}
+
+function schemaLeaves(schema: Schema, path: string): string[] {
+  const fields = Object.entries(schema.properties ?? schema.items?.properties ?? {});
+  return fields.length === 0
+    ? [path]
+    : fields.flatMap(([name, inner]) => schemaLeaves(inner, `${path}.${name}`));
 }
 
 function valuePaths(value: unknown, path: string): string[] {

@@ -8,7 +8,7 @@ import type { MissedEvent, ModeChange, ReportStatus } from './status.ts';
 import { bytesOf, cut, pascalWord, present, snakeWord, timestamp, upperWord } from './text.ts';
 
 export interface BuildOptions {
-  /** Nothing waits to be stored, as far as is known. */
+  /** Ingest could hear everybody for as long as makes an agent silent. */
   readonly ingestUpToDate: boolean;
   /** Whether pods and containers are named. */
   readonly podNames: boolean;
@@ -48,20 +48,38 @@ export function buildStatus(row: EvidenceRow, { ingestUpToDate, podNames }: Buil
   return squeeze(status, MAX_REPORT_BYTES - FRAME_BYTES - 2 * row.node.length);
 }
 
+/** How many errors of its own stream a kubelet forgives before it gives it up (kubelet pkg/kubelet/kubelet.go, eventedPlegMaxStreamRetries). */
+const FORGIVEN_ERRORS = 5;
+/** Relists that are further apart are those of a kubelet that relies on events, or that hangs. */
+const SELDOM_MS = 10_000;
+/** The agent's relists are slow from here on. */
+const SLOW_MS = 1_000;
+/** Slow changes of figures are noticed within this time, and a period that is not known yet soon after its mode began. */
+const LOOK_AGAIN_MS = HOUR_MS / 2;
+const PERIOD_LOOK_MS = 30_000;
+
 /**
  * A digest of what a reader cares about: two statuses with the same digest need no second write. Left out are times and
- * figures that move by themselves.
+ * figures that move by themselves; of relists only whether they are known, seldom or slow.
  */
 export function digestOf(status: ReportStatus): string {
   const { agent, runtime, kubelet, mode, modeSince, stream, missed, missedEvents, modeHistory, conditions } =
     status;
   const shown = [
     [agent.version, agent.epoch, runtime, kubelet.version, kubelet.model],
+    [
+      Math.min(FORGIVEN_ERRORS, kubelet.streamErrors ?? -1),
+      isOver(kubelet.relistPeriodMilliseconds, SELDOM_MS),
+      isOver(status.relist?.p99Milliseconds, SLOW_MS),
+    ],
     [mode, modeSince, stream, missed, missedEvents, modeHistory],
     conditions.map(({ type, status: value, reason }) => [type, value, reason]),
   ];
   return createHash('sha256').update(JSON.stringify(shown)).digest('hex');
 }
+
+const isOver = (figure: number | undefined, limit: number): boolean | null =>
+  figure === undefined ? null : figure >= limit;
 
 /** How long until the report may change without a new record, in milliseconds. */
 export function recheckAfter(row: EvidenceRow, status: ReportStatus, refreshMs: number): number {
@@ -70,7 +88,14 @@ export function recheckAfter(row: EvidenceRow, status: ReportStatus, refreshMs: 
   const of = (type: string) => status.conditions.find((condition) => condition.type === type);
   const incomplete = of('EvidenceComplete')?.status === 'True' ? refreshMs : lookAgain(row);
   const behind = of('AgentReporting')?.status === 'Unknown' ? SILENT_AFTER_MS / 6 : refreshMs;
-  return Math.max(1_000, Math.min(refreshMs, missLeaves, incomplete, behind));
+  return Math.max(1_000, Math.min(refreshMs, LOOK_AGAIN_MS, missLeaves, incomplete, behind, periodDue(row)));
+}
+
+/** A kubelet that has just changed its mode tells how often it relists after two relists: minutes, with Evented PLEG. */
+function periodDue({ now, state, k_period_ms }: EvidenceRow): number {
+  if (state === null || state.mode === 'Unknown' || k_period_ms !== null) return LOOK_AGAIN_MS;
+  const age = now.getTime() - Date.parse(state.mode_since);
+  return age < LOOK_AGAIN_MS ? PERIOD_LOOK_MS : LOOK_AGAIN_MS;
 }
 
 /** Evidence of a young node completes soon, that of an old one only as a gap leaves the day. */
