@@ -110,7 +110,7 @@ function evidence(): EvidenceRecord[] {
       from: 'Evented',
       to: 'Fallback',
       reason: 'StreamBroke',
-      proof: { v: 1 },
+      proof: { v: 1, before: { errors: 0 }, after: { errors: 5 } },
     },
     {
       kind: 'state',
@@ -180,6 +180,8 @@ needs('postgres')('the queries of docs/sql.md', () => {
       to_mode: 'Fallback',
       reason: 'StreamBroke',
       our_stream_ended_with: 'UNAVAILABLE',
+      errors_before: 0,
+      errors_after: 5,
     });
     const miss = queries.find(({ heading }) => heading.startsWith('What did the stream miss'));
     const [missed] = (await client.query(miss?.sql ?? '')).rows;
