@@ -16,6 +16,7 @@ import { System } from './support/system.ts';
 /** With its gate off a kubelet calls itself ill after three minutes; its Node says so when it is next looked at. */
 const ILL_WITHIN_MS = 300_000;
 const WITHIN_MS = 120_000;
+const HANGING_WITHIN_MS = 100_000;
 const TIMEOUT_MS = 600_000;
 
 const FROZEN = 'runtime-stands-still';
@@ -93,6 +94,8 @@ needs(
 
     await runtime.kill('SIGSTOP');
     proxy.hold('ListPodSandbox', 'ListContainers');
+    // Long before a list fails, after two minutes.
+    await until('the report tells that lists hang', () => listsHang(FROZEN), HANGING_WITHIN_MS);
     await until('both are ill', async () => (await conditions()).length === 2 || undefined, ILL_WITHIN_MS);
     for (const condition of await conditions()) {
       expect(condition).toMatchObject({ status: 'False', reason: 'KubeletNotReady', threshold: 180_000 });
@@ -112,6 +115,8 @@ needs(
       [FROZEN, 'True'],
     ]);
     await judged(true);
+    expect(await listsHang(FROZEN)).toBeUndefined();
+    expect(await listsHang(HELD)).toBeUndefined();
     const slow = (await verdicts()).filter(({ kind }) => kind === 'slow');
     const blamed = (node: string) =>
       new Set(slow.filter((row) => row.node === node).map(({ verdict }) => verdict));
@@ -159,6 +164,13 @@ const readyIs = (node: string, status: string): Promise<true> =>
     },
     WITHIN_MS,
   );
+
+async function listsHang(node: string): Promise<true | undefined> {
+  const path = '{.status.conditions[?(@.type=="RelistHealthy")]}';
+  const said = await system.kubectl('get', 'pleg', node, '-o', `jsonpath=${path}`);
+  const { status, message }: { status: string; message: string } = JSON.parse(said);
+  return (status === 'False' && message.includes('half a minute')) || undefined;
+}
 
 /** What the kubelet's calls took is in the store. */
 const counted = (node: string): Promise<unknown> =>

@@ -32,6 +32,13 @@ test('a list that hangs is told while it hangs, from when it was asked for to it
   expect(told()).toEqual([['slow', 10, 40]]);
 });
 
+test('a list hangs after half a minute', () => {
+  const { lists } = trouble();
+  expect(lists.waiting(null, at(100))).toBe(false);
+  expect(lists.waiting(at(10), at(39))).toBe(false);
+  expect(lists.waiting(at(10), at(41))).toBe(true);
+});
+
 test('one that was slow is told even where nobody looked while it was', () => {
   const { lists, told } = trouble();
   lists.answered(at(1), at(2));

@@ -14,6 +14,9 @@ import type { Gaps } from './gap.ts';
 /** A relist that takes longer is slow. Half of what the usual alert on a kubelet's relists allows (KubeletPlegDurationHigh, 10 s). */
 export const SLOW_LIST: Micros = millis(5_000);
 
+/** One that takes longer hangs: the kubelet calls its runtime down after the same time (kubelet pkg/kubelet/runtime.go). */
+const HANGING_LIST: Micros = millis(30_000);
+
 export interface FailedList {
   readonly from: Mono;
   readonly at: Mono;
@@ -30,12 +33,16 @@ export class ListTrouble {
     this.#gaps = gaps;
   }
 
-  /** Called now and then, with when the relist began that is under way; null where none is. */
-  waiting(since: Mono | null, now: Mono): void {
-    if (since === null || this.#slow || between(since, now) <= SLOW_LIST) return;
-    this.#slow = true;
-    // Where lists fail anyway, that gap goes on.
-    this.#gaps.open('list', 'slow', since, now);
+  /** Called now and then, with when the relist began that is under way; null where none is. Says whether it hangs. */
+  waiting(since: Mono | null, now: Mono): boolean {
+    if (since === null) return false;
+    const waited = between(since, now);
+    if (!this.#slow && waited > SLOW_LIST) {
+      this.#slow = true;
+      // Where lists fail anyway, that gap goes on.
+      this.#gaps.open('list', 'slow', since, now);
+    }
+    return waited > HANGING_LIST;
   }
 
   answered(start: Mono, end: Mono): void {

@@ -397,7 +397,9 @@ export class Observer {
     if (this.#abort.signal.aborted) return;
     const now = monoNow();
     this.#watchPause(now);
-    this.#listTrouble.waiting(this.#relister.waitingSince, now);
+    // A failure says more than that the next one hangs.
+    if (this.#listTrouble.waiting(this.#relister.waitingSince, now) && this.#state.relistProblem === null)
+      this.#state.relistIs(false, 'the runtime has not answered a list for half a minute');
     this.#comparison.tick(now, wallNow());
     this.#streamIs(now);
     if (between(this.#minute.start, now) >= this.#minuteLength) this.#flushMinute(now);
