@@ -45,7 +45,8 @@ FROM (
 -- compared over the same stretch: both slow is the runtime, only the kubelet's is the kubelet. Whatever does not prove one of
 -- the two is `unknown`, and `why` says what is not known.
 --
---   from_at, to_at   unhealthy: from when PLEG was last seen active to when it was well again (null: not yet);
+--   from_at, to_at   unhealthy: from the threshold before it was so, when PLEG was last seen active at the latest, to when it was
+--                    well again (null: not yet);
 --                    slow: from the beginning of the longest list that ended, as far as it is proven, to the last look
 --   kubelet_lists    slow: one took 5 s or more, lists took at least half of the time of its relists, and at least half of the
 --                    stretch where it was unhealthy; failing: at least half of them failed. A call counts when it ended: of one that
@@ -58,7 +59,7 @@ FROM (
 CREATE VIEW plegwatch.pleg_verdicts WITH (security_invoker = true) AS
 WITH stretch AS (
   SELECT cluster_id, node_id, day, 'unhealthy' AS kind, at, message, pleg_seen_ago_ms, threshold_ms,
-         at - coalesce(pleg_seen_ago_ms, 0) * interval '1 millisecond' AS from_at, next_at AS to_at,
+         at - coalesce(threshold_ms, 0) * interval '1 millisecond' AS from_at, next_at AS to_at,
          coalesce(next_at, now()) AS until
   FROM (
     SELECT k.*, lead(k.at) OVER (PARTITION BY k.node_id ORDER BY k.at) AS next_at FROM store.node_condition k

@@ -97,7 +97,7 @@ needs(
   test('is recorded when Postgres is back, if it was away', async () => {
     await made('node-c');
     start();
-    await ready('node-c', 'False', trouble('3m1s', '3m0s'), 0);
+    await ready('node-c', 'False', trouble('3m6s', '3m0s'), 0);
     await until('its row', async () => ((await rows('node-c')).length === 1 ? true : undefined));
     await postgres.kill();
     await ready('node-c', 'True', 'kubelet is posting ready status', 30);

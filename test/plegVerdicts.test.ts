@@ -266,7 +266,7 @@ needs('postgres')('a verdict on PLEG', () => {
          FROM plegwatch.pleg_verdicts WHERE node = 'both-hung-the-runtime'`,
     );
     expect(row).toMatchObject({
-      before_s: 190,
+      before_s: 180,
       after_s: 30,
       why: 'both waited for lists',
       message: ILL,
@@ -274,7 +274,7 @@ needs('postgres')('a verdict on PLEG', () => {
       kubelet_list_errors: '2',
       kubelet_longest_list_ms: 119_000,
       our_errors: '1',
-      our_waiting_ms: 206_000,
+      our_waiting_ms: 200_000,
     });
     expect(row?.['kubelet_list_ms']).toBeGreaterThan(420_000);
   });

@@ -17,7 +17,11 @@ const condition = (more: Partial<ReadyCondition>): ReadyCondition => ({
 
 const ILL = 'PLEG is not healthy: pleg was last seen active 3m5s ago; threshold is 3m0s';
 const ill = (more: Partial<ReadyCondition> = {}): ReadyCondition =>
-  condition({ status: 'False', reason: 'KubeletNotReady', message: ILL, transitionAt: ago(10), ...more });
+  condition({
+    ...{ status: 'False', reason: 'KubeletNotReady', message: ILL },
+    ...{ transitionAt: ago(10), heartbeatAt: more.transitionAt ?? ago(10) },
+    ...more,
+  });
 const wasIll: Recorded = { ill: true, status: 'False', at: ago(10) };
 const wasWell: Recorded = { ill: false, status: 'True', at: ago(60) };
 
@@ -63,6 +67,12 @@ test('the end is recorded when only PLEG is well again, at the heartbeat that sa
 test('trouble that joins another is recorded at its heartbeat, not when the node became not ready', () => {
   const recorded: Recorded = { ill: false, status: 'False', at: ago(8) };
   expect(transitionOf(recorded, ill({ heartbeatAt: ago(4) }), NOW)).toMatchObject({ at: ago(4) });
+});
+
+test('trouble that joins another, of which nothing was recorded, begins when the threshold had passed', () => {
+  // Not ready for ten minutes, and 5 s over the threshold at the heartbeat a minute ago.
+  expect(transitionOf(null, ill({ heartbeatAt: ago(1) }), NOW)).toMatchObject({ at: ago(1) - 5_000_000 });
+  expect(transitionOf(null, ill({ heartbeatAt: null }), NOW)).toMatchObject({ at: ago(10) });
 });
 
 test('a node that was well in between, unseen, makes a row of its own', () => {

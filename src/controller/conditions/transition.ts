@@ -33,7 +33,7 @@ export function transitionOf(before: Recorded | null, ready: ReadyCondition, now
   const { seenAgoMs, thresholdMs } = trouble ?? NOTHING;
   return {
     ill,
-    at: plausible(atOf(before, ready, now), now),
+    at: plausible(atOf(before, ready, trouble, now), now),
     status,
     reason,
     message,
@@ -50,12 +50,21 @@ const plausible = (at: number, now: number): number =>
 
 const NOTHING: PlegTrouble = { seenAgoMs: null, thresholdMs: null };
 
-/** Where only the message became another, the status is older: the heartbeat that brought the message is the moment. */
+/**
+ * Where only the message became another, the status is older: the heartbeat that brought the message is the moment. And PLEG
+ * cannot have been ill before it had been silent for its threshold, however long the node was not ready for something else.
+ */
 function atOf(
   before: Recorded | null,
-  { status, transitionAt, heartbeatAt }: ReadyCondition,
+  ready: ReadyCondition,
+  trouble: PlegTrouble | null,
   now: number,
 ): number {
+  const { status, transitionAt, heartbeatAt } = ready;
   const flipped = before === null || before.status !== status || (transitionAt ?? 0) > before.at;
-  return (flipped ? transitionAt : heartbeatAt) ?? heartbeatAt ?? now;
+  const at = (flipped ? transitionAt : heartbeatAt) ?? heartbeatAt ?? now;
+  if (heartbeatAt === null || trouble === null || trouble.seenAgoMs === null || trouble.thresholdMs === null)
+    return at;
+  const overMs = Math.max(0, trouble.seenAgoMs - trouble.thresholdMs);
+  return Math.max(at, heartbeatAt - overMs * 1000);
 }
