@@ -161,6 +161,23 @@ needs(
       front.noTrouble();
       await until('all are written', async () => (await modes(names, 'Fallback')) || undefined);
     });
+
+    test('but the one it fails over, which lets the others go first', async () => {
+      const names = Array.from({ length: 40 }, (_, n) => `crowd-${n}`);
+      const ids = await Promise.all(names.map((name) => evidence.node(name)));
+      for (const name of names) await system.addNode(name);
+      const poisoned = ({ call, name }: Asked) => call === 'write' && name === names[0];
+      front.trouble((asked) => (poisoned(asked) ? { is: 'answer', status: 500 } : null));
+      for (const id of ids) await evidence.due(id);
+      startWatch();
+      startWriter();
+      await until('the others are there', async () => (await modes(names.slice(1), 'Unknown')) || undefined);
+      // Four are written at a time: it would have been among the first of ten rounds.
+      expect(count(poisoned)).toBeGreaterThan(0);
+      expect(count(poisoned)).toBeLessThan(5);
+      front.noTrouble();
+      await until('it is there too', async () => (await modes(names, 'Unknown')) || undefined);
+    });
   });
 
   test('does not end a controller, which asks no more than its backoff allows and goes on afterwards', async () => {

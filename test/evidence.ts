@@ -110,6 +110,19 @@ export class Evidence {
     );
   }
 
+  /** Their reports were written hours ago, and are due to be written again. */
+  async old(ids: readonly number[]): Promise<void> {
+    await this.#do(
+      `UPDATE store.report SET written_at = now() - interval '5 hours' WHERE node_id = ANY ($1)`,
+      [ids],
+    );
+    await this.#do(
+      `INSERT INTO store.report_queue (node_id, cluster_id, due_at, urgent)
+       SELECT node_id, cluster_id, now(), false FROM store.node WHERE node_id = ANY ($1) ON CONFLICT DO NOTHING`,
+      [ids],
+    );
+  }
+
   /** The agent was last heard this long ago; its last minute asked for a refresh hours from now, as ingest does. */
   async silentFor(id: number, seconds: number): Promise<void> {
     await this.#do(`UPDATE store.node SET last_seen = now() - $2 * interval '1 second' WHERE node_id = $1`, [

@@ -14,6 +14,8 @@ export interface Asked {
   readonly call: 'list' | 'watch' | 'get' | 'write';
   /** The plural, such as `nodes`. */
   readonly resource: string;
+  /** Empty for a list. */
+  readonly name: string;
 }
 
 /**
@@ -141,10 +143,10 @@ function askedIn({ method, url = '/' }: IncomingMessage): Asked {
   const { pathname, searchParams } = new URL(url, 'http://front');
   // /api/v1/nodes/…, /apis/plegwatch.dev/v1alpha1/plegreports/…
   const [, root, ...rest] = pathname.split('/');
-  const [resource = '', name] = rest.slice(root === 'api' ? 1 : 2);
-  if (method !== 'GET') return { call: 'write', resource };
-  if (searchParams.get('watch') === 'true') return { call: 'watch', resource };
-  return { call: name === undefined ? 'list' : 'get', resource };
+  const [resource = '', name = ''] = rest.slice(root === 'api' ? 1 : 2);
+  if (method !== 'GET') return { call: 'write', resource, name };
+  if (searchParams.get('watch') === 'true') return { call: 'watch', resource, name };
+  return { call: name === '' ? 'list' : 'get', resource, name };
 }
 
 function answer(response: ServerResponse, { status, retryAfter }: Extract<Trouble, { is: 'answer' }>): void {

@@ -84,6 +84,8 @@ const REFRESHES = 10;
 const AT_ONCE = 4;
 const STUCK_MS = 300_000;
 const CONFLICT_WAIT_MS = 1_000;
+/** A report over which the API server failed lets the others go first: it may be the only one. */
+const FAILED_WAIT_MS = 5_000;
 const REFUSED_WAIT_MS = 300_000;
 
 /** Starts at once and goes on through every failure until it is stopped. */
@@ -308,13 +310,18 @@ class ReportWriter {
       metrics.count(result);
     } catch (error) {
       const waitMs = waitForOne(error);
-      if (waitMs === null) throw error;
+      if (waitMs === null) {
+        if (isServersFailure(error)) await queue.defer(due, FAILED_WAIT_MS);
+        throw error;
+      }
       metrics.count(waitMs === CONFLICT_WAIT_MS ? 'conflict' : 'refused');
       log.warn({ node: row.node, error: messageOf(error), waitMs }, 'a report was not written');
       await queue.defer(due, waitMs);
     }
   }
 }
+
+const isServersFailure = (error: unknown): boolean => error instanceof KubeStatusError && error.code >= 500;
 
 /** How long one report waits after this error; null when the error is not about this report but about all. */
 function waitForOne(error: unknown): number | null {
