@@ -30,6 +30,7 @@ import {
   VersionResponse,
 } from '../../cri/runtime.ts';
 import { MAX_NAME_LENGTH } from '../../evidence/record.ts';
+import { letGoOfClosedStreams } from './closedStreams.ts';
 import { clean } from './items.ts';
 import { decode, MalformedMessage } from './malformed.ts';
 import type { RuntimeVersion } from './profiles.ts';
@@ -50,6 +51,8 @@ const OPTIONS: ClientOptions = {
   // Each client has a connection of its own: what one suffers says nothing about another.
   'grpc.use_local_subchannel_pool': 1,
 };
+
+letGoOfClosedStreams();
 
 const path = (method: keyof typeof RuntimeServiceDefinition.methods): string =>
   `/${RuntimeServiceDefinition.fullName}/${RuntimeServiceDefinition.methods[method].name}`;
