@@ -32,7 +32,8 @@ export async function serveHttp(side: HttpSide): Promise<HttpServer> {
     const answer = await answerTo(side, request.url ?? '/').catch(failed);
     // Node would keep a clock for it, which wakes the program up once more a second after every request.
     response.sendDate = false;
-    response.writeHead(answer.status, { 'content-type': answer.type });
+    const length = Buffer.byteLength(answer.body);
+    response.writeHead(answer.status, { 'content-type': answer.type, 'content-length': length });
     response.end(answer.body);
   });
   server.requestTimeout = 5_000;

@@ -213,11 +213,14 @@ needs(
     );
     expect(gaps).toHaveLength(1);
     const [gap] = gaps;
-    // It begins at the reader's last sign that it had drained everything, which it gives twice a second.
-    expect(gap?.from_us).toBeGreaterThan(lastBefore - 750_000);
-    expect(gap?.from_us).toBeGreaterThan(down - 1_500_000);
+    // It begins at the reader's last sign that it had drained everything, which it gives every 0.9 s.
+    // Twice that, and one relist: a busy machine may skip a word, and not more than one.
+    expect(gap?.from_us).toBeGreaterThan(lastBefore - 2_000_000);
+    expect(gap?.from_us).toBeGreaterThan(down - 2_500_000);
     expect(gap?.from_us).toBeLessThan(down + 100_000);
-    expect(Math.abs((gap?.to_us ?? 0) - firstAfter)).toBeLessThan(250_000);
+    // It ends when the reader takes the first event, which is soon after that was handed to it.
+    expect(gap?.to_us).toBeGreaterThan(firstAfter - 100_000);
+    expect(gap?.to_us).toBeLessThan(firstAfter + 2_000_000);
     const lists = await system.sql(
       "SELECT 1 FROM plegwatch.gaps WHERE node = $1 AND scope = 'list' AND to_at IS NOT NULL",
       node(),

@@ -18,10 +18,11 @@ import {
   MAX_OFFSET,
   type RecordOf,
 } from '../evidence/record.ts';
-import { between, type Mono, millis, offset, type Wall } from '../evidence/units.ts';
+import { between, type Micros, type Mono, millis, offset, type Wall } from '../evidence/units.ts';
 import type { Logger } from '../log.ts';
 import type { AgentConfig } from './config.ts';
 import { type CriClient, CriError } from './cri/client.ts';
+import { HEARTBEAT } from './cri/frames.ts';
 import { clean } from './cri/items.ts';
 import type { PaceMemory } from './cri/policy.ts';
 import { profileOf, type RuntimeProfile, type RuntimeVersion } from './cri/profiles.ts';
@@ -43,11 +44,9 @@ import { NodeState } from './state.ts';
 
 /** Without a reader it looks at the time itself: this often, and four times in a grace where that is less. */
 const LONGEST_BEAT_MS = 500;
-/** What the beat may differ by on a busy machine, before it counts as a pause. */
+/** What the beat may differ by on a busy machine, before it counts as a pause; half a grace where that is more. */
 const PAUSE_SLACK = millis(250);
 const VERSION_TIMEOUT_MS = 5_000;
-/** The reader speaks this often. */
-const HEARTBEAT = millis(500);
 
 /** Where records go. */
 export interface Sink {
@@ -100,6 +99,8 @@ export class Observer {
   /** Where no reader speaks. */
   #beat: NodeJS.Timeout | undefined;
   readonly #relisting: Promise<void>;
+  /** Between two words of the reader, and two looks at the time. */
+  readonly #longestSilence: Micros;
   #runtime: RuntimeVersion;
   /** As the kubelet told it last; empty before. */
   #kubeletVersion = '';
@@ -116,6 +117,7 @@ export class Observer {
     const { config, client, sink, runtime } = options;
     this.#options = options;
     this.#runtime = runtime;
+    this.#longestSilence = millis((HEARTBEAT + Math.max(config.grace / 2, PAUSE_SLACK)) / 1_000);
     this.#comparison = new Comparison({
       epochStart: sink.start,
       grace: config.grace,
@@ -410,17 +412,16 @@ export class Observer {
   #watchPause(now: Mono): void {
     const from = this.#lastTick;
     this.#lastTick = now;
-    const longest = Math.max(this.#options.config.grace / 2, HEARTBEAT) + PAUSE_SLACK;
-    if (between(from, now) <= longest) return;
+    if (between(from, now) <= this.#longestSilence) return;
     this.#options.log.warn({ micros: between(from, now) }, 'the agent stood still');
     this.#comparison.hole(now, 'agent_paused');
     this.#gaps.past('stream', 'agent_paused', from, now, now);
   }
 
-  /** The reader speaks twice a second. Where it was silent for longer, what came late may have come late through it. */
+  /** Where the reader was silent for longer than it may be, what came late may have come late through it. */
   #watchReader(at: Mono): void {
     if (this.#session === null || this.#drained < this.#session.opened) return;
-    if (between(this.#drained, at) <= HEARTBEAT + this.#options.config.grace / 2) return;
+    if (between(this.#drained, at) <= this.#longestSilence) return;
     this.#options.log.warn({ micros: between(this.#drained, at) }, 'the reader stood still');
     this.#comparison.hole(at, 'reader_paused');
     this.#gaps.past('stream', 'reader_paused', this.#drained, at, monoNow());

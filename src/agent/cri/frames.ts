@@ -5,7 +5,7 @@
  *
  * Both ends are ours and of one build, so a frame that does not fit is a defect, not an input.
  */
-import { type Mono, mono } from '../../evidence/units.ts';
+import { type Micros, type Mono, millis, mono } from '../../evidence/units.ts';
 
 /** What Version answered on the reader's own connection; asked once before and once after subscribing. */
 const VERSION = 1;
@@ -15,12 +15,15 @@ const OPENED = 2;
 const EVENT = 3;
 /** One event whose payload had to be dropped because the parent did not read. */
 const DIGEST = 4;
-/** Everything that was in the socket has been taken. Sent all the time: it is the heartbeat too. */
+/** Everything that was in the socket has been taken. It is the heartbeat too. */
 const DRAINED = 5;
 /** The stream, or the connection before it, ended. */
 const ENDED = 6;
 /** Events were dropped without even a digest. */
 const OVERFLOW = 7;
+
+/** This often the reader says that it has drained: every word wakes two processes up. Twice in the silence that ends it. */
+export const HEARTBEAT: Micros = millis(900);
 
 export type Frame =
   | { readonly is: 'version'; readonly at: Mono; readonly name: string; readonly version: string }

@@ -6,7 +6,7 @@
  * for its parent: what the parent does not take in time is dropped, payloads first, digests last, and counted.
  *
  *   start ──► Version (frame `version`) ──► a byte from the parent ──► subscribe (`opened`) ──► Version again
- *         ──► events, and `drained` twice a second ──► `ended`, and the process ends
+ *         ──► events, and `drained` every heartbeat ──► `ended`, and the process ends
  *
  * One process serves one session on one connection. It ends by itself when its parent is gone.
  *
@@ -16,10 +16,9 @@ import { Socket } from 'node:net';
 import { type ServiceError, status } from '@grpc/grpc-js';
 import { monoNow, wallNow } from '../../clock.ts';
 import { CriClient, CriError, statusName } from './client.ts';
-import { encodeFrame, type Frame } from './frames.ts';
+import { encodeFrame, type Frame, HEARTBEAT } from './frames.ts';
 import { clean, readEvent } from './items.ts';
 
-const HEARTBEAT_MS = 500;
 const VERSION_TIMEOUT_MS = 5_000;
 /** Above this many unread bytes only digests are kept, above the second not even those. */
 const PAYLOADS_UP_TO = 16 * 1024 * 1024;
@@ -45,7 +44,7 @@ class Reader {
     process.stdin.once('data', () => this.#subscribe());
     process.stdin.once('end', () => process.exit(0));
     process.stdin.once('error', () => process.exit(0));
-    setInterval(() => this.#beat(), HEARTBEAT_MS);
+    setInterval(() => this.#beat(), HEARTBEAT / 1000);
   }
 
   /** A round through the event loop empties the socket; what was in it when the round began has been taken then. */

@@ -15,7 +15,7 @@ import { type Truth, wallAt } from './truth.ts';
 
 const TICK = 250;
 /** The reader says this often how far it has drained. */
-const HEARTBEAT = 500;
+const HEARTBEAT = 900;
 
 /** A finding, and when and on what it was told. */
 export interface Said {
@@ -92,6 +92,7 @@ class Player {
       ...lists.map((list) => ({ at: list.compared, act: () => this.#relisted(list) })),
       ...history.holes.map((ms) => ({ at: ms, act: () => this.#comparison.hole(at(ms), 'agent_paused') })),
       ...Array.from({ length: HORIZON / TICK }, (_, n) => this.#tickTurn(n * TICK)),
+      ...Array.from({ length: HORIZON / HEARTBEAT }, (_, n) => this.#beatTurn(n * HEARTBEAT)),
     ];
     for (const turn of turns.sort((a, b) => a.at - b.at)) {
       turn.act();
@@ -190,10 +191,13 @@ class Player {
     const act = () => {
       for (const turn of this.#later.filter((each) => each.at <= now)) turn.act();
       this.#later = this.#later.filter((each) => each.at > now);
-      this.#drain(now);
       this.#comparison.tick(at(now), wallAt(this.#truth.history, now) * 1000);
     };
     return { at: now, act };
+  }
+
+  #beatTurn(now: number): Turn {
+    return { at: now, act: () => this.#drain(now) };
   }
 
   /** The reader's word comes through the same pipe as its events, and it says nothing while it stands still. */
