@@ -163,6 +163,22 @@ test('an absence of the agent is explained by a death of it in that time, on tha
   expect(died(15_000, 'node-1')).toEqual(['1 unexplained']);
 });
 
+test('an absence by a clock that was moved is explained by any death of that agent', () => {
+  const absent = { ...store([row(1), row(2)]), absences: [{ node: NODE, from: 10_000, to: 20_000 }] };
+  const deaths = [{ node: NODE, at: 40_000 }];
+  const moved = (node: number, died = deaths) =>
+    judge(
+      evidence({
+        store: absent,
+        deaths: died,
+        faults: [{ atMs: 0, forMs: 1, fault: { kind: 'clock', node, byMs: 3_600_000 } }],
+      }),
+    ).problems;
+  expect(moved(0)).toEqual([]);
+  expect(moved(1)).toEqual(['1 unexplained']);
+  expect(moved(0, [])).toEqual(['1 unexplained']);
+});
+
 test('a folded record is stored when its row knows of it', () => {
   const attempts = [attempt(1), attempt(2, closed)];
   const known = (ended: boolean): Store => {

@@ -155,7 +155,7 @@ export function judge(evidence: Evidence): Verdict {
     declared,
     unexplained: [
       ...store.gaps.filter((gap) => !isExplained(gap, evidence)).map(tellGap),
-      ...store.absences.filter((absence) => !hadDeath(absence, evidence.deaths)).map(tellAbsence),
+      ...store.absences.filter((absence) => !hadDeath(absence, evidence)).map(tellAbsence),
     ],
     undetermined: [...undetermined.values()].reduce((a, b) => a + b, 0),
     premature: evidence.premature.map(tellPremature),
@@ -222,8 +222,13 @@ function isExplained({ node, cause }: SeqGap, { faults, forgetful }: Evidence): 
 /** What the wall clock may say differently in two places. */
 const SLACK_MS = 1_000;
 
-const hadDeath = ({ node, from, to }: Absence, deaths: readonly Death[]): boolean =>
-  deaths.some((death) => death.node === node && death.at >= from - SLACK_MS && death.at <= to + SLACK_MS);
+/** Where the agent's clock was moved, its absences have other bounds than its deaths here: that it died must do. */
+function hadDeath({ node, from, to }: Absence, { deaths, faults }: Evidence): boolean {
+  const moved = faults.some(({ fault }) => fault.kind === 'clock' && `node-${fault.node}` === node);
+  return deaths.some(
+    ({ node: died, at }) => died === node && (moved || (at >= from - SLACK_MS && at <= to + SLACK_MS)),
+  );
+}
 
 const tellAbsence = ({ node, from, to }: Absence): string =>
   `${node} had no agent from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;

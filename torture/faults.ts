@@ -9,6 +9,7 @@ import { Queue } from 'bullmq';
 import { lanePrefix, QUEUE_NAME } from '../src/evidence/exchange.ts';
 import { freePort, type RunningProcess, startProcess, waitFor } from '../src/parts/process.ts';
 import { variableOf } from '../src/settings.ts';
+import { moveClock } from './movedClock.ts';
 import type { Route } from './route.ts';
 import type { Event, Fault, Part, Route as RouteName } from './schedule.ts';
 import { CLUSTER, LANES, type World } from './world.ts';
@@ -47,6 +48,8 @@ function turnOf(fault: Fault): string {
       return 'slow';
     case 'clone':
       return `clone ${fault.node}`;
+    case 'clock':
+      return `clock ${fault.node}`;
   }
 }
 
@@ -77,6 +80,8 @@ async function effect(world: World, fault: Fault, forMs: number): Promise<void> 
       return clone(world, fault.node, forMs);
     case 'second agent':
       return secondAgent(world, fault.node, forMs);
+    case 'clock':
+      return step(world, fault.node, fault.byMs, forMs);
   }
 }
 
@@ -192,6 +197,14 @@ async function fillDisk(world: World, i: number, alsoKill: boolean, forMs: numbe
   }
   await disk.free();
   if (alsoKill) await world.startAgain(`agent ${i}`);
+}
+
+/** What happens to the agent meanwhile happens at another time of day. */
+async function step(world: World, i: number, byMs: number, forMs: number): Promise<void> {
+  const { clock } = world.node(i);
+  moveClock(clock, byMs);
+  await delay(forMs);
+  moveClock(clock, 0);
 }
 
 /** A golden image: another node finds the spool of this one, and must not say a word in its name. */

@@ -44,7 +44,7 @@ test('what a machine cannot do is in no schedule', () => {
 
 test('every kind of fault comes in some schedule, and so does every part and route', () => {
   const faults = seeds.flatMap((seed) => scheduleOf(options(seed)).map(({ fault }) => fault));
-  expect(new Set(faults.map(({ kind }) => kind)).size).toBe(12);
+  expect(new Set(faults.map(({ kind }) => kind)).size).toBe(13);
   const parts = faults.flatMap((fault) => (fault.kind === 'kill' ? [fault.part] : []));
   expect(new Set(parts).size).toBe(3 + 2 + 2);
   const routes = faults.flatMap((fault) => (fault.kind === 'cut' ? [fault.route] : []));

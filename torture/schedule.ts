@@ -31,7 +31,9 @@ export type Fault =
   /** Another node begins with a copy of this one's spool. */
   | { readonly kind: 'clone'; readonly node: number }
   /** A second agent waits for the spool of this node; the first is killed. */
-  | { readonly kind: 'second agent'; readonly node: number };
+  | { readonly kind: 'second agent'; readonly node: number }
+  /** The wall clock of an agent steps, and later back. */
+  | { readonly kind: 'clock'; readonly node: number; readonly byMs: number };
 
 export type FaultKind = Fault['kind'];
 
@@ -67,7 +69,11 @@ const WEIGHTS: Readonly<Record<FaultKind, number>> = {
   'full disk': 1,
   clone: 1,
   'second agent': 1,
+  clock: 2,
 };
+
+/** A clock steps by up to so much: further than that, what is kept for a day would be gone. */
+const FURTHEST_STEP_MS = 12 * 3_600_000;
 
 export function scheduleOf(options: ScheduleOptions): Event[] {
   const random = randomFor(options.seed, 'schedule');
@@ -127,6 +133,13 @@ function faultOf(kind: FaultKind, { nodes, controllers }: ScheduleOptions, rando
     case 'clone':
     case 'second agent':
       return { kind, node: below(nodes) };
+    case 'clock':
+      // Small steps as often as large ones: of seconds, minutes, hours.
+      return {
+        kind,
+        node: below(nodes),
+        byMs: either(-1, 1) * Math.round(FURTHEST_STEP_MS ** random.between(0.5, 1)),
+      };
     case 'wipe':
     case 'repeat':
       return { kind };

@@ -19,6 +19,7 @@ import { type SimulatedRuntime, startSimulatedRuntime } from '../src/simulator/r
 import { readAudit, readSpool } from './audit.ts';
 import type { Attempt, Death } from './checker.ts';
 import { Disk } from './disk.ts';
+import { clockArgs } from './movedClock.ts';
 import { Route } from './route.ts';
 import type { Part } from './schedule.ts';
 import { readMarks, withClient } from './store.ts';
@@ -61,6 +62,8 @@ export interface Node {
   readonly agent: ProgramPart;
   readonly spool: string;
   readonly audit: string;
+  /** By how much its clock is moved. */
+  readonly clock: string;
   readonly redis: Route;
   /** A disk of its own that can be full; null where this machine cannot make one. */
   readonly disk: Disk | null;
@@ -324,13 +327,15 @@ export class World {
     this.#cleanUps.push(() => runtime.stop());
     const redis = await this.#route(this.redis.port);
     const spool = join(disk?.dir ?? folder, 'spool');
+    const clock = join(folder, 'clock');
     const agent = await startProgram({
       cli: join(this.options.root, 'dist', 'cli.js'),
       command: 'agent',
       settings: this.#agentSettings(i, spool, runtime.socket, redis),
+      nodeArgs: clockArgs(clock),
     });
     this.#cleanUps.push(() => agent.stop());
-    return { name, runtime, agent, spool, audit: join(folder, 'audit'), redis, disk };
+    return { name, runtime, agent, spool, audit: join(folder, 'audit'), redis, disk, clock };
   }
 
   #agentSettings(i: number, spoolDir: string, socket: string, redis: Route): Record<string, string> {

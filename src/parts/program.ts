@@ -16,6 +16,8 @@ export interface ProgramOptions {
   readonly command: 'agent' | 'controller';
   /** By the names that the program's own tables use: `redisUrl`, not `--redis-url`. */
   readonly settings: Readonly<Record<string, string>>;
+  /** More words for Node itself. */
+  readonly nodeArgs?: readonly string[];
 }
 
 export interface ProgramPart extends Service {
@@ -27,7 +29,12 @@ export interface ProgramPart extends Service {
 }
 
 /** Starts an agent or a controller; returns when its HTTP side answers. Throws PART_FAILED with what it said. */
-export async function startProgram({ cli, command, settings }: ProgramOptions): Promise<ProgramPart> {
+export async function startProgram({
+  cli,
+  command,
+  settings,
+  nodeArgs = [],
+}: ProgramOptions): Promise<ProgramPart> {
   const port = await freePort();
   const place = scratch(command, undefined);
   const logFile = join(place.dir, `${command}.log`);
@@ -38,7 +45,7 @@ export async function startProgram({ cli, command, settings }: ProgramOptions): 
       startProcess({
         name: command,
         command: process.execPath,
-        args: ['--max-semi-space-size=1', '--v8-pool-size=1', cli, command],
+        args: ['--max-semi-space-size=1', '--v8-pool-size=1', ...nodeArgs, cli, command],
         env: { PATH: process.env['PATH'], ...env },
         logFile,
         ready: async () => (await ask(port, '/livez'))?.status === 200,
