@@ -3,6 +3,8 @@
  */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { EventEmitter, once } from 'node:events';
+import { connect, createServer } from 'node:http2';
+import type { AddressInfo } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { TestBed, until } from '../../simulator/testBed.ts';
@@ -54,4 +56,33 @@ test('a stream that is open is heard to its end, whatever ends beside it', async
   await runtime.goDown();
   expect((await ended)[0]).toMatchObject({ code: 14 });
   client.close();
+});
+
+test('a stream that the other side has closed is still heard by who has not read all of it', async () => {
+  const server = createServer((_, response) => response.end('answer'));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  try {
+    const stream = session.request();
+    let read = '';
+    let ended = false;
+    stream.on('data', (bytes: Buffer) => {
+      read += bytes.toString();
+    });
+    stream.on('end', () => {
+      ended = true;
+    });
+    stream.pause();
+    await until(() => stream.closed);
+    await turn();
+    await turn();
+    stream.resume();
+    await until(() => stream.destroyed);
+    expect([read, ended]).toEqual(['answer', true]);
+    await until(() => heardBy(stream) === 1);
+  } finally {
+    session.close();
+    server.close();
+  }
 });

@@ -16,8 +16,9 @@ const CLOSED = 'http2.client.stream.close';
 export function letGoOfClosedStreams(): void {
   subscribe(CLOSED, (message) => {
     const stream: unknown = Reflect.get(Object(message), 'stream');
-    // Its last events are still to come, one turn later they have been.
-    if (stream instanceof EventEmitter) setImmediate(letGo, stream);
+    // What it has received may not have been read yet, and its end is told after that. Once it says `close` itself nothing follows
+    // but what its listeners do in the same turn.
+    if (stream instanceof EventEmitter) stream.once('close', () => setImmediate(letGo, stream));
   });
 }
 
