@@ -32,12 +32,15 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   ns: 1e-6,
 };
 
-/** As Go prints a duration: 1h2m3.5s, 350ms. Null for anything else. */
+/** Whoever may write a Node may write any duration into it; nothing is that long, and no date lies so many years back. */
+const LONGEST_MS = 366 * 24 * 3_600_000;
+
+/** As Go prints a duration: 1h2m3.5s, 350ms. Null for anything else, and for more than a year. */
 export function goDurationMs(text = ''): number | null {
   if (!/^(\d+(\.\d+)?(h|ms|m|s|us|µs|μs|ns))+$/.test(text)) return null;
   let sum = 0;
   for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|μs|ns)/g)) {
     sum += Number(amount) * (UNIT_MS[unit ?? ''] ?? Number.NaN);
   }
-  return Number.isSafeInteger(Math.round(sum)) ? Math.round(sum) : null;
+  return sum <= LONGEST_MS ? Math.round(sum) : null;
 }
