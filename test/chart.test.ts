@@ -653,6 +653,7 @@ needs(
         const uid = items[0]?.metadata.uid ?? '';
         const watch = kube.watch(NODES, { resourceVersion, timeoutSeconds: 1, metadataOnly: true });
         await watch.next();
+        expect((await kube.get(NODES, 'node-a'))?.metadata.uid).toBe(uid);
         await putReport(kube, 'node-a', { uid, ready: null }, statusOf(), AbortSignal.timeout(10_000));
         const reports = await kube.list(PLEG_REPORTS, { limit: 500, metadataOnly: true });
         expect(reports.items.map(({ metadata }) => metadata.ownerReferences[0]?.uid)).toEqual([uid]);
