@@ -52,7 +52,7 @@ FROM (
 --                    stretch where it was unhealthy; failing: at least half of them failed. A call counts when it ended: of one that
 --                    hangs nothing is known yet, and nothing is said of a stretch of which the kubelet told less than half. A relist that is slow for another reason (statuses, no CPU) is not_slow here.
 --   our_lists        slow: the agent waited for lists (`list` gaps: slow, deadline_exceeded, unavailable), without the time in
---                    which it stood still itself, for at least half of the stretch (slow: half of the kubelet's longest list).
+--                    which it stood still itself or was not there, for at least half of the stretch (slow: half of the kubelet's longest list).
 --                    A list that hangs is an open gap. fast: its minutes fill the stretch, none has a failure, a gap or a
 --                    list of a second or more, and it asked so often that what held the kubelet's longest list up would have
 --                    held one of ours up for more than that second.
@@ -104,14 +104,15 @@ WITH stretch AS (
            greatest(0,
              coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
                WHERE g.scope = 'list' AND g.cause IN ('slow', 'deadline_exceeded', 'unavailable')), 0)
-             - coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (WHERE g.cause = 'agent_paused'), 0)
+             - coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
+               WHERE g.scope = 'agent' OR g.cause = 'agent_paused'), 0)
            ) AS our_waiting_ms
     FROM (
       SELECT g.scope, g.cause, g.from_at,
              coalesce(g.to_at, (SELECT min(e.base_at) FROM store.epoch e WHERE e.node_id = g.node_id AND e.prev = g.epoch),
                       now()) AS to_at
       FROM store.gap g
-      WHERE g.node_id = k.node_id AND g.from_at < k.until AND (g.scope = 'list' OR g.cause = 'agent_paused')
+      WHERE g.node_id = k.node_id AND g.from_at < k.until AND (g.scope IN ('list', 'agent') OR g.cause = 'agent_paused')
     ) g
     WHERE g.to_at > k.from_at
   ) g

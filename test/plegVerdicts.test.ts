@@ -148,6 +148,18 @@ const STORIES: Record<string, { story: Story; verdicts: string[] }> = {
     },
     verdicts: ['unhealthy slow unknown unknown'],
   },
+  'there was no agent from when its list was slow: unknown': {
+    story: {
+      kubelet: { ...HUNG, 2: null, 3: null, 4: null },
+      ours: { 2: null, 3: null, 4: null },
+      gaps: [
+        ['list', 'slow', 124, 295],
+        ['agent', 'down', 130, 295],
+      ],
+      ill: 'over',
+    },
+    verdicts: ['unhealthy slow unknown unknown'],
+  },
   'one list of ours was slow for a moment of it: unknown': {
     story: {
       kubelet: HUNG,
