@@ -154,9 +154,9 @@ export class Story {
           .filter((each) => this.#isClearlyLate(each))
           .map((each) => `late ${keyOf(each)}`);
       case 'out_of_order':
-        return this.#clearDeliveries((each) => this.#overtaken(each) && !this.#isTooLate(each)).map(
-          named(kind),
-        );
+        return this.#clearDeliveries(
+          (each) => this.#overtaken(each) && !this.#isTooLate(each) && !this.#isToldAsMissed(each),
+        ).map(named(kind));
       case 'duplicate':
         return this.#clearDeliveries((each) => this.#earlier(each).some((one) => one.type === each.type)).map(
           named(kind),
@@ -313,6 +313,15 @@ export class Story {
       first !== undefined &&
       first.ms - ms > LATE_LIMIT + 300 &&
       this.#isClear(ms - SEEN, first.ms + 1_000)
+    );
+  }
+
+  /** One kind tells an event: where it came after its verdict, and is told to, nothing else is due. */
+  #isToldAsMissed({ id, type, ms }: At<EventFact>): boolean {
+    const happened = this.#when(id, type);
+    if (happened === null || ms < happened + CONFIRM - BLUR) return false;
+    return this.#evidence.findings.some(
+      (each) => each.kind === 'late' && each.cause === 'after_missed' && each.id === id && each.type === type,
     );
   }
 
