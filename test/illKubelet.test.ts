@@ -40,6 +40,8 @@ interface VerdictRow extends Record<string, unknown> {
 }
 
 let system: System;
+/** With which agents ask kubelets. */
+let token: string;
 let runtime: ContainerdPart;
 let proxy: CriProxy;
 let cleanUps: (() => Promise<void>)[] = [];
@@ -58,11 +60,7 @@ needs(
   beforeAll(async () => {
     system = await System.start({ kube: true });
     await system.controller();
-    await system.kubectl('create', 'serviceaccount', 'agent');
-    await system.kubectl('create', 'clusterrole', 'agent', '--verb=get', '--resource=nodes/metrics');
-    await system.kubectl(
-      ...['create', 'clusterrolebinding', 'agent', '--clusterrole=agent', '--serviceaccount=default:agent'],
-    );
+    token = await system.agentToken();
     const containerds = await Promise.all([containerd(), containerd()]);
     runtime = containerds[0];
     proxy = await startCriProxy({
@@ -145,7 +143,7 @@ async function watched(node: string, { socket }: ContainerdPart, kubeletSocket: 
   });
   cleanUps.push(() => kubelet.stop());
   const tokenFile = join(system.folder('.'), `token-${node}`);
-  writeFileSync(tokenFile, (await system.kubectl('create', 'token', 'agent')).trim(), { mode: 0o600 });
+  writeFileSync(tokenFile, token, { mode: 0o600 });
   await system.agent(node, socket, {
     kubeletUrl: kubelet.url,
     kubeletTokenFile: tokenFile,

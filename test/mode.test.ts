@@ -55,13 +55,7 @@ needs(
   beforeAll(async () => {
     system = await System.start({ kube: true });
     await system.controller();
-    // The one right that the chart gives to agents.
-    await system.kubectl('create', 'serviceaccount', 'agent');
-    await system.kubectl('create', 'clusterrole', 'agent', '--verb=get', '--resource=nodes/metrics');
-    await system.kubectl(
-      ...['create', 'clusterrolebinding', 'agent', '--clusterrole=agent', '--serviceaccount=default:agent'],
-    );
-    token = (await system.kubectl('create', 'token', 'agent')).trim();
+    token = await system.agentToken();
   });
   afterEach(async () => {
     for (const cleanUp of cleanUps.reverse()) await cleanUp();

@@ -121,6 +121,16 @@ export class System {
     return run(where('kubectl'), ['--kubeconfig', this.api.kubeconfig, ...args]);
   }
 
+  /** Of a service account with the one right that the chart gives to agents. To be asked for once. */
+  async agentToken(): Promise<string> {
+    await this.kubectl('create', 'serviceaccount', 'agent');
+    await this.kubectl('create', 'clusterrole', 'agent', '--verb=get', '--resource=nodes/metrics');
+    await this.kubectl(
+      ...['create', 'clusterrolebinding', 'agent', '--clusterrole=agent', '--serviceaccount=default:agent'],
+    );
+    return (await this.kubectl('create', 'token', 'agent')).trim();
+  }
+
   /** Ends one program before the system ends. */
   async end(program: ProgramPart): Promise<void> {
     await program.stop();
