@@ -5,8 +5,10 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { monoNow } from '../clock.ts';
 import type { EvidenceRecord } from '../evidence/record.ts';
-import { millis } from '../evidence/units.ts';
+import { type Micros, millis } from '../evidence/units.ts';
+import type { SimulatedRuntime } from '../simulator/runtime.ts';
 import { TestBed } from '../simulator/testBed.ts';
+import { BURST_EVENTS } from './bursts.ts';
 import { CriClient } from './cri/client.ts';
 import { NO_MEMORY } from './cri/policy.ts';
 import { AgentMetrics } from './metrics.ts';
@@ -23,20 +25,17 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.reverse()) await cleanUp();
 });
 
-test('a grace shorter than the beat of the reader makes no pause of every beat', {
-  timeout: 60_000,
-}, async () => {
-  const runtime = await bed.start({ profile: 'containerd-2.1' });
-  const client = new CriClient(runtime.socket);
+/** An observer of the runtime, and what it recorded. */
+async function observe({ socket }: SimulatedRuntime, periods: { relistPeriod: Micros; grace: Micros }) {
+  const client = new CriClient(socket);
   const records: EvidenceRecord[] = [];
   const observer = new Observer({
     config: {
-      criEndpoint: runtime.socket,
+      criEndpoint: socket,
       stream: 'auto',
-      relistPeriod: millis(200),
-      grace: millis(100),
       confirm: millis(30_000),
       lateLimit: millis(1_000),
+      ...periods,
     },
     client,
     runtime: await client.version(5_000),
@@ -54,9 +53,17 @@ test('a grace shorter than the beat of the reader makes no pause of every beat',
   });
   cleanUps.push(() => client.close());
   cleanUps.push(() => observer.stop());
-  const until = (condition: () => boolean) =>
-    vi.waitFor(() => expect(condition()).toBe(true), { timeout: 50_000, interval: 20 });
+  return { observer, records };
+}
 
+const until = (condition: () => boolean) =>
+  vi.waitFor(() => expect(condition()).toBe(true), { timeout: 50_000, interval: 20 });
+
+test('a grace shorter than the beat of the reader makes no pause of every beat', {
+  timeout: 60_000,
+}, async () => {
+  const runtime = await bed.start({ profile: 'containerd-2.1' });
+  const { records } = await observe(runtime, { relistPeriod: millis(200), grace: millis(100) });
   await until(() => runtime.subscribers === 1);
   runtime.runPod({ name: 'web', containers: ['app'] });
   await until(() => records.some((record) => record.kind === 'session' && record.armed !== null));
@@ -64,4 +71,15 @@ test('a grace shorter than the beat of the reader makes no pause of every beat',
   const pauses = records.filter((record) => record.kind === 'gap' && record.cause === 'agent_paused');
   // Some twenty beats; a busy machine may stand still at a few of them.
   expect(pauses.length).toBeLessThan(8);
+});
+
+test('a burst of events brings a relist long before it is due', { timeout: 60_000 }, async () => {
+  const runtime = await bed.start({ profile: 'containerd-2.1' });
+  const { observer, records } = await observe(runtime, {
+    relistPeriod: millis(3_600_000),
+    grace: millis(2_000),
+  });
+  await until(() => runtime.subscribers === 1 && observer.relistProblem === null);
+  for (let n = 0; n < BURST_EVENTS / 2; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });
+  await until(() => records.some(({ kind }) => kind === 'change'));
 });

@@ -259,6 +259,7 @@ export class Observer {
     this.#watchReader(event.received);
     this.#drained = event.received;
     this.#comparison.received(event);
+    this.#relister.heard();
     if (this.#session !== null && !this.#session.told) {
       this.#session.told = true;
       this.#gaps.close('stream', event.received, monoNow());

@@ -3,13 +3,13 @@
  *
  * The period is counted from the end of one relist to the start of the next, as the kubelet's is, with jitter so that the
  * agents of many nodes do not march in step, and stretched (to a minute at most) so that listing takes no more than one
- * hundredth of the time: an observer must not become the load.
+ * hundredth of the time: an observer must not become the load. A burst of events asks for one earlier, within these bounds.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { monoNow } from '../clock.ts';
 import { messageOf } from '../errors.ts';
-import { between, type Micros, type Mono, millis } from '../evidence/units.ts';
+import { between, type Micros, type Mono, millis, shift } from '../evidence/units.ts';
 import type { Logger } from '../log.ts';
+import { Bursts } from './bursts.ts';
 import { type CriClient, CriError } from './cri/client.ts';
 import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from './cri/items.ts';
 import { type ListAnswer, ListCall, type ListCallPorts, type Way } from './cri/listCall.ts';
@@ -24,6 +24,8 @@ const LIST_TIMEOUT_MS = 120_000;
 const JITTER = 0.1;
 const MOST_SHARE = 0.01;
 const LONGEST: Micros = millis(60_000);
+/** No burst makes the pause shorter: the period of a kubelet that only relists (pkg/kubelet/kubelet.go, genericPlegRelistPeriod). */
+const SOONEST: Micros = millis(1_000);
 
 export interface RelistFailure {
   /** When the relist began that failed, and when that was known. */
@@ -57,7 +59,10 @@ export class Relister {
   readonly #events: RelistEvents;
   readonly #sandboxes: ListCall;
   readonly #containers: ListCall;
+  readonly #bursts = new Bursts(monoNow());
   #waitingSince: Mono | null = null;
+  /** Ends the pause as early as it may end; null where there is none, or nothing to be won. */
+  #hasten: (() => void) | null = null;
 
   constructor(options: RelistOptions, events: RelistEvents) {
     const { client } = options;
@@ -85,13 +90,45 @@ export class Relister {
     this.#containers.runtimeIs(profile);
   }
 
+  /** An event came: many of them ask for a relist earlier than it is due. */
+  heard(): void {
+    this.#bursts.heard();
+    this.#hastenAfterBurst();
+  }
+
   /** Relists until the signal is aborted; every failure is told, none ends it. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const wait = Math.min(LONGEST, Math.max(this.#options.period, await this.#once(signal)));
+      this.#bursts.relisting();
+      const least = await this.#once(signal);
+      const wait = Math.min(LONGEST, Math.max(this.#options.period, least));
       const jittered = wait * (1 + JITTER * (2 * Math.random() - 1));
-      await sleep(jittered / 1000, undefined, { signal }).catch(endOfSleep);
+      if (!signal.aborted) await this.#pause(jittered, Math.min(jittered, Math.max(SOONEST, least)), signal);
     }
+  }
+
+  /** Waits `usual` microseconds, after a burst of events no longer than `least`. Ends early with the signal. */
+  async #pause(usual: number, least: number, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const end = () => resolve();
+    const earliest = shift(monoNow(), least);
+    let timer = setTimeout(end, usual / 1000);
+    const hasten = () => {
+      this.#hasten = null;
+      clearTimeout(timer);
+      timer = setTimeout(end, between(monoNow(), earliest) / 1000);
+    };
+    this.#hasten = least < usual ? hasten : null;
+    this.#hastenAfterBurst();
+    signal.addEventListener('abort', end);
+    await promise;
+    signal.removeEventListener('abort', end);
+    clearTimeout(timer);
+    this.#hasten = null;
+  }
+
+  #hastenAfterBurst(): void {
+    if (this.#hasten !== null && this.#bursts.take(monoNow())) this.#hasten();
   }
 
   /** How long the next one should wait for the sake of the runtime, in microseconds. */
@@ -150,9 +187,4 @@ export class Relister {
 function codeOf(error: unknown): string {
   if (error instanceof CriError || error instanceof EndlessAnswer) return error.code;
   return error instanceof MalformedAnswer ? 'MALFORMED' : 'UNEXPECTED';
-}
-
-/** A sleep ends early only when the program is told to stop, which the loop looks at itself. */
-function endOfSleep(error: unknown): void {
-  if (!(error instanceof Error && error.name === 'AbortError')) throw error;
 }
