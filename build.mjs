@@ -13,12 +13,15 @@ const KEEP_MS = 3_600_000;
 /**
  * prom-client's default metrics time the event loop by waking up a hundred times a second: on an idle node the largest
  * part of what an agent would cost. Those of the garbage collector are told of each collection, by an object made for it.
- * There is no switch for one of them, so both are left out of the bundle.
+ * Those of each part of the heap, and of what is open, are more lines than all of ours, and each scrape is made of all lines.
+ * There is no switch for one of them, so these are left out of the bundle.
  */
+const COSTLY =
+  /prom-client\/lib\/metrics\/(eventLoopLag|gc|heapSpacesSizeAndUsed|process(Handles|Requests|Resources))\.js$/;
 const withoutCostlyMetrics = {
   name: 'without-costly-metrics',
   setup({ onLoad }) {
-    onLoad({ filter: /prom-client\/lib\/metrics\/(eventLoopLag|gc)\.js$/ }, () => ({
+    onLoad({ filter: COSTLY }, () => ({
       contents: 'module.exports = () => undefined; module.exports.metricNames = [];',
     }));
   },

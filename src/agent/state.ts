@@ -22,6 +22,8 @@ export class NodeState {
   #since: Mono;
   #relist: RecordOf<'state'>['relist'] = { healthy: false, reason: 'no relist yet' };
   #mode: ModeState;
+  /** Whether anything was said since it was looked at last. */
+  #touched = false;
   #told = '';
 
   constructor(epochStart: Mono) {
@@ -41,22 +43,26 @@ export class NodeState {
 
   /** An empty `error` keeps the last one, so that a reader sees what broke the stream before this one. */
   streamIs(state: StreamState, reason: string, error: string, at: Mono): void {
+    this.#touched = true;
     if (state !== this.stream) this.#since = at;
     this.#stream = { state, reason, lastError: error === '' ? (this.#stream?.lastError ?? '') : error };
   }
 
   relistIs(healthy: boolean, reason: string): void {
+    this.#touched = true;
     this.#relist = { healthy, reason };
   }
 
   /** The kubelet's mode; without a word of it there is no kubelet to ask. */
   modeIs(mode: ModeState): void {
+    this.#touched = true;
     this.#mode = mode;
   }
 
   /** The record to send, where something differs from what was told last. */
   changed(now: Mono): RecordOf<'state'> | null {
-    if (this.#stream === null) return null;
+    if (this.#stream === null || !this.#touched) return null;
+    this.#touched = false;
     const since = offset(this.#since - this.#epochStart);
     const mode = this.#mode;
     const told = JSON.stringify([this.#stream, since, this.#relist, mode]);

@@ -13,11 +13,16 @@
  *   node reader.js <socket>     pipe to the parent on file descriptor 3, commands on standard input
  */
 import { Socket } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
 import { type ServiceError, status } from '@grpc/grpc-js';
 import { monoNow, wallNow } from '../../clock.ts';
 import { CriClient, CriError, statusName } from './client.ts';
 import { encodeFrame, type Frame, HEARTBEAT } from './frames.ts';
 import { clean, readEvent } from './items.ts';
+
+// A quarter of its memory would be what V8's optimising compilers leave behind after the first burst of events; without them
+// an event costs a hundredth of a millisecond more (docs/bench.md).
+for (const flag of ['--no-opt', '--no-maglev']) setFlagsFromString(flag);
 
 const VERSION_TIMEOUT_MS = 5_000;
 /** Above this many unread bytes only digests are kept, above the second not even those. */
