@@ -32,6 +32,9 @@ const DEFAULT_PERIOD = '5s';
 const LIVE_EVERY_MS = 2_000;
 const SCRAPE_EVERY_MS = 30_000;
 const MIB = 1024 * 1024;
+/** What a relist cost the Go client where the budgets in milliseconds were set; 2.1 to 2.4 were measured there. */
+const REFERENCE_GO_MS = 2.4;
+const THERE = '  at the speed of the machine of the budgets';
 
 /** What one agent used in one window. */
 interface Use {
@@ -99,6 +102,7 @@ async function main(): Promise<boolean> {
     const rows = [
       ...relistRows(PODS, few),
       marginalRow(few),
+      speedRow(few),
       ...idleRows(few),
       ...containerdRows(few, alone),
       ...(await memoryRows(agents.idle, minutes)),
@@ -218,18 +222,37 @@ function marginalRow(windows: readonly Window[]): Row {
   return { what: '  agent: what one more relist costs it', figure: `${ms(cost)}, ${ratio.toFixed(2)} x` };
 }
 
+/**
+ * How much slower this machine is than the one on which the budgets in milliseconds were set, by the same Go client in the
+ * same windows. A faster one is held to them as they are. See docs/decisions/0009.
+ */
+const slowness = (windows: readonly Window[]): number =>
+  Math.max(1, goPerRelist(windows.map(({ go }) => go)) / REFERENCE_GO_MS);
+
+function speedRow(windows: readonly Window[]): Row {
+  return {
+    what: `this machine against that of the budgets (Go client ${ms(REFERENCE_GO_MS)})`,
+    figure: `${slowness(windows).toFixed(2)} x slower`,
+  };
+}
+
 function idleRows(windows: readonly Window[]): Row[] {
   const idle = windows.map((each) => each.idle);
   const main = perSecond(idle, 'main');
   const reader = perSecond(idle, 'reader');
   const share = (main + reader) / 10;
+  const there = share / slowness(windows);
   const turns = list(idle.map((each) => (each.main + each.reader) / each.seconds));
   return [
     {
       what: `agent CPU at its default period, idle node, ${PODS} pods`,
       figure: `${share.toFixed(2)} % of a core`,
+    },
+    {
+      what: THERE,
+      figure: `${there.toFixed(2)} %`,
       budget: '<= 0.2 %',
-      met: share <= 0.2,
+      met: there <= 0.2,
     },
     {
       what: '  in milliseconds a second',
@@ -258,12 +281,17 @@ function containerdRows(windows: readonly Window[], alone: Runtime): Row[] {
   );
   const price = (loaded - itself) / relists;
   const caused = price * perSecond(idle, 'relists');
+  const there = caused / slowness(windows);
   return [
     {
       what: 'CPU the agent causes in containerd at its default period',
       figure: `${caused.toFixed(2)} ms/s`,
+    },
+    {
+      what: THERE,
+      figure: `${there.toFixed(2)} ms/s`,
       budget: '<= 0.5 ms/s',
-      met: caused <= 0.5,
+      met: there <= 0.5,
     },
     { what: '  containerd per relist', figure: ms(price) },
     { what: '  containerd by itself', figure: `${itself.toFixed(2)} ms/s` },
