@@ -15,59 +15,31 @@
  * Whatever fails is tried again after a pause that grows to half a minute; it is logged when it begins and when it is over.
  */
 import { type JobsOptions, Queue } from 'bullmq';
-import { monoNow, wallNow } from '../clock.ts';
+import { monoNow } from '../clock.ts';
 import { messageOf } from '../errors.ts';
-import {
-  BATCH_VERSION,
-  type Batch,
-  batchId,
-  type Context,
-  encodeBatch,
-  type JobData,
-  MAX_BATCH_BYTES,
-  MAX_BATCH_RECORDS,
-} from '../evidence/batch.ts';
-import {
-  type Flow,
-  flowKey,
-  laneOf,
-  lanePrefix,
-  parseFlow,
-  parseReply,
-  QUEUE_NAME,
-  replyKey,
-} from '../evidence/exchange.ts';
-import type { EvidenceObject } from '../evidence/record.ts';
+import { BATCH_VERSION, MAX_BATCH_BYTES, MAX_BATCH_RECORDS } from '../evidence/batch.ts';
+import { laneOf, lanePrefix, QUEUE_NAME } from '../evidence/exchange.ts';
 import { between, type Mono, millis, seq } from '../evidence/units.ts';
 import { interval } from '../interval.ts';
 import type { Logger } from '../log.ts';
 import { connectRedis, type RedisClient } from '../redis.ts';
+import { Sealer } from './sealer.ts';
 import type { Epoch } from './spool/epoch.ts';
-import type { Entry } from './spool/segment.ts';
 import type { Spool } from './spool/spool.ts';
+import { isBusy, patience, type Sealed, Track } from './track.ts';
+import { Word } from './word.ts';
 
 const LINGER = millis(250);
 const SLOW_LINGER = millis(5_000);
-/** A round without an answer is asked for again after this, then after twice that, up to a minute. */
-const STALL = interval('STALL', millis(10_000));
-const LONGEST_STALL = millis(60_000);
+/** So often everything is asked for again. */
 const ROUND = interval('ROUND', millis(300_000));
 /** The same for epochs of which no record is left. */
 const PAST = interval('PAST', millis(3_600_000));
 /** How often it looks while something is under way or waits, and how often while nothing does. */
 const BUSY_MS = 250;
 const IDLE_MS = interval('IDLE', millis(15_000)) / 1000;
-const ASK_FLOW = millis(5_000);
-/** Replies are looked for this long after something was sent, then after twice that, up to the second. */
-const ASK_REPLY = millis(200);
-const LONGEST_ASK_REPLY = millis(5_000);
 const FIRST_PAUSE_MS = 500;
 const LAST_PAUSE_MS = 30_000;
-/** The schema's limit. What is left out follows when the mark has passed what went before. */
-const MOST_HOLES = 1000;
-
-/** The highest round that an envelope can carry. */
-const MAX_ROUND = 2_147_483_646;
 /** So often what should be in the spool is read again before it counts as lost. */
 const UNREADABLE_TRIES = 20;
 
@@ -77,66 +49,6 @@ const JOB_OPTIONS: JobsOptions = {
   removeOnFail: true,
   stackTraceLimit: 1,
 };
-
-interface Sealed {
-  readonly id: string;
-  readonly data: JobData;
-  readonly last: number;
-  readonly bytes: number;
-  added: Mono | null;
-  tries: number;
-}
-
-/** How far one epoch has been sent. */
-class Track {
-  readonly epoch: Epoch;
-  round = 1;
-  /** The next seq to cut. */
-  next = 1;
-  /** How often in a row its next records could not be read. */
-  unreadable = 0;
-  sealed: Sealed[] = [];
-  /** Whether a reply of the present round has come. */
-  answered = false;
-  hello: Mono | null = null;
-  hellos = 0;
-  /** The versions that an earlier life began under; its own, never the present ones. */
-  context: Context | null = null;
-
-  constructor(epoch: Epoch) {
-    this.epoch = epoch;
-    // Of what is past nothing can be sent: a hello says how far it went.
-    if (epoch.retired !== null) this.next = epoch.written + 1;
-  }
-
-  get unacknowledged(): number {
-    return this.sealed.reduce((sum, each) => sum + each.bytes, 0);
-  }
-
-  /** Whether a reply is still to come. */
-  get waits(): boolean {
-    return !this.answered || this.epoch.mark < this.next - 1;
-  }
-
-  /** A new round: what is believed is asked for again. */
-  turn(round: number): void {
-    this.round = Math.min(round, MAX_ROUND);
-    this.answered = false;
-    this.hello = null;
-    this.hellos = 0;
-  }
-
-  /** Whether nothing was asked in this round, or long enough ago. */
-  mayGreet(now: Mono): boolean {
-    return !this.answered && (this.hello === null || between(this.hello, now) > patience(this.hellos));
-  }
-}
-
-/** Whether something of it is not sent, or not answered. */
-const isBusy = (track: Track): boolean => track.waits || track.next <= track.epoch.written;
-
-/** How long the answer to something sent so many times is waited for before it is sent again. */
-const patience = (tries: number): number => Math.min(LONGEST_STALL, STALL * 2 ** Math.min(tries - 1, 4));
 
 export interface ShipOptions {
   readonly redisUrl: string;
@@ -149,20 +61,17 @@ export interface ShipOptions {
 export class Shipper {
   readonly #options: ShipOptions;
   readonly #redis: RedisClient;
+  readonly #word: Word;
   readonly #tracks = new Map<Epoch, Track>();
+  readonly #sealer: Sealer;
   #queue: Queue | null = null;
   #lane = -1;
-  #flow: Flow | null = null;
-  #flowAsked: Mono | null = null;
   #roundTurned: Mono = monoNow();
   #pastAsked: Mono = monoNow();
   #lastCut: Mono = monoNow();
-  #repliesAsked: Mono | null = null;
-  #repliesPause = ASK_REPLY;
   #problem: string | null = 'not connected yet';
   #failures = 0;
   #pausedUntil = 0;
-  #unreadable = '';
   #timer: NodeJS.Timeout | undefined;
   /** Nothing is to be done until a record comes. */
   #idle = false;
@@ -179,6 +88,8 @@ export class Shipper {
       onError: (message) => this.#away(message),
       onReady: () => this.#back(),
     });
+    this.#word = new Word(options, this.#redis);
+    this.#sealer = new Sealer(options.spool, this.#tracks);
     options.spool.onWritten = () => this.#stir();
     this.#rest();
   }
@@ -249,7 +160,7 @@ export class Shipper {
   #back(): void {
     this.#failures = 0;
     this.#pausedUntil = 0;
-    this.#flowAsked = null;
+    this.#word.connected();
     this.#turnRounds();
     this.#stir();
   }
@@ -302,8 +213,9 @@ export class Shipper {
 
   /** What the controllers' settings forbid; null where it may send. */
   #obstacle(): string | null {
-    if (this.#flow === null) return 'no controller has published flow settings yet';
-    if (this.#flow.accepts.includes(BATCH_VERSION)) return null;
+    const { flow } = this.#word;
+    if (flow === null) return 'no controller has published flow settings yet';
+    if (flow.accepts.includes(BATCH_VERSION)) return null;
     return `no controller reads version ${BATCH_VERSION} of the envelope yet`;
   }
 
@@ -335,19 +247,8 @@ export class Shipper {
   // What the controllers say.
 
   async #readFlow(): Promise<void> {
-    const now = monoNow();
-    if (this.#flowAsked !== null && between(this.#flowAsked, now) < ASK_FLOW) return;
-    const json = await this.#unlessOfWrongType('flow', () => this.#redis.get(flowKey(this.#options.cluster)));
-    this.#flowAsked = now;
-    // Without a word from any controller the last one stands; without a first one nothing can be sent.
-    if (json === null) return;
-    const flow = parseFlow(json);
-    if (!flow.ok) {
-      this.#complain('flow', flow.problem);
-      return;
-    }
-    this.#flow = flow.value;
-    await this.#useLane(laneOf(this.#options.node, flow.value.lanes));
+    const flow = await this.#word.readFlow();
+    if (flow !== null) await this.#useLane(laneOf(this.#options.node, flow.lanes));
   }
 
   async #useLane(lane: number): Promise<void> {
@@ -364,49 +265,9 @@ export class Shipper {
   }
 
   async #readReplies(hurry: boolean): Promise<void> {
-    const now = monoNow();
     const tracks = [...this.#tracks.values()].filter((track) => track.waits);
-    const asked = this.#repliesAsked;
-    if (tracks.length === 0 || !(hurry || asked === null || between(asked, now) >= this.#repliesPause))
-      return;
-    const replies =
-      (await this.#unlessOfWrongType('reply', () =>
-        this.#redis.hgetall(replyKey(this.#options.cluster, this.#options.node)),
-      )) ?? {};
-    this.#repliesAsked = now;
-    this.#repliesPause = millis(Math.min(LONGEST_ASK_REPLY, 2 * this.#repliesPause) / 1000);
-    for (const track of tracks) {
-      const json = replies[track.epoch.meta.epoch];
-      if (json === undefined) continue;
-      const reply = parseReply(json);
-      if (reply.ok) this.#believe(track, reply.value.round, reply.value.mark);
-      else this.#complain('reply', reply.problem);
-    }
-  }
-
-  /** Looks for replies soon: something was sent, or something moved. */
-  #expectReply(): void {
-    this.#repliesPause = ASK_REPLY;
-    this.#repliesAsked ??= monoNow();
-  }
-
-  /** Something else under a key, which only a stranger can have put there, is as good as nothing: a controller replaces it. */
-  async #unlessOfWrongType<T>(what: 'flow' | 'reply', ask: () => Promise<T>): Promise<T | null> {
-    try {
-      return await ask();
-    } catch (error) {
-      const problem = messageOf(error);
-      if (!problem.startsWith('WRONGTYPE')) throw error;
-      this.#complain(what, problem);
-      return null;
-    }
-  }
-
-  /** What stays unreadable is said once. */
-  #complain(what: 'flow' | 'reply', problem: string): void {
-    if (this.#unreadable === problem) return;
-    this.#unreadable = problem;
-    this.#options.log.warn({ what, problem }, 'what a controller says in Redis cannot be read');
+    for (const { track, reply } of await this.#word.readReplies(tracks, hurry))
+      this.#believe(track, reply.round, reply.mark);
   }
 
   #believe(track: Track, round: number, mark: number): void {
@@ -417,7 +278,7 @@ export class Shipper {
     if (track.answered && mark <= known) return;
     if (!track.answered) this.#resendWhatWasPassed(track);
     track.answered = true;
-    this.#expectReply();
+    this.#word.expectReply();
     this.#options.spool.acknowledge(track.epoch, seq(Math.min(mark, track.epoch.written)));
     track.sealed = track.sealed.filter((each) => each.last > mark);
     if (mark < known) this.#askOfThePast();
@@ -448,7 +309,7 @@ export class Shipper {
 
   async #send(hurry: boolean): Promise<void> {
     const tracks = [...this.#tracks.values()];
-    const window = this.#flow?.window ?? 0;
+    const window = this.#word.flow?.window ?? 0;
     this.#turn += 1;
     for (const [i] of tracks.entries()) {
       const track = tracks[(i + this.#turn) % tracks.length];
@@ -463,7 +324,7 @@ export class Shipper {
   /** Asks for a reply of the present round where nothing else would bring one. */
   async #greet(track: Track): Promise<void> {
     if (!track.mayGreet(monoNow())) return;
-    await this.#add(await this.#seal(track, []));
+    await this.#add(await this.#sealer.seal(track, []));
     track.hello = monoNow();
     track.hellos += 1;
   }
@@ -483,11 +344,11 @@ export class Shipper {
     if (!this.#mayPass(track, passed)) return;
     if (last === undefined) {
       // What was there is lost and declared: a hello tells the store.
-      await this.#add(await this.#seal(track, [], passed + 1));
+      await this.#add(await this.#sealer.seal(track, [], passed + 1));
       track.next = passed + 1;
       return;
     }
-    const sealed = await this.#seal(track, entries);
+    const sealed = await this.#sealer.seal(track, entries);
     track.next = last.seq + 1;
     track.sealed.push(sealed);
     if (track.epoch === this.#options.spool.present) this.#lastCut = monoNow();
@@ -513,99 +374,12 @@ export class Shipper {
     return true;
   }
 
-  async #seal(track: Track, entries: readonly Entry[], next = track.next): Promise<Sealed> {
-    const context = entries[0]?.context ?? (await this.#contextOf(track));
-    const batch = this.#batch(track, entries, { context, first: entries[0]?.seq ?? next });
-    const data = await encodeBatch(batch);
-    return { id: batchId(batch), data, last: batch.last, bytes: data.z.length, added: null, tries: 0 };
-  }
-
   async #add(sealed: Sealed): Promise<void> {
     // Whether a failed add arrived is not known: it is sent again, and the store counts it once.
     sealed.added = null;
     await this.#queue?.add('batch', sealed.data, { ...JOB_OPTIONS, jobId: sealed.id });
     sealed.added = monoNow();
     sealed.tries += 1;
-    this.#expectReply();
+    this.#word.expectReply();
   }
-
-  /** The versions that a hello speaks under. The store keeps them for the epoch, so an earlier one must not claim ours. */
-  async #contextOf(track: Track): Promise<Context> {
-    const { spool } = this.#options;
-    if (track.epoch !== spool.present && track.context === null) {
-      const [entry] = await track.epoch.read(track.epoch.floor, 1, 1);
-      track.context = entry?.context ?? track.epoch.retired?.context ?? null;
-      track.epoch.forgetCache();
-    }
-    const context = track.context ?? spool.context;
-    if (context === null) throw new Error('a batch before the first context');
-    return context;
-  }
-
-  #batch(
-    track: Track,
-    entries: readonly Entry[],
-    { context, first }: { readonly context: Context; readonly first: number },
-  ): Batch {
-    const { epoch, round } = track;
-    const { meta } = epoch;
-    const last = first + entries.length - 1;
-    const age = this.#age(epoch, entries);
-    return {
-      v: BATCH_VERSION,
-      cluster: meta.cluster,
-      node: meta.node,
-      nodeUid: '',
-      bootId: meta.bootId,
-      epoch: meta.epoch,
-      life: meta.life,
-      prev: meta.prev,
-      held: this.#heldEpochs(),
-      round,
-      context,
-      first,
-      last,
-      floor: epoch.floor,
-      lost: epoch.lost
-        .filter((hole) => hole.to > epoch.mark && (hole.to < first || hole.from > last))
-        .slice(0, MOST_HOLES),
-      mono0: age,
-      wall0: epoch === this.#options.spool.present ? wallNow() : meta.startedWall + age,
-      objects: objectsOf(entries),
-      records: entries.map((entry) => entry.record),
-    };
-  }
-
-  /** How old the epoch is; of an earlier one only the youngest record tells. */
-  #age(epoch: Epoch, entries: readonly Entry[]): number {
-    if (epoch === this.#options.spool.present) return Math.max(0, monoNow() - this.#options.spool.start);
-    return Math.max(0, ...entries.map((entry) => entry.record.t));
-  }
-
-  /**
-   * What the store must not close. One that it has acknowledged belongs to them while its records are here: a store that was
-   * restored may know less of it, and hears of that from a batch that was on its way before it is asked again.
-   */
-  #heldEpochs(): Batch['held'] {
-    const { epochs, present } = this.#options.spool;
-    const open = epochs.filter(
-      (epoch) =>
-        epoch === present ||
-        epoch.segments.length > 0 ||
-        !epoch.settled ||
-        !this.#tracks.get(epoch)?.answered,
-    );
-    return open
-      .slice(-1000)
-      .map(({ meta, written }) => ({ epoch: meta.epoch, life: meta.life, last: written }));
-  }
-}
-
-/** Every identity that the records mention, once. */
-function objectsOf(entries: readonly Entry[]): EvidenceObject[] {
-  const objects = new Map<string, EvidenceObject>();
-  for (const { object } of entries) {
-    if (object !== null) objects.set(object.id, object);
-  }
-  return [...objects.values()];
 }
