@@ -97,7 +97,7 @@ const MUTANTS: readonly Mutant[] = [
     seeds: null,
     edits: [
       {
-        file: 'src/agent/spool/spool.ts',
+        file: 'src/agent/spool/beginning.ts',
         from: "await syncFolder(options.files, join(options.dir, 'epochs'));",
         to: '',
       },

@@ -48,3 +48,32 @@ export async function writePast(files: Files, dir: string, epochs: readonly Epoc
   );
   await writeDurably(files, dir, NAME, lines);
 }
+
+/** An epoch goes into the past, and its folder goes. An epoch without a record is forgotten at once. */
+export async function retire(files: Files, dir: string, epochs: Epoch[], epoch: Epoch): Promise<void> {
+  if (epoch.written === 0) {
+    forget(epochs, epoch);
+  } else {
+    const [entry] = await epoch.read(epoch.floor, 1, 1);
+    epoch.retire({ at: Date.now(), context: entry?.context ?? null });
+    await writePast(files, dir, epochs);
+    epoch.segments.length = 0;
+    epoch.forgetCache();
+  }
+  await files.remove(epoch.dir);
+}
+
+/** Forgets what is too much, or too old. */
+export async function forgetOldest(files: Files, dir: string, epochs: Epoch[]): Promise<void> {
+  const past = epochs.filter(({ retired }) => retired !== null);
+  const horizon = Date.now() - PAST_FOR_MS;
+  const gone = past.filter(({ retired }, i) => i < past.length - MOST_PAST || (retired?.at ?? 0) < horizon);
+  if (gone.length === 0) return;
+  for (const epoch of gone) forget(epochs, epoch);
+  await writePast(files, dir, epochs);
+}
+
+function forget(epochs: Epoch[], epoch: Epoch): void {
+  const at = epochs.indexOf(epoch);
+  if (at !== -1) epochs.splice(at, 1);
+}

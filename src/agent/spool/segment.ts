@@ -11,6 +11,9 @@ import type { Context } from '../../evidence/batch.ts';
 import type { EvidenceObject, EvidenceRecord } from '../../evidence/record.ts';
 import { type Seq, seq } from '../../evidence/units.ts';
 
+/** A segment that is this long is closed. */
+export const SEGMENT_BYTES = 1024 * 1024;
+
 /** A record as it lies in the spool. */
 export interface Entry {
   readonly seq: Seq;

@@ -16,9 +16,8 @@
  * with records in the buffer; `memory` goes on in memory, and says so.
  */
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { monoNow, wallNow } from '../../clock.ts';
+import { wallNow } from '../../clock.ts';
 import { messageOf, PlegwatchError } from '../../errors.ts';
 import type { Context } from '../../evidence/batch.ts';
 import type { EvidenceObject, EvidenceRecord } from '../../evidence/record.ts';
@@ -26,24 +25,20 @@ import { type Micros, type Mono, millis, type Seq, seq, type Wall } from '../../
 import { interval } from '../../interval.ts';
 import type { Logger } from '../../log.ts';
 import { openAudit } from './audit.ts';
-import { Epoch, type EpochMeta, type Hole, type Segment } from './epoch.ts';
-import {
-  type Files,
-  MACHINE_FILES,
-  type OpenFile,
-  syncFolder,
-  writeAll,
-  writeDurably,
-  writeWhole,
-} from './files.ts';
+import { begin } from './beginning.ts';
+import type { Epoch, Segment } from './epoch.ts';
+import { type Files, MACHINE_FILES, type OpenFile, syncFolder, writeAll, writeWhole } from './files.ts';
 import { lockSpool, type SpoolLock } from './lock.ts';
+import { Losses } from './losses.ts';
 import { machineId } from './machine.ts';
-import { MOST_PAST, PAST_FOR_MS, readPast, writePast } from './past.ts';
+import { forgetOldest, readPast, retire } from './past.ts';
 import { quarantine, type SetAside } from './quarantine.ts';
-import { keepReached, readAlive, recover } from './recovery.ts';
+import { readAlive, recover } from './recovery.ts';
 import { Refuge } from './refuge.ts';
-import { layReserve, withReserve } from './reserve.ts';
-import { contextLine, recordLine } from './segment.ts';
+import { layReserve } from './reserve.ts';
+import { Room } from './room.ts';
+import { contextLine, recordLine, SEGMENT_BYTES } from './segment.ts';
+import { type Pending, Waiting } from './waiting.ts';
 
 export interface SpoolOptions {
   readonly dir: string;
@@ -63,39 +58,12 @@ export interface SpoolOptions {
   readonly machine?: string;
 }
 
-const SEGMENT_BYTES = 1024 * 1024;
-/** What may wait in memory while writes fail. */
-const BUFFER_BYTES = 8 * 1024 * 1024;
-/** What may lie in memory instead of on the disk. */
-const MEMORY_BYTES = 16 * 1024 * 1024;
-/** Fuller than this a disk is not written to, and not again before there is some room. */
-const FULL = 0.9;
-const ROOM_AGAIN = 0.88;
-/** How long it is believed what was found about that, in milliseconds. */
-const FULL_FOR_MS = 5_000;
 const ALIVE_MS = 10_000;
 const SWEEP_MS = interval('SWEEP', millis(30_000)) / 1000;
-/**
- * A life is at least the seconds since this moment, so that it comes after those of a spool that was lost, and after one
- * that ran from memory while this spool could not be used.
- */
-const LIVES_SINCE_S = Date.UTC(2026, 0, 1) / 1000;
-/** A clock that says more is not believed: an envelope could not carry much more. */
-const LAST_CLOCKED_LIFE = 2 ** 30;
-
-const UNTOLD = 'the losses of the spool could not be written';
-
-/** A line that waits to be written; a context has the seq of the record that follows it. */
-interface Pending {
-  readonly is: 'context' | 'record';
-  readonly seq: Seq;
-  readonly line: string;
-}
 
 export class Spool {
   /** The position on the monotonic clock that the present epoch's offsets count from. */
   readonly start: Mono;
-  readonly epochs: readonly Epoch[];
   /** The last sign of life of the agent before this one, by the wall clock; null on a new spool. */
   readonly lastAlive: Wall | null;
   /** What was found here of somebody else's, and moved aside. */
@@ -104,29 +72,24 @@ export class Spool {
   onWritten: () => void = () => undefined;
   readonly #options: Required<SpoolOptions>;
   readonly #refuge: Refuge | null;
+  readonly #epochs: Epoch[];
+  readonly #losses: Losses;
+  readonly #room: Room;
   /** Null where it has been in memory from the start: then it stays there. */
   readonly #lock: SpoolLock | null;
   readonly #present: Epoch;
+  readonly #waiting: Waiting;
   readonly #audit = openAudit();
   readonly #timers: NodeJS.Timeout[];
   #context: Context | null = null;
   #next = 1;
-  #pending: Pending[] = [];
-  #pendingBytes = 0;
   #file: OpenFile | null = null;
   #writing: Promise<void> | null = null;
   #sweeping: Promise<void> | null = null;
-  /** Whether some lines are neither in the buffer nor in the file. */
-  #inFlight = false;
   #dirty = false;
   #syncTimer: NodeJS.Timeout | undefined;
-  /** How many lost records the files speak of. */
-  #lostInFile = 0;
   #closed = false;
   #problem: string | null = null;
-  #fullCheckedAt = -Infinity;
-  /** Records that were dropped before they were stored, since the start. */
-  dropped = 0;
 
   private constructor(
     options: Required<SpoolOptions>,
@@ -140,8 +103,11 @@ export class Spool {
     this.#options = options;
     this.#refuge = refuge;
     this.#lock = lock;
-    this.epochs = epochs;
+    this.#epochs = epochs;
+    this.#losses = new Losses(options, epochs);
+    this.#room = new Room(options, refuge, epochs, this.#losses);
     this.#present = present;
+    this.#waiting = new Waiting(present, this.#losses);
     this.start = start;
     this.lastAlive = alive;
     this.#timers = [
@@ -209,12 +175,16 @@ export class Spool {
     return this.#options.files;
   }
 
+  get epochs(): readonly Epoch[] {
+    return this.#epochs;
+  }
+
   get present(): Epoch {
     return this.#present;
   }
 
   get bytes(): number {
-    return this.epochs.reduce((sum, epoch) => sum + epoch.bytes, 0) + this.#pendingBytes;
+    return this.epochs.reduce((sum, epoch) => sum + epoch.bytes, 0) + this.#waiting.bytes;
   }
 
   /** What keeps it from writing; null when all is well. */
@@ -228,10 +198,15 @@ export class Spool {
     return this.#refuge !== null && this.#refuge.reason !== null;
   }
 
+  /** Records that were dropped before they were stored, since the start. */
+  get dropped(): number {
+    return this.#losses.dropped;
+  }
+
   /** From now on records are seen under these versions. */
   setContext(context: Omit<Context, 'no'>): void {
     this.#context = { no: (this.#context?.no ?? 0) + 1, ...context };
-    this.#buffer({ is: 'context', seq: seq(this.#next), line: contextLine(this.#context) });
+    this.#waiting.push({ is: 'context', seq: seq(this.#next), line: contextLine(this.#context) });
   }
 
   get context(): Context | null {
@@ -245,7 +220,7 @@ export class Spool {
     this.#next += 1;
     const line = recordLine(at, record, object);
     this.#audit(this.#present.meta.epoch, line);
-    this.#buffer({ is: 'record', seq: at, line });
+    this.#waiting.push({ is: 'record', seq: at, line });
     void this.flush();
   }
 
@@ -270,41 +245,20 @@ export class Spool {
     this.#closed = true;
     await this.#sync();
     await this.#signOfLife();
-    await this.#tellLost();
+    await this.#losses.tellLost();
     await this.#file?.close();
     this.#lock?.release();
   }
 
-  #buffer(pending: Pending): void {
-    this.#pending.push(pending);
-    this.#pendingBytes += pending.line.length;
-    while (this.#pendingBytes > BUFFER_BYTES) this.#dropPending();
-  }
-
-  #dropPending(): void {
-    const gone = this.#pending.shift();
-    if (gone === undefined) return;
-    this.#pendingBytes -= gone.line.length;
-    // Every segment begins with the present context anyway.
-    if (gone.is === 'context') return;
-    this.dropped += 1;
-    this.#present.declare({ from: gone.seq, to: gone.seq, cause: 'spool_unwritable' });
-    // What is being written now is older, and may fail.
-    if (!this.#inFlight && gone.seq > this.#present.written) this.#present.written = gone.seq;
-  }
-
   async #writeAll(): Promise<void> {
-    while (this.#pending.length > 0 && !this.#closed) {
-      const batch = this.#pending;
-      this.#pending = [];
-      this.#inFlight = true;
+    while (!this.#waiting.isEmpty && !this.#closed) {
+      const batch = this.#waiting.take();
       try {
         await this.#write(batch);
-        this.#inFlight = false;
+        this.#waiting.landed();
         this.#problem = null;
       } catch (error) {
-        this.#inFlight = false;
-        this.#pending = [...batch, ...this.#pending];
+        this.#waiting.putBack(batch);
         if (!(await this.#failed(error))) return;
       }
       this.onWritten();
@@ -342,7 +296,7 @@ export class Spool {
     const first = batch[0];
     if (first === undefined) return;
     const last = batch.findLast((each) => each.is === 'record');
-    await this.#leaveRoomToOthers();
+    if (!this.inMemory) await this.#room.leaveToOthers(this.#openSegment);
     const { handle, segment } = await this.#segment(first.seq);
     const text = batch.map((each) => each.line).join('');
     const bytesWritten = await writeAll(handle, text);
@@ -352,7 +306,7 @@ export class Spool {
     if (last !== undefined) segment.last = last.seq;
     this.#dirty = true;
     this.#syncSoon();
-    this.#pendingBytes -= text.length;
+    this.#waiting.wrote(text.length);
     this.#present.written = seq(Math.max(this.#present.written, segment.last));
     if (segment.bytes >= SEGMENT_BYTES) await this.#closeFile();
   }
@@ -363,7 +317,7 @@ export class Spool {
     if (this.#file !== null && current !== undefined && !this.#isMisplaced(current))
       return { handle: this.#file, segment: current };
     await this.#closeFile();
-    await this.#makeRoom();
+    await this.#room.make(() => this.bytes);
     const file = `${String(first).padStart(10, '0')}-${randomUUID().slice(0, 8)}.seg`;
     const handle = await this.#files.open(join(this.#present.dir, file), 'ax');
     await syncFolder(this.#files, this.#present.dir);
@@ -372,6 +326,11 @@ export class Spool {
     this.#file = handle;
     if (this.#context !== null) segment.bytes += await writeAll(handle, contextLine(this.#context));
     return { handle, segment };
+  }
+
+  /** The segment that is being written. */
+  get #openSegment(): Segment | undefined {
+    return this.#file === null ? undefined : this.#present.segments.at(-1);
   }
 
   /** Whether it lies in memory and should not, or the other way round. */
@@ -411,79 +370,6 @@ export class Spool {
     }
   }
 
-  /** On a disk that is over 90 % full what is acknowledged goes, and then nothing is written. Throws. */
-  async #leaveRoomToOthers(): Promise<void> {
-    const now = performance.now();
-    if (this.inMemory || now - this.#fullCheckedAt < FULL_FOR_MS) return;
-    const { dir } = this.#options;
-    if ((await this.#files.full(dir)) > FULL) {
-      for (const epoch of this.epochs) await this.#dropAcknowledged(epoch);
-      if ((await this.#files.full(dir)) > FULL) throw new Error(`the disk is over ${100 * FULL} % full`);
-    }
-    this.#fullCheckedAt = now;
-  }
-
-  /** All that is acknowledged, but the segment that is being written. */
-  async #dropAcknowledged(epoch: Epoch): Promise<void> {
-    const open = this.#file === null ? undefined : this.#present.segments.at(-1);
-    for (const segment of [...epoch.segments]) {
-      if (segment !== open && segment.last <= epoch.mark) await this.#drop(epoch, segment, 'none');
-    }
-  }
-
-  /** Drops a segment; what nothing would tell after that is written down first. */
-  async #drop(epoch: Epoch, segment: Segment, cause: string): Promise<void> {
-    // The last segment of an epoch is all that tells how far it went.
-    if (epoch.segments.length === 1) await this.#tell(() => keepReached(this.#files, epoch));
-    this.#countDropped(await epoch.drop(segment, cause, () => this.#tellLost()));
-  }
-
-  /** The same in memory, where it is less, and where only what lies there makes room. */
-  async #makeRoomInMemory(refuge: Refuge): Promise<void> {
-    while (refuge.bytes > MEMORY_BYTES - SEGMENT_BYTES) {
-      const inMemory = this.epochs.flatMap((epoch) =>
-        epoch.segments
-          .filter(({ file }) => refuge.holds(join(epoch.dir, file)))
-          .map((segment) => ({ epoch, segment })),
-      );
-      const victim = inMemory.find(({ epoch, segment }) => segment.last <= epoch.mark) ?? inMemory[0];
-      if (victim === undefined) return;
-      this.#countDropped(await victim.epoch.drop(victim.segment, 'spool_memory_full'));
-    }
-  }
-
-  #countDropped(lost: number): void {
-    this.dropped += lost;
-    if (lost > 0)
-      this.#options.log.warn({ records: lost }, 'the spool is full and dropped its oldest records');
-  }
-
-  /** Deletes the oldest segments until there is room for another: acknowledged ones first. */
-  async #makeRoom(): Promise<void> {
-    if (this.#refuge !== null && this.inMemory) return this.#makeRoomInMemory(this.#refuge);
-    const room = this.#options.maxBytes - SEGMENT_BYTES;
-    while (this.bytes > room) {
-      const acknowledged = this.epochs.find((epoch) => (epoch.segments[0]?.last ?? Infinity) <= epoch.mark);
-      const victim = acknowledged ?? this.epochs.find((epoch) => epoch.segments.length > 0);
-      const oldest = victim?.segments[0];
-      if (victim === undefined || oldest === undefined) return;
-      await this.#drop(victim, oldest, 'spool_full');
-    }
-    await this.#keepLost();
-  }
-
-  /** What is about to be lost is written down first. Where even that fails, it is declared from memory. */
-  #tellLost(): Promise<void> {
-    return this.#tell(() => this.#keepLost());
-  }
-
-  async #tell(write: () => Promise<void>): Promise<void> {
-    const { files, dir, log } = this.#options;
-    await withReserve(files, dir, write).catch((error: unknown) =>
-      log.error({ error: messageOf(error) }, UNTOLD),
-    );
-  }
-
   /** Deletes acknowledged segments that are old. An epoch goes into the past before the last one of it goes. */
   async #sweep(): Promise<void> {
     try {
@@ -500,10 +386,10 @@ export class Spool {
         const over = epoch.segments.length === 0 || mayGo();
         // Not while in memory: what tells of it would be there, and gone with the process.
         if (epoch !== this.#present && epoch.retired === null && epoch.settled && over && !this.inMemory)
-          await this.#retire(epoch);
+          await retire(this.#files, this.#options.dir, this.#epochs, epoch);
       }
-      await this.#forgetOldest();
-      await this.#keepLost();
+      await forgetOldest(this.#files, this.#options.dir, this.#epochs);
+      await this.#losses.keep();
     } catch (error) {
       this.#options.log.error({ error: messageOf(error) }, 'the spool could not be swept');
     }
@@ -511,53 +397,9 @@ export class Spool {
 
   /** Goes back to a disk that takes a file again. */
   async #tryDisk(): Promise<void> {
-    if (this.#refuge === null || !this.inMemory || this.#lock === null) return;
-    const { dir, log } = this.#options;
-    if ((await this.#files.full(dir)) > ROOM_AGAIN || !(await this.#refuge.goBack(dir))) return;
+    if (this.#lock === null || !(await this.#room.goBack())) return;
     this.#problem = null;
-    this.#lostInFile = -1;
-    this.#fullCheckedAt = -Infinity;
-    log.info('the spool is on the disk again');
-  }
-
-  /** An epoch without a record is forgotten at once. */
-  async #retire(epoch: Epoch): Promise<void> {
-    if (epoch.written === 0) {
-      this.#forget(epoch);
-    } else {
-      const [entry] = await epoch.read(epoch.floor, 1, 1);
-      epoch.retire({ at: Date.now(), context: entry?.context ?? null });
-      await writePast(this.#files, this.#options.dir, this.epochs);
-      epoch.segments.length = 0;
-      epoch.forgetCache();
-    }
-    await this.#files.remove(epoch.dir);
-  }
-
-  async #forgetOldest(): Promise<void> {
-    const past = this.epochs.filter(({ retired }) => retired !== null);
-    const horizon = Date.now() - PAST_FOR_MS;
-    const gone = past.filter(({ retired }, i) => i < past.length - MOST_PAST || (retired?.at ?? 0) < horizon);
-    if (gone.length === 0) return;
-    for (const epoch of gone) this.#forget(epoch);
-    await writePast(this.#files, this.#options.dir, this.epochs);
-  }
-
-  #forget(epoch: Epoch): void {
-    const at = this.epochs.indexOf(epoch);
-    if (at !== -1) (this.epochs as Epoch[]).splice(at, 1);
-  }
-
-  /** Losses outlive a restart. */
-  async #keepLost(): Promise<void> {
-    const count = this.epochs.reduce((sum, epoch) => sum + sizeOf(epoch.lost), 0);
-    if (count === this.#lostInFile) return;
-    const { files, dir } = this.#options;
-    for (const epoch of this.epochs) {
-      if (epoch.retired !== null) continue;
-      await withReserve(files, dir, () => writeDurably(files, epoch.dir, 'lost.json', epoch.lost));
-    }
-    this.#lostInFile = count;
+    this.#options.log.info('the spool is on the disk again');
   }
 
   async #signOfLife(): Promise<void> {
@@ -572,38 +414,6 @@ export class Spool {
   }
 }
 
-async function begin(
-  options: Required<SpoolOptions>,
-  past: readonly Epoch[],
-  lastLife: number,
-): Promise<{ epoch: Epoch; start: Mono }> {
-  const last = past.at(-1)?.meta;
-  const start = monoNow();
-  const startedWall = wallNow();
-  const previous = Math.max(last?.life ?? 0, lastLife);
-  const clocked = Math.floor(startedWall / 1e6) - LIVES_SINCE_S;
-  const meta: EpochMeta = {
-    epoch: randomUUID(),
-    life: Math.max(previous + 1, clocked <= LAST_CLOCKED_LIFE ? clocked : 1),
-    prev: last?.epoch ?? null,
-    cluster: options.cluster,
-    node: options.node,
-    bootId: await bootId(),
-    machine: options.machine,
-    startedWall,
-  };
-  const dir = join(options.dir, 'epochs', `${String(meta.life).padStart(10, '0')}-${meta.epoch}`);
-  await options.files.makeFolder(dir);
-  await writeDurably(options.files, dir, 'meta.json', meta);
-  // What is synced in a folder is lost with it, where its own name is not on the disk.
-  await syncFolder(options.files, join(options.dir, 'epochs'));
-  return { epoch: new Epoch(options.files, { meta, dir, segments: [], lost: [] }), start };
-}
-
-async function bootId(): Promise<string> {
-  return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
-}
-
 function unusable(error: unknown): PlegwatchError {
   return new PlegwatchError(
     'SPOOL_UNUSABLE',
@@ -612,7 +422,3 @@ function unusable(error: unknown): PlegwatchError {
     { cause: error },
   );
 }
-
-/** How many records are in holes. */
-const sizeOf = (holes: readonly Hole[]): number =>
-  holes.reduce((sum, { from, to }) => sum + to - from + 1, 0);
