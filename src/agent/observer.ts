@@ -11,18 +11,12 @@
 import { randomUUID } from 'node:crypto';
 import { monoNow, wallNow } from '../clock.ts';
 import type { Context } from '../evidence/batch.ts';
-import {
-  type EvidenceObject,
-  type EvidenceRecord,
-  type GapScope,
-  MAX_OFFSET,
-  type RecordOf,
-} from '../evidence/record.ts';
-import { between, type Micros, type Mono, millis, offset, type Wall } from '../evidence/units.ts';
+import type { EvidenceObject, EvidenceRecord, RecordOf } from '../evidence/record.ts';
+import { between, type Mono, millis } from '../evidence/units.ts';
 import type { Logger } from '../log.ts';
+import { absences, type Before } from './absence.ts';
 import type { AgentConfig } from './config.ts';
 import { type CriClient, CriError } from './cri/client.ts';
-import { HEARTBEAT } from './cri/frames.ts';
 import { clean } from './cri/items.ts';
 import type { PaceMemory } from './cri/policy.ts';
 import { profileOf, type RuntimeProfile, type RuntimeVersion } from './cri/profiles.ts';
@@ -34,28 +28,21 @@ import type { AgentMetrics } from './metrics.ts';
 import { FIRST_MINUTE, MINUTE, Minute, type RelistFigures } from './minute.ts';
 import { KubeletMode, type ModeMemory } from './mode/kubeletMode.ts';
 import type { Remembered } from './mode/tracker.ts';
+import { Pauses } from './pauses.ts';
 import { Comparison } from './pleg/comparison.ts';
 import type { ReceivedEvent, Relist } from './pleg/observation.ts';
-import { since } from './pleg/verdict.ts';
 import { Questions } from './questions.ts';
 import { Refusals } from './refusals.ts';
 import { Relister, type RelistFailure } from './relist.ts';
+import { type Session, sessionRecord } from './session.ts';
 import { NodeState } from './state.ts';
 
 /** Without a reader it looks at the time itself: this often, and four times in a grace where that is less. */
 const LONGEST_BEAT_MS = 500;
-/** What the beat may differ by on a busy machine, before it counts as a pause; half a grace where that is more. */
-const PAUSE_SLACK = millis(250);
 const VERSION_TIMEOUT_MS = 5_000;
 
 /** Where records go. */
-export interface Sink {
-  /** The position that the offsets of this epoch count from. */
-  readonly start: Mono;
-  /** The last sign of life of the agent before this one. */
-  readonly lastAlive: Wall | null;
-  /** A spool of somebody else was in its place and was moved aside; what it held is not delivered from here. */
-  readonly setAside?: { readonly lastAlive: Wall | null } | null;
+export interface Sink extends Before {
   setContext(context: Omit<Context, 'no'>): void;
   append(record: EvidenceRecord, object: EvidenceObject | null): void;
 }
@@ -90,6 +77,7 @@ export class Observer {
   readonly #relister: Relister;
   readonly #questions: Questions;
   readonly #gaps: Gaps;
+  readonly #pauses: Pauses;
   readonly #listTrouble: ListTrouble;
   readonly #refusals: Refusals;
   readonly #state: NodeState;
@@ -99,8 +87,6 @@ export class Observer {
   /** Where no reader speaks. */
   #beat: NodeJS.Timeout | undefined;
   readonly #relisting: Promise<void>;
-  /** Between two words of the reader, and two looks at the time. */
-  readonly #longestSilence: Micros;
   #runtime: RuntimeVersion;
   /** As the kubelet told it last; empty before. */
   #kubeletVersion = '';
@@ -108,16 +94,12 @@ export class Observer {
   #streamReason = '';
   #minute: Minute;
   #minuteLength = FIRST_MINUTE;
-  #lastTick: Mono = monoNow();
-  /** The last moment at which the stream was known to be whole. */
-  #drained: Mono;
-  #session: { readonly no: number; readonly opened: Mono; told: boolean } | null = null;
+  #session: Session | null = null;
 
   constructor(options: ObserverOptions) {
     const { config, client, sink, runtime } = options;
     this.#options = options;
     this.#runtime = runtime;
-    this.#longestSilence = millis((HEARTBEAT + Math.max(config.grace / 2, PAUSE_SLACK)) / 1_000);
     this.#comparison = new Comparison({
       epochStart: sink.start,
       grace: config.grace,
@@ -129,12 +111,18 @@ export class Observer {
     this.#refusals = new Refusals(options.metrics, options.log);
     this.#state = new NodeState(sink.start);
     this.#gaps = new Gaps(sink.start, randomUUID, (record) => this.#emit(record, null));
+    this.#pauses = new Pauses({
+      start: sink.start,
+      grace: config.grace,
+      comparison: this.#comparison,
+      gaps: this.#gaps,
+      log: options.log,
+    });
     this.#listTrouble = new ListTrouble(this.#gaps);
     this.#kubeletMode = options.kubelet === null ? null : this.#watchMode(options.kubelet);
     this.#minute = new Minute(sink.start, this.#comparison.figures);
-    this.#drained = sink.start;
     this.#setContext();
-    this.#recordAbsence();
+    for (const gap of absences(sink)) this.#emit(gap, null);
     this.#comparison.unsubscribed('down');
     this.#gaps.open('stream', 'unproven', sink.start, monoNow());
     this.#subscription = this.#subscribe();
@@ -210,7 +198,7 @@ export class Observer {
       overflow: (_session, at, events) => this.#overflowed(at, events),
       malformed: (_session, at) => {
         this.#refusals.count('GetContainerEvents');
-        this.#gaps.past('stream', 'malformed_event', this.#drained, at, monoNow());
+        this.#gaps.past('stream', 'malformed_event', this.#pauses.drained, at, monoNow());
         this.#comparison.hole(at, 'malformed_event');
       },
       ended: (session, at, code, message) => this.#ended(session, at, code, message),
@@ -256,8 +244,7 @@ export class Observer {
   }
 
   #received(event: ReceivedEvent): void {
-    this.#watchReader(event.received);
-    this.#drained = event.received;
+    this.#pauses.drainedTo(event.received, this.#session);
     this.#comparison.received(event);
     this.#relister.heard();
     if (this.#session !== null && !this.#session.told) {
@@ -269,8 +256,7 @@ export class Observer {
   }
 
   #drainedTo(session: number, at: Mono): void {
-    this.#watchReader(at);
-    this.#drained = at;
+    this.#pauses.drainedTo(at, this.#session);
     this.#comparison.drained(session, at);
     // The end of an open session is always told, of a reader that never came so far it is not.
     if (this.#session !== null) this.#beatWithReader();
@@ -281,7 +267,7 @@ export class Observer {
     const { log, metrics } = this.#options;
     metrics.readerDropped.inc(events);
     log.warn({ events }, 'the reader had to drop events');
-    this.#gaps.past('stream', 'reader_overflow', this.#drained, at, monoNow());
+    this.#gaps.past('stream', 'reader_overflow', this.#pauses.drained, at, monoNow());
     this.#comparison.hole(at, 'reader_overflow');
   }
 
@@ -291,7 +277,7 @@ export class Observer {
     this.#comparison.unsubscribed('down');
     this.#session = null;
     this.#beatByItself();
-    this.#gaps.open('stream', 'broken', this.#drained, at);
+    this.#gaps.open('stream', 'broken', this.#pauses.drained, at);
     // What broke our stream may have broken the kubelet's: a look close to it bounds that well.
     this.#options.kubelet?.watch.soon();
     this.#drain();
@@ -399,7 +385,7 @@ export class Observer {
   #tick(): void {
     if (this.#abort.signal.aborted) return;
     const now = monoNow();
-    this.#watchPause(now);
+    this.#pauses.ticked(now);
     // A failure says more than that the next one hangs.
     if (this.#listTrouble.waiting(this.#relister.waitingSince, now) && this.#state.relistProblem === null)
       this.#state.relistIs(false, 'the runtime has not answered a list for half a minute');
@@ -407,26 +393,6 @@ export class Observer {
     this.#streamIs(now);
     if (between(this.#minute.start, now) >= this.#minuteLength) this.#flushMinute(now);
     this.#drain();
-  }
-
-  /** While this process stood still nobody asked, and what came meanwhile came late through no fault of the runtime. */
-  #watchPause(now: Mono): void {
-    const from = this.#lastTick;
-    this.#lastTick = now;
-    if (between(from, now) <= this.#longestSilence) return;
-    this.#options.log.warn({ micros: between(from, now) }, 'the agent stood still');
-    this.#comparison.hole(now, 'agent_paused');
-    this.#gaps.past('stream', 'agent_paused', from, now, now);
-  }
-
-  /** Where the reader was silent for longer than it may be, what came late may have come late through it. */
-  #watchReader(at: Mono): void {
-    if (this.#session === null || this.#drained < this.#session.opened) return;
-    if (between(this.#drained, at) <= this.#longestSilence) return;
-    this.#options.log.warn({ micros: between(this.#drained, at) }, 'the reader stood still');
-    this.#comparison.hole(at, 'reader_paused');
-    this.#gaps.past('stream', 'reader_paused', this.#drained, at, monoNow());
-    this.#drained = at;
   }
 
   #flushMinute(now: Mono): void {
@@ -459,38 +425,7 @@ export class Observer {
     const session = this.#session;
     const figures = this.#comparison.session();
     if (session === null || figures === null) return;
-    const at = (position: Mono) => since(this.#options.sink.start, position);
-    const record: RecordOf<'session'> = {
-      kind: 'session',
-      t: at(monoNow()),
-      session: session.no,
-      opened: at(session.opened),
-      armed: figures.armed === null ? null : at(figures.armed),
-      closed: closed === null ? null : at(closed),
-      code,
-      message,
-      events: figures.events,
-      replayed: figures.replayed,
-    };
-    this.#emit(record, null);
-  }
-
-  /** From the last sign of life of the agent before to now nobody watched this node. */
-  #recordAbsence(): void {
-    const { sink } = this.#options;
-    if (sink.lastAlive !== null) this.#recordPast('agent', 'down', sink.lastAlive);
-    if (sink.setAside != null)
-      this.#recordPast('spool', 'foreign_spool', sink.setAside.lastAlive ?? wallNow());
-  }
-
-  /** A gap from a moment on the wall clock to now. */
-  #recordPast(scope: GapScope, cause: string, from_: Wall): void {
-    const { sink } = this.#options;
-    const away = Math.max(0, wallNow() - from_);
-    const now = monoNow();
-    const to = since(sink.start, now);
-    const from = offset(Math.max(-MAX_OFFSET, now - sink.start - away));
-    this.#emit({ kind: 'gap', t: to, gap: randomUUID(), scope, cause, from, to }, null);
+    this.#emit(sessionRecord(this.#options.sink.start, session, figures, { closed, code, message }), null);
   }
 
   #setContext(): void {
