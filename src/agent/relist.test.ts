@@ -10,23 +10,26 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { monoNow } from '../clock.ts';
 import { Container, PodSandbox } from '../cri/runtime.ts';
 import type { EvidenceRecord, RecordOf } from '../evidence/record.ts';
-import { millis } from '../evidence/units.ts';
+import { between, type Micros, type Mono, millis, shift } from '../evidence/units.ts';
 import {
   type CallFault,
   failingLists,
   hangingLists,
   malformedLists,
   oversizedLists,
+  slowLists,
 } from '../simulator/callFaults.ts';
 import { PROFILES } from '../simulator/profiles.ts';
 import type { SimulatedRuntime } from '../simulator/runtime.ts';
 import { faultFacts, TestBed, until } from '../simulator/testBed.ts';
 import { WIRE } from '../simulator/wire.ts';
+import { BURST_EVENTS } from './bursts.ts';
 import { CriClient } from './cri/client.ts';
 import { NO_MEMORY } from './cri/policy.ts';
 import { profileOf, type RuntimeVersion } from './cri/profiles.ts';
 import { AgentMetrics } from './metrics.ts';
 import { Observer } from './observer.ts';
+import type { Relist } from './pleg/observation.ts';
 import { Relister, type RelistFailure } from './relist.ts';
 
 const always = { seed: 1 };
@@ -96,6 +99,37 @@ async function observe(runtime: Pick<SimulatedRuntime, 'socket'>, before?: Runti
   const gaps = () =>
     records.filter((record): record is RecordOf<'gap'> => record.kind === 'gap' && record.scope === 'list');
   return { observer, metrics, records, gaps, logged: of };
+}
+
+/** Relists alone, without an observer. */
+function relist(
+  { socket }: Pick<SimulatedRuntime, 'socket'>,
+  options: { readonly period: Micros; readonly timeoutMs?: number },
+) {
+  const client = new CriClient(socket);
+  const relists: Relist[] = [];
+  const failures: RelistFailure[] = [];
+  const profile = profileOf({ name: 'containerd', version: '2.1.0' });
+  const relister = new Relister(
+    { client, profile, log: logOf().log, ...options },
+    {
+      relisted: (each) => relists.push(each),
+      failed: (failure) => failures.push(failure),
+      refused: () => undefined,
+    },
+  );
+  const abort = new AbortController();
+  const running = relister.run(abort.signal);
+  const stop = () => {
+    abort.abort();
+    return running;
+  };
+  const burst = () => {
+    for (let n = 0; n < BURST_EVENTS; n += 1) relister.heard();
+  };
+  cleanUps.push(() => client.close());
+  cleanUps.push(stop);
+  return { relists, failures, burst, stop };
 }
 
 /** A runtime that does nothing but list so many sandboxes and as many containers. */
@@ -170,29 +204,11 @@ describe('a relist that fails', () => {
   });
 
   test('by our own deadline has that name too', async () => {
-    const runtime = await bed.start({ callFaults: [hangingLists(always)] });
-    const client = new CriClient(runtime.socket);
-    cleanUps.push(() => client.close());
-    const failures: RelistFailure[] = [];
-    const relister = new Relister(
-      {
-        client,
-        period: millis(100),
-        profile: profileOf({ name: 'containerd', version: '2.1.0' }),
-        log: logOf().log,
-        timeoutMs: 300,
-      },
-      {
-        relisted: () => undefined,
-        failed: (failure) => failures.push(failure),
-        refused: () => undefined,
-      },
-    );
-    const stop = new AbortController();
-    const running = relister.run(stop.signal);
+    const { failures } = relist(await bed.start({ callFaults: [hangingLists(always)] }), {
+      period: millis(100),
+      timeoutMs: 300,
+    });
     await until(() => failures.length > 0);
-    stop.abort();
-    await running;
     expect(failures[0]).toMatchObject({ code: 'DEADLINE_EXCEEDED' });
     expect(failures[0]?.at).toBeGreaterThan(failures[0]?.from ?? Number.POSITIVE_INFINITY);
   });
@@ -245,4 +261,59 @@ test('a runtime that was replaced by one that streams lists is asked for streams
   await expect
     .poll(() => logged('list is streamed'), { timeout: 80_000 })
     .toMatchObject([{ list: 'sandboxes' }]);
+});
+
+describe('a burst of events', () => {
+  const HOUR = millis(3_600_000);
+  const fiftySeconds = { timeout: 50_000 };
+  /** A timer may fire so much early. */
+  const early = (at: Mono): Mono => shift(at, -millis(3));
+  const endOf = (each: Relist | undefined): Mono => each?.containers.end ?? monoNow();
+
+  /** A second after this relist, and no sooner than listing takes a hundredth of the time. */
+  function soonestAfter(each: Relist | undefined): Mono {
+    const took = between(each?.sandboxes.start ?? monoNow(), endOf(each));
+    return shift(endOf(each), Math.max(millis(1_000), 100 * took));
+  }
+
+  test.each([
+    ['within a second of the one before', []],
+    ['before listing takes a hundredth of the time at most', [slowLists(always, 10)]],
+  ])('brings no relist %s', { timeout: 120_000 }, async (_when, callFaults) => {
+    const { relists, burst } = relist(await bed.start({ callFaults }), { period: HOUR });
+    await until(() => relists.length === 1);
+    burst();
+    await expect.poll(() => relists.length, fiftySeconds).toBe(2);
+    burst();
+    await expect.poll(() => relists.length, fiftySeconds).toBe(3);
+    const [first, second, third] = relists;
+    expect(second?.sandboxes.start).toBeGreaterThan(early(soonestAfter(first)));
+    expect(third?.sandboxes.start).toBeGreaterThan(early(soonestAfter(second)));
+  });
+
+  test('brings one at once where that time is over, and no warning of a timer', {
+    timeout: 120_000,
+  }, async () => {
+    const warnings: Error[] = [];
+    const warned = (warning: Error) => void warnings.push(warning);
+    process.on('warning', warned);
+    cleanUps.push(() => void process.off('warning', warned));
+    const { relists, burst } = relist(await bed.start(), { period: HOUR });
+    await until(() => relists.length === 1);
+    const over = shift(soonestAfter(relists[0]), millis(100));
+    await expect.poll(() => monoNow() > over, fiftySeconds).toBe(true);
+    burst();
+    await until(() => relists.length === 2);
+    expect(warnings).toEqual([]);
+  });
+
+  test('brings none after the end, and holds nobody up', { timeout: 40_000 }, async () => {
+    const { relists, burst, stop } = relist(await bed.start(), { period: HOUR });
+    await until(() => relists.length === 1);
+    const stopped = stop();
+    burst();
+    await stopped;
+    burst();
+    expect(relists).toHaveLength(1);
+  });
 });

@@ -116,7 +116,7 @@ export class Relister {
     const hasten = () => {
       this.#hasten = null;
       clearTimeout(timer);
-      timer = setTimeout(end, between(monoNow(), earliest) / 1000);
+      timer = setTimeout(end, Math.max(0, between(monoNow(), earliest)) / 1000);
     };
     this.#hasten = least < usual ? hasten : null;
     this.#hastenAfterBurst();
