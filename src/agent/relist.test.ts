@@ -307,6 +307,17 @@ describe('a burst of events', () => {
     expect(warnings).toEqual([]);
   });
 
+  test('brings none after one that failed', async () => {
+    const runtime = await bed.start({ callFaults: [failingLists(always, status.RESOURCE_EXHAUSTED)] });
+    const { failures, burst } = relist(runtime, { period: millis(3_000) });
+    await until(() => failures.length === 1);
+    burst();
+    await expect.poll(() => failures.length, fiftySeconds).toBe(2);
+    // Jitter takes a tenth off at most.
+    const due = shift(failures[0]?.at ?? monoNow(), 0.9 * millis(3_000));
+    expect(failures[1]?.from).toBeGreaterThan(early(due));
+  });
+
   test('brings none after the end, and holds nobody up', { timeout: 40_000 }, async () => {
     const { relists, burst, stop } = relist(await bed.start(), { period: HOUR });
     await until(() => relists.length === 1);

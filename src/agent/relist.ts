@@ -3,7 +3,8 @@
  *
  * The period is counted from the end of one relist to the start of the next, as the kubelet's is, with jitter so that the
  * agents of many nodes do not march in step, and stretched (to a minute at most) so that listing takes no more than one
- * hundredth of the time: an observer must not become the load. A burst of events asks for one earlier, within these bounds.
+ * hundredth of the time: an observer must not become the load. A burst of events asks for one earlier, within these bounds, and
+ * never after one that failed: what that cost the runtime nobody knows.
  */
 import { monoNow } from '../clock.ts';
 import { messageOf } from '../errors.ts';
@@ -100,25 +101,26 @@ export class Relister {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       this.#bursts.relisting();
-      const least = await this.#once(signal);
+      const { least, failed } = await this.#once(signal);
       const wait = Math.min(LONGEST, Math.max(this.#options.period, least));
       const jittered = wait * (1 + JITTER * (2 * Math.random() - 1));
-      if (!signal.aborted) await this.#pause(jittered, Math.min(jittered, Math.max(SOONEST, least)), signal);
+      const soonest = failed ? jittered : Math.max(SOONEST, least);
+      if (!signal.aborted) await this.#pause(jittered, soonest, signal);
     }
   }
 
-  /** Waits `usual` microseconds, after a burst of events no longer than `least`. Ends early with the signal. */
-  async #pause(usual: number, least: number, signal: AbortSignal): Promise<void> {
+  /** Waits `usual` microseconds, after a burst of events only `soonest` where that is less. Ends early with the signal. */
+  async #pause(usual: number, soonest: number, signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const end = () => resolve();
-    const earliest = shift(monoNow(), least);
+    const earliest = shift(monoNow(), soonest);
     let timer = setTimeout(end, usual / 1000);
     const hasten = () => {
       this.#hasten = null;
       clearTimeout(timer);
       timer = setTimeout(end, Math.max(0, between(monoNow(), earliest)) / 1000);
     };
-    this.#hasten = least < usual ? hasten : null;
+    this.#hasten = soonest < usual ? hasten : null;
     this.#hastenAfterBurst();
     signal.addEventListener('abort', end);
     await promise;
@@ -131,8 +133,8 @@ export class Relister {
     if (this.#hasten !== null && this.#bursts.take(monoNow())) this.#hasten();
   }
 
-  /** How long the next one should wait for the sake of the runtime, in microseconds. */
-  async #once(signal: AbortSignal): Promise<number> {
+  /** `least`: how long the next one should wait for the sake of the runtime, in microseconds. */
+  async #once(signal: AbortSignal): Promise<{ readonly least: number; readonly failed: boolean }> {
     const start = monoNow();
     this.#waitingSince = start;
     try {
@@ -148,14 +150,14 @@ export class Relister {
           bytes: sandboxes.bytes + containers.bytes,
         },
       );
-      return took / MOST_SHARE;
+      return { least: took / MOST_SHARE, failed: false };
     } catch (error) {
       // That we ended it says nothing of the runtime.
-      if (signal.aborted) return 0;
+      if (signal.aborted) return { least: 0, failed: true };
       const at = monoNow();
       this.#events.failed({ from: start, at, code: codeOf(error), message: messageOf(error) });
       // A call that failed cost the runtime little; it may be back soon.
-      return between(start, at);
+      return { least: between(start, at), failed: true };
     } finally {
       this.#waitingSince = null;
     }
