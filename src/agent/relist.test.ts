@@ -307,6 +307,19 @@ describe('a burst of events', () => {
     expect(warnings).toEqual([]);
   });
 
+  test('brings none where less than a second is to be won', async () => {
+    const period = millis(1_500);
+    const { relists, burst } = relist(await bed.start(), { period });
+    for (let count = 1; count <= 3; count += 1) {
+      await expect.poll(() => relists.length, fiftySeconds).toBe(count);
+      burst();
+    }
+    await expect.poll(() => relists.length, fiftySeconds).toBe(4);
+    const gaps = relists.slice(1).map(({ sandboxes }, n) => between(endOf(relists[n]), sandboxes.start));
+    // Jitter takes a tenth off at most.
+    expect(Math.min(...gaps)).toBeGreaterThan(0.9 * period - millis(3));
+  });
+
   test('brings none after one that failed', async () => {
     const runtime = await bed.start({ callFaults: [failingLists(always, status.RESOURCE_EXHAUSTED)] });
     const { failures, burst } = relist(runtime, { period: millis(3_000) });

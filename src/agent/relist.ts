@@ -27,6 +27,8 @@ const MOST_SHARE = 0.01;
 const LONGEST: Micros = millis(60_000);
 /** No burst makes the pause shorter: the period of a kubelet that only relists (pkg/kubelet/kubelet.go, genericPlegRelistPeriod). */
 const SOONEST: Micros = millis(1_000);
+/** For less it is not worth a token: where events come evenly, there would be none left for a burst. */
+const WORTHWHILE: Micros = millis(1_000);
 
 export interface RelistFailure {
   /** When the relist began that failed, and when that was known. */
@@ -62,8 +64,8 @@ export class Relister {
   readonly #containers: ListCall;
   readonly #bursts = new Bursts(monoNow());
   #waitingSince: Mono | null = null;
-  /** Ends the pause as early as it may end; null where there is none, or nothing to be won. */
-  #hasten: (() => void) | null = null;
+  /** Ends the pause as early as it may end, worth it until then; null where there is none, or it was done. */
+  #hasten: { readonly until: Mono; readonly now: () => void } | null = null;
 
   constructor(options: RelistOptions, events: RelistEvents) {
     const { client } = options;
@@ -113,14 +115,16 @@ export class Relister {
   async #pause(usual: number, soonest: number, signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const end = () => resolve();
-    const earliest = shift(monoNow(), soonest);
+    const begun = monoNow();
+    const earliest = shift(begun, soonest);
     let timer = setTimeout(end, usual / 1000);
-    const hasten = () => {
+    const now = () => {
       this.#hasten = null;
       clearTimeout(timer);
       timer = setTimeout(end, Math.max(0, between(monoNow(), earliest)) / 1000);
     };
-    this.#hasten = soonest < usual ? hasten : null;
+    const isWorthIt = soonest + WORTHWHILE <= usual;
+    this.#hasten = isWorthIt ? { until: shift(begun, usual - WORTHWHILE), now } : null;
     this.#hastenAfterBurst();
     signal.addEventListener('abort', end);
     await promise;
@@ -130,7 +134,9 @@ export class Relister {
   }
 
   #hastenAfterBurst(): void {
-    if (this.#hasten !== null && this.#bursts.take(monoNow())) this.#hasten();
+    if (this.#hasten === null) return;
+    const now = monoNow();
+    if (now <= this.#hasten.until && this.#bursts.take(now)) this.#hasten.now();
   }
 
   /** `least`: how long the next one should wait for the sake of the runtime, in microseconds. */
