@@ -3,7 +3,7 @@
  *
  * What lies between two lists is where containers live and end without having been listed. So where much happens lists come
  * closer together: each earlier one takes a token, and tokens come back slowly. A node on which much happens all day is
- * relisted a sixth more often at the default period, not without a bound.
+ * relisted at most a sixth more often at the default period.
  */
 import { between, type Mono, millis, shift } from '../evidence/units.ts';
 
