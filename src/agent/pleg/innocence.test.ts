@@ -633,6 +633,24 @@ describe('lists', () => {
     expect(findings.map(({ verdict }) => verdict)).toEqual(['short_life', 'duplicate', 'regression']);
   });
 
+  test('nor is the end that went back due where the event of it turns out to be spurious', () => {
+    const steps = [
+      ...covered,
+      ...pod,
+      heard(4.5, 'c1', 'STARTED'),
+      listed(5, { s1: 'running', c1: 'running' }),
+      listed(10, { s1: 'running', c1: 'exited' }),
+      heard(12, 'c1', 'STOPPED'),
+      listed(15, { s1: 'running', c1: 'running' }),
+      listed(20, { s1: 'running', c1: 'running' }),
+      listed(25, { s1: 'running', c1: 'exited' }),
+      status(27, 'c1', times({ created: 4, started: 4.5, finished: 22 })),
+    ];
+    const { findings, figures } = judge(steps, { until: 90 });
+    expect(findings.map(({ verdict }) => verdict)).toEqual(['regression', 'spurious']);
+    expect(figures).toMatchObject({ expected: 4, matched: 4 });
+  });
+
   test('a step back over UNKNOWN is one too', () => {
     const steps = [
       ...covered,

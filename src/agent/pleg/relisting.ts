@@ -224,7 +224,12 @@ export class Relisting {
     life.regressed = true;
     life.unseen = null;
     for (const stage of [STARTED, STOPPED] as const) {
-      if (life.standings[stage].is === 'announced') continue;
+      const standing = life.standings[stage];
+      if (standing.is === 'announced') {
+        // Were that event spurious, the next one would not be due either.
+        this.#ledger.settle(life, stage, { ...standing, waived: true });
+        continue;
+      }
       this.#ledger.retract(life, stage, 'state_went_back');
       this.#ledger.settle(life, stage, { is: 'waived' });
     }
