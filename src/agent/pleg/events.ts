@@ -102,7 +102,7 @@ export class Events {
     shown: Pick<Proof, 'to' | 'cause' | 'evidence'>,
   ): void {
     const life = this.#ledger.lives.get(id);
-    if (life === undefined || state === 'unknown' || life.regressed) return;
+    if (life === undefined || state === 'unknown') return;
     this.#learn(life, times);
     if (state === 'running') life.ran = true;
     const proof = (stage: Stage): Proof => ({
