@@ -3,20 +3,12 @@
  *
  * Each is a copy of this tree with one edit; an edit that does not apply any more fails, for then nothing was shown.
  */
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../src/errors.ts';
 import { run } from '../src/parts/process.ts';
+import { brokenTree, type Edit } from '../test/support/brokenTree.ts';
 import { Disk } from './disk.ts';
 import { runSchedule } from './run.ts';
-import { ROOT } from './world.ts';
-
-interface Edit {
-  readonly file: string;
-  readonly from: string;
-  readonly to: string;
-}
 
 interface Mutant {
   readonly name: string;
@@ -106,7 +98,6 @@ const MUTANTS: readonly Mutant[] = [
 ];
 
 const FAULTS = 20;
-const CONFIGURATION = ['build.mjs', 'tsconfig.json', 'vitest.config.ts'];
 
 const wanted = process.argv.slice(2);
 const without = (await Disk.whyNot()) === null ? [] : (['full disk'] as const);
@@ -121,7 +112,8 @@ console.log(missed === 0 ? 'every one of them was found' : `${missed} of them we
 process.exitCode = missed === 0 ? 0 : 1;
 
 async function hunt(mutant: Mutant): Promise<boolean> {
-  const root = await edited(mutant);
+  const tree = brokenTree(mutant.edits);
+  const root = tree.dir;
   try {
     if (mutant.seeds === null) return await foundByPowerCuts(root);
     await run(process.execPath, ['build.mjs'], { cwd: root });
@@ -145,7 +137,7 @@ async function hunt(mutant: Mutant): Promise<boolean> {
     }
     return false;
   } finally {
-    rmSync(root, { recursive: true, force: true });
+    tree.remove();
   }
 }
 
@@ -160,21 +152,4 @@ async function foundByPowerCuts(root: string): Promise<boolean> {
   const found = said?.includes('Property failed after') === true;
   console.log(`   power cuts: ${found ? 'the property fails' : (said ?? 'nothing')}`);
   return found;
-}
-
-/** A copy of this tree with the edits. */
-async function edited({ edits }: Mutant): Promise<string> {
-  const root = mkdtempSync(join(tmpdir(), 'plegwatch-mutant-'));
-  for (const name of ['src', 'migrations', 'crds', 'parts', 'test/support', 'package.json', ...CONFIGURATION])
-    cpSync(join(ROOT, name), join(root, name), { recursive: true });
-  symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'));
-  for (const { file, from, to } of edits) {
-    const text = readFileSync(join(root, file), 'utf8');
-    if (text.split(from).length !== 2) throw new Error(`${file} has not exactly one ${JSON.stringify(from)}`);
-    writeFileSync(
-      join(root, file),
-      text.replace(from, () => to),
-    );
-  }
-  return root;
 }
