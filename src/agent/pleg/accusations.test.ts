@@ -193,6 +193,19 @@ test('an exact time that was placed stays known, were it told once more after a 
   expect(findings).toMatchObject([{ type: 'STOPPED', occurred: seconds(22) }]);
 });
 
+test('how it ended stays known, were an older status told after that', () => {
+  const exact = { ...times({ created: 7, started: 11, finished: 22 }), exitCode: 137, reason: 'OOMKilled' };
+  const steps = [
+    ...covered,
+    ...LONG_LISTS,
+    ...told(LONG, false, ['c1 STOPPED']),
+    status(27, 'c1', exact),
+    status(29, 'c1', times({ created: 7, started: 11 })),
+  ];
+  const findings = judge(steps, { until: 60 }).findings.filter(({ verdict }) => verdict === 'missed');
+  expect(findings).toMatchObject([{ proof: { exactTimes: { exitCode: 137, reason: 'OOMKilled' } } }]);
+});
+
 test('nobody is asked when something was removed', () => {
   expect(longLife('c1 DELETED').asks).toEqual([]);
 });
@@ -206,6 +219,20 @@ test('what no list showed yet is missed too, when its status says that it was th
     listed(30, { c1: 'exited' }),
   ];
   expect(judge(steps, { until: 60 }).missed).toEqual(['c1 CREATED', 'c1 STARTED']);
+});
+
+test('an end that only its status tells is due once a list shows it', () => {
+  const steps = [
+    ...covered,
+    listed(5, {}),
+    heard(6, 'c1', 'CREATED'),
+    heard(6.1, 'c1', 'STARTED'),
+    listed(10, { c1: 'running' }),
+    status(12, 'c1', times({ created: 6, started: 6.1, finished: 11 })),
+    listed(15, { c1: 'exited' }),
+  ];
+  expect(judge(steps, { until: 14 }).awaited).toBe(0);
+  expect(judge(steps, { until: 60 }).missed).toEqual(['c1 STOPPED']);
 });
 
 test('what was watched is counted from the baseline on, without its holes', () => {

@@ -170,7 +170,9 @@ describe('the end of a stream', () => {
       heard(21, 's0', 'STARTED'),
       listed(25, { s1: 'running' }),
     ];
-    expect(accused(steps)).toEqual([]);
+    const outcome = judge(steps, { until: 60 });
+    expect(outcome.accused).toEqual([]);
+    expect(outcome.unobservable).toEqual(['s1 CREATED stream_gap', 's1 STARTED stream_gap']);
   });
 
   test('what was reached before a new session is not due to it, were it proven only then', () => {
@@ -354,6 +356,14 @@ describe('our own fault', () => {
     expect(outcome.unobservable).toEqual(['s1 CREATED reader_paused', 's1 STARTED reader_paused']);
   });
 
+  test('a pause that ended before the window takes nothing from it, were it told only after the proof', () => {
+    const told: Step = { at: 11, act: ({ comparison }) => comparison.hole(seconds(4), 'reader_paused') };
+    expect(accused([...covered, listed(5, {}), listed(10, { s1: 'running' }), told])).toEqual([
+      's1 CREATED',
+      's1 STARTED',
+    ]);
+  });
+
   test('a pause that is told after a later one does not bring back what that one took', () => {
     const told: Step = { at: 7.5, act: ({ comparison }) => comparison.hole(seconds(4), 'reader_paused') };
     const steps = [...covered, listed(5, {}), hole(7), told, listed(10, { s1: 'running' })];
@@ -499,6 +509,11 @@ describe('lists that fail for so long that what was heard meanwhile is forgotten
     expect(accused([...covered, ...events(), ...back], { until: long + 120 })).toEqual([]);
   });
 
+  test('nor where its status says since when it is there', () => {
+    const young = status(long + 2, 'c1', times({ created: long - 30, started: long - 29 }));
+    expect(accused([...covered, ...back, young], { until: long + 120 })).toEqual([]);
+  });
+
   test('nor where the events did not say of whom they were', () => {
     expect(accused([...covered, ...events({ nameless: true }), ...back], { until: long + 120 })).toEqual([]);
   });
@@ -583,9 +598,11 @@ describe('lists', () => {
     const outcome = judge(steps, { until: 90 });
     expect(outcome.accused).toEqual([]);
     expect(outcome.unobservable).toEqual(['c1 DELETED listed_again']);
-    expect(accused([...steps, heard(17, 'c1', 'STOPPED'), listed(20, { s1: 'running' })])).toEqual([
-      'c1 DELETED',
-    ]);
+    const gone = judge([...steps, heard(17, 'c1', 'STOPPED'), listed(20, { s1: 'running' })], { until: 90 });
+    expect(gone.accused).toEqual(['c1 DELETED']);
+    // Since it was listed again, not since it was lacked.
+    const window = { from: seconds(15.01), to: seconds(20.02) };
+    expect(gone.findings).toContainEqual(expect.objectContaining({ verdict: 'missed', window }));
   });
 
   test('an id that comes back after it was missed takes the accusation back', () => {
@@ -743,7 +760,10 @@ describe('what never ran', () => {
       heard(7, 'c1', 'STOPPED', { times: exact }),
       listed(10, { s1: 'running', c1: 'exited' }),
     ];
-    expect(accused(steps)).toEqual([]);
+    const said = judge(steps, { until: 60 });
+    expect(said.accused).toEqual([]);
+    // It is not even waited for.
+    expect(said.records.filter(({ kind }) => kind === 'overdue')).toEqual([]);
     // Nor when only its status tells, after the event that did not.
     const bare = [
       ...covered,
@@ -753,8 +773,7 @@ describe('what never ran', () => {
       status(12, 'c1', exact),
     ];
     const outcome = judge(bare, { until: 60 });
-    expect(outcome.accused).toEqual([]);
-    expect(outcome.unobservable).toEqual([]);
+    expect(outcome.findings.filter(({ verdict }) => verdict !== 'short_life')).toEqual([]);
     expect(outcome.figures).toMatchObject({ expected: 4, matched: 4 });
   });
 

@@ -184,6 +184,19 @@ describe('out_of_order', () => {
     expect(of(steps)).toEqual(['out_of_order c1 STARTED after_a_later_stage']);
   });
 
+  test('comes after late, and before stale', () => {
+    const late = { times: times({ created: 4.2, started: 5 }) };
+    const [stopped, started] = [heard(6.4, 'c1', 'STOPPED'), heard(6.5, 'c1', 'STARTED', late)];
+    expect(of([...running.slice(0, 3), stopped, started])).toEqual(['late c1 STARTED built_late']);
+    const steps = [
+      ...running.slice(0, 3),
+      listed(6, { s1: 'running', c1: 'exited' }),
+      heard(14, 'c1', 'STOPPED'),
+      heard(14.1, 'c1', 'STARTED', { built: 5 }),
+    ];
+    expect(of(steps)).toContain('out_of_order c1 STARTED after_a_later_stage');
+  });
+
   test('is not told of another id', () => {
     expect(of([...running, heard(6, 'c1', 'STOPPED'), heard(6.1, 'c2', 'CREATED')])).toEqual([]);
   });
@@ -434,6 +447,11 @@ describe('unannounced', () => {
     expect(outcome.figures).toMatchObject({ expected: 1, matched: 1 });
   });
 
+  test('what a runtime never sends is not told of a stretch that we did not watch', () => {
+    const steps = [listed(5, {}), hole(7), listed(10, { s1: 'running' }), heard(10.5, 's1', 'STARTED')];
+    expect(told(judge([...covered, ...steps], { until: 60, profile: CRIO }))).toEqual([]);
+  });
+
   test('what a runtime never sends, once, although an event said it that lists contradict', () => {
     const up = (at: number) => listed(at, { s1: 'running' });
     const steps = [
@@ -519,10 +537,28 @@ describe('short_life', () => {
     expect(short(judge([...covered, ...steps], { until: 20 }))).toEqual([]);
   });
 
+  test('is no run of what a list saw before, were it lacked by one since', () => {
+    const steps = [
+      ...running,
+      listed(6, { s1: 'running', c1: 'running' }),
+      listed(11, { s1: 'running' }),
+      listed(16, { s1: 'running', c1: 'exited' }),
+    ];
+    const told = short(judge([...covered, ...steps], { until: 20 }));
+    expect(told.map(({ cause }) => cause)).toEqual(['exit']);
+  });
+
   test('is told once although an event of it came again while the list was made', () => {
     const slow = listed(10, { s1: 'running' }, { took: 1 });
     const steps = [...sandbox, ...life, slow, heard(11.5, 'c1', 'DELETED')];
     expect(short(judge([...covered, ...steps], { until: 20 }))).toHaveLength(1);
+  });
+
+  test('is not told of a life that was not over for sure when the second list was begun', () => {
+    const slow = listed(10, { s1: 'running' }, { took: 1 });
+    const ends = (at: number) => [...life.slice(0, 4), heard(at, 'c1', 'DELETED'), slow];
+    expect(short(judge([...covered, ...sandbox, ...ends(10.9)], { until: 20 }))).toHaveLength(1);
+    expect(short(judge([...covered, ...sandbox, ...ends(11.5)], { until: 20 }))).toEqual([]);
   });
 
   test('is not told of a start that failed, when others had said so', () => {
@@ -580,14 +616,20 @@ describe('duplicate_container', () => {
     expect(twins(steps)).toEqual([]);
   });
 
+  const exits = (started: number) => [
+    listed(10, { s1: 'running', c1: 'exited', c1b: 'exited' }),
+    status(11, 'c1', times({ created: 4, started: 5, finished: 8 })),
+    status(11.2, 'c1b', times({ created: 6, started, finished: 9 })),
+    listed(15, { s1: 'running', c1: 'exited', c1b: 'exited' }),
+  ];
+
   test('exact times that overlap, although no list saw both', () => {
-    const exits = [
-      listed(10, { s1: 'running', c1: 'exited', c1b: 'exited' }),
-      status(11, 'c1', times({ created: 4, started: 5, finished: 8 })),
-      status(11.2, 'c1b', times({ created: 6, started: 7, finished: 9 })),
-      listed(15, { s1: 'running', c1: 'exited', c1b: 'exited' }),
-    ];
-    expect(twins(exits)).toEqual(['duplicate_container c1 times_overlap']);
+    expect(twins(exits(7))).toEqual(['duplicate_container c1 times_overlap']);
+  });
+
+  test('exact times that overlap by no more than the wall clock is trusted with are no proof', () => {
+    expect(twins(exits(7.4))).toHaveLength(1);
+    expect(twins(exits(7.6))).toEqual([]);
   });
 
   test('two sandboxes of one pod that are ready', () => {
@@ -623,14 +665,16 @@ describe('the statuses in an event', () => {
 });
 
 test('a miss whose true time lies long before the lists noticed says that the runtime was late itself', () => {
-  const steps = [
+  const finished = (at: number) => [
     ...running,
     listed(6, { s1: 'running', c1: 'running' }),
     listed(11, { s1: 'running', c1: 'running' }),
     listed(16, { s1: 'running', c1: 'exited' }),
-    status(19, 'c1', times({ created: 4.2, started: 5, finished: 7 })),
+    status(19, 'c1', times({ created: 4.2, started: 5, finished: at })),
   ];
-  expect(of(steps, 60)).toEqual(['missed c1 STOPPED runtime_state_late']);
+  expect(of(finished(7), 60)).toEqual(['missed c1 STOPPED runtime_state_late']);
+  // Not where they noticed within the grace.
+  expect(of(finished(10), 60)).toEqual(['missed c1 STOPPED unannounced_by_list']);
 });
 
 test('an event that nobody understands may have been what is due already', () => {

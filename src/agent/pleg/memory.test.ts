@@ -146,6 +146,19 @@ test('what no list shows is remembered for a quarter of an hour after it was las
   expect(watched.comparison.remembered).toBe(0);
 });
 
+test('so is an event of an id that no list has shown yet, until one does', () => {
+  const watched = new Watched();
+  watched.comparison.subscribed(1, seconds(0), 0n);
+  for (const at of [10, 800]) watched.hear(at, 's1', { object: null });
+  watched.tick(1600);
+  expect(watched.comparison.remembered).toBe(1);
+  watched.tick(1800);
+  expect(watched.comparison.remembered).toBe(0);
+  watched.hear(1801, 's1', { object: null });
+  watched.list(1802, ['s1']);
+  expect(watched.comparison.remembered).toBe(1);
+});
+
 test('what was running when lists began to fail is not forgotten', () => {
   const watched = new Watched();
   watched.list(0, ['s1', 'c1']);
