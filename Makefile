@@ -4,7 +4,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit torture torture-mutants lint format generate check-generated build bench clean
+.PHONY: help demo test test-unit torture torture-mutants engine-mutants lint format generate check-generated build bench clean
 
 node := parts/node
 root := $(filter 0,$(shell id -u))
@@ -37,6 +37,10 @@ torture: ## Look for losses under random faults, about 3 minutes (TORTURE='--sch
 torture-mutants: ## Show that the loss checker finds builds that are broken on purpose (10 minutes)
 	@$(call prepare,node npm postgres redis)
 	@$(node) torture/mutants.ts
+
+engine-mutants: ## Show that the tests of the comparison notice when one of its rules is broken (5 minutes; MUTANTS="3 7": those)
+	@$(call prepare,npm)
+	@$(node) test/mutants/engine.ts $(MUTANTS)
 
 lint: ## Check style and types
 	@$(call prepare,npm)
