@@ -5,6 +5,7 @@
  * whatever goes away is tried again, and shows in /readyz and the log meanwhile. Stop: watch no more, write what is known,
  * try to hand it over, leave the rest in the spool.
  */
+import { setFlagsFromString } from 'node:v8';
 import { monoNow, wallNow } from '../clock.ts';
 import { messageOf, PlegwatchError } from '../errors.ts';
 import { type HttpServer, serveHttp } from '../http.ts';
@@ -31,6 +32,8 @@ const HAND_OVER_MS = 3_000;
 
 /** Runs until the signal is aborted. Throws PlegwatchError where a setting does not lead to what it should. */
 export async function runAgent(config: AgentConfig, signal: AbortSignal): Promise<void> {
+  // What V8's quick compiler has needed stays with the process, and its code is no faster than that of the other (docs/bench.md).
+  setFlagsFromString('--no-maglev');
   const log = createLogger(config.logLevel, 'agent').child({ cluster: config.cluster, node: config.node });
   log.info({ version: VERSION, settings: withoutSecrets(config, AGENT_SETTINGS) }, 'agent starting');
   checkTogether(config);
