@@ -5,7 +5,8 @@
  *   showed it exited; neither more nor less.
  * Unannounced: not wrong where the runtime never sends that type of such an id, or the start of that container failed, and
  *   its end was not announced; told once. Not overlooked: a failed start of a plain container whose `created` and `exited`
- *   two whole lists in a row show, all watched, with every question answered while it is still there.
+ *   two whole lists in a row show, with every question answered while it is still there, and all watched until the time to
+ *   confirm is over. That begins with the answer, and not with the list: only the answer says that it ended without a run.
  * Silent stream: not wrong where the session had heard nothing by then.
  */
 import { CONFIRM } from '../histories/history.ts';
@@ -19,6 +20,7 @@ import {
   nameOf,
   type Oracle,
   pairsOf,
+  SLACK,
   type Story,
   saidOf,
   shownBy,
@@ -68,14 +70,14 @@ function failedInSight(truth: Truth, subject: Subject): boolean {
   const silent = subject.failed !== null && !subject.failureTold && !subject.isSandbox;
   if (!silent || !isPlain(truth, subject)) return false;
   if (history.steps.length > 0 || history.answers.some(({ lost }) => lost)) return false;
+  const slowest = Math.max(...history.answers.map(({ lag }) => lag));
   return pairsOf(truth).some(([before, after]) => {
-    const until = after.compared + CONFIRM + 3_000;
+    const answered = after.compared + slowest;
     return (
       (shownBy(before, subject) === 'created' || shownBy(before, subject) === 'absent') &&
       shownBy(after, subject) === 'exited' &&
-      // Every question is answered within four seconds.
-      (subject.at.DELETED ?? 0) > after.compared + 4_500 &&
-      isWatched(truth, before.sandboxes.start, until)
+      (subject.at.DELETED ?? 0) > answered &&
+      isWatched(truth, before.sandboxes.start, answered + CONFIRM + SLACK)
     );
   });
 }
