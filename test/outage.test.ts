@@ -449,12 +449,14 @@ async function saysReady(program: ProgramPart): Promise<void> {
   );
 }
 
+const STRANGER = 'a stranger';
+
 /** Ends the controller's connections, and opens so many that it gets no other. */
 async function takeAllConnections(url: string): Promise<Client[]> {
   const strangers: Client[] = [];
   const fill = async (): Promise<void> => {
     for (;;) {
-      const stranger = new Client({ connectionString: url });
+      const stranger = new Client({ connectionString: url, application_name: STRANGER });
       stranger.on('error', () => undefined);
       try {
         await stranger.connect();
@@ -466,10 +468,11 @@ async function takeAllConnections(url: string): Promise<Client[]> {
     }
   };
   await fill();
-  // It may have been faster.
+  // It may have been faster; a connection that is only just being made has no name yet.
   for (let its = 1; its > 0; ) {
     const ended = await strangers[0]?.query(
-      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plegwatch controller'",
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> $1",
+      [STRANGER],
     );
     its = ended?.rowCount ?? 0;
     await fill();
