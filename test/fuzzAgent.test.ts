@@ -16,7 +16,7 @@ import { mono } from '../src/evidence/units.ts';
 import { scratch } from '../src/parts/scratch.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../src/simulator/runtime.ts';
 import { until } from './plegreports.ts';
-import { childrenOf } from './support/frozen.ts';
+import { childrenOf, freeze, thaw } from './support/frozen.ts';
 import { HostileRuntime, listenRudely, RUDE_WAYS } from './support/hostile.ts';
 import { eventKey } from './support/listener.ts';
 import { needs } from './support/needs.ts';
@@ -27,6 +27,10 @@ const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
 const EVENTS = 20_000;
 /** In how many parts they are sent. Slow lists are asked for rarely, so only some come between them. */
 const ROUNDS = 5;
+/** So many at once are less than the reader holds for an agent that does not run just now. */
+const PART = 500;
+/** So many are more than that. */
+const FLOOD = 10_000;
 const CALLS = ['ListPodSandbox', 'ListContainers', 'ContainerStatus', 'Version', 'GetContainerEvents'];
 /** Of what it had before. A heap that was once larger stays so for a while. */
 const GROWTH = 3;
@@ -59,7 +63,7 @@ needs('redis-server', 'postgres')('at a socket that somebody took over', () => {
     const before = residentMiB();
     await runtime.goDown();
 
-    const { refused: refusedEvents, resident: during } = await suffer();
+    const { refused: refusedEvents, dropped, resident: during } = await suffer();
     await sufferRudeness();
 
     await runtime.comeUp();
@@ -68,7 +72,7 @@ needs('redis-server', 'postgres')('at a socket that somebody took over', () => {
     await node.settled();
     const after = residentMiB();
     console.info(
-      `${EVENTS} events of seed ${SEED}, ${refusedEvents} of them refused; MiB of the agent and its reader: ${before} before, ${during} during, ${after} after; armed again after ${armed} lives; refused`,
+      `${EVENTS} events of seed ${SEED}, ${refusedEvents} of them refused; of ${FLOOD} in a flood ${dropped} dropped; MiB of the agent and its reader: ${before} before, ${during} during, ${after} after; armed again after ${armed} lives; refused`,
       await refusedByCall(),
     );
 
@@ -80,11 +84,18 @@ needs('redis-server', 'postgres')('at a socket that somebody took over', () => {
     expect(after).toBeLessThan(GROWTH * before);
 
     const refused = await refusedByCall();
-    expect(refused.get('GetContainerEvents')).toBe(refusedEvents);
     for (const call of CALLS) {
       expect({ call, refused: refused.get(call) ?? 0 }).not.toEqual({ call, refused: 0 });
       expect(node.agent.log()).toContain(`"call":"${call}"`);
     }
+
+    for (const lost of ['malformed_event', 'reader_overflow']) {
+      const holes = (await node.gaps('stream')).filter(({ cause }) => cause === lost);
+      expect(holes).not.toEqual([]);
+      for (const [i, { to }] of holes.entries())
+        expect(to).toBeLessThanOrEqual(holes[i + 1]?.from ?? Infinity);
+    }
+    expect(node.agent.log().split('the reader had to drop events')).toHaveLength(2);
 
     const stored = new Set(await node.events());
     expect(lived.filter((key) => !stored.has(key))).toEqual([]);
@@ -126,39 +137,75 @@ function endOf(stream: ReturnType<CriClient['events']>): Promise<string> {
   return promise;
 }
 
-/** Mutated messages of all kinds. Returns how many events no reader of ours can read, and what memory was in use then. */
-async function suffer(): Promise<{ readonly refused: number; readonly resident: number }> {
+interface Suffered {
+  /** Events that no reader of ours can read. */
+  readonly refused: number;
+  /** Events of the flood that the reader had no room for. */
+  readonly dropped: number;
+  /** What memory was in use. */
+  readonly resident: number;
+}
+
+/** Mutated messages of all kinds, then more of them than there is room for while the agent stands still. */
+async function suffer(): Promise<Suffered> {
   const hostile = await HostileRuntime.listen(runtime.socket, SEED);
   try {
     hostile.lying = true;
     await until('Version is refused', async () => (await refusedByCall()).get('Version'), WITHIN_MS);
     hostile.lying = false;
     await until('it has subscribed', () => hostile.subscribed || undefined, WITHIN_MS);
-    let refused = 0;
-    const round = async () => {
-      const answered = hostile.answered;
-      refused += (await hostile.announce(EVENTS / ROUNDS)).filter(isRefused).length;
-      await until('it has asked for lists', () => hostile.answered > answered || undefined, WITHIN_MS);
-    };
-    for (let n = 0; n < ROUNDS; n += 1) await round();
-    const told = async (call: string) => (await refusedByCall()).get(call) ?? 0;
-    // Which answers can be read is chance, and a status is asked for only while something is due.
-    const all = async () => {
-      const counts = await Promise.all(CALLS.map(told));
-      if (counts.every((count) => count > 0)) return true;
-      await round();
-      return undefined;
-    };
-    await until('of every call something was refused', all, WITHIN_MS);
-    const counted = async () => (await told('GetContainerEvents')) >= refused || undefined;
-    await until('every event that is none was counted', counted, WITHIN_MS);
+    const refused = await sufferEvents(hostile);
     const resident = residentMiB();
+    const dropped = await sufferFlood(hostile);
     hostile.announceBytes(17 * 1024 * 1024);
     await until('it has left', () => !hostile.subscribed || undefined, WITHIN_MS);
-    return { refused, resident };
+    return { refused, dropped, resident };
   } finally {
     await hostile.stop();
   }
+}
+
+/** Until of every call something was refused. Each event that is none is counted, neither more nor less. */
+async function sufferEvents(hostile: HostileRuntime): Promise<number> {
+  let refused = 0;
+  const part = async () => {
+    refused += (await hostile.announce(PART)).filter(isRefused).length;
+    const counted = async () =>
+      ((await refusedByCall()).get('GetContainerEvents') ?? 0) >= refused || undefined;
+    await until('every event that is none was counted', counted, WITHIN_MS);
+  };
+  const round = async () => {
+    const answered = hostile.answered;
+    for (let sent = 0; sent < EVENTS / ROUNDS; sent += PART) await part();
+    await until('it has asked for lists', () => hostile.answered > answered || undefined, WITHIN_MS);
+  };
+  for (let n = 0; n < ROUNDS; n += 1) await round();
+  // Which answers can be read is chance, and a status is asked for only while something is due.
+  const all = async () => {
+    const counts = await refusedByCall();
+    if (CALLS.every((call) => (counts.get(call) ?? 0) > 0)) return true;
+    await round();
+    return undefined;
+  };
+  await until('of every call something was refused', all, WITHIN_MS);
+  expect((await refusedByCall()).get('GetContainerEvents')).toBe(refused);
+  return refused;
+}
+
+/** Every one of them is told as an event, refused, or dropped. */
+async function sufferFlood(hostile: HostileRuntime): Promise<number> {
+  const before = await toldOfEvents();
+  await freeze(node.agent.pid);
+  try {
+    await hostile.announce(FLOOD);
+  } finally {
+    thaw(node.agent.pid);
+  }
+  const told = async () => ((await toldOfEvents()).all - before.all === FLOOD ? true : undefined);
+  await until('every event of the flood is accounted for', told, WITHIN_MS);
+  const { dropped } = await toldOfEvents();
+  expect(dropped).toBeGreaterThan(0);
+  return dropped;
 }
 
 async function sufferRudeness(): Promise<void> {
@@ -224,6 +271,14 @@ async function live(count: number): Promise<string[]> {
     .slice(from)
     .filter((entry) => entry.what === 'event' && entry.delivered)
     .map((entry) => (entry.what === 'event' ? eventKey(entry.id, entry.type) : ''));
+}
+
+async function toldOfEvents(): Promise<{ readonly dropped: number; readonly all: number }> {
+  const body = (await node.agent.ask('/metrics'))?.body ?? '';
+  const sum = (pattern: RegExp) => [...body.matchAll(pattern)].reduce((all, [, n]) => all + Number(n), 0);
+  const dropped = sum(/^plegwatch_reader_dropped_events_total (\d+)$/gm);
+  const received = sum(/^plegwatch_events_received_total\{.*\} (\d+)$/gm);
+  return { dropped, all: dropped + received + ((await refusedByCall()).get('GetContainerEvents') ?? 0) };
 }
 
 async function refusedByCall(): Promise<Map<string, number>> {

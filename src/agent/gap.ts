@@ -1,5 +1,6 @@
 /*
- * Gaps: stretches that could not be observed, from when they open until they close. At most one of a scope is open.
+ * Gaps: stretches that could not be observed, from when they open until they close. At most one of a scope is open; beside it
+ * there may be holes: moments of which something is lost, in what is otherwise observed.
  */
 import type { GapScope, RecordOf } from '../evidence/record.ts';
 import { type Mono, offset } from '../evidence/units.ts';
@@ -10,7 +11,16 @@ interface OpenGap {
   readonly from: Mono;
 }
 
+/** One that may go on. */
+interface Hole extends OpenGap {
+  readonly scope: GapScope;
+  readonly to: Mono;
+  /** Whether it went on since the last stretch began. */
+  readonly fresh: boolean;
+}
+
 export class Gaps {
+  readonly #holes = new Map<string, Hole>();
   readonly #open = new Map<GapScope, OpenGap>();
   readonly #epochStart: Mono;
   readonly #mintId: () => string;
@@ -37,8 +47,39 @@ export class Gaps {
     this.#record(scope, gap, now, to < gap.from ? gap.from : to);
   }
 
+  /**
+   * Something is lost of the time from `from` to `to`. A runtime may make holes as fast as it can speak, so those of one
+   * cause are one gap, until a whole stretch was without.
+   */
+  hole(scope: GapScope, cause: string, from: Mono, to: Mono, now: Mono): void {
+    const key = `${scope} ${cause}`;
+    const known = this.#holes.get(key);
+    const hole = known ?? { scope, gap: this.#mintId(), cause, from };
+    this.#holes.set(key, { ...hole, to, fresh: true });
+    if (known === undefined) this.#record(scope, hole, now, null);
+  }
+
+  /** A stretch ends here and the next begins: holes that did not go on in it are over. */
+  stretch(now: Mono): void {
+    for (const [key, hole] of this.#holes) {
+      if (hole.fresh) this.#holes.set(key, { ...hole, fresh: false });
+      else this.#fill(key, hole, now);
+    }
+  }
+
+  /** What was observed ends here, and every hole in it. */
+  fillAll(now: Mono): void {
+    for (const [key, hole] of this.#holes) this.#fill(key, hole, now);
+  }
+
+  #fill(key: string, hole: Hole, now: Mono): void {
+    this.#holes.delete(key);
+    this.#record(hole.scope, hole, now, hole.to);
+  }
+
   /** Ends what is open: from here on it is the next life's to say. */
   closeAll(now: Mono): void {
+    this.fillAll(now);
     for (const scope of [...this.#open.keys()]) this.close(scope, now, now);
   }
 

@@ -36,6 +36,7 @@ import { Refusals } from './refusals.ts';
 import { Relister, type RelistFailure } from './relist.ts';
 import { type Session, sessionRecord } from './session.ts';
 import { NodeState } from './state.ts';
+import { Tally } from './tally.ts';
 
 /** Without a reader it looks at the time itself: this often, and four times in a grace where that is less. */
 const LONGEST_BEAT_MS = 500;
@@ -80,6 +81,8 @@ export class Observer {
   readonly #pauses: Pauses;
   readonly #listTrouble: ListTrouble;
   readonly #refusals: Refusals;
+  /** Events that the reader had to drop. */
+  readonly #dropped = new Tally();
   readonly #state: NodeState;
   /** Null where there is no kubelet to ask. */
   readonly #kubeletMode: KubeletMode | null;
@@ -198,8 +201,7 @@ export class Observer {
       overflow: (_session, at, events) => this.#overflowed(at, events),
       malformed: (_session, at) => {
         this.#refusals.count('GetContainerEvents');
-        this.#gaps.past('stream', 'malformed_event', this.#pauses.drained, at, monoNow());
-        this.#comparison.hole(at, 'malformed_event');
+        this.#hole('malformed_event', at);
       },
       ended: (session, at, code, message) => this.#ended(session, at, code, message),
       state: (state, reason, error) => this.#subscriptionIs(state, reason, error),
@@ -257,6 +259,7 @@ export class Observer {
 
   #drainedTo(session: number, at: Mono): void {
     this.#pauses.drainedTo(at, this.#session);
+    this.#gaps.stretch(monoNow());
     this.#comparison.drained(session, at);
     // The end of an open session is always told, of a reader that never came so far it is not.
     if (this.#session !== null) this.#beatWithReader();
@@ -266,9 +269,15 @@ export class Observer {
   #overflowed(at: Mono, events: number): void {
     const { log, metrics } = this.#options;
     metrics.readerDropped.inc(events);
-    log.warn({ events }, 'the reader had to drop events');
-    this.#gaps.past('stream', 'reader_overflow', this.#pauses.drained, at, monoNow());
-    this.#comparison.hole(at, 'reader_overflow');
+    const dropped = this.#dropped.count(events);
+    if (dropped !== null) log.warn({ events: dropped }, 'the reader had to drop events');
+    this.#hole('reader_overflow', at);
+  }
+
+  /** An event that is due may have been lost just before this moment. */
+  #hole(cause: 'malformed_event' | 'reader_overflow', at: Mono): void {
+    this.#gaps.hole('stream', cause, this.#pauses.drained, at, monoNow());
+    this.#comparison.hole(at, cause);
   }
 
   #ended(_session: number, at: Mono, code: string, message: string): void {
@@ -277,6 +286,7 @@ export class Observer {
     this.#comparison.unsubscribed('down');
     this.#session = null;
     this.#beatByItself();
+    this.#gaps.fillAll(at);
     this.#gaps.open('stream', 'broken', this.#pauses.drained, at);
     // What broke our stream may have broken the kubelet's: a look close to it bounds that well.
     this.#options.kubelet?.watch.soon();
