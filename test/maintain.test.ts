@@ -1,6 +1,7 @@
 /*
  * Maintenance on a real Postgres: what is made, what is dropped, and what is given up.
  */
+import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { MAINTENANCE_LOCK, maintain } from '../src/controller/store/maintain.ts';
@@ -121,6 +122,27 @@ needs('postgres')('maintenance', () => {
     expect(
       await query(databaseUrl, 'SELECT cause, records, filled_at IS NOT NULL AS filled FROM plegwatch.gaps'),
     ).toEqual([{ cause: 'abandoned', records: 0, filled: true }]);
+  });
+
+  it('keeps a gap for its time, and one that was left open as long as the life that left it', async () => {
+    const databaseUrl = await server.database();
+    const one = life('node-a');
+    const gap = (cause: string, to: number | null) => {
+      return { kind: 'gap', t: 9, gap: randomUUID(), scope: 'stream', cause, from: 4, to } as const;
+    };
+    await commitAll(databaseUrl, [one.batch(1, [gap('ended', 8), gap('left open', null)])]);
+    const later = async (days: number) => {
+      const by = `interval '${days} days'`;
+      await query(databaseUrl, `UPDATE store.gap SET from_at = from_at - ${by}, to_at = to_at - ${by}`);
+      await query(databaseUrl, `UPDATE store.epoch SET closed_at = closed_at - ${by}`);
+      await maintain({ databaseUrl, log: silent });
+      return query(databaseUrl, 'SELECT cause FROM store.gap ORDER BY cause');
+    };
+    expect(await later(399)).toEqual([{ cause: 'ended' }, { cause: 'left open' }]);
+    expect(await later(2)).toEqual([{ cause: 'left open' }]);
+    await query(databaseUrl, 'UPDATE store.epoch SET closed_at = now()');
+    expect(await later(399)).toEqual([{ cause: 'left open' }]);
+    expect(await later(2)).toEqual([]);
   });
 
   it('gives up an epoch that only said hello', async () => {

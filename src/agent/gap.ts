@@ -11,10 +11,12 @@ interface OpenGap {
   readonly from: Mono;
 }
 
-/** One that may go on. */
+/** One that may go on. What is told of it is a stretch behind at most. */
 interface Hole extends OpenGap {
   readonly scope: GapScope;
   readonly to: Mono;
+  /** Whether it went on since it was told. */
+  readonly untold: boolean;
   /** Whether it went on since the last stretch began. */
   readonly fresh: boolean;
 }
@@ -49,37 +51,38 @@ export class Gaps {
 
   /**
    * Something is lost of the time from `from` to `to`. A runtime may make holes as fast as it can speak, so those of one
-   * cause are one gap, until a whole stretch was without.
+   * cause are one gap, until a whole stretch was without: told at once, and again where it went on.
    */
   hole(scope: GapScope, cause: string, from: Mono, to: Mono, now: Mono): void {
     const key = `${scope} ${cause}`;
     const known = this.#holes.get(key);
     const hole = known ?? { scope, gap: this.#mintId(), cause, from };
-    this.#holes.set(key, { ...hole, to, fresh: true });
-    if (known === undefined) this.#record(scope, hole, now, null);
+    if (known === undefined) this.#record(scope, hole, now, to);
+    this.#holes.set(key, { ...hole, to, untold: known !== undefined, fresh: true });
   }
 
   /** A stretch ends here and the next begins: holes that did not go on in it are over. */
   stretch(now: Mono): void {
     for (const [key, hole] of this.#holes) {
-      if (hole.fresh) this.#holes.set(key, { ...hole, fresh: false });
-      else this.#fill(key, hole, now);
+      this.#tell(hole, now);
+      if (hole.fresh) this.#holes.set(key, { ...hole, untold: false, fresh: false });
+      else this.#holes.delete(key);
     }
   }
 
   /** What was observed ends here, and every hole in it. */
-  fillAll(now: Mono): void {
-    for (const [key, hole] of this.#holes) this.#fill(key, hole, now);
+  endHoles(now: Mono): void {
+    for (const hole of this.#holes.values()) this.#tell(hole, now);
+    this.#holes.clear();
   }
 
-  #fill(key: string, hole: Hole, now: Mono): void {
-    this.#holes.delete(key);
-    this.#record(hole.scope, hole, now, hole.to);
+  #tell(hole: Hole, now: Mono): void {
+    if (hole.untold) this.#record(hole.scope, hole, now, hole.to);
   }
 
   /** Ends what is open: from here on it is the next life's to say. */
   closeAll(now: Mono): void {
-    this.fillAll(now);
+    this.endHoles(now);
     for (const scope of [...this.#open.keys()]) this.close(scope, now, now);
   }
 

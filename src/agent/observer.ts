@@ -82,7 +82,7 @@ export class Observer {
   readonly #listTrouble: ListTrouble;
   readonly #refusals: Refusals;
   /** Events that the reader had to drop. */
-  readonly #dropped = new Tally();
+  readonly #dropped: Tally;
   readonly #state: NodeState;
   /** Null where there is no kubelet to ask. */
   readonly #kubeletMode: KubeletMode | null;
@@ -112,6 +112,7 @@ export class Observer {
       mintId: randomUUID,
     });
     this.#refusals = new Refusals(options.metrics, options.log);
+    this.#dropped = new Tally((events) => options.log.warn({ events }, 'the reader had to drop events'));
     this.#state = new NodeState(sink.start);
     this.#gaps = new Gaps(sink.start, randomUUID, (record) => this.#emit(record, null));
     this.#pauses = new Pauses({
@@ -185,6 +186,8 @@ export class Observer {
     await this.#relisting;
     const now = monoNow();
     this.#flushMinute(now);
+    this.#refusals.sayRest();
+    this.#dropped.sayRest();
     this.#gaps.closeAll(now);
     this.#drain();
   }
@@ -267,16 +270,16 @@ export class Observer {
   }
 
   #overflowed(at: Mono, events: number): void {
-    const { log, metrics } = this.#options;
-    metrics.readerDropped.inc(events);
-    const dropped = this.#dropped.count(events);
-    if (dropped !== null) log.warn({ events: dropped }, 'the reader had to drop events');
+    this.#options.metrics.readerDropped.inc(events);
+    this.#dropped.count(events);
     this.#hole('reader_overflow', at);
   }
 
   /** An event that is due may have been lost just before this moment. */
   #hole(cause: 'malformed_event' | 'reader_overflow', at: Mono): void {
-    this.#gaps.hole('stream', cause, this.#pauses.drained, at, monoNow());
+    const { drained } = this.#pauses;
+    const opened = this.#session?.opened ?? drained;
+    this.#gaps.hole('stream', cause, opened > drained ? opened : drained, at, monoNow());
     this.#comparison.hole(at, cause);
   }
 
@@ -286,7 +289,7 @@ export class Observer {
     this.#comparison.unsubscribed('down');
     this.#session = null;
     this.#beatByItself();
-    this.#gaps.fillAll(at);
+    this.#gaps.endHoles(at);
     this.#gaps.open('stream', 'broken', this.#pauses.drained, at);
     // What broke our stream may have broken the kubelet's: a look close to it bounds that well.
     this.#options.kubelet?.watch.soon();
@@ -411,6 +414,8 @@ export class Observer {
     this.#emit(this.#minute.record(this.#options.sink.start, now, figures, kubelet), null);
     this.#recordSession(null, null, null);
     void this.#askVersion();
+    this.#refusals.sayDue();
+    this.#dropped.sayDue();
     this.#minute = new Minute(now, figures);
     this.#minuteLength = MINUTE;
   }

@@ -28,4 +28,9 @@ test('a flood of one call is one line in the log, and does not hide another call
     { call: 'GetContainerEvents', messages: 1 },
     { call: 'ContainerStatus', messages: 2 },
   ]);
+  each.sayDue();
+  expect(said).toHaveLength(2);
+  each.sayRest();
+  each.sayRest();
+  expect(said.slice(2)).toEqual([{ call: 'GetContainerEvents', messages: 999 }]);
 });

@@ -30,12 +30,21 @@ export class Refusals {
     this.#metrics.malformed.inc({ call }, messages);
     let tally = this.#tallies.get(call);
     if (tally === undefined) {
-      tally = new Tally();
+      tally = new Tally((refused) =>
+        this.#log.warn({ call, messages: refused }, 'the runtime sent what cannot be read'),
+      );
       this.#tallies.set(call, tally);
     }
-    const refused = tally.count(messages);
-    if (refused !== null) {
-      this.#log.warn({ call, messages: refused }, 'the runtime sent what cannot be read');
-    }
+    tally.count(messages);
+  }
+
+  /** Names what was not named yet, where the last line of its call is a minute old. */
+  sayDue(): void {
+    for (const tally of this.#tallies.values()) tally.sayDue();
+  }
+
+  /** Names what was not named yet. */
+  sayRest(): void {
+    for (const tally of this.#tallies.values()) tally.sayRest();
   }
 }

@@ -7,17 +7,30 @@ import { between, type Mono, millis } from '../evidence/units.ts';
 const SAID_EVERY = millis(60_000);
 
 export class Tally {
+  readonly #say: (count: number) => void;
   #said: Mono | null = null;
   #unsaid = 0;
 
-  /** Adds. Returns how much is to be said now, since it was last said; null where that was less than a minute ago. */
-  count(more: number): number | null {
-    const now = monoNow();
+  /** `say`: writes a line of the log about so many. */
+  constructor(say: (count: number) => void) {
+    this.#say = say;
+  }
+
+  count(more: number): void {
     this.#unsaid += more;
-    if (this.#said !== null && between(this.#said, now) < SAID_EVERY) return null;
-    const said = this.#unsaid;
-    this.#said = now;
+    this.sayDue();
+  }
+
+  /** Says what was not said yet, where the last line is a minute old. */
+  sayDue(): void {
+    if (this.#said === null || between(this.#said, monoNow()) >= SAID_EVERY) this.sayRest();
+  }
+
+  /** Says what was not said yet. */
+  sayRest(): void {
+    if (this.#unsaid === 0) return;
+    this.#say(this.#unsaid);
+    this.#said = monoNow();
     this.#unsaid = 0;
-    return said;
   }
 }

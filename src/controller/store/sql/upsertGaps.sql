@@ -1,4 +1,4 @@
--- A gap is told when it opens and again when it closes, perhaps by a later life; order is free.
+-- A gap is told when it opens and again when it closes or went on, perhaps by a later life; order is free.
 -- $1 node_id, $2 cluster_id, $3 epoch, then arrays: gap_id, scope, cause, from, to (microseconds since 1970)
 INSERT INTO store.gap (gap_id, node_id, cluster_id, epoch, scope, cause, from_at, to_at)
 SELECT u.gap_id, $1::int4, $2::int2, $3::uuid, min(u.scope), min(u.cause),
@@ -9,4 +9,4 @@ GROUP BY u.gap_id
 ORDER BY u.gap_id
 ON CONFLICT (node_id, gap_id) DO UPDATE SET
   from_at = least(gap.from_at, excluded.from_at),
-  to_at = coalesce(gap.to_at, excluded.to_at)
+  to_at = greatest(gap.to_at, excluded.to_at)
