@@ -30,6 +30,11 @@ export class AgentMetrics {
     'Events the reader dropped without a trace.',
     [],
   );
+  readonly statusLacked = this.#counter(
+    'events_without_status_total',
+    'Events without the sandbox status that this runtime puts into them when all is well.',
+    [],
+  );
   readonly malformed = this.#counter(
     'malformed_messages_total',
     'Messages from the runtime, and items of its lists, that could not be read, by the call.',

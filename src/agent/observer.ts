@@ -202,6 +202,7 @@ export class Observer {
       event: (event) => this.#received(event),
       drained: (session, at) => this.#drainedTo(session, at),
       overflow: (_session, at, events) => this.#overflowed(at, events),
+      statusLacked: () => this.#options.metrics.statusLacked.inc(),
       malformed: (_session, at) => {
         this.#refusals.count('GetContainerEvents');
         this.#hole('malformed_event', at);
@@ -218,7 +219,7 @@ export class Observer {
   #identified(runtime: RuntimeVersion, profile: RuntimeProfile): void {
     this.#comparison.profiled(profile);
     this.#options.log.info(
-      { ...runtime, profile: profile.name, subscription: profile.subscription },
+      { ...runtime, profile: profile.name, subscription: profile.subscription, notes: profile.notes },
       'runtime identified',
     );
     if (runtime.name === this.#runtime.name && runtime.version === this.#runtime.version) return;

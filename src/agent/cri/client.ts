@@ -77,9 +77,11 @@ export class CriError extends Error {
 
 function wordsOf(error: ServiceError | MalformedMessage): [said: string, code: string, details: string] {
   if (error instanceof MalformedMessage) return [error.code, error.code, error.message];
-  const name = statusName(error.code);
-  return [name, limitOf(error) ?? name, error.details ?? ''];
+  return [statusName(error.code), codeOf(error), error.details ?? ''];
 }
+
+/** The code of an {@link CriError}, of anything that gRPC ended. */
+export const codeOf = (error: ServiceError): string => limitOf(error) ?? statusName(error.code);
 
 /** Whose limit of a message an answer was over. No field of a status says it: these are the words of the libraries. */
 function limitOf({ code, details }: ServiceError): 'OVER_OUR_LIMIT' | 'OVER_RUNTIME_LIMIT' | null {

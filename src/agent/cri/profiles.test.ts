@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { PROFILES } from '../../simulator/profiles.ts';
-import { profileOf } from './profiles.ts';
+import { lacksStatus, profileOf } from './profiles.ts';
 
 const named = (name: string, version: string) => profileOf({ name, version }).name;
 
@@ -128,6 +128,18 @@ describe('what is known of events', () => {
     expect(without('iSulad', '2.1.6')).toEqual(['DELETED']);
     expect(without('containerd', '2.1.9')).toEqual([]);
     expect(without('cri-o', '1.26.0')).toEqual([]);
+  });
+
+  test.each([
+    ['containerd', '2.1.9', 3, true],
+    ['containerd', '1.7.24', 3, false],
+    ['containerd', '1.7.24', 1, true],
+    ['somethingd', '1.0', 1, false],
+    ['containerd', '2.1.9', 9, false],
+  ])('of %s %s an event of type %i without a status lacks it: %s', (name, version, type, lacks) => {
+    const profile = profileOf({ name, version });
+    expect(lacksStatus(profile, { type, hasSandboxStatus: false })).toBe(lacks);
+    expect(lacksStatus(profile, { type, hasSandboxStatus: true })).toBe(false);
   });
 
   test('only of containerd it is known that a failed start is never announced', () => {

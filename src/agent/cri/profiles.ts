@@ -6,8 +6,9 @@
  * kubelet (containerd pkg/cri/server, one shared channel); CRI-O before 1.33 may crash when a subscriber leaves
  * (cri-o issue 9004). What is not known is not subscribed to.
  */
-import type { EventType } from '../../evidence/record.ts';
+import { EVENT_TYPES, type EventType } from '../../evidence/record.ts';
 import { millis } from '../../evidence/units.ts';
+import type { ReceivedEvent } from '../pleg/observation.ts';
 import type { PlegProfile } from '../pleg/profile.ts';
 
 /** What Version said. */
@@ -27,10 +28,6 @@ export interface RuntimeProfile extends PlegProfile {
   readonly why: string;
   /** The events of a sandbox that have no sandbox status in them although all is well. */
   readonly sandboxEventsWithoutStatus: readonly EventType[];
-  /** Whether a container that lives very shortly may be announced STOPPED before it is STARTED. */
-  readonly stoppedMayComeFirst: boolean;
-  /** Whether it is known that a start that fails is never announced, neither as STARTED nor as STOPPED. */
-  readonly failedStartsUnannounced: boolean;
   /** Whether the streaming lists of CRI 1.36 are offered. */
   readonly streamingLists: boolean;
   /** Habits of this version that explain what a reader of the evidence may wonder about. */
@@ -177,6 +174,16 @@ const RULES: readonly Rule[] = [
     why: 'cri-dockerd has no event stream',
   }),
 ];
+
+/** Whether an event lacks a status that this runtime puts into it when all is well. */
+export function lacksStatus(
+  { containerEvents, sandboxEventsWithoutStatus }: RuntimeProfile,
+  { type, hasSandboxStatus }: Pick<ReceivedEvent, 'type' | 'hasSandboxStatus'>,
+): boolean {
+  const name = EVENT_TYPES[type];
+  if (hasSandboxStatus || name === undefined || !containerEvents.includes(name)) return false;
+  return !sandboxEventsWithoutStatus.includes(name);
+}
 
 /** The profile of a runtime; the profile `unknown` where no rule fits. */
 export function profileOf(runtime: RuntimeVersion): RuntimeProfile {

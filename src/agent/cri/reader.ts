@@ -16,7 +16,7 @@ import { Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { type ServiceError, status } from '@grpc/grpc-js';
 import { monoNow, wallNow } from '../../clock.ts';
-import { CriClient, CriError, statusName } from './client.ts';
+import { CriClient, CriError, codeOf, statusName } from './client.ts';
 import { encodeFrame, type Frame, HEARTBEAT } from './frames.ts';
 import { clean, readEvent } from './items.ts';
 
@@ -81,9 +81,7 @@ class Reader {
     this.#send({ is: 'opened', at: monoNow(), wallNs });
     const stream = this.#client.events();
     stream.on('data', (bytes: Buffer) => this.#forward(bytes));
-    stream.on('error', (error: ServiceError) =>
-      this.#end(statusName(error.code), error.details ?? error.message),
-    );
+    stream.on('error', (error: ServiceError) => this.#end(codeOf(error), error.details ?? error.message));
     stream.on('end', () => this.#end(statusName(status.OK), ''));
     void this.#tellVersion();
   }

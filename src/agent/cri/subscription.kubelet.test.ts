@@ -74,6 +74,7 @@ function subscribe(runtime: SimulatedRuntime, setting: StreamSetting = 'always',
       event: nothing,
       drained: nothing,
       overflow: nothing,
+      statusLacked: nothing,
       malformed: nothing,
       ended: (_session, _at, code) => ended.push(code),
       state: (state, reason) => {

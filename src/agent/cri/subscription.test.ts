@@ -56,6 +56,7 @@ function subscribe(socket: string, setting: StreamSetting = 'auto'): Told & { su
     event: (event) => told.events.push(event),
     drained: (session) => told.drained.push(session),
     overflow: () => undefined,
+    statusLacked: () => undefined,
     malformed: () => undefined,
     ended: (session, _at, code) => told.ended.push(`${session} ${code}`),
     state: (state) => told.states.push(state),

@@ -30,7 +30,7 @@ import {
   type Refusal,
   type StreamSetting,
 } from './policy.ts';
-import { profileOf, type RuntimeProfile, type RuntimeVersion } from './profiles.ts';
+import { lacksStatus, profileOf, type RuntimeProfile, type RuntimeVersion } from './profiles.ts';
 import { type ReaderProcess, startReader } from './readerProcess.ts';
 
 const ASK_AGAIN_MS = 600_000;
@@ -57,6 +57,8 @@ export interface SubscriptionEvents {
   drained(session: number, at: Mono): void;
   /** The reader had to drop events without a trace. */
   overflow(session: number, at: Mono, events: number): void;
+  /** The event that follows lacks a status that this runtime puts into it when all is well. */
+  statusLacked(): void;
   /** Bytes came that are no event: one that is due may be among them. */
   malformed(session: number, at: Mono): void;
   ended(session: number, at: Mono, code: string, message: string): void;
@@ -212,8 +214,12 @@ export class Subscription {
       // Told and counted just below, like one without an id.
       event = null;
     }
-    if (event === null) this.#events.malformed(this.#session, at);
-    else this.#events.event(event);
+    if (event === null) {
+      this.#events.malformed(this.#session, at);
+      return;
+    }
+    if (this.#profile !== null && lacksStatus(this.#profile, event)) this.#events.statusLacked();
+    this.#events.event(event);
   }
 
   #identify(runtime: RuntimeVersion): void {

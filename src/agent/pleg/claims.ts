@@ -6,14 +6,20 @@
  * event `spurious`: it announced nothing, and what was concluded from it does not hold.
  */
 import { type Micros, type Mono, shift } from '../../evidence/units.ts';
-import { DELETED, type Life, STAGES, type Stage } from './life.ts';
+import { DELETED, type Life, type Span, STAGES, type Stage } from './life.ts';
+import type { ShownState } from './observation.ts';
 
 /** So many lists must contradict an event. */
 const ENOUGH = 2;
 
+/** A list, and what it showed of an id. */
+export interface Showing extends Span {
+  readonly shown: ShownState;
+}
+
 export interface Claim {
   readonly received: Mono;
-  contradictions: number;
+  readonly contradictions: Showing[];
   /** When the same was said once more; null where it was not. */
   again: Mono | null;
 }
@@ -21,13 +27,15 @@ export interface Claim {
 export interface Refuted {
   readonly stage: Stage;
   readonly received: Mono;
+  /** The lists that contradicted it. */
+  readonly lists: readonly Showing[];
   /** The same was said once more, and is open. */
   readonly again: boolean;
 }
 
 export function claim(life: Life, stage: Stage, received: Mono): void {
   const open = life.claims[stage];
-  if (open === null) life.claims[stage] = { received, contradictions: 0, again: null };
+  if (open === null) life.claims[stage] = { received, contradictions: [], again: null };
   else open.again = received;
 }
 
@@ -44,10 +52,10 @@ export function confirmAll(life: Life): void {
 }
 
 /**
- * Takes in that a list begun at `start` shows the id at a stage (`null`: UNKNOWN, which says only that it is there).
- * Returns the stages whose events are spurious now, earliest first, with the moment at which each came.
+ * Takes in that a list shows the id at a stage (`null`: UNKNOWN, which says only that it is there). Returns the stages whose
+ * events are spurious now, earliest first, with the moment at which each came.
  */
-export function examine(life: Life, shown: Stage | null, start: Mono, lead: Micros): readonly Refuted[] {
+export function examine(life: Life, shown: Stage | null, list: Showing, lead: Micros): readonly Refuted[] {
   if (life.claims.every(isNothing)) return NONE;
   const spurious: Refuted[] = [];
   for (const stage of STAGES) {
@@ -57,12 +65,13 @@ export function examine(life: Life, shown: Stage | null, start: Mono, lead: Micr
       life.claims[stage] = null;
       continue;
     }
-    const contradicts = start > shift(open.received, lead) && (shown !== null || stage === DELETED);
-    if (contradicts) open.contradictions += 1;
-    if (open.contradictions < ENOUGH) continue;
+    const contradicts = list.start > shift(open.received, lead) && (shown !== null || stage === DELETED);
+    if (contradicts) open.contradictions.push(list);
+    if (open.contradictions.length < ENOUGH) continue;
     life.claims[stage] = null;
     if (open.again !== null) claim(life, stage, open.again);
-    spurious.push({ stage, received: open.received, again: open.again !== null });
+    const { received, contradictions } = open;
+    spurious.push({ stage, received, lists: contradictions, again: open.again !== null });
   }
   return spurious;
 }

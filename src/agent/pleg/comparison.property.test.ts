@@ -63,11 +63,14 @@ test('of every kind nothing is told that is not so, and nothing is overlooked th
   for (const [name, count] of clear) expect({ name, none: count === 0 }).toEqual({ name, none: false });
 });
 
-test('every record is one that a store takes', { timeout: 600_000 }, () => {
+test('every record is one that a store takes, and every finding lists what it rests on', {
+  timeout: 600_000,
+}, () => {
   fc.assert(
     fc.property(anyHistory, (history: History) => {
       for (const { record, object } of tell(history).played.emissions) {
         expect(parseRecord(record)).toMatchObject({ ok: true });
+        if (record.kind === 'finding') expect(Object.keys(record.proof).length).toBeGreaterThan(1);
         if (object !== null) expect(parse(ObjectSchema, object)).toMatchObject({ ok: true });
       }
     }),

@@ -8,6 +8,7 @@ import { EVENT_TYPES } from '../../evidence/record.ts';
 import type { Mono } from '../../evidence/units.ts';
 import { claim, isOpen } from './claims.ts';
 import type { OpenSession } from './coverage.ts';
+import type { EventVerdict } from './heard.ts';
 import type { Ledger, Proof } from './ledger.ts';
 import {
   CREATED,
@@ -22,7 +23,8 @@ import {
 } from './life.ts';
 import type { ExactTimes, ReceivedEvent, ShownStatus, StatusAnswer } from './observation.ts';
 import type { Outbox } from './outbox.ts';
-import { eventFinding, since } from './verdict.ts';
+import type { PlegProfile } from './profile.ts';
+import { eventFinding, since, type Verdict } from './verdict.ts';
 
 export class Events {
   readonly #ledger: Ledger;
@@ -87,10 +89,44 @@ export class Events {
     if (judged === null) return;
     const standing = life.standings[stage];
     const told = standing.is === 'expected' ? standing.expectation.finding : null;
-    const verdict = this.#outbox.verdict(judged.kind, judged.cause, {}, told);
+    const verdict = this.#outbox.verdict(
+      judged.kind,
+      judged.cause,
+      this.#basis(life, stage, judged.kind),
+      told,
+    );
     const finding = eventFinding(verdict, life, stage, event.received, judged);
     if (judged.byWallClock) this.#outbox.emitUnlessStepped(life.object, finding);
     else this.#outbox.emit(life.object, finding);
+  }
+
+  /** What a verdict on an event rests on, beside the event and the exact times. */
+  #basis(life: Life, stage: Stage, kind: EventVerdict['kind']): Verdict['details'] {
+    const standing = life.standings[stage];
+    switch (kind) {
+      case 'duplicate':
+        return { firstReceived: this.#offset(life.heardAt[stage]) };
+      case 'late':
+        return standing.is === 'missed' ? { missed: standing.finding } : {};
+      case 'out_of_order': {
+        const after = life.furthest;
+        if (after === -1) return {};
+        const expected = stage === STARTED && after === STOPPED && this.#ledger.profile.stoppedMayComeFirst;
+        return {
+          after: EVENT_TYPES[after],
+          afterReceived: this.#offset(life.heardAt[after]),
+          habitOfRuntime: expected,
+        };
+      }
+      case 'stale': {
+        const passed = life.passed[stage];
+        return { list: passed === null ? null : this.#outbox.span(passed) };
+      }
+    }
+  }
+
+  #offset(at: Mono | null): number | null {
+    return at === null ? null : since(this.#outbox.epochStart, at);
   }
 
   /**
@@ -133,7 +169,8 @@ export class Events {
     life.heard = event.received;
     life.heardAt[stage] ??= event.received;
     if (stage > life.furthest) life.furthest = stage;
-    if (stage === STARTED || (stage === STOPPED && saysItRan(life, event))) life.ran = true;
+    if (stage === STARTED || (stage === STOPPED && saysItRan(life, event, this.#ledger.profile)))
+      life.ran = true;
     const proof = (earlier: Stage): Proof => ({
       ...this.#ledger.lowerBound(life, earlier),
       by: stage,
@@ -196,9 +233,15 @@ function countEvent(session: OpenSession, event: ReceivedEvent): boolean {
 
 /**
  * Whether a STOPPED says that the id ran. A runtime may announce the end of a container whose start failed; it says so in the
- * status. Where the payload was dropped nobody knows what it said.
+ * status. Where there is none, as its own question for it may have failed, only one that is known never to announce that says
+ * it. Where the payload was dropped nobody knows what it said.
  */
-function saysItRan({ object, times }: Life, event: ReceivedEvent): boolean {
+function saysItRan(
+  { object, times }: Life,
+  event: ReceivedEvent,
+  { failedStartsUnannounced }: PlegProfile,
+): boolean {
   if (object.isSandbox) return true;
-  return event.object !== null && (times === null || !startFailed(times));
+  if (event.object === null) return false;
+  return times === null ? failedStartsUnannounced : !startFailed(times);
 }

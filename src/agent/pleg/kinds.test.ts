@@ -4,6 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import type { EventType } from '../../evidence/record.ts';
 import {
+  CONTAINERD,
   CRIO,
   heard,
   hole,
@@ -37,6 +38,11 @@ const running: readonly Step[] = [
 /** The findings as `<verdict> <id> <type> <cause>`, in their order. */
 const told = ({ findings }: Outcome): string[] =>
   findings.map(({ verdict, id, type, cause }) => [verdict, id, type, cause].filter(Boolean).join(' '));
+/** What the findings of a kind rest on. */
+const proofsOf = (kind: string, steps: readonly Step[], settings = {}) =>
+  judge([...covered, ...steps], { until: 60, ...settings })
+    .findings.filter(({ verdict }) => verdict === kind)
+    .map(({ proof }) => proof);
 const of = (steps: readonly Step[], until = 30) => told(judge([...covered, ...steps], { until }));
 
 test('a life whose events come in time and order is told by no finding', () => {
@@ -57,6 +63,12 @@ test('a life whose events come in time and order is told by no finding', () => {
 describe('duplicate', () => {
   test('the same type again for an id', () => {
     expect(of([...running, heard(6, 'c1', 'STARTED')])).toEqual(['duplicate c1 STARTED same_type_again']);
+  });
+
+  test('says when the same came first', () => {
+    expect(proofsOf('duplicate', [...running, heard(6, 'c1', 'STARTED')])).toMatchObject([
+      { received: 6_000_000, firstReceived: 5_000_000 },
+    ]);
   });
 
   test('comes before late: one event is one finding', () => {
@@ -184,6 +196,14 @@ describe('out_of_order', () => {
     expect(of(steps)).toEqual(['out_of_order c1 STARTED after_a_later_stage']);
   });
 
+  test('says after which, and where it is a habit of the runtime', () => {
+    const early = [...running.slice(0, 3), heard(5, 'c1', 'STOPPED'), heard(6, 'c1', 'STARTED')];
+    const after = { after: 'STOPPED', afterReceived: 5_000_000 };
+    expect(proofsOf('out_of_order', early)).toMatchObject([{ ...after, habitOfRuntime: true }]);
+    const profile = { ...CONTAINERD, stoppedMayComeFirst: false };
+    expect(proofsOf('out_of_order', early, { profile })).toMatchObject([{ ...after, habitOfRuntime: false }]);
+  });
+
   test('comes after late, and before stale', () => {
     const late = { times: times({ created: 4.2, started: 5 }) };
     const [stopped, started] = [heard(6.4, 'c1', 'STOPPED'), heard(6.5, 'c1', 'STARTED', late)];
@@ -213,6 +233,7 @@ describe('stale', () => {
       heard(14.1, 'c1', 'STOPPED', { built: 10 }),
     ];
     expect(of(steps)).toEqual(['stale c1 STARTED after_the_list']);
+    expect(proofsOf('stale', steps)).toMatchObject([{ list: { from: 11_010_000, to: 11_020_000 } }]);
   });
 
   test('is not told within the grace', () => {
@@ -265,6 +286,16 @@ describe('spurious', () => {
   test('two lists contradict it', () => {
     expect(of([...running, heard(6, 'c1', 'STOPPED'), ...still(7, 12)])).toEqual([
       'spurious c1 STOPPED lists_contradict',
+    ]);
+  });
+
+  test('says which, and what they showed', () => {
+    const lists = [
+      { from: 7_010_000, to: 7_020_000, shown: 'running' },
+      { from: 12_010_000, to: 12_020_000, shown: 'running' },
+    ];
+    expect(proofsOf('spurious', [...running, heard(6, 'c1', 'STOPPED'), ...still(7, 12)])).toMatchObject([
+      { received: 6_000_000, lists },
     ]);
   });
 
@@ -447,6 +478,12 @@ describe('unannounced', () => {
     expect(outcome.figures).toMatchObject({ expected: 1, matched: 1 });
   });
 
+  test('is not told of a runtime that nothing is known of', () => {
+    const profile = { ...CONTAINERD, sandboxEvents: [], containerEvents: [] };
+    const steps = [listed(5, { s1: 'running' }), heard(5.5, 's1', 'STARTED'), listed(10, { s1: 'running' })];
+    expect(told(judge([...covered, ...steps], { until: 60, profile }))).toEqual([]);
+  });
+
   test('what a runtime never sends is not told of a stretch that we did not watch', () => {
     const steps = [listed(5, {}), hole(7), listed(10, { s1: 'running' }), heard(10.5, 's1', 'STARTED')];
     expect(told(judge([...covered, ...steps], { until: 60, profile: CRIO }))).toEqual([]);
@@ -627,6 +664,48 @@ describe('duplicate_container', () => {
     expect(twins(exits(7))).toEqual(['duplicate_container c1 times_overlap']);
   });
 
+  test('says when lists showed each of them running, and their exact times', () => {
+    expect(proofsOf('duplicate_container', [both(10), both(15)])).toMatchObject([
+      {
+        other: 'c1b',
+        listedRunning: [{ from: 10_010_000 }, { from: 15_010_000 }],
+        listedRunningOfOther: [{ from: 10_010_000 }, { from: 15_010_000 }],
+      },
+    ]);
+    expect(proofsOf('duplicate_container', exits(7))).toMatchObject([
+      { exactTimes: { exitCode: 0 }, exactTimesOfOther: { exitCode: 0 }, listedRunning: [null, null] },
+    ]);
+  });
+
+  /** c1 runs all the time; c1b comes and goes between two lists. */
+  const beside = (started: number, finished: number) => [
+    listed(10, { s1: 'running', c1: 'running' }),
+    heard(14, 'c1b', 'STOPPED', { times: times({ created: 11, started, finished }) }),
+    listed(15, { s1: 'running', c1: 'running' }),
+  ];
+
+  test('one that two lists show running, and another that ran in between', () => {
+    expect(twins(beside(12, 13.9))).toEqual(['duplicate_container c1 times_overlap']);
+    expect(twins(beside(13.5, 13.9))).toEqual([]);
+  });
+
+  test('not one that had stopped running before the other started', () => {
+    const [before, ended] = beside(12, 13.9);
+    const steps = [before, ended, listed(15, { s1: 'running', c1: 'exited' })].filter(
+      (step) => step !== undefined,
+    );
+    expect(twins(steps)).toEqual([]);
+  });
+
+  test('not one that went back to running, and so may not have run all the time', () => {
+    const steps = [
+      listed(5, { s1: 'running', c1: 'running' }),
+      listed(6, { s1: 'running', c1: 'exited' }),
+      ...beside(12, 13.9),
+    ];
+    expect(twins(steps)).toEqual([]);
+  });
+
   test('exact times that overlap by no more than the wall clock is trusted with are no proof', () => {
     expect(twins(exits(7.4))).toHaveLength(1);
     expect(twins(exits(7.6))).toEqual([]);
@@ -698,4 +777,38 @@ test('an event that nobody understands may have been any that is due of its id, 
   const outcome = judge([...covered, ...steps], { until: 60 });
   expect(outcome.accused).toEqual(['s1 STOPPED']);
   expect(outcome.unobservable).toEqual(['c1 STARTED before_baseline']);
+});
+
+describe('a STOPPED without a status', () => {
+  const ended = [
+    ...running.slice(0, 2),
+    heard(4.2, 'c1', 'CREATED'),
+    listed(5, { s1: 'running', c1: 'created' }),
+    heard(6, 'c1', 'STOPPED'),
+    heard(7, 'c1', 'DELETED'),
+    listed(10, { s1: 'running' }),
+    status(12, 'c1', null),
+  ];
+
+  test('says that it ran where a start that fails is known never to be announced', () => {
+    expect(of(ended, 60)).toEqual(['missed c1 STARTED sequence']);
+  });
+
+  test('says nothing of that elsewhere', () => {
+    const profile = { ...CONTAINERD, failedStartsUnannounced: false };
+    expect(told(judge([...covered, ...ended], { until: 60, profile }))).toEqual([]);
+  });
+});
+
+test('a regression says which list showed it exited and which running', () => {
+  const steps = [
+    ...running,
+    listed(6, { s1: 'running', c1: 'running' }),
+    listed(11, { s1: 'running', c1: 'exited' }),
+    listed(16, { s1: 'running', c1: 'exited' }),
+    listed(21, { s1: 'running', c1: 'running' }),
+  ];
+  expect(proofsOf('regression', steps)).toMatchObject([
+    { firstListedExited: { from: 11_010_000 }, listedRunning: { from: 21_010_000 } },
+  ]);
 });

@@ -311,7 +311,9 @@ export class Ledger {
     const stepped = this.#moments.tick(now, wallMicros);
     this.#outbox.settleUnsure(stepped);
     if (stepped) this.#clockStepped();
-    this.#figures.covered += Math.max(0, now - Math.max(this.#lastTick, coveredSince(this.coverage, now)));
+    // While ids are left out nobody can say that all was watched.
+    if (!this.lives.isShedding)
+      this.#figures.covered += Math.max(0, now - Math.max(this.#lastTick, coveredSince(this.coverage, now)));
     this.#lastTick = now;
     this.#eachOpen((life, stage, expectation) => this.#judge(life, stage, expectation));
     this.lives.forget(now, (life) => this.#waiting.has(life));
@@ -393,7 +395,10 @@ export class Ledger {
     this.#outbox.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
   }
 
+  /** Of a runtime that nothing is known of it is not known either what it never sends. */
   #neverSent(life: Life, stage: Stage, proof: Proof): void {
+    const { sandboxEvents, containerEvents } = this.profile;
+    if (sandboxEvents.length === 0 && containerEvents.length === 0) return;
     const expectation: Expectation = { ...proof, coverable: true, asked: false, finding: null };
     const verdict = this.#outbox.verdict('unannounced', 'never_sent', {});
     this.#outbox.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
@@ -422,8 +427,12 @@ export class Ledger {
     session.unheard += 1;
     if (session.unheard < SILENT_AFTER) return;
     session.silent = true;
+    const { epochStart } = this.#outbox;
     const verdict = this.#outbox.verdict('silent_stream', 'no_event_at_all', {
       transitions: session.unheard,
+      session: session.session,
+      openedAt: since(epochStart, session.opened),
+      drainedTo: since(epochStart, session.watermark),
     });
     this.#outbox.emit(null, plainFinding(verdict, null));
   }

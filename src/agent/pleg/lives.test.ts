@@ -10,7 +10,7 @@ test('what is forgotten is forgotten by its twins too', () => {
   const followed = (id: string) => lives.follow({ ...objectOf(id), podUid: 'u', container: 'app' }, mono(0));
   const one = followed('c1');
   followed('c2');
-  expect(findTwins(lives, () => true)).toHaveLength(1);
+  expect(findTwins(lives, () => ({ before: mono(1), now: mono(2) }))).toHaveLength(1);
   expect([...(one?.life.twins ?? [])]).toEqual(['c2']);
   lives.forget(mono(REMEMBER + 1), (life) => life === one?.life);
   expect(lives.remembered).toBe(1);

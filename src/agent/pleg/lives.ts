@@ -44,6 +44,11 @@ export class Lives {
     return this.#shed;
   }
 
+  /** Whether ids are left out at present because too many are followed. */
+  get isShedding(): boolean {
+    return this.#shedding !== null;
+  }
+
   /** Ids that are remembered in one way or another. */
   get remembered(): number {
     return this.#lives.size + this.#unplaced.size;

@@ -2,9 +2,10 @@
  * The outbox: what the comparison hands out, records and questions, in their order and with the time at which each was said.
  */
 import type { EvidenceObject, EvidenceRecord } from '../../evidence/record.ts';
-import type { Mono } from '../../evidence/units.ts';
+import type { Mono, Offset } from '../../evidence/units.ts';
+import type { Span } from './life.ts';
 import type { Ask } from './observation.ts';
-import type { Verdict } from './verdict.ts';
+import { since, type Verdict } from './verdict.ts';
 
 /** A record for the spool, with the identity that it mentions. */
 export interface Emission {
@@ -67,6 +68,11 @@ export class Outbox {
 
   ask({ id, isSandbox }: EvidenceObject): void {
     this.#asks.push({ id, isSandbox });
+  }
+
+  /** A stretch as a proof tells it: in microseconds since the epoch began. */
+  span({ start, end }: Span): { readonly from: Offset; readonly to: Offset } {
+    return { from: since(this.epochStart, start), to: since(this.epochStart, end) };
   }
 
   /** A verdict with its time, the epoch and, unless it was told before, its id filled in. */

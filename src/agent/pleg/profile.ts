@@ -11,6 +11,10 @@ export interface PlegProfile {
   readonly containerEvents: readonly EventType[];
   /** Whether removing a sandbox announces the containers that go with it. */
   readonly announcesRemovedWithSandbox: boolean;
+  /** Whether a container that lives very shortly may be announced STOPPED before it is STARTED. */
+  readonly stoppedMayComeFirst: boolean;
+  /** Whether it is known that a start that fails is never announced, neither as STARTED nor as STOPPED. */
+  readonly failedStartsUnannounced: boolean;
   /** How long before a sandbox leaves the list its DELETED may be announced. */
   readonly lead: Micros;
 }

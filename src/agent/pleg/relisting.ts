@@ -7,7 +7,7 @@
  */
 import type { PlegState } from '../../evidence/record.ts';
 import { between, type Mono, millis, mono, shift } from '../../evidence/units.ts';
-import { confirmAll, examine } from './claims.ts';
+import { confirmAll, examine, type Showing } from './claims.ts';
 import { covers } from './coverage.ts';
 import { hadHappened } from './excuse.ts';
 import { type Ledger, waiveUpTo } from './ledger.ts';
@@ -29,7 +29,7 @@ import type { Answer, ListedItem, Relist, ShownState } from './observation.ts';
 import type { Outbox } from './outbox.ts';
 import { type Between, type ShortLife, unseenExit, unseenRun, wholeLife } from './shortLife.ts';
 import { findTwins } from './twins.ts';
-import { eventFinding, plainFinding, shortLifeFinding, since } from './verdict.ts';
+import { eventFinding, plainFinding, shortLifeFinding, since, timesOf } from './verdict.ts';
 
 /** The last whole answers before the present ones; null before the first. */
 interface Previous {
@@ -88,9 +88,9 @@ export class Relisting {
     life.lastSign = answer.end;
     this.#change(life, plegState(item.state), answer, previous);
     this.#noteListed(life, previous);
-    this.#examineClaims(life, item.state === 'unknown' ? null : stageShown(item.state), answer.start);
+    this.#examineClaims(life, { ...spanOf(answer), shown: item.state });
     if (item.state === 'unknown') return;
-    if (life.shown === 'exited' && item.state === 'running') this.#regress(life);
+    if (life.shown === 'exited' && item.state === 'running') this.#regress(life, answer);
     if (item.state === 'exited' && previous?.items.has(life.object.id) === false && life.shown === null) {
       life.unseen = this.#unseen(life, answer, previous);
     }
@@ -218,8 +218,13 @@ export class Relisting {
    * EXITED -> RUNNING of one id: recorded. Lists that contradict each other prove neither that it started nor that it
    * stopped, so from now on neither is due.
    */
-  #regress(life: Life): void {
-    const verdict = this.#outbox.verdict('regression', 'state_went_back', {});
+  #regress(life: Life, answer: Answer): void {
+    const exited = life.passed[STARTED];
+    const verdict = this.#outbox.verdict('regression', 'state_went_back', {
+      firstListedExited: exited === null ? null : this.#outbox.span(exited),
+      listedRunning: this.#outbox.span(answer),
+      exactTimes: timesOf(life),
+    });
     this.#outbox.emit(life.object, plainFinding(verdict, life.object));
     life.regressed = true;
     life.unseen = null;
@@ -251,12 +256,15 @@ export class Relisting {
 
   // What lists did not show, or show too much of.
 
-  #examineClaims(life: Life, shown: Stage | null, start: Mono): void {
+  #examineClaims(life: Life, list: Showing): void {
+    const shown = list.shown === 'unknown' ? null : stageShown(list.shown);
     const lead = life.object.isSandbox ? this.#ledger.profile.lead : millis(0);
-    for (const { stage, received, again } of examine(life, shown, start, lead)) {
+    for (const { stage, received, lists, again } of examine(life, shown, list, lead)) {
       // Where its exact time says that it had happened when the event came, it is the lists that are wrong.
       if (hadHappened(life, stage, received)) continue;
-      const verdict = this.#outbox.verdict('spurious', 'lists_contradict', {});
+      const verdict = this.#outbox.verdict('spurious', 'lists_contradict', {
+        lists: lists.map((each) => ({ ...this.#outbox.span(each), shown: each.shown })),
+      });
       this.#outbox.emit(life.object, eventFinding(verdict, life, stage, received, NO_TIMES));
       // The same was said once more since, and nothing contradicts that yet.
       if (again) continue;
@@ -303,9 +311,21 @@ export class Relisting {
   }
 
   #recordTwins(relist: Relist): void {
-    const runs = (id: string) => isRunning(relist, id) && isRunning(this.#previous, id);
+    const before = this.#previous;
+    const runs = (id: string) => ({
+      before: runningIn(before, id)?.end ?? null,
+      now: runningIn(relist, id)?.start ?? null,
+    });
     for (const { one, other, cause } of findTwins(this.#ledger.lives, runs)) {
-      const verdict = this.#outbox.verdict('duplicate_container', cause, { other: other.object.id });
+      const listed = ({ object: { id } }: Life) =>
+        [runningIn(before, id), runningIn(relist, id)].map((list) => list && this.#outbox.span(list));
+      const verdict = this.#outbox.verdict('duplicate_container', cause, {
+        other: other.object.id,
+        exactTimes: timesOf(one),
+        exactTimesOfOther: timesOf(other),
+        listedRunning: listed(one),
+        listedRunningOfOther: listed(other),
+      });
       this.#outbox.emit(one.object, plainFinding(verdict, one.object));
     }
   }
@@ -328,8 +348,9 @@ function passedBefore(life: Life, reached: Stage, answer: Answer): void {
   }
 }
 
-const isRunning = ({ sandboxes, containers }: Previous, id: string): boolean =>
-  (containers?.items.get(id) ?? sandboxes?.items.get(id))?.state === 'running';
+/** The answer that shows an id running; null where none does. */
+const runningIn = ({ sandboxes, containers }: Previous, id: string): Answer | null =>
+  [containers, sandboxes].find((answer) => answer?.items.get(id)?.state === 'running') ?? null;
 
 const spanOf = ({ start, end }: Answer): Span => ({ start, end });
 

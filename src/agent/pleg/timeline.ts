@@ -28,6 +28,8 @@ export const CONTAINERD: PlegProfile = {
   sandboxEvents: EVENT_TYPES,
   containerEvents: EVENT_TYPES,
   announcesRemovedWithSandbox: true,
+  stoppedMayComeFirst: true,
+  failedStartsUnannounced: true,
   lead: millis(10_000),
 };
 
@@ -35,6 +37,8 @@ export const CRIO: PlegProfile = {
   sandboxEvents: ['STARTED', 'STOPPED'],
   containerEvents: EVENT_TYPES,
   announcesRemovedWithSandbox: false,
+  stoppedMayComeFirst: true,
+  failedStartsUnannounced: false,
   lead: millis(0),
 };
 

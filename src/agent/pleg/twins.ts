@@ -1,9 +1,10 @@
 /*
  * Twins: two containers of one pod and one name that ran at the same time, or two sandboxes of one pod that were ready.
  *
- * Two lists in a row that show both running are a proof, and so are exact times that overlap. One list is none: its items
- * are read one after the other.
+ * Two lists in a row that show both running are a proof, and so are times that overlap: exact ones, or for one that a list
+ * shows running, the time of that list. One list is none: its items are read one after the other.
  */
+import type { Mono } from '../../evidence/units.ts';
 import type { Life } from './life.ts';
 import { STEP } from './wallClock.ts';
 
@@ -19,8 +20,14 @@ export interface Twins {
   readonly cause: 'both_listed_running' | 'times_overlap';
 }
 
-/** `runs` says whether both this list and the one before show an id running. Each pair is found once. */
-export function findTwins(lives: Iterable<Life>, runs: (id: string) => boolean): Twins[] {
+/** When lists show an id running: at the end of the one before and at the start of this one, where they do. */
+export interface Running {
+  readonly before: Mono | null;
+  readonly now: Mono | null;
+}
+
+/** `runs` says what this list and the one before show of an id. Each pair is found once. */
+export function findTwins(lives: Iterable<Life>, runs: (id: string) => Running): Twins[] {
   const found: Twins[] = [];
   for (const group of groupsOf(lives)) {
     for (const [i, one] of group.entries()) {
@@ -71,16 +78,29 @@ function groupsWithin(pods: ReadonlySet<string>, lives: Iterable<Life>): Life[][
     .map((group) => group.slice(-MOST_OF_ONE_NAME));
 }
 
-function causeOf(one: Life, other: Life, runs: (id: string) => boolean): Twins['cause'] | null {
-  if (runs(one.object.id) && runs(other.object.id)) return 'both_listed_running';
-  return overlap(one, other) > LEAST_OVERLAP ? 'times_overlap' : null;
+function causeOf(one: Life, other: Life, runs: (id: string) => Running): Twins['cause'] | null {
+  const lists = [runs(one.object.id), runs(other.object.id)] as const;
+  if (lists.every(({ before, now }) => before !== null && now !== null)) return 'both_listed_running';
+  return overlap(ranWithin(one, lists[0]), ranWithin(other, lists[1])) > LEAST_OVERLAP
+    ? 'times_overlap'
+    : null;
 }
 
-/** How long both ran at the same time, by their exact times; 0 where one of them is not known. */
-function overlap(one: Life, other: Life): number {
-  const [, oneStarted, oneFinished] = one.moments;
-  const [, otherStarted, otherFinished] = other.moments;
-  if (oneStarted === null || otherStarted === null || oneFinished === null || otherFinished === null)
-    return 0;
-  return Math.min(oneFinished, otherFinished) - Math.max(oneStarted, otherStarted);
+/** A stretch in which an id ran all the time; null where its beginning or its end is not known. */
+function ranWithin(
+  { moments: [, started, finished], regressed }: Life,
+  { before, now }: Running,
+): Stretch | null {
+  const from = started ?? before;
+  const to = finished ?? now;
+  // One that went back to running did not run all the time.
+  return from === null || to === null || regressed ? null : { from, to };
 }
+
+interface Stretch {
+  readonly from: Mono;
+  readonly to: Mono;
+}
+
+const overlap = (one: Stretch | null, other: Stretch | null): number =>
+  one === null || other === null ? 0 : Math.min(one.to, other.to) - Math.max(one.from, other.from);

@@ -140,7 +140,8 @@ export function plainFinding(verdict: Verdict, object: EvidenceObject | null): R
   };
 }
 
-function timesOf(life: Life): Record<string, unknown> | null {
+/** What its status said of when it was created, started and finished; null where nobody said it. */
+export function timesOf(life: Life): Record<string, unknown> | null {
   if (life.times === null) return null;
   const { createdNs, startedNs, finishedNs, exitCode, reason } = life.times;
   return {

@@ -132,7 +132,9 @@ export const twins: Oracle = (story) => {
     const found = pairs.find(([one, other]) => pair(one.id, other.id) === name);
     return found === undefined || names.indexOf(name) < i || !mayBeTwins(found);
   });
-  const due = pairs.filter((both) => areListed(truth, both) || haveOverlapped(truth, both));
+  const due = pairs.filter(
+    (both) => areListed(truth, both) || haveOverlapped(truth, both) || areBeside(truth, both),
+  );
   return compared(
     wrong,
     due.map(([one, other]) => pair(one.id, other.id)),
@@ -184,6 +186,28 @@ function haveOverlapped(truth: Truth, both: readonly [Subject, Subject]): boolea
     ...ends.map((end) => (end === undefined ? Number.POSITIVE_INFINITY : handedAt(truth, end))),
   );
   return truth.lists.some((list) => list.compared > last);
+}
+
+/** Two lists in a row show one of them running, and its end said that the other ran in between. */
+const areBeside = (truth: Truth, [one, other]: readonly [Subject, Subject]): boolean =>
+  ranBeside(truth, one, other) || ranBeside(truth, other, one);
+
+function ranBeside(truth: Truth, long: Subject, short: Subject): boolean {
+  const { STARTED: started, STOPPED: stopped } = short.at;
+  if (long.isSandbox || short.failed !== null || truth.history.steps.length > 0) return false;
+  if (started === null || stopped === null || [long, short].some(({ views }) => views.length > 0)) {
+    return false;
+  }
+  const end = truth.deliveries.find((each) => tellsOfEnd(each, short) && isFresh(truth, each));
+  if (end === undefined) return false;
+  return pairsOf(truth).some(([before, after]) => {
+    const [from, to] = [callOf(before, long).end, callOf(after, long).start];
+    return (
+      [before, after].every((list) => shownBy(list, long) === 'running') &&
+      handedAt(truth, end) < after.compared &&
+      Math.min(to, stopped) - Math.max(from, started) > CLEARLY
+    );
+  });
 }
 
 /** With exact times: the container was still there, and shown as it was, when the event was built. */
