@@ -8,6 +8,7 @@ export interface GoUse {
   readonly relists: number;
   readonly seconds: number;
   readonly cpuMillis: number;
+  /** At its end: heap with its garbage, stacks, and the pages of its program that are present. */
   readonly rssBytes: number;
   readonly sandboxes: number;
   readonly containers: number;
