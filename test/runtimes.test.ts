@@ -214,9 +214,9 @@ needs(
       await node.settled();
 
       await expectOneGap(node, gone);
-      await expectTwoSessions(node, { killed, gone, returned });
+      await expectTwoSessions(node, { killed, returned });
       await expectUnobservedExits(node, doomed);
-      expect(accusing(await node.findings())).toEqual([]);
+      await expectNothingMissed(node);
     },
   );
 });
@@ -322,8 +322,9 @@ async function processesOf(wanted: readonly DrivenPod[]): Promise<number[]> {
 async function expectOneGap(node: WatchedNode, gone: number): Promise<void> {
   const gaps = (await node.gaps('stream')).filter(({ cause }) => cause === 'broken');
   expect(gaps).toHaveLength(1);
-  const first = await node.firstEventAfter(gone);
   const [before, after] = await node.sessions();
+  // What was in the socket when the runtime ended may be taken a little later.
+  const first = await node.firstEventAfter(before?.closed ?? Number.NaN);
   // It begins where the stream was last known to be whole, not where its end was noticed.
   expect(gaps[0]?.from).toBeLessThanOrEqual(gone);
   expect(gaps[0]?.from).toBeLessThan(before?.closed ?? Number.NaN);
@@ -334,7 +335,7 @@ async function expectOneGap(node: WatchedNode, gone: number): Promise<void> {
 
 async function expectTwoSessions(
   node: WatchedNode,
-  { killed, gone, returned }: Readonly<Record<'killed' | 'gone' | 'returned', number>>,
+  { killed, returned }: Readonly<Record<'killed' | 'returned', number>>,
 ): Promise<void> {
   const sessions = await node.sessions();
   expect(sessions).toMatchObject([
@@ -345,7 +346,17 @@ async function expectTwoSessions(
   expect(before?.closed).toBeGreaterThanOrEqual(killed);
   expect(before?.closed).toBeLessThanOrEqual(returned);
   expect(after?.opened).toBeGreaterThanOrEqual(before?.closed ?? Number.NaN);
-  expect(before?.events).toBe(await node.eventsUntil(gone));
+  expect(before?.events).toBe(await node.eventsUntil(before?.closed ?? Number.NaN));
+}
+
+/**
+ * Nothing but that events came in another order than their stages: a containerd that was killed while it removed a pod may tell
+ * of its end after its removal. Each of them did.
+ */
+async function expectNothingMissed(node: WatchedNode): Promise<void> {
+  const blamed = accusing(await node.findings()).filter((finding) => !finding.startsWith('out_of_order'));
+  expect(blamed).toEqual([]);
+  expect(await node.disordered()).toEqual(expect.arrayContaining(await node.toldOutOfOrder()));
 }
 
 /** The runtime never announces what ended while it was down; lists find it, and nobody is blamed. */
@@ -355,6 +366,8 @@ async function expectUnobservedExits(node: WatchedNode, ended: readonly DrivenPo
     const id = pod.containers['app'] ?? '';
     await expectChanges(node, pod, ['running', 'exited', 'non-existent']);
     expect([events.has(eventKey(id, 'STOPPED')), events.has(eventKey(id, 'DELETED'))]).toEqual([false, true]);
-    expect(accusing(await node.findings(id))).toEqual([]);
+    const findings = await node.findings(id);
+    expect(accusing(findings)).toEqual([]);
+    expect(findings.filter((finding) => finding.startsWith('unobservable STOPPED '))).toHaveLength(1);
   }
 }

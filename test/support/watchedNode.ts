@@ -2,7 +2,7 @@
  * A node whose runtime a real agent watches, and what the store says of it.
  */
 import type { ReportStatus } from '../../src/controller/report/status.ts';
-import type { EventType } from '../../src/evidence/record.ts';
+import { EVENT_TYPES, type EventType } from '../../src/evidence/record.ts';
 import { run } from '../../src/parts/process.ts';
 import type { ProgramPart } from '../../src/parts/program.ts';
 import { until } from '../plegreports.ts';
@@ -100,6 +100,29 @@ export class WatchedNode {
       this.name,
     );
     return rows.map(({ container_id, event_type }) => eventKey(container_id, event_type)).sort();
+  }
+
+  /** Events that came after one of a later stage of the same id, as they are stored: keys of events. */
+  async disordered(): Promise<string[]> {
+    const rows = await this.#system.sql<{ container_id: string; event_type: EventType }>(
+      `SELECT e.container_id, e.event_type FROM plegwatch.container_events e
+        WHERE e.node = $1 AND EXISTS (
+          SELECT FROM plegwatch.container_events l
+           WHERE l.node = e.node AND l.container_id = e.container_id AND l.epoch = e.epoch AND l.seq < e.seq
+             AND array_position($2::text[], l.event_type) > array_position($2::text[], e.event_type))`,
+      this.name,
+      EVENT_TYPES,
+    );
+    return rows.map(({ container_id, event_type }) => eventKey(container_id, event_type));
+  }
+
+  /** Events that a finding says were out of order: keys of events. */
+  async toldOutOfOrder(): Promise<string[]> {
+    const rows = await this.#system.sql<{ container_id: string; event_type: EventType }>(
+      `SELECT container_id, event_type FROM plegwatch.findings WHERE node = $1 AND kind = 'out_of_order'`,
+      this.name,
+    );
+    return rows.map(({ container_id, event_type }) => eventKey(container_id, event_type));
   }
 
   /** When the first event after a moment was received. */

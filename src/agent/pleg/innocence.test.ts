@@ -413,6 +413,25 @@ describe('events', () => {
     expect(outcome.figures).toMatchObject({ expected: 5, matched: 5 });
   });
 
+  test('that were buffered, a start and an end, and come after the relist that saw the end, are stale and nobody’s miss', () => {
+    const ended = times({ created: 4, started: 6, finished: 8 });
+    const steps = [
+      ...covered,
+      ...pod,
+      listed(5, { s1: 'running', c1: 'created' }),
+      listed(10, { s1: 'running', c1: 'exited' }),
+      // Built before that list, delivered a while after it; without times, and with them.
+      heard(14, 'c1', 'STARTED', { built: 6 }),
+      heard(14.1, 'c1', 'STOPPED', { built: 8, times: ended }),
+      listed(15, { s1: 'running', c1: 'exited' }),
+    ];
+    const { accused: nobody, findings, figures } = judge(steps, { until: 90 });
+    expect(nobody).toEqual([]);
+    const blamed = findings.map(({ verdict, type, cause }) => `${verdict} ${type} ${cause}`);
+    expect(blamed).toEqual(['stale STARTED after_the_list', 'late STOPPED delivered_late']);
+    expect(figures).toMatchObject({ missed: 0, unobservable: 0 });
+  });
+
   test('that were overtaken by a list that shows the id gone came all the same', () => {
     const steps = [
       ...covered,
