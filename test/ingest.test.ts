@@ -4,16 +4,17 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Ingest, startIngest } from '../src/controller/ingest/ingest.ts';
 import { REJECTED_CAP } from '../src/controller/ingest/reject.ts';
 import { createControllerMetrics } from '../src/controller/metrics.ts';
+import { runReport } from '../src/controller/report/command.ts';
 import { migrate } from '../src/controller/store/migrate.ts';
 import { openStore, type Store } from '../src/controller/store/store.ts';
 import type { Batch } from '../src/evidence/batch.ts';
 import { encodeBatch } from '../src/evidence/batch.ts';
 import { flowKey, laneOf, lanePrefix, parseFlow, QUEUE_NAME, replyKey } from '../src/evidence/exchange.ts';
-import type { EvidenceRecord } from '../src/evidence/record.ts';
+import type { EvidenceRecord, RecordOf } from '../src/evidence/record.ts';
 import { type RedisPart, startRedis } from '../src/parts/redis.ts';
 import {
   CLUSTER,
@@ -32,6 +33,13 @@ import { needs } from './support/needs.ts';
 
 const LANES = 2;
 const US_PER_DAY = 86_400_000_000;
+const US_PER_SECOND = 1_000_000;
+const STOPPED = 2;
+
+function permutations<T>(all: readonly T[]): T[][] {
+  if (all.length === 0) return [[]];
+  return all.flatMap((one, at) => permutations(all.toSpliced(at, 1)).map((rest) => [one, ...rest]));
+}
 
 needs('postgres', 'redis-server')('ingest', () => {
   let server: TestServer;
@@ -464,6 +472,207 @@ needs('postgres', 'redis-server')('ingest', () => {
     for (const [at, record] of records.entries()) await sender.send(other.batch(4 - at, [record]));
     await marked(other, 4);
     expect(await ended('node-b')).toEqual(await ended('node-a'));
+  });
+
+  describe('a miss whose event comes in another life', () => {
+    /** The STOPPED of an id, due by second 2 of its life; the verdict falls in second 32. */
+    const missed = (n: number, more: Partial<RecordOf<'finding'>> = {}): RecordOf<'finding'> => ({
+      kind: 'finding',
+      t: 32 * US_PER_SECOND,
+      finding: randomUUID(),
+      verdict: 'missed',
+      type: 'STOPPED',
+      cause: 'unannounced_by_list',
+      id: hexId(n),
+      window: { from: US_PER_SECOND, to: 2 * US_PER_SECOND },
+      occurred: null,
+      lateness: null,
+      delivery: null,
+      proof: { v: 1 },
+      ...more,
+    });
+
+    /** The STOPPED of an id, heard in that second of its life. */
+    const heard = (n: number, second: number, more: Partial<RecordOf<'event'>> = {}) =>
+      event(n, { t: second * US_PER_SECOND, type: STOPPED, ...more });
+
+    /** When misses of a node were resolved, in whole seconds since a life of it began; null of those that were not. */
+    const resolvedAt = async (one: Life) =>
+      (
+        await rows<{ after: number | null }>(
+          `SELECT round(extract(epoch FROM f.resolved_at - e.started_at))::float8 AS after
+             FROM plegwatch.findings f JOIN plegwatch.epochs e ON e.node = f.node AND e.epoch = $2
+             WHERE f.node = $1 AND f.kind = 'missed' ORDER BY f.seq`,
+          [one.node, one.epoch],
+        )
+      ).map(({ after }) => after);
+
+    /** Each batch is committed before the next one is sent. */
+    const sendInTurn = async (...batches: Batch[]) => {
+      for (const [at, batch] of batches.entries()) {
+        await sender.send(batch, `in-turn-${at}-${randomUUID()}`);
+        await drained();
+      }
+    };
+
+    it('is resolved when that life received it, whichever of the two is stored first', async () => {
+      for (const node of ['node-a', 'node-b']) {
+        const older = life(node, 1, 60_000);
+        const newer = life(node, 2, 20_000);
+        const batches = [older.batch(1, [missed(1)]), newer.batch(1, [heard(1, 3)])];
+        await sendInTurn(...(node === 'node-a' ? batches : batches.toReversed()));
+        expect(await resolvedAt(newer), node).toEqual([3]);
+      }
+    });
+
+    it('is resolved by a replayed event, and by one from between the window and the verdict', async () => {
+      const older = life('node-a', 1, 60_000);
+      const replayed = life('node-a', 2, 20_000);
+      const askew = life('node-a', 3, 57_000);
+      await sendInTurn(
+        older.batch(1, [missed(1), missed(2)]),
+        replayed.batch(1, [heard(1, 1, { replayed: true })]),
+        askew.batch(1, [heard(2, 1)]),
+      );
+      expect(await resolvedAt(older)).toEqual([41, 4]);
+    });
+
+    it('is not resolved by another type or id, nor on another node', async () => {
+      for (const order of ['forwards', 'backwards']) {
+        const older = life(`node-${order}`, 1, 60_000);
+        const newer = life(`node-${order}`, 2, 20_000);
+        const stranger = life(`other-${order}`, 1, 20_000);
+        const batches = [
+          older.batch(1, [missed(1)]),
+          newer.batch(1, [heard(1, 1, { type: 1 }), heard(1, 2, { type: 9 }), heard(2, 3)]),
+          stranger.batch(1, [heard(1, 1)]),
+        ];
+        await sendInTurn(...(order === 'forwards' ? batches : batches.toReversed()));
+        expect(await resolvedAt(older), order).toEqual([null]);
+      }
+    });
+
+    it('is not resolved by an event from before the end of its window', async () => {
+      for (const order of ['forwards', 'backwards']) {
+        const before = life(`node-${order}`, 1, 90_000);
+        const accuser = life(`node-${order}`, 2, 60_000);
+        // The last one falls on the end of the window, or a moment before it.
+        const batches = [
+          before.batch(1, [heard(1, 5), heard(2, 60), heard(1, 32)]),
+          accuser.batch(1, [missed(1)]),
+        ];
+        await sendInTurn(...(order === 'forwards' ? batches : batches.toReversed()));
+        expect(await resolvedAt(accuser), order).toEqual([null]);
+      }
+    });
+
+    it('is the own business of a life as long as that lives', async () => {
+      const one = life('node-a', 1, 60_000);
+      await sendInTurn(one.batch(1, [missed(1), heard(1, 40)]), one.batch(3, [heard(1, 41)]));
+      expect(await resolvedAt(one)).toEqual([null]);
+    });
+
+    it('leaves findings of other kinds alone', async () => {
+      const older = life('node-a', 1, 60_000);
+      const newer = life('node-a', 2, 20_000);
+      await sendInTurn(
+        older.batch(1, [missed(1, { verdict: 'unobservable' }), missed(2, { id: null, type: null })]),
+        newer.batch(1, [heard(1, 1), heard(2, 1)]),
+        older.batch(3, [missed(1, { verdict: 'late' })]),
+      );
+      expect(await rows('SELECT FROM store.finding_update')).toEqual([]);
+    });
+
+    it('counts from the earliest that resolves it, an event or the word of its own life, in any order of arrival', async () => {
+      for (const order of permutations([0, 1, 2, 3])) {
+        const node = `node-${order.join('')}`;
+        const older = life(node, 1, 60_000);
+        const newer = life(node, 2, 20_000);
+        const finding = randomUUID();
+        const resolution: EvidenceRecord = {
+          kind: 'resolution',
+          t: 35 * US_PER_SECOND,
+          finding,
+          what: 'resolved',
+        };
+        const batches = [
+          older.batch(1, [missed(1), missed(2, { finding })]),
+          older.batch(3, [resolution]),
+          newer.batch(1, [heard(1, 1), heard(1, 2), heard(2, 1)]),
+          newer.batch(4, [heard(1, 3), heard(2, 4)]),
+        ];
+        await sendInTurn(...order.flatMap((at) => batches[at] ?? []));
+        expect(await resolvedAt(older), node).toEqual([41, 35]);
+      }
+    });
+
+    it('is resolved once, however often both are delivered', async () => {
+      const older = life('node-a', 1, 60_000);
+      const newer = life('node-a', 2, 20_000);
+      const batches = [older.batch(1, [missed(1)]), newer.batch(1, [heard(1, 1), heard(1, 2)])];
+      await sendInTurn(...batches, ...batches, newer.batch(3, [heard(1, 5)]), ...batches.toReversed());
+      expect(await rows('SELECT what FROM store.finding_update')).toEqual([{ what: 'resolved' }]);
+      expect(await resolvedAt(newer)).toEqual([1]);
+    });
+
+    it('is resolved where both are on their way into the store at once', async () => {
+      const older = life('node-a', 1, 60_000);
+      const newer = life('node-a', 2, 20_000);
+      // The older life is closed: its batches and those of the newer one do not wait for each other's epoch.
+      await sendInTurn(older.batch(1, [event(7)]), newer.batch(1, [event(8)], { prev: older.epoch }));
+      const other = await openStore({ databaseUrl, log: silent });
+      const second = await startIngest({
+        ...{ store: other, redisUrl: redis.url, cluster: CLUSTER, log: silent },
+        metrics: createControllerMetrics(),
+      });
+      const holder = new Client({ connectionString: databaseUrl });
+      await holder.connect();
+      try {
+        await holder.query("BEGIN; SELECT FROM store.node WHERE name = 'node-a' FOR NO KEY UPDATE");
+        await sender.send(older.batch(2, [missed(1)]));
+        await sender.send(newer.batch(2, [heard(1, 3)]));
+        await until(async () => {
+          const [waiting] = await rows(
+            "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+          );
+          expect(waiting).toEqual({ n: 2 });
+        });
+        await holder.query('COMMIT');
+        await drained();
+        expect(await resolvedAt(newer)).toEqual([3]);
+      } finally {
+        await holder.end();
+        await second.stop();
+        await other.close();
+      }
+    });
+
+    it('makes the partition that its resolution needs', async () => {
+      await rows(
+        `DO $$ BEGIN EXECUTE 'DROP TABLE store.' || store.partition_name('finding_update', (now() AT TIME ZONE 'UTC')::date); END $$`,
+      );
+      const older = life('node-a', 1, 60_000);
+      const newer = life('node-a', 2, 20_000);
+      await sendInTurn(older.batch(1, [missed(1)]), newer.batch(1, [heard(1, 3)]));
+      expect(await resolvedAt(newer)).toEqual([3]);
+    });
+
+    it('counts as resolved in the report, which is due at once', async () => {
+      const older = life('node-a', 1, 60_000);
+      const newer = life('node-a', 2, 20_000);
+      const told = async () =>
+        JSON.parse(await runReport({ store, cluster: CLUSTER, output: 'json' })).items[0].status;
+      await sendInTurn(older.batch(1, [missed(1), missed(2)]), newer.batch(1, [event(8)]));
+      expect((await told()).missed).toMatchObject({ total: 2, last24h: 2, resolved24h: 0 });
+      await rows('DELETE FROM store.report_queue');
+      await sendInTurn(newer.batch(2, [heard(3, 1)]));
+      expect(await rows('SELECT FROM store.report_queue')).toEqual([]);
+      await sendInTurn(newer.batch(3, [heard(1, 3)]));
+      expect(await rows('SELECT urgent FROM store.report_queue')).toEqual([{ urgent: true }]);
+      const { missed: figures, findings24h } = await told();
+      expect(figures).toMatchObject({ total: 1, last24h: 1, resolved24h: 1 });
+      expect(findings24h).toEqual([{ kind: 'missed', count: 1 }]);
+    });
   });
 
   it('waits while Postgres is away, acknowledges nothing, and goes on after', async () => {

@@ -8,6 +8,7 @@
  *   declare    holes, and what is below the floor and not here
  *   close      earlier lives that the spool no longer holds
  *   mark       everything from 1 to here is stored or will never come: read from what is about to be committed
+ *   resolve    misses that events of another life take back; the row of the node is locked by now
  *
  * Where Postgres refuses a value that passed every check, the batch is done again record by record, and the refused ones
  * become gaps.
@@ -34,6 +35,7 @@ import { type Identity, identitiesOf, keyCache } from './identities.ts';
 import { dayOf, ofKind, type Placed, refusedByDatabase, takeIn, type Unstored } from './intake.ts';
 import type { Partitions } from './partitions.ts';
 import { multirange } from './ranges.ts';
+import { resolvedByOthers } from './resolving.ts';
 import { type Place, WRITERS, type Writer } from './rows.ts';
 
 /** What a committed batch did. */
@@ -112,7 +114,10 @@ async function attempt(
     await context.impact?.enlist(runner, place, { arrived: locked.now, cut, base: place.base }, stored);
     const closed = await settle(runner, place, envelope, locked, unstored);
     const after = await advance(runner, place, envelope, locked, stored, unstored);
-    await queue(runner, place, locked, placed, unstored.length > 0 || closed.length > 0);
+    const resolved = await resolvedByOthers(runner, place, stored, retentionDays);
+    made.push(...(await partitions.ensure(runner, resolved, place.base)));
+    await writeKind(runner, place, resolved, WRITERS.resolutions);
+    await queue(runner, place, locked, [...placed, ...resolved], unstored.length > 0 || closed.length > 0);
     return {
       kind: 'committed',
       stored: stored.length,
