@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { EvidenceRecord, KubeletMinute } from '../src/evidence/record.ts';
+import type { EvidenceRecord, KubeletMinute, RecordOf } from '../src/evidence/record.ts';
 import { event, hexId, life } from './support/batches.ts';
 import { commitAll } from './support/committed.ts';
 import { query, startServer, type TestServer } from './support/database.ts';
@@ -26,7 +26,7 @@ const US_PER_MINUTE = 60_000_000;
 /** One of everything: a kubelet that fell back after its stream broke, and an event that was missed. */
 function evidence(): EvidenceRecord[] {
   const id = hexId(1);
-  const finding = (verdict: 'missed' | 'short_life'): EvidenceRecord => ({
+  const finding = (verdict: 'missed' | 'short_life'): RecordOf<'finding'> => ({
     kind: 'finding',
     t: 50_000_000,
     finding: randomUUID(),
@@ -39,6 +39,12 @@ function evidence(): EvidenceRecord[] {
     lateness: null,
     delivery: null,
     proof: { v: 1 },
+  });
+  const short = (proof: Readonly<Record<string, unknown>>): EvidenceRecord => ({
+    ...finding('short_life'),
+    t: 118_000_000,
+    window: { from: 117_000_000, to: 118_000_000 },
+    proof,
   });
   const kubelet: KubeletMinute = {
     relists: 60,
@@ -80,7 +86,8 @@ function evidence(): EvidenceRecord[] {
       new: 'non-existent',
     },
     finding('missed'),
-    finding('short_life'),
+    short({ v: 1, lifeMinMs: 201, lifeMaxMs: 603 }),
+    short({ v: 1, lifeMinMs: 'not long', lifeMaxMs: 1e300 }),
     {
       kind: 'session',
       t: 40_000_000,
@@ -209,6 +216,17 @@ needs('postgres')('the queries of docs/sql.md', () => {
     expect(rows[0].relist_p99_ms).toBeCloseTo(70);
     const nodes = await client.query('SELECT kubelet_stream_errors FROM plegwatch.nodes');
     expect(nodes.rows).toMatchObject([{ kubelet_stream_errors: '5' }]);
+  });
+
+  it('tell the chance that relisting misses a short life, from what the kubelet says of its period', async () => {
+    const { rows } = await client.query('SELECT * FROM plegwatch.short_lives ORDER BY life_max_ms');
+    expect(rows).toMatchObject([
+      { life_min_ms: 201, life_max_ms: 603, relist_period_ms: 1005 },
+      // What no agent of ours says.
+      { life_min_ms: null, chance_max: null, chance_min: 0 },
+    ]);
+    expect(rows[0].chance_min).toBeCloseTo(0.4);
+    expect(rows[0].chance_max).toBeCloseTo(0.8);
   });
 
   it('add up the minutes in figures, never by averaging percentiles', async () => {

@@ -12,7 +12,7 @@ import * as v from 'valibot';
 import { PlegwatchError } from '../../errors.ts';
 
 /** The number of the last migration that this program's statements rely on. A test compares it with the folder. */
-export const SCHEMA_VERSION = 8;
+export const SCHEMA_VERSION = 9;
 
 export interface Migration {
   readonly name: string;
