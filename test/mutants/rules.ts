@@ -310,14 +310,20 @@ const RUNS: readonly Mutant[] = [
   broken(
     'a STOPPED that says that the start failed says that it ran',
     'events.ts',
-    'return event.object !== null && (times === null || !startFailed(times));',
-    'return event.object !== null;',
+    'return times === null ? failedStartsUnannounced : !startFailed(times);',
+    'return times === null ? failedStartsUnannounced : true;',
+  ),
+  broken(
+    'a STOPPED without a status says that it ran, whatever the runtime',
+    'events.ts',
+    'return times === null ? failedStartsUnannounced : !startFailed(times);',
+    'return times === null || !startFailed(times);',
   ),
   broken(
     'a STOPPED without its payload says that it ran',
     'events.ts',
-    'return event.object !== null && (times',
-    'return (times',
+    'if (event.object === null) return false;',
+    '',
   ),
   broken('nobody asks whether what exited ever ran', 'relisting.ts', 'this.#outbox.ask(life.object);', ''),
   broken(
@@ -654,10 +660,23 @@ const OVERLOOKED: readonly Mutant[] = [
   ),
   broken(
     'one list that shows two of a name running is a proof',
-    'relisting.ts',
-    'isRunning(relist, id) && isRunning(this.#previous, id)',
-    'isRunning(relist, id)',
+    'twins.ts',
+    '({ before, now }) => before !== null && now !== null',
+    '({ now }) => now !== null',
   ),
+  broken(
+    'what two lists show running is not held against exact times',
+    'twins.ts',
+    'const to = finished ?? now;',
+    'const to = finished;',
+  ),
+  broken(
+    'what the list before showed running has no beginning',
+    'twins.ts',
+    'const from = started ?? before;',
+    'const from = started;',
+  ),
+  broken('what went back ran all the time', 'twins.ts', ' || to === null || regressed', ' || to === null'),
   broken('any overlap of exact times makes twins', 'twins.ts', '> LEAST_OVERLAP', '> 0'),
   broken(
     'a state that went back over UNKNOWN did not go back',
@@ -794,6 +813,12 @@ const CLOCKS: readonly Mutant[] = [
 
 const MEMORY: readonly Mutant[] = [
   broken(
+    'time in which ids are left out is covered',
+    'ledger.ts',
+    'if (!this.lives.isShedding)',
+    'if (this.lives.isShedding !== null)',
+  ),
+  broken(
     'what has ended is forgotten at once',
     'lives.ts',
     'if (ended && life.lastSign < horizon)',
@@ -852,6 +877,12 @@ const MEMORY: readonly Mutant[] = [
 ];
 
 const SILENCE: readonly Mutant[] = [
+  broken(
+    'a runtime that nothing is known of never sends what it is not known to send',
+    'ledger.ts',
+    'if (sandboxEvents.length === 0 && containerEvents.length === 0) return;',
+    '',
+  ),
   broken(
     'what may have happened before a stream was opened makes it silent',
     'ledger.ts',

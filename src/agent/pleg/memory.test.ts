@@ -110,6 +110,26 @@ test('a gap goes on while lists show what is not followed', () => {
   expect(watched.gaps).toHaveLength(1);
 });
 
+test('no time counts as covered while ids are left out', () => {
+  const watched = new Watched();
+  const covered = () => watched.comparison.figures.covered;
+  watched.comparison.subscribed(1, seconds(0), 0n);
+  watched.hear(1, 'c1');
+  watched.list(2, ['c1']);
+  watched.tick(3);
+  const before = covered();
+  watched.tick(5);
+  expect(covered() - before).toBe(seconds(2));
+  const tooMany = many('c', CAP / 2 + 1);
+  watched.list(6, tooMany);
+  watched.tick(7);
+  watched.tick(20);
+  expect(covered() - before).toBe(seconds(2));
+  watched.list(21, ['c1']);
+  watched.tick(22);
+  expect(covered() - before).toBe(seconds(4));
+});
+
 test('what was listed while too many were followed was not created when it is followed at last', () => {
   const watched = new Watched();
   watched.comparison.subscribed(1, seconds(0), 0n);
