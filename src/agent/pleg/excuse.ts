@@ -8,9 +8,10 @@ import { STEP } from './wallClock.ts';
 
 /**
  * A session may have begun because the runtime was started again. What ended while it was down it announces to nobody, and may
- * show as running for a while; after this long its lists are taken to know.
+ * show as running for a while; after this long its lists are taken to know. containerd tries again for up to five minutes to
+ * find out that something ended (containerd issue 13539), and then one list more may have been under way.
  */
-const SETTLING: Micros = millis(60_000);
+const SETTLING: Micros = millis(6 * 60_000);
 
 /** The exact time at which a container reached a stage, where it is known. */
 export const exactTime = (life: Life, stage: Stage): Mono | null =>

@@ -291,9 +291,10 @@ describe('the end of a stream', () => {
       expect(accused([...restarted(15), listed(15, { s1: 'exited', c1: 'running' })])).toEqual([]);
     });
 
-    test('but a minute into the session the lists are taken to know', () => {
-      const late = [...restarted(80), listed(80, { s1: 'running', c1: 'exited' })];
-      expect(judge(late, { until: 130 }).accused).toEqual(['c1 STOPPED']);
+    test('but six minutes into the session the lists are taken to know', () => {
+      const late = (by: number) => [...restarted(by), listed(by, { s1: 'running', c1: 'exited' })];
+      expect(judge(late(370), { until: 420 }).accused).toEqual([]);
+      expect(judge(late(380), { until: 430 }).accused).toEqual(['c1 STOPPED']);
     });
 
     test('and so they are of what began within the session', () => {

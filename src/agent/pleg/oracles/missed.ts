@@ -113,7 +113,7 @@ function byLists(truth: Truth, event: Announcement): boolean {
 }
 
 /** How long a runtime that was started again may show what ended before. */
-const SETTLING = 60_000;
+const SETTLING = 360_000;
 
 /** Whether the lists of a session know by then what had ended before it, or one of them shows that it had not started. */
 function isSettled({ sessions, lists }: Truth, subject: Subject, listed: number): boolean {
