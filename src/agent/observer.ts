@@ -22,6 +22,7 @@ import type { PaceMemory } from './cri/policy.ts';
 import { profileOf, type RuntimeProfile, type RuntimeVersion } from './cri/profiles.ts';
 import { Subscription, type SubscriptionEvents, type SubscriptionState } from './cri/subscription.ts';
 import { Gaps } from './gap.ts';
+import { Holes } from './holes.ts';
 import { type KubeletWatch, NO_KUBELET } from './kubelet/watch.ts';
 import { ListTrouble } from './listTrouble.ts';
 import type { AgentMetrics } from './metrics.ts';
@@ -36,7 +37,6 @@ import { Refusals } from './refusals.ts';
 import { Relister, type RelistFailure } from './relist.ts';
 import { type Session, sessionRecord } from './session.ts';
 import { NodeState } from './state.ts';
-import { Tally } from './tally.ts';
 
 /** Without a reader it looks at the time itself: this often, and four times in a grace where that is less. */
 const LONGEST_BEAT_MS = 500;
@@ -81,8 +81,7 @@ export class Observer {
   readonly #pauses: Pauses;
   readonly #listTrouble: ListTrouble;
   readonly #refusals: Refusals;
-  /** Events that the reader had to drop. */
-  readonly #dropped: Tally;
+  readonly #holes: Holes;
   readonly #state: NodeState;
   /** Null where there is no kubelet to ask. */
   readonly #kubeletMode: KubeletMode | null;
@@ -112,7 +111,6 @@ export class Observer {
       mintId: randomUUID,
     });
     this.#refusals = new Refusals(options.metrics, options.log);
-    this.#dropped = new Tally((events) => options.log.warn({ events }, 'the reader had to drop events'));
     this.#state = new NodeState(sink.start);
     this.#gaps = new Gaps(sink.start, randomUUID, (record) => this.#emit(record, null));
     this.#pauses = new Pauses({
@@ -121,6 +119,12 @@ export class Observer {
       comparison: this.#comparison,
       gaps: this.#gaps,
       log: options.log,
+    });
+    this.#holes = new Holes({
+      ...options,
+      comparison: this.#comparison,
+      gaps: this.#gaps,
+      refusals: this.#refusals,
     });
     this.#listTrouble = new ListTrouble(this.#gaps);
     this.#kubeletMode = options.kubelet === null ? null : this.#watchMode(options.kubelet);
@@ -187,7 +191,7 @@ export class Observer {
     const now = monoNow();
     this.#flushMinute(now);
     this.#refusals.sayRest();
-    this.#dropped.sayRest();
+    this.#holes.sayRest();
     this.#gaps.closeAll(now);
     this.#drain();
   }
@@ -201,12 +205,9 @@ export class Observer {
       opened: (session, at, wallNs) => this.#opened(session, at, wallNs),
       event: (event) => this.#received(event),
       drained: (session, at) => this.#drainedTo(session, at),
-      overflow: (_session, at, events) => this.#overflowed(at, events),
+      overflow: (_session, at, events) => this.#holes.overflowed(this.#wholeUntil(), at, events),
       statusLacked: () => this.#options.metrics.statusLacked.inc(),
-      malformed: (_session, at) => {
-        this.#refusals.count('GetContainerEvents');
-        this.#hole('malformed_event', at);
-      },
+      malformed: (_session, at) => this.#holes.malformed(this.#wholeUntil(), at),
       ended: (session, at, code, message) => this.#ended(session, at, code, message),
       state: (state, reason, error) => this.#subscriptionIs(state, reason, error),
     };
@@ -270,18 +271,11 @@ export class Observer {
     this.#tick();
   }
 
-  #overflowed(at: Mono, events: number): void {
-    this.#options.metrics.readerDropped.inc(events);
-    this.#dropped.count(events);
-    this.#hole('reader_overflow', at);
-  }
-
-  /** An event that is due may have been lost just before this moment. */
-  #hole(cause: 'malformed_event' | 'reader_overflow', at: Mono): void {
+  /** When the stream of the present session was last known to be whole. */
+  #wholeUntil(): Mono {
     const { drained } = this.#pauses;
     const opened = this.#session?.opened ?? drained;
-    this.#gaps.hole('stream', cause, opened > drained ? opened : drained, at, monoNow());
-    this.#comparison.hole(at, cause);
+    return opened > drained ? opened : drained;
   }
 
   #ended(_session: number, at: Mono, code: string, message: string): void {
@@ -416,7 +410,7 @@ export class Observer {
     this.#recordSession(null, null, null);
     void this.#askVersion();
     this.#refusals.sayDue();
-    this.#dropped.sayDue();
+    this.#holes.sayDue();
     this.#minute = new Minute(now, figures);
     this.#minuteLength = MINUTE;
   }
