@@ -10,13 +10,7 @@ import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, test } from 'vitest';
 import type { ProgramPart } from '../src/parts/program.ts';
 import { needsRuntime, performIfPossible } from '../src/simulator/acts.ts';
-import {
-  type CallFault,
-  failingLists,
-  hangingLists,
-  oversizedLists,
-  slowLists,
-} from '../src/simulator/callFaults.ts';
+import { failingLists, hangingLists, oversizedLists, slowLists } from '../src/simulator/callFaults.ts';
 import { delay, drop, dropWhen, duplicate, reorder } from '../src/simulator/faults.ts';
 import { lifeOf, type Odds } from '../src/simulator/lives.ts';
 import { runRestarts } from '../src/simulator/restarts.ts';
@@ -26,8 +20,11 @@ import {
   startSimulatedRuntime,
 } from '../src/simulator/runtime.ts';
 import { until } from './plegreports.ts';
+import { Happened, type Interference, UNTROUBLED } from './support/happened.ts';
 import { needs } from './support/needs.ts';
+import { type NoticedCall, noticing } from './support/relists.ts';
 import {
+  type Change,
   type Circumstances,
   type Evidence,
   type Finding,
@@ -37,6 +34,7 @@ import {
   Story,
 } from './support/story.ts';
 import { metric, System } from './support/system.ts';
+import { standstills, type Trouble } from './support/troubles.ts';
 
 /** How long what is odd lasts. */
 const ODD = 2_500;
@@ -50,6 +48,10 @@ interface Scenario extends Circumstances {
   readonly about?: readonly Kind[];
   /** The process of the runtime goes away again and again. */
   readonly restarts?: boolean;
+  /** What befalls it from outside. */
+  readonly trouble?: Trouble;
+  /** Of the agent. */
+  readonly settings?: Readonly<Record<string, string>>;
   /** The longest that an event is held back. */
   readonly heldMs?: number;
 }
@@ -77,11 +79,16 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'there is a backlog, and events are sent again': { runtime: { replay: 20 }, before: 60 },
   'the stream breaks': {
     runtime: { faults: [drop(often)], breakStreamAfterMs: 9_000 },
-    cut: true,
   },
   'the stream ends in order': {
     runtime: { breakStreamAfterMs: 6_000, breakStreamWith: status.OK },
-    cut: true,
+  },
+  'the agent stands still': {
+    runtime: { faults: [drop(often)] },
+    trouble: standstills,
+    settings: { grace: '1s' },
+    graceMs: 1_000,
+    about: ['missed'],
   },
   'lists hang': { runtime: { callFaults: [hangingLists({ seed, probability: 0.05 })] }, blind: true },
   'lists fail': {
@@ -99,7 +106,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     runtime: { callFaults: [oversizedLists({ seed, probability: 0.2 })] },
     blind: true,
   },
-  'the runtime restarts, and containers end meanwhile': { restarts: true, cut: true },
+  'the runtime restarts, and containers end meanwhile': { restarts: true },
   'lists show what is not so': {
     odds: { 'state-late': 0.25, regression: 0.25, 'sandbox-regression': 0.25, absent: 0.25 },
     about: ['regression'],
@@ -148,17 +155,19 @@ needs('redis-server', 'postgres')('the whole system on a runtime where', () => {
     async ([, scenario], { expect: its }) => {
       scenarios += 1;
       const node = `node-${scenarios}`;
-      const lists: number[] = [];
+      const calls: NoticedCall[] = [];
+      const callFaults = scenario.runtime?.callFaults ?? [];
       const runtime = await startSimulatedRuntime({
         ...scenario.runtime,
-        callFaults: [...(scenario.runtime?.callFaults ?? []), noticing(lists)],
+        callFaults: [...callFaults, noticing(callFaults, calls)],
         seed,
         socket: system.folder(`${node}.sock`),
         keepTruth: true,
       });
       try {
-        await watch(runtime, node, scenario);
-        const story = new Story(runtime.truth.entries, await evidenceOf(node), lists, scenario);
+        const interference = await watch(runtime, node, scenario);
+        const happened = new Happened(runtime.truth.entries, calls, interference);
+        const story = new Story(happened, await evidenceOf(node), scenario);
         its(story.wrong()).toEqual([]);
         its(story.overlooked()).toEqual([]);
       } finally {
@@ -168,27 +177,20 @@ needs('redis-server', 'postgres')('the whole system on a runtime where', () => {
   );
 });
 
-/** No fault at all: notes when containers were listed. */
-const noticing = (lists: number[]): CallFault => ({
-  name: 'none',
-  decide: ({ call }) => {
-    if (call === 'listContainers') lists.push(Date.now());
-    return null;
-  },
-});
-
 /** Lets an agent watch lives until enough has happened, all of them are over, and all of it is told and stored. */
-async function watch(runtime: SimulatedRuntime, node: string, scenario: Scenario): Promise<void> {
+async function watch(runtime: SimulatedRuntime, node: string, scenario: Scenario): Promise<Interference> {
   const ending = new AbortController();
   const living = Array.from({ length: SLOTS }, (_, slot) => live(runtime, slot, scenario, ending.signal));
   const transitions = () => runtime.truth.entries.filter(({ what }) => what === 'transition').length;
   const lived = (count: number) =>
     until(`${count} transitions`, () => transitions() >= count || undefined, PATIENCE);
   await lived(scenario.before ?? 0);
-  const agent = await system.agent(node, runtime.socket);
+  const agent = await system.agent(node, runtime.socket, scenario.settings);
   const plan = { everyMs: 6_000, downMs: 800, exits: 0.5 };
   const restarting = scenario.restarts ? runRestarts(runtime, plan, ending.signal) : Promise.resolve();
+  const troubled = scenario.trouble?.({ agent, runtime });
   await lived(transitions() + ENOUGH_TRANSITIONS);
+  const interference = await troubled;
   for (const kind of scenario.about ?? [])
     await until(`a ${kind} is told`, () => isTold(node, kind), PATIENCE);
   ending.abort();
@@ -197,6 +199,7 @@ async function watch(runtime: SimulatedRuntime, node: string, scenario: Scenario
   await pause(scenario.heldMs ?? 0);
   await settled(agent, scenario);
   await system.end(agent);
+  return interference ?? UNTROUBLED;
 }
 
 /** One life after another, each to its end. */
@@ -250,7 +253,7 @@ async function settled(agent: ProgramPart, { blind = false }: Scenario): Promise
 }
 
 async function evidenceOf(node: string): Promise<Evidence> {
-  const [findings, events, gaps] = await Promise.all([
+  const [findings, events, gaps, changes] = await Promise.all([
     system.sql<Finding>(
       `SELECT kind, event_type AS type, cause, container_id AS id, proof,
               extract(epoch FROM detected_at)::float8 * 1000 AS detected,
@@ -264,10 +267,16 @@ async function evidenceOf(node: string): Promise<Evidence> {
       node,
     ),
     system.sql<Gap>(
-      `SELECT extract(epoch FROM from_at)::float8 * 1000 AS from, extract(epoch FROM to_at)::float8 * 1000 AS to
+      `SELECT scope, cause, extract(epoch FROM from_at)::float8 * 1000 AS from, extract(epoch FROM to_at)::float8 * 1000 AS to
          FROM plegwatch.gaps WHERE node = $1`,
       node,
     ),
+    system.sql<Change>(
+      `SELECT container_id AS id, old_state AS old, new_state AS new,
+              extract(epoch FROM window_from)::float8 * 1000 AS from, extract(epoch FROM window_to)::float8 * 1000 AS to
+         FROM plegwatch.relist_changes WHERE node = $1`,
+      node,
+    ),
   ]);
-  return { findings, events, gaps };
+  return { findings, events, gaps, changes };
 }

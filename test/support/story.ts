@@ -6,17 +6,28 @@
  * wall clock.
  */
 import { EVENT_TYPES, type EventType } from '../../src/evidence/record.ts';
-import type { EventFact, Shown, TransitionFact, TruthEntry } from '../../src/simulator/truth.ts';
+import type { EventFact, Transition, TransitionFact, ViewFact } from '../../src/simulator/truth.ts';
+import { type At, type Happened, keyOf, type Stretch } from './happened.ts';
+import type { SeenRelist } from './relists.ts';
+import { alteredChanges, BLUR, lostDeliveries, untoldStops } from './wholeness.ts';
 
 /** The system's short times (support/system.ts), in milliseconds. */
 const CONFIRM = 4_000;
 const LATE_LIMIT = 1_000;
+const GRACE = 3_000;
+/** How long before a sandbox disappears its DELETED may be announced, and a little more. */
+const LEAD = 11_000;
 /** More than three relists: what lasts so long is in two lists at least. */
 const SEEN = 1_800;
 /** Lists that are further apart than this, on a busy machine, show too little to ask for anything. */
 const RARE = 1_200;
-/** What two processes take to agree on a moment. */
-const BLUR = 30;
+/** Between which stages a relist shows that the next one is still to come, and that it has come. */
+const SHOWN_BY: Readonly<Record<Transition, readonly [EventType | null, EventType | null]>> = {
+  created: [null, 'DELETED'],
+  started: [null, 'STOPPED'],
+  stopped: ['STARTED', 'DELETED'],
+  deleted: ['CREATED', null],
+};
 
 export type Kind =
   | 'missed'
@@ -46,84 +57,65 @@ export interface Stored extends Record<string, unknown> {
   readonly received: number;
 }
 
-export interface Gap {
+export interface Gap extends Stretch {
   readonly [column: string]: unknown;
+  readonly scope: string;
+  readonly cause: string;
+}
+
+/** What two relists in a row showed of one id. */
+export interface Change extends Record<string, unknown> {
+  readonly id: string;
+  readonly old: string;
+  readonly new: string;
   readonly from: number;
-  readonly to: number | null;
+  readonly to: number;
 }
 
 export interface Evidence {
   readonly findings: readonly Finding[];
   readonly events: readonly Stored[];
   readonly gaps: readonly Gap[];
+  readonly changes: readonly Change[];
 }
 
 export interface Circumstances {
   /** So many transitions come before the agent does. */
   readonly before?: number;
-  /** Lists that take long, or never come: nothing can be clearly seen by them. */
+  /** Lists take long, fail or never come: what they show is judged by each of them, and nothing else. */
   readonly blind?: boolean;
-  /** The stream is cut: what was on its way is lost. */
-  readonly cut?: boolean;
+  /** How long the agent was told to wait for an event before it asks, in milliseconds. Default 3000. */
+  readonly graceMs?: number;
   /** A container that is removed may have gone with its sandbox, without a word. */
   readonly removedTogether?: boolean;
 }
 
-const STAGE_OF = { created: 'CREATED', started: 'STARTED', stopped: 'STOPPED', deleted: 'DELETED' } as const;
-
-type At<T> = T & { readonly ms: number };
-
-/** What happened, what was told, and when containers were listed. */
+/** What happened, and what was told of it. */
 export class Story {
+  readonly #happened: Happened;
   readonly #evidence: Evidence;
   readonly #circumstances: Circumstances;
-  readonly #transitions: readonly At<TransitionFact>[];
-  readonly #events: readonly At<EventFact>[];
-  readonly #views: readonly At<{ readonly id: string; readonly shown: Shown | null }>[];
-  readonly #late: ReadonlySet<string | null>;
-  readonly #end: number;
-  /** When somebody subscribed first. */
-  readonly #begun: number;
-  /** When a subscriber came. */
-  readonly #openings: readonly number[];
   /** Stretches with too few lists. */
-  readonly #rare: readonly Gap[];
+  readonly #rare: readonly Stretch[];
 
-  constructor(
-    entries: readonly TruthEntry[],
-    evidence: Evidence,
-    lists: readonly number[],
-    circumstances: Circumstances,
-  ) {
+  constructor(happened: Happened, evidence: Evidence, circumstances: Circumstances) {
+    this.#happened = happened;
     this.#evidence = evidence;
     this.#circumstances = circumstances;
-    const timed = entries.map((entry) => ({ ...entry, ms: entry.at / 1000 }));
-    this.#transitions = timed.filter((entry) => entry.what === 'transition');
-    this.#events = timed.filter((entry) => entry.what === 'event');
-    this.#views = timed.filter((entry) => entry.what === 'view');
-    const faults = timed.filter((entry) => entry.what === 'fault');
-    this.#late = new Set(faults.filter(({ fault }) => fault === 'state_late').map(({ id }) => id));
-    this.#end = timed.at(-1)?.ms ?? 0;
-    this.#openings = timed.flatMap((entry) =>
-      entry.what === 'subscriber' && entry.change === 'opened' ? entry.ms : [],
-    );
-    this.#begun = this.#openings[0] ?? this.#end;
-    this.#rare = lists
-      .map((to, i) => ({ from: lists[i - 1] ?? to, to }))
+    const { relists } = happened;
+    this.#rare = relists
+      .map(({ from: to }, i) => ({ from: relists[i - 1]?.from ?? to, to }))
       .filter(({ from, to }) => to - from > RARE);
   }
 
-  /** What is told and not so, and events that were stored and not delivered. */
+  /** What is told and not so. */
   wrong(): string[] {
-    const findings = this.#evidence.findings.filter((each) => !this.#isSo(each)).map(nameOf);
-    const delivered = this.#deliveries.map(({ id, type }) => `${id} ${type}`).sort();
-    const stored = this.#evidence.events.map(({ id, type }) => `${id} ${type}`).sort();
-    const { cut = false, before = 0 } = this.#circumstances;
-    const same = JSON.stringify(delivered) === JSON.stringify(stored);
-    const known = new Set(delivered);
-    const invented = stored.filter((name) => !known.has(name));
-    const lost = cut || before > 0 || same ? [] : [`${delivered.length} delivered, ${stored.length} stored`];
-    return [...findings, ...invented, ...lost];
+    return [
+      ...this.#evidence.findings.filter((each) => !this.#isSo(each)).map(nameOf),
+      ...lostDeliveries(this.#happened, this.#evidence),
+      ...alteredChanges(this.#happened, this.#evidence.changes),
+      ...untoldStops(this.#happened, this.#evidence.gaps),
+    ];
   }
 
   overlooked(): string[] {
@@ -143,14 +135,14 @@ export class Story {
 
   /** What was clearly to be seen of a kind. */
   #due(kind: Kind): string[] {
-    if (this.#circumstances.blind) return [];
+    if (this.#circumstances.blind && kind !== 'missed') return [];
     switch (kind) {
       case 'missed':
-        return this.#transitions
+        return this.#happened.transitions
           .filter((each) => this.#isClearlyMissed(each))
           .map((each) => `missed ${keyOf(each)}`);
       case 'late':
-        return this.#transitions
+        return this.#happened.transitions
           .filter((each) => this.#isClearlyLate(each))
           .map((each) => `late ${keyOf(each)}`);
       case 'out_of_order':
@@ -162,9 +154,9 @@ export class Story {
           named(kind),
         );
       case 'spurious':
-        return this.#deliveries.filter((each) => this.#isClearlySpurious(each)).map(named(kind));
+        return this.#happened.deliveries.filter((each) => this.#isClearlySpurious(each)).map(named(kind));
       case 'unannounced':
-        return this.#transitions
+        return this.#happened.transitions
           .filter((each) => this.#isClearlyUnannounced(each))
           .map((each) => `unannounced ${keyOf(each)}`);
       case 'short_life':
@@ -175,19 +167,17 @@ export class Story {
           .filter(({ from, to }) => this.#isClear(from - SEEN, to))
           .map(({ name }) => name);
       case 'regression':
-        return this.#views.filter((each) => this.#isClearlyBack(each)).map(({ id }) => `regression ${id}`);
+        return this.#happened.views
+          .filter((each) => this.#isClearlyBack(each))
+          .map(({ id }) => `regression ${id}`);
       case 'silent_stream':
-        return this.#deliveries.length === 0 ? ['silent_stream'] : [];
+        return this.#happened.deliveries.length === 0 ? ['silent_stream'] : [];
     }
   }
 
-  get #deliveries(): readonly At<EventFact>[] {
-    return this.#events.filter(({ delivered }) => delivered);
-  }
-
   #isSo(told: Finding): boolean {
-    const { kind, id, type } = told;
-    const mine = this.#deliveries.filter((each) => each.id === id);
+    const { kind, id, type, detected } = told;
+    const mine = this.#happened.deliveries.filter((each) => each.id === id);
     switch (kind) {
       case 'missed':
         return this.#isMissed(told);
@@ -198,30 +188,47 @@ export class Story {
       case 'duplicate':
         return mine.filter((each) => each.type === type).length > 1;
       case 'spurious':
-        return mine.some((each) => each.type === type && each.spurious) || this.#isDoubtful(id);
+        return mine.some((each) => each.type === type && each.spurious) || this.#happened.isDoubtful(id);
       case 'unannounced':
-        return this.#transitions.some((each) => each.silent === 'profile' && keyOf(each) === `${id} ${type}`);
+        return this.#happened.transitions.some(
+          (each) => each.silent === 'profile' && keyOf(each) === `${id} ${type}`,
+        );
       case 'short_life':
-        return this.#isDoubtful(id) || this.#isShort(told);
+        return this.#happened.isDoubtful(id) || this.#isShort(told);
       case 'duplicate_container':
-        return this.#isDoubtful(id) || this.#pairs(0).some(({ name }) => name === nameOf(told));
+        return this.#happened.isDoubtful(id) || this.#pairs(0).some(({ name }) => name === nameOf(told));
       case 'regression':
-        return this.#views.some((each) => each.id === id && each.shown === 'running');
+        return this.#happened.views.some((each) => each.id === id && each.shown === 'running');
       case 'silent_stream':
-        return this.#deliveries.length === 0;
-      default:
-        return true;
+        return this.#happened.deliveries.length === 0;
+      case 'stale':
+        return this.#happened.isDoubtful(id) || this.#cameStale(told);
+      case 'unobservable':
+        return this.#isSuspect(id) || (this.#happened.when(id, type) ?? Number.POSITIVE_INFINITY) <= detected;
     }
   }
 
-  /** It happened and was announced to us while we listened, and has not come before the time to confirm was over. */
+  /** What the runtime said of it was not always so. */
+  #isSuspect(id: string): boolean {
+    return (
+      this.#happened.isDoubtful(id) || this.#happened.events.some((each) => each.id === id && each.spurious)
+    );
+  }
+
+  /**
+   * It happened and was announced to us while we listened, and has not come before the time to confirm was over; and all that
+   * time we listened, by our own word.
+   */
   #isMissed({ id, type, detected, resolved }: Finding): boolean {
-    const happened = this.#when(id, type);
+    const happened = this.#happened.when(id, type);
     // A list that leaves out what is there misleads anybody; it is taken back.
-    if (happened === null || happened > detected) return this.#isDoubtful(id) && resolved !== null;
-    const announced = this.#events.filter((each) => each.id === id && each.type === type && !each.spurious);
+    if (happened === null || happened > detected) return this.#happened.isDoubtful(id) && resolved !== null;
+    const announced = this.#happened.events.filter(
+      (each) => each.id === id && each.type === type && !each.spurious,
+    );
     const came = announced.some((each) => each.delivered && each.ms < happened + CONFIRM - BLUR);
-    return announced.some(({ live }) => live) && !came;
+    const listened = this.#happened.isDoubtful(id) || this.#isHeard(happened, happened + CONFIRM - BLUR);
+    return announced.some(({ live }) => live) && !came && listened;
   }
 
   #wasMissed({ id, type }: Finding): boolean {
@@ -230,83 +237,134 @@ export class Story {
     );
   }
 
+  /** What came late only because the reader stood still is not late. */
   #cameLate({ id, type }: Finding): boolean {
-    const happened = this.#when(id, type);
+    const happened = this.#happened.when(id, type);
     if (happened === null || (type !== 'STARTED' && type !== 'STOPPED')) return false;
-    return this.#evidence.events.some(
-      (each) => each.id === id && each.type === type && each.received - happened > LATE_LIMIT - BLUR,
-    );
+    return this.#waits(id, type, happened).some((ms) => ms > LATE_LIMIT - BLUR);
   }
 
-  /** Lists or statuses showed something else of it than what was, at some time. */
-  #isDoubtful(id: string): boolean {
-    return this.#late.has(id) || this.#views.some((each) => each.id === id);
+  /** It was received more than the grace after something that comes later in the same life. */
+  #cameStale({ id, type }: Finding): boolean {
+    const { graceMs = GRACE } = this.#circumstances;
+    const later = EVENT_TYPES.slice(type === null ? EVENT_TYPES.length : EVENT_TYPES.indexOf(type) + 1);
+    const passed = later.flatMap((each) => this.#happened.when(id, each) ?? []);
+    return this.#waits(id, type, Math.min(...passed)).some((ms) => ms > graceMs - BLUR);
+  }
+
+  /** How long after a moment the events of a type were received, less the time in which nobody could. */
+  #waits(id: string, type: EventType | null, since: number): number[] {
+    return this.#evidence.events
+      .filter((each) => each.id === id && each.type === type)
+      .map(({ received }) => received - since - this.#happened.readerStoodStill(since, received));
   }
 
   #isShort({ id, cause, proof }: Finding): boolean {
     const [from, to] = SHORT[cause] ?? ['CREATED', 'DELETED'];
-    const [begun, ended] = [this.#when(id, from), this.#when(id, to)];
+    const [begun, ended] = [this.#happened.when(id, from), this.#happened.when(id, to)];
     if (begun === null || ended === null) return false;
     const lasted = ended - begun;
     return Number(proof['lifeMinMs']) <= lasted + BLUR && lasted <= Number(proof['lifeMaxMs']) + BLUR;
   }
 
-  /** When a stage was reached; null where it never was. */
-  #when(id: string, type: EventType | null): number | null {
-    return this.#transitions.find((each) => keyOf(each) === `${id} ${type}`)?.ms ?? null;
-  }
-
-  /** Somebody listened and lists came often, and nothing that the agent itself calls a gap touches the stretch. */
+  /** Somebody listened and lists came often, and no gap touches the stretch, nor a step of the wall clock. */
   #isClear(from: number, to: number): boolean {
-    const holes = [...this.#evidence.gaps, ...this.#rare];
-    return (
-      from > this.#begun && holes.every((hole) => from > (hole.to ?? this.#end) + SEEN || to < hole.from)
+    const steps = this.#happened.steps.map((at) => ({ from: at, to: at }));
+    const holes = [...this.#evidence.gaps, ...this.#rare, ...steps];
+    return from > this.#happened.begun && this.#isFree(holes, from, to);
+  }
+
+  /** Somebody listened, and nothing that the agent itself calls a gap of the stream touches the stretch. */
+  #isWatched(from: number, to: number): boolean {
+    return from > this.#happened.begun && this.#isFree(this.#streamGaps, from, to);
+  }
+
+  /** The same, to the moment. */
+  #isHeard(from: number, to: number): boolean {
+    return this.#streamGaps.every(
+      (gap) => from > (gap.to ?? this.#happened.end) - BLUR || to < gap.from + BLUR,
     );
   }
 
-  /** Whether the id stayed as it was for a while before and after. */
-  #isSteady({ id, ms }: At<TransitionFact>): boolean {
-    return this.#transitions.every(
-      (each) => each.id !== id || each.ms === ms || Math.abs(each.ms - ms) > SEEN,
-    );
+  #isFree(holes: readonly Stretch[], from: number, to: number): boolean {
+    return holes.every((hole) => from > (hole.to ?? this.#happened.end) + SEEN || to < hole.from);
   }
 
+  get #streamGaps(): readonly Gap[] {
+    return this.#evidence.gaps.filter(({ scope }) => scope === 'stream');
+  }
+
+  /** The relists around a transition, where the one before shows that it was to come and the one after that it has come. */
+  #seenAround({ id, ms, transition }: At<TransitionFact>): SeenRelist | null {
+    const before = this.#happened.relistBefore(ms);
+    const after = this.#happened.relistAfter(ms);
+    if (before === undefined || after === undefined) return null;
+    const [shown, gone] = SHOWN_BY[transition];
+    const since = shown === null ? Number.NEGATIVE_INFINITY : this.#happened.when(id, shown);
+    const until = gone === null ? null : this.#happened.when(id, gone);
+    const isSeen = since !== null && since < before.from && after.to < (until ?? Number.POSITIVE_INFINITY);
+    return isSeen ? { from: before.from, to: after.to } : null;
+  }
+
+  /** Since when the stream must have been watched for an accusation: a sandbox's DELETED may be announced long before. */
+  #boundOf({ id, transition }: TransitionFact, from: number): number {
+    if (transition !== 'deleted') return from;
+    const created = this.#happened.when(id, 'CREATED');
+    const lacking = created === null ? undefined : this.#happened.relistBefore(created);
+    return Math.max(from - LEAD, lacking?.from ?? Number.NEGATIVE_INFINITY);
+  }
+
+  /** Its event is lost, and everything from the relist that lacks it until after the verdict was watched. */
   #isClearlyMissed(each: At<TransitionFact>): boolean {
-    const { id, ms, isSandbox, silent, transition } = each;
-    const announced = this.#events.filter((one) => keyOf(each) === `${one.id} ${one.type}` && !one.spurious);
-    // A sandbox's DELETED may be announced long before; a removed container of a CRI-O may have gone with its sandbox.
-    const lead = transition === 'deleted' ? 11_000 : 3_000;
+    const seen = this.#seenAround(each);
+    if (seen === null || !this.#isLost(each) || this.#isExcused(each)) return false;
+    const [from, to] = [this.#boundOf(each, seen.from), seen.to + CONFIRM + 5_000];
+    return this.#isWatched(from, to) && !this.#isVoidedByStep(each, from, to);
+  }
+
+  #isLost(each: At<TransitionFact>): boolean {
+    const announced = this.#happened.events.filter(
+      (one) => keyOf(each) === `${one.id} ${one.type}` && !one.spurious,
+    );
+    return announced.some(({ live }) => live) && announced.every(({ delivered }) => !delivered);
+  }
+
+  #isExcused(each: At<TransitionFact>): boolean {
+    const { id, isSandbox, silent, transition } = each;
+    // A removed container of a CRI-O may have gone with its sandbox.
     const crio = this.#circumstances.removedTogether === true && transition === 'deleted';
     return (
-      silent === null &&
-      !crio &&
-      !this.#isDoubtful(id) &&
-      announced.some(({ live }) => live) &&
-      announced.every(({ delivered }) => !delivered) &&
-      this.#isSteady(each) &&
-      (transition !== 'stopped' || this.#isOfSession(each)) &&
-      (transition !== 'deleted' || !isSandbox || this.#when(id, 'STARTED') !== null) &&
-      this.#isClear(ms - lead, ms + CONFIRM + 5_000)
+      silent !== null ||
+      crio ||
+      this.#isSuspect(id) ||
+      (transition === 'stopped' && !this.#isOfSession(each)) ||
+      (transition === 'deleted' && isSandbox && this.#happened.when(id, 'STARTED') === null)
     );
+  }
+
+  /** Since when an id that no list has shown was there only the wall clock tells. */
+  #isVoidedByStep({ transition }: TransitionFact, from: number, to: number): boolean {
+    const byWallClock = transition === 'created' || transition === 'started';
+    return byWallClock && this.#happened.steps.some((at) => at > from - SEEN && at < to);
   }
 
   /** What ran before a session may have ended before it too, for all that its first minute tells. */
   #isOfSession({ id, ms }: At<TransitionFact>): boolean {
-    const opened = this.#openings.findLast((at) => at < ms) ?? this.#end;
-    return (this.#when(id, 'STARTED') ?? 0) > opened + SEEN || ms > opened + 70_000;
+    const opened = this.#happened.openings.findLast((at) => at < ms) ?? this.#happened.end;
+    return (this.#happened.when(id, 'STARTED') ?? 0) > opened + SEEN || ms > opened + 70_000;
   }
 
   #isTooLate({ id, type, ms, isSandbox }: At<EventFact>): boolean {
-    const happened = this.#when(id, type);
+    const happened = this.#happened.when(id, type);
     const timed = !isSandbox && (type === 'STARTED' || type === 'STOPPED');
     return timed && happened !== null && ms - happened > LATE_LIMIT / 2;
   }
 
   #isClearlyLate(each: At<TransitionFact>): boolean {
     const { id, ms, isSandbox, transition } = each;
-    if (isSandbox || (transition !== 'started' && transition !== 'stopped') || this.#isDoubtful(id))
+    if (isSandbox || (transition !== 'started' && transition !== 'stopped') || this.#happened.isDoubtful(id))
       return false;
-    const came = this.#deliveries.filter((one) => keyOf(each) === `${one.id} ${one.type}`);
+    const came = this.#happened.deliveries.filter((one) => keyOf(each) === `${one.id} ${one.type}`);
     const first = came[0];
     return (
       came.length === 1 &&
@@ -318,7 +376,7 @@ export class Story {
 
   /** One kind tells an event: where it came after its verdict, and is told to, nothing else is due. */
   #isToldAsMissed({ id, type, ms }: At<EventFact>): boolean {
-    const happened = this.#when(id, type);
+    const happened = this.#happened.when(id, type);
     if (happened === null || ms < happened + CONFIRM - BLUR) return false;
     return this.#evidence.findings.some(
       (each) => each.kind === 'late' && each.cause === 'after_missed' && each.id === id && each.type === type,
@@ -327,8 +385,8 @@ export class Story {
 
   /** Deliveries before this one of the same id. */
   #earlier(delivery: At<EventFact>): readonly At<EventFact>[] {
-    return this.#deliveries
-      .slice(0, this.#deliveries.indexOf(delivery))
+    return this.#happened.deliveries
+      .slice(0, this.#happened.deliveries.indexOf(delivery))
       .filter(({ id }) => id === delivery.id);
   }
 
@@ -339,33 +397,33 @@ export class Story {
   }
 
   #clearDeliveries(condition: (delivery: At<EventFact>) => boolean): At<EventFact>[] {
-    return this.#deliveries.filter(
+    return this.#happened.deliveries.filter(
       (each) =>
         condition(each) &&
-        !this.#isDoubtful(each.id) &&
-        this.#events.every((one) => one.id !== each.id || !(one.spurious || one.replayed)) &&
+        !this.#happened.isDoubtful(each.id) &&
+        this.#happened.events.every((one) => one.id !== each.id || !(one.spurious || one.replayed)) &&
         this.#isClear((this.#earlier(each)[0]?.ms ?? each.ms) - SEEN, each.ms + SEEN),
     );
   }
 
   #isClearlySpurious({ id, type, spurious, ms }: At<EventFact>): boolean {
-    const happens = this.#when(id, type);
+    const happens = this.#happened.when(id, type);
     return spurious && (happens === null || happens > ms + SEEN) && this.#isClear(ms - SEEN, ms + SEEN);
   }
 
   #isClearlyUnannounced(each: At<TransitionFact>): boolean {
     const { id, ms, silent, transition, isSandbox } = each;
     if (silent !== 'profile' || isSandbox || transition !== 'stopped') return false;
-    const failed = this.#when(id, 'STARTED') === null;
+    const failed = this.#happened.when(id, 'STARTED') === null;
     return failed && this.#isSteadyAfter(id, ms) && this.#isClear(ms - 3_000, ms + CONFIRM + 5_000);
   }
 
   #isSteadyAfter(id: string, ms: number): boolean {
-    return this.#transitions.every((each) => each.id !== id || each.ms <= ms || each.ms > ms + SEEN);
+    return this.#happened.transitions.every((each) => each.id !== id || each.ms <= ms || each.ms > ms + SEEN);
   }
 
-  #isClearlyBack({ id, shown, ms }: At<{ readonly id: string; readonly shown: Shown | null }>): boolean {
-    const stopped = this.#when(id, 'STOPPED');
+  #isClearlyBack({ id, shown, ms }: At<ViewFact>): boolean {
+    const stopped = this.#happened.when(id, 'STOPPED');
     return (
       shown === 'running' && stopped !== null && stopped < ms - SEEN && this.#isClear(ms - SEEN, ms + SEEN)
     );
@@ -373,7 +431,7 @@ export class Story {
 
   /** Two of one pod and name that ran at the same time for longer than this. */
   #pairs(least: number): { readonly name: string; readonly from: number; readonly to: number }[] {
-    const running = this.#transitions.filter(({ transition }) => transition === 'started');
+    const running = this.#happened.transitions.filter(({ transition }) => transition === 'started');
     return running.flatMap((one) =>
       running.flatMap((other) => {
         const same =
@@ -382,7 +440,9 @@ export class Story {
           one.container === other.container &&
           one.isSandbox === other.isSandbox;
         const from = Math.max(one.ms, other.ms);
-        const to = Math.min(...[one, other].map(({ id }) => this.#when(id, 'STOPPED') ?? this.#end));
+        const to = Math.min(
+          ...[one, other].map(({ id }) => this.#happened.when(id, 'STOPPED') ?? this.#happened.end),
+        );
         const [first, second] = [one.id, other.id].sort();
         return same && to - from > least
           ? [{ name: `duplicate_container ${first} and ${second}`, from, to }]
@@ -398,8 +458,6 @@ const SHORT: Readonly<Record<string, readonly [EventType, EventType]>> = {
   start: ['STARTED', 'STOPPED'],
   exit: ['STOPPED', 'DELETED'],
 };
-
-const keyOf = ({ id, transition }: TransitionFact): string => `${id} ${STAGE_OF[transition]}`;
 
 const named =
   (kind: Kind) =>
