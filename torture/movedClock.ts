@@ -1,12 +1,11 @@
 /*
  * Loaded into an agent before its program: the wall clock of that process differs from the machine's by as many milliseconds
- * as a file says, and steps when the file changes. The monotonic clock stays what it is, as it does when a clock is set.
+ * as a file says at each reading. The monotonic clock stays what it is, as it does when a clock is set.
  *
  *   node --import 'file:///…/torture/movedClock.ts?by=/path/of/the/file' …
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
-const LOOK_MS = 50;
 const HERE = new URL(import.meta.url);
 
 /** What Node is to be told so that a program's wall clock can be moved by `moveClock`. */
@@ -16,7 +15,7 @@ export function clockArgs(file: string): string[] {
   return ['--import', module.href];
 }
 
-/** From the next look on. */
+/** From the next reading on. */
 export function moveClock(file: string, byMs: number): void {
   writeFileSync(file, String(byMs));
 }
@@ -25,12 +24,10 @@ const file = HERE.searchParams.get('by');
 if (file !== null) {
   const machine = Date.now;
   let by = 0;
-  const look = () => {
+  Date.now = () => {
     // Half written, it is no number yet.
     const said = existsSync(file) ? Number.parseInt(readFileSync(file, 'utf8'), 10) : 0;
     if (Number.isSafeInteger(said)) by = said;
+    return machine() + by;
   };
-  Date.now = () => machine() + by;
-  look();
-  setInterval(look, LOOK_MS).unref();
 }

@@ -90,7 +90,13 @@ export class System {
     );
   }
 
-  async agent(node: string, socket: string, settings: Record<string, string> = {}): Promise<ProgramPart> {
+  /** `nodeArgs`: more words for Node itself. */
+  async agent(
+    node: string,
+    socket: string,
+    settings: Readonly<Record<string, string>> = {},
+    nodeArgs: readonly string[] = [],
+  ): Promise<ProgramPart> {
     return this.#started(
       await startProgram({
         cli: CLI,
@@ -104,6 +110,7 @@ export class System {
           ...FAST,
           ...settings,
         },
+        nodeArgs,
       }),
     );
   }
