@@ -10,15 +10,23 @@ import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, test } from 'vitest';
 import type { ProgramPart } from '../src/parts/program.ts';
 import { needsRuntime, performIfPossible } from '../src/simulator/acts.ts';
-import { failingLists, hangingLists, oversizedLists, slowLists } from '../src/simulator/callFaults.ts';
+import {
+  type CallFault,
+  failingLists,
+  hangingLists,
+  oversizedLists,
+  slowLists,
+} from '../src/simulator/callFaults.ts';
 import { delay, drop, dropWhen, duplicate, reorder } from '../src/simulator/faults.ts';
 import { lifeOf, type Odds } from '../src/simulator/lives.ts';
+import { PROFILES } from '../src/simulator/profiles.ts';
 import { runRestarts } from '../src/simulator/restarts.ts';
 import {
   type SimulatedRuntime,
   type SimulatedRuntimeOptions,
   startSimulatedRuntime,
 } from '../src/simulator/runtime.ts';
+import { clockArgs } from '../torture/movedClock.ts';
 import { until } from './plegreports.ts';
 import { Happened, type Interference, UNTROUBLED } from './support/happened.ts';
 import { needs } from './support/needs.ts';
@@ -34,7 +42,7 @@ import {
   Story,
 } from './support/story.ts';
 import { metric, System } from './support/system.ts';
-import { standstills, type Trouble } from './support/troubles.ts';
+import { clockSteps, standstills, type Trouble } from './support/troubles.ts';
 
 /** How long what is odd lasts. */
 const ODD = 2_500;
@@ -48,6 +56,8 @@ interface Scenario extends Circumstances {
   readonly about?: readonly Kind[];
   /** The process of the runtime goes away again and again. */
   readonly restarts?: boolean;
+  /** Causes of gaps that are told at least once. */
+  readonly gaps?: readonly string[];
   /** What befalls it from outside. */
   readonly trouble?: Trouble;
   /** Of the agent. */
@@ -58,6 +68,13 @@ interface Scenario extends Circumstances {
 
 const seed = 7;
 const often = { seed, probability: 0.2 };
+
+/** Answers that come as a whole are larger than a message may be: lists are streamed. */
+const tooLargeAtOnce: CallFault = {
+  name: 'list_oversized',
+  decide: ({ call }) =>
+    call === 'listPodSandbox' || call === 'listContainers' ? { padToBytes: 17 * 1024 ** 2 } : null,
+};
 
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'events are dropped': { runtime: { faults: [drop(often)] }, about: ['missed'] },
@@ -89,6 +106,32 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     settings: { grace: '1s' },
     graceMs: 1_000,
     about: ['missed'],
+    gaps: ['agent_paused', 'reader_paused', 'broken'],
+  },
+  'the clock is stepped': {
+    runtime: { faults: [drop(often), delay({ seed, probability: 0.2 }, 2_000)] },
+    trouble: clockSteps,
+    about: ['missed', 'late'],
+    heldMs: 2_000,
+  },
+  'lists break off': {
+    runtime: {
+      profile: { ...PROFILES['containerd-2.4'], listBatch: 3 },
+      callFaults: [
+        tooLargeAtOnce,
+        failingLists({ seed, probability: 0.3 }, status.INTERNAL),
+        failingLists({ seed: seed + 1, probability: 0.3 }, status.UNAVAILABLE),
+      ],
+      faults: [drop(often)],
+    },
+    blind: true,
+    about: ['missed'],
+    gaps: ['internal', 'unavailable'],
+  },
+  'lists hang': {
+    runtime: { callFaults: [hangingLists({ seed, probability: 0.05 })], faults: [drop(often)] },
+    blind: true,
+    hangs: true,
   },
   'lists hang': { runtime: { callFaults: [hangingLists({ seed, probability: 0.05 })] }, blind: true },
   'lists fail': {
@@ -167,12 +210,14 @@ needs('redis-server', 'postgres')('the whole system on a runtime where', () => {
       try {
         const interference = await watch(runtime, node, scenario);
         const happened = new Happened(runtime.truth.entries, calls, interference);
-        const story = new Story(happened, await evidenceOf(node), scenario);
+        const evidence = await evidenceOf(node);
+        const story = new Story(happened, evidence, scenario);
         its(story.wrong()).toEqual([]);
         its(story.overlooked()).toEqual([]);
       } finally {
         await runtime.stop();
       }
+        its(evidence.gaps.map(({ cause }) => cause)).toEqual(its.arrayContaining([...(scenario.gaps ?? [])]));
     },
   );
 });
@@ -185,10 +230,13 @@ async function watch(runtime: SimulatedRuntime, node: string, scenario: Scenario
   const lived = (count: number) =>
     until(`${count} transitions`, () => transitions() >= count || undefined, PATIENCE);
   await lived(scenario.before ?? 0);
-  const agent = await system.agent(node, runtime.socket, scenario.settings);
+  const clock = system.folder(`${node}.clock`);
+  const agent = await system.agent(node, runtime.socket, scenario.settings, clockArgs(clock));
   const plan = { everyMs: 6_000, downMs: 800, exits: 0.5 };
   const restarting = scenario.restarts ? runRestarts(runtime, plan, ending.signal) : Promise.resolve();
-  const troubled = scenario.trouble?.({ agent, runtime });
+  // The store takes the time of an agent's start from the first that it hears of it.
+  await until('the agent is known', () => isKnown(node), PATIENCE);
+  const troubled = scenario.trouble?.({ agent, runtime, clock });
   await lived(transitions() + ENOUGH_TRANSITIONS);
   const interference = await troubled;
   for (const kind of scenario.about ?? [])
@@ -230,6 +278,11 @@ async function live(
 async function isTold(node: string, kind: Kind): Promise<true | undefined> {
   const rows = await system.sql(
     'SELECT FROM plegwatch.findings WHERE node = $1 AND kind = $2 LIMIT 1',
+async function isKnown(node: string): Promise<true | undefined> {
+  const rows = await system.sql('SELECT FROM plegwatch.epochs WHERE node = $1', node);
+  return rows.length > 0 ? true : undefined;
+}
+
     node,
     kind,
   );

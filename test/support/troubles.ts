@@ -5,6 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ProgramPart } from '../../src/parts/program.ts';
 import type { SimulatedRuntime } from '../../src/simulator/runtime.ts';
+import { moveClock } from '../../torture/movedClock.ts';
 import { until } from '../plegreports.ts';
 import { childrenOf, exists, freeze, thaw } from './frozen.ts';
 import { type Interference, type Stop, UNTROUBLED } from './happened.ts';
@@ -12,6 +13,8 @@ import { type Interference, type Stop, UNTROUBLED } from './happened.ts';
 export interface Scene {
   readonly agent: ProgramPart;
   readonly runtime: SimulatedRuntime;
+  /** The file that moves the agent's wall clock. */
+  readonly clock: string;
 }
 
 export type Trouble = (scene: Scene) => Promise<Interference>;
@@ -55,4 +58,23 @@ async function standStill(agent: number, { who, forMs }: Standstill): Promise<St
   } finally {
     thaw(...pids);
   }
+}
+
+const STEPS = [3_000, -5_000, 8_000, -2_000, -4_000];
+
+/** The wall clock of the machine is set, again and again: that of the runtime and of the agent, by the same at once. */
+export async function clockSteps({ runtime, clock }: Scene): Promise<Interference> {
+  const steps: number[] = [];
+  let moved = 0;
+  for (const _ of ROUNDS) {
+    for (const by of STEPS) {
+      moved += by;
+      moveClock(clock, moved);
+      runtime.stepWallClock(by);
+      steps.push(Date.now());
+      await pause(BETWEEN);
+    }
+    await pause(CALM);
+  }
+  return { ...UNTROUBLED, steps };
 }
