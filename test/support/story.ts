@@ -39,10 +39,11 @@ export type Kind =
   | 'short_life'
   | 'duplicate_container'
   | 'regression'
-  | 'silent_stream';
+  | 'silent_stream'
+  | 'unobservable';
 
 export interface Finding extends Record<string, unknown> {
-  readonly kind: Kind | 'unobservable' | 'stale';
+  readonly kind: Kind | 'stale';
   readonly type: EventType | null;
   readonly cause: string;
   readonly id: string;
@@ -84,6 +85,8 @@ export interface Circumstances {
   readonly before?: number;
   /** Lists take long, fail or never come: what they show is judged by each of them, and nothing else. */
   readonly blind?: boolean;
+  /** Lists never come again: not everything gets its verdict before the end. */
+  readonly hangs?: boolean;
   /** How long the agent was told to wait for an event before it asks, in milliseconds. Default 3000. */
   readonly graceMs?: number;
   /** A container that is removed may have gone with its sandbox, without a word. */
@@ -126,6 +129,7 @@ export class Story {
       'duplicate_container',
       'regression',
       'silent_stream',
+      'unobservable',
     ];
     return all.flatMap((kind) => {
       const told = new Set(this.#evidence.findings.filter((each) => each.kind === kind).map(nameOf));
@@ -135,7 +139,7 @@ export class Story {
 
   /** What was clearly to be seen of a kind. */
   #due(kind: Kind): string[] {
-    if (this.#circumstances.blind && kind !== 'missed') return [];
+    if (this.#circumstances.blind && kind !== 'missed' && kind !== 'unobservable') return [];
     switch (kind) {
       case 'missed':
         return this.#happened.transitions
@@ -172,6 +176,10 @@ export class Story {
           .map(({ id }) => `regression ${id}`);
       case 'silent_stream':
         return this.#happened.deliveries.length === 0 ? ['silent_stream'] : [];
+      case 'unobservable':
+        return this.#happened.transitions
+          .filter((each) => this.#isClearlyUnobservable(each))
+          .map((each) => `unobservable ${keyOf(each)}`);
     }
   }
 
@@ -319,7 +327,16 @@ export class Story {
     const seen = this.#seenAround(each);
     if (seen === null || !this.#isLost(each) || this.#isExcused(each)) return false;
     const [from, to] = [this.#boundOf(each, seen.from), seen.to + CONFIRM + 5_000];
-    return this.#isWatched(from, to) && !this.#isVoidedByStep(each, from, to);
+    const isOver = this.#circumstances.hangs !== true || to < this.#happened.end;
+    return isOver && this.#isWatched(from, to) && !this.#isVoidedByStep(each, from, to);
+  }
+
+  /** It ended while the runtime was down: one relist shows it running, the next that it has ended. */
+  #isClearlyUnobservable(each: At<TransitionFact>): boolean {
+    const { id, silent, transition } = each;
+    return (
+      silent === 'down' && transition === 'stopped' && !this.#isSuspect(id) && this.#seenAround(each) !== null
+    );
   }
 
   #isLost(each: At<TransitionFact>): boolean {
