@@ -143,3 +143,15 @@ test.each([status.OK, status.UNAVAILABLE, status.INTERNAL, status.RESOURCE_EXHAU
     expect(second.codes).toEqual([code]);
   },
 );
+
+test('of several statuses each stream that is broken ends with the next, in turn', () => {
+  const codes = [status.INTERNAL, status.CANCELLED];
+  const runtime = new VirtualRuntime({ breakStreamAfterMs: 100, breakStreamWith: codes });
+  const streams = [hear(runtime), hear(runtime), hear(runtime)];
+  runtime.advance(110);
+  expect(streams.map((stream) => stream.codes)).toEqual([
+    [status.INTERNAL],
+    [status.CANCELLED],
+    [status.INTERNAL],
+  ]);
+});

@@ -29,8 +29,8 @@ export interface RuntimeOptions {
   readonly callFaults?: readonly CallFault[];
   /** Ends each stream this long after it was opened. */
   readonly breakStreamAfterMs?: number | undefined;
-  /** With this status; OK is an orderly end. Default UNAVAILABLE. */
-  readonly breakStreamWith?: status | undefined;
+  /** With this status; OK is an orderly end. Of several each stream has the next, in turn. Default UNAVAILABLE. */
+  readonly breakStreamWith?: status | readonly status[] | undefined;
   /** Events from before a subscription that are sent again to whoever subscribes. Default 0. */
   readonly replay?: number;
   /** Whether a subscriber that does not read freezes a containerd 2; if not, it is cut off. Default false. */
@@ -192,13 +192,14 @@ export class RuntimeCore {
       undelivered: 0,
     });
     this.channel.subscribe(stream);
-    const { breakStreamAfterMs, breakStreamWith = status.UNAVAILABLE } = this.#options;
+    const { breakStreamAfterMs } = this.#options;
     if (breakStreamAfterMs === undefined) return;
+    const code = this.#breakingCode(number);
     this.#options.later(breakStreamAfterMs, () => {
       if (!this.#streams.has(number)) return;
-      const detail = `subscriber ${number} after ${breakStreamAfterMs} ms with ${status[breakStreamWith]}`;
+      const detail = `subscriber ${number} after ${breakStreamAfterMs} ms with ${status[code]}`;
       noteFault(this.truth, 'break_stream', detail);
-      stream.end(breakStreamWith, BROKEN, 'broken');
+      stream.end(code, BROKEN, 'broken');
     });
   }
 
@@ -254,6 +255,13 @@ export class RuntimeCore {
         this.#isStarting = false;
       });
     }
+  }
+
+  /** Streams are numbered from 1. */
+  #breakingCode(number: number): status {
+    const { breakStreamWith: codes = [] } = this.#options;
+    if (typeof codes === 'number') return codes;
+    return codes[(number - 1) % codes.length] ?? status.UNAVAILABLE;
   }
 
   #crash(): boolean {
