@@ -38,6 +38,7 @@ import {
   type Finding,
   type Gap,
   type Kind,
+  type Session,
   type Stored,
   Story,
 } from './support/story.ts';
@@ -52,10 +53,14 @@ const PATIENCE = 150_000;
 interface Scenario extends Circumstances {
   readonly runtime?: Omit<SimulatedRuntimeOptions, 'socket'>;
   readonly odds?: Odds;
+  /** So many while the agent watches, at least. Default 160. */
+  readonly transitions?: number;
   /** Kinds that are told at least once: lives go on until then. */
   readonly about?: readonly Kind[];
   /** The process of the runtime goes away again and again. */
   readonly restarts?: boolean;
+  /** Sessions end with each of these at least once: lives go on until then. */
+  readonly codes?: readonly status[];
   /** Causes of gaps that are told at least once. */
   readonly gaps?: readonly string[];
   /** What befalls it from outside. */
@@ -66,8 +71,17 @@ interface Scenario extends Circumstances {
   readonly heldMs?: number;
 }
 
+const ENOUGH_TRANSITIONS = 160;
 const seed = 7;
 const often = { seed, probability: 0.2 };
+
+const CODES = [
+  status.UNAVAILABLE,
+  status.RESOURCE_EXHAUSTED,
+  status.INTERNAL,
+  status.CANCELLED,
+  status.DEADLINE_EXCEEDED,
+];
 
 /** Answers that come as a whole are larger than a message may be: lists are streamed. */
 const tooLargeAtOnce: CallFault = {
@@ -95,7 +109,8 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   'there is a backlog, and events are sent again': { runtime: { replay: 20 }, before: 60 },
   'the stream breaks': {
-    runtime: { faults: [drop(often)], breakStreamAfterMs: 9_000 },
+    runtime: { faults: [drop(often)], breakStreamAfterMs: 6_000, breakStreamWith: CODES },
+    codes: CODES,
   },
   'the stream ends in order': {
     runtime: { breakStreamAfterMs: 6_000, breakStreamWith: status.OK },
@@ -151,6 +166,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   'the runtime restarts, and containers end meanwhile': {
     restarts: true,
+    transitions: 3 * ENOUGH_TRANSITIONS,
     about: ['unobservable'],
   },
   'lists show what is not so': {
@@ -182,7 +198,6 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'every event is lost': { runtime: { faults: [dropWhen(() => 'drop')] }, about: ['silent_stream'] },
 };
 
-const ENOUGH_TRANSITIONS = 160;
 const SLOTS = 5;
 
 let system: System;
@@ -240,10 +255,12 @@ async function watch(runtime: SimulatedRuntime, node: string, scenario: Scenario
   // The store takes the time of an agent's start from the first that it hears of it.
   await until('the agent is known', () => isKnown(node), PATIENCE);
   const troubled = scenario.trouble?.({ agent, runtime, clock });
-  await lived(transitions() + ENOUGH_TRANSITIONS);
+  await lived(transitions() + (scenario.transitions ?? ENOUGH_TRANSITIONS));
   const interference = await troubled;
   for (const kind of scenario.about ?? [])
     await until(`a ${kind} is told`, () => isTold(node, kind), PATIENCE);
+  for (const code of scenario.codes ?? [])
+    await until(`a session ends with ${status[code]}`, () => hasEnded(node, status[code]), PATIENCE);
   ending.abort();
   await Promise.all([...living, restarting]);
   await runtime.comeUp();
@@ -283,6 +300,15 @@ async function isKnown(node: string): Promise<true | undefined> {
   return rows.length > 0 ? true : undefined;
 }
 
+async function hasEnded(node: string, code: string): Promise<true | undefined> {
+  const rows = await system.sql(
+    'SELECT FROM plegwatch.stream_sessions WHERE node = $1 AND code = $2 LIMIT 1',
+    node,
+    code,
+  );
+  return rows.length > 0 ? true : undefined;
+}
+
 async function isTold(node: string, kind: Kind): Promise<true | undefined> {
   const rows = await system.sql(
     'SELECT FROM plegwatch.findings WHERE node = $1 AND kind = $2 LIMIT 1',
@@ -309,7 +335,7 @@ async function settled(agent: ProgramPart, { hangs = false }: Scenario): Promise
 }
 
 async function evidenceOf(node: string): Promise<Evidence> {
-  const [findings, events, gaps, changes] = await Promise.all([
+  const [findings, events, gaps, changes, sessions] = await Promise.all([
     system.sql<Finding>(
       `SELECT kind, event_type AS type, cause, container_id AS id, proof,
               extract(epoch FROM detected_at)::float8 * 1000 AS detected,
@@ -333,6 +359,12 @@ async function evidenceOf(node: string): Promise<Evidence> {
          FROM plegwatch.relist_changes WHERE node = $1`,
       node,
     ),
+    system.sql<Session>(
+      `SELECT extract(epoch FROM opened_at)::float8 * 1000 AS opened,
+              extract(epoch FROM closed_at)::float8 * 1000 AS closed, code
+         FROM plegwatch.stream_sessions WHERE node = $1 ORDER BY opened_at`,
+      node,
+    ),
   ]);
-  return { findings, events, gaps, changes };
+  return { findings, events, gaps, changes, sessions };
 }

@@ -3,7 +3,13 @@
  * whatever the clocks of runtime and agent were made to show.
  */
 import type { EventType } from '../../src/evidence/record.ts';
-import type { EventFact, TransitionFact, TruthEntry, ViewFact } from '../../src/simulator/truth.ts';
+import type {
+  EventFact,
+  FaultFact,
+  TransitionFact,
+  TruthEntry,
+  ViewFact,
+} from '../../src/simulator/truth.ts';
 import { type NoticedCall, relistsOf, type SeenRelist } from './relists.ts';
 
 /** A stretch of time; one without an end goes on. */
@@ -28,6 +34,13 @@ export interface Interference {
 
 export const UNTROUBLED: Interference = { stops: [], steps: [] };
 
+/** The runtime ended the stream of a subscriber that had come at `opened`. */
+export interface Break {
+  readonly ms: number;
+  readonly opened: number;
+  readonly code: string;
+}
+
 export type At<T> = T & { readonly ms: number };
 
 const STAGE_OF = { created: 'CREATED', started: 'STARTED', stopped: 'STOPPED', deleted: 'DELETED' } as const;
@@ -46,6 +59,7 @@ export class Happened {
   readonly openings: readonly number[];
   /** When somebody subscribed first. */
   readonly begun: number;
+  readonly breaks: readonly Break[];
   readonly relists: readonly SeenRelist[];
   readonly stops: readonly Stop[];
   readonly steps: readonly number[];
@@ -67,9 +81,18 @@ export class Happened {
     this.begun = this.openings[0] ?? this.end;
     const faults = timed.filter((entry) => entry.what === 'fault');
     this.#late = new Set(faults.filter(({ fault }) => fault === 'state_late').map(({ id }) => id));
+    this.breaks = faults
+      .filter(({ fault }) => fault === 'break_stream')
+      .flatMap((each) => this.#breakOf(each));
     const downs = faults.filter(({ fault }) => fault === 'down').map(({ ms }) => ms);
     this.relists = relistsOf(calls, downs);
     this.#when = new Map(this.transitions.map((each) => [keyOf(each), each.ms]));
+  }
+
+  #breakOf({ ms, detail }: At<FaultFact>): Break[] {
+    const [, subscriber, code = ''] = /^subscriber (\d+) .* with (\w+)$/.exec(detail) ?? [];
+    const opened = this.openings[Number(subscriber) - 1];
+    return opened === undefined ? [] : [{ ms, opened, code }];
   }
 
   /** When a stage was reached; null where it never was. */

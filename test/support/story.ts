@@ -9,7 +9,7 @@ import { EVENT_TYPES, type EventType } from '../../src/evidence/record.ts';
 import type { EventFact, Transition, TransitionFact, ViewFact } from '../../src/simulator/truth.ts';
 import { type At, type Happened, keyOf, type Stretch } from './happened.ts';
 import type { SeenRelist } from './relists.ts';
-import { alteredChanges, BLUR, lostDeliveries, untoldStops } from './wholeness.ts';
+import { alteredChanges, BLUR, lostDeliveries, untoldBreaks, untoldStops } from './wholeness.ts';
 
 /** The system's short times (support/system.ts), in milliseconds. */
 const CONFIRM = 4_000;
@@ -73,11 +73,19 @@ export interface Change extends Record<string, unknown> {
   readonly to: number;
 }
 
+/** One subscription, in the order in which they were opened. */
+export interface Session extends Record<string, unknown> {
+  readonly opened: number;
+  readonly closed: number | null;
+  readonly code: string | null;
+}
+
 export interface Evidence {
   readonly findings: readonly Finding[];
   readonly events: readonly Stored[];
   readonly gaps: readonly Gap[];
   readonly changes: readonly Change[];
+  readonly sessions: readonly Session[];
 }
 
 export interface Circumstances {
@@ -117,6 +125,7 @@ export class Story {
       ...this.#evidence.findings.filter((each) => !this.#isSo(each)).map(nameOf),
       ...lostDeliveries(this.#happened, this.#evidence),
       ...alteredChanges(this.#happened, this.#evidence.changes),
+      ...untoldBreaks(this.#happened, this.#evidence.sessions),
       ...untoldStops(this.#happened, this.#evidence.gaps),
     ];
   }

@@ -3,7 +3,7 @@
  */
 import type { Transition, TransitionFact } from '../../src/simulator/truth.ts';
 import type { Happened, Stop, Stretch } from './happened.ts';
-import type { Change, Evidence, Gap } from './story.ts';
+import type { Change, Evidence, Gap, Session } from './story.ts';
 
 /** What two processes take to agree on a moment. */
 export const BLUR = 30;
@@ -67,4 +67,14 @@ export function untoldStops({ stops, end }: Happened, gaps: readonly Gap[]): str
     .filter(({ from, to }) => to - from > TOLD_FROM)
     .filter((stop) => !told(stop))
     .map(({ who, from, to }) => `${who} stood still for ${Math.round(to - from)} ms, untold`);
+}
+
+/** Each session that the runtime broke is over by then or later, with the code that it broke with. */
+export function untoldBreaks({ breaks }: Happened, sessions: readonly Session[]): string[] {
+  return breaks.flatMap(({ ms, opened, code }) => {
+    // It begins when the reader asks, a little before the runtime has heard of it.
+    const told = sessions.findLast((each) => each.opened < opened + BLUR);
+    const isTold = told?.code === code && told.closed !== null && told.closed > ms - BLUR;
+    return isTold ? [] : [`broken with ${code}, told as ${told?.code}`];
+  });
 }
