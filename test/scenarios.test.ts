@@ -31,18 +31,9 @@ import { until } from './plegreports.ts';
 import { Happened, type Interference, UNTROUBLED } from './support/happened.ts';
 import { needs } from './support/needs.ts';
 import { type NoticedCall, noticing } from './support/relists.ts';
-import {
-  type Change,
-  type Circumstances,
-  type Evidence,
-  type Finding,
-  type Gap,
-  type Kind,
-  type Session,
-  type Stored,
-  Story,
-} from './support/story.ts';
+import { type Circumstances, Story } from './support/story.ts';
 import { metric, System } from './support/system.ts';
+import type { Change, Evidence, Finding, Gap, Kind, Session, Stored } from './support/told.ts';
 import { clockSteps, standstills, type Trouble } from './support/troubles.ts';
 
 /** How long what is odd lasts. */
@@ -53,6 +44,8 @@ const PATIENCE = 150_000;
 interface Scenario extends Circumstances {
   readonly runtime?: Omit<SimulatedRuntimeOptions, 'socket'>;
   readonly odds?: Odds;
+  /** How long a life lasts, on average. Default 2500. */
+  readonly meanMs?: number;
   /** So many while the agent watches, at least. Default 160. */
   readonly transitions?: number;
   /** Kinds that are told at least once: lives go on until then. */
@@ -156,9 +149,12 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     blind: true,
   },
   'lists are slow': {
-    runtime: { callFaults: [slowLists({ seed, probability: 0.5 }, 120)], faults: [drop(often)] },
+    runtime: { callFaults: [slowLists({ seed, probability: 0.5 }, 60)], faults: [drop(often)] },
     blind: true,
     about: ['missed'],
+    // An agent lists for a hundredth of the time: every few seconds then.
+    meanMs: 6_000,
+    transitions: 2 * ENOUGH_TRANSITIONS,
   },
   'lists are too large': {
     runtime: { callFaults: [oversizedLists({ seed, probability: 0.2 })], faults: [drop(often)] },
@@ -274,7 +270,7 @@ async function watch(runtime: SimulatedRuntime, node: string, scenario: Scenario
 async function live(
   runtime: SimulatedRuntime,
   slot: number,
-  { odds = {} }: Scenario,
+  { odds = {}, meanMs = 2_500 }: Scenario,
   ending: AbortSignal,
 ): Promise<void> {
   for (let number = 0; !ending.aborted; number += 1) {
@@ -283,7 +279,7 @@ async function live(
       seed,
       slot,
       number,
-      meanMs: 2_500,
+      meanMs,
       restarts: 0.4,
       odds,
       oddForMs: ODD,

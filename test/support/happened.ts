@@ -25,11 +25,16 @@ export interface Stop {
   readonly to: number;
 }
 
+/** The wall clock of runtime and agent was moved by so much. */
+export interface ClockStep {
+  readonly at: number;
+  readonly by: number;
+}
+
 /** What was done from outside, beside the runtime's own faults. */
 export interface Interference {
   readonly stops: readonly Stop[];
-  /** When the wall clock of runtime and agent was stepped. */
-  readonly steps: readonly number[];
+  readonly steps: readonly ClockStep[];
 }
 
 export const UNTROUBLED: Interference = { stops: [], steps: [] };
@@ -40,6 +45,9 @@ export interface Break {
   readonly opened: number;
   readonly code: string;
 }
+
+/** An agent looks at its clock every second or so. */
+const NOTICED = 1_500;
 
 export type At<T> = T & { readonly ms: number };
 
@@ -62,7 +70,7 @@ export class Happened {
   readonly breaks: readonly Break[];
   readonly relists: readonly SeenRelist[];
   readonly stops: readonly Stop[];
-  readonly steps: readonly number[];
+  readonly steps: readonly ClockStep[];
   readonly #late: ReadonlySet<string | null>;
   readonly #when: ReadonlyMap<string, number>;
 
@@ -110,6 +118,17 @@ export class Happened {
     return this.stops
       .filter(({ who }) => who !== 'agent')
       .reduce((sum, stop) => sum + Math.max(0, Math.min(to, stop.to) - Math.max(from, stop.from)), 0);
+  }
+
+  /** Whether the wall clock showed the time of a moment before it was stepped, too, or may have: so it does after a step back. */
+  isShownAgain(ms: number): boolean {
+    const steps = this.steps.filter(({ at }) => at < ms);
+    const movedBefore = (count: number) => steps.slice(0, count).reduce((sum, { by }) => sum + by, 0);
+    const shown = ms + movedBefore(steps.length);
+    return steps.some(({ at }, i) => {
+      const since = steps[i - 1]?.at ?? Number.NEGATIVE_INFINITY;
+      return shown > since + movedBefore(i) - NOTICED && shown < at + movedBefore(i) + NOTICED;
+    });
   }
 
   /** The last relist that was over before a moment. */

@@ -9,6 +9,7 @@ import { EVENT_TYPES, type EventType } from '../../src/evidence/record.ts';
 import type { EventFact, Transition, TransitionFact, ViewFact } from '../../src/simulator/truth.ts';
 import { type At, type Happened, keyOf, type Stretch } from './happened.ts';
 import type { SeenRelist } from './relists.ts';
+import type { Evidence, Finding, Gap, Kind } from './told.ts';
 import { alteredChanges, BLUR, lostDeliveries, untoldBreaks, untoldStops } from './wholeness.ts';
 
 /** The system's short times (support/system.ts), in milliseconds. */
@@ -19,6 +20,8 @@ const GRACE = 3_000;
 const LEAD = 11_000;
 /** More than three relists: what lasts so long is in two lists at least. */
 const SEEN = 1_800;
+/** A busy machine may take so long to ask about what a list has shown. */
+const ASKED = 1_500;
 /** Lists that are further apart than this, on a busy machine, show too little to ask for anything. */
 const RARE = 1_200;
 /** Between which stages a relist shows that the next one is still to come, and that it has come. */
@@ -28,65 +31,6 @@ const SHOWN_BY: Readonly<Record<Transition, readonly [EventType | null, EventTyp
   stopped: ['STARTED', 'DELETED'],
   deleted: ['CREATED', null],
 };
-
-export type Kind =
-  | 'missed'
-  | 'late'
-  | 'out_of_order'
-  | 'duplicate'
-  | 'spurious'
-  | 'unannounced'
-  | 'short_life'
-  | 'duplicate_container'
-  | 'regression'
-  | 'silent_stream'
-  | 'unobservable';
-
-export interface Finding extends Record<string, unknown> {
-  readonly kind: Kind | 'stale';
-  readonly type: EventType | null;
-  readonly cause: string;
-  readonly id: string;
-  readonly detected: number;
-  readonly resolved: number | null;
-  readonly proof: Readonly<Record<string, unknown>>;
-}
-
-export interface Stored extends Record<string, unknown> {
-  readonly id: string;
-  readonly type: EventType;
-  readonly received: number;
-}
-
-export interface Gap extends Stretch {
-  readonly [column: string]: unknown;
-  readonly scope: string;
-  readonly cause: string;
-}
-
-/** What two relists in a row showed of one id. */
-export interface Change extends Record<string, unknown> {
-  readonly id: string;
-  readonly old: string;
-  readonly new: string;
-  readonly from: number;
-  readonly to: number;
-}
-
-/** One subscription, in the order in which they were opened. */
-export interface Session extends Record<string, unknown> {
-  readonly opened: number;
-  readonly closed: number | null;
-  readonly code: string | null;
-}
-
-export interface Evidence {
-  readonly findings: readonly Finding[];
-  readonly events: readonly Stored[];
-  readonly gaps: readonly Gap[];
-  readonly changes: readonly Change[];
-  readonly sessions: readonly Session[];
-}
 
 export interface Circumstances {
   /** So many transitions come before the agent does. */
@@ -286,7 +230,7 @@ export class Story {
 
   /** Somebody listened and lists came often, and no gap touches the stretch, nor a step of the wall clock. */
   #isClear(from: number, to: number): boolean {
-    const steps = this.#happened.steps.map((at) => ({ from: at, to: at }));
+    const steps = this.#happened.steps.map(({ at }) => ({ from: at, to: at }));
     const holes = [...this.#evidence.gaps, ...this.#rare, ...steps];
     return from > this.#happened.begun && this.#isFree(holes, from, to);
   }
@@ -294,6 +238,18 @@ export class Story {
   /** Somebody listened, and nothing that the agent itself calls a gap of the stream touches the stretch. */
   #isWatched(from: number, to: number): boolean {
     return from > this.#happened.begun && this.#isFree(this.#streamGaps, from, to);
+  }
+
+  /** Watched, and a relist has said since the last gap where everything stood: there somebody can be accused. */
+  #isCovered(from: number, to: number): boolean {
+    const gone = this.#streamGaps.map((gap) => gap.to ?? this.#happened.end).filter((end) => end < to);
+    const since = Math.max(this.#happened.begun, ...gone) + BLUR;
+    const said = this.#happened.relists.some((each) => each.from > since && each.to + SEEN < to);
+    return said && this.#isWatched(from, to);
+  }
+
+  #isStepped(from: number, to: number): boolean {
+    return this.#happened.steps.some(({ at }) => at > from && at < to);
   }
 
   /** The same, to the moment. */
@@ -371,7 +327,7 @@ export class Story {
   /** Since when an id that no list has shown was there only the wall clock tells. */
   #isVoidedByStep({ transition }: TransitionFact, from: number, to: number): boolean {
     const byWallClock = transition === 'created' || transition === 'started';
-    return byWallClock && this.#happened.steps.some((at) => at > from - SEEN && at < to);
+    return byWallClock && this.#isStepped(from - SEEN, to);
   }
 
   /** What ran before a session may have ended before it too, for all that its first minute tells. */
@@ -396,7 +352,9 @@ export class Story {
       came.length === 1 &&
       first !== undefined &&
       first.ms - ms > LATE_LIMIT + 300 &&
-      this.#isClear(ms - SEEN, first.ms + 1_000)
+      this.#isCovered(ms - SEEN, first.ms) &&
+      !this.#isStepped(ms - SEEN, first.ms + SEEN) &&
+      !this.#happened.isShownAgain(ms)
     );
   }
 
@@ -428,7 +386,7 @@ export class Story {
         condition(each) &&
         !this.#happened.isDoubtful(each.id) &&
         this.#happened.events.every((one) => one.id !== each.id || !(one.spurious || one.replayed)) &&
-        this.#isClear((this.#earlier(each)[0]?.ms ?? each.ms) - SEEN, each.ms + SEEN),
+        this.#isWatched((this.#earlier(each)[0]?.ms ?? each.ms) - SEEN, each.ms + SEEN),
     );
   }
 
@@ -437,22 +395,27 @@ export class Story {
     return spurious && (happens === null || happens > ms + SEEN) && this.#isClear(ms - SEEN, ms + SEEN);
   }
 
+  /** A start that failed, and was listed for long enough to be asked about. */
   #isClearlyUnannounced(each: At<TransitionFact>): boolean {
     const { id, ms, silent, transition, isSandbox } = each;
-    if (silent !== 'profile' || isSandbox || transition !== 'stopped') return false;
     const failed = this.#happened.when(id, 'STARTED') === null;
-    return failed && this.#isSteadyAfter(id, ms) && this.#isClear(ms - 3_000, ms + CONFIRM + 5_000);
+    if (silent !== 'profile' || isSandbox || transition !== 'stopped' || !failed) return false;
+    const before = this.#happened.relistBefore(this.#happened.when(id, 'CREATED') ?? ms);
+    const after = this.#happened.relistAfter(ms);
+    if (before === undefined || after === undefined) return false;
+    const isAsked = after.to + ASKED < (this.#happened.when(id, 'DELETED') ?? Number.POSITIVE_INFINITY);
+    return isAsked && this.#isWatched(before.from, after.to + ASKED + CONFIRM + 5_000);
   }
 
-  #isSteadyAfter(id: string, ms: number): boolean {
-    return this.#happened.transitions.every((each) => each.id !== id || each.ms <= ms || each.ms > ms + SEEN);
-  }
-
+  /** A relist shows it ended, and a later one that it runs. */
   #isClearlyBack({ id, shown, ms }: At<ViewFact>): boolean {
     const stopped = this.#happened.when(id, 'STOPPED');
-    return (
-      shown === 'running' && stopped !== null && stopped < ms - SEEN && this.#isClear(ms - SEEN, ms + SEEN)
-    );
+    if (shown !== 'running' || stopped === null) return false;
+    const next = this.#happened.views.find((each) => each.id === id && each.ms > ms)?.ms;
+    const until = next ?? this.#happened.when(id, 'DELETED') ?? this.#happened.end;
+    const isShown = (from: number, to: number) =>
+      this.#happened.relists.some((each) => each.from > from && each.to < to);
+    return isShown(stopped, ms) && isShown(ms, until) && this.#isWatched(stopped - SEEN, until);
   }
 
   /** Two of one pod and name that ran at the same time for longer than this. */

@@ -8,7 +8,7 @@ import type { SimulatedRuntime } from '../../src/simulator/runtime.ts';
 import { moveClock } from '../../torture/movedClock.ts';
 import { until } from '../plegreports.ts';
 import { childrenOf, exists, freeze, thaw } from './frozen.ts';
-import { type Interference, type Stop, UNTROUBLED } from './happened.ts';
+import { type ClockStep, type Interference, type Stop, UNTROUBLED } from './happened.ts';
 
 export interface Scene {
   readonly agent: ProgramPart;
@@ -64,14 +64,14 @@ const STEPS = [3_000, -5_000, 8_000, -2_000, -4_000];
 
 /** The wall clock of the machine is set, again and again: that of the runtime and of the agent, by the same at once. */
 export async function clockSteps({ runtime, clock }: Scene): Promise<Interference> {
-  const steps: number[] = [];
+  const steps: ClockStep[] = [];
   let moved = 0;
   for (const _ of ROUNDS) {
     for (const by of STEPS) {
       moved += by;
       moveClock(clock, moved);
       runtime.stepWallClock(by);
-      steps.push(Date.now());
+      steps.push({ at: Date.now(), by });
       await pause(BETWEEN);
     }
     await pause(CALM);

@@ -3,7 +3,7 @@
  */
 import type { Transition, TransitionFact } from '../../src/simulator/truth.ts';
 import type { Happened, Stop, Stretch } from './happened.ts';
-import type { Change, Evidence, Gap, Session } from './story.ts';
+import type { Change, Evidence, Gap, Session } from './told.ts';
 
 /** What two processes take to agree on a moment. */
 export const BLUR = 30;
