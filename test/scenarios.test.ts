@@ -124,7 +124,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   'lists break off': {
     runtime: {
-      profile: { ...PROFILES['containerd-2.4'], listBatch: 3 },
+      profile: { ...PROFILES['containerd-2.4'], listBatch: 2 },
       callFaults: [
         tooLargeAtOnce,
         failingLists({ seed, probability: 0.3 }, status.INTERNAL),
@@ -135,6 +135,8 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     blind: true,
     about: ['missed'],
     gaps: ['internal', 'unavailable'],
+    // What breaks off then lacks what the list before has shown.
+    meanMs: 8_000,
   },
   'lists hang': {
     runtime: { callFaults: [hangingLists({ seed, probability: 0.05 })], faults: [drop(often)] },
