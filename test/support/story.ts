@@ -1,9 +1,9 @@
 /*
  * A story: what happened to a simulated runtime, what the store says of it, and how the two agree.
  *
- * Of each kind of finding none may be wrong, and none overlooked that was clearly to be seen. Clearly: with a margin of
- * several lists on either side, and no gap that the agent itself has told of near it. All times are milliseconds of the
- * wall clock.
+ * Of each kind of finding none may be wrong, and none overlooked that was clearly to be seen. Clearly: by the relists that the
+ * runtime answered, with no gap near it that the agent itself has told of. Where a rule asks for relists that come often, a busy
+ * machine may leave nothing to ask for. All times are milliseconds of the machine's wall clock.
  */
 import { EVENT_TYPES, type EventType } from '../../src/evidence/record.ts';
 import type { EventFact, Transition, TransitionFact, ViewFact } from '../../src/simulator/truth.ts';
