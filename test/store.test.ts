@@ -43,6 +43,19 @@ const VIEWS: Record<string, string[]> = {
     ],
     ...[...POD, 'container_name', 'attempt', 'replayed', 'has_sandbox_status', ...VERSION],
   ],
+  short_lives: [
+    ...[
+      'finding_id',
+      'detected_at',
+      'cause',
+      'container_id',
+      ...POD,
+      'container_name',
+      'life_min_ms',
+      'life_max_ms',
+    ],
+    ...['list_before', 'list_after', 'mode', 'relist_period_ms', 'chance_min', 'chance_max'],
+  ],
   relist_changes: [
     ...['epoch', 'seq', 'window_from', 'window_to', 'container_id', 'is_sandbox', ...POD, 'container_name'],
     ...['old_state', 'new_state', 'pleg_events'],

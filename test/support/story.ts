@@ -330,10 +330,10 @@ export class Story {
     return byWallClock && this.#isStepped(from - SEEN, to);
   }
 
-  /** What ran before a session may have ended before it too, for all that its first minute tells. */
+  /** What ran before a session may have ended before it too, for all that its first minutes tell. */
   #isOfSession({ id, ms }: At<TransitionFact>): boolean {
     const opened = this.#happened.openings.findLast((at) => at < ms) ?? this.#happened.end;
-    return (this.#happened.when(id, 'STARTED') ?? 0) > opened + SEEN || ms > opened + 70_000;
+    return (this.#happened.when(id, 'STARTED') ?? 0) > opened + SEEN;
   }
 
   #isTooLate({ id, type, ms, isSandbox }: At<EventFact>): boolean {

@@ -111,11 +111,11 @@ export class Events {
       case 'out_of_order': {
         const after = life.furthest;
         if (after === -1) return {};
-        const expected = stage === STARTED && after === STOPPED && this.#ledger.profile.stoppedMayComeFirst;
+        const short = !life.object.isSandbox && stage === STARTED && after === STOPPED;
         return {
           after: EVENT_TYPES[after],
           afterReceived: this.#offset(life.heardAt[after]),
-          habitOfRuntime: expected,
+          habitOfRuntime: short && this.#ledger.profile.stoppedMayComeFirst,
         };
       }
       case 'stale': {

@@ -689,6 +689,40 @@ describe('duplicate_container', () => {
     expect(twins(beside(13.5, 13.9))).toEqual([]);
   });
 
+  test('says when both ran', () => {
+    expect(proofsOf('duplicate_container', beside(12, 13.9))).toMatchObject([
+      { together: { from: 12_000_000, to: 13_900_000 } },
+    ]);
+  });
+
+  const onlySecond = (at: number) => listed(at, { s1: 'running', c1: 'exited', c1b: 'running' });
+  /** c1 ends at 11, and c1b starts at 12.05; the clock is set back in between, and nobody has seen that yet. */
+  const steppedBetween = [
+    ...running,
+    listed(6, { s1: 'running', c1: 'running' }),
+    heard(11.1, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 11 }) }),
+    stepped(12.01, -5),
+    heard(12.06, 'c1b', 'STARTED', { times: times({ created: 12.02, started: 12.05 }, -5) }),
+  ];
+
+  test('not one that ran after the other, where the clock was set back before any tick', () => {
+    expect(twins([...steppedBetween, onlySecond(12.1), onlySecond(17)])).toEqual([]);
+  });
+
+  test('not one whose times lay ahead, of a clock that was set back before the agent began', () => {
+    const old = times({ created: 90, started: 100, finished: 200 });
+    const now = (at: number) => listed(at, { s1: 'running', c1b: 'running' });
+    const steps = [
+      heard(5, 'c1', 'STOPPED', { times: old }),
+      heard(105.5, 'c1b', 'STARTED', { times: times({ created: 104, started: 105 }) }),
+      ...[110, 160, 210].map(now),
+      heard(250, 'c1', 'DELETED', { times: old }),
+      now(260),
+    ];
+    const { findings } = judge([...covered, ...steps], { until: 280 });
+    expect(findings.filter(({ verdict }) => verdict === 'duplicate_container')).toEqual([]);
+  });
+
   test('not one that had stopped running before the other started', () => {
     const [before, ended] = beside(12, 13.9);
     const steps = [before, ended, listed(15, { s1: 'running', c1: 'exited' })].filter(
@@ -809,6 +843,25 @@ test('a regression says which list showed it exited and which running', () => {
     listed(21, { s1: 'running', c1: 'running' }),
   ];
   expect(proofsOf('regression', steps)).toMatchObject([
-    { firstListedExited: { from: 11_010_000 }, listedRunning: { from: 21_010_000 } },
+    { listedExited: { from: 11_010_000 }, listedRunning: { from: 21_010_000 } },
+  ]);
+});
+
+test('a second regression says which list showed it exited that time, not one that lacked it', () => {
+  const up = (at: number) => listed(at, { s1: 'running', c1: 'running' });
+  const down = (at: number) => listed(at, { s1: 'running', c1: 'exited' });
+  const steps = [
+    ...running,
+    up(6),
+    listed(8, { s1: 'running' }),
+    down(11),
+    up(16),
+    down(21),
+    down(26),
+    up(31),
+  ];
+  expect(proofsOf('regression', steps)).toMatchObject([
+    { listedExited: { from: 11_010_000 }, listedRunning: { from: 16_010_000 } },
+    { listedExited: { from: 21_010_000 }, listedRunning: { from: 31_010_000 } },
   ]);
 });

@@ -81,6 +81,8 @@ export interface Life {
   listed: boolean;
   /** The last state that a list showed and that was not UNKNOWN; null where none did. */
   shown: Exclude<ShownState, 'unknown'> | null;
+  /** The first list that showed it exited, since it last ran; null where none did. */
+  exited: Span | null;
   /** The first list that lacked it, where more must be known before that can be held against the runtime. */
   absence: Span | null;
   /** When an event last said that the id exists; null where none did. */
@@ -110,6 +112,8 @@ export interface Life {
   times: ExactTimes | null;
   /** When it was created, started and finished, on the monotonic clock; null where that is not known for sure. */
   readonly moments: [Mono | null, Mono | null, Mono | null];
+  /** Which of them lay far ahead when they were first told: of a clock that was set back since, whatever it shows later. */
+  readonly foreign: [boolean, boolean, boolean];
   /** What its status said when it was asked for; null before. */
   answer: string | null;
   /** Whether its exact times were asked for because it was found exited without proof that it ran. */
@@ -129,6 +133,7 @@ export function newLife(object: EvidenceObject, at: Mono): Life {
     floors: [null, null, null, null],
     listed: false,
     shown: null,
+    exited: null,
     absence: null,
     heard: null,
     heardAt: [null, null, null, null],
@@ -144,6 +149,7 @@ export function newLife(object: EvidenceObject, at: Mono): Life {
     ran: false,
     times: null,
     moments: [null, null, null],
+    foreign: [false, false, false],
     answer: null,
     questioned: false,
     standings: [NONE, NONE, NONE, NONE],

@@ -27,7 +27,10 @@ export class Moments {
     if (stepped) {
       this.#stepped = now;
       // The step may have come before they were read.
-      for (const life of this.#placed) life.moments.fill(null);
+      for (const life of this.#placed) {
+        life.moments.fill(null);
+        life.foreign.fill(false);
+      }
     }
     this.#placed.clear();
     return stepped;
@@ -47,9 +50,10 @@ export class Moments {
       reason,
     };
     this.#placed.add(life);
-    life.moments[0] ??= this.place(life.times.createdNs, now);
-    life.moments[1] ??= this.place(life.times.startedNs, now);
-    life.moments[2] ??= this.place(life.times.finishedNs, now);
+    for (const [i, ns] of [life.times.createdNs, life.times.startedNs, life.times.finishedNs].entries()) {
+      life.foreign[i] ||= this.#wallClock.isOfAnother(ns, now);
+      if (!life.foreign[i]) life.moments[i] ??= this.place(ns, now);
+    }
   }
 
   /** The position of a wall-clock time in nanoseconds; null where it cannot be told. */

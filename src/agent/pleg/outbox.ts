@@ -24,8 +24,8 @@ export class Outbox {
   readonly mintId: () => string;
   #now: Mono;
   #emissions: Emission[] = [];
-  /** Findings that wait for the next look at the wall clock. */
-  #unsure: Emission[] = [];
+  /** Findings that wait for the next look at the wall clock, and what takes back that they were told. */
+  #unsure: (Emission & { readonly undo: () => void })[] = [];
   #asks: Ask[] = [];
 
   constructor(epochStart: Mono, mintId: () => string) {
@@ -56,13 +56,16 @@ export class Outbox {
   }
 
   /** Hands out a finding that rests on the wall clock, unless the next tick shows that the clock was stepped just before. */
-  emitUnlessStepped(object: EvidenceObject | null, record: EvidenceRecord): void {
-    this.#unsure.push({ record, object });
+  emitUnlessStepped(object: EvidenceObject | null, record: EvidenceRecord, undo = () => {}): void {
+    this.#unsure.push({ record, object, undo });
   }
 
   /** The wall clock was looked at. */
   settleUnsure(stepped: boolean): void {
-    if (!stepped) this.#emissions.push(...this.#unsure);
+    for (const { record, object, undo } of this.#unsure) {
+      if (stepped) undo();
+      else this.#emissions.push({ record, object });
+    }
     this.#unsure = [];
   }
 

@@ -28,7 +28,7 @@ import { REMEMBER } from './lives.ts';
 import type { Answer, ListedItem, Relist, ShownState } from './observation.ts';
 import type { Outbox } from './outbox.ts';
 import { type Between, type ShortLife, unseenExit, unseenRun, wholeLife } from './shortLife.ts';
-import { findTwins } from './twins.ts';
+import { findTwins, notTwins } from './twins.ts';
 import { eventFinding, plainFinding, shortLifeFinding, since, timesOf } from './verdict.ts';
 
 /** The last whole answers before the present ones; null before the first. */
@@ -94,6 +94,7 @@ export class Relisting {
     if (item.state === 'exited' && previous?.items.has(life.object.id) === false && life.shown === null) {
       life.unseen = this.#unseen(life, answer, previous);
     }
+    if (item.state === 'exited' && life.shown !== 'exited') life.exited = spanOf(answer);
     life.shown = item.state;
     if (item.state === 'running') life.ran = true;
     passedBefore(life, stageShown(item.state), answer);
@@ -219,9 +220,8 @@ export class Relisting {
    * stopped, so from now on neither is due.
    */
   #regress(life: Life, answer: Answer): void {
-    const exited = life.passed[STARTED];
     const verdict = this.#outbox.verdict('regression', 'state_went_back', {
-      firstListedExited: exited === null ? null : this.#outbox.span(exited),
+      listedExited: life.exited && this.#outbox.span(life.exited),
       listedRunning: this.#outbox.span(answer),
       exactTimes: timesOf(life),
     });
@@ -316,17 +316,20 @@ export class Relisting {
       before: runningIn(before, id)?.end ?? null,
       now: runningIn(relist, id)?.start ?? null,
     });
-    for (const { one, other, cause } of findTwins(this.#ledger.lives, runs)) {
+    for (const { one, other, cause, together } of findTwins(this.#ledger.lives, runs)) {
       const listed = ({ object: { id } }: Life) =>
         [runningIn(before, id), runningIn(relist, id)].map((list) => list && this.#outbox.span(list));
       const verdict = this.#outbox.verdict('duplicate_container', cause, {
         other: other.object.id,
+        together: together && this.#outbox.span(together),
         exactTimes: timesOf(one),
         exactTimesOfOther: timesOf(other),
         listedRunning: listed(one),
         listedRunningOfOther: listed(other),
       });
-      this.#outbox.emit(one.object, plainFinding(verdict, one.object));
+      const finding = plainFinding(verdict, one.object);
+      if (together === null) this.#outbox.emit(one.object, finding);
+      else this.#outbox.emitUnlessStepped(one.object, finding, () => notTwins(one, other));
     }
   }
 }

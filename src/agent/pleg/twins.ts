@@ -4,8 +4,8 @@
  * Two lists in a row that show both running are a proof, and so are times that overlap: exact ones, or for one that a list
  * shows running, the time of that list. One list is none: its items are read one after the other.
  */
-import type { Mono } from '../../evidence/units.ts';
-import type { Life } from './life.ts';
+import { type Mono, mono } from '../../evidence/units.ts';
+import type { Life, Span } from './life.ts';
 import { STEP } from './wallClock.ts';
 
 /** A shorter overlap is none: that far the wall clock may have been moved without anybody noticing. */
@@ -18,6 +18,8 @@ export interface Twins {
   readonly one: Life;
   readonly other: Life;
   readonly cause: 'both_listed_running' | 'times_overlap';
+  /** When both ran, by their times; null where lists alone say it. */
+  readonly together: Span | null;
 }
 
 /** When lists show an id running: at the end of the one before and at the start of this one, where they do. */
@@ -32,11 +34,11 @@ export function findTwins(lives: Iterable<Life>, runs: (id: string) => Running):
   for (const group of groupsOf(lives)) {
     for (const [i, one] of group.entries()) {
       for (const other of group.slice(i + 1)) {
-        const cause = one.twins.has(other.object.id) ? null : causeOf(one, other, runs);
-        if (cause === null) continue;
+        const proof = one.twins.has(other.object.id) ? null : proofOf(one, other, runs);
+        if (proof === null) continue;
         one.twins.add(other.object.id);
         other.twins.add(one.object.id);
-        found.push({ one, other, cause });
+        found.push({ one, other, ...proof });
       }
     }
   }
@@ -78,29 +80,39 @@ function groupsWithin(pods: ReadonlySet<string>, lives: Iterable<Life>): Life[][
     .map((group) => group.slice(-MOST_OF_ONE_NAME));
 }
 
-function causeOf(one: Life, other: Life, runs: (id: string) => Running): Twins['cause'] | null {
+/** They may be found again. */
+export function notTwins(one: Life, other: Life): void {
+  one.twins.delete(other.object.id);
+  other.twins.delete(one.object.id);
+}
+
+function proofOf(
+  one: Life,
+  other: Life,
+  runs: (id: string) => Running,
+): Pick<Twins, 'cause' | 'together'> | null {
   const lists = [runs(one.object.id), runs(other.object.id)] as const;
-  if (lists.every(({ before, now }) => before !== null && now !== null)) return 'both_listed_running';
-  return overlap(ranWithin(one, lists[0]), ranWithin(other, lists[1])) > LEAST_OVERLAP
-    ? 'times_overlap'
-    : null;
+  if (lists.every(({ before, now }) => before !== null && now !== null)) {
+    return { cause: 'both_listed_running', together: null };
+  }
+  const together = overlap(ranWithin(one, lists[0]), ranWithin(other, lists[1]));
+  return together === null ? null : { cause: 'times_overlap', together };
 }
 
 /** A stretch in which an id ran all the time; null where its beginning or its end is not known. */
 function ranWithin(
   { moments: [, started, finished], regressed }: Life,
   { before, now }: Running,
-): Stretch | null {
+): Span | null {
   const from = started ?? before;
   const to = finished ?? now;
   // One that went back to running did not run all the time.
-  return from === null || to === null || regressed ? null : { from, to };
+  return from === null || to === null || regressed ? null : { start: from, end: to };
 }
 
-interface Stretch {
-  readonly from: Mono;
-  readonly to: Mono;
+function overlap(one: Span | null, other: Span | null): Span | null {
+  if (one === null || other === null) return null;
+  const start = mono(Math.max(one.start, other.start));
+  const end = mono(Math.min(one.end, other.end));
+  return end - start > LEAST_OVERLAP ? { start, end } : null;
 }
-
-const overlap = (one: Stretch | null, other: Stretch | null): number =>
-  one === null || other === null ? 0 : Math.min(one.to, other.to) - Math.max(one.from, other.from);

@@ -15,6 +15,9 @@ export const STEP: Micros = millis(500);
 /** Between two ticks a time may seem to lie ahead by this much; more means a step that no tick has seen yet. */
 const AHEAD: Micros = millis(100);
 
+/** An answer is taken with the time of its question, and what it tells may be younger. */
+const FAR_AHEAD: Micros = millis(10_000);
+
 /** So many stretches are told apart; of a clock that is set over and over the oldest are taken as one. */
 const MOST_PAST = 100;
 
@@ -54,6 +57,11 @@ export class WallClock {
     this.#least = distance;
     this.#most = distance;
     return true;
+  }
+
+  /** Whether a time in nanoseconds is of another clock: it lies further ahead of `now` than any answer can have been waited for. */
+  isOfAnother(ns: bigint, now: Mono): boolean {
+    return this.#distance !== null && Number(ns / 1000n) - this.#distance > now + FAR_AHEAD;
   }
 
   /**

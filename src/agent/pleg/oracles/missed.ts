@@ -10,8 +10,8 @@
  * No observable drop is overlooked. A dropped event of a plain id is observable, at the least, when all was watched from
  * well before it until its time to confirm is over, and
  * (list)      three whole lists in a row show the id before, before, and after: the third in a state that proves the stage
- *             by itself, and, for a stop of what ran before the session, a minute into that: a runtime that was started
- *             again may show for a while what ended before; or
+ *             by itself, and, for a stop of what ran before the session, six minutes into that: a runtime that was
+ *             started again may show for a while what ended before; or
  * (sequence)  no list ever showed the id, but a later event of it came that says when it was created, and for a stop the
  *             start had come too; and a whole list that was begun after its last event lacks it, still in that stretch: until
  *             then nothing bears out the word of an event. What says when it was created comes before the time to confirm

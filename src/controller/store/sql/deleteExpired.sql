@@ -1,4 +1,5 @@
--- What is old and in no partition: gaps that ended, or that were left open by a life that did, ordinary lags, watches that nobody reads for, and refused input.
+-- What is old and in no partition: gaps that ended, or that were left open by a life that did, ordinary lags, watches that nobody
+-- reads for, and refused input.
 WITH keep AS (
   SELECT now() - max(value::int4) FILTER (WHERE key = 'keep_days') * interval '1 day' AS gaps,
          now() - max(value::int4) FILTER (WHERE key = 'retention_days') * interval '1 day' AS refused
