@@ -711,8 +711,8 @@ const OVERLOOKED: readonly Mutant[] = [
   broken(
     'twins are told at every relist',
     'twins.ts',
-    'one.twins.has(other.object.id) ? null : causeOf(one, other, runs)',
-    'causeOf(one, other, runs)',
+    'one.twins.has(other.object.id) ? null : proofOf(one, other, runs)',
+    'proofOf(one, other, runs)',
   ),
 ];
 
@@ -769,10 +769,33 @@ const CLOCKS: readonly Mutant[] = [
   broken(
     'a time that was placed just before a step was seen stays',
     'moments.ts',
-    'for (const life of this.#placed) life.moments.fill(null);',
+    '        life.moments.fill(null);\n',
     '',
   ),
-  broken('a finding that rests on the wall clock outlives a step', 'outbox.ts', 'if (!stepped) this', 'this'),
+  broken(
+    'a finding that rests on the wall clock outlives a step',
+    'outbox.ts',
+    'if (stepped) undo();\n      else this',
+    'this',
+  ),
+  broken(
+    'what a step took back is never told',
+    'outbox.ts',
+    'if (stepped) undo();\n      else',
+    'if (!stepped)',
+  ),
+  broken(
+    'an overlap of times outlives a step',
+    'relisting.ts',
+    'if (together === null) this',
+    'if (together !== undefined) this',
+  ),
+  broken(
+    'a time of another clock is placed when it lies ahead no longer',
+    'moments.ts',
+    'if (!life.foreign[i]) life',
+    'life',
+  ),
   broken(
     'a time from before a step says that an event is late',
     'ledger.ts',

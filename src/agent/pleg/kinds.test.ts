@@ -709,6 +709,16 @@ describe('duplicate_container', () => {
     expect(twins([...steppedBetween, onlySecond(12.1), onlySecond(17)])).toEqual([]);
   });
 
+  test('what a step took back is told by the next list, where it holds all the same', () => {
+    const up = (at: number) => listed(at, { s1: 'running', c1: 'running' });
+    const [before, ended] = beside(12, 13.9);
+    const steps = [...running, before, ended, stepped(15.01, -5), up(15.05)].filter(
+      (step) => step !== undefined,
+    );
+    expect(twins(steps)).toEqual([]);
+    expect(twins([...steps, up(20)])).toEqual(['duplicate_container c1 times_overlap']);
+  });
+
   test('not one whose times lay ahead, of a clock that was set back before the agent began', () => {
     const old = times({ created: 90, started: 100, finished: 200 });
     const now = (at: number) => listed(at, { s1: 'running', c1b: 'running' });
