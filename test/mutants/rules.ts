@@ -275,13 +275,13 @@ const PROOFS: readonly Mutant[] = [
   broken(
     'an event does not say who an id is',
     'events.ts',
-    'if (event.object !== null) known.object = completed(known.object, event.object);',
+    'if (event.object !== null) this.#ledger.lives.identify(known, completed(known.object, event.object));',
     '',
   ),
   broken(
     'a list does not say who an id is',
     'relisting.ts',
-    'life.object = { ...completed(life.object, item.object), isSandbox: item.object.isSandbox };',
+    'this.#ledger.lives.identify(life, { ...completed(life.object, item.object), isSandbox });',
     '',
   ),
 ];
@@ -675,6 +675,18 @@ const OVERLOOKED: readonly Mutant[] = [
     'twins.ts',
     'const from = started ?? before;',
     'const from = started;',
+  ),
+  broken(
+    'who is of one name is found out once',
+    'relisting.ts',
+    'if (this.#namesakes.revision !== lives.revision)',
+    'if (this.#namesakes.revision === -1)',
+  ),
+  broken(
+    'a name that becomes known later is nobody’s',
+    'lives.ts',
+    '    life.object = object;\n    this.#revision += 1;\n',
+    '    life.object = object;\n',
   ),
   broken('what went back ran all the time', 'twins.ts', ' || to === null || regressed', ' || to === null'),
   broken('any overlap of exact times makes twins', 'twins.ts', '> LEAST_OVERLAP', '> 0'),

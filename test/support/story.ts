@@ -165,7 +165,8 @@ export class Story {
       case 'stale':
         return this.#happened.isDoubtful(id) || this.#cameStale(told);
       case 'unobservable':
-        return this.#isSuspect(id) || (this.#happened.when(id, type) ?? Number.POSITIVE_INFINITY) <= detected;
+        // Where the stream is down it is told by the first list that shows it.
+        return this.#isSuspect(id) || (this.#happened.when(id, type) ?? Infinity) <= detected + BLUR;
     }
   }
 

@@ -42,9 +42,10 @@ export function claim(life: Life, stage: Stage, received: Mono): void {
 /** Whether no list has confirmed the event of this stage yet, nor enough have contradicted it. */
 export const isOpen = (life: Life, stage: Stage): boolean => life.claims[stage] !== null;
 
-const NONE: readonly Refuted[] = [];
+/** Whether an event of any stage waits for lists. */
+export const hasOpen = (life: Life): boolean => life.claims.some(isSomething);
 
-const isNothing = (open: Claim | null): boolean => open === null;
+const isSomething = (open: Claim | null): boolean => open !== null;
 
 /** An id that is gone has passed every stage. */
 export function confirmAll(life: Life): void {
@@ -56,7 +57,6 @@ export function confirmAll(life: Life): void {
  * events are spurious now, earliest first, with the moment at which each came.
  */
 export function examine(life: Life, shown: Stage | null, list: Showing, lead: Micros): readonly Refuted[] {
-  if (life.claims.every(isNothing)) return NONE;
   const spurious: Refuted[] = [];
   for (const stage of STAGES) {
     const open = life.claims[stage];

@@ -159,7 +159,7 @@ export class Events {
       return unusable ? undefined : this.#ledger.follow(event.object, event.received);
     }
     known.lastSign = event.received;
-    if (event.object !== null) known.object = completed(known.object, event.object);
+    if (event.object !== null) this.#ledger.lives.identify(known, completed(known.object, event.object));
     return known;
   }
 

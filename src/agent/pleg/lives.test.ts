@@ -3,16 +3,28 @@ import { mono } from '../../evidence/units.ts';
 import { Lives, REMEMBER } from './lives.ts';
 import { Outbox } from './outbox.ts';
 import { objectOf } from './timeline.ts';
-import { findTwins } from './twins.ts';
+import { findTwins, namesakes } from './twins.ts';
 
 test('what is forgotten is forgotten by its twins too', () => {
   const lives = new Lives(new Outbox(mono(0), () => ''));
   const followed = (id: string) => lives.follow({ ...objectOf(id), podUid: 'u', container: 'app' }, mono(0));
   const one = followed('c1');
   followed('c2');
-  expect(findTwins(lives, () => ({ before: mono(1), now: mono(2) }))).toHaveLength(1);
+  expect(findTwins(namesakes(lives), () => ({ before: mono(1), now: mono(2) }))).toHaveLength(1);
   expect([...(one?.life.twins ?? [])]).toEqual(['c2']);
   lives.forget(mono(REMEMBER + 1), (life) => life === one?.life);
   expect(lives.remembered).toBe(1);
   expect([...(one?.life.twins ?? [])]).toEqual([]);
+});
+
+test('it is a new revision when a life comes, is known better, or goes', () => {
+  const lives = new Lives(new Outbox(mono(0), () => ''));
+  const revisions = [lives.revision];
+  const followed = lives.follow({ ...objectOf('c1'), podUid: '' }, mono(0));
+  revisions.push(lives.revision);
+  if (followed !== undefined) lives.identify(followed.life, objectOf('c1'));
+  revisions.push(lives.revision);
+  lives.forget(mono(REMEMBER + 1), () => false);
+  revisions.push(lives.revision);
+  expect(new Set(revisions).size).toBe(revisions.length);
 });

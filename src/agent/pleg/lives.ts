@@ -35,6 +35,7 @@ export class Lives {
   #forgot: Mono | null = null;
   /** How often an id was not followed. */
   #shed = 0;
+  #revision = 0;
 
   constructor(outbox: Outbox) {
     this.#outbox = outbox;
@@ -42,6 +43,17 @@ export class Lives {
 
   get shed(): number {
     return this.#shed;
+  }
+
+  /** Grows with every life that comes or goes, and every identity that becomes known better. */
+  get revision(): number {
+    return this.#revision;
+  }
+
+  /** More is known of an id than it was followed with. */
+  identify(life: Life, object: EvidenceObject): void {
+    life.object = object;
+    this.#revision += 1;
   }
 
   /** Whether ids are left out at present because too many are followed. */
@@ -73,6 +85,7 @@ export class Lives {
     }
     const life = newLife(object, at);
     this.#lives.set(object.id, life);
+    this.#revision += 1;
     const early = this.#unplaced.get(object.id)?.stages ?? [];
     this.#unplaced.delete(object.id);
     return { life, early };
@@ -112,6 +125,7 @@ export class Lives {
 
   #remove(id: string, life: Life): void {
     this.#lives.delete(id);
+    this.#revision += 1;
     for (const twin of life.twins) this.#lives.get(twin)?.twins.delete(id);
   }
 

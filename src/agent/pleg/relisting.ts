@@ -7,7 +7,7 @@
  */
 import type { PlegState } from '../../evidence/record.ts';
 import { between, type Mono, millis, mono, shift } from '../../evidence/units.ts';
-import { confirmAll, examine, type Showing } from './claims.ts';
+import { confirmAll, examine, hasOpen, type Showing } from './claims.ts';
 import { covers } from './coverage.ts';
 import { hadHappened } from './excuse.ts';
 import { type Ledger, waiveUpTo } from './ledger.ts';
@@ -28,7 +28,7 @@ import { REMEMBER } from './lives.ts';
 import type { Answer, ListedItem, Relist, ShownState } from './observation.ts';
 import type { Outbox } from './outbox.ts';
 import { type Between, type ShortLife, unseenExit, unseenRun, wholeLife } from './shortLife.ts';
-import { findTwins, notTwins } from './twins.ts';
+import { findTwins, namesakes, notTwins } from './twins.ts';
 import { eventFinding, plainFinding, shortLifeFinding, since, timesOf } from './verdict.ts';
 
 /** The last whole answers before the present ones; null before the first. */
@@ -43,6 +43,11 @@ export class Relisting {
   #previous: Previous = { sandboxes: null, containers: null };
   /** Whether no list call failed since the answers before. */
   #consecutive = true;
+  /** As of a revision of the lives. */
+  #namesakes: { readonly revision: number; readonly groups: readonly Life[][] } = {
+    revision: -1,
+    groups: [],
+  };
 
   constructor(ledger: Ledger, outbox: Outbox) {
     this.#ledger = ledger;
@@ -83,12 +88,13 @@ export class Relisting {
     if (life.item !== item) {
       life.item = item;
       // A list knows best what it lists.
-      life.object = { ...completed(life.object, item.object), isSandbox: item.object.isSandbox };
+      const { isSandbox } = item.object;
+      this.#ledger.lives.identify(life, { ...completed(life.object, item.object), isSandbox });
     }
     life.lastSign = answer.end;
     this.#change(life, plegState(item.state), answer, previous);
     this.#noteListed(life, previous);
-    this.#examineClaims(life, { ...spanOf(answer), shown: item.state });
+    if (hasOpen(life)) this.#examineClaims(life, { ...spanOf(answer), shown: item.state });
     if (item.state === 'unknown') return;
     if (life.shown === 'exited' && item.state === 'running') this.#regress(life, answer);
     if (item.state === 'exited' && previous?.items.has(life.object.id) === false && life.shown === null) {
@@ -310,13 +316,22 @@ export class Relisting {
     this.#outbox.emit(life.object, shortLifeFinding(verdict, life, short));
   }
 
+  /** On a quiet node they stay what they were from list to list. */
+  #groups(): readonly Life[][] {
+    const { lives } = this.#ledger;
+    if (this.#namesakes.revision !== lives.revision) {
+      this.#namesakes = { revision: lives.revision, groups: namesakes(lives) };
+    }
+    return this.#namesakes.groups;
+  }
+
   #recordTwins(relist: Relist): void {
     const before = this.#previous;
     const runs = (id: string) => ({
       before: runningIn(before, id)?.end ?? null,
       now: runningIn(relist, id)?.start ?? null,
     });
-    for (const { one, other, cause, together } of findTwins(this.#ledger.lives, runs)) {
+    for (const { one, other, cause, together } of findTwins(this.#groups(), runs)) {
       const listed = ({ object: { id } }: Life) =>
         [runningIn(before, id), runningIn(relist, id)].map((list) => list && this.#outbox.span(list));
       const verdict = this.#outbox.verdict('duplicate_container', cause, {

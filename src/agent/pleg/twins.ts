@@ -28,10 +28,10 @@ export interface Running {
   readonly now: Mono | null;
 }
 
-/** `runs` says what this list and the one before show of an id. Each pair is found once. */
-export function findTwins(lives: Iterable<Life>, runs: (id: string) => Running): Twins[] {
+/** `runs` says what this list and the one before show of an id. Each pair of a group is found once. */
+export function findTwins(groups: readonly Life[][], runs: (id: string) => Running): Twins[] {
   const found: Twins[] = [];
-  for (const group of groupsOf(lives)) {
+  for (const group of groups) {
     for (const [i, one] of group.entries()) {
       for (const other of group.slice(i + 1)) {
         const proof = one.twins.has(other.object.id) ? null : proofOf(one, other, runs);
@@ -46,7 +46,7 @@ export function findTwins(lives: Iterable<Life>, runs: (id: string) => Running):
 }
 
 /** Lives that stand for the same thing in one pod, the newest of them; only groups of two and more. */
-function groupsOf(lives: Iterable<Life>): Life[][] {
+export function namesakes(lives: Iterable<Life>): Life[][] {
   const crowded = new Set<string>();
   const sandboxes = new Set<string>();
   const containers = new Set<string>();
