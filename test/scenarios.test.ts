@@ -293,28 +293,17 @@ async function live(
   }
 }
 
-async function isKnown(node: string): Promise<true | undefined> {
-  const rows = await system.sql('SELECT FROM plegwatch.epochs WHERE node = $1', node);
-  return rows.length > 0 ? true : undefined;
-}
+const isKnown = (node: string) => some('SELECT FROM plegwatch.epochs WHERE node = $1 LIMIT 1', node);
 
-async function hasEnded(node: string, code: string): Promise<true | undefined> {
-  const rows = await system.sql(
-    'SELECT FROM plegwatch.stream_sessions WHERE node = $1 AND code = $2 LIMIT 1',
-    node,
-    code,
-  );
-  return rows.length > 0 ? true : undefined;
-}
+const hasEnded = (node: string, code: string) =>
+  some('SELECT FROM plegwatch.stream_sessions WHERE node = $1 AND code = $2 LIMIT 1', node, code);
 
-async function isTold(node: string, kind: Kind): Promise<true | undefined> {
-  const rows = await system.sql(
-    'SELECT FROM plegwatch.findings WHERE node = $1 AND kind = $2 LIMIT 1',
-    node,
-    kind,
-  );
-  return rows.length > 0 ? true : undefined;
-}
+const isTold = (node: string, kind: Kind) =>
+  some('SELECT FROM plegwatch.findings WHERE node = $1 AND kind = $2 LIMIT 1', node, kind);
+
+/** Whether a query finds anything, for `until`. */
+const some = async (text: string, ...values: readonly string[]): Promise<true | undefined> =>
+  (await system.sql(text, ...values)).length > 0 || undefined;
 
 async function settled(agent: ProgramPart, { hangs = false }: Scenario): Promise<void> {
   const relists = async () => (await metric(agent, 'plegwatch_relist_duration_seconds_count')) ?? 0;
