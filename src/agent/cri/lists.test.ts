@@ -121,15 +121,48 @@ test('what is read with the memory of earlier answers is what a new reader reads
     fc.string({ minLength: 1, maxLength: 300, unit: 'binary' }),
   );
   const anyAnswer = fc.array(fc.tuple(anyId, states), { maxLength: 6 });
+  const anyAnswers = fc.array(
+    fc.record({ shown: anyAnswer, times: fc.integer({ min: 1, max: 2 }), breaksOff: fc.boolean() }),
+    { maxLength: 5 },
+  );
   fc.assert(
-    fc.property(fc.array(anyAnswer, { maxLength: 5 }), (answers) => {
+    fc.property(anyAnswers, (answers) => {
       const { reader } = counting();
-      for (const each of answers) {
-        const bytes = answer(each.map(([id, state]) => container(id, state)));
-        expect(reader.read(bytes)).toEqual(counting().reader.read(bytes));
+      for (const { shown, times, breaksOff } of answers) {
+        const bytes = answer(shown.map(([id, state]) => container(id, state)));
+        if (breaksOff) reader.begin().add(bytes);
+        else
+          for (let i = 0; i < times; i += 1)
+            expect(reader.read(bytes)).toEqual(counting().reader.read(bytes));
       }
     }),
+    { numRuns: 300 },
   );
+});
+
+describe('the items of an answer', () => {
+  const of = (reader: ListReader, ...ids: readonly string[]) =>
+    reader.read(answer(ids.map((id) => container(id)))).items;
+
+  test('are the same map as before where each of them is what it was', () => {
+    const { reader } = counting();
+    const before = of(reader, 'a', 'b');
+    expect(of(reader, 'b', 'a')).toBe(before);
+    expect(of(reader, 'b', 'a', 'b')).toBe(before);
+  });
+
+  test('are another map where one came, went or changed, and the one before stays as it is', () => {
+    const { reader } = counting();
+    const before = of(reader, 'a', 'b');
+    for (const ids of [['a', 'b', 'c'], ['a', 'b'], ['a'], ['b']])
+      expect([...of(reader, ...ids).keys()].sort()).toEqual(ids);
+    const changed = reader.read(answer([container('b', ContainerState.CONTAINER_EXITED)])).items;
+    expect(changed.get('b')?.state).toBe('exited');
+    expect([...before].map(([id, { state }]) => [id, state])).toEqual([
+      ['a', 'running'],
+      ['b', 'running'],
+    ]);
+  });
 });
 
 test('an item whose id is not its first field is read all the same', () => {
@@ -220,6 +253,15 @@ describe('an answer in several messages', () => {
     expect(reader.read(answer([container('a')])).items.get('a')?.state).toBe('running');
     expect(decoded.items).toBe(2);
   });
+});
+
+test('an answer that was given up for another takes nothing more, so that neither is mistaken for the other', () => {
+  const { reader } = counting();
+  const givenUp = reader.begin();
+  const next = reader.begin();
+  expect(() => givenUp.add(answer([container('a')]))).toThrow('another answer was begun');
+  expect(() => givenUp.end()).toThrow('another answer was begun');
+  expect(next.end().items.size).toBe(0);
 });
 
 describe('an answer without end is refused', () => {

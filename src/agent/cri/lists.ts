@@ -53,10 +53,24 @@ interface Kept {
   /** Of the whole item. */
   readonly length: number;
   readonly item: ListedItem;
+  /** The last answer that held it, by its number. */
+  inAnswer: number;
 }
 
-/** Reads the item between two positions of a message. */
-type ReadEntry = (message: Buffer, start: number, end: number) => Kept | 'nobody' | 'unreadable';
+/** What is remembered of the last answer. */
+interface Memory {
+  /** By id. */
+  readonly items: ReadonlyMap<string, ListedItem>;
+  /** Those of them whose bytes are known, by id. */
+  readonly kept: ReadonlyMap<string, Kept>;
+}
+
+const NOTHING: Memory = { items: new Map(), kept: new Map() };
+
+/** Reads the bytes of an item that is not what it was. */
+type Decode = (bytes: Buffer) => Decoded | 'nobody' | 'unreadable';
+
+type Decoded = Omit<Kept, 'inAnswer'>;
 
 /** Tag of field 1 with a length: the items of both list answers, and the id within an item. */
 const FIELD_1_BYTES = 0x0a;
@@ -72,7 +86,7 @@ export class ListReader {
   readonly #read: ReadItem;
   readonly #tailFrom: number;
   readonly #limits: AnswerLimits;
-  #kept: ReadonlyMap<string, Kept> = new Map();
+  readonly #shelf: Shelf = { answers: 0, memory: NOTHING };
 
   /** `tailFrom`: the number of the first field of the tail; without it items are compared whole. */
   constructor(read: ReadItem, tailFrom = Number.POSITIVE_INFINITY, limits = LIMITS) {
@@ -88,29 +102,12 @@ export class ListReader {
     return reading.end();
   }
 
-  /** Begins an answer. What was remembered stays until it has ended, and for good where it never does. */
+  /** Begins an answer, and gives up the one before where that has not ended. What was remembered stays until it ends. */
   begin(): Reading {
-    return new Reading(
-      this.#limits,
-      (message, start, end) =>
-        this.#recall(message, start, end) ?? this.#decode(message.subarray(start, end)),
-      (kept) => {
-        this.#kept = kept;
-      },
-    );
+    return new Reading(this.#limits, this.#shelf, (bytes) => this.#decode(bytes));
   }
 
-  /** What is kept of the item between these two; null where it is another, or none. No view of it is made: there are many. */
-  #recall(message: Buffer, start: number, end: number): Kept | null {
-    const id = start + 2;
-    const idEnd = id + (message[start + 1] ?? 0);
-    if (message[start] !== FIELD_1_BYTES || idEnd - id > 127 || idEnd > end) return null;
-    const known = this.#kept.get(message.toString('latin1', id, idEnd));
-    if (known === undefined || known.length !== end - start) return null;
-    return beginsWith(message, start, known.head) ? known : null;
-  }
-
-  #decode(bytes: Buffer): Kept | 'nobody' | 'unreadable' {
+  #decode(bytes: Buffer): Decoded | 'nobody' | 'unreadable' {
     let item: ListedItem | null;
     try {
       item = this.#read(bytes);
@@ -141,33 +138,45 @@ export class ListReader {
 
 /** What an answer held. */
 export interface ReadItems {
-  /** By id. */
+  /** By id. The same map as of the answer before where every item is what it was. */
   readonly items: ReadonlyMap<string, ListedItem>;
   /** Whether every item could be read; one without a usable id is nobody's loss. */
   readonly whole: boolean;
   readonly bytes: number;
 }
 
+/** What the answers of one call share. */
+interface Shelf {
+  /** How many were begun: the number of the last one. */
+  answers: number;
+  memory: Memory;
+}
+
 /** An answer while it is read. */
 export class Reading {
   readonly #limits: AnswerLimits;
-  readonly #entry: ReadEntry;
-  readonly #remember: (kept: ReadonlyMap<string, Kept>) => void;
-  readonly #items = new Map<string, ListedItem>();
-  readonly #kept = new Map<string, Kept>();
+  readonly #shelf: Shelf;
+  readonly #decode: Decode;
+  readonly #number: number;
+  /** Items that are not what they were, by id. */
+  readonly #changed = new Map<string, Kept>();
+  /** How many of the items before are among these as they were. */
+  #unchanged = 0;
   #whole = true;
   #bytes = 0;
   #count = 0;
-  #remembered = 0;
 
-  constructor(limits: AnswerLimits, entry: ReadEntry, remember: (kept: ReadonlyMap<string, Kept>) => void) {
+  constructor(limits: AnswerLimits, shelf: Shelf, decode: Decode) {
     this.#limits = limits;
-    this.#entry = entry;
-    this.#remember = remember;
+    this.#shelf = shelf;
+    this.#decode = decode;
+    shelf.answers += 1;
+    this.#number = shelf.answers;
   }
 
   /** Takes a message of the answer. Throws {@link MalformedAnswer} and {@link EndlessAnswer}: then there is no answer. */
   add(message: Buffer): void {
+    this.#mustBeTheLast();
     const { items, bytes: most } = this.#limits;
     this.#bytes += message.length;
     if (this.#bytes > most) throw new EndlessAnswer('TOO_MANY_BYTES', most);
@@ -176,25 +185,67 @@ export class Reading {
       if (fields.tag !== FIELD_1_BYTES) continue;
       this.#count += 1;
       if (this.#count > items) throw new EndlessAnswer('TOO_MANY_ITEMS', items);
-      this.#take(this.#entry(message, fields.start, fields.end));
+      this.#take(message, fields.start, fields.end);
     }
   }
 
   /** The answer has come to its end: it is what the next one is compared with. */
   end(): ReadItems {
-    this.#remember(this.#kept);
-    return { items: this.#items, whole: this.#whole, bytes: this.#bytes };
+    this.#mustBeTheLast();
+    const isTheSame = this.#changed.size === 0 && this.#unchanged === this.#shelf.memory.items.size;
+    if (!isTheSame) this.#shelf.memory = this.#memory();
+    return { items: this.#shelf.memory.items, whole: this.#whole, bytes: this.#bytes };
   }
 
-  #take(entry: Kept | 'nobody' | 'unreadable'): void {
-    if (entry === 'unreadable') this.#whole = false;
-    if (typeof entry === 'string') return;
-    const { id } = entry.item.object;
-    this.#items.set(id, entry.item);
-    this.#kept.delete(id);
-    if (this.#remembered + entry.head.length > MOST_REMEMBERED_BYTES) return;
-    this.#remembered += entry.head.length;
-    this.#kept.set(id, entry);
+  /** The marks that an answer leaves would be taken for those of another. */
+  #mustBeTheLast(): void {
+    if (this.#number !== this.#shelf.answers) throw new Error('another answer was begun since');
+  }
+
+  #take(message: Buffer, start: number, end: number): void {
+    const known = this.#recall(message, start, end);
+    if (known !== null) {
+      if (known.inAnswer !== this.#number) this.#unchanged += 1;
+      known.inAnswer = this.#number;
+      // Of two items with one id the last one counts.
+      this.#changed.delete(known.item.object.id);
+      return;
+    }
+    const decoded = this.#decode(message.subarray(start, end));
+    if (decoded === 'unreadable') this.#whole = false;
+    if (typeof decoded === 'string') return;
+    this.#changed.set(decoded.item.object.id, { ...decoded, inAnswer: this.#number });
+  }
+
+  /** What is kept of the item between these two; null where it is another, or none. No view of it is made: there are many. */
+  #recall(message: Buffer, start: number, end: number): Kept | null {
+    const id = start + 2;
+    const idEnd = id + (message[start + 1] ?? 0);
+    if (message[start] !== FIELD_1_BYTES || idEnd - id > 127 || idEnd > end) return null;
+    const known = this.#shelf.memory.kept.get(message.toString('latin1', id, idEnd));
+    if (known === undefined || known.length !== end - start) return null;
+    const { head } = known;
+    return message.compare(head, 0, head.length, start, start + head.length) === 0 ? known : null;
+  }
+
+  #memory(): Memory {
+    const items = new Map<string, ListedItem>();
+    const kept = new Map<string, Kept>();
+    let bytes = 0;
+    for (const [id, each] of this.#entries()) {
+      items.set(id, each.item);
+      if (bytes + each.head.length > MOST_REMEMBERED_BYTES) continue;
+      bytes += each.head.length;
+      kept.set(id, each);
+    }
+    return { items, kept };
+  }
+
+  *#entries(): Generator<readonly [id: string, Kept]> {
+    for (const [id, known] of this.#shelf.memory.kept) {
+      if (known.inAnswer === this.#number && !this.#changed.has(id)) yield [id, known];
+    }
+    yield* this.#changed;
   }
 }
 
@@ -207,14 +258,6 @@ function headLength(bytes: Buffer, tailFrom: number): number {
     else if (length < bytes.length) return bytes.length;
   }
   return length;
-}
-
-/** Byte by byte: a call out of the program costs more, and makes something, for each of hundreds of items. */
-function beginsWith(message: Buffer, start: number, head: Buffer): boolean {
-  for (let i = 0; i < head.length; i += 1) {
-    if (message[start + i] !== head[i]) return false;
-  }
-  return true;
 }
 
 /** Goes through the fields of a message, one after the other. */
