@@ -894,8 +894,14 @@ const MEMORY: readonly Mutant[] = [
   broken(
     'what is listed is forgotten by when it was first listed',
     'relisting.ts',
-    'life.lastSign = answer.end;',
-    '',
+    'life.lastSign = answer.end;\n  const next',
+    'const next',
+  ),
+  broken(
+    'what is listed as unknown is forgotten by when it was last listed otherwise',
+    'relisting.ts',
+    'life.lastSign = answer.end;\n    this.#change(',
+    'this.#change(',
   ),
   broken(
     'an event of an unknown id is forgotten by the first one of that id',
@@ -908,6 +914,28 @@ const MEMORY: readonly Mutant[] = [
     'lives.ts',
     'this.#unplaced.delete(object.id);',
     '',
+  ),
+];
+
+const REST: readonly Mutant[] = [
+  broken(
+    'a claim waits for a list that shows something else',
+    'relisting.ts',
+    'if (!hasOpen(life)) life.rest = item;',
+    'life.rest = item;',
+  ),
+  broken('an id rests whatever came of it', 'lives.ts', 'if (life !== undefined) life.rest = null;', ''),
+  broken(
+    'an id rests whatever lists show of it',
+    'lives.ts',
+    'return life?.rest === item ? life : undefined;',
+    'return life?.rest ? life : undefined;',
+  ),
+  broken(
+    'an id rests though a list lacked it',
+    'relisting.ts',
+    'life.rest = null;\n    this.#recordShortLife(',
+    'this.#recordShortLife(',
   ),
 ];
 
@@ -967,5 +995,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...SILENT_REMOVALS,
   ...CLOCKS,
   ...MEMORY,
+  ...REST,
   ...SILENCE,
 ];

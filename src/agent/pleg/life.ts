@@ -70,6 +70,8 @@ export interface Life {
   object: EvidenceObject;
   /** What a list showed of it last; null where none did. */
   item: ListedItem | null;
+  /** What a list showed of it when nothing was left to say of it, and nothing came of it since; null where there may be. */
+  rest: ListedItem | null;
   /** What the last relist showed, in the kubelet's words. */
   state: PlegState;
   /**
@@ -129,6 +131,7 @@ export function newLife(object: EvidenceObject, at: Mono): Life {
   return {
     object,
     item: null,
+    rest: null,
     state: 'non-existent',
     floors: [null, null, null, null],
     listed: false,

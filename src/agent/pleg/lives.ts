@@ -5,6 +5,7 @@
 import type { EvidenceObject, RecordOf } from '../../evidence/record.ts';
 import { type Micros, type Mono, millis, shift } from '../../evidence/units.ts';
 import { type Life, newLife, type Stage } from './life.ts';
+import type { ListedItem } from './observation.ts';
 import type { Outbox } from './outbox.ts';
 import { since } from './verdict.ts';
 
@@ -70,8 +71,17 @@ export class Lives {
     return this.#lives.values();
   }
 
+  /** The life of an id, to enter something into it: it is at rest no more. */
   get(id: string): Life | undefined {
-    return this.#lives.get(id);
+    const life = this.#lives.get(id);
+    if (life !== undefined) life.rest = null;
+    return life;
+  }
+
+  /** The life that rests as this item shows it: the same once more says nothing new. Most are on a quiet node. */
+  resting(item: ListedItem): Life | undefined {
+    const life = this.#lives.get(item.object.id);
+    return life?.rest === item ? life : undefined;
   }
 
   /** A new life, and the stages whose events came before; undefined where too many are followed. */

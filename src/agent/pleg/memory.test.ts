@@ -7,7 +7,7 @@ import { millis, mono } from '../../evidence/units.ts';
 import { Comparison } from './comparison.ts';
 import type { Answer, ReceivedEvent, ShownState } from './observation.ts';
 import type { Emission } from './outbox.ts';
-import { CONTAINERD, objectOf, seconds } from './timeline.ts';
+import { CONTAINERD, Items, objectOf, seconds } from './timeline.ts';
 
 /** Ids that are followed, and as many whose events wait for a list to show them. */
 const CAP = 100_000;
@@ -19,6 +19,7 @@ class Watched {
   readonly comparison: Comparison;
   readonly gaps: RecordOf<'gap'>[] = [];
   readonly findings: RecordOf<'finding'>[] = [];
+  readonly #items = new Items();
   #minted = 0;
 
   constructor() {
@@ -54,7 +55,7 @@ class Watched {
   list(at: number, ids: readonly string[], state: ShownState = 'running', whole = true): void {
     const answer = (start: number, isSandbox: boolean): Answer => {
       const items = ids
-        .map((id) => ({ object: objectOf(id), state }))
+        .map((id) => this.#items.of(objectOf(id), state))
         .filter(({ object }) => object.isSandbox === isSandbox);
       return {
         start: seconds(start),
@@ -145,13 +146,16 @@ test('what was listed while too many were followed was not created when it is fo
   expect(missed.map(({ id, type }) => `${id} ${type}`)).toEqual(['s2 CREATED', 's2 STARTED']);
 });
 
-test('what no list shows for a quarter of an hour is forgotten, although none is whole', () => {
-  const watched = new Watched();
-  watched.list(0, ['s1', 'c1'], 'running', true);
-  for (const at of [5, 500, 901]) watched.list(at, ['s1'], 'running', false);
-  watched.tick(902);
-  expect(watched.comparison.remembered).toBe(1);
-});
+test.each(['running', 'unknown'] as const)(
+  'what no list shows for a quarter of an hour is forgotten, although none is whole; what is %s is not',
+  (state) => {
+    const watched = new Watched();
+    watched.list(0, ['s1', 'c1'], 'running', true);
+    for (const at of [5, 500, 901]) watched.list(at, ['s1'], state, false);
+    watched.tick(902);
+    expect(watched.comparison.remembered).toBe(1);
+  },
+);
 
 test('what no list shows is remembered for a quarter of an hour after it was last heard of', () => {
   const watched = new Watched();

@@ -73,7 +73,11 @@ export class Relisting {
   }
 
   #compare(answer: Answer, previous: Answer | null, sandboxes: boolean): void {
-    for (const item of answer.items.values()) this.#compareItem(item, answer, previous);
+    for (const item of answer.items.values()) {
+      const resting = this.#ledger.lives.resting(item);
+      if (resting === undefined) this.#compareItem(item, answer, previous);
+      else stillShown(resting, answer);
+    }
     if (!answer.whole) return;
     for (const life of this.#ledger.lives) {
       if (life.object.isSandbox === sandboxes && !answer.items.has(life.object.id)) {
@@ -106,9 +110,10 @@ export class Relisting {
     passedBefore(life, stageShown(item.state), answer);
     if (previous === null) waiveUpTo(life, stageShown(item.state));
     else this.#proveShown(life, item.state, answer.end);
-    const next = STAGES[stageShown(item.state) + 1];
-    if (next !== undefined) raiseFloors(life, next, answer.start);
+    stillShown(life, answer);
     this.#recordUnseenRun(life);
+    // A claim waits for what the next list shows, were it the same.
+    if (!hasOpen(life)) life.rest = item;
   }
 
   /** What it means that a list shows an id at all, in whatever state. */
@@ -158,6 +163,7 @@ export class Relisting {
   }
 
   #compareAbsent(life: Life, answer: Answer, previous: Answer | null): void {
+    life.rest = null;
     this.#recordShortLife(life, answer, previous);
     // Heard of while the list was being made: the answer may be older than the event.
     const older = life.heard !== null && answer.start <= life.heard;
@@ -351,6 +357,13 @@ export class Relisting {
 
 /** What is said of an event that announced nothing. */
 const NO_TIMES = { occurred: null, lateness: null, delivery: null };
+
+/** What every list says of an id that shows it in a known state. */
+function stillShown(life: Life, answer: Answer): void {
+  life.lastSign = answer.end;
+  const next = life.shown === null ? undefined : STAGES[stageShown(life.shown) + 1];
+  if (next !== undefined) raiseFloors(life, next, answer.start);
+}
 
 /** Every stage from `from` on was still to come at that moment. */
 function raiseFloors(life: Life, from: Stage, at: Mono): void {

@@ -160,6 +160,19 @@ export function listed(at: number, shown: Readonly<Record<string, ShownState>>, 
   };
 }
 
+/** The items of lists as an agent reads them: what is shown as it was is the same item. */
+export class Items {
+  readonly #last = new Map<string, ListedItem>();
+
+  of(object: EvidenceObject, state: ShownState): ListedItem {
+    const known = this.#last.get(object.id);
+    if (known?.state === state) return known;
+    const item = { object, state };
+    this.#last.set(object.id, item);
+    return item;
+  }
+}
+
 export const status = (at: number, id: string, exact: ExactTimes | null): Step => ({
   at,
   act: ({ comparison }) =>

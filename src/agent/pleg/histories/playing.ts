@@ -6,7 +6,7 @@ import { type Mono, millis, mono } from '../../../evidence/units.ts';
 import { Comparison } from '../comparison.ts';
 import type { Answer, ShownStatus } from '../observation.ts';
 import type { Emission } from '../outbox.ts';
-import { CONTAINERD, CRIO } from '../timeline.ts';
+import { CONTAINERD, CRIO, Items } from '../timeline.ts';
 import { CONFIRM, GRACE, type History, HORIZON, LATE_LIMIT } from './history.ts';
 import type { Call, List } from './listing.ts';
 import type { Delivery, Session } from './sending.ts';
@@ -47,7 +47,8 @@ interface Turn {
 /** A position on the monotonic clock. */
 const at = (ms: number): Mono => mono(ms * 1000);
 
-export function play(truth: Truth): Played & Playing {
+/** `recognised`: what is shown as it was is the same item, as it is to an agent; otherwise it is another one in each list. */
+export function play(truth: Truth, recognised = true): Played & Playing {
   const { history } = truth;
   let minted = 0;
   const comparison = new Comparison({
@@ -62,7 +63,7 @@ export function play(truth: Truth): Played & Playing {
     },
   });
   comparison.unsubscribed('down');
-  const player = new Player(truth, comparison);
+  const player = new Player(truth, comparison, recognised);
   player.run();
   return { ...player.outcome(), forgotten: () => player.forget() };
 }
@@ -75,12 +76,15 @@ class Player {
   readonly #resolved = new Map<string, number>();
   #later: Turn[] = [];
   #asked = 0;
+  readonly #recognised: boolean;
+  readonly #items = new Items();
   /** Up to here the reader has drained, as far as it has said; null before it spoke in this session. */
   #drained: number | null = null;
 
-  constructor(truth: Truth, comparison: Comparison) {
+  constructor(truth: Truth, comparison: Comparison, recognised: boolean) {
     this.#truth = truth;
     this.#comparison = comparison;
+    this.#recognised = recognised;
   }
 
   run(): void {
@@ -180,7 +184,9 @@ class Player {
     const answer = ({ start, end, shown }: Call): Answer => {
       const items = [...shown].flatMap(([id, state]) => {
         const object = objects.get(id);
-        return object === undefined ? [] : [[id, { object, state }] as const];
+        return object === undefined
+          ? []
+          : [[id, this.#recognised ? this.#items.of(object, state) : { object, state }] as const];
       });
       return { start: at(start), end: at(end), whole, items: new Map(items) };
     };
