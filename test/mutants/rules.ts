@@ -479,7 +479,7 @@ const CLAIMS: readonly Mutant[] = [
   broken(
     'a list that was begun before an event contradicts it',
     'claims.ts',
-    'start > shift(open.received, lead) && ',
+    'list.start > shift(open.received, lead) && ',
     '',
   ),
   broken(
