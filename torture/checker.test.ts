@@ -128,6 +128,8 @@ test('a tail that is too long to have died on its way is a problem', () => {
   expect(problems).toEqual([`299 records of ${EPOCH} never reached the spool`]);
 });
 
+const fullDisk = (node: number) =>
+  ({ atMs: 1, forMs: 1, fault: { kind: 'full disk', node, kill: false } }) as const;
 const hole = { node: NODE, epoch: EPOCH, cause: 'store_lost', from: 2, to: 2 };
 
 test('a gap covers what is lost only where the epoch counts it as lost too', () => {
@@ -145,13 +147,20 @@ test('a gap that no fault explains is a problem', () => {
   expect(judge(evidence(explained)).problems).toEqual([]);
 });
 
+test('what a restored store lacks may be gone where the disk was full, which takes what is acknowledged', () => {
+  const declared = { store: store([row(1)], { gaps: [hole], lost: [[2, 2]] as [number, number][] }) };
+  const restored = { atMs: 2, forMs: 1, fault: { kind: 'restore', of: 'postgres' } } as const;
+  const problems = (...faults: Evidence['faults']) => judge(evidence({ ...declared, faults })).problems;
+  expect(problems(fullDisk(0), restored)).toEqual([]);
+  expect(problems(fullDisk(0))).toEqual(['1 unexplained']);
+  expect(problems(fullDisk(1), restored)).toEqual(['1 unexplained']);
+});
+
 test('a gap of a full disk is explained by that of its own node only', () => {
   const cause = { ...hole, cause: 'spool_unwritable' };
   const declared = { store: store([row(1)], { gaps: [cause], lost: [[2, 2]] as [number, number][] }) };
-  const full = (node: number) =>
-    ({ atMs: 1, forMs: 1, fault: { kind: 'full disk', node, kill: false } }) as const;
-  expect(judge(evidence({ ...declared, faults: [full(1)] })).problems).toEqual(['1 unexplained']);
-  expect(judge(evidence({ ...declared, faults: [full(0)] })).problems).toEqual([]);
+  expect(judge(evidence({ ...declared, faults: [fullDisk(1)] })).problems).toEqual(['1 unexplained']);
+  expect(judge(evidence({ ...declared, faults: [fullDisk(0)] })).problems).toEqual([]);
 });
 
 test('an absence of the agent is explained by a death of it in that time, on that node', () => {

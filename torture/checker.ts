@@ -208,12 +208,17 @@ function strangeness(row: Row, attempt: Attempt | undefined): string[] {
 /** Whether a fault that was injected can have made this gap. */
 function isExplained({ node, cause }: SeqGap, { faults, forgetful }: Evidence): boolean {
   const had = (test: (event: Event) => boolean) => faults.some(test);
+  const hadFullDisk = had(({ fault }) => fault.kind === 'full disk' && `node-${fault.node}` === node);
   switch (cause) {
     case 'spool_full':
     case 'spool_unwritable':
-      return had(({ fault }) => fault.kind === 'full disk' && `node-${fault.node}` === node);
+      return hadFullDisk;
     case 'store_lost':
-      return forgetful.has(node) && had(({ fault }) => fault.kind === 'restore' && fault.of === 'postgres');
+      // On a disk that is too full an agent deletes what is acknowledged, as a forgetful one always does.
+      return (
+        (forgetful.has(node) || hadFullDisk) &&
+        had(({ fault }) => fault.kind === 'restore' && fault.of === 'postgres')
+      );
     default:
       return false;
   }
