@@ -121,8 +121,8 @@ const WINDOWS: readonly Mutant[] = [
   broken(
     'a list that could not be read whole says what is gone',
     'relisting.ts',
-    'if (!answer.whole) return;',
-    '',
+    'answer.whole ? this.#compareAbsences(answer, previous, sandboxes) : null',
+    'this.#compareAbsences(answer, previous, sandboxes)',
   ),
   broken(
     'a list that could not be read whole says since when an id is there',
@@ -711,14 +711,14 @@ const OVERLOOKED: readonly Mutant[] = [
   broken(
     'what a list saw running before it was lacked ran unseen',
     'relisting.ts',
-    ' && life.shown === null) {',
-    ') {',
+    'life.shown === null && previous',
+    'previous',
   ),
   broken(
     'what the list before showed as UNKNOWN ran unseen',
     'relisting.ts',
-    'previous?.items.has(life.object.id) === false && ',
-    'previous !== null && ',
+    ' && previous?.items.has(life.object.id) === false',
+    ' && previous !== null',
   ),
   broken(
     'twins are told at every relist',
@@ -921,10 +921,31 @@ const REST: readonly Mutant[] = [
   broken(
     'a claim waits for a list that shows something else',
     'relisting.ts',
-    'if (!hasOpen(life)) life.rest = item;',
-    'life.rest = item;',
+    ' && !hasOpen(life)) life.rest = item;',
+    ') life.rest = item;',
   ),
-  broken('an id rests whatever came of it', 'lives.ts', 'if (life !== undefined) life.rest = null;', ''),
+  broken(
+    'the first list says all that lists can say of an id',
+    'relisting.ts',
+    'if (previous !== null && !hasOpen(life))',
+    'if (!hasOpen(life))',
+  ),
+  broken('an id rests whatever came of it', 'lives.ts', 'life.rest = null;\n      this', 'this'),
+  broken('a node stays quiet whatever comes of its ids', 'lives.ts', 'this.#entries += 1;', ''),
+  broken(
+    'a node stays quiet whoever comes or goes',
+    'lives.ts',
+    'return this.#revision + this.#entries;',
+    'return this.#entries;',
+  ),
+  broken('a node stays quiet whatever lists show', 'relisting.ts', 'quiet.items === answer.items && ', ''),
+  broken('a node is quiet though an id is absent', 'relisting.ts', 'absent === 0 && ', ''),
+  broken(
+    'a node is quiet though an id is not',
+    'relisting.ts',
+    ' && resting.length === answer.items.size',
+    '',
+  ),
   broken(
     'an id rests whatever lists show of it',
     'lives.ts',

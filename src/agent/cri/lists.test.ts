@@ -314,6 +314,8 @@ test('more bytes of items than are remembered are decoded each time, and read al
   expect([...reader.read(all).items.keys()]).toEqual(ids);
   expect([...reader.read(all).items.keys()]).toEqual(ids);
   expect(decoded.items).toBe(ids.length + 1);
+  const fewer = ids.slice(0, -1);
+  expect([...reader.read(answer(fewer.map(large))).items.keys()]).toEqual(fewer);
 });
 
 describe('an answer is refused as a whole', () => {

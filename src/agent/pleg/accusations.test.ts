@@ -179,6 +179,29 @@ test('the first lower bound that is known is the one of the window', () => {
   ]);
 });
 
+test('what was due before any list was whole gets its lower bound from the first two that are', () => {
+  const nothing = times({});
+  const shown = { s1: 'running', c1: 'running' } as const;
+  const steps = [
+    opened(0.1),
+    heard(1, 's0', 'CREATED'),
+    listed(2, {}, { partial: true }),
+    heard(5, 's1', 'CREATED'),
+    heard(5.01, 's1', 'STARTED'),
+    heard(5.1, 'c1', 'CREATED'),
+    heard(5.24, 'c3', 'CREATED', { others: [{ id: 'c1', state: 'running', times: nothing }] }),
+    listed(5.05, { s1: 'running', c1: 'created' }, { took: 0.1, partial: true }),
+    listed(7, shown),
+    listed(9, shown),
+    listed(12, shown),
+  ];
+  const { findings } = judge(steps, { until: 60 });
+  const missed = findings.filter(({ verdict }) => verdict === 'missed');
+  expect(missed).toMatchObject([
+    { id: 'c1', type: 'STARTED', window: { from: seconds(5.15), to: seconds(5.24) } },
+  ]);
+});
+
 test('an exact time that was placed stays known, were it told once more after a step', () => {
   const exact = times({ created: 7, started: 11, finished: 22 });
   const steps = [

@@ -996,6 +996,19 @@ describe('the wall clock', () => {
     expect(accused([...base, ...shortLife(0)])).toEqual(['c1 CREATED']);
   });
 
+  test.each([3600, -3600, 5, -5])('stepped by %i s leaves a bound that a list gave since as it is', (by) => {
+    const ended = { c1: 'exited' } as const;
+    const steps = [
+      opened(0.1),
+      heard(1, 'c1', 'STOPPED'),
+      listed(2, ended),
+      listed(4, ended),
+      stepped(6, by),
+    ];
+    const { unobservable } = judge(steps, { until: 60 });
+    expect(unobservable).toEqual(['c1 CREATED before_baseline', 'c1 STARTED before_baseline']);
+  });
+
   test.each([3600, -3600, 5, -5])('stepped by %i s changes nothing of what lists prove', (by) => {
     const steps = [
       ...covered,

@@ -70,7 +70,10 @@ export interface Life {
   object: EvidenceObject;
   /** What a list showed of it last; null where none did. */
   item: ListedItem | null;
-  /** What a list showed of it when nothing was left to say of it, and nothing came of it since; null where there may be. */
+  /**
+   * What a list showed of it, where another one that shows the same can prove nothing more, nor contradict anything: until
+   * something else comes of it. Null where one might. One that rests has no {@link absence}.
+   */
   rest: ListedItem | null;
   /** What the last relist showed, in the kubelet's words. */
   state: PlegState;

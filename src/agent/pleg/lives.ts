@@ -37,6 +37,7 @@ export class Lives {
   /** How often an id was not followed. */
   #shed = 0;
   #revision = 0;
+  #entries = 0;
 
   constructor(outbox: Outbox) {
     this.#outbox = outbox;
@@ -49,6 +50,11 @@ export class Lives {
   /** Grows with every life that comes or goes, and every identity that becomes known better. */
   get revision(): number {
     return this.#revision;
+  }
+
+  /** Grows with whatever is entered into a life, too. */
+  get stirrings(): number {
+    return this.#revision + this.#entries;
   }
 
   /** More is known of an id than it was followed with. */
@@ -74,11 +80,14 @@ export class Lives {
   /** The life of an id, to enter something into it: it is at rest no more. */
   get(id: string): Life | undefined {
     const life = this.#lives.get(id);
-    if (life !== undefined) life.rest = null;
+    if (life !== undefined) {
+      life.rest = null;
+      this.#entries += 1;
+    }
     return life;
   }
 
-  /** The life that rests as this item shows it: the same once more says nothing new. Most are on a quiet node. */
+  /** The life that rests as this item shows it; on a quiet node most do. */
   resting(item: ListedItem): Life | undefined {
     const life = this.#lives.get(item.object.id);
     return life?.rest === item ? life : undefined;

@@ -19,7 +19,8 @@ class Watched {
   readonly comparison: Comparison;
   readonly gaps: RecordOf<'gap'>[] = [];
   readonly findings: RecordOf<'finding'>[] = [];
-  readonly #items = new Items();
+  readonly #sandboxes = new Items();
+  readonly #containers = new Items();
   #minted = 0;
 
   constructor() {
@@ -53,18 +54,16 @@ class Watched {
   }
 
   list(at: number, ids: readonly string[], state: ShownState = 'running', whole = true): void {
-    const answer = (start: number, isSandbox: boolean): Answer => {
+    const answer = (known: Items, start: number, isSandbox: boolean): Answer => {
       const items = ids
-        .map((id) => this.#items.of(objectOf(id), state))
+        .map((id) => ({ object: objectOf(id), state }))
         .filter(({ object }) => object.isSandbox === isSandbox);
-      return {
-        start: seconds(start),
-        end: seconds(start + 0.01),
-        whole,
-        items: new Map(items.map((item) => [item.object.id, item])),
-      };
+      return { start: seconds(start), end: seconds(start + 0.01), whole, items: known.of(items) };
     };
-    this.comparison.relisted({ sandboxes: answer(at, true), containers: answer(at + 0.01, false) });
+    this.comparison.relisted({
+      sandboxes: answer(this.#sandboxes, at, true),
+      containers: answer(this.#containers, at + 0.01, false),
+    });
     this.collect();
   }
 

@@ -37,12 +37,21 @@ interface Previous {
   readonly containers: Answer | null;
 }
 
+/** What a list showed when every id of its kind was at rest and none was absent: nothing is to be done until anything stirs. */
+interface Quiet {
+  readonly items: Answer['items'];
+  readonly stirrings: number;
+  readonly lives: readonly Life[];
+}
+
 export class Relisting {
   readonly #ledger: Ledger;
   readonly #outbox: Outbox;
   #previous: Previous = { sandboxes: null, containers: null };
   /** Whether no list call failed since the answers before. */
   #consecutive = true;
+  #quietSandboxes: Quiet | null = null;
+  #quietContainers: Quiet | null = null;
   /** As of a revision of the lives. */
   #namesakes: { readonly revision: number; readonly groups: readonly Life[][] } = {
     revision: -1,
@@ -73,17 +82,38 @@ export class Relisting {
   }
 
   #compare(answer: Answer, previous: Answer | null, sandboxes: boolean): void {
+    const { lives } = this.#ledger;
+    const quiet = sandboxes ? this.#quietSandboxes : this.#quietContainers;
+    if (quiet !== null && quiet.items === answer.items && quiet.stirrings === lives.stirrings) {
+      for (const life of quiet.lives) stillShown(life, answer);
+      return;
+    }
+    const resting: Life[] = [];
     for (const item of answer.items.values()) {
-      const resting = this.#ledger.lives.resting(item);
-      if (resting === undefined) this.#compareItem(item, answer, previous);
-      else stillShown(resting, answer);
-    }
-    if (!answer.whole) return;
-    for (const life of this.#ledger.lives) {
-      if (life.object.isSandbox === sandboxes && !answer.items.has(life.object.id)) {
-        this.#compareAbsent(life, answer, previous);
+      const life = lives.resting(item);
+      if (life === undefined) {
+        this.#compareItem(item, answer, previous);
+        continue;
       }
+      stillShown(life, answer);
+      resting.push(life);
     }
+    const absent = answer.whole ? this.#compareAbsences(answer, previous, sandboxes) : null;
+    const isQuiet = absent === 0 && resting.length === answer.items.size;
+    const found = isQuiet ? { items: answer.items, stirrings: lives.stirrings, lives: resting } : null;
+    if (sandboxes) this.#quietSandboxes = found;
+    else this.#quietContainers = found;
+  }
+
+  /** Returns how many lives a whole answer lacks. */
+  #compareAbsences(answer: Answer, previous: Answer | null, sandboxes: boolean): number {
+    let absent = 0;
+    for (const life of this.#ledger.lives) {
+      if (life.object.isSandbox !== sandboxes || answer.items.has(life.object.id)) continue;
+      absent += 1;
+      this.#compareAbsent(life, answer, previous);
+    }
+    return absent;
   }
 
   #compareItem(item: ListedItem, answer: Answer, previous: Answer | null): void {
@@ -101,10 +131,7 @@ export class Relisting {
     if (hasOpen(life)) this.#examineClaims(life, { ...spanOf(answer), shown: item.state });
     if (item.state === 'unknown') return;
     if (life.shown === 'exited' && item.state === 'running') this.#regress(life, answer);
-    if (item.state === 'exited' && previous?.items.has(life.object.id) === false && life.shown === null) {
-      life.unseen = this.#unseen(life, answer, previous);
-    }
-    if (item.state === 'exited' && life.shown !== 'exited') life.exited = spanOf(answer);
+    if (item.state === 'exited' && life.shown !== 'exited') this.#noteExited(life, answer, previous);
     life.shown = item.state;
     if (item.state === 'running') life.ran = true;
     passedBefore(life, stageShown(item.state), answer);
@@ -112,8 +139,8 @@ export class Relisting {
     else this.#proveShown(life, item.state, answer.end);
     stillShown(life, answer);
     this.#recordUnseenRun(life);
-    // A claim waits for what the next list shows, were it the same.
-    if (!hasOpen(life)) life.rest = item;
+    // A claim waits for what the next list shows, were it the same; and without a list before, this one could prove nothing yet.
+    if (previous !== null && !hasOpen(life)) life.rest = item;
   }
 
   /** What it means that a list shows an id at all, in whatever state. */
@@ -129,6 +156,12 @@ export class Relisting {
     if (gone !== 'expected' && gone !== 'missed') return;
     this.#ledger.retract(life, DELETED, 'listed_again');
     life.reached = life.shown === null ? CREATED : stageShown(life.shown);
+  }
+
+  #noteExited(life: Life, answer: Answer, previous: Answer | null): void {
+    life.exited = spanOf(answer);
+    const cameSince = life.shown === null && previous?.items.has(life.object.id) === false;
+    if (cameSince) life.unseen = this.#unseen(life, answer, previous);
   }
 
   /**

@@ -48,6 +48,8 @@ const TICK = 0.25;
 
 interface World {
   readonly comparison: Comparison;
+  readonly sandboxes: Items;
+  readonly containers: Items;
   session: number;
   /** The reader drains nothing while true. */
   stuck: boolean;
@@ -146,29 +148,42 @@ export interface Listing {
 /** A relist: both calls, one after the other. `at` is the start of the first. */
 export function listed(at: number, shown: Readonly<Record<string, ShownState>>, how: Listing = {}): Step {
   const { took = 0.01, compared = 0, partial = false } = how;
-  const answer = (start: number, isSandbox: boolean): Answer => {
+  const answer = (known: Items, start: number, isSandbox: boolean): Answer => {
     const items = Object.entries({ s0: 'running' as const, ...shown })
-      .map(([id, state]): ListedItem => ({ object: objectOf(id), state }))
-      .filter(({ object }) => object.isSandbox === isSandbox)
-      .map((item): [string, ListedItem] => [item.object.id, item]);
-    return { start: seconds(start), end: seconds(start + took), items: new Map(items), whole: !partial };
+      .map(([id, state]) => ({ object: objectOf(id), state }))
+      .filter(({ object }) => object.isSandbox === isSandbox);
+    return { start: seconds(start), end: seconds(start + took), items: known.of(items), whole: !partial };
   };
   return {
     at: at + 2 * took + compared,
-    act: ({ comparison }) =>
-      comparison.relisted({ sandboxes: answer(at, true), containers: answer(at + took, false) }),
+    act: ({ comparison, sandboxes, containers }) =>
+      comparison.relisted({
+        sandboxes: answer(sandboxes, at, true),
+        containers: answer(containers, at + took, false),
+      }),
   };
 }
 
-/** The items of lists as an agent reads them: what is shown as it was is the same item. */
+/**
+ * The answers of one list call as an agent reads them: what is shown as it was is the same item, and all of it the same map.
+ * Here also what was lacked in between.
+ */
 export class Items {
-  readonly #last = new Map<string, ListedItem>();
+  readonly #known = new Map<string, ListedItem>();
+  #last: ReadonlyMap<string, ListedItem> = new Map();
 
-  of(object: EvidenceObject, state: ShownState): ListedItem {
-    const known = this.#last.get(object.id);
-    if (known?.state === state) return known;
-    const item = { object, state };
-    this.#last.set(object.id, item);
+  of(shown: readonly ListedItem[]): ReadonlyMap<string, ListedItem> {
+    const items = shown.map((item) => this.#recognised(item));
+    const isTheSame =
+      items.length === this.#last.size && items.every((item) => this.#last.get(item.object.id) === item);
+    if (!isTheSame) this.#last = new Map(items.map((item) => [item.object.id, item]));
+    return this.#last;
+  }
+
+  #recognised(item: ListedItem): ListedItem {
+    const known = this.#known.get(item.object.id);
+    if (known?.state === item.state) return known;
+    this.#known.set(item.object.id, item);
     return item;
   }
 }
@@ -261,7 +276,14 @@ export function judge(steps: readonly Step[], settings: Settings): Outcome {
     },
   });
   comparison.unsubscribed('down');
-  const world: World = { comparison, session: 0, stuck: false, offset: 0 };
+  const world: World = {
+    comparison,
+    sandboxes: new Items(),
+    containers: new Items(),
+    session: 0,
+    stuck: false,
+    offset: 0,
+  };
   const agenda = [...steps, ...ticks(until)].sort((a, b) => a.at - b.at);
   const emissions: Emission[] = [];
   const asks: string[] = [];

@@ -47,7 +47,7 @@ interface Turn {
 /** A position on the monotonic clock. */
 const at = (ms: number): Mono => mono(ms * 1000);
 
-/** `recognised`: what is shown as it was is the same item, as it is to an agent; otherwise it is another one in each list. */
+/** `recognised`: what is shown as it was is the same, as it is to an agent; otherwise it is another item in each list. */
 export function play(truth: Truth, recognised = true): Played & Playing {
   const { history } = truth;
   let minted = 0;
@@ -77,7 +77,8 @@ class Player {
   #later: Turn[] = [];
   #asked = 0;
   readonly #recognised: boolean;
-  readonly #items = new Items();
+  readonly #sandboxes = new Items();
+  readonly #containers = new Items();
   /** Up to here the reader has drained, as far as it has said; null before it spoke in this session. */
   #drained: number | null = null;
 
@@ -181,16 +182,18 @@ class Player {
 
   #relisted({ sandboxes, containers, whole }: List): void {
     const objects = new Map(this.#truth.subjects.map(({ id, object }) => [id, object]));
-    const answer = ({ start, end, shown }: Call): Answer => {
+    const answer = (known: Items, { start, end, shown }: Call): Answer => {
       const items = [...shown].flatMap(([id, state]) => {
         const object = objects.get(id);
-        return object === undefined
-          ? []
-          : [[id, this.#recognised ? this.#items.of(object, state) : { object, state }] as const];
+        return object === undefined ? [] : [{ object, state }];
       });
-      return { start: at(start), end: at(end), whole, items: new Map(items) };
+      const read = this.#recognised ? known : new Items();
+      return { start: at(start), end: at(end), whole, items: read.of(items) };
     };
-    this.#comparison.relisted({ sandboxes: answer(sandboxes), containers: answer(containers) });
+    this.#comparison.relisted({
+      sandboxes: answer(this.#sandboxes, sandboxes),
+      containers: answer(this.#containers, containers),
+    });
   }
 
   #tickTurn(now: number): Turn {
