@@ -938,14 +938,9 @@ const REST: readonly Mutant[] = [
     'return this.#revision + this.#entries;',
     'return this.#entries;',
   ),
-  broken('a node stays quiet whatever lists show', 'relisting.ts', 'quiet.items === answer.items && ', ''),
-  broken('a node is quiet though an id is absent', 'relisting.ts', 'absent === 0 && ', ''),
-  broken(
-    'a node is quiet though an id is not',
-    'relisting.ts',
-    ' && resting.length === answer.items.size',
-    '',
-  ),
+  broken('a node stays quiet whatever lists show', 'quiet.ts', 'items === this.#items && ', ''),
+  broken('a node is quiet though an id is absent', 'quiet.ts', 'absent === 0 && ', ''),
+  broken('a node is quiet though an id is not', 'quiet.ts', ' && resting.length === items.size', ''),
   broken(
     'an id rests whatever lists show of it',
     'lives.ts',

@@ -27,6 +27,7 @@ import {
 import { REMEMBER } from './lives.ts';
 import type { Answer, ListedItem, Relist, ShownState } from './observation.ts';
 import type { Outbox } from './outbox.ts';
+import { Quiet } from './quiet.ts';
 import { type Between, type ShortLife, unseenExit, unseenRun, wholeLife } from './shortLife.ts';
 import { findTwins, namesakes, notTwins } from './twins.ts';
 import { eventFinding, plainFinding, shortLifeFinding, since, timesOf } from './verdict.ts';
@@ -37,21 +38,14 @@ interface Previous {
   readonly containers: Answer | null;
 }
 
-/** What a list showed when every id of its kind was at rest and none was absent: nothing is to be done until anything stirs. */
-interface Quiet {
-  readonly items: Answer['items'];
-  readonly stirrings: number;
-  readonly lives: readonly Life[];
-}
-
 export class Relisting {
   readonly #ledger: Ledger;
   readonly #outbox: Outbox;
   #previous: Previous = { sandboxes: null, containers: null };
   /** Whether no list call failed since the answers before. */
   #consecutive = true;
-  #quietSandboxes: Quiet | null = null;
-  #quietContainers: Quiet | null = null;
+  readonly #quietSandboxes = new Quiet();
+  readonly #quietContainers = new Quiet();
   /** As of a revision of the lives. */
   #namesakes: { readonly revision: number; readonly groups: readonly Life[][] } = {
     revision: -1,
@@ -84,8 +78,9 @@ export class Relisting {
   #compare(answer: Answer, previous: Answer | null, sandboxes: boolean): void {
     const { lives } = this.#ledger;
     const quiet = sandboxes ? this.#quietSandboxes : this.#quietContainers;
-    if (quiet !== null && quiet.items === answer.items && quiet.stirrings === lives.stirrings) {
-      for (const life of quiet.lives) stillShown(life, answer);
+    const asTheyWere = quiet.livesOf(answer, lives.stirrings);
+    if (asTheyWere !== null) {
+      for (const life of asTheyWere) stillShown(life, answer);
       return;
     }
     const resting: Life[] = [];
@@ -99,10 +94,7 @@ export class Relisting {
       resting.push(life);
     }
     const absent = answer.whole ? this.#compareAbsences(answer, previous, sandboxes) : null;
-    const isQuiet = absent === 0 && resting.length === answer.items.size;
-    const found = isQuiet ? { items: answer.items, stirrings: lives.stirrings, lives: resting } : null;
-    if (sandboxes) this.#quietSandboxes = found;
-    else this.#quietContainers = found;
+    quiet.compared(answer, lives.stirrings, resting, absent);
   }
 
   /** Returns how many lives a whole answer lacks. */

@@ -1,0 +1,25 @@
+/*
+ * Quiet: what a list showed when every id of its kind was at rest and none was absent. The same answer once more says nothing
+ * new, until anything stirs among the lives.
+ */
+import type { Life } from './life.ts';
+import type { Answer } from './observation.ts';
+
+export class Quiet {
+  /** Null while it is not quiet. */
+  #items: Answer['items'] | null = null;
+  #stirrings = 0;
+  #lives: readonly Life[] = [];
+
+  /** All lives of the kind, where this answer says nothing new of any of them; null where it must be compared. */
+  livesOf({ items }: Answer, stirrings: number): readonly Life[] | null {
+    return items === this.#items && stirrings === this.#stirrings ? this.#lives : null;
+  }
+
+  /** An answer was compared: these lives rest as it shows them, and so many it lacks; null where it cannot say. */
+  compared({ items }: Answer, stirrings: number, resting: readonly Life[], absent: number | null): void {
+    this.#items = absent === 0 && resting.length === items.size ? items : null;
+    this.#stirrings = stirrings;
+    this.#lives = resting;
+  }
+}
