@@ -138,7 +138,7 @@ export class ListReader {
 
 /** What an answer held. */
 export interface ReadItems {
-  /** By id. The same map as of the answer before where every item is what it was. */
+  /** By id. The same map as of the last answer that ended where each item was recognised; then each is what it was. */
   readonly items: ReadonlyMap<string, ListedItem>;
   /** Whether every item could be read; one without a usable id is nobody's loss. */
   readonly whole: boolean;
@@ -158,9 +158,9 @@ export class Reading {
   readonly #shelf: Shelf;
   readonly #decode: Decode;
   readonly #number: number;
-  /** Items that are not what they were, by id. */
+  /** Items that were decoded, by id: they changed, or cannot be recognised. */
   readonly #changed = new Map<string, Kept>();
-  /** How many of the items before are among these as they were. */
+  /** How many of the items before were recognised. */
   #unchanged = 0;
   #whole = true;
   #bytes = 0;

@@ -71,8 +71,9 @@ export interface Life {
   /** What a list showed of it last; null where none did. */
   item: ListedItem | null;
   /**
-   * What a list showed of it, where another one that shows the same can prove nothing more, nor contradict anything: until
-   * something else comes of it. Null where one might. One that rests has no {@link absence}.
+   * What a list showed of it, where another one that shows the same can prove nothing more, nor contradict anything: until an
+   * event or a status of it comes, or a list that shows something else. Null where one might. One that rests has no
+   * {@link absence}.
    */
   rest: ListedItem | null;
   /** What the last relist showed, in the kubelet's words. */

@@ -52,7 +52,7 @@ export class Lives {
     return this.#revision;
   }
 
-  /** Grows with whatever is entered into a life, too. */
+  /** Grows also whenever a life is fetched to enter into it what an event or a status said. What time does to lives is not counted. */
   get stirrings(): number {
     return this.#revision + this.#entries;
   }

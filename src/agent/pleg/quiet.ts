@@ -1,12 +1,12 @@
 /*
- * Quiet: what a list showed when every id of its kind was at rest and none was absent. The same answer once more says nothing
- * new, until anything stirs among the lives.
+ * Quiet: what a list showed when every id of its kind was at rest and none was absent. The same answer once more says only that
+ * they are still there, until anything stirs among the lives.
  */
 import type { Life } from './life.ts';
 import type { Answer } from './observation.ts';
 
 export class Quiet {
-  /** Null while it is not quiet. */
+  /** What the last answer showed where it was quiet then; null where it was not. */
   #items: Answer['items'] | null = null;
   #stirrings = 0;
   #lives: readonly Life[] = [];

@@ -131,7 +131,7 @@ export class Relisting {
     else this.#proveShown(life, item.state, answer.end);
     stillShown(life, answer);
     this.#recordUnseenRun(life);
-    // A claim waits for what the next list shows, were it the same; and without a list before, this one could prove nothing yet.
+    // A claim waits for what the next list shows, were it the same; and without a whole one before, this one could prove nothing yet.
     if (previous !== null && !hasOpen(life)) life.rest = item;
   }
 
