@@ -208,21 +208,23 @@ function strangeness(row: Row, attempt: Attempt | undefined): string[] {
 /** Whether a fault that was injected can have made this gap. */
 function isExplained({ node, cause }: SeqGap, { faults, forgetful }: Evidence): boolean {
   const had = (test: (event: Event) => boolean) => faults.some(test);
-  const hadFullDisk = had(({ fault }) => fault.kind === 'full disk' && `node-${fault.node}` === node);
   switch (cause) {
     case 'spool_full':
     case 'spool_unwritable':
-      return hadFullDisk;
+      return hadFullDisk(node, faults);
     case 'store_lost':
       // On a disk that is too full an agent deletes what is acknowledged, as a forgetful one always does.
       return (
-        (forgetful.has(node) || hadFullDisk) &&
+        (forgetful.has(node) || hadFullDisk(node, faults)) &&
         had(({ fault }) => fault.kind === 'restore' && fault.of === 'postgres')
       );
     default:
       return false;
   }
 }
+
+const hadFullDisk = (node: string | undefined, faults: readonly Event[]): boolean =>
+  faults.some(({ fault }) => fault.kind === 'full disk' && `node-${fault.node}` === node);
 
 /** What the wall clock may say differently in two places. */
 const SLACK_MS = 1_000;
@@ -250,10 +252,10 @@ function problemsOf(
   { faults, attempts }: Evidence,
 ): string[] {
   const nodeOf = new Map(attempts.map(({ epoch, node }) => [epoch, node]));
-  const hadFullDisk = (epoch: string) =>
-    faults.some(({ fault }) => fault.kind === 'full disk' && `node-${fault.node}` === nodeOf.get(epoch));
   const classes = ['lost', 'unexpected', 'duplicated', 'unexplained', 'premature'] as const;
-  const tails = [...undetermined].filter(([epoch, n]) => n > MOST_UNDETERMINED && !hadFullDisk(epoch));
+  const tails = [...undetermined].filter(
+    ([epoch, n]) => n > MOST_UNDETERMINED && !hadFullDisk(nodeOf.get(epoch), faults),
+  );
   return [
     ...(verdict.stored === 0 ? ['nothing was stored at all'] : []),
     ...classes.flatMap((each) => (verdict[each].length > 0 ? [`${verdict[each].length} ${each}`] : [])),

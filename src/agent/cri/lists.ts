@@ -67,7 +67,7 @@ interface Memory {
 
 const NOTHING: Memory = { items: new Map(), kept: new Map() };
 
-/** Reads the bytes of an item that is not what it was. */
+/** Reads the bytes of an item that was not recognised. */
 type Decode = (bytes: Buffer) => Decoded | 'nobody' | 'unreadable';
 
 type Decoded = Omit<Kept, 'inAnswer'>;
