@@ -678,9 +678,9 @@ const OVERLOOKED: readonly Mutant[] = [
   ),
   broken(
     'who is of one name is found out once',
-    'relisting.ts',
-    'if (this.#namesakes.revision !== lives.revision)',
-    'if (this.#namesakes.revision === -1)',
+    'twins.ts',
+    'if (this.#revision !== lives.revision)',
+    'if (this.#revision === null)',
   ),
   broken(
     'a name that becomes known later is nobody’s',

@@ -3,14 +3,14 @@ import { mono } from '../../evidence/units.ts';
 import { Lives, REMEMBER } from './lives.ts';
 import { Outbox } from './outbox.ts';
 import { objectOf } from './timeline.ts';
-import { findTwins, namesakes } from './twins.ts';
+import { findTwins, Namesakes } from './twins.ts';
 
 test('what is forgotten is forgotten by its twins too', () => {
   const lives = new Lives(new Outbox(mono(0), () => ''));
   const followed = (id: string) => lives.follow({ ...objectOf(id), podUid: 'u', container: 'app' }, mono(0));
   const one = followed('c1');
   followed('c2');
-  expect(findTwins(namesakes(lives), () => ({ before: mono(1), now: mono(2) }))).toHaveLength(1);
+  expect(findTwins(new Namesakes().among(lives), () => ({ before: mono(1), now: mono(2) }))).toHaveLength(1);
   expect([...(one?.life.twins ?? [])]).toEqual(['c2']);
   lives.forget(mono(REMEMBER + 1), (life) => life === one?.life);
   expect(lives.remembered).toBe(1);

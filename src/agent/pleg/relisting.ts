@@ -29,7 +29,7 @@ import type { Answer, ListedItem, Relist, ShownState } from './observation.ts';
 import type { Outbox } from './outbox.ts';
 import { Quiet } from './quiet.ts';
 import { type Between, type ShortLife, unseenExit, unseenRun, wholeLife } from './shortLife.ts';
-import { findTwins, namesakes, notTwins } from './twins.ts';
+import { findTwins, Namesakes, notTwins } from './twins.ts';
 import { eventFinding, plainFinding, shortLifeFinding, since, timesOf } from './verdict.ts';
 
 /** The last whole answers before the present ones; null before the first. */
@@ -46,11 +46,7 @@ export class Relisting {
   #consecutive = true;
   readonly #quietSandboxes = new Quiet();
   readonly #quietContainers = new Quiet();
-  /** As of a revision of the lives. */
-  #namesakes: { readonly revision: number; readonly groups: readonly Life[][] } = {
-    revision: -1,
-    groups: [],
-  };
+  readonly #namesakes = new Namesakes();
 
   constructor(ledger: Ledger, outbox: Outbox) {
     this.#ledger = ledger;
@@ -347,22 +343,16 @@ export class Relisting {
     this.#outbox.emit(life.object, shortLifeFinding(verdict, life, short));
   }
 
-  /** On a quiet node they stay what they were from list to list. */
-  #groups(): readonly Life[][] {
-    const { lives } = this.#ledger;
-    if (this.#namesakes.revision !== lives.revision) {
-      this.#namesakes = { revision: lives.revision, groups: namesakes(lives) };
-    }
-    return this.#namesakes.groups;
-  }
-
   #recordTwins(relist: Relist): void {
     const before = this.#previous;
     const runs = (id: string) => ({
       before: runningIn(before, id)?.end ?? null,
       now: runningIn(relist, id)?.start ?? null,
     });
-    for (const { one, other, cause, together } of findTwins(this.#groups(), runs)) {
+    for (const { one, other, cause, together } of findTwins(
+      this.#namesakes.among(this.#ledger.lives),
+      runs,
+    )) {
       const listed = ({ object: { id } }: Life) =>
         [runningIn(before, id), runningIn(relist, id)].map((list) => list && this.#outbox.span(list));
       const verdict = this.#outbox.verdict('duplicate_container', cause, {

@@ -6,6 +6,7 @@
  */
 import { type Mono, mono } from '../../evidence/units.ts';
 import type { Life, Span } from './life.ts';
+import type { Lives } from './lives.ts';
 import { STEP } from './wallClock.ts';
 
 /** A shorter overlap is none: that far the wall clock may have been moved without anybody noticing. */
@@ -28,6 +29,20 @@ export interface Running {
   readonly now: Mono | null;
 }
 
+/** Who is of one name: on a quiet node the same from list to list, so it is found out anew only where lives or names changed. */
+export class Namesakes {
+  #groups: readonly Life[][] = [];
+  #revision: number | null = null;
+
+  among(lives: Lives): readonly Life[][] {
+    if (this.#revision !== lives.revision) {
+      this.#groups = groupsOf(lives);
+      this.#revision = lives.revision;
+    }
+    return this.#groups;
+  }
+}
+
 /** `runs` says what this list and the one before show of an id. Each pair of a group is found once. */
 export function findTwins(groups: readonly Life[][], runs: (id: string) => Running): Twins[] {
   const found: Twins[] = [];
@@ -46,7 +61,7 @@ export function findTwins(groups: readonly Life[][], runs: (id: string) => Runni
 }
 
 /** Lives that stand for the same thing in one pod, the newest of them; only groups of two and more. */
-export function namesakes(lives: Iterable<Life>): Life[][] {
+function groupsOf(lives: Iterable<Life>): Life[][] {
   const crowded = new Set<string>();
   const sandboxes = new Set<string>();
   const containers = new Set<string>();
