@@ -1,17 +1,17 @@
 # Two commands do it all: `make demo` shows what plegwatch is for, `make test` proves that it works.
-# Every target brings what it needs (parts/prepare), says what it is doing, and keeps it in a cache outside the tree.
+# Every target brings what it needs (devtools/localServices/prepare), says what it is doing, and keeps it in a cache outside the tree.
 
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-unit torture torture-mutants engine-mutants lint format generate check-generated build bench clean
 
-node := parts/node
+node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
 # A real containerd can only be run by root; without the API server the table comes straight from SQL.
 demo_parts := $(if $(NO_KUBE),node npm postgres redis,demo) $(if $(root),containerd runc images)
-# Exit code 3 of parts/prepare: something cannot be had on this machine, which was said, and the rest is there.
-prepare = parts/prepare $(1) || [ $$? = 3 ]
+# Exit code 3 of devtools/localServices/prepare: something cannot be had on this machine, which was said, and the rest is there.
+prepare = devtools/localServices/prepare $(1) || [ $$? = 3 ]
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,15 +32,15 @@ test-unit: ## Run only the tests that need no parts (a few minutes)
 torture: ## Look for losses under random faults, about 3 minutes (TORTURE='--schedules 100 --quiet' for the bench; --seed N again)
 	@$(call prepare,node npm postgres redis)
 	@$(node) build.mjs
-	@$(node) torture/main.ts $(or $(TORTURE),--schedules 3 --quiet)
+	@$(node) test/torture/main.ts $(or $(TORTURE),--schedules 3 --quiet)
 
 torture-mutants: ## Show that the loss checker finds builds that are broken on purpose (10 minutes)
 	@$(call prepare,node npm postgres redis)
-	@$(node) torture/mutants.ts
+	@$(node) test/torture/mutants.ts
 
 engine-mutants: ## Show that the tests of the comparison notice when one of its rules is broken (5 minutes; MUTANTS="3 7": those)
 	@$(call prepare,npm)
-	@$(node) test/mutants/engine.ts $(MUTANTS)
+	@$(node) test/engine/mutants/run.ts $(MUTANTS)
 
 lint: ## Check style and types
 	@$(call prepare,npm)
@@ -53,12 +53,12 @@ format: ## Put the sources into the house style
 
 generate: ## Make the generated files again: CRI types from proto/, the chart's CRD from crds/
 	@$(call prepare,npm)
-	@PATH="$$(dirname "$$(parts/where node)"):$$PATH" node_modules/.bin/buf generate
+	@PATH="$$(dirname "$$(devtools/localServices/where node)"):$$PATH" node_modules/.bin/buf generate
 	@$(node) helm/sync-crd.mjs
 
 check-generated: ## Fail when a generated file is not what its source makes
 	@$(call prepare,npm)
-	@PATH="$$(dirname "$$(parts/where node)"):$$PATH" node_modules/.bin/buf generate --output dist/generated
+	@PATH="$$(dirname "$$(devtools/localServices/where node)"):$$PATH" node_modules/.bin/buf generate --output dist/generated
 	@diff -u src/cri/runtime.ts dist/generated/src/cri/runtime.ts || { echo 'src/cri/runtime.ts is stale: run make generate and commit.' >&2; exit 1; }
 	@$(node) helm/sync-crd.mjs --check
 
@@ -71,5 +71,5 @@ build: ## Bundle the program into dist/, for ./bin/plegwatch
 	@$(call prepare,npm)
 	@$(node) build.mjs
 
-clean: ## Remove what was built in this tree (not the cache: see parts/README.md)
+clean: ## Remove what was built in this tree (not the cache: see devtools/localServices/README.md)
 	@rm -rf dist node_modules

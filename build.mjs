@@ -45,7 +45,7 @@ const onlyUsedOfBullmq = {
 };
 
 const { metafile } = await build({
-  entryPoints: { cli: 'src/cli.ts', reader: 'src/agent/cri/reader.ts' },
+  entryPoints: { cli: 'src/cli.ts', reader: 'src/agent/observe/stream/reader.ts' },
   outdir: 'dist',
   bundle: true,
   splitting: true,

@@ -22,13 +22,22 @@ export default defineConfig({
       // Random histories take seconds, and a busy machine may take ten times as long.
       {
         extends: true,
-        test: { name: 'unit', include: ['src/**/*.test.ts', 'torture/**/*.test.ts'], testTimeout: 120_000 },
+        test: {
+          name: 'unit',
+          include: [
+            'src/**/*.test.ts',
+            'devtools/**/*.test.ts',
+            'test/engine/**/*.test.ts',
+            'test/torture/**/*.test.ts',
+          ],
+          testTimeout: 120_000,
+        },
       },
       {
         extends: true,
         test: {
           name: 'parts',
-          include: ['test/**/*.test.ts'],
+          include: ['test/integration/**/*.test.ts', 'test/kubelet/**/*.test.ts'],
           globalSetup: ['test/support/build.ts'],
           fileParallelism: false,
           testTimeout: 120_000,

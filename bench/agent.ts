@@ -6,8 +6,14 @@
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
-import { freePort, type RunningProcess, run, startProcess, waitFor } from '../src/parts/process.ts';
-import { variableOf } from '../src/settings.ts';
+import {
+  freePort,
+  type RunningProcess,
+  run,
+  startProcess,
+  waitFor,
+} from '../devtools/localServices/process.ts';
+import { variableOf } from '../src/platform/settings.ts';
 import { type MemoryGroup, memoryGroup } from './memoryGroup.ts';
 import { childRunning, cpuMs, type Memory, memory } from './processes.ts';
 import { CLUSTER, ROOT, type System } from './system.ts';

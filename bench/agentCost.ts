@@ -10,8 +10,8 @@
 import { cpus } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { run } from '../src/parts/process.ts';
-import { where } from '../src/parts/where.ts';
+import { run } from '../devtools/localServices/process.ts';
+import { where } from '../devtools/localServices/where.ts';
 import { type Agent, startAgent } from './agent.ts';
 import { gather, meanItemBytes } from './crowd.ts';
 import { type GoUse, runGoClient } from './goClient.ts';

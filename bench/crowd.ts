@@ -3,10 +3,10 @@
  * an ordinary Deployment leave on them, so that the items of a list are as long as they are on a real node.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { CriClient } from '../src/agent/cri/client.ts';
+import type { ContainerdPart } from '../devtools/localServices/containerd.ts';
+import { connectCri, type CriClient as Driver } from '../devtools/simulator/wire.ts';
+import { CriClient } from '../src/cri/client.ts';
 import { type ContainerConfig, NamespaceMode, type PodSandboxConfig } from '../src/cri/runtime.ts';
-import type { ContainerdPart } from '../src/parts/containerd.ts';
-import { connectCri, type CriClient as Driver } from '../src/simulator/wire.ts';
 
 const AT_ONCE = 3;
 const CALL_TIMEOUT_MS = 120_000;

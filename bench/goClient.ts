@@ -1,8 +1,8 @@
 /*
- * The measure: the kubelet's own CRI client, listing once a second (parts/criclient).
+ * The measure: the kubelet's own CRI client, listing once a second (devtools/localServices/criclient).
  */
-import { run } from '../src/parts/process.ts';
-import { where } from '../src/parts/where.ts';
+import { run } from '../devtools/localServices/process.ts';
+import { where } from '../devtools/localServices/where.ts';
 
 export interface GoUse {
   readonly relists: number;

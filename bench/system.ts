@@ -6,12 +6,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type ContainerdPart, startContainerd } from '../src/parts/containerd.ts';
-import { startPostgres } from '../src/parts/postgres.ts';
-import { run } from '../src/parts/process.ts';
-import { startProgram } from '../src/parts/program.ts';
-import { startRedis } from '../src/parts/redis.ts';
-import type { Service } from '../src/parts/service.ts';
+import { type ContainerdPart, startContainerd } from '../devtools/localServices/containerd.ts';
+import { startPostgres } from '../devtools/localServices/postgres.ts';
+import { run } from '../devtools/localServices/process.ts';
+import { startProgram } from '../devtools/localServices/program.ts';
+import { startRedis } from '../devtools/localServices/redis.ts';
+import type { Service } from '../devtools/localServices/service.ts';
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 export const CLUSTER = 'bench';

@@ -64,7 +64,7 @@ WITH stretch AS (
   FROM (
     SELECT k.*, lead(k.at) OVER (PARTITION BY k.node_id ORDER BY k.at) AS next_at FROM store.node_condition k
   ) told
-  -- As src/controller/conditions/plegTrouble.ts reads it: the other rows say that it is over.
+  -- As src/controller/nodeConditions/plegTrouble.ts reads it: the other rows say that it is over.
   WHERE status <> 'True' AND message ~ 'PLEG|\mpleg\M'
   UNION ALL
   SELECT cluster_id, node_id, day, 'slow', minute, NULL, NULL, NULL,

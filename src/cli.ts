@@ -4,11 +4,11 @@
  */
 import { Command, CommanderError } from 'commander';
 import { AGENT_SETTINGS } from './agent/config.ts';
-import { messageOf, PlegwatchError } from './errors.ts';
-import { createLogger } from './log.ts';
-import { declareSettings, readSettings, type SettingTable } from './settings.ts';
-import { stopSignal } from './signal.ts';
-import { VERSION } from './version.ts';
+import { messageOf, PlegwatchError } from './platform/errors.ts';
+import { createLogger } from './platform/log.ts';
+import { declareSettings, readSettings, type SettingTable } from './platform/settings.ts';
+import { stopSignal } from './platform/stopSignal.ts';
+import { VERSION } from './platform/version.ts';
 
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
@@ -86,7 +86,7 @@ async function declare(): Promise<void> {
   report.action(async () => {
     const { cluster, databaseUrl, output, logLevel } = readSettings(report, settings.REPORT_SETTINGS);
     const { openStore } = await import('./controller/store/store.ts');
-    const { runReport } = await import('./controller/report/command.ts');
+    const { runReport } = await import('./controller/reports/command.ts');
     const store = await openStore({ databaseUrl, log: createLogger(logLevel, 'report') });
     try {
       process.stdout.write(await runReport({ store, cluster, output }));
@@ -95,7 +95,7 @@ async function declare(): Promise<void> {
     }
   });
 
-  const { DEMO_SETTINGS, runDemo } = await import('./demo/demo.ts');
+  const { DEMO_SETTINGS, runDemo } = await import('../devtools/demo/demo.ts');
   const demo = await command(
     program,
     'demo',
@@ -107,7 +107,7 @@ async function declare(): Promise<void> {
   });
 
   const simulate = program.command('simulate').description('simulated parts, for tests and demonstrations');
-  const { simulateRuntime, simulateRuntimeSettings } = await import('./simulator/command.ts');
+  const { simulateRuntime, simulateRuntimeSettings } = await import('../devtools/simulator/command.ts');
   const runtime = await command(
     simulate,
     'runtime',

@@ -4,8 +4,8 @@
 import { readFileSync } from 'node:fs';
 import type { Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
-import { SCRAPE_PROBLEMS } from './agent/kubelet/client.ts';
 import { AgentMetrics } from './agent/metrics.ts';
+import { SCRAPE_PROBLEMS } from './agent/observe/kubelet/client.ts';
 import { createControllerMetrics } from './controller/metrics.ts';
 
 const page = readFileSync(new URL('../docs/metrics.md', import.meta.url), 'utf8');

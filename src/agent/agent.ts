@@ -6,25 +6,25 @@
  * try to hand it over, leave the rest in the spool.
  */
 import { setFlagsFromString } from 'node:v8';
-import { monoNow, wallNow } from '../clock.ts';
-import { messageOf, PlegwatchError } from '../errors.ts';
-import { type HttpServer, serveHttp } from '../http.ts';
-import { createLogger, type Logger } from '../log.ts';
-import { checkRedis } from '../redisCheck.ts';
-import { withoutSecrets } from '../settings.ts';
-import { aborted } from '../signal.ts';
-import { VERSION } from '../version.ts';
+import { CriClient, CriError } from '../cri/client.ts';
+import type { RuntimeVersion } from '../cri/profiles.ts';
+import { monoNow, wallNow } from '../platform/clock.ts';
+import { messageOf, PlegwatchError } from '../platform/errors.ts';
+import { type HttpServer, serveHttp } from '../platform/http.ts';
+import { createLogger, type Logger } from '../platform/log.ts';
+import { checkRedis } from '../platform/redisCheck.ts';
+import { withoutSecrets } from '../platform/settings.ts';
+import { aborted } from '../platform/stopSignal.ts';
+import { VERSION } from '../platform/version.ts';
 import { AGENT_SETTINGS, type AgentConfig, checkTogether } from './config.ts';
-import { CriClient, CriError } from './cri/client.ts';
-import { PaceFile } from './cri/paceFile.ts';
-import type { RuntimeVersion } from './cri/profiles.ts';
-import { KubeletClient } from './kubelet/client.ts';
-import { type KubeletAddress, kubeletAddress } from './kubelet/settings.ts';
-import { KubeletWatch } from './kubelet/watch.ts';
 import { AgentMetrics } from './metrics.ts';
-import { ModeFile } from './mode/modeFile.ts';
-import { type KubeletSource, Observer } from './observer.ts';
-import { Shipper } from './ship.ts';
+import { KubeletClient } from './observe/kubelet/client.ts';
+import { ModeFile } from './observe/kubelet/modeFile.ts';
+import { KubeletWatch } from './observe/kubelet/scraper.ts';
+import { type KubeletAddress, kubeletAddress } from './observe/kubelet/settings.ts';
+import { type KubeletSource, Observer } from './observe/observer.ts';
+import { PaceFile } from './observe/stream/paceFile.ts';
+import { Shipper } from './ship/shipper.ts';
 import { Spool } from './spool/spool.ts';
 
 const VERSION_TIMEOUT_MS = 5_000;

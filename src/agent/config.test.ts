@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { millis } from '../evidence/units.ts';
+import { millis } from '../protocol/units.ts';
 import { checkTogether } from './config.ts';
 
 test.each([

@@ -4,8 +4,8 @@
 
 import { isIP } from 'node:net';
 import * as v from 'valibot';
-import { PlegwatchError } from '../errors.ts';
-import { NodeName } from '../evidence/batch.ts';
+import { CLUSTER, HTTP_ADDRESS, logLevelFrom, REDIS_URL } from '../platform/commonSettings.ts';
+import { PlegwatchError } from '../platform/errors.ts';
 import {
   BadValue,
   bytes,
@@ -18,8 +18,8 @@ import {
   string,
   toggle,
   withDefault,
-} from '../settings.ts';
-import { CLUSTER, HTTP_ADDRESS, logLevelFrom, REDIS_URL } from '../sharedSettings.ts';
+} from '../platform/settings.ts';
+import { NodeName } from '../protocol/batch.ts';
 
 const DAY_MS = 86_400_000;
 

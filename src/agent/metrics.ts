@@ -2,8 +2,8 @@
  * The agent's metrics. No labels per pod: their number would have no bound.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { EVENT_TYPES, type EvidenceRecord, HIST_BOUNDS_MS } from '../evidence/record.ts';
-import { MODES, type Mode } from './mode/infer.ts';
+import { EVENT_TYPES, type EvidenceRecord, HIST_BOUNDS_MS } from '../protocol/record.ts';
+import { MODES, type Mode } from './observe/kubelet/modeInference.ts';
 
 /** Takes over a count as it stands. */
 export interface Tally {

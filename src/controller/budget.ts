@@ -2,7 +2,7 @@
  * How often something may be done to the API server, over the whole cluster: so many times a second, with a burst of one
  * second's worth where nothing else is said.
  */
-import { pause } from './kube/backoff.ts';
+import { pause } from '../platform/backoff.ts';
 
 export class Budget {
   readonly #perSecond: number;

@@ -1,6 +1,8 @@
 /*
  * The settings of the controller, and of the commands that share its database.
  */
+
+import { CLUSTER, clusterName, HTTP_ADDRESS, logLevelFrom, REDIS_URL } from '../platform/commonSettings.ts';
 import {
   BadValue,
   type ConfigOf,
@@ -13,9 +15,8 @@ import {
   toggle,
   withDefault,
   withShort,
-} from '../settings.ts';
-import { CLUSTER, clusterName, HTTP_ADDRESS, logLevelFrom, REDIS_URL } from '../sharedSettings.ts';
-import { REPORT_OUTPUTS } from './report/command.ts';
+} from '../platform/settings.ts';
+import { REPORT_OUTPUTS } from './reports/command.ts';
 
 const databaseUrl = (raw: string): string => {
   if (!/^postgres(ql)?:\/\//.test(raw) || !URL.canParse(raw)) {

@@ -5,25 +5,25 @@
  * whatever goes away is tried again, and shows in /readyz and the log meanwhile. Stop: finish or give back the jobs at
  * hand, end the report round, close.
  */
-import { PlegwatchError } from '../errors.ts';
-import { type HttpServer, serveHttp } from '../http.ts';
-import { createLogger, type Logger } from '../log.ts';
-import { checkRedis } from '../redisCheck.ts';
-import { withoutSecrets } from '../settings.ts';
-import { aborted } from '../signal.ts';
-import { VERSION } from '../version.ts';
-import { startConditionRecorder } from './conditions/recorder.ts';
+import { PlegwatchError } from '../platform/errors.ts';
+import { type HttpServer, serveHttp } from '../platform/http.ts';
+import { createLogger, type Logger } from '../platform/log.ts';
+import { checkRedis } from '../platform/redisCheck.ts';
+import { withoutSecrets } from '../platform/settings.ts';
+import { aborted } from '../platform/stopSignal.ts';
+import { VERSION } from '../platform/version.ts';
 import { CONTROLLER_SETTINGS, type ControllerConfig } from './config.ts';
-import { createEnlisting } from './impact/enlisting.ts';
-import { startPodReader } from './impact/reader.ts';
 import { type Ingest, startIngest } from './ingest/ingest.ts';
 import { createKubeClient } from './kube/client.ts';
 import { KubeStatusError } from './kube/failure.ts';
 import { startNodeWatch } from './kube/nodes.ts';
 import { NODES } from './kube/object.ts';
 import { type ControllerMetrics, createControllerMetrics } from './metrics.ts';
-import { SILENT_AFTER_MS } from './report/conditions.ts';
-import { type Reporter, startReporter } from './report/writer.ts';
+import { startConditionRecorder } from './nodeConditions/recorder.ts';
+import { SILENT_AFTER_MS } from './reports/conditions.ts';
+import { type Reporter, startReporter } from './reports/writer.ts';
+import { startPodReader } from './statusLag/podPoller.ts';
+import { createEnlisting } from './statusLag/watchEnqueue.ts';
 import { openStore, type Store } from './store/store.ts';
 
 /** Runs until the signal is aborted. Throws PlegwatchError where a setting does not lead to what it should. */

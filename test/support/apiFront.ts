@@ -8,7 +8,7 @@ import { Agent, request as send } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ApiServerPart } from '../../src/parts/apiserver.ts';
+import type { ApiServerPart } from '../../devtools/localServices/apiserver.ts';
 
 export interface Asked {
   readonly call: 'list' | 'watch' | 'get' | 'write';

@@ -3,17 +3,10 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Queue } from 'bullmq';
-import { type Batch, batchId, encodeBatch } from '../../src/evidence/batch.ts';
-import {
-  laneOf,
-  lanePrefix,
-  parseReply,
-  QUEUE_NAME,
-  type Reply,
-  replyKey,
-} from '../../src/evidence/exchange.ts';
-import type { EvidenceObject, EvidenceRecord, RecordOf } from '../../src/evidence/record.ts';
-import { connectRedis, type RedisClient } from '../../src/redis.ts';
+import { connectRedis, type RedisClient } from '../../src/platform/redis.ts';
+import { type Batch, batchId, encodeBatch } from '../../src/protocol/batch.ts';
+import { laneOf, lanePrefix, parseReply, QUEUE_NAME, type Reply, replyKey } from '../../src/protocol/keys.ts';
+import type { EvidenceObject, EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
 
 export const CLUSTER = 'test';
 

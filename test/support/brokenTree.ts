@@ -6,7 +6,7 @@
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Scratch, scratch } from '../../src/parts/scratch.ts';
+import { type Scratch, scratch } from '../../devtools/localServices/scratch.ts';
 
 /** In this file, from the root of the tree, the text `from`, which it has exactly once, becomes `to`. */
 export interface Edit {
@@ -17,7 +17,7 @@ export interface Edit {
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** What it takes to build it, to run it and to run its unit tests. */
-const PARTS = ['src', 'migrations', 'crds', 'parts', 'test/support', 'package.json'];
+const PARTS = ['src', 'devtools', 'migrations', 'crds', 'test', 'package.json'];
 const CONFIGURATION = ['build.mjs', 'tsconfig.json', 'vitest.config.ts'];
 
 export function brokenTree(edits: readonly Edit[]): Scratch {

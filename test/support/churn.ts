@@ -1,9 +1,9 @@
 /*
  * Pods that come and go without an end, some at the same time, for as long as the runtime is there.
  */
-import { criAnswers } from '../../src/parts/answers.ts';
-import type { DrivenPod, PodDriver } from '../../src/simulator/podDriver.ts';
-import { until } from '../plegreports.ts';
+import { criAnswers } from '../../devtools/localServices/answers.ts';
+import type { DrivenPod, PodDriver } from '../../devtools/simulator/podDriver.ts';
+import { until } from './plegreports.ts';
 import { WITHIN_MS } from './watchedNode.ts';
 
 const AT_ONCE = 3;

@@ -5,8 +5,8 @@
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import { pino } from 'pino';
+import { type PostgresPart, startPostgres } from '../../devtools/localServices/postgres.ts';
 import { migrate } from '../../src/controller/store/migrate.ts';
-import { type PostgresPart, startPostgres } from '../../src/parts/postgres.ts';
 
 export const silent = pino({ level: 'silent' });
 

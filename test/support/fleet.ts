@@ -3,9 +3,9 @@
  * truths of the runtimes say was delivered, each event once.
  */
 import { expect } from 'vitest';
-import type { ProgramPart } from '../../src/parts/program.ts';
-import { type SimulatedRuntime, startSimulatedRuntime } from '../../src/simulator/runtime.ts';
-import { until } from '../plegreports.ts';
+import type { ProgramPart } from '../../devtools/localServices/program.ts';
+import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
+import { until } from './plegreports.ts';
 import { metric, type System } from './system.ts';
 
 /** Long enough for any backoff to have passed, at a busy machine. */

@@ -6,10 +6,10 @@ import { randomBytes } from 'node:crypto';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
 import { createServer, type Socket } from 'node:net';
 import { Server, type ServerWritableStream } from '@grpc/grpc-js';
+import { listenOn } from '../../devtools/simulator/listener.ts';
+import { type Random, randomFor } from '../../devtools/simulator/random.ts';
+import { clearSocketPath } from '../../devtools/simulator/socket.ts';
 import { RuntimeServiceDefinition } from '../../src/cri/runtime.ts';
-import { listenOn } from '../../src/simulator/listener.ts';
-import { type Random, randomFor } from '../../src/simulator/random.ts';
-import { clearSocketPath } from '../../src/simulator/socket.ts';
 import { type MessageKind, plausible } from './messages.ts';
 import { mutate } from './mutations.ts';
 

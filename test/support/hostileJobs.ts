@@ -8,10 +8,10 @@
  */
 import { randomUUID } from 'node:crypto';
 import { zstdCompressSync } from 'node:zlib';
+import type { Random } from '../../devtools/simulator/random.ts';
 import type { Rejection } from '../../src/controller/ingest/reject.ts';
-import { type Batch, encodeBatch, MAX_DECODED_BYTES } from '../../src/evidence/batch.ts';
-import type { EvidenceRecord } from '../../src/evidence/record.ts';
-import type { Random } from '../../src/simulator/random.ts';
+import { type Batch, encodeBatch, MAX_DECODED_BYTES } from '../../src/protocol/batch.ts';
+import type { EvidenceRecord } from '../../src/protocol/record.ts';
 import { event, hexId, type Life, life } from './batches.ts';
 
 export type Fate =

@@ -1,9 +1,10 @@
 /*
  * Another subscriber of a runtime's event stream, as a kubelet would be: what it was given, in the order it came.
  */
-import { EVENT_TYPES, type EventType } from '../../src/evidence/record.ts';
-import type { DrivenPod } from '../../src/simulator/podDriver.ts';
-import { connectCri } from '../../src/simulator/wire.ts';
+
+import type { DrivenPod } from '../../devtools/simulator/podDriver.ts';
+import { connectCri } from '../../devtools/simulator/wire.ts';
+import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
 
 export interface Listener {
   /** `id TYPE` of each event. */

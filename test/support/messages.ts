@@ -1,6 +1,8 @@
 /*
  * Messages as a runtime of the CRI may send them, of every kind that an agent reads, about pods that nobody else knows.
  */
+
+import { idFor, type Random, uidFor } from '../../devtools/simulator/random.ts';
 import {
   Container,
   ContainerEventResponse,
@@ -13,7 +15,6 @@ import {
   PodSandbox,
   VersionResponse,
 } from '../../src/cri/runtime.ts';
-import { idFor, type Random, uidFor } from '../../src/simulator/random.ts';
 
 export const MESSAGE_KINDS = ['version', 'sandboxes', 'containers', 'status', 'event'] as const;
 export type MessageKind = (typeof MESSAGE_KINDS)[number];

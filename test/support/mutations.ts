@@ -5,7 +5,7 @@
  * lies deep in what is otherwise well formed. Of a repeated field that is not a list the last one counts, so what is put
  * behind a message takes the place of what was in it.
  */
-import type { Random } from '../../src/simulator/random.ts';
+import type { Random } from '../../devtools/simulator/random.ts';
 
 type Mutation = (bytes: Buffer, random: Random) => Buffer;
 

@@ -3,7 +3,7 @@
  * green run cannot be one that tested nothing.
  */
 import { describe, it } from 'vitest';
-import { PartMissing, type PartName, where } from '../../src/parts/where.ts';
+import { PartMissing, type PartName, where } from '../../devtools/localServices/where.ts';
 
 export type Need = PartName | 'root';
 

@@ -5,7 +5,7 @@
  * next good one for the containers, nothing failing in between, are a relist. What it shows is of a moment from `from` to `to`.
  * Times are milliseconds of the machine's wall clock.
  */
-import { type CallFault, callFateOf, type ListCall } from '../../src/simulator/callFaults.ts';
+import { type CallFault, callFateOf, type ListCall } from '../../devtools/simulator/callFaults.ts';
 
 export interface NoticedCall {
   readonly call: ListCall;

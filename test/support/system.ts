@@ -5,18 +5,18 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type ApiServerPart, startApiServer } from '../../devtools/localServices/apiserver.ts';
+import { type PostgresPart, startPostgres } from '../../devtools/localServices/postgres.ts';
+import { run } from '../../devtools/localServices/process.ts';
+import { type ProgramPart, startProgram } from '../../devtools/localServices/program.ts';
+import { type RedisPart, startRedis } from '../../devtools/localServices/redis.ts';
+import { where } from '../../devtools/localServices/where.ts';
 import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { NODES } from '../../src/controller/kube/object.ts';
 import { migrate } from '../../src/controller/store/migrate.ts';
-import { type ApiServerPart, startApiServer } from '../../src/parts/apiserver.ts';
-import { type PostgresPart, startPostgres } from '../../src/parts/postgres.ts';
-import { run } from '../../src/parts/process.ts';
-import { type ProgramPart, startProgram } from '../../src/parts/program.ts';
-import { type RedisPart, startRedis } from '../../src/parts/redis.ts';
-import { where } from '../../src/parts/where.ts';
-import { installPlegReports } from '../plegreports.ts';
 import { CLI } from './build.ts';
 import { query, silent } from './database.ts';
+import { installPlegReports } from './plegreports.ts';
 
 export const CLUSTER = 'test';
 

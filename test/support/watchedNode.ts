@@ -1,13 +1,14 @@
 /*
  * A node whose runtime a real agent watches, and what the store says of it.
  */
-import type { ReportStatus } from '../../src/controller/report/status.ts';
-import { EVENT_TYPES, type EventType } from '../../src/evidence/record.ts';
-import { run } from '../../src/parts/process.ts';
-import type { ProgramPart } from '../../src/parts/program.ts';
-import { until } from '../plegreports.ts';
+
+import { run } from '../../devtools/localServices/process.ts';
+import type { ProgramPart } from '../../devtools/localServices/program.ts';
+import type { ReportStatus } from '../../src/controller/reports/status.ts';
+import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
 import { CLI } from './build.ts';
 import { eventKey } from './listener.ts';
+import { until } from './plegreports.ts';
 import { CLUSTER, metric, type System } from './system.ts';
 
 /** Long enough for any backoff to have passed, at a busy machine. */

@@ -5,9 +5,9 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { EvidenceRecord } from '../../evidence/record.ts';
-import { millis, offset, seq } from '../../evidence/units.ts';
-import { createLogger } from '../../log.ts';
+import { createLogger } from '../../platform/log.ts';
+import type { EvidenceRecord } from '../../protocol/record.ts';
+import { millis, offset, seq } from '../../protocol/units.ts';
 import { type Files, MACHINE_FILES } from './files.ts';
 import { Spool, type SpoolOptions } from './spool.ts';
 

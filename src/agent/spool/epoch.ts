@@ -11,10 +11,10 @@
  * when the spool is full.
  */
 import { join } from 'node:path';
-import type { Context } from '../../evidence/batch.ts';
-import { type Seq, seq } from '../../evidence/units.ts';
+import type { Context } from '../../protocol/batch.ts';
+import { type Seq, seq } from '../../protocol/units.ts';
 import type { Files } from './files.ts';
-import type { Retired } from './past.ts';
+import type { Retired } from './retiredEpochs.ts';
 import { type Entry, readSegment } from './segment.ts';
 
 export interface EpochMeta {

@@ -7,7 +7,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { messageOf, PlegwatchError } from '../../errors.ts';
+import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 
 const RETRY_MS = 500;
 const SQLITE_BUSY = 5;

@@ -1,8 +1,8 @@
 /*
  * The losses of the spool: what was dropped is counted, and written down beside its epoch before it is gone.
  */
-import { messageOf } from '../../errors.ts';
-import type { Logger } from '../../log.ts';
+import { messageOf } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log.ts';
 import type { Epoch, Hole } from './epoch.ts';
 import { type Files, writeDurably } from './files.ts';
 import { withReserve } from './reserve.ts';

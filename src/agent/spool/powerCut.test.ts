@@ -7,12 +7,12 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { EvidenceRecord } from '../../evidence/record.ts';
-import { millis, offset, seq } from '../../evidence/units.ts';
-import { createLogger } from '../../log.ts';
-import { randomFor } from '../../simulator/random.ts';
+import { randomFor } from '../../../devtools/simulator/random.ts';
+import { ModelDisk } from '../../../test/support/modelDisk.ts';
+import { createLogger } from '../../platform/log.ts';
+import type { EvidenceRecord } from '../../protocol/record.ts';
+import { millis, offset, seq } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
-import { ModelDisk } from './modelDisk.ts';
 import { readSegment } from './segment.ts';
 import { Spool } from './spool.ts';
 

@@ -4,8 +4,8 @@
  * one life. Nothing of it is deleted.
  */
 import { join } from 'node:path';
-import type { Wall } from '../../evidence/units.ts';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../platform/log.ts';
+import type { Wall } from '../../protocol/units.ts';
 import type { EpochMeta } from './epoch.ts';
 import { type Files, readWhole, syncFolder } from './files.ts';
 import { readAlive } from './recovery.ts';

@@ -2,8 +2,8 @@
  * Recovery: what earlier lives left in a spool folder, as far as it can be believed, and what is missing from it.
  */
 import { join } from 'node:path';
-import { seq, type Wall, wall } from '../../evidence/units.ts';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../platform/log.ts';
+import { seq, type Wall, wall } from '../../protocol/units.ts';
 import { Epoch, type EpochMeta, type Hole, type Segment } from './epoch.ts';
 import { type Files, readWhole, writeDurably } from './files.ts';
 import { readSegment } from './segment.ts';

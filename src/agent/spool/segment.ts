@@ -7,9 +7,9 @@
  * a context, so that it can be read alone. What stands behind a line that does not fit its checksum is not believed.
  */
 import { crc32 } from 'node:zlib';
-import type { Context } from '../../evidence/batch.ts';
-import type { EvidenceObject, EvidenceRecord } from '../../evidence/record.ts';
-import { type Seq, seq } from '../../evidence/units.ts';
+import type { Context } from '../../protocol/batch.ts';
+import type { EvidenceObject, EvidenceRecord } from '../../protocol/record.ts';
+import { type Seq, seq } from '../../protocol/units.ts';
 
 /** A segment that is this long is closed. */
 export const SEGMENT_BYTES = 1024 * 1024;

@@ -15,9 +15,9 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { EvidenceRecord } from '../../evidence/record.ts';
-import { millis, offset, seq } from '../../evidence/units.ts';
-import { createLogger } from '../../log.ts';
+import { createLogger } from '../../platform/log.ts';
+import type { EvidenceRecord } from '../../protocol/record.ts';
+import { millis, offset, seq } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
 import { Spool, type SpoolOptions } from './spool.ts';
 

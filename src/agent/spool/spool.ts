@@ -17,28 +17,28 @@
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { wallNow } from '../../clock.ts';
-import { messageOf, PlegwatchError } from '../../errors.ts';
-import type { Context } from '../../evidence/batch.ts';
-import type { EvidenceObject, EvidenceRecord } from '../../evidence/record.ts';
-import { type Micros, type Mono, millis, type Seq, seq, type Wall } from '../../evidence/units.ts';
-import { interval } from '../../interval.ts';
-import type { Logger } from '../../log.ts';
+import { wallNow } from '../../platform/clock.ts';
+import { messageOf, PlegwatchError } from '../../platform/errors.ts';
+import { interval } from '../../platform/interval.ts';
+import type { Logger } from '../../platform/log.ts';
+import type { Context } from '../../protocol/batch.ts';
+import type { EvidenceObject, EvidenceRecord } from '../../protocol/record.ts';
+import { type Micros, type Mono, millis, type Seq, seq, type Wall } from '../../protocol/units.ts';
 import { openAudit } from './audit.ts';
-import { begin } from './beginning.ts';
 import type { Epoch, Segment } from './epoch.ts';
+import { Room } from './eviction.ts';
 import { type Files, MACHINE_FILES, type OpenFile, syncFolder, writeAll, writeWhole } from './files.ts';
 import { lockSpool, type SpoolLock } from './lock.ts';
 import { Losses } from './losses.ts';
 import { machineId } from './machine.ts';
-import { forgetOldest, readPast, retire } from './past.ts';
+import { Refuge } from './memoryFallback.ts';
+import { begin } from './newEpoch.ts';
 import { quarantine, type SetAside } from './quarantine.ts';
 import { readAlive, recover } from './recovery.ts';
-import { Refuge } from './refuge.ts';
 import { layReserve } from './reserve.ts';
-import { Room } from './room.ts';
+import { forgetOldest, readPast, retire } from './retiredEpochs.ts';
 import { contextLine, recordLine, SEGMENT_BYTES } from './segment.ts';
-import { type Pending, Waiting } from './waiting.ts';
+import { type Pending, Waiting } from './writeBuffer.ts';
 
 export interface SpoolOptions {
   readonly dir: string;

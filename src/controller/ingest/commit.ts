@@ -14,11 +14,12 @@
  * become gaps.
  */
 
-import { messageOf } from '../../errors.ts';
-import { type Envelope, readObjects } from '../../evidence/batch.ts';
-import type { RecordKind } from '../../evidence/record.ts';
-import type { Enlisting } from '../impact/enlisting.ts';
+import { messageOf } from '../../platform/errors.ts';
+import { type Envelope, readObjects } from '../../protocol/batch.ts';
+import type { RecordKind } from '../../protocol/record.ts';
+import type { Enlisting } from '../statusLag/watchEnqueue.ts';
 import { bare } from '../store/array.ts';
+import { troubleOf } from '../store/databaseError.ts';
 import closeEpochs from '../store/sql/closeEpochs.sql';
 import declareLost from '../store/sql/declareLost.sql';
 import ensureContext from '../store/sql/ensureContext.sql';
@@ -29,14 +30,13 @@ import queueReport from '../store/sql/queueReport.sql';
 import updateEpoch from '../store/sql/updateEpoch.sql';
 import updateNode from '../store/sql/updateNode.sql';
 import type { Runner, Store, StoreSettings } from '../store/store.ts';
-import { troubleOf } from '../store/trouble.ts';
+import { resolvedByOthers } from './crossEpochResolution.ts';
 import { type Locked, lockEpoch } from './epoch.ts';
 import { type Identity, identitiesOf, keyCache } from './identities.ts';
-import { dayOf, ofKind, type Placed, refusedByDatabase, takeIn, type Unstored } from './intake.ts';
 import type { Partitions } from './partitions.ts';
 import { multirange } from './ranges.ts';
-import { resolvedByOthers } from './resolving.ts';
-import { type Place, WRITERS, type Writer } from './rows.ts';
+import { dayOf, ofKind, type Placed, refusedByDatabase, takeIn, type Unstored } from './recordValidation.ts';
+import { type Place, WRITERS, type Writer } from './recordWriters.ts';
 
 /** What a committed batch did. */
 export interface Committed {

@@ -1,7 +1,7 @@
 /*
  * The epoch a batch belongs to: made at first sight, bound to one node for ever, locked while a batch of it is written.
  */
-import type { Envelope } from '../../evidence/batch.ts';
+import type { Envelope } from '../../protocol/batch.ts';
 import ensureNode from '../store/sql/ensureNode.sql';
 import epochOwner from '../store/sql/epochOwner.sql';
 import insertEpoch from '../store/sql/insertEpoch.sql';

@@ -1,12 +1,12 @@
 /*
  * Flow settings: how agents shall send, told to all of them in one key that expires.
  */
-import { messageOf } from '../../errors.ts';
-import { ACCEPTED_VERSIONS } from '../../evidence/batch.ts';
-import { FLOW_TTL_S, type Flow, flowKey } from '../../evidence/exchange.ts';
-import { millis } from '../../evidence/units.ts';
-import { interval } from '../../interval.ts';
-import type { RedisClient } from '../../redis.ts';
+import { messageOf } from '../../platform/errors.ts';
+import { interval } from '../../platform/interval.ts';
+import type { RedisClient } from '../../platform/redis.ts';
+import { ACCEPTED_VERSIONS } from '../../protocol/batch.ts';
+import { FLOW_TTL_S, type Flow, flowKey } from '../../protocol/keys.ts';
+import { millis } from '../../protocol/units.ts';
 
 /** How often the settings are written again; a third of the time they live would do. */
 export const FLOW_INTERVAL_MS = interval('FLOW', millis(10_000)) / 1000;

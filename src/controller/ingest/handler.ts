@@ -9,18 +9,18 @@
  * later. Nothing is thrown away and nothing is acknowledged early.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { messageOf } from '../../errors.ts';
-import { decodeBatch, type Envelope, type Refusal } from '../../evidence/batch.ts';
-import { millis } from '../../evidence/units.ts';
-import { interval } from '../../interval.ts';
+import { messageOf } from '../../platform/errors.ts';
+import { interval } from '../../platform/interval.ts';
+import type { SparingLog } from '../../platform/throttledLog.ts';
+import { decodeBatch, type Envelope, type Refusal } from '../../protocol/batch.ts';
+import { millis } from '../../protocol/units.ts';
 import type { ControllerMetrics } from '../metrics.ts';
-import { troubleOf } from '../store/trouble.ts';
+import { troubleOf } from '../store/databaseError.ts';
 import { asText } from './asText.ts';
 import { type CommitContext, type Committed, commitBatch } from './commit.ts';
-import { type LaneHandler, NotJson, type Verdict } from './lane.ts';
+import { type LaneHandler, NotJson, type Verdict } from './queueWorker.ts';
 import { type Rejection, reject } from './reject.ts';
 import type { Replies } from './reply.ts';
-import type { SparingLog } from './sparing.ts';
 
 export interface HandlerOptions extends CommitContext {
   readonly cluster: string;

@@ -2,9 +2,9 @@
  * Identities that a batch's events and changes need, one for each id and day. An id that came without an identity, and a
  * sandbox that only its container mentions, get a row of their own: the id itself must never be lost. Pure.
  */
-import type { EvidenceObject } from '../../evidence/record.ts';
+import type { EvidenceObject } from '../../protocol/record.ts';
 import { CID_IS_TEXT, cidOf, OBJECT_IS_SANDBOX, objectKey } from '../store/identity.ts';
-import { dayOf, type Placed } from './intake.ts';
+import { dayOf, type Placed } from './recordValidation.ts';
 
 export interface Identity {
   readonly obj: string;

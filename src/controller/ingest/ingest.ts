@@ -5,21 +5,21 @@
  */
 
 import { once } from 'node:events';
-import { messageOf } from '../../errors.ts';
-import type { Logger } from '../../log.ts';
-import { connectRedis, type RedisClient } from '../../redis.ts';
-import type { Enlisting } from '../impact/enlisting.ts';
+import { messageOf } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log.ts';
+import { startLoop } from '../../platform/loop.ts';
+import { connectRedis, type RedisClient } from '../../platform/redis.ts';
+import { type SparingLog, sparing } from '../../platform/throttledLog.ts';
 import type { ControllerMetrics } from '../metrics.ts';
+import type { Enlisting } from '../statusLag/watchEnqueue.ts';
 import countNodes from '../store/sql/countNodes.sql';
 import type { Store, StoreSettings } from '../store/store.ts';
 import { FLOW_INTERVAL_MS, publishFlow } from './flow.ts';
 import { createHandler } from './handler.ts';
-import { type Lane, type LaneHandler, startLane } from './lane.ts';
-import { startLoop } from './loop.ts';
 import { createPartitions } from './partitions.ts';
 import { createProgress, type Health } from './progress.ts';
+import { type Lane, type LaneHandler, startLane } from './queueWorker.ts';
 import { createReplies } from './reply.ts';
-import { type SparingLog, sparing } from './sparing.ts';
 
 export interface IngestOptions {
   readonly store: Store;

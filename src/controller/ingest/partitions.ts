@@ -2,10 +2,10 @@
  * The partitions that records need. They are made ahead by `plegwatch maintain`; a day that is missing, because an agent
  * came back with a week in its spool, is made here. What exists is remembered only once it is committed.
  */
-import type { RecordKind } from '../../evidence/record.ts';
+import type { RecordKind } from '../../protocol/record.ts';
 import makePartition from '../store/sql/makePartition.sql';
 import type { Runner } from '../store/store.ts';
-import { dayOf, type Placed } from './intake.ts';
+import { dayOf, type Placed } from './recordValidation.ts';
 
 const TABLES: Readonly<Partial<Record<RecordKind, readonly string[]>>> = {
   event: ['event', 'object'],

@@ -5,8 +5,9 @@
  * round marks only rise, and a newer round replaces absolutely: agents read replies by the same rule. Something else under
  * the key, which only a stranger can have put there, goes: neither side could ever say or read a reply again.
  */
-import { REPLY_TTL_S, type Reply, replyKey } from '../../evidence/exchange.ts';
-import type { RedisClient } from '../../redis.ts';
+
+import type { RedisClient } from '../../platform/redis.ts';
+import { REPLY_TTL_S, type Reply, replyKey } from '../../protocol/keys.ts';
 
 export interface Replies {
   /** Tells a reply and forgets those of closed epochs. Throws when Redis is away. */

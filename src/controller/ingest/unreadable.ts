@@ -6,8 +6,8 @@
  * no hash or whose counters are no numbers, break the fetch itself, or the end of a job, or the search for stalled ones. Those
  * are taken out of the queue here.
  */
-import { messageOf } from '../../errors.ts';
-import type { RedisClient } from '../../redis.ts';
+import { messageOf } from '../../platform/errors.ts';
+import type { RedisClient } from '../../platform/redis.ts';
 
 export interface Unreadable {
   readonly id: string;

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, expect, test } from 'vitest';
+import { type Answerer, json, type ScriptedApi, scriptedApi } from '../../../test/support/fakeApiServer.ts';
 import { createKubeClient, type KubeClient } from './client.ts';
 import { NODES, podsOf } from './object.ts';
-import { type Answerer, json, type ScriptedApi, scriptedApi } from './scripted.ts';
 import { MAX_ANSWER_BYTES } from './transport.ts';
 
 const open: { api: ScriptedApi; kube: KubeClient }[] = [];

@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto';
 import http from 'node:http';
 import https from 'node:https';
 import type { KubeConfig } from '@kubernetes/client-node';
-import { messageOf, PlegwatchError } from '../../errors.ts';
+import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 
 /** How one request reaches the API server. */
 export interface Connection {

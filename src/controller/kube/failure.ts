@@ -2,7 +2,7 @@
  * What can go wrong with the API server, in three kinds: away (KUBE_UNREACHABLE, try again), not allowed (KUBE_REFUSED,
  * somebody has to grant it), and everything else it answered, as a {@link KubeStatusError}.
  */
-import { messageOf, PlegwatchError } from '../../errors.ts';
+import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 
 /** What was asked, in the words of RBAC. */
 export interface Asked {

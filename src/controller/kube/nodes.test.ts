@@ -2,9 +2,9 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
+import { json, type ScriptedApi, scriptedApi } from '../../../test/support/fakeApiServer.ts';
 import { createKubeClient, type KubeClient } from './client.ts';
 import { type NodeWatch, startNodeWatch } from './nodes.ts';
-import { json, type ScriptedApi, scriptedApi } from './scripted.ts';
 
 const log = pino({ level: 'silent' });
 const node = (name: string, uid: string, resourceVersion: string) => ({

@@ -5,14 +5,15 @@
  * The watch may be wrong in ways that nobody would notice, so all Nodes are listed now and then beside it, as a second
  * witness (witness.ts); what the watch did not tell is corrected and counted.
  */
-import type { Mono } from '../../evidence/units.ts';
-import type { Logger } from '../../log.ts';
-import type { BackoffOptions } from './backoff.ts';
+
+import type { BackoffOptions } from '../../platform/backoff.ts';
+import type { Logger } from '../../platform/log.ts';
+import type { Mono } from '../../protocol/units.ts';
 import type { KubeClient } from './client.ts';
-import { type Followed, follow } from './follow.ts';
+import { type Followed, follow } from './listWatch.ts';
 import { NODES } from './object.ts';
 import { isSameNode, type KubeNode, type NamedNode, nodeOf } from './projection.ts';
-import { startWitness } from './witness.ts';
+import { startWitness } from './resync.ts';
 
 /** Told when a Node comes, goes, or is another one under the same name; not for other changes. */
 export type NodeChanged = (name: string, present: KubeNode | undefined, before: KubeNode | undefined) => void;

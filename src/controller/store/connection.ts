@@ -2,9 +2,9 @@
  * Connections to Postgres: one place for names and timeouts.
  */
 import { Client, type ClientConfig, Pool } from 'pg';
-import { PlegwatchError } from '../../errors.ts';
-import type { Logger } from '../../log.ts';
-import { explainDatabase } from './trouble.ts';
+import { PlegwatchError } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log.ts';
+import { explainDatabase } from './databaseError.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 30_000;

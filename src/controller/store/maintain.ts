@@ -8,15 +8,15 @@
  * An interrupted run is finished by the next one.
  */
 import type { Client } from 'pg';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../platform/log.ts';
 import { withClient } from './connection.ts';
+import { explainDatabase } from './databaseError.ts';
 import closeAbandoned from './sql/closeAbandoned.sql';
 import deleteExpired from './sql/deleteExpired.sql';
 import listPartitions from './sql/listPartitions.sql';
 import mergeMinutes from './sql/mergeMinutes.sql';
 import readSettings from './sql/readSettings.sql';
 import setRetention from './sql/setRetention.sql';
-import { explainDatabase } from './trouble.ts';
 
 export interface MaintainOptions {
   readonly databaseUrl: string;

@@ -7,9 +7,10 @@
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { migrate as applyMigrations } from 'drizzle-orm/node-postgres/migrator';
 import type { Client } from 'pg';
-import { messageOf, PlegwatchError } from '../../errors.ts';
-import type { Logger } from '../../log.ts';
+import { messageOf, PlegwatchError } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log.ts';
 import { withClient } from './connection.ts';
+import { explainDatabase, withoutSecret } from './databaseError.ts';
 import {
   type Applied,
   compareApplied,
@@ -19,7 +20,6 @@ import {
 } from './migrations.ts';
 import ensureCluster from './sql/ensureCluster.sql';
 import setLanes from './sql/setLanes.sql';
-import { explainDatabase, withoutSecret } from './trouble.ts';
 
 export interface MigrateOptions {
   readonly databaseUrl: string;

@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import * as v from 'valibot';
-import { PlegwatchError } from '../../errors.ts';
+import { PlegwatchError } from '../../platform/errors.ts';
 
 /** The number of the last migration that this program's statements rely on. A test compares it with the folder. */
 export const SCHEMA_VERSION = 9;

@@ -2,12 +2,12 @@
  * The store: the controller's pool of connections to Postgres and the few things every part of it asks.
  */
 import type { Pool, PoolClient, QueryResultRow } from 'pg';
-import type { Logger } from '../../log.ts';
+import type { Logger } from '../../platform/log.ts';
 import { openPool } from './connection.ts';
+import { explainDatabase, notMigrated, troubleOf } from './databaseError.ts';
 import { SCHEMA_VERSION } from './migrations.ts';
 import ensureCluster from './sql/ensureCluster.sql';
 import readSettings from './sql/readSettings.sql';
-import { explainDatabase, notMigrated, troubleOf } from './trouble.ts';
 
 /** A statement and, for one that runs often, the name under which the server keeps its plan. */
 export interface Statement {

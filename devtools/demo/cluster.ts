@@ -1,0 +1,253 @@
+/*
+ * The demo's cluster: everything plegwatch needs, started empty on this machine and gone afterwards, and the nodes that
+ * are watched.
+ *
+ *   worker-healthy   a runtime that announces everything; a real containerd where this machine can run one
+ *   worker-lossy     a simulated containerd 2.1 that drops some of its events
+ *   worker-unsafe    a simulated containerd 1.7: subscribing there would take events away from the kubelet
+ */
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { messageOf, PlegwatchError } from '../../src/platform/errors.ts';
+import { programHome } from '../../src/platform/packageRoot.ts';
+import { flagOf } from '../../src/platform/settings.ts';
+import { type ApiServerPart, startApiServer } from '../localServices/apiserver.ts';
+import { type ContainerdPart, startContainerd } from '../localServices/containerd.ts';
+import { startPostgres } from '../localServices/postgres.ts';
+import { run, startProcess } from '../localServices/process.ts';
+import { startProgram } from '../localServices/program.ts';
+import { startRedis } from '../localServices/redis.ts';
+import { scratch } from '../localServices/scratch.ts';
+import type { Service } from '../localServices/service.ts';
+import { PartMissing, type PartName, where } from '../localServices/where.ts';
+import { Churn } from './churn.ts';
+
+export const CLUSTER = 'demo';
+
+export interface DemoOptions {
+  /** The built command line, which agents, controller and simulated runtimes are started from. */
+  readonly cli: string;
+  /** Leave the API server out, and with it kubectl. */
+  readonly noKube: boolean;
+  /** Told what is being done, in words. Where it throws, nothing more is started. */
+  readonly say: (line: string) => void;
+}
+
+export interface DemoCluster {
+  readonly nodes: readonly DemoNode[];
+  readonly databaseUrl: string;
+  /** Prints with the real kubectl; null where there is no API server, with the reason. */
+  readonly kubectl: ((...args: readonly string[]) => Promise<string>) | null;
+  stop(): Promise<void>;
+}
+
+export interface DemoNode {
+  readonly name: string;
+  readonly what: string;
+}
+
+interface Simulated extends DemoNode {
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+const LOSSY: Simulated = {
+  name: 'worker-lossy',
+  what: 'a simulated containerd 2.1 that drops 1 event in 20',
+  settings: { profile: 'containerd-2.1', pods: '12', podLife: '10s', drop: '0.05' },
+};
+const UNSAFE: Simulated = {
+  name: 'worker-unsafe',
+  what: 'a simulated containerd 1.7: a subscriber would take events from the kubelet',
+  settings: { profile: 'containerd-1.7', pods: '8', podLife: '20s' },
+};
+const HEALTHY: Simulated = {
+  name: 'worker-healthy',
+  what: 'a simulated containerd 2.1 that announces everything',
+  settings: { profile: 'containerd-2.1', pods: '8', podLife: '15s' },
+};
+/** Short times, so that there is something to see soon; the defaults are 5 s and 30 s. */
+const AGENT = { relistPeriod: '1s', grace: '1s', confirm: '5s' };
+
+/** Starts everything; what was started is stopped again where something fails. */
+export async function startCluster(options: DemoOptions): Promise<DemoCluster> {
+  const stops: (() => Promise<void> | void)[] = [];
+  // One that cannot be stopped is no reason to leave the others running.
+  const stop = async () => {
+    const failures: unknown[] = [];
+    for (const each of stops.splice(0).reverse()) {
+      try {
+        await each();
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw notStopped(failures);
+  };
+  try {
+    return { ...(await build(options, stops)), stop };
+  } catch (error) {
+    await stop().catch(() => {
+      // What failed first says more.
+    });
+    throw error;
+  }
+}
+
+function notStopped(failures: readonly unknown[]): PlegwatchError {
+  return new PlegwatchError(
+    'PART_FAILED',
+    `Not everything could be stopped: ${failures.map(messageOf).join('; ')}.`,
+    'The next make demo removes what is left.',
+    { cause: failures[0] },
+  );
+}
+
+type Stops = (() => Promise<void> | void)[];
+
+async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoCluster, 'stop'>> {
+  const { cli, say } = options;
+  const place = scratch('demo', undefined);
+  stops.push(() => rmSync(place.dir, { recursive: true, force: true }));
+  const keep = <T extends Service>(part: T): T => {
+    stops.push(() => part.stop());
+    return part;
+  };
+  say('starting Redis and Postgres');
+  const redis = keep(await startRedis());
+  const postgres = keep(await startPostgres());
+  const api = await startKube(options, keep);
+  say('making the schema');
+  await run(process.execPath, [cli, 'migrate', '--database-url', postgres.url, '--cluster', CLUSTER]);
+  say('starting the controller');
+  const shared = { cluster: CLUSTER, redisUrl: redis.url };
+  keep(
+    await startProgram({
+      cli,
+      command: 'controller',
+      settings: {
+        ...shared,
+        databaseUrl: postgres.url,
+        ...(api === null ? { noKube: 'true' } : { kubeconfig: api.kubeconfig }),
+      },
+    }),
+  );
+  const sockets = await startRuntimes(options, place.dir, stops, keep);
+  for (const { name, what, socket } of sockets) {
+    say(`starting the agent of ${name}: ${what}`);
+    if (api !== null) await kubectl(api, ['create', '-f', nodeFile(place.dir, name)]);
+    keep(
+      await startProgram({
+        cli,
+        command: 'agent',
+        settings: {
+          ...shared,
+          node: name,
+          criEndpoint: `unix://${socket}`,
+          spoolDir: join(place.dir, name),
+          ...AGENT,
+        },
+      }),
+    );
+  }
+  return {
+    nodes: sockets,
+    databaseUrl: postgres.url,
+    kubectl: api === null ? null : (...args) => kubectl(api, args),
+  };
+}
+
+/** A cluster of Node objects and PLEGReports only: nothing is scheduled on it. */
+async function startKube(
+  { noKube, say }: DemoOptions,
+  keep: <T extends Service>(part: T) => T,
+): Promise<ApiServerPart | null> {
+  const missing = noKube ? 'it was left out by NO_KUBE' : whyNot('kube-apiserver', 'etcd', 'kubectl');
+  if (missing !== null) {
+    say(`no API server: ${missing}; the table comes straight from SQL`);
+    return null;
+  }
+  say('starting etcd and the Kubernetes API server');
+  const api = keep(await startApiServer());
+  say('installing the PLEGReport resource');
+  await kubectl(api, ['apply', '--server-side', '-f', join(programHome() ?? '.', 'crds')]);
+  await kubectl(api, ['wait', '--for=condition=Established', 'crd/plegreports.plegwatch.dev']);
+  return api;
+}
+
+type Runtime = DemoNode & { readonly socket: string };
+
+async function startRuntimes(
+  options: DemoOptions,
+  dir: string,
+  stops: Stops,
+  keep: <T extends Service>(part: T) => T,
+): Promise<Runtime[]> {
+  const healthy = await startHealthy(options, dir, stops, keep);
+  const others = [LOSSY, UNSAFE].map((node) => startSimulated(options, dir, stops, node));
+  return [healthy, ...(await Promise.all(others))];
+}
+
+async function startHealthy(
+  options: DemoOptions,
+  dir: string,
+  stops: Stops,
+  keep: <T extends Service>(part: T) => T,
+): Promise<Runtime> {
+  const missing =
+    process.getuid?.() === 0
+      ? whyNot('containerd-2.1', 'containerd-shim-2.1', 'runc', 'image-pause', 'image-busybox')
+      : 'only root can run one';
+  if (missing !== null) {
+    options.say(`no real containerd: ${missing}; a simulated one takes its place`);
+    return startSimulated(options, dir, stops, HEALTHY);
+  }
+  options.say('starting a real containerd 2.1, with real pods that come and go');
+  const containerd: ContainerdPart = keep(await startContainerd({ version: '2.1' }));
+  const churn = new Churn(containerd);
+  stops.push(() => churn.stop());
+  return { name: HEALTHY.name, what: 'a real containerd 2.1 with real pods', socket: containerd.socket };
+}
+
+async function startSimulated(
+  { cli }: DemoOptions,
+  dir: string,
+  stops: Stops,
+  node: Simulated,
+): Promise<Runtime> {
+  const folder = join(dir, `runtime-${node.name}`);
+  mkdirSync(folder);
+  const socket = join(folder, 'cri.sock');
+  const flags = Object.entries({ socket, ...node.settings }).flatMap(([key, value]) => [flagOf(key), value]);
+  const runtime = await startProcess({
+    name: node.name,
+    command: process.execPath,
+    args: [cli, 'simulate', 'runtime', ...flags],
+    logFile: join(folder, 'runtime.log'),
+    ready: async () => existsSync(socket),
+  });
+  stops.push(async () => void (await runtime.stop()));
+  return { name: node.name, what: node.what, socket };
+}
+
+/** Why one of these parts cannot be used here; null where all are there. */
+function whyNot(...parts: readonly PartName[]): string | null {
+  for (const part of parts) {
+    try {
+      where(part);
+    } catch (error) {
+      if (error instanceof PartMissing) return `${part} is not prepared (${error.cure})`;
+      throw error;
+    }
+  }
+  return null;
+}
+
+function kubectl(api: ApiServerPart, args: readonly string[]): Promise<string> {
+  return run(where('kubectl'), ['--kubeconfig', api.kubeconfig, ...args]);
+}
+
+function nodeFile(dir: string, name: string): string {
+  const file = join(dir, `${name}.json`);
+  writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'Node', metadata: { name } }));
+  return file;
+}

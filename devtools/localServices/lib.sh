@@ -1,0 +1,104 @@
+# shellcheck shell=bash
+# What devtools/localServices/prepare and devtools/localServices/where share: the pins, where the cache is, and which path each program has in it.
+# Sourced, never run. Folder names carry the version, so a changed pin is a new folder and never an old program.
+
+services_dir=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+tree_dir=$(cd -- "$services_dir/../.." && pwd)
+
+node_version=24.21.0
+node_least=24.11.0
+postgres_version=18.4.0-beta.17
+redis_least=6.2.0
+# Series and Debian suite. Debian carries one version of a package per suite; prepare refuses another series.
+declare -A containerd_suites=([2.1]=forky [1.7]=trixie [1.6]=bookworm)
+runc_series=1.1 runc_suite=bookworm
+redis_series=7.0 redis_suite=bookworm
+etcd_series=3.5 etcd_suite=forky
+images_version=1
+# Go modules pin themselves: the version stands in the go.mod of each, once.
+module_version() { awk -v m="$2" '$1 == m && $2 ~ /^v/ { print substr($2, 2); exit }' "$services_dir/$1/go.mod"; }
+kubernetes_version=$(module_version kubernetes k8s.io/kubernetes)
+helm_version=$(module_version helm helm.sh/helm/v4)
+# This one is our own source, so its folder carries a digest of that too.
+criclient_version=$(module_version criclient k8s.io/cri-client)-$(cat "$services_dir"/criclient/* | sha256sum | cut -c 1-8)
+
+if [ -n "${PLEGWATCH_CACHE:-}" ]; then
+  cache=$PLEGWATCH_CACHE
+elif [ "$(id -u)" = 0 ]; then
+  # Postgres runs as nobody when we are root, so root's cache has to be where everybody may go.
+  cache=/var/cache/plegwatch
+else
+  cache=${XDG_CACHE_HOME:-$HOME/.cache}/plegwatch
+fi
+
+node_dir=$cache/node-$node_version
+postgres_dir=$cache/postgres-$postgres_version
+redis_dir=$cache/redis-$redis_series-$redis_suite
+runc_dir=$cache/runc-$runc_series-$runc_suite
+etcd_dir=$cache/etcd-$etcd_series-$etcd_suite
+images_dir=$cache/images-$images_version
+kubernetes_dir=$cache/kubernetes-$kubernetes_version
+helm_dir=$cache/helm-$helm_version
+criclient_dir=$cache/criclient-$criclient_version
+containerd_dir() { printf '%s\n' "$cache/containerd-$1-${containerd_suites[$1]}"; }
+
+# at_least A B: whether version A is B or later.
+at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; }
+
+# The Node of this machine when it is recent enough.
+own_node() {
+  local path
+  path=$(command -v node) || return 1
+  at_least "$("$path" -p process.versions.node 2>/dev/null || echo 0)" "$node_least" && printf '%s\n' "$path"
+}
+
+own_redis() {
+  local path version
+  path=$(command -v redis-server) || return 1
+  version=$("$path" --version 2>/dev/null | sed -n 's/.* v=\([0-9.]*\).*/\1/p')
+  at_least "${version:-0}" "$redis_least" && printf '%s\n' "$path"
+}
+
+# kubebuilder's variable: a folder with kube-apiserver, etcd and kubectl that somebody else has prepared.
+asset() { [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/$1" ] && printf '%s\n' "$KUBEBUILDER_ASSETS/$1"; }
+
+part_names=(
+  node postgres initdb pg_ctl redis-server
+  containerd-2.1 ctr-2.1 containerd-shim-2.1 containerd-1.7 ctr-1.7 containerd-shim-1.7 containerd-1.6 ctr-1.6 containerd-shim-1.6
+  runc etcd image-pause image-busybox kube-apiserver kubectl kubelet kube-controller-manager kube-scheduler helm criclient
+)
+
+# part_path NAME: where the part is, or would be once prepared. Returns 2 for a name nobody knows.
+part_path() {
+  case $1 in
+    node) own_node || echo "$node_dir/bin/node" ;;
+    postgres | initdb | pg_ctl) echo "$postgres_dir/native/bin/$1" ;;
+    redis-server) own_redis || echo "$redis_dir/bin/redis-server" ;;
+    containerd-2.1 | containerd-1.7 | containerd-1.6) echo "$(containerd_dir "${1##*-}")/usr/bin/containerd" ;;
+    ctr-2.1 | ctr-1.7 | ctr-1.6) echo "$(containerd_dir "${1##*-}")/usr/bin/ctr" ;;
+    containerd-shim-2.1 | containerd-shim-1.7 | containerd-shim-1.6)
+      echo "$(containerd_dir "${1##*-}")/usr/bin/containerd-shim-runc-v2" ;;
+    runc) echo "$runc_dir/usr/sbin/runc" ;;
+    etcd) asset etcd || echo "$etcd_dir/usr/bin/etcd" ;;
+    image-pause | image-busybox) echo "$images_dir/${1#image-}.tar" ;;
+    kube-apiserver | kubectl) asset "$1" || echo "$kubernetes_dir/$1" ;;
+    kubelet | kube-controller-manager | kube-scheduler) echo "$kubernetes_dir/$1" ;;
+    helm) echo "$helm_dir/helm" ;;
+    criclient) echo "$criclient_dir/criclient" ;;
+    *) return 2 ;;
+  esac
+}
+
+# part_target NAME: the name by which devtools/localServices/prepare knows what brings this part.
+part_target() {
+  case $1 in
+    node) echo node ;;
+    postgres | initdb | pg_ctl) echo postgres ;;
+    redis-server) echo redis ;;
+    containerd* | ctr*) echo containerd ;;
+    image-*) echo images ;;
+    kube-apiserver | kubectl | kubelet) echo kubernetes ;;
+    kube-*) echo kubernetes-more ;;
+    *) echo "$1" ;;
+  esac
+}

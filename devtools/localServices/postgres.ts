@@ -1,0 +1,117 @@
+/*
+ * A real Postgres of one's own: on loopback, with passwords, in a folder that goes away with it. Postgres refuses to
+ * run as root; for root it runs as nobody.
+ */
+import { randomBytes } from 'node:crypto';
+import { chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf } from '../../src/platform/errors.ts';
+import { freePort, type Identity, type RunningProcess, run, startProcess } from './process.ts';
+import { scratch } from './scratch.ts';
+import { keepService, type Service } from './service.ts';
+import { where } from './where.ts';
+
+export interface PostgresPart extends Service {
+  /** Superuser `plegwatch` on the empty database `plegwatch`. */
+  readonly url: string;
+  readonly port: number;
+}
+
+export interface PostgresOptions {
+  /** Where its data is; a temporary folder when not said. A folder of the caller's is kept and may be started again. */
+  readonly dir?: string;
+  /** Server settings, such as `{ fsync: 'off' }`. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+const NOBODY: Identity = { uid: 65534, gid: 65534 };
+const NAME = 'plegwatch';
+const BACKENDS_GONE_WITHIN_MS = 20_000;
+
+/** Starts Postgres, with a new cluster where the folder has none. */
+export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresPart> {
+  const place = scratch('postgres', options.dir);
+  const data = join(place.dir, 'data');
+  const as = process.getuid?.() === 0 ? NOBODY : undefined;
+  let command: string;
+  let port: number;
+  try {
+    command = where('postgres');
+    port = await freePort();
+    if (as !== undefined) chownSync(place.dir, as.uid, as.gid);
+    if (!existsSync(join(data, 'PG_VERSION'))) await initialise(place.dir, data, command, as);
+  } catch (error) {
+    place.remove();
+    throw error;
+  }
+  const settings: Record<string, string> = {
+    listen_addresses: '127.0.0.1',
+    port: `${port}`,
+    unix_socket_directories: place.dir,
+    max_connections: '100',
+    ...options.settings,
+  };
+  const start = () =>
+    startProcess({
+      name: 'postgres',
+      command,
+      args: ['-D', data, ...Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`])],
+      cwd: place.dir,
+      as,
+      logFile: join(place.dir, 'postgres.log'),
+      ready: async (pid) => saysReady(data, pid),
+      readyWithinMs: 60_000,
+      // "Fast": open connections are broken off. SIGTERM would wait for their clients.
+      stopSignal: 'SIGINT',
+    });
+  const service = await keepService(
+    () => patiently(start),
+    async () => place.remove(),
+  );
+  const password = readFileSync(join(place.dir, 'password'), 'utf8').trim();
+  return Object.assign(service, { url: `postgres://${NAME}:${password}@127.0.0.1:${port}/${NAME}`, port });
+}
+
+async function initialise(
+  dir: string,
+  data: string,
+  postgres: string,
+  as: Identity | undefined,
+): Promise<void> {
+  const passwordFile = join(dir, 'password');
+  writeFileSync(passwordFile, `${randomBytes(18).toString('hex')}\n`, { mode: 0o600 });
+  if (as !== undefined) chownSync(passwordFile, as.uid, as.gid);
+  const layout = [`--pgdata=${data}`, '--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions'];
+  const access = [`--username=${NAME}`, '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
+  await run(where('initdb'), [...layout, ...access], { as, cwd: dir });
+  const statement = join(dir, 'create.sql');
+  writeFileSync(statement, `CREATE DATABASE ${NAME};\n`, { mode: 0o644 });
+  // No client program comes with it: the server itself, alone and without a socket, takes the statement.
+  await run('/bin/sh', ['-c', 'exec "$0" --single -D "$1" postgres < "$2"', postgres, data, statement], {
+    as,
+    cwd: dir,
+  });
+}
+
+/** Postgres writes its process id into the first line of this file, and its state into the eighth. */
+function saysReady(data: string, pid: number): boolean {
+  const file = join(data, 'postmaster.pid');
+  if (!existsSync(file)) return false;
+  const lines = readFileSync(file, 'utf8').split('\n');
+  return lines[0] === `${pid}` && lines[7]?.trim() === 'ready';
+}
+
+/** After a kill -9 the backends outlive the postmaster for a moment, and a new one refuses to start beside them. */
+async function patiently(start: () => Promise<RunningProcess>): Promise<RunningProcess> {
+  const deadline = Date.now() + BACKENDS_GONE_WITHIN_MS;
+  for (;;) {
+    try {
+      return await start();
+    } catch (error) {
+      const beside = messageOf(error).includes('pre-existing shared memory block');
+      if (!beside || Date.now() > deadline) throw error;
+      await delay(100);
+    }
+  }
+}

@@ -1,0 +1,90 @@
+/*
+ * The announcer: enters each transition into the ground truth, says whether this runtime announces it, and if so has the
+ * event built.
+ */
+import type { EventType } from '../../src/protocol/record.ts';
+import type { Announcement, Draft } from './items.ts';
+import type { Profile } from './profiles.ts';
+import type { Silence, Subject, Transition, Truth } from './truth.ts';
+
+export interface AnnouncerOptions {
+  readonly profile: Profile;
+  readonly truth: Truth;
+  readonly announce: (draft: Draft) => void;
+  /** While true nothing can be announced: the runtime's process is away and its containers live on. */
+  readonly isDown: () => boolean;
+  /** Whether anybody is subscribed; left out: yes. */
+  readonly isHeard?: () => boolean;
+}
+
+/** A transition as a step makes it. */
+export interface Step extends Announcement {
+  readonly exitCode?: number | null;
+  /** Why it is never announced, whatever the profile says. */
+  readonly never?: Silence | null;
+}
+
+const EVENT_OF = { created: 'CREATED', started: 'STARTED', stopped: 'STOPPED', deleted: 'DELETED' } as const;
+
+export class Announcer {
+  readonly #options: AnnouncerOptions;
+
+  constructor(options: AnnouncerOptions) {
+    this.#options = options;
+  }
+
+  /** Notes a transition and has its event built. */
+  step(subject: Subject, transition: Transition, step: Step): void {
+    const draft = this.note(subject, transition, step);
+    if (draft !== null) this.#options.announce(draft);
+  }
+
+  /** Notes a transition; gives what is to be announced of it, if anything, for later. */
+  note(subject: Subject, transition: Transition, step: Step): Draft | null {
+    const silent = step.never ?? this.#silence(subject, EVENT_OF[transition], step);
+    const { exitCode = null } = step;
+    this.#options.truth.record({ what: 'transition', ...subject, transition, exitCode, silent });
+    return silent === null ? { ...subject, type: EVENT_OF[transition], listed: true } : null;
+  }
+
+  /** Has an event built, without a transition: before it, after it, or for nothing. */
+  announce(subject: Subject, transition: Transition, how: Announcement, listed: boolean): void {
+    const type = EVENT_OF[transition];
+    if (this.#silence(subject, type, how) === null) this.#options.announce({ ...subject, type, listed });
+  }
+
+  /** Has what {@link note} gave built, unless the runtime is away by now. */
+  announceLater(draft: Draft | null): void {
+    if (draft === null) return;
+    if (!this.#options.isDown()) this.#options.announce(draft);
+    else {
+      const { id, type } = draft;
+      const detail = 'the runtime went down before it built the event';
+      this.#options.truth.record({ what: 'fault', fault: 'never_built', event: null, id, type, detail });
+    }
+  }
+
+  /** Has an event built of something that did not happen. */
+  invent(subject: Subject, type: EventType): void {
+    if (this.#options.isDown()) return;
+    const detail = 'announced, and did not happen';
+    this.#options.truth.record({
+      what: 'fault',
+      fault: 'spurious',
+      event: null,
+      id: subject.id,
+      type,
+      detail,
+    });
+    this.#options.announce({ ...subject, type, listed: true, spurious: true });
+  }
+
+  #silence({ isSandbox }: Subject, type: EventType, how: Announcement): Silence | null {
+    const { profile, isDown, isHeard } = this.#options;
+    if (!(isSandbox ? profile.sandboxEvents : profile.containerEvents).includes(type)) return 'profile';
+    if (isDown()) return 'down';
+    if (!profile.buildsAlone && isHeard?.() === false) return 'unheard';
+    const wanted = how.announce ?? true;
+    return wanted === true || (wanted !== false && wanted.includes(type)) ? null : 'asked';
+  }
+}

@@ -1,0 +1,157 @@
+import { status } from '@grpc/grpc-js';
+import { describe, expect, test } from 'vitest';
+import { EVENT_TYPES } from '../../src/protocol/record.ts';
+import { backlogHoles } from './faults.ts';
+import { eventFacts, faultFacts, hear, liveOnePod } from './testBed.ts';
+import { VirtualRuntime } from './virtual.ts';
+
+/** Somebody who can be made to stop reading. */
+function reader(runtime: VirtualRuntime) {
+  let reads = true;
+  const heard = hear(runtime, () => reads);
+  const read = (does: boolean): void => {
+    reads = does;
+    if (does) runtime.resume();
+  };
+  return { ...heard, read };
+}
+
+describe('a subscriber that does not read', () => {
+  test('is cut off by a containerd 2 unless it may freeze, and the others hear everything', () => {
+    const runtime = new VirtualRuntime();
+    const slow = reader(runtime);
+    const { events } = hear(runtime);
+    slow.read(false);
+    liveOnePod(runtime.core);
+    expect(slow.codes).toEqual([status.RESOURCE_EXHAUSTED]);
+    expect(events).toHaveLength(8);
+    expect(faultFacts(runtime.core.truth, 'slow_subscriber')).toHaveLength(1);
+  });
+
+  test('freezes a containerd 2 that may freeze: nothing goes on until it reads', () => {
+    const runtime = new VirtualRuntime({ freeze: true });
+    const slow = reader(runtime);
+    const other = hear(runtime);
+    slow.read(false);
+    runtime.core.pods.runPod({ name: 'web' });
+    expect(runtime.core.channel.frozen).toBe(true);
+    expect(other.events).toEqual([]);
+    const late = hear(runtime);
+    let went = false;
+    runtime.core.channel.whenFlowing(() => {
+      went = true;
+    });
+    expect(went).toBe(false);
+    slow.read(true);
+    expect([went, other.events.length, slow.events.length]).toEqual([true, 2, 2]);
+    runtime.core.pods.runPod({ name: 'next' });
+    expect(late.events).toHaveLength(2);
+    expect(faultFacts(runtime.core.truth, 'held_up')).toHaveLength(1);
+  });
+
+  test('lets a frozen containerd go on by leaving', () => {
+    const runtime = new VirtualRuntime({ freeze: true });
+    const slow = reader(runtime);
+    const other = hear(runtime);
+    slow.read(false);
+    runtime.core.pods.runPod({ name: 'web' });
+    slow.leave();
+    expect([runtime.core.channel.frozen, other.events.length]).toEqual([false, 2]);
+  });
+
+  test('starts no pod of the lives of a frozen containerd', () => {
+    const runtime = new VirtualRuntime({ freeze: true });
+    const slow = reader(runtime);
+    slow.read(false);
+    runtime.play({ pods: 5, meanMs: 1000, restarts: 0 }, 10_000);
+    runtime.advance(10_000);
+    expect(runtime.core.pods.sandboxes.size).toBe(1);
+    slow.read(true);
+    runtime.advance(5000);
+    expect(slow.events.length).toBeGreaterThan(30);
+  });
+
+  test('delays the others on CRI-O, and after a thousand events the newest are lost', () => {
+    const runtime = new VirtualRuntime({ profile: 'crio-1.33' });
+    const slow = reader(runtime);
+    const other = hear(runtime);
+    slow.read(false);
+    for (let n = 0; n < 1001; n += 1) runtime.core.pods.runPod({ name: `pod-${n}` });
+    expect(other.events).toEqual([]);
+    expect(faultFacts(runtime.core.truth, 'line_full')).toHaveLength(1);
+    slow.read(true);
+    expect(other.events).toHaveLength(1000);
+  });
+
+  test('takes nothing of a shared channel: another takes it', () => {
+    const runtime = new VirtualRuntime({ profile: 'containerd-1.7' });
+    const slow = reader(runtime);
+    const other = hear(runtime);
+    slow.read(false);
+    liveOnePod(runtime.core);
+    expect([slow.events.length, other.events.length]).toEqual([0, 8]);
+  });
+
+  test('harms only itself on iSulad', () => {
+    const runtime = new VirtualRuntime({ profile: 'isulad-2.1.6' });
+    reader(runtime).read(false);
+    const other = hear(runtime);
+    liveOnePod(runtime.core);
+    expect(other.events).toHaveLength(8);
+  });
+});
+
+describe('what was before a subscription', () => {
+  test('has holes where that was asked for, and the truth knows them', () => {
+    const faults = [backlogHoles({ seed: 1, probability: 1, types: ['STARTED'] })];
+    const runtime = new VirtualRuntime({ faults });
+    liveOnePod(runtime.core);
+    const { events } = hear(runtime);
+    expect(events).toHaveLength(6);
+    expect(faultFacts(runtime.core.truth, 'backlog_hole').map(({ type }) => type)).toEqual([
+      'STARTED',
+      'STARTED',
+    ]);
+  });
+
+  test('is sent again to each subscriber where that was asked for, though another has had it', () => {
+    const runtime = new VirtualRuntime({ replay: 3 });
+    hear(runtime);
+    liveOnePod(runtime.core);
+    const { events } = hear(runtime);
+    expect(events.map(({ containerEventType }) => EVENT_TYPES[containerEventType])).toEqual([
+      'STOPPED',
+      'DELETED',
+      'DELETED',
+    ]);
+    expect(eventFacts(runtime.core.truth).filter(({ replayed }) => replayed)).toHaveLength(3);
+    expect(faultFacts(runtime.core.truth, 'replay')).toHaveLength(3);
+  });
+});
+
+test.each([status.OK, status.UNAVAILABLE, status.INTERNAL, status.RESOURCE_EXHAUSTED])(
+  'a stream that is broken ends with the status that was asked for: %i',
+  (code) => {
+    const runtime = new VirtualRuntime({ breakStreamAfterMs: 100, breakStreamWith: code });
+    const first = hear(runtime);
+    runtime.advance(50);
+    const second = hear(runtime);
+    runtime.advance(60);
+    expect([first.codes, second.codes]).toEqual([[code], []]);
+    expect(faultFacts(runtime.core.truth, 'break_stream')).toHaveLength(1);
+    runtime.core.breakStreams(code);
+    expect(second.codes).toEqual([code]);
+  },
+);
+
+test('of several statuses each stream that is broken ends with the next, in turn', () => {
+  const codes = [status.INTERNAL, status.CANCELLED];
+  const runtime = new VirtualRuntime({ breakStreamAfterMs: 100, breakStreamWith: codes });
+  const streams = [hear(runtime), hear(runtime), hear(runtime)];
+  runtime.advance(110);
+  expect(streams.map((stream) => stream.codes)).toEqual([
+    [status.INTERNAL],
+    [status.CANCELLED],
+    [status.INTERNAL],
+  ]);
+});

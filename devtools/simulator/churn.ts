@@ -1,0 +1,57 @@
+/*
+ * Churn: a number of slots, each of which plays one life after another until it is told to stop. What is left then
+ * stays as it is, as pods do when a runtime ends.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { monoNow } from '../../src/platform/clock.ts';
+import { type Act, performIfPossible } from './acts.ts';
+import { type LifeOptions, lifeOf } from './lives.ts';
+import type { Pods } from './pods.ts';
+import { randomFor } from './random.ts';
+
+export interface ChurnOptions extends Omit<LifeOptions, 'slot' | 'number' | 'part'> {
+  /** Pods that live at the same time. */
+  readonly pods: number;
+}
+
+/** Resolves when the runtime can do this: it may be down, or stand still. */
+export type Gate = (act: Act, signal: AbortSignal) => Promise<void>;
+
+/** Plays lives until the signal is aborted; then returns, leaving no timer behind. */
+export async function runChurn(
+  pods: Pods,
+  options: ChurnOptions,
+  signal: AbortSignal,
+  gate: Gate = async () => {},
+): Promise<void> {
+  const play = (act: Act) => gate(act, signal).then(() => performIfPossible(pods, act));
+  const slots = Array.from({ length: options.pods }, (_, slot) => playSlot(play, options, slot, signal));
+  try {
+    await Promise.all(slots);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    await Promise.allSettled(slots);
+  }
+}
+
+async function playSlot(
+  play: (act: Act) => Promise<void>,
+  options: ChurnOptions,
+  slot: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const random = randomFor(options.seed, 'slot', slot);
+  // The first lives begin within two seconds and are met half-way, so that they do not all end together.
+  await pause(random.between(0, Math.min(2000, options.meanMs / 2)), undefined, { signal });
+  const part = random.between(0.2, 1);
+  for (let number = 0; ; number += 1) {
+    const start = monoNow();
+    for (const { at, act } of lifeOf({ ...options, slot, number, ...(number === 0 ? { part } : {}) })) {
+      const wait = at - (monoNow() - start) / 1000;
+      if (wait > 0) await pause(wait, undefined, { signal });
+      await play(act);
+      signal.throwIfAborted();
+    }
+    await pause(random.between(5, 100), undefined, { signal });
+  }
+}

@@ -1,0 +1,57 @@
+/*
+ * The clocks that a simulated runtime stamps with. A real runtime reads the wall clock in nanoseconds; Node offers it in
+ * milliseconds, so the digits below come from the monotonic clock, and the sum never leaves the millisecond that the
+ * wall clock shows.
+ */
+import { monoNow, wallNow } from '../../src/platform/clock.ts';
+import { type Mono, mono, type Wall, wall } from '../../src/protocol/units.ts';
+
+export interface Moment {
+  readonly wall: Wall;
+  readonly mono: Mono;
+}
+
+/** Reads both clocks at once. */
+export type Clock = () => Moment;
+
+export function machineClock(): Clock {
+  let ahead = wallNow() - monoNow();
+  return () => {
+    const now = monoNow();
+    const shown = wallNow();
+    const guess = now + ahead;
+    if (guess < shown) ahead += shown - guess;
+    else if (guess > shown + 999) ahead -= guess - shown - 999;
+    return { wall: wall(now + ahead), mono: now };
+  };
+}
+
+/** A clock that stands still until it is moved: for tests that need no real time. */
+export function manualClock(start: Moment = { wall: wall(1_700_000_000_000_000), mono: mono(1_000_000) }) {
+  let moved = 0;
+  const clock: Clock = () => ({ wall: wall(start.wall + moved), mono: mono(start.mono + moved) });
+  return {
+    clock,
+    advance: (micros: number): void => {
+      moved += Math.round(micros);
+    },
+  };
+}
+
+/** A clock whose wall time can be made to jump; the monotonic one goes on as it was. */
+export function steppable(clock: Clock) {
+  let stepped = 0;
+  const jumping: Clock = () => {
+    const { wall: at, mono: now } = clock();
+    return { wall: wall(at + stepped), mono: now };
+  };
+  return {
+    clock: jumping,
+    step: (micros: number): void => {
+      stepped += Math.round(micros);
+    },
+  };
+}
+
+/** Nanoseconds as the CRI writes them. */
+export const nanosOf = (at: Wall): bigint => BigInt(at) * 1000n;

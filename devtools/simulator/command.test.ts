@@ -1,0 +1,138 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { expect, test, vi } from 'vitest';
+import { declareSettings, readSettings } from '../../src/platform/settings.ts';
+import { runtimeOptions, simulateRuntime, simulateRuntimeSettings } from './command.ts';
+import { connectCri } from './wire.ts';
+
+function read(...args: readonly string[]) {
+  const command = declareSettings(new Command('runtime'), simulateRuntimeSettings);
+  command.action(() => {}).parse([...args], { from: 'user' });
+  return readSettings(command, simulateRuntimeSettings);
+}
+
+test('everything that is wrong with a command line is told at once', () => {
+  const wrong = () =>
+    read('--drop', '2', '--drop-types', 'BORN', '--profile', 'podman', '--delay', '0.5', '--colour');
+  expect(wrong).toThrow(/--colour.*--socket.*--profile.*--drop .*--drop-types.*--delay/s);
+});
+
+test('without faults on the command line there are none', () => {
+  expect(runtimeOptions(read('--socket', '/tmp/a.sock'))).toMatchObject({
+    profile: 'containerd-2.1',
+    churn: { pods: 10, meanMs: 20_000, restarts: 0.4 },
+    faults: [],
+  });
+});
+
+test('each fault on the command line is one fault', () => {
+  const { faults, breakStreamAfterMs } = runtimeOptions(
+    read(
+      ...[
+        '--socket',
+        '/tmp/a.sock',
+        '--drop',
+        '0.05',
+        '--drop-types',
+        'STARTED,STOPPED',
+        '--delay',
+        '0.1:3s',
+      ],
+      ...['--duplicate', '0.01', '--reorder', '0.01', '--break-stream', '30s'],
+    ),
+  );
+  expect(faults?.map(({ name }) => name)).toEqual(['drop', 'delay', 'duplicate', 'reorder']);
+  expect(breakStreamAfterMs).toBe(30_000);
+});
+
+const ON = ['--socket', '/tmp/a.sock'];
+
+test.each([
+  ['--replay 5', { replay: 5 }],
+  ['--break-stream 30s:OK', { breakStreamAfterMs: 30_000, breakStreamWith: 0 }],
+  ['--crash 0.2', { crashProbability: 0.2 }],
+  ['--freeze', { freeze: true }],
+  ['--starting 2s', { startingMs: 2000 }],
+  ['--wall-step 10s:-1h', { wallSteps: [{ afterMs: 10_000, byMs: -3_600_000 }] }],
+  ['--wall-step 10s:+5s', { wallSteps: [{ afterMs: 10_000, byMs: 5000 }] }],
+  [
+    '--pods 3 --odd failed-start:0.5,absent:0.1 --odd-for 1s --removal-lag 5s',
+    {
+      churn: { pods: 3, odds: { 'failed-start': 0.5, absent: 0.1 }, oddForMs: 1000, leadMs: 5000 },
+    },
+  ],
+  [
+    '--restart 1m:2s --restart-how stopped --restart-exits 0.5 --restart-as crio-1.33',
+    {
+      restarts: { everyMs: 60_000, downMs: 2000, how: 'stopped', exits: 0.5, as: 'crio-1.33' },
+    },
+  ],
+] as const)('%s is understood', (line, meaning) => {
+  expect(runtimeOptions(read(...ON, ...line.split(' ')))).toMatchObject(meaning);
+});
+
+test.each([
+  ['--backlog-holes 0.1', 'backlog_hole'],
+  ['--wrong-created-at seconds:1', 'created_at'],
+  ['--nil-status 0.1', 'nil_status'],
+  ['--partial-statuses 0.1', 'partial_statuses'],
+  ['--malformed 0.1', 'malformed'],
+  ['--malformed 0.1:nul', 'malformed'],
+] as const)('%s is a fault of events', (line, name) => {
+  const { faults } = runtimeOptions(read(...ON, ...line.split(' ')));
+  expect(faults?.map((fault) => fault.name)).toEqual([name]);
+});
+
+test.each([
+  ['--list-slow 1:2s', 'list_slow', { waitMs: 2000 }],
+  ['--list-hang 1', 'list_hang', { waitMs: Number.POSITIVE_INFINITY }],
+  ['--list-fail 1:UNAVAILABLE', 'list_fails', { code: 14 }],
+  ['--list-pad 2KiB', 'list_padded', { padBytes: 2048 }],
+  ['--list-oversize 1', 'list_oversized', { padToBytes: 17 * 1024 ** 2 }],
+  ['--list-malformed 1:random', 'list_malformed', { malformation: 'random' }],
+] as const)('%s is a fault of lists, of those that were asked for', (line, name, fate) => {
+  const { callFaults = [] } = runtimeOptions(
+    read(...ON, '--list-faults-of', 'containers', ...line.split(' ')),
+  );
+  expect(callFaults.map((fault) => fault.name)).toEqual([name]);
+  expect(callFaults[0]?.decide({ call: 'listContainers', number: 1 })).toEqual(fate);
+  expect(callFaults[0]?.decide({ call: 'listPodSandbox', number: 1 })).toBe(null);
+});
+
+test.each([
+  '--odd failed-start:0.6,absent:0.5',
+  '--odd lost:0.1',
+  '--break-stream 1s:LATER',
+  '--list-slow 0.5',
+  '--wall-step 5s',
+  '--restart 5s',
+])('%s is refused', (line) => {
+  expect(() => read(...ON, ...line.split(' '))).toThrow(line.split(' ')[0]);
+});
+
+test('it serves its socket until it is told to stop, and leaves the truth behind', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'plegwatch-command-'));
+  try {
+    const [socket, truth] = [join(folder, 'cri.sock'), join(folder, 'truth.jsonl')];
+    const stop = new AbortController();
+    const running = simulateRuntime(
+      read('--socket', socket, '--truth', truth, '--pod-life', '1s'),
+      stop.signal,
+    );
+    await vi.waitFor(() => expect(existsSync(socket)).toBe(true), { timeout: 5000 });
+    const client = connectCri(socket);
+    await vi.waitFor(
+      async () => expect((await client.call('listPodSandbox', { filter: undefined })).items).not.toEqual([]),
+      { timeout: 5000 },
+    );
+    client.close();
+    stop.abort();
+    await running;
+    expect(existsSync(socket)).toBe(false);
+    expect(readFileSync(truth, 'utf8')).toContain('"transition":"created"');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});

@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest';
+import { ContainerEventResponse } from '../../src/cri/runtime.ts';
+import {
+  MALFORMATIONS,
+  type Malformation,
+  malformed,
+  nilStatus,
+  partialStatuses,
+  WRONG_CREATED_AT,
+  wrongCreatedAt,
+} from './distortions.ts';
+import type { Fault } from './faults.ts';
+import { eventFacts, faultFacts, hear, liveOnePod } from './testBed.ts';
+import { VirtualRuntime } from './virtual.ts';
+
+const always = { seed: 1, probability: 1 };
+
+function live(...faults: readonly Fault[]) {
+  const runtime = new VirtualRuntime({ faults });
+  const heard = hear(runtime);
+  liveOnePod(runtime.core);
+  return { ...heard, truth: runtime.core.truth };
+}
+
+test.each(WRONG_CREATED_AT)(
+  'created_at is wrong as was asked for: %s; the truth keeps the right one',
+  (as) => {
+    const { events, truth } = live(wrongCreatedAt(always, as));
+    const right = BigInt(eventFacts(truth)[0]?.createdNs ?? 0);
+    const wrong = { seconds: right / 1_000_000_000n, zero: 0n, future: right + 315_360_000_000_000_000n };
+    expect(events[0]?.createdAt).toBe(wrong[as]);
+    expect(faultFacts(truth, 'created_at')).toHaveLength(8);
+    expect(eventFacts(truth)[0]?.changed).toEqual(['created_at']);
+  },
+);
+
+test('events come without their sandbox’s status', () => {
+  const { events, truth } = live(nilStatus({ ...always, types: ['STARTED'] }));
+  expect(events.filter(({ podSandboxStatus }) => podSandboxStatus === undefined)).toHaveLength(2);
+  expect(faultFacts(truth, 'nil_status')).toHaveLength(2);
+});
+
+test('events come with no or with empty statuses of their containers', () => {
+  const { events, truth } = live(partialStatuses(always));
+  expect(events.every(({ containersStatuses }) => (containersStatuses[0]?.id ?? '') === '')).toBe(true);
+  expect(events.some(({ containersStatuses }) => containersStatuses.length > 0)).toBe(true);
+  expect(faultFacts(truth, 'partial_statuses')).toHaveLength(8);
+});
+
+const LOOKS: Readonly<Record<Malformation, (message: Uint8Array) => boolean>> = {
+  mutated: (message) => message.length > 0,
+  random: (message) => message.length >= 16,
+  truncated: (message) => message.length > 0,
+  'huge-id': (message) => ContainerEventResponse.decode(message).containerId.length === 1024 ** 2,
+  nul: (message) => ContainerEventResponse.decode(message).containerId.includes('\0'),
+  'unknown-enum': (message) => Number(ContainerEventResponse.decode(message).containerEventType) === 99,
+};
+
+test.each(MALFORMATIONS)('messages are malformed as was asked for: %s', (kind) => {
+  const whole = live().messages.map((message) => Buffer.from(message).toString('hex'));
+  const { messages, truth } = live(malformed(always, [kind]));
+  expect(messages.every(LOOKS[kind])).toBe(true);
+  expect(messages.filter((message, n) => Buffer.from(message).toString('hex') === whole[n])).toEqual([]);
+  expect(faultFacts(truth, 'malformed').map(({ detail }) => detail)).toEqual(Array(8).fill(kind));
+});
+
+test('what is malformed already is left as it is by faults that need an event', () => {
+  const { truth } = live(malformed(always, ['random']), wrongCreatedAt(always, 'zero'));
+  expect(faultFacts(truth, 'malformed')).toHaveLength(8);
+});
+
+test('the same seed distorts the same events in the same way', () => {
+  const half = { seed: 9, probability: 0.5 };
+  expect(live(malformed(half)).messages).toEqual(live(malformed(half)).messages);
+  const hit = faultFacts(live(malformed(half)).truth).length;
+  expect(hit).toBeGreaterThan(0);
+  expect(hit).toBeLessThan(8);
+});

@@ -1,0 +1,134 @@
+/*
+ * Distortions: faults that change what an event says, or leave bytes that are no event at all. Each is a line in a table;
+ * which events are hit is drawn from the seed, id and type, as for every fault.
+ */
+import { ContainerEventResponse, type ContainerStatus } from '../../src/cri/runtime.ts';
+import type { ByChance, Distortion, Fault, SimulatedEvent } from './faults.ts';
+import { type Random, randomFor } from './random.ts';
+
+type Change = (event: ContainerEventResponse, random: Random) => ContainerEventResponse;
+
+/** Ways in which `created_at` can be wrong. */
+const CREATED_AT: Readonly<Record<string, (ns: bigint) => bigint>> = {
+  seconds: (ns) => ns / 1_000_000_000n,
+  zero: () => 0n,
+  future: (ns) => ns + 10n * 365n * 86_400n * 1_000_000_000n,
+};
+export type WrongCreatedAt = 'seconds' | 'zero' | 'future';
+export const WRONG_CREATED_AT: readonly WrongCreatedAt[] = ['seconds', 'zero', 'future'];
+
+/** Stamps events in seconds, with 0, or ten years ahead. */
+export function wrongCreatedAt(how: ByChance, as: WrongCreatedAt): Fault {
+  const wrong = CREATED_AT[as] ?? ((ns) => ns);
+  return changing('created_at', how, as, (event) => ({ ...event, createdAt: wrong(event.createdAt) }));
+}
+
+/** Sends events without the sandbox's status, as a runtime does that failed to look it up. */
+export const nilStatus = (how: ByChance): Fault =>
+  changing('nil_status', how, 'no pod_sandbox_status', (event) => ({
+    ...event,
+    podSandboxStatus: undefined,
+  }));
+
+/** Leaves the containers' statuses out, or puts an empty one among them. */
+export function partialStatuses(how: ByChance): Fault {
+  const change: Change = (event, random) => ({
+    ...event,
+    containersStatuses: random.chance(0.5) ? [] : [EMPTY_STATUS, ...event.containersStatuses],
+  });
+  return changing('partial_statuses', how, 'containers_statuses are incomplete', change);
+}
+
+const EMPTY_STATUS: ContainerStatus = {
+  id: '',
+  metadata: undefined,
+  state: 0,
+  createdAt: 0n,
+  startedAt: 0n,
+  finishedAt: 0n,
+  exitCode: 0,
+  image: undefined,
+  imageRef: '',
+  reason: '',
+  message: '',
+  labels: {},
+  annotations: {},
+};
+
+/** Bytes that are no good message; field 1 is an id in events and in items, field 2 of an event its type. */
+const MANGLERS = {
+  mutated: (bytes: Uint8Array, random: Random) => mutate(bytes, random),
+  random: (bytes: Uint8Array, random: Random) => noise(bytes.length, random),
+  truncated: (bytes: Uint8Array) => bytes.subarray(0, Math.floor(bytes.length / 2)),
+  'huge-id': (bytes: Uint8Array) => withId(bytes, 'f'.repeat(1024 ** 2)),
+  nul: (bytes: Uint8Array) => withId(bytes, `a\0${'b'.repeat(62)}`),
+  'unknown-enum': (bytes: Uint8Array) => Buffer.concat([bytes, Buffer.from([2 << 3, 99])]),
+};
+export type Malformation = keyof typeof MANGLERS;
+export const MALFORMATIONS = Object.keys(MANGLERS) as Malformation[];
+
+/** Malforms one message: the same seed and keys, the same bytes. */
+export const mangle = (bytes: Uint8Array, as: Malformation, random: Random): Uint8Array =>
+  MANGLERS[as](bytes, random);
+
+/** Sends bytes that are no good event: one of these kinds, drawn for each event that is hit. */
+export function malformed(how: ByChance, kinds: readonly Malformation[] = MALFORMATIONS): Fault {
+  return distorting('malformed', how, (message, random) => {
+    const [kind = 'mutated'] = random.shuffle(kinds);
+    return { message: mangle(message, kind, random), detail: kind };
+  });
+}
+
+function changing(name: string, how: ByChance, detail: string, change: Change): Fault {
+  return distorting(name, how, (message, random) => {
+    const event = decodeOrNull(message);
+    if (event === null) return null;
+    return { message: ContainerEventResponse.encode(change(event, random)).finish(), detail };
+  });
+}
+
+/** Null where a fault before this one has left no event. */
+function decodeOrNull(message: Uint8Array): ContainerEventResponse | null {
+  try {
+    return ContainerEventResponse.decode(message);
+  } catch {
+    return null;
+  }
+}
+
+function distorting(
+  name: string,
+  { seed, probability, types }: ByChance,
+  change: (message: Uint8Array, random: Random) => Distortion | null,
+): Fault {
+  const distort = (event: SimulatedEvent, message: Uint8Array): Distortion | null => {
+    if (types?.includes(event.type) === false) return null;
+    const random = randomFor(seed, name, event.id, event.type);
+    return random.chance(probability) ? change(message, random) : null;
+  };
+  return { name, decide: () => null, distort };
+}
+
+function mutate(bytes: Uint8Array, random: Random): Uint8Array {
+  const copy = Uint8Array.from(bytes);
+  for (let n = 0; n < 3 && copy.length > 0; n += 1) {
+    copy[Math.floor(random.between(0, copy.length))] = Math.floor(random.between(0, 256));
+  }
+  return copy;
+}
+
+const noise = (length: number, random: Random): Uint8Array =>
+  Uint8Array.from({ length: Math.max(length, 16) }, () => Math.floor(random.between(0, 256)));
+
+// A later field 1 replaces the one before it.
+function withId(bytes: Uint8Array, id: string): Uint8Array {
+  return Buffer.concat([bytes, ContainerEventResponse.encode({ ...EMPTY_EVENT, containerId: id }).finish()]);
+}
+
+const EMPTY_EVENT: ContainerEventResponse = {
+  containerId: '',
+  containerEventType: 0,
+  createdAt: 0n,
+  podSandboxStatus: undefined,
+  containersStatuses: [],
+};

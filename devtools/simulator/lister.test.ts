@@ -1,0 +1,192 @@
+import { type ServiceError, status } from '@grpc/grpc-js';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type ListContainersResponse, ListPodSandboxResponse } from '../../src/cri/runtime.ts';
+import {
+  failingLists,
+  hangingLists,
+  malformedLists,
+  oversizedLists,
+  paddedLists,
+  slowLists,
+} from './callFaults.ts';
+import { PROFILE_NAMES, PROFILES } from './profiles.ts';
+import { faultFacts, TestBed } from './testBed.ts';
+import { type VirtualAnswer, VirtualRuntime } from './virtual.ts';
+import type { CriClient } from './wire.ts';
+
+const always = { seed: 1 };
+
+/** The answer to one list, after a minute at most; null: there was none. */
+function ask(runtime: VirtualRuntime, call: Parameters<VirtualRuntime['list']>[0]): VirtualAnswer | null {
+  const answers: VirtualAnswer[] = [];
+  runtime.list(call, (answer) => answers.push(answer));
+  runtime.advance(60_000);
+  return answers[0] ?? null;
+}
+
+function withPods(runtime: VirtualRuntime, pods: number): VirtualRuntime {
+  for (let n = 0; n < pods; n += 1) runtime.core.pods.runPod({ name: `pod-${n}` });
+  return runtime;
+}
+
+describe('in virtual time', () => {
+  test('a slow list takes as long as was asked for, and shows a moment in between', () => {
+    const runtime = withPods(new VirtualRuntime({ callFaults: [slowLists(always, 5000)] }), 1);
+    runtime.every(1000, () => runtime.core.pods.runPod({ name: 'more' }));
+    const answer = ask(runtime, 'listPodSandbox');
+    expect((answer?.ended ?? 0) - (answer?.started ?? 0)).toBe(5_000_000);
+    const shown = ListPodSandboxResponse.decode(answer?.messages[0] ?? new Uint8Array()).items.length;
+    expect(shown).toBeGreaterThanOrEqual(1);
+    expect(shown).toBeLessThanOrEqual(6);
+    expect(faultFacts(runtime.core.truth, 'list_slow')).toHaveLength(1);
+  });
+
+  test('a list that hangs never answers', () => {
+    const runtime = new VirtualRuntime({ callFaults: [hangingLists(always)] });
+    expect(ask(runtime, 'listContainers')).toBe(null);
+    expect(faultFacts(runtime.core.truth, 'list_hang')).toHaveLength(1);
+  });
+
+  test.each(['sandboxes', 'containers', 'both'] as const)('a list fails for %s only', (of) => {
+    const runtime = new VirtualRuntime({ callFaults: [failingLists({ ...always, of }, status.INTERNAL)] });
+    const codes = (['listPodSandbox', 'listContainers'] as const).map(
+      (call) => ask(runtime, call)?.failure?.code ?? status.OK,
+    );
+    expect(codes).toEqual([
+      of === 'containers' ? status.OK : status.INTERNAL,
+      of === 'sandboxes' ? status.OK : status.INTERNAL,
+    ]);
+  });
+
+  test('a probability hits as many calls as it says, the same ones for the same seed', () => {
+    const failures = () => {
+      const callFaults = [failingLists({ seed: 4, probability: 0.3 }, status.UNAVAILABLE)];
+      const runtime = new VirtualRuntime({ callFaults });
+      return Array.from({ length: 200 }, () => ask(runtime, 'listContainers')?.failure?.code);
+    };
+    const failed = failures().filter((code) => code === status.UNAVAILABLE).length;
+    expect(failed).toBeGreaterThan(35);
+    expect(failed).toBeLessThan(85);
+    expect(failures()).toEqual(failures());
+  });
+
+  test('items are padded by the bytes that were asked for', () => {
+    const size = (runtime: VirtualRuntime) =>
+      ask(withPods(runtime, 10), 'listPodSandbox')?.messages[0]?.length ?? 0;
+    const padded = size(new VirtualRuntime({ callFaults: [paddedLists(always, 1000)] }));
+    expect(padded - size(new VirtualRuntime())).toBeGreaterThan(10_000);
+  });
+
+  test.each(['containerd-2.1', 'crio-1.33'] as const)('%s has answers that are too large', (profile) => {
+    const runtime = withPods(new VirtualRuntime({ profile, callFaults: [oversizedLists(always)] }), 3);
+    expect(ask(runtime, 'listPodSandbox')?.failure?.code).toBe(status.RESOURCE_EXHAUSTED);
+    expect(faultFacts(runtime.core.truth, 'list_oversized')).toHaveLength(1);
+  });
+
+  test('an answer is malformed', () => {
+    const good = ask(withPods(new VirtualRuntime(), 1), 'listPodSandbox')?.messages[0]?.length ?? 0;
+    const callFaults = [malformedLists(always, 'truncated')];
+    const bad = ask(withPods(new VirtualRuntime({ callFaults }), 1), 'listPodSandbox');
+    expect(bad?.messages[0]?.length).toBe(Math.floor(good / 2));
+  });
+
+  test('a streaming list comes in batches, and one that fails after the first', () => {
+    const profile = { ...PROFILES['containerd-2.4'], listBatch: 2 };
+    const runtime = withPods(new VirtualRuntime({ profile }), 5);
+    const batches = ask(runtime, 'streamPodSandboxes')?.messages ?? [];
+    expect(batches.map((bytes) => ListPodSandboxResponse.decode(bytes).items.length)).toEqual([2, 2, 1]);
+    runtime.core.setCallFaults([failingLists(always, status.INTERNAL)]);
+    const broken = ask(runtime, 'streamPodSandboxes');
+    expect([broken?.messages.length, broken?.failure?.code]).toEqual([1, status.INTERNAL]);
+  });
+
+  test('a runtime that is away or starting does not answer', () => {
+    const runtime = new VirtualRuntime({ startingMs: 500 });
+    const codeNow = () => {
+      let code: status | null = null;
+      runtime.list('listContainers', ({ failure }) => {
+        code = failure?.code ?? status.OK;
+      });
+      return code;
+    };
+    expect(codeNow()).toBe(status.UNAVAILABLE);
+    runtime.advance(600);
+    expect(codeNow()).toBe(status.OK);
+    runtime.restart({ downMs: 100 });
+    expect(codeNow()).toBe(status.UNAVAILABLE);
+  });
+});
+
+describe('on a socket', () => {
+  let bed: TestBed;
+  beforeEach(() => {
+    bed = new TestBed();
+  });
+  afterEach(() => bed.close());
+
+  const none = { filter: undefined };
+  const codeOf = (call: Promise<unknown>): Promise<status> =>
+    call.then(
+      () => status.OK,
+      ({ code }: ServiceError) => code,
+    );
+
+  async function streamed(client: CriClient): Promise<{ readonly sizes: number[]; readonly code: status }> {
+    const sizes: number[] = [];
+    const { promise, resolve } = Promise.withResolvers<status>();
+    client
+      .stream('streamContainers', none)
+      .on('data', (batch: ListContainersResponse) => sizes.push(batch.containers.length))
+      .on('error', ({ code }: ServiceError) => resolve(code))
+      .on('end', () => resolve(status.OK));
+    return { code: await promise, sizes };
+  }
+
+  test('a list that hangs ends by the caller’s deadline', async () => {
+    const runtime = await bed.start({ callFaults: [hangingLists(always)] });
+    const call = bed.connect(runtime).call('listContainers', none, { deadline: Date.now() + 50 });
+    expect(await codeOf(call)).toBe(status.DEADLINE_EXCEEDED);
+  });
+
+  test('a slow list takes its time', async () => {
+    const runtime = await bed.start({ callFaults: [slowLists(always, 60)] });
+    const start = performance.now();
+    await bed.connect(runtime).call('listContainers', none);
+    expect(performance.now() - start).toBeGreaterThan(55);
+  });
+
+  test('a list fails with the status that was asked for, and not for the other list', async () => {
+    const callFaults = [failingLists({ ...always, of: 'sandboxes' }, status.PERMISSION_DENIED)];
+    const client = bed.connect(await bed.start({ callFaults }));
+    expect(await codeOf(client.call('listPodSandbox', none))).toBe(status.PERMISSION_DENIED);
+    expect(await codeOf(client.call('listContainers', none))).toBe(status.OK);
+  });
+
+  test.each(['containerd-2.1', 'crio-1.33'] as const)(
+    'an answer of %s over 16 MiB is RESOURCE_EXHAUSTED, whoever refuses it',
+    async (profile) => {
+      const runtime = await bed.start({ profile, callFaults: [oversizedLists(always)] });
+      runtime.runPod({ name: 'web' });
+      const call = bed.connect(runtime).call('listPodSandbox', none);
+      expect(await codeOf(call)).toBe(status.RESOURCE_EXHAUSTED);
+    },
+  );
+
+  test.each(PROFILE_NAMES)('%s streams its lists, or does not know the call', async (profile) => {
+    const runtime = await bed.start({ profile });
+    runtime.runPod({ name: 'web', containers: ['app', 'sidecar'] });
+    const has = profile === 'containerd-2.4' || profile === 'crio-1.36';
+    expect(await streamed(bed.connect(runtime))).toEqual(
+      has ? { sizes: [2], code: status.OK } : { sizes: [], code: status.UNIMPLEMENTED },
+    );
+  });
+
+  test('a streaming list comes in batches, each item once, and breaks where it fails', async () => {
+    const runtime = await bed.start({ profile: { ...PROFILES['crio-1.36'], listBatch: 2 } });
+    const client = bed.connect(runtime);
+    runtime.runPod({ name: 'web', containers: ['a', 'b', 'c', 'd', 'e'] });
+    expect(await streamed(client)).toEqual({ sizes: [2, 2, 1], code: status.OK });
+    runtime.setCallFaults([failingLists(always, status.UNAVAILABLE)]);
+    expect(await streamed(client)).toEqual({ sizes: [2], code: status.UNAVAILABLE });
+  });
+});

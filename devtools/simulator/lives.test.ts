@@ -1,0 +1,125 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { EVENT_TYPES } from '../../src/protocol/record.ts';
+import { perform } from './acts.ts';
+import { EventChannel } from './channel.ts';
+import { manualClock } from './clock.ts';
+import { delay, drop, duplicate, type Fault, reorder } from './faults.ts';
+import { type LifeOptions, lifeOf } from './lives.ts';
+import { Pods } from './pods.ts';
+import { PROFILE_NAMES, PROFILES, type ProfileName } from './profiles.ts';
+import { createTruth, type EventFact } from './truth.ts';
+
+const anyLife: fc.Arbitrary<LifeOptions> = fc.record({
+  seed: fc.nat(),
+  slot: fc.nat({ max: 200 }),
+  number: fc.nat({ max: 1000 }),
+  meanMs: fc.integer({ min: 500, max: 60_000 }),
+  restarts: fc.double({ min: 0, max: 5, noNaN: true }),
+});
+
+/** Plays a life without real time, with one subscriber from the start. */
+function play(life: LifeOptions, profile: ProfileName, faults: readonly Fault[] = []) {
+  const { clock, advance } = manualClock();
+  const truth = createTruth(clock, { keep: true });
+  const shared = { profile: PROFILES[profile], clock, truth };
+  const late: { readonly at: number; readonly run: () => void }[] = [];
+  const start = clock().mono;
+  const now = () => (clock().mono - start) / 1000;
+  const channel = new EventChannel({
+    ...shared,
+    faults: () => faults,
+    later: (ms, run) => late.push({ at: now() + ms, run }),
+  });
+  channel.subscribe({ number: 1, send: () => {} });
+  const createdNs = () => BigInt(clock().wall) * 1000n;
+  const pods = new Pods({
+    ...shared,
+    seed: life.seed,
+    announce: ({ listed: _, ...subject }) =>
+      channel.publish({ ...subject, createdNs: createdNs(), message: new Uint8Array() }),
+    isDown: () => false,
+  });
+  for (const { at, act } of lifeOf(life)) {
+    advance((at - now()) * 1000);
+    perform(pods, act);
+  }
+  for (const { run } of late) run();
+  const events = truth.entries.flatMap((entry) => (entry.what === 'event' ? [entry] : []));
+  const transitions = truth.entries.flatMap((entry) => (entry.what === 'transition' ? [entry] : []));
+  return { pods, events, transitions };
+}
+
+const typesById = (events: readonly EventFact[]): string[][] =>
+  [
+    ...Map.groupBy(
+      events.filter(({ delivered }) => delivered),
+      ({ id }) => id,
+    ).values(),
+  ].map((group) => group.map(({ type }) => type));
+
+test('every life can be lived to its end on every runtime, and leaves nothing behind', () => {
+  fc.assert(
+    fc.property(anyLife, fc.constantFrom(...PROFILE_NAMES), (life, profile) => {
+      const { pods, transitions } = play(life, profile);
+      expect(pods.sandboxes.size + pods.containers.size).toBe(0);
+      for (const [, group] of Map.groupBy(transitions, ({ id }) => id)) {
+        expect(group.map(({ transition }) => transition)).toEqual([
+          'created',
+          'started',
+          'stopped',
+          'deleted',
+        ]);
+      }
+    }),
+  );
+});
+
+test('without faults every announced transition is delivered once, in its order', () => {
+  fc.assert(
+    fc.property(anyLife, (life) => {
+      const { events } = play(life, 'containerd-2.1');
+      for (const types of typesById(events)) expect(types).toEqual(EVENT_TYPES);
+      expect(events.every(({ delivered }) => delivered)).toBe(true);
+    }),
+  );
+});
+
+test('never two attempts of one container run at the same time', () => {
+  fc.assert(
+    fc.property(anyLife, (life) => {
+      const running = new Set<string>();
+      for (const { isSandbox, container, transition } of play(life, 'containerd-2.1').transitions) {
+        if (isSandbox) continue;
+        if (transition === 'started') expect(running.has(container)).toBe(false);
+        if (transition === 'started') running.add(container);
+        if (transition === 'stopped') running.delete(container);
+      }
+    }),
+  );
+});
+
+const certainly = { seed: 1, probability: 1 };
+
+test('a dropped event is built and given to nobody', () => {
+  const life = { seed: 5, slot: 0, number: 0, meanMs: 5000, restarts: 0 };
+  const { events } = play(life, 'containerd-2.1', [drop({ ...certainly, types: ['STOPPED'] })]);
+  expect(events.filter(({ delivered }) => !delivered).map(({ type }) => type)).toEqual(
+    events.filter(({ type }) => type === 'STOPPED').map(({ type }) => type),
+  );
+});
+
+test('a duplicate has the same number twice, and a delayed event is delivered once, after the others', () => {
+  const life = { seed: 5, slot: 0, number: 0, meanMs: 5000, restarts: 0 };
+  const twice = play(life, 'containerd-2.1', [duplicate({ ...certainly, types: ['STARTED'] })]).events;
+  for (const types of typesById(twice))
+    expect(types).toEqual(['CREATED', 'STARTED', 'STARTED', 'STOPPED', 'DELETED']);
+  const late = play(life, 'containerd-2.1', [delay({ ...certainly, types: ['STARTED'] }, 90_000)]).events;
+  for (const types of typesById(late)) expect(types).toEqual(['CREATED', 'STOPPED', 'DELETED', 'STARTED']);
+});
+
+test('a reordered event comes right after the next one of its id', () => {
+  const life = { seed: 5, slot: 0, number: 0, meanMs: 5000, restarts: 0 };
+  const { events } = play(life, 'containerd-2.1', [reorder({ ...certainly, types: ['STARTED'] })]);
+  for (const types of typesById(events)) expect(types).toEqual(['CREATED', 'STOPPED', 'STARTED', 'DELETED']);
+});

@@ -1,0 +1,141 @@
+/*
+ * The state of the pods as CRI messages, and the filters of the two lists.
+ */
+import {
+  type ContainerEventResponse,
+  ContainerEventType,
+  type ContainerFilter,
+  ContainerState,
+  type ContainerStatus,
+  type PodSandboxFilter,
+  PodSandboxState,
+  type PodSandboxStatus,
+  type Container as WireContainer,
+  type PodSandbox as WireSandbox,
+} from '../../src/cri/runtime.ts';
+import type { EventType } from '../../src/protocol/record.ts';
+import type { Container, Draft, Sandbox } from './items.ts';
+import type { Pods } from './pods.ts';
+import type { Profile } from './profiles.ts';
+import type { Shown } from './truth.ts';
+
+export const EVENT_NUMBERS: Readonly<Record<EventType, ContainerEventType>> = {
+  CREATED: ContainerEventType.CONTAINER_CREATED_EVENT,
+  STARTED: ContainerEventType.CONTAINER_STARTED_EVENT,
+  STOPPED: ContainerEventType.CONTAINER_STOPPED_EVENT,
+  DELETED: ContainerEventType.CONTAINER_DELETED_EVENT,
+};
+
+const CONTAINER_STATES = {
+  created: ContainerState.CONTAINER_CREATED,
+  running: ContainerState.CONTAINER_RUNNING,
+  exited: ContainerState.CONTAINER_EXITED,
+  unknown: ContainerState.CONTAINER_UNKNOWN,
+} as const satisfies Record<Exclude<Shown, 'absent'>, ContainerState>;
+
+const isThere = ({ shown }: Sandbox | Container): boolean => shown !== 'absent';
+
+/** What the lists have, before any filter. */
+export const listedSandboxes = (pods: Pods): WireSandbox[] =>
+  [...pods.sandboxes.values()].filter(isThere).map(sandboxMessage);
+
+export const listedContainers = (pods: Pods): WireContainer[] =>
+  [...pods.containers.values()].filter(isThere).map(containerMessage);
+
+/** Also the whole of a sandbox's status: the two messages carry the same. */
+export function sandboxMessage(sandbox: Sandbox): WireSandbox & PodSandboxStatus {
+  return {
+    id: sandbox.id,
+    metadata: { ...sandbox.pod, attempt: sandbox.attempt },
+    state: isReady(sandbox) ? PodSandboxState.SANDBOX_READY : PodSandboxState.SANDBOX_NOTREADY,
+    createdAt: sandbox.createdNs,
+    labels: { ...sandbox.labels },
+    annotations: { ...sandbox.annotations },
+  };
+}
+
+const isReady = ({ ready, shown }: Sandbox): boolean => (shown === null ? ready : shown === 'running');
+
+/** The state that lists and statuses give. */
+function shownState({ state, shown }: Container): Exclude<Shown, 'absent'> {
+  return shown === null || shown === 'absent' ? state : shown;
+}
+
+export function containerMessage(container: Container): WireContainer {
+  return {
+    id: container.id,
+    podSandboxId: container.sandbox.id,
+    metadata: { name: container.name, attempt: container.attempt },
+    image: { image: container.image },
+    imageRef: container.image,
+    state: CONTAINER_STATES[shownState(container)],
+    createdAt: container.createdNs,
+    labels: { ...container.labels },
+    annotations: { ...container.annotations },
+  };
+}
+
+export function containerStatus(container: Container): ContainerStatus {
+  const { podSandboxId: _, ...common } = containerMessage(container);
+  const { startedNs, finishedNs, exitCode } = container;
+  const ended = shownState(container) === 'exited';
+  return {
+    ...common,
+    startedAt: startedNs,
+    finishedAt: ended ? finishedNs : 0n,
+    exitCode: ended ? exitCode : 0,
+    reason: ended ? reasonOf(container) : '',
+    message: '',
+  };
+}
+
+function reasonOf({ createdNs, startedNs, finishedNs, exitCode }: Container): string {
+  if (startedNs === 0n || (startedNs === createdNs && startedNs === finishedNs)) return 'StartError';
+  return exitCode === 0 ? 'Completed' : 'Error';
+}
+
+/** The statuses that travel with an event of this sandbox. */
+export function statusesFor(pods: Pods, sandboxId: string, uid: string, profile: Profile): ContainerStatus[] {
+  return [...pods.containers.values()]
+    .filter(isThere)
+    .filter(({ sandbox }) =>
+      profile.statusesOf === 'pod' ? sandbox.pod.uid === uid : sandbox.id === sandboxId,
+    )
+    .map(containerStatus);
+}
+
+export function eventMessage(
+  pods: Pods,
+  draft: Draft,
+  createdNs: bigint,
+  profile: Profile,
+): ContainerEventResponse {
+  const sandbox = draft.listed ? pods.sandboxes.get(draft.sandbox) : undefined;
+  return {
+    containerId: draft.id,
+    containerEventType: EVENT_NUMBERS[draft.type],
+    createdAt: createdNs,
+    podSandboxStatus: sandbox && sandboxMessage(sandbox),
+    containersStatuses: draft.listed ? statusesFor(pods, draft.sandbox, draft.pod.uid, profile) : [],
+  };
+}
+
+/** A prefix of an id will do, as it does for real runtimes. */
+export function sandboxMatches(filter: PodSandboxFilter | undefined, sandbox: WireSandbox): boolean {
+  if (filter === undefined) return true;
+  if (filter.state !== undefined && filter.state.state !== sandbox.state) return false;
+  return sandbox.id.startsWith(filter.id) && labelsMatch(filter.labelSelector, sandbox.labels);
+}
+
+export function containerMatches(filter: ContainerFilter | undefined, container: WireContainer): boolean {
+  if (filter === undefined) return true;
+  if (filter.state !== undefined && filter.state.state !== container.state) return false;
+  return (
+    container.id.startsWith(filter.id) &&
+    container.podSandboxId.startsWith(filter.podSandboxId) &&
+    labelsMatch(filter.labelSelector, container.labels)
+  );
+}
+
+const labelsMatch = (wanted: Readonly<Record<string, string>>, labels: Readonly<Record<string, string>>) =>
+  Object.entries(wanted).every(([key, value]) => labels[key] === value);

@@ -1,0 +1,207 @@
+/*
+ * Drives real pod lives through a CRI socket, as the kubelet does: sandbox, containers, stop, remove. For real runtimes
+ * and for the simulated one. Pods share the network of the machine, so no network plugin is needed.
+ */
+import { NamespaceMode, type PodSandboxConfig } from '../../src/cri/runtime.ts';
+import { podLabels } from './items.ts';
+import { uidFor } from './random.ts';
+import { type CriClient, connectCri } from './wire.ts';
+
+export interface PodDriverOptions {
+  /** A path. */
+  readonly socket: string;
+  /** Which images are there. The sandbox's own is in the runtime's settings; `pause` is for containers that only wait. */
+  readonly images?: { readonly pause: string; readonly busybox: string };
+  /** The control group of the pods; left out: the runtime's own choice. */
+  readonly cgroupParent?: string;
+  /** How long one call may take, in milliseconds. Default 30 000. */
+  readonly timeoutMs?: number;
+}
+
+export interface DrivenPodSpec {
+  readonly name: string;
+  readonly namespace?: string;
+  readonly uid?: string;
+  readonly containers?: readonly DrivenContainerSpec[];
+}
+
+export interface DrivenContainerSpec {
+  readonly name: string;
+  /** Default: waits until it is stopped. */
+  readonly command?: readonly string[];
+  readonly attempt?: number;
+  readonly image?: string;
+}
+
+export interface DrivenPod {
+  readonly name: string;
+  readonly namespace: string;
+  readonly uid: string;
+  readonly sandbox: string;
+  /** Ids of its containers, by name; a restart replaces the id. */
+  readonly containers: Readonly<Record<string, string>>;
+}
+
+export interface PodDriver {
+  /** A sandbox, and its containers created and started. */
+  runPod(spec: DrivenPodSpec): Promise<DrivenPod>;
+  /** Creates and starts one more container; gives its id. */
+  runContainer(pod: DrivenPod, spec: DrivenContainerSpec): Promise<string>;
+  createContainer(pod: DrivenPod, spec: DrivenContainerSpec): Promise<string>;
+  startContainer(id: string): Promise<void>;
+  stopContainer(id: string): Promise<void>;
+  removeContainer(id: string): Promise<void>;
+  stopPod(pod: DrivenPod): Promise<void>;
+  /** Stops and removes a pod: containers, then sandbox. */
+  removePod(pod: DrivenPod): Promise<void>;
+  /** A whole life, container by container: run, stop, remove. Gives the ids that it had. */
+  liveOnePod(spec?: Partial<DrivenPodSpec>): Promise<DrivenPod>;
+  /** Removes every pod that this driver made and that is still there. Tries all before it throws. */
+  cleanup(): Promise<void>;
+  /** Cleans up and closes the connection. */
+  close(): Promise<void>;
+}
+
+const DEFAULT_IMAGES = { pause: 'plegwatch.local/pause:1', busybox: 'plegwatch.local/busybox:1' };
+const WAIT: readonly string[] = ['sleep', '86400'];
+
+/** Opens a connection of its own; it need not find the runtime yet. */
+export function createPodDriver(options: PodDriverOptions): PodDriver {
+  return new Driver(options);
+}
+
+class Driver implements PodDriver {
+  readonly #client: CriClient;
+  readonly #options: PodDriverOptions;
+  readonly #made = new Map<string, DrivenPod>();
+  #count = 0;
+
+  constructor(options: PodDriverOptions) {
+    this.#options = options;
+    this.#client = connectCri(options.socket);
+  }
+
+  async runPod(spec: DrivenPodSpec): Promise<DrivenPod> {
+    const { name, namespace = 'default', uid = this.#newUid(name) } = spec;
+    const config = this.#sandboxConfig({ name, namespace, uid });
+    const { podSandboxId: sandbox } = await this.#client.call('runPodSandbox', { config }, this.#deadline());
+    const empty: DrivenPod = { name, namespace, uid, sandbox, containers: {} };
+    this.#made.set(sandbox, empty);
+    const containers: Record<string, string> = {};
+    for (const container of spec.containers ?? [{ name: 'app' }]) {
+      containers[container.name] = await this.runContainer(empty, container);
+    }
+    const pod = { ...empty, containers };
+    this.#made.set(sandbox, pod);
+    return pod;
+  }
+
+  async runContainer(pod: DrivenPod, spec: DrivenContainerSpec): Promise<string> {
+    const id = await this.createContainer(pod, spec);
+    await this.startContainer(id);
+    return id;
+  }
+
+  async createContainer(pod: DrivenPod, spec: DrivenContainerSpec): Promise<string> {
+    const { name, attempt = 0, command = WAIT, image = this.#images.busybox } = spec;
+    const request = {
+      podSandboxId: pod.sandbox,
+      config: {
+        metadata: { name, attempt },
+        image: { image },
+        command: [...command],
+        args: [],
+        labels: { ...podLabels(pod), 'io.kubernetes.container.name': name },
+        annotations: {},
+        logPath: '',
+      },
+      sandboxConfig: this.#sandboxConfig(pod),
+    };
+    return (await this.#client.call('createContainer', request, this.#deadline())).containerId;
+  }
+
+  async startContainer(id: string): Promise<void> {
+    await this.#client.call('startContainer', { containerId: id }, this.#deadline());
+  }
+
+  // Nothing in the images listens to SIGTERM, so there is nothing to wait for.
+  async stopContainer(id: string): Promise<void> {
+    await this.#client.call('stopContainer', { containerId: id, timeout: 0n }, this.#deadline());
+  }
+
+  async removeContainer(id: string): Promise<void> {
+    await this.#client.call('removeContainer', { containerId: id }, this.#deadline());
+  }
+
+  async stopPod(pod: DrivenPod): Promise<void> {
+    await this.#client.call('stopPodSandbox', { podSandboxId: pod.sandbox }, this.#deadline());
+  }
+
+  async removePod(pod: DrivenPod): Promise<void> {
+    await this.stopPod(pod);
+    for (const id of await this.#containersOf(pod)) await this.removeContainer(id);
+    await this.#client.call('removePodSandbox', { podSandboxId: pod.sandbox }, this.#deadline());
+    this.#made.delete(pod.sandbox);
+  }
+
+  async liveOnePod(spec: Partial<DrivenPodSpec> = {}): Promise<DrivenPod> {
+    this.#count += 1;
+    const pod = await this.runPod({ ...spec, name: spec.name ?? `life-${this.#count}` });
+    for (const id of Object.values(pod.containers)) {
+      await this.stopContainer(id);
+      await this.removeContainer(id);
+    }
+    await this.removePod(pod);
+    return pod;
+  }
+
+  async cleanup(): Promise<void> {
+    const results = await Promise.allSettled([...this.#made.values()].map((pod) => this.removePod(pod)));
+    const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+    if (failures.length > 0) throw new AggregateError(failures, 'some pods could not be removed');
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.cleanup();
+    } finally {
+      this.#client.close();
+    }
+  }
+
+  async #containersOf(pod: DrivenPod): Promise<string[]> {
+    const filter = { id: '', state: undefined, podSandboxId: pod.sandbox, labelSelector: {} };
+    const { containers } = await this.#client.call('listContainers', { filter }, this.#deadline());
+    return containers.map(({ id }) => id);
+  }
+
+  #sandboxConfig(pod: Pick<DrivenPod, 'name' | 'namespace' | 'uid'>): PodSandboxConfig {
+    const { name, namespace, uid } = pod;
+    const namespaceOptions = {
+      network: NamespaceMode.NODE,
+      pid: NamespaceMode.CONTAINER,
+      ipc: NamespaceMode.POD,
+    };
+    return {
+      metadata: { name, uid, namespace, attempt: 0 },
+      hostname: '',
+      logDirectory: '',
+      labels: podLabels(pod),
+      annotations: {},
+      linux: { cgroupParent: this.#options.cgroupParent ?? '', securityContext: { namespaceOptions } },
+    };
+  }
+
+  get #images(): typeof DEFAULT_IMAGES {
+    return this.#options.images ?? DEFAULT_IMAGES;
+  }
+
+  #deadline(): { readonly deadline: number } {
+    return { deadline: Date.now() + (this.#options.timeoutMs ?? 30_000) };
+  }
+
+  #newUid(name: string): string {
+    this.#count += 1;
+    return uidFor(process.pid, performance.timeOrigin, this.#count, name);
+  }
+}

@@ -1,0 +1,277 @@
+/*
+ * The pods of a simulated runtime: what its lists show, and every legal step of a life. A step changes the state, notes
+ * the transition in the ground truth, then builds the event, in the order in which the profile's runtime does it. No
+ * clock, no sockets, no chance of its own.
+ *
+ *   sandbox     runPod ──► READY ── stopPod ──► NOTREADY ── beginRemoval ──► (still listed) ── finishRemoval ──► gone
+ *               failPod ─────────────────────► NOTREADY
+ *   container   createContainer ──► CREATED ── startContainer ──► RUNNING ── exitContainer ──► EXITED ── removeContainer ──► gone
+ *                                      └─────── exitContainer: a failed start, which no runtime announces ──────┘
+ */
+import type { EventType } from '../../src/protocol/record.ts';
+import { Announcer, type AnnouncerOptions } from './announcer.ts';
+import { type Clock, nanosOf } from './clock.ts';
+import {
+  type Announcement,
+  type Container,
+  type ContainerSpec,
+  type Exit,
+  IllegalStep,
+  type PodSpec,
+  podLabels,
+  type Sandbox,
+  subjectOf,
+} from './items.ts';
+import { idFor, uidFor } from './random.ts';
+import { noteFault, type Shown } from './truth.ts';
+
+export interface PodsOptions extends AnnouncerOptions {
+  readonly clock: Clock;
+  readonly seed: number;
+}
+
+export class Pods {
+  readonly sandboxes = new Map<string, Sandbox>();
+  readonly containers = new Map<string, Container>();
+  readonly #options: PodsOptions;
+  readonly #announcer: Announcer;
+  #made = 0;
+
+  constructor(options: PodsOptions) {
+    this.#options = options;
+    this.#announcer = new Announcer(options);
+  }
+
+  /** A second READY sandbox of one pod UID is legal, and noted as a fault. */
+  runPod(spec: PodSpec, how: Announcement = {}): Sandbox {
+    const sandbox = this.#newSandbox(spec, true);
+    const twin = [...this.sandboxes.values()].find(({ ready, pod }) => ready && pod.uid === sandbox.pod.uid);
+    if (twin !== undefined) this.#noteFault('duplicate_sandbox', sandbox, `${twin.id} is ready too`);
+    this.sandboxes.set(sandbox.id, sandbox);
+    this.#announcer.step(subjectOf(sandbox), 'created', how);
+    this.#announcer.step(subjectOf(sandbox), 'started', how);
+    return sandbox;
+  }
+
+  /** A sandbox that does not come up: first seen NOTREADY, or never listed at all. Nothing announces it. */
+  failPod(spec: PodSpec, how: { readonly listed?: boolean } = {}): Sandbox {
+    const sandbox = this.#newSandbox(spec, false);
+    const listed = how.listed ?? true;
+    this.#noteFault('sandbox_failed', sandbox, listed ? 'listed as NOTREADY' : 'never listed');
+    if (!listed) return sandbox;
+    this.sandboxes.set(sandbox.id, sandbox);
+    this.#announcer.note(subjectOf(sandbox), 'created', { never: 'profile' });
+    return sandbox;
+  }
+
+  createContainer(sandboxId: string, spec: ContainerSpec, how: Announcement = {}): Container {
+    const sandbox = this.sandbox(sandboxId);
+    if (!sandbox.ready) throw new IllegalStep('wrong-state', `sandbox ${sandboxId} is not ready`);
+    const container: Container = {
+      id: spec.id ?? this.#newId('container', sandboxId, spec.name),
+      sandbox,
+      name: spec.name,
+      attempt: spec.attempt ?? 0,
+      image: spec.image ?? 'plegwatch.local/busybox:1',
+      labels: { ...podLabels(sandbox.pod), 'io.kubernetes.container.name': spec.name, ...spec.labels },
+      annotations: spec.annotations ?? {},
+      command: spec.command ?? [],
+      createdNs: this.#now(),
+      state: 'created',
+      startedNs: 0n,
+      finishedNs: 0n,
+      exitCode: 0,
+      shown: null,
+      unnoticed: null,
+    };
+    this.containers.set(container.id, container);
+    this.#announcer.step(subjectOf(container), 'created', how);
+    return container;
+  }
+
+  /**
+   * Starts a container; a second running one of its pod UID and name is legal, and noted as a fault. `exitsAtOnce` is the
+   * exit code of one so short that its STOPPED is announced before its STARTED.
+   */
+  startContainer(id: string, how: Announcement & { readonly exitsAtOnce?: number } = {}): void {
+    const container = this.container(id);
+    if (container.state !== 'created') {
+      throw new IllegalStep('wrong-state', `container ${id} is ${container.state}, not created`);
+    }
+    const twin = this.#twinOf(container);
+    if (twin !== undefined) this.#noteFault('duplicate_container', container, `${twin.id} runs too`);
+    container.state = 'running';
+    container.startedNs = this.#now();
+    const draft = this.#announcer.note(subjectOf(container), 'started', how);
+    if (how.exitsAtOnce !== undefined) {
+      this.#noteFault('stopped_first', container, 'it ended before its start was announced');
+      this.exitContainer(id, { ...how, exitCode: how.exitsAtOnce });
+    }
+    this.#announcer.announceLater(draft);
+  }
+
+  /** Ends a running container, or fails the start of a created one. One that has ended already is left as it is. */
+  exitContainer(id: string, how: Exit = {}): void {
+    const container = this.container(id);
+    if (container.state === 'exited') return;
+    const ran = container.state === 'running';
+    container.state = 'exited';
+    container.exitCode = how.exitCode ?? (ran ? 0 : 128);
+    container.finishedNs = this.#now();
+    if (!ran) this.#failStart(container, how.failedTimes ?? 'zero');
+    const { exitCode } = container;
+    const step = { ...how, exitCode, never: ran ? null : ('profile' as const) };
+    const draft = this.#announcer.note(subjectOf(container), 'stopped', step);
+    if (how.unnoticed === true && ran) {
+      container.unnoticed = draft;
+      this.#noteFault('state_late', container, 'it has ended, and is shown as running');
+      this.show(id, 'running');
+    } else this.#announcer.announceLater(draft);
+  }
+
+  /** Ends a container as StopContainer does. */
+  stopContainer(id: string, how: Announcement = {}): void {
+    this.exitContainer(id, { ...how, exitCode: 137 });
+    if (this.#options.profile.stopAnnouncesDeleted) this.spurious(id, 'DELETED');
+  }
+
+  /** Announces something that did not happen. */
+  spurious(id: string, type: EventType): void {
+    this.#announcer.invent(subjectOf(this.sandboxes.get(id) ?? this.container(id)), type);
+  }
+
+  /** The runtime notices an exit at last: the lists show it, and it is announced. */
+  notice(id: string): void {
+    const container = this.container(id);
+    const draft = container.unnoticed;
+    container.unnoticed = null;
+    this.show(id, null);
+    this.#announcer.announceLater(draft);
+  }
+
+  /** Has lists and statuses show something else than what is; null: as it is. */
+  show(id: string, shown: Shown | null): void {
+    const item = this.sandboxes.get(id) ?? this.container(id);
+    if (item.shown === shown) return;
+    item.shown = shown;
+    this.#options.truth.record({ what: 'view', ...subjectOf(item), shown });
+  }
+
+  /** Removes a container, after ending it where it still runs. */
+  removeContainer(id: string, how: Announcement = {}): void {
+    this.#remove(this.container(id), how, null);
+  }
+
+  /** Ends what runs in a sandbox, then the sandbox. One that has been stopped already is left as it is. */
+  stopPod(sandboxId: string, how: Announcement = {}): void {
+    const sandbox = this.sandbox(sandboxId);
+    if (!sandbox.ready) return;
+    for (const container of this.containersOf(sandboxId)) {
+      if (container.unnoticed !== null) this.notice(container.id);
+      if (container.state === 'running') this.stopContainer(container.id, how);
+    }
+    sandbox.ready = false;
+    this.#announcer.step(subjectOf(sandbox), 'stopped', how);
+  }
+
+  /** The first half of a removal: everything up to the moment in which the sandbox leaves the list. */
+  beginRemoval(sandboxId: string, how: Announcement = {}): void {
+    const { profile } = this.#options;
+    const sandbox = this.sandbox(sandboxId);
+    this.stopPod(sandboxId, how);
+    for (const container of this.containersOf(sandboxId)) {
+      this.#remove(container, how, profile.removalAnnouncesContainers ? null : 'profile');
+    }
+    if (profile.sandboxDeletedWhileListed) {
+      this.#announcer.announce(subjectOf(sandbox), 'deleted', how, true);
+    }
+  }
+
+  /** The second half: the sandbox leaves the list. Takes the same announcement as the first. */
+  finishRemoval(sandboxId: string, how: Announcement = {}): void {
+    const sandbox = this.sandbox(sandboxId);
+    this.show(sandboxId, null);
+    this.sandboxes.delete(sandboxId);
+    const draft = this.#announcer.note(subjectOf(sandbox), 'deleted', how);
+    if (this.#options.profile.sandboxDeletedWhileListed) return;
+    this.#announcer.announceLater(draft && { ...draft, listed: false });
+  }
+
+  sandbox(id: string): Sandbox {
+    const found = this.sandboxes.get(id);
+    if (found === undefined) throw new IllegalStep('not-found', `could not find sandbox "${id}": not found`);
+    return found;
+  }
+
+  container(id: string): Container {
+    const found = this.containers.get(id);
+    if (found === undefined) {
+      throw new IllegalStep('not-found', `could not find container "${id}": not found`);
+    }
+    return found;
+  }
+
+  containersOf(sandboxId: string): Container[] {
+    return [...this.containers.values()].filter((container) => container.sandbox.id === sandboxId);
+  }
+
+  #remove(container: Container, how: Announcement, never: 'profile' | null): void {
+    const { id } = container;
+    if (container.unnoticed !== null) this.notice(id);
+    if (container.state === 'running') this.exitContainer(id, { ...how, exitCode: 137 });
+    this.show(id, null);
+    this.containers.delete(id);
+    this.#announcer.step(subjectOf(container), 'deleted', { ...how, never });
+  }
+
+  #failStart(container: Container, times: 'zero' | 'same'): void {
+    this.#noteFault(
+      'start_failed',
+      container,
+      times === 'zero' ? 'started_at is 0' : 'all times are the same',
+    );
+    if (times === 'zero') return;
+    container.startedNs = container.createdNs;
+    container.finishedNs = container.createdNs;
+  }
+
+  #newSandbox(spec: PodSpec, ready: boolean): Sandbox {
+    const id = spec.id ?? this.#newId('sandbox', spec.name);
+    const uid = spec.uid ?? uidFor(this.#options.seed, id);
+    const pod = { uid, namespace: spec.namespace ?? 'default', name: spec.name };
+    return {
+      id,
+      pod,
+      attempt: spec.attempt ?? 0,
+      labels: { ...podLabels(pod), ...spec.labels },
+      annotations: spec.annotations ?? {},
+      createdNs: this.#now(),
+      ready,
+      shown: null,
+    };
+  }
+
+  /** Another container that runs under the same pod UID and name. */
+  #twinOf({ id, name, sandbox }: Container): Container | undefined {
+    return [...this.containers.values()].find(
+      (other) =>
+        other.id !== id &&
+        other.state === 'running' &&
+        other.name === name &&
+        other.sandbox.pod.uid === sandbox.pod.uid,
+    );
+  }
+
+  #noteFault(fault: string, { id }: Sandbox | Container, detail: string): void {
+    noteFault(this.#options.truth, fault, detail, id);
+  }
+
+  #now(): bigint {
+    return nanosOf(this.#options.clock().wall);
+  }
+
+  #newId(...keys: readonly string[]): string {
+    this.#made += 1;
+    return idFor(this.#options.seed, this.#made, ...keys);
+  }
+}

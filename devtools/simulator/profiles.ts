@@ -1,0 +1,179 @@
+/*
+ * Profiles: what a runtime of this name and version does with its events, its lists and its subscribers. One entry per
+ * runtime; a new one is a line in the table. The facts behind each entry are the runtimes' own sources and what real ones
+ * did.
+ */
+import type { EventType } from '../../src/protocol/record.ts';
+
+export interface Profile {
+  /** What Version answers. */
+  readonly runtimeName: string;
+  readonly runtimeVersion: string;
+  /**
+   * How the stream treats its subscribers: `broadcast` all get everything, `steal` each event goes to exactly one,
+   * `unimplemented` the call does not exist, `disabled` the call ends at once with status OK.
+   */
+  readonly stream: 'broadcast' | 'steal' | 'unimplemented' | 'disabled';
+  /** The words that come with UNIMPLEMENTED. */
+  readonly refusal: string;
+  /** What happens to events that nobody is subscribed to. */
+  readonly backlog: {
+    readonly events: number;
+    readonly ageMs: number;
+    /** Whether it is kept whenever nobody listens, or only until somebody listened once. */
+    readonly when: 'alone' | 'never-subscribed';
+  };
+  /** Whether events are built at all while nobody is subscribed. */
+  readonly buildsAlone: boolean;
+  /**
+   * What a subscriber that does not read does to the others: `freeze` after `events` more everything waits for it, pod
+   * starts included; `delay` the others wait, and what is more than `events` is lost; `steal` it takes nothing, and what
+   * nobody takes waits, up to `events`; `own-queue` nothing.
+   */
+  readonly slow: { readonly effect: 'freeze' | 'delay' | 'steal' | 'own-queue'; readonly events: number };
+  /** Whether an event for a subscriber that has just left may bring the whole runtime down. */
+  readonly crashesOnDisconnect: boolean;
+  /** Whether an orderly stop ends the streams with status OK before the socket goes. */
+  readonly stopEndsStreams: boolean;
+  /** The transitions that are announced at all. */
+  readonly sandboxEvents: readonly EventType[];
+  readonly containerEvents: readonly EventType[];
+  /** Whether RemovePodSandbox announces the containers that it removes on its way. */
+  readonly removalAnnouncesContainers: boolean;
+  /** Whether StopContainer announces a DELETED too, of a container that stays listed. */
+  readonly stopAnnouncesDeleted: boolean;
+  /** Whether a sandbox's DELETED is built while it is still listed; if not, it carries no sandbox status. */
+  readonly sandboxDeletedWhileListed: boolean;
+  /** Whose statuses an event carries: those of its sandbox, or of every sandbox of its pod. */
+  readonly statusesOf: 'sandbox' | 'pod';
+  /** The timestamp in PodSandboxStatus; null where it has none. */
+  readonly statusTimestamp: 'nanoseconds' | 'seconds' | null;
+  /** Whether PodSandboxStatus carries the containers' statuses. */
+  readonly statusHasContainers: boolean;
+  /** Items in one message of the streaming lists; null where they do not exist. */
+  readonly listBatch: number | null;
+  /** The largest message that it sends. */
+  readonly maxSendBytes: number;
+}
+
+const ALL: readonly EventType[] = ['CREATED', 'STARTED', 'STOPPED', 'DELETED'];
+const MIB = 1024 ** 2;
+const EVER = Number.POSITIVE_INFINITY;
+const NO_BACKLOG = { events: 0, ageMs: 0, when: 'alone' } as const;
+/** Queued until somebody comes, the oldest first and the newest dropped when full, whatever their age. */
+const ONE_THOUSAND_OLDEST = { events: 1000, ageMs: EVER, when: 'alone' } as const;
+const FIVE_MINUTES = { events: EVER, ageMs: 300_000, when: 'alone' } as const;
+const ONE_SHARED_QUEUE = { stream: 'steal', slow: { effect: 'steal', events: 1000 } } as const;
+const NO_STREAM = { stream: 'unimplemented', backlog: NO_BACKLOG } as const;
+const NO_EVENTS = { stream: 'disabled', backlog: NO_BACKLOG } as const;
+
+const containerd: Profile = {
+  runtimeName: 'containerd',
+  runtimeVersion: '2.1.9+unknown',
+  stream: 'broadcast',
+  refusal: 'method GetContainerEvents not implemented',
+  backlog: FIVE_MINUTES,
+  buildsAlone: true,
+  slow: { effect: 'freeze', events: 100 },
+  crashesOnDisconnect: false,
+  stopEndsStreams: false,
+  sandboxEvents: ALL,
+  containerEvents: ALL,
+  removalAnnouncesContainers: true,
+  stopAnnouncesDeleted: false,
+  sandboxDeletedWhileListed: true,
+  statusesOf: 'sandbox',
+  statusTimestamp: null,
+  statusHasContainers: false,
+  listBatch: null,
+  maxSendBytes: 16 * MIB,
+};
+
+const crio: Profile = {
+  ...containerd,
+  runtimeName: 'cri-o',
+  runtimeVersion: '1.33.0',
+  backlog: { events: 1000, ageMs: EVER, when: 'never-subscribed' },
+  slow: { effect: 'delay', events: 1000 },
+  stopEndsStreams: true,
+  sandboxEvents: ['STARTED', 'STOPPED'],
+  removalAnnouncesContainers: false,
+  statusesOf: 'pod',
+  statusTimestamp: 'nanoseconds',
+  statusHasContainers: true,
+  maxSendBytes: 80 * MIB,
+};
+
+// Until 1.28 subscribers shared one channel; from then to 1.32 a race with a disconnect could end the process. The
+// timestamp was in seconds up to 1.31.0.
+const crioStealing: Profile = {
+  ...crio,
+  ...ONE_SHARED_QUEUE,
+  backlog: ONE_THOUSAND_OLDEST,
+  statusTimestamp: 'seconds',
+};
+const crioCrashing: Profile = { ...crio, crashesOnDisconnect: true, statusTimestamp: 'seconds' };
+
+const isulad: Profile = {
+  ...containerd,
+  runtimeName: 'iSulad',
+  runtimeVersion: '2.1.6',
+  refusal: 'Pod events is not enabled',
+  backlog: NO_BACKLOG,
+  buildsAlone: false,
+  slow: { effect: 'own-queue', events: EVER },
+  sandboxDeletedWhileListed: false,
+  statusTimestamp: 'nanoseconds',
+  statusHasContainers: true,
+};
+
+export const PROFILES = {
+  'containerd-1.6': { ...containerd, ...NO_STREAM, runtimeVersion: '1.6.20~ds1' },
+  'containerd-1.7': {
+    ...containerd,
+    ...ONE_SHARED_QUEUE,
+    runtimeVersion: '1.7.24~ds1',
+    backlog: ONE_THOUSAND_OLDEST,
+    sandboxDeletedWhileListed: false,
+  },
+  // Up to 2.0.2 PodSandboxStatus had a timestamp without the statuses that it vouches for.
+  'containerd-2.0.0': { ...containerd, runtimeVersion: '2.0.0', statusTimestamp: 'nanoseconds' },
+  'containerd-2.0': { ...containerd, runtimeVersion: '2.0.5' },
+  'containerd-2.1': containerd,
+  'containerd-2.3': { ...containerd, runtimeVersion: '2.3.0' },
+  'containerd-2.4': { ...containerd, runtimeVersion: '2.4.0', listBatch: 5000 },
+  'crio-1.25': {
+    ...crio,
+    ...NO_EVENTS,
+    runtimeVersion: '1.25.0',
+    statusTimestamp: null,
+    statusHasContainers: false,
+  },
+  // The first patches of 1.26 announced a DELETED whenever a container was stopped.
+  'crio-1.26': { ...crioStealing, runtimeVersion: '1.26.0', stopAnnouncesDeleted: true },
+  'crio-1.27': { ...crioStealing, runtimeVersion: '1.27.0' },
+  'crio-1.28': { ...crioCrashing, runtimeVersion: '1.28.0' },
+  'crio-1.29': { ...crioCrashing, runtimeVersion: '1.29.0' },
+  'crio-1.30': { ...crioCrashing, runtimeVersion: '1.30.0' },
+  'crio-1.31': { ...crioCrashing, runtimeVersion: '1.31.0' },
+  'crio-1.32': { ...crioCrashing, runtimeVersion: '1.32.0', statusTimestamp: 'nanoseconds' },
+  'crio-1.33': crio,
+  'crio-1.33-disabled': { ...crio, ...NO_EVENTS, statusTimestamp: null, statusHasContainers: false },
+  'crio-1.36': { ...crio, runtimeVersion: '1.36.0', listBatch: 3000 },
+  'isulad-2.1.6': isulad,
+  'isulad-disabled': { ...isulad, ...NO_STREAM, statusTimestamp: null, statusHasContainers: false },
+  'cri-dockerd': { ...containerd, ...NO_STREAM, runtimeName: 'docker', runtimeVersion: '28.3.3' },
+  unknown: {
+    ...containerd,
+    runtimeName: 'somethingd',
+    runtimeVersion: '0.1.0',
+    slow: { effect: 'own-queue', events: EVER },
+  },
+} as const satisfies Record<string, Profile>;
+
+export type ProfileName = keyof typeof PROFILES;
+export const PROFILE_NAMES = Object.keys(PROFILES) as ProfileName[];
+
+/** A profile by its name, or one of the caller's own. */
+export const profileOf = (profile: ProfileName | Profile): Profile =>
+  typeof profile === 'string' ? PROFILES[profile] : profile;

@@ -1,0 +1,299 @@
+/*
+ * A proxy between a CRI client (an agent, a kubelet) and a runtime. It works below gRPC, on the streams of HTTP/2: every
+ * call passes as it is, whatever its method, metadata, deadline, status or size. Only GetContainerEvents is looked into:
+ * a callback decides on each message, and what passed and what did not is kept.
+ *
+ *   client connection ──► its own connection to the runtime, opened at the first call and again after it broke
+ *
+ * A runtime that is away makes calls end with UNAVAILABLE. The events of a runtime are always read, however slow the
+ * client is; what the client has not taken waits here, and a client that lets too much wait is cut off.
+ */
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  constants,
+  createServer,
+  type Http2Server,
+  type Http2Session,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  type ServerHttp2Stream,
+} from 'node:http2';
+import { connect as connectSocket, type Socket } from 'node:net';
+import { status } from '@grpc/grpc-js';
+import { ContainerEventResponse } from '../../src/cri/runtime.ts';
+import { monoNow } from '../../src/platform/clock.ts';
+import type { Mono } from '../../src/protocol/units.ts';
+import { FrameSplitter } from './frames.ts';
+import { clearSocketPath } from './socket.ts';
+import { EVENTS_PATH, MAX_MESSAGE_BYTES } from './wire.ts';
+
+export type EventFilter = (event: ContainerEventResponse) => 'deliver' | 'drop';
+
+export interface CriProxyOptions {
+  /** The runtime's socket, a path. */
+  readonly upstream: string;
+  /** Where to listen, an absolute path. */
+  readonly socket: string;
+  /** Default: everything is delivered. */
+  readonly filter?: EventFilter;
+  /** Bytes of events that may wait for one client. Default 64 MiB. */
+  readonly queueBytes?: number;
+}
+
+export interface ProxiedEvent {
+  readonly event: ContainerEventResponse;
+  /** When it came from the runtime. */
+  readonly mono: Mono;
+  /** Counts the event streams from 1. */
+  readonly stream: number;
+}
+
+const DEFAULT_QUEUE_BYTES = 64 * 1024 ** 2;
+const SESSION_OPTIONS = {
+  settings: { initialWindowSize: MAX_MESSAGE_BYTES },
+  // In megabytes. The default of 10 resets streams while one large list is on its way.
+  maxSessionMemory: 1024,
+};
+
+/** Starts a proxy; it need not find the runtime yet. Throws SETTING_INVALID when the socket cannot be used. */
+export async function startCriProxy(options: CriProxyOptions): Promise<CriProxy> {
+  const proxy = new CriProxy(options);
+  await proxy.listen();
+  return proxy;
+}
+
+export class CriProxy {
+  readonly socket: string;
+  /** Grow for as long as the proxy lives: it is a tool for demonstrations and tests. */
+  readonly delivered: ProxiedEvent[] = [];
+  readonly dropped: ProxiedEvent[] = [];
+  readonly #options: CriProxyOptions;
+  readonly #streams = new Map<number, ForwardedCall>();
+  readonly #sockets = new Set<Socket>();
+  #filter: EventFilter;
+  #refusal: status | null = null;
+  /** Methods whose calls wait, by their last name, and what goes on with each of these calls. */
+  #held: ReadonlySet<string> = new Set();
+  #waiting: (() => void)[] = [];
+  #server: Http2Server | null = null;
+  #opened = 0;
+
+  /** Use {@link startCriProxy}. */
+  constructor(options: CriProxyOptions) {
+    this.socket = options.socket;
+    this.#options = options;
+    this.#filter = options.filter ?? (() => 'deliver');
+  }
+
+  /** Event streams that are open at present. */
+  get streams(): number {
+    return this.#streams.size;
+  }
+
+  setFilter(filter: EventFilter): void {
+    this.#filter = filter;
+  }
+
+  /** Ends every open event stream with a status; clients may subscribe again at once. */
+  breakStreams(code: status = status.UNAVAILABLE): void {
+    for (const call of [...this.#streams.values()]) call.end(code, 'the stream was broken on purpose');
+  }
+
+  /** Answers every new call with this status, until it is called with null. */
+  refuse(code: status | null): void {
+    this.#refusal = code;
+  }
+
+  /** Calls of these methods (`ListContainers`) wait here from now on, as at a runtime that hangs; those that waited go on. */
+  hold(...methods: readonly string[]): void {
+    this.#held = new Set(methods);
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const goOn of waiting) goOn();
+  }
+
+  /** Listens (again) on the same path. */
+  async listen(): Promise<void> {
+    if (this.#server !== null) return;
+    await clearSocketPath(this.socket);
+    const server = createServer(SESSION_OPTIONS);
+    server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
+    server.on('session', (session) => this.#accept(session));
+    const listening = Promise.withResolvers<void>();
+    server.once('error', listening.reject);
+    server.listen(this.socket, listening.resolve);
+    await listening.promise;
+    this.#server = server;
+  }
+
+  /** Cuts every connection and removes the socket, as a runtime that was killed; {@link listen} brings it back. */
+  async stop(): Promise<void> {
+    const server = this.#server;
+    if (server === null) return;
+    this.#server = null;
+    const closed = Promise.withResolvers<void>();
+    server.close(() => closed.resolve());
+    for (const socket of this.#sockets) socket.destroy();
+    await closed.promise;
+  }
+
+  #accept(session: Http2Session): void {
+    const upstream = new Upstream(this.#options.upstream);
+    session.on('error', () => session.destroy());
+    session.once('close', () => upstream.close());
+    session.setLocalWindowSize(2 * MAX_MESSAGE_BYTES);
+    session.on('stream', (stream, headers) => this.#forward(stream as ServerHttp2Stream, headers, upstream));
+  }
+
+  #forward(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, upstream: Upstream): void {
+    if (this.#refusal !== null) {
+      stream.on('error', () => stream.destroy());
+      stream.respond(statusHeaders(this.#refusal, 'refused on purpose'), { endStream: true });
+      return;
+    }
+    if (this.#holds(headers)) {
+      stream.on('error', () => stream.destroy());
+      // Whoever gave up meanwhile wants no answer.
+      this.#waiting.push(() => stream.destroyed || this.#forward(stream, headers, upstream));
+      return;
+    }
+    const call = new ForwardedCall(stream, upstream.session().request({ ...headers }));
+    if (headers[constants.HTTP2_HEADER_PATH] !== EVENTS_PATH) {
+      call.passAll();
+      return;
+    }
+    this.#opened += 1;
+    const number = this.#opened;
+    this.#streams.set(number, call);
+    stream.once('close', () => this.#streams.delete(number));
+    call.passChosen((event) => this.#decide(event, number), this.#options.queueBytes ?? DEFAULT_QUEUE_BYTES);
+  }
+
+  #holds({ [constants.HTTP2_HEADER_PATH]: path }: IncomingHttpHeaders): boolean {
+    return this.#held.has(String(path).split('/').at(-1) ?? '');
+  }
+
+  #decide(event: ContainerEventResponse, stream: number): boolean {
+    const deliver = this.#filter(event) === 'deliver';
+    (deliver ? this.delivered : this.dropped).push({ event, mono: monoNow(), stream });
+    return deliver;
+  }
+}
+
+/** The way to the runtime that belongs to one client connection. */
+class Upstream {
+  readonly #path: string;
+  #session: ClientHttp2Session | null = null;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  session(): ClientHttp2Session {
+    const present = this.#session;
+    if (present !== null && !present.closed && !present.destroyed) return present;
+    const session = connect('http://localhost', {
+      ...SESSION_OPTIONS,
+      createConnection: () => connectSocket(this.#path),
+    });
+    // What was under way hears of it through its own stream.
+    session.on('error', () => session.destroy());
+    session.once('connect', () => session.setLocalWindowSize(2 * MAX_MESSAGE_BYTES));
+    this.#session = session;
+    return session;
+  }
+
+  close(): void {
+    this.#session?.destroy();
+  }
+}
+
+/** One call on its way through. */
+class ForwardedCall {
+  readonly #client: ServerHttp2Stream;
+  readonly #runtime: ClientHttp2Stream;
+  /** The end that the client is told; the runtime's own, or ours where it has none. */
+  #trailers: OutgoingHttpHeaders | null = null;
+  #failure = 'the runtime went away';
+
+  constructor(client: ServerHttp2Stream, runtime: ClientHttp2Stream) {
+    this.#client = client;
+    this.#runtime = runtime;
+    client.pipe(runtime);
+    client.on('wantTrailers', () => client.sendTrailers(this.#trailers ?? this.#unavailable()));
+    client.on('error', () => client.destroy());
+    client.once('close', () => runtime.close(constants.NGHTTP2_CANCEL));
+    runtime.on('response', (headers, flags) => this.#respond(headers, flags));
+    runtime.on('trailers', (trailers) => {
+      this.#trailers ??= { ...trailers };
+    });
+    runtime.on('error', (error) => {
+      this.#failure = error.message;
+    });
+    runtime.once('close', () => this.#finish());
+  }
+
+  passAll(): void {
+    this.#runtime.pipe(this.#client, { end: false });
+  }
+
+  passChosen(choose: (event: ContainerEventResponse) => boolean, queueBytes: number): void {
+    const splitter = new FrameSplitter();
+    this.#runtime.on('data', (chunk: Buffer) => {
+      for (const frame of splitter.push(chunk)) {
+        if (this.#trailers !== null || this.#client.destroyed) return;
+        // Nobody has asked for compression; a compressed message passes unread.
+        if (frame.compressed || choose(ContainerEventResponse.decode(frame.payload))) {
+          this.#client.write(frame.bytes);
+        }
+      }
+      if (this.#client.writableLength > queueBytes) this.#client.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    });
+  }
+
+  /** Ends the call towards the client, and leaves the runtime. */
+  end(code: status, message: string): void {
+    this.#trailers = trailersOf(code, message);
+    this.#runtime.close(constants.NGHTTP2_CANCEL);
+    this.#finish();
+  }
+
+  #respond(headers: IncomingHttpHeaders, flags: number): void {
+    if (this.#client.destroyed || this.#client.headersSent) return;
+    const ends = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
+    if (ends) this.#client.respond({ ...headers }, { endStream: true });
+    else this.#client.respond({ ...headers }, { waitForTrailers: true });
+  }
+
+  #finish(): void {
+    const client = this.#client;
+    if (client.destroyed || client.writableEnded) return;
+    if (client.headersSent) client.end();
+    else {
+      const trailers = this.#trailers ?? this.#unavailable();
+      client.respond({ ...ANSWER_HEADERS, ...trailers }, { endStream: true });
+    }
+  }
+
+  #unavailable(): OutgoingHttpHeaders {
+    return trailersOf(status.UNAVAILABLE, this.#failure);
+  }
+}
+
+const ANSWER_HEADERS = { ':status': 200, 'content-type': 'application/grpc' } as const;
+
+const statusHeaders = (code: status, message: string): OutgoingHttpHeaders => ({
+  ...ANSWER_HEADERS,
+  ...trailersOf(code, message),
+});
+
+function trailersOf(code: status, message: string): OutgoingHttpHeaders {
+  // gRPC's own percent-encoding: everything that is not printable ASCII, and the percent sign.
+  const encoded = message.replaceAll(/[^ -$&-~]+/gu, encodeURIComponent);
+  return { 'grpc-status': String(code), 'grpc-message': encoded };
+}

@@ -1,0 +1,126 @@
+/*
+ * What the simulator's own tests share: runtimes in a folder of their own, listeners, and the truth by its kinds.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type ServiceError, status } from '@grpc/grpc-js';
+import { vi } from 'vitest';
+import { ContainerEventResponse } from '../../src/cri/runtime.ts';
+import { EVENT_TYPES } from '../../src/protocol/record.ts';
+import { type SimulatedRuntime, type SimulatedRuntimeOptions, startSimulatedRuntime } from './runtime.ts';
+import type { EventFact, FaultFact, TransitionFact, Truth, TruthEntry, ViewFact } from './truth.ts';
+import type { VirtualRuntime } from './virtual.ts';
+import { type CriClient, connectCri } from './wire.ts';
+
+export interface Listener {
+  readonly events: ContainerEventResponse[];
+  readonly ended: Promise<{ readonly code: number }>;
+  readonly cancel: () => void;
+}
+
+/** Runtimes and clients of one test; {@link close} ends them all. */
+export class TestBed {
+  readonly folder = mkdtempSync(join(tmpdir(), 'plegwatch-sim-'));
+  readonly #runtimes: SimulatedRuntime[] = [];
+  readonly #clients: CriClient[] = [];
+
+  async start(options: Partial<SimulatedRuntimeOptions> = {}): Promise<SimulatedRuntime> {
+    const runtime = await startSimulatedRuntime({ socket: join(this.folder, 'cri.sock'), ...options });
+    this.#runtimes.push(runtime);
+    return runtime;
+  }
+
+  connect(runtime: SimulatedRuntime): CriClient {
+    const client = connectCri(runtime.socket);
+    this.#clients.push(client);
+    return client;
+  }
+
+  /** Subscribes and waits until the runtime has the subscription. */
+  async listen(runtime: SimulatedRuntime, client = this.connect(runtime)): Promise<Listener> {
+    const before = runtime.subscribers;
+    const listener = subscribe(client);
+    await until(() => runtime.subscribers > before);
+    return listener;
+  }
+
+  async close(): Promise<void> {
+    for (const client of this.#clients.splice(0)) client.close();
+    for (const runtime of this.#runtimes.splice(0)) await runtime.stop();
+    rmSync(this.folder, { recursive: true });
+  }
+}
+
+export function subscribe(client: CriClient): Listener {
+  const events: ContainerEventResponse[] = [];
+  const { promise: ended, resolve } = Promise.withResolvers<{ readonly code: number }>();
+  const stream = client.events();
+  stream.on('data', (event: ContainerEventResponse) => events.push(event));
+  stream.on('error', (error: ServiceError) => resolve({ code: error.code }));
+  stream.on('end', () => resolve({ code: status.OK }));
+  return { events, ended, cancel: () => stream.cancel() };
+}
+
+/** Waits for a condition, for at most five seconds. */
+export const until = (condition: () => boolean): Promise<void> =>
+  vi.waitFor(
+    () => {
+      if (!condition()) throw new Error('not yet');
+    },
+    { timeout: 5000, interval: 5 },
+  );
+
+const ofKind =
+  <T extends TruthEntry['what']>(what: T) =>
+  (truth: Truth) =>
+    truth.entries.filter((entry): entry is TruthEntry & { what: T } => entry.what === what);
+
+export const eventFacts: (truth: Truth) => EventFact[] = ofKind('event');
+export const transitionFacts: (truth: Truth) => TransitionFact[] = ofKind('transition');
+export const viewFacts: (truth: Truth) => ViewFact[] = ofKind('view');
+
+/** The faults in the truth, one kind of them or all. */
+export const faultFacts = (truth: Truth, fault?: string): FaultFact[] =>
+  ofKind('fault')(truth).filter((entry) => fault === undefined || entry.fault === fault);
+
+export const shape = ({ containerId, containerEventType }: ContainerEventResponse, sandbox: string): string =>
+  `${containerId === sandbox ? 'sandbox' : 'container'} ${EVENT_TYPES[containerEventType] ?? 'of no known type'}`;
+
+/** What a subscriber of a virtual runtime hears, decoded, and how its stream ended. */
+export function hear(runtime: VirtualRuntime, hasRoom?: () => boolean) {
+  const events: ContainerEventResponse[] = [];
+  const messages: Uint8Array[] = [];
+  const codes: status[] = [];
+  const leave = runtime.subscribe({
+    receive: (message) => {
+      messages.push(message);
+      events.push(decoded(message));
+    },
+    ended: (code) => codes.push(code),
+    ...(hasRoom === undefined ? {} : { hasRoom }),
+  });
+  return { events, messages, codes, leave };
+}
+
+/** The event in a message; an empty one where there is none. */
+function decoded(message: Uint8Array): ContainerEventResponse {
+  try {
+    return ContainerEventResponse.decode(message);
+  } catch {
+    return ContainerEventResponse.decode(new Uint8Array());
+  }
+}
+
+/** One pod with one container through a whole life, as the kubelet does it. */
+export function liveOnePod({ pods }: VirtualRuntime['core'], explicitRemoval = true): string {
+  const { id } = pods.runPod({ name: 'web' });
+  const container = pods.createContainer(id, { name: 'app' }).id;
+  pods.startContainer(container);
+  pods.exitContainer(container);
+  pods.stopPod(id);
+  if (explicitRemoval) pods.removeContainer(container);
+  pods.beginRemoval(id);
+  pods.finishRemoval(id);
+  return id;
+}

@@ -1,0 +1,112 @@
+/*
+ * What is told of a start or an end whose event has not come, before there is a verdict on it.
+ */
+import { describe, expect, test } from 'vitest';
+import {
+  heard,
+  judge,
+  listed,
+  opened,
+  type Step,
+  seconds,
+  status,
+  times,
+} from '../../../test/engine/timeline.ts';
+import type { EvidenceRecord, RecordOf } from '../../protocol/record.ts';
+
+const covered: readonly Step[] = [
+  listed(0, {}),
+  opened(1),
+  heard(2, 's0', 'STARTED', { built: 1.9 }),
+  listed(3, {}),
+  heard(4, 's1', 'CREATED'),
+  heard(4.1, 's1', 'STARTED'),
+  heard(4.2, 'c1', 'CREATED'),
+];
+
+const overdueIn = (records: readonly EvidenceRecord[]): RecordOf<'overdue'>[] =>
+  records.filter((record) => record.kind === 'overdue');
+
+const runs = [heard(4.3, 'c1', 'STARTED'), listed(5, { s1: 'running', c1: 'running' })];
+const exits = listed(10, { s1: 'running', c1: 'exited' });
+
+describe('an end that is not announced', () => {
+  test('is told when the grace is over, under the id that its verdict has', () => {
+    const { records, findings } = judge([...covered, ...runs, exits], { until: 60 });
+    const [told, ...others] = overdueIn(records);
+    expect(others).toEqual([]);
+    expect(told).toMatchObject({ id: 'c1', type: 'STOPPED', occurred: null });
+    // One list showed it running, the next one that it had exited.
+    expect(told?.window.from).toBeLessThanOrEqual(seconds(5.1));
+    expect(told?.window.to).toBeGreaterThanOrEqual(seconds(10));
+    expect(told?.t).toBeGreaterThanOrEqual((told?.window.to ?? 0) + seconds(2));
+    expect(findings).toMatchObject([{ verdict: 'missed', type: 'STOPPED', finding: told?.finding }]);
+    expect(records.findIndex(({ kind }) => kind === 'overdue')).toBeLessThan(
+      records.findIndex(({ kind }) => kind === 'finding'),
+    );
+  });
+
+  test('has the same id where it comes late after all, and where nobody could know', () => {
+    const exact = { times: times({ created: 4.2, started: 4.3, finished: 7 }) };
+    const late = judge([...covered, ...runs, exits, heard(20, 'c1', 'STOPPED', exact)], { until: 60 });
+    expect(late.findings).toMatchObject([
+      { verdict: 'late', finding: overdueIn(late.records)[0]?.finding, type: 'STOPPED' },
+    ]);
+    const unknown = judge([...covered, ...runs, exits, opened(20, 2)], { until: 60 });
+    expect(unknown.findings).toContainEqual(
+      expect.objectContaining({ verdict: 'unobservable', finding: overdueIn(unknown.records)[0]?.finding }),
+    );
+  });
+
+  test('is told once, and the verdict after it is resolved has an id of its own', () => {
+    const after = heard(50, 'c1', 'STOPPED');
+    const { records, findings } = judge([...covered, ...runs, exits, after], { until: 60 });
+    expect(overdueIn(records)).toHaveLength(1);
+    expect(findings.map(({ verdict }) => verdict)).toEqual(['missed', 'late']);
+    expect(new Set(findings.map(({ finding }) => finding)).size).toBe(2);
+  });
+
+  test('is told with its exact time where that is known', () => {
+    const exact = times({ created: 4.2, started: 4.3, finished: 7 });
+    const { records } = judge([...covered, ...runs, exits, status(11, 'c1', exact)], { until: 60 });
+    const [told] = overdueIn(records);
+    expect(told?.occurred).toBeGreaterThan(seconds(6.4));
+    expect(told?.occurred).toBeLessThan(seconds(7.6));
+  });
+});
+
+test('nothing is told where the event comes within the grace, nor of sandboxes, creations and removals', () => {
+  const announced = judge([...covered, ...runs, exits, heard(11, 'c1', 'STOPPED')], { until: 60 });
+  expect(overdueIn(announced.records)).toEqual([]);
+  const others = judge(
+    [
+      ...covered,
+      ...runs,
+      heard(7, 'c1', 'STOPPED'),
+      listed(10, { s1: 'running', c1: 'exited' }),
+      listed(15, { s1: 'exited' }),
+      listed(45, {}),
+    ],
+    { until: 120 },
+  );
+  expect(others.missed).toContain('s1 STOPPED');
+  expect(overdueIn(others.records)).toEqual([]);
+});
+
+test('of a storm only so much is told as is allowed, the rest is counted, and every verdict still comes', () => {
+  const ids = Array.from({ length: 100 }, (_, i) => `c${i + 1}`);
+  const all = (state: 'running' | 'exited') => Object.fromEntries(ids.map((id) => [id, state]));
+  const { records, figures, missed } = judge(
+    [
+      ...covered,
+      ...ids.slice(1).map((id) => heard(4.2, id, 'CREATED')),
+      ...ids.map((id) => heard(4.3, id, 'STARTED')),
+      listed(5, all('running')),
+      listed(10, all('exited')),
+    ],
+    { until: 60 },
+  );
+  expect(missed).toHaveLength(100);
+  expect(overdueIn(records)).toHaveLength(20);
+  expect(figures.untold).toBe(80);
+});

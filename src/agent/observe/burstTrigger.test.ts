@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'vitest';
+import { type Mono, millis, mono, shift } from '../../protocol/units.ts';
+import { BURST_EVENTS, Bursts } from './burstTrigger.ts';
+
+const START = mono(1_000_000);
+const at = (seconds: number): Mono => shift(START, millis(seconds * 1000));
+
+function hear(bursts: Bursts, events: number): void {
+  for (let n = 0; n < events; n += 1) bursts.heard();
+}
+
+/** How many relists may be had earlier, where one is taken again and again at a moment. */
+function taken(bursts: Bursts, now: Mono): number {
+  hear(bursts, BURST_EVENTS);
+  let count = 0;
+  while (bursts.take(now)) count += 1;
+  return count;
+}
+
+describe('a burst of events', () => {
+  test('asks for an earlier relist, one event less does not', () => {
+    const bursts = new Bursts(START);
+    hear(bursts, BURST_EVENTS - 1);
+    expect(bursts.take(at(1))).toBe(false);
+    bursts.heard();
+    expect(bursts.take(at(1))).toBe(true);
+  });
+
+  test('is what was heard since the last relist began', () => {
+    const bursts = new Bursts(START);
+    hear(bursts, BURST_EVENTS - 1);
+    bursts.relisting();
+    bursts.heard();
+    expect(bursts.take(at(1))).toBe(false);
+  });
+});
+
+describe('tokens', () => {
+  test('are two at first, then one in half a minute', () => {
+    const bursts = new Bursts(START);
+    expect(taken(bursts, at(1))).toBe(2);
+    expect(taken(bursts, at(30.9))).toBe(0);
+    expect(taken(bursts, at(31))).toBe(1);
+    expect(taken(bursts, at(60.9))).toBe(0);
+    expect(taken(bursts, at(61))).toBe(1);
+  });
+
+  test('that were not needed are no more than two after a day', () => {
+    const bursts = new Bursts(START);
+    expect(taken(bursts, at(86_400))).toBe(2);
+    expect(taken(bursts, at(86_429))).toBe(0);
+  });
+
+  test('bound a day of bursts to a relist in half a minute', () => {
+    const bursts = new Bursts(START);
+    let count = 0;
+    for (let second = 1; second <= 86_400; second += 1) {
+      hear(bursts, BURST_EVENTS);
+      if (bursts.take(at(second))) count += 1;
+      bursts.relisting();
+    }
+    expect(count).toBe(86_400 / 30 + 1);
+  });
+});

@@ -1,0 +1,125 @@
+import { expect, test } from 'vitest';
+import { parseRecord, type RecordOf } from '../../protocol/record.ts';
+import { mono } from '../../protocol/units.ts';
+import { Gaps } from './gaps.ts';
+
+const START = mono(1_000_000);
+const at = (seconds: number) => mono(START + seconds * 1e6);
+
+function gaps() {
+  const records: RecordOf<'gap'>[] = [];
+  let minted = 0;
+  const mint = () => `00000000-0000-4000-8000-${String(++minted).padStart(12, '0')}`;
+  return { gaps: new Gaps(START, mint, (record) => records.push(record)), records };
+}
+
+const brief = (records: readonly RecordOf<'gap'>[]) =>
+  records.map(({ scope, cause, from, to }) => [scope, cause, from / 1e6, to === null ? null : to / 1e6]);
+
+test('a gap is told when it opens and when it closes, under one id', () => {
+  const { gaps: open, records } = gaps();
+  open.open('stream', 'broken', at(1), at(2));
+  open.close('stream', at(5), at(6));
+  expect(brief(records)).toEqual([
+    ['stream', 'broken', 1, null],
+    ['stream', 'broken', 1, 5],
+  ]);
+  expect(records.map(({ t }) => t / 1e6)).toEqual([2, 6]);
+  expect(new Set(records.map(({ gap }) => gap)).size).toBe(1);
+  for (const record of records) expect(parseRecord(record)).toMatchObject({ ok: true });
+});
+
+test('one that is open goes on: its first cause and its beginning stand', () => {
+  const { gaps: open, records } = gaps();
+  open.open('stream', 'unproven', at(1), at(1));
+  open.open('stream', 'broken', at(3), at(3));
+  open.close('stream', at(5), at(5));
+  expect(brief(records)).toEqual([
+    ['stream', 'unproven', 1, null],
+    ['stream', 'unproven', 1, 5],
+  ]);
+});
+
+test('gaps of different scopes are independent', () => {
+  const { gaps: open, records } = gaps();
+  open.open('stream', 'broken', at(1), at(1));
+  open.open('list', 'unavailable', at(2), at(2));
+  open.close('list', at(3), at(3));
+  expect(brief(records).at(-1)).toEqual(['list', 'unavailable', 2, 3]);
+  open.closeAll(at(4));
+  expect(brief(records).at(-1)).toEqual(['stream', 'broken', 1, 4]);
+  open.closeAll(at(9));
+  expect(records).toHaveLength(4);
+});
+
+test('a gap that is not open cannot be closed', () => {
+  const { gaps: open, records } = gaps();
+  open.close('stream', at(5), at(5));
+  expect(records).toEqual([]);
+});
+
+test('a gap never ends before it begins', () => {
+  const { gaps: open, records } = gaps();
+  open.open('stream', 'broken', at(3), at(4));
+  open.close('stream', at(1), at(5));
+  expect(brief(records).at(-1)).toEqual(['stream', 'broken', 3, 3]);
+});
+
+test('a gap that is over is told once, beside one that is open', () => {
+  const { gaps: open, records } = gaps();
+  open.open('stream', 'unproven', at(0), at(0));
+  open.past('stream', 'agent_paused', at(1), at(2), at(3));
+  open.close('stream', at(4), at(4));
+  expect(brief(records)).toEqual([
+    ['stream', 'unproven', 0, null],
+    ['stream', 'agent_paused', 1, 2],
+    ['stream', 'unproven', 0, 4],
+  ]);
+});
+
+test('holes of one cause are one gap until a whole stretch was without', () => {
+  const { gaps: open, records } = gaps();
+  open.hole('stream', 'malformed_event', at(1), at(2), at(3));
+  expect(brief(records)).toEqual([['stream', 'malformed_event', 1, 2]]);
+  open.hole('stream', 'malformed_event', at(2), at(4), at(5));
+  open.hole('stream', 'malformed_event', at(4), at(5), at(5));
+  open.stretch(at(6));
+  open.hole('stream', 'malformed_event', at(6), at(7), at(8));
+  open.stretch(at(9));
+  open.stretch(at(10));
+  expect(brief(records).slice(1)).toEqual([
+    ['stream', 'malformed_event', 1, 5],
+    ['stream', 'malformed_event', 1, 7],
+  ]);
+  expect(new Set(records.map(({ gap }) => gap)).size).toBe(1);
+
+  open.hole('stream', 'malformed_event', at(10), at(11), at(12));
+  for (const then of [13, 14, 15]) open.stretch(at(then));
+  expect(brief(records).slice(3)).toEqual([['stream', 'malformed_event', 10, 11]]);
+  expect(new Set(records.map(({ gap }) => gap)).size).toBe(2);
+});
+
+test('holes of different causes are told apart, and beside a gap that is open', () => {
+  const { gaps: open, records } = gaps();
+  open.open('stream', 'unproven', at(0), at(0));
+  open.hole('stream', 'malformed_event', at(1), at(2), at(2));
+  open.hole('stream', 'reader_overflow', at(1), at(3), at(3));
+  open.endHoles(at(4));
+  open.hole('stream', 'reader_overflow', at(5), at(6), at(6));
+  expect(brief(records).slice(1)).toEqual([
+    ['stream', 'malformed_event', 1, 2],
+    ['stream', 'reader_overflow', 1, 3],
+    ['stream', 'reader_overflow', 5, 6],
+  ]);
+  expect(new Set(records.map(({ gap }) => gap)).size).toBe(4);
+});
+
+test('what ends everything ends a hole where it was, not later', () => {
+  const { gaps: open, records } = gaps();
+  open.hole('stream', 'reader_overflow', at(1), at(2), at(2));
+  open.hole('stream', 'reader_overflow', at(2), at(3), at(3));
+  open.closeAll(at(9));
+  open.closeAll(at(10));
+  expect(brief(records).at(-1)).toEqual(['stream', 'reader_overflow', 1, 3]);
+  expect(records).toHaveLength(2);
+});

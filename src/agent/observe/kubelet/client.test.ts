@@ -1,0 +1,318 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  type Authority,
+  FakeKubelet,
+  makeAuthority,
+  metricsText,
+  plain,
+  removeAuthority,
+} from '../../../../test/support/fakeKubelet.ts';
+import { KubeletClient, type KubeletClientOptions, type Scrape } from './client.ts';
+
+// TLS, processes of others and two cores.
+vi.setConfig({ testTimeout: 20_000 });
+
+let authority: Authority;
+let kubelet: FakeKubelet;
+let tokenFile: string;
+const cleanUps: (() => unknown)[] = [];
+
+beforeAll(() => {
+  authority = makeAuthority();
+  tokenFile = join(authority.folder, 'token');
+});
+afterAll(() => removeAuthority(authority));
+beforeEach(async () => {
+  writeFileSync(tokenFile, 'first\n');
+  kubelet = await FakeKubelet.start(authority);
+});
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+  await kubelet.stop();
+});
+
+function client(some: Partial<KubeletClientOptions> = {}): KubeletClient {
+  const made = new KubeletClient({
+    url: kubelet.url,
+    tokenFile,
+    caFile: authority.caFile,
+    serverName: undefined,
+    ...some,
+  });
+  cleanUps.push(() => made.close());
+  return made;
+}
+
+const NEVER = new AbortController().signal;
+const scrape = (some: Partial<KubeletClientOptions> = {}): Promise<Scrape> => client(some).scrape(NEVER);
+const problem = async (some: Partial<KubeletClientOptions> = {}) => {
+  const found = await scrape(some);
+  return found.ok ? 'well' : found.problem;
+};
+const shown = () => kubelet.requests.map(({ headers }) => headers.authorization);
+const until = (condition: () => boolean) =>
+  vi.waitFor(() => expect(condition()).toBe(true), { timeout: 5_000 });
+
+describe('a look', () => {
+  test('asks for plain metrics with the token, and tells when it looked', async () => {
+    const found = await scrape();
+    expect(found).toMatchObject({ ok: true, figures: { eventedPleg: false, version: 'v1.36.3' } });
+    if (found.ok) expect(found.ended).toBeGreaterThan(found.started);
+    const [request] = kubelet.requests;
+    expect(request?.url).toBe('/metrics');
+    expect(request?.method).toBe('GET');
+    expect(request?.headers).toMatchObject({ authorization: 'Bearer first', 'accept-encoding': 'identity' });
+  });
+
+  test('without a token file shows none', async () => {
+    expect(await problem({ tokenFile: undefined })).toBe('well');
+    expect(shown()).toEqual([undefined]);
+  });
+
+  test.each([
+    [401, 'Unauthorized'],
+    [403, 'Forbidden'],
+    [302, 'Redirect'],
+    [307, 'Redirect'],
+    [404, 'BadStatus'],
+    [204, 'BadStatus'],
+    [500, 'BadStatus'],
+  ])('answered with %d is %s', async (status, expected) => {
+    kubelet.answer = plain('no', {}, status);
+    expect(await problem()).toBe(expected);
+  });
+
+  test('never follows a redirect, so the token goes nowhere else', async () => {
+    const other = await FakeKubelet.start(authority);
+    cleanUps.push(() => other.stop());
+    kubelet.answer = plain('', { location: `${other.url}metrics` }, 302);
+    expect(await problem()).toBe('Redirect');
+    expect(other.requests).toEqual([]);
+    expect(kubelet.requests).toHaveLength(1);
+  });
+
+  test('that nobody answers in time is over in time', async () => {
+    kubelet.answer = () => undefined;
+    const began = performance.now();
+    expect(await problem({ timeoutMs: 200 })).toBe('Timeout');
+    expect(performance.now() - began).toBeLessThan(2_000);
+  });
+
+  test('that is answered drop by drop is over in time too', async () => {
+    kubelet.answer = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/plain' });
+      const timer = setInterval(() => response.write('#\n'), 10);
+      response.on('close', () => clearInterval(timer));
+    };
+    expect(await problem({ timeoutMs: 300 })).toBe('Timeout');
+  });
+
+  test('stops reading what is too large', async () => {
+    let sent = 0;
+    kubelet.answer = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/plain' });
+      const more = () => {
+        while (!response.destroyed && response.write('x'.repeat(65_536))) sent += 65_536;
+      };
+      response.on('drain', more);
+      more();
+    };
+    expect(await problem({ maxBytes: 1024 * 1024 })).toBe('TooLarge');
+    await until(() => kubelet.connections === 0);
+    expect(sent).toBeLessThan(16 * 1024 * 1024);
+  });
+
+  test('takes no compressed answer, which it did not ask for', async () => {
+    const bomb = gzipSync(Buffer.alloc(50 * 1024 * 1024));
+    kubelet.answer = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/plain', 'content-encoding': 'gzip' });
+      response.end(bomb);
+    };
+    expect(await problem()).toBe('NotMetrics');
+  });
+
+  test.each([
+    ['<html></html>', 'text/html'],
+    ['{}', 'application/json'],
+    ['hello', 'text/plain'],
+    ['', 'text/plain'],
+    ['kubernetes_feature_enabled{name="EventedPLEG",stage="ALPHA"} 0\n', 'text/plain'],
+  ])('at %j as %s was at no kubelet', async (text, type) => {
+    kubelet.answer = plain(text, { 'content-type': type });
+    expect(await problem()).toBe('NotMetrics');
+  });
+
+  test('at an answer that breaks off has seen nothing', async () => {
+    kubelet.answer = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '100000' });
+      response.write(metricsText());
+      setImmediate(() => kubelet.cut());
+    };
+    expect(await problem()).toBe('Unreachable');
+  });
+
+  test('at what speaks no HTTP was at no kubelet', async () => {
+    const server = createServer((socket) => socket.end('SSH-2.0-OpenSSH\r\n\r\n'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    cleanUps.push(() => server.close());
+    const { port } = server.address() as { port: number };
+    expect(await problem({ url: new URL(`http://127.0.0.1:${port}`) })).toBe('NotMetrics');
+    expect(await problem({ url: new URL(`https://127.0.0.1:${port}`) })).toBe('Tls');
+  });
+
+  test('at nobody is unreachable', async () => {
+    const { url } = kubelet;
+    await kubelet.stop();
+    expect(await problem({ url })).toBe('Unreachable');
+  });
+
+  test('ends when it is told to', async () => {
+    kubelet.answer = () => undefined;
+    const stop = new AbortController();
+    const looking = client().scrape(stop.signal);
+    await until(() => kubelet.requests.length === 1);
+    stop.abort();
+    expect(await looking).toMatchObject({ ok: false });
+  });
+});
+
+describe('trust', () => {
+  test('is not given to a certificate of another authority', async () => {
+    const other = makeAuthority();
+    cleanUps.push(() => removeAuthority(other));
+    expect(await problem({ caFile: other.caFile })).toBe('Tls');
+    expect(kubelet.requests).toEqual([]);
+  });
+
+  test('is not given to a certificate for another name', async () => {
+    const url = new URL(`https://localhost:${kubelet.port}`);
+    expect(await problem({ url })).toBe('Tls');
+    expect(kubelet.requests).toEqual([]);
+  });
+
+  test('is given to a certificate for the name that was said, and to no other then', async () => {
+    const byNode = makeAuthority('DNS:node-1,IP:10.0.0.7');
+    cleanUps.push(() => removeAuthority(byNode));
+    const named = await FakeKubelet.start(byNode);
+    cleanUps.push(() => named.stop());
+    const at = { url: named.url, caFile: byNode.caFile };
+    expect(await problem(at)).toBe('Tls');
+    expect(await problem({ ...at, serverName: 'node-1' })).toBe('well');
+    expect(await problem({ ...at, serverName: '10.0.0.7' })).toBe('well');
+    expect(await problem({ ...at, serverName: 'node-2' })).toBe('Tls');
+    expect(await problem({ ...at, serverName: '127.0.0.1' })).toBe('Tls');
+    // The right name, of another authority, and the right authority, for the address alone.
+    expect(await problem({ ...at, caFile: authority.caFile, serverName: 'node-1' })).toBe('Tls');
+    expect(await problem({ serverName: 'node-1' })).toBe('Tls');
+    expect(named.requests).toHaveLength(2);
+    expect(kubelet.requests).toEqual([]);
+  });
+
+  test('is given to a kubelet by the file that it serves from, which has its certificate and its authority in it', async () => {
+    const own = makeAuthority('DNS:node-1');
+    cleanUps.push(() => removeAuthority(own));
+    const served = own.cert + readFileSync(own.caFile, 'utf8');
+    const selfSigned = await FakeKubelet.start({ ...own, cert: served });
+    cleanUps.push(() => selfSigned.stop());
+    const caFile = join(own.folder, 'kubelet.crt');
+    writeFileSync(caFile, served);
+    expect(await problem({ url: selfSigned.url, caFile, serverName: 'node-1' })).toBe('well');
+    expect(await problem({ url: selfSigned.url, caFile })).toBe('Tls');
+  });
+
+  test('is not asked for only where there is no CA at all', async () => {
+    expect(await problem({ caFile: undefined })).toBe('well');
+  });
+
+  test('follows a CA file that is replaced, without a restart', async () => {
+    const caFile = join(authority.folder, 'rotating.crt');
+    const other = makeAuthority();
+    cleanUps.push(() => removeAuthority(other));
+    writeFileSync(caFile, readFileSync(authority.caFile));
+    const it = client({ caFile });
+    expect(await it.scrape(NEVER)).toMatchObject({ ok: true });
+    writeFileSync(caFile, readFileSync(other.caFile));
+    expect(await it.scrape(NEVER)).toMatchObject({ ok: false, problem: 'Tls' });
+    writeFileSync(caFile, readFileSync(authority.caFile));
+    expect(await it.scrape(NEVER)).toMatchObject({ ok: true });
+  });
+});
+
+describe('a token', () => {
+  test('that was rotated is used for the next look', async () => {
+    const it = client();
+    await it.scrape(NEVER);
+    writeFileSync(tokenFile, 'second');
+    await it.scrape(NEVER);
+    expect(shown()).toEqual(['Bearer first', 'Bearer second']);
+  });
+
+  test('that is rotated at this very moment is tried once more after a 401', async () => {
+    kubelet.answer = (request, response) => {
+      if (request.headers.authorization === 'Bearer second') plain(metricsText())(request, response);
+      else {
+        writeFileSync(tokenFile, 'second');
+        plain('', {}, 401)(request, response);
+      }
+    };
+    expect(await problem()).toBe('well');
+    expect(shown()).toEqual(['Bearer first', 'Bearer second']);
+  });
+
+  test('that is refused is not tried again as it is', async () => {
+    kubelet.answer = plain('', {}, 401);
+    expect(await problem()).toBe('Unauthorized');
+    expect(kubelet.requests).toHaveLength(1);
+  });
+
+  test('that cannot be read is told, without a word of what is in the file', async () => {
+    writeFileSync(tokenFile, 'secret token\nwith lines');
+    const found = await scrape();
+    expect(found).toMatchObject({ ok: false, problem: 'Credentials' });
+    expect(JSON.stringify(found)).not.toContain('secret');
+    expect(await problem({ tokenFile: '/nowhere' })).toBe('Credentials');
+    expect(kubelet.requests).toEqual([]);
+  });
+});
+
+describe('the connection', () => {
+  test('is one, and kept between two looks', async () => {
+    const it = client();
+    for (let i = 0; i < 3; i += 1) await it.scrape(NEVER);
+    expect(new Set(kubelet.requests.map(({ socket }) => socket)).size).toBe(1);
+    expect(kubelet.connections).toBe(1);
+    it.close();
+    await until(() => kubelet.connections === 0);
+  });
+
+  test('that the kubelet closes is told at once, and the next look makes another', async () => {
+    const it = client();
+    let lost = 0;
+    it.onLost = () => {
+      lost += 1;
+    };
+    await it.scrape(NEVER);
+    kubelet.cut();
+    await until(() => lost === 1);
+    expect(await it.scrape(NEVER)).toMatchObject({ ok: true });
+    it.close();
+    expect(lost).toBe(1);
+  });
+
+  test('of a server that closes after each answer says nothing by it', async () => {
+    kubelet.answer = plain(metricsText(), { connection: 'close' });
+    const it = client();
+    let lost = 0;
+    it.onLost = () => {
+      lost += 1;
+    };
+    await it.scrape(NEVER);
+    await it.scrape(NEVER);
+    await until(() => kubelet.connections === 0);
+    expect(lost).toBe(0);
+  });
+});

@@ -1,0 +1,290 @@
+/*
+ * One look at a kubelet's metrics: bounded in time and size, no redirect is followed, and what goes wrong is a value with a
+ * stable reason.
+ *
+ * The files of the token and of the CA are read for each look, because both are rotated under running programs; after a
+ * 401 the token is read again and a new one is tried once. The one connection is kept: a kubelet that ends closes it, which
+ * tells its end long before the next look would.
+ */
+import http, { type ClientRequest, type IncomingMessage } from 'node:http';
+import https from 'node:https';
+import { isIP, type Socket } from 'node:net';
+import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
+import { clean } from '../../../cri/items.ts';
+import { monoNow, wallNow } from '../../../platform/clock.ts';
+import { messageOf } from '../../../platform/errors.ts';
+import type { Mono, Wall } from '../../../protocol/units.ts';
+import { type KubeletFigures, readMetrics } from './metrics.ts';
+import { type KubeletAddress, readCa, readToken } from './settings.ts';
+
+export const SCRAPE_PROBLEMS = [
+  'Unreachable',
+  'Timeout',
+  'Tls',
+  'Credentials',
+  'Unauthorized',
+  'Forbidden',
+  'Redirect',
+  'BadStatus',
+  'TooLarge',
+  'NotMetrics',
+] as const;
+/**
+ * `Credentials`: the token or the CA file cannot be read. `NotMetrics`: what answers is no kubelet. `BadStatus`: any other
+ * answer that is not a 200.
+ */
+export type ScrapeProblem = (typeof SCRAPE_PROBLEMS)[number];
+
+export type Scrape =
+  | {
+      readonly ok: true;
+      readonly figures: KubeletFigures;
+      /** The figures are of a moment between these two. */
+      readonly started: Mono;
+      readonly ended: Mono;
+      /** The wall clock at `ended`. */
+      readonly wall: Wall;
+    }
+  | { readonly ok: false; readonly problem: ScrapeProblem; readonly message: string; readonly ended: Mono };
+
+export interface KubeletClientOptions extends KubeletAddress {
+  /** For the whole exchange. */
+  readonly timeoutMs?: number;
+  readonly maxBytes?: number;
+}
+
+const TIMEOUT_MS = 5_000;
+/** A kubelet with 110 pods has about a quarter of a megabyte. */
+const MAX_BYTES = 8 * 1024 * 1024;
+const LONGEST_MESSAGE = 300;
+
+class Failure extends Error {
+  readonly problem: ScrapeProblem;
+
+  constructor(problem: ScrapeProblem, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.problem = problem;
+  }
+}
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+export class KubeletClient {
+  /** Called when the connection that was kept is closed from the other side: the kubelet may have ended. */
+  onLost: () => void = () => undefined;
+  readonly #options: KubeletClientOptions;
+  #agent: http.Agent | null = null;
+  #ca = '';
+  /** The connection that is kept between two looks. */
+  #kept: Socket | null = null;
+
+  constructor(options: KubeletClientOptions) {
+    this.#options = options;
+  }
+
+  /** Looks once. Never throws; aborted by the signal it fails as `Unreachable`. One at a time. */
+  async scrape(signal: AbortSignal): Promise<Scrape> {
+    const started = monoNow();
+    const deadline = AbortSignal.timeout(this.#options.timeoutMs ?? TIMEOUT_MS);
+    try {
+      const text = await this.#read(AbortSignal.any([deadline, signal]));
+      const figures = readMetrics(text);
+      if (figures === null) throw new Failure('NotMetrics', 'the answer has no metrics of a kubelet in it');
+      return { ok: true, figures, started, ended: monoNow(), wall: wallNow() };
+    } catch (error) {
+      // Whatever state the connection was left in, the next look begins with a new one.
+      this.close();
+      const { problem, message } = deadline.aborted && !signal.aborted ? this.#late() : failureOf(error);
+      return { ok: false, problem, message: clean(message, LONGEST_MESSAGE), ended: monoNow() };
+    }
+  }
+
+  /** Lets the connection go; the next look makes a new one. */
+  close(): void {
+    this.#kept = null;
+    this.#agent?.destroy();
+    this.#agent = null;
+  }
+
+  async #read(signal: AbortSignal): Promise<string> {
+    await this.#connect();
+    const token = await this.#token();
+    let answer = await this.#ask(token, signal);
+    if (answer.status === 401) {
+      const fresh = await this.#token();
+      if (fresh !== token) answer = await this.#ask(fresh, signal);
+    }
+    return textOf(answer);
+  }
+
+  async #token(): Promise<string | null> {
+    const { tokenFile } = this.#options;
+    return tokenFile === undefined ? null : await readFrom(tokenFile, readToken);
+  }
+
+  /** Makes an agent of one connection, and a new one when the CA file has changed. */
+  async #connect(): Promise<void> {
+    const { url, caFile, serverName } = this.#options;
+    const ca = caFile === undefined ? '' : await readFrom(caFile, (file) => readCa(file, this.#ca));
+    if (this.#agent !== null && ca === this.#ca) return;
+    this.close();
+    this.#ca = ca;
+    const pool = { keepAlive: true, maxSockets: 1, maxFreeSockets: 1 };
+    this.#agent =
+      url.protocol === 'http:'
+        ? new http.Agent(pool)
+        : new https.Agent({
+            ...pool,
+            minVersion: 'TLSv1.2',
+            // Only where the setting says so in as many words: settings.ts asks for one of the two.
+            ...(caFile === undefined ? { rejectUnauthorized: false } : { ca }),
+            ...(serverName === undefined ? {} : namedAs(serverName)),
+          });
+  }
+
+  async #ask(token: string | null, signal: AbortSignal): Promise<Answer> {
+    this.#kept = null;
+    const request = this.#request(token, signal);
+    try {
+      return await this.#exchange(request);
+    } catch (error) {
+      // A kept connection may be closed at the very moment of its next use: the kubelet may have ended, or be well.
+      if (!request.reusedSocket || signal.aborted || codeOf(error) !== 'ECONNRESET') throw error;
+      this.onLost();
+      return await this.#exchange(this.#request(token, signal));
+    }
+  }
+
+  #request(token: string | null, signal: AbortSignal): ClientRequest {
+    const { url } = this.#options;
+    return (url.protocol === 'http:' ? http : https).request({
+      host: url.hostname.replace(/^\[|\]$/g, ''),
+      port: url.port === '' ? undefined : Number(url.port),
+      path: '/metrics',
+      agent: this.#agent ?? undefined,
+      signal,
+      headers: {
+        accept: 'text/plain; version=0.0.4',
+        'accept-encoding': 'identity',
+        'user-agent': 'plegwatch-agent',
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+      },
+    });
+  }
+
+  async #exchange(request: ClientRequest): Promise<Answer> {
+    const response = await respond(request);
+    const { socket } = response;
+    const status = response.statusCode ?? 0;
+    if (status !== 200) {
+      response.destroy();
+      return { status, text: '' };
+    }
+    checkHeaders(response);
+    const text = await readAll(response, this.#options.maxBytes ?? MAX_BYTES);
+    this.#keep(socket, response.headers);
+    return { status, text };
+  }
+
+  /** A server that says how long it keeps a connection, or that it does not, says nothing by closing it. */
+  #keep(socket: Socket, headers: http.IncomingHttpHeaders): void {
+    if (headers.connection?.toLowerCase() === 'close' || headers['keep-alive'] !== undefined) return;
+    this.#kept = socket;
+    if (socket.listenerCount('close', this.#closed) === 0) socket.once('close', this.#closed);
+    // It may have been closed before anybody listened.
+    if (socket.destroyed) this.#lost(socket);
+  }
+
+  readonly #closed = (): void => {
+    if (this.#kept?.destroyed === true) this.#lost(this.#kept);
+  };
+
+  #lost(socket: Socket): void {
+    if (this.#kept !== socket) return;
+    this.#kept = null;
+    this.onLost();
+  }
+
+  #late(): Failure {
+    return new Failure(
+      'Timeout',
+      `no whole answer within ${(this.#options.timeoutMs ?? TIMEOUT_MS) / 1000} s`,
+    );
+  }
+}
+
+/** A certificate has to be for this name, wherever it is served. An address cannot be asked for, only looked for. */
+function namedAs(serverName: string): Pick<ConnectionOptions, 'servername' | 'checkServerIdentity'> {
+  return {
+    ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
+    checkServerIdentity: (_host, certificate) => checkServerIdentity(serverName, certificate),
+  };
+}
+
+function respond(request: ClientRequest): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    request.once('response', resolve);
+    // More than one may come; the first says it.
+    request.on('error', reject);
+    request.end();
+  });
+}
+
+function textOf({ status, text }: Answer): string {
+  if (status === 200) return text;
+  if (status === 401) throw new Failure('Unauthorized', 'the kubelet does not accept the token (HTTP 401)');
+  if (status === 403) {
+    throw new Failure('Forbidden', 'the kubelet forbids it (HTTP 403): grant get on nodes/metrics');
+  }
+  if (status >= 300 && status < 400)
+    throw new Failure('Redirect', `it sends us elsewhere (HTTP ${status}), where we do not go`);
+  throw new Failure('BadStatus', `HTTP ${status}`);
+}
+
+function checkHeaders(response: IncomingMessage): void {
+  const { 'content-encoding': encoding = 'identity', 'content-type': type = '' } = response.headers;
+  const isText = /^\s*(text\/plain|application\/openmetrics-text)\b/i.test(type);
+  if (encoding.toLowerCase() === 'identity' && isText) return;
+  response.destroy();
+  throw new Failure('NotMetrics', `the answer is ${clean(`${type || 'of no type'}, ${encoding}`, 100)}`);
+}
+
+async function readAll(response: IncomingMessage, most: number): Promise<string> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of response as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    if (bytes > most) {
+      response.destroy();
+      throw new Failure('TooLarge', `the answer is larger than ${most} bytes`);
+    }
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString('utf8');
+}
+
+async function readFrom(file: string, read: (file: string) => Promise<string>): Promise<string> {
+  try {
+    return await read(file);
+  } catch (error) {
+    throw new Failure('Credentials', `${file} ${messageOf(error)}`, { cause: error });
+  }
+}
+
+const TLS_CODE =
+  /^(ERR_TLS|ERR_SSL|CERT_|CRL_|EPROTO$|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_|HOSTNAME_MISMATCH)/;
+
+function failureOf(error: unknown): Failure {
+  if (error instanceof Failure) return error;
+  const code = codeOf(error);
+  const message = messageOf(error);
+  if (TLS_CODE.test(code)) return new Failure('Tls', message, { cause: error });
+  if (code.startsWith('HPE_'))
+    return new Failure('NotMetrics', `what answers speaks no HTTP: ${message}`, { cause: error });
+  return new Failure('Unreachable', message === '' ? code : message, { cause: error });
+}
+
+const codeOf = (error: unknown): string => String(Reflect.get(Object(error), 'code') ?? '');

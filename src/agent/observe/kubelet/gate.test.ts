@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'vitest';
+import { type FakeFigures, metricsText } from '../../../../test/support/fakeKubelet.ts';
+import { millis, mono, wall } from '../../../protocol/units.ts';
+import type { Scrape } from './client.ts';
+import { Gate } from './gate.ts';
+import { type KubeletFigures, readMetrics } from './metrics.ts';
+
+const WALL = 1.75e15;
+
+/** A good look at a moment in seconds; `stepped` is what the wall clock was moved by until then. */
+function look(seconds: number, figures: FakeFigures = {}, stepped = 0, text = metricsText(figures)): Scrape {
+  const read = readMetrics(text);
+  if (read === null) throw new Error('not a kubelet');
+  return good(seconds, read, stepped);
+}
+
+function good(seconds: number, figures: KubeletFigures, stepped = 0): Scrape {
+  const ended = mono(seconds * 1e6);
+  return { ok: true, figures, started: ended, ended, wall: wall(WALL + (seconds + stepped) * 1e6) };
+}
+
+const FAILED: Scrape = { ok: false, problem: 'Timeout', message: '', ended: mono(0) };
+
+/** What is known after looks, at the moment of the last good one. */
+function known(...scrapes: Scrape[]): string {
+  const gate = new Gate();
+  let at = mono(0);
+  for (const scrape of scrapes) {
+    gate.take(scrape);
+    if (scrape.ok) at = scrape.ended;
+  }
+  const answer = gate.answer(at);
+  return answer.is === 'unknown' ? answer.why : answer.is;
+}
+
+const RESTARTED = 'the kubelet was restarted';
+
+describe('the gate', () => {
+  test('is not known before the first look', () => {
+    expect(new Gate().answer(mono(0))).toMatchObject({ is: 'unknown', before: null });
+  });
+
+  test('is what the kubelet says, from the moment that was asked for', () => {
+    const gate = new Gate();
+    gate.take(look(3));
+    expect(gate.answer(mono(4e6))).toEqual({ is: 'off', readAt: 3e6 });
+    gate.take(look(13, { gate: 1 }));
+    expect(gate.answer(mono(14e6))).toEqual({ is: 'on', readAt: 13e6 });
+  });
+
+  test('is not known after a failed look, and known again after a good one', () => {
+    expect(known(look(0), FAILED)).toContain('Timeout');
+    expect(known(look(0), FAILED, look(20))).toBe('off');
+  });
+
+  test('is not known of a kubelet that does not tell it, or not since when it runs', () => {
+    expect(known(look(0, {}, 0, 'kubelet_pleg_discard_events 0\nprocess_start_time_seconds 5'))).toContain(
+      'the gate',
+    );
+    const timeless = metricsText().replace(/process_start_time_seconds.*/, '');
+    expect(known(look(0, {}, 0, timeless))).toContain('since when');
+  });
+
+  test('is not known any more when the answer has grown old', () => {
+    const gate = new Gate();
+    gate.take(look(0, { gate: 1 }));
+    expect(gate.answer(mono(millis(25_000)))).toMatchObject({ is: 'on' });
+    expect(gate.answer(mono(millis(25_001)))).toMatchObject({ is: 'unknown', before: 'on' });
+  });
+
+  test('is not known while the connection is lost, and what it was is remembered', () => {
+    const gate = new Gate();
+    gate.take(look(0, { gate: 1 }));
+    gate.lost();
+    gate.take(FAILED);
+    expect(gate.answer(mono(1))).toMatchObject({ is: 'unknown', before: 'on' });
+  });
+});
+
+describe('another kubelet than at the look before', () => {
+  test('proves nothing at the look that shows it, and what it says at the next', () => {
+    const restarted = look(10, { start: 1.7e9 + 500 });
+    expect(known(look(0), restarted)).toBe(RESTARTED);
+    expect(known(look(0), restarted, look(20, { start: 1.7e9 + 500 }))).toBe('off');
+  });
+
+  test('is seen behind failed looks too', () => {
+    expect(known(look(0), FAILED, FAILED, look(30, { start: 1.7e9 + 20 }))).toBe(RESTARTED);
+  });
+
+  test.each([
+    [1.9, 0, 'off'],
+    [-1.9, 0, 'off'],
+    [2.1, 0, RESTARTED],
+    [-2.1, 0, RESTARTED],
+    // The start time is made from the time of the boot, which moves with the wall clock.
+    [3600, 3600, 'off'],
+    [-3600, -3600, 'off'],
+    [3603, 3600, RESTARTED],
+    [0, 3600, 'off'],
+  ])('is one whose start moved by %d s while the clock was stepped by %d s: %s', (moved, step, expected) => {
+    expect(known(look(0), look(10, { start: 1.7e9 + moved }, step))).toBe(expected);
+  });
+
+  test.each(['errors', 'successes', 'relists'] as const)(
+    'is one of which the counter of %s fell',
+    (counter) => {
+      expect(known(look(0, { [counter]: 9 }), look(10, { [counter]: 8 }))).toBe(RESTARTED);
+      expect(known(look(0, { [counter]: 8 }), look(10, { [counter]: 9 }))).toBe('off');
+    },
+  );
+
+  test('is one of which a counter is gone; one that is new means nothing', () => {
+    const without = metricsText().replace(/kubelet_runtime_operations_total\{operation_type="list_pod.*/, '');
+    expect(known(look(0), look(10, {}, 0, without))).toBe(RESTARTED);
+    expect(known(look(0, {}, 0, without), look(10))).toBe('off');
+  });
+
+  test('is counted', () => {
+    const gate = new Gate();
+    for (const scrape of [look(0), look(10, { start: 1 }), look(20, { start: 1 }), look(30)])
+      gate.take(scrape);
+    expect(gate.restarts).toBe(2);
+  });
+});

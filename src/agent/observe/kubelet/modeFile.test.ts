@@ -1,0 +1,124 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type Mono, mono, type Wall, wall } from '../../../protocol/units.ts';
+import { ModeFile } from './modeFile.ts';
+import type { Look } from './scrapeSummary.ts';
+
+const WALL = 1.79e15;
+const at = (seconds: number): { mono: Mono; wall: Wall } => ({
+  mono: mono(seconds * 1e6),
+  wall: wall(WALL + seconds * 1e6),
+});
+const NOW = at(300);
+
+const look: Look = {
+  started: mono(100e6 - 5_000),
+  ended: mono(100e6),
+  wall: at(100).wall,
+  version: 'v1.36.3',
+  gate: true,
+  processStart: 1.78e9,
+  errors: 5,
+  successes: 1,
+  streamEnds: null,
+  streamEndErrors: null,
+  streamSeconds: null,
+  relists: 7,
+  lists: null,
+  discarded: 0,
+};
+const state = {
+  model: 'EventedCache',
+  mode: 'Fallback',
+  reason: 'StreamBroke',
+  since: mono(40e6),
+  streamErrors: 5,
+} as const;
+
+let folder: string;
+let lines: string[];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'plegwatch-mode-'));
+  lines = [];
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const open = (dir = folder, boot = 'boot-1', node = 'n1') =>
+  ModeFile.open({
+    dir,
+    node,
+    log: pino({}, { write: (line: string) => lines.push(line) }),
+    bootId: async () => boot,
+  });
+
+async function kept(of: Parameters<ModeFile['save']>[0] = { state, look }): Promise<void> {
+  const file = await open();
+  file.save(of);
+  await file.saved();
+}
+
+describe('the mode on disk', () => {
+  test('is what was saved last, on the clock it was saved with', async () => {
+    const file = await open();
+    for (let errors = 0; errors <= 20; errors += 1) file.save({ state, look: { ...look, errors } });
+    await file.saved();
+    expect(await (await open()).load(NOW)).toEqual({
+      model: 'EventedCache',
+      mode: 'Fallback',
+      reason: 'StreamBroke',
+      since: at(40).wall,
+      look: { ...look, errors: 20 },
+      sameBoot: true,
+    });
+    expect(readdirSync(folder)).toEqual(['mode.json']);
+  });
+
+  test('of another boot is brought to the clock of this one by the wall clock', async () => {
+    await kept();
+    // Two minutes after the look; this boot is 10 s old.
+    const loaded = await (await open(folder, 'boot-2')).load({ mono: mono(10e6), wall: at(220).wall });
+    expect(loaded).toMatchObject({ sameBoot: false, look: { ended: -110e6, started: -110e6 - 5_000 } });
+  });
+
+  test.each([
+    ['of another node', async () => (await open(folder, 'boot-1', 'n2')).load(NOW)],
+    ['of the future', async () => (await open()).load(at(50))],
+  ])('%s is none', async (_which, load) => {
+    await kept();
+    expect(await load()).toBeNull();
+  });
+
+  test('is nothing at first, nor in a damaged file, nor in one that says what there is not', async () => {
+    expect(await (await open()).load(NOW)).toBeNull();
+    await kept();
+    const file = join(folder, 'mode.json');
+    const whole = readFileSync(file, 'utf8');
+    for (const content of [
+      whole.slice(0, -9),
+      'null',
+      '[]',
+      whole.replace('Fallback', 'Splendid'),
+      whole.replace('"errors":5', '"errors":-5'),
+      whole.replace('"v":1', '"v":2'),
+    ]) {
+      writeFileSync(file, content);
+      expect(await (await open()).load(NOW)).toBeNull();
+    }
+    expect(lines).toEqual([]);
+  });
+
+  test('is not kept before a kubelet answered', async () => {
+    await kept({ state, look: null });
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test('that cannot be kept is told, and ends nothing', async () => {
+    const file = await open(join(folder, 'missing'));
+    file.save({ state, look });
+    await file.saved();
+    expect(lines.join()).toContain("the kubelet's mode cannot be kept");
+  });
+});

@@ -1,0 +1,159 @@
+/*
+ * Random histories of a kubelet: streams that open and end, restarts, upgrades, a gate that is toggled, looks that fail, a wall clock
+ * that steps. Whatever happens, what is told of it holds together.
+ */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { metricsText } from '../../../../test/support/fakeKubelet.ts';
+import { parseRecord } from '../../../protocol/record.ts';
+import { type Mono, mono, shift, wall } from '../../../protocol/units.ts';
+import type { Scrape } from './client.ts';
+import { readMetrics } from './metrics.ts';
+import { type ModeChange, ModeTracker } from './modeTracker.ts';
+
+const START = mono(5e6);
+const WALL = 1.75e15;
+/** Errors in one life. */
+const GIVES_UP_AFTER = 5;
+
+type Step =
+  | { readonly does: 'open' | 'break' | 'break_down' | 'fail' | 'look' }
+  | { readonly does: 'restart'; readonly gate: boolean; readonly minor: number; readonly counts: boolean }
+  | { readonly does: 'step_clock'; readonly seconds: number };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({ does: fc.constantFrom('open', 'break', 'break_down', 'fail', 'look') }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      does: fc.constant('restart' as const),
+      gate: fc.boolean(),
+      minor: fc.integer({ min: 24, max: 39 }),
+      counts: fc.boolean(),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      does: fc.constant('step_clock' as const),
+      seconds: fc.integer({ min: -5_000, max: 5_000 }),
+    }),
+  },
+);
+
+/** A kubelet as it is, which nobody but the history knows. */
+class Kubelet {
+  life = 0;
+  gate = true;
+  minor = 36;
+  counts = true;
+  errors = 0;
+  successes = 0;
+  #relists = 0;
+  #born = 0;
+
+  #restart({ gate, minor, counts }: Extract<Step, { does: 'restart' }>, at: Mono): void {
+    Object.assign(this, { gate, minor, counts, errors: 0, successes: 0 });
+    this.life += 1;
+    this.#relists = 0;
+    this.#born = at;
+  }
+
+  does(one: Step, at: Mono): void {
+    if (one.does === 'restart') this.#restart(one, at);
+    if (!this.tries) return;
+    if (one.does === 'open') this.successes += 1;
+    if (one.does === 'break') this.errors += 1;
+    // The runtime is away for longer than the errors last.
+    if (one.does === 'break_down') this.errors = Math.max(this.errors + 1, GIVES_UP_AFTER);
+  }
+
+  /** Its stream loop ends with the fifth error up to 1.37, and never after. */
+  get tries(): boolean {
+    return this.gate && (this.minor > 37 || this.errors < GIVES_UP_AFTER);
+  }
+
+  get gaveUp(): boolean {
+    return this.gate && this.minor >= 26 && this.minor <= 37 && this.errors >= GIVES_UP_AFTER;
+  }
+
+  look(at: Mono, stepped: number): Scrape {
+    this.#relists += this.tries && this.minor <= 36 ? 0 : 10;
+    const start = (WALL + this.#born) / 1e6 + stepped;
+    const { errors, successes, minor } = this;
+    const all = { gate: this.gate ? 1 : 0, start, errors, successes, version: `v1.${minor}.1` } as const;
+    const text = metricsText({ ...all, relists: 1 + this.#relists });
+    const told =
+      this.counts && minor >= 27 ? text : text.replaceAll(/^kubelet_evented_pleg_connection.*\n/gm, '');
+    const figures = readMetrics(told);
+    if (figures === null) throw new Error('not a kubelet');
+    return { ok: true, figures, started: shift(at, -1000), ended: at, wall: wall(WALL + at + stepped * 1e6) };
+  }
+}
+
+interface Told {
+  readonly change: ModeChange;
+  readonly life: number;
+  readonly gaveUp: boolean;
+}
+
+function play(steps: readonly Step[]) {
+  const tracker = new ModeTracker(START);
+  const kubelet = new Kubelet();
+  const told: Told[] = [];
+  const good: Mono[] = [];
+  let now = START;
+  let stepped = 0;
+  for (const one of steps) {
+    now = shift(now, 10e6);
+    kubelet.does(one, now);
+    if (one.does === 'step_clock') stepped += one.seconds;
+    now = shift(now, 1e6);
+    const failed: Scrape = { ok: false, problem: 'Timeout', message: '', ended: now };
+    const scrape = one.does === 'fail' ? failed : kubelet.look(now, stepped);
+    const change = tracker.take(scrape);
+    if (scrape.ok) good.push(now);
+    if (change !== null) told.push({ change, life: kubelet.life, gaveUp: kubelet.gaveUp });
+  }
+  return { told, good, tracker, kubelet };
+}
+
+test('whatever a kubelet does, what is told of its mode holds together', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      const { told, good, tracker } = play(steps);
+      told.forEach(({ change, life, gaveUp }, i) => {
+        const before = told[i - 1];
+        // One change follows on the other, between two good looks.
+        expect(change.from).toBe(before?.change.mode ?? 'Unknown');
+        expect(change.notBefore).toBeLessThanOrEqual(change.at);
+        expect(good).toContain(change.at);
+        if (before !== undefined) expect(change.notBefore).toBeGreaterThan(before.change.at - 2_000);
+        // Given up is what has given up, and ends with the life of the kubelet.
+        const isGivenUp = change.mode === 'Fallback' || change.mode === 'HintDisabled';
+        if (isGivenUp) expect(gaveUp).toBe(true);
+        if (before?.life === life && !isGivenUp && before.change.mode === 'Fallback')
+          throw new Error(`left ${before.change.mode} for ${change.mode} in one life`);
+        const { model, mode, reason, from, notBefore, at, proof } = change;
+        const record = { kind: 'mode', t: at, notBefore, model, from, to: mode, reason, proof };
+        expect(parseRecord(record)).toMatchObject({ ok: true });
+      });
+      expect(tracker.state.mode).toBe(told.at(-1)?.change.mode ?? 'Unknown');
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test('a kubelet that gave up is known at the next good look, from 1.27 to 1.37', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      const { tracker, kubelet } = play([...steps, { does: 'look' }]);
+      if (!kubelet.gaveUp || !kubelet.counts || kubelet.minor < 27) return;
+      expect(tracker.state.mode).toBe(kubelet.minor === 37 ? 'HintDisabled' : 'Fallback');
+    }),
+    { numRuns: 2_000 },
+  );
+});

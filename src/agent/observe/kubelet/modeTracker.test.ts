@@ -1,0 +1,309 @@
+import { describe, expect, test } from 'vitest';
+import { type FakeFigures, metricsText } from '../../../../test/support/fakeKubelet.ts';
+import { parseRecord } from '../../../protocol/record.ts';
+import { mono, wall } from '../../../protocol/units.ts';
+import type { Scrape, ScrapeProblem } from './client.ts';
+import { readMetrics } from './metrics.ts';
+import { type ModeChange, ModeTracker, type Remembered } from './modeTracker.ts';
+import { lookOf } from './scrapeSummary.ts';
+
+const START = mono(1_000_000);
+/** The wall clock is this at the start of the monotonic one. */
+const WALL = 1.75e15;
+const BORN = 1.75e9 - 100;
+
+const EVENTED: FakeFigures = { gate: 1, errors: 0, successes: 1, start: BORN };
+const FALLBACK: FakeFigures = { ...EVENTED, errors: 5 };
+
+/** A good look that ends at a moment in seconds; `stepped` is what the wall clock was moved by until then. */
+function look(seconds: number, figures: FakeFigures = EVENTED, stepped = 0): Extract<Scrape, { ok: true }> {
+  const read = readMetrics(metricsText(figures));
+  if (read === null) throw new Error('not a kubelet');
+  const ended = mono(seconds * 1e6);
+  const at = wall(WALL + (seconds + stepped) * 1e6);
+  return { ok: true, figures: read, started: mono(ended - 20_000), ended, wall: at };
+}
+
+const failed = (seconds: number, problem: ScrapeProblem): Scrape => ({
+  ok: false,
+  problem,
+  message: '',
+  ended: mono(seconds * 1e6),
+});
+
+const told = (changes: readonly (ModeChange | null)[]) =>
+  changes.map((change) => change && `${change.from} ${change.mode} ${change.reason}`);
+
+function taking(...scrapes: Scrape[]) {
+  const tracker = new ModeTracker(START);
+  return { tracker, changes: scrapes.map((scrape) => tracker.take(scrape)) };
+}
+
+describe('a change of mode', () => {
+  test('lies between the two looks around it, and carries the figures of both', () => {
+    const { changes } = taking(look(10), look(20), look(30, { ...FALLBACK, relists: 19 }));
+    expect(told(changes)).toEqual(['Unknown Evented Connected', null, 'Evented Fallback StreamBroke']);
+    const change = changes[2];
+    expect(change).toMatchObject({
+      model: 'EventedCache',
+      notBefore: 20e6 - 20_000,
+      at: 30e6,
+      proof: {
+        v: 1,
+        before: { at: new Date(WALL / 1000 + 20_000).toISOString(), errors: 0, successes: 1, relists: 10 },
+        after: { errors: 5, successes: 1, gate: true, process_start: BORN, version: 'v1.36.3', relists: 19 },
+        kubelet_restarted: null,
+        relists_per_second: 0.9,
+      },
+    });
+    const { model, mode, reason, from, notBefore, at, proof } = change ?? ({} as ModeChange);
+    const record = { kind: 'mode', t: at, notBefore, model, from, to: mode, reason, proof };
+    expect(parseRecord(record)).toMatchObject({ ok: true });
+  });
+
+  test('that the first look shows is no older than the kubelet', () => {
+    const { changes } = taking(look(10, FALLBACK));
+    expect(changes[0]).toMatchObject({ notBefore: 10e6 - 110e6, at: 10e6, proof: { before: null } });
+  });
+
+  test('is told once, and the mode lasts since then, with the reason it began with', () => {
+    const { tracker, changes } = taking(look(10), look(20, FALLBACK), look(30, FALLBACK), look(40, FALLBACK));
+    expect(told(changes).slice(2)).toEqual([null, null]);
+    expect(tracker.state).toMatchObject({
+      mode: 'Fallback',
+      reason: 'StreamBroke',
+      since: 20e6,
+      streamErrors: 5,
+    });
+  });
+
+  test('holds how often the kubelet relisted before it', () => {
+    const { changes } = taking(
+      look(0, { ...EVENTED, relists: 10 }),
+      look(31, { ...EVENTED, relists: 11 }),
+      look(41, { ...FALLBACK, relists: 20 }),
+    );
+    expect(changes[2]?.proof).toMatchObject({ relists_per_second: 0.9 });
+  });
+});
+
+describe('a look that fails', () => {
+  test('does not end the mode before it', () => {
+    const { tracker, changes } = taking(
+      look(10),
+      failed(20, 'Timeout'),
+      failed(30, 'Unauthorized'),
+      look(40),
+    );
+    expect(told(changes)).toEqual(['Unknown Evented Connected', null, null, null]);
+    expect(tracker.state).toMatchObject({ mode: 'Evented', reason: 'Connected', since: 10e6 });
+  });
+
+  test('is the reason where nothing is known', () => {
+    const { tracker } = taking(failed(10, 'Unreachable'));
+    expect(tracker.state).toMatchObject({ mode: 'Unknown', reason: 'Unreachable', since: START });
+    tracker.take(failed(20, 'Forbidden'));
+    expect(tracker.state.reason).toBe('Forbidden');
+  });
+
+  test('leaves the mode unknown for the reason of the last look', () => {
+    const untold = { ...EVENTED, version: '' };
+    const { tracker, changes } = taking(look(10, untold), failed(20, 'Timeout'), look(30, untold));
+    expect(told(changes)).toEqual([null, null, null]);
+    expect(tracker.state).toMatchObject({ mode: 'Unknown', reason: 'VersionNotTold', since: START });
+  });
+
+  test('does not hide what changed behind it, nor shorten the bounds', () => {
+    const { changes } = taking(look(10), failed(20, 'Timeout'), look(30, FALLBACK));
+    expect(changes[2]).toMatchObject({ mode: 'Fallback', notBefore: 10e6 - 20_000, at: 30e6 });
+  });
+});
+
+describe('a restart of the kubelet', () => {
+  const later = { start: BORN + 500 };
+
+  test('ends a fallback, and is the reason', () => {
+    const { changes } = taking(look(10), look(20, FALLBACK), look(30, { ...EVENTED, ...later }));
+    expect(told(changes)[2]).toBe('Fallback Evented KubeletRestarted');
+    expect(changes[2]?.proof).toMatchObject({ kubelet_restarted: 'start_time', relists_per_second: null });
+  });
+
+  test('is seen by a counter that fell, too', () => {
+    const { changes } = taking(look(10, FALLBACK), look(20, EVENTED));
+    expect(told(changes)[1]).toBe('Fallback Evented KubeletRestarted');
+    expect(changes[1]?.proof).toMatchObject({ kubelet_restarted: 'counter_fell' });
+  });
+
+  test('is not a step of the wall clock, which moves the start time with it', () => {
+    const stepped = (seconds: number, figures: FakeFigures) =>
+      look(seconds, { ...figures, start: BORN + 3600 }, 3600);
+    const { changes } = taking(look(10), stepped(20, EVENTED), stepped(30, FALLBACK));
+    expect(told(changes)).toEqual(['Unknown Evented Connected', null, 'Evented Fallback StreamBroke']);
+    expect(changes[2]?.proof).toMatchObject({ kubelet_restarted: null });
+  });
+
+  test('into the same good mode is no change', () => {
+    const { changes } = taking(look(10), look(20, { ...EVENTED, ...later }));
+    expect(changes[1]).toBeNull();
+  });
+
+  test('into the same good mode takes the reason of the new life', () => {
+    const { tracker } = taking(look(10, FALLBACK), look(20, { ...EVENTED, ...later }));
+    expect(tracker.state.reason).toBe('KubeletRestarted');
+    tracker.take(look(30, { ...EVENTED, start: BORN + 900 }));
+    expect(tracker.state).toMatchObject({ reason: 'Connected', since: 20e6 });
+  });
+
+  test('into another fallback is one more', () => {
+    const down = { ...FALLBACK, ...later, successes: 0 };
+    const { changes } = taking(look(10), look(20, FALLBACK), look(30, down), look(40, down));
+    expect(told(changes).slice(2)).toEqual(['Fallback Fallback RuntimeDownAtStart', null]);
+  });
+
+  test('with the gate off is Generic, and with the gate on again that is the reason', () => {
+    const off = { gate: 0, start: BORN + 500 } as const;
+    const { changes } = taking(look(10), look(20, off), look(30, { ...EVENTED, start: BORN + 900 }));
+    expect(told(changes).slice(1)).toEqual(['Evented Generic GateDisabled', 'Generic Evented GateEnabled']);
+  });
+
+  test('with another version is told by the rules of that one', () => {
+    const upgraded = { ...FALLBACK, start: BORN + 500, version: 'v1.37.0' };
+    const { changes } = taking(
+      look(10),
+      look(20, { ...EVENTED, ...later, version: 'v1.37.0' }),
+      look(30, upgraded),
+    );
+    expect(told(changes).slice(1)).toEqual([
+      'Evented EventedHint KubeletRestarted',
+      'EventedHint HintDisabled StreamBroke',
+    ]);
+  });
+
+  test('forgets how often the kubelet relisted before it', () => {
+    const generic = (relists: number): FakeFigures => ({ gate: 0, start: BORN, relists });
+    const { tracker } = taking(
+      look(0, generic(10)),
+      look(40, generic(50)),
+      look(50, { ...EVENTED, start: BORN + 50, relists: 4 }),
+    );
+    expect(tracker.state).toMatchObject({ mode: 'Evented' });
+  });
+});
+
+describe('how often the kubelet relists', () => {
+  const at = (seconds: number, relists: number, more: FakeFigures = EVENTED) =>
+    look(seconds, { ...more, relists });
+
+  test('means nothing before half a minute, and contradicts after it', () => {
+    const { changes } = taking(at(0, 10), at(20, 30), at(29, 39), at(30, 40), at(40, 50));
+    expect(told(changes)).toEqual([
+      'Unknown Evented Connected',
+      null,
+      null,
+      'Evented Unknown RelistRateContradicts',
+      null,
+    ]);
+  });
+
+  test('is that of the last minute, not of all time', () => {
+    const quick = [0, 10, 20, 30].map((seconds) => at(seconds, 10 + seconds));
+    const slow = [40, 50, 60, 70, 80, 90, 100].map((seconds) => at(seconds, 40));
+    const { tracker } = taking(...quick, ...slow);
+    expect(tracker.state.mode).toBe('Evented');
+  });
+
+  test('tells the mode of 1.26, which stays in its fallback while lists hang', () => {
+    const old: FakeFigures = { gate: 1, start: BORN, version: 'v1.26.9' };
+    const { changes } = taking(
+      ...[0, 10, 20, 30, 40].map((seconds) => at(seconds, 10 + seconds, old)),
+      ...[80, 120, 160].map((seconds) => at(seconds, 50, old)),
+    );
+    expect(told(changes.filter((change) => change !== null))).toEqual([
+      'Unknown Starting RelistRateNotKnownYet',
+      'Starting Fallback RelistsOften',
+    ]);
+  });
+});
+
+describe('a runtime without the stream', () => {
+  test('is one whose streams all end as they begin, seen half-way too', () => {
+    const young = { start: 1.75e9 + 5 };
+    const { changes } = taking(
+      look(10, { ...EVENTED, ...young, errors: 3, successes: 3 }),
+      look(11, { ...FALLBACK, ...young, successes: 5 }),
+    );
+    expect(told(changes)[1]).toBe('Evented Fallback RuntimeUnsupported');
+  });
+
+  test('is not one of which a stream was seen open', () => {
+    const young = { start: 1.75e9 + 5 };
+    const { changes } = taking(
+      look(10, { ...EVENTED, ...young }),
+      look(20, { ...FALLBACK, ...young, successes: 5 }),
+    );
+    expect(told(changes)[1]).toBe('Evented Fallback StreamBroke');
+  });
+});
+
+describe('after 1.37', () => {
+  test('a stream that began again before the fifth error proves nothing of what comes after it', () => {
+    const later = { ...EVENTED, version: 'v1.39.0' };
+    const { changes } = taking(
+      look(10, later),
+      look(20, { ...later, errors: 1, successes: 2 }),
+      look(30, { ...later, errors: 5, successes: 2 }),
+    );
+    expect(told(changes)[2]).toBe('EventedHint Unknown RetriesNotKnown');
+  });
+
+  test('a stream that begins again after five errors proves that the kubelet tries on', () => {
+    const later = { ...EVENTED, version: 'v1.39.0' };
+    const { changes } = taking(
+      look(10, later),
+      look(20, { ...later, errors: 7, successes: 1 }),
+      look(30, { ...later, errors: 8, successes: 2 }),
+      look(40, { ...later, errors: 30, successes: 2 }),
+    );
+    expect(told(changes).slice(1)).toEqual([
+      'EventedHint Unknown RetriesNotKnown',
+      'Unknown EventedHint Connected',
+      null,
+    ]);
+  });
+});
+
+describe('an agent that was told what the one before knew', () => {
+  const remembered = (sameBoot: boolean): Remembered => ({
+    model: 'EventedCache',
+    mode: 'Evented',
+    reason: 'Connected',
+    look: lookOf(look(10)),
+    since: wall(WALL + 5e6),
+    sameBoot,
+  });
+
+  test('tells no change where there was none', () => {
+    const tracker = new ModeTracker(START, remembered(true));
+    expect(tracker.take(look(300))).toBeNull();
+    expect(tracker.state).toMatchObject({ mode: 'Evented', since: 5e6 });
+  });
+
+  test('tells what changed while nobody looked, from the last look of the one before', () => {
+    const tracker = new ModeTracker(START, remembered(true));
+    expect(tracker.take(look(300, FALLBACK))).toMatchObject({
+      from: 'Evented',
+      mode: 'Fallback',
+      reason: 'StreamBroke',
+      notBefore: 10e6 - 20_000,
+      at: 300e6,
+    });
+  });
+
+  test('knows that a restart of the machine was one of the kubelet', () => {
+    const tracker = new ModeTracker(START, remembered(false));
+    expect(tracker.take(look(300, { ...FALLBACK, successes: 0 }))).toMatchObject({
+      reason: 'RuntimeDownAtStart',
+      proof: { kubelet_restarted: 'machine' },
+    });
+  });
+});

@@ -1,0 +1,114 @@
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  type Authority,
+  FakeKubelet,
+  makeAuthority,
+  metricsText,
+  plain,
+  removeAuthority,
+} from '../../../../test/support/fakeKubelet.ts';
+import { monoNow } from '../../../platform/clock.ts';
+import { millis } from '../../../protocol/units.ts';
+import { KubeletClient } from './client.ts';
+import { KubeletWatch } from './scraper.ts';
+
+// TLS, processes of others and two cores.
+vi.setConfig({ testTimeout: 20_000 });
+
+let authority: Authority;
+let kubelet: FakeKubelet;
+const cleanUps: (() => unknown)[] = [];
+
+beforeAll(() => {
+  authority = makeAuthority();
+});
+afterAll(() => removeAuthority(authority));
+beforeEach(async () => {
+  kubelet = await FakeKubelet.start(authority);
+});
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+  await kubelet.stop();
+});
+
+function watching(periodMs: number, leastMs = 20) {
+  const lines: string[] = [];
+  const log = pino({ base: null }, { write: (line: string) => lines.push(line) });
+  const client = new KubeletClient({
+    url: kubelet.url,
+    tokenFile: undefined,
+    caFile: authority.caFile,
+    serverName: undefined,
+  });
+  const failures: string[] = [];
+  const watch = new KubeletWatch({
+    client,
+    log,
+    failed: (problem) => failures.push(problem),
+    period: millis(periodMs),
+    least: millis(leastMs),
+  });
+  const heard: string[] = [];
+  watch.onChange(() => heard.push(watch.gate(monoNow()).is));
+  const stop = new AbortController();
+  const running = watch.run(stop.signal);
+  cleanUps.push(() => {
+    stop.abort();
+    return running;
+  });
+  return { watch, heard, lines, failures };
+}
+
+const until = (condition: () => boolean) =>
+  vi.waitFor(() => expect(condition()).toBe(true), { timeout: 5_000, interval: 5 });
+
+describe('watching a kubelet', () => {
+  test('looks again and again, and says what is known after each look', async () => {
+    const { watch, heard } = watching(30);
+    await until(() => heard.length >= 3);
+    expect(new Set(heard)).toEqual(new Set(['off']));
+    expect(watch.version).toBe('v1.36.3');
+    kubelet.answer = plain(metricsText({ gate: 1, successes: 1 }));
+    await until(() => heard.at(-1) === 'on');
+    expect(watch.successes()).toBe(1);
+  });
+
+  test('looks at once when it is asked to, but not more often than it may', async () => {
+    const began = performance.now();
+    const { watch, heard } = watching(60_000, 200);
+    await until(() => heard.length === 1);
+    for (let i = 0; i < 50; i += 1) watch.soon();
+    await until(() => heard.length === 2);
+    expect(performance.now() - began).toBeGreaterThan(195);
+    expect(kubelet.requests).toHaveLength(2);
+  });
+
+  test('knows at once when the connection is lost, and looks again', async () => {
+    const { heard } = watching(60_000);
+    await until(() => heard.length === 1);
+    kubelet.cut();
+    await until(() => heard.length === 3);
+    expect(heard).toEqual(['off', 'unknown', 'off']);
+  });
+
+  test('goes on through failures, tells each, and logs each kind once and its end', async () => {
+    kubelet.answer = plain('', {}, 403);
+    const { heard, lines, failures } = watching(20);
+    await until(() => heard.length >= 3);
+    expect(failures.length).toBeGreaterThanOrEqual(3);
+    expect(new Set(failures)).toEqual(new Set(['Forbidden']));
+    expect(new Set(heard)).toEqual(new Set(['unknown']));
+    expect(lines.filter((line) => line.includes('Forbidden'))).toHaveLength(1);
+    kubelet.answer = plain(metricsText());
+    await until(() => heard.at(-1) === 'off');
+    expect(lines).toHaveLength(2);
+  });
+
+  test('ends at once when it is stopped, and lets the connection go', async () => {
+    const { heard } = watching(60_000);
+    await until(() => heard.length === 1);
+    for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+    await until(() => kubelet.connections === 0);
+  });
+});

@@ -1,0 +1,85 @@
+/*
+ * An observer and its reader against a simulated runtime, over real sockets and with a real process.
+ */
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { SimulatedRuntime } from '../../../devtools/simulator/runtime.ts';
+import { TestBed } from '../../../devtools/simulator/testBed.ts';
+import { CriClient } from '../../cri/client.ts';
+import { monoNow } from '../../platform/clock.ts';
+import type { EvidenceRecord } from '../../protocol/record.ts';
+import { type Micros, millis } from '../../protocol/units.ts';
+import { AgentMetrics } from '../metrics.ts';
+import { BURST_EVENTS } from './burstTrigger.ts';
+import { Observer } from './observer.ts';
+import { NO_MEMORY } from './stream/subscribePolicy.ts';
+
+let bed: TestBed;
+let cleanUps: (() => Promise<void> | void)[];
+
+beforeEach(() => {
+  bed = new TestBed();
+  cleanUps = [() => bed.close()];
+});
+afterEach(async () => {
+  for (const cleanUp of cleanUps.reverse()) await cleanUp();
+});
+
+/** An observer of the runtime, and what it recorded. */
+async function observe({ socket }: SimulatedRuntime, periods: { relistPeriod: Micros; grace: Micros }) {
+  const client = new CriClient(socket);
+  const records: EvidenceRecord[] = [];
+  const observer = new Observer({
+    config: {
+      criEndpoint: socket,
+      stream: 'auto',
+      confirm: millis(30_000),
+      lateLimit: millis(1_000),
+      ...periods,
+    },
+    client,
+    runtime: await client.version(5_000),
+    agentVersion: '0.0.0',
+    sink: {
+      start: monoNow(),
+      lastAlive: null,
+      setContext: () => undefined,
+      append: (record) => void records.push(record),
+    },
+    metrics: new AgentMetrics(),
+    log: pino({ level: 'silent' }),
+    kubelet: null,
+    paceMemory: NO_MEMORY,
+  });
+  cleanUps.push(() => client.close());
+  cleanUps.push(() => observer.stop());
+  return { observer, records };
+}
+
+const until = (condition: () => boolean) =>
+  vi.waitFor(() => expect(condition()).toBe(true), { timeout: 50_000, interval: 20 });
+
+test('a grace shorter than the beat of the reader makes no pause of every beat', {
+  timeout: 60_000,
+}, async () => {
+  const runtime = await bed.start({ profile: 'containerd-2.1' });
+  const { records } = await observe(runtime, { relistPeriod: millis(200), grace: millis(100) });
+  await until(() => runtime.subscribers === 1);
+  runtime.runPod({ name: 'web', containers: ['app'] });
+  await until(() => records.some((record) => record.kind === 'session' && record.armed !== null));
+  await until(() => records.some(({ kind }) => kind === 'minute'));
+  const pauses = records.filter((record) => record.kind === 'gap' && record.cause === 'agent_paused');
+  // Some twenty beats; a busy machine may stand still at a few of them.
+  expect(pauses.length).toBeLessThan(8);
+});
+
+test('a burst of events brings a relist long before it is due', { timeout: 60_000 }, async () => {
+  const runtime = await bed.start({ profile: 'containerd-2.1' });
+  const { observer, records } = await observe(runtime, {
+    relistPeriod: millis(3_600_000),
+    grace: millis(2_000),
+  });
+  await until(() => runtime.subscribers === 1 && observer.relistProblem === null);
+  for (let n = 0; n < BURST_EVENTS / 2; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });
+  await until(() => records.some(({ kind }) => kind === 'change'));
+});

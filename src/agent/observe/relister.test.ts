@@ -1,0 +1,343 @@
+/*
+ * Relists that fail, from a simulated runtime's socket to the record, the metric and the log line of an observer.
+ */
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { promisify } from 'node:util';
+import { type MethodDefinition, Server, ServerCredentials, status } from '@grpc/grpc-js';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import {
+  type CallFault,
+  failingLists,
+  hangingLists,
+  malformedLists,
+  oversizedLists,
+  slowLists,
+} from '../../../devtools/simulator/callFaults.ts';
+import { PROFILES } from '../../../devtools/simulator/profiles.ts';
+import type { SimulatedRuntime } from '../../../devtools/simulator/runtime.ts';
+import { faultFacts, TestBed, until } from '../../../devtools/simulator/testBed.ts';
+import { WIRE } from '../../../devtools/simulator/wire.ts';
+import { CriClient } from '../../cri/client.ts';
+import { profileOf, type RuntimeVersion } from '../../cri/profiles.ts';
+import { Container, PodSandbox } from '../../cri/runtime.ts';
+import { monoNow } from '../../platform/clock.ts';
+import type { Relist } from '../../protocol/observation.ts';
+import type { EvidenceRecord, RecordOf } from '../../protocol/record.ts';
+import { between, type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
+import { AgentMetrics } from '../metrics.ts';
+import { BURST_EVENTS } from './burstTrigger.ts';
+import { Observer } from './observer.ts';
+import { Relister, type RelistFailure } from './relister.ts';
+import { NO_MEMORY } from './stream/subscribePolicy.ts';
+
+const always = { seed: 1 };
+
+let bed: TestBed;
+let cleanUps: (() => Promise<void> | void)[];
+
+beforeEach(() => {
+  bed = new TestBed();
+  cleanUps = [() => bed.close()];
+});
+afterEach(async () => {
+  for (const cleanUp of cleanUps.reverse()) await cleanUp();
+});
+
+interface LogLine {
+  readonly msg: string;
+  readonly code?: string;
+  readonly list?: string;
+}
+
+function logOf() {
+  const lines: LogLine[] = [];
+  const log = pino(
+    { level: 'info' },
+    new Writable({
+      write: (chunk, _encoding, done) => {
+        lines.push(JSON.parse(String(chunk)));
+        done();
+      },
+    }),
+  );
+  return { log, lines, of: (message: string) => lines.filter(({ msg }) => msg === message) };
+}
+
+/** Watches by relists alone, ten times a second. `before`: what answered when the agent began. */
+async function observe(runtime: Pick<SimulatedRuntime, 'socket'>, before?: RuntimeVersion) {
+  const client = new CriClient(runtime.socket);
+  const records: EvidenceRecord[] = [];
+  const metrics = new AgentMetrics();
+  const { log, of } = logOf();
+  const observer = new Observer({
+    config: {
+      criEndpoint: runtime.socket,
+      stream: 'never',
+      relistPeriod: millis(100),
+      grace: millis(2_000),
+      confirm: millis(30_000),
+      lateLimit: millis(1_000),
+    },
+    client,
+    runtime: before ?? (await client.version(5_000)),
+    agentVersion: '0.0.0',
+    sink: {
+      start: monoNow(),
+      lastAlive: null,
+      setContext: () => undefined,
+      append: (record) => void records.push(record),
+    },
+    metrics,
+    log,
+    kubelet: null,
+    paceMemory: NO_MEMORY,
+  });
+  cleanUps.push(() => client.close());
+  cleanUps.push(() => observer.stop());
+  const gaps = () =>
+    records.filter((record): record is RecordOf<'gap'> => record.kind === 'gap' && record.scope === 'list');
+  return { observer, metrics, records, gaps, logged: of };
+}
+
+/** Relists alone, without an observer. */
+function relist(
+  { socket }: Pick<SimulatedRuntime, 'socket'>,
+  options: { readonly period: Micros; readonly timeoutMs?: number },
+) {
+  const client = new CriClient(socket);
+  const relists: Relist[] = [];
+  const failures: RelistFailure[] = [];
+  const profile = profileOf({ name: 'containerd', version: '2.1.0' });
+  const relister = new Relister(
+    { client, profile, log: logOf().log, ...options },
+    {
+      relisted: (each) => relists.push(each),
+      failed: (failure) => failures.push(failure),
+      refused: () => undefined,
+    },
+  );
+  const abort = new AbortController();
+  const running = relister.run(abort.signal);
+  const stop = () => {
+    abort.abort();
+    return running;
+  };
+  const burst = () => {
+    for (let n = 0; n < BURST_EVENTS; n += 1) relister.heard();
+  };
+  cleanUps.push(() => client.close());
+  cleanUps.push(stop);
+  return { relists, failures, burst, stop };
+}
+
+/** A runtime that does nothing but list so many sandboxes and as many containers. */
+async function crowd(size: number): Promise<{ readonly socket: string }> {
+  const socket = join(bed.folder, 'crowd.sock');
+  const ids = Array.from({ length: size }, (_, n) => `id-${n}`);
+  const items = ids.map((id) => PodSandbox.fromPartial({ id }));
+  const containers = ids.map((id) => Container.fromPartial({ id: `c-${id}`, podSandboxId: id }));
+  const server = new Server();
+  const answer = <Q, A>({ path, responseSerialize, requestDeserialize }: MethodDefinition<Q, A>, value: A) =>
+    server.register<Q, A>(
+      path,
+      (_call: unknown, done: (error: null, value: A) => void) => done(null, value),
+      responseSerialize,
+      requestDeserialize,
+      'unary',
+    );
+  answer(WIRE.version, {
+    version: '0.1.0',
+    runtimeName: 'containerd',
+    runtimeVersion: '2.1.0',
+    runtimeApiVersion: 'v1',
+  });
+  answer(WIRE.listPodSandbox, { items });
+  answer(WIRE.listContainers, { containers });
+  await promisify(server.bindAsync.bind(server))(`unix:${socket}`, ServerCredentials.createInsecure());
+  cleanUps.push(() => server.forceShutdown());
+  return { socket };
+}
+
+const oneList: [string, CallFault][] = [
+  ['UNAVAILABLE', failingLists(always, status.UNAVAILABLE)],
+  ['UNIMPLEMENTED', failingLists(always, status.UNIMPLEMENTED)],
+  ['DEADLINE_EXCEEDED', failingLists(always, status.DEADLINE_EXCEEDED)],
+  ['RESOURCE_EXHAUSTED', failingLists(always, status.RESOURCE_EXHAUSTED)],
+  ['OVER_RUNTIME_LIMIT', oversizedLists(always)],
+  ['MALFORMED', malformedLists(always, 'truncated')],
+];
+
+describe('a relist that fails', () => {
+  test.each(oneList)('with %s says so in its gap, its metric and its log line, once', async (code, fault) => {
+    const runtime = await bed.start();
+    runtime.runPod({ name: 'web', containers: ['app'] });
+    runtime.setCallFaults([fault]);
+    const { observer, metrics, gaps, logged } = await observe(runtime);
+    await until(() => gaps().length > 0);
+    runtime.setCallFaults([]);
+    await until(() => gaps().length > 1);
+    expect(gaps()).toMatchObject([
+      { cause: code.toLowerCase(), to: null },
+      { cause: code.toLowerCase(), to: expect.any(Number) },
+    ]);
+    expect(await metrics.relistErrors.get()).toMatchObject({ values: [{ labels: { code } }] });
+    expect(logged('relist failed')).toMatchObject([{ code }]);
+    expect(observer.relistProblem).toBeNull();
+  });
+
+  test('for another reason than the one before is another gap, and told again', async () => {
+    const runtime = await bed.start();
+    runtime.setCallFaults([failingLists(always, status.UNAVAILABLE)]);
+    const { gaps, logged } = await observe(runtime);
+    await until(() => gaps().length > 0);
+    runtime.setCallFaults([failingLists(always, status.RESOURCE_EXHAUSTED)]);
+    await until(() => gaps().length > 2);
+    const [first, ended, second] = gaps();
+    expect([first, ended, second]).toMatchObject([
+      { cause: 'unavailable', to: null },
+      { cause: 'unavailable', gap: first?.gap, to: second?.from },
+      { cause: 'resource_exhausted', to: null },
+    ]);
+    expect(logged('relist failed').map(({ code }) => code)).toEqual(['UNAVAILABLE', 'RESOURCE_EXHAUSTED']);
+  });
+
+  test('by our own deadline has that name too', async () => {
+    const { failures } = relist(await bed.start({ callFaults: [hangingLists(always)] }), {
+      period: millis(100),
+      timeoutMs: 300,
+    });
+    await until(() => failures.length > 0);
+    expect(failures[0]).toMatchObject({ code: 'DEADLINE_EXCEEDED' });
+    expect(failures[0]?.at).toBeGreaterThan(failures[0]?.from ?? Number.POSITIVE_INFINITY);
+  });
+
+  test('only because we stop is no failure, and holds nobody up', async () => {
+    const runtime = await bed.start({ callFaults: [hangingLists(always)] });
+    const { observer, gaps } = await observe(runtime);
+    await until(() => faultFacts(runtime.truth, 'list_hang').length > 0);
+    await observer.stop();
+    expect(gaps()).toEqual([]);
+  });
+});
+
+test('a list that outgrows a message goes on as a stream, without a gap, and the other one as it was', async () => {
+  const runtime = await bed.start({ profile: { ...PROFILES['crio-1.36'], listBatch: 5 } });
+  for (let n = 0; n < 20; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });
+  runtime.setCallFaults([oversizedLists({ ...always, of: 'containers' })]);
+  const { observer, metrics, gaps, logged } = await observe(runtime);
+  await until(() => logged('list is streamed').length > 0);
+  await until(() => observer.relistProblem === null);
+  expect(logged('list is streamed')).toMatchObject([{ list: 'containers', code: 'OVER_OUR_LIMIT' }]);
+  expect(await metrics.relistErrors.get()).toMatchObject({ values: [] });
+  expect(gaps()).toEqual([]);
+  expect(observer.relistProblem).toBeNull();
+});
+
+test('ids beyond those that are followed are counted each time that they are shown, and are a gap', async () => {
+  const { observer, metrics, records } = await observe(await crowd(25_001));
+  await expect.poll(() => observer.shed, { timeout: 30_000 }).toBeGreaterThan(0);
+  expect(observer.remembered).toBe(50_000);
+  expect(observer.shed).toBe(2);
+  expect(records).toContainEqual(expect.objectContaining({ kind: 'gap', cause: 'too_many_ids', to: null }));
+  metrics.shed.set(observer.shed);
+  metrics.shed.set(observer.shed);
+  expect(await metrics.registry.getSingleMetricAsString('plegwatch_shed_ids_total')).toMatch(
+    /counter\nplegwatch_shed_ids_total 2$/,
+  );
+});
+
+test('a runtime that was replaced by one that streams lists is asked for streams', async () => {
+  const runtime = await bed.start({ profile: { ...PROFILES['crio-1.36'], listBatch: 5 } });
+  for (let n = 0; n < 20; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });
+  runtime.setCallFaults([failingLists(always, status.UNAVAILABLE)]);
+  const { gaps, logged } = await observe(runtime, { name: 'cri-o', version: '1.33.0' });
+  await until(() => gaps().length > 0);
+  runtime.setCallFaults([]);
+  await until(() => logged('runtime identified').length > 0);
+  runtime.setCallFaults([oversizedLists({ ...always, of: 'sandboxes' })]);
+  // On a busy machine lists are slow, and the slower they are the longer is the wait for the next.
+  await expect
+    .poll(() => logged('list is streamed'), { timeout: 80_000 })
+    .toMatchObject([{ list: 'sandboxes' }]);
+});
+
+describe('a burst of events', () => {
+  const HOUR = millis(3_600_000);
+  const fiftySeconds = { timeout: 50_000 };
+  /** A timer may fire so much early. */
+  const early = (at: Mono): Mono => shift(at, -millis(3));
+  const endOf = (each: Relist | undefined): Mono => each?.containers.end ?? monoNow();
+
+  /** A second after this relist, and no sooner than listing takes a hundredth of the time. */
+  function soonestAfter(each: Relist | undefined): Mono {
+    const took = between(each?.sandboxes.start ?? monoNow(), endOf(each));
+    return shift(endOf(each), Math.max(millis(1_000), 100 * took));
+  }
+
+  test.each([
+    ['within a second of the one before', []],
+    ['before listing takes a hundredth of the time at most', [slowLists(always, 10)]],
+  ])('brings no relist %s', { timeout: 120_000 }, async (_when, callFaults) => {
+    const { relists, burst } = relist(await bed.start({ callFaults }), { period: HOUR });
+    await until(() => relists.length === 1);
+    burst();
+    await expect.poll(() => relists.length, fiftySeconds).toBe(2);
+    burst();
+    await expect.poll(() => relists.length, fiftySeconds).toBe(3);
+    const [first, second, third] = relists;
+    expect(second?.sandboxes.start).toBeGreaterThan(early(soonestAfter(first)));
+    expect(third?.sandboxes.start).toBeGreaterThan(early(soonestAfter(second)));
+  });
+
+  test('brings one at once where that time is over, and no warning of a timer', {
+    timeout: 120_000,
+  }, async () => {
+    const warnings: Error[] = [];
+    const warned = (warning: Error) => void warnings.push(warning);
+    process.on('warning', warned);
+    cleanUps.push(() => void process.off('warning', warned));
+    const { relists, burst } = relist(await bed.start(), { period: HOUR });
+    await until(() => relists.length === 1);
+    const over = shift(soonestAfter(relists[0]), millis(100));
+    await expect.poll(() => monoNow() > over, fiftySeconds).toBe(true);
+    burst();
+    await until(() => relists.length === 2);
+    expect(warnings).toEqual([]);
+  });
+
+  test('brings none where less than a second is to be won', async () => {
+    const period = millis(1_500);
+    const { relists, burst } = relist(await bed.start(), { period });
+    for (let count = 1; count <= 3; count += 1) {
+      await expect.poll(() => relists.length, fiftySeconds).toBe(count);
+      burst();
+    }
+    await expect.poll(() => relists.length, fiftySeconds).toBe(4);
+    const gaps = relists.slice(1).map(({ sandboxes }, n) => between(endOf(relists[n]), sandboxes.start));
+    // Jitter takes a tenth off at most.
+    expect(Math.min(...gaps)).toBeGreaterThan(0.9 * period - millis(3));
+  });
+
+  test('brings none after one that failed', async () => {
+    const runtime = await bed.start({ callFaults: [failingLists(always, status.RESOURCE_EXHAUSTED)] });
+    const { failures, burst } = relist(runtime, { period: millis(3_000) });
+    await until(() => failures.length === 1);
+    burst();
+    await expect.poll(() => failures.length, fiftySeconds).toBe(2);
+    // Jitter takes a tenth off at most.
+    const due = shift(failures[0]?.at ?? monoNow(), 0.9 * millis(3_000));
+    expect(failures[1]?.from).toBeGreaterThan(early(due));
+  });
+
+  test('brings none after the end, and holds nobody up', { timeout: 40_000 }, async () => {
+    const { relists, burst, stop } = relist(await bed.start(), { period: HOUR });
+    await until(() => relists.length === 1);
+    const stopped = stop();
+    burst();
+    await stopped;
+    burst();
+    expect(relists).toHaveLength(1);
+  });
+});

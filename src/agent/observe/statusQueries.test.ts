@@ -1,0 +1,88 @@
+/*
+ * Questions to a simulated runtime, over a real socket.
+ */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { SimulatedRuntime } from '../../../devtools/simulator/runtime.ts';
+import { TestBed, until } from '../../../devtools/simulator/testBed.ts';
+import { CriClient } from '../../cri/client.ts';
+import type { Ask, StatusAnswer } from '../../protocol/observation.ts';
+import { Questions } from './statusQueries.ts';
+
+let bed: TestBed;
+let runtime: SimulatedRuntime;
+let client: CriClient;
+let answers: StatusAnswer[];
+let questions: Questions;
+
+beforeEach(async () => {
+  bed = new TestBed();
+  runtime = await bed.start();
+  client = new CriClient(runtime.socket);
+  answers = [];
+  questions = new Questions(client, {
+    answered: (answer) => answers.push(answer),
+    refused: () => undefined,
+  });
+});
+afterEach(async () => {
+  questions.stop();
+  client.close();
+  await bed.close();
+});
+
+async function ask(...asks: Ask[]): Promise<readonly StatusAnswer[]> {
+  for (const each of asks) questions.ask(each);
+  await until(() => answers.length >= asks.length);
+  return answers.splice(0);
+}
+
+test('a sandbox tells when it was created and whether it is ready, and no time of its end', async () => {
+  const before = BigInt(Date.now()) * 1_000_000n;
+  const { sandbox } = runtime.runPod({ name: 'web', containers: ['app'] });
+  const asked = { id: sandbox.id, isSandbox: true };
+  const [ready] = await ask(asked);
+  expect(ready).toMatchObject({ id: sandbox.id, found: true, sandbox: 'running' });
+  runtime.core.pods.stopPod(sandbox.id);
+  const [ended] = await ask(asked);
+  expect(ended).toMatchObject({ found: true, sandbox: 'exited', times: { startedNs: 0n, finishedNs: 0n } });
+  if (ready?.found !== true || ended?.found !== true) throw new Error('it was not found');
+  expect(ended.times).toEqual(ready.times);
+  expect(ready.times.createdNs).toBeGreaterThanOrEqual(before);
+  expect(ended.at).toBeGreaterThan(ready.at);
+});
+
+test('a container tells its exact times', async () => {
+  const { containers } = runtime.runPod({ name: 'web', containers: ['app'] });
+  const id = containers[0]?.id ?? '';
+  const [answer] = await ask({ id, isSandbox: false });
+  expect(answer).toMatchObject({ id, found: true, sandbox: null });
+  if (answer?.found !== true) throw new Error('it was not found');
+  expect(answer.times.startedNs).toBeGreaterThanOrEqual(answer.times.createdNs);
+});
+
+test('what is not there is said to be so, under the name of the failure', async () => {
+  const { sandbox } = runtime.runPod({ name: 'web' });
+  runtime.core.pods.stopPod(sandbox.id);
+  runtime.core.pods.beginRemoval(sandbox.id);
+  runtime.core.pods.finishRemoval(sandbox.id);
+  const gone = { found: false, reason: 'NOT_FOUND' };
+  expect(await ask({ id: sandbox.id, isSandbox: true }, { id: 'none', isSandbox: false })).toMatchObject([
+    { id: 'none', ...gone },
+    { id: sandbox.id, ...gone },
+  ]);
+  await runtime.goDown('stopped');
+  expect(await ask({ id: sandbox.id, isSandbox: true })).toMatchObject([
+    { found: false, reason: 'UNAVAILABLE' },
+  ]);
+});
+
+test('containers go first, each id waits once, and no more than a thousand wait', async () => {
+  const { sandbox, containers } = runtime.runPod({ name: 'web', containers: ['app'] });
+  const container = containers[0]?.id ?? '';
+  for (let n = 0; n < 3; n += 1) questions.ask({ id: sandbox.id, isSandbox: true });
+  for (let n = 0; n < 998; n += 1) questions.ask({ id: `none-${n}`, isSandbox: true });
+  questions.ask({ id: container, isSandbox: false });
+  questions.ask({ id: 'one-too-many', isSandbox: false });
+  await until(() => answers.length >= 3);
+  expect(answers.slice(0, 3).map(({ id }) => id)).toEqual([container, sandbox.id, 'none-0']);
+});

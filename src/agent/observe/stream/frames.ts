@@ -1,0 +1,143 @@
+/*
+ * Frames: what the reader process tells its parent over their pipe.
+ *
+ *   u32 length of what follows · u8 kind · f64 position on the monotonic clock (microseconds) · body
+ *
+ * Both ends are ours and of one build, so a frame that does not fit is a defect, not an input.
+ */
+import { type Micros, type Mono, millis, mono } from '../../../protocol/units.ts';
+
+/** What Version answered on the reader's own connection; asked once before and once after subscribing. */
+const VERSION = 1;
+/** The stream call was made. */
+const OPENED = 2;
+/** One event, as it came. */
+const EVENT = 3;
+/** One event whose payload had to be dropped because the parent did not read. */
+const DIGEST = 4;
+/** Everything that was in the socket has been taken. It is the heartbeat too. */
+const DRAINED = 5;
+/** The stream, or the connection before it, ended. */
+const ENDED = 6;
+/** Events were dropped without even a digest. */
+const OVERFLOW = 7;
+
+/** This often the reader says that it has drained: every word wakes two processes up. Twice in the silence that ends it. */
+export const HEARTBEAT: Micros = millis(900);
+
+export type Frame =
+  | { readonly is: 'version'; readonly at: Mono; readonly name: string; readonly version: string }
+  | { readonly is: 'opened'; readonly at: Mono; readonly wallNs: bigint }
+  | { readonly is: 'event'; readonly at: Mono; readonly bytes: Buffer }
+  | {
+      readonly is: 'digest';
+      readonly at: Mono;
+      readonly id: string;
+      readonly type: number;
+      readonly createdNs: bigint;
+    }
+  | { readonly is: 'drained'; readonly at: Mono }
+  | { readonly is: 'ended'; readonly at: Mono; readonly code: string; readonly message: string }
+  | { readonly is: 'overflow'; readonly at: Mono; readonly events: number };
+
+const HEADER = 13;
+/** A frame is never longer than the largest message and its header. */
+const MAX_FRAME = 17 * 1024 * 1024;
+const EMPTY = Buffer.alloc(0);
+
+export function encodeFrame(frame: Frame): Buffer {
+  const [kind, body] = bodyOf(frame);
+  const bytes = Buffer.allocUnsafe(HEADER + body.length);
+  bytes.writeUInt32BE(HEADER - 4 + body.length, 0);
+  bytes.writeUInt8(kind, 4);
+  bytes.writeDoubleBE(frame.at, 5);
+  body.copy(bytes, HEADER);
+  return bytes;
+}
+
+function bodyOf(frame: Frame): [kind: number, body: Buffer] {
+  switch (frame.is) {
+    case 'version':
+      return [VERSION, json([frame.name, frame.version])];
+    case 'opened':
+      return [OPENED, json([String(frame.wallNs)])];
+    case 'event':
+      return [EVENT, frame.bytes];
+    case 'digest':
+      return [DIGEST, json([frame.id, frame.type, String(frame.createdNs)])];
+    case 'drained':
+      return [DRAINED, EMPTY];
+    case 'ended':
+      return [ENDED, json([frame.code, frame.message])];
+    case 'overflow':
+      return [OVERFLOW, json([frame.events])];
+  }
+}
+
+/** Puts the chunks of a pipe together again into frames. */
+export class FrameReader {
+  #chunks: Buffer[] = [];
+  #size = 0;
+
+  /** The frames that are complete with this chunk. Throws on what no reader of ours sends. */
+  *push(chunk: Buffer): Generator<Frame> {
+    this.#chunks.push(chunk);
+    this.#size += chunk.length;
+    for (;;) {
+      const need = this.#need();
+      if (this.#size < need) return;
+      const frame = this.#take(need);
+      yield decodeFrame(frame);
+    }
+  }
+
+  /** How many bytes must be there for the next frame; a little more than nothing while its length is unknown. */
+  #need(): number {
+    if (this.#size < 4) return 4 + 1;
+    const length = this.#joined().readUInt32BE(0);
+    if (length < HEADER - 4 || length > MAX_FRAME) throw new Error(`a frame of ${length} bytes`);
+    return 4 + length;
+  }
+
+  #take(size: number): Buffer {
+    const all = this.#joined(size);
+    this.#chunks = all.length > size ? [all.subarray(size)] : [];
+    this.#size -= size;
+    return all.subarray(0, size);
+  }
+
+  /** The first chunks as one, so that at least `least` bytes are together. */
+  #joined(least = 4): Buffer {
+    const first = this.#chunks[0] ?? EMPTY;
+    if (first.length >= least || this.#chunks.length <= 1) return first;
+    const all = Buffer.concat(this.#chunks);
+    this.#chunks = [all];
+    return all;
+  }
+}
+
+function decodeFrame(bytes: Buffer): Frame {
+  const at = mono(bytes.readDoubleBE(5));
+  const body = bytes.subarray(HEADER);
+  const kind = bytes.readUInt8(4);
+  if (kind === EVENT) return { is: 'event', at, bytes: body };
+  if (kind === DRAINED) return { is: 'drained', at };
+  const fields: unknown[] = JSON.parse(body.toString('utf8'));
+  const text = (i: number): string => String(fields[i]);
+  switch (kind) {
+    case VERSION:
+      return { is: 'version', at, name: text(0), version: text(1) };
+    case OPENED:
+      return { is: 'opened', at, wallNs: BigInt(text(0)) };
+    case DIGEST:
+      return { is: 'digest', at, id: text(0), type: Number(fields[1]), createdNs: BigInt(text(2)) };
+    case ENDED:
+      return { is: 'ended', at, code: text(0), message: text(1) };
+    case OVERFLOW:
+      return { is: 'overflow', at, events: Number(fields[0]) };
+    default:
+      throw new Error(`a frame of kind ${kind}`);
+  }
+}
+
+const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value), 'utf8');

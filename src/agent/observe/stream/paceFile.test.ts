@@ -1,0 +1,40 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { wall } from '../../../protocol/units.ts';
+import { PaceFile } from './paceFile.ts';
+
+let folder: string;
+let lines: string[];
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'plegwatch-pace-'));
+  lines = [];
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const fileIn = (dir: string) => new PaceFile(dir, pino({}, { write: (line: string) => lines.push(line) }));
+
+describe('the pace on disk', () => {
+  test('is what was saved last', async () => {
+    const file = fileIn(folder);
+    for (let attempts = 1; attempts <= 20; attempts += 1) file.save({ attempts, subscribed: wall(7) });
+    await file.saved();
+    expect(await fileIn(folder).load()).toEqual({ attempts: 20, subscribed: 7 });
+    expect(readdirSync(folder)).toEqual(['stream.json']);
+  });
+
+  test('is nothing at first, nor in a damaged file', async () => {
+    expect(await fileIn(folder).load()).toBeNull();
+    writeFileSync(join(folder, 'stream.json'), '{"attempts":');
+    expect(await fileIn(folder).load()).toBeNull();
+  });
+
+  test('that cannot be kept is told, and ends nothing', async () => {
+    const file = fileIn(join(folder, 'missing'));
+    file.save({ attempts: 1, subscribed: null });
+    await file.saved();
+    expect(lines.join()).toContain('the pace of subscribing cannot be kept');
+  });
+});

@@ -1,0 +1,136 @@
+/*
+ * The reader: a process that takes events from the runtime's socket and hands them to its parent, and does nothing else.
+ *
+ * A subscriber of containerd 2 that stops reading stops pods from starting on the whole node. So this process does no
+ * file I/O (a thread stuck on a disk keeps the socket open even after SIGKILL), never pauses the stream, and never waits
+ * for its parent: what the parent does not take in time is dropped, payloads first, digests last, and counted.
+ *
+ *   start ──► Version (frame `version`) ──► a byte from the parent ──► subscribe (`opened`) ──► Version again
+ *         ──► events, and `drained` every heartbeat ──► `ended`, and the process ends
+ *
+ * One process serves one session on one connection. It ends by itself when its parent is gone.
+ *
+ *   node reader.js <socket>     pipe to the parent on file descriptor 3, commands on standard input
+ */
+import { Socket } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { type ServiceError, status } from '@grpc/grpc-js';
+import { CriClient, CriError, codeOf, statusName } from '../../../cri/client.ts';
+import { clean, readEvent } from '../../../cri/items.ts';
+import { monoNow, wallNow } from '../../../platform/clock.ts';
+import { encodeFrame, type Frame, HEARTBEAT } from './frames.ts';
+
+// A quarter of its memory would be what V8's optimising compilers leave behind after the first burst of events; without them
+// an event costs a hundredth of a millisecond more (docs/bench.md).
+for (const flag of ['--no-opt', '--no-maglev']) setFlagsFromString(flag);
+
+const VERSION_TIMEOUT_MS = 5_000;
+/** Above this many unread bytes only digests are kept, above the second not even those. */
+const PAYLOADS_UP_TO = 16 * 1024 * 1024;
+const DIGESTS_UP_TO = 24 * 1024 * 1024;
+/** The subscription reaches the runtime after this moment; what was built within it may be older than that. */
+const SUBSCRIBE_SLACK_NS = 1_000_000n;
+
+class Reader {
+  readonly #client: CriClient;
+  readonly #pipe: Socket;
+  #dropped = 0;
+  #ending = false;
+
+  constructor(socket: string) {
+    this.#client = new CriClient(socket);
+    this.#pipe = new Socket({ fd: 3, readable: false, writable: true });
+    this.#pipe.on('error', () => process.exit(1));
+    this.#pipe.on('close', () => process.exit(0));
+  }
+
+  async start(): Promise<void> {
+    if (!(await this.#tellVersion())) return;
+    process.stdin.once('data', () => this.#subscribe());
+    process.stdin.once('end', () => process.exit(0));
+    process.stdin.once('error', () => process.exit(0));
+    setInterval(() => this.#beat(), HEARTBEAT / 1000);
+  }
+
+  /** A round through the event loop empties the socket; what was in it when the round began has been taken then. */
+  #beat(): void {
+    const at = monoNow();
+    setImmediate(() =>
+      setImmediate(() => {
+        // What was dropped is told first: nobody may take the stretch up to here for watched.
+        this.#tellDropped(monoNow());
+        this.#send({ is: 'drained', at });
+      }),
+    );
+  }
+
+  async #tellVersion(): Promise<boolean> {
+    try {
+      const { name, version } = await this.#client.version(VERSION_TIMEOUT_MS);
+      this.#send({ is: 'version', at: monoNow(), name, version });
+      return true;
+    } catch (error) {
+      const code = error instanceof CriError ? error.code : 'INTERNAL';
+      this.#end(code, error instanceof Error ? error.message : String(error));
+      return false;
+    }
+  }
+
+  #subscribe(): void {
+    const wallNs = BigInt(wallNow()) * 1000n + SUBSCRIBE_SLACK_NS;
+    this.#send({ is: 'opened', at: monoNow(), wallNs });
+    const stream = this.#client.events();
+    stream.on('data', (bytes: Buffer) => this.#forward(bytes));
+    stream.on('error', (error: ServiceError) => this.#end(codeOf(error), error.details ?? error.message));
+    stream.on('end', () => this.#end(statusName(status.OK), ''));
+    void this.#tellVersion();
+  }
+
+  #forward(bytes: Buffer): void {
+    const at = monoNow();
+    if (this.#pipe.writableLength < PAYLOADS_UP_TO) {
+      this.#tellDropped(at);
+      this.#send({ is: 'event', at, bytes });
+      return;
+    }
+    const event = this.#pipe.writableLength < DIGESTS_UP_TO ? tryReadEvent(bytes) : null;
+    if (event === null) {
+      this.#dropped += 1;
+      return;
+    }
+    this.#tellDropped(at);
+    this.#send({ is: 'digest', at, id: event.id, type: event.type, createdNs: event.createdNs });
+  }
+
+  #tellDropped(at: Frame['at']): void {
+    if (this.#dropped === 0) return;
+    this.#send({ is: 'overflow', at, events: this.#dropped });
+    this.#dropped = 0;
+  }
+
+  /** After the last word nothing more is said: a write behind the end of the pipe would end the process before it is out. */
+  #send(frame: Frame): void {
+    if (!this.#ending) this.#pipe.write(encodeFrame(frame));
+  }
+
+  #end(code: string, message: string): void {
+    if (this.#ending) return;
+    this.#tellDropped(monoNow());
+    this.#ending = true;
+    this.#pipe.end(encodeFrame({ is: 'ended', at: monoNow(), code, message: clean(message, 500) }));
+    this.#client.close();
+  }
+}
+
+function tryReadEvent(bytes: Buffer): { id: string; type: number; createdNs: bigint } | null {
+  try {
+    return readEvent(bytes, 0, monoNow());
+  } catch {
+    // Not an event at all: it is counted among the dropped.
+    return null;
+  }
+}
+
+const socket = process.argv[2];
+if (socket === undefined) throw new Error('usage: reader <socket>');
+await new Reader(socket).start();

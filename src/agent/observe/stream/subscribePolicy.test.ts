@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'vitest';
+import { profileOf } from '../../../cri/profiles.ts';
+import { millis, mono, shift, wall } from '../../../protocol/units.ts';
+import type { GateAnswer } from '../kubelet/gate.ts';
+import {
+  decide,
+  kubeletCame,
+  letsKubeletFirst,
+  NO_MEMORY,
+  Pace,
+  type Remembered,
+} from './subscribePolicy.ts';
+
+const OFF: GateAnswer = { is: 'off', readAt: mono(0) };
+const ON: GateAnswer = { is: 'on', readAt: mono(0) };
+const UNKNOWN: GateAnswer = { is: 'unknown', why: 'the kubelet is away', before: null };
+const GATES = { off: OFF, on: ON, unknown: UNKNOWN };
+
+const VERSIONS = {
+  safe: { name: 'containerd', version: '2.1.9' },
+  steals: { name: 'containerd', version: '1.7.24' },
+  crashes: { name: 'cri-o', version: '1.30.0' },
+  impossible: { name: 'containerd', version: '1.6.20' },
+  unknown: { name: 'somethingd', version: '1.0.0' },
+};
+
+const decision = (
+  setting: Parameters<typeof decide>[0]['setting'],
+  runtime: keyof typeof VERSIONS,
+  gate: keyof typeof GATES,
+  sinceSubscribed = null as Parameters<typeof decide>[0]['sinceSubscribed'],
+) => decide({ setting, profile: profileOf(VERSIONS[runtime]), gate: GATES[gate], sinceSubscribed });
+
+describe('whether to subscribe', () => {
+  test.each([
+    ['never', 'safe', 'off', 'Off'],
+    ['never', 'unknown', 'off', 'Off'],
+    ['auto', 'safe', 'unknown', 'subscribe'],
+    ['auto', 'safe', 'on', 'subscribe'],
+    ['auto', 'steals', 'off', 'Unsafe'],
+    ['auto', 'crashes', 'off', 'Unsafe'],
+    ['auto', 'unknown', 'off', 'Unsafe'],
+    ['auto', 'impossible', 'off', 'Unsupported'],
+    ['always', 'impossible', 'off', 'Unsupported'],
+    ['always', 'safe', 'on', 'subscribe'],
+    ['always', 'safe', 'unknown', 'subscribe'],
+    ['always', 'steals', 'off', 'watched'],
+    ['always', 'steals', 'on', 'Unsafe'],
+    ['always', 'steals', 'unknown', 'Unsafe'],
+    ['always', 'unknown', 'off', 'watched'],
+    ['always', 'unknown', 'on', 'Unsafe'],
+    ['always', 'unknown', 'unknown', 'Unsafe'],
+    ['always', 'crashes', 'off', 'watched'],
+    ['always', 'crashes', 'on', 'Unsafe'],
+    ['always', 'crashes', 'unknown', 'Unsafe'],
+  ] as const)('--stream %s, a runtime that is %s, the gate %s: %s', (setting, runtime, gate, expected) => {
+    const decided = decision(setting, runtime, gate);
+    if (!decided.subscribe) expect(decided.state).toBe(expected);
+    else expect(decided.whileGateOff ? 'watched' : 'subscribe').toBe(expected);
+  });
+
+  test('a refusal says what is missing', () => {
+    expect(decision('always', 'steals', 'unknown').why).toContain('the kubelet is away');
+    expect(decision('always', 'steals', 'on').why).toContain('EventedPLEG is on');
+    expect(decision('auto', 'steals', 'off').why).toContain('one subscriber only');
+  });
+
+  test('that leaving may crash the runtime is said, and it is subscribed to every ten minutes at most', () => {
+    expect(decision('always', 'crashes', 'off').why).toContain('may crash when a subscriber leaves');
+    expect(decision('always', 'crashes', 'off', millis(599_000))).toMatchObject({ state: 'Interrupted' });
+    expect(decision('always', 'crashes', 'off', millis(600_000)).subscribe).toBe(true);
+    expect(decision('always', 'steals', 'off', millis(0)).subscribe).toBe(true);
+  });
+});
+
+describe('after a lost stream the kubelet subscribes first', () => {
+  test('where its gate is on, or was when it could be asked last', () => {
+    expect(letsKubeletFirst(true, ON)).toBe(true);
+    expect(letsKubeletFirst(true, { ...UNKNOWN, before: 'on' })).toBe(true);
+    expect(letsKubeletFirst(true, { ...UNKNOWN, before: 'off' })).toBe(false);
+    expect(letsKubeletFirst(true, UNKNOWN)).toBe(false);
+    expect(letsKubeletFirst(true, OFF)).toBe(false);
+    expect(letsKubeletFirst(false, ON)).toBe(false);
+  });
+
+  test('it came when its count rose, or began anew and is not 0', () => {
+    expect(kubeletCame(3, 3)).toBe(false);
+    expect(kubeletCame(3, 4)).toBe(true);
+    expect(kubeletCame(3, 0)).toBe(false);
+    expect(kubeletCame(3, 1)).toBe(true);
+    expect(kubeletCame(undefined, 0)).toBe(false);
+    expect(kubeletCame(undefined, 1)).toBe(true);
+    expect(kubeletCame(3, undefined)).toBe(false);
+  });
+});
+
+describe('the pace of subscribing', () => {
+  const at = wall(1_700_000_000_000_000);
+  /** The longest waits, and what is kept. */
+  function pace(kept: unknown = null, random = 1) {
+    const saved: Remembered[] = [];
+    const memory = { load: async () => kept, save: (what: Remembered) => void saved.push(what) };
+    return { pace: new Pace(memory, () => random), saved };
+  }
+
+  test('waits longer after each failure, from 1 s up to a minute', () => {
+    const longest = pace().pace;
+    const waits = Array.from({ length: 8 }, () => longest.failed() / 1e6);
+    expect(waits).toEqual([2, 4, 8, 16, 32, 60, 60, 60]);
+    const shortest = pace(null, 0).pace;
+    expect([shortest.failed(), shortest.failed()]).toEqual([1_000_000, 1_000_000]);
+  });
+
+  test('begins anew once a subscription lasted', () => {
+    const { pace: it, saved } = pace();
+    it.failed();
+    it.failed();
+    it.subscribing(at);
+    it.lasted();
+    expect(saved).toEqual([
+      { attempts: 3, subscribed: at },
+      { attempts: 0, subscribed: at },
+    ]);
+    expect(it.failed()).toBe(2_000_000);
+  });
+
+  test('does not wait at a first start, nor after a subscription that lasted', async () => {
+    expect(await pace().pace.recall(at)).toBe(0);
+    expect(await pace({ attempts: 0, subscribed: at }).pace.recall(shift(at, 1))).toBe(0);
+    expect(await new Pace(NO_MEMORY).recall(at)).toBe(0);
+  });
+
+  test('goes on where a process that died left it', async () => {
+    const { pace: it } = pace({ attempts: 5, subscribed: at });
+    expect(await it.recall(shift(at, millis(2_000)))).toBe(millis(30_000));
+    expect(it.sinceSubscribed(shift(at, millis(2_000)))).toBe(millis(2_000));
+    expect(it.failed()).toBe(millis(60_000));
+    expect(await pace({ attempts: 5, subscribed: at }).pace.recall(shift(at, millis(3_600_000)))).toBe(0);
+  });
+
+  test('never waits more than a minute, whatever the clock or the file says', async () => {
+    const before = shift(at, -millis(86_400_000));
+    expect(await pace({ attempts: 1e9, subscribed: at }).pace.recall(before)).toBe(millis(60_000));
+    for (const kept of ['', 7, [], { attempts: -1, subscribed: at }, { attempts: 'x' }, { attempts: 3 }]) {
+      expect(await pace(kept).pace.recall(at)).toBe(0);
+    }
+  });
+});

@@ -1,0 +1,282 @@
+/*
+ * The subscription and the kubelet: a simulated runtime and a kubelet's metrics over TLS, with real sockets and processes.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { ProfileName } from '../../../../devtools/simulator/profiles.ts';
+import { type SimulatedRuntime, startSimulatedRuntime } from '../../../../devtools/simulator/runtime.ts';
+import {
+  type Authority,
+  type FakeFigures,
+  FakeKubelet,
+  makeAuthority,
+  metricsText,
+  plain,
+  removeAuthority,
+} from '../../../../test/support/fakeKubelet.ts';
+import { millis } from '../../../protocol/units.ts';
+import { KubeletClient } from '../kubelet/client.ts';
+import { KubeletWatch } from '../kubelet/scraper.ts';
+import type { PaceMemory, Remembered, StreamSetting } from './subscribePolicy.ts';
+import { Subscription } from './subscription.ts';
+
+let authority: Authority;
+let folder: string;
+let kubelet: FakeKubelet;
+const cleanUps: (() => Promise<unknown> | unknown)[] = [];
+
+beforeAll(() => {
+  authority = makeAuthority();
+});
+afterAll(() => removeAuthority(authority));
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'plegwatch-policy-'));
+  kubelet = await FakeKubelet.start(authority);
+});
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+  await kubelet.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const says = (figures: FakeFigures) => {
+  kubelet.answer = plain(metricsText(figures));
+};
+
+async function runtimeOf(profile: ProfileName): Promise<SimulatedRuntime> {
+  const runtime = await startSimulatedRuntime({ socket: join(folder, 'cri.sock'), profile });
+  cleanUps.push(() => runtime.stop());
+  return runtime;
+}
+
+function subscribe(runtime: SimulatedRuntime, setting: StreamSetting = 'always', memory?: PaceMemory) {
+  const client = new KubeletClient({
+    url: kubelet.url,
+    tokenFile: undefined,
+    caFile: authority.caFile,
+    serverName: undefined,
+  });
+  const log = pino({ level: 'silent' });
+  const watch = new KubeletWatch({ client, log, period: millis(50), least: millis(20) });
+  const states: string[] = [];
+  const reasons: string[] = [];
+  const ended: string[] = [];
+  const nothing = () => undefined;
+  const subscription = new Subscription(
+    runtime.socket,
+    setting,
+    {
+      identified: nothing,
+      opened: nothing,
+      event: nothing,
+      drained: nothing,
+      overflow: nothing,
+      statusLacked: nothing,
+      malformed: nothing,
+      ended: (_session, _at, code) => ended.push(code),
+      state: (state, reason) => {
+        states.push(state);
+        reasons.push(reason);
+      },
+    },
+    { kubelet: watch, ...(memory === undefined ? {} : { memory }) },
+  );
+  const stop = new AbortController();
+  const running = watch.run(stop.signal);
+  cleanUps.push(async () => {
+    stop.abort();
+    await subscription.stop();
+    await running;
+  });
+  subscription.start();
+  return { states, reasons, ended };
+}
+
+const until = (condition: () => boolean, timeout = 10_000) =>
+  vi.waitFor(() => expect(condition()).toBe(true), { timeout, interval: 10 });
+/** Long enough for several looks at the kubelet and several rounds of the policy. */
+const looks = (count: number) => {
+  const from = kubelet.requests.length;
+  return until(() => kubelet.requests.length >= from + count);
+};
+
+const everSubscribed = ({ truth }: SimulatedRuntime): boolean =>
+  truth.entries.some(({ what }) => what === 'subscriber');
+
+describe('always, where subscribers steal or nobody knows,', () => {
+  test.each(['containerd-1.7', 'crio-1.27', 'unknown'] as const)(
+    'joins %s once the kubelet proves that its gate is off',
+    { timeout: 30_000 },
+    async (profile) => {
+      kubelet.answer = plain('', {}, 403);
+      const runtime = await runtimeOf(profile);
+      const told = subscribe(runtime);
+      await until(() => told.reasons.some((reason) => reason.includes('Forbidden')));
+      expect(told.states.at(-1)).toBe('Unsafe');
+      expect(everSubscribed(runtime)).toBe(false);
+      says({ gate: 0 });
+      await until(() => runtime.subscribers === 1);
+      expect(told.states.at(-1)).toBe('Connected');
+      expect(told.reasons.at(-1)).toContain('while the kubelet proves');
+    },
+  );
+
+  test('never joins while the gate is on', { timeout: 30_000 }, async () => {
+    says({ gate: 1 });
+    const runtime = await runtimeOf('containerd-1.7');
+    const told = subscribe(runtime);
+    await until(() => told.reasons.some((reason) => reason.includes('EventedPLEG is on')));
+    await looks(10);
+    expect(everSubscribed(runtime)).toBe(false);
+    expect(new Set(told.states)).toEqual(new Set(['Unsafe']));
+  });
+
+  test.each([
+    ['the gate turns on', () => says({ gate: 1 })],
+    ['a look fails', () => (kubelet.answer = plain('', {}, 500))],
+    ['the gate is not told any more', () => (kubelet.answer = plain('kubelet_pleg_discard_events 0\n'))],
+    ['another kubelet is there', () => says({ gate: 0, start: 1.7e9 + 60 })],
+    ['the kubelet closes the connection', () => kubelet.cut()],
+  ] as const)('leaves at once when %s', { timeout: 30_000 }, async (_when, happens) => {
+    const runtime = await runtimeOf('containerd-1.7');
+    const told = subscribe(runtime);
+    await until(() => runtime.subscribers === 1);
+    const began = performance.now();
+    happens();
+    await until(() => runtime.subscribers === 0);
+    expect(performance.now() - began).toBeLessThan(2_000);
+    await until(() => told.ended.length === 1);
+    expect(told.ended).toEqual(['POLICY']);
+    expect(told.states.slice(-1)).toEqual(['Unsafe']);
+  });
+});
+
+describe('always', () => {
+  test('comes back when the kubelet proves it again, not before a second has passed', {
+    timeout: 30_000,
+  }, async () => {
+    const runtime = await runtimeOf('containerd-1.7');
+    const told = subscribe(runtime);
+    await until(() => runtime.subscribers === 1);
+    says({ gate: 1 });
+    await until(() => told.ended.length === 1);
+    const left = performance.now();
+    says({ gate: 0 });
+    await until(() => runtime.subscribers === 1, 15_000);
+    expect(performance.now() - left).toBeGreaterThan(900);
+  });
+
+  test('needs no proof where subscribing harms nobody, and stays', { timeout: 30_000 }, async () => {
+    says({ gate: 1 });
+    const runtime = await runtimeOf('containerd-2.1');
+    const told = subscribe(runtime);
+    await until(() => runtime.subscribers === 1);
+    kubelet.answer = plain('', {}, 500);
+    await looks(10);
+    expect(runtime.subscribers).toBe(1);
+    expect(told.ended).toEqual([]);
+  });
+
+  test('subscribes to a runtime that may crash, says so, and after it left not again for ten minutes', {
+    timeout: 30_000,
+  }, async () => {
+    const runtime = await runtimeOf('crio-1.30');
+    const told = subscribe(runtime);
+    await until(() => runtime.subscribers === 1);
+    expect(told.reasons.at(-1)).toContain('may crash when a subscriber leaves');
+    says({ gate: 1 });
+    await until(() => told.states.at(-1) === 'Unsafe');
+    says({ gate: 0 });
+    await until(() => told.states.at(-1) === 'Interrupted');
+    expect(told.reasons.at(-1)).toContain('every ten minutes at most');
+    await looks(10);
+    expect(runtime.subscribers).toBe(0);
+  });
+});
+
+describe('auto', () => {
+  test('never joins where subscribers steal, whatever the kubelet proves', { timeout: 30_000 }, async () => {
+    const runtime = await runtimeOf('containerd-1.7');
+    const told = subscribe(runtime, 'auto');
+    await until(() => told.states.length > 0);
+    await looks(10);
+    expect(told.states).toEqual(['Unsafe']);
+    expect(everSubscribed(runtime)).toBe(false);
+  });
+
+  test('lets the kubelet subscribe first when the runtime is back and the gate is on', {
+    timeout: 30_000,
+  }, async () => {
+    says({ gate: 1, successes: 1 });
+    const runtime = await runtimeOf('containerd-2.1');
+    const told = subscribe(runtime, 'auto');
+    await until(() => runtime.subscribers === 1);
+    await looks(3);
+    await runtime.goDown();
+    await until(() => told.ended.length === 1);
+    await runtime.comeUp();
+    await until(() => told.reasons.at(-1) === 'lets the kubelet subscribe first', 20_000);
+    await looks(5);
+    expect(runtime.subscribers).toBe(0);
+    says({ gate: 1, successes: 2, errors: 1 });
+    await until(() => runtime.subscribers === 1, 3_000);
+    expect(told.states.at(-1)).toBe('Connected');
+  });
+
+  test('does not wait for ever for a kubelet that does not come', { timeout: 40_000 }, async () => {
+    says({ gate: 1, successes: 5, errors: 5 });
+    const runtime = await runtimeOf('containerd-2.1');
+    const told = subscribe(runtime, 'auto');
+    await until(() => runtime.subscribers === 1);
+    await looks(3);
+    runtime.breakStreams();
+    await until(() => told.reasons.at(-1) === 'lets the kubelet subscribe first', 20_000);
+    const began = performance.now();
+    await until(() => runtime.subscribers === 1, 15_000);
+    expect(performance.now() - began).toBeGreaterThan(9_000);
+  });
+
+  test('does not wait where the gate is off', { timeout: 30_000 }, async () => {
+    const runtime = await runtimeOf('containerd-2.1');
+    const told = subscribe(runtime, 'auto');
+    await until(() => runtime.subscribers === 1);
+    await looks(3);
+    runtime.breakStreams();
+    await until(() => told.ended.length === 1);
+    await until(() => runtime.subscribers === 1);
+    expect(told.reasons).not.toContain('lets the kubelet subscribe first');
+  });
+});
+
+describe('a process that follows one which died with its subscription', () => {
+  /** A memory that outlives subscriptions. */
+  function memoryOf(kept: Remembered | null): PaceMemory & { kept: Remembered | null } {
+    const memory = {
+      kept,
+      load: async () => memory.kept,
+      save: (remembered: Remembered) => {
+        memory.kept = remembered;
+      },
+    };
+    return memory;
+  }
+
+  test('waits before it subscribes, and counts on', { timeout: 30_000 }, async () => {
+    const runtime = await runtimeOf('containerd-2.1');
+    const memory = memoryOf(null);
+    subscribe(runtime, 'auto', memory);
+    await until(() => runtime.subscribers === 1);
+    expect(memory.kept?.attempts).toBe(1);
+    for (const cleanUp of cleanUps.splice(1).reverse()) await cleanUp();
+    const began = performance.now();
+    const told = subscribe(runtime, 'auto', memory);
+    await until(() => told.states.length > 0);
+    expect(told.states).toEqual(['Interrupted']);
+    await until(() => told.states.at(-1) === 'Connected');
+    expect(performance.now() - began).toBeGreaterThan(500);
+    expect(memory.kept?.attempts).toBe(2);
+  });
+});

@@ -1,0 +1,335 @@
+/*
+ * The subscription and its reader against a simulated runtime, over real sockets and with real processes.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { PROFILES } from '../../../../devtools/simulator/profiles.ts';
+import {
+  type SimulatedRuntime,
+  type SimulatedRuntimeOptions,
+  startSimulatedRuntime,
+} from '../../../../devtools/simulator/runtime.ts';
+import type { ReceivedEvent } from '../../../protocol/observation.ts';
+import { type Frame, FrameReader } from './frames.ts';
+import { type ReaderProcess, startReader } from './readerProcess.ts';
+import type { StreamSetting } from './subscribePolicy.ts';
+import { Subscription } from './subscription.ts';
+
+let folder: string;
+const cleanUps: (() => Promise<unknown> | unknown)[] = [];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'plegwatch-sub-'));
+});
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+  rmSync(folder, { recursive: true });
+});
+
+async function runtimeOf(
+  profile: SimulatedRuntimeOptions['profile'] = 'containerd-2.1',
+): Promise<SimulatedRuntime> {
+  const runtime = await startSimulatedRuntime({ socket: join(folder, 'cri.sock'), profile });
+  cleanUps.push(() => runtime.stop());
+  return runtime;
+}
+
+interface Told {
+  readonly states: string[];
+  readonly opened: number[];
+  readonly ended: string[];
+  readonly events: ReceivedEvent[];
+  readonly drained: number[];
+}
+
+function subscribe(socket: string, setting: StreamSetting = 'auto'): Told & { subscription: Subscription } {
+  const told: Told = { states: [], opened: [], ended: [], events: [], drained: [] };
+  const subscription = new Subscription(socket, setting, {
+    identified: () => undefined,
+    opened: (session) => told.opened.push(session),
+    event: (event) => told.events.push(event),
+    drained: (session) => told.drained.push(session),
+    overflow: () => undefined,
+    statusLacked: () => undefined,
+    malformed: () => undefined,
+    ended: (session, _at, code) => told.ended.push(`${session} ${code}`),
+    state: (state) => told.states.push(state),
+  });
+  cleanUps.push(() => subscription.stop());
+  subscription.start();
+  return { ...told, subscription };
+}
+
+const until = (condition: () => boolean, timeout = 15_000) =>
+  vi.waitFor(() => expect(condition()).toBe(true), { timeout, interval: 10 });
+
+const everSubscribed = ({ truth }: SimulatedRuntime): boolean =>
+  truth.entries.some(({ what }) => what === 'subscriber');
+
+describe('policy', () => {
+  test.each([
+    ['containerd-1.7', 'auto', 'Unsafe'],
+    ['containerd-1.7', 'always', 'Unsafe'],
+    ['containerd-1.6', 'always', 'Unsupported'],
+    ['cri-dockerd', 'auto', 'Unsupported'],
+    ['unknown', 'auto', 'Unsafe'],
+    ['containerd-2.1', 'never', 'Off'],
+  ] as const)('%s is never subscribed to with --stream %s: %s', async (profile, setting, state) => {
+    const runtime = await runtimeOf(profile);
+    const told = subscribe(runtime.socket, setting);
+    await until(() => told.states.length > 0);
+    expect(told.states).toEqual([state]);
+    expect(told.opened).toEqual([]);
+    expect(everSubscribed(runtime)).toBe(false);
+    // No process is left behind, and none needs to give a sign of life.
+    await until(() => told.subscription.lastSign() === null);
+  });
+});
+
+describe('a subscription', () => {
+  test('hears every event from its opening on, and is told that all was read', {
+    timeout: 20_000,
+  }, async () => {
+    const runtime = await runtimeOf();
+    const told = subscribe(runtime.socket);
+    await until(() => runtime.subscribers === 1);
+    const { sandbox } = runtime.runPod({ name: 'web', containers: ['app'] });
+    await until(() => told.events.length === 4);
+    expect(told.events.map(({ type, id, session }) => [type, id === sandbox.id, session])).toEqual([
+      [0, true, 1],
+      [1, true, 1],
+      [0, false, 1],
+      [1, false, 1],
+    ]);
+    expect(told.events[3]?.object).toMatchObject({ pod: 'web', container: 'app', sandbox: sandbox.id });
+    const before = told.drained.length;
+    await until(() => told.drained.length > before + 1);
+    expect(told.states).toEqual(['Connected']);
+  });
+
+  test('that breaks is told, and tried again after a second at least', { timeout: 20_000 }, async () => {
+    const runtime = await runtimeOf();
+    const told = subscribe(runtime.socket);
+    await until(() => runtime.subscribers === 1);
+    runtime.breakStreams();
+    await until(() => told.ended.length === 1);
+    const broken = performance.now();
+    expect(told.ended).toEqual(['1 UNAVAILABLE']);
+    expect(told.states).toEqual(['Connected', 'Interrupted']);
+    await until(() => told.opened.length === 2);
+    expect(performance.now() - broken).toBeGreaterThan(950);
+    expect(told.states).toEqual(['Connected', 'Interrupted', 'Connected']);
+  });
+
+  test('to a runtime that is away is tried until that is back', { timeout: 30_000 }, async () => {
+    const runtime = await runtimeOf();
+    await runtime.goDown();
+    const told = subscribe(runtime.socket);
+    await until(() => told.states.includes('Interrupted'));
+    expect(told.opened).toEqual([]);
+    await runtime.comeUp();
+    await until(() => told.opened.length === 1, 20_000);
+  });
+
+  test('to a runtime that does not implement it is unsupported', { timeout: 20_000 }, async () => {
+    const runtime = await runtimeOf({ ...PROFILES['containerd-2.1'], stream: 'unimplemented' });
+    const told = subscribe(runtime.socket);
+    await until(() => told.ended.length === 1);
+    expect(told.ended).toEqual(['1 UNIMPLEMENTED']);
+    expect(told.states.at(-1)).toBe('Unsupported');
+  });
+
+  test('that ends at once and well, twice, is disabled', { timeout: 20_000 }, async () => {
+    const runtime = await runtimeOf('crio-1.33-disabled');
+    const told = subscribe(runtime.socket);
+    await until(() => told.states.includes('Disabled'));
+    expect(told.ended).toEqual(['1 OK', '2 OK']);
+    expect(told.states.filter((state) => state !== 'Connected')).toEqual(['Interrupted', 'Disabled']);
+  });
+
+  test('leaves when it is stopped, and the runtime knows it', { timeout: 20_000 }, async () => {
+    const runtime = await runtimeOf();
+    const told = subscribe(runtime.socket);
+    await until(() => runtime.subscribers === 1);
+    await told.subscription.stop();
+    expect(told.ended).toEqual(['1 AGENT_STOPPED']);
+    await until(() => runtime.subscribers === 0);
+  });
+});
+
+describe('a reader', () => {
+  /** A reader that has subscribed, and how it ended. */
+  async function started(runtime: SimulatedRuntime) {
+    const frames: Frame[] = [];
+    const gone = Promise.withResolvers<string | null>();
+    const reader: ReaderProcess = startReader(runtime.socket, {
+      frame: (frame) => {
+        frames.push(frame);
+        if (frame.is === 'version' && frames.length === 1) reader.subscribe();
+      },
+      gone: gone.resolve,
+    });
+    cleanUps.push(async () => {
+      reader.kill();
+      await gone.promise;
+    });
+    await until(() => runtime.subscribers === 1);
+    return { reader, frames, gone: gone.promise };
+  }
+
+  test('asks who it talks to before and after it subscribes', { timeout: 20_000 }, async () => {
+    const { frames } = await started(await runtimeOf());
+    await until(() => frames.filter(({ is }) => is === 'version').length === 2);
+    const order = frames.map(({ is }) => is).filter((is) => is !== 'drained');
+    expect(order).toEqual(['version', 'opened', 'version']);
+  });
+
+  test('that is killed is gone, and says by what and nothing else', { timeout: 20_000 }, async () => {
+    const { reader, gone } = await started(await runtimeOf());
+    process.kill(reader.pid, 'SIGKILL');
+    // A flag that this version of Node does not know would be among its last words.
+    expect(await gone).toBe('the reader ended with SIGKILL: ');
+  });
+
+  test('that stands still is killed within three seconds, and the runtime is rid of it', {
+    timeout: 20_000,
+  }, async () => {
+    const runtime = await runtimeOf();
+    const { reader, gone, frames } = await started(runtime);
+    await until(() => frames.some(({ is }) => is === 'drained'));
+    process.kill(reader.pid, 'SIGSTOP');
+    const stopped = performance.now();
+    expect(await gone).toContain('no sign of life');
+    expect(performance.now() - stopped).toBeLessThan(3_000);
+    await until(() => runtime.subscribers === 0);
+  });
+
+  test('that stands still is killed too where its parent stands still again and again', {
+    timeout: 60_000,
+  }, async () => {
+    const runtime = await runtimeOf();
+    const script = `
+      import { startReader } from ${JSON.stringify(fileURLToPath(new URL('readerProcess.ts', import.meta.url)))};
+      const room = new Int32Array(new SharedArrayBuffer(4));
+      const standStill = () => {
+        Atomics.wait(room, 0, 0, 2_800);
+        setImmediate(standStill);
+      };
+      const reader = startReader(process.argv[1], {
+        frame: (frame) => {
+          if (frame.is === 'version') reader.subscribe();
+          if (frame.is !== 'opened') return;
+          process.kill(reader.pid, 'SIGSTOP');
+          setImmediate(standStill);
+        },
+        gone: (why) => {
+          process.stdout.write(why);
+          process.exit();
+        },
+      });
+      process.stdout.write(String(reader.pid));
+    `;
+    const parent = spawn(process.execPath, ['--input-type=module', '-e', script, runtime.socket], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    cleanUps.push(() => parent.kill('SIGKILL'));
+    const said: string[] = [];
+    parent.stdout.on('data', (chunk: Buffer) => said.push(String(chunk)));
+    await until(() => said.length > 0);
+    const pid = Number(said[0]);
+    cleanUps.push(() => {
+      if (isRunning(pid)) process.kill(pid, 'SIGKILL');
+    });
+    await until(() => said.length > 1, 50_000);
+    expect(said[1]).toContain('no sign of life');
+  });
+
+  test('that cannot even be started is gone, and says why', { timeout: 20_000 }, async () => {
+    const script = `
+      import { openSync } from 'node:fs';
+      import { startReader } from ${JSON.stringify(fileURLToPath(new URL('readerProcess.ts', import.meta.url)))};
+      try {
+        for (;;) openSync('/dev/null');
+      } catch {
+        // No file can be opened any more, nor a pipe to a child.
+      }
+      startReader('/nowhere', { frame: () => {}, gone: (why) => process.stdout.write(why) });
+    `;
+    const few = ['-c', 'ulimit -n 64; exec "$0" --input-type=module -e "$1"', process.execPath, script];
+    const parent = spawn('sh', few, { stdio: ['ignore', 'pipe', 'pipe'] });
+    cleanUps.push(() => parent.kill('SIGKILL'));
+    const said: string[] = [];
+    parent.stdout.on('data', (chunk: Buffer) => said.push(String(chunk)));
+    parent.stderr.resume();
+    await once(parent, 'close');
+    expect(said.join('')).toContain('EMFILE');
+  });
+
+  test('ends when its parent is killed', { timeout: 20_000 }, async () => {
+    const runtime = await runtimeOf();
+    const script = `
+      import { startReader } from ${JSON.stringify(fileURLToPath(new URL('readerProcess.ts', import.meta.url)))};
+      const reader = startReader(process.argv[1], {
+        frame: (frame) => { if (frame.is === 'version') reader.subscribe(); },
+        gone: () => {},
+      });
+      process.stdout.write(String(reader.pid));
+    `;
+    const parent = spawn(process.execPath, ['--input-type=module', '-e', script, runtime.socket], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const [said] = await once(parent.stdout, 'data');
+    const pid = Number(String(said));
+    await until(() => runtime.subscribers === 1);
+    expect(isRunning(pid)).toBe(true);
+    parent.kill('SIGKILL');
+    await until(() => !isRunning(pid));
+    await until(() => runtime.subscribers === 0);
+  });
+
+  test('whose parent does not read never stops reading, and keeps what is small', {
+    timeout: 60_000,
+  }, async () => {
+    const runtime = await runtimeOf();
+    const script = fileURLToPath(new URL('reader.ts', import.meta.url));
+    const child = spawn(process.execPath, [script, runtime.socket], {
+      stdio: ['pipe', 'ignore', 'ignore', 'pipe'],
+    });
+    cleanUps.push(() => child.kill('SIGKILL'));
+    child.stdin?.write('s');
+    await until(() => runtime.subscribers === 1);
+    const large = { note: 'x'.repeat(200_000) };
+    const pods = 60;
+    for (let i = 0; i < pods; i += 1) runtime.pods.runPod({ name: `p${i}`, annotations: large });
+    // Nobody reads its pipe, and it takes all the same: it grows by what it may keep, and then no more.
+    const pipe = child.stdio[3] as Socket;
+    const sizes: number[] = [];
+    await until(() => {
+      sizes.push(sizeOf(child.pid ?? 0));
+      return sizes.length > 40 && new Set(sizes.slice(-30)).size === 1;
+    });
+    const frames: Frame[] = [];
+    const reader = new FrameReader();
+    pipe.on('data', (chunk: Buffer) => frames.push(...reader.push(chunk)));
+    const came = (is: Frame['is']) => frames.filter((frame) => frame.is === is).length;
+    await until(() => came('event') + came('digest') === 2 * pods);
+    expect(came('digest')).toBeGreaterThan(0);
+    expect(came('overflow')).toBe(0);
+  });
+});
+
+/** The memory of a process in KiB. */
+const sizeOf = (pid: number): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+
+/** A process that has ended and was not fetched yet is not running. */
+function isRunning(pid: number): boolean {
+  if (!existsSync(`/proc/${pid}/stat`)) return false;
+  return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+}

@@ -1,0 +1,134 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createLogger } from '../../platform/log.ts';
+import type { EvidenceRecord } from '../../protocol/record.ts';
+import { millis, offset, seq } from '../../protocol/units.ts';
+import type { Epoch } from './epoch.ts';
+import { MOST_PAST, PAST_FOR_MS } from './retiredEpochs.ts';
+import { Spool } from './spool.ts';
+
+vi.hoisted(() => {
+  process.env['PLEGWATCH_INTERVAL_SWEEP'] = '100ms';
+});
+
+const CONTEXT = { runtime: { name: 'containerd', version: '2.1.9' }, kubelet: '', agent: '0.1.0' };
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'plegwatch-past-'));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const open = (): Promise<Spool> =>
+  Spool.open(
+    {
+      dir,
+      cluster: 'prod',
+      node: 'node-1',
+      maxBytes: 64 * 1024 ** 2,
+      fsync: millis(0),
+      keep: millis(0),
+      log: createLogger('fatal', 'test'),
+    },
+    AbortSignal.timeout(20_000),
+  );
+
+const record = (n: number): EvidenceRecord => ({
+  kind: 'event',
+  t: offset(n),
+  id: `c${n}`,
+  type: 1,
+  createdNs: '1',
+  isSandbox: false,
+  replayed: false,
+  hasSandboxStatus: true,
+});
+
+/** A life with so many records; gives its epoch's name. */
+async function life(records: number): Promise<string> {
+  const spool = await open();
+  if (records > 0) spool.setContext(CONTEXT);
+  for (let n = 1; n <= records; n += 1) spool.append(record(n), null);
+  await spool.close();
+  return spool.present.meta.epoch;
+}
+
+const epochIn = (spool: Spool, name: string): Epoch | undefined =>
+  spool.epochs.find(({ meta }) => meta.epoch === name);
+
+/** The store acknowledges everything of the earlier lives, and they are swept. */
+async function acknowledgeAll(): Promise<void> {
+  const spool = await open();
+  for (const epoch of spool.epochs) if (epoch !== spool.present) spool.acknowledge(epoch, epoch.written);
+  await vi.waitFor(
+    () => expect(spool.epochs.every((epoch) => epoch === spool.present || epoch.retired !== null)).toBe(true),
+    10_000,
+  );
+  await vi.waitFor(() => expect(spool.epochs.length).toBeLessThanOrEqual(MOST_PAST + 1), 10_000);
+  await spool.close();
+}
+
+test('an epoch of which everything was acknowledged and deleted is remembered, by later lives too', async () => {
+  const name = await life(7);
+  await acknowledgeAll();
+  const spool = await open();
+  const epoch = epochIn(spool, name);
+  expect(epoch).toMatchObject({ written: 7, mark: 7, floor: 8, settled: true, bytes: 0 });
+  expect(epoch?.retired?.context).toMatchObject(CONTEXT);
+  expect(epoch?.meta.epoch).toBe(name);
+  expect(await epoch?.read(1, 500, 1_000)).toEqual([]);
+  expect(spool.present.meta.life).toBeGreaterThan(epoch?.meta.life ?? Number.POSITIVE_INFINITY);
+  await spool.close();
+});
+
+test('what is not acknowledged does not go into the past while what is does', async () => {
+  const [kept, gone] = [await life(7), await life(7)];
+  const spool = await open();
+  const [one, other] = [epochIn(spool, kept), epochIn(spool, gone)];
+  if (one === undefined || other === undefined) throw new Error('an epoch is gone');
+  spool.acknowledge(one, seq(6));
+  spool.acknowledge(other, seq(7));
+  await vi.waitFor(() => expect(other.retired).not.toBeNull(), 10_000);
+  expect(one.retired).toBeNull();
+  expect(await one.read(1, 500, 100_000)).toHaveLength(7);
+  await spool.close();
+});
+
+test('an epoch without a record is forgotten', async () => {
+  const name = await life(0);
+  const spool = await open();
+  await vi.waitFor(() => expect(epochIn(spool, name)).toBeUndefined(), 10_000);
+  await spool.close();
+  expect(existsSync(join(dir, 'past.json'))).toBe(false);
+});
+
+test('only so many epochs are remembered, the latest ones', async () => {
+  const names: string[] = [];
+  for (let i = 0; i < MOST_PAST + 2; i += 1) names.push(await life(1));
+  await acknowledgeAll();
+  const spool = await open();
+  expect(names.filter((name) => epochIn(spool, name) !== undefined)).toEqual(names.slice(2));
+  await spool.close();
+});
+
+test('what is older than any backup is forgotten', async () => {
+  const name = await life(1);
+  await acknowledgeAll();
+  const file = join(dir, 'past.json');
+  const lines = JSON.parse(readFileSync(file, 'utf8')) as { at: number }[];
+  writeFileSync(file, JSON.stringify(lines.map((line) => ({ ...line, at: line.at - PAST_FOR_MS - 1_000 }))));
+  const spool = await open();
+  await vi.waitFor(() => expect(epochIn(spool, name)).toBeUndefined(), 10_000);
+  await spool.close();
+});
+
+test('a file of the past that cannot be read is as good as none', async () => {
+  await life(1);
+  await acknowledgeAll();
+  writeFileSync(join(dir, 'past.json'), '[{"meta":');
+  const spool = await open();
+  expect(spool.epochs.every(({ retired }) => retired === null)).toBe(true);
+  await spool.close();
+});

@@ -1,0 +1,334 @@
+/*
+ * Rows of the records: for each kind, the columns of its statement. Pure.
+ *
+ * Every statement of a kind with one row per record returns how many rows it made, and that is compared with how many
+ * records were new: the unique index is the second witness that nothing is stored twice.
+ */
+import {
+  type EvidenceObject,
+  type KubeletCalls,
+  type KubeletMinute,
+  PLEG_EVENTS,
+  PLEG_STATES,
+  type PlegEvent,
+  type PlegState,
+  type RecordKind,
+  type RecordOf,
+} from '../../protocol/record.ts';
+import { bare } from '../store/array.ts';
+import insertChanges from '../store/sql/insertChanges.sql';
+import insertEvents from '../store/sql/insertEvents.sql';
+import insertFindings from '../store/sql/insertFindings.sql';
+import insertFindingUpdates from '../store/sql/insertFindingUpdates.sql';
+import insertModeChanges from '../store/sql/insertModeChanges.sql';
+import insertSamples from '../store/sql/insertSamples.sql';
+import updateState from '../store/sql/updateState.sql';
+import upsertGaps from '../store/sql/upsertGaps.sql';
+import upsertSessions from '../store/sql/upsertSessions.sql';
+import type { Statement } from '../store/store.ts';
+import type { Placed } from './recordValidation.ts';
+
+/** Where the rows of a batch belong. */
+export interface Place {
+  readonly nodeId: number;
+  readonly clusterId: number;
+  readonly ctxId: number;
+  readonly epoch: string;
+  readonly life: number;
+  /** The wall-clock time of the epoch's start, in microseconds. */
+  readonly base: number;
+  readonly objects: ReadonlyMap<string, EvidenceObject>;
+  readonly keyOf: (id: string) => string;
+}
+
+export interface Writer<K extends RecordKind> {
+  readonly kind: K;
+  readonly statement: Statement;
+  /** Whether the statement makes exactly one row for each record. */
+  readonly counted: boolean;
+  readonly values: (place: Place, rows: readonly Placed<K>[]) => unknown[];
+}
+
+// The bits of store.event.bits and store.change.old_new, as the views read them.
+const REPLAYED = 256;
+const HAS_SANDBOX_STATUS = 512;
+const EVENT_OF_SANDBOX = 1024;
+const CHANGE_OF_SANDBOX = 256;
+const INT2_MAX = 32_767;
+const INT4_MAX = 2_147_483_647;
+
+/** What a kubelet's Generic PLEG makes of a change (kubelet pkg/kubelet/pleg/generic.go, generateEvents), as bits. */
+export function plegMask(old: PlegState, now: PlegState): number {
+  return plegEvents(old, now).reduce((mask, event) => mask | (1 << PLEG_EVENTS.indexOf(event)), 0);
+}
+
+function plegEvents(old: PlegState, now: PlegState): PlegEvent[] {
+  if (old === now) return [];
+  if (now === 'running') return ['ContainerStarted'];
+  if (now === 'exited') return ['ContainerDied'];
+  if (now === 'unknown') return ['ContainerChanged'];
+  return old === 'exited' ? ['ContainerRemoved'] : ['ContainerDied', 'ContainerRemoved'];
+}
+
+function eventBits(record: RecordOf<'event'>): number {
+  return (
+    record.type |
+    (record.replayed ? REPLAYED : 0) |
+    (record.hasSandboxStatus ? HAS_SANDBOX_STATUS : 0) |
+    (record.isSandbox ? EVENT_OF_SANDBOX : 0)
+  );
+}
+
+const stateBits = ({ old, new: now, isSandbox }: RecordOf<'change'>): number =>
+  PLEG_STATES.indexOf(old) | (PLEG_STATES.indexOf(now) << 4) | (isSandbox ? CHANGE_OF_SANDBOX : 0);
+
+/** A moment of a record on the wall clock; null stays null. */
+const moment = (place: Place, offset: number | null): number | null =>
+  offset === null ? null : place.base + offset;
+
+const scope = (place: Place): unknown[] => [place.nodeId, place.ctxId, place.clusterId];
+
+const events: Writer<'event'> = {
+  kind: 'event',
+  statement: { name: 'insert_events', text: insertEvents },
+  counted: true,
+  values: (place, rows) => [
+    ...scope(place),
+    bare(rows.map((row) => row.seq)),
+    bare(rows.map((row) => row.at)),
+    bare(rows.map((row) => row.record.createdNs)),
+    bare(rows.map((row) => place.keyOf(row.record.id))),
+    bare(rows.map((row) => eventBits(row.record))),
+  ],
+};
+
+const changes: Writer<'change'> = {
+  kind: 'change',
+  statement: { name: 'insert_changes', text: insertChanges },
+  counted: true,
+  values: (place, rows) => [
+    ...scope(place),
+    bare(rows.map((row) => row.seq)),
+    bare(rows.map((row) => row.at)),
+    bare(rows.map((row) => place.base + row.record.window.from)),
+    bare(rows.map((row) => place.base + row.record.window.to)),
+    bare(rows.map((row) => place.keyOf(row.record.id))),
+    bare(rows.map((row) => stateBits(row.record))),
+    bare(rows.map((row) => plegMask(row.record.old, row.record.new))),
+  ],
+};
+
+/** Null where the kubelet told nothing. */
+function kubeletColumns(minutes: readonly RecordOf<'minute'>['kubelet'][]): unknown[] {
+  const column = (value: (kubelet: KubeletMinute) => number | null) =>
+    bare(minutes.map((kubelet) => (kubelet === undefined ? null : value(kubelet))));
+  return [
+    column(({ relists }) => Math.min(relists, INT4_MAX)),
+    minutes.map((kubelet) => (kubelet === undefined ? null : histogram(kubelet.hist))),
+    column(({ lastSeenAge }) => lastSeenAge),
+    column(({ discarded }) => discarded),
+    column(({ streamErrors }) => streamErrors),
+    column(({ listP99 }) => listP99),
+    column(({ intervals }) => Math.min(intervals, INT4_MAX)),
+    column(({ intervalSum }) => intervalSum),
+  ];
+}
+
+/** Null where its calls were not counted. */
+function callColumns(place: Place, minutes: readonly RecordOf<'minute'>['kubelet'][]): unknown[] {
+  const column = (value: (calls: KubeletCalls) => number) =>
+    bare(minutes.map((kubelet) => (kubelet?.calls === undefined ? null : value(kubelet.calls))));
+  return [
+    column(({ from }) => place.base + from),
+    column(({ to }) => place.base + to),
+    column(({ relistSum }) => relistSum),
+    column(({ lists }) => Math.min(lists, INT4_MAX)),
+    column(({ listErrors }) => Math.min(listErrors, INT4_MAX)),
+    column(({ listSum }) => listSum),
+    column(({ longestList }) => longestList),
+    column(({ statusSum }) => statusSum),
+  ];
+}
+
+const histogram = (counts: readonly number[]): string => bare(counts.map((n) => Math.min(n, INT2_MAX)));
+
+const minutes: Writer<'minute'> = {
+  kind: 'minute',
+  statement: { name: 'insert_samples', text: insertSamples },
+  counted: true,
+  values: (place, rows) => [
+    ...scope(place),
+    bare(rows.map((row) => row.seq)),
+    bare(rows.map((row) => row.at)),
+    bare(rows.map((row) => row.record.relists)),
+    bare(rows.map((row) => row.record.errors)),
+    bare(rows.map((row) => row.record.max)),
+    rows.map((row) => histogram(row.record.hist)),
+    bare(rows.map((row) => row.record.sandboxes)),
+    bare(rows.map((row) => row.record.containers)),
+    bare(rows.map((row) => row.record.bytes)),
+    bare(rows.map((row) => row.record.expected)),
+    bare(rows.map((row) => row.record.matched)),
+    bare(rows.map((row) => row.record.unobservable)),
+    bare(rows.map((row) => row.record.covered)),
+    bare(rows.map((row) => row.record.span)),
+    ...kubeletColumns(rows.map((row) => row.record.kubelet)),
+    ...callColumns(
+      place,
+      rows.map((row) => row.record.kubelet),
+    ),
+  ],
+};
+
+const findings: Writer<'finding'> = {
+  kind: 'finding',
+  statement: { text: insertFindings },
+  counted: true,
+  values: (place, rows) => {
+    const objects = rows.map(({ record }) => (record.id === null ? undefined : place.objects.get(record.id)));
+    return [
+      ...scope(place),
+      rows.map((row) => row.seq),
+      rows.map((row) => row.at),
+      rows.map((row) => row.record.finding),
+      rows.map((row) => row.record.verdict),
+      rows.map((row) => row.record.type),
+      rows.map((row) => row.record.cause),
+      rows.map((row) => row.record.id),
+      objects.map((object) => object?.podUid || null),
+      objects.map((object) => object?.namespace || null),
+      objects.map((object) => object?.pod || null),
+      objects.map((object) => object?.container || null),
+      rows.map((row) => moment(place, row.record.window?.from ?? null)),
+      rows.map((row) => moment(place, row.record.window?.to ?? null)),
+      rows.map((row) => moment(place, row.record.occurred)),
+      rows.map((row) => row.record.lateness),
+      rows.map((row) => row.record.delivery),
+      rows.map((row) => JSON.stringify(row.record.proof)),
+    ];
+  },
+};
+
+const resolutions: Writer<'resolution'> = {
+  kind: 'resolution',
+  statement: { text: insertFindingUpdates },
+  counted: false,
+  values: (place, rows) => [
+    place.nodeId,
+    place.clusterId,
+    rows.map((row) => row.record.finding),
+    rows.map((row) => row.record.what),
+    rows.map((row) => row.at),
+    rows.map(() => null),
+  ],
+};
+
+/** That it was told stays, whatever becomes of it. */
+const overdue: Writer<'overdue'> = {
+  kind: 'overdue',
+  statement: { text: insertFindingUpdates },
+  counted: false,
+  values: (place, rows) => [
+    place.nodeId,
+    place.clusterId,
+    rows.map((row) => row.record.finding),
+    rows.map((row) => row.record.kind),
+    rows.map((row) => row.at),
+    rows.map(() => null),
+  ],
+};
+
+const sessions: Writer<'session'> = {
+  kind: 'session',
+  statement: { text: upsertSessions },
+  counted: false,
+  values: (place, rows) => [
+    ...scope(place),
+    place.epoch,
+    rows.map((row) => row.seq),
+    rows.map((row) => row.record.session),
+    rows.map((row) => place.base + row.record.opened),
+    rows.map((row) => moment(place, row.record.armed)),
+    rows.map((row) => moment(place, row.record.closed)),
+    rows.map((row) => row.record.code),
+    rows.map((row) => row.record.message),
+    rows.map((row) => row.record.events),
+    rows.map((row) => row.record.replayed),
+  ],
+};
+
+const gaps: Writer<'gap'> = {
+  kind: 'gap',
+  statement: { text: upsertGaps },
+  counted: false,
+  values: (place, rows) => [
+    place.nodeId,
+    place.clusterId,
+    place.epoch,
+    rows.map((row) => row.record.gap),
+    rows.map((row) => row.record.scope),
+    rows.map((row) => row.record.cause),
+    rows.map((row) => place.base + row.record.from),
+    rows.map((row) => moment(place, row.record.to)),
+  ],
+};
+
+const modes: Writer<'mode'> = {
+  kind: 'mode',
+  statement: { text: insertModeChanges },
+  counted: true,
+  values: (place, rows) => [
+    ...scope(place),
+    rows.map((row) => row.seq),
+    rows.map((row) => row.at),
+    rows.map((row) => place.base + row.record.notBefore),
+    rows.map((row) => row.record.model),
+    rows.map((row) => row.record.from),
+    rows.map((row) => row.record.to),
+    rows.map((row) => row.record.reason),
+    rows.map((row) => JSON.stringify(row.record.proof)),
+  ],
+};
+
+/** Only the latest state of a batch is written: the others could not win. */
+const states: Writer<'state'> = {
+  kind: 'state',
+  statement: { text: updateState },
+  counted: false,
+  values: (place, rows) => {
+    const latest = rows.reduce((a, b) => (b.seq > a.seq ? b : a));
+    const { stream, relist, model, mode, modeSince, modeReason, kubeletStreamErrors } = latest.record;
+    return [
+      place.nodeId,
+      place.clusterId,
+      place.life,
+      latest.seq,
+      place.ctxId,
+      latest.at,
+      stream.state,
+      place.base + stream.since,
+      stream.reason,
+      stream.lastError,
+      relist.healthy,
+      relist.reason,
+      model,
+      mode,
+      place.base + modeSince,
+      modeReason,
+      kubeletStreamErrors ?? null,
+    ];
+  },
+};
+
+export const WRITERS = {
+  events,
+  changes,
+  minutes,
+  findings,
+  resolutions,
+  overdue,
+  sessions,
+  gaps,
+  modes,
+  states,
+};

@@ -1,0 +1,154 @@
+/*
+ * Records the PLEG-related transitions of Ready conditions, one node after the other, until they are in Postgres.
+ *
+ *   Node watch ──► waiting, in the order in which they were told ──► transition? ──► store.node_condition
+ *
+ * What was recorded last is read from the store at the start, so that a controller that comes back says nothing twice and
+ * closes what another one left open. Several controllers record the same rows, once. A store that is away is waited for.
+ */
+
+import { Backoff, pause } from '../../platform/backoff.ts';
+import { wallNow } from '../../platform/clock.ts';
+import { messageOf } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log.ts';
+import { dayOf } from '../ingest/recordValidation.ts';
+import type { NodeWatch } from '../kube/nodes.ts';
+import type { KubeNode } from '../kube/projection.ts';
+import ensureNode from '../store/sql/ensureNode.sql';
+import insertNodeCondition from '../store/sql/insertNodeCondition.sql';
+import lastNodeConditions from '../store/sql/lastNodeConditions.sql';
+import makePartition from '../store/sql/makePartition.sql';
+import type { Runner, Store } from '../store/store.ts';
+import { plegTrouble } from './plegTrouble.ts';
+import { type Recorded, type Transition, transitionOf } from './transition.ts';
+
+/** More changes than these wait for a store that is away only as the latest of each node. */
+const MOST_WAITING = 20_000;
+const BACKOFF = { firstMs: 500, maxMs: 30_000 };
+
+interface Waiting {
+  readonly name: string;
+  readonly node: KubeNode;
+}
+
+export interface RecorderOptions {
+  readonly store: Store;
+  readonly cluster: string;
+  readonly nodes: Pick<NodeWatch, 'onReady'>;
+  readonly log: Logger;
+  /** Told of each transition that was recorded. */
+  readonly onRecorded?: () => void;
+}
+
+export interface ConditionRecorder {
+  stop(): Promise<void>;
+}
+
+type LastRow = { name: string; status: string; message: string; at: string };
+
+/** Starts at once and goes on through every failure until it is stopped. */
+export function startConditionRecorder(options: RecorderOptions): ConditionRecorder {
+  const recorder = new Recorder(options);
+  const running = recorder.run();
+  return {
+    async stop() {
+      recorder.stop();
+      await running;
+    },
+  };
+}
+
+class Recorder {
+  readonly #options: RecorderOptions;
+  readonly #stop = new AbortController();
+  readonly #ignoreNodes: () => void;
+  #waiting: Waiting[] = [];
+  #wake: () => void = () => undefined;
+  #clusterId = 0;
+  /** By the name of the node; null until the store has told it. */
+  #recorded: Map<string, Recorded> | null = null;
+
+  constructor(options: RecorderOptions) {
+    this.#options = options;
+    this.#ignoreNodes = options.nodes.onReady((name, node) => this.#take({ name, node }));
+  }
+
+  stop(): void {
+    this.#ignoreNodes();
+    this.#stop.abort();
+    this.#wake();
+  }
+
+  async run(): Promise<void> {
+    const { signal } = this.#stop;
+    const backoff = new Backoff(BACKOFF);
+    while (!signal.aborted) {
+      try {
+        await this.#recordAll(signal);
+        backoff.reset();
+        await this.#nextChange(signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#options.log.warn({ error: messageOf(error) }, 'conditions of Nodes wait for the store');
+        await pause(backoff.next(), signal);
+      }
+    }
+  }
+
+  #take(change: Waiting): void {
+    if (this.#waiting.length >= MOST_WAITING) {
+      this.#waiting = this.#waiting.filter(({ name }) => name !== change.name);
+    }
+    this.#waiting.push(change);
+    this.#wake();
+  }
+
+  #nextChange(signal: AbortSignal): Promise<void> {
+    if (this.#waiting.length > 0 || signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  async #recordAll(signal: AbortSignal): Promise<void> {
+    const recorded = await this.#known();
+    for (let next = this.#waiting[0]; next !== undefined && !signal.aborted; next = this.#waiting[0]) {
+      await this.#record(next, recorded);
+      // Another may have been put in its place meanwhile.
+      if (this.#waiting[0] === next) this.#waiting.shift();
+    }
+  }
+
+  async #known(): Promise<Map<string, Recorded>> {
+    if (this.#recorded !== null) return this.#recorded;
+    const { store, cluster } = this.#options;
+    this.#clusterId = await store.clusterId(cluster);
+    const { rows } = await store.run<LastRow>({ text: lastNodeConditions }, [this.#clusterId]);
+    this.#recorded = new Map(
+      rows.map(({ name, status, message, at }) => {
+        const ill = status !== 'True' && plegTrouble(message) !== null;
+        return [name, { ill, status, at: Number(at) }];
+      }),
+    );
+    return this.#recorded;
+  }
+
+  async #record({ name, node }: Waiting, recorded: Map<string, Recorded>): Promise<void> {
+    if (node.ready === null) return;
+    const transition = transitionOf(recorded.get(name) ?? null, node.ready, wallNow());
+    if (transition === null) return;
+    await this.#options.store.transaction((runner) => this.#insert(runner, name, node.uid, transition));
+    const { ill, status, at } = transition;
+    recorded.set(name, { ill, status, at });
+    this.#options.log.info({ node: name, ill, status }, 'PLEG condition of a Node');
+    this.#options.onRecorded?.();
+  }
+
+  async #insert(runner: Runner, name: string, uid: string, transition: Transition): Promise<void> {
+    const { at, status, reason, message, seenAgoMs, thresholdMs } = transition;
+    await runner.run({ text: ensureNode }, [this.#clusterId, name, uid]);
+    await runner.run({ text: makePartition }, ['node_condition', dayOf(at)]);
+    const values = [this.#clusterId, name, at, status, reason, message, seenAgoMs, thresholdMs];
+    await runner.run({ text: insertNodeCondition }, values);
+  }
+}

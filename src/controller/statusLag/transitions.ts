@@ -1,0 +1,104 @@
+/*
+ * Which transitions of a batch the pods are read for. Pure.
+ *
+ *   overdue   an agent said that the event of a start or an end has not come
+ *   sample    an event that came as it should: a candidate, of which few are taken
+ *   closer    a finding about an overdue one, that may say more closely when it happened
+ */
+import type { EvidenceObject, RecordOf } from '../../protocol/record.ts';
+import { ofKind, type Placed } from '../ingest/recordValidation.ts';
+import { type Received, type Transition, transitionOf } from './bounds.ts';
+
+export type LifeEvent = 'STARTED' | 'STOPPED';
+
+/** A transition to watch, with the pod to read. */
+export interface Watch extends Transition {
+  readonly finding: string;
+  readonly type: LifeEvent;
+  readonly object: EvidenceObject;
+}
+
+/** What is known of a batch. */
+export interface Batched {
+  readonly placed: readonly Placed[];
+  readonly received: Received;
+  readonly objects: ReadonlyMap<string, EvidenceObject>;
+}
+
+/** The CRI's numbers of the two events that are looked at. */
+const TYPES: Readonly<Record<number, LifeEvent>> = { 1: 'STARTED', 2: 'STOPPED' };
+
+/** So far at most can the wall clock of a node be off that gave an exact time (the agent's src/agent/compare/wallClock.ts). */
+const EXACT_WITHIN = 500_000;
+/** An announced event is at most this much younger than what it announces; else it counts as late. */
+const ANNOUNCED_WITHIN = 1_000_000;
+/** Events that waited longer, before their batch was cut or after, say little of how fast a kubelet is. */
+const FRESH = 10_000_000;
+
+const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const POD = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
+
+/** Whether the API server can have a pod of that name: the runtime says what it likes. */
+export const isNamed = ({ namespace, pod, podUid }: EvidenceObject): boolean =>
+  NAMESPACE.test(namespace) && POD.test(pod) && podUid !== '';
+
+/** The overdue transitions whose pod is named, and the findings of those whose is not. */
+export function overdueOf({ placed, received, objects }: Batched): { watches: Watch[]; unnamed: string[] } {
+  const watches: Watch[] = [];
+  const unnamed: string[] = [];
+  for (const { record } of ofKind(placed, 'overdue')) {
+    const object = objects.get(record.id);
+    if (object === undefined || !isNamed(object)) {
+      unnamed.push(record.finding);
+      continue;
+    }
+    const { finding, type } = record;
+    watches.push({ finding, type, object, ...closest(received, record.window, record.occurred) });
+  }
+  return { watches, unnamed };
+}
+
+/** Events that may be taken as samples. */
+export function announcedOf({ placed, received, objects }: Batched): Omit<Watch, 'finding'>[] {
+  const { arrived, cut, base } = received;
+  const found = new Set(ofKind(placed, 'finding').map(({ record: { id, type } }) => `${id} ${type}`));
+  return ofKind(placed, 'event').flatMap(({ record }) => {
+    const type = TYPES[record.type];
+    const object = objects.get(record.id);
+    if (type === undefined || record.isSandbox || record.replayed || object === undefined) return [];
+    const isFresh = cut - record.t < FRESH && Math.abs(arrived - base - record.t) < FRESH;
+    if (!isFresh || !isNamed(object) || found.has(`${record.id} ${type}`)) return [];
+    const window = { from: record.t - ANNOUNCED_WITHIN, to: record.t };
+    return [{ type, object, ...transitionOf(received, window) }];
+  });
+}
+
+/** What findings say of transitions that may be watched. */
+export function closerOf({ placed, received }: Batched): (Transition & { readonly finding: string })[] {
+  return ofKind(placed, 'finding').flatMap(({ record }) => {
+    const { finding, window, occurred } = record;
+    const about = record.type === 'STARTED' || record.type === 'STOPPED';
+    if (!about || occurred === null) return [];
+    return [{ finding, ...closest(received, window ?? ANY_TIME, occurred) }];
+  });
+}
+
+/** The window of what only an exact time is known of. */
+const ANY_TIME = { from: null, to: Number.POSITIVE_INFINITY };
+
+/** The exact time, as far as it is trusted, where that is closer than the window. */
+function closest(
+  received: Received,
+  window: RecordOf<'overdue'>['window'],
+  occurred: number | null,
+): Transition {
+  if (occurred === null) return transitionOf(received, window);
+  const exact = { from: occurred - EXACT_WITHIN, to: occurred + EXACT_WITHIN };
+  // Lists may show for long what is over: then the window is too late. One that is too early is what nobody can know better.
+  if (window.from !== null && exact.to < window.from) return transitionOf(received, exact);
+  if (exact.from > window.to) return transitionOf(received, window);
+  return transitionOf(received, {
+    from: Math.max(window.from ?? exact.from, exact.from),
+    to: Math.min(window.to, exact.to),
+  });
+}

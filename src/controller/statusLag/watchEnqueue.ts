@@ -1,0 +1,143 @@
+/*
+ * The ingest side of impact: puts transitions on the work list, in the transaction of the batch that tells of them, so that a batch
+ * that comes again adds nothing.
+ *
+ *   overdue   always, unless the list is full: then the finding says `shed`
+ *   sample    few: each node and all nodes together have a rate
+ */
+import { randomUUID } from 'node:crypto';
+import { Budget } from '../budget.ts';
+import { ofKind, type Placed } from '../ingest/recordValidation.ts';
+import type { Place } from '../ingest/recordWriters.ts';
+import type { Runner } from '../store/store.ts';
+import type { Received } from './bounds.ts';
+import enlist from './sql/enlist.sql';
+import refine from './sql/refine.sql';
+import unmeasured from './sql/unmeasured.sql';
+import { announcedOf, type Batched, closerOf, overdueOf, type Watch } from './transitions.ts';
+
+/** The most transitions on the list of a cluster. At 10 reads a second 2,000 are each read every 200 s. */
+const MOST_OVERDUE = 2_000;
+const MOST_SAMPLES = 200;
+/** And of one node: where a stream has died, or somebody speaks for it, the others are measured all the same. */
+const MOST_OVERDUE_OF_NODE = 200;
+/** After this the status is not waited for. Longer than a kubelet whose events are lost takes to relist: 300 s. */
+const OVERDUE_EXPIRES_MS = 15 * 60_000;
+const SAMPLE_EXPIRES_MS = 60_000;
+/** A kubelet needs a moment to publish what it heard. */
+const SAMPLE_FIRST_MS = 1_000;
+
+/** Samples of a node: so many at once, and so many a second. */
+const NODE_BURST = 20;
+const NODE_PER_SECOND = 0.5;
+/** The share of the reads that may begin samples; each takes about two. */
+const SAMPLE_SHARE = 0.25;
+/** Nodes beyond these have their rate forgotten; the rate of all together holds. */
+const MOST_NODES = 20_000;
+
+export interface EnlistingOptions {
+  readonly readsPerSecond: number;
+  /** Told how many found no place on the list. */
+  readonly onShed: (kind: 'overdue' | 'sample', count: number) => void;
+}
+
+export interface Enlisting {
+  /** Inside the transaction of the batch. `placed` are the records that it stores. */
+  enlist(runner: Runner, place: Place, received: Received, placed: readonly Placed[]): Promise<void>;
+}
+
+export function createEnlisting({ readsPerSecond, onShed }: EnlistingOptions): Enlisting {
+  const everywhere = new Budget(readsPerSecond * SAMPLE_SHARE, Math.max(1, readsPerSecond));
+  const nodes = new Map<number, Budget>();
+
+  const mayMeasure = (nodeId: number): boolean => {
+    if (nodes.size >= MOST_NODES) nodes.clear();
+    const node = nodes.get(nodeId) ?? new Budget(NODE_PER_SECOND, NODE_BURST);
+    nodes.set(nodeId, node);
+    return node.takeNow() && everywhere.takeNow();
+  };
+
+  return {
+    async enlist(runner, place, received, placed) {
+      const batched: Batched = { placed, received, objects: place.objects };
+      const { watches, unnamed } = overdueOf(batched);
+      const shed = await put(runner, place, false, watches);
+      await tell(
+        runner,
+        place,
+        placed,
+        new Map([
+          ...unnamed.map((finding) => [finding, 'no_pod'] as const),
+          ...shed.map((finding) => [finding, 'shed'] as const),
+        ]),
+      );
+      if (shed.length > 0) onShed('overdue', shed.length);
+      await bringCloser(runner, place, batched);
+      const samples = announcedOf(batched)
+        .filter(() => mayMeasure(place.nodeId))
+        .map((sample) => ({ ...sample, finding: randomUUID() }));
+      const left = await put(runner, place, true, samples);
+      if (left.length > 0) onShed('sample', left.length);
+    },
+  };
+}
+
+/** Returns the findings that found no place. */
+async function put(
+  runner: Runner,
+  { nodeId, clusterId }: Place,
+  sample: boolean,
+  watches: readonly Watch[],
+): Promise<string[]> {
+  if (watches.length === 0) return [];
+  const { rows } = await runner.run<{ finding_id: string }>({ name: 'impact_enlist', text: enlist }, [
+    nodeId,
+    clusterId,
+    sample,
+    sample ? MOST_SAMPLES : MOST_OVERDUE,
+    sample ? MOST_SAMPLES : MOST_OVERDUE_OF_NODE,
+    sample ? SAMPLE_FIRST_MS : 0,
+    sample ? SAMPLE_EXPIRES_MS : OVERDUE_EXPIRES_MS,
+    watches.map(({ finding }) => finding),
+    watches.map(({ type }) => type),
+    watches.map(({ object }) => object.id),
+    watches.map(({ object }) => object.podUid),
+    watches.map(({ object }) => object.namespace),
+    watches.map(({ object }) => object.pod),
+    watches.map(({ object }) => object.container),
+    watches.map(({ object }) => object.attempt),
+    watches.map(({ latest }) => Math.round(latest)),
+    watches.map(({ earliest }) => (earliest === null ? null : Math.round(earliest))),
+  ]);
+  const taken = new Set(rows.map((row) => row.finding_id));
+  return watches.map(({ finding }) => finding).filter((finding) => !taken.has(finding));
+}
+
+/** Says why there will be no lag of these findings. */
+async function tell(
+  runner: Runner,
+  { nodeId, clusterId }: Place,
+  placed: readonly Placed[],
+  reasons: ReadonlyMap<string, string>,
+): Promise<void> {
+  if (reasons.size === 0) return;
+  const told = ofKind(placed, 'overdue').filter(({ record }) => reasons.has(record.finding));
+  await runner.run({ text: unmeasured }, [
+    nodeId,
+    clusterId,
+    told.map(({ record }) => record.finding),
+    told.map(({ at }) => at),
+    told.map(({ record }) => reasons.get(record.finding)),
+  ]);
+}
+
+async function bringCloser(runner: Runner, { nodeId }: Place, batched: Batched): Promise<void> {
+  const closer = closerOf(batched);
+  if (closer.length === 0) return;
+  await runner.run({ text: refine }, [
+    nodeId,
+    closer.map(({ finding }) => finding),
+    closer.map(({ latest }) => Math.round(latest)),
+    closer.map(({ earliest }) => (earliest === null ? null : Math.round(earliest))),
+  ]);
+}

@@ -1,0 +1,259 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { ObjectSchema, parse } from '../protocol/record.ts';
+import { mono } from '../protocol/units.ts';
+import { clean, digestEvent, readContainer, readEvent, readSandbox } from './items.ts';
+import { MAX_ITEM_BYTES, MalformedMessage } from './malformed.ts';
+import { Container, ContainerEventResponse, ContainerStatus, PodSandbox } from './runtime.ts';
+
+const NOW = mono(1);
+const HUGE = 512 * 1024;
+
+type PartialEvent = Parameters<typeof ContainerEventResponse.fromPartial>[0];
+/** `more`: numbers that the protocol has no name for. */
+const event = (partial: PartialEvent, more = {}) =>
+  readEvent(
+    ContainerEventResponse.encode(Object.assign(ContainerEventResponse.fromPartial(partial), more)).finish(),
+    3,
+    NOW,
+  );
+const containerOf = (partial: Parameters<typeof Container.fromPartial>[0], more = {}) =>
+  readContainer(Container.encode(Object.assign(Container.fromPartial(partial), more)).finish());
+const sandboxOf = (partial: Parameters<typeof PodSandbox.fromPartial>[0], more = {}) =>
+  readSandbox(PodSandbox.encode(Object.assign(PodSandbox.fromPartial(partial), more)).finish());
+
+const status = {
+  id: 's1',
+  metadata: { name: 'web', uid: 'u1', namespace: 'shop', attempt: 1 },
+  createdAt: 5n,
+};
+
+describe('an event', () => {
+  test('says who its container is, and when it was created, started and finished', () => {
+    const own = ContainerStatus.fromPartial({
+      id: 'c1',
+      metadata: { name: 'app', attempt: 4 },
+      createdAt: 1n,
+      startedAt: 2n,
+      finishedAt: 3n,
+      exitCode: 137,
+      reason: 'Error',
+    });
+    const other = ContainerStatus.fromPartial({ id: 'c2', startedAt: 9n });
+    expect(
+      event({
+        containerId: 'c1',
+        containerEventType: 2,
+        createdAt: 7n,
+        podSandboxStatus: status,
+        containersStatuses: [other, own],
+      }),
+    ).toEqual({
+      session: 3,
+      received: NOW,
+      id: 'c1',
+      type: 2,
+      createdNs: 7n,
+      hasSandboxStatus: true,
+      object: {
+        id: 'c1',
+        sandbox: 's1',
+        isSandbox: false,
+        podUid: 'u1',
+        namespace: 'shop',
+        pod: 'web',
+        container: 'app',
+        attempt: 4,
+      },
+      times: { createdNs: 1n, startedNs: 2n, finishedNs: 3n, exitCode: 137, reason: 'Error' },
+      others: [
+        {
+          id: 'c2',
+          state: 'created',
+          times: { createdNs: 0n, startedNs: 9n, finishedNs: 0n, exitCode: 0, reason: '' },
+        },
+        {
+          id: 's1',
+          state: 'running',
+          times: { createdNs: 5n, startedNs: 0n, finishedNs: 0n, exitCode: 0, reason: '' },
+        },
+      ],
+    });
+  });
+
+  test('of a sandbox says when that was created', () => {
+    const read = event({ containerId: 's1', createdAt: 7n, podSandboxStatus: status });
+    expect(read?.object).toMatchObject({ id: 's1', isSandbox: true, pod: 'web', container: '', attempt: 1 });
+    expect(read?.times).toMatchObject({ createdNs: 5n, startedNs: 0n, finishedNs: 0n });
+  });
+
+  test("of a container does not take its sandbox's creation for its own", () => {
+    expect(event({ containerId: 'c1', podSandboxStatus: status })?.times).toBeNull();
+  });
+
+  test('without a sandbox status, or with an empty one, says nothing of who it is', () => {
+    expect(event({ containerId: 'c1' })).toMatchObject({ hasSandboxStatus: false, object: null });
+    const empty = event({ containerId: 'c1', podSandboxStatus: {} });
+    expect(empty).toMatchObject({ hasSandboxStatus: false, object: null });
+  });
+
+  test('does not take a status with an empty id for its own', () => {
+    const read = event({
+      containerId: 'c1',
+      podSandboxStatus: status,
+      containersStatuses: [{ startedAt: 9n }],
+    });
+    expect(read?.times).toBeNull();
+  });
+
+  test.each([
+    [0, 0],
+    [3, 3],
+    [4, 4],
+    [254, 254],
+    [255, 255],
+    [1000, 255],
+    [-1, 255],
+    [2 ** 31 - 1, 255],
+  ])('of type %i is kept as %i', (sent, kept) => {
+    expect(event({ containerId: 'c1' }, { containerEventType: sent })?.type).toBe(kept);
+  });
+
+  test.each([
+    ['empty', ''],
+    ['longer than any runtime makes them', 'x'.repeat(257)],
+    ['with a NUL', 'a\0b'],
+  ])("whose id is %s is nobody's", (_, containerId) => {
+    expect(event({ containerId })).toBeNull();
+  });
+
+  test('of which a digest was kept has no identity', () => {
+    expect(digestEvent({ id: 'c1', type: 1, createdNs: 5n }, 2, NOW)).toEqual({
+      session: 2,
+      received: NOW,
+      id: 'c1',
+      type: 1,
+      createdNs: 5n,
+      hasSandboxStatus: false,
+      object: null,
+      times: null,
+      others: [],
+    });
+  });
+
+  test('longer than what can be true of one pod is refused, however well formed', () => {
+    const statuses = (count: number) => ({
+      containerId: 'c1',
+      containersStatuses: Array.from({ length: count }, () => ({
+        id: 'c2',
+        reason: 'x'.repeat(MAX_ITEM_BYTES / 4),
+      })),
+    });
+    expect(event(statuses(3))?.others).toHaveLength(3);
+    expect(() => event(statuses(4))).toThrow(MalformedMessage);
+  });
+
+  test('of any bytes is read or thrown away, and what is read has a usable id', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+        let read: ReturnType<typeof readEvent> = null;
+        try {
+          read = readEvent(bytes, 1, NOW);
+        } catch (error) {
+          expect(error).toBeInstanceOf(MalformedMessage);
+          return;
+        }
+        if (read !== null) expect(read.id.length).toBeGreaterThan(0);
+      }),
+    );
+  });
+});
+
+describe('hostile text', () => {
+  const hostile: Readonly<Record<string, string>> = {
+    'a NUL': 'a\0b',
+    'half a megabyte': 'x'.repeat(HUGE),
+    'half a megabyte of NUL': '\0'.repeat(HUGE),
+    'lone surrogates': 'a\ud800b\udfff',
+    'a pair cut in the middle': `${'x'.repeat(511)}\u{1f600}`,
+  };
+
+  test.each(Object.entries(hostile))(
+    '%s in every name makes an identity that every store takes',
+    (_, text) => {
+      const metadata = { name: text, uid: text, namespace: text, attempt: 0 };
+      const labels = {
+        'io.kubernetes.pod.uid': text,
+        'io.kubernetes.pod.namespace': text,
+        'io.kubernetes.pod.name': text,
+      };
+      const read = [
+        sandboxOf({ id: 's1', metadata })?.object,
+        containerOf({ id: 'c1', podSandboxId: text, metadata, labels })?.object,
+        event({ containerId: 'c1', podSandboxStatus: { id: text, metadata } })?.object,
+      ];
+      for (const object of read) {
+        const parsed = parse(ObjectSchema, object);
+        expect(parsed).toMatchObject({ ok: true });
+        // Postgres takes neither a NUL nor half a surrogate pair, which JSON writes as an escape.
+        expect(JSON.stringify(object)).not.toMatch(/\\u0000|\\ud[89a-f]/i);
+      }
+    },
+  );
+
+  test('a text of any kind comes out well formed, without a NUL, and not too long', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.nat({ max: 20 }), (text, max) => {
+        const cleaned = clean(text, max);
+        expect(cleaned.length).toBeLessThanOrEqual(max);
+        expect(cleaned.includes('\0')).toBe(false);
+        expect(cleaned.isWellFormed()).toBe(true);
+      }),
+    );
+  });
+});
+
+describe('states', () => {
+  test.each([
+    [0, 'created'],
+    [1, 'running'],
+    [2, 'exited'],
+    [3, 'unknown'],
+    [99, 'unknown'],
+    [-1, 'unknown'],
+  ])('of a container: %i is %s', (state, shown) => {
+    expect(containerOf({ id: 'c1' }, { state })?.state).toBe(shown);
+  });
+
+  test.each([
+    [0, 'running'],
+    [1, 'exited'],
+    [99, 'unknown'],
+    [-1, 'unknown'],
+  ])('of a sandbox: %i is %s', (state, shown) => {
+    expect(sandboxOf({ id: 's1' }, { state })?.state).toBe(shown);
+  });
+});
+
+test('an attempt beyond what a store can hold is no attempt of a real pod, and is taken as it comes', () => {
+  const parsed = parse(ObjectSchema, sandboxOf({ id: 's1', metadata: { attempt: 2 ** 32 - 1 } })?.object);
+  expect(parsed).toMatchObject({ ok: true, value: { attempt: 4_294_967_295 } });
+});
+
+test('what is left of a long text keeps nothing of the rest in memory', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect: () => void = runInNewContext('gc');
+  const used = () => {
+    collect();
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  };
+  const length = 10 * 1024 * 1024;
+  const before = used();
+  const kept = Array.from({ length: 20 }, () => clean(Buffer.alloc(length, 'x').toString(), 253));
+  // What is collected is not always free at once.
+  await expect.poll(() => used() - before, { timeout: 20_000 }).toBeLessThan(2 * length);
+  expect(kept).toHaveLength(20);
+});

@@ -1,0 +1,199 @@
+/*
+ * Items: one sandbox or container of a list answer, and one event, from the runtime's bytes into values.
+ *
+ * Every text is cleaned and bounded here, at the door: the socket may be anybody's.
+ */
+
+import type {
+  ExactTimes,
+  ListedItem,
+  ReceivedEvent,
+  ShownState,
+  ShownStatus,
+} from '../protocol/observation.ts';
+import { type EvidenceObject, MAX_ID_LENGTH, MAX_NAME_LENGTH } from '../protocol/record.ts';
+import type { Mono } from '../protocol/units.ts';
+import { decode } from './malformed.ts';
+import {
+  Container,
+  ContainerEventResponse,
+  ContainerState,
+  type ContainerStatus,
+  PodSandbox,
+  PodSandboxState,
+  type PodSandboxStatus,
+} from './runtime.ts';
+
+/** The numbers of the fields from which on a PodSandbox and a Container consist of maps, and of what nobody here reads. */
+export const SANDBOX_LABELS = 5;
+export const CONTAINER_LABELS = 8;
+
+/** A text without NUL and halves of surrogate pairs (Postgres can store neither), not longer than `max` characters. */
+export function clean(text: string, max: number): string {
+  const cleaned = text.slice(0, max).toWellFormed().replaceAll('\0', '\uFFFD');
+  // A copy: the beginning of a text keeps all of it in memory, which may be megabytes of somebody else's.
+  return text.length > max ? Buffer.from(cleaned).toString() : cleaned;
+}
+
+const name = (text: string | undefined): string => clean(text ?? '', MAX_NAME_LENGTH);
+
+/** Ids are compared, so one that would have to be changed is not used at all. */
+const usableId = (id: string): boolean => id !== '' && id.length <= MAX_ID_LENGTH && !id.includes('\0');
+
+/** A sandbox from the bytes of a PodSandbox; null where it has no usable id. Throws MalformedMessage. */
+export function readSandbox(bytes: Uint8Array): ListedItem | null {
+  const sandbox = decode(PodSandbox, bytes);
+  if (!usableId(sandbox.id)) return null;
+  return {
+    object: {
+      id: sandbox.id,
+      sandbox: sandbox.id,
+      isSandbox: true,
+      podUid: name(sandbox.metadata?.uid),
+      namespace: name(sandbox.metadata?.namespace),
+      pod: name(sandbox.metadata?.name),
+      container: '',
+      attempt: sandbox.metadata?.attempt ?? 0,
+    },
+    state: sandboxState(sandbox.state),
+  };
+}
+
+/** A container from the bytes of a Container; null where it has no usable id. Throws MalformedMessage. */
+export function readContainer(bytes: Uint8Array): ListedItem | null {
+  const container = decode(Container, bytes);
+  if (!usableId(container.id)) return null;
+  return {
+    object: {
+      id: container.id,
+      sandbox: clean(container.podSandboxId, MAX_ID_LENGTH),
+      isSandbox: false,
+      ...podOf(container.labels),
+      container: name(container.metadata?.name),
+      attempt: container.metadata?.attempt ?? 0,
+    },
+    state: containerState(container.state),
+  };
+}
+
+/** An event from the bytes of a ContainerEventResponse; null where it has no usable id. Throws MalformedMessage. */
+export function readEvent(bytes: Uint8Array, session: number, received: Mono): ReceivedEvent | null {
+  const event = decode(ContainerEventResponse, bytes);
+  if (!usableId(event.containerId)) return null;
+  const own = event.containersStatuses.find((each) => each.id === event.containerId);
+  return {
+    session,
+    received,
+    id: event.containerId,
+    type: clampType(event.containerEventType),
+    createdNs: event.createdAt,
+    hasSandboxStatus: event.podSandboxStatus !== undefined && event.podSandboxStatus.id !== '',
+    object: objectOf(event, own),
+    times: own === undefined ? sandboxTimes(event) : timesOf(own),
+    others: othersOf(event),
+  };
+}
+
+/** What the event's statuses say of ids other than its own. Items with an empty id are fillers of the runtime. */
+function othersOf({
+  containerId,
+  podSandboxStatus,
+  containersStatuses,
+}: ContainerEventResponse): ShownStatus[] {
+  const others = containersStatuses
+    .filter(({ id }) => id !== containerId && usableId(id))
+    .map((status) => ({ id: status.id, state: containerState(status.state), times: timesOf(status) }));
+  if (
+    podSandboxStatus === undefined ||
+    podSandboxStatus.id === containerId ||
+    !usableId(podSandboxStatus.id)
+  ) {
+    return others;
+  }
+  const { id, state, createdAt } = podSandboxStatus;
+  return [...others, { id, state: sandboxState(state), times: createdOnly(createdAt) }];
+}
+
+const createdOnly = (createdNs: bigint): ExactTimes => ({
+  createdNs,
+  startedNs: 0n,
+  finishedNs: 0n,
+  exitCode: 0,
+  reason: '',
+});
+
+/** A sandbox's status says when it was created, and nothing of its end. */
+function sandboxTimes({ containerId, podSandboxStatus }: ContainerEventResponse): ExactTimes | null {
+  if (podSandboxStatus?.id !== containerId) return null;
+  return createdOnly(podSandboxStatus.createdAt);
+}
+
+/** What the status of a sandbox tells of it. */
+export function sandboxAnswer({ createdAt, state }: PodSandboxStatus): {
+  readonly times: ExactTimes;
+  readonly sandbox: ShownState;
+} {
+  return { times: createdOnly(createdAt), sandbox: sandboxState(state) };
+}
+
+/** An event of which only the digest could be kept. */
+export function digestEvent(
+  digest: { readonly id: string; readonly type: number; readonly createdNs: bigint },
+  session: number,
+  received: Mono,
+): ReceivedEvent {
+  return { ...digest, session, received, hasSandboxStatus: false, object: null, times: null, others: [] };
+}
+
+export function timesOf(status: ContainerStatus): ExactTimes {
+  return {
+    createdNs: status.createdAt,
+    startedNs: status.startedAt,
+    finishedNs: status.finishedAt,
+    exitCode: status.exitCode,
+    reason: clean(status.reason, 200),
+  };
+}
+
+/** The identity that an event carries: the pod from its sandbox's status, the container from its own. */
+function objectOf(event: ContainerEventResponse, own: ContainerStatus | undefined): EvidenceObject | null {
+  const sandbox = event.podSandboxStatus;
+  if (sandbox === undefined || sandbox.id === '') return null;
+  const isSandbox = sandbox.id === event.containerId;
+  return {
+    id: event.containerId,
+    sandbox: clean(sandbox.id, MAX_ID_LENGTH),
+    isSandbox,
+    podUid: name(sandbox.metadata?.uid),
+    namespace: name(sandbox.metadata?.namespace),
+    pod: name(sandbox.metadata?.name),
+    container: isSandbox ? '' : name(own?.metadata?.name),
+    attempt: (isSandbox ? sandbox.metadata?.attempt : own?.metadata?.attempt) ?? 0,
+  };
+}
+
+/** The pod of a container by the labels that the kubelet sets (kubelet pkg/kubelet/types/labels.go). */
+function podOf(
+  labels: Readonly<Record<string, string>>,
+): Pick<EvidenceObject, 'podUid' | 'namespace' | 'pod'> {
+  return {
+    podUid: name(labels['io.kubernetes.pod.uid']),
+    namespace: name(labels['io.kubernetes.pod.namespace']),
+    pod: name(labels['io.kubernetes.pod.name']),
+  };
+}
+
+/** A number that is neither proves nothing (kubelet pkg/kubelet/container/runtime.go, SandboxToContainerState). */
+function sandboxState(state: number): ShownState {
+  if (state === PodSandboxState.SANDBOX_READY) return 'running';
+  return state === PodSandboxState.SANDBOX_NOTREADY ? 'exited' : 'unknown';
+}
+
+function containerState(state: number): ShownState {
+  if (state === ContainerState.CONTAINER_CREATED) return 'created';
+  if (state === ContainerState.CONTAINER_RUNNING) return 'running';
+  return state === ContainerState.CONTAINER_EXITED ? 'exited' : 'unknown';
+}
+
+/** A type that we have no name for is kept by its number, within what a byte can hold. */
+const clampType = (type: number): number => (type >= 0 && type < 255 ? type : 255);

@@ -1,0 +1,233 @@
+/*
+ * The ways of a list call, against a simulated runtime over a real socket.
+ */
+import { status } from '@grpc/grpc-js';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { failingLists, hangingLists, oversizedLists } from '../../devtools/simulator/callFaults.ts';
+import { PROFILES, type Profile } from '../../devtools/simulator/profiles.ts';
+import type { SimulatedRuntime } from '../../devtools/simulator/runtime.ts';
+import { faultFacts, TestBed, until } from '../../devtools/simulator/testBed.ts';
+import { CriClient } from './client.ts';
+import { CONTAINER_LABELS, readContainer } from './items.ts';
+import { ListCall, type Way } from './listCall.ts';
+import { ListReader } from './lists.ts';
+
+const always = { seed: 1 };
+const PODS = 20;
+const STREAMS = { streamingLists: true };
+const PLAIN_ONLY = { streamingLists: false };
+
+let bed: TestBed;
+let client: CriClient | undefined;
+
+beforeEach(() => {
+  bed = new TestBed();
+});
+afterEach(async () => {
+  client?.close();
+  await bed.close();
+});
+
+/** A runtime with some containers, whose batches are small. */
+async function runtimeOf(profile: Partial<Profile> = {}): Promise<SimulatedRuntime> {
+  const runtime = await bed.start({ profile: { ...PROFILES['crio-1.36'], listBatch: 5, ...profile } });
+  for (let n = 0; n < PODS; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });
+  return runtime;
+}
+
+interface Asked {
+  readonly list: ListCall;
+  readonly turns: [Way, string][];
+  /** How many items had to be decoded. */
+  decoded: number;
+  readonly ask: (signal?: AbortSignal) => ReturnType<ListCall['ask']>;
+}
+
+/** The containers of a runtime. */
+function containersOf(
+  runtime: SimulatedRuntime,
+  profile: { readonly streamingLists: boolean } = STREAMS,
+  timeoutMs = 20_000,
+  limits?: ConstructorParameters<typeof ListReader>[2],
+): Asked {
+  const cri = new CriClient(runtime.socket);
+  client = cri;
+  const turns: Asked['turns'] = [];
+  const read = (bytes: Uint8Array) => {
+    asked.decoded += 1;
+    return readContainer(bytes);
+  };
+  const list = new ListCall(
+    new ListReader(read, CONTAINER_LABELS, limits),
+    {
+      plain: (bounds) => cri.listContainers(bounds),
+      streamed: (bounds, take) => cri.streamContainers(bounds, take),
+    },
+    timeoutMs,
+    (way, why) => turns.push([way, why.code]),
+  );
+  list.runtimeIs(profile);
+  const asked: Asked = {
+    list,
+    turns,
+    decoded: 0,
+    ask: (signal = new AbortController().signal) => list.ask(signal),
+  };
+  return asked;
+}
+
+const calls = (runtime: SimulatedRuntime): string[] =>
+  faultFacts(runtime.truth).map(({ detail }) => String(detail).split(' ')[0] ?? '');
+
+const coded = (code: string) => expect.objectContaining({ code });
+
+describe('an answer over the limit of a message', () => {
+  test('of ours is asked for again as a stream, and so is every one after it', async () => {
+    const runtime = await runtimeOf();
+    runtime.setCallFaults([oversizedLists(always)]);
+    const { ask, turns } = containersOf(runtime);
+    const { items, whole, bytes, start, end } = await ask();
+    expect({ items: items.size, whole }).toEqual({ items: PODS, whole: true });
+    expect(bytes).toBeGreaterThan(16 * 1024 ** 2);
+    expect(end).toBeGreaterThan(start);
+    expect((await ask()).items.size).toBe(PODS);
+    expect(turns).toEqual([['streamed', 'OVER_OUR_LIMIT']]);
+    expect(calls(runtime)).toEqual(['listContainers', 'streamContainers', 'streamContainers']);
+  });
+
+  test('of the runtime too', async () => {
+    const runtime = await runtimeOf({ maxSendBytes: 16 * 1024 ** 2 });
+    runtime.setCallFaults([oversizedLists(always)]);
+    const { ask, turns } = containersOf(runtime);
+    expect((await ask()).items.size).toBe(PODS);
+    expect(turns).toEqual([['streamed', 'OVER_RUNTIME_LIMIT']]);
+  });
+
+  test('fails where the runtime is not known to stream lists, under the name of whose limit it was', async () => {
+    const runtime = await runtimeOf();
+    runtime.setCallFaults([oversizedLists(always)]);
+    const { ask, turns } = containersOf(runtime, PLAIN_ONLY);
+    await expect(ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
+    expect(calls(runtime)).toEqual(['listContainers']);
+    expect(turns).toEqual([]);
+  });
+
+  test('fails as too large where there is no such call after all, which is asked for once', async () => {
+    const runtime = await runtimeOf({ listBatch: null });
+    runtime.setCallFaults([oversizedLists(always)]);
+    const { ask, turns } = containersOf(runtime);
+    await expect(ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
+    await expect(ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
+    expect(turns).toEqual([['plain', 'UNIMPLEMENTED']]);
+    runtime.setCallFaults([]);
+    expect((await ask()).items.size).toBe(PODS);
+  });
+
+  test('is no reason to stream where the runtime is out of something else', async () => {
+    const runtime = await runtimeOf();
+    runtime.setCallFaults([failingLists(always, status.RESOURCE_EXHAUSTED)]);
+    const { ask, turns } = containersOf(runtime);
+    await expect(ask()).rejects.toEqual(coded('RESOURCE_EXHAUSTED'));
+    expect(turns).toEqual([]);
+    expect(calls(runtime)).toEqual(['listContainers']);
+  });
+});
+
+describe('a streamed list', () => {
+  /** A list that is streamed, of a runtime that is well again. */
+  async function streamed(
+    ...more: [timeoutMs?: number, limits?: ConstructorParameters<typeof ListReader>[2]]
+  ) {
+    const runtime = await runtimeOf();
+    runtime.setCallFaults([oversizedLists(always)]);
+    const asked = containersOf(runtime, STREAMS, ...more);
+    await asked.ask();
+    runtime.setCallFaults([]);
+    return { runtime, asked };
+  }
+
+  test('decodes what is new and what changed, and nothing else', async () => {
+    const { runtime, asked } = await streamed();
+    await asked.ask();
+    const before = asked.decoded;
+    await asked.ask();
+    expect(asked.decoded).toBe(before);
+    runtime.runPod({ name: 'one-more', containers: ['app'] });
+    expect((await asked.ask()).items.size).toBe(PODS + 1);
+    expect(asked.decoded).toBe(before + 1);
+  });
+
+  test('that breaks after its first batch is no answer, and is streamed again', async () => {
+    const { runtime, asked } = await streamed();
+    runtime.setCallFaults([failingLists(always, status.UNAVAILABLE)]);
+    await expect(asked.ask()).rejects.toEqual(coded('UNAVAILABLE'));
+    runtime.setCallFaults([]);
+    expect((await asked.ask()).items.size).toBe(PODS);
+    expect(asked.turns).toHaveLength(1);
+  });
+
+  test('ends at our own deadline', async () => {
+    const { runtime, asked } = await streamed(5_000);
+    runtime.setCallFaults([hangingLists(always)]);
+    await expect(asked.ask()).rejects.toEqual(coded('DEADLINE_EXCEEDED'));
+  });
+
+  test('ends at once when we stop', async () => {
+    const { runtime, asked } = await streamed();
+    runtime.setCallFaults([hangingLists(always)]);
+    const stop = new AbortController();
+    const ended = expect(asked.ask(stop.signal)).rejects.toEqual(coded('CANCELLED'));
+    await until(() => faultFacts(runtime.truth, 'list_hang').length > 0);
+    stop.abort();
+    await ended;
+  });
+
+  test('becomes a plain one for good where it turns out that there is none', async () => {
+    const { runtime, asked } = await streamed();
+    await runtime.goDown('stopped');
+    await runtime.comeUp({ ...PROFILES['crio-1.33'] });
+    await expect
+      .poll(
+        () =>
+          asked.ask().then(
+            () => true,
+            () => false,
+          ),
+        { timeout: 10_000 },
+      )
+      .toBe(true);
+    expect(asked.turns.map(([way]) => way)).toEqual(['streamed', 'plain']);
+    runtime.setCallFaults([oversizedLists(always)]);
+    await expect(asked.ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
+    expect(asked.turns).toHaveLength(2);
+  });
+
+  test('is asked for plainly again when another runtime answers', async () => {
+    const { runtime, asked } = await streamed();
+    asked.list.runtimeIs(STREAMS);
+    runtime.setCallFaults([failingLists(always, status.INTERNAL)]);
+    await expect(asked.ask()).rejects.toEqual(coded('INTERNAL'));
+    expect(calls(runtime).at(-1)).toBe('listContainers');
+  });
+
+  test('without end is refused before it has grown, and the next one is read', async () => {
+    const { runtime, asked } = await streamed(20_000, { items: 1000, bytes: 18 * 1024 ** 2 });
+    runtime.setCallFaults([oversizedLists(always, 30 * 1024 ** 2)]);
+    await expect(asked.ask()).rejects.toEqual(coded('TOO_MANY_BYTES'));
+    runtime.setCallFaults([]);
+    expect((await asked.ask()).items.size).toBe(PODS);
+    for (let n = 0; n < 1000; n += 1) runtime.runPod({ name: `more-${n}`, containers: ['app'] });
+    await expect(asked.ask()).rejects.toEqual(coded('TOO_MANY_ITEMS'));
+  });
+});
+
+test('each way in which a runtime fails a plain list has its own name', async () => {
+  const runtime = await runtimeOf();
+  const { ask } = containersOf(runtime, STREAMS, 500);
+  for (const code of ['UNAVAILABLE', 'UNIMPLEMENTED', 'DEADLINE_EXCEEDED', 'RESOURCE_EXHAUSTED'] as const) {
+    runtime.setCallFaults([failingLists(always, status[code])]);
+    await expect(ask()).rejects.toEqual(coded(code));
+  }
+  runtime.setCallFaults([hangingLists(always)]);
+  await expect(ask()).rejects.toEqual(coded('DEADLINE_EXCEEDED'));
+});

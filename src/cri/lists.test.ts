@@ -1,0 +1,379 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from './items.ts';
+import { EndlessAnswer, ListReader, MalformedAnswer } from './lists.ts';
+import {
+  Container,
+  ContainerState,
+  ListContainersResponse,
+  ListPodSandboxResponse,
+  PodSandbox,
+  PodSandboxState,
+} from './runtime.ts';
+
+const container = (id: string, state: ContainerState = ContainerState.CONTAINER_RUNNING): Container =>
+  Container.fromPartial({
+    id,
+    podSandboxId: 's1',
+    metadata: { name: 'app', attempt: 0 },
+    state,
+    labels: { 'io.kubernetes.pod.uid': 'u1' },
+  });
+
+const answer = (containers: readonly Container[]): Buffer =>
+  Buffer.from(ListContainersResponse.encode({ containers: [...containers] }).finish());
+
+/** A reader that counts how many items it had to decode. */
+function counting() {
+  const decoded = { items: 0 };
+  const reader = new ListReader((bytes) => {
+    decoded.items += 1;
+    return readContainer(bytes);
+  }, CONTAINER_LABELS);
+  return { reader, decoded };
+}
+
+/** Field 1 of an answer: an item of these bytes. */
+const item = (bytes: Buffer): Buffer => Buffer.concat([Buffer.from([0x0a, bytes.length]), bytes]);
+
+const encoded = (value: Container): Buffer => Buffer.from(Container.encode(value).finish());
+
+describe('the same items', () => {
+  test('are decoded once, in whatever order they come', () => {
+    const { reader, decoded } = counting();
+    const all = ['a', 'b', 'c', 'd'].map((id) => container(id));
+    const first = reader.read(answer(all));
+    const second = reader.read(answer([...all].reverse()));
+    expect(decoded.items).toBe(4);
+    expect(new Map([...second.items].sort())).toEqual(new Map([...first.items].sort()));
+  });
+
+  test('are the values that they were: nothing is copied for an unchanged item', () => {
+    const { reader } = counting();
+    const first = reader.read(answer([container('a')])).items;
+    expect(reader.read(answer([container('a')])).items.get('a')).toBe(first.get('a'));
+  });
+
+  test('are decoded again when a byte differs, and when they come back', () => {
+    const { reader, decoded } = counting();
+    reader.read(answer([container('a')]));
+    const changed = reader.read(answer([container('a', ContainerState.CONTAINER_EXITED)])).items;
+    expect(changed.get('a')?.state).toBe('exited');
+    expect(reader.read(answer([])).items.size).toBe(0);
+    reader.read(answer([container('a', ContainerState.CONTAINER_EXITED)]));
+    expect(decoded.items).toBe(3);
+  });
+
+  test('are recognised though the entries of their maps come in another order, as a Go runtime sends them', () => {
+    const { reader, decoded } = counting();
+    const labels = { a: '1', b: '2', c: '3' };
+    const turned = Object.fromEntries(Object.entries(labels).reverse());
+    reader.read(answer([{ ...container('a'), labels, annotations: labels }]));
+    reader.read(answer([{ ...container('a'), labels: turned, annotations: turned }]));
+    expect(decoded.items).toBe(1);
+  });
+
+  test('are decoded again when their maps grew', () => {
+    const { reader, decoded } = counting();
+    reader.read(answer([container('a')]));
+    reader.read(answer([{ ...container('a'), annotations: { b: '2' } }]));
+    expect(decoded.items).toBe(2);
+  });
+
+  test('are compared whole where a map comes before the state', () => {
+    const state = (value: ContainerState): Buffer => Buffer.from([0x30, value]);
+    const head = encoded(Container.fromPartial({ id: 'a' }));
+    const map = encoded(Container.fromPartial({ labels: { b: '2' } }));
+    const { reader } = counting();
+    const read = (value: ContainerState) =>
+      reader.read(item(Buffer.concat([head, map, state(value)]))).items.get('a')?.state;
+    expect(read(ContainerState.CONTAINER_RUNNING)).toBe('running');
+    expect(read(ContainerState.CONTAINER_EXITED)).toBe('exited');
+  });
+
+  test('are compared whole where something in them cannot be cut', () => {
+    const group = Buffer.from([0x7b, 0x7c]);
+    const { reader, decoded } = counting();
+    const bytes = item(Buffer.concat([encoded(container('a')), group]));
+    expect(reader.read(bytes).items.get('a')?.state).toBe('running');
+    expect(reader.read(bytes).items.get('a')?.state).toBe('running');
+    expect(decoded.items).toBe(1);
+  });
+
+  test('are not kept by the bytes of the answer, which may be used again', () => {
+    const { reader } = counting();
+    const bytes = answer([container('a')]);
+    reader.read(bytes);
+    bytes.fill(0);
+    expect(reader.read(answer([container('a')])).items.get('a')?.state).toBe('running');
+  });
+});
+
+test('what is read with the memory of earlier answers is what a new reader reads', () => {
+  const states = fc.constantFrom(
+    ContainerState.CONTAINER_CREATED,
+    ContainerState.CONTAINER_RUNNING,
+    ContainerState.CONTAINER_EXITED,
+    ContainerState.CONTAINER_UNKNOWN,
+  );
+  const anyId = fc.oneof(
+    fc.constantFrom('a', 'b', 'c'),
+    fc.string({ minLength: 1, maxLength: 300, unit: 'binary' }),
+  );
+  const anyAnswer = fc.array(fc.tuple(anyId, states), { maxLength: 6 });
+  const anyAnswers = fc.array(
+    fc.record({ shown: anyAnswer, times: fc.integer({ min: 1, max: 2 }), breaksOff: fc.boolean() }),
+    { maxLength: 5 },
+  );
+  fc.assert(
+    fc.property(anyAnswers, (answers) => {
+      const { reader } = counting();
+      for (const { shown, times, breaksOff } of answers) {
+        const bytes = answer(shown.map(([id, state]) => container(id, state)));
+        if (breaksOff) reader.begin().add(bytes);
+        else
+          for (let i = 0; i < times; i += 1)
+            expect(reader.read(bytes)).toEqual(counting().reader.read(bytes));
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+describe('the items of an answer', () => {
+  const of = (reader: ListReader, ...ids: readonly string[]) =>
+    reader.read(answer(ids.map((id) => container(id)))).items;
+
+  test('are the same map as before where each of them is what it was', () => {
+    const { reader } = counting();
+    const before = of(reader, 'a', 'b');
+    expect(of(reader, 'b', 'a')).toBe(before);
+    expect(of(reader, 'b', 'a', 'b')).toBe(before);
+  });
+
+  test('are another map where one came, went or changed, and the one before stays as it is', () => {
+    const { reader } = counting();
+    const before = of(reader, 'a', 'b');
+    for (const ids of [['a', 'b', 'c'], ['a', 'b'], ['a'], ['b']])
+      expect([...of(reader, ...ids).keys()].sort()).toEqual(ids);
+    const changed = reader.read(answer([container('b', ContainerState.CONTAINER_EXITED)])).items;
+    expect(changed.get('b')?.state).toBe('exited');
+    expect([...before].map(([id, { state }]) => [id, state])).toEqual([
+      ['a', 'running'],
+      ['b', 'running'],
+    ]);
+  });
+});
+
+test('an item whose id is not its first field is read all the same', () => {
+  const bytes = encoded(container('a'));
+  const id = bytes.subarray(0, 3);
+  const turned = item(Buffer.concat([bytes.subarray(3), id]));
+  const { reader, decoded } = counting();
+  expect(reader.read(turned).items.get('a')?.state).toBe('running');
+  expect(reader.read(turned).items.get('a')?.state).toBe('running');
+  expect(decoded.items).toBe(2);
+});
+
+test('an id longer than a one-byte length is read all the same', () => {
+  const { reader } = counting();
+  const long = 'x'.repeat(200);
+  expect([...reader.read(answer([container(long)])).items.keys()]).toEqual([long]);
+  expect([...reader.read(answer([container(long)])).items.keys()]).toEqual([long]);
+});
+
+test('of two items with one id the last one counts', () => {
+  const { reader } = counting();
+  const { items } = reader.read(answer([container('a'), container('a', ContainerState.CONTAINER_EXITED)]));
+  expect([...items].map(([id, { state }]) => [id, state])).toEqual([['a', 'exited']]);
+});
+
+test('fields that nobody knows are passed over, in every wire type', () => {
+  const { reader } = counting();
+  const unknown = Buffer.from([
+    0x10, 0xff, 0x01, 0x1a, 0x02, 1, 2, 0x21, 1, 2, 3, 4, 5, 6, 7, 8, 0x2d, 1, 2, 3, 4,
+  ]);
+  expect([...reader.read(Buffer.concat([unknown, answer([container('a')]), unknown])).items.keys()]).toEqual([
+    'a',
+  ]);
+});
+
+describe('an item', () => {
+  test('that is none is left out and makes the answer less than whole', () => {
+    const { reader } = counting();
+    const broken = item(Buffer.from([0x0a, 0x7f, 1]));
+    const { items, whole } = reader.read(Buffer.concat([broken, answer([container('a')])]));
+    expect([...items.keys()]).toEqual(['a']);
+    expect({ whole, refused: reader.refused }).toEqual({ whole: false, refused: 1 });
+    expect(reader.read(answer([container('a')])).whole).toBe(true);
+    expect(reader.refused).toBe(1);
+  });
+
+  test('without a usable id is left out, and nobody can miss it', () => {
+    const { reader } = counting();
+    const { items, whole } = reader.read(
+      answer([container(''), container('x'.repeat(257)), container('a\0b')]),
+    );
+    expect({ items: items.size, whole, refused: reader.refused }).toEqual({
+      items: 0,
+      whole: true,
+      refused: 3,
+    });
+  });
+});
+
+describe('an answer in several messages', () => {
+  const inMessages = (reader: ListReader, ...messages: (readonly Container[])[]) => {
+    const reading = reader.begin();
+    for (const message of messages) reading.add(answer(message));
+    return reading.end();
+  };
+
+  test('is what it would be in one, and nothing that stays the same is decoded', () => {
+    const { reader, decoded } = counting();
+    const all = ['a', 'b', 'c'].map((id) => container(id));
+    const whole = reader.read(answer(all));
+    expect(inMessages(reader, all.slice(2), [], all.slice(0, 2)).items).toEqual(whole.items);
+    expect(reader.read(answer(all))).toEqual(whole);
+    expect(decoded.items).toBe(3);
+  });
+
+  test('is whole only where each of them is', () => {
+    const { reader } = counting();
+    const reading = reader.begin();
+    reading.add(item(Buffer.from([0x0a, 0x7f, 1])));
+    reading.add(answer([container('a')]));
+    expect(reading.end().whole).toBe(false);
+  });
+
+  test('that never ends changes nothing of what was remembered', () => {
+    const { reader, decoded } = counting();
+    reader.read(answer([container('a')]));
+    reader.begin().add(answer([container('a', ContainerState.CONTAINER_EXITED)]));
+    expect(reader.read(answer([container('a')])).items.get('a')?.state).toBe('running');
+    expect(decoded.items).toBe(2);
+  });
+});
+
+test('an answer that was given up for another takes nothing more, so that neither is mistaken for the other', () => {
+  const { reader } = counting();
+  const givenUp = reader.begin();
+  const next = reader.begin();
+  expect(() => givenUp.add(answer([container('a')]))).toThrow('another answer was begun');
+  expect(() => givenUp.end()).toThrow('another answer was begun');
+  expect(next.end().items.size).toBe(0);
+});
+
+describe('an answer without end is refused', () => {
+  const limited = (items: number, bytes: number) =>
+    new ListReader(readContainer, CONTAINER_LABELS, { items, bytes });
+  const one = answer([container('a')]);
+
+  test('by its items, also those that nobody could use, and the same again and again', () => {
+    const code = { code: 'TOO_MANY_ITEMS' };
+    const three = answer([container('a'), container('b'), container('c')]);
+    expect(limited(3, 1000).read(three).items.size).toBe(3);
+    expect(() => limited(2, 1000).read(three)).toThrow(expect.objectContaining(code));
+    const same = limited(2, 1000).begin();
+    same.add(answer([container('')]));
+    same.add(one);
+    expect(() => same.add(one)).toThrow(expect.objectContaining(code));
+  });
+
+  test('by its bytes, whatever they are', () => {
+    const reading = limited(10, 2 * one.length).begin();
+    reading.add(one);
+    reading.add(one);
+    expect(() => reading.add(Buffer.from([0x10, 0x01]))).toThrow(
+      expect.objectContaining({ code: 'TOO_MANY_BYTES' }),
+    );
+  });
+
+  test('and what was remembered stays', () => {
+    let decoded = 0;
+    const reader = new ListReader(
+      (bytes) => {
+        decoded += 1;
+        return readContainer(bytes);
+      },
+      CONTAINER_LABELS,
+      { items: 1, bytes: 1000 },
+    );
+    reader.read(one);
+    expect(() => reader.read(answer([container('b'), container('c')]))).toThrow(EndlessAnswer);
+    reader.read(one);
+    expect(decoded).toBe(2);
+  });
+});
+
+test('more bytes of items than are remembered are decoded each time, and read all the same', () => {
+  const { reader, decoded } = counting();
+  const large = (id: string) => ({ ...container(id), imageRef: 'x'.repeat(3 * 1024 ** 2) });
+  const ids = [...'abcdefghijk'];
+  const all = answer(ids.map(large));
+  expect([...reader.read(all).items.keys()]).toEqual(ids);
+  expect([...reader.read(all).items.keys()]).toEqual(ids);
+  expect(decoded.items).toBe(ids.length + 1);
+  const fewer = ids.slice(0, -1);
+  expect([...reader.read(answer(fewer.map(large))).items.keys()]).toEqual(fewer);
+});
+
+describe('an answer is refused as a whole', () => {
+  const good = answer([container('a')]);
+  const bad: Readonly<Record<string, Buffer>> = {
+    'that ends inside an item': good.subarray(0, good.length - 1),
+    'that ends inside a number': Buffer.concat([good, Buffer.from([0x0a, 0x80])]),
+    'with a number of eleven bytes': Buffer.concat([good, Buffer.from([0x0a, ...Array(10).fill(0xff), 1])]),
+    'with a length beyond every memory': Buffer.concat([
+      good,
+      Buffer.from([0x0a, ...Array(9).fill(0xff), 1]),
+    ]),
+    'with a wire type that does not exist': Buffer.from([0x0f]),
+    'with the start of a group': Buffer.from([0x0b]),
+    'whose fixed field is cut': Buffer.from([0x21, 1, 2, 3]),
+  };
+
+  test.each(Object.entries(bad))('%s, and what was remembered stays', (_, bytes) => {
+    const { reader, decoded } = counting();
+    reader.read(good);
+    expect(() => reader.read(bytes)).toThrow(MalformedAnswer);
+    reader.read(good);
+    expect(decoded.items).toBeLessThanOrEqual(1);
+  });
+
+  test('or read, whatever its bytes are: nothing else is ever thrown', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+        const { reader } = counting();
+        try {
+          reader.read(Buffer.from(bytes));
+        } catch (error) {
+          expect(error).toBeInstanceOf(MalformedAnswer);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+test('sandboxes are read in the same way', () => {
+  const sandbox = PodSandbox.fromPartial({
+    id: 's1',
+    metadata: { name: 'web', uid: 'u1', namespace: 'shop', attempt: 2 },
+    state: PodSandboxState.SANDBOX_NOTREADY,
+  });
+  const bytes = Buffer.from(ListPodSandboxResponse.encode({ items: [sandbox] }).finish());
+  expect(new ListReader(readSandbox, SANDBOX_LABELS).read(bytes).items.get('s1')).toEqual({
+    object: {
+      id: 's1',
+      sandbox: 's1',
+      isSandbox: true,
+      podUid: 'u1',
+      namespace: 'shop',
+      pod: 'web',
+      container: '',
+      attempt: 2,
+    },
+    state: 'exited',
+  });
+});

@@ -1,0 +1,155 @@
+import { describe, expect, test } from 'vitest';
+import { PROFILES } from '../../devtools/simulator/profiles.ts';
+import { lacksStatus, profileOf } from './profiles.ts';
+
+const named = (name: string, version: string) => profileOf({ name, version }).name;
+
+describe('a runtime is known by its name and version', () => {
+  test.each([
+    ['containerd', '2.4.0', 'containerd-2.4'],
+    ['containerd', 'v2.4.0-beta.0', 'containerd-2.4'],
+    ['containerd', '10.0.0', 'containerd-2.4'],
+    ['containerd', '2.3.1', 'containerd-2'],
+    ['containerd', '2.1.9+unknown', 'containerd-2'],
+    ['containerd', '2.0.3', 'containerd-2'],
+    ['containerd', '2.0.2', 'containerd-2.0.0'],
+    ['containerd', 'v2.0.0-rc.1', 'containerd-2.0.0'],
+    ['containerd', '2', 'unknown'],
+    ['containerd', '1.7.24~ds1', 'containerd-1.7'],
+    ['containerd', '1.7.0', 'containerd-1.7'],
+    ['containerd', 'v1.7', 'containerd-1.7'],
+    ['containerd', '1.6.20~ds1', 'containerd-1.6'],
+    ['containerd', '1.5.1', 'containerd-1.6'],
+    ['containerd', '0.9.9', 'containerd-1.6'],
+    ['cri-o', '1.36.2', 'crio-1.36'],
+    ['cri-o', '1.35.0', 'crio-1.33'],
+    ['cri-o', '1.33.0', 'crio-1.33'],
+    ['cri-o', '1.32.13', 'crio-1.28'],
+    ['cri-o', '1.28.0', 'crio-1.28'],
+    ['cri-o', '1.27.1', 'crio-1.27'],
+    ['cri-o', '1.26.0', 'crio-1.26'],
+    ['cri-o', '1.25.4', 'crio-1.25'],
+    ['iSulad', '2.1.6', 'isulad-2.1.6'],
+    ['isulad', '2.2.0', 'isulad-2.1.6'],
+    ['iSulad', '2.1.5', 'isulad-2.1.5'],
+    ['docker', '28.3.3', 'cri-dockerd'],
+    ['somethingd', '1.0.0', 'unknown'],
+    ['containerd', '', 'unknown'],
+    ['containerd', 'latest', 'unknown'],
+    ['containerd', '2147483648.0.0', 'unknown'],
+    ['containerd', '-2.0.0', 'unknown'],
+    ['containerd', '１.7.0', 'unknown'],
+    ['', '2.1.0', 'unknown'],
+    ['Xcontainerd', '2.1.0', 'unknown'],
+    ['containerd\n', '2.1.0', 'unknown'],
+  ])('%s %s is %s', (name, version, profile) => {
+    expect(named(name, version)).toBe(profile);
+  });
+});
+
+describe('what subscribing does to a runtime', () => {
+  test.each([
+    ['containerd', '2.4.0', 'safe'],
+    ['containerd', '2.0.1', 'safe'],
+    ['containerd', '1.7.24', 'steals'],
+    ['containerd', '1.6.39', 'impossible'],
+    ['cri-o', '1.36.0', 'safe'],
+    ['cri-o', '1.33.1', 'safe'],
+    ['cri-o', '1.30.0', 'crashes'],
+    ['cri-o', '1.27.0', 'steals'],
+    ['cri-o', '1.26.0', 'steals'],
+    ['cri-o', '1.25.0', 'impossible'],
+    ['iSulad', '2.1.6', 'safe'],
+    ['iSulad', '2.1.0', 'impossible'],
+    ['docker', '28.0.0', 'impossible'],
+    ['somethingd', '1.0.0', 'unknown'],
+  ] as const)('%s %s: %s, and it says why', (name, version, subscription) => {
+    const profile = profileOf({ name, version });
+    expect(profile.subscription).toBe(subscription);
+    expect(profile.why).not.toBe('');
+  });
+
+  test('where there is no stream, no event is due', () => {
+    for (const version of ['1.6.20', '1.5.0']) {
+      expect(profileOf({ name: 'containerd', version })).toMatchObject({
+        sandboxEvents: [],
+        containerEvents: [],
+      });
+    }
+  });
+});
+
+describe('the table says what the simulator does', () => {
+  const treats = {
+    broadcast: ['safe', 'crashes'],
+    steal: ['steals'],
+    unimplemented: ['impossible'],
+    disabled: ['impossible'],
+  };
+  const told = Object.entries(PROFILES).filter(([name]) => name !== 'unknown' && !name.endsWith('-disabled'));
+
+  test.each(told)('%s', (_name, simulated) => {
+    const profile = profileOf({ name: simulated.runtimeName, version: simulated.runtimeVersion });
+    expect(treats[simulated.stream]).toContain(profile.subscription);
+    expect(profile.subscription === 'crashes').toBe(simulated.crashesOnDisconnect);
+    expect(profile.streamingLists).toBe(simulated.listBatch !== null);
+    if (profile.subscription === 'impossible') return;
+    expect(profile.sandboxEvents).toEqual(simulated.sandboxEvents);
+    expect(profile.containerEvents).toEqual(simulated.containerEvents);
+    expect(profile.announcesRemovedWithSandbox).toBe(simulated.removalAnnouncesContainers);
+    const bare = simulated.sandboxEvents.includes('DELETED') && !simulated.sandboxDeletedWhileListed;
+    expect(profile.sandboxEventsWithoutStatus).toEqual(bare ? ['DELETED'] : []);
+  });
+});
+
+describe('what is known of events', () => {
+  test('of an unknown runtime none is due, so that nothing can be missed there', () => {
+    expect(profileOf({ name: 'somethingd', version: '1.0' })).toMatchObject({
+      sandboxEvents: [],
+      containerEvents: [],
+    });
+  });
+
+  test('CRI-O announces neither the creation nor the removal of a sandbox, nor what goes with it', () => {
+    expect(profileOf({ name: 'cri-o', version: '1.33.0' })).toMatchObject({
+      sandboxEvents: ['STARTED', 'STOPPED'],
+      announcesRemovedWithSandbox: false,
+    });
+  });
+
+  test('containerd announces the removal of a sandbox up to ten seconds before it shows', () => {
+    expect(profileOf({ name: 'containerd', version: '2.1.0' }).lead).toBe(10_000_000);
+  });
+
+  test('a sandbox status is missing in good order only where a sandbox is gone before it is announced', () => {
+    const without = (name: string, version: string) =>
+      profileOf({ name, version }).sandboxEventsWithoutStatus;
+    expect(without('containerd', '1.7.24')).toEqual(['DELETED']);
+    expect(without('iSulad', '2.1.6')).toEqual(['DELETED']);
+    expect(without('containerd', '2.1.9')).toEqual([]);
+    expect(without('cri-o', '1.26.0')).toEqual([]);
+  });
+
+  test.each([
+    ['containerd', '2.1.9', 3, true],
+    ['containerd', '1.7.24', 3, false],
+    ['containerd', '1.7.24', 1, true],
+    ['somethingd', '1.0', 1, false],
+    ['containerd', '2.1.9', 9, false],
+  ])('of %s %s an event of type %i without a status lacks it: %s', (name, version, type, lacks) => {
+    const profile = profileOf({ name, version });
+    expect(lacksStatus(profile, { type, hasSandboxStatus: false })).toBe(lacks);
+    expect(lacksStatus(profile, { type, hasSandboxStatus: true })).toBe(false);
+  });
+
+  test('only of containerd it is known that a failed start is never announced', () => {
+    expect(profileOf({ name: 'containerd', version: '2.1.0' }).failedStartsUnannounced).toBe(true);
+    expect(profileOf({ name: 'cri-o', version: '1.33.0' }).failedStartsUnannounced).toBe(false);
+  });
+
+  test('what is odd about a version is noted', () => {
+    expect(profileOf({ name: 'containerd', version: '2.0.2' }).notes.join()).toContain('timestamp');
+    expect(profileOf({ name: 'containerd', version: '2.0.3' }).notes).toEqual([]);
+    expect(profileOf({ name: 'cri-o', version: '1.26.0' }).notes.join()).toContain('DELETED');
+  });
+});

@@ -1,0 +1,39 @@
+/*
+ * The settings that agents and controllers have in common, said once.
+ */
+import * as v from 'valibot';
+import { ClusterName } from '../protocol/batch.ts';
+import { LOG_LEVELS } from './log.ts';
+import { redisUrl } from './redisUrl.ts';
+import { BadValue, listenAddress, oneOf, required, secret, withDefault } from './settings.ts';
+
+export const clusterName = (raw: string): string => {
+  if (!v.is(ClusterName, raw)) {
+    throw new BadValue('must be lower case letters, digits, - and ., at most 63 characters');
+  }
+  return raw;
+};
+
+export const CLUSTER = required(
+  'name',
+  'name of the cluster, the same for its agents and controllers',
+  clusterName,
+);
+
+export const REDIS_URL = secret(
+  required(
+    'url',
+    'Redis that carries the evidence: redis://[:password@]host:port[/db], redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master[/db]',
+    redisUrl,
+  ),
+);
+
+export const HTTP_ADDRESS = withDefault(
+  'address',
+  ':9465',
+  'address of /metrics, /livez and /readyz',
+  listenAddress,
+);
+
+export const logLevelFrom = (fallback: (typeof LOG_LEVELS)[number]) =>
+  withDefault('level', fallback, `one of ${LOG_LEVELS.join(', ')}`, oneOf(...LOG_LEVELS));

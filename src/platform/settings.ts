@@ -1,0 +1,244 @@
+/*
+ * Settings: every one is a flag and an environment variable, `--redis-url` = `PLEGWATCH_REDIS_URL`; the flag wins.
+ *
+ *   raw        what the command line and the environment say, all text
+ *   config     the values a program runs with: checked, with defaults, frozen; code sees only this
+ *
+ * All faults of a command line are reported together, each naming its setting and what would be right.
+ */
+import { type Command, Option } from 'commander';
+import { type Micros, millis } from '../protocol/units.ts';
+import { PlegwatchError, redact } from './errors.ts';
+
+/** What is wrong with a value, in words that follow the setting's name: "must be …". */
+export class BadValue extends Error {}
+
+export interface Setting<T> {
+  readonly describe: string;
+  /** The placeholder in `--help`; null for a switch. */
+  readonly placeholder: string | null;
+  /** The raw default; undefined: may be left out; `REQUIRED`: may not. */
+  readonly fallback: string | undefined | typeof REQUIRED;
+  /** May hold a password, which is cut out of what is logged. */
+  readonly secret: boolean;
+  /** Null where the value is logged as it is. */
+  readonly counts: Counts | null;
+  /** A second, one-letter flag, where people expect one. */
+  readonly short?: string;
+  /** Reads a raw value. Throws {@link BadValue}. */
+  readonly read: (raw: string | undefined) => T;
+}
+
+export const REQUIRED = Symbol('required');
+export type SettingTable = Readonly<Record<string, Setting<unknown>>>;
+export type ConfigOf<T extends SettingTable> = { readonly [K in keyof T]: ReturnType<T[K]['read']> };
+
+/** What the numbers of a setting count, which people write with a unit. */
+type Counts = 'micros' | 'bytes';
+
+interface Reader<T> {
+  (raw: string): T;
+  readonly counts?: Counts;
+}
+
+export function required<T>(placeholder: string, describe: string, read: Reader<T>): Setting<T> {
+  const counts = read.counts ?? null;
+  return { describe, placeholder, fallback: REQUIRED, secret: false, counts, read: (raw) => read(raw ?? '') };
+}
+
+export function withDefault<T>(
+  placeholder: string,
+  fallback: string,
+  describe: string,
+  read: Reader<T>,
+): Setting<T> {
+  const counts = read.counts ?? null;
+  return { describe, placeholder, fallback, secret: false, counts, read: (raw) => read(raw ?? fallback) };
+}
+
+export function optional<T>(placeholder: string, describe: string, read: Reader<T>): Setting<T | undefined> {
+  return {
+    describe,
+    placeholder,
+    fallback: undefined,
+    secret: false,
+    counts: read.counts ?? null,
+    read: (raw) => (raw === undefined || raw === '' ? undefined : read(raw)),
+  };
+}
+
+export function toggle(describe: string): Setting<boolean> {
+  const read = (raw: string | undefined) => {
+    if (raw === undefined || raw === '' || raw === 'false' || raw === '0') return false;
+    if (raw === 'true' || raw === '1') return true;
+    throw new BadValue('must be true or false');
+  };
+  return { describe, placeholder: null, fallback: undefined, secret: false, counts: null, read };
+}
+
+/** A setting whose value may hold a password: it is logged without it. */
+export const secret = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, secret: true });
+
+/** A setting that has a one-letter flag too. */
+export const withShort = <T>(short: string, setting: Setting<T>): Setting<T> => ({ ...setting, short });
+
+export const string: Reader<string> = (raw) => raw;
+
+export function oneOf<const T extends string>(...choices: readonly T[]): Reader<T> {
+  return (raw) => {
+    const found = choices.find((choice) => choice === raw);
+    if (found === undefined) throw new BadValue(`must be one of ${choices.join(', ')}`);
+    return found;
+  };
+}
+
+export function integer(min: number, max: number): Reader<number> {
+  return (raw) => {
+    const value = Number(raw);
+    if (raw.trim() === '' || !Number.isInteger(value) || value < min || value > max) {
+      throw new BadValue(`must be a whole number from ${min} to ${max}`);
+    }
+    return value;
+  };
+}
+
+export function matching(pattern: RegExp, hint: string): Reader<string> {
+  return (raw) => {
+    if (!pattern.test(raw)) throw new BadValue(`must be ${hint}`);
+    return raw;
+  };
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+
+/** A length of time such as `250ms`, `5s`, `10m` or `24h`; a bare `0` is allowed where `min` is 0. */
+export function duration(minMs: number, maxMs: number): Reader<Micros> {
+  const read = (raw: string): Micros => {
+    const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(raw);
+    const ms =
+      raw === '0' ? 0 : Number(match?.[1] ?? Number.NaN) * (UNITS_MS[match?.[2] ?? ''] ?? Number.NaN);
+    if (!(ms >= minMs && ms <= maxMs)) {
+      throw new BadValue(`must be a duration such as 250ms, 5s or 24h, from ${minMs}ms to ${maxMs}ms`);
+    }
+    return millis(ms);
+  };
+  return Object.assign(read, { counts: 'micros' as const });
+}
+
+const UNITS_BYTES: Readonly<Record<string, number>> = { '': 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 };
+
+/** A number of bytes such as `65536`, `256MiB` or `1GiB`. */
+export function bytes(min: number, max: number): Reader<number> {
+  const read = (raw: string): number => {
+    const match = /^(\d+)(|KiB|MiB|GiB)$/.exec(raw);
+    const value = Number(match?.[1] ?? Number.NaN) * (UNITS_BYTES[match?.[2] ?? ''] ?? Number.NaN);
+    if (!(value >= min && value <= max)) {
+      throw new BadValue(`must be a size such as 65536, 64MiB or 1GiB, from ${min} to ${max} bytes`);
+    }
+    return value;
+  };
+  return Object.assign(read, { counts: 'bytes' as const });
+}
+
+/** A number in the largest unit that it is a whole number of: `5s`, `1500ms`, `256MiB`. */
+function written(value: number, counts: Counts): string {
+  const units = counts === 'micros' ? UNITS_MS : UNITS_BYTES;
+  const amount = counts === 'micros' ? value / 1000 : value;
+  if (amount === 0) return '0';
+  const [unit, size] = Object.entries(units).findLast((each) => Number.isInteger(amount / each[1])) ?? [
+    'ms',
+    1,
+  ];
+  return `${amount / size}${unit}`;
+}
+
+const address = matching(/^(\[[0-9a-fA-F:]+\]|[^\s:[\]]*):\d{1,5}$/, 'host:port or :port, such as :9465');
+
+/** An address to listen on: `:9465`, `127.0.0.1:9465` or `[::1]:9465`. */
+export const listenAddress: Reader<string> = (raw) => {
+  const port = address(raw).slice(raw.lastIndexOf(':') + 1);
+  if (Number(port) > 65_535) throw new BadValue('must have a port from 0 to 65535');
+  return raw;
+};
+
+export const flagOf = (key: string): string => `--${key.replaceAll(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)}`;
+export const variableOf = (key: string): string =>
+  `PLEGWATCH_${flagOf(key).slice(2).replaceAll('-', '_').toUpperCase()}`;
+
+/** Declares a table's settings on a command, with their variables and defaults in its help. */
+export function declareSettings(command: Command, table: SettingTable): Command {
+  for (const [key, setting] of Object.entries(table)) command.addOption(optionOf(key, setting));
+  return command.allowUnknownOption().allowExcessArguments();
+}
+
+function optionOf(key: string, setting: Setting<unknown>): Option {
+  const short = setting.short === undefined ? '' : `-${setting.short}, `;
+  const placeholder = setting.placeholder === null ? '' : ` <${setting.placeholder}>`;
+  const notes = [...noteOf(setting.fallback), `env: ${variableOf(key)}`];
+  return new Option(`${short}${flagOf(key)}${placeholder}`, `${setting.describe} (${notes.join(', ')})`);
+}
+
+function noteOf(fallback: Setting<unknown>['fallback']): string[] {
+  if (fallback === REQUIRED) return ['required'];
+  return fallback === undefined ? [] : [`default: ${fallback}`];
+}
+
+/** What the command line says of a setting, or else its variable; a switch that is given means `true`. */
+function rawOf(command: Command, key: string, setting: Setting<unknown>): string | undefined {
+  const option = optionOf(key, setting);
+  const given: unknown = command.opts()[option.attributeName()];
+  // For `--no-x` the parser keeps a value of `x` that is true from the start and false when the flag is there.
+  const isGiven = option.negate ? given === false : given !== undefined;
+  if (!isGiven) return process.env[variableOf(key)];
+  return setting.placeholder === null ? 'true' : String(given);
+}
+
+/** How a command is called: its own name behind those of the commands it belongs to. */
+const nameOf = (command: Command): string =>
+  command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`;
+
+/** Reads a command's settings. Throws SETTING_INVALID with everything that is wrong, one line each. */
+export function readSettings<T extends SettingTable>(command: Command, table: T): ConfigOf<T> {
+  const problems = unknownOf(command.args);
+  const config: Record<string, unknown> = {};
+  for (const [key, setting] of Object.entries(table)) {
+    try {
+      config[key] = readOne(setting, rawOf(command, key, setting));
+    } catch (error) {
+      if (!(error instanceof BadValue)) throw error;
+      problems.push(`${flagOf(key)} (${variableOf(key)}) ${error.message}`);
+    }
+  }
+  if (problems.length > 0) {
+    throw new PlegwatchError('SETTING_INVALID', problems.join('\n'), `See ${nameOf(command)} --help.`);
+  }
+  return Object.freeze(config) as ConfigOf<T>;
+}
+
+/** What nobody asked for. The value of an unknown option is not repeated: the option may be `--pasword`. */
+function unknownOf(args: readonly string[]): string[] {
+  const isOption = (arg: string | undefined) => arg?.startsWith('-') ?? false;
+  return args.flatMap((arg, i) => {
+    if (isOption(arg)) return [`${arg.split('=')[0]}: there is no such option`];
+    return isOption(args[i - 1]) ? [] : [`${redact(arg)}: there is no such argument`];
+  });
+}
+
+function readOne(setting: Setting<unknown>, raw: string | undefined): unknown {
+  if (setting.fallback === REQUIRED && (raw === undefined || raw === '')) throw new BadValue('is required');
+  return setting.read(raw);
+}
+
+/** The effective settings for the log, as a person would write them. Secrets are cut out. */
+export function withoutSecrets(
+  config: Readonly<Record<string, unknown>>,
+  table: SettingTable,
+): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(config).map(([key, value]) => [key, logged(value, table[key])]));
+}
+
+function logged(value: unknown, setting: Setting<unknown> | undefined): unknown {
+  if (setting?.secret === true && typeof value === 'string') return redact(value);
+  const counts = setting?.counts ?? null;
+  return counts !== null && typeof value === 'number' ? written(value, counts) : value;
+}

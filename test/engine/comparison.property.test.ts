@@ -1,0 +1,118 @@
+/*
+ * Random histories, held against oracles that know only what really happened. The rules are in words in oracles/: of each
+ * kind of finding none is wrong, and none is overlooked that was clearly to be seen.
+ *
+ * PLEGWATCH_HISTORIES sets how many are tried, PLEGWATCH_SEED which ones: the ordinary run tries the same ones every time, so
+ * that it fails for a change and not by chance. Look for new ones with another seed.
+ */
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  EVENT_TYPES,
+  type FindingKind,
+  ObjectSchema,
+  parse,
+  parseRecord,
+} from '../../src/protocol/record.ts';
+import { anyHistory, type History } from './histories/history.ts';
+import { type Playing, play } from './histories/playing.ts';
+import { truthOf } from './histories/truth.ts';
+import { events } from './oracles/events.ts';
+import { figures } from './oracles/figures.ts';
+import { regression, silentStream, unannounced } from './oracles/lists.ts';
+import { missed } from './oracles/missed.ts';
+import { shortLife, twins } from './oracles/overlooked.ts';
+import { spurious } from './oracles/spurious.ts';
+import type { Oracle, Story } from './oracles/story.ts';
+
+const ASKED = process.env['PLEGWATCH_HISTORIES'];
+const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
+const HISTORIES = Number(ASKED ?? 10_000);
+
+const ORACLES: Readonly<Record<string, Oracle>> = {
+  missed,
+  events,
+  spurious,
+  regression,
+  unannounced,
+  silentStream,
+  shortLife,
+  twins,
+  figures,
+};
+
+const OF_STAGE = ['evidence', 'lowerBoundKnown', 'state', 'exactTimes', 'statusAnswer'];
+const OF_EVENT = ['received', 'state', 'exactTimes'];
+/** What each kind of finding lists at the least. */
+const PROOFS: Readonly<Record<FindingKind, readonly string[]>> = {
+  missed: [...OF_STAGE, 'session', 'armedAt', 'coveredSince', 'drainedTo', 'eventsInSession'],
+  unobservable: OF_STAGE,
+  unannounced: OF_STAGE,
+  late: OF_EVENT,
+  out_of_order: [...OF_EVENT, 'after', 'afterReceived', 'habitOfRuntime'],
+  stale: [...OF_EVENT, 'list'],
+  duplicate: [...OF_EVENT, 'firstReceived'],
+  spurious: [...OF_EVENT, 'lists'],
+  short_life: ['lifeMinMs', 'lifeMaxMs', 'listBefore', 'listAfter', 'exactTimes'],
+  duplicate_container: ['other', 'together', 'exactTimes', 'exactTimesOfOther', 'listedRunning'],
+  regression: ['listedExited', 'listedRunning', 'exactTimes'],
+  silent_stream: ['transitions', 'session', 'openedAt', 'drainedTo'],
+};
+const restsOn = (kind: FindingKind) => expect.arrayContaining([...PROOFS[kind]]);
+
+function tell(history: History): Story & { readonly played: Playing } {
+  const truth = truthOf(history);
+  return { truth, played: play(truth) };
+}
+
+test('of every kind nothing is told that is not so, and nothing is overlooked that was clearly to be seen', {
+  timeout: 7_200_000,
+}, () => {
+  const clear = new Map(Object.keys(ORACLES).map((name) => [name, 0]));
+  fc.assert(
+    fc.property(anyHistory, (history: History) => {
+      const story = tell(history);
+      for (const [name, oracle] of Object.entries(ORACLES)) {
+        const complaints = oracle(story);
+        expect({ name, wrong: complaints.wrong }).toEqual({ name, wrong: [] });
+        expect({ name, overlooked: complaints.overlooked }).toEqual({ name, overlooked: [] });
+        clear.set(name, (clear.get(name) ?? 0) + complaints.clear);
+      }
+      expect(story.played.forgotten()).toBe(0);
+      // To recognise what lists show as it was saves work, and changes nothing.
+      expect(play(story.truth, false).emissions).toEqual(story.played.emissions);
+    }),
+    { numRuns: HISTORIES, seed: SEED },
+  );
+  if (ASKED !== undefined)
+    console.info(HISTORIES, 'histories; clearly to be seen:', Object.fromEntries(clear));
+  // Histories in which nothing is at stake would prove nothing.
+  for (const [name, count] of clear) expect({ name, none: count === 0 }).toEqual({ name, none: false });
+});
+
+test('every record is one that a store takes, and every finding lists what it rests on', {
+  timeout: 600_000,
+}, () => {
+  fc.assert(
+    fc.property(anyHistory, (history: History) => {
+      for (const { record, object } of tell(history).played.emissions) {
+        expect(parseRecord(record)).toMatchObject({ ok: true });
+        if (record.kind === 'finding') expect(Object.keys(record.proof)).toEqual(restsOn(record.verdict));
+        if (object !== null) expect(parse(ObjectSchema, object)).toMatchObject({ ok: true });
+      }
+    }),
+    { numRuns: 100, seed: SEED },
+  );
+});
+
+test('a history is told in the order of its stages', () => {
+  fc.assert(
+    fc.property(anyHistory, (history: History) => {
+      for (const { at } of truthOf(history).subjects) {
+        const times = EVENT_TYPES.flatMap((type) => at[type] ?? []);
+        expect(times).toEqual([...times].sort((a, b) => a - b));
+      }
+    }),
+    { numRuns: 50, seed: SEED },
+  );
+});

@@ -1,0 +1,93 @@
+/*
+ * A history: everything that chance decides about random lives on a random runtime, watched by a random agent, in time that
+ * is only counted. What follows from it is worked out in truth.ts. For tests. All times are whole milliseconds from 0.
+ */
+import * as fc from 'fast-check';
+import { millis } from '../../../src/protocol/units.ts';
+
+export const HORIZON = 150_000;
+export const GRACE = 2_000;
+export const CONFIRM = 15_000;
+export const LATE_LIMIT = 1_000;
+export const LEAD = millis(10_000) / 1000;
+/** The ordinary wait of an event ends well before the verdict; a long one may outlast it. */
+const ORDINARY_WAIT = 8_000;
+const LONG_WAIT = 40_000;
+
+const ms = (max: number, min = 0) => fc.integer({ min, max });
+const many = <T>(each: fc.Arbitrary<T>, maxLength: number) => fc.array(each, { maxLength });
+
+const aContainer = fc.record({
+  create: ms(4_000),
+  start: ms(4_000),
+  /**
+   * 0, 2 and 4: its start fails. Odd: where removed sandboxes take their containers along, this one goes with it. A third
+   * of them has a name of its own; the others are containers of one name, which may overlap.
+   */
+  habit: ms(23),
+  run: fc.oneof(ms(300), ms(30_000)),
+  remove: fc.oneof(ms(300), ms(15_000)),
+});
+
+const aPod = fc.record({
+  at: ms(90_000),
+  /** 0, 1: its sandbox never comes up. 2: it has two sandboxes that are ready. */
+  habit: ms(15),
+  containers: fc.array(aContainer, { maxLength: 3 }),
+  rest: fc.oneof(ms(200), ms(10_000)),
+  remove: fc.oneof(ms(200), ms(12_000)),
+  lead: ms(LEAD - 500),
+});
+
+/** Lists and statuses show something else than what is. */
+const aView = fc.record({
+  which: fc.nat(),
+  /** `late`: running after its end. `back`: running again some time after its end. */
+  kind: fc.constantFrom('late', 'back', 'absent', 'unknown'),
+  after: ms(15_000),
+  for: ms(20_000, 1),
+});
+
+const aWait = fc.record({
+  which: fc.nat(),
+  ms: fc.oneof({ arbitrary: ms(ORDINARY_WAIT), weight: 4 }, ms(LONG_WAIT)),
+  builtLate: fc.boolean(),
+});
+
+/** Everything that chance decides. Numbers that pick something do so by remainder. */
+export const anyHistory = fc.record({
+  crio: ms(4).map((n) => n === 0),
+  pods: fc.array(aPod, { minLength: 1, maxLength: 5 }),
+  drops: many(fc.nat(), 6),
+  waits: many(aWait, 4),
+  /** Containers whose STOPPED is sent before their STARTED. */
+  swaps: many(fc.nat(), 2),
+  copies: many(fc.record({ which: fc.nat(), after: ms(20_000, 1) }), 2),
+  spurious: many(fc.record({ which: fc.nat(), type: ms(3), at: ms(HORIZON) }), 2),
+  /** Events of which only the digest could be kept. */
+  digests: many(fc.nat(), 3),
+  views: many(aView, 2),
+  /** How many events are sent once more to whoever subscribes. */
+  replay: fc.oneof(fc.constant(0), ms(6)),
+  /** 0 and 1: that session hears nothing at all. */
+  deaf: ms(30),
+  sessions: fc.array(fc.record({ after: ms(60_000), down: ms(8_000, 1), register: ms(2_000) }), {
+    minLength: 1,
+    maxLength: 4,
+  }),
+  firstList: ms(8_000),
+  lists: fc.array(
+    /** A fate of 0: it fails. 1: an item cannot be read. */
+    fc.record({ gap: fc.oneof(ms(6_000, 300), ms(400, 200)), took: ms(900, 1), fate: ms(24), lag: ms(200) }),
+    { minLength: 5, maxLength: 20 },
+  ),
+  holes: many(ms(HORIZON), 2),
+  steps: many(fc.record({ at: ms(HORIZON), by: fc.oneof(ms(1_500, -1_500), ms(4_000_000, -4_000_000)) }), 2),
+  stuck: many(fc.record({ at: ms(HORIZON), for: ms(20_000) }), 1),
+  answers: fc.array(fc.record({ lag: ms(4_000), lost: fc.boolean() }), { minLength: 1, maxLength: 4 }),
+  backlog: fc.boolean(),
+  unknowns: fc.boolean(),
+  pipe: ms(400),
+  salt: fc.nat(),
+});
+export type History = typeof anyHistory extends fc.Arbitrary<infer T> ? T : never;

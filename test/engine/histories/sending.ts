@@ -1,0 +1,197 @@
+/*
+ * Sending: what the runtime announces of its subjects, and what becomes of it. For tests.
+ *
+ *   announcement   is built, waits (a slow runtime), is sent; then it is dropped, delivered, or lost with its session
+ *   delivery       an announcement as the reader takes it; one that is repeated has several
+ */
+import { EVENT_TYPES, type EventType } from '../../../src/protocol/record.ts';
+import { CONFIRM, type History, HORIZON } from './history.ts';
+import { type Subject, stageOfType } from './subjects.ts';
+
+export interface Session {
+  readonly number: number;
+  readonly opened: number;
+  readonly registered: number;
+  readonly closed: number;
+}
+
+export interface Announcement {
+  readonly subject: Subject;
+  readonly type: EventType;
+  /** When what it announces happened; of a sandbox's DELETED when it leaves the list. Null where it did not happen. */
+  readonly happened: number | null;
+  readonly built: number;
+  readonly sent: number;
+  /** Only its digest could be kept: it says its id and its type. */
+  readonly digest: boolean;
+  readonly fate: 'dropped' | 'delivered' | 'lost' | 'unheard';
+  /** The session that it was sent to, or waited for; 0 for none. */
+  readonly session: number;
+}
+
+export interface Delivery {
+  readonly of: Announcement;
+  readonly session: number;
+  /** When the reader took it. */
+  readonly received: number;
+}
+
+export function sessionsOf({ sessions }: History): Session[] {
+  let at = 500;
+  return sessions.map(({ after, down, register }, i) => {
+    const opened = at;
+    const closed = i === sessions.length - 1 ? Number.POSITIVE_INFINITY : opened + 500 + after;
+    at = closed + down;
+    return { number: i + 1, opened, registered: opened + register, closed };
+  });
+}
+
+export interface Sending {
+  readonly announcements: readonly Announcement[];
+  /** In the order in which the reader takes them. */
+  readonly deliveries: readonly Delivery[];
+}
+
+export function sendingOf(
+  history: History,
+  subjects: readonly Subject[],
+  sessions: readonly Session[],
+): Sending {
+  const planned = [...plannedOf(history, subjects), ...spuriousOf(history, subjects)];
+  const drops = picks(history.drops, planned.length);
+  const sent = planned.map((plan, i): [Announcement, number | null] => {
+    const { received, ...fate } = fateOf(history, sessions, plan.sent, drops.has(i), i);
+    return [{ ...plan, ...fate }, received];
+  });
+  const announcements = sent.map(([each]) => each);
+  const first = sent.flatMap(([of, received]) =>
+    received === null ? [] : [{ of, session: of.session, received }],
+  );
+  const all = [
+    ...first,
+    ...copiesOf(history, sessions, announcements),
+    ...replaysOf(history, sessions, announcements),
+  ];
+  const deliveries = all.filter(({ received }) => received < HORIZON).sort((a, b) => a.received - b.received);
+  return { announcements, deliveries };
+}
+
+type Plan = Omit<Announcement, 'fate' | 'session'>;
+
+const picks = (numbers: readonly number[], length: number) => new Set(numbers.map((n) => n % length));
+
+function plannedOf(history: History, subjects: readonly Subject[]): Plan[] {
+  const due = subjects.flatMap((subject) =>
+    EVENT_TYPES.flatMap((type) => {
+      const happened = subject.at[type];
+      return happened === null || !announces(subject, type, history.crio)
+        ? []
+        : [{ subject, type, happened }];
+    }),
+  );
+  const digests = picks(history.digests, due.length);
+  const swaps = picks(history.swaps, subjects.length);
+  const waits = new Map(history.waits.map((wait) => [wait.which % due.length, wait]));
+  return due.map(({ subject, type, happened }, i): Plan => {
+    const at = type === 'DELETED' ? happened - subject.lead : happened;
+    const wait = waits.get(i);
+    const swapped = type === 'STARTED' && swaps.has(subjects.indexOf(subject)) ? swapOf(subject) : 0;
+    const sent = at + 1 + (wait?.ms ?? swapped);
+    const built = builtAt(subject, type, at, wait?.builtLate === false ? at + 1 : sent);
+    return { subject, type, happened, built, sent, digest: digests.has(i) };
+  });
+}
+
+/** A runtime that announces the end of a start that failed says so: its status is collected while there is one. */
+const builtAt = ({ failed, isSandbox }: Subject, type: EventType, at: number, usual: number): number =>
+  failed !== null && !isSandbox && type === 'STOPPED' ? at : usual;
+
+/** How long a STARTED waits to be sent after the STOPPED. */
+function swapOf({ at }: Subject): number {
+  const ran = (at.STOPPED ?? 0) - (at.STARTED ?? 0);
+  return at.STARTED !== null && ran < CONFIRM / 2 ? ran + 5 : 0;
+}
+
+function announces({ isSandbox, silentEnd, failed, failureTold }: Subject, type: EventType, crio: boolean) {
+  if (failed !== null && isSandbox) return type === 'DELETED' && failureTold;
+  if (failed !== null && type === 'STOPPED') return failureTold;
+  if (crio && isSandbox) return type === 'STARTED' || type === 'STOPPED';
+  return !(silentEnd && type === 'DELETED');
+}
+
+/** Events of what has not happened by then. */
+function spuriousOf({ spurious }: History, subjects: readonly Subject[]): Plan[] {
+  return spurious.flatMap(({ which, type: number, at }): Plan[] => {
+    const subject = subjects[which % subjects.length];
+    const type = EVENT_TYPES[number];
+    if (subject === undefined || type === undefined) return [];
+    const { CREATED, [type]: happens } = subject.at;
+    const already = CREATED === null || at < CREATED || (happens !== null && at >= happens);
+    const gone = subject.at.DELETED !== null && at >= subject.at.DELETED;
+    // Of what never ran nobody could tell.
+    return already || gone || subject.failed !== null
+      ? []
+      : [{ subject, type, happened: null, built: at, sent: at, digest: false }];
+  });
+}
+
+function copiesOf(
+  history: History,
+  sessions: readonly Session[],
+  announcements: readonly Announcement[],
+): Delivery[] {
+  return history.copies.flatMap(({ which, after }): Delivery[] => {
+    const of = announcements[which % announcements.length];
+    if (of === undefined || of.fate !== 'delivered') return [];
+    const { fate, session, received } = fateOf(history, sessions, of.sent + after, false, which);
+    return fate === 'delivered' && received !== null ? [{ of, session, received }] : [];
+  });
+}
+
+/** The last events before a session are sent to it once more. */
+function replaysOf(
+  history: History,
+  sessions: readonly Session[],
+  announcements: readonly Announcement[],
+): Delivery[] {
+  if (history.replay === 0) return [];
+  return sessions.flatMap(({ number, registered, closed }) => {
+    const before = announcements.filter(({ sent }) => sent < registered).sort((a, b) => a.sent - b.sent);
+    const received = readAt(history, registered);
+    const again = received < closed && !isDeaf(history, number) ? before.slice(-history.replay) : [];
+    return again.map((of): Delivery => ({ of, session: number, received }));
+  });
+}
+
+const isDeaf = ({ deaf }: History, session: number): boolean => deaf + 1 === session;
+
+function fateOf(
+  history: History,
+  sessions: readonly Session[],
+  sent: number,
+  dropped: boolean,
+  number: number,
+): Pick<Announcement, 'fate' | 'session'> & { readonly received: number | null } {
+  const session = sessions.find(({ registered, closed }) => sent >= registered && sent < closed);
+  if (session !== undefined && (dropped || isDeaf(history, session.number))) {
+    return { fate: 'dropped', session: session.number, received: null };
+  }
+  const next = session ?? sessions.find(({ registered, closed }) => registered > sent && registered < closed);
+  const queued = history.backlog && number % 3 !== 0;
+  const unheard = session === undefined && (!queued || (next !== undefined && isDeaf(history, next.number)));
+  if (next === undefined || unheard) return { fate: 'unheard', session: 0, received: null };
+  const received = readAt(history, Math.max(sent, next.registered) + (number % 4));
+  if (received >= next.closed) return { fate: 'lost', session: next.number, received: null };
+  return { fate: 'delivered', session: next.number, received };
+}
+
+/** A reader that stands still takes what came when it goes on. */
+const readAt = ({ stuck }: History, at: number): number =>
+  stuck.reduce(
+    (read, { at: from, for: length }) => (read >= from && read < from + length ? from + length : read),
+    at,
+  );
+
+/** Whether one delivery is of a later stage than another. */
+export const isLater = (one: Delivery, other: Delivery): boolean =>
+  stageOfType(one.of.type) > stageOfType(other.of.type);

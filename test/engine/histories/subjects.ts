@@ -1,0 +1,175 @@
+/*
+ * Subjects: what lives in a history, and what its lists and statuses show of that. For tests.
+ *
+ *   transition   a stage of an id is reached, and lists that sample the id from then on show it
+ *   view         for a while lists and statuses show something else
+ */
+
+import type { ExactTimes, ShownState } from '../../../src/protocol/observation.ts';
+import { EVENT_TYPES, type EventType, type EvidenceObject } from '../../../src/protocol/record.ts';
+import type { History } from './history.ts';
+
+export interface View {
+  readonly from: number;
+  readonly to: number;
+  readonly shown: ShownState | 'absent';
+}
+
+/** One id, and when it reached each stage; null where it never did. A failed start is stopped, and never started. */
+export interface Subject {
+  readonly id: string;
+  readonly object: EvidenceObject;
+  readonly isSandbox: boolean;
+  readonly at: Readonly<Record<EventType, number | null>>;
+  /** How long before it leaves the list its DELETED is announced. */
+  readonly lead: number;
+  /** It goes with its sandbox, and the runtime says nothing of it. */
+  readonly silentEnd: boolean;
+  /** Its start failed, or it never came up: with no `started_at`, or with all three times the same. */
+  readonly failed: 'zero' | 'equal' | null;
+  /** Whether the end of what failed is announced: of a container its STOPPED, of a sandbox its DELETED. */
+  readonly failureTold: boolean;
+  readonly views: readonly View[];
+}
+
+export function subjectsOf(history: History): Subject[] {
+  const plain = history.pods.flatMap((pod, n) => podSubjects(pod, n + 1, history.crio));
+  return plain.map((subject, i) => ({
+    ...subject,
+    views: history.views.flatMap((view) => (view.which % plain.length === i ? viewOf(subject, view) : [])),
+  }));
+}
+
+type Pod = History['pods'][number];
+
+const NEVER_CAME_UP = 2;
+const TWO_SANDBOXES = 2;
+
+function podSubjects(pod: Pod, n: number, crio: boolean): Subject[] {
+  if (pod.habit < NEVER_CAME_UP) return [failedSandbox(pod, n, crio)];
+  const containers = pod.containers.map((each, i) => containerSubject(each, pod, n, i, crio));
+  const end = Math.max(pod.at, ...containers.map(({ at }) => at.STOPPED ?? 0)) + 5 + pod.rest;
+  const gone = Math.max(end, ...containers.map(({ at }) => at.DELETED ?? 0)) + 5 + pod.remove;
+  const at = { CREATED: pod.at, STARTED: pod.at + 1, STOPPED: end, DELETED: gone };
+  const lead = crio ? 0 : Math.min(pod.lead, gone - end - 2);
+  const sandbox: Subject = { ...nothingOdd, ...identity(n, '', null), at, lead };
+  const all = [sandbox, ...containers].map((subject) =>
+    // What is taken along goes while the sandbox is on its way out.
+    subject.silentEnd ? { ...subject, at: { ...subject.at, DELETED: gone - 1 } } : subject,
+  );
+  if (pod.habit !== TWO_SANDBOXES) return all;
+  const begun = pod.at + 1 + pod.rest;
+  const second = { CREATED: begun, STARTED: begun + 1, STOPPED: gone + 5, DELETED: gone + 10 + pod.remove };
+  return [...all, { ...nothingOdd, ...identity(n, 'b', null), at: second, lead: 0 }];
+}
+
+const nothingOdd = { lead: 0, silentEnd: false, failed: null, failureTold: false, views: [] } as const;
+
+function failedSandbox(pod: Pod, n: number, crio: boolean): Subject {
+  const at = { CREATED: pod.at, STARTED: null, STOPPED: pod.at, DELETED: pod.at + 5 + pod.remove };
+  return {
+    ...nothingOdd,
+    ...identity(n, '', null),
+    at,
+    failed: 'zero',
+    failureTold: !crio && pod.habit === 1,
+  };
+}
+
+function containerSubject(
+  each: Pod['containers'][number],
+  pod: Pod,
+  n: number,
+  i: number,
+  crio: boolean,
+): Subject {
+  const created = pod.at + 5 + each.create;
+  const begun = created + 1 + each.start;
+  const fails = each.habit === 0 || each.habit === 2 || each.habit === 4;
+  const stopped = begun + (fails ? 5 : 1 + each.run);
+  const how = each.habit === 2 ? 'equal' : 'zero';
+  return {
+    ...nothingOdd,
+    ...identity(n, 'abc'[i] ?? '', each.habit % 3 === 2 ? `own-${i}` : 'app'),
+    at: {
+      CREATED: created,
+      STARTED: fails ? null : begun,
+      STOPPED: stopped,
+      DELETED: stopped + 1 + each.remove,
+    },
+    silentEnd: crio && each.habit % 2 === 1,
+    failed: fails ? how : null,
+    failureTold: each.habit === 4,
+  };
+}
+
+/** `container` is the name of a container; null for a sandbox. */
+function identity(
+  n: number,
+  suffix: string,
+  container: string | null,
+): Pick<Subject, 'id' | 'object' | 'isSandbox'> {
+  const isSandbox = container === null;
+  const id = `${isSandbox ? 's' : 'c'}${n}${suffix}`;
+  const object = {
+    id,
+    sandbox: isSandbox ? id : `s${n}`,
+    isSandbox,
+    podUid: `u${n}`,
+    namespace: 'default',
+    pod: `p${n}`,
+    container: container ?? '',
+    attempt: 0,
+  };
+  return { id, object, isSandbox };
+}
+
+/** Of what has been up. */
+function viewOf({ at, failed }: Subject, view: History['views'][number]): View[] {
+  const end = at.STOPPED;
+  if (end === null || failed !== null) return [];
+  if (view.kind === 'late' || view.kind === 'back') {
+    const from = end + (view.kind === 'late' ? 0 : 1 + view.after);
+    return [{ from, to: from + view.for, shown: 'running' }];
+  }
+  const from = (at.CREATED ?? 0) + view.after;
+  return [{ from, to: from + view.for, shown: view.kind }];
+}
+
+/** What the state of an id is at a moment; null where it does not exist. */
+export function stateAt({ at, isSandbox }: Subject, moment: number): ShownState | null {
+  const reached = (type: EventType) => at[type] !== null && moment >= at[type];
+  if (!reached('CREATED') || reached('DELETED')) return null;
+  if (reached('STOPPED')) return 'exited';
+  return reached('STARTED') || isSandbox ? 'running' : 'created';
+}
+
+/** What lists and statuses show of an id at a moment; null where they show nothing. A sandbox is never UNKNOWN. */
+export function shownAt(subject: Subject, moment: number): ShownState | null {
+  const state = stateAt(subject, moment);
+  if (state === null) return null;
+  const view = subject.views.find(({ from, to }) => moment >= from && moment < to);
+  if (view === undefined || (subject.isSandbox && view.shown === 'unknown')) return state;
+  return view.shown === 'absent' ? null : view.shown;
+}
+
+/** What a status says of exact times at a moment. Of sandboxes only when they were created. */
+export function timesAt(subject: Subject, moment: number, wallNs: (at: number) => bigint): ExactTimes {
+  const { at, isSandbox, failed } = subject;
+  const reached = (type: EventType) => at[type] !== null && at[type] <= moment;
+  const ns = (type: EventType) => (reached(type) ? wallNs(at[type] ?? 0) : 0n);
+  const times = { createdNs: ns('CREATED'), startedNs: 0n, finishedNs: 0n, exitCode: 0, reason: '' };
+  if (isSandbox) return times;
+  if (failed === 'equal' && reached('STOPPED')) {
+    return { ...times, startedNs: times.createdNs, finishedNs: times.createdNs };
+  }
+  // While it is shown running it has not ended.
+  const ended = shownAt(subject, moment) !== 'running';
+  return { ...times, startedNs: ns('STARTED'), finishedNs: ended ? ns('STOPPED') : 0n };
+}
+
+/** The stages in their order. */
+export const stageOfType = (type: EventType): number => EVENT_TYPES.indexOf(type);
+
+/** The furthest stage that a shown state has reached; -1 for UNKNOWN. */
+export const stageOfState = (shown: ShownState): number => ['created', 'running', 'exited'].indexOf(shown);

@@ -1,0 +1,360 @@
+/*
+ * Timelines: what the comparison was told, as values, and what it made of it. For tests.
+ *
+ *   judge([listed(0, {}), opened(1), heard(2, 's1', 'CREATED'), …], { until: 60 })  ──►  { missed: ['c1 STARTED'], … }
+ *
+ * Times are seconds on the monotonic clock. An id that begins with `s` is a sandbox, one with `c` a container of the
+ * sandbox with the same number. `s0` is there in every list. Between the steps time passes as in an agent: a tick every
+ * quarter of a second, and a reader that has drained everything. Every record is checked against its schema, and the
+ * figures are added up.
+ */
+
+import { Comparison } from '../../src/agent/compare/comparison.ts';
+import type { Emission } from '../../src/agent/compare/emitter.ts';
+import type { Figures } from '../../src/agent/compare/ledger.ts';
+import type { PlegProfile } from '../../src/protocol/eventProfile.ts';
+import type {
+  Answer,
+  ExactTimes,
+  ListedItem,
+  ShownState,
+  ShownStatus,
+} from '../../src/protocol/observation.ts';
+import {
+  EVENT_TYPES,
+  type EventType,
+  type EvidenceObject,
+  ObjectSchema,
+  parse,
+  parseRecord,
+  type RecordOf,
+} from '../../src/protocol/record.ts';
+import { type Mono, millis, mono } from '../../src/protocol/units.ts';
+
+export const CONTAINERD: PlegProfile = {
+  sandboxEvents: EVENT_TYPES,
+  containerEvents: EVENT_TYPES,
+  announcesRemovedWithSandbox: true,
+  stoppedMayComeFirst: true,
+  failedStartsUnannounced: true,
+  lead: millis(10_000),
+};
+
+export const CRIO: PlegProfile = {
+  sandboxEvents: ['STARTED', 'STOPPED'],
+  containerEvents: EVENT_TYPES,
+  announcesRemovedWithSandbox: false,
+  stoppedMayComeFirst: true,
+  failedStartsUnannounced: false,
+  lead: millis(0),
+};
+
+/** The wall clock at 0, in seconds. */
+const WALL = 1_700_000_000;
+const TICK = 0.25;
+
+interface World {
+  readonly comparison: Comparison;
+  readonly sandboxes: Items;
+  readonly containers: Items;
+  session: number;
+  /** The reader drains nothing while true. */
+  stuck: boolean;
+  /** Seconds by which the wall clock was stepped. */
+  offset: number;
+}
+
+export interface Step {
+  readonly at: number;
+  readonly act: (world: World, at: number) => void;
+}
+
+export const seconds = (s: number): Mono => mono(Math.round(s * 1e6));
+const wallNs = (s: number): bigint => BigInt(Math.round((WALL + s) * 1e6)) * 1000n;
+
+/** An id's identity. */
+export function objectOf(id: string): EvidenceObject {
+  const isSandbox = id.startsWith('s');
+  const number = /\d+/.exec(id)?.[0] ?? '';
+  const container = isSandbox ? '' : 'app';
+  return {
+    id,
+    sandbox: `s${number}`,
+    isSandbox,
+    podUid: `u${number}`,
+    namespace: 'default',
+    pod: `p${number}`,
+    container,
+    attempt: 0,
+  };
+}
+
+/** Exact times from seconds; 0 where one is left out. `offset` is how far the wall clock had been stepped by then. */
+export function times(at: { created?: number; started?: number; finished?: number }, offset = 0): ExactTimes {
+  const ns = (s: number | undefined) => (s === undefined ? 0n : wallNs(s + offset));
+  return {
+    createdNs: ns(at.created),
+    startedNs: ns(at.started),
+    finishedNs: ns(at.finished),
+    exitCode: 0,
+    reason: '',
+  };
+}
+
+// Steps.
+
+export const opened = (at: number, session = 1): Step => ({
+  at,
+  act: (world) => {
+    world.session = session;
+    world.comparison.subscribed(session, seconds(at), wallNs(at + world.offset));
+  },
+});
+
+export const closed = (at: number, state: 'down' | 'absent' = 'down'): Step => ({
+  at,
+  act: ({ comparison }) => comparison.unsubscribed(state),
+});
+
+export interface Hearing {
+  readonly session?: number;
+  /** When it was built, in seconds; left out: when it was heard. */
+  readonly built?: number;
+  readonly times?: ExactTimes;
+  /** What its statuses say of other ids. */
+  readonly others?: readonly ShownStatus[];
+  /** The event says nothing of who the id is. */
+  readonly nameless?: boolean;
+}
+
+export function heard(at: number, id: string, type: EventType | number, how: Hearing = {}): Step {
+  const act = (world: World) =>
+    world.comparison.received({
+      session: how.session ?? world.session,
+      received: seconds(at),
+      id,
+      type: typeof type === 'number' ? type : EVENT_TYPES.indexOf(type),
+      createdNs: wallNs((how.built ?? at) + world.offset),
+      hasSandboxStatus: how.nameless !== true,
+      object: how.nameless === true ? null : objectOf(id),
+      times: how.times ?? null,
+      others: how.others ?? [],
+    });
+  return { at, act };
+}
+
+export interface Listing {
+  /** How long each of the two calls took, in seconds. */
+  readonly took?: number;
+  /** How long after its end the answer is compared. */
+  readonly compared?: number;
+  /** An item could not be read. */
+  readonly partial?: boolean;
+}
+
+/** A relist: both calls, one after the other. `at` is the start of the first. */
+export function listed(at: number, shown: Readonly<Record<string, ShownState>>, how: Listing = {}): Step {
+  const { took = 0.01, compared = 0, partial = false } = how;
+  const answer = (known: Items, start: number, isSandbox: boolean): Answer => {
+    const items = Object.entries({ s0: 'running' as const, ...shown })
+      .map(([id, state]) => ({ object: objectOf(id), state }))
+      .filter(({ object }) => object.isSandbox === isSandbox);
+    return { start: seconds(start), end: seconds(start + took), items: known.of(items), whole: !partial };
+  };
+  return {
+    at: at + 2 * took + compared,
+    act: ({ comparison, sandboxes, containers }) =>
+      comparison.relisted({
+        sandboxes: answer(sandboxes, at, true),
+        containers: answer(containers, at + took, false),
+      }),
+  };
+}
+
+/**
+ * The answers of one list call as an agent reads them: what is shown as it was is the same item, and all of it the same map.
+ * Here also what was lacked in between.
+ */
+export class Items {
+  readonly #known = new Map<string, ListedItem>();
+  #last: ReadonlyMap<string, ListedItem> = new Map();
+
+  of(shown: readonly ListedItem[]): ReadonlyMap<string, ListedItem> {
+    const items = shown.map((item) => this.#recognised(item));
+    const isTheSame =
+      items.length === this.#last.size && items.every((item) => this.#last.get(item.object.id) === item);
+    if (!isTheSame) this.#last = new Map(items.map((item) => [item.object.id, item]));
+    return this.#last;
+  }
+
+  #recognised(item: ListedItem): ListedItem {
+    const known = this.#known.get(item.object.id);
+    if (known?.state === item.state) return known;
+    this.#known.set(item.object.id, item);
+    return item;
+  }
+}
+
+export const status = (at: number, id: string, exact: ExactTimes | null): Step => ({
+  at,
+  act: ({ comparison }) =>
+    comparison.answered(
+      exact === null
+        ? { id, at: seconds(at), found: false, reason: 'NOT_FOUND' }
+        : { id, at: seconds(at), found: true, times: exact, sandbox: null },
+    ),
+});
+
+/** What PodSandboxStatus answers. */
+export const sandboxStatus = (
+  at: number,
+  id: string,
+  state: 'running' | 'exited',
+  created: number,
+): Step => ({
+  at,
+  act: ({ comparison }) =>
+    comparison.answered({ id, at: seconds(at), found: true, times: times({ created }), sandbox: state }),
+});
+
+/** Nobody watched until this moment. */
+export const hole = (at: number, why = 'agent_paused'): Step => ({
+  at,
+  act: ({ comparison }) => comparison.hole(seconds(at), why),
+});
+
+/** The reader stands still: what comes is in its socket. */
+export const stuck = (from: number, to: number): readonly Step[] => [
+  { at: from, act: (world) => Object.assign(world, { stuck: true }) },
+  { at: to, act: (world) => Object.assign(world, { stuck: false }) },
+];
+
+/** The wall clock is set, forward or back. */
+export const stepped = (at: number, by: number): Step => ({
+  at,
+  act: (world) => {
+    world.offset += by;
+  },
+});
+
+export const profiled = (at: number, profile: PlegProfile): Step => ({
+  at,
+  act: ({ comparison }) => comparison.profiled(profile),
+});
+
+// What came of it.
+
+export interface Outcome {
+  /** Missed and never taken back, as `<id> <type>`, in order. */
+  readonly missed: readonly string[];
+  /** Every accusation that was ever made. */
+  readonly accused: readonly string[];
+  /** As `<id> <type> <cause>`. */
+  readonly unobservable: readonly string[];
+  readonly findings: readonly RecordOf<'finding'>[];
+  readonly records: readonly Emission['record'][];
+  readonly figures: Readonly<Figures>;
+  readonly awaited: number;
+  readonly asks: readonly string[];
+  readonly stream: 'Arming' | 'Active' | 'Silent' | null;
+}
+
+export interface Settings {
+  /** In seconds. */
+  readonly until: number;
+  readonly profile?: PlegProfile;
+  readonly grace?: number;
+  readonly confirm?: number;
+}
+
+/** Lets time pass from 0 to `until`, with the steps in their order, and says what came of it. */
+export function judge(steps: readonly Step[], settings: Settings): Outcome {
+  const { until, profile = CONTAINERD, grace = 2, confirm = 30 } = settings;
+  let minted = 0;
+  const comparison = new Comparison({
+    epochStart: mono(0),
+    grace: millis(grace * 1000),
+    confirm: millis(confirm * 1000),
+    lateLimit: millis(1_000),
+    profile,
+    mintId: () => {
+      minted += 1;
+      return `00000000-0000-4000-8000-${String(minted).padStart(12, '0')}`;
+    },
+  });
+  comparison.unsubscribed('down');
+  const world: World = {
+    comparison,
+    sandboxes: new Items(),
+    containers: new Items(),
+    session: 0,
+    stuck: false,
+    offset: 0,
+  };
+  const agenda = [...steps, ...ticks(until)].sort((a, b) => a.at - b.at);
+  const emissions: Emission[] = [];
+  const asks: string[] = [];
+  for (const { at, act } of agenda.filter((step) => step.at <= until)) {
+    act(world, at);
+    const output = comparison.take();
+    emissions.push(...output.emissions);
+    asks.push(...output.asks.map(({ id }) => id));
+  }
+  for (const emission of emissions) check(emission);
+  addUp(comparison.figures, comparison.awaited);
+  return { ...outcomeOf(emissions), ...endOf(comparison), asks };
+}
+
+function ticks(until: number): Step[] {
+  return Array.from({ length: Math.floor(until / TICK) + 1 }, (_, i) => ({
+    at: i * TICK,
+    act: ({ comparison, session, stuck, offset }, at) => {
+      if (!stuck) comparison.drained(session, seconds(at));
+      comparison.tick(seconds(at), Math.round((WALL + at + offset) * 1e6));
+    },
+  }));
+}
+
+const endOf = (comparison: Comparison): Pick<Outcome, 'figures' | 'awaited' | 'stream'> => ({
+  figures: { ...comparison.figures },
+  awaited: comparison.awaited,
+  stream: comparison.streamState(),
+});
+
+function outcomeOf(
+  emissions: readonly Emission[],
+): Pick<Outcome, 'missed' | 'accused' | 'unobservable' | 'findings' | 'records'> {
+  const records = emissions.map(({ record }) => record);
+  const findings = records.filter((record) => record.kind === 'finding');
+  const resolved = new Set(
+    records.flatMap((record) => (record.kind === 'resolution' ? [record.finding] : [])),
+  );
+  const accusations = findings.filter(({ verdict }) => verdict === 'missed');
+  const name = ({ id, type }: RecordOf<'finding'>) => `${id} ${type}`;
+  return {
+    records,
+    findings,
+    accused: accusations.map(name),
+    missed: accusations.filter(({ finding }) => !resolved.has(finding)).map(name),
+    unobservable: findings
+      .filter(({ verdict }) => verdict === 'unobservable')
+      .map((finding) => `${name(finding)} ${finding.cause}`),
+  };
+}
+
+function check({ record, object }: Emission): void {
+  const parsed = parseRecord(record);
+  if (!parsed.ok)
+    throw new Error(`a record that no store takes: ${parsed.problem} ${JSON.stringify(record)}`);
+  if (object === null) return;
+  const identity = parse(ObjectSchema, object);
+  if (!identity.ok) throw new Error(`an identity that no store takes: ${identity.problem}`);
+}
+
+/** Whatever happens, each transition that was due is in exactly one of the figures. */
+function addUp({ expected, matched, missed, unobservable }: Readonly<Figures>, awaited: number): void {
+  if (expected === matched + missed + unobservable + awaited) return;
+  throw new Error(
+    `${expected} expected, but ${matched} matched, ${missed} missed, ${unobservable} unobservable, ${awaited} awaited`,
+  );
+}

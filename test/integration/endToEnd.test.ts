@@ -1,0 +1,261 @@
+/*
+ * From a real container's start to `kubectl get plegreports`: a real containerd, a proxy of ours in front of it that drops
+ * chosen events, the real API server, and the built programs.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { type ContainerdPart, startContainerd } from '../../devtools/localServices/containerd.ts';
+import type { ProgramPart } from '../../devtools/localServices/program.ts';
+import { createPodDriver, type DrivenPod, type PodDriver } from '../../devtools/simulator/podDriver.ts';
+import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts';
+import { NODES } from '../../src/controller/kube/object.ts';
+import type { ContainerEventResponse } from '../../src/cri/runtime.ts';
+import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
+import { needs } from '../support/needs.ts';
+import { until } from '../support/plegreports.ts';
+import { metric, System } from '../support/system.ts';
+
+let system: System;
+let containerd: ContainerdPart;
+let proxy: CriProxy;
+let pods: PodDriver;
+let controller: ProgramPart;
+let agents: ProgramPart[] = [];
+let nodes = 0;
+/** Lives since the test began. */
+let lived = 0;
+
+needs(
+  'root',
+  'containerd-2.1',
+  'redis-server',
+  'postgres',
+  'kube-apiserver',
+  'etcd',
+  'kubectl',
+)('from a real container to kubectl', () => {
+  beforeAll(async () => {
+    [system, containerd] = await Promise.all([
+      System.start({ kube: true }),
+      startContainerd({ version: '2.1' }),
+    ]);
+    proxy = await startCriProxy({ upstream: containerd.socket, socket: system.folder('cri.sock') });
+    pods = createPodDriver({ socket: containerd.socket, cgroupParent: containerd.cgroupParent });
+    controller = await system.controller();
+  });
+  afterEach(async () => {
+    for (const agent of agents) await agent.stop();
+    agents = [];
+    await pods.cleanup();
+  });
+  afterAll(async () => {
+    await pods?.close();
+    await proxy?.stop();
+    await containerd?.stop();
+    await system?.stop();
+  });
+
+  test('exactly the three events that were dropped are reported as missed', async () => {
+    const node = await newNode();
+    const agent = await watched(node);
+    const dropped = dropOnce({ 'life-5': 'STARTED', 'life-11': 'STOPPED', 'life-17': 'DELETED' });
+    const lives = await live(24);
+    await settled(agent, node);
+
+    const expected = Object.entries(dropped).map(([pod, type]) => {
+      const container = lives.get(pod)?.containers['app'];
+      return { event_type: type, pod_name: pod, container_name: 'app', container_id: container };
+    });
+    const missed = await system.sql(
+      `SELECT event_type, pod_name, container_name, container_id FROM plegwatch.findings
+        WHERE node = $1 AND kind = 'missed' ORDER BY length(pod_name), pod_name`,
+      node,
+    );
+    expect(missed).toEqual(expected);
+    expect(proxy.dropped).toHaveLength(3);
+    await expectEveryDeliveredEventOnce(node);
+
+    const row = await until('the report says so', async () => {
+      const table = await system.kubectl('get', 'plegreports', node);
+      return table.split('\n').find((line) => new RegExp(`^${node} +\\S+ +Active +3 `).test(line));
+    });
+    expect(row).toMatch(new RegExp(`^${node} +Unknown +Active +3 +\\d+s +(True|False|Unknown) +\\d+s$`));
+
+    await system.kube.delete(NODES, node);
+    await until('the report is gone', async () => {
+      const left = await system.kubectl('get', 'plegreports', '-o', 'name');
+      return left.includes(node) ? undefined : true;
+    });
+    const [rows] = await system.sql<{ n: number }>(
+      "SELECT count(*)::int AS n FROM plegwatch.findings WHERE node = $1 AND kind = 'missed'",
+      node,
+    );
+    expect(rows?.n).toBe(3);
+  });
+
+  test('where nothing is dropped nothing is missed', async () => {
+    const node = await newNode();
+    const agent = await watched(node);
+    await live(20);
+    await settled(agent, node);
+    expect(await accusations(node)).toEqual([]);
+    await expectEveryDeliveredEventOnce(node);
+  });
+
+  test('an agent that starts in the middle of the churn accuses nothing', async () => {
+    const node = await newNode();
+    const churn = live(20);
+    await until('a few pods have lived', () => (lived > 4 ? true : undefined));
+    const agent = await start(node);
+    await churn;
+    await live(4);
+    await settled(agent, node);
+    expect(await accusations(node)).toEqual([]);
+  });
+
+  test('a controller that is killed in the middle and started again changes nothing', async () => {
+    const node = await newNode();
+    const agent = await watched(node);
+    dropOnce({ 'life-3': 'STOPPED', 'life-12': 'STARTED' });
+    const churn = live(20);
+    await until('something was stored', async () => ((await stored(node)) > 20 ? true : undefined));
+    await controller.kill('SIGKILL');
+    await until(
+      'something waits',
+      async () => ((await metric(agent, 'plegwatch_unacked_records')) ?? 0) > 0 || undefined,
+    );
+    await controller.restart();
+    await churn;
+    await settled(agent, node);
+    const missed = await accusations(node);
+    expect(missed.map(({ event_type, pod_name }) => [pod_name, event_type]).sort()).toEqual([
+      ['life-12', 'STARTED'],
+      ['life-3', 'STOPPED'],
+    ]);
+    await expectEveryDeliveredEventOnce(node);
+  });
+});
+
+async function newNode(): Promise<string> {
+  nodes += 1;
+  const node = `node-${nodes}`;
+  await system.addNode(node);
+  proxy.setFilter(() => 'deliver');
+  proxy.delivered.length = 0;
+  proxy.dropped.length = 0;
+  lived = 0;
+  return node;
+}
+
+async function start(node: string): Promise<ProgramPart> {
+  const agent = await system.agent(node, proxy.socket);
+  agents.push(agent);
+  return agent;
+}
+
+/** An agent whose coverage has begun: a pod armed the stream, and a relist after that was compared. */
+async function watched(node: string): Promise<ProgramPart> {
+  const agent = await start(node);
+  await until('the reader listens', () => (proxy.streams > 0 ? true : undefined));
+  const pod = await pods.runPod({ name: 'first', containers: [{ name: 'app' }] });
+  await until('a relist shows it', async () => {
+    const [row] = await system.sql<{ n: number }>(
+      "SELECT count(*)::int AS n FROM plegwatch.relist_changes WHERE node = $1 AND pod_name = 'first' AND new_state = 'running'",
+      node,
+    );
+    return (row?.n ?? 0) > 0 ? true : undefined;
+  });
+  await pods.removePod(pod);
+  await until('a relist shows that it is gone', async () => {
+    const [row] = await system.sql<{ n: number }>(
+      "SELECT count(*)::int AS n FROM plegwatch.relist_changes WHERE node = $1 AND pod_name = 'first' AND new_state = 'non-existent'",
+      node,
+    );
+    return (row?.n ?? 0) > 1 ? true : undefined;
+  });
+  return agent;
+}
+
+/** Whole lives, one after another: some far shorter than a relist period, every third longer than two. */
+async function live(count: number): Promise<Map<string, DrivenPod>> {
+  const lives = new Map<string, DrivenPod>();
+  for (let i = 1; i <= count; i += 1) {
+    const name = `life-${i}`;
+    const containers = [{ name: 'app' }];
+    if (i % 3 !== 0) {
+      lives.set(name, await pods.liveOnePod({ name, namespace: 'shop', containers }));
+      lived += 1;
+      continue;
+    }
+    const pod = await pods.runPod({ name, namespace: 'shop', containers });
+    lives.set(name, pod);
+    await relisted();
+    await pods.removePod(pod);
+    lived += 1;
+  }
+  return lives;
+}
+
+/** Returns when every agent has relisted twice more. */
+async function relisted(): Promise<void> {
+  const count = (agent: ProgramPart) => metric(agent, 'plegwatch_relist_duration_seconds_count');
+  for (const agent of agents) {
+    const before = (await count(agent)) ?? 0;
+    await until('two more relists', async () =>
+      ((await count(agent)) ?? 0) >= before + 2 ? true : undefined,
+    );
+  }
+}
+
+/** Drops one event of the container of each pod that is named. */
+function dropOnce<const T extends Readonly<Record<string, EventType>>>(plan: T): T {
+  const left = new Map<string, EventType>(Object.entries(plan));
+  proxy.setFilter((event) => {
+    const pod = event.podSandboxStatus?.metadata?.name ?? '';
+    if (isSandbox(event) || left.get(pod) !== EVENT_TYPES[event.containerEventType]) return 'deliver';
+    left.delete(pod);
+    return 'drop';
+  });
+  return plan;
+}
+
+const isSandbox = (event: ContainerEventResponse): boolean =>
+  event.podSandboxStatus?.id === event.containerId;
+
+/** Everything has its verdict, and the store has it. */
+async function settled(agent: ProgramPart, node: string): Promise<void> {
+  await relisted();
+  await until('every event that is due has come or has a verdict', async () => {
+    return (await metric(agent, 'plegwatch_awaited_events')) === 0 ? true : undefined;
+  });
+  await until('everything is acknowledged', async () => {
+    return (await metric(agent, 'plegwatch_unacked_records')) === 0 ? true : undefined;
+  });
+  expect(await stored(node)).toBeGreaterThan(0);
+}
+
+async function stored(node: string): Promise<number> {
+  const [row] = await system.sql<{ n: number }>(
+    'SELECT count(*)::int AS n FROM plegwatch.container_events WHERE node = $1',
+    node,
+  );
+  return row?.n ?? 0;
+}
+
+function accusations(node: string) {
+  return system.sql<{ event_type: string; pod_name: string; cause: string }>(
+    "SELECT event_type, pod_name, cause FROM plegwatch.findings WHERE node = $1 AND kind = 'missed'",
+    node,
+  );
+}
+
+async function expectEveryDeliveredEventOnce(node: string): Promise<void> {
+  const rows = await system.sql<{ container_id: string; event_type: string }>(
+    'SELECT container_id, event_type FROM plegwatch.container_events WHERE node = $1',
+    node,
+  );
+  const key = (id: string, type: string | undefined) => `${id} ${type}`;
+  const delivered = proxy.delivered.map(({ event }) =>
+    key(event.containerId, EVENT_TYPES[event.containerEventType]),
+  );
+  expect(rows.map((row) => key(row.container_id, row.event_type)).sort()).toEqual(delivered.sort());
+}

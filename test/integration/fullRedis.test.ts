@@ -1,0 +1,207 @@
+/*
+ * A small Redis, 64 MiB that evicts nothing: agents stop at their windows before it is full, and where a stranger has filled it
+ * they wait. What happens meanwhile stays in the spools and arrives later.
+ */
+import { Redis } from 'ioredis';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { ProgramPart } from '../../devtools/localServices/program.ts';
+import { windowOf } from '../../src/controller/ingest/flow.ts';
+import { flowKey, lanePrefix, parseFlow, QUEUE_NAME } from '../../src/protocol/keys.ts';
+import { BACK_WITHIN_MS, Fleet, logged, unacknowledged } from '../support/fleet.ts';
+import { needs } from '../support/needs.ts';
+import { until } from '../support/plegreports.ts';
+import { CLUSTER, System } from '../support/system.ts';
+
+const MIB = 1024 * 1024;
+const MEMORY = 64 * MIB;
+const LANES = 4;
+const NODES = ['a', 'b', 'c', 'd'];
+const EVERY_MS = 20;
+/** As many as make a window that these agents fill in seconds. */
+const KNOWN_NODES = 1_000;
+/** Batches without records, which ask for a reply, do not count. */
+const HELLOS = 4 * 1024;
+const SOON = { intervalFlow: '1s' };
+
+let system: System;
+let controller: ProgramPart;
+let redis: Redis;
+let fleet: Fleet;
+
+needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
+  beforeAll(async () => {
+    system = await System.start({ kube: false });
+    redis = new Redis(system.redis.url);
+    await redis.config('SET', 'maxmemory', `${MEMORY}`);
+  });
+  beforeEach(async () => {
+    controller = await system.controller(SOON);
+  });
+  afterEach(async () => {
+    await fleet?.stop();
+    await system.end(controller);
+  });
+  afterAll(async () => {
+    redis?.disconnect();
+    await system?.stop();
+  });
+
+  test('is not filled while the controller is away: agents stop at their windows', async () => {
+    await system.sql(
+      `INSERT INTO store.node (cluster_id, name, node_uid)
+       SELECT cluster_id, 'other-' || n, '' FROM store.cluster, generate_series(1, ${KNOWN_NODES}) n`,
+    );
+    const window = await until('the window is that of a fleet', async () => {
+      const flow = parseFlow((await redis.get(flowKey(CLUSTER))) ?? '');
+      return flow.ok && flow.value.window <= windowOf(KNOWN_NODES, MEMORY) ? flow.value.window : undefined;
+    });
+    fleet = await Fleet.start(system, names('window'), {});
+    // An agent that was never answered holds everything back.
+    for (const agent of fleet.agents) {
+      await until('it was answered', async () => (await unacknowledged(agent)) === 0 || undefined);
+    }
+    await controller.kill();
+    const memory = watchMemory();
+    fleet.live(EVERY_MS);
+    await until(
+      'every agent has reached its window',
+      async () => {
+        const full = (await batchesOfAgents()).filter((sizes) => sum(sizes) >= window);
+        return full.length === NODES.length || undefined;
+      },
+      BACK_WITHIN_MS,
+    );
+    const before = await Promise.all(fleet.agents.map(unacknowledged));
+    await fleet.deliveredSinceNow(2_000);
+    // The one that reached the window is the last that was cut.
+    for (const sizes of await batchesOfAgents())
+      expect(sum(sizes.slice(0, -1))).toBeLessThan(window + HELLOS);
+    for (const [i, agent] of fleet.agents.entries()) {
+      expect(await unacknowledged(agent)).toBeGreaterThan((before[i] ?? 0) + 1_000);
+      expect((await agent.ask('/readyz'))?.status).toBe(200);
+    }
+    await controller.restart();
+    await fleet.expectEverythingOnce();
+    expect(memory.stop()).toBeLessThan(MEMORY / 4);
+  });
+
+  test('that a stranger fills holds agents back, is not asked in a storm, and loses nothing', async () => {
+    fleet = await Fleet.start(system, names('full'), {});
+    const stranger = await fillAndGoOn();
+    await redis.config('RESETSTAT');
+    const began = performance.now();
+    fleet.live(100);
+    for (const agent of fleet.agents) {
+      await until(
+        'the agent says so',
+        async () => /^not ok redis: .*OOM/m.test((await agent.ask('/readyz'))?.body ?? '') || undefined,
+        BACK_WITHIN_MS,
+      );
+    }
+    await until(
+      'the controller says so',
+      async () =>
+        (await controller.ask('/readyz'))?.body.includes('not ok redis: Redis does not serve') || undefined,
+    );
+    await fleet.deliveredSinceNow(1_000);
+    // Without a pause that grows each agent alone would try four times a second, and each lane as often as it can.
+    const seconds = (performance.now() - began) / 1000;
+    expect((await refusedScripts()) / seconds).toBeLessThan(6);
+    for (const agent of fleet.agents) {
+      expect(await unacknowledged(agent)).toBeGreaterThan(0);
+      expect((await agent.ask('/livez'))?.status).toBe(200);
+    }
+    await stranger.leave();
+    await fleet.saysReady();
+    await fleet.expectEverythingOnce();
+    await until(
+      'the controller is ready',
+      async () => (await controller.ask('/readyz'))?.status === 200 || undefined,
+    );
+    // It may be full again after something had fitted in.
+    for (const agent of fleet.agents) expect(logged(agent, 'warn').length).toBeLessThanOrEqual(3);
+    expect(logged(controller, 'warn').length).toBeLessThan(40);
+    expect(logged(controller, 'error')).toEqual([]);
+  });
+});
+
+const names = (what: string): string[] => NODES.map((name) => `${what}-${name}`);
+
+const sum = (sizes: readonly number[]): number => sizes.reduce((all, size) => all + size, 0);
+
+/** What is in all lanes: of each agent the bytes of its batches, in the order of their records. */
+async function batchesOfAgents(): Promise<number[][]> {
+  const agents = new Map<string, { first: number; bytes: number }[]>();
+  for (let lane = 0; lane < LANES; lane += 1) {
+    const queue = `${lanePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
+    const waiting = await redis.lrange(`${queue}:wait`, 0, -1);
+    // The controller may have been killed over one.
+    for (const id of [...waiting, ...(await redis.lrange(`${queue}:active`, 0, -1))]) {
+      const [agent = '', , first] = id.split('.');
+      const bytes = await redis.hstrlen(`${queue}:${id}`, 'data');
+      agents.set(agent, [...(agents.get(agent) ?? []), { first: Number(first), bytes }]);
+    }
+  }
+  return [...agents.values()].map((batches) =>
+    batches.sort((a, b) => a.first - b.first).map(({ bytes }) => bytes),
+  );
+}
+
+async function usedMemory(): Promise<number> {
+  return Number(/^used_memory:(\d+)/m.exec(await redis.info('memory'))?.[1]);
+}
+
+function watchMemory(): { most(): number; stop(): number } {
+  let most = 0;
+  const timer = setInterval(() => {
+    usedMemory().then(
+      (used) => {
+        most = Math.max(most, used);
+      },
+      () => undefined,
+    );
+  }, 100);
+  return {
+    most: () => most,
+    stop() {
+      clearInterval(timer);
+      return most;
+    },
+  };
+}
+
+/** Fills it with values that get smaller, and goes on with small ones: Redis itself takes more memory and less. */
+async function fillAndGoOn(): Promise<{ leave(): Promise<void> }> {
+  const stranger = new Redis(system.redis.url);
+  let made = 0;
+  const fill = async (size: number): Promise<void> => {
+    let fits = true;
+    while (fits) {
+      made += 1;
+      fits = await stranger.set(`stranger:${made}`, 'x'.repeat(size)).then(
+        () => true,
+        () => false,
+      );
+    }
+  };
+  for (let size = MIB; size > 1024; size /= 2) await fill(size);
+  let going = fill(1024);
+  const timer = setInterval(() => {
+    going = going.then(() => fill(1024));
+  }, 20);
+  await going;
+  return {
+    async leave() {
+      clearInterval(timer);
+      await going;
+      await stranger.del(await stranger.keys('stranger:*'));
+      stranger.disconnect();
+    },
+  };
+}
+
+/** How many scripts, which are all that agents and workers send, Redis has refused. */
+async function refusedScripts(): Promise<number> {
+  const scripts = /^cmdstat_evalsha:.*failed_calls=(\d+)/m.exec(await redis.info('commandstats'));
+  return Number(scripts?.[1] ?? 0);
+}

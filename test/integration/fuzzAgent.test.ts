@@ -1,0 +1,309 @@
+/*
+ * A whole agent at a socket that somebody took over: first mutated messages of a runtime that speaks gRPC, then one that
+ * hardly speaks HTTP/2, then an honest runtime again. The agent goes on, does not grow, says what it refused, accuses
+ * nobody, and records what happens afterwards.
+ *
+ * PLEGWATCH_SEED sets which messages: see fuzzDecoders.test.ts.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ServiceError } from '@grpc/grpc-js';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { scratch } from '../../devtools/localServices/scratch.ts';
+import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
+import { CriClient, statusName } from '../../src/cri/client.ts';
+import { readEvent } from '../../src/cri/items.ts';
+import { MalformedMessage } from '../../src/cri/malformed.ts';
+import { mono } from '../../src/protocol/units.ts';
+import { HostileRuntime, listenRudely, RUDE_WAYS } from '../support/hostile.ts';
+import { eventKey } from '../support/listener.ts';
+import { needs } from '../support/needs.ts';
+import { until } from '../support/plegreports.ts';
+import { childrenOf, freeze, thaw } from '../support/sigstop.ts';
+import { System } from '../support/system.ts';
+import { accusing, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
+
+const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
+const EVENTS = 45_000;
+/** In how many parts they are sent. Slow lists are asked for rarely, so only some come between them. */
+const ROUNDS = 9;
+/** So many at once are less than the reader holds for an agent that does not run just now. */
+const PART = 500;
+/** So many are more than it holds of what cannot be read. */
+const FLOOD = 10_000;
+const CALLS = ['ListPodSandbox', 'ListContainers', 'ContainerStatus', 'Version', 'GetContainerEvents'];
+/** Of what it had before. A heap that was once larger stays so for a while. */
+const GROWTH = 3;
+/** It comes back less and less often, so it does not wait for all of them. */
+const WAYS_FOR_AN_AGENT = 4;
+
+let system: System;
+let runtime: SimulatedRuntime;
+let node: WatchedNode;
+let lives = 0;
+
+needs('redis-server', 'postgres')('at a socket that somebody took over', () => {
+  beforeAll(async () => {
+    system = await System.start({ kube: false });
+    await system.controller();
+    runtime = await startSimulatedRuntime({ socket: system.folder('cri.sock'), seed: SEED, keepTruth: true });
+    node = new WatchedNode(system, 'node', await system.agent('node', runtime.socket));
+  });
+  afterAll(async () => {
+    await runtime?.stop();
+    await system?.stop();
+  });
+
+  test('the agent goes on, does not grow, names what it refused, and accuses nobody', {
+    timeout: 300_000,
+  }, async () => {
+    const { pid } = node.agent;
+    await liveUntilActive();
+    await node.settled();
+    const before = residentMiB();
+    await runtime.goDown();
+
+    const { refused: refusedEvents, dropped, resident: during } = await suffer();
+    await sufferRudeness();
+
+    await runtime.comeUp();
+    const armed = await liveUntilActive();
+    const lived = await live(20);
+    await node.settled();
+    const after = residentMiB();
+    console.info(
+      `${EVENTS} events of seed ${SEED}, ${refusedEvents} of them refused; of ${FLOOD} in a flood ${dropped} dropped; MiB of the agent and its reader: ${before} before, ${during} during, ${after} after; armed again after ${armed} lives; refused`,
+      await refusedByCall(),
+    );
+
+    expect(node.agent.pid).toBe(pid);
+    expect(node.agent.running()).toBe(true);
+    expect(node.agent.log()).not.toContain('the reader ended with');
+    expect(node.agent.log()).not.toContain('no sign of life');
+    expect(during).toBeLessThan(GROWTH * before);
+    expect(after).toBeLessThan(GROWTH * before);
+
+    const refused = await refusedByCall();
+    for (const call of CALLS) {
+      expect({ call, refused: refused.get(call) ?? 0 }).not.toEqual({ call, refused: 0 });
+      expect(node.agent.log()).toContain(`"call":"${call}"`);
+    }
+
+    for (const lost of ['malformed_event', 'reader_overflow']) {
+      const holes = (await node.gaps('stream')).filter(({ cause }) => cause === lost);
+      expect(holes).not.toEqual([]);
+      for (const [i, { to }] of holes.entries())
+        expect(to).toBeLessThanOrEqual(holes[i + 1]?.from ?? Infinity);
+    }
+
+    const stored = new Set(await node.events());
+    expect(lived.filter((key) => !stored.has(key))).toEqual([]);
+    expect((await node.findings()).filter((finding) => finding.startsWith('missed'))).toEqual([]);
+    for (const id of new Set(lived.map((key) => key.split(' ')[0]))) {
+      expect(accusing(await node.findings(id))).toEqual([]);
+    }
+    expect(await system.sql('SELECT * FROM plegwatch.rejected')).toEqual([]);
+  });
+});
+
+test.each(RUDE_WAYS)('a call of the client that is answered with %s ends with a code', async (way) => {
+  const place = scratch('rude', undefined);
+  const socket = join(place.dir, 'cri.sock');
+  const rude = await listenRudely(socket, [way]);
+  const client = new CriClient(socket);
+  try {
+    // A call of each kind, and again on the next connection.
+    for (let i = 0; i < 2; i += 1) {
+      await expect(client.version(2_000)).rejects.toMatchObject(CODED);
+      await expect(client.listContainers({ timeoutMs: 2_000 })).rejects.toMatchObject(CODED);
+      await expect(endOf(client.events())).resolves.toMatch(/^[A-Z_]+$/);
+    }
+  } finally {
+    client.close();
+    await rude.stop();
+    place.remove();
+  }
+});
+
+const CODED = { name: 'CriError', code: expect.stringMatching(/^[A-Z_]+$/) };
+
+/** The status that a stream ends with. */
+function endOf(stream: ReturnType<CriClient['events']>): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  stream.on('data', () => undefined);
+  stream.on('error', (error: ServiceError) => resolve(statusName(error.code)));
+  stream.on('end', () => resolve('OK'));
+  return promise;
+}
+
+interface Suffered {
+  /** Events that no reader of ours can read. */
+  readonly refused: number;
+  /** Events of the flood that the reader had no room for. */
+  readonly dropped: number;
+  /** What memory was in use. */
+  readonly resident: number;
+}
+
+/** Mutated messages of all kinds, then more of them than there is room for while the agent stands still. */
+async function suffer(): Promise<Suffered> {
+  const hostile = await HostileRuntime.listen(runtime.socket, SEED);
+  try {
+    hostile.lying = true;
+    await until('Version is refused', async () => (await refusedByCall()).get('Version'), WITHIN_MS);
+    hostile.lying = false;
+    await until('it has subscribed', () => hostile.subscribed || undefined, WITHIN_MS);
+    const refused = await sufferEvents(hostile);
+    const resident = residentMiB();
+    const dropped = await sufferFlood(hostile);
+    hostile.announceBytes(17 * 1024 * 1024);
+    await until('it has left', () => !hostile.subscribed || undefined, WITHIN_MS);
+    await until(
+      'it says that this was too large',
+      async () =>
+        (await scrape()).includes('plegwatch_stream_errors_total{code="OVER_OUR_LIMIT"} 1') || undefined,
+      WITHIN_MS,
+    );
+    return { refused, dropped, resident };
+  } finally {
+    await hostile.stop();
+  }
+}
+
+/** Until of every call something was refused. Each event that is none is counted, neither more nor less. */
+async function sufferEvents(hostile: HostileRuntime): Promise<number> {
+  let refused = 0;
+  const round = async () => {
+    const answered = hostile.answered;
+    for (let sent = 0; sent < EVENTS / ROUNDS; sent += PART) {
+      const events = await accounted(PART, () => hostile.announce(PART));
+      refused += events.filter(isRefused).length;
+    }
+    await until('it has asked for lists', () => hostile.answered > answered || undefined, WITHIN_MS);
+  };
+  for (let n = 0; n < ROUNDS; n += 1) await round();
+  // Which answers can be read is chance, and a status is asked for only while something is due.
+  const all = async () => {
+    const counts = await refusedByCall();
+    if (CALLS.every((call) => (counts.get(call) ?? 0) > 0)) return true;
+    await round();
+    return undefined;
+  };
+  await until('of every call something was refused', all, WITHIN_MS);
+  expect((await refusedByCall()).get('GetContainerEvents')).toBe(refused);
+  return refused;
+}
+
+/** Returns how many were dropped. */
+async function sufferFlood(hostile: HostileRuntime): Promise<number> {
+  await accounted(FLOOD, async () => {
+    await freeze(node.agent.pid);
+    try {
+      await hostile.announce(FLOOD);
+    } finally {
+      thaw(node.agent.pid);
+    }
+  });
+  const { dropped } = await toldOfEvents();
+  expect(dropped).toBeGreaterThan(0);
+  return dropped;
+}
+
+/** Waits until each of so many events is told as an event, refused, or dropped. */
+async function accounted<T>(events: number, sent: () => Promise<T>): Promise<T> {
+  const before = await toldOfEvents();
+  const result = await sent();
+  const all = async () => ((await toldOfEvents()).all - before.all === events ? true : undefined);
+  await until('every event is accounted for', all, WITHIN_MS);
+  return result;
+}
+
+async function sufferRudeness(): Promise<void> {
+  const rude = await listenRudely(runtime.socket);
+  try {
+    await until(
+      'it was treated in several ways',
+      () => rude.done.size >= WAYS_FOR_AN_AGENT || undefined,
+      WITHIN_MS,
+    );
+  } finally {
+    await rude.stop();
+  }
+}
+
+/** As the agent counts it: what is no event, and what is nobody's. */
+function isRefused(bytes: Buffer): boolean {
+  try {
+    return readEvent(bytes, 1, mono(0)) === null;
+  } catch (error) {
+    if (error instanceof MalformedMessage) return true;
+    throw error;
+  }
+}
+
+/** Pods live until one of them is heard of. Returns how many did. */
+async function liveUntilActive(): Promise<number> {
+  const before = lives;
+  const sessions = (await node.sessions()).length;
+  await until(
+    'a session is armed',
+    async () => {
+      await live(1);
+      return (
+        (await node.sessions())
+          .slice(Math.max(0, sessions - 1))
+          .some(({ armed, closed }) => armed !== null && closed === null) || undefined
+      );
+    },
+    WITHIN_MS,
+  );
+  await node.relisted();
+  return lives - before;
+}
+
+/** Whole lives of pods, each in two lists at least. Returns what was delivered of them. */
+async function live(count: number): Promise<string[]> {
+  const from = runtime.truth.entries.length;
+  const pods = Array.from({ length: count }, () => {
+    lives += 1;
+    const name = `life-${lives}`;
+    return runtime.runPod({ name, namespace: 'shop', uid: name, containers: ['app'] });
+  });
+  if (count > 1) await node.relisted();
+  for (const { sandbox, containers } of pods) {
+    for (const { id } of containers) {
+      runtime.pods.exitContainer(id);
+      runtime.pods.removeContainer(id);
+    }
+    await runtime.removePod(sandbox.id);
+  }
+  return runtime.truth.entries
+    .slice(from)
+    .filter((entry) => entry.what === 'event' && entry.delivered)
+    .map((entry) => (entry.what === 'event' ? eventKey(entry.id, entry.type) : ''));
+}
+
+async function toldOfEvents(): Promise<{ readonly dropped: number; readonly all: number }> {
+  const body = await scrape();
+  const sum = (pattern: RegExp) => [...body.matchAll(pattern)].reduce((all, [, n]) => all + Number(n), 0);
+  const dropped = sum(/^plegwatch_reader_dropped_events_total (\d+)$/gm);
+  const refused = sum(/^plegwatch_malformed_messages_total\{call="GetContainerEvents"\} (\d+)$/gm);
+  return { dropped, all: dropped + refused + sum(/^plegwatch_events_received_total\{.*\} (\d+)$/gm) };
+}
+
+async function refusedByCall(): Promise<Map<string, number>> {
+  const lines = (await scrape()).matchAll(/^plegwatch_malformed_messages_total\{call="(\w+)"\} (\d+)$/gm);
+  return new Map([...lines].map(([, call = '', count]) => [call, Number(count)]));
+}
+
+const scrape = (): Promise<string> =>
+  until('it tells its metrics', async () => (await node.agent.ask('/metrics'))?.body, WITHIN_MS);
+
+/** Of the agent and what it started, in memory. */
+function residentMiB(): number {
+  const pids = [node.agent.pid, ...childrenOf(node.agent.pid)];
+  const kib = pids.map((pid) =>
+    Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]),
+  );
+  return Math.round(kib.reduce((sum, each) => sum + each, 0) / 1024);
+}

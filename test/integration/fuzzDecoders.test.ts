@@ -1,0 +1,214 @@
+/*
+ * A hundred thousand mutated messages, through everything of the agent that reads what a runtime sends, up to the records
+ * that a store would get.
+ *
+ * PLEGWATCH_MESSAGES sets how many, PLEGWATCH_SEED which ones: the ordinary run tries the same ones every time, so that it fails for a change and not by
+ * chance. A failure tells the number of its message, which comes again with the same seed.
+ */
+import { expect, test } from 'vitest';
+import { type Random, randomFor } from '../../devtools/simulator/random.ts';
+import { Comparison } from '../../src/agent/compare/comparison.ts';
+import { encodeFrame, type Frame, FrameReader } from '../../src/agent/observe/stream/frames.ts';
+import {
+  CONTAINER_LABELS,
+  readContainer,
+  readEvent,
+  readSandbox,
+  SANDBOX_LABELS,
+  timesOf,
+} from '../../src/cri/items.ts';
+import { EndlessAnswer, ListReader, MalformedAnswer } from '../../src/cri/lists.ts';
+import { decode, MalformedMessage } from '../../src/cri/malformed.ts';
+import { profileOf } from '../../src/cri/profiles.ts';
+import { ContainerStatusResponse, VersionResponse } from '../../src/cri/runtime.ts';
+import type { Answer } from '../../src/protocol/observation.ts';
+import { ObjectSchema, type Parsed, parse, parseRecord } from '../../src/protocol/record.ts';
+import { type Mono, millis, mono, shift } from '../../src/protocol/units.ts';
+import { MESSAGE_KINDS, type MessageKind, plausible } from '../support/messages.ts';
+import { mutate } from '../support/mutations.ts';
+
+const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
+const MESSAGES = Number(process.env['PLEGWATCH_MESSAGES'] ?? 100_000);
+/** Of the wall clock at the start. */
+const START_NS = 1_700_000_000_000_000_000n;
+const EVERY: number = millis(1_000);
+
+/** An agent from the bytes on, without its shell. */
+class Agent {
+  readonly #sandboxes = new ListReader(readSandbox, SANDBOX_LABELS);
+  readonly #containers = new ListReader(readContainer, CONTAINER_LABELS);
+  readonly comparison = new Comparison({
+    epochStart: mono(0),
+    grace: millis(2_000),
+    confirm: millis(30_000),
+    lateLimit: millis(1_000),
+    profile: profileOf({ name: 'containerd', version: 'v2.1.4' }),
+    mintId: () => '00000000-0000-4000-8000-000000000000',
+  });
+  #lastSandboxes: Pick<Answer, 'items' | 'whole'> = { items: new Map(), whole: true };
+  #asked: string | undefined;
+  #session = 1;
+
+  constructor() {
+    this.comparison.subscribed(1, mono(0), START_NS);
+  }
+
+  /** What its shell would do with a message of a kind. Throws what {@link isRefusal} tells. */
+  take(kind: MessageKind, bytes: Buffer, now: Mono): void {
+    switch (kind) {
+      case 'version':
+        this.comparison.profiled(profileOf(runtimeOf(bytes)));
+        break;
+      case 'sandboxes':
+        this.#lastSandboxes = read(this.#sandboxes, bytes);
+        break;
+      case 'containers':
+        this.#relisted(bytes, now);
+        break;
+      case 'status':
+        this.#answered(bytes, now);
+        break;
+      case 'event':
+        this.#received(bytes, now);
+        break;
+    }
+  }
+
+  #relisted(bytes: Buffer, now: Mono): void {
+    const span = { start: shift(now, millis(-2)), end: now };
+    const containers = { ...read(this.#containers, bytes), ...span };
+    this.comparison.relisted({ sandboxes: { ...this.#lastSandboxes, ...span }, containers });
+  }
+
+  #answered(bytes: Buffer, now: Mono): void {
+    const status = decode(ContainerStatusResponse, bytes).status;
+    if (status === undefined || this.#asked === undefined) return;
+    this.comparison.answered({
+      id: this.#asked,
+      at: now,
+      found: true,
+      times: timesOf(status),
+      sandbox: null,
+    });
+  }
+
+  #received(bytes: Buffer, now: Mono): void {
+    const event = readEvent(bytes, this.#session, now);
+    if (event !== null) this.comparison.received(event);
+  }
+
+  /** Time passes; every record that comes of it is one that a store takes. Returns how many. */
+  settle(now: Mono): number {
+    this.comparison.drained(this.#session, now);
+    this.comparison.tick(now, Number(START_NS / 1000n) + now);
+    const { emissions, asks } = this.comparison.take();
+    this.#asked = asks.at(-1)?.id ?? this.#asked;
+    for (const { record, object } of emissions) {
+      fits(parseRecord(record), record);
+      if (object !== null) fits(parse(ObjectSchema, object), object);
+    }
+    return emissions.length;
+  }
+}
+
+function runtimeOf(bytes: Buffer): { name: string; version: string } {
+  const { runtimeName, runtimeVersion } = decode(VersionResponse, bytes);
+  return { name: runtimeName, version: runtimeVersion };
+}
+
+/** A list is checked whole: an item that is the same as before goes no further. */
+function read(reader: ListReader, bytes: Buffer): Pick<Answer, 'items' | 'whole'> {
+  const { items, whole } = reader.read(bytes);
+  for (const [id, { object }] of items) fits(parse(ObjectSchema, { ...object, id }), object);
+  return { items, whole };
+}
+
+/** Cheaper than an expectation, and there are half a million. */
+function fits(parsed: Parsed<unknown>, what: unknown): void {
+  if (!parsed.ok) throw new Error(`no store takes it: ${parsed.problem} ${JSON.stringify(what)}`);
+}
+
+test(`of ${MESSAGES} mutated messages each is read, or refused with a code, and every record fits the store`, {
+  timeout: 300_000,
+}, () => {
+  const agent = new Agent();
+  const refused = new Map<MessageKind, number>(MESSAGE_KINDS.map((kind) => [kind, 0]));
+  let records = 0;
+  let most = 0;
+  const began = performance.now();
+  for (let number = 0; number < MESSAGES; number += 1) {
+    const random = randomFor(SEED, number);
+    const kind = kindOf(random);
+    const now = mono((number + 1) * EVERY);
+    const { bytes, how } = mutate(plausible(kind, random, START_NS + BigInt(now) * 1000n), random);
+    try {
+      agent.take(kind, bytes, now);
+    } catch (error) {
+      if (!isRefusal(error)) throw told(error, number, kind, how);
+      refused.set(kind, (refused.get(kind) ?? 0) + 1);
+    }
+    if (number % 10 === 9) {
+      try {
+        records += agent.settle(now);
+      } catch (error) {
+        throw told(error, number, kind, how);
+      }
+    }
+    most = Math.max(most, agent.comparison.remembered);
+  }
+  const seconds = Math.round(performance.now() - began) / 1000;
+  console.info(
+    `${MESSAGES} messages of seed ${SEED} in ${seconds} s; ${records} records; at most ${most} ids remembered; refused`,
+    Object.fromEntries(refused),
+  );
+  // Ended ids are forgotten, however many there were.
+  expect(most).toBeLessThan(MESSAGES / 20);
+  // Of every kind some, and never all: the mutations are neither too mild nor too coarse.
+  for (const count of refused.values()) {
+    expect(count).toBeGreaterThan(MESSAGES / 1000);
+    expect(count).toBeLessThan(MESSAGES / 5);
+  }
+});
+
+const CODES: readonly string[] = ['MALFORMED', 'TOO_MANY_ITEMS', 'TOO_MANY_BYTES'];
+
+/** An error of those rooms that says by a code that a message was refused. */
+function isRefusal(error: unknown): boolean {
+  const refusals = [MalformedMessage, MalformedAnswer, EndlessAnswer];
+  return refusals.some((each) => error instanceof each && CODES.includes(error.code));
+}
+
+/** Events and lists most often. */
+function kindOf(random: Random): MessageKind {
+  if (random.chance(0.5)) return 'event';
+  return MESSAGE_KINDS[Math.floor(random.between(0, MESSAGE_KINDS.length))] ?? 'event';
+}
+
+const told = (error: unknown, number: number, kind: MessageKind, how: string): Error =>
+  new Error(`message ${number} of seed ${SEED}, ${kind}: ${how}`, { cause: error });
+
+test('what a runtime makes the reader say comes out of the pipe as it went in, however the pipe cuts it', () => {
+  const random = randomFor(SEED, 'frames');
+  const frames: Frame[] = Array.from({ length: 2_000 }, (_, i) =>
+    frameOf(randomFor(SEED, 'frame', i), mono(i)),
+  );
+  const bytes = Buffer.concat(frames.map(encodeFrame));
+  const reader = new FrameReader();
+  const read: Frame[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const end = at + 1 + Math.floor(random.between(0, random.chance(0.1) ? 100_000 : 100));
+    read.push(...reader.push(bytes.subarray(at, end)));
+    at = end;
+  }
+  expect(read).toEqual(frames);
+});
+
+function frameOf(random: Random, at: Mono): Frame {
+  const { bytes } = mutate(plausible('event', random, START_NS), random);
+  const said = bytes.toString('utf8', 0, 500);
+  const number = Math.floor(random.between(0, 4));
+  if (number === 0) return { is: 'version', at, name: said, version: said };
+  if (number === 1) return { is: 'ended', at, code: 'UNKNOWN', message: said };
+  if (number === 2) return { is: 'digest', at, id: said, type: 255, createdNs: -(2n ** 63n) };
+  return { is: 'event', at, bytes };
+}

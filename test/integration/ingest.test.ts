@@ -1,0 +1,801 @@
+/*
+ * Redis to Postgres, with both of them real: everything once, whatever comes in whatever order, and an answer only for
+ * what is committed.
+ */
+import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type RedisPart, startRedis } from '../../devtools/localServices/redis.ts';
+import { type Ingest, startIngest } from '../../src/controller/ingest/ingest.ts';
+import { REJECTED_CAP } from '../../src/controller/ingest/reject.ts';
+import { createControllerMetrics } from '../../src/controller/metrics.ts';
+import { runReport } from '../../src/controller/reports/command.ts';
+import { migrate } from '../../src/controller/store/migrate.ts';
+import { openStore, type Store } from '../../src/controller/store/store.ts';
+import type { Batch } from '../../src/protocol/batch.ts';
+import { encodeBatch } from '../../src/protocol/batch.ts';
+import { flowKey, laneOf, lanePrefix, parseFlow, QUEUE_NAME, replyKey } from '../../src/protocol/keys.ts';
+import type { EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
+import {
+  CLUSTER,
+  createSender,
+  event,
+  events,
+  hexId,
+  type Life,
+  life,
+  objectOf,
+  type Sender,
+} from '../support/batches.ts';
+import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { buildIngestProgram } from '../support/ingestProcess.ts';
+import { needs } from '../support/needs.ts';
+
+const LANES = 2;
+const US_PER_DAY = 86_400_000_000;
+const US_PER_SECOND = 1_000_000;
+const STOPPED = 2;
+
+function permutations<T>(all: readonly T[]): T[][] {
+  if (all.length === 0) return [[]];
+  return all.flatMap((one, at) => permutations(all.toSpliced(at, 1)).map((rest) => [one, ...rest]));
+}
+
+needs('postgres', 'redis-server')('ingest', () => {
+  let server: TestServer;
+  let redis: RedisPart;
+  let databaseUrl: string;
+  let sender: Sender;
+  let store: Store;
+  let ingest: Ingest;
+  let metrics: ReturnType<typeof createControllerMetrics>;
+
+  beforeAll(async () => {
+    [server, redis] = await Promise.all([startServer(), startRedis()]);
+  });
+  afterAll(async () => {
+    await Promise.all([server.stop(), redis.stop()]);
+  });
+  beforeEach(async () => {
+    databaseUrl = await server.database(LANES);
+    sender = createSender(redis.url, LANES);
+    await sender.redis.flushall();
+    metrics = createControllerMetrics();
+    store = await openStore({ databaseUrl, log: silent });
+    ingest = await start();
+  });
+  afterEach(async () => {
+    await ingest.stop();
+    await store.close();
+    await sender.close();
+  });
+
+  const start = () => startIngest({ store, redisUrl: redis.url, cluster: CLUSTER, log: silent, metrics });
+
+  const until = (check: () => Promise<void>, timeout = 20_000) =>
+    vi.waitFor(check, { timeout, interval: 25 });
+
+  const drained = () =>
+    until(async () => {
+      expect(await sender.left()).toBe(0);
+    });
+
+  const marked = (one: Life, mark: number, round = 1) =>
+    until(async () => {
+      expect(await sender.reply(one)).toEqual({ round, mark });
+    });
+
+  const rows = <R extends Record<string, unknown>>(text: string, values: unknown[] = []) =>
+    query<R>(databaseUrl, text, values);
+
+  const seqs = async (one: Life) =>
+    (
+      await rows<{ seq: number }>('SELECT seq FROM plegwatch.container_events WHERE node = $1 ORDER BY seq', [
+        one.node,
+      ])
+    ).map(({ seq }) => seq);
+
+  const upTo = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
+
+  it('stores an event with every name that is known of it', async () => {
+    const one = life('node-a');
+    await sender.send(
+      one.batch(1, [event(5, { type: 2 }), event(6, { type: 9, id: 'cri-o://x', isSandbox: true })]),
+    );
+    await marked(one, 2);
+    const [first, second] = await rows('SELECT * FROM plegwatch.container_events ORDER BY seq');
+    expect(first).toMatchObject({
+      ...{ cluster: CLUSTER, node: 'node-a', epoch: one.epoch, seq: 1, event_type: 'STOPPED' },
+      ...{ container_id: hexId(5), sandbox_id: hexId(0xabc), is_sandbox: false, pod_uid: 'uid-1' },
+      ...{ pod_namespace: 'shop', pod_name: 'cart-7', container_name: 'app', attempt: 2, replayed: false },
+      ...{ has_sandbox_status: true, runtime_name: 'containerd', runtime_version: '2.1.4' },
+      ...{ kubelet_version: 'v1.36.2', created_ns: '1790000000123456789' },
+    });
+    expect(second).toMatchObject({ event_type: 'UNKNOWN(9)', container_id: 'cri-o://x', is_sandbox: true });
+  });
+
+  it('takes two batches under versions that are new to both of its controllers at once', async () => {
+    const one = life('node-a');
+    await sender.send(one.batch(1, [event(1), event(2)]));
+    await marked(one, 2);
+    const other = await openStore({ databaseUrl, log: silent });
+    const second = await startIngest({
+      store: other,
+      redisUrl: redis.url,
+      cluster: CLUSTER,
+      log: silent,
+      metrics: createControllerMetrics(),
+    });
+    const holder = new Client({ connectionString: databaseUrl });
+    await holder.connect();
+    try {
+      await holder.query('BEGIN');
+      await holder.query('SELECT FROM store.epoch WHERE epoch = $1 FOR UPDATE', [one.epoch]);
+      const newer = { context: { ...one.batch(1, []).context, no: 2, kubelet: 'v1.37.0' } };
+      await sender.send(one.batch(3, [event(3), event(4)], newer));
+      await sender.send(one.batch(5, [event(5), event(6)], newer));
+      await until(async () => {
+        const [waiting] = await rows(
+          "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        );
+        expect(waiting).toEqual({ n: 2 });
+      });
+      await holder.query('COMMIT');
+      await marked(one, 6);
+      expect(await seqs(one)).toEqual(upTo(6));
+    } finally {
+      await holder.end();
+      await second.stop();
+      await other.close();
+    }
+  });
+
+  it('shows a row whose identity and context are not known', async () => {
+    const one = life('node-a');
+    await sender.send(one.batch(1, [event(1)], { objects: [] }));
+    await marked(one, 1);
+    await rows('DELETE FROM store.object');
+    await rows('DELETE FROM store.context');
+    expect(await rows('SELECT seq, container_id, runtime_name FROM plegwatch.container_events')).toEqual([
+      { seq: 1, container_id: null, runtime_name: null },
+    ]);
+  });
+
+  it('stores every record once when batches are repeated, reordered and overlap', async () => {
+    const one = life('node-a');
+    const sent: Batch[] = [
+      one.batch(21, events(21, 30)),
+      one.batch(1, events(1, 10)),
+      one.batch(5, events(5, 24)),
+      one.batch(1, events(1, 10)),
+      one.batch(11, events(11, 20)),
+    ];
+    for (const [at, batch] of [...sent, ...sent.toReversed()].entries()) await sender.send(batch, `b${at}`);
+    await marked(one, 30);
+    await drained();
+    expect(await seqs(one)).toEqual(upTo(30));
+  });
+
+  it('tells the mark of what is contiguous only, and tells it again for a duplicate', async () => {
+    const one = life('node-a');
+    await sender.send(one.batch(11, events(11, 20)));
+    await marked(one, 0);
+    await sender.send(one.batch(1, events(1, 10)));
+    await marked(one, 20);
+    await sender.redis.flushall();
+    await sender.send(one.batch(11, events(11, 20)), 'again');
+    await marked(one, 20);
+    const text = await metrics.registry.metrics();
+    expect(text).toContain('plegwatch_records_total{result="stored"} 20');
+    expect(text).toContain('plegwatch_records_total{result="duplicate"} 10');
+  });
+
+  it('answers a hello in its round', async () => {
+    const one = life('node-a');
+    await sender.send(one.batch(1, events(1, 3)));
+    await marked(one, 3);
+    await sender.send(one.batch(4, [], { round: 7 }));
+    await marked(one, 3, 7);
+  });
+
+  it('answers over what a stranger has left under the key of the reply', async () => {
+    const one = life('node-a');
+    await sender.redis.set(replyKey(CLUSTER, one.node), 'no hash');
+    await sender.send(one.batch(1, events(1, 3)));
+    await marked(one, 3);
+  });
+
+  it('moves the mark over declared holes, and shrinks their gap when the records come after all', async () => {
+    const one = life('node-a');
+    const lost = [{ from: 3, to: 6, cause: 'spool_full' }];
+    await sender.send(one.batch(1, events(1, 2)));
+    await sender.send(one.batch(7, events(7, 8), { lost, floor: 7 }));
+    await marked(one, 8);
+    await sender.send(one.batch(9, events(9, 9), { lost, floor: 7 }));
+    await marked(one, 9);
+    const gap =
+      'SELECT scope, cause, from_seq, to_seq, records, filled_at IS NOT NULL AS filled FROM plegwatch.gaps';
+    const hole = { scope: 'seq', cause: 'spool_full', from_seq: 3, to_seq: 6 };
+    expect(await rows(gap)).toEqual([{ ...hole, records: 4, filled: false }]);
+    await sender.send(one.batch(3, events(3, 4)));
+    await drained();
+    expect(await rows(gap)).toEqual([{ ...hole, records: 2, filled: false }]);
+    await sender.send(one.batch(5, events(5, 6)));
+    await drained();
+    expect(await rows(gap)).toEqual([{ ...hole, records: 0, filled: true }]);
+    expect(await seqs(one)).toEqual(upTo(9));
+  });
+
+  it('calls what is below the floor and not here lost by the store, as after a restored backup', async () => {
+    const one = life('node-a');
+    await sender.send(one.batch(101, events(101, 102), { floor: 101 }));
+    await marked(one, 102);
+    expect(await rows('SELECT cause, from_seq, to_seq, records FROM plegwatch.gaps')).toEqual([
+      { cause: 'store_lost', from_seq: 1, to_seq: 100, records: 100 },
+    ]);
+  });
+
+  it('closes an earlier life once the spool no longer holds it', async () => {
+    const first = life('node-a', 1);
+    const second = life('node-a', 2, 30_000);
+    const held = (last: number) => [
+      { epoch: first.epoch, life: 1, last: 5 },
+      { epoch: second.epoch, life: 2, last },
+    ];
+    await sender.send(first.batch(1, events(1, 3)));
+    await marked(first, 3);
+    await sender.send(second.batch(1, events(1, 1), { prev: first.epoch, held: held(1) }));
+    await marked(second, 1);
+    const epochs = 'SELECT end_cause, mark FROM plegwatch.epochs ORDER BY life';
+    expect(await rows(epochs)).toEqual([
+      { end_cause: 'superseded', mark: 3 },
+      { end_cause: null, mark: 1 },
+    ]);
+    await sender.send(second.batch(2, events(2, 2), { prev: first.epoch, held: held(2).slice(1) }));
+    await marked(second, 2);
+    expect(await rows(epochs)).toEqual([
+      { end_cause: 'store_lost', mark: 5 },
+      { end_cause: null, mark: 2 },
+    ]);
+    expect(await sender.reply(first)).toBeNull();
+  });
+
+  it('closes an earlier life that said hello and died before its first record', async () => {
+    const first = life('node-a', 1);
+    const second = life('node-a', 2, 30_000);
+    await sender.send(first.batch(1, []));
+    await marked(first, 0);
+    const held = [{ epoch: second.epoch, life: 2, last: 1 }];
+    await sender.send(second.batch(1, events(1, 1), { prev: first.epoch, held }));
+    await marked(second, 1);
+    expect(await rows('SELECT end_cause, mark, records_lost FROM plegwatch.epochs ORDER BY life')).toEqual([
+      { end_cause: 'released', mark: 0, records_lost: 0 },
+      { end_cause: null, mark: 1, records_lost: 0 },
+    ]);
+  });
+
+  it('keeps each kind of poison apart and stores everything around it', async () => {
+    const one = life('node-a');
+    const lane = laneOf(one.node, LANES);
+    const queueKey = `${lanePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
+    const raw = async (jobId: string, field: string) => {
+      // Made as a job like any other and spoilt afterwards, before the worker is started.
+      await sender.sendData(lane, {}, jobId);
+      await sender.redis.hset(`${queueKey}:${jobId}`, field, '{"broken');
+    };
+    await ingest.stop();
+    await sender.send(one.batch(1, events(1, 2)));
+    await raw('not-json', 'data');
+    await sender.sendData(lane, { z: 'bm90IHpzdGQ=' }, 'not-zstd');
+    await sender.sendData(lane, { z: 'bm90IHpzdGQ=' }, 'not-zstd-again');
+    await raw('no-options', 'opts');
+    await sender.send({ ...life('node-b').batch(1, events(1, 1)), cluster: 'other' }, 'other-cluster');
+    const stolen = { ...one.batch(1, events(1, 1)), node: 'thief' };
+    await sender.sendData(lane, await encodeBatch(stolen), 'stolen');
+    const newer: object = { ...one.batch(3, events(3, 4)), v: 2 };
+    await sender.sendData(lane, await encodeBatch(newer as Batch), 'newer');
+    await sender.send(one.batch(5, events(5, 6)));
+    ingest = await start();
+    await drained();
+    expect(await seqs(one)).toEqual([1, 2, 5, 6]);
+    expect(await sender.reply(one)).toEqual({ round: 1, mark: 2 });
+    expect(
+      await rows(
+        'SELECT node, lane, reason, claimed_node, times FROM plegwatch.rejected ORDER BY reason, times',
+      ),
+    ).toEqual([
+      { node: null, lane, reason: 'epoch_of_another_node', claimed_node: 'thief', times: '1' },
+      { node: null, lane, reason: 'not_a_batch', claimed_node: '', times: '2' },
+      { node: null, lane, reason: 'not_json', claimed_node: '', times: '1' },
+      { node: null, lane, reason: 'not_json', claimed_node: '', times: '1' },
+      {
+        node: null,
+        lane: laneOf('node-b', LANES),
+        reason: 'other_cluster',
+        claimed_node: 'node-b',
+        times: '1',
+      },
+    ]);
+    expect(await rows('SELECT node FROM plegwatch.nodes')).toEqual([{ node: 'node-a' }]);
+  });
+
+  it('keeps only so many different refused inputs, and counts the rest', async () => {
+    await rows(
+      `INSERT INTO store.rejected (cluster_id, hash, at, last_at, lane, reason, problem, claimed_node, size, head)
+       SELECT 1, sha256(n::text::bytea), now(), now(), 0, 'not_a_batch', '', '', 1, '' FROM generate_series(1, $1::int) AS n`,
+      [REJECTED_CAP],
+    );
+    for (const n of [1, 2, 3]) await sender.sendData(0, { z: `junk ${n}` }, `junk-${n}`);
+    await drained();
+    expect(await rows("SELECT reason, times FROM plegwatch.rejected WHERE reason = 'over_the_cap'")).toEqual([
+      { reason: 'over_the_cap', times: '3' },
+    ]);
+    expect(await rows('SELECT count(*)::int AS n FROM store.rejected')).toEqual([{ n: REJECTED_CAP + 1 }]);
+  });
+
+  it('makes a gap with its bytes of a record that cannot be stored, and stores the others', async () => {
+    const one = life('node-a');
+    const lonely = { v: 1, text: '\ud800' };
+    const finding: EvidenceRecord = {
+      kind: 'finding',
+      t: 1,
+      finding: randomUUID(),
+      verdict: 'missed',
+      type: 'STARTED',
+      cause: 'sequence',
+      id: hexId(1),
+      window: { from: 0, to: 1 },
+      occurred: null,
+      lateness: null,
+      delivery: null,
+      // Legal JSON, and no text that Postgres can hold: it passes every check and is refused by the database.
+      proof: lonely,
+    };
+    const bad = [
+      { ...event(2), id: 'a\0b' },
+      { ...event(3), createdNs: '9999999999999999999' },
+      { ...event(4), t: 30 * US_PER_DAY },
+      { ...event(5), t: -20 * US_PER_DAY },
+      finding,
+    ];
+    const records = [event(1), ...bad, event(7)];
+    await sender.send(one.batch(1, records, { objects: [objectOf(hexId(1))] }));
+    await marked(one, 7);
+    expect(await seqs(one)).toEqual([1, 7]);
+    const gaps = await rows<{ bytes: Buffer | null }>(
+      'SELECT scope, cause, from_seq, records, bytes FROM plegwatch.gaps ORDER BY from_seq',
+    );
+    expect(gaps).toMatchObject([
+      { scope: 'seq', cause: 'unreadable', from_seq: 2, records: 1 },
+      { scope: 'seq', cause: 'unreadable', from_seq: 3, records: 1 },
+      { scope: 'seq', cause: 'absurd_time', from_seq: 4, records: 1 },
+      { scope: 'seq', cause: 'expired', from_seq: 5, records: 1, bytes: null },
+      { scope: 'seq', cause: 'refused_by_database', from_seq: 6, records: 1 },
+    ]);
+    expect(gaps[0]?.bytes?.toString()).toContain('a\\u0000b');
+    expect(gaps[4]?.bytes?.toString()).toContain('\\ud800');
+    await sender.send(one.batch(1, records, { objects: [] }), 'again');
+    await drained();
+    expect(await rows('SELECT count(*)::int AS n FROM store.gap')).toEqual([{ n: 5 }]);
+  });
+
+  it('makes the partition of a day that an agent comes back with', async () => {
+    const one = life('node-a', 1, 10 * 86_400_000);
+    await sender.send(one.batch(1, events(1, 2)));
+    await marked(one, 2);
+    expect(await seqs(one)).toEqual([1, 2]);
+  });
+
+  it("takes the time of an epoch from its own clock while the agent's is more than a day off", async () => {
+    const one = life('node-a');
+    const batch = one.batch(1, events(1, 1));
+    await sender.send({ ...batch, wall0: batch.wall0 + 400 * US_PER_DAY });
+    await marked(one, 1);
+    const [row] = await rows<{ off: number }>(
+      "SELECT extract(epoch FROM now() - interval '60 s' - started_at)::float8 AS off FROM plegwatch.epochs",
+    );
+    expect(Math.abs(row?.off ?? 1e9)).toBeLessThan(20);
+  });
+
+  it('keeps the state of the highest life and seq, whatever comes last', async () => {
+    const older = life('node-a', 1);
+    const newer = life('node-a', 2, 30_000);
+    const state = (mode: string): EvidenceRecord => ({
+      kind: 'state',
+      t: 5,
+      stream: { state: 'Active', since: 1, reason: '', lastError: '' },
+      relist: { healthy: true, reason: '' },
+      model: 'EventedCache',
+      mode,
+      modeSince: 2,
+      modeReason: '',
+    });
+    await sender.send(newer.batch(1, [state('Starting'), state('Fallback')]));
+    await marked(newer, 2);
+    await sender.send(older.batch(1, [state('Evented')]));
+    await marked(older, 1);
+    expect(await rows('SELECT mode, stream_state, runtime_version FROM plegwatch.nodes')).toEqual([
+      { mode: 'Fallback', stream_state: 'Active', runtime_version: '2.1.4' },
+    ]);
+    expect(await rows('SELECT version::int, urgent FROM store.report_queue')).toEqual([
+      { version: 2, urgent: true },
+    ]);
+  });
+
+  it('ends sessions and gaps the same in any order', async () => {
+    const one = life('node-a');
+    const gap = randomUUID();
+    const records: EvidenceRecord[] = [
+      { kind: 'gap', t: 9, gap, scope: 'stream', cause: 'broken', from: 4, to: null },
+      { kind: 'gap', t: 9, gap, scope: 'stream', cause: 'broken', from: 4, to: 8 },
+      {
+        kind: 'session',
+        t: 1,
+        session: 1,
+        opened: 1,
+        armed: null,
+        closed: null,
+        code: null,
+        message: null,
+        events: 0,
+        replayed: 0,
+      },
+      {
+        kind: 'session',
+        t: 9,
+        session: 1,
+        opened: 1,
+        armed: 2,
+        closed: 8,
+        code: 'UNAVAILABLE',
+        message: 'gone',
+        events: 5,
+        replayed: 1,
+      },
+    ];
+    await sender.send(one.batch(1, records));
+    await marked(one, 4);
+    const ended = async (node: string) => [
+      await rows(
+        'SELECT armed_at IS NOT NULL AS armed, code, message, events::int, replayed::int FROM plegwatch.stream_sessions WHERE node = $1',
+        [node],
+      ),
+      await rows('SELECT scope, cause, to_at > from_at AS closed FROM plegwatch.gaps WHERE node = $1', [
+        node,
+      ]),
+    ];
+    expect(await ended('node-a')).toEqual([
+      [{ armed: true, code: 'UNAVAILABLE', message: 'gone', events: 5, replayed: 1 }],
+      [{ scope: 'stream', cause: 'broken', closed: true }],
+    ]);
+    const other = life('node-b');
+    for (const [at, record] of records.entries()) await sender.send(other.batch(4 - at, [record]));
+    await marked(other, 4);
+    expect(await ended('node-b')).toEqual(await ended('node-a'));
+  });
+
+  describe('a miss whose event comes in another life', () => {
+    /** The STOPPED of an id, due by second 2 of its life; the verdict falls in second 32. */
+    const missed = (n: number, more: Partial<RecordOf<'finding'>> = {}): RecordOf<'finding'> => ({
+      kind: 'finding',
+      t: 32 * US_PER_SECOND,
+      finding: randomUUID(),
+      verdict: 'missed',
+      type: 'STOPPED',
+      cause: 'unannounced_by_list',
+      id: hexId(n),
+      window: { from: US_PER_SECOND, to: 2 * US_PER_SECOND },
+      occurred: null,
+      lateness: null,
+      delivery: null,
+      proof: { v: 1 },
+      ...more,
+    });
+
+    /** The STOPPED of an id, heard in that second of its life. */
+    const heard = (n: number, second: number, more: Partial<RecordOf<'event'>> = {}) =>
+      event(n, { t: second * US_PER_SECOND, type: STOPPED, ...more });
+
+    /** When misses of a node were resolved, in whole seconds since a life of it began; null of those that were not. */
+    const resolvedAt = async (one: Life) =>
+      (
+        await rows<{ after: number | null }>(
+          `SELECT round(extract(epoch FROM f.resolved_at - e.started_at))::float8 AS after
+             FROM plegwatch.findings f JOIN plegwatch.epochs e ON e.node = f.node AND e.epoch = $2
+             WHERE f.node = $1 AND f.kind = 'missed' ORDER BY f.seq`,
+          [one.node, one.epoch],
+        )
+      ).map(({ after }) => after);
+
+    /** Each batch is committed before the next one is sent. */
+    const sendInTurn = async (...batches: Batch[]) => {
+      for (const [at, batch] of batches.entries()) {
+        await sender.send(batch, `in-turn-${at}-${randomUUID()}`);
+        await drained();
+      }
+    };
+
+    it('is resolved when that life received it, whichever of the two is stored first', async () => {
+      for (const node of ['node-a', 'node-b']) {
+        const older = life(node, 1, 60_000);
+        const newer = life(node, 2, 20_000);
+        const batches = [older.batch(1, [missed(1)]), newer.batch(1, [heard(1, 3)])];
+        await sendInTurn(...(node === 'node-a' ? batches : batches.toReversed()));
+        expect(await resolvedAt(newer), node).toEqual([3]);
+      }
+    });
+
+    it('is resolved by a replayed event, and by one from between the window and the verdict', async () => {
+      const older = life('node-a', 1, 60_000);
+      const replayed = life('node-a', 2, 20_000);
+      const askew = life('node-a', 3, 57_000);
+      await sendInTurn(
+        older.batch(1, [missed(1), missed(2)]),
+        replayed.batch(1, [heard(1, 1, { replayed: true })]),
+        askew.batch(1, [heard(2, 1)]),
+      );
+      expect(await resolvedAt(older)).toEqual([41, 4]);
+    });
+
+    it('is not resolved by another type or id, nor on another node', async () => {
+      for (const order of ['forwards', 'backwards']) {
+        const older = life(`node-${order}`, 1, 60_000);
+        const newer = life(`node-${order}`, 2, 20_000);
+        const stranger = life(`other-${order}`, 1, 20_000);
+        const batches = [
+          older.batch(1, [missed(1)]),
+          newer.batch(1, [heard(1, 1, { type: 1 }), heard(1, 2, { type: 9 }), heard(2, 3)]),
+          stranger.batch(1, [heard(1, 1)]),
+        ];
+        await sendInTurn(...(order === 'forwards' ? batches : batches.toReversed()));
+        expect(await resolvedAt(older), order).toEqual([null]);
+      }
+    });
+
+    it('is not resolved by an event from before the end of its window', async () => {
+      for (const order of ['forwards', 'backwards']) {
+        const before = life(`node-${order}`, 1, 90_000);
+        const accuser = life(`node-${order}`, 2, 60_000);
+        // The last one falls on the end of the window, or a moment before it.
+        const batches = [
+          before.batch(1, [heard(1, 5), heard(2, 60), heard(1, 32)]),
+          accuser.batch(1, [missed(1)]),
+        ];
+        await sendInTurn(...(order === 'forwards' ? batches : batches.toReversed()));
+        expect(await resolvedAt(accuser), order).toEqual([null]);
+      }
+    });
+
+    it('is the own business of a life as long as that lives', async () => {
+      const one = life('node-a', 1, 60_000);
+      await sendInTurn(one.batch(1, [missed(1), heard(1, 40)]), one.batch(3, [heard(1, 41)]));
+      expect(await resolvedAt(one)).toEqual([null]);
+    });
+
+    it('leaves findings of other kinds alone', async () => {
+      const older = life('node-a', 1, 60_000);
+      const newer = life('node-a', 2, 20_000);
+      await sendInTurn(
+        older.batch(1, [missed(1, { verdict: 'unobservable' }), missed(2, { id: null, type: null })]),
+        newer.batch(1, [heard(1, 1), heard(2, 1)]),
+        older.batch(3, [missed(1, { verdict: 'late' })]),
+      );
+      expect(await rows('SELECT FROM store.finding_update')).toEqual([]);
+    });
+
+    it('counts from the earliest that resolves it, an event or the word of its own life, in any order of arrival', async () => {
+      for (const order of permutations([0, 1, 2, 3])) {
+        const node = `node-${order.join('')}`;
+        const older = life(node, 1, 60_000);
+        const newer = life(node, 2, 20_000);
+        const finding = randomUUID();
+        const resolution: EvidenceRecord = {
+          kind: 'resolution',
+          t: 35 * US_PER_SECOND,
+          finding,
+          what: 'resolved',
+        };
+        const batches = [
+          older.batch(1, [missed(1), missed(2, { finding })]),
+          older.batch(3, [resolution]),
+          newer.batch(1, [heard(1, 1), heard(1, 2), heard(2, 1)]),
+          newer.batch(4, [heard(1, 3), heard(2, 4)]),
+        ];
+        await sendInTurn(...order.flatMap((at) => batches[at] ?? []));
+        expect(await resolvedAt(older), node).toEqual([41, 35]);
+      }
+    });
+
+    it('is resolved once, however often both are delivered', async () => {
+      const older = life('node-a', 1, 60_000);
+      const newer = life('node-a', 2, 20_000);
+      const batches = [older.batch(1, [missed(1)]), newer.batch(1, [heard(1, 1), heard(1, 2)])];
+      await sendInTurn(...batches, ...batches, newer.batch(3, [heard(1, 5)]), ...batches.toReversed());
+      expect(await rows('SELECT what FROM store.finding_update')).toEqual([{ what: 'resolved' }]);
+      expect(await resolvedAt(newer)).toEqual([1]);
+    });
+
+    it('is resolved where both are on their way into the store at once', async () => {
+      const older = life('node-a', 1, 60_000);
+      const newer = life('node-a', 2, 20_000);
+      // The older life is closed: its batches and those of the newer one do not wait for each other's epoch.
+      await sendInTurn(older.batch(1, [event(7)]), newer.batch(1, [event(8)], { prev: older.epoch }));
+      const other = await openStore({ databaseUrl, log: silent });
+      const second = await startIngest({
+        ...{ store: other, redisUrl: redis.url, cluster: CLUSTER, log: silent },
+        metrics: createControllerMetrics(),
+      });
+      const holder = new Client({ connectionString: databaseUrl });
+      await holder.connect();
+      try {
+        await holder.query("BEGIN; SELECT FROM store.node WHERE name = 'node-a' FOR NO KEY UPDATE");
+        await sender.send(older.batch(2, [missed(1)]));
+        await sender.send(newer.batch(2, [heard(1, 3)]));
+        await until(async () => {
+          const [waiting] = await rows(
+            "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+          );
+          expect(waiting).toEqual({ n: 2 });
+        });
+        await holder.query('COMMIT');
+        await drained();
+        expect(await resolvedAt(newer)).toEqual([3]);
+      } finally {
+        await holder.end();
+        await second.stop();
+        await other.close();
+      }
+    });
+
+    it('makes the partition that its resolution needs', async () => {
+      await rows(
+        `DO $$ BEGIN EXECUTE 'DROP TABLE store.' || store.partition_name('finding_update', (now() AT TIME ZONE 'UTC')::date); END $$`,
+      );
+      const older = life('node-a', 1, 60_000);
+      const newer = life('node-a', 2, 20_000);
+      await sendInTurn(older.batch(1, [missed(1)]), newer.batch(1, [heard(1, 3)]));
+      expect(await resolvedAt(newer)).toEqual([3]);
+    });
+
+    it('counts as resolved in the report, which is due at once', async () => {
+      const older = life('node-a', 1, 60_000);
+      const newer = life('node-a', 2, 20_000);
+      const told = async () =>
+        JSON.parse(await runReport({ store, cluster: CLUSTER, output: 'json' })).items[0].status;
+      await sendInTurn(older.batch(1, [missed(1), missed(2)]), newer.batch(1, [event(8)]));
+      expect((await told()).missed).toMatchObject({ total: 2, last24h: 2, resolved24h: 0 });
+      await rows('DELETE FROM store.report_queue');
+      await sendInTurn(newer.batch(2, [heard(3, 1)]));
+      expect(await rows('SELECT FROM store.report_queue')).toEqual([]);
+      await sendInTurn(newer.batch(3, [heard(1, 3)]));
+      expect(await rows('SELECT urgent FROM store.report_queue')).toEqual([{ urgent: true }]);
+      const { missed: figures, findings24h } = await told();
+      expect(figures).toMatchObject({ total: 1, last24h: 1, resolved24h: 1 });
+      expect(findings24h).toEqual([{ kind: 'missed', count: 1 }]);
+    });
+  });
+
+  it('waits while Postgres is away, acknowledges nothing, and goes on after', async () => {
+    const one = life('node-a');
+    await sender.send(one.batch(1, events(1, 10)));
+    await marked(one, 10);
+    await server.part.kill();
+    await sender.send(one.batch(11, events(11, 20)));
+    await sender.send(one.batch(21, events(21, 30)));
+    await until(async () => {
+      expect(ingest.health().database).toBe(false);
+    });
+    expect(await sender.reply(one)).toEqual({ round: 1, mark: 10 });
+    expect(await sender.left()).toBe(2);
+    await server.part.restart();
+    await marked(one, 30);
+    await drained();
+    expect(await seqs(one)).toEqual(upTo(30));
+    expect(ingest.health().alive).toBe(true);
+  });
+
+  it('goes on after Redis came back empty', async () => {
+    const one = life('node-a');
+    await sender.send(one.batch(1, events(1, 10)));
+    await marked(one, 10);
+    await redis.kill();
+    await redis.restart();
+    await sender.send(one.batch(1, events(1, 10)), 'again');
+    await sender.send(one.batch(11, events(11, 20)));
+    await marked(one, 20);
+    expect(await seqs(one)).toEqual(upTo(20));
+  });
+
+  it('stores once and answers when a controller is killed between commit and reply', async () => {
+    await ingest.stop();
+    const program = await buildIngestProgram();
+    const holder = new Client({ connectionString: databaseUrl });
+    await holder.connect();
+    const one = life('node-a');
+    try {
+      // It is held inside its transaction, then lets it commit while Redis takes no writes: the reply cannot be told.
+      await holder.query('BEGIN; LOCK TABLE store.event IN SHARE ROW EXCLUSIVE MODE');
+      const doomed = await program.start(databaseUrl, redis.url);
+      await sender.send(one.batch(1, events(1, 10)));
+      await until(async () => {
+        expect(await rows('SELECT FROM pg_locks WHERE NOT granted')).not.toEqual([]);
+      });
+      await sender.redis.call('CLIENT', 'PAUSE', '60000', 'WRITE');
+      await holder.query('COMMIT');
+      await until(async () => {
+        expect(await seqs(one)).toEqual(upTo(10));
+      });
+      await doomed.kill();
+      await sender.redis.call('CLIENT', 'UNPAUSE');
+      expect(await sender.reply(one)).toBeNull();
+      expect(await sender.left()).toBe(1);
+      ingest = await start();
+      await until(async () => {
+        expect(await sender.reply(one)).toEqual({ round: 1, mark: 10 });
+      }, 40_000);
+      await drained();
+      expect(await seqs(one)).toEqual(upTo(10));
+    } finally {
+      await holder.end();
+      program.remove();
+    }
+  });
+
+  it('stores once while two controllers share the lanes', async () => {
+    const second = await openStore({ databaseUrl, log: silent });
+    const other = await startIngest({
+      ...{ store: second, redisUrl: redis.url, cluster: CLUSTER, log: silent },
+      metrics: createControllerMetrics(),
+    });
+    const lives = ['node-a', 'node-b', 'node-c'].map((node) => life(node));
+    let copy = 0;
+    for (const shift of [0, 3, 6, 0, 9]) {
+      for (const one of lives) {
+        for (let first = 91 - shift; first >= 1; first -= 10) {
+          await sender.send(one.batch(first, events(first, first + 9)), `copy-${++copy}`);
+        }
+      }
+    }
+    for (const one of lives) await sender.send(one.batch(1, events(1, 100)));
+    for (const one of lives) await marked(one, 100);
+    await drained();
+    for (const one of lives) expect(await seqs(one)).toEqual(upTo(100));
+    await other.stop();
+    await second.close();
+  });
+
+  it('drains lanes that agents no longer use', async () => {
+    await ingest.stop();
+    await migrate({ databaseUrl, lanes: 1, log: silent });
+    const one = life('node-a');
+    await sender.sendData(1, await encodeBatch(one.batch(1, events(1, 2))), 'left-behind');
+    ingest = await start();
+    await marked(one, 2);
+    await until(async () => {
+      expect(parseFlow((await sender.redis.get(flowKey(CLUSTER))) ?? '')).toMatchObject({
+        value: { lanes: 1 },
+      });
+    });
+  });
+
+  it('tells the agents how to send', async () => {
+    await until(async () => {
+      const flow = parseFlow((await sender.redis.get(flowKey(CLUSTER))) ?? '');
+      expect(flow).toEqual({ ok: true, value: { lanes: LANES, window: 1024 * 1024, accepts: [1] } });
+    });
+    expect(await sender.redis.ttl(flowKey(CLUSTER))).toBeGreaterThan(60);
+  });
+
+  it('stores 1,000 records a second and more', async () => {
+    const started = performance.now();
+    const lives = Array.from({ length: 10 }, (_, i) => life(`node-${i}`));
+    for (const one of lives) {
+      for (let first = 1; first <= 1_000; first += 250)
+        await sender.send(one.batch(first, events(first, first + 249)));
+    }
+    for (const one of lives) await marked(one, 1_000);
+    const perSecond = 10_000 / ((performance.now() - started) / 1000);
+    expect(await rows('SELECT count(*)::int AS n FROM store.event')).toEqual([{ n: 10_000 }]);
+    expect(perSecond).toBeGreaterThan(1_000);
+  });
+});

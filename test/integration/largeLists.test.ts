@@ -1,0 +1,87 @@
+/*
+ * Lists larger than a message: the built agent, a simulated runtime that can stream them and one that cannot, and the store.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import type { ProgramPart } from '../../devtools/localServices/program.ts';
+import { oversizedLists } from '../../devtools/simulator/callFaults.ts';
+import { PROFILES, type ProfileName } from '../../devtools/simulator/profiles.ts';
+import { startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
+import { leftovers } from '../support/leftovers.ts';
+import { needs } from '../support/needs.ts';
+import { until } from '../support/plegreports.ts';
+import { metric, System } from '../support/system.ts';
+import { WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
+
+const PODS = 20;
+
+let system: System;
+let cleanUps: (() => Promise<void> | void)[] = [];
+
+needs('redis-server', 'postgres')('lists over 16 MiB', () => {
+  beforeAll(async () => {
+    system = await System.start({ kube: false });
+    await system.controller();
+  });
+  afterEach(async () => {
+    for (const cleanUp of cleanUps.reverse()) await cleanUp();
+    cleanUps = [];
+  });
+  afterAll(async () => {
+    await system?.stop();
+    expect(leftovers()).toEqual([]);
+  });
+
+  test('are streamed by a runtime that can, and every item arrives', async () => {
+    const { node, agent } = await watch('streams', 'crio-1.36');
+    await until('it is streamed', () => logged(agent, 'list is streamed'), WITHIN_MS);
+    const minute = await until(
+      'a minute is stored',
+      async () =>
+        (
+          await system.sql<{ containers: number; errors: number; large: boolean }>(
+            `SELECT containers::int, errors::int, bytes > 16 * 1024 * 1024 AS large
+               FROM plegwatch.relist_minutes WHERE node = $1 AND relists > 0`,
+            node.name,
+          )
+        )[0],
+      WITHIN_MS,
+    );
+    expect(minute).toEqual({ containers: PODS, errors: 0, large: true });
+    expect(await node.gaps('list')).toEqual([]);
+    expect(await metric(agent, 'plegwatch_remembered_ids')).toBe(2 * PODS);
+    expect(await metric(agent, 'plegwatch_shed_ids_total')).toBe(0);
+    expect((await agent.ask('/readyz'))?.status).toBe(200);
+  });
+
+  test('of a runtime that cannot are a gap under the name of the limit, and not ready', async () => {
+    const { node, agent } = await watch('fails', 'crio-1.33');
+    const gaps = () => node.gaps('list');
+    await until('the gap is stored', async () => (await gaps())[0], WITHIN_MS);
+    expect(await gaps()).toMatchObject([{ cause: 'over_our_limit', to: null }]);
+    expect((await agent.ask('/readyz'))?.body).toMatch(/^not ok relist: ListContainers: .*larger than max/m);
+    expect((await agent.ask('/metrics'))?.body).toMatch(
+      /^plegwatch_relist_errors_total\{code="OVER_OUR_LIMIT"\} [1-9]/m,
+    );
+    expect(logged(agent, 'relist failed')).toContain('"code":"OVER_OUR_LIMIT"');
+  });
+});
+
+/** A node whose containers are more than one message holds, and its agent. */
+async function watch(name: string, profile: ProfileName): Promise<{ node: WatchedNode; agent: ProgramPart }> {
+  const runtime = await startSimulatedRuntime({
+    socket: system.folder(`${name}.sock`),
+    profile: { ...PROFILES[profile], listBatch: PROFILES[profile].listBatch === null ? null : 5 },
+    callFaults: [oversizedLists({ seed: 1, of: 'containers' })],
+  });
+  cleanUps.push(() => runtime.stop());
+  for (let n = 0; n < PODS; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });
+  const agent = await system.agent(name, runtime.socket);
+  cleanUps.push(() => agent.stop());
+  return { node: new WatchedNode(system, name, agent), agent };
+}
+
+const logged = (agent: ProgramPart, message: string): string | undefined =>
+  agent
+    .log()
+    .split('\n')
+    .find((line) => line.includes(`"msg":"${message}"`));

@@ -1,0 +1,154 @@
+/*
+ * Maintenance on a real Postgres: what is made, what is dropped, and what is given up.
+ */
+import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { MAINTENANCE_LOCK, maintain } from '../../src/controller/store/maintain.ts';
+import { events, life } from '../support/batches.ts';
+import { commitAll } from '../support/committed.ts';
+import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { needs } from '../support/needs.ts';
+
+needs('postgres')('maintenance', () => {
+  let server: TestServer;
+
+  beforeAll(async () => {
+    server = await startServer();
+  });
+  afterAll(() => server.stop());
+
+  const partitionOf = (databaseUrl: string, table: string, daysAgo: number) =>
+    query(databaseUrl, 'SELECT store.make_partition($1, current_date - $2::int)', [table, daysAgo]);
+
+  const nameOf = async (databaseUrl: string, table: string, daysAgo: number) => {
+    const rows = await query<{ name: string }>(
+      databaseUrl,
+      'SELECT store.partition_name($1, current_date - $2::int) AS name',
+      [table, daysAgo],
+    );
+    return rows[0]?.name ?? '';
+  };
+
+  it('drops days that are too old and keeps the others; its minutes stay as hours', async () => {
+    const databaseUrl = await server.database();
+    for (const daysAgo of [14, 15, 20]) {
+      for (const table of ['event', 'sample']) await partitionOf(databaseUrl, table, daysAgo);
+    }
+    await query(
+      databaseUrl,
+      `INSERT INTO store.sample (minute, day, node_id, ctx_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
+                                 containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at)
+       SELECT current_date - 20 + n * interval '1 minute', current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,2}', 3, 4, 10, 2, 1, 0, 60000000,
+              60000000, current_date - 20 + (n + 1) * interval '1 minute'
+       FROM generate_series(1, 70) AS n`,
+    );
+    const done = await maintain({ databaseUrl, log: silent });
+    expect(done?.dropped).toEqual(
+      (
+        await Promise.all(
+          ['event', 'sample'].flatMap((table) => [
+            nameOf(databaseUrl, table, 20),
+            nameOf(databaseUrl, table, 15),
+          ]),
+        )
+      ).sort(),
+    );
+    expect(
+      await query(
+        databaseUrl,
+        'SELECT minutes, relists::int, hist, expected::int FROM plegwatch.relist_hours ORDER BY hour',
+      ),
+    ).toEqual([
+      { minutes: 59, relists: 59 * 12, hist: [59, 118], expected: 118 },
+      { minutes: 11, relists: 11 * 12, hist: [11, 22], expected: 22 },
+    ]);
+    expect((await maintain({ databaseUrl, log: silent }))?.dropped).toEqual([]);
+  });
+
+  it('takes a new retention and keeps it', async () => {
+    const databaseUrl = await server.database();
+    await partitionOf(databaseUrl, 'change', 5);
+    const done = await maintain({ databaseUrl, retentionDays: 3, log: silent });
+    expect(done?.dropped).toEqual([await nameOf(databaseUrl, 'change', 5)]);
+    expect(
+      await query(databaseUrl, "SELECT key, value FROM store.setting WHERE key LIKE '%days' ORDER BY key"),
+    ).toEqual([
+      { key: 'keep_days', value: 400 },
+      { key: 'retention_days', value: 3 },
+    ]);
+  });
+
+  it('finishes what an interrupted run left half detached', async () => {
+    const databaseUrl = await server.database();
+    await partitionOf(databaseUrl, 'event', 20);
+    const name = await nameOf(databaseUrl, 'event', 20);
+    const reader = new Client({ connectionString: databaseUrl });
+    await reader.connect();
+    await reader.query('BEGIN; SELECT count(*) FROM store.event');
+    const detach = `SET lock_timeout = '200ms'`;
+    const worker = new Client({ connectionString: databaseUrl });
+    await worker.connect();
+    await worker.query(detach);
+    await expect(
+      worker.query(`ALTER TABLE store.event DETACH PARTITION store.${name} CONCURRENTLY`),
+    ).rejects.toThrow('lock timeout');
+    await worker.end();
+    await reader.end();
+    expect((await maintain({ databaseUrl, log: silent }))?.dropped).toEqual([name]);
+  });
+
+  it('runs once at a time', async () => {
+    const databaseUrl = await server.database();
+    const other = new Client({ connectionString: databaseUrl });
+    await other.connect();
+    await other.query('SELECT pg_advisory_lock($1)', [MAINTENANCE_LOCK]);
+    expect(await maintain({ databaseUrl, log: silent })).toBeNull();
+    await other.end();
+    await vi.waitFor(async () => expect(await maintain({ databaseUrl, log: silent })).not.toBeNull());
+  });
+
+  it('gives up an epoch after a week of silence, and takes it back when it is heard again', async () => {
+    const databaseUrl = await server.database();
+    const one = life('node-a');
+    await commitAll(databaseUrl, [one.batch(1, events(1, 2)), one.batch(6, events(6, 8))]);
+    const epochs = 'SELECT end_cause, mark, records_lost FROM plegwatch.epochs';
+    expect(await query(databaseUrl, epochs)).toEqual([{ end_cause: null, mark: 2, records_lost: 0 }]);
+    await query(databaseUrl, "UPDATE store.epoch SET seen_at = now() - interval '8 days'");
+    expect((await maintain({ databaseUrl, log: silent }))?.abandoned).toBe(1);
+    expect(await query(databaseUrl, epochs)).toEqual([{ end_cause: 'abandoned', mark: 8, records_lost: 3 }]);
+    await commitAll(databaseUrl, [one.batch(3, events(3, 5))]);
+    expect(await query(databaseUrl, epochs)).toEqual([{ end_cause: null, mark: 8, records_lost: 0 }]);
+    expect(
+      await query(databaseUrl, 'SELECT cause, records, filled_at IS NOT NULL AS filled FROM plegwatch.gaps'),
+    ).toEqual([{ cause: 'abandoned', records: 0, filled: true }]);
+  });
+
+  it('keeps a gap for its time, and one that was left open as long as the life that left it', async () => {
+    const databaseUrl = await server.database();
+    const one = life('node-a');
+    const gap = (cause: string, to: number | null) => {
+      return { kind: 'gap', t: 9, gap: randomUUID(), scope: 'stream', cause, from: 4, to } as const;
+    };
+    await commitAll(databaseUrl, [one.batch(1, [gap('ended', 8), gap('left open', null)])]);
+    const later = async (days: number) => {
+      const by = `interval '${days} days'`;
+      await query(databaseUrl, `UPDATE store.gap SET from_at = from_at - ${by}, to_at = to_at - ${by}`);
+      await query(databaseUrl, `UPDATE store.epoch SET closed_at = closed_at - ${by}`);
+      await maintain({ databaseUrl, log: silent });
+      return query(databaseUrl, 'SELECT cause FROM store.gap ORDER BY cause');
+    };
+    expect(await later(399)).toEqual([{ cause: 'ended' }, { cause: 'left open' }]);
+    expect(await later(2)).toEqual([{ cause: 'left open' }]);
+    await query(databaseUrl, 'UPDATE store.epoch SET closed_at = now()');
+    expect(await later(399)).toEqual([{ cause: 'left open' }]);
+    expect(await later(2)).toEqual([]);
+  });
+
+  it('gives up an epoch that only said hello', async () => {
+    const databaseUrl = await server.database();
+    await commitAll(databaseUrl, [life('node-a').batch(1, [])]);
+    await query(databaseUrl, "UPDATE store.epoch SET seen_at = now() - interval '8 days'");
+    expect((await maintain({ databaseUrl, log: silent }))?.abandoned).toBe(1);
+  });
+});

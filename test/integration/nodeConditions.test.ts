@@ -1,0 +1,190 @@
+/*
+ * PLEG trouble of Nodes, from a real API server into a real Postgres. The Nodes' conditions are written here as a kubelet
+ * writes them: with a patch of the status.
+ */
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { type ApiServerPart, startApiServer } from '../../devtools/localServices/apiserver.ts';
+import { type PostgresPart, startPostgres } from '../../devtools/localServices/postgres.ts';
+import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
+import { type NodeWatch, startNodeWatch } from '../../src/controller/kube/nodes.ts';
+import { NODES } from '../../src/controller/kube/object.ts';
+import {
+  type ConditionRecorder,
+  startConditionRecorder,
+} from '../../src/controller/nodeConditions/recorder.ts';
+import { migrate } from '../../src/controller/store/migrate.ts';
+import { openStore, type Store } from '../../src/controller/store/store.ts';
+import { needs } from '../support/needs.ts';
+import { until } from '../support/plegreports.ts';
+
+const log = pino({ level: 'silent' });
+const CLUSTER = 'test';
+const BACKOFF = { firstMs: 20, maxMs: 200 };
+
+let server: ApiServerPart;
+let postgres: PostgresPart;
+let store: Store;
+let admin: KubeClient;
+let nodes: NodeWatch | undefined;
+let recorder: ConditionRecorder | undefined;
+
+needs(
+  'kube-apiserver',
+  'etcd',
+  'postgres',
+)('PLEG trouble of a Node', () => {
+  beforeAll(async () => {
+    [server, postgres] = await Promise.all([startApiServer(), startPostgres({ settings: { fsync: 'off' } })]);
+    admin = await createKubeClient({ kubeconfig: server.kubeconfig });
+    await migrate({ databaseUrl: postgres.url, lanes: 1, log });
+    store = await openStore({ databaseUrl: postgres.url, log });
+  });
+  afterEach(stop);
+  afterAll(async () => {
+    await store?.close();
+    admin?.close();
+    await server?.stop();
+    await postgres?.stop();
+  });
+
+  test('is a row when it begins and one when it ends, however often its message is written', async () => {
+    await made('node-a');
+    start();
+    await ready('node-a', 'True', 'kubelet is posting ready status', 0);
+    await ready('node-a', 'False', trouble('3m5.2s', '3m0s'), 10);
+    await ready('node-a', 'False', trouble('4m5.2s', '3m0s'), 10);
+    await ready('node-a', 'True', 'kubelet is posting ready status', 130);
+    await until('both rows', async () => ((await rows('node-a')).length === 2 ? true : undefined));
+    expect(await rows('node-a')).toEqual([
+      {
+        status: 'False',
+        reason: 'KubeletNotReady',
+        message: trouble('3m5.2s', '3m0s'),
+        seen: '185200',
+        threshold: '180000',
+        seconds: 10,
+      },
+      {
+        status: 'True',
+        reason: 'KubeletReady',
+        message: 'kubelet is posting ready status',
+        seen: null,
+        threshold: null,
+        seconds: 130,
+      },
+    ]);
+  });
+
+  test('that ends while no controller runs is closed by the next one, which says nothing twice', async () => {
+    await made('node-b');
+    start();
+    await ready('node-b', 'False', trouble('10m3s', '10m0s'), 0);
+    await until('its row', async () => ((await rows('node-b')).length === 1 ? true : undefined));
+    await stop();
+    await ready('node-b', 'True', 'kubelet is posting ready status', 60);
+    start();
+    await until('the end', async () => ((await rows('node-b')).length === 2 ? true : undefined));
+    await stop();
+    start();
+    await made('node-after-b');
+    await ready('node-after-b', 'False', trouble('3m1s', '3m0s'), 61);
+    // What is told in order: when this one is there, node-b has been looked at again.
+    await until('another', async () => ((await rows('node-after-b')).length === 1 ? true : undefined));
+    expect((await rows('node-b')).map(({ status, threshold }) => [status, threshold])).toEqual([
+      ['False', '600000'],
+      ['True', null],
+    ]);
+  });
+
+  test('is recorded when Postgres is back, if it was away', async () => {
+    await made('node-c');
+    start();
+    await ready('node-c', 'False', trouble('3m6s', '3m0s'), 0);
+    await until('its row', async () => ((await rows('node-c')).length === 1 ? true : undefined));
+    await postgres.kill();
+    await ready('node-c', 'True', 'kubelet is posting ready status', 30);
+    await ready('node-c', 'False', trouble('3m9s', '3m0s'), 90);
+    await postgres.restart();
+    await until('all three', async () => ((await rows('node-c')).length === 3 ? true : undefined));
+    expect((await rows('node-c')).map(({ status, seconds }) => [status, seconds])).toEqual([
+      ['False', 0],
+      ['True', 30],
+      ['False', 90],
+    ]);
+  });
+
+  test('is not missed by a restart of the API server', async () => {
+    await made('node-d');
+    start();
+    await ready('node-d', 'False', trouble('3m1s', '3m0s'), 0);
+    await until('its row', async () => ((await rows('node-d')).length === 1 ? true : undefined));
+    await server.kill();
+    await server.restart();
+    await until('the API server', () => ready('node-d', 'True', 'kubelet is posting ready status', 45));
+    await until('the end', async () => ((await rows('node-d')).length === 2 ? true : undefined));
+  });
+});
+
+const trouble = (ago: string, threshold: string): string =>
+  `PLEG is not healthy: pleg was last seen active ${ago} ago; threshold is ${threshold}`;
+
+/** The beginning of the day: conditions have whole seconds. */
+const MIDNIGHT = Math.floor(Date.now() / 86_400_000) * 86_400_000;
+const rfc3339 = (seconds: number): string =>
+  new Date(MIDNIGHT + seconds * 1000).toISOString().replace('.000', '');
+
+function start(): void {
+  const kube = admin;
+  nodes = startNodeWatch({ kube, log, backoff: BACKOFF });
+  recorder = startConditionRecorder({ store, cluster: CLUSTER, nodes, log });
+}
+
+async function stop(): Promise<void> {
+  await recorder?.stop();
+  await nodes?.stop();
+}
+
+async function made(name: string): Promise<void> {
+  await admin.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name } });
+}
+
+/** Writes the Ready condition; `seconds` after midnight it became what it is. */
+async function ready(name: string, status: string, message: string, seconds: number): Promise<true> {
+  const condition = {
+    type: 'Ready',
+    status,
+    reason: status === 'True' ? 'KubeletReady' : 'KubeletNotReady',
+    message,
+    lastTransitionTime: rfc3339(seconds),
+    lastHeartbeatTime: rfc3339(seconds + 5),
+  };
+  await admin.applyStatus(NODES, {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name },
+    status: { conditions: [condition] },
+  });
+  return true;
+}
+
+type Row = {
+  status: string;
+  reason: string;
+  message: string;
+  seen: string | null;
+  threshold: string | null;
+  seconds: number;
+};
+
+async function rows(node: string): Promise<Row[]> {
+  const { rows: found } = await store.run<Row>(
+    {
+      text: `SELECT status, reason, message, pleg_seen_ago_ms AS seen, threshold_ms AS threshold,
+                    extract(epoch FROM at - to_timestamp($3))::int AS seconds
+             FROM plegwatch.node_conditions WHERE cluster = $1 AND node = $2 ORDER BY at`,
+    },
+    [CLUSTER, node, MIDNIGHT / 1000],
+  );
+  return found;
+}

@@ -1,0 +1,356 @@
+/*
+ * plegwatch.pleg_verdicts on a real Postgres: which evidence makes which verdict, and that whatever proves neither is unknown.
+ *
+ * Each story is ten minutes of one node. The kubelet was last seen active at 120 s, said so at 310 s, and was well at 340 s.
+ */
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { GapScope, KubeletCalls, KubeletMinute, RecordOf } from '../../src/protocol/record.ts';
+import { life } from '../support/batches.ts';
+import { commitAll } from '../support/committed.ts';
+import { query, startServer, type TestServer } from '../support/database.ts';
+import { needs } from '../support/needs.ts';
+
+const MINUTES = 10;
+const SECOND = 1_000_000;
+const ILL = 'PLEG is not healthy: pleg was last seen active 3m10s ago; threshold is 3m0s';
+
+type Ours = Pick<RecordOf<'minute'>, 'relists' | 'errors' | 'max'>;
+
+interface Story {
+  /** What differs from a node that is well, by minute; null: nothing was told. */
+  readonly kubelet?: Readonly<Record<number, Partial<KubeletCalls & KubeletMinute> | null>>;
+  readonly ours?: Readonly<Record<number, Partial<Ours> | null>>;
+  /** In seconds; to null is open. */
+  readonly gaps?: readonly [scope: GapScope, cause: string, from: number, to: number | null][];
+  /** Whether the Node said that PLEG was not healthy, and whether it was well in the end. */
+  readonly ill?: 'under way' | 'over';
+}
+
+const nodeOf = (title: string): string => title.replaceAll(/[^a-z0-9]+/gi, '-').toLowerCase();
+
+/** A kubelet whose lists hung from 120 s to 330 s; two of its calls timed out. */
+const HUNG = {
+  2: { relists: 0, lists: 2 },
+  3: { relists: 0, lists: 0, listSum: 0, longestList: 0, relistSum: 0 },
+  4: {
+    relists: 1,
+    lists: 2,
+    listErrors: 2,
+    listSum: 240 * SECOND,
+    longestList: 119 * SECOND,
+    relistSum: 120 * SECOND,
+  },
+  5: { lists: 60, listSum: 180 * SECOND, longestList: 47 * SECOND, relistSum: 90 * SECOND },
+};
+/** Ours that hung with it. */
+const OURS_HUNG = {
+  3: { relists: 0 },
+  4: { relists: 0, errors: 1 },
+  5: { relists: 5, max: 28 * SECOND },
+};
+const OUR_GAPS: Story['gaps'] = [
+  ['list', 'slow', 124, 244],
+  ['list', 'deadline_exceeded', 244, 302],
+  ['list', 'slow', 302, 330],
+];
+const times = (count: number, what: Partial<KubeletCalls>): Record<number, Partial<KubeletCalls>> =>
+  Object.fromEntries(Array.from({ length: count }, (_, minute) => [minute, what]));
+
+const STORIES: Record<string, { story: Story; verdicts: string[] }> = {
+  'a node that is well is not judged': { story: {}, verdicts: [] },
+  'both hung: the runtime': {
+    story: { kubelet: HUNG, ours: OURS_HUNG, gaps: OUR_GAPS, ill: 'over' },
+    verdicts: ['unhealthy slow slow runtime'],
+  },
+  'only the lists of the kubelet hung: the kubelet': {
+    story: { kubelet: HUNG, ill: 'over' },
+    verdicts: ['unhealthy slow fast kubelet'],
+  },
+  'while both hang, ours in a gap that is open: the runtime': {
+    story: {
+      kubelet: { ...HUNG, 5: HUNG[3], 6: HUNG[4], 7: null, 8: null, 9: null },
+      ours: { ...OURS_HUNG, 5: { relists: 0 }, 6: { relists: 0 }, 7: null, 8: null, 9: null },
+      gaps: [['list', 'slow', 124, null]],
+      ill: 'under way',
+    },
+    // It has lasted for eight minutes, and the kubelet told five of them.
+    verdicts: ['unhealthy slow slow runtime'],
+  },
+  'the kubelet told nothing meanwhile, and all of it afterwards: as if it had': {
+    story: {
+      kubelet: {
+        2: null,
+        3: null,
+        4: null,
+        5: {
+          from: 125 * SECOND,
+          lists: 70,
+          listSum: 420 * SECOND,
+          longestList: 119 * SECOND,
+          relistSum: 210 * SECOND,
+        },
+      },
+      ours: OURS_HUNG,
+      gaps: OUR_GAPS,
+      ill: 'over',
+    },
+    verdicts: ['unhealthy slow slow runtime'],
+  },
+  'the kubelet cannot be asked: unknown': {
+    story: {
+      kubelet: Object.fromEntries(Array.from({ length: MINUTES }, (_, minute) => [minute, null])),
+      ours: OURS_HUNG,
+      gaps: OUR_GAPS,
+      ill: 'over',
+    },
+    verdicts: ['unhealthy unknown slow unknown'],
+  },
+  'the kubelet told of less than half of the time: unknown': {
+    story: {
+      kubelet: { ...HUNG, 3: null, 4: null, 5: null, 6: null, 7: null, 8: null, 9: null },
+      gaps: OUR_GAPS,
+      ill: 'over',
+    },
+    verdicts: ['unhealthy unknown slow unknown'],
+  },
+  'relists that were slow, and not for their lists: unknown': {
+    story: { kubelet: { 4: { relistSum: 170 * SECOND, statusSum: 168 * SECOND } }, ill: 'over' },
+    verdicts: ['unhealthy not_slow fast unknown'],
+  },
+  'relists that were slow, and for one part of them in ten for their lists: unknown': {
+    story: {
+      kubelet: { 4: { relistSum: 170 * SECOND, listSum: 17 * SECOND, longestList: 16 * SECOND } },
+      ours: OURS_HUNG,
+      gaps: OUR_GAPS,
+      ill: 'over',
+    },
+    verdicts: ['unhealthy not_slow slow unknown'],
+  },
+  'our lists waited while the agent itself stood still: unknown': {
+    story: {
+      kubelet: HUNG,
+      ours: OURS_HUNG,
+      gaps: [
+        ['list', 'slow', 124, 330],
+        ['stream', 'agent_paused', 125, 329],
+      ],
+      ill: 'over',
+    },
+    verdicts: ['unhealthy slow unknown unknown'],
+  },
+  'there was no agent: unknown': {
+    story: {
+      kubelet: { ...HUNG, 2: null, 3: null, 4: null },
+      ours: { 2: null, 3: null, 4: null },
+      gaps: [['agent', 'down', 130, 295]],
+      ill: 'over',
+    },
+    verdicts: ['unhealthy slow unknown unknown'],
+  },
+  'there was no agent from when its list was slow: unknown': {
+    story: {
+      kubelet: { ...HUNG, 2: null, 3: null, 4: null },
+      ours: { 2: null, 3: null, 4: null },
+      gaps: [
+        ['list', 'slow', 124, 295],
+        ['agent', 'down', 130, 295],
+      ],
+      ill: 'over',
+    },
+    verdicts: ['unhealthy slow unknown unknown'],
+  },
+  'one list of ours was slow for a moment of it: unknown': {
+    story: {
+      kubelet: HUNG,
+      ours: { 3: { max: 8 * SECOND } },
+      gaps: [['list', 'slow', 200, 208]],
+      ill: 'over',
+    },
+    verdicts: ['unhealthy slow unknown unknown'],
+  },
+  'ours took two seconds: unknown': {
+    story: { kubelet: HUNG, ours: { 3: { max: 2 * SECOND } }, ill: 'over' },
+    verdicts: ['unhealthy slow unknown unknown'],
+  },
+  'the runtime is down for both: the runtime': {
+    story: {
+      kubelet: times(6, {
+        lists: 60,
+        listErrors: 58,
+        listSum: 60_000,
+        longestList: 1_000,
+        relistSum: 60_000,
+      }),
+      ours: { 2: { relists: 0, errors: 12 }, 3: { relists: 0, errors: 12 }, 4: { relists: 0, errors: 12 } },
+      gaps: [['list', 'unavailable', 121, 331]],
+      ill: 'over',
+    },
+    verdicts: ['unhealthy failing slow runtime'],
+  },
+  'the lists are too large for both: unknown': {
+    story: {
+      kubelet: times(6, {
+        lists: 60,
+        listErrors: 58,
+        listSum: 60_000,
+        longestList: 1_000,
+        relistSum: 60_000,
+      }),
+      ours: { 2: { relists: 0, errors: 12 }, 3: { relists: 0, errors: 12 }, 4: { relists: 0, errors: 12 } },
+      gaps: [['list', 'over_runtime_limit', 121, 331]],
+      ill: 'over',
+    },
+    verdicts: ['unhealthy failing unknown unknown'],
+  },
+  'a relist of 12 s that both waited for: the runtime': {
+    story: {
+      kubelet: {
+        4: { hist: slowRelist(), listSum: 13 * SECOND, longestList: 12 * SECOND, relistSum: 13 * SECOND },
+      },
+      ours: { 4: { max: 7 * SECOND } },
+      gaps: [['list', 'slow', 252, 259]],
+    },
+    verdicts: ['slow slow slow runtime'],
+  },
+  'a relist of 12 s that only the kubelet waited for: the kubelet': {
+    story: {
+      kubelet: {
+        4: { hist: slowRelist(), listSum: 13 * SECOND, longestList: 12 * SECOND, relistSum: 13 * SECOND },
+      },
+    },
+    verdicts: ['slow slow fast kubelet'],
+  },
+  'a relist of 12 s between two of our lists: unknown': {
+    story: {
+      kubelet: {
+        4: { hist: slowRelist(), listSum: 13 * SECOND, longestList: 12 * SECOND, relistSum: 13 * SECOND },
+      },
+      ours: { 4: { relists: 2 } },
+    },
+    verdicts: ['slow slow unknown unknown'],
+  },
+  'a kubelet that has not begun a relist for 30 s, none of whose calls has ended: unknown': {
+    story: {
+      kubelet: {
+        9: { lastSeenAge: 30 * SECOND, lists: 0, listSum: 0, longestList: 0, relists: 0, relistSum: 0 },
+      },
+      gaps: [['list', 'slow', 560, null]],
+    },
+    verdicts: ['slow unknown slow unknown'],
+  },
+};
+
+needs('postgres')('a verdict on PLEG', () => {
+  let server: TestServer;
+  let databaseUrl: string;
+
+  beforeAll(async () => {
+    server = await startServer();
+    databaseUrl = await server.database();
+    const lives = Object.entries(STORIES).map(([title, { story }]) => {
+      const node = nodeOf(title);
+      return { node, story, one: life(node, 1, 600_000) };
+    });
+    await commitAll(
+      databaseUrl,
+      lives.map(({ one, story }) => one.batch(1, recordsOf(story))),
+    );
+    await query(databaseUrl, `SELECT store.make_partition('node_condition', current_date)`);
+    for (const { node, story } of lives) await conditions(databaseUrl, node, story.ill);
+  });
+  afterAll(() => server?.stop());
+
+  test.each(Object.entries(STORIES))('%s', async (title, { verdicts }) => {
+    const rows = await query(databaseUrl, 'SELECT * FROM plegwatch.pleg_verdicts WHERE node = $1', [
+      nodeOf(title),
+    ]);
+    expect(
+      rows.map((row) => `${row['kind']} ${row['kubelet_lists']} ${row['our_lists']} ${row['verdict']}`),
+      JSON.stringify(rows, null, 1),
+    ).toEqual(verdicts);
+  });
+
+  test('comes with the figures that it rests on', async () => {
+    const [row] = await query(
+      databaseUrl,
+      `SELECT extract(epoch FROM at - from_at)::int AS before_s, extract(epoch FROM to_at - at)::int AS after_s, *
+         FROM plegwatch.pleg_verdicts WHERE node = 'both-hung-the-runtime'`,
+    );
+    expect(row).toMatchObject({
+      before_s: 180,
+      after_s: 30,
+      why: 'both waited for lists',
+      message: ILL,
+      threshold_ms: '180000',
+      kubelet_list_errors: '2',
+      kubelet_longest_list_ms: 119_000,
+      our_errors: '1',
+      our_waiting_ms: 200_000,
+    });
+    expect(row?.['kubelet_list_ms']).toBeGreaterThan(420_000);
+  });
+});
+
+function slowRelist(): number[] {
+  return [50, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+}
+
+function recordsOf({ kubelet = {}, ours = {}, gaps = [] }: Story): (RecordOf<'minute'> | RecordOf<'gap'>)[] {
+  const minutes = Array.from({ length: MINUTES }, (_, minute) =>
+    minuteOf(minute, ours[minute], kubelet[minute]),
+  );
+  return [
+    ...minutes.filter((minute) => minute !== null),
+    ...gaps.map(([scope, cause, from, to]): RecordOf<'gap'> => {
+      const bounds = { from: from * SECOND, to: to === null ? null : to * SECOND };
+      return { kind: 'gap', t: (to ?? from) * SECOND, gap: randomUUID(), scope, cause, ...bounds };
+    }),
+  ];
+}
+
+function minuteOf(
+  minute: number,
+  ours: Partial<Ours> | null = {},
+  told: Partial<KubeletCalls & KubeletMinute> | null = {},
+): RecordOf<'minute'> | null {
+  if (ours === null) return null;
+  const t = minute * 60 * SECOND;
+  const zero = {
+    sandboxes: 0,
+    containers: 0,
+    bytes: 0,
+    expected: 0,
+    matched: 0,
+    unobservable: 0,
+    covered: 0,
+  };
+  const listing = { relists: 12, errors: 0, max: 5_000, hist: [], ...ours };
+  const record = { kind: 'minute', t, span: 60 * SECOND, ...zero, ...listing } as const;
+  return told === null ? record : { ...record, kubelet: kubeletMinute(t, told) };
+}
+
+function kubeletMinute(t: number, told: Partial<KubeletCalls & KubeletMinute>): KubeletMinute {
+  const { relists = 60, hist = [60], lastSeenAge = 1_400_000, ...calls } = told;
+  return {
+    ...{ relists, hist, lastSeenAge, intervals: 0, intervalSum: 0 },
+    ...{ discarded: null, streamErrors: null, listP99: null },
+    calls: {
+      ...{ from: t - 2 * SECOND, to: t + 58 * SECOND, relistSum: 400_000, statusSum: 0 },
+      ...{ lists: 120, listErrors: 0, listSum: 300_000, longestList: 3_000 },
+      ...calls,
+    },
+  };
+}
+
+/** Rows as the controller writes them. The life began ten minutes ago. */
+async function conditions(databaseUrl: string, node: string, ill: Story['ill']): Promise<void> {
+  const insert = `
+    INSERT INTO store.node_condition (at, day, node_id, cluster_id, status, reason, message, pleg_seen_ago_ms, threshold_ms)
+    SELECT e.base_at + $2 * interval '1 second', (e.base_at AT TIME ZONE 'UTC')::date, n.node_id, n.cluster_id, $3, $4, $5, $6, $7
+    FROM store.node n JOIN store.epoch e USING (node_id) WHERE n.name = $1`;
+  const well = 'kubelet is posting ready status';
+  if (ill !== undefined)
+    await query(databaseUrl, insert, [node, 310, 'False', 'KubeletNotReady', ILL, 190_000, 180_000]);
+  if (ill === 'over') await query(databaseUrl, insert, [node, 340, 'True', 'KubeletReady', well, null, null]);
+}

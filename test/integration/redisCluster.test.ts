@@ -1,0 +1,243 @@
+/*
+ * Redis as more than one server: a cluster whose masters share the lanes, and a master that fails over by its Sentinel. What
+ * goes away takes what was in it along; nothing of it is lost.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { ProgramPart } from '../../devtools/localServices/program.ts';
+import type { RedisPart } from '../../devtools/localServices/redis.ts';
+import {
+  command,
+  type RedisClusterPart,
+  startRedisCluster,
+} from '../../devtools/localServices/redisCluster.ts';
+import { type RedisSentinelPart, startRedisSentinel } from '../../devtools/localServices/redisSentinel.ts';
+import { windowOf } from '../../src/controller/ingest/flow.ts';
+import { flowKey, laneOf, lanePrefix, parseFlow, QUEUE_NAME } from '../../src/protocol/keys.ts';
+import { BACK_WITHIN_MS, Fleet, logged, unacknowledged } from '../support/fleet.ts';
+import { needs } from '../support/needs.ts';
+import { until } from '../support/plegreports.ts';
+import { CLUSTER, System } from '../support/system.ts';
+
+const LANES = 4;
+const NODES = ['a', 'b', 'c', 'd'];
+const EVERY_MS = 60;
+const MEMORY = 64 * 1024 * 1024;
+/** As many as make a window that these agents fill in seconds. */
+const KNOWN_NODES = 1_000;
+/** Compressed, of records such as these. */
+const LARGEST_BATCH = 64 * 1024;
+/** What is away is looked for often, and what is not answered is sent again soon. */
+const SOON = { intervalRetry: '1s', intervalStall: '2s', intervalFlow: '1s' };
+
+let system: System;
+let controller: ProgramPart;
+let fleet: Fleet | undefined;
+let generation = 0;
+
+/** Agents of their own for each test: what the ones before left in their spools is nobody's matter. */
+async function watch(redisUrl: string): Promise<Fleet> {
+  generation += 1;
+  fleet = await Fleet.start(
+    system,
+    NODES.map((name) => `${name}-${generation}`),
+    { redisUrl, ...SOON },
+  );
+  return fleet;
+}
+
+needs('redis-server', 'postgres')('Redis as more than one server:', () => {
+  beforeAll(async () => {
+    system = await System.start({ kube: false });
+  });
+  afterEach(async () => {
+    await fleet?.stop();
+    fleet = undefined;
+  });
+  afterAll(() => system?.stop());
+
+  describe('a cluster', () => {
+    let cluster: RedisClusterPart;
+    beforeAll(async () => {
+      cluster = await startRedisCluster();
+      controller = await system.controller({ redisUrl: cluster.url, ...SOON });
+    });
+    afterAll(async () => {
+      await system.end(controller);
+      await cluster?.stop();
+    });
+
+    /** The master of a key: the one that does not send us to another. */
+    async function masterOf(key: string): Promise<RedisPart> {
+      for (const master of cluster.masters) {
+        const there = await command(master, 'EXISTS', key).then(
+          () => true,
+          () => false,
+        );
+        if (there) return master;
+      }
+      throw new Error(`no master has the slot of ${key}`);
+    }
+    const laneKey = (node: string, key: string) =>
+      `${lanePrefix(CLUSTER, laneOf(node, LANES))}:${QUEUE_NAME}:${key}`;
+
+    test('has the lanes on several masters, and everything arrives once', async () => {
+      const nodes = await watch(cluster.url);
+      nodes.live(EVERY_MS);
+      await nodes.deliveredSinceNow(150);
+      const masters = new Set<number>();
+      for (const { name } of nodes.nodes) {
+        const master = await masterOf(laneKey(name, 'events'));
+        expect(await command(master, 'EXISTS', laneKey(name, 'events'))).toBe(1);
+        masters.add(master.port);
+      }
+      expect(masters.size).toBeGreaterThan(1);
+      await nodes.expectEverythingOnce();
+    });
+
+    test('of which one master is killed with batches in it, and comes back empty, loses nothing', async () => {
+      const nodes = await watch(cluster.url);
+      nodes.live(EVERY_MS);
+      await nodes.deliveredSinceNow(50);
+      const [first] = nodes.nodes;
+      if (first === undefined) throw new Error('a fleet without a node');
+      const doomed = await masterOf(laneKey(first.name, 'wait'));
+      process.kill(controller.pid, 'SIGSTOP');
+      try {
+        await until('batches wait in it', async () => {
+          return Number(await command(doomed, 'LLEN', laneKey(first.name, 'wait'))) > 0 || undefined;
+        });
+        await doomed.kill();
+        await until(
+          'the agent says so',
+          async () => (await first.agent.ask('/readyz'))?.body.includes('not ok redis') || undefined,
+          BACK_WITHIN_MS,
+        );
+        await nodes.deliveredSinceNow(50);
+        await doomed.restart();
+        expect(await command(doomed, 'DBSIZE')).toBe(0);
+      } finally {
+        process.kill(controller.pid, 'SIGCONT');
+      }
+      await nodes.saysReady();
+      await nodes.expectEverythingOnce();
+    });
+
+    test('of three times 64 MiB is not filled while the controller is away: agents stop at their windows', async () => {
+      for (const master of cluster.masters) await command(master, 'CONFIG', 'SET', 'maxmemory', `${MEMORY}`);
+      await system.sql(
+        `INSERT INTO store.node (cluster_id, name, node_uid)
+         SELECT cluster_id, 'other-' || n, '' FROM store.cluster, generate_series(1, ${KNOWN_NODES}) n`,
+      );
+      const flowMaster = await masterOf(flowKey(CLUSTER));
+      const window = await until('the window is that of a fleet', async () => {
+        const flow = parseFlow(String(await command(flowMaster, 'GET', flowKey(CLUSTER))));
+        return flow.ok && flow.value.window <= windowOf(KNOWN_NODES, MEMORY) ? flow.value.window : undefined;
+      });
+      const nodes = await watch(cluster.url);
+      for (const agent of nodes.agents) {
+        await until('it was answered', async () => (await unacknowledged(agent)) === 0 || undefined);
+      }
+      await controller.kill();
+      nodes.live(EVERY_MS / 3);
+      await until(
+        'agents send nothing more',
+        async () => {
+          const before = await laneBytes();
+          await nodes.deliveredSinceNow(500);
+          return (before >= NODES.length * window && (await laneBytes()) === before) || undefined;
+        },
+        BACK_WITHIN_MS,
+      );
+      // The batch that reaches the window is the last one of an agent.
+      expect(await laneBytes()).toBeLessThan(NODES.length * (window + LARGEST_BATCH));
+      for (const agent of nodes.agents) expect(await unacknowledged(agent)).toBeGreaterThan(0);
+      for (const master of cluster.masters) {
+        const used = /^used_memory:(\d+)/m.exec(String(await command(master, 'INFO', 'memory')));
+        expect(Number(used?.[1])).toBeLessThan(MEMORY / 4);
+      }
+      await controller.restart();
+      await nodes.expectEverythingOnce();
+    });
+
+    /** The bytes of all batches in all lanes. */
+    async function laneBytes(): Promise<number> {
+      let bytes = 0;
+      for (let lane = 0; lane < LANES; lane += 1) {
+        const queue = `${lanePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
+        const master = await masterOf(queue);
+        const ids = await Promise.all(
+          ['wait', 'active'].map((list) => command(master, 'LRANGE', `${queue}:${list}`, '0', '-1')),
+        );
+        for (const id of ids.flat())
+          bytes += Number(await command(master, 'HSTRLEN', `${queue}:${id}`, 'data'));
+      }
+      return bytes;
+    }
+
+    test('of which all masters are killed, and come back empty, loses nothing', async () => {
+      const nodes = await watch(cluster.url);
+      nodes.live(EVERY_MS);
+      await nodes.deliveredSinceNow(50);
+      await Promise.all(cluster.masters.map((master) => master.kill()));
+      // Longer than a worker waits for a job: each has found out, and has tried to connect again.
+      await nodes.deliveredSinceNow(700);
+      for (const agent of nodes.agents) {
+        await until(
+          'the agent says so',
+          async () => (await agent.ask('/readyz'))?.body.includes('not ok redis') || undefined,
+          BACK_WITHIN_MS,
+        );
+        expect(await unacknowledged(agent)).toBeGreaterThan(0);
+      }
+      await Promise.all(cluster.masters.map((master) => master.restart()));
+      await nodes.saysReady();
+      await nodes.expectEverythingOnce();
+      expect(logged(controller, 'warn').length).toBeLessThan(30);
+      for (const agent of nodes.agents) {
+        expect(logged(agent, 'warn').map(({ msg }) => msg)).toEqual([
+          'Redis is away, records stay in the spool',
+        ]);
+      }
+    });
+  });
+
+  describe('a master and its replica', () => {
+    let redis: RedisSentinelPart;
+    beforeAll(async () => {
+      redis = await startRedisSentinel();
+      controller = await system.controller({ redisUrl: redis.url, ...SOON });
+    });
+    afterAll(async () => {
+      await system.end(controller);
+      await redis?.stop();
+    });
+
+    test('that change places when the Sentinel is asked to, and when the master is killed, lose nothing', async () => {
+      const [first, second] = redis.servers;
+      const nodes = await watch(redis.url);
+      nodes.live(EVERY_MS);
+      await nodes.deliveredSinceNow(50);
+      expect(await redis.master()).toBe(first.port);
+      await command(redis.sentinel, 'SENTINEL', 'FAILOVER', 'plegwatch');
+      await until('the other is master', async () => (await redis.master()) === second.port || undefined);
+      await nodes.deliveredSinceNow(50);
+      await until(
+        'the first follows it',
+        async () => {
+          const said = String(await command(first, 'INFO', 'replication'));
+          return (said.includes('role:slave') && said.includes('master_link_status:up')) || undefined;
+        },
+        BACK_WITHIN_MS,
+      );
+      await second.kill();
+      await until(
+        'the first is master again',
+        async () => (await redis.master()) === first.port || undefined,
+        BACK_WITHIN_MS,
+      );
+      await nodes.deliveredSinceNow(50);
+      await nodes.saysReady();
+      await nodes.expectEverythingOnce();
+    });
+  });
+});

@@ -1,0 +1,384 @@
+/*
+ * The report writer between a real Postgres and a real API server, with exactly the rights it says it needs.
+ */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { type ApiServerPart, startApiServer } from '../../devtools/localServices/apiserver.ts';
+import { type PostgresPart, startPostgres } from '../../devtools/localServices/postgres.ts';
+import { where } from '../../devtools/localServices/where.ts';
+import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
+import { startNodeWatch } from '../../src/controller/kube/nodes.ts';
+import { type KubeObject, NODES, PLEG_REPORTS, type Resource } from '../../src/controller/kube/object.ts';
+import { runReport } from '../../src/controller/reports/command.ts';
+import { type Pace, type Reporter, startReporter } from '../../src/controller/reports/writer.ts';
+import { migrate } from '../../src/controller/store/migrate.ts';
+import { openStore, type Store } from '../../src/controller/store/store.ts';
+import { needs } from '../support/needs.ts';
+import { conditionsOf, installPlegReports, until } from '../support/plegreports.ts';
+import { Evidence } from '../support/storedRecords.ts';
+
+const run = promisify(execFile);
+const log = pino({ level: 'silent' });
+const CLUSTER = 'test';
+const ROLES: Resource = { group: 'rbac.authorization.k8s.io', version: 'v1', plural: 'clusterroles' };
+const BINDINGS: Resource = { ...ROLES, plural: 'clusterrolebindings' };
+const FAST: Partial<Pace> = {
+  pollMs: 25,
+  quietMs: 100,
+  sweepMs: 200,
+  inventoryMs: 500,
+  backoff: { firstMs: 50, maxMs: 500 },
+};
+
+let server: ApiServerPart;
+let postgres: PostgresPart;
+let store: Store;
+let admin: KubeClient;
+let ours: KubeClient;
+let evidence: Evidence;
+let counted: Record<string, number>;
+const running: { stop(): Promise<void> }[] = [];
+
+needs(
+  'kube-apiserver',
+  'etcd',
+  'kubectl',
+  'postgres',
+)('the report writer', () => {
+  beforeAll(async () => {
+    [server, postgres] = await Promise.all([
+      startApiServer({ users: { controller: ['plegwatch'] } }),
+      startPostgres({ settings: { fsync: 'off' } }),
+    ]);
+    admin = await createKubeClient({ kubeconfig: server.kubeconfig });
+    ours = await createKubeClient({ kubeconfig: server.kubeconfigOf('controller') });
+    await migrate({ databaseUrl: postgres.url, lanes: 1, log });
+    store = await openStore({ databaseUrl: postgres.url, log });
+    evidence = new Evidence(store, await store.clusterId(CLUSTER));
+    await installPlegReports(admin);
+    await grant();
+  });
+  afterEach(async () => {
+    for (const part of running.splice(0)) await part.stop();
+  });
+  afterAll(async () => {
+    admin?.close();
+    ours?.close();
+    await store?.close();
+    await Promise.all([server?.stop(), postgres?.stop()]);
+  });
+
+  test('a row with the number of missed events appears', async () => {
+    const id = await seeded('appears', 3);
+    await admin.apply(NODES, nodeObject('appears'));
+    start();
+    const report = await reportOf('appears', ({ status }) => status.missed?.last24h === 3);
+    expect(report.status).toMatchObject({
+      mode: 'Unknown',
+      stream: { state: 'Active' },
+      missed: { total: 3, last24h: 3, resolved24h: 0 },
+      findings24h: [{ kind: 'missed', count: 3 }],
+      observed24h: { expected: 240, matched: 240 },
+    });
+    expect(report.status.missedEvents).toHaveLength(3);
+    expect([...conditionsOf(report)].sort()).toEqual([
+      ['AgentReporting', 'True'],
+      ['EventedPLEGInUse', 'Unknown'],
+      ['EvidenceComplete', 'True'],
+      ['Ready', 'True'],
+      ['RelistHealthy', 'True'],
+      ['StreamConnected', 'True'],
+    ]);
+    const node = await admin.get(NODES, 'appears');
+    expect(report.metadata.ownerReferences).toEqual([
+      { apiVersion: 'v1', kind: 'Node', name: 'appears', uid: node?.metadata.uid },
+    ]);
+    await settled(id);
+    const { managedFields, ...metadata } = report.metadata;
+    expect(managedFields).toBeDefined();
+    expect(Buffer.byteLength(JSON.stringify({ ...report, metadata }))).toBeLessThanOrEqual(4096);
+    const [header, row] = (await kubectl('get', 'pleg', 'appears')).split('\n');
+    expect(header).toMatch(/^NAME +MODE +STREAM +MISSED +LAST MISSED +COMPLETE +AGE$/);
+    expect(row).toMatch(/^appears +Unknown +Active +3 +\d+s +True +\d+s$/);
+  });
+
+  test('`plegwatch report` prints what kubectl prints', async () => {
+    await seeded('unsafe', 0, { stream: 'Unsafe' });
+    await admin.apply(NODES, nodeObject('unsafe'));
+    start();
+    await reportOf('unsafe', ({ status }) => status.stream?.state === 'Unsafe');
+    for (const output of ['table', 'wide'] as const) {
+      await until(`the ${output}s agree`, async () => {
+        const wide = output === 'wide' ? ['-o', 'wide'] : [];
+        const [theirs, own] = await Promise.all([
+          kubectl('get', 'plegreports', ...wide),
+          runReport({ store, cluster: CLUSTER, output }),
+        ]);
+        if (theirs !== own) throw new Error(`${theirs}\n${own}`);
+        return true;
+      });
+    }
+    const json = JSON.parse(await runReport({ store, cluster: CLUSTER, output: 'json' }));
+    expect(json.items.map((item: KubeObject) => item.metadata.name)).toContain('unsafe');
+  });
+
+  test('nothing is written when nothing a reader cares about changed', async () => {
+    const id = await seeded('quiet', 0);
+    await admin.apply(NODES, nodeObject('quiet'));
+    start();
+    const before = await reportOf('quiet', ({ status }) => status.mode === 'Unknown');
+    await settled(id);
+    await evidence.minutes(id, 1);
+    await evidence.due(id);
+    await settled(id);
+    await until('it is counted', () => counted['unchanged']);
+    const after = await admin.get(PLEG_REPORTS, 'quiet');
+    expect(after?.metadata.resourceVersion).toBe(before.metadata.resourceVersion);
+  });
+
+  test('changes that come together are one write, and the last one shows', async () => {
+    const id = await seeded('burst', 0);
+    await admin.apply(NODES, nodeObject('burst'));
+    start({ quietMs: 2_000 });
+    await reportOf('burst', ({ status }) => status.mode === 'Unknown');
+    await settled(id);
+    const before = counted['written'] ?? 0;
+    for (const mode of ['Starting', 'Evented', 'Fallback']) {
+      await evidence.state(id, { mode });
+      await evidence.due(id);
+    }
+    await reportOf('burst', ({ status }) => status.mode === 'Fallback');
+    await settled(id);
+    await until('one write is counted', () => (counted['written'] === before + 1 ? true : undefined));
+  });
+
+  test('a report that nothing changed is written again when it is old, with the figures of now', async () => {
+    const id = await seeded('old', 0);
+    await admin.apply(NODES, nodeObject('old'));
+    start({ refreshMs: 1_000 });
+    const first = await reportOf('old', () => true);
+    await evidence.minutes(id, 1);
+    const again = await reportOf(
+      'old',
+      ({ metadata }) => metadata.resourceVersion !== first.metadata.resourceVersion,
+    );
+    expect(counted['refreshed']).toBeGreaterThanOrEqual(1);
+    expect(again.status.observed24h?.expected).toBe(244);
+    expect(Date.parse(again.status.observedAt ?? '')).toBeGreaterThan(
+      Date.parse(first.status.observedAt ?? ''),
+    );
+  });
+
+  test('a change does not wait behind the refreshes of others', async () => {
+    const names = Array.from({ length: 40 }, (_, n) => `crowd-${n}`);
+    const ids = await Promise.all(names.map((name) => seeded(name, 0)));
+    for (const name of names) await admin.apply(NODES, nodeObject(name));
+    start();
+    for (const id of ids) await settled(id);
+    for (const part of running.splice(0)) await part.stop();
+    // All of them are old, and the budget is for one after the other. The change is asked for last.
+    await evidence.old(ids);
+    const last = ids.at(-1) ?? 0;
+    await evidence.state(last, { mode: 'Fallback', modeReason: 'StreamBroke' });
+    await evidence.due(last);
+    start({ writesPerSecond: 2 });
+    await reportOf('crowd-39', ({ status }) => status.mode === 'Fallback');
+    expect(counted['refreshed'] ?? 0).toBeLessThan(10);
+    await until('the others follow', () => (counted['refreshed'] ?? 0) > 0 || undefined);
+  });
+
+  test('the report goes with its Node, and the history stays', async () => {
+    const id = await seeded('leaves', 2);
+    await admin.apply(NODES, nodeObject('leaves'));
+    start();
+    await reportOf('leaves', () => true);
+    await admin.delete(NODES, 'leaves');
+    await until('the report is gone', async () =>
+      (await admin.get(PLEG_REPORTS, 'leaves')) === undefined ? true : undefined,
+    );
+    expect(await evidence.rows('finding', id)).toBe(2);
+    expect(await evidence.rows('sample', id)).toBe(60);
+    await until('SQL knows', async () => {
+      const table = await runReport({ store, cluster: CLUSTER, output: 'table' });
+      return table.includes('leaves') ? undefined : true;
+    });
+  });
+
+  test('a Node made again under its name gets a report of its own', async () => {
+    await seeded('again', 1);
+    await admin.apply(NODES, nodeObject('again'));
+    start();
+    const first = await reportOf('again', () => true);
+    await admin.delete(NODES, 'again');
+    const node = await admin.apply(NODES, nodeObject('again'));
+    const second = await reportOf(
+      'again',
+      ({ metadata }) => metadata.ownerReferences[0]?.uid === node.metadata.uid,
+    );
+    expect(second.metadata.uid).not.toBe(first.metadata.uid);
+    expect(second.status.missed).toMatchObject({ total: 1 });
+  });
+
+  test('a report that somebody deletes comes back', async () => {
+    await seeded('deleted', 0);
+    await admin.apply(NODES, nodeObject('deleted'));
+    start();
+    const first = await reportOf('deleted', () => true);
+    await admin.delete(PLEG_REPORTS, 'deleted');
+    await reportOf('deleted', ({ metadata }) => metadata.uid !== first.metadata.uid);
+  });
+
+  test('a new leader deletes orphans, writes nothing again and keeps the times of conditions', async () => {
+    const [stays] = [await seeded('stays', 0), await seeded('orphan', 0)];
+    await admin.apply(NODES, nodeObject('stays'));
+    await admin.apply(NODES, nodeObject('orphan'));
+    const former = start();
+    const before = await reportOf('stays', () => true);
+    await reportOf('orphan', () => true);
+    await former.stop();
+    await admin.delete(NODES, 'orphan');
+    start();
+    await until('the orphan is gone', async () =>
+      (await admin.get(PLEG_REPORTS, 'orphan')) === undefined ? true : undefined,
+    );
+    expect((await admin.get(PLEG_REPORTS, 'stays'))?.metadata.resourceVersion).toBe(
+      before.metadata.resourceVersion,
+    );
+    await evidence.state(stays, { mode: 'Fallback', modeReason: 'StreamBroke' });
+    await evidence.due(stays);
+    const after = await reportOf('stays', ({ status }) => status.mode === 'Fallback');
+    const at = (report: ReportObject, type: string) =>
+      report.status.conditions?.find((one) => one.type === type)?.lastTransitionTime;
+    expect(at(after, 'Ready')).toBe(at(before, 'Ready'));
+    expect(conditionsOf(after).get('EventedPLEGInUse')).toBe('False');
+  });
+
+  test('silence shows without any new record', async () => {
+    const id = await seeded('silent', 0);
+    await admin.apply(NODES, nodeObject('silent'));
+    start();
+    await reportOf('silent', (report) => conditionsOf(report).get('AgentReporting') === 'True');
+    await evidence.silentFor(id, 200);
+    await reportOf('silent', (report) => conditionsOf(report).get('Ready') === 'False');
+  });
+
+  test('an API server that is killed meanwhile loses nothing', async () => {
+    const ids = await Promise.all(['out-a', 'out-b', 'out-c'].map((name) => seeded(name, 0)));
+    for (const name of ['out-a', 'out-b', 'out-c']) await admin.apply(NODES, nodeObject(name));
+    const reporter = start();
+    for (const name of ['out-a', 'out-b', 'out-c']) await reportOf(name, () => true);
+    await server.kill();
+    for (const id of ids) {
+      await evidence.missed(id, 'cart-0');
+      await evidence.due(id);
+    }
+    await until('the outage is noticed', () => (reporter.health() === null ? undefined : true));
+    expect(reporter.alive()).toBeNull();
+    expect(await Promise.all(ids.map((id) => evidence.rows('report_queue', id)))).toEqual([1, 1, 1]);
+    await server.restart();
+    for (const name of ['out-a', 'out-b', 'out-c']) {
+      await reportOf(name, ({ status }) => status.missed?.last24h === 1);
+    }
+    await until('it is well again', () => (reporter.health() === null ? true : undefined));
+  });
+
+  test('what it may not do is said with the verb and the resource', async () => {
+    await admin.delete(BINDINGS, 'plegwatch-test');
+    const reporter = start();
+    await until('it says so', () =>
+      /does not let us list (nodes|plegreports)/.test(reporter.health() ?? '') ? true : undefined,
+    );
+    await expect(ours.list(PLEG_REPORTS)).rejects.toMatchObject({
+      code: 'KUBE_REFUSED',
+      cure: expect.stringContaining('list on plegreports.plegwatch.dev'),
+    });
+  });
+});
+
+interface ReportObject extends KubeObject {
+  readonly status: {
+    readonly observedAt?: string;
+    readonly observed24h?: { readonly expected: number };
+    readonly mode?: string;
+    readonly stream?: { readonly state: string };
+    readonly missed?: { readonly last24h: number; readonly total: number };
+    readonly missedEvents?: readonly unknown[];
+    readonly conditions?: readonly { readonly type: string; readonly lastTransitionTime: string }[];
+  };
+}
+
+/** The report, once it is as expected. */
+function reportOf(name: string, isAsExpected: (report: ReportObject) => boolean): Promise<ReportObject> {
+  return until(`the report of ${name}`, async () => {
+    const found = await admin.get(PLEG_REPORTS, name);
+    if (found === undefined || typeof found['status'] !== 'object') return undefined;
+    const report = found as ReportObject;
+    return isAsExpected(report) ? report : undefined;
+  });
+}
+
+function start(pace: Partial<Pace> = {}): Reporter {
+  const counts: Record<string, number> = {};
+  counted = counts;
+  const metrics = { count: (result: string) => (counts[result] = (counts[result] ?? 0) + 1) };
+  const nodes = startNodeWatch({ kube: ours, log });
+  const reporter = startReporter({
+    store,
+    kube: ours,
+    nodes,
+    cluster: CLUSTER,
+    log,
+    metrics,
+    pace: { ...FAST, ...pace },
+  });
+  running.push(reporter, nodes);
+  return reporter;
+}
+
+/** A node of an hour with so many misses, whose report is due. */
+async function seeded(name: string, misses: number, state = {}): Promise<number> {
+  const id = await evidence.node(name);
+  await evidence.state(id, state);
+  if (Object.keys(state).length === 0) await evidence.minutes(id, 60);
+  for (let n = 0; n < misses; n++) await evidence.missed(id, `cart-${n}`);
+  await evidence.due(id);
+  return id;
+}
+
+/** The queue row is taken off, and what became of it is counted. */
+async function settled(id: number): Promise<void> {
+  await until('the queue row is taken off', async () =>
+    (await evidence.rows('report_queue', id)) === 0 ? true : undefined,
+  );
+}
+
+const kubectl = async (...args: string[]): Promise<string> =>
+  (await run(where('kubectl'), ['--kubeconfig', server.kubeconfig, ...args])).stdout;
+
+const nodeObject = (name: string) => ({ apiVersion: 'v1', kind: 'Node', metadata: { name } });
+
+/** Exactly what the top of writer.ts says. */
+async function grant(): Promise<void> {
+  const api = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: 'plegwatch-test' } };
+  await admin.apply(ROLES, {
+    ...api,
+    kind: 'ClusterRole',
+    rules: [
+      { apiGroups: [''], resources: ['nodes'], verbs: ['get', 'list', 'watch'] },
+      {
+        apiGroups: ['plegwatch.dev'],
+        resources: ['plegreports'],
+        verbs: ['get', 'list', 'create', 'patch', 'delete'],
+      },
+      { apiGroups: ['plegwatch.dev'], resources: ['plegreports/status'], verbs: ['patch'] },
+    ],
+  });
+  await admin.apply(BINDINGS, {
+    ...api,
+    kind: 'ClusterRoleBinding',
+    roleRef: { apiGroup: ROLES.group, kind: 'ClusterRole', name: 'plegwatch-test' },
+    subjects: [{ apiGroup: ROLES.group, kind: 'Group', name: 'plegwatch' }],
+  });
+}

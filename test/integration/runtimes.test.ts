@@ -1,0 +1,373 @@
+/*
+ * Real runtimes: what each version gives, that the agent harms none of them, an upgrade in place, and a restart while pods
+ * come and go.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { type ContainerdPart, startContainerd } from '../../devtools/localServices/containerd.ts';
+import type { ContainerdVersion } from '../../devtools/localServices/where.ts';
+import { createPodDriver, type DrivenPod, type PodDriver } from '../../devtools/simulator/podDriver.ts';
+import { Questions } from '../../src/agent/observe/statusQueries.ts';
+import { CriClient } from '../../src/cri/client.ts';
+import type { StatusAnswer } from '../../src/protocol/observation.ts';
+import { churn } from '../support/churn.ts';
+import { leftovers } from '../support/leftovers.ts';
+import { about, eventKey, eventsOf, type Listener, listen } from '../support/listener.ts';
+import { needs } from '../support/needs.ts';
+import { until } from '../support/plegreports.ts';
+import { exists } from '../support/sigstop.ts';
+import { System } from '../support/system.ts';
+import { accusing, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
+
+const TIMEOUT_MS = 400_000;
+const LIVES = 12;
+const DOOMED = 3;
+
+let system: System;
+let containerd: ContainerdPart;
+let pods: PodDriver;
+let nodes = 0;
+
+/** What a test started, ended in the opposite order. */
+let cleanUps: (() => Promise<void> | void)[] = [];
+
+needs(
+  'root',
+  'containerd-1.6',
+  'containerd-1.7',
+  'containerd-2.1',
+  'runc',
+  'redis-server',
+  'postgres',
+)('on a real runtime,', () => {
+  beforeAll(async () => {
+    system = await System.start({ kube: false });
+    await system.controller();
+  });
+  afterEach(async () => {
+    for (const cleanUp of cleanUps.reverse()) await cleanUp();
+    cleanUps = [];
+  });
+  afterAll(async () => {
+    await system?.stop();
+    expect(leftovers()).toEqual([]);
+  });
+
+  test('containerd 1.6 is Unsupported: relists are the evidence, missed is absent, and nothing is wrong', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    await use('1.6');
+    const node = await watch();
+    await node.streamIs('Unsupported');
+    const pod = await lifeThatListsSee(node);
+    await node.settled();
+
+    await expectChanges(node, pod, ['running', 'non-existent']);
+    expect(await node.findings()).toEqual([]);
+    expect(await node.events()).toEqual([]);
+    expect(await node.sessions()).toEqual([]);
+    expect(await node.gaps('stream')).toMatchObject([
+      { cause: 'unproven' },
+      { cause: 'unsupported', to: null },
+    ]);
+    await expectMissedAbsent(node, 'Unsupported');
+    await expectWell(node);
+  });
+
+  test('containerd 1.7 is Unsafe: not one event is taken from those who listen', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    await use('1.7');
+    const before = listener();
+    const node = await watch();
+    await node.streamIs('Unsafe');
+    const first = await lives();
+    await until('all of them came', () => before.received.length >= eventsOf(first).length || undefined);
+    expect(about(first, before.received)).toEqual(eventsOf(first));
+
+    // Two of them share the events: what neither of them has, somebody else took.
+    const after = listener();
+    const second = await lives();
+    const both = () => about(second, [...before.received, ...after.received]);
+    await until('all of them came', () => both().length >= eventsOf(second).length || undefined);
+    expect(both()).toEqual(eventsOf(second));
+    expect(after.received.length).toBeGreaterThan(0);
+
+    const pod = await lifeThatListsSee(node);
+    await node.settled();
+    await expectChanges(node, pod, ['running', 'non-existent']);
+    expect(await node.findings()).toEqual([]);
+    expect(await node.events()).toEqual([]);
+    expect(await node.sessions()).toEqual([]);
+    await expectMissedAbsent(node, 'Unsafe');
+    await expectWell(node);
+  });
+
+  test('containerd 2.1 is Active: every listener has every event, and so has the store', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    await use('2.1');
+    const before = listener();
+    const node = await watch();
+    const after = listener();
+    await armed(node, after);
+    const all = await lives();
+    for (const { received } of [before, after]) {
+      await until('all of them came', () => about(all, received).length >= eventsOf(all).length || undefined);
+      expect(about(all, received)).toEqual(eventsOf(all));
+    }
+    await node.settled();
+    expect(about(all, await node.events())).toEqual(eventsOf(all));
+    expect(accusing(await node.findings())).toEqual([]);
+    // It is absent until a minute that was covered has been told.
+    const missed = await until('missed is told', async () => (await node.report())?.missed, WITHIN_MS);
+    expect(missed).toEqual({ total: 0, last24h: 0, resolved24h: 0 });
+    await expectWell(node);
+  });
+
+  test.each(['1.6', '1.7', '2.1'] as const)(
+    'containerd %s knows of a sandbox when it was created and whether it is ready, and nothing else',
+    { timeout: TIMEOUT_MS },
+    async (version) => {
+      await use(version);
+      const ask = asking();
+      const before = BigInt(Date.now()) * 1_000_000n;
+      const pod = await pods.runPod({ name: 'asked' });
+      const after = BigInt(Date.now()) * 1_000_000n;
+
+      const ready = await ask(pod.sandbox);
+      expect(ready).toMatchObject({
+        found: true,
+        sandbox: 'running',
+        times: { startedNs: 0n, finishedNs: 0n },
+      });
+      const created = ready.found ? ready.times.createdNs : 0n;
+      expect(created > before && created < after).toBe(true);
+      await pods.stopPod(pod);
+      expect(await ask(pod.sandbox)).toMatchObject({
+        found: true,
+        sandbox: 'exited',
+        times: { finishedNs: 0n },
+      });
+      await pods.removePod(pod);
+      expect(await ask(pod.sandbox)).toMatchObject({ found: false, reason: 'NOT_FOUND' });
+    },
+  );
+
+  test('an upgrade in place from 1.7 to 2.1 is noticed, and the stream that is safe now is used', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    await use('1.7');
+    const node = await watch();
+    await node.streamIs('Unsafe');
+    const survivor = await pods.runPod({ name: 'survivor' });
+    await node.relisted();
+
+    await containerd.kill('SIGTERM');
+    await until('it has ended', () => !containerd.running() || undefined);
+    await use('2.1', containerd.dir);
+    const traffic = churn(pods, containerd.socket);
+    cleanUps.push(() => traffic.stop());
+    const report = await node.streamIs('Active');
+    expect(report.runtime.version).toMatch(/^2\.1/);
+    await traffic.stop();
+    await node.relisted();
+    const all = await lives();
+    await pods.removePod(survivor);
+    await node.settled();
+    expect(about(all, await node.events())).toEqual(eventsOf(all));
+    expect(await node.events()).toContain(eventKey(survivor.containers['app'] ?? '', 'DELETED'));
+    expect(accusing(await node.findings())).toEqual([]);
+    expect(await node.sessions()).toMatchObject([{ closed: null, version: expect.stringMatching(/^2\.1/) }]);
+    await expectWell(node);
+  });
+
+  test.each(['SIGKILL', 'SIGTERM'] as const)(
+    'a containerd that ends by %s under load and comes back is a gap with exact bounds, and accuses nobody',
+    { timeout: TIMEOUT_MS },
+    async (signal) => {
+      await use('2.1');
+      const node = await watch();
+      const traffic = churn(pods, containerd.socket);
+      cleanUps.push(() => traffic.stop());
+      const doomed: DrivenPod[] = [];
+      for (let i = 1; i <= DOOMED; i += 1) doomed.push(await pods.runPod({ name: `doomed-${i}` }));
+      await node.streamIs('Active');
+      await node.relisted();
+      const pids = await processesOf(doomed);
+
+      const killed = Date.now();
+      await containerd.kill(signal);
+      await until('it has ended', () => !containerd.running() || undefined);
+      const gone = Date.now();
+      for (const pid of pids) process.kill(pid, 'SIGKILL');
+      await until('its containers have ended too', () => pids.every((pid) => !exists(pid)) || undefined);
+      await containerd.restart();
+      const returned = Date.now();
+
+      await until('the stream is back', async () => (await node.sessions()).at(-1)?.armed, WITHIN_MS);
+      await node.relisted();
+      const livedBefore = traffic.lived.length;
+      await until('pods go on', () => traffic.lived.length > livedBefore + LIVES || undefined, WITHIN_MS);
+      await traffic.stop();
+      for (const pod of doomed) await pods.removePod(pod);
+      await pods.cleanup();
+      await node.settled();
+
+      await expectOneGap(node, gone);
+      await expectTwoSessions(node, { killed, returned });
+      await expectUnobservedExits(node, doomed);
+      await expectNothingMissed(node);
+    },
+  );
+});
+
+/** Starts a containerd, in the folder of an earlier one where it is given. */
+async function use(version: ContainerdVersion, dir?: string): Promise<void> {
+  const part = await startContainerd(dir === undefined ? { version } : { version, dir });
+  cleanUps.push(() => part.stop());
+  const driver = createPodDriver({ socket: part.socket, cgroupParent: part.cgroupParent });
+  // What it cannot remove goes with containerd.
+  cleanUps.push(() => driver.close().catch(() => undefined));
+  containerd = part;
+  pods = driver;
+}
+
+async function watch(): Promise<WatchedNode> {
+  nodes += 1;
+  const name = `node-${nodes}`;
+  const agent = await system.agent(name, containerd.socket);
+  cleanUps.push(() => agent.stop());
+  return new WatchedNode(system, name, agent);
+}
+
+function listener(): Listener {
+  const made = listen(containerd.socket);
+  cleanUps.push(() => made.close());
+  return made;
+}
+
+/** Asks the runtime as an agent does of a sandbox that is overdue. */
+function asking(): (id: string) => Promise<StatusAnswer> {
+  const client = new CriClient(containerd.socket);
+  cleanUps.push(() => client.close());
+  const answers: StatusAnswer[] = [];
+  const questions = new Questions(client, {
+    answered: (answer) => answers.push(answer),
+    refused: () => undefined,
+  });
+  cleanUps.push(() => questions.stop());
+  return (id) => {
+    questions.ask({ id, isSandbox: true });
+    return until('it is answered', () => answers.shift());
+  };
+}
+
+/** Whole lives, one after another. */
+async function lives(): Promise<DrivenPod[]> {
+  const all: DrivenPod[] = [];
+  for (let i = 0; i < LIVES; i += 1) all.push(await pods.liveOnePod());
+  return all;
+}
+
+async function lifeThatListsSee(node: WatchedNode): Promise<DrivenPod> {
+  const pod = await pods.runPod({ name: 'seen' });
+  await node.relisted();
+  await pods.removePod(pod);
+  await node.relisted();
+  return pod;
+}
+
+/** Lets pods live until the store has an event and the listener too: nothing else confirms a subscription. */
+async function armed(node: WatchedNode, other: Listener): Promise<void> {
+  await until(
+    'both are subscribed',
+    async () => {
+      await pods.liveOnePod();
+      return (other.received.length > 0 && (await node.events()).length > 0) || undefined;
+    },
+    WITHIN_MS,
+  );
+}
+
+/** What lists showed of the pod's container, in this order. They may have shown more, while it came up or was taken down. */
+async function expectChanges(node: WatchedNode, pod: DrivenPod, states: readonly string[]): Promise<void> {
+  const shown = await node.changes(pod.containers['app'] ?? '');
+  expect(shown.filter((state) => states.includes(state))).toEqual(states);
+}
+
+async function expectMissedAbsent(node: WatchedNode, state: string): Promise<void> {
+  const report = await node.streamIs(state);
+  expect(report).not.toHaveProperty('missed');
+  expect(await node.row()).toMatch(new RegExp(`^${node.name} +Unknown +${state} +False +\\S+$`));
+}
+
+/** It relists, and neither it nor the report finds fault with anything. */
+async function expectWell(node: WatchedNode): Promise<void> {
+  const report = await node.report();
+  const status = new Map(report?.conditions.map((condition) => [condition.type, condition.status]));
+  expect([status.get('Ready'), status.get('RelistHealthy')]).toEqual(['True', 'True']);
+  expect((await node.agent.ask('/readyz'))?.status).toBe(200);
+}
+
+/** The processes of the pods' containers. */
+async function processesOf(wanted: readonly DrivenPod[]): Promise<number[]> {
+  const ids = new Set(wanted.flatMap(({ containers }) => Object.values(containers)));
+  const lines = (await containerd.ctr(['tasks', 'ls'])).split('\n').map((line) => line.split(/\s+/));
+  const pids = lines.filter(([id]) => ids.has(id ?? '')).map(([, pid]) => Number(pid));
+  expect(pids).toHaveLength(ids.size);
+  return pids;
+}
+
+/** One gap of the stream, from before the end of the runtime to the first event after it, and no event in between. */
+async function expectOneGap(node: WatchedNode, gone: number): Promise<void> {
+  const gaps = (await node.gaps('stream')).filter(({ cause }) => cause === 'broken');
+  expect(gaps).toHaveLength(1);
+  const [before, after] = await node.sessions();
+  // What was in the socket when the runtime ended may be taken a little later.
+  const first = await node.firstEventAfter(before?.closed ?? Number.NaN);
+  // It begins where the stream was last known to be whole, not where its end was noticed.
+  expect(gaps[0]?.from).toBeLessThanOrEqual(gone);
+  expect(gaps[0]?.from).toBeLessThan(before?.closed ?? Number.NaN);
+  expect(gaps[0]?.from).toBeGreaterThan(before?.armed ?? Number.NaN);
+  expect(gaps[0]?.to).toBe(first);
+  expect(after?.armed).toBe(first);
+}
+
+async function expectTwoSessions(
+  node: WatchedNode,
+  { killed, returned }: Readonly<Record<'killed' | 'returned', number>>,
+): Promise<void> {
+  const sessions = await node.sessions();
+  expect(sessions).toMatchObject([
+    { code: 'UNAVAILABLE', closed: expect.any(Number) },
+    { code: null, closed: null, armed: expect.any(Number) },
+  ]);
+  const [before, after] = sessions;
+  expect(before?.closed).toBeGreaterThanOrEqual(killed);
+  expect(before?.closed).toBeLessThanOrEqual(returned);
+  expect(after?.opened).toBeGreaterThanOrEqual(before?.closed ?? Number.NaN);
+  expect(before?.events).toBe(await node.eventsUntil(before?.closed ?? Number.NaN));
+}
+
+/**
+ * Nothing but that events came in another order than their stages: a containerd that was killed while it removed a pod may tell
+ * of its end after its removal. Each of them did.
+ */
+async function expectNothingMissed(node: WatchedNode): Promise<void> {
+  const blamed = accusing(await node.findings()).filter((finding) => !finding.startsWith('out_of_order'));
+  expect(blamed).toEqual([]);
+  expect(await node.disordered()).toEqual(expect.arrayContaining(await node.toldOutOfOrder()));
+}
+
+/** The runtime never announces what ended while it was down; lists find it, and nobody is blamed. */
+async function expectUnobservedExits(node: WatchedNode, ended: readonly DrivenPod[]): Promise<void> {
+  const events = new Set(await node.events());
+  for (const pod of ended) {
+    const id = pod.containers['app'] ?? '';
+    await expectChanges(node, pod, ['running', 'exited', 'non-existent']);
+    expect([events.has(eventKey(id, 'STOPPED')), events.has(eventKey(id, 'DELETED'))]).toEqual([false, true]);
+    const findings = await node.findings(id);
+    expect(accusing(findings)).toEqual([]);
+    expect(findings.filter((finding) => finding.startsWith('unobservable STOPPED '))).toHaveLength(1);
+  }
+}

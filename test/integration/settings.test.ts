@@ -1,0 +1,702 @@
+/*
+ * Wrong settings: the built program is run with each, and gives one error that names the setting and the cure, without a
+ * stack trace and without a password. Exit 2: the command line is wrong; 1: a part is not what the setting says.
+ */
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Server as GrpcServer } from '@grpc/grpc-js';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ApiServerPart, startApiServer } from '../../devtools/localServices/apiserver.ts';
+import { freePort } from '../../devtools/localServices/process.ts';
+import { type RedisPart, startRedis } from '../../devtools/localServices/redis.ts';
+import { type RedisClusterPart, startRedisCluster } from '../../devtools/localServices/redisCluster.ts';
+import { type RedisSentinelPart, startRedisSentinel } from '../../devtools/localServices/redisSentinel.ts';
+import { type Listener, listenOn } from '../../devtools/simulator/listener.ts';
+import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
+import { AGENT_SETTINGS } from '../../src/agent/config.ts';
+import {
+  CONTROLLER_SETTINGS,
+  MAINTAIN_SETTINGS,
+  MIGRATE_SETTINGS,
+  REPORT_SETTINGS,
+} from '../../src/controller/config.ts';
+import type { ErrorCode } from '../../src/platform/errors.ts';
+import { flagOf, REQUIRED, variableOf } from '../../src/platform/settings.ts';
+import { CLI } from '../support/build.ts';
+import { startServer, type TestServer } from '../support/database.ts';
+import { needs } from '../support/needs.ts';
+import { until } from '../support/plegreports.ts';
+
+/** Stands for every password: it must never be seen again. */
+const SECRET = 'sesame-9f3c';
+const COMMANDS = ['agent', 'controller', 'migrate', 'maintain', 'report'] as const;
+type CommandName = (typeof COMMANDS)[number];
+
+interface Ended {
+  /** The exit code, or the signal of one that had to be ended. */
+  readonly code: number | string | null;
+  readonly stdout: string;
+  /** What it said beside its log. */
+  readonly said: string;
+  readonly log: readonly Record<string, unknown>[];
+}
+
+interface Run {
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Ends it once it has logged this. */
+  readonly until?: string;
+}
+
+/** Runs the program to its end. */
+function plegwatch(command: string, { args = [], env = {}, until: message }: Run = {}): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [CLI, command, ...args], {
+      env: { PATH: process.env['PATH'], ...env },
+    });
+    let stdout = '';
+    let stderr = '';
+    let asked = false;
+    child.stdout.on('data', (chunk: Buffer) => {
+      stdout += chunk.toString('utf8');
+    });
+    child.stderr.on('data', (chunk: Buffer) => {
+      stderr += chunk.toString('utf8');
+      if (message !== undefined && !asked && stderr.includes(message)) asked = child.kill('SIGTERM');
+    });
+    const late = setTimeout(() => child.kill('SIGKILL'), 30_000);
+    child.on('error', reject);
+    child.on('close', (code, signal) => {
+      clearTimeout(late);
+      if ((stdout + stderr).includes(SECRET)) reject(new Error(`a password is told: ${stdout}${stderr}`));
+      const lines = stderr.split('\n').filter((line) => line !== '');
+      resolve({
+        code: code ?? signal,
+        stdout,
+        said: lines.filter((line) => !line.startsWith('{')).join('\n'),
+        log: lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line)),
+      });
+    });
+  });
+}
+
+/** One error: two lines, the second with the cure and the code, no stack trace. */
+function expectRefusal({ code, said }: Ended, error: ErrorCode, ...names: readonly string[]): void {
+  const lines = said.split('\n');
+  expect(said).toMatch(/^plegwatch: /);
+  expect(lines).toHaveLength(2);
+  expect(lines[1]).toMatch(new RegExp(`^\\S.+  \\[${error}\\]$`));
+  expect(said).not.toMatch(/^ {4}at /m);
+  for (const name of names) expect(said).toContain(name);
+  expect(code).toBe(error === 'SETTING_INVALID' ? 2 : 1);
+}
+
+/** A command line that is wrong: every problem in one line of its own. */
+function expectProblems({ code, said, log }: Ended, command: string, problems: readonly string[]): void {
+  expect(said.split('\n')).toEqual([
+    ...problems.map((problem, i) => (i === 0 ? `plegwatch: ${problem}` : problem)),
+    `See plegwatch ${command} --help.  [SETTING_INVALID]`,
+  ]);
+  expect(code).toBe(2);
+  expect(log).toEqual([]);
+}
+
+const flags = (settings: Readonly<Record<string, string>>): string[] =>
+  Object.entries(settings).flatMap(([key, value]) => [flagOf(key), value]);
+
+describe('a command line', () => {
+  test('that lacks what is required is told all that it lacks', async () => {
+    expectProblems(await plegwatch('agent'), 'agent', [
+      '--cluster (PLEGWATCH_CLUSTER) is required',
+      '--node (PLEGWATCH_NODE) is required',
+      '--redis-url (PLEGWATCH_REDIS_URL) is required',
+    ]);
+    expectProblems(await plegwatch('controller'), 'controller', [
+      '--cluster (PLEGWATCH_CLUSTER) is required',
+      '--redis-url (PLEGWATCH_REDIS_URL) is required',
+      '--database-url (PLEGWATCH_DATABASE_URL) is required',
+    ]);
+    expectProblems(await plegwatch('migrate'), 'migrate', [
+      '--database-url (PLEGWATCH_DATABASE_URL) is required',
+    ]);
+    expectProblems(await plegwatch('report'), 'report', [
+      '--cluster (PLEGWATCH_CLUSTER) is required',
+      '--database-url (PLEGWATCH_DATABASE_URL) is required',
+    ]);
+  });
+
+  test('with several faults is told all of them together', async () => {
+    const args = flags({
+      cluster: 'Not Good',
+      node: 'n',
+      redisUrl: `http://:${SECRET}@h`,
+      relistPeriod: '5',
+    });
+    args.push('extra', '--spool-max-bytes', 'many', '--http-address', ':99999', '--bogus', SECRET);
+    const ended = await plegwatch('agent', { args, env: { PLEGWATCH_STREAM: 'sometimes' } });
+    expectProblems(ended, 'agent', [
+      'extra: there is no such argument',
+      '--bogus: there is no such option',
+      '--cluster (PLEGWATCH_CLUSTER) must be lower case letters, digits, - and ., at most 63 characters',
+      '--redis-url (PLEGWATCH_REDIS_URL) must begin with redis://, redis+cluster:// or redis+sentinel://, or with rediss for TLS: redis://[:password@]host:port[/db]',
+      '--stream (PLEGWATCH_STREAM) must be one of auto, always, never',
+      '--relist-period (PLEGWATCH_RELIST_PERIOD) must be a duration such as 250ms, 5s or 24h, from 200ms to 60000ms',
+      expect.stringMatching(/^--spool-max-bytes \(PLEGWATCH_SPOOL_MAX_BYTES\) must be a size such as 65536/),
+      '--http-address (PLEGWATCH_HTTP_ADDRESS) must have a port from 0 to 65535',
+    ]);
+  });
+
+  test.each(COMMANDS)(
+    'of %s with an unknown option is refused, its value is not repeated',
+    async (command) => {
+      const ended = await plegwatch(command, { args: [`--pasword=${SECRET}`] });
+      expect(ended.said).toContain('--pasword');
+      expect(ended.said).toContain('there is no such option');
+      expect(ended.code).toBe(2);
+    },
+  );
+
+  test('without a command, or with an unknown one, gets the help or a hint', async () => {
+    expect(await plegwatch('agnet')).toMatchObject({
+      code: 2,
+      said: "error: unknown command 'agnet'\n(Did you mean agent?)\nSee plegwatch --help.",
+    });
+  });
+
+  const urls = [
+    'localhost:6379',
+    `http://:${SECRET}@h:1`,
+    'redis://',
+    'redis://h/name',
+    'redis://h:99999',
+    `redis://:${SECRET} x@h`,
+    `redis://:${SECRET}%@h`,
+    `redis://:a@${SECRET}/x@h/y`,
+    `redis://:${SECRET}@a,b`,
+    `redis+cluster://:${SECRET}@a,b/1`,
+    `redis+cluster://:${SECRET}@a:1,:${SECRET}@b:2`,
+    `redis+sentinel://:${SECRET}@a,b`,
+  ];
+  test.each(urls)('with the Redis URL %j is refused before anything else is tried', async (redisUrl) => {
+    const agent = await plegwatch('agent', { args: flags({ cluster: 'c', node: 'n', redisUrl }) });
+    expectRefusal(agent, 'SETTING_INVALID', '--redis-url (PLEGWATCH_REDIS_URL) must');
+    const databaseUrl = 'postgres://u@127.0.0.1/d';
+    const controller = await plegwatch('controller', {
+      args: flags({ cluster: 'c', redisUrl, databaseUrl }),
+    });
+    expectRefusal(controller, 'SETTING_INVALID', '--redis-url (PLEGWATCH_REDIS_URL) must');
+  });
+
+  test.each([
+    'localhost',
+    `mysql://u:${SECRET}@h/d`,
+    `postgres://u:${SECRET}@h:99999/d`,
+    `redis://:${SECRET}@127.0.0.1:6379`,
+  ])('with the database URL %j is refused', async (databaseUrl) => {
+    for (const [command, more] of [
+      ['controller', { cluster: 'c', redisUrl: 'redis://127.0.0.1' }],
+      ['migrate', {}],
+      ['maintain', {}],
+      ['report', { cluster: 'c' }],
+    ] as const) {
+      const ended = await plegwatch(command, { args: flags({ ...more, databaseUrl }) });
+      expectRefusal(ended, 'SETTING_INVALID', '--database-url (PLEGWATCH_DATABASE_URL) must');
+    }
+  });
+
+  const tables = {
+    agent: AGENT_SETTINGS,
+    controller: CONTROLLER_SETTINGS,
+    migrate: MIGRATE_SETTINGS,
+    maintain: MAINTAIN_SETTINGS,
+    report: REPORT_SETTINGS,
+  } satisfies Record<CommandName, unknown>;
+  test.each(COMMANDS)(
+    '--help of %s lists every setting with its variable and its default',
+    async (command) => {
+      const { code, stdout } = await plegwatch(command, { args: ['--help'] });
+      expect(code).toBe(0);
+      const help = stdout.replaceAll(/\s+/g, ' ');
+      for (const [key, { fallback }] of Object.entries(tables[command])) {
+        const at = help.indexOf(` ${flagOf(key)} `);
+        const about = help.slice(at, help.indexOf(`env: ${variableOf(key)})`));
+        expect([at > 0, about.length > 0], key).toEqual([true, true]);
+        if (fallback === REQUIRED) expect(about).toContain('(required,');
+        else if (fallback !== undefined) expect(about).toContain(`default: ${fallback}`);
+      }
+    },
+  );
+
+  test('--help lists every command', async () => {
+    const { code, stdout } = await plegwatch('--help');
+    expect(code).toBe(0);
+    for (const command of COMMANDS) expect(stdout).toContain(`  ${command} `);
+  });
+});
+
+needs('redis-server', 'postgres')('a setting that leads to the wrong part', () => {
+  let dir: string;
+  let redis: RedisPart;
+  let locked: RedisPart;
+  let cluster: RedisClusterPart;
+  let sentinel: RedisSentinelPart;
+  let postgres: TestServer;
+  let runtime: SimulatedRuntime;
+  let databaseUrl: string;
+  let grpc: Listener;
+  const servers: Server[] = [];
+  const sockets = new Set<Socket>();
+
+  beforeAll(async () => {
+    dir = mkdtempSync(join(tmpdir(), 'plegwatch-settings-'));
+    [redis, locked, cluster, sentinel, postgres, runtime] = await Promise.all([
+      startRedis(),
+      startRedis({ args: ['--requirepass', 'right'] }),
+      startRedisCluster(),
+      startRedisSentinel(),
+      startServer(),
+      startSimulatedRuntime({ socket: join(dir, 'cri.sock') }),
+    ]);
+    databaseUrl = await postgres.database();
+    grpc = await listenOn(join(dir, 'grpc.sock'), new GrpcServer());
+  });
+  afterAll(async () => {
+    for (const socket of sockets) socket.destroy();
+    for (const server of servers) server.close();
+    await Promise.all([cluster?.stop(), sentinel?.stop()]);
+    await Promise.all([redis?.stop(), locked?.stop(), postgres?.stop(), runtime?.stop(), grpc?.close()]);
+    rmSync(dir, { recursive: true, force: true });
+  });
+
+  /** Lets a server listen, on a path or on a free port. */
+  async function listening(server: Server, path?: string): Promise<number> {
+    servers.push(server);
+    server.on('connection', (socket) => sockets.add(socket));
+    await new Promise<void>((resolve) => {
+      if (path === undefined) server.listen(0, '127.0.0.1', resolve);
+      else server.listen(path, resolve);
+    });
+    return path === undefined ? (server.address() as AddressInfo).port : 0;
+  }
+  const silent = (path?: string) => listening(createServer(), path);
+  const web = (path?: string) =>
+    listening(
+      createHttpServer((_, response) => response.end('hello')),
+      path,
+    );
+
+  const agent = (settings: Record<string, string> = {}, more: Run = {}) =>
+    plegwatch('agent', {
+      ...more,
+      args: [
+        ...flags({
+          cluster: 'test',
+          node: 'n',
+          redisUrl: redis.url,
+          criEndpoint: `unix://${runtime.socket}`,
+          spoolDir: join(dir, 'spool'),
+          httpAddress: '127.0.0.1:0',
+          ...settings,
+        }),
+        ...(more.args ?? []),
+      ],
+    });
+  const controller = (settings: Record<string, string> = {}, more: Run = {}) =>
+    plegwatch('controller', {
+      ...more,
+      args: [
+        ...flags({
+          cluster: 'test',
+          redisUrl: redis.url,
+          databaseUrl,
+          httpAddress: '127.0.0.1:0',
+          ...settings,
+        }),
+        ...(more.args ?? []),
+      ],
+    });
+  const noKube = { args: ['--no-kube'] };
+
+  describe('--cri-endpoint', () => {
+    const endpoint = (name: string) => ({ criEndpoint: `unix://${join(dir, name)}` });
+
+    test('where nothing listens is refused', async () => {
+      const ended = await agent(endpoint('nothing.sock'));
+      expectRefusal(ended, 'CRI_UNREACHABLE', `--cri-endpoint unix://${dir}/nothing.sock`, 'ENOENT');
+    });
+
+    test('where a web server listens is refused', async () => {
+      await web(join(dir, 'web.sock'));
+      expectRefusal(await agent(endpoint('web.sock')), 'CRI_NOT_A_RUNTIME', '--cri-endpoint');
+    });
+
+    test('where a gRPC server without a runtime listens is refused', async () => {
+      expectRefusal(await agent(endpoint('grpc.sock')), 'CRI_NOT_A_RUNTIME', 'UNIMPLEMENTED');
+    });
+
+    test('where something listens and says nothing is refused', async () => {
+      await silent(join(dir, 'silent.sock'));
+      expectRefusal(await agent(endpoint('silent.sock')), 'CRI_NOT_A_RUNTIME', 'DEADLINE_EXCEEDED');
+    });
+  });
+
+  describe('--redis-url', () => {
+    const both = async (redisUrl: string, code: ErrorCode, ...names: readonly string[]) => {
+      expectRefusal(await agent({ redisUrl }), code, '--redis-url', ...names);
+      expectRefusal(await controller({ redisUrl }, noKube), code, '--redis-url', ...names);
+    };
+
+    test('of a web server is refused', async () => {
+      await both(`redis://:${SECRET}@127.0.0.1:${await web()}`, 'REDIS_NOT_REDIS');
+    });
+
+    test('of a Postgres is refused', async () => {
+      await both(`redis://:${SECRET}@127.0.0.1:${postgres.part.port}`, 'REDIS_NOT_REDIS');
+    });
+
+    test('of a server that says nothing keeps a controller from starting', async () => {
+      const redisUrl = `redis://:${SECRET}@127.0.0.1:${await silent()}`;
+      expectRefusal(await controller({ redisUrl }, noKube), 'REDIS_UNREACHABLE', '--redis-url', 'timed out');
+    });
+
+    test('without the password that Redis asks for is refused', async () => {
+      await both(locked.url, 'REDIS_REFUSED', 'asks for a password', 'PLEGWATCH_REDIS_URL');
+    });
+
+    test('with a wrong password is refused', async () => {
+      await both(`redis://:${SECRET}@127.0.0.1:${locked.port}`, 'REDIS_REFUSED', 'WRONGPASS');
+    });
+
+    test('with a database that Redis does not have is refused', async () => {
+      await both(`${redis.url}/99`, 'REDIS_REFUSED', 'DB index is out of range');
+    });
+
+    test('of a cluster that is a single Redis, or of a single Redis that is a cluster, is refused', async () => {
+      const hosts = `127.0.0.1:${redis.port}`;
+      await both(`redis+cluster://${hosts}`, 'REDIS_NOT_REDIS', 'a Redis that is no cluster', 'redis://');
+      await both(cluster.masters[0]?.url ?? '', 'REDIS_NOT_REDIS', 'a node of', 'redis+cluster://');
+    });
+
+    test('of a Sentinel that is a Redis, or of a Redis that is a Sentinel, is refused', async () => {
+      const hosts = `127.0.0.1:${redis.port}`;
+      await both(`redis+sentinel://${hosts}/plegwatch`, 'REDIS_NOT_REDIS', 'no cluster', 'redis://');
+      await both(sentinel.sentinel.url, 'REDIS_NOT_REDIS', 'a Redis Sentinel', 'redis+sentinel://');
+    });
+
+    test('with a master that the Sentinel does not know is refused', async () => {
+      const redisUrl = `redis+sentinel://127.0.0.1:${sentinel.sentinel.port}/other`;
+      await both(redisUrl, 'REDIS_REFUSED', 'no master named other');
+    });
+
+    test('with a password that no node of the cluster has is refused', async () => {
+      const hosts = `127.0.0.1:${cluster.masters[0]?.port},127.0.0.1:${cluster.masters[1]?.port}`;
+      await both(`redis+cluster://u:${SECRET}@${hosts}`, 'REDIS_REFUSED', 'WRONGPASS');
+    });
+
+    test('of which one host is away is as good as the others', async () => {
+      const redisUrl = `redis+cluster://127.0.0.1:${await freePort()},127.0.0.1:${cluster.masters[2]?.port}`;
+      for (const ended of [
+        await agent({ redisUrl }, { until: 'agent ready' }),
+        await controller({ redisUrl }, { ...noKube, until: 'controller ready' }),
+      ]) {
+        expect(ended.log.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
+        expect(ended.code).toBe(0);
+      }
+    });
+
+    test('of a cluster or a Sentinel where nothing listens ends a controller', async () => {
+      for (const redisUrl of [
+        `redis+cluster://:${SECRET}@127.0.0.1:${await freePort()},127.0.0.1:${await freePort()}`,
+        `redis+sentinel://:${SECRET}@127.0.0.1:${await freePort()}/plegwatch`,
+      ]) {
+        expectRefusal(
+          await controller({ redisUrl }, noKube),
+          'REDIS_UNREACHABLE',
+          '--redis-url',
+          'ECONNREFUSED',
+        );
+        const ended = await agent({ redisUrl }, { until: 'agent ready' });
+        expect(ended.log).toContainEqual(expect.objectContaining({ code: 'REDIS_UNREACHABLE' }));
+        expect(ended.code).toBe(0);
+      }
+    });
+
+    test('where nothing listens ends a controller, and an agent goes on without it', async () => {
+      const redisUrl = `redis://:${SECRET}@127.0.0.1:${await freePort()}`;
+      expectRefusal(
+        await controller({ redisUrl }, noKube),
+        'REDIS_UNREACHABLE',
+        '--redis-url',
+        'ECONNREFUSED',
+      );
+      const ended = await agent({ redisUrl }, { until: 'agent ready' });
+      expect(ended.log).toContainEqual(
+        expect.objectContaining({
+          level: 'warn',
+          code: 'REDIS_UNREACHABLE',
+          msg: expect.stringMatching('away'),
+        }),
+      );
+      expect(ended.code).toBe(0);
+    });
+  });
+
+  describe('--database-url', () => {
+    const each = async (url: string, code: ErrorCode, ...names: readonly string[]) => {
+      for (const ended of [
+        await controller({ databaseUrl: url }, noKube),
+        await plegwatch('migrate', { args: flags({ databaseUrl: url }) }),
+        await plegwatch('maintain', { args: flags({ databaseUrl: url }) }),
+        await plegwatch('report', { args: flags({ databaseUrl: url, cluster: 'test' }) }),
+      ]) {
+        expectRefusal(ended, code, '--database-url (PLEGWATCH_DATABASE_URL)', ...names);
+      }
+    };
+    const changed = (change: (url: URL) => void) => {
+      const url = new URL(databaseUrl);
+      change(url);
+      return url.href;
+    };
+
+    test('with a wrong password is refused', async () => {
+      const url = changed((each) => {
+        each.password = SECRET;
+      });
+      await each(url, 'DATABASE_REFUSED', 'password authentication failed');
+    });
+
+    test('of a database that is not there is refused', async () => {
+      const url = changed((each) => {
+        each.pathname = '/nowhere';
+      });
+      await each(url, 'DATABASE_REFUSED', 'database "nowhere" does not exist');
+    });
+
+    test('where nothing listens is refused', async () => {
+      const port = await freePort();
+      const url = changed((each) => {
+        each.port = `${port}`;
+        each.password = SECRET;
+      });
+      await each(url, 'DATABASE_UNREACHABLE', 'ECONNREFUSED');
+    });
+
+    test('of a Redis is refused', async () => {
+      await each(`postgres://u:${SECRET}@127.0.0.1:${redis.port}/d`, 'DATABASE_UNREACHABLE');
+    });
+
+    test('of a web server is refused', async () => {
+      await each(`postgres://u:${SECRET}@127.0.0.1:${await web()}/d`, 'DATABASE_UNREACHABLE');
+    });
+
+    test('of a database that was not migrated is refused by all but migrate', async () => {
+      const url = await postgres.emptyDatabase();
+      const names = ['plegwatch migrate', '--database-url (PLEGWATCH_DATABASE_URL)'];
+      expectRefusal(await controller({ databaseUrl: url }, noKube), 'DATABASE_NOT_MIGRATED', ...names);
+      const report = await plegwatch('report', { args: flags({ databaseUrl: url, cluster: 'test' }) });
+      expectRefusal(report, 'DATABASE_NOT_MIGRATED', ...names);
+      const maintain = await plegwatch('maintain', { args: flags({ databaseUrl: url }) });
+      expectRefusal(maintain, 'DATABASE_NOT_MIGRATED', ...names);
+      expect((await plegwatch('migrate', { args: flags({ databaseUrl: url }) })).code).toBe(0);
+      expect((await plegwatch('report', { args: flags({ databaseUrl: url, cluster: 'test' }) })).code).toBe(
+        0,
+      );
+    });
+  });
+
+  describe('--spool-dir', () => {
+    test('that is a file is refused', async () => {
+      const spoolDir = join(dir, 'file');
+      writeFileSync(spoolDir, '');
+      expectRefusal(await agent({ spoolDir }), 'SPOOL_UNUSABLE', '--spool-dir', spoolDir);
+    });
+
+    test('that cannot be written is refused', async () => {
+      expectRefusal(
+        await agent({ spoolDir: '/sys/plegwatch' }),
+        'SPOOL_UNUSABLE',
+        '--spool-dir',
+        '/sys/plegwatch',
+      );
+    });
+
+    test('that cannot be written runs from memory where --spool-fallback says so', async () => {
+      const settings = { spoolDir: '/sys/plegwatch', spoolFallback: 'memory' };
+      const ended = await agent(settings, { until: 'agent ready' });
+      expect(ended.code).toBe(0);
+      expect(ended.log.map(({ msg }) => msg)).toContain(
+        'the spool cannot be used, the agent runs from memory',
+      );
+    });
+
+    test('of another node or another cluster is moved aside, and left as it is', async () => {
+      const spoolDir = join(dir, 'spool-of-a');
+      const asides = () => readdirSync(spoolDir).filter((name) => name.startsWith('foreign-'));
+      expect((await agent({ node: 'a', spoolDir }, { until: 'agent ready' })).code).toBe(0);
+      const ended = await agent({ node: 'b', spoolDir }, { until: 'agent ready' });
+      expect(ended.code).toBe(0);
+      expect(ended.log).toContainEqual(
+        expect.objectContaining({
+          level: 'error',
+          spool: expect.objectContaining({ node: 'a', cluster: 'test' }),
+        }),
+      );
+      expect(asides()).toHaveLength(1);
+      const settings = { node: 'b', cluster: 'other', spoolDir };
+      expect((await agent(settings, { until: 'agent ready' })).code).toBe(0);
+      expect(asides()).toHaveLength(2);
+    });
+  });
+
+  test('--http-address that is in use is refused', async () => {
+    const httpAddress = `127.0.0.1:${await web()}`;
+    const names = [`--http-address ${httpAddress}`, 'EADDRINUSE', 'PLEGWATCH_HTTP_ADDRESS'];
+    expectRefusal(await agent({ httpAddress }), 'HTTP_ADDRESS_IN_USE', ...names);
+    expectRefusal(await controller({ httpAddress }, noKube), 'HTTP_ADDRESS_IN_USE', ...names);
+  });
+
+  describe('variables', () => {
+    test('set what flags set, and a flag wins over its variable', async () => {
+      const env = {
+        PLEGWATCH_CLUSTER: 'test',
+        PLEGWATCH_NODE: 'from-variable',
+        PLEGWATCH_REDIS_URL: redis.url,
+        PLEGWATCH_CRI_ENDPOINT: runtime.socket,
+        PLEGWATCH_SPOOL_DIR: join(dir, 'spool-variable'),
+        PLEGWATCH_HTTP_ADDRESS: '127.0.0.1:0',
+        PLEGWATCH_RELIST_PERIOD: '700ms',
+      };
+      const { log, code } = await plegwatch('agent', {
+        env,
+        args: ['--relist-period', '900ms'],
+        until: 'agent ready',
+      });
+      const settings = log.find((line) => line['msg'] === 'agent starting')?.['settings'];
+      expect(settings).toMatchObject({ node: 'from-variable', relistPeriod: '900ms' });
+      expect(code).toBe(0);
+    });
+
+    test.each(['false', '0', ''])('leave a switch off with the value %j', async (value) => {
+      const ended = await controller({}, { env: { PLEGWATCH_NO_KUBE: value } });
+      expectRefusal(ended, 'KUBE_CONFIG', '--kubeconfig');
+    });
+
+    test.each(['true', '1'])('switch on with the value %j', async (value) => {
+      const ended = await controller({}, { env: { PLEGWATCH_NO_KUBE: value }, until: 'controller ready' });
+      expect(ended.log).toContainEqual(expect.objectContaining({ msg: 'controller ready', reports: false }));
+      expect(ended.code).toBe(0);
+    });
+
+    test('with anything else for a switch are refused', async () => {
+      const ended = await controller({}, { env: { PLEGWATCH_NO_KUBE: 'nope' } });
+      expectProblems(ended, 'controller', ['--no-kube (PLEGWATCH_NO_KUBE) must be true or false']);
+    });
+
+    test('that hold a password are logged without it', async () => {
+      const url = new URL(databaseUrl);
+      const query = new URLSearchParams({ user: url.username, password: SECRET });
+      const ended = await controller(
+        { databaseUrl: `postgres://${url.host}${url.pathname}?${query}` },
+        noKube,
+      );
+      expectRefusal(ended, 'DATABASE_REFUSED', '--database-url');
+    });
+  });
+
+  describe('--kubeconfig', () => {
+    const kubeconfig = (name: string, text: string) => {
+      const file = join(dir, name);
+      writeFileSync(file, text);
+      return { kubeconfig: file };
+    };
+    const naming = (name: string, cluster: Record<string, unknown>, token = SECRET) =>
+      kubeconfig(
+        name,
+        JSON.stringify({
+          apiVersion: 'v1',
+          kind: 'Config',
+          'current-context': 'c',
+          clusters: [{ name: 'c', cluster }],
+          contexts: [{ name: 'c', context: { cluster: 'c', user: 'c' } }],
+          users: [{ name: 'c', user: { token } }],
+        }),
+      );
+
+    test('that is missing is refused', async () => {
+      const file = join(dir, 'no-kubeconfig');
+      expectRefusal(await controller({ kubeconfig: file }), 'KUBE_CONFIG', `--kubeconfig ${file}`, 'ENOENT');
+    });
+
+    test('that is left out where this is no pod is refused', async () => {
+      expectRefusal(await controller(), 'KUBE_CONFIG', '--kubeconfig (PLEGWATCH_KUBECONFIG)', '--no-kube');
+    });
+
+    test.each([
+      ['empty', ''],
+      ['garbage', '{{{:'],
+      ['a list', '- a\n- b\n'],
+      ['without a context', '{"apiVersion": "v1", "kind": "Config"}'],
+      ['a folder', null],
+    ])('that is %s is refused', async (what, text) => {
+      const name = `kubeconfig-${what.replaceAll(' ', '-')}`;
+      const settings = text === null ? { kubeconfig: join(dir, name) } : kubeconfig(name, text);
+      if (text === null) mkdirSync(settings.kubeconfig);
+      expectRefusal(await controller(settings), 'KUBE_CONFIG', '--kubeconfig');
+    });
+
+    test('of a server that is not there is refused', async () => {
+      const ended = await controller(
+        naming('kube-away', { server: `https://127.0.0.1:${await freePort()}` }),
+      );
+      expectRefusal(ended, 'KUBE_UNREACHABLE', '--kubeconfig', 'ECONNREFUSED');
+    });
+
+    test('of a server that speaks no TLS is refused', async () => {
+      const ended = await controller(naming('kube-web', { server: `https://127.0.0.1:${await web()}` }));
+      expectRefusal(ended, 'KUBE_UNREACHABLE', '--kubeconfig');
+    });
+
+    needs('kube-apiserver', 'etcd')('of a real API server', () => {
+      let api: ApiServerPart;
+      beforeAll(async () => {
+        api = await startApiServer({ users: { nobody: [] } });
+      });
+      afterAll(() => api?.stop());
+      const trusted = () => ({
+        server: api.url,
+        'certificate-authority-data': Buffer.from(api.ca).toString('base64'),
+      });
+
+      test('whose certificate is not trusted is refused', async () => {
+        const ended = await controller(naming('kube-untrusted', { server: api.url }));
+        expectRefusal(ended, 'KUBE_CONFIG', 'certificate', 'not trusted', '--kubeconfig');
+      });
+
+      test('with a wrong token is refused', async () => {
+        const ended = await controller(naming('kube-token', trusted()));
+        expectRefusal(ended, 'KUBE_REFUSED', 'does not accept our credentials', '--kubeconfig');
+      });
+
+      test('with a user that may do nothing is refused', async () => {
+        const ended = await controller({ kubeconfig: api.kubeconfigOf('nobody') });
+        expectRefusal(ended, 'KUBE_REFUSED', 'list nodes', 'Grant');
+      });
+    });
+  });
+
+  test('right settings start both programs, which end in order', async () => {
+    const ends = await Promise.all([
+      agent({}, { until: 'agent ready' }),
+      controller({}, { ...noKube, until: 'controller ready' }),
+    ]);
+    expect(ends.map(({ code, said }) => [code, said])).toEqual([
+      [0, ''],
+      [0, ''],
+    ]);
+    await until('nobody is subscribed any more', () => (runtime.subscribers === 0 ? true : undefined));
+  });
+});

@@ -1,0 +1,547 @@
+/*
+ * How long the published status of a pod was behind, from a batch to the row: a real API server, a real Postgres. Pods and their
+ * status are written here as a kubelet writes them. Where the API server has to be ill, what is in between answers in its place.
+ */
+import { randomUUID } from 'node:crypto';
+import { request } from 'node:https';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type ApiServerPart, startApiServer } from '../../devtools/localServices/apiserver.ts';
+import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
+import { podsOf } from '../../src/controller/kube/object.ts';
+import { type PodReader, type ReadResult, startPodReader } from '../../src/controller/statusLag/podPoller.ts';
+import { createEnlisting } from '../../src/controller/statusLag/watchEnqueue.ts';
+import { openStore, type Store } from '../../src/controller/store/store.ts';
+import type { EvidenceObject, EvidenceRecord } from '../../src/protocol/record.ts';
+import { CLUSTER, event, hexId, type Life, life, objectOf } from '../support/batches.ts';
+import { commitAll } from '../support/committed.ts';
+import { query, startServer, type TestServer } from '../support/database.ts';
+import { type Answerer, json, type ScriptedApi, scriptedApi } from '../support/fakeApiServer.ts';
+import { needs } from '../support/needs.ts';
+import { until } from '../support/plegreports.ts';
+
+const log = pino({ level: 'silent' });
+const PODS = podsOf('default');
+const PACE = { pollMs: 20, tendMs: 50, backoff: { firstMs: 20, maxMs: 100 } };
+const RATE = 200;
+
+let server: ApiServerPart;
+let postgres: TestServer;
+let admin: KubeClient;
+/** What a reader is given for the API server: passes everything on, unless a test says otherwise. */
+let between: ScriptedApi;
+let refuse: Answerer | null = null;
+let databaseUrl: string;
+let controllerUrl: string;
+let store: Store;
+let readers: { readonly reader: PodReader; readonly kube: KubeClient }[] = [];
+let results: ReadResult[] = [];
+let shed: string[] = [];
+let pods = 0;
+
+interface Row extends Record<string, unknown> {
+  readonly lag_min_ms: number | null;
+  readonly lag_max_ms: number | null;
+  readonly lag_reason: string | null;
+  readonly kubelet_blind: boolean | null;
+}
+
+needs(
+  'kube-apiserver',
+  'etcd',
+  'postgres',
+)('the lag of a published status', () => {
+  beforeAll(async () => {
+    [server, postgres] = await Promise.all([
+      // Nobody makes service accounts here.
+      startApiServer({ args: ['--disable-admission-plugins=ServiceAccount'] }),
+      startServer(),
+    ]);
+    admin = await createKubeClient({ kubeconfig: server.kubeconfig });
+    between = await scriptedApi((asked, response) => (refuse ?? passOn)(asked, response));
+  });
+  beforeEach(async () => {
+    databaseUrl = await postgres.database();
+    // With the rights of a controller, and no others.
+    controllerUrl = await postgres.role(databaseUrl, 'controller');
+    await query(databaseUrl, 'SELECT store.grant_controller($1)', [new URL(controllerUrl).username]);
+    store = await openStore({ databaseUrl: controllerUrl, log });
+    refuse = null;
+    results = [];
+    shed = [];
+  });
+  afterEach(async () => {
+    for (const one of readers) await end(one);
+    readers = [];
+    await store.close();
+  });
+  afterAll(async () => {
+    admin?.close();
+    await between?.stop();
+    await server?.stop();
+    await postgres?.stop();
+  });
+
+  test('lies between what reads can have seen, and is told once, however often its batch comes', async () => {
+    const pod = await made();
+    await publish(pod, running(pod));
+    const began = performance.now();
+    const { batch, finding } = overdue(pod, 'STOPPED');
+    await commit(batch);
+    await start();
+    await until('a read that does not show it', () => (results.includes('unshown') ? true : undefined));
+    await publish(pod, ended(pod));
+    const row = await measured(finding);
+    const took = performance.now() - began;
+    await commit(batch);
+    expect(row).toMatchObject({ lag_reason: null, kubelet_blind: null });
+    // It happened nine to five seconds before its batch was cut.
+    expect(row.lag_min_ms).toBeGreaterThanOrEqual(5_000);
+    expect(row.lag_min_ms).toBeLessThanOrEqual(5_000 + took);
+    expect(row.lag_max_ms).toBeGreaterThanOrEqual(9_000);
+    expect(row.lag_max_ms).toBeLessThanOrEqual(9_000 + took);
+    expect(await updates(finding)).toEqual(['lag_max', 'lag_min', 'overdue']);
+    expect(await watches()).toBe(0);
+    const [queued] = await query(databaseUrl, 'SELECT urgent FROM store.report_queue');
+    expect(queued).toEqual({ urgent: true });
+  });
+
+  test('is closer where the verdict says when it happened', async () => {
+    const pod = await made();
+    const { node, batch, finding } = overdue(pod, 'STOPPED');
+    await commit(batch);
+    const width = async () => {
+      const [row] = await query<{ seconds: number }>(
+        databaseUrl,
+        'SELECT extract(epoch FROM latest_at - earliest_at)::float8 AS seconds FROM store.impact_watch',
+      );
+      return row?.seconds ?? Number.NaN;
+    };
+    const before = await width();
+    expect(before).toBeGreaterThanOrEqual(4);
+    await commit(node.batch(3, [missed(pod, finding, 'STOPPED', 54_000_000)], { objects: [pod.object] }));
+    // An exact time is trusted to half a second.
+    expect(await width()).toBeGreaterThanOrEqual(1);
+    expect(await width()).toBeLessThan(before);
+  });
+
+  test('of a start is known from a pod that runs, or has run', async () => {
+    const pod = await made();
+    await publish(pod, ended(pod));
+    const { batch, finding } = overdue(pod, 'STARTED');
+    await commit(batch);
+    await start();
+    expect(await measured(finding)).toMatchObject({ lag_min_ms: 0, lag_reason: null });
+  });
+
+  test('is known of a static pod from its mirror, which comes after it', async () => {
+    const pod = podWith('5ca1ab1e5ca1ab1e5ca1ab1e5ca1ab1e');
+    const { batch, finding } = overdue(pod, 'STARTED');
+    await commit(batch);
+    await start();
+    await until('a read that finds none', () => (results.includes('unshown') ? true : undefined));
+    await applied(pod, {
+      'kubernetes.io/config.hash': pod.object.podUid,
+      'kubernetes.io/config.mirror': pod.object.podUid,
+    });
+    await publish(pod, running(pod));
+    expect(await measured(finding)).toMatchObject({ lag_reason: null });
+  });
+
+  test('is not known where the pod is deleted, is another, was never there, or went on without it', async () => {
+    const gone = await made();
+    await publish(gone, running(gone));
+    const never = podWith('never-had-an-object');
+    const uuid = podWith(randomUUID());
+    const another = await made();
+    const other = { ...another, object: { ...another.object, podUid: randomUUID() } };
+    const passed = await made();
+    await publish(passed, {
+      ...running(passed),
+      restartCount: 3,
+      containerID: `containerd://${hexId(0xdead)}`,
+    });
+    const all = [gone, never, uuid, other, passed].map((pod) => overdue(pod, 'STOPPED'));
+    for (const { batch } of all) await commit(batch);
+    await query(
+      databaseUrl,
+      `UPDATE store.impact_watch SET arrived_at = now() - interval '5 minutes' WHERE pod_name = $1`,
+      [never.object.pod],
+    );
+    await start();
+    await until('the pod was seen', async () => {
+      const seen = 'SELECT FROM store.impact_watch WHERE pod_name = $1 AND seen_id';
+      return (await query(databaseUrl, seen, [gone.object.pod])).length > 0 ? true : undefined;
+    });
+    // A pod that was bound to no node goes at once.
+    await admin.delete(PODS, gone.object.pod);
+    const reasons = [];
+    for (const { finding } of all) {
+      const row = await measured(finding);
+      expect(row).toMatchObject({ lag_min_ms: null, lag_max_ms: null, kubelet_blind: null });
+      reasons.push(row.lag_reason);
+    }
+    expect(reasons).toEqual(['pod_deleted', 'no_api_object', 'pod_deleted', 'uid_differs', 'superseded']);
+  });
+
+  test('is not known where it is never published, and not where nobody could ask', async () => {
+    const pod = await made();
+    await publish(pod, running(pod));
+    const read = overdue(pod, 'STOPPED');
+    await commit(read.batch);
+    await start();
+    await until('a read', () => (results.includes('unshown') ? true : undefined));
+    refuse = (_, response) => json(response, 500, {});
+    const unread = overdue(pod, 'STOPPED');
+    await commit(unread.batch);
+    await query(databaseUrl, 'UPDATE store.impact_watch SET expires_at = now()');
+    expect(await measured(read.finding)).toMatchObject({ lag_min_ms: null, lag_reason: 'timed_out' });
+    expect(await measured(unread.finding)).toMatchObject({ lag_min_ms: null, lag_reason: 'not_read' });
+  });
+
+  test('is not asked for where the runtime names no pod that there can be', async () => {
+    for (const names of [{ pod: '../secrets' }, { namespace: '..' }, { podUid: '' }, { pod: '' }]) {
+      const pod = podWith(randomUUID(), names);
+      const { batch, finding } = overdue(pod, 'STOPPED');
+      await commit(batch);
+      expect(await lag(finding)).toMatchObject({ lag_reason: 'no_pod' });
+    }
+    expect(await watches()).toBe(0);
+  });
+
+  test('is found in spite of an API server that is busy, ill, away or sends too much', async () => {
+    const pod = await made();
+    await publish(pod, ended(pod));
+    const { batch, finding } = overdue(pod, 'STOPPED');
+    const ills: Answerer[] = [
+      (_, response) => json(response, 429, { message: 'slow down' }, { 'retry-after': '0' }),
+      (_, response) => json(response, 500, { message: 'ill' }),
+      (_, response) => response.destroy(),
+      (_, response) => response.end('x'.repeat(5 * 1024 * 1024)),
+      (_, response) => json(response, 200, { metadata: {}, status: { containerStatuses: 'none' } }),
+    ];
+    refuse = (asked, response) => (ills.shift() ?? passOn)(asked, response);
+    await commit(batch);
+    await start();
+    for (let left = 5; left > 0; left -= 1) {
+      // Nobody wants to wait for the pauses between two reads.
+      await until('the next read', async () => {
+        await query(databaseUrl, 'UPDATE store.impact_watch SET due_at = now() WHERE reads = 0');
+        return ills.length < left ? true : undefined;
+      });
+    }
+    expect(await measured(finding)).toMatchObject({ lag_reason: null });
+    expect(results.slice(0, 5)).toEqual(['throttled', 'failed', 'failed', 'failed', 'failed']);
+  });
+
+  test('takes no more reads than are allowed', async () => {
+    for (let i = 0; i < 30; i += 1) await commit(overdue(podWith(randomUUID()), 'STOPPED').batch);
+    const before = between.asked.length;
+    const perSecond = 10;
+    const started = performance.now();
+    await start(perSecond);
+    await until('all have ended', async () => ((await watches()) === 0 ? true : undefined));
+    const seconds = (performance.now() - started) / 1000;
+    expect(between.asked.length - before).toBe(30);
+    expect(30).toBeLessThanOrEqual(perSecond * (seconds + 1));
+  });
+
+  test('is taken over by the next leader with what the last one saw, and told once where two lead', async () => {
+    const pod = await made();
+    await publish(pod, running(pod));
+    const { batch, finding } = overdue(pod, 'STOPPED');
+    await commit(batch);
+    const first = await start();
+    const unshown = await until('a read', async () => {
+      const [row] = await query<{ ms: number | null }>(
+        databaseUrl,
+        'SELECT (extract(epoch FROM unshown_at - latest_at) * 1000)::float8 AS ms FROM store.impact_watch',
+      );
+      return row?.ms ?? undefined;
+    });
+    await end(first);
+    await publish(pod, ended(pod));
+    await Promise.all([start(), start()]);
+    const row = await measured(finding);
+    expect(row.lag_min_ms).toBeGreaterThanOrEqual(Math.max(0, unshown));
+    expect(await updates(finding)).toEqual(['lag_max', 'lag_min', 'overdue']);
+  });
+
+  test('of announced events is sampled, and a kubelet is said to be blind where it was longer than 99 of 100 can have been', async () => {
+    const pod = await made();
+    await publish(pod, ended(pod));
+    const node = life(`node-${randomUUID().slice(0, 8)}`);
+    const at = 58_000_000;
+    const sandbox = { ...pod.object, id: hexId(0xabc), isSandbox: true };
+    await commit(
+      node.batch(
+        1,
+        [
+          event(1, { id: pod.object.id, type: 1, t: at }),
+          event(1, { id: pod.object.id, type: 2, t: at }),
+          event(1, { id: pod.object.id, type: 0, t: at }),
+          event(1, { id: pod.object.id, type: 2, t: at, replayed: true }),
+          event(1, { id: sandbox.id, type: 2, t: at, isSandbox: true }),
+          event(1, { id: pod.object.id, type: 2, t: 1_000_000 }),
+        ],
+        { objects: [pod.object, sandbox] },
+      ),
+    );
+    await start();
+    const lags = await until('both samples', async () => {
+      const rows = await query<{ event_type: string; lag_max_ms: number }>(
+        databaseUrl,
+        'SELECT event_type, lag_max_ms FROM plegwatch.status_lags WHERE node = $1 ORDER BY event_type',
+        [node.node],
+      );
+      return rows.length === 2 ? rows : undefined;
+    });
+    expect(lags.map(({ event_type }) => event_type)).toEqual(['STARTED', 'STOPPED']);
+    for (const { lag_max_ms } of lags) expect(lag_max_ms).toBeGreaterThan(1_000);
+    expect(await watches()).toBe(0);
+
+    await ordinary(node.node, 97, 1);
+    expect(await blind(node.node)).toBeNull();
+    await ordinary(node.node, 1, 1);
+    // The second longest of a hundred counts: that of a sample.
+    expect(await blind(node.node)).toBe(true);
+    await ordinary(node.node, 3, 86_400_000);
+    expect(await blind(node.node)).toBe(false);
+    await query(databaseUrl, "UPDATE store.status_lag SET at = at - interval '25 hours'");
+    expect(await blind(node.node)).toBeNull();
+  });
+
+  test('is not measured where the list is full, of all nodes or of this one, and the finding says so', async () => {
+    const pod = await made();
+    const fill = (node: string, count: number) =>
+      query(
+        databaseUrl,
+        `INSERT INTO store.impact_watch (node_id, cluster_id, finding_id, sample, event_type, container_id, pod_uid, pod_namespace,
+                                         pod_name, container_name, attempt, latest_at, expires_at, due_at)
+         SELECT node_id, cluster_id, gen_random_uuid(), false, 'STOPPED', '', '', '', '', '', 0, now(), now(), now()
+           FROM store.node CROSS JOIN generate_series(1, $2) WHERE name = $1`,
+        [node, count],
+      );
+    const first = overdue(pod, 'STOPPED');
+    const { node } = first.node;
+    await commit(first.batch);
+    await fill(node, 198);
+    // There is room for one of two: the record of each is beside the other in one batch.
+    const [one, two] = [overdue(pod, 'STOPPED', { name: node }), overdue(pod, 'STOPPED', { name: node })];
+    const records = [...one.batch.records, ...two.batch.records];
+    await commit(one.node.batch(1, records, { objects: [pod.object] }));
+    expect(await lag(one.finding)).toMatchObject({ lag_reason: null });
+    expect(await lag(two.finding)).toMatchObject({ lag_min_ms: null, lag_reason: 'shed' });
+    const other = overdue(pod, 'STOPPED');
+    await commit(other.batch);
+    expect(await lag(other.finding)).toMatchObject({ lag_reason: null });
+    await fill(other.node.node, 1_799);
+    const last = overdue(pod, 'STOPPED');
+    await commit(last.batch);
+    expect(await lag(last.finding)).toMatchObject({ lag_min_ms: null, lag_reason: 'shed' });
+    expect(shed).toEqual(['overdue 1', 'overdue 1']);
+    expect(await watches()).toBe(2_000);
+  });
+
+  test('is not measured where that is switched off; what was overdue is recorded all the same', async () => {
+    const pod = await made();
+    const { batch, finding } = overdue(pod, 'STOPPED');
+    await commitAll(controllerUrl, [batch]);
+    expect(await watches()).toBe(0);
+    expect(await updates(finding)).toEqual(['overdue']);
+    expect(await lag(finding)).toMatchObject({ lag_min_ms: null, lag_reason: null });
+  });
+});
+
+interface TestPod {
+  readonly object: EvidenceObject;
+}
+
+function podWith(podUid: string, names: Partial<EvidenceObject> = {}): TestPod {
+  pods += 1;
+  const object = {
+    ...objectOf(hexId(0x1000 + pods)),
+    namespace: 'default',
+    pod: `pod-${pods}`,
+    podUid,
+    ...names,
+  };
+  return { object: { ...object, attempt: 0 } };
+}
+
+/** A pod in the API server. */
+async function made(): Promise<TestPod> {
+  const pod = podWith('');
+  const uid = await applied(pod, {});
+  return { object: { ...pod.object, podUid: uid } };
+}
+
+async function applied({ object }: TestPod, annotations: Record<string, string>): Promise<string> {
+  const bound = Object.keys(annotations).length === 0 ? {} : { nodeName: 'node' };
+  const { metadata } = await admin.apply(PODS, {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: object.pod, annotations },
+    spec: { ...bound, terminationGracePeriodSeconds: 0, containers: [{ name: 'app', image: 'none' }] },
+  });
+  return metadata.uid;
+}
+
+const running = ({ object }: TestPod) => ({
+  restartCount: 0,
+  containerID: `containerd://${object.id}`,
+  state: { running: {} },
+});
+
+const ended = ({ object }: TestPod) => ({
+  restartCount: 0,
+  containerID: `containerd://${object.id}`,
+  state: { terminated: { exitCode: 0, containerID: `containerd://${object.id}` } },
+});
+
+async function publish({ object }: TestPod, status: object): Promise<void> {
+  await admin.applyStatus(PODS, {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: object.pod },
+    status: { containerStatuses: [{ name: 'app', ready: false, image: 'none', imageID: 'none', ...status }] },
+  });
+}
+
+let lives = 0;
+
+/** An agent tells that an event is overdue, and then that it was missed: it happened nine to five seconds ago. */
+function overdue(
+  pod: TestPod,
+  type: 'STARTED' | 'STOPPED',
+  { name = `node-${randomUUID().slice(0, 8)}`, to = 55_000_000 } = {},
+) {
+  lives += 1;
+  const node = life(name, lives);
+  const finding = randomUUID();
+  const record: EvidenceRecord = {
+    kind: 'overdue',
+    t: 58_000_000,
+    finding,
+    id: pod.object.id,
+    type,
+    window: { from: to - 4_000_000, to },
+    occurred: null,
+  };
+  const records = [record, missed(pod, finding, type)];
+  return { node, finding, batch: node.batch(1, records, { objects: [pod.object] }) };
+}
+
+/** The verdict on what was overdue. */
+const missed = (
+  pod: TestPod,
+  finding: string,
+  type: 'STARTED' | 'STOPPED',
+  occurred: number | null = null,
+): EvidenceRecord => ({
+  kind: 'finding',
+  t: 59_000_000,
+  finding,
+  verdict: 'missed',
+  type,
+  cause: 'unannounced_by_list',
+  id: pod.object.id,
+  window: { from: 51_000_000, to: 55_000_000 },
+  occurred,
+  lateness: null,
+  delivery: null,
+  proof: { v: 1 },
+});
+
+const enlisting = createEnlisting({
+  readsPerSecond: RATE,
+  onShed: (kind, count) => shed.push(`${kind} ${count}`),
+});
+
+const commit = (batch: ReturnType<Life['batch']>): Promise<void> =>
+  commitAll(controllerUrl, [batch], enlisting);
+
+async function start(readsPerSecond = RATE) {
+  const kube = await createKubeClient({ kubeconfig: between.kubeconfig });
+  const metrics = {
+    read: (result: ReadResult) => results.push(result),
+    watched: () => undefined,
+    shed: (kind: string, count: number) => shed.push(`${kind} ${count}`),
+  };
+  const reader = startPodReader({ store, kube, cluster: CLUSTER, readsPerSecond, log, metrics, pace: PACE });
+  const one = { reader, kube };
+  readers.push(one);
+  return one;
+}
+
+async function end({ reader, kube }: (typeof readers)[number]): Promise<void> {
+  await reader.stop();
+  kube.close();
+}
+
+/** Hands a request to the real API server, as its administrator. */
+const passOn: Answerer = (asked, response) => {
+  const onward = request(
+    new URL(asked.url ?? '/', server.url),
+    { ca: server.ca, method: asked.method, headers: { authorization: `Bearer ${server.token}` } },
+    (answer) => {
+      response.writeHead(answer.statusCode ?? 502, { 'content-type': answer.headers['content-type'] });
+      answer.pipe(response);
+    },
+  );
+  onward.once('error', () => response.destroy());
+  asked.pipe(onward);
+};
+
+/** A finding as people read it. */
+async function lag(finding: string): Promise<Row | undefined> {
+  const [row] = await query<Row>(
+    databaseUrl,
+    'SELECT lag_min_ms, lag_max_ms, lag_reason, kubelet_blind FROM plegwatch.findings WHERE finding_id = $1',
+    [finding],
+  );
+  return row;
+}
+
+function measured(finding: string): Promise<Row> {
+  return until(`the lag of ${finding}`, async () => {
+    const row = await lag(finding);
+    return row !== undefined && (row.lag_max_ms !== null || row.lag_reason !== null) ? row : undefined;
+  });
+}
+
+async function updates(finding: string): Promise<string[]> {
+  const rows = await query<{ what: string }>(
+    databaseUrl,
+    'SELECT what FROM store.finding_update WHERE finding_id = $1 ORDER BY what',
+    [finding],
+  );
+  return rows.map(({ what }) => what);
+}
+
+async function watches(): Promise<number> {
+  const [row] = await query<{ n: number }>(databaseUrl, 'SELECT count(*)::int4 AS n FROM store.impact_watch');
+  return row?.n ?? Number.NaN;
+}
+
+/** So many samples of a node, each with this lag at most. */
+async function ordinary(node: string, count: number, mostMs: number): Promise<void> {
+  await query(
+    databaseUrl,
+    `INSERT INTO store.status_lag (node_id, cluster_id, at, event_type, lag_min_ms, lag_max_ms)
+     SELECT node_id, cluster_id, now(), 'STOPPED', 0, $3 FROM store.node CROSS JOIN generate_series(1, $2) WHERE name = $1`,
+    [node, count, mostMs],
+  );
+}
+
+/** Measures one more end on a node, with a lag of more than 40 s. */
+async function blind(node: string): Promise<boolean | null> {
+  const pod = await made();
+  await publish(pod, running(pod));
+  results = [];
+  const { batch, finding } = overdue(pod, 'STOPPED', { name: node, to: 20_000_000 });
+  await commit(batch);
+  await until('a read that does not show it', () => (results.includes('unshown') ? true : undefined));
+  await publish(pod, ended(pod));
+  return (await measured(finding)).kubelet_blind;
+}

@@ -1,0 +1,359 @@
+/*
+ * The store on a real Postgres: migrations, views, partitions, roles, and what an operator is told.
+ */
+import { randomUUID } from 'node:crypto';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { freePort } from '../../devtools/localServices/process.ts';
+import { troubleOf } from '../../src/controller/store/databaseError.ts';
+import { migrate } from '../../src/controller/store/migrate.ts';
+import {
+  defaultMigrationsDir,
+  readMigrations,
+  SCHEMA_VERSION,
+} from '../../src/controller/store/migrations.ts';
+import { openStore } from '../../src/controller/store/store.ts';
+import { type EvidenceRecord, HIST_BOUNDS_MS, KUBELET_BOUNDS_MS } from '../../src/protocol/record.ts';
+import { life } from '../support/batches.ts';
+import { commitAll } from '../support/committed.ts';
+import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { needs } from '../support/needs.ts';
+
+const POD = ['pod_uid', 'pod_namespace', 'pod_name'];
+const VERSION = ['runtime_name', 'runtime_version', 'kubelet_version'];
+
+/** The columns that people rely on, view by view: the public contract. */
+const VIEWS: Record<string, string[]> = {
+  nodes: [
+    ...['first_seen', 'last_seen', ...VERSION, 'agent_version'],
+    ...['stream_state', 'mode', 'mode_since'],
+  ],
+  epochs: [
+    ...['epoch', 'prev', 'node_uid', 'boot_id', 'started_at', 'ended_at', 'end_cause'],
+    ...['agent_version', 'complete_through'],
+  ],
+  container_events: [
+    ...[
+      'epoch',
+      'seq',
+      'received_at',
+      'created_at',
+      'event_type',
+      'container_id',
+      'is_sandbox',
+      'sandbox_id',
+    ],
+    ...[...POD, 'container_name', 'attempt', 'replayed', 'has_sandbox_status', ...VERSION],
+  ],
+  short_lives: [
+    ...[
+      'finding_id',
+      'detected_at',
+      'cause',
+      'container_id',
+      ...POD,
+      'container_name',
+      'life_min_ms',
+      'life_max_ms',
+    ],
+    ...['list_before', 'list_after', 'mode', 'relist_period_ms', 'chance_min', 'chance_max'],
+  ],
+  relist_changes: [
+    ...['epoch', 'seq', 'window_from', 'window_to', 'container_id', 'is_sandbox', ...POD, 'container_name'],
+    ...['old_state', 'new_state', 'pleg_events'],
+  ],
+  findings: [
+    ...['finding_id', 'kind', 'event_type', 'cause', 'container_id', ...POD, 'container_name'],
+    ...[
+      'window_from',
+      'window_to',
+      'occurred_at',
+      'detected_at',
+      'resolved_at',
+      'lateness_ms',
+      'delivery_ms',
+    ],
+    ...['lag_min_ms', 'lag_max_ms', 'mode', ...VERSION, 'proof'],
+  ],
+  stream_sessions: [
+    ...['opened_at', 'armed_at', 'closed_at', 'code', 'message', 'events', 'replayed', ...VERSION],
+  ],
+  mode_changes: ['not_before', 'at', 'model', 'from_mode', 'to_mode', 'reason', 'proof'],
+  gaps: ['scope', 'cause', 'from_at', 'to_at', 'epoch', 'from_seq', 'to_seq', 'records', 'filled_at'],
+  relist_minutes: [
+    ...[
+      'relists',
+      'errors',
+      'p50_ms',
+      'p90_ms',
+      'p99_ms',
+      'max_ms',
+      'hist',
+      'sandboxes',
+      'containers',
+      'bytes',
+    ],
+  ],
+  kubelet_minutes: [
+    ...['relists', 'relist_p99_ms', 'hist', 'last_seen_age_ms', 'discarded', 'stream_errors', 'list_p99_ms'],
+  ],
+  node_conditions: ['at', 'status', 'reason', 'message', 'pleg_seen_ago_ms', 'threshold_ms'],
+  pleg_verdicts: [
+    ...['kind', 'from_at', 'to_at', 'verdict', 'why', 'kubelet_lists', 'our_lists'],
+    ...['kubelet_list_calls', 'kubelet_list_errors', 'kubelet_list_ms', 'kubelet_longest_list_ms'],
+    ...['kubelet_relist_ms', 'kubelet_status_ms', 'our_relists', 'our_errors', 'our_longest_relist_ms'],
+    ...['our_period_ms', 'our_waiting_ms', 'at', 'message', 'pleg_seen_ago_ms', 'threshold_ms'],
+  ],
+  rejected: ['at', 'lane', 'reason', 'claimed_node', 'bytes', 'times'],
+};
+
+needs('postgres')('the store', () => {
+  let server: TestServer;
+  const folders: string[] = [];
+
+  beforeAll(async () => {
+    server = await startServer();
+  });
+  afterAll(async () => {
+    await server.stop();
+    for (const folder of folders) rmSync(folder, { recursive: true });
+  });
+
+  /** A copy of the migrations that a test may spoil. */
+  function copyOfMigrations(): string {
+    const dir = mkdtempSync(join(tmpdir(), `plegwatch-migrations-${process.pid}-`));
+    folders.push(dir);
+    cpSync(defaultMigrationsDir(), dir, { recursive: true });
+    return dir;
+  }
+
+  it('is migrated once when two migrate at the same time', async () => {
+    const databaseUrl = await server.emptyDatabase();
+    const both = await Promise.all([1, 2].map(() => migrate({ databaseUrl, lanes: 4, log: silent })));
+    const names = readMigrations(defaultMigrationsDir()).map((file) => file.name);
+    expect(both.flatMap((one) => one.applied).sort()).toEqual(names);
+    const store = await openStore({ databaseUrl, log: silent });
+    expect(await store.settings()).toMatchObject({ lanes: 4, retentionDays: 14, keepDays: 400 });
+    await store.close();
+  });
+
+  it('keeps the most lanes there ever were beside the present number', async () => {
+    const databaseUrl = await server.database(8);
+    expect(await migrate({ databaseUrl, lanes: 2, log: silent })).toEqual({ applied: [] });
+    const store = await openStore({ databaseUrl, log: silent });
+    expect(await store.settings()).toMatchObject({ lanes: 2, lanesEver: 8 });
+    await store.close();
+  });
+
+  it('needs the last migration of the folder, and the journal lists every file', () => {
+    expect(readMigrations(defaultMigrationsDir()).at(-1)?.number).toBe(SCHEMA_VERSION);
+  });
+
+  it('refuses a migration that was changed after it was applied, without changing anything', async () => {
+    const databaseUrl = await server.database();
+    const migrationsDir = copyOfMigrations();
+    const file = join(migrationsDir, '0002_functions.sql');
+    writeFileSync(file, `${readFileSync(file, 'utf8')}\n-- changed`);
+    await expect(migrate({ databaseUrl, lanes: 9, log: silent, migrationsDir })).rejects.toMatchObject({
+      code: 'MIGRATION_MISMATCH',
+      message: expect.stringContaining('0002_functions'),
+    });
+    expect(await query(databaseUrl, "SELECT value FROM store.setting WHERE key = 'lanes'")).toEqual([
+      { value: 2 },
+    ]);
+  });
+
+  it('refuses a journal in another order than the files', async () => {
+    const databaseUrl = await server.emptyDatabase();
+    const migrationsDir = copyOfMigrations();
+    const journal = join(migrationsDir, 'meta/_journal.json');
+    const { entries, ...rest } = JSON.parse(readFileSync(journal, 'utf8'));
+    writeFileSync(journal, JSON.stringify({ ...rest, entries: entries.toReversed() }));
+    await expect(migrate({ databaseUrl, lanes: 2, log: silent, migrationsDir })).rejects.toMatchObject({
+      code: 'MIGRATION_MISMATCH',
+    });
+  });
+
+  it('tells which migration failed, without its statement, and leaves nothing half done', async () => {
+    const databaseUrl = await server.emptyDatabase();
+    const migrationsDir = copyOfMigrations();
+    writeFileSync(join(migrationsDir, '0003_views.sql'), "SELECT 'secret' FROM nowhere");
+    const error = await migrate({ databaseUrl, lanes: 2, log: silent, migrationsDir }).catch(
+      (e: unknown) => e,
+    );
+    expect(error).toMatchObject({ message: expect.stringContaining('0003_views') });
+    expect(String(error)).not.toContain('secret');
+    expect(await query(databaseUrl, "SELECT to_regclass('store.event') AS event")).toEqual([{ event: null }]);
+  });
+
+  it('has every view with the columns people rely on, in their order, asking with the rights of the reader', async () => {
+    const databaseUrl = await server.database();
+    for (const [view, columns] of Object.entries(VIEWS)) {
+      const found = await query<{ name: string }>(
+        databaseUrl,
+        'SELECT attname AS name FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 ORDER BY attnum',
+        [`plegwatch.${view}`],
+      );
+      const names = found.map(({ name }) => name);
+      expect(names.slice(0, 2), view).toEqual(['cluster', 'node']);
+      expect(
+        names.filter((name) => columns.includes(name)),
+        view,
+      ).toEqual(columns);
+    }
+    const plain = await query(
+      databaseUrl,
+      `SELECT relname FROM pg_class WHERE relnamespace = 'plegwatch'::regnamespace AND relkind = 'v'
+       AND NOT coalesce('security_invoker=true' = ANY (reloptions), false)`,
+    );
+    expect(plain).toEqual([]);
+  });
+
+  it('has the bucket bounds of the agents, and quantiles that lie in the right bucket', async () => {
+    const databaseUrl = await server.database();
+    const [row] = await query<{ bounds: number[] }>(databaseUrl, 'SELECT store.hist_bounds() AS bounds');
+    expect(row?.bounds).toEqual([...HIST_BOUNDS_MS]);
+    const kubelets = await query(databaseUrl, 'SELECT store.kubelet_hist_bounds() AS bounds');
+    expect(kubelets).toEqual([{ bounds: [...KUBELET_BOUNDS_MS] }]);
+    const hist = [0, 10, 0, 80, 0, 10];
+    const quantiles = await query<{ q: number }>(
+      databaseUrl,
+      'SELECT store.hist_quantile($1::int2[], q) AS q FROM unnest($2::float8[]) AS q',
+      [hist, [0.05, 0.1, 0.5, 0.95, 1]],
+    );
+    expect(quantiles.map(({ q }) => q)).toEqual([1.5, 2, 3.5, 7, 8]);
+    const empty = await query(databaseUrl, "SELECT store.hist_quantile('{0,0}'::int2[], 0.5) AS q");
+    expect(empty).toEqual([{ q: null }]);
+    const beyond = [...HIST_BOUNDS_MS.map(() => 0), 3];
+    const last = await query(databaseUrl, 'SELECT store.hist_quantile($1::int4[], 0.5) AS q', [beyond]);
+    expect(last).toEqual([{ q: HIST_BOUNDS_MS.at(-1) }]);
+  });
+
+  it('shows kinds it has no name for', async () => {
+    const databaseUrl = await server.database();
+    const [row] = await query(
+      databaseUrl,
+      'SELECT store.event_type_name(7) AS type, store.pleg_state_name(9) AS state, store.pleg_event_names(6) AS pleg',
+    );
+    expect(row).toEqual({
+      type: 'UNKNOWN(7)',
+      state: 'UNKNOWN(9)',
+      pleg: ['ContainerDied', 'ContainerRemoved'],
+    });
+  });
+
+  it('lets a controller work and a reader read without owning anything', async () => {
+    const databaseUrl = await server.database();
+    const controller = await server.role(databaseUrl, 'controller');
+    const reader = await server.role(databaseUrl, 'reader');
+    await query(databaseUrl, 'SELECT store.grant_controller($1)', [new URL(controller).username]);
+    await query(databaseUrl, 'SELECT store.grant_reader($1)', [new URL(reader).username]);
+    const store = await openStore({ databaseUrl: controller, log: silent });
+    expect(await store.clusterId('another')).toBeGreaterThan(0);
+    expect(
+      (await store.run({ text: "SELECT store.make_partition('event', current_date - 5) AS made" })).rows,
+    ).toEqual([{ made: true }]);
+    await expect(store.run({ text: 'DELETE FROM store.event' })).rejects.toThrow('permission denied');
+    await expect(store.run({ text: 'DROP TABLE store.event' })).rejects.toThrow('must be owner');
+    await store.close();
+    for (const view of Object.keys(VIEWS)) await query(reader, `SELECT * FROM plegwatch.${view} LIMIT 1`);
+    await expect(query(reader, 'SELECT store.make_partitions(1)')).rejects.toThrow('permission denied');
+  });
+
+  it('makes one partition when two ask for it at the same time', async () => {
+    const databaseUrl = await server.database();
+    const made = await Promise.all(
+      Array.from({ length: 4 }, () =>
+        query<{ made: boolean }>(
+          databaseUrl,
+          "SELECT store.make_partition('change', current_date - 9) AS made",
+        ),
+      ),
+    );
+    expect(made.flat().filter(({ made }) => made)).toHaveLength(1);
+  });
+
+  it('survives a connection that breaks inside a transaction, between two statements', async () => {
+    const databaseUrl = await server.database();
+    const store = await openStore({ databaseUrl, log: silent, connections: 1 });
+    const broken = store.transaction(async (runner) => {
+      const { rows } = await runner.run<{ pid: number }>({ text: 'SELECT pg_backend_pid() AS pid' });
+      await query(server.part.url, 'SELECT pg_terminate_backend($1)', [rows[0]?.pid]);
+      await vi.waitFor(async () => {
+        const there = 'SELECT FROM pg_stat_activity WHERE pid = $1';
+        expect(await query(server.part.url, there, [rows[0]?.pid])).toEqual([]);
+      });
+      await runner.run({ text: 'SELECT 1' });
+    });
+    const error = await broken.catch((e: unknown) => e);
+    expect(troubleOf(error)).toBe('outage');
+    await store.ping();
+    await store.close();
+  });
+
+  it('shows what a killed agent left open as lasting until its next life, and what is open as open', async () => {
+    const databaseUrl = await server.database();
+    const stream = (t: number): EvidenceRecord => ({
+      kind: 'gap',
+      t,
+      gap: randomUUID(),
+      scope: 'stream',
+      cause: 'broken',
+      from: t,
+      to: null,
+    });
+    const killed = life('node-a', 1, 60_000);
+    const present = life('node-a', 2, 20_000);
+    await commitAll(databaseUrl, [
+      killed.batch(1, [stream(1_000_000)]),
+      present.batch(1, [stream(2_000_000)], { prev: killed.epoch }),
+    ]);
+    const gaps = await query(
+      databaseUrl,
+      `SELECT g.to_at IS NULL AS open, g.to_at = n.started_at AS until_next
+         FROM plegwatch.gaps g LEFT JOIN plegwatch.epochs n ON n.prev = g.epoch ORDER BY g.from_at`,
+    );
+    expect(gaps).toEqual([
+      { open: false, until_next: true },
+      { open: true, until_next: null },
+    ]);
+  });
+
+  it('tells an operator what is wrong with --database-url, never the password', async () => {
+    const databaseUrl = await server.database();
+    const open = async (change: (url: URL) => void) => {
+      const url = new URL(databaseUrl);
+      url.password = 'hunter2';
+      change(url);
+      const error = await openStore({ databaseUrl: url.href, log: silent }).catch((e: unknown) => e);
+      const text = `${String(error)} ${JSON.stringify(error)}`;
+      expect(text).toContain('--database-url');
+      expect(text).not.toContain('hunter2');
+      return Reflect.get(Object(error), 'code');
+    };
+    const right = new URL(databaseUrl).password;
+    const closedPort = `${await freePort()}`;
+    expect(await open(() => undefined)).toBe('DATABASE_REFUSED');
+    expect(
+      await open((url) => {
+        url.password = right;
+        url.pathname = '/nowhere';
+      }),
+    ).toBe('DATABASE_REFUSED');
+    expect(
+      await open((url) => {
+        url.port = closedPort;
+      }),
+    ).toBe('DATABASE_UNREACHABLE');
+    const empty = await server.emptyDatabase();
+    await expect(openStore({ databaseUrl: empty, log: silent })).rejects.toMatchObject({
+      code: 'DATABASE_NOT_MIGRATED',
+      cure: expect.stringContaining('plegwatch migrate'),
+    });
+    await expect(openStore({ databaseUrl: 'mysql://x', log: silent })).rejects.toMatchObject({
+      code: 'SETTING_INVALID',
+    });
+  });
+});

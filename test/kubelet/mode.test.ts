@@ -1,0 +1,276 @@
+/*
+ * The kubelet's mode on real parts: what a kubelet does when its runtime is restarted, when it is restarted itself, and with its
+ * gate off, and what becomes of it in the report and in SQL.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { type ContainerdPart, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { type KubeletPart, startKubelet } from '../../devtools/localServices/kubelet.ts';
+import type { ProgramPart } from '../../devtools/localServices/program.ts';
+import type { ContainerdVersion } from '../../devtools/localServices/where.ts';
+import type { ReportStatus } from '../../src/controller/reports/status.ts';
+import { leftovers } from '../support/leftovers.ts';
+import { needs } from '../support/needs.ts';
+import { until } from '../support/plegreports.ts';
+import { metric, System } from '../support/system.ts';
+
+const SQL_PAGE = new URL('../../docs/sql.md', import.meta.url);
+const TIMEOUT_MS = 300_000;
+/** Some looks at the kubelet, on a busy machine. */
+const WITHIN_MS = 60_000;
+
+interface ChangeRow extends Record<string, unknown> {
+  readonly from_mode: string;
+  readonly to_mode: string;
+  readonly reason: string;
+  readonly model: string;
+  readonly seconds: number;
+  readonly kubelet_version: string | null;
+  readonly proof: {
+    readonly before: Record<string, unknown> | null;
+    readonly after: Record<string, unknown>;
+    readonly kubelet_restarted: string | null;
+  };
+}
+
+let system: System;
+let token: string;
+
+/** What a test started, ended in the opposite order. */
+let cleanUps: (() => Promise<void> | void)[] = [];
+
+needs(
+  'root',
+  'containerd-1.6',
+  'containerd-2.1',
+  'runc',
+  'kubelet',
+  'kube-apiserver',
+  'etcd',
+  'kubectl',
+  'redis-server',
+  'postgres',
+)("a kubelet's mode", () => {
+  beforeAll(async () => {
+    system = await System.start({ kube: true });
+    await system.controller();
+    token = await system.agentToken();
+  });
+  afterEach(async () => {
+    for (const cleanUp of cleanUps.reverse()) await cleanUp();
+    cleanUps = [];
+  });
+  afterAll(async () => {
+    await system?.stop();
+    expect(leftovers()).toEqual([]);
+  });
+
+  test('is Fallback after one restart of its runtime, until it is restarted itself, and Generic with the gate off', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const { node, containerd, kubelet, agent } = await watched('falls-back', '2.1', true);
+    const evented = await modeIs(node, 'Evented');
+    expect(evented.kubelet).toMatchObject({ model: 'EventedCache', streamErrors: 0 });
+    expect(evented.kubelet.version).toMatch(/^v1\.36\./);
+    expect(conditionOf(evented)).toEqual(['True', 'Connected']);
+    expect(await modeMetric(agent, 'Evented')).toBe(1);
+
+    await containerd.restart();
+    const fallback = await modeIs(node, 'Fallback');
+    expect(conditionOf(fallback)).toEqual(['False', 'FellBack']);
+    expect(fallback.kubelet.streamErrors).toBe(5);
+    expect(fallback.modeHistory[0]).toMatchObject({ from: 'Evented', to: 'Fallback', reason: 'StreamBroke' });
+    const [fell, ...others] = await changes(node, 'Fallback');
+    expect(others).toEqual([]);
+    expect(fell).toMatchObject({
+      from_mode: 'Evented',
+      reason: 'StreamBroke',
+      model: 'EventedCache',
+      kubelet_version: fallback.kubelet.version,
+      proof: {
+        before: { errors: 0, successes: 1, gate: true },
+        after: { errors: 5, successes: 1, gate: true },
+        kubelet_restarted: null,
+      },
+    });
+    expect(fell?.seconds).toBeGreaterThan(0);
+    expect(fell?.proof.before?.['process_start']).toBeTypeOf('number');
+    expect(await modeMetric(agent, 'Fallback')).toBe(1);
+    expect(await modeMetric(agent, 'Evented')).toBe(0);
+    await relistsOften(node);
+    // What ended our own stream ended the kubelet's, and it relists far more often since.
+    const [question = ''] = readFileSync(SQL_PAGE, 'utf8').match(/(?<=^```sql\n).*?(?=^```)/ms) ?? [];
+    const [proof, ...more] = await system.sql(question);
+    expect(more).toEqual([]);
+    expect(proof).toMatchObject({ node, reason: 'StreamBroke', our_stream_ended_with: 'UNAVAILABLE' });
+    expect(proof).toMatchObject({ errors_before: 0, errors_after: 5 });
+    const rates = {
+      relists_per_minute_before: expect.any(String),
+      relists_per_minute_after: expect.any(String),
+    };
+    expect(proof).toMatchObject(rates);
+    const per = (when: string) => Number(proof?.[`relists_per_minute_${when}`]);
+    // Most of those before are from its start, which was a moment ago.
+    expect(per('after')).toBeGreaterThan(per('before'));
+
+    await kubelet.restart();
+    const again = await modeIs(node, 'Evented');
+    expect(conditionOf(again)).toEqual(['True', 'Connected']);
+    expect(again.modeHistory.find(({ from }) => from === 'Fallback')).toMatchObject({
+      reason: 'KubeletRestarted',
+    });
+    expect(again.modeHistory.map(({ to }) => to)).toContain('Fallback');
+
+    kubelet.gateIs(false);
+    await kubelet.restart();
+    const generic = await modeIs(node, 'Generic');
+    expect(generic.kubelet.model).toBe('GenericOnly');
+    expect(conditionOf(generic)).toEqual(['False', 'GateDisabled']);
+    expect(generic.modeHistory[0]).toMatchObject({ from: 'Evented', to: 'Generic', reason: 'GateDisabled' });
+    expect(generic.modeHistory.length).toBeLessThanOrEqual(5);
+    const times = generic.modeHistory.map(({ at }) => at);
+    expect(times).toEqual(times.toSorted().reverse());
+    expect(await system.kubectl('get', 'pleg', node)).toMatch(new RegExp(`${node} +Generic `));
+  });
+
+  test('is Fallback from the start where the runtime has no event stream', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const { node, containerd, kubelet } = await watched('unsupported', '1.6', true);
+    const fallback = await modeIs(node, 'Fallback');
+    expect(conditionOf(fallback)).toEqual(['False', 'RuntimeUnsupported']);
+    expect(fallback.modeHistory).toMatchObject([{ from: 'Unknown', reason: 'RuntimeUnsupported' }]);
+    expect(fallback.kubelet).toMatchObject({ model: 'EventedCache', streamErrors: 5 });
+    const [seen] = await changes(node, 'Fallback');
+    expect(seen).toMatchObject({ proof: { before: null, after: { errors: 5, successes: 5 } } });
+
+    // The same kubelet does not tell it to whom it may not.
+    await system.kubectl('create', 'serviceaccount', 'stranger');
+    const stranger = (await system.kubectl('create', 'token', 'stranger')).trim();
+    await agentOf('forbidden', containerd, kubelet, stranger);
+    const forbidden = await until(
+      'it is told why the mode is not known',
+      async () => {
+        const [row] = await system.sql(`SELECT * FROM plegwatch.nodes WHERE node = 'forbidden'`);
+        return row?.['mode_reason'] === 'Forbidden' ? row : undefined;
+      },
+      WITHIN_MS,
+    );
+    expect(forbidden).toMatchObject({ mode: 'Unknown', model: 'Unknown', kubelet_version: null });
+    expect(await changes('forbidden', 'Unknown')).toEqual([]);
+  });
+
+  test('is what it was while the kubelet cannot be asked, and what changed meanwhile is told after a restart of the agent', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const { node, containerd, kubelet, agent } = await watched('unasked', '2.1', true);
+    const evented = await modeIs(node, 'Evented');
+    await system.end(agent);
+    await containerd.restart();
+    await until(
+      'the kubelet gave up',
+      async () => (/connection_error_count 5/.test(await kubelet.metrics()) ? true : undefined),
+      WITHIN_MS,
+    );
+    const next = await agentOf(node, containerd, kubelet);
+    const fallback = await modeIs(node, 'Fallback');
+    expect(fallback.modeHistory[0]).toMatchObject({ from: 'Evented', to: 'Fallback', reason: 'StreamBroke' });
+    expect(fallback.agent.epoch).not.toBe(evented.agent.epoch);
+
+    await kubelet.kill();
+    await until(
+      'the kubelet cannot be asked',
+      async () =>
+        (await system.sql(`SELECT FROM plegwatch.gaps WHERE node = $1 AND scope = 'kubelet'`, node))[0],
+      WITHIN_MS,
+    );
+    expect(await modeMetric(next, 'Fallback')).toBe(1);
+    expect(await changes(node, 'Unknown')).toEqual([]);
+  });
+});
+
+/** A node with a kubelet, its runtime, and an agent that may read the kubelet's metrics. */
+async function watched(node: string, version: ContainerdVersion, eventedPleg: boolean) {
+  const containerd = await startContainerd({ version });
+  cleanUps.push(() => containerd.stop());
+  const kubelet = await startKubelet({ node, api: system.api, containerd, eventedPleg });
+  cleanUps.push(() => kubelet.stop());
+  return { node, containerd, kubelet, agent: await agentOf(node, containerd, kubelet) };
+}
+
+async function agentOf(
+  node: string,
+  containerd: ContainerdPart,
+  kubelet: KubeletPart,
+  shown = token,
+): Promise<ProgramPart> {
+  const tokenFile = join(system.folder('.'), `token-${node}`);
+  writeFileSync(tokenFile, shown, { mode: 0o600 });
+  const agent = await system.agent(node, containerd.socket, {
+    kubeletUrl: kubelet.url,
+    kubeletTokenFile: tokenFile,
+    kubeletCaFile: kubelet.caFile,
+    kubeletServerName: kubelet.serverName,
+  });
+  cleanUps.push(() => system.end(agent));
+  return agent;
+}
+
+/** Waits until the report in Kubernetes says so. */
+function modeIs(node: string, mode: string): Promise<ReportStatus> {
+  return until(
+    `${node} is ${mode}`,
+    async () => {
+      const { status }: { status?: ReportStatus } = JSON.parse(
+        await system.kubectl('get', 'pleg', node, '-o', 'json'),
+      );
+      if (status?.mode !== mode) throw new Error(`it is ${JSON.stringify(status)}`);
+      return status;
+    },
+    WITHIN_MS,
+  );
+}
+
+function conditionOf({ conditions }: ReportStatus): (string | undefined)[] {
+  const condition = conditions.find(({ type }) => type === 'EventedPLEGInUse');
+  return [condition?.status, condition?.reason];
+}
+
+const changes = (node: string, to: string): Promise<ChangeRow[]> =>
+  system.sql<ChangeRow>(
+    `SELECT from_mode, to_mode, reason, model, kubelet_version, proof,
+            extract(epoch FROM at - not_before)::float8 AS seconds
+       FROM plegwatch.mode_changes WHERE node = $1 AND to_mode = $2 ORDER BY at`,
+    node,
+    to,
+  );
+
+/** Its own figures confirm what it was said to be: a kubelet that is evented relists every 300 s. */
+async function relistsOften(node: string): Promise<void> {
+  // It is not known yet when the change of mode is told, and shows without any other change.
+  const period = await until(
+    `the relist period of ${node}`,
+    async () => {
+      const { status }: { status: ReportStatus } = JSON.parse(
+        await system.kubectl('get', 'pleg', node, '-o', 'json'),
+      );
+      return status.kubelet.relistPeriodMilliseconds;
+    },
+    150_000,
+  );
+  expect(period).toBeLessThan(10_000);
+  const [minute] = await system.sql(
+    'SELECT * FROM plegwatch.kubelet_minutes WHERE node = $1 ORDER BY minute DESC LIMIT 1',
+    node,
+  );
+  expect(minute).toMatchObject({
+    relist_p99_ms: expect.any(Number),
+    list_p99_ms: expect.any(Number),
+    stream_errors: '5',
+    discarded: '0',
+  });
+}
+
+const modeMetric = (agent: ProgramPart, mode: string) =>
+  metric(agent, `plegwatch_kubelet_mode{mode="${mode}"}`);

@@ -1,0 +1,206 @@
+/*
+ * Whose fault is it that PLEG is not healthy? Two real nodes at the same time, each with its kubelet, containerd and agent:
+ * on one the runtime stands still, on the other only the kubelet's lists are held up, by a proxy of its own.
+ */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type ContainerdPart, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { startKubelet } from '../../devtools/localServices/kubelet.ts';
+import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts';
+import { leftovers } from '../support/leftovers.ts';
+import { needs } from '../support/needs.ts';
+import { until } from '../support/plegreports.ts';
+import { System } from '../support/system.ts';
+
+/** With its gate off a kubelet calls itself ill after three minutes; its Node says so when it is next looked at. */
+const ILL_WITHIN_MS = 300_000;
+const WITHIN_MS = 120_000;
+const HANGING_WITHIN_MS = 100_000;
+const TIMEOUT_MS = 600_000;
+
+const FROZEN = 'runtime-stands-still';
+const HELD = 'kubelet-is-held-up';
+const NODES = [FROZEN, HELD];
+
+interface ConditionRow extends Record<string, unknown> {
+  readonly node: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly seen: number | null;
+  readonly threshold: number | null;
+}
+
+interface VerdictRow extends Record<string, unknown> {
+  readonly node: string;
+  readonly kind: string;
+  readonly verdict: string;
+  readonly over: boolean;
+}
+
+let system: System;
+/** With which agents ask kubelets. */
+let token: string;
+let runtime: ContainerdPart;
+let proxy: CriProxy;
+let cleanUps: (() => Promise<void>)[] = [];
+
+needs(
+  'root',
+  'containerd-2.1',
+  'runc',
+  'kubelet',
+  'kube-apiserver',
+  'etcd',
+  'kubectl',
+  'redis-server',
+  'postgres',
+)('a PLEG that is not healthy', () => {
+  beforeAll(async () => {
+    system = await System.start({ kube: true });
+    await system.controller();
+    token = await system.agentToken();
+    const containerds = await Promise.all([containerd(), containerd()]);
+    runtime = containerds[0];
+    proxy = await startCriProxy({
+      upstream: containerds[1].socket,
+      socket: `${containerds[1].dir}/proxy.sock`,
+    });
+    cleanUps.push(() => proxy.stop());
+    await Promise.all([
+      watched(FROZEN, runtime, runtime.socket),
+      watched(HELD, containerds[1], proxy.socket),
+    ]);
+  });
+  afterAll(async () => {
+    // A process that stands still does not end.
+    await runtime?.kill('SIGCONT');
+    for (const cleanUp of cleanUps.reverse()) await cleanUp();
+    cleanUps = [];
+    await system?.stop();
+    expect(leftovers()).toEqual([]);
+  });
+
+  test('is the fault of the runtime where our lists hang too, and of the kubelet where only its own do', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    await Promise.all(NODES.map((node) => readyIs(node, 'True')));
+    await Promise.all(NODES.map(counted));
+    expect(await conditions()).toEqual([]);
+    expect(await verdicts()).toEqual([]);
+
+    await runtime.kill('SIGSTOP');
+    proxy.hold('ListPodSandbox', 'ListContainers');
+    // Long before a list fails, after two minutes.
+    await until('the report tells that lists hang', () => listsHang(FROZEN), HANGING_WITHIN_MS);
+    await until('both are ill', async () => (await conditions()).length === 2 || undefined, ILL_WITHIN_MS);
+    for (const condition of await conditions()) {
+      expect(condition).toMatchObject({ status: 'False', reason: 'KubeletNotReady', threshold: 180_000 });
+      expect(condition.message).toContain('PLEG is not healthy');
+      expect(condition.seen).toBeGreaterThan(180_000);
+    }
+    // A list that hangs counts while it hangs.
+    await judged(false);
+
+    proxy.hold();
+    await runtime.kill('SIGCONT');
+    await until('both are well', async () => (await conditions()).length === 4 || undefined, WITHIN_MS);
+    expect((await conditions()).map(({ node, status }) => [node, status])).toEqual([
+      [HELD, 'False'],
+      [HELD, 'True'],
+      [FROZEN, 'False'],
+      [FROZEN, 'True'],
+    ]);
+    await judged(true);
+    expect(await listsHang(FROZEN)).toBeUndefined();
+    expect(await listsHang(HELD)).toBeUndefined();
+    const slow = (await verdicts()).filter(({ kind }) => kind === 'slow');
+    const blamed = (node: string) =>
+      new Set(slow.filter((row) => row.node === node).map(({ verdict }) => verdict));
+    expect(blamed(FROZEN)).not.toContain('kubelet');
+    expect(blamed(HELD)).not.toContain('runtime');
+    // Well again, and nothing more is said.
+    await Promise.all(NODES.map((node) => readyIs(node, 'True')));
+  });
+});
+
+async function containerd(): Promise<ContainerdPart> {
+  const part = await startContainerd({ version: '2.1' });
+  cleanUps.push(() => part.stop());
+  return part;
+}
+
+/** A kubelet that reaches its runtime at `socket`, and an agent that reaches it directly. */
+async function watched(node: string, { socket }: ContainerdPart, kubeletSocket: string): Promise<void> {
+  const kubelet = await startKubelet({
+    node,
+    api: system.api,
+    containerd: { socket: kubeletSocket },
+    eventedPleg: false,
+    // Before it writes its Node's status it asks the runtime for its version, and waits for that too.
+    runtimeRequestTimeout: '30s',
+  });
+  cleanUps.push(() => kubelet.stop());
+  const tokenFile = join(system.folder('.'), `token-${node}`);
+  writeFileSync(tokenFile, token, { mode: 0o600 });
+  await system.agent(node, socket, {
+    kubeletUrl: kubelet.url,
+    kubeletTokenFile: tokenFile,
+    kubeletCaFile: kubelet.caFile,
+    kubeletServerName: kubelet.serverName,
+  });
+}
+
+const readyIs = (node: string, status: string): Promise<true> =>
+  until(
+    `Ready of ${node} is ${status}`,
+    async () => {
+      const path = '{.status.conditions[?(@.type=="Ready")].status}';
+      const said = await system.kubectl('get', 'node', node, '-o', `jsonpath=${path}`);
+      return said === status || undefined;
+    },
+    WITHIN_MS,
+  );
+
+async function listsHang(node: string): Promise<true | undefined> {
+  const path = '{.status.conditions[?(@.type=="RelistHealthy")]}';
+  const said = await system.kubectl('get', 'pleg', node, '-o', `jsonpath=${path}`);
+  const { status, message }: { status: string; message: string } = JSON.parse(said);
+  return (status === 'False' && message.includes('half a minute')) || undefined;
+}
+
+/** What the kubelet's calls took is in the store. */
+const counted = (node: string): Promise<unknown> =>
+  until(
+    `figures of the kubelet of ${node}`,
+    async () =>
+      (await system.sql('SELECT FROM plegwatch.kubelet_minutes WHERE node = $1 AND list_calls > 0', node))[0],
+    WITHIN_MS,
+  );
+
+const conditions = (): Promise<ConditionRow[]> =>
+  system.sql<ConditionRow>(
+    `SELECT node, status, reason, message, pleg_seen_ago_ms::float8 AS seen, threshold_ms::float8 AS threshold
+       FROM plegwatch.node_conditions ORDER BY node, at`,
+  );
+
+const verdicts = (): Promise<VerdictRow[]> =>
+  system.sql<VerdictRow>(
+    'SELECT *, to_at IS NOT NULL AS over FROM plegwatch.pleg_verdicts ORDER BY node, kind, from_at',
+  );
+
+/** Waits until both spells have their verdicts. */
+async function judged(over: boolean): Promise<void> {
+  await until(
+    `both are judged (${over ? 'over' : 'under way'})`,
+    async () => {
+      const spells = (await verdicts()).filter(({ kind }) => kind === 'unhealthy');
+      const said = spells.map(({ node, verdict, over: ended }) => `${node} ${verdict} ${ended}`);
+      const wanted = [`${HELD} kubelet ${over}`, `${FROZEN} runtime ${over}`];
+      if (said.join() !== wanted.join()) throw new Error(JSON.stringify(spells));
+      return true;
+    },
+    WITHIN_MS,
+  );
+}

@@ -1,0 +1,303 @@
+/*
+ * What a lost event costs, on a real node: a real kubelet with its gate on and an agent, both behind one proxy that loses the end of
+ * chosen containers for both. The kubelet finds out at its next relist, 300 s after the last, and until then publishes that the
+ * container runs. What is told of that is held against what this test sees of the pod itself.
+ *
+ * Takes six minutes: a kubelet's period cannot be set.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type ContainerdPart, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { type KubeletPart, startKubelet } from '../../devtools/localServices/kubelet.ts';
+import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts';
+import { podsOf } from '../../src/controller/kube/object.ts';
+import type { ReportStatus } from '../../src/controller/reports/status.ts';
+import { pauseAfter } from '../../src/controller/statusLag/podPoller.ts';
+import type { ContainerEventResponse } from '../../src/cri/runtime.ts';
+import { leftovers } from '../support/leftovers.ts';
+import { needs } from '../support/needs.ts';
+import { until } from '../support/plegreports.ts';
+import { System } from '../support/system.ts';
+
+const NODE = 'impact';
+const STOPPED = 2;
+/** A kubelet with events relists so often. */
+const RELIST_MS = 300_000;
+const START_MS = 90_000;
+/** Until a relist, and what it takes to hear of it. */
+const HEARD_MS = RELIST_MS + 90_000;
+
+let system: System;
+let containerd: ContainerdPart;
+let proxy: CriProxy;
+let kubelet: KubeletPart;
+/** Containers whose end is lost. */
+const lost = new Set<string>();
+
+interface PodStatus {
+  readonly containerStatuses?: readonly {
+    readonly containerID?: string;
+    readonly state?: { readonly running?: object; readonly terminated?: { readonly containerID?: string } };
+    readonly lastState?: { readonly terminated?: { readonly containerID?: string } };
+  }[];
+}
+
+interface FindingRow extends Record<string, unknown> {
+  readonly finding_id: string;
+  readonly kind: string;
+  readonly pod_name: string;
+  readonly lag_min_ms: number | null;
+  readonly lag_max_ms: number | null;
+  readonly lag_reason: string | null;
+  readonly kubelet_blind: boolean | null;
+}
+
+/** When a container was killed and when its end was published, as this test saw it. Milliseconds, between two moments each. */
+interface Witnessed {
+  readonly killed: readonly [number, number];
+  readonly published: readonly [number, number];
+}
+
+needs(
+  'root',
+  'containerd-2.1',
+  'runc',
+  'kubelet',
+  'kube-apiserver',
+  'etcd',
+  'kubectl',
+  'redis-server',
+  'postgres',
+)('the status of a pod', () => {
+  beforeAll(async () => {
+    [system, containerd] = await Promise.all([
+      System.start({ kube: true }),
+      startContainerd({ version: '2.1' }),
+    ]);
+    proxy = await startCriProxy({ upstream: containerd.socket, socket: system.folder('cri.sock') });
+    proxy.setFilter((event) => (isLost(event) ? 'drop' : 'deliver'));
+    const staticPods = system.folder('static-pods');
+    mkdirSync(staticPods);
+    // No controller makes one here, and no pod is admitted without.
+    await system.kubectl('create', 'serviceaccount', 'default');
+    await system.controller({ impactReadsPerSecond: '20' });
+    kubelet = await startKubelet({
+      node: NODE,
+      api: system.api,
+      containerd: { socket: proxy.socket },
+      eventedPleg: true,
+      staticPods,
+    });
+    await system.agent(NODE, proxy.socket);
+    writeFileSync(
+      join(staticPods, 'fixed.json'),
+      JSON.stringify(podOf('fixed', ['app'], SLEEPS, { restartPolicy: 'Always' })),
+    );
+  });
+  afterAll(async () => {
+    await kubelet?.stop();
+    await proxy?.stop();
+    await containerd?.stop();
+    await system?.stop();
+    expect(leftovers()).toEqual([]);
+  });
+
+  test('is behind by what it is said to be where the end of a container is lost, be it static or not, and nowhere else', {
+    timeout: START_MS + HEARD_MS + 120_000,
+  }, async () => {
+    expect(await kubelet.metrics()).toMatch(/^kubelet_evented_pleg_connection_success_count 1$/m);
+    const stop = new AbortController();
+    const ordinary = announce(stop.signal);
+    await create('plain');
+    await create('heard');
+    const ids = {
+      plain: await runningId('plain'),
+      heard: await runningId('heard'),
+      fixed: await runningId(`fixed-${NODE}`),
+    };
+    for (const id of Object.values(ids)) await listedRunning(id);
+    lost.add(ids.plain).add(ids.fixed);
+    const ends = Promise.all([
+      endOf('plain', ids.plain),
+      endOf(`fixed-${NODE}`, ids.fixed),
+      endOf('heard', ids.heard),
+    ]);
+    // Long before the kubelet knows.
+    await until('both are missed', async () => {
+      const rows = await findingsOf(ids.plain, ids.fixed);
+      if (rows.some(({ kind }) => kind !== 'missed')) throw new Error(JSON.stringify(rows));
+      return rows.length === 2 ? rows : undefined;
+    });
+    const [plain, fixed, heard] = await ends;
+    expect(new Set(proxy.dropped.map(({ event }) => event.containerId))).toEqual(lost);
+    const found = await until(
+      'both lags are known',
+      async () => {
+        const rows = await findingsOf(ids.plain, ids.fixed);
+        return rows.length === 2 && rows.every(({ lag_max_ms }) => lag_max_ms !== null) ? rows : undefined;
+      },
+      60_000,
+    );
+    stop.abort();
+    await ordinary;
+
+    const most = await longestOrdinaryLag();
+    const [plainRow, fixedRow] = ['plain', `fixed-${NODE}`].map((name) =>
+      found.find(({ pod_name }) => pod_name === name),
+    );
+    for (const [row, seen] of [
+      [plainRow, plain],
+      [fixedRow, fixed],
+    ] as const) {
+      const [min, max] = [row?.lag_min_ms ?? Number.NaN, row?.lag_max_ms ?? Number.NaN];
+      expect(row).toMatchObject({ lag_reason: null, kubelet_blind: true });
+      expect(min).toBeGreaterThan(most);
+      expect(max).toBeGreaterThanOrEqual(min);
+      // It may be read one pause after it was published.
+      expect(min).toBeLessThanOrEqual(RELIST_MS + most);
+      expect(max).toBeLessThanOrEqual(RELIST_MS + most + pauseAfter(1_000));
+      // Both were true of one moment, so neither may lie wholly beside the other.
+      expect(min).toBeLessThanOrEqual(seen.published[1] - seen.killed[0]);
+      expect(max).toBeGreaterThanOrEqual(seen.published[0] - seen.killed[1]);
+    }
+    expect(heard.published[0] - heard.killed[1]).toBeLessThan(plainRow?.lag_min_ms ?? 0);
+    for (const row of await findingsOf(ids.heard)) expect(row.lag_min_ms ?? 0).toBeLessThanOrEqual(most);
+
+    const report = await until('the report says so', async () => {
+      const { status }: { status: ReportStatus } = JSON.parse(
+        await system.kubectl('get', 'pleg', NODE, '-o', 'json'),
+      );
+      const told = status.missedEvents.filter(
+        ({ statusLagMilliseconds }) => statusLagMilliseconds !== undefined,
+      );
+      if (told.length !== 2) throw new Error(`it is ${JSON.stringify(status)}`);
+      return told;
+    });
+    const told = new Map(
+      report.map(({ findingID, statusLagMilliseconds }) => [findingID, statusLagMilliseconds]),
+    );
+    for (const { finding_id, lag_min_ms } of found)
+      expect(told.get(finding_id)).toBe(Math.round(lag_min_ms ?? Number.NaN));
+  });
+});
+
+const SLEEPS = ['sleep', '3600'];
+
+function podOf(
+  name: string,
+  containers: readonly string[],
+  command: readonly string[],
+  more: object = {},
+): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default' },
+    spec: {
+      nodeName: NODE,
+      hostNetwork: true,
+      restartPolicy: 'Never',
+      terminationGracePeriodSeconds: 0,
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      containers: containers.map((container) => ({
+        name: container,
+        image: containerd.importedImages.busybox,
+        imagePullPolicy: 'Never',
+        command,
+      })),
+      ...more,
+    },
+  };
+}
+
+async function create(
+  name: string,
+  containers: readonly string[] = ['app'],
+  command: readonly string[] = SLEEPS,
+): Promise<void> {
+  const file = system.folder(`pod-${name}.json`);
+  writeFileSync(file, JSON.stringify(podOf(name, containers, command)));
+  await system.kubectl('create', '-f', file);
+}
+
+/** Pods whose containers start and end, one after another: what is ordinary on this node. */
+async function announce(signal: AbortSignal): Promise<void> {
+  for (let i = 1; !signal.aborted; i += 1) {
+    const name = `ordinary-${i}`;
+    await create(name, ['one', 'two', 'three'], ['sleep', '1']);
+    // Not to be quick, but to leave the machine to others.
+    await delay(6_000, undefined, { signal }).catch(() => undefined);
+    if (i > 3) await system.kubectl('delete', 'pod', `ordinary-${i - 3}`, '--wait=false');
+  }
+}
+
+const isLost = ({ containerId, containerEventType }: ContainerEventResponse): boolean =>
+  lost.has(containerId) && containerEventType === STOPPED;
+
+async function statusOf(name: string): Promise<PodStatus> {
+  const object = await system.kube.get(podsOf('default'), name);
+  return (object?.['status'] ?? {}) as PodStatus;
+}
+
+/** The id of the one container of a pod that is published as running. */
+function runningId(name: string): Promise<string> {
+  return until(
+    `${name} runs`,
+    async () => {
+      const [container] = (await statusOf(name)).containerStatuses ?? [];
+      return container?.state?.running === undefined
+        ? undefined
+        : container.containerID?.replace('containerd://', '');
+    },
+    START_MS,
+  );
+}
+
+/** An agent accuses nobody of what began before it watched: waits until one of its lists has shown the container. */
+async function listedRunning(id: string): Promise<void> {
+  await until(`a list shows ${id}`, async () => {
+    const changes = `SELECT FROM plegwatch.relist_changes WHERE node = $1 AND container_id = $2 AND new_state = 'running'`;
+    return (await system.sql(changes, NODE, id)).length > 0 ? true : undefined;
+  });
+}
+
+/** Kills a container, and waits until its end is published. */
+async function endOf(name: string, id: string): Promise<Witnessed> {
+  const before = Date.now();
+  await containerd.ctr(['tasks', 'kill', '--signal', 'SIGKILL', id]);
+  const killed = [before, Date.now()] as const;
+  let unshown = before;
+  const shown = await until(
+    `the end of ${name} is published`,
+    async () => {
+      const began = Date.now();
+      const isShown = (await statusOf(name)).containerStatuses?.some(({ state, lastState }) =>
+        [state, lastState].some((each) => each?.terminated?.containerID === `containerd://${id}`),
+      );
+      if (isShown !== true) unshown = began;
+      return isShown === true ? Date.now() : undefined;
+    },
+    HEARD_MS,
+  );
+  return { killed, published: [unshown, shown] };
+}
+
+const findingsOf = (...ids: readonly string[]): Promise<FindingRow[]> =>
+  system.sql<FindingRow>(
+    `SELECT finding_id, kind, cause, pod_name, lag_min_ms, lag_max_ms, lag_reason, kubelet_blind
+       FROM plegwatch.findings WHERE node = $1 AND event_type = 'STOPPED' AND container_id = ANY ($2)`,
+    NODE,
+    ids,
+  );
+
+async function longestOrdinaryLag(): Promise<number> {
+  const [row] = await system.sql<{ samples: number; most: number }>(
+    'SELECT count(*)::int4 AS samples, max(lag_max_ms) AS most FROM plegwatch.status_lags WHERE node = $1',
+    NODE,
+  );
+  expect(row?.samples).toBeGreaterThanOrEqual(100);
+  return row?.most ?? Number.NaN;
+}

@@ -1,0 +1,36 @@
+/*
+ * Processes that are stopped from running at all, with everything they hold open, as the cgroup freezer or a stuck disk
+ * does it.
+ */
+import { readFileSync } from 'node:fs';
+import { until } from './plegreports.ts';
+
+/** Stops processes; returns when none of them runs any more. */
+export async function freeze(...pids: readonly number[]): Promise<void> {
+  for (const pid of pids) process.kill(pid, 'SIGSTOP');
+  await until('they stand still', () => pids.every((pid) => stateOf(pid) === 'T') || undefined);
+}
+
+export function thaw(...pids: readonly number[]): void {
+  for (const pid of pids) {
+    if (exists(pid)) process.kill(pid, 'SIGCONT');
+  }
+}
+
+export function childrenOf(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+  return children === '' ? [] : children.split(' ').map(Number);
+}
+
+/** Whether the process is there and not only waiting to be reaped. */
+export const exists = (pid: number): boolean => !['', 'Z', 'X'].includes(stateOf(pid));
+
+/** One letter (proc(5)); empty where there is no such process. */
+function stateOf(pid: number): string {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).charAt(0);
+  } catch {
+    return '';
+  }
+}

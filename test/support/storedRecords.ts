@@ -1,0 +1,148 @@
+/*
+ * Evidence of a node put straight into the store, as ingest would have put it, for tests of what comes after.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Store } from '../../src/controller/store/store.ts';
+
+export interface SeedState {
+  readonly stream?: string;
+  readonly mode?: string;
+  readonly modeReason?: string;
+}
+
+export class Evidence {
+  readonly #store: Store;
+  readonly #clusterId: number;
+  #seq = 0;
+
+  constructor(store: Store, clusterId: number) {
+    this.#store = store;
+    this.#clusterId = clusterId;
+  }
+
+  async #one<T>(text: string, values: readonly unknown[] = []): Promise<T> {
+    const { rows } = await this.#store.run<{ one: T }>({ text }, values);
+    if (rows[0] === undefined) throw new Error(`no row from: ${text}`);
+    return rows[0].one;
+  }
+
+  async #do(text: string, values: readonly unknown[]): Promise<void> {
+    await this.#store.run({ text }, values);
+  }
+
+  /** A node with an epoch, a context and a state, first heard `ageS` seconds ago. Returns its id. */
+  async node(name: string, ageS = 3600): Promise<number> {
+    const id = await this.#one<number>(
+      `INSERT INTO store.node (cluster_id, name, first_seen, life, ctx_no)
+       VALUES ($1, $2, now() - $3 * interval '1 second', 1, 1) RETURNING node_id AS one`,
+      [this.#clusterId, name, ageS],
+    );
+    const epoch = randomUUID();
+    await this.#do(
+      `INSERT INTO store.epoch (node_id, cluster_id, epoch, life, node_uid, boot_id, base_at, round, floor, last_seq, complete_at, seen_at)
+       VALUES ($1, $2, $3, 1, '', '', now() - $4 * interval '1 second', 1, 1, 0, now(), now())`,
+      [id, this.#clusterId, epoch, ageS],
+    );
+    const ctx = await this.#one<number>(
+      `INSERT INTO store.context (node_id, epoch, ctx_no, runtime_name, runtime_version, kubelet_version, agent_version)
+       VALUES ($1, $2, 1, 'containerd', '2.1.9', 'v1.36.3', '0.1.0') RETURNING ctx_id AS one`,
+      [id, epoch],
+    );
+    await this.#do('UPDATE store.node SET ctx_id = $2 WHERE node_id = $1', [id, ctx]);
+    await this.state(id);
+    return id;
+  }
+
+  async state(
+    id: number,
+    { stream = 'Active', mode = 'Unknown', modeReason = '' }: SeedState = {},
+  ): Promise<void> {
+    await this.#do(
+      `INSERT INTO store.node_state (node_id, cluster_id, life, seq, ctx_id, at, stream_state, stream_since, stream_reason,
+         stream_error, relist_healthy, relist_reason, model, mode, mode_since, mode_reason)
+       SELECT node_id, cluster_id, 1, $2, ctx_id, now(), $3, now(), '', '', true, '', '', $4, now(), $5
+       FROM store.node WHERE node_id = $1
+       ON CONFLICT (node_id) DO UPDATE SET seq = excluded.seq, stream_state = excluded.stream_state,
+         stream_since = excluded.stream_since, mode = excluded.mode, mode_since = excluded.mode_since, mode_reason = excluded.mode_reason`,
+      [id, this.#next(), stream, mode, modeReason],
+    );
+  }
+
+  /** Minutes of figures, up to now, each covered whole. */
+  async minutes(id: number, count: number): Promise<void> {
+    const first = this.#seq + 1;
+    this.#seq += count;
+    await this.#do(
+      `SELECT store.make_partition('sample', d::date) FROM generate_series(now() - interval '1 day', now(), '1 day') AS d`,
+      [],
+    );
+    await this.#do(
+      `INSERT INTO store.sample (minute, day, node_id, ctx_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
+         containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at)
+       SELECT at, (at AT TIME ZONE 'UTC')::date, node_id, ctx_id, $2 + i, cluster_id, 12, 0, 9000, '{0,0,12}', 1, 1, 1000, 4, 4, 0, 60000000,
+         60000000, at + interval '1 minute'
+       FROM store.node, generate_series(0, $3::int4 - 1) AS i, LATERAL (SELECT now() - ($3::int4 - i) * interval '1 minute' AS at) AS m
+       WHERE node_id = $1`,
+      [id, first, count],
+    );
+  }
+
+  /** A missed STOPPED of a container. Returns the finding's id. */
+  async missed(id: number, pod: string): Promise<string> {
+    const finding = randomUUID();
+    await this.#do(
+      `INSERT INTO store.finding (finding_id, detected_at, day, node_id, ctx_id, seq, cluster_id, kind, event_type, cause,
+         container_id, pod_uid, pod_namespace, pod_name, container_name, window_from, window_to, proof)
+       SELECT $2, now(), (now() AT TIME ZONE 'UTC')::date, node_id, ctx_id, $3, cluster_id, 'missed', 'STOPPED',
+         'unannounced_by_list', 'abc', 'uid', 'shop', $4, 'cart', now() - interval '40 seconds', now() - interval '35 seconds', '{}'
+       FROM store.node WHERE node_id = $1`,
+      [id, finding, this.#next(), pod],
+    );
+    return finding;
+  }
+
+  /** The report of the node is due, as ingest asks for it. */
+  async due(id: number): Promise<void> {
+    await this.#do(
+      `INSERT INTO store.report_queue AS q (node_id, cluster_id, due_at, urgent) VALUES ($1, $2, now(), true)
+       ON CONFLICT (node_id) DO UPDATE SET version = q.version + 1, due_at = least(q.due_at, now()), urgent = true`,
+      [id, this.#clusterId],
+    );
+  }
+
+  /** Their reports were written hours ago, and are due to be written again. */
+  async old(ids: readonly number[]): Promise<void> {
+    await this.#do(
+      `UPDATE store.report SET written_at = now() - interval '5 hours' WHERE node_id = ANY ($1)`,
+      [ids],
+    );
+    await this.#do(
+      `INSERT INTO store.report_queue (node_id, cluster_id, due_at, urgent)
+       SELECT node_id, cluster_id, now(), false FROM store.node WHERE node_id = ANY ($1) ON CONFLICT DO NOTHING`,
+      [ids],
+    );
+  }
+
+  /** The agent was last heard this long ago; its last minute asked for a refresh hours from now, as ingest does. */
+  async silentFor(id: number, seconds: number): Promise<void> {
+    await this.#do(`UPDATE store.node SET last_seen = now() - $2 * interval '1 second' WHERE node_id = $1`, [
+      id,
+      seconds,
+    ]);
+    await this.#do(
+      `INSERT INTO store.report_queue (node_id, cluster_id, due_at, urgent) VALUES ($1, $2, now() + interval '4 hours', false)
+       ON CONFLICT DO NOTHING`,
+      [id, this.#clusterId],
+    );
+  }
+
+  /** How many rows of a table the node has. */
+  rows(table: 'sample' | 'finding' | 'report_queue', id: number): Promise<number> {
+    return this.#one<number>(`SELECT count(*)::int4 AS one FROM store.${table} WHERE node_id = $1`, [id]);
+  }
+
+  #next(): number {
+    this.#seq += 1;
+    return this.#seq;
+  }
+}

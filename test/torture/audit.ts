@@ -1,0 +1,45 @@
+/*
+ * What agents were about to record, read from their audit files, and how much of it their spools have, read from the
+ * segments. Read with code of its own: a spool that misreads itself must not hide that here.
+ */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
+import type { EvidenceRecord } from '../../src/protocol/record.ts';
+import type { Attempt } from './checker.ts';
+
+/** Every attempt in an audit file. A line that was cut short by a kill is none. */
+export function readAudit(file: string, node: string): Attempt[] {
+  if (!existsSync(file)) return [];
+  return wholeLines(readFileSync(file, 'utf8')).flatMap((text) => {
+    const record = recordIn(text.slice(37));
+    return record === null ? [] : [{ node, epoch: text.slice(0, 36), ...record }];
+  });
+}
+
+/** The highest seq that the segments of each epoch in a spool folder hold. */
+export function readSpool(dir: string): Map<string, number> {
+  const reached = new Map<string, number>();
+  const epochs = join(dir, 'epochs');
+  if (!existsSync(epochs)) return reached;
+  for (const name of readdirSync(epochs)) {
+    const files = readdirSync(join(epochs, name)).filter((file) => file.endsWith('.seg'));
+    const seqs = files.flatMap((file) =>
+      wholeLines(readFileSync(join(epochs, name, file), 'utf8')).flatMap((text) => recordIn(text)?.seq ?? []),
+    );
+    reached.set(
+      name.slice(name.indexOf('-') + 1),
+      seqs.reduce((a, b) => Math.max(a, b), 0),
+    );
+  }
+  return reached;
+}
+
+const wholeLines = (text: string): string[] => text.split('\n').slice(0, -1);
+
+function recordIn(line: string): { seq: number; record: EvidenceRecord } | null {
+  const json = line.slice(9);
+  if (Number.parseInt(line.slice(0, 8), 16) !== crc32(json)) return null;
+  const { s: seq, r: record } = JSON.parse(json) as { s?: number; r?: EvidenceRecord };
+  return seq === undefined || record === undefined ? null : { seq, record };
+}

@@ -1,0 +1,265 @@
+/*
+ * The verdict: what agents attempted to record against what the store has. Pure.
+ *
+ *   attempted      told to the audit, before the spool heard of it
+ *   stored         in the store, once, and as it was
+ *   lost           attempted, in the spool, and neither stored nor in a gap of that epoch
+ *   unexpected     in the store and never attempted, or not as it was
+ *   duplicated     in the store more than once
+ *   declared       attempted, not stored, and in a gap of that epoch; a gap must be explained by a fault
+ *   undetermined   attempted, and the agent died before it was in the spool: a bounded tail of an epoch that has ended
+ *   premature      acknowledged before it was committed
+ *   undrained      batches that still stand in the lanes when everything else is settled
+ */
+import type { EvidenceRecord } from '../../src/protocol/record.ts';
+import { factsOf } from './facts.ts';
+import type { Event } from './schedule.ts';
+
+export interface Attempt {
+  readonly node: string;
+  readonly epoch: string;
+  readonly seq: number;
+  readonly record: EvidenceRecord;
+}
+
+/** A row of the store that stands for one record. */
+export interface Row {
+  readonly node: string;
+  readonly epoch: string;
+  readonly seq: number;
+  readonly kind: string;
+  readonly facts: string;
+}
+
+/** An epoch as the store has it: ranges of seqs, both ends inclusive. */
+export interface StoredEpoch {
+  readonly node: string;
+  readonly epoch: string;
+  readonly received: readonly (readonly [number, number])[];
+  readonly lost: readonly (readonly [number, number])[];
+}
+
+/** A gap of seqs that is not filled. */
+export interface SeqGap {
+  readonly node: string;
+  readonly epoch: string;
+  readonly cause: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A stretch in which no agent ran, as the agent after it tells. Milliseconds since the Unix epoch. */
+export interface Absence {
+  readonly node: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** An agent that was killed. */
+export interface Death {
+  readonly node: string;
+  readonly at: number;
+}
+
+/** Rows into which many records are folded. */
+export interface Folded {
+  /** `epoch session` → the seq of the last record in it. */
+  readonly sessions: ReadonlyMap<string, number>;
+  /** Gap → whether it has ended. */
+  readonly gaps: ReadonlyMap<string, boolean>;
+  /** Findings that are resolved. */
+  readonly resolutions: ReadonlySet<string>;
+  /** Findings whose event was told to be overdue. */
+  readonly overdue: ReadonlySet<string>;
+  /** Nodes that have a state. */
+  readonly states: ReadonlySet<string>;
+}
+
+export interface Store {
+  readonly rows: readonly Row[];
+  readonly epochs: readonly StoredEpoch[];
+  readonly gaps: readonly SeqGap[];
+  readonly absences: readonly Absence[];
+  readonly folded: Folded;
+}
+
+/** An acknowledgement beyond what was committed at that time. */
+export interface Premature {
+  readonly epoch: string;
+  readonly round: number;
+  readonly acknowledged: number;
+  readonly committed: number;
+}
+
+export interface Evidence {
+  readonly attempts: readonly Attempt[];
+  /** The highest seq in the spool of each epoch whose agent has died; the others are alive. */
+  readonly ended: ReadonlyMap<string, number>;
+  readonly deaths: readonly Death[];
+  /** What living agents attempted behind this is not waited for. */
+  readonly upTo: ReadonlyMap<string, number>;
+  readonly store: Store;
+  readonly faults: readonly Event[];
+  readonly premature: readonly Premature[];
+  /** Batches in the lanes. */
+  readonly undrained: number;
+  /** Nodes that delete what is acknowledged at once. */
+  readonly forgetful: ReadonlySet<string>;
+}
+
+export interface Verdict {
+  readonly attempted: number;
+  readonly stored: number;
+  readonly lost: readonly string[];
+  readonly unexpected: readonly string[];
+  readonly duplicated: readonly string[];
+  readonly declared: number;
+  readonly unexplained: readonly string[];
+  readonly undetermined: number;
+  readonly premature: readonly string[];
+  readonly undrained: number;
+  /** Empty where everything is as it was promised. */
+  readonly problems: readonly string[];
+}
+
+/** So many records may be on their way from the audit to the spool when an agent dies. */
+const MOST_UNDETERMINED = 50;
+
+export function judge(evidence: Evidence): Verdict {
+  const { attempts, store, ended, upTo } = evidence;
+  const rows = Map.groupBy(store.rows, nameOf);
+  const epochs = new Map(store.epochs.map((epoch) => [epoch.epoch, epoch]));
+  const attempted = new Map(attempts.map((attempt) => [nameOf(attempt), attempt]));
+  const lost: string[] = [];
+  const undetermined = new Map<string, number>();
+  let stored = 0;
+  let declared = 0;
+  let due = 0;
+  for (const [name, attempt] of attempted) {
+    const { epoch, seq } = attempt;
+    const end = ended.get(epoch);
+    const there = epochs.get(epoch);
+    if (isStored(attempt, rows.get(name), there, store.folded)) stored += 1;
+    else if (end === undefined && seq > (upTo.get(epoch) ?? 0)) continue;
+    else if (there !== undefined && within(there.lost, seq) && inGap(store.gaps, epoch, seq)) declared += 1;
+    else if (end !== undefined && seq > end) undetermined.set(epoch, (undetermined.get(epoch) ?? 0) + 1);
+    else lost.push(`${attempt.node} ${name} ${attempt.record.kind}`);
+    due += 1;
+  }
+  const verdict = {
+    attempted: due,
+    stored,
+    lost,
+    unexpected: store.rows.flatMap((row) => strangeness(row, attempted.get(nameOf(row)))),
+    duplicated: [...rows].flatMap(([name, all]) => (all.length > 1 ? [`${name}: ${all.length} rows`] : [])),
+    declared,
+    unexplained: [
+      ...store.gaps.filter((gap) => !isExplained(gap, evidence)).map(tellGap),
+      ...store.absences.filter((absence) => !hadDeath(absence, evidence)).map(tellAbsence),
+    ],
+    undetermined: [...undetermined.values()].reduce((a, b) => a + b, 0),
+    premature: evidence.premature.map(tellPremature),
+    undrained: evidence.undrained,
+  };
+  return { ...verdict, problems: problemsOf(verdict, undetermined, evidence) };
+}
+
+const nameOf = ({ epoch, seq }: { readonly epoch: string; readonly seq: number }): string =>
+  `${epoch}:${seq}`;
+
+function isStored(
+  { node, epoch, seq, record }: Attempt,
+  rows: readonly Row[] | undefined,
+  there: StoredEpoch | undefined,
+  folded: Folded,
+): boolean {
+  if (there === undefined || !within(there.received, seq)) return false;
+  switch (record.kind) {
+    case 'session':
+      return (folded.sessions.get(`${epoch} ${record.session}`) ?? 0) >= seq;
+    case 'gap':
+      return folded.gaps.has(record.gap) && (record.to === null || folded.gaps.get(record.gap) === true);
+    case 'state':
+      return folded.states.has(node);
+    case 'resolution':
+      return folded.resolutions.has(record.finding);
+    case 'overdue':
+      return folded.overdue.has(record.finding);
+    default:
+      return rows !== undefined;
+  }
+}
+
+const within = (ranges: readonly (readonly [number, number])[], seq: number): boolean =>
+  ranges.some(([from, to]) => seq >= from && seq <= to);
+
+const inGap = (gaps: readonly SeqGap[], epoch: string, seq: number): boolean =>
+  gaps.some((gap) => gap.epoch === epoch && seq >= gap.from && seq <= gap.to);
+
+function strangeness(row: Row, attempt: Attempt | undefined): string[] {
+  const where = `${row.node} ${nameOf(row)} ${row.kind}`;
+  if (attempt === undefined) return [`${where}: nobody attempted it`];
+  if (attempt.node !== row.node) return [`${where}: ${attempt.node} attempted it`];
+  const facts = factsOf(attempt.record);
+  if (attempt.record.kind === row.kind && facts === row.facts) return [];
+  return [`${where}: it was ${attempt.record.kind} ${facts}, and is ${row.facts}`];
+}
+
+/** Whether a fault that was injected can have made this gap. */
+function isExplained({ node, cause }: SeqGap, { faults, forgetful }: Evidence): boolean {
+  const had = (test: (event: Event) => boolean) => faults.some(test);
+  switch (cause) {
+    case 'spool_full':
+    case 'spool_unwritable':
+      return hadFullDisk(node, faults);
+    case 'store_lost':
+      // On a disk that is too full an agent deletes what is acknowledged, as a forgetful one always does.
+      return (
+        (forgetful.has(node) || hadFullDisk(node, faults)) &&
+        had(({ fault }) => fault.kind === 'restore' && fault.of === 'postgres')
+      );
+    default:
+      return false;
+  }
+}
+
+const hadFullDisk = (node: string | undefined, faults: readonly Event[]): boolean =>
+  faults.some(({ fault }) => fault.kind === 'full disk' && `node-${fault.node}` === node);
+
+/** What the wall clock may say differently in two places. */
+const SLACK_MS = 1_000;
+
+/** Where the agent's clock was moved, its absences have other bounds than its deaths here: that it died must do. */
+function hadDeath({ node, from, to }: Absence, { deaths, faults }: Evidence): boolean {
+  const moved = faults.some(({ fault }) => fault.kind === 'clock' && `node-${fault.node}` === node);
+  return deaths.some(
+    ({ node: died, at }) => died === node && (moved || (at >= from - SLACK_MS && at <= to + SLACK_MS)),
+  );
+}
+
+const tellAbsence = ({ node, from, to }: Absence): string =>
+  `${node} had no agent from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
+
+const tellGap = ({ node, epoch, cause, from, to }: SeqGap): string =>
+  `${node} ${epoch}:${from}-${to} ${cause}`;
+
+const tellPremature = ({ epoch, round, acknowledged, committed }: Premature): string =>
+  `${epoch} round ${round}: ${acknowledged} acknowledged, ${committed} committed`;
+
+function problemsOf(
+  verdict: Omit<Verdict, 'problems'>,
+  undetermined: ReadonlyMap<string, number>,
+  { faults, attempts }: Evidence,
+): string[] {
+  const nodeOf = new Map(attempts.map(({ epoch, node }) => [epoch, node]));
+  const classes = ['lost', 'unexpected', 'duplicated', 'unexplained', 'premature'] as const;
+  const tails = [...undetermined].filter(
+    ([epoch, n]) => n > MOST_UNDETERMINED && !hadFullDisk(nodeOf.get(epoch), faults),
+  );
+  return [
+    ...(verdict.stored === 0 ? ['nothing was stored at all'] : []),
+    ...classes.flatMap((each) => (verdict[each].length > 0 ? [`${verdict[each].length} ${each}`] : [])),
+    ...(verdict.undrained > 0 ? [`${verdict.undrained} batches stand in the lanes`] : []),
+    ...tails.map(([epoch, n]) => `${n} records of ${epoch} never reached the spool`),
+  ];
+}

@@ -1,0 +1,75 @@
+/*
+ * A small disk of one's own, a tmpfs, which only root can make: it can be filled to its last byte.
+ */
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { run } from '../../devtools/localServices/process.ts';
+import { messageOf } from '../../src/platform/errors.ts';
+
+const SIZE = '16m';
+const BLOCK = Buffer.alloc(256 * 1024, 1);
+
+export class Disk {
+  readonly dir: string;
+
+  private constructor(dir: string) {
+    this.dir = dir;
+  }
+
+  /** Why this machine cannot have one; null where it can. */
+  static async whyNot(): Promise<string | null> {
+    if (process.getuid?.() !== 0) return 'only root can mount a tmpfs';
+    const dir = join(process.env['TMPDIR'] ?? '/tmp', `plegwatch-disk-${process.pid}`);
+    try {
+      const disk = await mounted(dir);
+      await disk.remove();
+      return null;
+    } catch (error) {
+      return messageOf(error);
+    } finally {
+      rmSync(dir, { recursive: true, force: true });
+    }
+  }
+
+  /** Mounts one; null where this machine cannot have one. */
+  static async make(dir: string): Promise<Disk | null> {
+    return (await Disk.whyNot()) === null ? mounted(dir) : null;
+  }
+
+  /** Writes until it takes nothing more. */
+  fill(): void {
+    const block = (size: number, at: number) =>
+      writeFileSync(join(this.dir, `ballast-${size}-${at}`), BLOCK.subarray(0, size));
+    for (const size of [BLOCK.length, 4096]) {
+      try {
+        for (let at = 0; ; at += 1) block(size, at);
+      } catch (error) {
+        if (Reflect.get(Object(error), 'code') !== 'ENOSPC') throw error;
+      }
+    }
+  }
+
+  async free(): Promise<void> {
+    await run('/bin/sh', ['-c', 'rm -f "$0"/ballast-*', this.dir]);
+  }
+
+  async remove(): Promise<void> {
+    await run('umount', [this.dir]);
+  }
+
+  /** Unmounts one that nobody removed. */
+  static async sweep(dir: string): Promise<void> {
+    const mounts = readFileSync('/proc/mounts', 'utf8').split('\n');
+    if (mounts.some((line) => line.split(' ')[1] === dir)) await run('umount', [dir]);
+  }
+
+  static of(dir: string): Disk {
+    return new Disk(dir);
+  }
+}
+
+async function mounted(dir: string): Promise<Disk> {
+  mkdirSync(dir, { recursive: true });
+  await run('mount', ['-t', 'tmpfs', '-o', `size=${SIZE}`, 'plegwatch-torture', dir]);
+  return Disk.of(dir);
+}

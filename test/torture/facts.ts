@@ -1,0 +1,72 @@
+/*
+ * What the store is to have of a record, as one text: equal exactly where nothing was changed on the way. Written from
+ * the words of the schema (migrations/0001_tables.sql), not from the code that writes it. Pure.
+ *
+ *   a row of its own   event, change, minute, finding, mode
+ *   folded             session, gap, state, resolution, overdue: many records make one row, which must know of the last of them
+ *
+ * Times are microseconds from the epoch's start, as in the record.
+ */
+import { createHash } from 'node:crypto';
+import { type EvidenceRecord, PLEG_STATES } from '../../src/protocol/record.ts';
+
+export const ROW_KINDS = ['event', 'change', 'minute', 'finding', 'mode'] as const;
+export type RowKind = (typeof ROW_KINDS)[number];
+
+const INT2_MAX = 32_767;
+
+/** The fields of a record that have a row of their own; null where it is folded. */
+export function factsOf(record: EvidenceRecord): string | null {
+  switch (record.kind) {
+    case 'event': {
+      const { t, createdNs, id, type, replayed, hasSandboxStatus, isSandbox } = record;
+      const bits = type + (replayed ? 256 : 0) + (hasSandboxStatus ? 512 : 0) + (isSandbox ? 1024 : 0);
+      return asText([t, createdNs, keyOf(id), bits]);
+    }
+    case 'change': {
+      const { window, id, old, new: now, isSandbox } = record;
+      const states = PLEG_STATES.indexOf(old) + 16 * PLEG_STATES.indexOf(now) + (isSandbox ? 256 : 0);
+      return asText([window.from, window.to, keyOf(id), states]);
+    }
+    case 'minute': {
+      const { t, span, relists, errors, max, sandboxes, containers, bytes } = record;
+      const { expected, matched, unobservable, covered } = record;
+      const hist = record.hist.map((n) => Math.min(n, INT2_MAX));
+      const figures = [relists, errors, max, sandboxes, containers, bytes];
+      return asText([t + span, ...figures, expected, matched, unobservable, covered, span, ...hist]);
+    }
+    case 'finding': {
+      const { t, finding, verdict, type, cause, id, window, occurred, lateness, delivery, proof } = record;
+      const times = [window?.from ?? null, window?.to ?? null, occurred, lateness, delivery];
+      return asText([t, finding, verdict, type, cause, id, ...times, sorted(proof)]);
+    }
+    case 'mode': {
+      const { t, notBefore, model, from, to, reason, proof } = record;
+      return asText([t, notBefore, model, from, to, reason, sorted(proof)]);
+    }
+    case 'session':
+    case 'gap':
+    case 'state':
+    case 'resolution':
+    case 'overdue':
+      return null;
+  }
+}
+
+/** The fields of a row, in the order of {@link factsOf}. */
+export const factsOfRow = (fields: readonly unknown[]): string =>
+  asText(fields.map((field) => (typeof field === 'object' && field !== null ? sorted(field) : field)));
+
+const asText = (fields: readonly unknown[]): string => fields.map(String).join(' ');
+
+/** The first 8 bytes of sha256(id), as a signed integer. */
+const keyOf = (id: string): string => createHash('sha256').update(id).digest().readBigInt64BE(0).toString();
+
+/** JSON that does not depend on the order of keys: the database has its own. */
+function sorted(value: unknown): string {
+  return JSON.stringify(value, (_, each: unknown) =>
+    typeof each === 'object' && each !== null && !Array.isArray(each)
+      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : each,
+  );
+}

@@ -1,0 +1,155 @@
+/*
+ * Broken on purpose: the loss checker must find each of these builds, or it is worth nothing. Run by `make torture-mutants`.
+ *
+ * Each is a copy of this tree with one edit; an edit that does not apply any more fails, for then nothing was shown.
+ */
+import { join } from 'node:path';
+import { run } from '../../devtools/localServices/process.ts';
+import { messageOf } from '../../src/platform/errors.ts';
+import { brokenTree, type Edit } from '../support/brokenTree.ts';
+import { Disk } from './disk.ts';
+import { runSchedule } from './run.ts';
+
+interface Mutant {
+  readonly name: string;
+  readonly edits: readonly Edit[];
+  /** Schedules that are tried, one after another, until one finds it; null: the test of power cuts must find it. */
+  readonly seeds: readonly number[] | null;
+}
+
+/** Any will do. */
+const ANY = [101, 102, 103, 104];
+
+const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'the reply is told before the commit',
+    seeds: ANY,
+    edits: [
+      {
+        file: 'src/controller/ingest/handler.ts',
+        from: 'const outcome = await commitBatch(options, envelope);',
+        to: `const transaction = (work) => options.store.transaction(async (runner) => {
+               const done = await work(runner);
+               if (done.kind === 'committed') await tell(options, envelope, done);
+               return done;
+             });
+             const outcome = await commitBatch({ ...options, store: { ...options.store, transaction } }, envelope);`,
+      },
+      {
+        file: 'src/controller/ingest/handler.ts',
+        from: '  await tell(options, envelope, outcome);\n}',
+        to: '}',
+      },
+    ],
+  },
+  {
+    name: "the batch's last seq is told instead of the mark",
+    seeds: ANY,
+    edits: [
+      {
+        file: 'src/controller/ingest/commit.ts',
+        from: 'return { round: row.round, mark: row.mark };',
+        to: 'return { round: row.round, mark: envelope.last };',
+      },
+    ],
+  },
+  {
+    name: 'what was received is not taken away from a batch',
+    seeds: ANY,
+    edits: [
+      {
+        file: 'src/controller/ingest/epoch.ts',
+        from: 'fresh: row.fresh_from.map((from, at) => ({ from, to: row.fresh_to[at] ?? from })),',
+        to: 'fresh: last < first ? [] : [{ from: first, to: last }],',
+      },
+    ],
+  },
+  {
+    name: 'a reply of an older round is believed',
+    // Postgres goes back behind the end of an agent's life, and nobody wipes Redis after that.
+    seeds: [252, 317, 410, 447],
+    edits: [{ file: 'src/agent/ship/shipper.ts', from: 'if (round !== track.round) return;', to: '' }],
+  },
+  {
+    name: 'a segment is written before its name is on the disk',
+    seeds: null,
+    edits: [
+      { file: 'src/agent/spool/spool.ts', from: 'await syncFolder(this.#files, this.#present.dir);', to: '' },
+    ],
+  },
+  {
+    name: 'an epoch is named before it is on the disk what it is',
+    seeds: null,
+    edits: [
+      { file: 'src/agent/spool/files.ts', from: '(file) => file.datasync()', to: 'async () => undefined' },
+    ],
+  },
+  {
+    name: 'the name of an epoch is never brought to the disk',
+    seeds: null,
+    edits: [
+      {
+        file: 'src/agent/spool/newEpoch.ts',
+        from: "await syncFolder(options.files, join(options.dir, 'epochs'));",
+        to: '',
+      },
+    ],
+  },
+];
+
+const FAULTS = 20;
+
+const wanted = process.argv.slice(2);
+const without = (await Disk.whyNot()) === null ? [] : (['full disk'] as const);
+let missed = 0;
+for (const [i, mutant] of MUTANTS.entries()) {
+  if (wanted.length > 0 && !wanted.includes(`${i + 1}`)) continue;
+  console.log(`${i + 1}. ${mutant.name}`);
+  const found = await hunt(mutant);
+  if (!found) missed += 1;
+}
+console.log(missed === 0 ? 'every one of them was found' : `${missed} of them were NOT found`);
+process.exitCode = missed === 0 ? 0 : 1;
+
+async function hunt(mutant: Mutant): Promise<boolean> {
+  const tree = brokenTree(mutant.edits);
+  const root = tree.dir;
+  try {
+    if (mutant.seeds === null) return await foundByPowerCuts(root);
+    await run(process.execPath, ['build.mjs'], { cwd: root });
+    for (const seed of mutant.seeds) {
+      const { verdict, seconds } = await runSchedule({
+        seed,
+        faults: FAULTS,
+        nodes: 3,
+        controllers: 2,
+        everyMs: 1_200,
+        without: new Set(without),
+        forgetful: new Set(),
+        settlesWithinMs: 20_000,
+        root,
+        say: () => undefined,
+      });
+      const { problems } = verdict;
+      const said = problems.length === 0 ? 'nothing' : problems.join(', ');
+      console.log(`   schedule ${seed}: ${said}; ${Math.round(seconds)} s`);
+      if (problems.length > 0) return true;
+    }
+    return false;
+  } finally {
+    tree.remove();
+  }
+}
+
+/** The test must fail, and by what it says of the spool. */
+async function foundByPowerCuts(root: string): Promise<boolean> {
+  const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+  const args = [vitest, 'run', '--project', 'unit', 'src/agent/spool/powerCut.test.ts'];
+  const said = await run(process.execPath, args, { cwd: root, timeoutMs: 300_000 }).then(
+    () => null,
+    (error: unknown) => messageOf(error),
+  );
+  const found = said?.includes('Property failed after') === true;
+  console.log(`   power cuts: ${found ? 'the property fails' : (said ?? 'nothing')}`);
+  return found;
+}

@@ -1,0 +1,153 @@
+/*
+ * A schedule: what goes wrong, when, and for how long. Pure: the same seed gives the same schedule.
+ *
+ * Faults overlap, except on one part: a part that is still being put back has the next fault when it is there again.
+ */
+import { type Random, randomFor } from '../../devtools/simulator/random.ts';
+
+export type Part = `agent ${number}` | `controller ${number}` | 'redis' | 'postgres';
+export type Route = `agent ${number} redis` | `controller ${number} redis` | `controller ${number} postgres`;
+
+export type Fault =
+  /** kill -9; it is started again later. A Redis comes back empty. */
+  | { readonly kind: 'kill'; readonly part: Part }
+  /** SIGSTOP, to a process and its children. */
+  | { readonly kind: 'freeze'; readonly part: Part }
+  /** FLUSHALL. */
+  | { readonly kind: 'wipe' }
+  /** Connections break and are refused. */
+  | { readonly kind: 'cut'; readonly route: Route }
+  /** Nothing passes, nothing is told. */
+  | { readonly kind: 'silence'; readonly route: Route }
+  /** Every packet to and from Postgres is late. */
+  | { readonly kind: 'slow'; readonly delayMs: number }
+  | { readonly kind: 'copy'; readonly of: 'postgres' | 'redis' }
+  /** What was copied last takes the place of what is there. */
+  | { readonly kind: 'restore'; readonly of: 'postgres' | 'redis' }
+  /** Every batch that waits in a lane is there twice, and comes once more later. */
+  | { readonly kind: 'repeat' }
+  /** The disk of a spool takes nothing more; the agent is killed in the middle, perhaps. */
+  | { readonly kind: 'full disk'; readonly node: number; readonly kill: boolean }
+  /** Another node begins with a copy of this one's spool. */
+  | { readonly kind: 'clone'; readonly node: number }
+  /** A second agent waits for the spool of this node; the first is killed. */
+  | { readonly kind: 'second agent'; readonly node: number }
+  /** The wall clock of an agent steps, and later back. */
+  | { readonly kind: 'clock'; readonly node: number; readonly byMs: number };
+
+export type FaultKind = Fault['kind'];
+
+export interface Event {
+  /** From the start of the schedule. */
+  readonly atMs: number;
+  readonly forMs: number;
+  readonly fault: Fault;
+}
+
+export interface ScheduleOptions {
+  readonly seed: number;
+  readonly faults: number;
+  readonly nodes: number;
+  readonly controllers: number;
+  /** Kinds that this machine cannot do. */
+  readonly without: ReadonlySet<FaultKind>;
+  /** Milliseconds from one fault to the next, on average. */
+  readonly everyMs: number;
+}
+
+/** How often each kind is drawn. */
+const WEIGHTS: Readonly<Record<FaultKind, number>> = {
+  kill: 6,
+  freeze: 4,
+  wipe: 2,
+  cut: 2,
+  silence: 2,
+  slow: 2,
+  copy: 1,
+  restore: 2,
+  repeat: 2,
+  'full disk': 1,
+  clone: 1,
+  'second agent': 1,
+  clock: 2,
+};
+
+/** A clock steps by up to so much: further than that, what is kept for a day would be gone. */
+const FURTHEST_STEP_MS = 12 * 3_600_000;
+
+export function scheduleOf(options: ScheduleOptions): Event[] {
+  const random = randomFor(options.seed, 'schedule');
+  const events: Event[] = [];
+  // What is restored must have been copied; not at the very start, when there is nothing to copy.
+  const copied = new Set<'postgres' | 'redis'>();
+  let atMs = 1_000;
+  for (const kind of kindsOf(options, random)) {
+    const drawn = faultOf(kind, options, random);
+    const fault =
+      drawn.kind === 'restore' && !copied.has(drawn.of) ? ({ kind: 'copy', of: drawn.of } as const) : drawn;
+    if (fault.kind === 'copy') copied.add(fault.of);
+    events.push({ atMs: Math.round(atMs), forMs: Math.round(random.between(200, 3_000)), fault });
+    atMs += random.between(0.3, 1.7) * options.everyMs;
+  }
+  return events;
+}
+
+/** Every kind once, as far as there is room, and the rest by weight. */
+function kindsOf({ faults, without }: ScheduleOptions, random: Random): FaultKind[] {
+  const kinds = (Object.keys(WEIGHTS) as FaultKind[]).filter((kind) => !without.has(kind));
+  const urn = kinds.flatMap((kind) => Array.from({ length: WEIGHTS[kind] }, () => kind));
+  const drawn = Array.from(
+    { length: Math.max(0, faults - kinds.length) },
+    () => urn[Math.floor(random.between(0, urn.length))] ?? 'kill',
+  );
+  return random.shuffle([...random.shuffle(kinds).slice(0, faults), ...drawn]);
+}
+
+function faultOf(kind: FaultKind, { nodes, controllers }: ScheduleOptions, random: Random): Fault {
+  const below = (n: number) => Math.floor(random.between(0, n));
+  const either = <const T>(...choices: readonly [T, ...T[]]): T =>
+    choices[below(choices.length)] ?? choices[0];
+  const part = (): Part =>
+    either<Part>(`agent ${below(nodes)}`, `controller ${below(controllers)}`, 'redis', 'postgres');
+  switch (kind) {
+    case 'kill':
+    case 'freeze':
+      return { kind, part: part() };
+    case 'cut':
+    case 'silence':
+      return {
+        kind,
+        route: either<Route>(
+          `agent ${below(nodes)} redis`,
+          `controller ${below(controllers)} redis`,
+          `controller ${below(controllers)} postgres`,
+        ),
+      };
+    case 'slow':
+      return { kind, delayMs: Math.round(random.between(50, 300)) };
+    case 'copy':
+    case 'restore':
+      return { kind, of: either('postgres', 'redis') };
+    case 'full disk':
+      return { kind, node: 0, kill: random.chance(0.3) };
+    case 'clone':
+    case 'second agent':
+      return { kind, node: below(nodes) };
+    case 'clock':
+      // Small steps as often as large ones: of seconds, minutes, hours.
+      return {
+        kind,
+        node: below(nodes),
+        byMs: either(-1, 1) * Math.round(FURTHEST_STEP_MS ** random.between(0.5, 1)),
+      };
+    case 'wipe':
+    case 'repeat':
+      return { kind };
+  }
+}
+
+/** A fault in words, for the log. */
+export function inWords(fault: Fault): string {
+  const { kind, ...more } = fault;
+  return [kind, ...Object.entries(more).map(([key, value]) => `${key}=${value}`)].join(' ');
+}

@@ -1,0 +1,363 @@
+/*
+ * The world that a schedule torments: a real Redis and Postgres, two controllers and some agents in processes of their own,
+ * each on routes of its own, and simulated runtimes with pods that live and die.
+ *
+ * Each part has one turn at a time: a fault of it waits until the one before is over.
+ */
+import { cpSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Redis } from 'ioredis';
+import { type PostgresPart, startPostgres } from '../../devtools/localServices/postgres.ts';
+import { run, tail } from '../../devtools/localServices/process.ts';
+import { type ProgramPart, startProgram } from '../../devtools/localServices/program.ts';
+import { type RedisPart, startRedis } from '../../devtools/localServices/redis.ts';
+import { abandoned, type Scratch, scratch } from '../../devtools/localServices/scratch.ts';
+import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
+import { lanePrefix, QUEUE_NAME } from '../../src/protocol/keys.ts';
+import { readAudit, readSpool } from './audit.ts';
+import type { Attempt, Death } from './checker.ts';
+import { Disk } from './disk.ts';
+import { clockArgs } from './movedClock.ts';
+import { Route } from './route.ts';
+import type { Part } from './schedule.ts';
+import { readMarks, withClient } from './store.ts';
+import { Witness } from './witness.ts';
+
+export const CLUSTER = 'torture';
+export const LANES = 2;
+
+/** The long intervals, short. The grace stays long: half of it is how long a busy machine may hold an agent up. */
+const INTERVALS = {
+  intervalRound: '4s',
+  intervalPast: '8s',
+  intervalStall: '3s',
+  intervalIdle: '2s',
+  intervalSweep: '1s',
+  intervalRetry: '2s',
+  intervalFlow: '2s',
+  intervalPatience: '4s',
+  intervalAside: '1s',
+  intervalLock: '3s',
+};
+const AGENT = { relistPeriod: '500ms', grace: '4s', confirm: '5s', spoolFsync: '200ms', logLevel: 'info' };
+const STARTS_WITHIN_MS = 60_000;
+const LOGGED_LINES = 8;
+const LOGGED_CHARACTERS = 300;
+
+export interface WorldOptions {
+  /** The folder of the program that is tormented: this checkout, or one that is broken on purpose. */
+  readonly root: string;
+  readonly seed: number;
+  readonly nodes: number;
+  readonly controllers: number;
+  /** Nodes that delete what is acknowledged at once, by number. */
+  readonly forgetful: ReadonlySet<number>;
+}
+
+export interface Node {
+  readonly name: string;
+  readonly runtime: SimulatedRuntime;
+  readonly agent: ProgramPart;
+  readonly spool: string;
+  readonly audit: string;
+  /** By how much its clock is moved. */
+  readonly clock: string;
+  readonly redis: Route;
+  /** A disk of its own that can be full; null where this machine cannot make one. */
+  readonly disk: Disk | null;
+}
+
+export interface Controller {
+  readonly program: ProgramPart;
+  readonly redis: Route;
+  readonly postgres: Route;
+}
+
+export class World {
+  readonly nodes: Node[] = [];
+  readonly controllers: Controller[] = [];
+  /** The highest seq in the spool of each epoch whose agent has died. */
+  readonly ended = new Map<string, number>();
+  /** Every agent that was killed, and when. */
+  readonly deaths: Death[] = [];
+  readonly dir: string;
+  readonly options: WorldOptions;
+  readonly redis: RedisPart;
+  readonly postgres: PostgresPart;
+  readonly witness: Witness;
+  readonly #place: Scratch;
+  readonly #turns = new Map<string, Promise<void>>();
+  readonly #cleanUps: (() => Promise<void> | void)[] = [];
+
+  private constructor(options: WorldOptions, place: Scratch, redis: RedisPart, postgres: PostgresPart) {
+    this.options = options;
+    this.dir = place.dir;
+    this.#place = place;
+    this.redis = redis;
+    this.postgres = postgres;
+    this.witness = new Witness({
+      redisUrl: redis.url,
+      databaseUrl: postgres.url,
+      cluster: CLUSTER,
+      nodes: Array.from({ length: options.nodes }, (_, i) => `node-${i}`),
+    });
+  }
+
+  static async start(options: WorldOptions): Promise<World> {
+    // What was killed has left its disk mounted.
+    const left = abandoned('torture');
+    for (const folder of left) await Disk.sweep(join(folder, 'node-0', 'disk'));
+    const place = scratch('torture', undefined, left);
+    const [redis, postgres] = await Promise.all([
+      startRedis({ dir: join(place.dir, 'redis') }),
+      startPostgres({
+        dir: join(place.dir, 'postgres'),
+        settings: { fsync: 'off', wal_level: 'minimal', max_wal_senders: '0' },
+      }),
+    ]);
+    const cli = join(options.root, 'dist', 'cli.js');
+    const migrate = [
+      cli,
+      'migrate',
+      '--database-url',
+      postgres.url,
+      '--cluster',
+      CLUSTER,
+      '--lanes',
+      `${LANES}`,
+    ];
+    await run(process.execPath, migrate);
+    const world = new World(options, place, redis, postgres);
+    try {
+      for (let i = 0; i < options.controllers; i += 1) world.controllers.push(await world.#controller());
+      for (let i = 0; i < options.nodes; i += 1) world.nodes.push(await world.#node(i));
+    } catch (error) {
+      await world.stop();
+      throw error;
+    }
+    return world;
+  }
+
+  /** Does something to a part when it is its turn. */
+  inTurn(part: string, work: () => Promise<void>): Promise<void> {
+    const before = this.#turns.get(part) ?? Promise.resolve();
+    const turn = before.then(work);
+    this.#turns.set(
+      part,
+      turn.catch(() => undefined),
+    );
+    return turn;
+  }
+
+  node(i: number): Node {
+    const node = this.nodes[i];
+    if (node === undefined) throw new Error(`there is no node ${i}`);
+    return node;
+  }
+
+  controller(i: number): Controller {
+    const controller = this.controllers[i];
+    if (controller === undefined) throw new Error(`there is no controller ${i}`);
+    return controller;
+  }
+
+  /** The process of a part. */
+  service(part: Part): ProgramPart | RedisPart | PostgresPart {
+    if (part === 'redis') return this.redis;
+    if (part === 'postgres') return this.postgres;
+    const i = Number(part.split(' ')[1]);
+    return part.startsWith('agent') ? this.node(i).agent : this.controller(i).program;
+  }
+
+  /** Starts a part again, as often as it takes: a program that finds nothing to connect to ends, and its keeper tries again. */
+  async startAgain(part: Part): Promise<void> {
+    const deadline = performance.now() + STARTS_WITHIN_MS;
+    for (;;) {
+      try {
+        return await this.service(part).restart();
+      } catch (error) {
+        if (performance.now() > deadline) throw error;
+        await delay(200);
+      }
+    }
+  }
+
+  /** What was in the spool of a node when its agent had died. Must be called before the next one begins. */
+  agentDied(i: number): void {
+    this.deaths.push({ node: this.node(i).name, at: Date.now() });
+    for (const [epoch, last] of readSpool(this.node(i).spool)) {
+      if (!this.ended.has(epoch)) this.ended.set(epoch, last);
+    }
+  }
+
+  attempts(): Attempt[] {
+    return this.nodes.flatMap(({ name, audit }) => readAudit(audit, name));
+  }
+
+  /** Runs one command on Redis, past all routes. */
+  async inRedis<T>(work: (redis: Redis) => Promise<T>): Promise<T> {
+    const redis = new Redis(this.redis.url, {
+      maxRetriesPerRequest: 0,
+      commandTimeout: 5_000,
+      retryStrategy: () => null,
+    });
+    // Told by the command too.
+    redis.on('error', () => undefined);
+    try {
+      return await work(redis);
+    } finally {
+      redis.disconnect();
+    }
+  }
+
+  /** How many batches are in the lanes. */
+  undrained(): Promise<number> {
+    return this.inRedis(async (redis) => {
+      let jobs = 0;
+      for (let lane = 0; lane < LANES; lane += 1) {
+        const key = `${lanePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
+        jobs += (await redis.llen(`${key}:wait`)) + (await redis.llen(`${key}:active`));
+        jobs += await redis.zcard(`${key}:delayed`);
+      }
+      return jobs;
+    });
+  }
+
+  /** Postgres is stopped, its files are copied, and it goes on. */
+  async copyPostgres(): Promise<void> {
+    await this.#endPostgres();
+    await this.#replace('copy', 'data');
+    await this.startAgain('postgres');
+  }
+
+  /** Postgres goes on from the copy. */
+  async restorePostgres(): Promise<void> {
+    if (!existsSync(join(this.dir, 'postgres', 'copy'))) return;
+    const committed = await withClient(this.postgres.url, readMarks);
+    await this.#endPostgres();
+    await this.witness.restoring(committed);
+    await this.#replace('data', 'copy');
+    await this.startAgain('postgres');
+  }
+
+  async copyRedis(): Promise<void> {
+    await this.inRedis((redis) => redis.call('SAVE'));
+    renameSync(join(this.dir, 'redis', 'dump.rdb'), join(this.dir, 'redis', 'copy.rdb'));
+  }
+
+  async restoreRedis(): Promise<void> {
+    if (!existsSync(join(this.dir, 'redis', 'copy.rdb'))) return;
+    await this.redis.kill();
+    cpSync(join(this.dir, 'redis', 'copy.rdb'), join(this.dir, 'redis', 'dump.rdb'));
+    await this.startAgain('redis');
+    rmSync(join(this.dir, 'redis', 'dump.rdb'));
+  }
+
+  agentSettings(i: number, spool: string): Record<string, string> {
+    const { socket } = this.node(i).runtime;
+    return this.#agentSettings(i, spool, socket, this.node(i).redis);
+  }
+
+  /** The end of every program's log. */
+  logs(): string[] {
+    const programs = [
+      ...this.nodes.map(({ agent }) => agent),
+      ...this.controllers.map(({ program }) => program),
+    ];
+    return programs.map(({ logFile }) => {
+      const lines = tail(logFile).split('\n').slice(-LOGGED_LINES);
+      return ['---', ...lines.map((line) => line.slice(0, LOGGED_CHARACTERS))].join('\n');
+    });
+  }
+
+  async stop(): Promise<void> {
+    await this.witness.stop();
+    for (const { agent } of this.nodes) await agent.kill('SIGKILL');
+    for (const { program } of this.controllers) await program.kill('SIGKILL');
+    for (const cleanUp of this.#cleanUps.reverse()) await cleanUp();
+    await Promise.all([this.redis.stop(), this.postgres.stop()]);
+    this.#place.remove();
+  }
+
+  async #endPostgres(): Promise<void> {
+    await this.postgres.kill('SIGINT');
+    for (let i = 0; i < 100 && this.postgres.running(); i += 1) await delay(50);
+    if (this.postgres.running()) await this.postgres.kill('SIGKILL');
+  }
+
+  /** Files of Postgres by a copy of others; they stay whose they are. */
+  async #replace(there: string, by: string): Promise<void> {
+    const [to, from] = [there, by].map((name) => join(this.dir, 'postgres', name));
+    await run('/bin/sh', ['-c', 'rm -rf "$0" && cp -a "$1" "$0"', `${to}`, `${from}`]);
+  }
+
+  async #controller(): Promise<Controller> {
+    const redis = await this.#route(this.redis.port);
+    const postgres = await this.#route(this.postgres.port);
+    const databaseUrl = new URL(this.postgres.url);
+    databaseUrl.port = `${postgres.port}`;
+    const program = await startProgram({
+      cli: join(this.options.root, 'dist', 'cli.js'),
+      command: 'controller',
+      settings: {
+        cluster: CLUSTER,
+        redisUrl: `redis://127.0.0.1:${redis.port}`,
+        databaseUrl: databaseUrl.href,
+        noKube: 'true',
+        ...INTERVALS,
+      },
+    });
+    this.#cleanUps.push(() => program.stop());
+    return { program, redis, postgres };
+  }
+
+  async #node(i: number): Promise<Node> {
+    const name = `node-${i}`;
+    const folder = join(this.dir, name);
+    mkdirSync(folder);
+    const disk = i === 0 ? await Disk.make(join(folder, 'disk')) : null;
+    if (disk !== null) this.#cleanUps.push(() => disk.remove());
+    const runtime = await startSimulatedRuntime({
+      socket: join(folder, 'cri.sock'),
+      seed: this.options.seed * 100 + i,
+      churn: { pods: 4, meanMs: 2_500, restarts: 1 },
+    });
+    this.#cleanUps.push(() => runtime.stop());
+    const redis = await this.#route(this.redis.port);
+    const spool = join(disk?.dir ?? folder, 'spool');
+    const clock = join(folder, 'clock');
+    const agent = await startProgram({
+      cli: join(this.options.root, 'dist', 'cli.js'),
+      command: 'agent',
+      settings: this.#agentSettings(i, spool, runtime.socket, redis),
+      nodeArgs: clockArgs(clock),
+    });
+    this.#cleanUps.push(() => agent.stop());
+    return { name, runtime, agent, spool, audit: join(folder, 'audit'), redis, disk, clock };
+  }
+
+  #agentSettings(i: number, spoolDir: string, socket: string, redis: Route): Record<string, string> {
+    return {
+      cluster: CLUSTER,
+      node: `node-${i}`,
+      redisUrl: `redis://127.0.0.1:${redis.port}`,
+      criEndpoint: `unix://${socket}`,
+      spoolDir,
+      spoolKeep: this.options.forgetful.has(i) ? '0' : '24h',
+      auditFile: join(this.dir, `node-${i}`, 'audit'),
+      ...AGENT,
+      ...INTERVALS,
+    };
+  }
+
+  async #route(port: number): Promise<Route> {
+    const route = await Route.to(port);
+    this.#cleanUps.push(() => route.cut());
+    return route;
+  }
+}
+
+/** This checkout. */
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
