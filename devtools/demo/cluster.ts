@@ -9,7 +9,7 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, PlegwatchError } from '../../src/platform/errors.ts';
-import { programHome } from '../../src/platform/packageRoot.ts';
+import { packageRoot } from '../../src/platform/packageRoot.ts';
 import { flagOf } from '../../src/platform/settings.ts';
 import { type ApiServerPart, startApiServer } from '../localServices/apiserver.ts';
 import { type ContainerdPart, startContainerd } from '../localServices/containerd.ts';
@@ -169,7 +169,7 @@ async function startKube(
   say('starting etcd and the Kubernetes API server');
   const api = keep(await startApiServer());
   say('installing the PLEGReport resource');
-  await kubectl(api, ['apply', '--server-side', '-f', join(programHome() ?? '.', 'crds')]);
+  await kubectl(api, ['apply', '--server-side', '-f', join(packageRoot() ?? '.', 'crds')]);
   await kubectl(api, ['wait', '--for=condition=Established', 'crd/plegreports.plegwatch.dev']);
   return api;
 }

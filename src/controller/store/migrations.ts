@@ -4,12 +4,12 @@
  *   file       `NNNN_name.sql`; its number is its place, and files are applied by name
  *   journal    meta/_journal.json, the migrator's list; it must say the same as the folder
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import * as v from 'valibot';
 import { PlegwatchError } from '../../platform/errors.ts';
+import { packageRoot } from '../../platform/packageRoot.ts';
 
 /** The number of the last migration that this program's statements rely on. A test compares it with the folder. */
 export const SCHEMA_VERSION = 9;
@@ -33,22 +33,11 @@ const JournalSchema = v.object({ entries: v.array(v.object({ when: v.number(), t
 
 /** The folder beside this program's package.json: the same from the sources and from the bundle. */
 export function defaultMigrationsDir(): string {
-  let dir = dirname(fileURLToPath(import.meta.url));
-  while (!isOurs(dir)) {
-    const parent = dirname(dir);
-    if (parent === dir) {
-      throw mismatch('The folder migrations/ cannot be found beside the program.', 'Reinstall the program.');
-    }
-    dir = parent;
+  const root = packageRoot();
+  if (root === null) {
+    throw mismatch('The folder migrations/ cannot be found beside the program.', 'Reinstall the program.');
   }
-  return join(dir, 'migrations');
-}
-
-function isOurs(dir: string): boolean {
-  const file = join(dir, 'package.json');
-  if (!existsSync(file)) return false;
-  const manifest: unknown = JSON.parse(readFileSync(file, 'utf8'));
-  return typeof manifest === 'object' && manifest !== null && Reflect.get(manifest, 'name') === 'plegwatch';
+  return join(root, 'migrations');
 }
 
 /** Reads the folder. Throws MIGRATION_MISMATCH where journal and files disagree. */
