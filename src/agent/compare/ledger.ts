@@ -9,11 +9,11 @@
  * Everything else that did not come is `unobservable`.
  */
 
+import { TokenBucket } from '../../platform/tokenBucket.ts';
 import type { PlegProfile } from '../../protocol/eventProfile.ts';
 import type { ExactTimes, Relist } from '../../protocol/observation.ts';
 import { EVENT_TYPES, type EventType, type EvidenceObject } from '../../protocol/record.ts';
 import { type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
-import { Allowance } from './allowance.ts';
 import { ABSENT, type Coverage, covers, DOWN, isCovered, type OpenSession, openSession } from './coverage.ts';
 import type { Outbox } from './emitter.ts';
 import { type EventVerdict, judgeEvent } from './eventClassifier.ts';
@@ -40,12 +40,8 @@ import { causeOf, exactTime, excuseOf, hadHappened } from './unobservableReason.
 const SILENT_AFTER = 10;
 /** A verdict waits this long for a list that confirms the event which it rests on. */
 const PATIENCE: Micros = millis(5 * 60_000);
-/**
- * So many expectations are told to be overdue at once, and one more a second: a runtime that announces nothing any more must not
- * double what is written.
- */
-const OVERDUE_AT_ONCE = 20;
-const OVERDUE_EVERY: Micros = millis(1000);
+/** Limits overdue reports: a runtime that stopped announcing anything must not double what is written. */
+const OVERDUE_LIMIT = { capacity: 20, interval: millis(1000) };
 
 export interface ComparisonOptions {
   readonly epochStart: Mono;
@@ -95,7 +91,7 @@ export class Ledger {
   /** Lives with at least one open expectation, so that a tick costs nothing on a quiet node. */
   readonly #waiting = new Set<Life>();
   readonly #moments: Moments;
-  readonly #overdue: Allowance;
+  readonly #overdue = new TokenBucket(OVERDUE_LIMIT);
   #lastTick: Mono;
 
   constructor(options: ComparisonOptions, outbox: Outbox) {
@@ -104,12 +100,11 @@ export class Ledger {
     this.lives = new Lives(outbox);
     this.profile = options.profile;
     this.#moments = new Moments(options.epochStart);
-    this.#overdue = new Allowance(OVERDUE_AT_ONCE, OVERDUE_EVERY, options.epochStart);
     this.#lastTick = options.epochStart;
   }
 
   get figures(): Figures {
-    return { ...this.#figures, shed: this.lives.shed, untold: this.#overdue.refused };
+    return { ...this.#figures, shed: this.lives.shed, untold: this.#overdue.denied };
   }
 
   /** Stages whose event has not come and that have no verdict yet. */
@@ -337,7 +332,7 @@ export class Ledger {
   #tellOverdue(life: Life, stage: Stage, expectation: Expectation): void {
     if (life.object.isSandbox || (stage !== STARTED && stage !== STOPPED)) return;
     const { now, epochStart } = this.#outbox;
-    if (!this.#overdue.take(now)) return;
+    if (!this.#overdue.tryTake(now)) return;
     const finding = this.#outbox.mintId();
     expectation.finding = finding;
     const told = { finding, at: now, epochStart };

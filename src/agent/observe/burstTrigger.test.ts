@@ -19,7 +19,7 @@ function taken(bursts: Bursts, now: Mono): number {
 
 describe('a burst of events', () => {
   test('asks for an earlier relist, one event less does not', () => {
-    const bursts = new Bursts(START);
+    const bursts = new Bursts();
     hear(bursts, BURST_EVENTS - 1);
     expect(bursts.take(at(1))).toBe(false);
     bursts.heard();
@@ -27,7 +27,7 @@ describe('a burst of events', () => {
   });
 
   test('is what was heard since the last relist began', () => {
-    const bursts = new Bursts(START);
+    const bursts = new Bursts();
     hear(bursts, BURST_EVENTS - 1);
     bursts.relisting();
     bursts.heard();
@@ -37,7 +37,7 @@ describe('a burst of events', () => {
 
 describe('tokens', () => {
   test('are two at first, then one in half a minute', () => {
-    const bursts = new Bursts(START);
+    const bursts = new Bursts();
     expect(taken(bursts, at(1))).toBe(2);
     expect(taken(bursts, at(30.9))).toBe(0);
     expect(taken(bursts, at(31))).toBe(1);
@@ -46,13 +46,13 @@ describe('tokens', () => {
   });
 
   test('that were not needed are no more than two after a day', () => {
-    const bursts = new Bursts(START);
+    const bursts = new Bursts();
     expect(taken(bursts, at(86_400))).toBe(2);
     expect(taken(bursts, at(86_429))).toBe(0);
   });
 
   test('bound a day of bursts to a relist in half a minute', () => {
-    const bursts = new Bursts(START);
+    const bursts = new Bursts();
     let count = 0;
     for (let second = 1; second <= 86_400; second += 1) {
       hear(bursts, BURST_EVENTS);

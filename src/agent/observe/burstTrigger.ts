@@ -5,23 +5,16 @@
  * closer together: each earlier one takes a token, and tokens come back slowly. A node on which much happens all day is
  * relisted at most a sixth more often at the default period.
  */
-import { between, type Mono, millis, shift } from '../../protocol/units.ts';
+import { TokenBucket } from '../../platform/tokenBucket.ts';
+import { type Mono, millis } from '../../protocol/units.ts';
 
 /** Five pods that start, or two and a half that live and end. */
 export const BURST_EVENTS = 20;
-const MOST_TOKENS = 2;
-/** So long it takes for a token to come back. */
-const TOKEN = millis(30_000);
+const EARLIER_RELISTS = { capacity: 2, interval: millis(30_000) };
 
 export class Bursts {
   #events = 0;
-  #tokens = MOST_TOKENS;
-  /** Up to then tokens have been given back. */
-  #counted: Mono;
-
-  constructor(now: Mono) {
-    this.#counted = now;
-  }
+  readonly #tokens = new TokenBucket(EARLIER_RELISTS);
 
   /** An event came. */
   heard(): void {
@@ -35,12 +28,6 @@ export class Bursts {
 
   /** Whether the next relist may be had earlier, which takes a token. */
   take(now: Mono): boolean {
-    if (this.#events < BURST_EVENTS) return false;
-    const back = Math.floor(between(this.#counted, now) / TOKEN);
-    this.#counted = this.#tokens + back >= MOST_TOKENS ? now : shift(this.#counted, back * TOKEN);
-    this.#tokens = Math.min(MOST_TOKENS, this.#tokens + back);
-    if (this.#tokens === 0) return false;
-    this.#tokens -= 1;
-    return true;
+    return this.#events >= BURST_EVENTS && this.#tokens.tryTake(now);
   }
 }

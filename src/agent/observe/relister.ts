@@ -63,7 +63,7 @@ export class Relister {
   readonly #events: RelistEvents;
   readonly #sandboxes: ListCall;
   readonly #containers: ListCall;
-  readonly #bursts = new Bursts(monoNow());
+  readonly #bursts = new Bursts();
   #waitingSince: Mono | null = null;
   /** Ends the pause as early as it may end, worth it until then; null where there is none, or it was done. */
   #hasten: { readonly until: Mono; readonly now: () => void } | null = null;

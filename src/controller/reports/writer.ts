@@ -14,9 +14,10 @@
  */
 
 import { Backoff, type BackoffOptions, pause } from '../../platform/backoff.ts';
+import { monoNow } from '../../platform/clock.ts';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
-import { Budget } from '../budget.ts';
+import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { KubeStatusError } from '../kube/failure.ts';
 import type { NodeWatch } from '../kube/nodes.ts';
@@ -125,7 +126,7 @@ class ReportWriter {
   readonly #pace: Pace;
   readonly #nodes: NodeWatch;
   readonly #inventory: Inventory;
-  readonly #budget: Budget;
+  readonly #writeLimit: TokenBucket;
   readonly #backoff: Backoff;
   readonly #stop = new AbortController();
   /** Nodes that came, went or were replaced since the last round. */
@@ -140,7 +141,8 @@ class ReportWriter {
     this.#pace = { ...PACE, ...options.pace };
     this.#nodes = options.nodes;
     this.#inventory = new Inventory(options.kube);
-    this.#budget = new Budget(this.#pace.writesPerSecond);
+    const { writesPerSecond } = this.#pace;
+    this.#writeLimit = new TokenBucket({ capacity: writesPerSecond, interval: perSecond(writesPerSecond) });
     this.#backoff = new Backoff(this.#pace.backoff);
     options.nodes.onChange((name) => {
       this.#touched.add(name);
@@ -301,7 +303,7 @@ class ReportWriter {
     const { kube, log, metrics } = this.#options;
     const { row, node, due } = plan;
     const { signal } = this.#stop;
-    await this.#budget.take(signal);
+    await pause(this.#writeLimit.reserve(monoNow()) / 1000, signal);
     signal.throwIfAborted();
     try {
       await this.#removeOrphan(row.node);

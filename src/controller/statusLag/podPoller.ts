@@ -13,9 +13,10 @@
  */
 
 import { Backoff, type BackoffOptions, pause } from '../../platform/backoff.ts';
+import { monoNow } from '../../platform/clock.ts';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
-import { Budget } from '../budget.ts';
+import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { KubeStatusError } from '../kube/failure.ts';
 import { podsOf } from '../kube/object.ts';
@@ -99,7 +100,7 @@ export function startPodReader(options: ReaderOptions): PodReader {
 class Reader {
   readonly #options: ReaderOptions;
   readonly #pace: ReaderPace;
-  readonly #budget: Budget;
+  readonly #readLimit: TokenBucket;
   readonly #backoff: Backoff;
   readonly #stop = new AbortController();
   #list: WatchList | undefined;
@@ -108,7 +109,8 @@ class Reader {
   constructor(options: ReaderOptions) {
     this.#options = options;
     this.#pace = { ...PACE, ...options.pace };
-    this.#budget = new Budget(options.readsPerSecond);
+    const { readsPerSecond } = options;
+    this.#readLimit = new TokenBucket({ capacity: readsPerSecond, interval: perSecond(readsPerSecond) });
     this.#backoff = new Backoff(this.#pace.backoff);
   }
 
@@ -164,7 +166,7 @@ class Reader {
   async #read(list: WatchList, one: Claimed, clock: StoreClock): Promise<void> {
     const { kube, metrics } = this.#options;
     const { signal } = this.#stop;
-    await this.#budget.take(signal);
+    await pause(this.#readLimit.reserve(monoNow()) / 1000, signal);
     if (signal.aborted) return;
     const began = monotonic();
     let object: Awaited<ReturnType<KubeClient['get']>>;

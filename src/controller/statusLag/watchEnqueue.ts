@@ -6,7 +6,8 @@
  *   sample    few: each node and all nodes together have a rate
  */
 import { randomUUID } from 'node:crypto';
-import { Budget } from '../budget.ts';
+import { monoNow } from '../../platform/clock.ts';
+import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
 import { ofKind, type Placed } from '../ingest/recordValidation.ts';
 import type { Place } from '../ingest/recordWriters.ts';
 import type { Runner } from '../store/store.ts';
@@ -28,8 +29,7 @@ const SAMPLE_EXPIRES_MS = 60_000;
 const SAMPLE_FIRST_MS = 1_000;
 
 /** Samples of a node: so many at once, and so many a second. */
-const NODE_BURST = 20;
-const NODE_PER_SECOND = 0.5;
+const NODE_LIMIT = { capacity: 20, interval: perSecond(0.5) };
 /** The share of the reads that may begin samples; each takes about two. */
 const SAMPLE_SHARE = 0.25;
 /** Nodes beyond these have their rate forgotten; the rate of all together holds. */
@@ -47,14 +47,18 @@ export interface Enlisting {
 }
 
 export function createEnlisting({ readsPerSecond, onShed }: EnlistingOptions): Enlisting {
-  const everywhere = new Budget(readsPerSecond * SAMPLE_SHARE, Math.max(1, readsPerSecond));
-  const nodes = new Map<number, Budget>();
+  const everywhere = new TokenBucket({
+    capacity: Math.max(1, readsPerSecond),
+    interval: perSecond(readsPerSecond * SAMPLE_SHARE),
+  });
+  const nodes = new Map<number, TokenBucket>();
 
   const mayMeasure = (nodeId: number): boolean => {
     if (nodes.size >= MOST_NODES) nodes.clear();
-    const node = nodes.get(nodeId) ?? new Budget(NODE_PER_SECOND, NODE_BURST);
+    const node = nodes.get(nodeId) ?? new TokenBucket(NODE_LIMIT);
     nodes.set(nodeId, node);
-    return node.takeNow() && everywhere.takeNow();
+    const now = monoNow();
+    return node.tryTake(now) && everywhere.tryTake(now);
   };
 
   return {

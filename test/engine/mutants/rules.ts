@@ -358,7 +358,12 @@ const DEADLINES: readonly Mutant[] = [
     'const deadline = shift(expectation.to, this.#options.confirm);',
     'const deadline = shift(expectation.from ?? expectation.to, this.#options.confirm);',
   ),
-  broken('of a storm everything overdue is told', 'ledger.ts', 'if (!this.#overdue.take(now)) return;', ''),
+  broken(
+    'of a storm everything overdue is told',
+    'ledger.ts',
+    'if (!this.#overdue.tryTake(now)) return;',
+    '',
+  ),
   broken(
     'the verdict on what was told to be overdue has another id',
     'ledger.ts',
@@ -366,10 +371,10 @@ const DEADLINES: readonly Mutant[] = [
     '',
   ),
   broken(
-    'an allowance is not renewed',
-    'allowance.ts',
-    'this.#left + Math.max(0, now - this.#at) / this.#every',
-    'this.#left',
+    'the limit of overdue reports is never renewed',
+    '../../platform/tokenBucket.ts',
+    'mono(Math.max(this.#fullAt, now) + this.#interval)',
+    'mono(Number.POSITIVE_INFINITY)',
   ),
 ];
 

@@ -5,7 +5,7 @@
  *   found      a test fails, and it is said which
  *   SURVIVED   none does; where that is known, rules.ts says why
  *
- * Of each mutant the ordinary tests of src/agent/compare are run first, and the random histories only where those pass.
+ * Of each mutant the ordinary tests of src/agent/compare and of the token bucket are run first, and the random histories only where those pass.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -19,7 +19,7 @@ import { MUTANTS, type Mutant } from './rules.ts';
 /** So many mutants are tried at a time. */
 const AT_A_TIME = Math.min(2, availableParallelism());
 const TEST_RUNS = [
-  ['src/agent/compare/', '--exclude', '**/*.property.test.ts'],
+  ['src/agent/compare/', 'src/platform/tokenBucket', '--exclude', '**/*.property.test.ts'],
   ['test/engine/comparison.property.test.ts'],
 ];
 /** Far more than either run takes: a mutant that never ends is none. */
