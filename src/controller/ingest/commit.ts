@@ -20,15 +20,7 @@ import type { RecordKind } from '../../protocol/record.ts';
 import type { Enlisting } from '../statusLag/watchEnqueue.ts';
 import { bare } from '../store/array.ts';
 import { troubleOf } from '../store/databaseError.ts';
-import closeEpochs from '../store/sql/closeEpochs.sql';
-import declareLost from '../store/sql/declareLost.sql';
-import ensureContext from '../store/sql/ensureContext.sql';
-import fillGaps from '../store/sql/fillGaps.sql';
-import insertObjects from '../store/sql/insertObjects.sql';
-import insertUnstored from '../store/sql/insertUnstored.sql';
-import queueReport from '../store/sql/queueReport.sql';
-import updateEpoch from '../store/sql/updateEpoch.sql';
-import updateNode from '../store/sql/updateNode.sql';
+import enqueueReport from '../store/sql/enqueueReport.sql';
 import type { Runner, Store, StoreSettings } from '../store/store.ts';
 import { resolvedByOthers } from './crossEpochResolution.ts';
 import { type Locked, lockEpoch } from './epoch.ts';
@@ -37,6 +29,14 @@ import type { Partitions } from './partitions.ts';
 import { multirange } from './ranges.ts';
 import { dayOf, ofKind, type Placed, refusedByDatabase, takeIn, type Unstored } from './recordValidation.ts';
 import { type Place, WRITERS, type Writer } from './recordWriters.ts';
+import closeEpochs from './sql/closeEpochs.sql';
+import declareLost from './sql/declareLost.sql';
+import ensureContext from './sql/ensureContext.sql';
+import insertRecordGaps from './sql/insertRecordGaps.sql';
+import shrinkFilledGaps from './sql/shrinkFilledGaps.sql';
+import updateEpoch from './sql/updateEpoch.sql';
+import updateNode from './sql/updateNode.sql';
+import upsertContainers from './sql/upsertContainers.sql';
 
 /** What a committed batch did. */
 export interface Committed {
@@ -189,7 +189,7 @@ async function writeKind<K extends RecordKind>(
 
 async function writeIdentities(runner: Runner, place: Place, all: readonly Identity[]): Promise<void> {
   if (all.length === 0) return;
-  await runner.run({ name: 'insert_objects', text: insertObjects }, [
+  await runner.run({ name: 'insert_objects', text: upsertContainers }, [
     place.nodeId,
     place.clusterId,
     bare(all.map((one) => one.obj)),
@@ -239,7 +239,7 @@ async function settle(
   const { nodeId, clusterId, epoch } = place;
   const cut = place.base + envelope.mono0;
   if (unstored.length > 0) {
-    await runner.run({ text: insertUnstored }, [
+    await runner.run({ text: insertRecordGaps }, [
       nodeId,
       clusterId,
       epoch,
@@ -298,7 +298,7 @@ async function advance(
       latest,
     ],
   );
-  if (locked.refills) await runner.run({ text: fillGaps }, [nodeId, epoch]);
+  if (locked.refills) await runner.run({ text: shrinkFilledGaps }, [nodeId, epoch]);
   await runner.run({ name: 'update_node', text: updateNode }, [
     nodeId,
     envelope.nodeUid,
@@ -320,5 +320,5 @@ async function queue(
 ): Promise<void> {
   const urgent = holes || locked.made || placed.some(({ record }) => REPORTED.has(record.kind));
   if (!urgent && !placed.some(({ record }) => record.kind === 'minute')) return;
-  await runner.run({ text: queueReport }, [place.nodeId, place.clusterId, urgent]);
+  await runner.run({ text: enqueueReport }, [place.nodeId, place.clusterId, urgent]);
 }

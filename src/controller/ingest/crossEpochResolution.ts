@@ -5,18 +5,18 @@
  *   event, then miss   the older life's backlog arrives late: the misses of a batch are held against stored events
  *   miss, then event   the events of a batch are held against stored misses
  *
- * The rule is in missedBefore.sql. What it finds becomes a record like the one an agent would have written.
+ * The rule is in findMissesResolvedByEvents.sql. What it finds becomes a record like the one an agent would have written.
  *
  * Two batches of one node can be on their way into the store at once, and neither sees what the other has not committed. So the
  * caller holds the row of the node: whoever comes second waits for it, and looks after that.
  */
 import { EVENT_TYPES, type EventType, type RecordOf } from '../../protocol/record.ts';
 import { bare } from '../store/array.ts';
-import announcedAfter from '../store/sql/announcedAfter.sql';
-import missedBefore from '../store/sql/missedBefore.sql';
 import type { Runner } from '../store/store.ts';
 import { dayOf, ofKind, type Placed } from './recordValidation.ts';
 import type { Place } from './recordWriters.ts';
+import findEventsResolvingMisses from './sql/findEventsResolvingMisses.sql';
+import findMissesResolvedByEvents from './sql/findMissesResolvedByEvents.sql';
 
 type Found = { finding: string; at: string };
 
@@ -52,7 +52,7 @@ async function missedEarlier(
   if (named.length === 0) return [];
   // Events are kept for so long: a miss from before that could not be held against them in the other order either.
   const firstDay = dayOf(Math.min(...named.map(({ at }) => at))) - retentionDays;
-  const { rows } = await runner.run<Found>({ name: 'missed_before', text: missedBefore }, [
+  const { rows } = await runner.run<Found>({ name: 'missed_before', text: findMissesResolvedByEvents }, [
     place.nodeId,
     place.epoch,
     firstDay,
@@ -72,7 +72,7 @@ async function announcedLater(
   if (missed.length === 0) return [];
   const earliest = Math.min(...missed.map(({ to }) => to));
   // Planned anew each time: how much there is to read differs by far.
-  const { rows } = await runner.run<Found>({ text: announcedAfter }, [
+  const { rows } = await runner.run<Found>({ text: findEventsResolvingMisses }, [
     place.nodeId,
     place.epoch,
     missed.map(({ finding }) => finding),

@@ -3,12 +3,12 @@
  */
 import type { Envelope } from '../../protocol/batch.ts';
 import ensureNode from '../store/sql/ensureNode.sql';
-import epochOwner from '../store/sql/epochOwner.sql';
-import insertEpoch from '../store/sql/insertEpoch.sql';
-import lockEpochSql from '../store/sql/lockEpoch.sql';
 import type { Runner } from '../store/store.ts';
 import type { Refused } from './commit.ts';
 import type { Range } from './ranges.ts';
+import findEpochOwner from './sql/findEpochOwner.sql';
+import insertEpoch from './sql/insertEpoch.sql';
+import lockEpochSql from './sql/lockEpoch.sql';
 
 export interface Locked {
   readonly kind: 'locked';
@@ -47,7 +47,7 @@ export async function lockEpoch(
   const there = await lock(runner, clusterId, envelope, false);
   if (there !== null) return there;
   const { node, nodeUid, epoch, prev, life, bootId, wall0, mono0 } = envelope;
-  const owner = await runner.run<{ cluster: string; node: string }>({ text: epochOwner }, [epoch]);
+  const owner = await runner.run<{ cluster: string; node: string }>({ text: findEpochOwner }, [epoch]);
   if (owner.rows[0] !== undefined) {
     const problem = `epoch ${epoch} belongs to node ${owner.rows[0].node} of cluster ${owner.rows[0].cluster}`;
     return { kind: 'refused', reason: 'epoch_of_another_node', problem };

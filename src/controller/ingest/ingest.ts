@@ -12,7 +12,6 @@ import { connectRedis, type RedisClient } from '../../platform/redis.ts';
 import { type SparingLog, sparing } from '../../platform/throttledLog.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import type { Enlisting } from '../statusLag/watchEnqueue.ts';
-import countNodes from '../store/sql/countNodes.sql';
 import type { Store, StoreSettings } from '../store/store.ts';
 import { FLOW_INTERVAL_MS, publishFlow } from './flow.ts';
 import { createHandler } from './handler.ts';
@@ -20,6 +19,7 @@ import { createPartitions } from './partitions.ts';
 import { createProgress, type Health } from './progress.ts';
 import { type Lane, type LaneHandler, startLane } from './queueWorker.ts';
 import { createReplies } from './reply.ts';
+import countActiveNodes from './sql/countActiveNodes.sql';
 
 export interface IngestOptions {
   readonly store: Store;
@@ -155,6 +155,6 @@ function tendAll(lanes: readonly Lane[], redis: RedisClient, log: SparingLog): P
 
 /** How many nodes share the budget. */
 async function countKnown(store: Store, clusterId: number): Promise<number> {
-  const { rows } = await store.run<{ nodes: number }>({ text: countNodes }, [clusterId]);
+  const { rows } = await store.run<{ nodes: number }>({ text: countActiveNodes }, [clusterId]);
   return rows[0]?.nodes ?? 0;
 }

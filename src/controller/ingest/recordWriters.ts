@@ -16,17 +16,17 @@ import {
   type RecordOf,
 } from '../../protocol/record.ts';
 import { bare } from '../store/array.ts';
-import insertChanges from '../store/sql/insertChanges.sql';
-import insertEvents from '../store/sql/insertEvents.sql';
-import insertFindings from '../store/sql/insertFindings.sql';
-import insertFindingUpdates from '../store/sql/insertFindingUpdates.sql';
-import insertModeChanges from '../store/sql/insertModeChanges.sql';
-import insertSamples from '../store/sql/insertSamples.sql';
-import updateState from '../store/sql/updateState.sql';
-import upsertGaps from '../store/sql/upsertGaps.sql';
-import upsertSessions from '../store/sql/upsertSessions.sql';
 import type { Statement } from '../store/store.ts';
 import type { Placed } from './recordValidation.ts';
+import insertContainerEvents from './sql/insertContainerEvents.sql';
+import insertFindings from './sql/insertFindings.sql';
+import insertFindingUpdates from './sql/insertFindingUpdates.sql';
+import insertModeChanges from './sql/insertModeChanges.sql';
+import insertRelistChanges from './sql/insertRelistChanges.sql';
+import insertRelistMinutes from './sql/insertRelistMinutes.sql';
+import updateNodeState from './sql/updateNodeState.sql';
+import upsertGaps from './sql/upsertGaps.sql';
+import upsertStreamSessions from './sql/upsertStreamSessions.sql';
 
 /** Where the rows of a batch belong. */
 export interface Place {
@@ -90,7 +90,7 @@ const scope = (place: Place): unknown[] => [place.nodeId, place.ctxId, place.clu
 
 const events: Writer<'event'> = {
   kind: 'event',
-  statement: { name: 'insert_events', text: insertEvents },
+  statement: { name: 'insert_events', text: insertContainerEvents },
   counted: true,
   values: (place, rows) => [
     ...scope(place),
@@ -104,7 +104,7 @@ const events: Writer<'event'> = {
 
 const changes: Writer<'change'> = {
   kind: 'change',
-  statement: { name: 'insert_changes', text: insertChanges },
+  statement: { name: 'insert_changes', text: insertRelistChanges },
   counted: true,
   values: (place, rows) => [
     ...scope(place),
@@ -154,7 +154,7 @@ const histogram = (counts: readonly number[]): string => bare(counts.map((n) => 
 
 const minutes: Writer<'minute'> = {
   kind: 'minute',
-  statement: { name: 'insert_samples', text: insertSamples },
+  statement: { name: 'insert_samples', text: insertRelistMinutes },
   counted: true,
   values: (place, rows) => [
     ...scope(place),
@@ -240,7 +240,7 @@ const overdue: Writer<'overdue'> = {
 
 const sessions: Writer<'session'> = {
   kind: 'session',
-  statement: { text: upsertSessions },
+  statement: { text: upsertStreamSessions },
   counted: false,
   values: (place, rows) => [
     ...scope(place),
@@ -293,7 +293,7 @@ const modes: Writer<'mode'> = {
 /** Only the latest state of a batch is written: the others could not win. */
 const states: Writer<'state'> = {
   kind: 'state',
-  statement: { text: updateState },
+  statement: { text: updateNodeState },
   counted: false,
   values: (place, rows) => {
     const latest = rows.reduce((a, b) => (b.seq > a.seq ? b : a));

@@ -2,8 +2,8 @@
  * Input that belongs to nobody: kept once for each content, with how often it came, and never more of it than a cap.
  */
 import { createHash } from 'node:crypto';
-import upsertRejected from '../store/sql/upsertRejected.sql';
 import type { Runner } from '../store/store.ts';
+import upsertRejected from './sql/upsertRejected.sql';
 
 export interface Rejection {
   readonly lane: number;

@@ -15,11 +15,11 @@ import { dayOf } from '../ingest/recordValidation.ts';
 import type { NodeWatch } from '../kube/nodes.ts';
 import type { KubeNode } from '../kube/projection.ts';
 import ensureNode from '../store/sql/ensureNode.sql';
-import insertNodeCondition from '../store/sql/insertNodeCondition.sql';
-import lastNodeConditions from '../store/sql/lastNodeConditions.sql';
 import makePartition from '../store/sql/makePartition.sql';
 import type { Runner, Store } from '../store/store.ts';
 import { plegTrouble } from './plegTrouble.ts';
+import insertNodeCondition from './sql/insertNodeCondition.sql';
+import readLastNodeConditions from './sql/readLastNodeConditions.sql';
 import { type Recorded, type Transition, transitionOf } from './transition.ts';
 
 /** More changes than these wait for a store that is away only as the latest of each node. */
@@ -123,7 +123,7 @@ class Recorder {
     if (this.#recorded !== null) return this.#recorded;
     const { store, cluster } = this.#options;
     this.#clusterId = await store.clusterId(cluster);
-    const { rows } = await store.run<LastRow>({ text: lastNodeConditions }, [this.#clusterId]);
+    const { rows } = await store.run<LastRow>({ text: readLastNodeConditions }, [this.#clusterId]);
     this.#recorded = new Map(
       rows.map(({ name, status, message, at }) => {
         const ill = status !== 'True' && plegTrouble(message) !== null;

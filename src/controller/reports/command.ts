@@ -6,7 +6,7 @@ import { buildStatus } from './build.ts';
 import type { EvidenceRow } from './evidence.ts';
 import { REPORT_API } from './put.ts';
 import { readEvidence } from './queue.ts';
-import nodes from './sql/nodes.sql';
+import listReportedNodes from './sql/listReportedNodes.sql';
 import { printTable, type Report } from './table.ts';
 import { timestamp } from './text.ts';
 
@@ -32,7 +32,7 @@ export async function runReport({ store, cluster, output }: ReportCommand): Prom
 }
 
 async function readCluster(store: Runner, cluster: string): Promise<EvidenceRow[]> {
-  const { rows } = await store.run<{ node_id: number }>({ text: nodes }, [cluster]);
+  const { rows } = await store.run<{ node_id: number }>({ text: listReportedNodes }, [cluster]);
   const read: EvidenceRow[] = [];
   for (let at = 0; at < rows.length; at += AT_ONCE) {
     const ids = rows.slice(at, at + AT_ONCE).map(({ node_id }) => node_id);

@@ -1,5 +1,5 @@
 /*
- * What SQL says of one node: a row of sql/read.sql.
+ * What SQL says of one node: a row of sql/readEvidence.sql.
  */
 
 export interface StateRow {

@@ -3,17 +3,17 @@
  */
 import type { Runner } from '../store/store.ts';
 import type { EvidenceRow } from './evidence.ts';
-import conditions from './sql/conditions.sql';
-import defer from './sql/defer.sql';
-import drop from './sql/drop.sql';
-import enqueue from './sql/enqueue.sql';
-import gone from './sql/gone.sql';
-import goneExcept from './sql/gone-except.sql';
-import read from './sql/read.sql';
-import sweep from './sql/sweep.sql';
-import take from './sql/take.sql';
-import unchanged from './sql/unchanged.sql';
-import written from './sql/written.sql';
+import deferReport from './sql/deferReport.sql';
+import dequeueReport from './sql/dequeueReport.sql';
+import enqueueRewrites from './sql/enqueueRewrites.sql';
+import enqueueStaleReports from './sql/enqueueStaleReports.sql';
+import finishUnchangedReport from './sql/finishUnchangedReport.sql';
+import finishWrittenReport from './sql/finishWrittenReport.sql';
+import listDueReports from './sql/listDueReports.sql';
+import markNodesDeleted from './sql/markNodesDeleted.sql';
+import markOtherNodesDeleted from './sql/markOtherNodesDeleted.sql';
+import readEvidenceSql from './sql/readEvidence.sql';
+import upsertConditions from './sql/upsertConditions.sql';
 import type { Condition } from './status.ts';
 
 /** A row of the queue. It is taken off only at this version: what was asked for meanwhile is not lost. */
@@ -35,8 +35,13 @@ export class ReportQueue {
 
   /** What is due, changes first; nodes written in the last `quietMs` wait. */
   async due(quietMs: number, limit: number): Promise<Due[]> {
-    return (await this.#store.run<Due>({ text: take, name: 'report.take' }, [this.#cluster, quietMs, limit]))
-      .rows;
+    return (
+      await this.#store.run<Due>({ text: listDueReports, name: 'report.take' }, [
+        this.#cluster,
+        quietMs,
+        limit,
+      ])
+    ).rows;
   }
 
   /** What SQL says of these nodes, by their id. */
@@ -51,7 +56,7 @@ export class ReportQueue {
     const all = nodes.flatMap(({ row, conditions: list }) =>
       list.map((c) => ({ nodeId: row.node_id, ...c })),
     );
-    await this.#store.run({ text: conditions }, [
+    await this.#store.run({ text: upsertConditions }, [
       all.map((c) => c.nodeId),
       all.map((c) => c.type),
       all.map((c) => c.status),
@@ -62,41 +67,47 @@ export class ReportQueue {
   }
 
   async written(due: Due, createdAt: string | null, shown: string, recheckMs: number): Promise<void> {
-    await this.#store.run({ text: written }, [due.node_id, due.version, createdAt, shown, recheckMs]);
+    await this.#store.run({ text: finishWrittenReport }, [
+      due.node_id,
+      due.version,
+      createdAt,
+      shown,
+      recheckMs,
+    ]);
   }
 
   async unchanged(due: Due, recheckMs: number): Promise<void> {
-    await this.#store.run({ text: unchanged }, [due.node_id, due.version, recheckMs]);
+    await this.#store.run({ text: finishUnchangedReport }, [due.node_id, due.version, recheckMs]);
   }
 
   async drop(due: Due): Promise<void> {
-    await this.#store.run({ text: drop }, [due.node_id, due.version]);
+    await this.#store.run({ text: dequeueReport }, [due.node_id, due.version]);
   }
 
   async defer(due: Due, waitMs: number): Promise<void> {
-    await this.#store.run({ text: defer }, [due.node_id, waitMs]);
+    await this.#store.run({ text: deferReport }, [due.node_id, waitMs]);
   }
 
   /** These nodes are written whatever was written before. Names without a node in SQL are passed over. */
   async enqueue(names: readonly string[]): Promise<void> {
-    if (names.length > 0) await this.#store.run({ text: enqueue }, [this.#cluster, names]);
+    if (names.length > 0) await this.#store.run({ text: enqueueRewrites }, [this.#cluster, names]);
   }
 
   async gone(names: readonly string[]): Promise<void> {
-    if (names.length > 0) await this.#store.run({ text: gone }, [this.#cluster, names]);
+    if (names.length > 0) await this.#store.run({ text: markNodesDeleted }, [this.#cluster, names]);
   }
 
   async goneExcept(names: readonly string[]): Promise<void> {
-    await this.#store.run({ text: goneExcept }, [this.#cluster, names]);
+    await this.#store.run({ text: markOtherNodesDeleted }, [this.#cluster, names]);
   }
 
   /** Asks again for what time alone may have changed. */
   async sweep(silentAfterMs: number): Promise<void> {
-    await this.#store.run({ text: sweep }, [this.#cluster, silentAfterMs]);
+    await this.#store.run({ text: enqueueStaleReports }, [this.#cluster, silentAfterMs]);
   }
 }
 
 /** What SQL says of these nodes, by name. */
 export async function readEvidence(store: Runner, nodeIds: readonly number[]): Promise<EvidenceRow[]> {
-  return (await store.run<EvidenceRow>({ text: read, name: 'report.read' }, [nodeIds])).rows;
+  return (await store.run<EvidenceRow>({ text: readEvidenceSql, name: 'report.read' }, [nodeIds])).rows;
 }

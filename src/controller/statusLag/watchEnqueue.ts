@@ -12,9 +12,9 @@ import { ofKind, type Placed } from '../ingest/recordValidation.ts';
 import type { Place } from '../ingest/recordWriters.ts';
 import type { Runner } from '../store/store.ts';
 import type { Received } from './bounds.ts';
-import enlist from './sql/enlist.sql';
-import refine from './sql/refine.sql';
-import unmeasured from './sql/unmeasured.sql';
+import insertLagReasons from './sql/insertLagReasons.sql';
+import insertWatches from './sql/insertWatches.sql';
+import narrowWatches from './sql/narrowWatches.sql';
 import { announcedOf, type Batched, closerOf, overdueOf, type Watch } from './transitions.ts';
 
 /** The most transitions on the list of a cluster. At 10 reads a second 2,000 are each read every 200 s. */
@@ -94,7 +94,7 @@ async function put(
   watches: readonly Watch[],
 ): Promise<string[]> {
   if (watches.length === 0) return [];
-  const { rows } = await runner.run<{ finding_id: string }>({ name: 'impact_enlist', text: enlist }, [
+  const { rows } = await runner.run<{ finding_id: string }>({ name: 'impact_enlist', text: insertWatches }, [
     nodeId,
     clusterId,
     sample,
@@ -126,7 +126,7 @@ async function tell(
 ): Promise<void> {
   if (reasons.size === 0) return;
   const told = ofKind(placed, 'overdue').filter(({ record }) => reasons.has(record.finding));
-  await runner.run({ text: unmeasured }, [
+  await runner.run({ text: insertLagReasons }, [
     nodeId,
     clusterId,
     told.map(({ record }) => record.finding),
@@ -138,7 +138,7 @@ async function tell(
 async function bringCloser(runner: Runner, { nodeId }: Place, batched: Batched): Promise<void> {
   const closer = closerOf(batched);
   if (closer.length === 0) return;
-  await runner.run({ text: refine }, [
+  await runner.run({ text: narrowWatches }, [
     nodeId,
     closer.map(({ finding }) => finding),
     closer.map(({ latest }) => Math.round(latest)),

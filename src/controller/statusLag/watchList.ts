@@ -6,17 +6,17 @@
  */
 import { type Micros, millis } from '../../protocol/units.ts';
 import { dayOf } from '../ingest/recordValidation.ts';
+import enqueueReport from '../store/sql/enqueueReport.sql';
 import makePartition from '../store/sql/makePartition.sql';
-import queueReport from '../store/sql/queueReport.sql';
 import type { Runner, Store } from '../store/store.ts';
 import type { Lag } from './bounds.ts';
-import claim from './sql/claim.sql';
-import end from './sql/end.sql';
-import expired from './sql/expired.sql';
-import later from './sql/later.sql';
-import starve from './sql/starve.sql';
-import unshown from './sql/unshown.sql';
-import watched from './sql/watched.sql';
+import claimDueWatches from './sql/claimDueWatches.sql';
+import countWatches from './sql/countWatches.sql';
+import dropOverdueSamples from './sql/dropOverdueSamples.sql';
+import endWatch from './sql/endWatch.sql';
+import listExpiredWatches from './sql/listExpiredWatches.sql';
+import postponeWatch from './sql/postponeWatch.sql';
+import recordStaleRead from './sql/recordStaleRead.sql';
 import type { LifeEvent } from './transitions.ts';
 
 /** Why there is no lag. */
@@ -77,7 +77,7 @@ export class WatchList {
 
   async claim(most: number): Promise<{ claimed: readonly Claimed[]; clock: StoreClock }> {
     const asked = monotonic();
-    const { rows } = await this.#store.run<ClaimedRow>({ name: 'impact_claim', text: claim }, [
+    const { rows } = await this.#store.run<ClaimedRow>({ name: 'impact_claim', text: claimDueWatches }, [
       this.#cluster,
       most,
       CLAIM_MS,
@@ -108,11 +108,11 @@ export class WatchList {
       read.present,
       Math.ceil(read.nextMs),
     ];
-    await this.#store.run({ name: 'impact_unshown', text: unshown }, values);
+    await this.#store.run({ name: 'impact_unshown', text: recordStaleRead }, values);
   }
 
   async later({ node_id, finding_id }: Which, waitMs: number): Promise<void> {
-    await this.#store.run({ text: later }, [node_id, finding_id, Math.ceil(waitMs)]);
+    await this.#store.run({ text: postponeWatch }, [node_id, finding_id, Math.ceil(waitMs)]);
   }
 
   /** Ends a watch, once; says whether it was there and told of a finding. */
@@ -121,7 +121,7 @@ export class WatchList {
     const today = dayOf(Date.now() * 1000);
     const ended = await this.#store.transaction(async (runner) => {
       if (today !== this.#partitioned) await makePartitions(runner, today);
-      const { count } = await runner.run({ text: end }, [
+      const { count } = await runner.run({ text: endWatch }, [
         node_id,
         finding_id,
         lag?.min ?? null,
@@ -130,7 +130,7 @@ export class WatchList {
         MIN_SAMPLES,
       ]);
       // What a report says of a missed event has changed.
-      if (count > 0) await runner.run({ text: queueReport }, [node_id, this.#cluster, true]);
+      if (count > 0) await runner.run({ text: enqueueReport }, [node_id, this.#cluster, true]);
       return count > 0;
     });
     this.#partitioned = today;
@@ -139,16 +139,16 @@ export class WatchList {
 
   /** What has been waited for long enough. */
   async expired(most: number): Promise<readonly Expired[]> {
-    return (await this.#store.run<Expired>({ text: expired }, [this.#cluster, most])).rows;
+    return (await this.#store.run<Expired>({ text: listExpiredWatches }, [this.#cluster, most])).rows;
   }
 
   /** Lets go of samples that have waited too long for a read; says how many. */
   async starve(afterMs: number): Promise<number> {
-    return (await this.#store.run({ text: starve }, [this.#cluster, afterMs])).count;
+    return (await this.#store.run({ text: dropOverdueSamples }, [this.#cluster, afterMs])).count;
   }
 
   async counts(): Promise<{ overdue: number; samples: number }> {
-    const { rows } = await this.#store.run<{ overdue: number; samples: number }>({ text: watched }, [
+    const { rows } = await this.#store.run<{ overdue: number; samples: number }>({ text: countWatches }, [
       this.#cluster,
     ]);
     return rows[0] ?? { overdue: 0, samples: 0 };

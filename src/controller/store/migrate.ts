@@ -19,7 +19,7 @@ import {
   readMigrations,
 } from './migrations.ts';
 import ensureCluster from './sql/ensureCluster.sql';
-import setLanes from './sql/setLanes.sql';
+import setQueues from './sql/setQueues.sql';
 
 export interface MigrateOptions {
   readonly databaseUrl: string;
@@ -49,7 +49,7 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
       compareApplied(files, before);
       await applyMissing(client, dir, files);
       const applied = files.slice(before.length).map((file) => file.name);
-      await client.query(setLanes, [lanes]);
+      await client.query(setQueues, [lanes]);
       if (cluster !== undefined) await client.query(ensureCluster, [cluster]);
       await client.query('SELECT store.make_partitions($1)', [3]);
       log.info({ database: withoutSecret(databaseUrl), applied, lanes }, 'the database is migrated');

@@ -1,4 +1,4 @@
--- The rule of missedBefore.sql where the event was stored first: misses of a batch that events of other lives take back, each with
+-- The rule of findMissesResolvedByEvents.sql where the event was stored first: misses of a batch that events of other lives take back, each with
 -- the earliest of them.
 --
 -- Events have no index by id, it would cost more than it serves: those of a life are read from its first on. That is done only
