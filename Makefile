@@ -19,7 +19,7 @@ help: ## List these targets
 demo: ## Show it on this machine: three nodes, one lossy, one unsafe (ONCE=1 prints once; NO_KUBE=1 needs no API server)
 	@$(call prepare,$(demo_parts))
 	@$(node) build.mjs
-	@./bin/plegwatch demo $(if $(ONCE),--once) $(if $(NO_KUBE),--no-kube)
+	@./bin/plegwatch-dev demo $(if $(ONCE),--once) $(if $(NO_KUBE),--no-kube)
 
 test: ## Run all tests, on real parts
 	@$(call prepare,test)

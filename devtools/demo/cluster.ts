@@ -9,8 +9,8 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, PlegwatchError } from '../../src/platform/errors.ts';
-import { packageRoot } from '../../src/platform/packageRoot.ts';
 import { flagOf } from '../../src/platform/settings.ts';
+import { BUILT_CLI, CHECKOUT, DEV_CLI } from '../checkout.ts';
 import { type ApiServerPart, startApiServer } from '../localServices/apiserver.ts';
 import { type ContainerdPart, startContainerd } from '../localServices/containerd.ts';
 import { startPostgres } from '../localServices/postgres.ts';
@@ -25,8 +25,6 @@ import { Churn } from './churn.ts';
 export const CLUSTER = 'demo';
 
 export interface DemoOptions {
-  /** The built command line, which agents, controller and simulated runtimes are started from. */
-  readonly cli: string;
   /** Leave the API server out, and with it kubectl. */
   readonly noKube: boolean;
   /** Told what is being done, in words. Where it throws, nothing more is started. */
@@ -105,7 +103,7 @@ function notStopped(failures: readonly unknown[]): PlegwatchError {
 type Stops = (() => Promise<void> | void)[];
 
 async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoCluster, 'stop'>> {
-  const { cli, say } = options;
+  const { say } = options;
   const place = scratch('demo', undefined);
   stops.push(() => rmSync(place.dir, { recursive: true, force: true }));
   const keep = <T extends Service>(part: T): T => {
@@ -117,12 +115,12 @@ async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoClust
   const postgres = keep(await startPostgres());
   const api = await startKube(options, keep);
   say('making the schema');
-  await run(process.execPath, [cli, 'migrate', '--database-url', postgres.url, '--cluster', CLUSTER]);
+  await run(process.execPath, [BUILT_CLI, 'migrate', '--database-url', postgres.url, '--cluster', CLUSTER]);
   say('starting the controller');
   const shared = { cluster: CLUSTER, redisUrl: redis.url };
   keep(
     await startProgram({
-      cli,
+      cli: BUILT_CLI,
       command: 'controller',
       settings: {
         ...shared,
@@ -137,7 +135,7 @@ async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoClust
     if (api !== null) await kubectl(api, ['create', '-f', nodeFile(place.dir, name)]);
     keep(
       await startProgram({
-        cli,
+        cli: BUILT_CLI,
         command: 'agent',
         settings: {
           ...shared,
@@ -169,7 +167,7 @@ async function startKube(
   say('starting etcd and the Kubernetes API server');
   const api = keep(await startApiServer());
   say('installing the PLEGReport resource');
-  await kubectl(api, ['apply', '--server-side', '-f', join(packageRoot() ?? '.', 'crds')]);
+  await kubectl(api, ['apply', '--server-side', '-f', join(CHECKOUT, 'crds')]);
   await kubectl(api, ['wait', '--for=condition=Established', 'crd/plegreports.plegwatch.dev']);
   return api;
 }
@@ -183,7 +181,7 @@ async function startRuntimes(
   keep: <T extends Service>(part: T) => T,
 ): Promise<Runtime[]> {
   const healthy = await startHealthy(options, dir, stops, keep);
-  const others = [LOSSY, UNSAFE].map((node) => startSimulated(options, dir, stops, node));
+  const others = [LOSSY, UNSAFE].map((node) => startSimulated(dir, stops, node));
   return [healthy, ...(await Promise.all(others))];
 }
 
@@ -199,7 +197,7 @@ async function startHealthy(
       : 'only root can run one';
   if (missing !== null) {
     options.say(`no real containerd: ${missing}; a simulated one takes its place`);
-    return startSimulated(options, dir, stops, HEALTHY);
+    return startSimulated(dir, stops, HEALTHY);
   }
   options.say('starting a real containerd 2.1, with real pods that come and go');
   const containerd: ContainerdPart = keep(await startContainerd({ version: '2.1' }));
@@ -208,12 +206,7 @@ async function startHealthy(
   return { name: HEALTHY.name, what: 'a real containerd 2.1 with real pods', socket: containerd.socket };
 }
 
-async function startSimulated(
-  { cli }: DemoOptions,
-  dir: string,
-  stops: Stops,
-  node: Simulated,
-): Promise<Runtime> {
+async function startSimulated(dir: string, stops: Stops, node: Simulated): Promise<Runtime> {
   const folder = join(dir, `runtime-${node.name}`);
   mkdirSync(folder);
   const socket = join(folder, 'cri.sock');
@@ -221,7 +214,7 @@ async function startSimulated(
   const runtime = await startProcess({
     name: node.name,
     command: process.execPath,
-    args: [cli, 'simulate', 'runtime', ...flags],
+    args: [DEV_CLI, 'simulate', 'runtime', ...flags],
     logFile: join(folder, 'runtime.log'),
     ready: async () => existsSync(socket),
   });

@@ -1,10 +1,9 @@
 /*
- * `plegwatch demo`: the point of plegwatch in a minute, on this machine, with everything it needs started and stopped
+ * `plegwatch-dev demo`: the point of plegwatch in a minute, on this machine, with everything it needs started and stopped
  * again: real Redis, real Postgres, the real API server, the real agents and controller, and nodes that misbehave.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PlegwatchError } from '../../src/platform/errors.ts';
-import { createLogger } from '../../src/platform/log.ts';
 import { type ConfigOf, toggle } from '../../src/platform/settings.ts';
 import { type DemoCluster, startCluster } from './cluster.ts';
 import { openView, type View } from './view.ts';
@@ -22,8 +21,6 @@ const CLEAR = '\x1b[2J\x1b[H';
 
 /** Runs until the signal is aborted, or, with `once`, until it has printed. Leaves nothing running. */
 export async function runDemo(config: ConfigOf<typeof DEMO_SETTINGS>, signal: AbortSignal): Promise<void> {
-  const cli = process.argv[1];
-  if (cli === undefined) throw new Error('the program does not know its own name');
   const started = performance.now();
   const end = AbortSignal.any([signal, nobodyLooks()]);
   const say = (line: string) => {
@@ -32,7 +29,7 @@ export async function runDemo(config: ConfigOf<typeof DEMO_SETTINGS>, signal: Ab
   };
   let cluster: DemoCluster | undefined;
   try {
-    cluster = await startCluster({ cli, noKube: config.noKube, say });
+    cluster = await startCluster({ noKube: config.noKube, say });
     say('waiting for the first findings');
     await look(cluster, config.once, end);
   } catch (error) {
@@ -54,7 +51,7 @@ function nobodyLooks(): AbortSignal {
 }
 
 async function look(cluster: DemoCluster, once: boolean, signal: AbortSignal): Promise<void> {
-  const view = await openView(cluster, createLogger('fatal', 'demo'));
+  const view = await openView(cluster);
   try {
     await until(view, signal);
     await show(view, once, signal);

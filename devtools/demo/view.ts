@@ -1,13 +1,15 @@
 /*
  * What the demo shows: the reports as kubectl prints them, the missed events, and one question in SQL with its answer.
  */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Client } from 'pg';
-import { runReport } from '../../src/controller/reports/command.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
-import type { Logger } from '../../src/platform/log.ts';
+import { BUILT_CLI } from '../checkout.ts';
+import { run } from '../localServices/process.ts';
 import { CLUSTER, type DemoCluster } from './cluster.ts';
-import missedSql from './missed.sql';
-import questionSql from './question.sql';
+
+const MISSED_SQL = readFileSync(join(import.meta.dirname, 'missed.sql'), 'utf8');
+const QUESTION_SQL = readFileSync(join(import.meta.dirname, 'question.sql'), 'utf8');
 
 export interface View {
   /** Whether every node has its report, and the lossy one its missed events. */
@@ -17,25 +19,21 @@ export interface View {
   close(): Promise<void>;
 }
 
-export async function openView(cluster: DemoCluster, log: Logger): Promise<View> {
-  const store = await openStore({ databaseUrl: cluster.databaseUrl, log });
+export async function openView(cluster: DemoCluster): Promise<View> {
   const reader = new Client({ connectionString: cluster.databaseUrl });
   reader.on('error', () => {
     // A connection that breaks fails the next query, which says so.
   });
   await reader.connect();
   return {
-    complete: () => complete(cluster, store),
-    page: () => page(cluster, store, reader),
-    async close() {
-      await reader.end();
-      await store.close();
-    },
+    complete: () => complete(cluster),
+    page: () => page(cluster, reader),
+    close: () => reader.end(),
   };
 }
 
-async function complete(cluster: DemoCluster, store: Store): Promise<boolean> {
-  const table = await reports(cluster, store);
+async function complete(cluster: DemoCluster): Promise<boolean> {
+  const table = await reports(cluster);
   const all = cluster.nodes.every(({ name }) => table.includes(`\n${name} `));
   // Numbers of missed events: none at all where nothing could be observed, 0 where nothing was missed.
   return (
@@ -43,28 +41,30 @@ async function complete(cluster: DemoCluster, store: Store): Promise<boolean> {
   );
 }
 
-async function page(cluster: DemoCluster, store: Store, reader: Client): Promise<string> {
+async function page(cluster: DemoCluster, reader: Client): Promise<string> {
   const command = cluster.kubectl === null ? 'plegwatch report' : 'kubectl get plegreports';
   return [
     ...cluster.nodes.map(({ name, what }) => `  ${name.padEnd(16)} ${what}`),
     '',
     `$ ${command}`,
-    await reports(cluster, store),
+    await reports(cluster),
     'The events that the stream missed:',
     '',
-    await answer(reader, missedSql),
+    await answer(reader, MISSED_SQL),
     'A question in SQL:',
     '',
-    questionSql.trimEnd(),
+    QUESTION_SQL.trimEnd(),
     '',
-    await answer(reader, questionSql),
+    await answer(reader, QUESTION_SQL),
     `Ask your own: psql '${cluster.databaseUrl}'`,
   ].join('\n');
 }
 
-function reports(cluster: DemoCluster, store: Store): Promise<string> {
+function reports(cluster: DemoCluster): Promise<string> {
   if (cluster.kubectl !== null) return cluster.kubectl('get', 'plegreports');
-  return runReport({ store, cluster: CLUSTER, output: 'table' });
+  return run(process.execPath, [BUILT_CLI, 'report'], {
+    env: { PLEGWATCH_CLUSTER: CLUSTER, PLEGWATCH_DATABASE_URL: cluster.databaseUrl },
+  });
 }
 
 /** Rows as a plain table, each column as wide as it needs. */

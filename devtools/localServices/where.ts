@@ -3,8 +3,7 @@
  * and the layout of the cache stand in one place.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { PlegwatchError } from '../../src/platform/errors.ts';
 
 export type ContainerdVersion = '2.1' | '1.7' | '1.6';
@@ -38,14 +37,14 @@ export class PartMissing extends PlegwatchError {
   }
 }
 
+const SCRIPT = join(import.meta.dirname, 'where');
 const found = new Map<PartName, string>();
 
 /** The absolute path of a part. Throws PartMissing. */
 export function where(name: PartName): string {
   const known = found.get(name);
   if (known !== undefined) return known;
-  const script = lookup();
-  const answer = spawnSync(script, [name], { encoding: 'utf8' });
+  const answer = spawnSync(SCRIPT, [name], { encoding: 'utf8' });
   if (answer.status === 0) {
     const path = answer.stdout.trim();
     found.set(name, path);
@@ -59,20 +58,7 @@ export function where(name: PartName): string {
   const why = answer.error?.message ?? answer.stderr.trim();
   throw new PartMissing(
     name,
-    `${script} failed: ${why}`,
+    `${SCRIPT} failed: ${why}`,
     'Run devtools/localServices/where --list in the checkout.',
-  );
-}
-
-/** devtools/localServices/where of the checkout this file is in, bundled or not. */
-function lookup(): string {
-  for (let dir = import.meta.dirname; dir !== dirname(dir); dir = dirname(dir)) {
-    const script = join(dir, 'devtools', 'localServices', 'where');
-    if (existsSync(script)) return script;
-  }
-  throw new PartMissing(
-    'parts',
-    'The real parts belong to a checkout, and this is not in one.',
-    'Run from a checkout of plegwatch.',
   );
 }

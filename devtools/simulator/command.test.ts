@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { Command } from 'commander';
 import { expect, test, vi } from 'vitest';
 import { declareSettings, readSettings } from '../../src/platform/settings.ts';
-import { runtimeOptions, simulateRuntime, simulateRuntimeSettings } from './command.ts';
+import { runtimeOptions, SIMULATE_RUNTIME_SETTINGS, simulateRuntime } from './command.ts';
 import { connectCri } from './wire.ts';
 
 function read(...args: readonly string[]) {
-  const command = declareSettings(new Command('runtime'), simulateRuntimeSettings);
+  const command = declareSettings(new Command('runtime'), SIMULATE_RUNTIME_SETTINGS);
   command.action(() => {}).parse([...args], { from: 'user' });
-  return readSettings(command, simulateRuntimeSettings);
+  return readSettings(command, SIMULATE_RUNTIME_SETTINGS);
 }
 
 test('everything that is wrong with a command line is told at once', () => {

@@ -1,5 +1,5 @@
 /*
- * `plegwatch simulate runtime`: the settings, and a runtime that lives until it is told to stop.
+ * `plegwatch-dev simulate runtime`: the settings, and a runtime that lives until it is told to stop.
  */
 import type { ConfigOf } from '../../src/platform/settings.ts';
 import {
@@ -51,7 +51,7 @@ const HOUR_MS = 3_600_000;
 const malformation = nameOf(MALFORMATIONS);
 const chance = (describe: string) => withDefault('probability', '0', describe, probability);
 
-export const simulateRuntimeSettings = {
+export const SIMULATE_RUNTIME_SETTINGS = {
   socket: required('path', 'the unix socket to listen on', string),
   seed: withDefault('number', '1', 'the same seed gives the same lives and faults', integer(0, 2 ** 31 - 1)),
   profile: withDefault('name', 'containerd-2.1', 'the runtime to behave like', oneOf(...PROFILE_NAMES)),
@@ -152,7 +152,7 @@ export const simulateRuntimeSettings = {
   wallStep: optional('after:by', 'let the runtime’s wall clock jump, such as 10s:-1h', wallStep),
 };
 
-export type SimulateRuntimeConfig = ConfigOf<typeof simulateRuntimeSettings>;
+export type SimulateRuntimeConfig = ConfigOf<typeof SIMULATE_RUNTIME_SETTINGS>;
 
 /** Runs until the signal is aborted. Throws SETTING_INVALID when the socket cannot be used. */
 export async function simulateRuntime(config: SimulateRuntimeConfig, signal: AbortSignal): Promise<void> {

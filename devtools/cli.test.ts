@@ -1,0 +1,44 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { CHECKOUT, DEV_CLI } from './checkout.ts';
+
+function run(...args: readonly string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [DEV_CLI, ...args], {
+    encoding: 'utf8',
+    env: { PATH: process.env['PATH'] },
+  });
+  return { status, stdout, stderr };
+}
+
+describe('the development command line', () => {
+  test('reports all problems of a command line together and exits with 2', () => {
+    const { status, stdout, stderr } = run('simulate', 'runtime', '--drop', '2', '--colour');
+    expect(stderr.split('\n')).toEqual([
+      'plegwatch-dev: --colour: there is no such option',
+      '--socket (PLEGWATCH_SOCKET) is required',
+      '--drop (PLEGWATCH_DROP) must be a number from 0 to 1',
+      'See plegwatch-dev simulate runtime --help.  [SETTING_INVALID]',
+      '',
+    ]);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+  });
+
+  test('exits with 2 for a command that does not exist', () => {
+    expect(run('agent')).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('agent') });
+  });
+
+  test('lists the settings of a command in its help', () => {
+    expect(run('demo', '--help')).toMatchObject({ status: 0, stdout: expect.stringContaining('--no-kube') });
+    expect(run('help', 'demo')).toMatchObject({ status: 0, stdout: expect.stringContaining('--no-kube') });
+  });
+});
+
+test('the program imports nothing from devtools or test, so that they never get into its image', () => {
+  const sources = readdirSync(join(CHECKOUT, 'src'), { recursive: true, encoding: 'utf8' });
+  const strangers = sources
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+    .filter((file) => /'(\.\.\/)+(devtools|test)\//.test(readFileSync(join(CHECKOUT, 'src', file), 'utf8')));
+  expect(strangers).toEqual([]);
+});
