@@ -1,54 +1,107 @@
 /*
- * A log that one message cannot fill: whoever may put jobs into a lane may put in a million, and each of them is worth a
- * line of its own.
+ * A log that a flood of one message cannot fill. A hostile runtime, or whoever can add jobs to a queue, can cause a message as often
+ * as it likes.
  *
- * A message, with the reason or cause in its fields, is said a few times a minute; the next line of it after that minute
- * tells in `unsaid` how many were left out. All of them are counted in the metrics all the same.
+ * Messages are limited per kind: the message with the `reason`, `cause` or `call` in its fields. When a minute has passed, the next
+ * line of a kind has in `suppressed` how many before it were left out. Metrics count all of them.
  */
+import { between, type Mono, millis } from '../protocol/units.ts';
+import { monoNow } from './clock.ts';
 
-type Say = (fields: object, message: string) => void;
+const WINDOW = millis(60_000);
+const LINES_PER_WINDOW = 5;
+/** More kinds than plegwatch logs; it bounds the memory, whatever the fields hold. */
+const MAX_KINDS = 256;
+
+type Write = (fields: object, message: string) => void;
 
 /** The part of a logger that is used here. */
-export interface SparingLog {
-  readonly warn: Say;
-  readonly error: Say;
+interface Target {
+  readonly warn: Write;
+  readonly error: Write;
 }
 
-/** How often the same may be said, and in how many milliseconds. */
-export const SAID_AT_MOST = 5;
-const WITHIN_MS = 60_000;
-/** More kinds of lines than we have: whatever a field brings in, the tallies stay small. */
-const MOST_KINDS = 256;
-
-interface Tally {
-  readonly since: number;
-  readonly said: number;
-  readonly unsaid: number;
+interface Kind {
+  readonly windowStart: Mono;
+  readonly lines: number;
+  readonly suppressed: number;
+  /** Writes the last line that was suppressed. */
+  readonly writeLast: (() => void) | null;
 }
 
-/** `now` is in milliseconds, on any clock that never goes back. */
-export function sparing(log: SparingLog, now: () => number = () => performance.now()): SparingLog {
-  const tallies = new Map<string, Tally>();
-  /** Whether to say it: then with how many of its kind were left out before it. */
-  const count = (kind: string): number | null => {
-    const tally = tallies.get(kind);
-    if (tally !== undefined && now() - tally.since < WITHIN_MS) {
-      const say = tally.said < SAID_AT_MOST;
-      tallies.set(kind, say ? { ...tally, said: tally.said + 1 } : { ...tally, unsaid: tally.unsaid + 1 });
-      return say ? 0 : null;
+export interface ThrottledLogOptions {
+  /** Lines of one kind per minute. */
+  readonly linesPerMinute?: number;
+  readonly now?: () => Mono;
+}
+
+export class ThrottledLog {
+  readonly #log: Target;
+  readonly #limit: number;
+  readonly #now: () => Mono;
+  readonly #kinds = new Map<string, Kind>();
+
+  constructor(log: Target, options: ThrottledLogOptions = {}) {
+    this.#log = log;
+    this.#limit = options.linesPerMinute ?? LINES_PER_WINDOW;
+    this.#now = options.now ?? monoNow;
+  }
+
+  /** `count`: how many things the line is about, which is what `suppressed` adds up. */
+  warn(fields: object, message: string, count = 1): void {
+    this.#take('warn', fields, message, count);
+  }
+
+  error(fields: object, message: string, count = 1): void {
+    this.#take('error', fields, message, count);
+  }
+
+  /** Writes the last suppressed line of every kind whose minute has passed. */
+  flushDue(): void {
+    for (const [key, kind] of this.#kinds) if (!this.#isOpen(kind)) this.#flush(key, kind);
+  }
+
+  /** Writes the last suppressed line of every kind. */
+  flush(): void {
+    for (const [key, kind] of this.#kinds) this.#flush(key, kind);
+  }
+
+  #take(level: 'warn' | 'error', fields: object, message: string, count: number): void {
+    const key = keyOf(fields, message);
+    const kind = this.#kinds.get(key);
+    if (kind !== undefined && this.#isOpen(kind)) {
+      if (kind.lines < this.#limit) {
+        this.#kinds.set(key, { ...kind, lines: kind.lines + 1 });
+        this.#log[level](fields, message);
+      } else {
+        const { suppressed } = kind;
+        const writeLast = () => this.#write(level, fields, message, suppressed);
+        this.#kinds.set(key, { ...kind, suppressed: suppressed + count, writeLast });
+      }
+      return;
     }
-    if (tally === undefined && tallies.size >= MOST_KINDS) tallies.clear();
-    tallies.set(kind, { since: now(), said: 1, unsaid: 0 });
-    return tally?.unsaid ?? 0;
-  };
-  const say = (level: 'warn' | 'error') => (fields: object, message: string) => {
-    const unsaid = count(kindOf(fields, message));
-    if (unsaid !== null) log[level](unsaid === 0 ? fields : { ...fields, unsaid }, message);
-  };
-  return { warn: say('warn'), error: say('error') };
+    if (kind === undefined && this.#kinds.size >= MAX_KINDS) this.#kinds.clear();
+    this.#kinds.set(key, { windowStart: this.#now(), lines: 1, suppressed: 0, writeLast: null });
+    this.#write(level, fields, message, kind?.suppressed ?? 0);
+  }
+
+  #isOpen(kind: Kind): boolean {
+    return between(kind.windowStart, this.#now()) < WINDOW;
+  }
+
+  #flush(key: string, kind: Kind): void {
+    if (kind.writeLast === null) return;
+    kind.writeLast();
+    this.#kinds.set(key, { windowStart: this.#now(), lines: 1, suppressed: 0, writeLast: null });
+  }
+
+  #write(level: 'warn' | 'error', fields: object, message: string, suppressed: number): void {
+    this.#log[level](suppressed === 0 ? fields : { ...fields, suppressed }, message);
+  }
 }
 
-function kindOf(fields: object, message: string): string {
-  const why: unknown = Reflect.get(fields, 'reason') ?? Reflect.get(fields, 'cause') ?? '';
-  return `${message} ${String(why)}`;
+function keyOf(fields: object, message: string): string {
+  const label: unknown =
+    Reflect.get(fields, 'reason') ?? Reflect.get(fields, 'cause') ?? Reflect.get(fields, 'call') ?? '';
+  return `${message} ${String(label)}`;
 }

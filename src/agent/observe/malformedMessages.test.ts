@@ -1,36 +1,38 @@
 import { expect, test } from 'vitest';
+import { ThrottledLog } from '../../platform/throttledLog.ts';
 import { AgentMetrics } from '../metrics.ts';
-import { Refusals } from './malformedMessages.ts';
+import { MalformedMessages } from './malformedMessages.ts';
 
-function refusals() {
+function malformedMessages() {
   const metrics = new AgentMetrics();
-  const said: unknown[] = [];
-  const log = { warn: (fields: unknown) => void said.push(fields) };
-  return { refusals: new Refusals(metrics, log), metrics, said };
+  const lines: unknown[] = [];
+  const write = (fields: unknown) => void lines.push(fields);
+  const log = new ThrottledLog({ warn: write, error: write }, { linesPerMinute: 1 });
+  return { malformed: new MalformedMessages(metrics, log), metrics, lines, log };
 }
 
-test('every refused message is counted by its call', async () => {
-  const { refusals: each, metrics } = refusals();
-  each.count('ListContainers', 3);
-  each.count('ListContainers');
-  each.count('Version');
+test('every malformed message is counted by its call', async () => {
+  const { malformed, metrics } = malformedMessages();
+  malformed.count('ListContainers', 3);
+  malformed.count('ListContainers');
+  malformed.count('Version');
   expect((await metrics.malformed.get()).values.map(({ labels, value }) => [labels.call, value])).toEqual([
     ['ListContainers', 4],
     ['Version', 1],
   ]);
 });
 
-test('a flood of one call is one line in the log, and does not hide another call', () => {
-  const { refusals: each, said } = refusals();
-  for (let i = 0; i < 1000; i += 1) each.count('GetContainerEvents');
-  each.count('ContainerStatus', 2);
-  expect(said).toEqual([
+test('a flood of malformed messages of one call is one line in the log, and does not suppress another call', () => {
+  const { malformed, lines, log } = malformedMessages();
+  for (let i = 0; i < 1000; i += 1) malformed.count('GetContainerEvents');
+  malformed.count('ContainerStatus', 2);
+  expect(lines).toEqual([
     { call: 'GetContainerEvents', messages: 1 },
     { call: 'ContainerStatus', messages: 2 },
   ]);
-  each.sayDue();
-  expect(said).toHaveLength(2);
-  each.sayRest();
-  each.sayRest();
-  expect(said.slice(2)).toEqual([{ call: 'GetContainerEvents', messages: 999 }]);
+  log.flushDue();
+  expect(lines).toHaveLength(2);
+  log.flush();
+  log.flush();
+  expect(lines.slice(2)).toEqual([{ call: 'GetContainerEvents', messages: 1, suppressed: 998 }]);
 });

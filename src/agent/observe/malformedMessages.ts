@@ -1,12 +1,10 @@
 /*
- * Refusals: what the runtime sent and could not be read, counted by call, and named in the log. A hostile runtime sends it
- * as fast as it can, so a call is in the log once a minute at most, with how much was refused since.
+ * Malformed messages of the runtime: counted by call, and logged.
  */
-import type { Logger } from '../../platform/log.ts';
+import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import type { AgentMetrics } from '../metrics.ts';
-import { Tally } from './tally.ts';
 
-/** The calls whose answers are read. */
+/** The calls whose answers are decoded. */
 export type CriCall =
   | 'Version'
   | 'ListPodSandbox'
@@ -15,36 +13,18 @@ export type CriCall =
   | 'PodSandboxStatus'
   | 'GetContainerEvents';
 
-export class Refusals {
+export class MalformedMessages {
   readonly #metrics: Pick<AgentMetrics, 'malformed'>;
-  readonly #log: Pick<Logger, 'warn'>;
-  readonly #tallies = new Map<CriCall, Tally>();
+  readonly #log: Pick<ThrottledLog, 'warn'>;
 
-  constructor(metrics: Pick<AgentMetrics, 'malformed'>, log: Pick<Logger, 'warn'>) {
+  constructor(metrics: Pick<AgentMetrics, 'malformed'>, log: Pick<ThrottledLog, 'warn'>) {
     this.#metrics = metrics;
     this.#log = log;
   }
 
-  /** So many messages, or items of a list, were refused. */
+  /** Counts malformed messages, or items of a list. */
   count(call: CriCall, messages = 1): void {
     this.#metrics.malformed.inc({ call }, messages);
-    let tally = this.#tallies.get(call);
-    if (tally === undefined) {
-      tally = new Tally((refused) =>
-        this.#log.warn({ call, messages: refused }, 'the runtime sent what cannot be read'),
-      );
-      this.#tallies.set(call, tally);
-    }
-    tally.count(messages);
-  }
-
-  /** Names what was not named yet, where the last line of its call is a minute old. */
-  sayDue(): void {
-    for (const tally of this.#tallies.values()) tally.sayDue();
-  }
-
-  /** Names what was not named yet. */
-  sayRest(): void {
-    for (const tally of this.#tallies.values()) tally.sayRest();
+    this.#log.warn({ call, messages }, 'malformed messages from the runtime', messages);
   }
 }

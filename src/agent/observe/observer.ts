@@ -14,6 +14,7 @@ import { clean } from '../../cri/items.ts';
 import { profileOf, type RuntimeProfile, type RuntimeVersion } from '../../cri/profiles.ts';
 import { monoNow, wallNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
+import { ThrottledLog } from '../../platform/throttledLog.ts';
 import type { Context } from '../../protocol/batch.ts';
 import type { ReceivedEvent, Relist } from '../../protocol/observation.ts';
 import type { EvidenceObject, EvidenceRecord, RecordOf } from '../../protocol/record.ts';
@@ -27,7 +28,7 @@ import { KubeletMode, type ModeMemory } from './kubelet/kubeletMode.ts';
 import type { Remembered } from './kubelet/modeTracker.ts';
 import { type KubeletWatch, NO_KUBELET } from './kubelet/scraper.ts';
 import { ListTrouble } from './listGaps.ts';
-import { Refusals } from './malformedMessages.ts';
+import { MalformedMessages } from './malformedMessages.ts';
 import { NodeState } from './nodeState.ts';
 import { Relister, type RelistFailure } from './relister.ts';
 import { FIRST_MINUTE, MINUTE, Minute, type RelistFigures } from './relistMinute.ts';
@@ -80,7 +81,8 @@ export class Observer {
   readonly #gaps: Gaps;
   readonly #pauses: Pauses;
   readonly #listTrouble: ListTrouble;
-  readonly #refusals: Refusals;
+  readonly #throttledLog: ThrottledLog;
+  readonly #malformed: MalformedMessages;
   readonly #holes: Holes;
   readonly #state: NodeState;
   /** Null where there is no kubelet to ask. */
@@ -110,7 +112,8 @@ export class Observer {
       profile: profileOf(runtime),
       mintId: randomUUID,
     });
-    this.#refusals = new Refusals(options.metrics, options.log);
+    this.#throttledLog = new ThrottledLog(options.log, { linesPerMinute: 1 });
+    this.#malformed = new MalformedMessages(options.metrics, this.#throttledLog);
     this.#state = new NodeState(sink.start);
     this.#gaps = new Gaps(sink.start, randomUUID, (record) => this.#emit(record, null));
     this.#pauses = new Pauses({
@@ -124,7 +127,8 @@ export class Observer {
       ...options,
       comparison: this.#comparison,
       gaps: this.#gaps,
-      refusals: this.#refusals,
+      malformed: this.#malformed,
+      log: this.#throttledLog,
     });
     this.#listTrouble = new ListTrouble(this.#gaps);
     this.#kubeletMode = options.kubelet === null ? null : this.#watchMode(options.kubelet);
@@ -137,13 +141,13 @@ export class Observer {
     options.kubelet?.watch.onChange(() => this.#kubeletLooked());
     this.#questions = new Questions(client, {
       answered: (answer) => this.#comparison.answered(answer),
-      refused: (call) => this.#refusals.count(call),
+      refused: (call) => this.#malformed.count(call),
     });
     const relisting = { client, period: config.relistPeriod, profile: profileOf(runtime), log: options.log };
     this.#relister = new Relister(relisting, {
       relisted: (relist, figures) => this.#relisted(relist, figures),
       failed: (failure) => this.#relistFailed(failure),
-      refused: (call, messages) => this.#refusals.count(call, messages),
+      refused: (call, messages) => this.#malformed.count(call, messages),
     });
     this.#subscription.start();
     this.#relisting = this.#relister.run(this.#abort.signal);
@@ -190,8 +194,7 @@ export class Observer {
     await this.#relisting;
     const now = monoNow();
     this.#flushMinute(now);
-    this.#refusals.sayRest();
-    this.#holes.sayRest();
+    this.#throttledLog.flush();
     this.#gaps.closeAll(now);
     this.#drain();
   }
@@ -235,7 +238,7 @@ export class Observer {
     const before = this.#runtime;
     // One that does not answer fails the lists too, which tell it.
     const runtime = await this.#options.client.version(VERSION_TIMEOUT_MS).catch((error: unknown) => {
-      if (error instanceof CriError && error.code === 'MALFORMED') this.#refusals.count('Version');
+      if (error instanceof CriError && error.code === 'MALFORMED') this.#malformed.count('Version');
       return before;
     });
     if (this.#abort.signal.aborted) return;
@@ -409,8 +412,7 @@ export class Observer {
     this.#emit(this.#minute.record(this.#options.sink.start, now, figures, kubelet), null);
     this.#recordSession(null, null, null);
     void this.#askVersion();
-    this.#refusals.sayDue();
-    this.#holes.sayDue();
+    this.#throttledLog.flushDue();
     this.#minute = new Minute(now, figures);
     this.#minuteLength = MINUTE;
   }

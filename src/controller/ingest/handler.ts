@@ -11,7 +11,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../platform/errors.ts';
 import { interval } from '../../platform/interval.ts';
-import type { SparingLog } from '../../platform/throttledLog.ts';
+import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import { decodeBatch, type Envelope, type Refusal } from '../../protocol/batch.ts';
 import { millis } from '../../protocol/units.ts';
 import type { ControllerMetrics } from '../metrics.ts';
@@ -26,7 +26,7 @@ export interface HandlerOptions extends CommitContext {
   readonly cluster: string;
   readonly replies: Replies;
   readonly metrics: ControllerMetrics;
-  readonly log: SparingLog;
+  readonly log: Pick<ThrottledLog, 'warn' | 'error'>;
   /** Aborted when the controller stops: whoever waits gives up at once. */
   readonly signal: AbortSignal;
 }

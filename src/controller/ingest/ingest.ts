@@ -9,7 +9,7 @@ import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { startLoop } from '../../platform/loop.ts';
 import { connectRedis, type RedisClient } from '../../platform/redis.ts';
-import { type SparingLog, sparing } from '../../platform/throttledLog.ts';
+import { ThrottledLog } from '../../platform/throttledLog.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import type { Enlisting } from '../statusLag/watchEnqueue.ts';
 import type { Store, StoreSettings } from '../store/store.ts';
@@ -48,8 +48,8 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const clusterId = await store.clusterId(cluster);
   let settings: StoreSettings = await store.settings();
   const stopping = new AbortController();
-  const spare = sparing(log);
-  const onError = (problem: string) => spare.warn({ problem }, 'Redis is away');
+  const throttledLog = new ThrottledLog(log);
+  const onError = (problem: string) => throttledLog.warn({ problem }, 'Redis is away');
   // BullMQ's own commands wait for Redis however long it takes; ours fail, and the handler decides.
   const patient = connectRedis({ url: redisUrl, onError, patient: true });
   const redis = connectRedis({ url: redisUrl, onError });
@@ -64,7 +64,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     impact,
     replies: createReplies(redis, cluster),
     metrics,
-    log: spare,
+    log: throttledLog,
     signal: stopping.signal,
   });
   const handler: LaneHandler = {
@@ -78,7 +78,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const lanes: Lane[] = [];
   const startLanes = (count: number) => {
     for (let lane = lanes.length; lane < count; lane++) {
-      lanes.push(startLane({ cluster, lane, redis: patient, handler, log: spare }));
+      lanes.push(startLane({ cluster, lane, redis: patient, handler, log: throttledLog }));
     }
   };
   startLanes(settings.lanesEver);
@@ -98,7 +98,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       startLanes(settings.lanesEver);
       await publishFlow(redis, cluster, settings.lanes, nodes);
     },
-    (error) => spare.warn({ problem: messageOf(error) }, 'the flow settings could not be published'),
+    (error) => throttledLog.warn({ problem: messageOf(error) }, 'the flow settings could not be published'),
   );
   const tending = startLoop(
     TEND_INTERVAL_MS,
@@ -107,14 +107,14 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
         () => true,
         () => false,
       );
-      const depths = redis.status === 'ready' ? await tendAll(lanes, redis, spare) : [];
+      const depths = redis.status === 'ready' ? await tendAll(lanes, redis, throttledLog) : [];
       for (const [lane, depth] of depths.entries()) {
         if (depth !== null) metrics.laneDepth.set({ lane: `${lane}` }, depth);
       }
       untended = depths.filter((depth) => depth === null).length;
       progress.observed(answers, depths);
     },
-    (error) => spare.warn({ problem: messageOf(error) }, 'the lanes could not be counted'),
+    (error) => throttledLog.warn({ problem: messageOf(error) }, 'the lanes could not be counted'),
   );
   log.info({ cluster, lanes: settings.lanes }, 'ingest has started');
   return {
@@ -142,7 +142,7 @@ async function firstReady(redis: RedisClient, log: Logger): Promise<void> {
 }
 
 /** The depth of each lane; null where Redis does not serve it: it is full, or that node of a cluster is away. */
-function tendAll(lanes: readonly Lane[], redis: RedisClient, log: SparingLog): Promise<(number | null)[]> {
+function tendAll(lanes: readonly Lane[], redis: RedisClient, log: ThrottledLog): Promise<(number | null)[]> {
   return Promise.all(
     lanes.map((lane) =>
       lane.tend(redis).catch((error: unknown) => {

@@ -15,7 +15,7 @@ import { DelayedError, type Job, type JobJson, Worker } from 'bullmq';
 import { messageOf } from '../../platform/errors.ts';
 import { interval } from '../../platform/interval.ts';
 import type { RedisClient } from '../../platform/redis.ts';
-import type { SparingLog } from '../../platform/throttledLog.ts';
+import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import { lanePrefix, QUEUE_NAME } from '../../protocol/keys.ts';
 import { millis } from '../../protocol/units.ts';
 import { isUnreadable, takeUnreadable, type Unreadable } from './unreadable.ts';
@@ -36,7 +36,7 @@ export interface LaneOptions {
   /** Shared by all lanes; the worker makes itself a second one for blocking. Never gives up on a command. */
   readonly redis: RedisClient;
   readonly handler: LaneHandler;
-  readonly log: SparingLog;
+  readonly log: Pick<ThrottledLog, 'warn' | 'error'>;
 }
 
 export interface Lane {
