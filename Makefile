@@ -9,7 +9,7 @@ SHELL := /usr/bin/env bash
 node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
 # A real containerd can only be run by root; without the API server the table comes straight from SQL.
-demo_parts := $(if $(NO_KUBE),node npm postgres redis,demo) $(if $(root),containerd runc images)
+demo_programs := $(if $(NO_KUBE),node npm postgres redis,demo) $(if $(root),containerd runc images)
 # Exit code 3 of devtools/localServices/prepare: something cannot be had on this machine, which was said, and the rest is there.
 prepare = devtools/localServices/prepare $(1) || [ $$? = 3 ]
 
@@ -17,7 +17,7 @@ help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Show it on this machine: three nodes, one lossy, one unsafe (ONCE=1 prints once; NO_KUBE=1 needs no API server)
-	@$(call prepare,$(demo_parts))
+	@$(call prepare,$(demo_programs))
 	@$(node) build.mjs
 	@./bin/plegwatch-dev demo $(if $(ONCE),--once) $(if $(NO_KUBE),--no-kube)
 

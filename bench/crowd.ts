@@ -3,7 +3,7 @@
  * an ordinary Deployment leave on them, so that the items of a list are as long as they are on a real node.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { ContainerdPart } from '../devtools/localServices/containerd.ts';
+import type { LocalContainerd } from '../devtools/localServices/containerd.ts';
 import { connectCri, type CriClient as Driver } from '../devtools/simulator/wire.ts';
 import { CriClient } from '../src/cri/client.ts';
 import { type ContainerConfig, NamespaceMode, type PodSandboxConfig } from '../src/cri/runtime.ts';
@@ -12,7 +12,7 @@ const AT_ONCE = 3;
 const CALL_TIMEOUT_MS = 120_000;
 
 /** Adds pods until there are `count`, of which `there` exist already. They go when the runtime goes. */
-export async function gather(runtime: ContainerdPart, there: number, count: number): Promise<void> {
+export async function gather(runtime: LocalContainerd, there: number, count: number): Promise<void> {
   const driver = connectCri(runtime.socket);
   let last = there;
   const work = async () => {
@@ -29,7 +29,7 @@ export async function gather(runtime: ContainerdPart, there: number, count: numb
 }
 
 /** How long an item of the lists is on average, in bytes. */
-export async function meanItemBytes(runtime: ContainerdPart, pods: number): Promise<number> {
+export async function meanItemBytes(runtime: LocalContainerd, pods: number): Promise<number> {
   const client = new CriClient(runtime.socket);
   try {
     const sandboxes = await client.listSandboxes({ timeoutMs: CALL_TIMEOUT_MS });
@@ -40,7 +40,7 @@ export async function meanItemBytes(runtime: ContainerdPart, pods: number): Prom
   }
 }
 
-async function run(driver: Driver, runtime: ContainerdPart, number: number): Promise<void> {
+async function run(driver: Driver, runtime: LocalContainerd, number: number): Promise<void> {
   const sandbox = sandboxConfig(number, runtime.cgroupParent);
   const { podSandboxId } = await driver.call('runPodSandbox', { config: sandbox }, within());
   const config = containerConfig(sandbox, runtime.importedImages.busybox);

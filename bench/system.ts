@@ -6,18 +6,18 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type ContainerdPart, startContainerd } from '../devtools/localServices/containerd.ts';
+import { type LocalContainerd, startContainerd } from '../devtools/localServices/containerd.ts';
+import type { LocalService } from '../devtools/localServices/localService.ts';
+import { startPlegwatch } from '../devtools/localServices/plegwatch.ts';
 import { startPostgres } from '../devtools/localServices/postgres.ts';
 import { run } from '../devtools/localServices/process.ts';
-import { startProgram } from '../devtools/localServices/program.ts';
 import { startRedis } from '../devtools/localServices/redis.ts';
-import type { Service } from '../devtools/localServices/service.ts';
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 export const CLUSTER = 'bench';
 
 export interface System {
-  readonly containerd: ContainerdPart;
+  readonly containerd: LocalContainerd;
   readonly redisUrl: string;
   /** A folder that goes away with it. */
   readonly dir: string;
@@ -25,13 +25,13 @@ export interface System {
 }
 
 export async function startSystem(): Promise<System> {
-  const started: Service[] = [];
+  const started: LocalService[] = [];
   const dir = mkdtempSync(join(tmpdir(), 'plegwatch-bench-'));
   const stop = async () => {
     for (const part of started.reverse()) await part.stop();
     rmSync(dir, { recursive: true, force: true });
   };
-  const keep = <S extends Service>(part: S): S => {
+  const keep = <S extends LocalService>(part: S): S => {
     started.push(part);
     return part;
   };
@@ -41,7 +41,7 @@ export async function startSystem(): Promise<System> {
     const cli = join(ROOT, 'dist', 'cli.js');
     await run(process.execPath, [cli, 'migrate', '--database-url', postgres.url, '--cluster', CLUSTER]);
     const settings = { cluster: CLUSTER, redisUrl: redis.url, databaseUrl: postgres.url, noKube: 'true' };
-    keep(await startProgram({ cli, command: 'controller', settings }));
+    keep(await startPlegwatch({ cli, command: 'controller', settings }));
     const containerd = keep(await startContainerd({ version: '2.1' }));
     return { containerd, redisUrl: redis.url, dir, stop };
   } catch (error) {

@@ -2,7 +2,7 @@
  * Real pods that come and go on a real containerd, so that there is something to watch.
  */
 import { messageOf } from '../../src/platform/errors.ts';
-import type { ContainerdPart } from '../localServices/containerd.ts';
+import type { LocalContainerd } from '../localServices/containerd.ts';
 import { createPodDriver, type DrivenPod, type PodDriver } from '../simulator/podDriver.ts';
 
 const EVERY_MS = 1_500;
@@ -18,7 +18,7 @@ export class Churn {
   /** What went wrong last; null when all is well. */
   problem: string | null = null;
 
-  constructor(containerd: ContainerdPart) {
+  constructor(containerd: LocalContainerd) {
     this.#pods = createPodDriver({ socket: containerd.socket, cgroupParent: containerd.cgroupParent });
     this.#timer = setInterval(() => {
       this.#turn ??= this.#next().finally(() => {

@@ -11,15 +11,15 @@ import { join } from 'node:path';
 import { messageOf, PlegwatchError } from '../../src/platform/errors.ts';
 import { flagOf } from '../../src/platform/settings.ts';
 import { BUILT_CLI, CHECKOUT, DEV_CLI } from '../checkout.ts';
-import { type ApiServerPart, startApiServer } from '../localServices/apiserver.ts';
-import { type ContainerdPart, startContainerd } from '../localServices/containerd.ts';
+import { type LocalApiServer, startApiServer } from '../localServices/apiServer.ts';
+import { type LocalContainerd, startContainerd } from '../localServices/containerd.ts';
+import type { LocalService } from '../localServices/localService.ts';
+import { startPlegwatch } from '../localServices/plegwatch.ts';
 import { startPostgres } from '../localServices/postgres.ts';
 import { run, startProcess } from '../localServices/process.ts';
-import { startProgram } from '../localServices/program.ts';
 import { startRedis } from '../localServices/redis.ts';
-import { scratch } from '../localServices/scratch.ts';
-import type { Service } from '../localServices/service.ts';
-import { PartMissing, type PartName, where } from '../localServices/where.ts';
+import { temporaryFolder } from '../localServices/temporaryFolder.ts';
+import { ProgramMissing, type ProgramName, where } from '../localServices/where.ts';
 import { Churn } from './churn.ts';
 
 export const CLUSTER = 'demo';
@@ -93,7 +93,7 @@ export async function startCluster(options: DemoOptions): Promise<DemoCluster> {
 
 function notStopped(failures: readonly unknown[]): PlegwatchError {
   return new PlegwatchError(
-    'PART_FAILED',
+    'PROGRAM_FAILED',
     `Not everything could be stopped: ${failures.map(messageOf).join('; ')}.`,
     'The next make demo removes what is left.',
     { cause: failures[0] },
@@ -104,9 +104,9 @@ type Stops = (() => Promise<void> | void)[];
 
 async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoCluster, 'stop'>> {
   const { say } = options;
-  const place = scratch('demo', undefined);
+  const place = temporaryFolder('demo', undefined);
   stops.push(() => rmSync(place.dir, { recursive: true, force: true }));
-  const keep = <T extends Service>(part: T): T => {
+  const keep = <T extends LocalService>(part: T): T => {
     stops.push(() => part.stop());
     return part;
   };
@@ -119,7 +119,7 @@ async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoClust
   say('starting the controller');
   const shared = { cluster: CLUSTER, redisUrl: redis.url };
   keep(
-    await startProgram({
+    await startPlegwatch({
       cli: BUILT_CLI,
       command: 'controller',
       settings: {
@@ -134,7 +134,7 @@ async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoClust
     say(`starting the agent of ${name}: ${what}`);
     if (api !== null) await kubectl(api, ['create', '-f', nodeFile(place.dir, name)]);
     keep(
-      await startProgram({
+      await startPlegwatch({
         cli: BUILT_CLI,
         command: 'agent',
         settings: {
@@ -157,8 +157,8 @@ async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoClust
 /** A cluster of Node objects and PLEGReports only: nothing is scheduled on it. */
 async function startKube(
   { noKube, say }: DemoOptions,
-  keep: <T extends Service>(part: T) => T,
-): Promise<ApiServerPart | null> {
+  keep: <T extends LocalService>(part: T) => T,
+): Promise<LocalApiServer | null> {
   const missing = noKube ? 'it was left out by NO_KUBE' : whyNot('kube-apiserver', 'etcd', 'kubectl');
   if (missing !== null) {
     say(`no API server: ${missing}; the table comes straight from SQL`);
@@ -178,7 +178,7 @@ async function startRuntimes(
   options: DemoOptions,
   dir: string,
   stops: Stops,
-  keep: <T extends Service>(part: T) => T,
+  keep: <T extends LocalService>(part: T) => T,
 ): Promise<Runtime[]> {
   const healthy = await startHealthy(options, dir, stops, keep);
   const others = [LOSSY, UNSAFE].map((node) => startSimulated(dir, stops, node));
@@ -189,7 +189,7 @@ async function startHealthy(
   options: DemoOptions,
   dir: string,
   stops: Stops,
-  keep: <T extends Service>(part: T) => T,
+  keep: <T extends LocalService>(part: T) => T,
 ): Promise<Runtime> {
   const missing =
     process.getuid?.() === 0
@@ -200,7 +200,7 @@ async function startHealthy(
     return startSimulated(dir, stops, HEALTHY);
   }
   options.say('starting a real containerd 2.1, with real pods that come and go');
-  const containerd: ContainerdPart = keep(await startContainerd({ version: '2.1' }));
+  const containerd: LocalContainerd = keep(await startContainerd({ version: '2.1' }));
   const churn = new Churn(containerd);
   stops.push(() => churn.stop());
   return { name: HEALTHY.name, what: 'a real containerd 2.1 with real pods', socket: containerd.socket };
@@ -223,19 +223,19 @@ async function startSimulated(dir: string, stops: Stops, node: Simulated): Promi
 }
 
 /** Why one of these parts cannot be used here; null where all are there. */
-function whyNot(...parts: readonly PartName[]): string | null {
+function whyNot(...parts: readonly ProgramName[]): string | null {
   for (const part of parts) {
     try {
       where(part);
     } catch (error) {
-      if (error instanceof PartMissing) return `${part} is not prepared (${error.cure})`;
+      if (error instanceof ProgramMissing) return `${part} is not prepared (${error.cure})`;
       throw error;
     }
   }
   return null;
 }
 
-function kubectl(api: ApiServerPart, args: readonly string[]): Promise<string> {
+function kubectl(api: LocalApiServer, args: readonly string[]): Promise<string> {
   return run(where('kubectl'), ['--kubeconfig', api.kubeconfig, ...args]);
 }
 

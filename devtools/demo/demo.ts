@@ -65,7 +65,7 @@ async function until(view: View, signal: AbortSignal): Promise<void> {
   while (!signal.aborted && !(await view.complete())) {
     if (performance.now() > deadline) {
       throw new PlegwatchError(
-        'PART_FAILED',
+        'PROGRAM_FAILED',
         `Not every node has reported within ${COMPLETE_WITHIN_MS / 1000} s.`,
         'Is the machine very busy? Run make demo again.',
       );

@@ -1,61 +1,61 @@
 /*
- * A real containerd of one's own, of three versions, beside whatever runtime the machine has: own folders, own socket,
- * own runc state, images imported from files.
+ * A containerd beside whatever runtime the machine has, in one of three versions: with its own folders, socket and runc
+ * state, and with images imported from files.
  *
- * containerd's shims and the containers below them outlive it by design, so the end takes more than stopping one
- * process. `sweep` removes, by what the folder itself says, everything that belongs to it: shims, containers, control
- * groups, mounts, sockets. It also runs for folders whose owner was killed, when the next containerd is started.
+ * containerd's shims and their containers outlive it by design, so stopping the process is not enough.
+ * `cleanUpContainerd` removes what the folder says belongs to it: shims, containers, control groups, mounts and sockets.
+ * The next start also does this for folders whose owner was killed.
  */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PlegwatchError } from '../../src/platform/errors.ts';
-import { criAnswers } from './answers.ts';
+import { cgroupOf, cleanUpContainerd } from './containerdCleanup.ts';
+import { isCriReady } from './criReadiness.ts';
+import { type LocalService, startService } from './localService.ts';
 import { run, startProcess, waitFor } from './process.ts';
-import { abandoned, scratch } from './scratch.ts';
-import { keepService, type Service } from './service.ts';
-import { cgroupOf, sweep } from './sweep.ts';
+import { abandonedFolders, temporaryFolder } from './temporaryFolder.ts';
 import { type ContainerdVersion, where } from './where.ts';
 
-export interface ContainerdPart extends Service {
-  /** The path of the CRI's socket; the endpoint is `unix://` and this. */
+export interface LocalContainerd extends LocalService {
+  /** The path of the CRI socket; the endpoint is `unix://` and this path. */
   readonly socket: string;
   readonly version: ContainerdVersion;
-  /** Names to use in pod and container settings; nothing needs to be pulled. */
+  /** Image names for pods and containers; nothing needs to be pulled. */
   readonly importedImages: { readonly pause: string; readonly busybox: string };
   readonly dir: string;
-  /** A control group that goes away with it: put it into LinuxPodSandboxConfig.cgroup_parent. */
+  /** A control group that is removed with it, for LinuxPodSandboxConfig.cgroup_parent. */
   readonly cgroupParent: string;
-  /** Runs `ctr` of the same version in the namespace of the CRI; gives its standard output. */
+  /** Runs `ctr` of the same version in the CRI's namespace; returns its standard output. */
   ctr(args: readonly string[]): Promise<string>;
 }
 
 export interface ContainerdOptions {
   readonly version: ContainerdVersion;
-  /** Where everything is, an absolute and short path; a temporary folder when not said. A folder of the caller's is kept. */
+  /** A short absolute path for all its files. Default: a temporary folder. The caller's own folder is kept. */
   readonly dir?: string;
 }
 
 const IMAGES = { pause: 'plegwatch.local/pause:1', busybox: 'plegwatch.local/busybox:1' } as const;
-/** The CRI keeps its pods in this namespace of containerd. */
+/** The containerd namespace that the CRI keeps its pods in. */
 const NAMESPACE = 'k8s.io';
 const KIND = 'containerd';
-/** Pods here use the network of the host; a kubelet's Node is Ready only where another is set up. No plugin is ever run. */
+/** Pods use the host's network, but a kubelet's Node is Ready only where a pod network is configured. No plugin ever runs. */
 const NETWORK = { cniVersion: '0.4.0', name: 'unused', plugins: [{ type: 'loopback' }] };
 
-/** Starts containerd and imports the images; returns when the CRI has them (about 3 s). Needs root. */
-export async function startContainerd(options: ContainerdOptions): Promise<ContainerdPart> {
+/** Starts containerd and imports the images; returns when the CRI lists them (about 3 s). Needs root. */
+export async function startContainerd(options: ContainerdOptions): Promise<LocalContainerd> {
   if (process.getuid?.() !== 0) {
-    throw new PlegwatchError('PART_FAILED', 'containerd can only be started by root.', 'Run as root.');
+    throw new PlegwatchError('PROGRAM_FAILED', 'containerd can only be started by root.', 'Run as root.');
   }
   const { version } = options;
   const command = where(`containerd-${version}`);
   const runc = where('runc');
   const images = [where('image-pause'), where('image-busybox')];
-  const left = abandoned(KIND);
-  for (const folder of left) await sweep(folder, runc);
-  const place = scratch(KIND, options.dir, left);
+  const left = abandonedFolders(KIND);
+  for (const folder of left) await cleanUpContainerd(folder, runc);
+  const place = temporaryFolder(KIND, options.dir, left);
   const { dir } = place;
-  // Container files are below; nobody else has business there.
+  // Nobody else may list the container files below it.
   chmodSync(dir, 0o711);
   const socket = join(dir, 'containerd.sock');
   const configFile = join(dir, 'config.toml');
@@ -65,23 +65,23 @@ export async function startContainerd(options: ContainerdOptions): Promise<Conta
 
   const ctr = (args: readonly string[]) =>
     run(where(`ctr-${version}`), ['--address', socket, '--namespace', NAMESPACE, ...args]);
-  const service = await keepService(
+  const service = await startService(
     () =>
       startProcess({
         name: `containerd ${version}`,
         command,
         args: ['--config', configFile],
         cwd: dir,
-        // The shim of the same version, before any the machine has.
+        // Finds the shim of the same version before the machine's own.
         env: {
           ...process.env,
           PATH: `${dirname(where(`containerd-shim-${version}`))}:${process.env['PATH'] ?? ''}`,
         },
         logFile: join(dir, 'containerd.log'),
-        ready: () => criAnswers(socket),
+        ready: () => isCriReady(socket),
       }),
     async () => {
-      await sweep(dir, runc);
+      await cleanUpContainerd(dir, runc);
       place.remove();
     },
   );
@@ -100,11 +100,11 @@ async function importImages(
   version: ContainerdVersion,
   files: readonly string[],
 ): Promise<void> {
-  // 1.6 knows no other way than the local one, and no flag for it.
+  // 1.6 always imports locally and has no flag for it.
   const local = version === '1.6' ? [] : ['--local'];
   for (const file of files) await ctr(['images', 'import', ...local, '--snapshotter', 'native', file]);
-  // The CRI takes notice of an image a moment after it is there, and labels it.
-  await waitFor('the CRI knows the imported images', 20_000, async () => {
+  // The CRI notices an imported image after a moment, and labels it.
+  await waitFor('the CRI lists the imported images', 20_000, async () => {
     const lines = (await ctr(['images', 'ls'])).split('\n');
     return Object.values(IMAGES).every((name) =>
       lines.some((line) => line.startsWith(`${name} `) && line.includes('io.cri-containerd.image=managed')),
@@ -125,7 +125,7 @@ function configuration(version: ContainerdVersion, dir: string, runc: string): s
     : '';
   const older = modern ? '' : `  sandbox_image = "${IMAGES.pause}"\n`;
   const snapshotter = modern ? '' : '  snapshotter = "native"\n';
-  // Plugins that have a place of their own outside our folder, or that only fill the log with why they do not load.
+  // Plugins that write outside our folder, or that only log why they do not load.
   const unwanted = ['nri.v1.nri', 'internal.v1.opt', 'internal.v1.tracing'].concat(
     ['aufs', 'blockfile', 'btrfs', 'devmapper', 'erofs', 'zfs'].map((name) => `snapshotter.v1.${name}`),
   );

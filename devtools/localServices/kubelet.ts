@@ -1,44 +1,43 @@
 /*
- * A real kubelet of one's own, on a containerd and an API server of one's own. It registers a Node; nothing is scheduled to it
- * unless somebody does. Its certificate is its own, for the name of its node, and its metrics are for whom the API server lets read
- * them, as on a cluster.
+ * A kubelet on a local containerd and a local API server. It registers a Node; no scheduler runs. It signs its own
+ * certificate for the name of its node, and the API server authorizes who may read its metrics, as in a cluster.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { join } from 'node:path';
-import type { ApiServerPart } from './apiserver.ts';
-import type { ContainerdPart } from './containerd.ts';
+import type { LocalApiServer } from './apiServer.ts';
+import type { LocalContainerd } from './containerd.ts';
+import { unmountBelow } from './containerdCleanup.ts';
+import { type LocalService, startService } from './localService.ts';
 import { freePort, startProcess } from './process.ts';
-import { abandoned, scratch } from './scratch.ts';
-import { keepService, type Service } from './service.ts';
-import { unmountBelow } from './sweep.ts';
+import { abandonedFolders, temporaryFolder } from './temporaryFolder.ts';
 import { where } from './where.ts';
 
 const KIND = 'kubelet';
 
-export interface KubeletPart extends Service {
+export interface LocalKubelet extends LocalService {
   readonly url: string;
-  /** What its certificate is signed with, and for. */
+  /** The authority and the server name of its certificate. */
   readonly caFile: string;
   readonly serverName: string;
-  /** Its feature gate EventedPLEG, from its next restart on. */
-  gateIs(eventedPleg: boolean): void;
-  /** Its metrics, as the administrator sees them. */
+  /** Sets the feature gate EventedPLEG, effective from the next restart. */
+  setEventedPleg(eventedPleg: boolean): void;
+  /** Its metrics, read as the administrator. */
   metrics(): Promise<string>;
 }
 
 export interface KubeletOptions {
   readonly node: string;
-  readonly api: Pick<ApiServerPart, 'kubeconfig' | 'token'>;
-  readonly containerd: Pick<ContainerdPart, 'socket'>;
+  readonly api: Pick<LocalApiServer, 'kubeconfig' | 'token'>;
+  readonly containerd: Pick<LocalContainerd, 'socket'>;
   readonly eventedPleg: boolean;
-  /** How long it waits for its runtime, such as `30s`. Default: its own, two minutes. */
+  /** How long it waits for its runtime, such as `30s`. Default: the kubelet's own, two minutes. */
   readonly runtimeRequestTimeout?: string;
-  /** A folder with the manifests of static pods; none when not said. */
+  /** A folder with manifests of static pods. Default: none. */
   readonly staticPods?: string;
 }
 
-/** Starts a kubelet; returns when it tells its metrics (about 3 s). Needs root. */
+/** Starts a kubelet; returns when it serves its metrics (about 3 s). Needs root. */
 export async function startKubelet({
   node,
   api,
@@ -46,16 +45,16 @@ export async function startKubelet({
   eventedPleg,
   runtimeRequestTimeout,
   staticPods,
-}: KubeletOptions): Promise<KubeletPart> {
+}: KubeletOptions): Promise<LocalKubelet> {
   const command = where('kubelet');
-  const left = abandoned(KIND);
+  const left = abandonedFolders(KIND);
   for (const folder of left) await unmountBelow(folder);
-  const place = scratch(KIND, undefined, left);
+  const place = temporaryFolder(KIND, undefined, left);
   const { dir } = place;
   const port = await freePort();
   const url = `https://127.0.0.1:${port}`;
   const caFile = join(dir, 'pki', 'kubelet.crt');
-  const gateIs = (on: boolean) =>
+  const setEventedPleg = (on: boolean) =>
     writeFileSync(
       join(dir, 'config.json'),
       JSON.stringify({
@@ -65,8 +64,8 @@ export async function startKubelet({
       }),
     );
   const metrics = () => ask(`${url}/metrics`, node, readFileSync(caFile, 'utf8'), api.token);
-  gateIs(eventedPleg);
-  const service = await keepService(
+  setEventedPleg(eventedPleg);
+  const service = await startService(
     () =>
       startProcess({
         name: 'kubelet',
@@ -85,12 +84,12 @@ export async function startKubelet({
         readyWithinMs: 60_000,
       }),
     async () => {
-      // It mounts its own folder, and leaves that to the next kubelet.
+      // A kubelet mounts its own folder and does not unmount it when it ends.
       await unmountBelow(dir);
       place.remove();
     },
   );
-  return Object.assign(service, { url, caFile, serverName: node, gateIs, metrics });
+  return Object.assign(service, { url, caFile, serverName: node, setEventedPleg, metrics });
 }
 
 function configuration(port: number, socket: string, eventedPleg: boolean): object {
@@ -116,7 +115,7 @@ function configuration(port: number, socket: string, eventedPleg: boolean): obje
   };
 }
 
-/** The body of an answer of 200. Throws for any other. */
+/** The body of a 200 response. Throws for any other. */
 function ask(url: string, servername: string, ca: string, token: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: `Bearer ${token}` };
@@ -132,6 +131,6 @@ function ask(url: string, servername: string, ca: string, token: string): Promis
       );
     });
     request.once('error', reject);
-    request.once('timeout', () => request.destroy(new Error(`${url}: no answer`)));
+    request.once('timeout', () => request.destroy(new Error(`${url}: no response`)));
   });
 }

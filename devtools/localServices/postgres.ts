@@ -1,37 +1,37 @@
 /*
- * A real Postgres of one's own: on loopback, with passwords, in a folder that goes away with it. Postgres refuses to
- * run as root; for root it runs as nobody.
+ * A Postgres on loopback, with passwords, in a folder that is removed with it. Postgres refuses to run as root, so for
+ * root it runs as nobody.
  */
 import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../src/platform/errors.ts';
-import { freePort, type Identity, type RunningProcess, run, startProcess } from './process.ts';
-import { scratch } from './scratch.ts';
-import { keepService, type Service } from './service.ts';
+import { type LocalService, startService } from './localService.ts';
+import { freePort, type RunningProcess, run, startProcess, type UnixUser } from './process.ts';
+import { temporaryFolder } from './temporaryFolder.ts';
 import { where } from './where.ts';
 
-export interface PostgresPart extends Service {
-  /** Superuser `plegwatch` on the empty database `plegwatch`. */
+export interface LocalPostgres extends LocalService {
+  /** The URL of superuser `plegwatch` for the empty database `plegwatch`. */
   readonly url: string;
   readonly port: number;
 }
 
 export interface PostgresOptions {
-  /** Where its data is; a temporary folder when not said. A folder of the caller's is kept and may be started again. */
+  /** Where its data is. Default: a temporary folder. The caller's own folder is kept and can be started again. */
   readonly dir?: string;
   /** Server settings, such as `{ fsync: 'off' }`. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-const NOBODY: Identity = { uid: 65534, gid: 65534 };
+const NOBODY: UnixUser = { uid: 65534, gid: 65534 };
 const NAME = 'plegwatch';
-const BACKENDS_GONE_WITHIN_MS = 20_000;
+const BACKENDS_EXIT_WITHIN_MS = 20_000;
 
-/** Starts Postgres, with a new cluster where the folder has none. */
-export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresPart> {
-  const place = scratch('postgres', options.dir);
+/** Starts Postgres, with a new database cluster where the folder has none. */
+export async function startPostgres(options: PostgresOptions = {}): Promise<LocalPostgres> {
+  const place = temporaryFolder('postgres', options.dir);
   const data = join(place.dir, 'data');
   const as = process.getuid?.() === 0 ? NOBODY : undefined;
   let command: string;
@@ -60,13 +60,13 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
       cwd: place.dir,
       as,
       logFile: join(place.dir, 'postgres.log'),
-      ready: async (pid) => saysReady(data, pid),
+      ready: async (pid) => isReady(data, pid),
       readyWithinMs: 60_000,
-      // "Fast": open connections are broken off. SIGTERM would wait for their clients.
+      // A "fast" shutdown closes open connections. SIGTERM would wait for their clients.
       stopSignal: 'SIGINT',
     });
-  const service = await keepService(
-    () => patiently(start),
+  const service = await startService(
+    () => startAfterBackends(start),
     async () => place.remove(),
   );
   const password = readFileSync(join(place.dir, 'password'), 'utf8').trim();
@@ -77,7 +77,7 @@ async function initialise(
   dir: string,
   data: string,
   postgres: string,
-  as: Identity | undefined,
+  as: UnixUser | undefined,
 ): Promise<void> {
   const passwordFile = join(dir, 'password');
   writeFileSync(passwordFile, `${randomBytes(18).toString('hex')}\n`, { mode: 0o600 });
@@ -87,30 +87,30 @@ async function initialise(
   await run(where('initdb'), [...layout, ...access], { as, cwd: dir });
   const statement = join(dir, 'create.sql');
   writeFileSync(statement, `CREATE DATABASE ${NAME};\n`, { mode: 0o644 });
-  // No client program comes with it: the server itself, alone and without a socket, takes the statement.
+  // The package has no client program, so the server runs the statement in single-user mode.
   await run('/bin/sh', ['-c', 'exec "$0" --single -D "$1" postgres < "$2"', postgres, data, statement], {
     as,
     cwd: dir,
   });
 }
 
-/** Postgres writes its process id into the first line of this file, and its state into the eighth. */
-function saysReady(data: string, pid: number): boolean {
+/** Postgres writes its process id to the first line of this file, and its state to the eighth. */
+function isReady(data: string, pid: number): boolean {
   const file = join(data, 'postmaster.pid');
   if (!existsSync(file)) return false;
   const lines = readFileSync(file, 'utf8').split('\n');
   return lines[0] === `${pid}` && lines[7]?.trim() === 'ready';
 }
 
-/** After a kill -9 the backends outlive the postmaster for a moment, and a new one refuses to start beside them. */
-async function patiently(start: () => Promise<RunningProcess>): Promise<RunningProcess> {
-  const deadline = Date.now() + BACKENDS_GONE_WITHIN_MS;
+/** After a kill -9 the backends outlive the postmaster for a moment, and a new one refuses to start until they exit. */
+async function startAfterBackends(start: () => Promise<RunningProcess>): Promise<RunningProcess> {
+  const deadline = Date.now() + BACKENDS_EXIT_WITHIN_MS;
   for (;;) {
     try {
       return await start();
     } catch (error) {
-      const beside = messageOf(error).includes('pre-existing shared memory block');
-      if (!beside || Date.now() > deadline) throw error;
+      const backendsRun = messageOf(error).includes('pre-existing shared memory block');
+      if (!backendsRun || Date.now() > deadline) throw error;
       await delay(100);
     }
   }

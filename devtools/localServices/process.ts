@@ -1,6 +1,6 @@
 /*
- * A real program under our control: started with its output in a file, known to be ready, and certainly gone
- * afterwards. Where setpriv is there, the kernel kills the program when we die, even by kill -9.
+ * A process of a program: it writes its output to a file, is known to be ready, and always ends. Where setpriv exists,
+ * the kernel kills the process when we die, even from a kill -9.
  */
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { PlegwatchError } from '../../src/platform/errors.ts';
 
-export interface Identity {
+export interface UnixUser {
   readonly uid: number;
   readonly gid: number;
 }
@@ -22,18 +22,18 @@ export interface ProcessOptions {
   readonly cwd?: string;
   /** Standard output and error are appended here. */
   readonly logFile: string;
-  /** Run as somebody else; only root can. */
-  readonly as?: Identity | undefined;
-  /** Asked, with the process id, until it answers true; until then the process does not count as started. */
+  /** Runs it as another user; only root can. */
+  readonly as?: UnixUser | undefined;
+  /** Called with the process id until it returns true; until then the process does not count as started. */
   readonly ready?: (pid: number) => Promise<boolean>;
   readonly readyWithinMs?: number;
-  /** What asks it to end in order. SIGTERM when not said. */
+  /** The signal that asks it to end. Default: SIGTERM. */
   readonly stopSignal?: NodeJS.Signals;
-  /** How long it may take to end in order before it is killed. */
+  /** How long it may take to end before it is killed. */
   readonly stopWithinMs?: number;
 }
 
-export interface Exit {
+export interface ProcessExit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
@@ -42,20 +42,20 @@ export interface RunningProcess {
   readonly name: string;
   readonly pid: number;
   readonly logFile: string;
-  /** Settles when the process has ended, however it ended; never rejects. */
-  readonly exited: Promise<Exit>;
+  /** Resolves when the process has ended, however it ended; never rejects. */
+  readonly exited: Promise<ProcessExit>;
   running(): boolean;
-  /** Sends a signal. A process that has ended ignores it. */
+  /** Sends a signal; does nothing when the process has ended. */
   kill(signal: NodeJS.Signals): void;
-  /** Asks it to end, kills it after the deadline, and waits until it is gone. */
-  stop(): Promise<Exit>;
+  /** Asks it to end, kills it after the deadline, and waits for its end. */
+  stop(): Promise<ProcessExit>;
 }
 
 const READY_WITHIN_MS = 30_000;
 const STOP_WITHIN_MS = 10_000;
 const TAIL_LINES = 20;
 
-/** Starts a program and waits until it is ready. Throws PART_FAILED, with the end of its log, when it ends before. */
+/** Starts a program and waits until it is ready. Throws PROGRAM_FAILED, with the end of its log, when it ends first. */
 export async function startProcess(options: ProcessOptions): Promise<RunningProcess> {
   const process = launch(options);
   if (options.ready === undefined) return process;
@@ -68,11 +68,11 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
   return process;
 }
 
-/** Runs a program to its end and gives its standard output. Throws PART_FAILED with what it said. */
+/** Runs a program to its end and returns its standard output. Throws PROGRAM_FAILED with its standard error. */
 export async function run(
   command: string,
   args: readonly string[],
-  options: { env?: NodeJS.ProcessEnv; as?: Identity | undefined; timeoutMs?: number; cwd?: string } = {},
+  options: { env?: NodeJS.ProcessEnv; as?: UnixUser | undefined; timeoutMs?: number; cwd?: string } = {},
 ): Promise<string> {
   try {
     const { stdout } = await promisify(execFile)(command, [...args], {
@@ -84,11 +84,11 @@ export async function run(
     });
     return stdout;
   } catch (error) {
-    const said = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
-    const asked = [command, ...args].join(' ');
+    const stderr = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
+    const commandLine = [command, ...args].join(' ');
     throw new PlegwatchError(
-      'PART_FAILED',
-      `${asked} failed: ${said === '' ? String(error) : said}`,
+      'PROGRAM_FAILED',
+      `${commandLine} failed: ${stderr === '' ? String(error) : stderr}`,
       'See the message.',
       {
         cause: error,
@@ -97,7 +97,7 @@ export async function run(
   }
 }
 
-/** Waits until the check answers true. Throws PART_FAILED after the deadline. */
+/** Waits until the check returns true. Throws PROGRAM_FAILED after the deadline. */
 export async function waitFor(
   what: string,
   withinMs: number,
@@ -107,8 +107,8 @@ export async function waitFor(
   while (!(await check())) {
     if (Date.now() > deadline) {
       throw new PlegwatchError(
-        'PART_FAILED',
-        `${what}: still not so after ${withinMs} ms.`,
+        'PROGRAM_FAILED',
+        `Not within ${withinMs} ms: ${what}.`,
         'Is the machine very busy?',
       );
     }
@@ -116,7 +116,7 @@ export async function waitFor(
   }
 }
 
-/** A TCP port of 127.0.0.1 that nobody listens on at this moment. */
+/** A TCP port of 127.0.0.1 that is free at this moment. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve, reject) => {
@@ -145,7 +145,7 @@ function launch(options: ProcessOptions): RunningProcess {
   try {
     child = spawn(command, args, {
       stdio: ['ignore', log, log],
-      // A process group of its own: Ctrl-C on the terminal is for us, and we end what we started in order.
+      // Its own process group: Ctrl-C on the terminal reaches only us, and we end it in order.
       detached: true,
       ...(options.env === undefined ? {} : { env: options.env }),
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
@@ -154,15 +154,15 @@ function launch(options: ProcessOptions): RunningProcess {
   } finally {
     closeSync(log);
   }
-  const exited = new Promise<Exit>((resolve) => {
+  const exited = new Promise<ProcessExit>((resolve) => {
     child.once('exit', (code, signal) => resolve({ code, signal }));
     child.once('error', () => resolve({ code: 127, signal: null }));
   });
   const { pid } = child;
   if (pid === undefined) {
     throw new PlegwatchError(
-      'PART_FAILED',
-      `${options.name} (${command}) cannot be run.`,
+      'PROGRAM_FAILED',
+      `${options.name} (${command}) could not be started.`,
       'Run devtools/localServices/where --list.',
     );
   }
@@ -170,7 +170,7 @@ function launch(options: ProcessOptions): RunningProcess {
   const kill = (signal: NodeJS.Signals) => void child.kill(signal);
   const stop = async () => {
     kill(options.stopSignal ?? 'SIGTERM');
-    // One that is frozen takes no other signal before this.
+    // A frozen process handles no other signal before this one.
     kill('SIGCONT');
     const timer = setTimeout(() => kill('SIGKILL'), options.stopWithinMs ?? STOP_WITHIN_MS);
     const exit = await exited;
@@ -203,10 +203,10 @@ async function becomesReady(
   withinMs: number,
 ): Promise<void> {
   const deadline = Date.now() + withinMs;
-  // Not there yet is often an exception: a port that refuses, a file that is still to be written.
-  const asked = async () => ready(process.pid);
-  while (!(await asked().catch(() => false))) {
-    if (!process.running()) throw failed(process, 'ended at its start');
+  // Not ready is often an exception: a refused port, a missing file.
+  const isReady = async () => ready(process.pid);
+  while (!(await isReady().catch(() => false))) {
+    if (!process.running()) throw failed(process, 'ended before it was ready');
     if (Date.now() > deadline) throw failed(process, `was not ready within ${withinMs} ms`);
     await delay(25);
   }
@@ -214,8 +214,8 @@ async function becomesReady(
 
 function failed(process: RunningProcess, what: string): PlegwatchError {
   return new PlegwatchError(
-    'PART_FAILED',
+    'PROGRAM_FAILED',
     `${process.name} ${what}. The end of its log:\n${tail(process.logFile)}`,
-    'The log says why.',
+    'See the log.',
   );
 }

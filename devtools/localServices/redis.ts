@@ -1,30 +1,30 @@
 /*
- * A real Redis of one's own: on loopback, without persistence, refusing writes when full rather than dropping keys.
+ * A Redis on loopback, without persistence, which refuses writes when it is full instead of evicting keys.
  */
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { type LocalService, startService } from './localService.ts';
 import { freePort, startProcess } from './process.ts';
-import { scratch } from './scratch.ts';
-import { keepService, type Service } from './service.ts';
+import { temporaryFolder } from './temporaryFolder.ts';
 import { where } from './where.ts';
 
-export interface RedisPart extends Service {
+export interface LocalRedis extends LocalService {
   readonly url: string;
   readonly port: number;
 }
 
 export interface RedisOptions {
-  /** Where it runs and logs; a temporary folder when not said. A folder of the caller's is kept. */
+  /** Where it runs and logs. Default: a temporary folder. The caller's own folder is kept. */
   readonly dir?: string;
-  /** More arguments; the last of a kind wins, so these can also bring persistence back. */
+  /** More arguments; the last of a kind wins, so they can also turn persistence on. */
   readonly args?: readonly string[];
 }
 
-/** Starts Redis. After a kill it comes back empty, unless `args` say otherwise. */
-export async function startRedis(options: RedisOptions = {}): Promise<RedisPart> {
+/** Starts Redis. After a kill it restarts empty, unless `args` turn persistence on. */
+export async function startRedis(options: RedisOptions = {}): Promise<LocalRedis> {
   const command = where('redis-server');
   const port = await freePort();
-  const place = scratch('redis', options.dir);
+  const place = temporaryFolder('redis', options.dir);
   const args = [
     '--port',
     `${port}`,
@@ -38,7 +38,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisPart>
     '',
   ];
   args.push('--appendonly', 'no', '--maxmemory-policy', 'noeviction', ...(options.args ?? []));
-  const service = await keepService(
+  const service = await startService(
     () =>
       startProcess({
         name: 'redis-server',
@@ -53,7 +53,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisPart>
   return Object.assign(service, { url: `redis://127.0.0.1:${port}`, port });
 }
 
-/** Whether a Redis on this port is done loading. One that asks for a password is there too. */
+/** Whether the Redis on this port has finished loading. A request for a password counts too. */
 export function answersPing(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');

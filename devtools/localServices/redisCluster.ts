@@ -1,24 +1,24 @@
 /*
- * A real Redis Cluster of one's own: masters on loopback that share the slots between them, without replicas and without
- * persistence. A master that is killed and started again has its slots, and nothing in them.
+ * A Redis Cluster on loopback: masters that share the slots, without replicas and persistence. A master that is killed
+ * and restarted has its slots back, but they are empty.
  */
 import { Redis } from 'ioredis';
 import { freePort, waitFor } from './process.ts';
-import { type RedisPart, startRedis } from './redis.ts';
+import { type LocalRedis, startRedis } from './redis.ts';
 
-export interface RedisClusterPart {
-  /** Names the first two masters: the others are found through them. */
+export interface LocalRedisCluster {
+  /** Names the first two masters; clients discover the others through them. */
   readonly url: string;
-  readonly masters: readonly RedisPart[];
+  readonly masters: readonly LocalRedis[];
   stop(): Promise<void>;
 }
 
 const SLOTS = 16_384;
-/** After this a master that does not answer is held for dead. */
+/** A master that does not answer for so long counts as failed. */
 const NODE_TIMEOUT_MS = 1_000;
 const READY_WITHIN_MS = 30_000;
 
-export async function startRedisCluster(count = 3): Promise<RedisClusterPart> {
+export async function startRedisCluster(count = 3): Promise<LocalRedisCluster> {
   const buses = await freePorts(count);
   const masters = await Promise.all(buses.map(startMaster));
   const stop = async () => {
@@ -34,9 +34,13 @@ export async function startRedisCluster(count = 3): Promise<RedisClusterPart> {
   return { url: `redis+cluster://${hosts.join(',')}`, masters, stop };
 }
 
-/** Sends one command to one server, past any cluster. */
-export async function command(part: RedisPart, name: string, ...args: readonly string[]): Promise<unknown> {
-  const redis = new Redis(part.url);
+/** Sends one command to one server, bypassing the cluster. */
+export async function command(
+  server: LocalRedis,
+  name: string,
+  ...args: readonly string[]
+): Promise<unknown> {
+  const redis = new Redis(server.url);
   try {
     return await redis.call(name, ...args);
   } finally {
@@ -44,8 +48,8 @@ export async function command(part: RedisPart, name: string, ...args: readonly s
   }
 }
 
-/** The bus is told: by itself it is at the port and 10,000, which may be more than there are. */
-function startMaster(bus: number): Promise<RedisPart> {
+/** The bus port is explicit: its default, the port plus 10,000, may be out of range. */
+function startMaster(bus: number): Promise<LocalRedis> {
   const args = [
     '--cluster-enabled',
     'yes',
@@ -58,7 +62,7 @@ function startMaster(bus: number): Promise<RedisPart> {
   return startRedis({ args });
 }
 
-async function join(masters: readonly RedisPart[], buses: readonly number[]): Promise<void> {
+async function join(masters: readonly LocalRedis[], buses: readonly number[]): Promise<void> {
   for (const [i, master] of masters.entries()) {
     const from = Math.ceil((i * SLOTS) / masters.length);
     const to = Math.ceil(((i + 1) * SLOTS) / masters.length) - 1;
@@ -70,14 +74,14 @@ async function join(masters: readonly RedisPart[], buses: readonly number[]): Pr
   for (const [i, other] of others.entries()) {
     await command(first, 'CLUSTER', 'MEET', '127.0.0.1', `${other.port}`, `${buses[i + 1]}`);
   }
-  await waitFor('the cluster is well', READY_WITHIN_MS, async () => {
+  await waitFor('the cluster is ok', READY_WITHIN_MS, async () => {
     const states = await Promise.all(masters.map((master) => command(master, 'CLUSTER', 'INFO')));
-    return states.every((state) => isWell(String(state), masters.length));
+    return states.every((state) => isOk(String(state), masters.length));
   });
 }
 
-const isWell = (state: string, count: number): boolean =>
+const isOk = (state: string, count: number): boolean =>
   state.includes('cluster_state:ok') && state.includes(`cluster_known_nodes:${count}`);
 
-/** All of them are asked for at once, so that none is given twice. */
+/** Requested together, so that no port is returned twice. */
 const freePorts = (count: number): Promise<number[]> => Promise.all(Array.from({ length: count }, freePort));

@@ -1,21 +1,21 @@
 /*
- * A real Redis with a replica and a Sentinel that watches them, on loopback: a master that fails over.
+ * A Redis master with a replica, and a Sentinel that fails the master over, on loopback.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { startService } from './localService.ts';
 import { freePort, startProcess, waitFor } from './process.ts';
-import { answersPing, type RedisPart, startRedis } from './redis.ts';
+import { answersPing, type LocalRedis, startRedis } from './redis.ts';
 import { command } from './redisCluster.ts';
-import { scratch } from './scratch.ts';
-import { keepService } from './service.ts';
+import { temporaryFolder } from './temporaryFolder.ts';
 import { where } from './where.ts';
 
-export interface RedisSentinelPart {
+export interface LocalRedisSentinel {
   readonly url: string;
-  readonly sentinel: RedisPart;
+  readonly sentinel: LocalRedis;
   /** The first is the master at the start. */
-  readonly servers: readonly [RedisPart, RedisPart];
-  /** The port of the master, as the Sentinel has it at this moment. */
+  readonly servers: readonly [LocalRedis, LocalRedis];
+  /** The port of the master that the Sentinel reports now. */
   master(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -23,7 +23,7 @@ export interface RedisSentinelPart {
 const NAME = 'plegwatch';
 const READY_WITHIN_MS = 30_000;
 
-export async function startRedisSentinel(): Promise<RedisSentinelPart> {
+export async function startRedisSentinel(): Promise<LocalRedisSentinel> {
   const first = await startRedis();
   const second = await startRedis({ args: ['--replicaof', '127.0.0.1', `${first.port}`] });
   const sentinel = await startSentinel(first.port);
@@ -32,8 +32,8 @@ export async function startRedisSentinel(): Promise<RedisSentinelPart> {
   };
   try {
     await waitFor('the Sentinel knows the replica', READY_WITHIN_MS, async () => {
-      const said = await command(sentinel, 'INFO', 'sentinel');
-      return /status=ok.*slaves=1/.test(String(said)) && (await isInSync(second));
+      const info = await command(sentinel, 'INFO', 'sentinel');
+      return /status=ok.*slaves=1/.test(String(info)) && (await isInSync(second));
     });
   } catch (error) {
     await stop();
@@ -51,14 +51,14 @@ export async function startRedisSentinel(): Promise<RedisSentinelPart> {
   };
 }
 
-async function isInSync(replica: RedisPart): Promise<boolean> {
+async function isInSync(replica: LocalRedis): Promise<boolean> {
   return String(await command(replica, 'INFO', 'replication')).includes('master_link_status:up');
 }
 
-/** It keeps what it learns in its configuration file, so it needs one. */
-async function startSentinel(masterPort: number): Promise<RedisPart> {
+/** A Sentinel needs a configuration file, because it writes its state to it. */
+async function startSentinel(masterPort: number): Promise<LocalRedis> {
   const port = await freePort();
-  const place = scratch('sentinel', undefined);
+  const place = temporaryFolder('sentinel', undefined);
   const file = join(place.dir, 'sentinel.conf');
   const lines = [
     `port ${port}`,
@@ -69,7 +69,7 @@ async function startSentinel(masterPort: number): Promise<RedisPart> {
     `sentinel failover-timeout ${NAME} 5000`,
   ];
   writeFileSync(file, `${lines.join('\n')}\n`);
-  const service = await keepService(
+  const service = await startService(
     () =>
       startProcess({
         name: 'redis-sentinel',

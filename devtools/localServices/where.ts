@@ -1,6 +1,6 @@
 /*
- * Where the real programs are that the demo and the tests run on. devtools/localServices/where knows; this asks it, so that the pins
- * and the layout of the cache stand in one place.
+ * Finds the programs that the demo and the tests run on. It asks devtools/localServices/where, so that the pinned versions
+ * and the layout of the cache are in one place.
  */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { PlegwatchError } from '../../src/platform/errors.ts';
 
 export type ContainerdVersion = '2.1' | '1.7' | '1.6';
 
-export type PartName =
+export type ProgramName =
   | 'node'
   | 'postgres'
   | 'initdb'
@@ -26,22 +26,19 @@ export type PartName =
   | 'helm'
   | 'criclient';
 
-/** Thrown when a part is not on this machine; `cure` is the command that brings it. */
-export class PartMissing extends PlegwatchError {
-  override readonly name = 'PartMissing';
-  readonly part: string;
-
-  constructor(part: string, message: string, cure: string) {
-    super('PART_MISSING', message, cure);
-    this.part = part;
+/** Thrown when a program is not on this machine; `cure` is the command that prepares it. */
+export class ProgramMissing extends PlegwatchError {
+  override readonly name = 'ProgramMissing';
+  constructor(message: string, cure: string) {
+    super('PROGRAM_MISSING', message, cure);
   }
 }
 
 const SCRIPT = join(import.meta.dirname, 'where');
-const found = new Map<PartName, string>();
+const found = new Map<ProgramName, string>();
 
-/** The absolute path of a part. Throws PartMissing. */
-export function where(name: PartName): string {
+/** The absolute path of a program. Throws ProgramMissing. */
+export function where(name: ProgramName): string {
   const known = found.get(name);
   if (known !== undefined) return known;
   const answer = spawnSync(SCRIPT, [name], { encoding: 'utf8' });
@@ -53,11 +50,10 @@ export function where(name: PartName): string {
   if (answer.status === 1) {
     const said = answer.stderr.trim();
     const cure = /run: (.*)$/.exec(said)?.[1] ?? 'devtools/localServices/prepare --help';
-    throw new PartMissing(name, `${name} is not prepared on this machine.`, `Run ${cure} in the checkout.`);
+    throw new ProgramMissing(`${name} is not prepared on this machine.`, `Run ${cure} in the checkout.`);
   }
   const why = answer.error?.message ?? answer.stderr.trim();
-  throw new PartMissing(
-    name,
+  throw new ProgramMissing(
     `${SCRIPT} failed: ${why}`,
     'Run devtools/localServices/where --list in the checkout.',
   );

@@ -19,8 +19,8 @@ export type ErrorCode =
   | 'KUBE_REFUSED'
   | 'KUBE_CONFIG'
   | 'HTTP_ADDRESS_IN_USE'
-  | 'PART_MISSING'
-  | 'PART_FAILED';
+  | 'PROGRAM_MISSING'
+  | 'PROGRAM_FAILED';
 
 export class PlegwatchError extends Error {
   override readonly name: string = 'PlegwatchError';

@@ -7,8 +7,8 @@ import { appendFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from '
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments, stringify } from 'yaml';
-import { type ApiServerPart, startApiServer } from '../../devtools/localServices/apiserver.ts';
-import { type Scratch, scratch } from '../../devtools/localServices/scratch.ts';
+import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
+import { type TemporaryFolder, temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { AGENT_SETTINGS } from '../../src/agent/config.ts';
 import { CONTROLLER_SETTINGS, MAINTAIN_SETTINGS, MIGRATE_SETTINGS } from '../../src/controller/config.ts';
@@ -205,9 +205,9 @@ function podOf(objects: readonly Rendered[], name: string): PodSpec {
 const secretOf = (pod: PodSpec, variable: string) =>
   pod.containers[0].env.find(({ name }) => name === variable)?.valueFrom?.secretKeyRef;
 
-let home: Scratch;
+let home: TemporaryFolder;
 beforeAll(() => {
-  home = scratch('chart', undefined);
+  home = temporaryFolder('chart', undefined);
 });
 afterAll(() => home.remove());
 
@@ -546,7 +546,7 @@ needs(
   'etcd',
   'kubectl',
 )('on a real API server', () => {
-  let server: ApiServerPart;
+  let server: LocalApiServer;
 
   const kubectl = (args: readonly string[], input = ''): Promise<Answer> =>
     run(where('kubectl'), ['--kubeconfig', server.kubeconfig, ...args], input);

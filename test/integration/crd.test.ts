@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { type ApiServerPart, startApiServer } from '../../devtools/localServices/apiserver.ts';
+import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { type Applied, createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { KubeStatusError } from '../../src/controller/kube/failure.ts';
@@ -18,7 +18,7 @@ import { installPlegReports } from '../support/plegreports.ts';
 const run = promisify(execFile);
 const AT = '2026-11-20T12:00:00Z';
 
-let server: ApiServerPart;
+let server: LocalApiServer;
 let kube: KubeClient;
 let conditions: Map<string, string>;
 

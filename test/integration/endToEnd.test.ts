@@ -3,8 +3,8 @@
  * chosen events, the real API server, and the built programs.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type ContainerdPart, startContainerd } from '../../devtools/localServices/containerd.ts';
-import type { ProgramPart } from '../../devtools/localServices/program.ts';
+import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
+import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { createPodDriver, type DrivenPod, type PodDriver } from '../../devtools/simulator/podDriver.ts';
 import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts';
 import { NODES } from '../../src/controller/kube/object.ts';
@@ -15,11 +15,11 @@ import { until } from '../support/plegreports.ts';
 import { metric, System } from '../support/system.ts';
 
 let system: System;
-let containerd: ContainerdPart;
+let containerd: LocalContainerd;
 let proxy: CriProxy;
 let pods: PodDriver;
-let controller: ProgramPart;
-let agents: ProgramPart[] = [];
+let controller: LocalPlegwatch;
+let agents: LocalPlegwatch[] = [];
 let nodes = 0;
 /** Lives since the test began. */
 let lived = 0;
@@ -146,14 +146,14 @@ async function newNode(): Promise<string> {
   return node;
 }
 
-async function start(node: string): Promise<ProgramPart> {
+async function start(node: string): Promise<LocalPlegwatch> {
   const agent = await system.agent(node, proxy.socket);
   agents.push(agent);
   return agent;
 }
 
 /** An agent whose coverage has begun: a pod armed the stream, and a relist after that was compared. */
-async function watched(node: string): Promise<ProgramPart> {
+async function watched(node: string): Promise<LocalPlegwatch> {
   const agent = await start(node);
   await until('the reader listens', () => (proxy.streams > 0 ? true : undefined));
   const pod = await pods.runPod({ name: 'first', containers: [{ name: 'app' }] });
@@ -197,7 +197,7 @@ async function live(count: number): Promise<Map<string, DrivenPod>> {
 
 /** Returns when every agent has relisted twice more. */
 async function relisted(): Promise<void> {
-  const count = (agent: ProgramPart) => metric(agent, 'plegwatch_relist_duration_seconds_count');
+  const count = (agent: LocalPlegwatch) => metric(agent, 'plegwatch_relist_duration_seconds_count');
   for (const agent of agents) {
     const before = (await count(agent)) ?? 0;
     await until('two more relists', async () =>
@@ -222,7 +222,7 @@ const isSandbox = (event: ContainerEventResponse): boolean =>
   event.podSandboxStatus?.id === event.containerId;
 
 /** Everything has its verdict, and the store has it. */
-async function settled(agent: ProgramPart, node: string): Promise<void> {
+async function settled(agent: LocalPlegwatch, node: string): Promise<void> {
   await relisted();
   await until('every event that is due has come or has a verdict', async () => {
     return (await metric(agent, 'plegwatch_awaited_events')) === 0 ? true : undefined;

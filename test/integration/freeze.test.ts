@@ -3,7 +3,7 @@
  * starting on the whole node. What becomes of the node when the agent, or a part of it, stands still.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type ContainerdPart, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
 import { createPodDriver, type PodDriver } from '../../devtools/simulator/podDriver.ts';
 import { type CriClient, connectCri } from '../../devtools/simulator/wire.ts';
 import { type Churn, churn } from '../support/churn.ts';
@@ -24,7 +24,7 @@ const QUIET_ROUNDS = 60;
 const BUDGET_MS = 15_000;
 
 let system: System;
-let containerd: ContainerdPart;
+let containerd: LocalContainerd;
 let pods: PodDriver;
 let asker: CriClient;
 let node: WatchedNode;

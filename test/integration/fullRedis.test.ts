@@ -4,7 +4,7 @@
  */
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { ProgramPart } from '../../devtools/localServices/program.ts';
+import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { windowOf } from '../../src/controller/ingest/flow.ts';
 import { flowKey, lanePrefix, parseFlow, QUEUE_NAME } from '../../src/protocol/keys.ts';
 import { BACK_WITHIN_MS, Fleet, logged, unacknowledged } from '../support/fleet.ts';
@@ -24,7 +24,7 @@ const HELLOS = 4 * 1024;
 const SOON = { intervalFlow: '1s' };
 
 let system: System;
-let controller: ProgramPart;
+let controller: LocalPlegwatch;
 let redis: Redis;
 let fleet: Fleet;
 

@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ServiceError } from '@grpc/grpc-js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { scratch } from '../../devtools/localServices/scratch.ts';
+import { temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { CriClient, statusName } from '../../src/cri/client.ts';
 import { readEvent } from '../../src/cri/items.ts';
@@ -107,7 +107,7 @@ needs('redis-server', 'postgres')('at a socket that somebody took over', () => {
 });
 
 test.each(RUDE_WAYS)('a call of the client that is answered with %s ends with a code', async (way) => {
-  const place = scratch('rude', undefined);
+  const place = temporaryFolder('rude', undefined);
   const socket = join(place.dir, 'cri.sock');
   const rude = await listenRudely(socket, [way]);
   const client = new CriClient(socket);

@@ -8,7 +8,7 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { ProgramPart } from '../../devtools/localServices/program.ts';
+import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { randomFor } from '../../devtools/simulator/random.ts';
 import { REJECTED_CAP } from '../../src/controller/ingest/reject.ts';
 import { laneOf, lanePrefix, QUEUE_NAME } from '../../src/protocol/keys.ts';
@@ -27,7 +27,7 @@ const PER_BATCH = 10;
 const WITHIN_MS = 120_000;
 
 let system: System;
-let controller: ProgramPart;
+let controller: LocalPlegwatch;
 let sender: Sender;
 
 /** What was put in. */

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type RedisPart, startRedis } from '../../devtools/localServices/redis.ts';
+import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { type Ingest, startIngest } from '../../src/controller/ingest/ingest.ts';
 import { REJECTED_CAP } from '../../src/controller/ingest/reject.ts';
 import { createControllerMetrics } from '../../src/controller/metrics.ts';
@@ -43,7 +43,7 @@ function permutations<T>(all: readonly T[]): T[][] {
 
 needs('postgres', 'redis-server')('ingest', () => {
   let server: TestServer;
-  let redis: RedisPart;
+  let redis: LocalRedis;
   let databaseUrl: string;
   let sender: Sender;
   let store: Store;

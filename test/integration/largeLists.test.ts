@@ -2,7 +2,7 @@
  * Lists larger than a message: the built agent, a simulated runtime that can stream them and one that cannot, and the store.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import type { ProgramPart } from '../../devtools/localServices/program.ts';
+import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { oversizedLists } from '../../devtools/simulator/callFaults.ts';
 import { PROFILES, type ProfileName } from '../../devtools/simulator/profiles.ts';
 import { startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
@@ -67,7 +67,10 @@ needs('redis-server', 'postgres')('lists over 16 MiB', () => {
 });
 
 /** A node whose containers are more than one message holds, and its agent. */
-async function watch(name: string, profile: ProfileName): Promise<{ node: WatchedNode; agent: ProgramPart }> {
+async function watch(
+  name: string,
+  profile: ProfileName,
+): Promise<{ node: WatchedNode; agent: LocalPlegwatch }> {
   const runtime = await startSimulatedRuntime({
     socket: system.folder(`${name}.sock`),
     profile: { ...PROFILES[profile], listBatch: PROFILES[profile].listBatch === null ? null : 5 },
@@ -80,7 +83,7 @@ async function watch(name: string, profile: ProfileName): Promise<{ node: Watche
   return { node: new WatchedNode(system, name, agent), agent };
 }
 
-const logged = (agent: ProgramPart, message: string): string | undefined =>
+const logged = (agent: LocalPlegwatch, message: string): string | undefined =>
   agent
     .log()
     .split('\n')

@@ -1,4 +1,4 @@
-/* The real parts that everything below test/ runs on: each starts, survives what tests do to it, and leaves nothing. */
+/* The local services that the integration tests run on: each starts, survives what tests do to it, and leaves nothing behind. */
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { get } from 'node:https';
@@ -7,17 +7,17 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { type ApiServerPart, startApiServer } from '../../devtools/localServices/apiserver.ts';
-import { type ContainerdPart, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
+import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { shimSockets } from '../../devtools/localServices/containerdCleanup.ts';
 import { startKubelet } from '../../devtools/localServices/kubelet.ts';
 import { startPostgres } from '../../devtools/localServices/postgres.ts';
 import { freePort, startProcess, waitFor } from '../../devtools/localServices/process.ts';
 import { startRedis } from '../../devtools/localServices/redis.ts';
-import { shimSockets } from '../../devtools/localServices/sweep.ts';
 import {
   type ContainerdVersion,
-  PartMissing,
-  type PartName,
+  ProgramMissing,
+  type ProgramName,
   where,
 } from '../../devtools/localServices/where.ts';
 import { leftovers } from '../support/leftovers.ts';
@@ -26,13 +26,13 @@ import { drivePods } from '../support/pods.ts';
 
 afterEach(() => expect(leftovers()).toEqual([]));
 
-describe('a process', () => {
+describe('startProcess', () => {
   const dir = mkdtempSync(join(tmpdir(), 'process-'));
   afterAll(() => rmSync(dir, { recursive: true }));
   let logs = 0;
   const log = () => join(dir, `${++logs}.log`);
 
-  it('that ends at its start is an error that shows the end of its log', async () => {
+  it('throws with the end of the log when the process ends before it is ready', async () => {
     const starting = startProcess({
       name: 'false start',
       command: '/bin/sh',
@@ -40,10 +40,10 @@ describe('a process', () => {
       logFile: log(),
       ready: async () => false,
     });
-    await expect(starting).rejects.toThrow(/false start ended at its start[\s\S]*the reason/);
+    await expect(starting).rejects.toThrow(/false start ended before it was ready[\s\S]*the reason/);
   });
 
-  it('that ignores SIGTERM is killed after its deadline', async () => {
+  it('kills a process that ignores SIGTERM after its deadline', async () => {
     const logFile = log();
     const process = await startProcess({
       name: 'deaf',
@@ -56,20 +56,20 @@ describe('a process', () => {
     await expect(process.stop()).resolves.toEqual({ code: null, signal: 'SIGKILL' });
   });
 
-  it('that is frozen can be stopped', async () => {
+  it('stops a frozen process', async () => {
     const process = await startProcess({ name: 'frozen', command: 'sleep', args: ['60'], logFile: log() });
     process.kill('SIGSTOP');
     await expect(process.stop()).resolves.toEqual({ code: null, signal: 'SIGTERM' });
   });
 
-  it('is not in the process group that Ctrl-C on the terminal goes to', async () => {
+  it('starts the process in its own group, so that Ctrl-C on the terminal does not reach it', async () => {
     const process = await startProcess({ name: 'apart', command: 'sleep', args: ['60'], logFile: log() });
     const [, group] = /\) \S+ \d+ (\d+) /.exec(readFileSync(`/proc/${process.pid}/stat`, 'utf8')) ?? [];
     expect(group).toBe(`${process.pid}`);
     await process.stop();
   });
 
-  it('does not outlive a starter that is killed', async () => {
+  it('starts a process that ends when its starter is killed', async () => {
     const starter = `
       import { startProcess } from '${join(import.meta.dirname, '../../devtools/localServices/process.ts')}';
       const { pid } = await startProcess({ name: 'orphan', command: 'sleep', args: ['60'], logFile: '/dev/null' });
@@ -84,14 +84,14 @@ describe('a process', () => {
     await waitFor('the orphan is gone', 5_000, () => !existsSync(`/proc/${pid}/exe`));
   });
 
-  it('gets a port that nobody listens on', async () => {
+  it('gets a different free port for each of several requests', async () => {
     const ports = new Set(await Promise.all([freePort(), freePort(), freePort()]));
     expect(ports.size).toBe(3);
   });
 });
 
-describe('a part', () => {
-  it('that is not prepared names the command that brings it', () => {
+describe('a program that is missing', () => {
+  it('is reported with the command that prepares it', () => {
     const script = join(import.meta.dirname, '../../devtools/localServices/where');
     const env = { ...process.env, PLEGWATCH_CACHE: '/nonexistent' };
     const { status, stderr } = spawnSync(script, ['kubelet'], { env, encoding: 'utf8' });
@@ -101,37 +101,37 @@ describe('a part', () => {
     ]);
   });
 
-  it('that nobody knows is an error too', () => {
-    expect(() => where('no-such-part' as PartName)).toThrow(PartMissing);
+  it('is an error too when no program has its name', () => {
+    expect(() => where('no-such-program' as ProgramName)).toThrow(ProgramMissing);
   });
 });
 
 needs('redis-server')('Redis', () => {
-  it('refuses writes when it is full, and comes back empty after a kill', async () => {
-    const part = await startRedis({ args: ['--maxmemory', '2mb'] });
+  it('refuses writes when it is full, and restarts empty after a kill', async () => {
+    const redis = await startRedis({ args: ['--maxmemory', '2mb'] });
     try {
-      const client = new Redis(part.url);
+      const client = new Redis(redis.url);
       client.on('error', () => {});
       await client.set('kept', 'no');
       await expect(
         client.set('big', 'x'.repeat(4_000_000)).then(() => client.set('more', 'x')),
       ).rejects.toThrow('OOM');
-      const first = part.pid;
-      await part.kill();
-      expect(part.running()).toBe(false);
-      await part.restart();
-      expect(part.pid).not.toBe(first);
+      const first = redis.pid;
+      await redis.kill();
+      expect(redis.running()).toBe(false);
+      await redis.restart();
+      expect(redis.pid).not.toBe(first);
       expect(await client.get('kept')).toBeNull();
       client.disconnect();
     } finally {
-      await part.stop();
+      await redis.stop();
     }
   });
 
-  it('stays in a folder of the caller', async () => {
+  it('keeps the folder of the caller when it stops', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'redis-'));
-    const part = await startRedis({ dir });
-    await part.stop();
+    const redis = await startRedis({ dir });
+    await redis.stop();
     expect(existsSync(join(dir, 'redis.log'))).toBe(true);
     rmSync(dir, { recursive: true });
   });
@@ -146,32 +146,32 @@ needs('postgres')('Postgres', () => {
     return rows;
   };
 
-  it('keeps what was committed through a kill -9 in the middle of work', async () => {
-    const part = await startPostgres();
+  it('keeps committed rows when it is killed during a query', async () => {
+    const postgres = await startPostgres();
     try {
-      await ask(part.url, 'create table kept (n int); insert into kept values (42)');
-      const busy = new pg.Client(part.url);
+      await ask(postgres.url, 'create table kept (n int); insert into kept values (42)');
+      const busy = new pg.Client(postgres.url);
       busy.on('error', () => {});
       await busy.connect();
       const broken = expect(busy.query('select pg_sleep(60)')).rejects.toThrow();
-      await part.kill();
+      await postgres.kill();
       await broken;
-      await part.restart();
-      expect(await ask(part.url, 'select n from kept')).toEqual([{ n: 42 }]);
+      await postgres.restart();
+      expect(await ask(postgres.url, 'select n from kept')).toEqual([{ n: 42 }]);
     } finally {
-      await part.stop();
+      await postgres.stop();
     }
   });
 
-  it('takes settings and wants the password', async () => {
-    const part = await startPostgres({ settings: { fsync: 'off' } });
+  it('applies settings and requires the password', async () => {
+    const postgres = await startPostgres({ settings: { fsync: 'off' } });
     try {
-      expect(await ask(part.url, 'show fsync')).toEqual([{ fsync: 'off' }]);
-      const wrong = new URL(part.url);
+      expect(await ask(postgres.url, 'show fsync')).toEqual([{ fsync: 'off' }]);
+      const wrong = new URL(postgres.url);
       wrong.password = 'wrong';
       await expect(ask(wrong.href, 'select 1')).rejects.toThrow('password authentication failed');
     } finally {
-      await part.stop();
+      await postgres.stop();
     }
   });
 });
@@ -184,35 +184,35 @@ needs(
   const kubectl = (kubeconfig: string, ...args: string[]) =>
     spawnSync(where('kubectl'), ['--kubeconfig', kubeconfig, ...args], { encoding: 'utf8' });
 
-  const status = (part: ApiServerPart, path: string, token: string): Promise<number | undefined> =>
+  const status = (api: LocalApiServer, path: string, token: string): Promise<number | undefined> =>
     new Promise((resolve, reject) => {
       const headers = { authorization: `Bearer ${token}` };
-      get(`${part.url}${path}`, { ca: part.ca, agent: false, headers }, (response) => {
+      get(`${api.url}${path}`, { ca: api.ca, agent: false, headers }, (response) => {
         response.resume();
         resolve(response.statusCode);
       }).once('error', reject);
     });
 
-  it('knows its users, issues tokens to service accounts, and keeps its objects through kills', async () => {
-    const part = await startApiServer({ users: { visitor: ['visitors'] } });
+  it('authorizes its users, issues tokens to service accounts, and keeps its objects when it is killed', async () => {
+    const api = await startApiServer({ users: { visitor: ['visitors'] } });
     try {
-      expect(await status(part, '/api/v1/nodes', part.token)).toBe(200);
-      expect(await status(part, '/api/v1/nodes', 'wrong')).toBe(401);
-      expect(kubectl(part.kubeconfigOf('visitor'), 'get', 'nodes').stderr).toContain('"visitor" cannot list');
+      expect(await status(api, '/api/v1/nodes', api.token)).toBe(200);
+      expect(await status(api, '/api/v1/nodes', 'wrong')).toBe(401);
+      expect(kubectl(api.kubeconfigOf('visitor'), 'get', 'nodes').stderr).toContain('"visitor" cannot list');
 
-      kubectl(part.kubeconfig, 'create', 'serviceaccount', 'robot');
-      const token = kubectl(part.kubeconfig, 'create', 'token', 'robot').stdout.trim();
-      expect(await status(part, '/api/v1/nodes', token)).toBe(403);
+      kubectl(api.kubeconfig, 'create', 'serviceaccount', 'robot');
+      const token = kubectl(api.kubeconfig, 'create', 'token', 'robot').stdout.trim();
+      expect(await status(api, '/api/v1/nodes', token)).toBe(403);
 
-      await part.kill();
-      await part.etcd.kill();
-      await part.etcd.restart();
-      await part.restart();
-      expect(kubectl(part.kubeconfig, 'get', 'serviceaccount', 'robot', '-o', 'name').stdout).toBe(
+      await api.kill();
+      await api.etcd.kill();
+      await api.etcd.restart();
+      await api.restart();
+      expect(kubectl(api.kubeconfig, 'get', 'serviceaccount', 'robot', '-o', 'name').stdout).toBe(
         'serviceaccount/robot\n',
       );
     } finally {
-      await part.stop();
+      await api.stop();
     }
   });
 });
@@ -227,24 +227,24 @@ for (const version of VERSIONS) {
     'runc',
     'image-pause',
   )(`containerd ${version}`, () => {
-    it('runs pods, keeps them through a kill, and takes everything with it', async () => {
-      const part = await startContainerd({ version });
-      const pods = drivePods(part);
+    it('runs pods, keeps them when it is killed, and removes everything when it stops', async () => {
+      const containerd = await startContainerd({ version });
+      const pods = drivePods(containerd);
       let sockets: string[] = [];
       try {
-        expect(await part.ctr(['version'])).toMatch(new RegExp(`Version: +${version}\\.`));
+        expect(await containerd.ctr(['version'])).toMatch(new RegExp(`Version: +${version}\\.`));
         await pods.end(await pods.run('short'));
         const long = await pods.run('long');
-        await part.kill();
-        await part.restart();
+        await containerd.kill();
+        await containerd.restart();
         expect(await pods.counts()).toEqual({ sandboxes: 1, containers: 1 });
         await pods.stopContainer(long);
         await pods.run('left-running');
-        sockets = shimSockets(part.dir);
+        sockets = shimSockets(containerd.dir);
         expect(sockets).toHaveLength(2);
       } finally {
         pods.close();
-        await part.stop();
+        await containerd.stop();
       }
       expect(sockets.filter(existsSync)).toEqual([]);
     });
@@ -256,15 +256,15 @@ needs(
   'containerd-2.1',
   'runc',
   'image-pause',
-)('containerd of a starter that was killed', () => {
-  it('is swept up by the next one that is started', async () => {
+)('a containerd whose starter was killed', () => {
+  it('is cleaned up when the next one starts', async () => {
     const src = join(import.meta.dirname, '../../devtools/localServices/containerd.ts');
     const starter = `
       import { startContainerd } from '${src}';
-      const part = await startContainerd({ version: '2.1' });
-      const runc = ['--runc-binary', '${where('runc')}', '--runc-root', part.dir + '/runc'];
-      const args = ['run', '--detach', '--snapshotter', 'native', '--cgroup', part.cgroupParent + '/left', ...runc];
-      await part.ctr([...args, part.importedImages.busybox, 'left', 'sleep', '3600']);
+      const containerd = await startContainerd({ version: '2.1' });
+      const runc = ['--runc-binary', '${where('runc')}', '--runc-root', containerd.dir + '/runc'];
+      const args = ['run', '--detach', '--snapshotter', 'native', '--cgroup', containerd.cgroupParent + '/left', ...runc];
+      await containerd.ctr([...args, containerd.importedImages.busybox, 'left', 'sleep', '3600']);
       process.kill(process.pid, 'SIGKILL');
     `;
     const killed = spawn(process.execPath, ['--input-type=module', '-e', starter], { stdio: 'inherit' });
@@ -273,12 +273,12 @@ needs(
     const kinds = new Set(leftovers(owner).map((line) => line.split(' ')[0]));
     expect([...kinds].sort()).toEqual(['control', 'folder', 'mount', 'process']);
 
-    let part: ContainerdPart | undefined;
+    let containerd: LocalContainerd | undefined;
     try {
-      part = await startContainerd({ version: '2.1' });
+      containerd = await startContainerd({ version: '2.1' });
       expect(leftovers(owner)).toEqual([]);
     } finally {
-      await part?.stop();
+      await containerd?.stop();
     }
   });
 });
@@ -291,12 +291,12 @@ needs(
   'containerd-2.1',
   'runc',
 )('a kubelet', () => {
-  it('tells its metrics, and what one of a starter that was killed has left is removed by the next', async () => {
-    const part = (name: string) => join(import.meta.dirname, `../../devtools/localServices/${name}.ts`);
+  it('serves its metrics, and cleans up after a kubelet whose starter was killed', async () => {
+    const source = (name: string) => join(import.meta.dirname, `../../devtools/localServices/${name}.ts`);
     const starter = `
-      import { startApiServer } from '${part('apiserver')}';
-      import { startContainerd } from '${part('containerd')}';
-      import { startKubelet } from '${part('kubelet')}';
+      import { startApiServer } from '${source('apiServer')}';
+      import { startContainerd } from '${source('containerd')}';
+      import { startKubelet } from '${source('kubelet')}';
       const [api, containerd] = [await startApiServer(), await startContainerd({ version: '2.1' })];
       await startKubelet({ node: 'killed', api, containerd, eventedPleg: false });
       process.kill(process.pid, 'SIGKILL');

@@ -4,8 +4,8 @@
  */
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type ApiServerPart, startApiServer } from '../../devtools/localServices/apiserver.ts';
-import { type PostgresPart, startPostgres } from '../../devtools/localServices/postgres.ts';
+import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
+import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
 import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { type NodeWatch, startNodeWatch } from '../../src/controller/kube/nodes.ts';
 import { NODES } from '../../src/controller/kube/object.ts';
@@ -22,8 +22,8 @@ const log = pino({ level: 'silent' });
 const CLUSTER = 'test';
 const BACKOFF = { firstMs: 20, maxMs: 200 };
 
-let server: ApiServerPart;
-let postgres: PostgresPart;
+let server: LocalApiServer;
+let postgres: LocalPostgres;
 let store: Store;
 let admin: KubeClient;
 let nodes: NodeWatch | undefined;

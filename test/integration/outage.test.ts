@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { ProgramPart } from '../../devtools/localServices/program.ts';
-import type { Service } from '../../devtools/localServices/service.ts';
+import type { LocalService } from '../../devtools/localServices/localService.ts';
+import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { PROFILES } from '../../devtools/simulator/profiles.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { needs } from '../support/needs.ts';
@@ -24,9 +24,9 @@ const EVERY_MS = 60;
 const BACK_WITHIN_MS = 90_000;
 
 let system: System;
-let controller: ProgramPart;
+let controller: LocalPlegwatch;
 let runtime: SimulatedRuntime;
-let agents: ProgramPart[] = [];
+let agents: LocalPlegwatch[] = [];
 let frozen: number[] = [];
 let stopTraffic: () => Promise<void> = async () => undefined;
 let nodes = 0;
@@ -355,7 +355,7 @@ needs(
 
 const node = (): string => `node-${nodes}`;
 
-async function listening(): Promise<ProgramPart> {
+async function listening(): Promise<LocalPlegwatch> {
   before = 0;
   const agent = await system.agent(node(), runtime.socket);
   agents.push(agent);
@@ -364,7 +364,7 @@ async function listening(): Promise<ProgramPart> {
 }
 
 /** An agent that listens and has listed; its stream is armed by a first pod. */
-async function watched(): Promise<ProgramPart> {
+async function watched(): Promise<LocalPlegwatch> {
   const agent = await listening();
   runtime.runPod({ name: 'first', containers: ['app'] });
   await saysReady(agent);
@@ -376,7 +376,7 @@ async function listensAgain(): Promise<void> {
   await until('the agent listens again', () => runtime.subscribers > 0 || undefined, BACK_WITHIN_MS);
 }
 
-async function restarted(agent: ProgramPart): Promise<void> {
+async function restarted(agent: LocalPlegwatch): Promise<void> {
   before = delivered().length;
   await agent.restart();
 }
@@ -404,7 +404,7 @@ async function deliveredSinceNow(count: number): Promise<void> {
 }
 
 /** The agent has taken everything that was delivered in its present life. */
-async function received(agent: ProgramPart): Promise<void> {
+async function received(agent: LocalPlegwatch): Promise<void> {
   await until('the agent has every event', async () => {
     const body = (await agent.ask('/metrics'))?.body ?? '';
     const counts = [...body.matchAll(/^plegwatch_events_received_total\{.*\} (\d+)$/gm)].map((m) =>
@@ -414,9 +414,10 @@ async function received(agent: ProgramPart): Promise<void> {
   });
 }
 
-const unacknowledged = async (agent: ProgramPart) => (await metric(agent, 'plegwatch_unacked_records')) ?? 0;
+const unacknowledged = async (agent: LocalPlegwatch) =>
+  (await metric(agent, 'plegwatch_unacked_records')) ?? 0;
 
-function logged(program: ProgramPart, message: string): string[] {
+function logged(program: LocalPlegwatch, message: string): string[] {
   return program
     .log()
     .split('\n')
@@ -430,7 +431,7 @@ function saysAnyAgent(message: string): boolean {
     .some((name) => readFileSync(join(tmpdir(), name, 'agent.log'), 'utf8').includes(message));
 }
 
-async function saysNotReady(program: ProgramPart, check: string): Promise<void> {
+async function saysNotReady(program: LocalPlegwatch, check: string): Promise<void> {
   await until(
     `not ok ${check}`,
     async () => {
@@ -441,7 +442,7 @@ async function saysNotReady(program: ProgramPart, check: string): Promise<void> 
   );
 }
 
-async function saysReady(program: ProgramPart): Promise<void> {
+async function saysReady(program: LocalPlegwatch): Promise<void> {
   await until(
     'ready',
     async () => (await program.ask('/readyz'))?.status === 200 || undefined,
@@ -496,7 +497,7 @@ async function mayWrite(may: boolean): Promise<void> {
 }
 
 /** Stops a program and what it has started from running at all; its sockets stay open. */
-async function freeze(service: Service): Promise<void> {
+async function freeze(service: LocalService): Promise<void> {
   const pids = [service.pid, ...childrenOf(service.pid)];
   for (const pid of pids) process.kill(pid, 'SIGSTOP');
   frozen = pids;
@@ -524,7 +525,7 @@ async function redisCommand(command: string, ...args: readonly string[]): Promis
 const wipe = () => redisCommand('FLUSHALL');
 
 /** Nothing is under way any more, and the store has exactly what the truth has. */
-async function expectEverythingOnce(agent: ProgramPart): Promise<void> {
+async function expectEverythingOnce(agent: LocalPlegwatch): Promise<void> {
   await stopTraffic();
   await received(agent);
   await until('every event that is due has its verdict', async () => {

@@ -3,14 +3,14 @@
  * goes away takes what was in it along; nothing of it is lost.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { ProgramPart } from '../../devtools/localServices/program.ts';
-import type { RedisPart } from '../../devtools/localServices/redis.ts';
+import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import type { LocalRedis } from '../../devtools/localServices/redis.ts';
 import {
   command,
-  type RedisClusterPart,
+  type LocalRedisCluster,
   startRedisCluster,
 } from '../../devtools/localServices/redisCluster.ts';
-import { type RedisSentinelPart, startRedisSentinel } from '../../devtools/localServices/redisSentinel.ts';
+import { type LocalRedisSentinel, startRedisSentinel } from '../../devtools/localServices/redisSentinel.ts';
 import { windowOf } from '../../src/controller/ingest/flow.ts';
 import { flowKey, laneOf, lanePrefix, parseFlow, QUEUE_NAME } from '../../src/protocol/keys.ts';
 import { BACK_WITHIN_MS, Fleet, logged, unacknowledged } from '../support/fleet.ts';
@@ -30,7 +30,7 @@ const LARGEST_BATCH = 64 * 1024;
 const SOON = { intervalRetry: '1s', intervalStall: '2s', intervalFlow: '1s' };
 
 let system: System;
-let controller: ProgramPart;
+let controller: LocalPlegwatch;
 let fleet: Fleet | undefined;
 let generation = 0;
 
@@ -56,7 +56,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
   afterAll(() => system?.stop());
 
   describe('a cluster', () => {
-    let cluster: RedisClusterPart;
+    let cluster: LocalRedisCluster;
     beforeAll(async () => {
       cluster = await startRedisCluster();
       controller = await system.controller({ redisUrl: cluster.url, ...SOON });
@@ -67,7 +67,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
     });
 
     /** The master of a key: the one that does not send us to another. */
-    async function masterOf(key: string): Promise<RedisPart> {
+    async function masterOf(key: string): Promise<LocalRedis> {
       for (const master of cluster.masters) {
         const there = await command(master, 'EXISTS', key).then(
           () => true,
@@ -202,7 +202,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
   });
 
   describe('a master and its replica', () => {
-    let redis: RedisSentinelPart;
+    let redis: LocalRedisSentinel;
     beforeAll(async () => {
       redis = await startRedisSentinel();
       controller = await system.controller({ redisUrl: redis.url, ...SOON });

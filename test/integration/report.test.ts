@@ -5,8 +5,8 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type ApiServerPart, startApiServer } from '../../devtools/localServices/apiserver.ts';
-import { type PostgresPart, startPostgres } from '../../devtools/localServices/postgres.ts';
+import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
+import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { startNodeWatch } from '../../src/controller/kube/nodes.ts';
@@ -32,8 +32,8 @@ const FAST: Partial<Pace> = {
   backoff: { firstMs: 50, maxMs: 500 },
 };
 
-let server: ApiServerPart;
-let postgres: PostgresPart;
+let server: LocalApiServer;
+let postgres: LocalPostgres;
 let store: Store;
 let admin: KubeClient;
 let ours: KubeClient;

@@ -3,7 +3,7 @@
  * come and go.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type ContainerdPart, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
 import type { ContainerdVersion } from '../../devtools/localServices/where.ts';
 import { createPodDriver, type DrivenPod, type PodDriver } from '../../devtools/simulator/podDriver.ts';
 import { Questions } from '../../src/agent/observe/statusQueries.ts';
@@ -23,7 +23,7 @@ const LIVES = 12;
 const DOOMED = 3;
 
 let system: System;
-let containerd: ContainerdPart;
+let containerd: LocalContainerd;
 let pods: PodDriver;
 let nodes = 0;
 

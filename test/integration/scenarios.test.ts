@@ -8,7 +8,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, test } from 'vitest';
-import type { ProgramPart } from '../../devtools/localServices/program.ts';
+import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { needsRuntime, performIfPossible } from '../../devtools/simulator/acts.ts';
 import {
   type CallFault,
@@ -305,7 +305,7 @@ const isTold = (node: string, kind: Kind) =>
 const some = async (text: string, ...values: readonly string[]): Promise<true | undefined> =>
   (await system.sql(text, ...values)).length > 0 || undefined;
 
-async function settled(agent: ProgramPart, { hangs = false }: Scenario): Promise<void> {
+async function settled(agent: LocalPlegwatch, { hangs = false }: Scenario): Promise<void> {
   const relists = async () => (await metric(agent, 'plegwatch_relist_duration_seconds_count')) ?? 0;
   const before = await relists();
   const none = (name: string) => async () => ((await metric(agent, name)) === 0 ? true : undefined);

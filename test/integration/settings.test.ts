@@ -10,11 +10,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Server as GrpcServer } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ApiServerPart, startApiServer } from '../../devtools/localServices/apiserver.ts';
+import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { freePort } from '../../devtools/localServices/process.ts';
-import { type RedisPart, startRedis } from '../../devtools/localServices/redis.ts';
-import { type RedisClusterPart, startRedisCluster } from '../../devtools/localServices/redisCluster.ts';
-import { type RedisSentinelPart, startRedisSentinel } from '../../devtools/localServices/redisSentinel.ts';
+import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
+import { type LocalRedisCluster, startRedisCluster } from '../../devtools/localServices/redisCluster.ts';
+import { type LocalRedisSentinel, startRedisSentinel } from '../../devtools/localServices/redisSentinel.ts';
 import { type Listener, listenOn } from '../../devtools/simulator/listener.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { AGENT_SETTINGS } from '../../src/agent/config.ts';
@@ -240,10 +240,10 @@ describe('a command line', () => {
 
 needs('redis-server', 'postgres')('a setting that leads to the wrong part', () => {
   let dir: string;
-  let redis: RedisPart;
-  let locked: RedisPart;
-  let cluster: RedisClusterPart;
-  let sentinel: RedisSentinelPart;
+  let redis: LocalRedis;
+  let locked: LocalRedis;
+  let cluster: LocalRedisCluster;
+  let sentinel: LocalRedisSentinel;
   let postgres: TestServer;
   let runtime: SimulatedRuntime;
   let databaseUrl: string;
@@ -661,7 +661,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
     });
 
     needs('kube-apiserver', 'etcd')('of a real API server', () => {
-      let api: ApiServerPart;
+      let api: LocalApiServer;
       beforeAll(async () => {
         api = await startApiServer({ users: { nobody: [] } });
       });

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { request } from 'node:https';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type ApiServerPart, startApiServer } from '../../devtools/localServices/apiserver.ts';
+import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { podsOf } from '../../src/controller/kube/object.ts';
 import { type PodReader, type ReadResult, startPodReader } from '../../src/controller/statusLag/podPoller.ts';
@@ -25,7 +25,7 @@ const PODS = podsOf('default');
 const PACE = { pollMs: 20, tendMs: 50, backoff: { firstMs: 20, maxMs: 100 } };
 const RATE = 200;
 
-let server: ApiServerPart;
+let server: LocalApiServer;
 let postgres: TestServer;
 let admin: KubeClient;
 /** What a reader is given for the API server: passes everything on, unless a test says otherwise. */

@@ -5,9 +5,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type ContainerdPart, startContainerd } from '../../devtools/localServices/containerd.ts';
-import { type KubeletPart, startKubelet } from '../../devtools/localServices/kubelet.ts';
-import type { ProgramPart } from '../../devtools/localServices/program.ts';
+import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { type LocalKubelet, startKubelet } from '../../devtools/localServices/kubelet.ts';
+import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import type { ContainerdVersion } from '../../devtools/localServices/where.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
 import { leftovers } from '../support/leftovers.ts';
@@ -122,7 +122,7 @@ needs(
     });
     expect(again.modeHistory.map(({ to }) => to)).toContain('Fallback');
 
-    kubelet.gateIs(false);
+    kubelet.setEventedPleg(false);
     await kubelet.restart();
     const generic = await modeIs(node, 'Generic');
     expect(generic.kubelet.model).toBe('GenericOnly');
@@ -201,10 +201,10 @@ async function watched(node: string, version: ContainerdVersion, eventedPleg: bo
 
 async function agentOf(
   node: string,
-  containerd: ContainerdPart,
-  kubelet: KubeletPart,
+  containerd: LocalContainerd,
+  kubelet: LocalKubelet,
   shown = token,
-): Promise<ProgramPart> {
+): Promise<LocalPlegwatch> {
   const tokenFile = join(system.folder('.'), `token-${node}`);
   writeFileSync(tokenFile, shown, { mode: 0o600 });
   const agent = await system.agent(node, containerd.socket, {
@@ -272,5 +272,5 @@ async function relistsOften(node: string): Promise<void> {
   });
 }
 
-const modeMetric = (agent: ProgramPart, mode: string) =>
+const modeMetric = (agent: LocalPlegwatch, mode: string) =>
   metric(agent, `plegwatch_kubelet_mode{mode="${mode}"}`);

@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type ContainerdPart, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
 import { startKubelet } from '../../devtools/localServices/kubelet.ts';
 import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts';
 import { leftovers } from '../support/leftovers.ts';
@@ -42,7 +42,7 @@ interface VerdictRow extends Record<string, unknown> {
 let system: System;
 /** With which agents ask kubelets. */
 let token: string;
-let runtime: ContainerdPart;
+let runtime: LocalContainerd;
 let proxy: CriProxy;
 let cleanUps: (() => Promise<void>)[] = [];
 
@@ -125,14 +125,14 @@ needs(
   });
 });
 
-async function containerd(): Promise<ContainerdPart> {
+async function containerd(): Promise<LocalContainerd> {
   const part = await startContainerd({ version: '2.1' });
   cleanUps.push(() => part.stop());
   return part;
 }
 
 /** A kubelet that reaches its runtime at `socket`, and an agent that reaches it directly. */
-async function watched(node: string, { socket }: ContainerdPart, kubeletSocket: string): Promise<void> {
+async function watched(node: string, { socket }: LocalContainerd, kubeletSocket: string): Promise<void> {
   const kubelet = await startKubelet({
     node,
     api: system.api,

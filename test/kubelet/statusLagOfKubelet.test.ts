@@ -9,8 +9,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type ContainerdPart, startContainerd } from '../../devtools/localServices/containerd.ts';
-import { type KubeletPart, startKubelet } from '../../devtools/localServices/kubelet.ts';
+import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { type LocalKubelet, startKubelet } from '../../devtools/localServices/kubelet.ts';
 import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts';
 import { podsOf } from '../../src/controller/kube/object.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
@@ -30,9 +30,9 @@ const START_MS = 90_000;
 const HEARD_MS = RELIST_MS + 90_000;
 
 let system: System;
-let containerd: ContainerdPart;
+let containerd: LocalContainerd;
 let proxy: CriProxy;
-let kubelet: KubeletPart;
+let kubelet: LocalKubelet;
 /** Containers whose end is lost. */
 const lost = new Set<string>();
 

@@ -8,7 +8,7 @@ import { Agent, request as send } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ApiServerPart } from '../../devtools/localServices/apiserver.ts';
+import type { LocalApiServer } from '../../devtools/localServices/apiServer.ts';
 
 export interface Asked {
   readonly call: 'list' | 'watch' | 'get' | 'write';
@@ -33,7 +33,7 @@ export class ApiFront {
   /** A kubeconfig that leads here, as the administrator. */
   readonly kubeconfig: string;
   readonly asked: Asked[] = [];
-  readonly #api: Pick<ApiServerPart, 'url' | 'ca'>;
+  readonly #api: Pick<LocalApiServer, 'url' | 'ca'>;
   readonly #agent = new Agent({ keepAlive: true });
   readonly #open = new Set<ServerResponse>();
   readonly #server;
@@ -41,7 +41,7 @@ export class ApiFront {
   #troubles: Troubles = () => null;
 
   private constructor(
-    api: Pick<ApiServerPart, 'url' | 'ca'>,
+    api: Pick<LocalApiServer, 'url' | 'ca'>,
     dir: string,
     server: ReturnType<typeof createServer>,
   ) {
@@ -52,7 +52,7 @@ export class ApiFront {
     server.on('request', (request, response) => this.#take(request, response));
   }
 
-  static async start(api: Pick<ApiServerPart, 'url' | 'ca' | 'token'>): Promise<ApiFront> {
+  static async start(api: Pick<LocalApiServer, 'url' | 'ca' | 'token'>): Promise<ApiFront> {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const front = new ApiFront(api, mkdtempSync(join(tmpdir(), 'plegwatch-front-')), server);

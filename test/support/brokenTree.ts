@@ -6,7 +6,7 @@
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Scratch, scratch } from '../../devtools/localServices/scratch.ts';
+import { type TemporaryFolder, temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
 
 /** In this file, from the root of the tree, the text `from`, which it has exactly once, becomes `to`. */
 export interface Edit {
@@ -20,9 +20,9 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PARTS = ['src', 'devtools', 'migrations', 'crds', 'test', 'package.json'];
 const CONFIGURATION = ['build.mjs', 'tsconfig.json', 'vitest.config.ts'];
 
-export function brokenTree(edits: readonly Edit[]): Scratch {
+export function brokenTree(edits: readonly Edit[]): TemporaryFolder {
   const texts = edited(edits);
-  const tree = scratch('mutant', undefined);
+  const tree = temporaryFolder('mutant', undefined);
   for (const name of [...PARTS, ...CONFIGURATION])
     cpSync(join(ROOT, name), join(tree.dir, name), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(tree.dir, 'node_modules'));

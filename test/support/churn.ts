@@ -1,7 +1,7 @@
 /*
  * Pods that come and go without an end, some at the same time, for as long as the runtime is there.
  */
-import { criAnswers } from '../../devtools/localServices/answers.ts';
+import { isCriReady } from '../../devtools/localServices/criReadiness.ts';
 import type { DrivenPod, PodDriver } from '../../devtools/simulator/podDriver.ts';
 import { until } from './plegreports.ts';
 import { WITHIN_MS } from './watchedNode.ts';
@@ -27,7 +27,7 @@ export function churn(pods: PodDriver, socket: string): Churn {
         lived.push(await pods.liveOnePod({ name: `churn-${names}` }));
       } catch {
         // The runtime went away in the middle of it.
-        await until('the runtime answers', async () => (await criAnswers(socket)) || undefined, WITHIN_MS);
+        await until('the runtime answers', async () => (await isCriReady(socket)) || undefined, WITHIN_MS);
       }
     }
   };

@@ -5,13 +5,13 @@
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import { pino } from 'pino';
-import { type PostgresPart, startPostgres } from '../../devtools/localServices/postgres.ts';
+import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
 import { migrate } from '../../src/controller/store/migrate.ts';
 
 export const silent = pino({ level: 'silent' });
 
 export interface TestServer {
-  readonly part: PostgresPart;
+  readonly part: LocalPostgres;
   /** An empty database and the URL of its owner. */
   emptyDatabase(): Promise<string>;
   /** A migrated one. */

@@ -3,7 +3,7 @@
  * calm stretch after each round, and says what it did.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ProgramPart } from '../../devtools/localServices/program.ts';
+import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import type { SimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { moveClock } from '../torture/movedClock.ts';
 import { type ClockStep, type Interference, type Stop, UNTROUBLED } from './groundTruth.ts';
@@ -11,7 +11,7 @@ import { until } from './plegreports.ts';
 import { childrenOf, exists, freeze, thaw } from './sigstop.ts';
 
 export interface Scene {
-  readonly agent: ProgramPart;
+  readonly agent: LocalPlegwatch;
   readonly runtime: SimulatedRuntime;
   /** The file that moves the agent's wall clock. */
   readonly clock: string;

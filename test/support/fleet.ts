@@ -3,7 +3,7 @@
  * truths of the runtimes say was delivered, each event once.
  */
 import { expect } from 'vitest';
-import type { ProgramPart } from '../../devtools/localServices/program.ts';
+import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { until } from './plegreports.ts';
 import { metric, type System } from './system.ts';
@@ -16,7 +16,7 @@ const LIVING = 4;
 export interface FleetNode {
   readonly name: string;
   readonly runtime: SimulatedRuntime;
-  readonly agent: ProgramPart;
+  readonly agent: LocalPlegwatch;
 }
 
 export class Fleet {
@@ -57,7 +57,7 @@ export class Fleet {
     }
   }
 
-  get agents(): ProgramPart[] {
+  get agents(): LocalPlegwatch[] {
     return this.nodes.map(({ agent }) => agent);
   }
 
@@ -143,13 +143,13 @@ export class Fleet {
 }
 
 /** What a program has logged of a level. */
-export function logged(program: ProgramPart, level: string): { readonly msg: string }[] {
+export function logged(program: LocalPlegwatch, level: string): { readonly msg: string }[] {
   const lines = program.log().split('\n');
   return lines.filter((line) => line.includes(`"level":"${level}"`)).map((line) => JSON.parse(line));
 }
 
 /** Records that an agent has and the store has not acknowledged. */
-export const unacknowledged = async (agent: ProgramPart): Promise<number> =>
+export const unacknowledged = async (agent: LocalPlegwatch): Promise<number> =>
   (await metric(agent, 'plegwatch_unacked_records')) ?? 0;
 
 /** The events that the truth says were given to a subscriber. */
@@ -157,7 +157,7 @@ function delivered(runtime: SimulatedRuntime) {
   return runtime.truth.entries.flatMap((entry) => (entry.what === 'event' && entry.delivered ? [entry] : []));
 }
 
-async function received(agent: ProgramPart): Promise<number> {
+async function received(agent: LocalPlegwatch): Promise<number> {
   const body = (await agent.ask('/metrics'))?.body ?? '';
   const counts = [...body.matchAll(/^plegwatch_events_received_total\{.*\} (\d+)$/gm)];
   return counts.reduce((sum, [, n]) => sum + Number(n), 0);

@@ -3,9 +3,9 @@
  * green run cannot be one that tested nothing.
  */
 import { describe, it } from 'vitest';
-import { PartMissing, type PartName, where } from '../../devtools/localServices/where.ts';
+import { ProgramMissing, type ProgramName, where } from '../../devtools/localServices/where.ts';
 
-export type Need = PartName | 'root';
+export type Need = ProgramName | 'root';
 
 /** `needs('redis-server')('the queue', () => { … })` is `describe`, when everything named is there. */
 export function needs(...names: readonly Need[]): (title: string, tests: () => void) => void {
@@ -31,7 +31,7 @@ function reasonAgainst(need: Need): string | undefined {
     where(need);
     return undefined;
   } catch (error) {
-    if (error instanceof PartMissing) return `${error.message} ${error.cure}`;
+    if (error instanceof ProgramMissing) return `${error.message} ${error.cure}`;
     throw error;
   }
 }

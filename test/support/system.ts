@@ -5,11 +5,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ApiServerPart, startApiServer } from '../../devtools/localServices/apiserver.ts';
-import { type PostgresPart, startPostgres } from '../../devtools/localServices/postgres.ts';
+import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
+import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
 import { run } from '../../devtools/localServices/process.ts';
-import { type ProgramPart, startProgram } from '../../devtools/localServices/program.ts';
-import { type RedisPart, startRedis } from '../../devtools/localServices/redis.ts';
+import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { NODES } from '../../src/controller/kube/object.ts';
@@ -27,17 +27,17 @@ export const CLUSTER = 'test';
 const FAST = { relistPeriod: '500ms', grace: '3s', confirm: '4s', spoolFsync: '100ms' };
 
 export class System {
-  readonly redis: RedisPart;
-  readonly postgres: PostgresPart;
-  readonly #api: ApiServerPart | null;
+  readonly redis: LocalRedis;
+  readonly postgres: LocalPostgres;
+  readonly #api: LocalApiServer | null;
   readonly #kube: KubeClient | null;
-  readonly #programs: ProgramPart[] = [];
+  readonly #programs: LocalPlegwatch[] = [];
   readonly #dir = mkdtempSync(join(tmpdir(), 'plegwatch-system-'));
 
   private constructor(
-    redis: RedisPart,
-    postgres: PostgresPart,
-    api: ApiServerPart | null,
+    redis: LocalRedis,
+    postgres: LocalPostgres,
+    api: LocalApiServer | null,
     kube: KubeClient | null,
   ) {
     this.redis = redis;
@@ -58,7 +58,7 @@ export class System {
     return new System(redis, postgres, api, client);
   }
 
-  get api(): ApiServerPart {
+  get api(): LocalApiServer {
     if (this.#api === null) throw new Error('this system has no API server');
     return this.#api;
   }
@@ -73,10 +73,10 @@ export class System {
     return join(this.#dir, name);
   }
 
-  async controller(settings: Record<string, string> = {}): Promise<ProgramPart> {
+  async controller(settings: Record<string, string> = {}): Promise<LocalPlegwatch> {
     const kube = this.#api === null ? { noKube: 'true' } : { kubeconfig: this.#api.kubeconfig };
     return this.#started(
-      await startProgram({
+      await startPlegwatch({
         cli: CLI,
         command: 'controller',
         settings: {
@@ -96,9 +96,9 @@ export class System {
     socket: string,
     settings: Readonly<Record<string, string>> = {},
     nodeArgs: readonly string[] = [],
-  ): Promise<ProgramPart> {
+  ): Promise<LocalPlegwatch> {
     return this.#started(
-      await startProgram({
+      await startPlegwatch({
         cli: CLI,
         command: 'agent',
         settings: {
@@ -139,7 +139,7 @@ export class System {
   }
 
   /** Ends one program before the system ends. */
-  async end(program: ProgramPart): Promise<void> {
+  async end(program: LocalPlegwatch): Promise<void> {
     await program.stop();
   }
 
@@ -150,14 +150,14 @@ export class System {
     rmSync(this.#dir, { recursive: true, force: true });
   }
 
-  #started(program: ProgramPart): ProgramPart {
+  #started(program: LocalPlegwatch): LocalPlegwatch {
     this.#programs.push(program);
     return program;
   }
 }
 
 /** The figure of a metric without labels; undefined where it is not there. */
-export async function metric(program: ProgramPart, name: string): Promise<number | undefined> {
+export async function metric(program: LocalPlegwatch, name: string): Promise<number | undefined> {
   const answer = await program.ask('/metrics');
   const line = answer?.body.split('\n').find((each) => each.startsWith(`${name} `));
   return line === undefined ? undefined : Number(line.slice(name.length + 1));

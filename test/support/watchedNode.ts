@@ -2,8 +2,8 @@
  * A node whose runtime a real agent watches, and what the store says of it.
  */
 
+import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { run } from '../../devtools/localServices/process.ts';
-import type { ProgramPart } from '../../devtools/localServices/program.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
 import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
 import { CLI } from './build.ts';
@@ -34,10 +34,10 @@ export interface SessionRow {
 
 export class WatchedNode {
   readonly name: string;
-  readonly agent: ProgramPart;
+  readonly agent: LocalPlegwatch;
   readonly #system: System;
 
-  constructor(system: System, name: string, agent: ProgramPart) {
+  constructor(system: System, name: string, agent: LocalPlegwatch) {
     this.#system = system;
     this.name = name;
     this.agent = agent;

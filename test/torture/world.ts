@@ -9,11 +9,15 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
-import { type PostgresPart, startPostgres } from '../../devtools/localServices/postgres.ts';
+import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
 import { run, tail } from '../../devtools/localServices/process.ts';
-import { type ProgramPart, startProgram } from '../../devtools/localServices/program.ts';
-import { type RedisPart, startRedis } from '../../devtools/localServices/redis.ts';
-import { abandoned, type Scratch, scratch } from '../../devtools/localServices/scratch.ts';
+import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
+import {
+  abandonedFolders,
+  type TemporaryFolder,
+  temporaryFolder,
+} from '../../devtools/localServices/temporaryFolder.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { lanePrefix, QUEUE_NAME } from '../../src/protocol/keys.ts';
 import { readAudit, readSpool } from './audit.ts';
@@ -59,7 +63,7 @@ export interface WorldOptions {
 export interface Node {
   readonly name: string;
   readonly runtime: SimulatedRuntime;
-  readonly agent: ProgramPart;
+  readonly agent: LocalPlegwatch;
   readonly spool: string;
   readonly audit: string;
   /** By how much its clock is moved. */
@@ -70,7 +74,7 @@ export interface Node {
 }
 
 export interface Controller {
-  readonly program: ProgramPart;
+  readonly program: LocalPlegwatch;
   readonly redis: Route;
   readonly postgres: Route;
 }
@@ -84,14 +88,19 @@ export class World {
   readonly deaths: Death[] = [];
   readonly dir: string;
   readonly options: WorldOptions;
-  readonly redis: RedisPart;
-  readonly postgres: PostgresPart;
+  readonly redis: LocalRedis;
+  readonly postgres: LocalPostgres;
   readonly witness: Witness;
-  readonly #place: Scratch;
+  readonly #place: TemporaryFolder;
   readonly #turns = new Map<string, Promise<void>>();
   readonly #cleanUps: (() => Promise<void> | void)[] = [];
 
-  private constructor(options: WorldOptions, place: Scratch, redis: RedisPart, postgres: PostgresPart) {
+  private constructor(
+    options: WorldOptions,
+    place: TemporaryFolder,
+    redis: LocalRedis,
+    postgres: LocalPostgres,
+  ) {
     this.options = options;
     this.dir = place.dir;
     this.#place = place;
@@ -107,9 +116,9 @@ export class World {
 
   static async start(options: WorldOptions): Promise<World> {
     // What was killed has left its disk mounted.
-    const left = abandoned('torture');
+    const left = abandonedFolders('torture');
     for (const folder of left) await Disk.sweep(join(folder, 'node-0', 'disk'));
-    const place = scratch('torture', undefined, left);
+    const place = temporaryFolder('torture', undefined, left);
     const [redis, postgres] = await Promise.all([
       startRedis({ dir: join(place.dir, 'redis') }),
       startPostgres({
@@ -164,7 +173,7 @@ export class World {
   }
 
   /** The process of a part. */
-  service(part: Part): ProgramPart | RedisPart | PostgresPart {
+  service(part: Part): LocalPlegwatch | LocalRedis | LocalPostgres {
     if (part === 'redis') return this.redis;
     if (part === 'postgres') return this.postgres;
     const i = Number(part.split(' ')[1]);
@@ -298,7 +307,7 @@ export class World {
     const postgres = await this.#route(this.postgres.port);
     const databaseUrl = new URL(this.postgres.url);
     databaseUrl.port = `${postgres.port}`;
-    const program = await startProgram({
+    const program = await startPlegwatch({
       cli: join(this.options.root, 'dist', 'cli.js'),
       command: 'controller',
       settings: {
@@ -328,7 +337,7 @@ export class World {
     const redis = await this.#route(this.redis.port);
     const spool = join(disk?.dir ?? folder, 'spool');
     const clock = join(folder, 'clock');
-    const agent = await startProgram({
+    const agent = await startPlegwatch({
       cli: join(this.options.root, 'dist', 'cli.js'),
       command: 'agent',
       settings: this.#agentSettings(i, spool, runtime.socket, redis),

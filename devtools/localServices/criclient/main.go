@@ -1,9 +1,9 @@
-// Relists as the kubelet does, with the kubelet's own CRI client, and prints what that cost this process.
+// Relists as the kubelet does, with the kubelet's own CRI client, and prints the cost for this process.
 //
 //	criclient -socket /run/containerd/containerd.sock [-warm 5] [-relists 60] [-period 1s]
 //
-// One relist is ListPodSandbox and ListContainers without a filter, as in the kubelet's generic PLEG. The relists of the
-// warm-up are not counted. One JSON object goes to standard output; a list that fails ends the program.
+// One relist is ListPodSandbox and ListContainers without a filter, as in the kubelet's generic PLEG. Warm-up relists are
+// not counted. It prints one JSON object; it ends with an error when a list fails.
 package main
 
 import (
@@ -36,13 +36,13 @@ type result struct {
 
 func main() {
 	socket := flag.String("socket", "", "path of the runtime's socket")
-	warm := flag.Int("warm", 5, "relists before the count begins")
+	warm := flag.Int("warm", 5, "warm-up relists")
 	relists := flag.Int("relists", 60, "relists to count")
 	period := flag.Duration("period", time.Second, "time from one relist to the next")
 	flag.Parse()
-	answer, err := measure(*socket, *warm, *relists, *period)
+	measured, err := measure(*socket, *warm, *relists, *period)
 	if err == nil {
-		err = json.NewEncoder(os.Stdout).Encode(answer)
+		err = json.NewEncoder(os.Stdout).Encode(measured)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "criclient:", err)
@@ -52,7 +52,7 @@ func main() {
 
 func measure(socket string, warm, relists int, period time.Duration) (result, error) {
 	ctx := context.Background()
-	// With tracing off the kubelet hands in this provider, not none, and lists without streaming.
+	// With tracing off the kubelet passes this provider, not nil, and lists without streaming.
 	client, err := remote.NewRemoteRuntimeService(ctx, "unix://"+socket, requestTimeout, noop.NewTracerProvider(), false)
 	if err != nil {
 		return result{}, err
@@ -89,7 +89,7 @@ func relist(ctx context.Context, client internalapi.RuntimeService) (result, err
 	return result{Sandboxes: len(sandboxes), Containers: len(containers)}, err
 }
 
-// cpu is what this process has used in user and system mode.
+// cpu is the user and system time that this process has used.
 func cpu() time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -1,22 +1,26 @@
 /*
- * Temporary folders that carry the process id of their owner in their name, so that those of an owner that was killed
- * can be found and cleaned by the next one.
+ * Temporary folders with the process id of their owner in their name, so that the next process can find and remove those
+ * of an owner that was killed.
  */
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-export interface Scratch {
+export interface TemporaryFolder {
   readonly dir: string;
-  /** Removes the folder, unless the caller named it: then it is the caller's. */
+  /** Removes the folder, unless the caller named it. */
   remove(): void;
 }
 
 /**
- * A new folder under the system's temporary folder, or the one the caller wants. Its path has no links in it. Removes
- * the folders of `left`: whoever has to do more than that about them does it before.
+ * A new folder below the system's temporary folder, or the `wanted` one, as a path without symbolic links. Also removes
+ * the `left` folders; a caller that has to clean up more in them does that first.
  */
-export function scratch(what: string, wanted: string | undefined, left = abandoned(what)): Scratch {
+export function temporaryFolder(
+  what: string,
+  wanted: string | undefined,
+  left = abandonedFolders(what),
+): TemporaryFolder {
   if (wanted !== undefined) {
     mkdirSync(wanted, { recursive: true });
     return { dir: realpathSync(wanted), remove: () => {} };
@@ -27,13 +31,13 @@ export function scratch(what: string, wanted: string | undefined, left = abandon
   return { dir, remove: () => rmSync(dir, { recursive: true, force: true }) };
 }
 
-/** Folders of this kind whose owner is no more. */
-export function abandoned(what: string): string[] {
-  const mark = `plegwatch-${what}-`;
+/** Folders of this kind whose owner has ended. */
+export function abandonedFolders(what: string): string[] {
+  const prefix = `plegwatch-${what}-`;
   return readdirSync(tmpdir())
-    .filter((name) => name.startsWith(mark))
+    .filter((name) => name.startsWith(prefix))
     .filter((name) => {
-      const owner = /^(\d+)-/.exec(name.slice(mark.length))?.[1];
+      const owner = /^(\d+)-/.exec(name.slice(prefix.length))?.[1];
       return owner !== undefined && !alive(Number(owner));
     })
     .map((name) => join(tmpdir(), name));
@@ -43,7 +47,7 @@ function removeAbandoned(dir: string): void {
   try {
     rmSync(dir, { recursive: true, force: true });
   } catch {
-    // Another user's, or another process is removing it at this moment: not ours to insist on.
+    // It belongs to another user, or another process is removing it now.
   }
 }
 

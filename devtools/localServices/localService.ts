@@ -1,30 +1,30 @@
 /*
- * A started part: one process that tests may freeze, kill and start again on the same port and folder.
+ * A local service: one process that tests may freeze, kill and restart on the same port and folder.
  *
- * `stop` is the end of it: the process is gone and its temporary folder is removed. After `kill`, `restart` brings it
- * back with its data.
+ * After `kill`, `restart` starts it again with its data. `stop` is final: it ends the process and removes its temporary
+ * folder.
  */
 import type { RunningProcess } from './process.ts';
 
-export interface Service {
-  /** Of the present process: another one after each restart. */
+export interface LocalService {
+  /** Of the current process; changes with each restart. */
   readonly pid: number;
-  /** The log of all its lives. */
+  /** The log since the first start. */
   readonly logFile: string;
   running(): boolean;
-  /** Sends a signal, SIGKILL when not said. Waits for the end where the signal means one (SIGKILL). */
+  /** Sends a signal, by default SIGKILL; after SIGKILL it waits for the end of the process. */
   kill(signal?: NodeJS.Signals): Promise<void>;
-  /** Ends it in order if it runs, and starts it again; returns when it is ready. */
+  /** Ends it if it runs and starts it again; returns when it is ready. */
   restart(): Promise<void>;
-  /** Ends it for good and leaves nothing behind. May be called twice. */
+  /** Ends it and removes its temporary files. May be called twice. */
   stop(): Promise<void>;
 }
 
-/** Keeps a process startable: `start` has to work again and again, `clean` runs once, at the end. */
-export async function keepService(
+/** Starts a service. `start` is called again for each restart; `clean` runs once, at the end. */
+export async function startService(
   start: () => Promise<RunningProcess>,
   clean: (wasRunning: boolean) => Promise<void>,
-): Promise<Service> {
+): Promise<LocalService> {
   let process = await start().catch(async (error: unknown) => {
     await clean(false);
     throw error;

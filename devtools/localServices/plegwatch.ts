@@ -1,46 +1,46 @@
 /*
- * plegwatch's own program as a part: the built command line in a process of its own, with its settings as variables and
- * its HTTP side on a free port.
+ * An agent or a controller as a local service: the built program in a process, with its settings as environment
+ * variables and its HTTP server on a free port.
  */
 import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
 import { variableOf } from '../../src/platform/settings.ts';
+import { type LocalService, startService } from './localService.ts';
 import { freePort, startProcess } from './process.ts';
-import { scratch } from './scratch.ts';
-import { keepService, type Service } from './service.ts';
+import { temporaryFolder } from './temporaryFolder.ts';
 
-export interface ProgramOptions {
+export interface PlegwatchOptions {
   /** The built command line, dist/cli.js. */
   readonly cli: string;
   readonly command: 'agent' | 'controller';
-  /** By the names that the program's own tables use: `redisUrl`, not `--redis-url`. */
+  /** By their names in the setting tables: `redisUrl`, not `--redis-url`. */
   readonly settings: Readonly<Record<string, string>>;
-  /** More words for Node itself. */
+  /** More arguments for Node. */
   readonly nodeArgs?: readonly string[];
 }
 
-export interface ProgramPart extends Service {
+export interface LocalPlegwatch extends LocalService {
   readonly port: number;
-  /** What it has logged, in all its lives. */
+  /** Its log since the first start. */
   log(): string;
-  /** The answer of `/readyz`, `/livez` or `/metrics`; null where there is none. */
+  /** The response of `/readyz`, `/livez` or `/metrics`; null where there is none. */
   ask(path: '/readyz' | '/livez' | '/metrics'): Promise<{ status: number; body: string } | null>;
 }
 
-/** Starts an agent or a controller; returns when its HTTP side answers. Throws PART_FAILED with what it said. */
-export async function startProgram({
+/** Starts an agent or a controller; returns when its HTTP server responds. Throws PROGRAM_FAILED with the end of its log. */
+export async function startPlegwatch({
   cli,
   command,
   settings,
   nodeArgs = [],
-}: ProgramOptions): Promise<ProgramPart> {
+}: PlegwatchOptions): Promise<LocalPlegwatch> {
   const port = await freePort();
-  const place = scratch(command, undefined);
+  const place = temporaryFolder(command, undefined);
   const logFile = join(place.dir, `${command}.log`);
   const all = { httpAddress: `127.0.0.1:${port}`, ...settings };
   const env = Object.fromEntries(Object.entries(all).map(([key, value]) => [variableOf(key), value]));
-  const service = await keepService(
+  const service = await startService(
     () =>
       startProcess({
         name: command,

@@ -1,34 +1,34 @@
 /*
- * A real Kubernetes API server of one's own, with its etcd: RBAC on, service-account tokens that work, everything on
- * loopback. There are no controllers and no nodes unless somebody starts them.
+ * A Kubernetes API server with its own etcd on loopback: RBAC is on and service-account tokens work. There are no
+ * controllers and no nodes unless the caller starts them.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { join } from 'node:path';
+import { type LocalService, startService } from './localService.ts';
 import { freePort, type RunningProcess, startProcess } from './process.ts';
-import { scratch } from './scratch.ts';
-import { keepService, type Service } from './service.ts';
+import { temporaryFolder } from './temporaryFolder.ts';
 import { where } from './where.ts';
 
-export interface ApiServerPart extends Service {
+export interface LocalApiServer extends LocalService {
   readonly url: string;
-  /** A kubeconfig file of the administrator (group system:masters). */
+  /** The administrator's kubeconfig file (group system:masters). */
   readonly kubeconfig: string;
   /** The administrator's bearer token. */
   readonly token: string;
-  /** The certificate authority of the server, PEM. */
+  /** The server's certificate authority, PEM. */
   readonly ca: string;
-  /** A kubeconfig file of one of `users`. */
+  /** The kubeconfig file of one of `users`. */
   kubeconfigOf(user: string): string;
-  /** Its etcd, to kill or freeze on its own. It stops with the API server. */
-  readonly etcd: Service;
+  /** Its etcd, so that a test can kill or freeze it alone. It stops with the API server. */
+  readonly etcd: LocalService;
 }
 
 export interface ApiServerOptions {
-  /** Where everything is; a temporary folder when not said. A folder of the caller's is kept. */
+  /** Where all its files are. Default: a temporary folder. The caller's own folder is kept. */
   readonly dir?: string;
-  /** More users, by name, with their groups; each has a token. RBAC decides what they may do. */
+  /** More users with their groups, by name; each gets a token. RBAC decides what they may do. */
   readonly users?: Readonly<Record<string, readonly string[]>>;
   /** More arguments for kube-apiserver. */
   readonly args?: readonly string[];
@@ -37,20 +37,20 @@ export interface ApiServerOptions {
 const ADMIN = 'plegwatch-admin';
 const ISSUER = 'https://kubernetes.default.svc.cluster.local';
 
-interface Place {
+interface ApiServerFiles {
   readonly dir: string;
   readonly certs: string;
   readonly tokens: string;
   readonly accountKey: string;
 }
 
-/** Starts etcd and kube-apiserver; returns when /readyz says so (about 6 s). `restart`, `kill` and `pid` are the API server's. */
-export async function startApiServer(options: ApiServerOptions = {}): Promise<ApiServerPart> {
+/** Starts etcd and kube-apiserver; returns when /readyz succeeds (about 6 s). `restart`, `kill` and `pid` are the API server's. */
+export async function startApiServer(options: ApiServerOptions = {}): Promise<LocalApiServer> {
   const command = where('kube-apiserver');
   const etcdCommand = where('etcd');
-  const folder = scratch('apiserver', options.dir);
+  const folder = temporaryFolder('apiserver', options.dir);
   const dir = folder.dir;
-  const place: Place = {
+  const place: ApiServerFiles = {
     dir,
     certs: join(dir, 'certs'),
     tokens: join(dir, 'tokens.csv'),
@@ -63,7 +63,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const token = tokens.get(ADMIN) ?? '';
 
   const { etcd, etcdUrl } = await startEtcd(etcdCommand, dir, async () => folder.remove());
-  const service = await keepService(
+  const service = await startService(
     () =>
       startProcess({
         name: 'kube-apiserver',
@@ -82,7 +82,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   for (const [user, userToken] of tokens) files.set(user, writeKubeconfig(dir, user, url, ca, userToken));
   const kubeconfigOf = (user: string): string => {
     const file = files.get(user);
-    if (file === undefined) throw new Error(`no user ${user} was asked for when the API server was started`);
+    if (file === undefined) throw new Error(`the API server was started without a user ${user}`);
     return file;
   };
   return Object.assign(service, { url, token, ca, etcd, kubeconfigOf, kubeconfig: kubeconfigOf(ADMIN) });
@@ -92,7 +92,7 @@ async function startEtcd(
   command: string,
   dir: string,
   clean: () => Promise<void>,
-): Promise<{ etcd: Service; etcdUrl: string }> {
+): Promise<{ etcd: LocalService; etcdUrl: string }> {
   const etcdUrl = `http://127.0.0.1:${await freePort()}`;
   const peerUrl = `http://127.0.0.1:${await freePort()}`;
   const start = (): Promise<RunningProcess> =>
@@ -113,16 +113,16 @@ async function startEtcd(
       logFile: join(dir, 'etcd.log'),
       ready: async () => (await fetch(`${etcdUrl}/health`, { signal: AbortSignal.timeout(1_000) })).ok,
     });
-  return { etcd: await keepService(start, clean), etcdUrl };
+  return { etcd: await startService(start, clean), etcdUrl };
 }
 
-function serverArgs(place: Place, port: number, etcdUrl: string): string[] {
+function serverArgs(place: ApiServerFiles, port: number, etcdUrl: string): string[] {
   return [
     `--etcd-servers=${etcdUrl}`,
     '--bind-address=127.0.0.1',
     '--advertise-address=127.0.0.1',
     `--secure-port=${port}`,
-    // It makes its own certificate here at its first start.
+    // It creates its certificate here when it first starts.
     `--cert-dir=${place.certs}`,
     `--token-auth-file=${place.tokens}`,
     '--authorization-mode=Node,RBAC',
@@ -131,14 +131,17 @@ function serverArgs(place: Place, port: number, etcdUrl: string): string[] {
     `--service-account-signing-key-file=${place.accountKey}`,
     '--service-cluster-ip-range=10.96.0.0/16',
     '--allow-privileged=true',
-    // An address of loopback may not be an endpoint; nobody looks for the API server through its Service here.
+    // A loopback address may not be an endpoint, and nothing here finds the API server through its Service.
     '--endpoint-reconciler-type=none',
     '--shutdown-delay-duration=0s',
   ];
 }
 
-/** Tokens and the key for service accounts survive a restart from the same folder. */
-function writeTokens(place: Place, users: Readonly<Record<string, readonly string[]>>): Map<string, string> {
+/** The key for service accounts survives a start in the same folder. */
+function writeTokens(
+  place: ApiServerFiles,
+  users: Readonly<Record<string, readonly string[]>>,
+): Map<string, string> {
   const tokens = new Map(Object.keys(users).map((user) => [user, randomBytes(24).toString('hex')]));
   const lines = [...tokens].map(
     ([user, token]) => `${token},${user},${user},"${(users[user] ?? []).join(',')}"`,
@@ -151,12 +154,12 @@ function writeTokens(place: Place, users: Readonly<Record<string, readonly strin
   return tokens;
 }
 
-/** Holds the server's certificate and the authority that signed it. */
-function serverCertificate(place: Place): string {
+/** The server's certificate and the authority that signed it. */
+function serverCertificate(place: ApiServerFiles): string {
   return join(place.certs, 'apiserver.crt');
 }
 
-function isReady(url: string, place: Place, token: string): Promise<boolean> {
+function isReady(url: string, place: ApiServerFiles, token: string): Promise<boolean> {
   const ca = readFileSync(serverCertificate(place));
   return new Promise((resolve) => {
     const request = get(
@@ -172,7 +175,7 @@ function isReady(url: string, place: Place, token: string): Promise<boolean> {
   });
 }
 
-/** YAML is a superset of JSON, and every client of Kubernetes reads it as such. */
+/** JSON is valid YAML, so every Kubernetes client reads it. */
 function writeKubeconfig(dir: string, user: string, server: string, ca: string, token: string): string {
   const file = join(dir, `${user.replaceAll(/[^A-Za-z0-9.-]/g, '-')}.kubeconfig`);
   const config = {

@@ -1,6 +1,6 @@
 /*
- * Removes what a containerd has left behind, going only by what its own folder says. Every step is there because the
- * one before it may have been cut short; none touches anything of another containerd.
+ * Removes what a containerd left behind, as far as its own folder names it; nothing of another containerd is touched.
+ * Each step also covers for an earlier one that was interrupted.
  */
 import { existsSync, readdirSync, readFileSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -8,16 +8,16 @@ import { PlegwatchError } from '../../src/platform/errors.ts';
 import { run, waitFor } from './process.ts';
 
 const CGROUPS = '/sys/fs/cgroup';
-const GONE_WITHIN_MS = 10_000;
+const KILLED_WITHIN_MS = 10_000;
 
-/** Removes shims, containers, control groups, mounts and sockets of the containerd of this folder, and the folder's content. */
-export async function sweep(dir: string, runc: string): Promise<void> {
+/** Removes the shims, containers, control groups, mounts and sockets of the containerd in this folder, and the folder's content. */
+export async function cleanUpContainerd(dir: string, runc: string): Promise<void> {
   if (!existsSync(dir)) return;
   const real = realpathSync(dir);
   const ids = containerIds(real);
   const sockets = shimSockets(real);
   await killAll(() => processesOf(real, /^containerd$/));
-  // Before the shims: each is the parent that its containers' processes need to be reaped by.
+  // Before the shims, because each shim reaps the processes of its containers.
   await deleteContainers(real, runc);
   await killAll(() => processesOf(real, /^containerd-shim/));
   for (const group of controlGroups(real, ids)) await removeControlGroup(group);
@@ -28,12 +28,12 @@ export async function sweep(dir: string, runc: string): Promise<void> {
   }
 }
 
-/** The control group of everything in this containerd: one name a folder. */
+/** The control group of all containers of the containerd in this folder. */
 export function cgroupOf(dir: string): string {
   return `/${dir.replaceAll(/[^A-Za-z0-9]+/g, '-').replace(/^-/, '')}`;
 }
 
-/** Those processes by this name that have a path of this folder on their command line. */
+/** Processes of this name with a path in this folder on their command line. */
 function processesOf(dir: string, name: RegExp): number[] {
   return processes().filter((pid) => {
     const args = commandLine(pid);
@@ -47,13 +47,13 @@ function processes(): number[] {
     .map(Number);
 }
 
-/** Empty for a process that has ended, reaped or not. */
+/** Empty for a process that has ended, even if it is not reaped yet. */
 function commandLine(pid: number): string[] {
   return (read(`/proc/${pid}/cmdline`) ?? '').split('\0').filter((arg) => arg !== '');
 }
 
 async function killAll(find: () => number[]): Promise<void> {
-  await waitFor('everything is killed', GONE_WITHIN_MS, () => {
+  await waitFor('the processes are killed', KILLED_WITHIN_MS, () => {
     const pids = find();
     for (const pid of pids) kill(pid);
     return pids.length === 0;
@@ -64,36 +64,36 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It ended by itself meanwhile, which is all we want.
+    // It has already ended.
   }
 }
 
-/** Ids of the containers that runc or a shim has kept state of. */
+/** Ids of the containers that runc or a shim has state for. */
 function containerIds(dir: string): string[] {
   const places = [join(dir, 'runc', 'k8s.io'), join(dir, 'state', 'io.containerd.runtime.v2.task', 'k8s.io')];
   return [...new Set(places.flatMap(list))];
 }
 
-/** The shims listen in a folder all containerds share; each bundle says where its own does. */
+/** The sockets of the shims are in a folder that all containerds share; each bundle names its own. */
 export function shimSockets(dir: string): string[] {
   const bundles = join(dir, 'state', 'io.containerd.runtime.v2.task', 'k8s.io');
-  const said = list(bundles).flatMap((id) => [
+  const files = list(bundles).flatMap((id) => [
     read(join(bundles, id, 'address')) ?? '',
     read(join(bundles, id, 'bootstrap.json')) ?? '',
   ]);
-  return [...new Set(said.flatMap((text) => text.match(/\/run\/containerd\/s\/[0-9a-f]+/g) ?? []))];
+  return [...new Set(files.flatMap((text) => text.match(/\/run\/containerd\/s\/[0-9a-f]+/g) ?? []))];
 }
 
 async function deleteContainers(dir: string, runc: string): Promise<void> {
   const root = join(dir, 'runc', 'k8s.io');
-  // What runc cannot delete any more, the control group below still ends.
+  // Removing the control groups ends what runc can no longer delete.
   const deleted = list(root).map((id) =>
     run(runc, ['--root', root, 'delete', '--force', id]).catch(() => ''),
   );
   await Promise.all(deleted);
 }
 
-/** Folders of these containers and of the folder's own group, in every hierarchy. */
+/** The control groups of these containers and of the folder, in every hierarchy. */
 function controlGroups(dir: string, ids: readonly string[]): string[] {
   const hierarchies = existsSync(join(CGROUPS, 'cgroup.controllers'))
     ? [CGROUPS]
@@ -107,7 +107,7 @@ function controlGroups(dir: string, ids: readonly string[]): string[] {
     .filter((group) => existsSync(group));
 }
 
-/** Ends what still runs in a group of ours and removes it. The group k8s.io is shared: removed only when empty. */
+/** Kills what still runs in a control group and removes it. The group k8s.io is shared, so it is removed only when it is empty. */
 async function removeControlGroup(group: string): Promise<void> {
   if (group.endsWith('/k8s.io')) {
     removeEmpty(group);
@@ -129,18 +129,18 @@ function removeEmpty(group: string): void {
   try {
     rmdirSync(group);
   } catch {
-    // Somebody else's containers are in it, or it is gone already.
+    // Another containerd uses it, or it is already removed.
   }
 }
 
-/** Throws rather than leave a mount: what is removed next would be removed through it. */
+/** Throws when a mount remains, because the removal that follows would delete the mounted files. */
 export async function unmountBelow(dir: string): Promise<void> {
-  // The innermost first. One that somebody else has unmounted meanwhile is no fault.
+  // Innermost first. A mount that is already gone is no error.
   for (const path of mountsBelow(dir).reverse()) await run('umount', ['--lazy', path]).catch(() => '');
   const left = mountsBelow(dir);
   if (left.length > 0) {
     throw new PlegwatchError(
-      'PART_FAILED',
+      'PROGRAM_FAILED',
       `Still mounted: ${left.join(', ')}.`,
       'Unmount it by hand, then remove the folder.',
     );

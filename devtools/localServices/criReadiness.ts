@@ -1,17 +1,16 @@
 /*
- * Whether the CRI behind a socket answers. containerd takes calls before its CRI is initialised, and refuses them with
- * "server is not initialized yet"; its other interfaces do not tell. One bare gRPC call, so that nothing but Node is
- * needed.
+ * Whether the CRI behind a socket is ready. containerd accepts calls before its CRI is initialized, and refuses them with
+ * "server is not initialized yet"; its other interfaces do not report this. One bare gRPC call needs nothing but Node.
  */
 import { connect } from 'node:http2';
 import { connect as connectSocket } from 'node:net';
 
-const WITHIN_MS = 2_000;
-/** A gRPC message without content: not compressed, length 0. */
+const TIMEOUT_MS = 2_000;
+/** An empty gRPC message: not compressed, length 0. */
 const EMPTY = Buffer.alloc(5);
 
-/** True when RuntimeService/Status is answered with OK. */
-export function criAnswers(socketPath: string): Promise<boolean> {
+/** True when RuntimeService/Status returns OK. */
+export function isCriReady(socketPath: string): Promise<boolean> {
   return new Promise((resolve) => {
     const session = connect('http://localhost', { createConnection: () => connectSocket(socketPath) });
     const done = (answer: boolean) => {
@@ -19,7 +18,7 @@ export function criAnswers(socketPath: string): Promise<boolean> {
       resolve(answer);
     };
     session.once('error', () => done(false));
-    session.setTimeout(WITHIN_MS, () => done(false));
+    session.setTimeout(TIMEOUT_MS, () => done(false));
     const call = session.request({
       ':method': 'POST',
       ':path': '/runtime.v1.RuntimeService/Status',
@@ -27,7 +26,7 @@ export function criAnswers(socketPath: string): Promise<boolean> {
       te: 'trailers',
     });
     call.once('error', () => done(false));
-    // A refusal comes in the headers, and then there are no trailers.
+    // A refusal has its status in the headers and no trailers.
     call.once('trailers', (trailers) => done(trailers['grpc-status'] === '0'));
     call.once('end', () => done(false));
     call.resume();

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What devtools/localServices/prepare and devtools/localServices/where share: the pins, where the cache is, and which path each program has in it.
-# Sourced, never run. Folder names carry the version, so a changed pin is a new folder and never an old program.
+# The pinned versions of the programs, and their paths in the cache. Sourced by devtools/localServices/prepare and where.
+# Folder names contain the version, so that a changed pin never finds an old program.
 
 services_dir=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 tree_dir=$(cd -- "$services_dir/../.." && pwd)
@@ -9,23 +9,23 @@ node_version=24.21.0
 node_least=24.11.0
 postgres_version=18.4.0-beta.17
 redis_least=6.2.0
-# Series and Debian suite. Debian carries one version of a package per suite; prepare refuses another series.
+# Series and Debian suite. Debian has one version of a package per suite; prepare refuses any other series.
 declare -A containerd_suites=([2.1]=forky [1.7]=trixie [1.6]=bookworm)
 runc_series=1.1 runc_suite=bookworm
 redis_series=7.0 redis_suite=bookworm
 etcd_series=3.5 etcd_suite=forky
 images_version=1
-# Go modules pin themselves: the version stands in the go.mod of each, once.
+# The versions of Go programs are pinned in their go.mod.
 module_version() { awk -v m="$2" '$1 == m && $2 ~ /^v/ { print substr($2, 2); exit }' "$services_dir/$1/go.mod"; }
 kubernetes_version=$(module_version kubernetes k8s.io/kubernetes)
 helm_version=$(module_version helm helm.sh/helm/v4)
-# This one is our own source, so its folder carries a digest of that too.
+# criclient is our own source, so its folder name also contains a digest of it.
 criclient_version=$(module_version criclient k8s.io/cri-client)-$(cat "$services_dir"/criclient/* | sha256sum | cut -c 1-8)
 
 if [ -n "${PLEGWATCH_CACHE:-}" ]; then
   cache=$PLEGWATCH_CACHE
 elif [ "$(id -u)" = 0 ]; then
-  # Postgres runs as nobody when we are root, so root's cache has to be where everybody may go.
+  # As root, Postgres runs as nobody, so the cache must be readable for everybody.
   cache=/var/cache/plegwatch
 else
   cache=${XDG_CACHE_HOME:-$HOME/.cache}/plegwatch
@@ -45,7 +45,7 @@ containerd_dir() { printf '%s\n' "$cache/containerd-$1-${containerd_suites[$1]}"
 # at_least A B: whether version A is B or later.
 at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; }
 
-# The Node of this machine when it is recent enough.
+# The machine's Node, if it is recent enough.
 own_node() {
   local path
   path=$(command -v node) || return 1
@@ -59,20 +59,20 @@ own_redis() {
   at_least "${version:-0}" "$redis_least" && printf '%s\n' "$path"
 }
 
-# kubebuilder's variable: a folder with kube-apiserver, etcd and kubectl that somebody else has prepared.
+# kubebuilder's variable: a folder that has kube-apiserver, etcd and kubectl already.
 asset() { [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/$1" ] && printf '%s\n' "$KUBEBUILDER_ASSETS/$1"; }
 
-part_names=(
-  node postgres initdb pg_ctl redis-server
+program_names=(
+  node postgres initdb redis-server
   containerd-2.1 ctr-2.1 containerd-shim-2.1 containerd-1.7 ctr-1.7 containerd-shim-1.7 containerd-1.6 ctr-1.6 containerd-shim-1.6
   runc etcd image-pause image-busybox kube-apiserver kubectl kubelet kube-controller-manager kube-scheduler helm criclient
 )
 
-# part_path NAME: where the part is, or would be once prepared. Returns 2 for a name nobody knows.
-part_path() {
+# program_path NAME: where the program is, or will be once it is prepared. Returns 2 for an unknown name.
+program_path() {
   case $1 in
     node) own_node || echo "$node_dir/bin/node" ;;
-    postgres | initdb | pg_ctl) echo "$postgres_dir/native/bin/$1" ;;
+    postgres | initdb) echo "$postgres_dir/native/bin/$1" ;;
     redis-server) own_redis || echo "$redis_dir/bin/redis-server" ;;
     containerd-2.1 | containerd-1.7 | containerd-1.6) echo "$(containerd_dir "${1##*-}")/usr/bin/containerd" ;;
     ctr-2.1 | ctr-1.7 | ctr-1.6) echo "$(containerd_dir "${1##*-}")/usr/bin/ctr" ;;
@@ -89,11 +89,11 @@ part_path() {
   esac
 }
 
-# part_target NAME: the name by which devtools/localServices/prepare knows what brings this part.
-part_target() {
+# program_target NAME: the argument of devtools/localServices/prepare that brings this program.
+program_target() {
   case $1 in
     node) echo node ;;
-    postgres | initdb | pg_ctl) echo postgres ;;
+    postgres | initdb) echo postgres ;;
     redis-server) echo redis ;;
     containerd* | ctr*) echo containerd ;;
     image-*) echo images ;;
