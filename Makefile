@@ -42,10 +42,12 @@ engine-mutants: ## Show that the tests of the comparison notice when one of its 
 	@$(call prepare,npm)
 	@$(node) test/engine/mutants/run.ts $(MUTANTS)
 
-lint: ## Check style and types
+lint: ## Check style, types, imports between folders, unused code
 	@$(call prepare,npm)
 	@node_modules/.bin/biome ci .
 	@$(node) node_modules/typescript/bin/tsc --noEmit
+	@$(node) node_modules/dependency-cruiser/bin/dependency-cruiser.mjs src devtools test bench
+	@$(node) node_modules/knip/bin/knip.js
 
 format: ## Put the sources into the house style
 	@$(call prepare,npm)

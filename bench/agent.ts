@@ -18,7 +18,7 @@ import { type MemoryGroup, memoryGroup } from './memoryGroup.ts';
 import { childRunning, cpuMs, type Memory, memory } from './processes.ts';
 import { CLUSTER, ROOT, type System } from './system.ts';
 
-export interface AgentCpu {
+interface AgentCpu {
   readonly main: number;
   readonly reader: number;
 }

@@ -39,7 +39,7 @@ export interface DemoCluster {
   stop(): Promise<void>;
 }
 
-export interface DemoNode {
+interface DemoNode {
   readonly name: string;
   readonly what: string;
 }

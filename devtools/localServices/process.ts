@@ -33,7 +33,7 @@ export interface ProcessOptions {
   readonly stopWithinMs?: number;
 }
 
-export interface ProcessExit {
+interface ProcessExit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }

@@ -1,14 +1,30 @@
 /*
  * What waits while nobody is subscribed. How much of it, for how long and whether at all is the profile's business.
  */
-import type { ChannelOptions, NumberedEvent } from './channel.ts';
+import type { Clock } from './clock.ts';
+import type { SimulatedEvent } from './faults.ts';
+import type { Profile } from './profiles.ts';
+import type { Truth } from './truth.ts';
+
+export interface NumberedEvent extends SimulatedEvent {
+  readonly message: Uint8Array;
+  readonly builtAt: number;
+  readonly spurious: boolean;
+  readonly changed: readonly string[];
+}
+
+export interface BacklogOptions {
+  readonly profile: Profile;
+  readonly clock: Clock;
+  readonly truth: Truth;
+}
 
 export class Backlog {
-  readonly #options: Pick<ChannelOptions, 'profile' | 'clock' | 'truth'>;
+  readonly #options: BacklogOptions;
   #events: NumberedEvent[] = [];
   #everTaken = false;
 
-  constructor(options: Pick<ChannelOptions, 'profile' | 'clock' | 'truth'>) {
+  constructor(options: BacklogOptions) {
     this.#options = options;
   }
 

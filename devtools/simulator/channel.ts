@@ -7,12 +7,10 @@
  *               and what it takes is lost (containerd 1.7 does that)
  *   nobody      events wait in the backlog; the first to subscribe gets those that the profile still keeps
  */
-import { Backlog } from './backlog.ts';
-import type { Clock } from './clock.ts';
+import { Backlog, type BacklogOptions, type NumberedEvent } from './backlog.ts';
 import { distorted, type Fault, fateOf, type SimulatedEvent } from './faults.ts';
 import { subjectOfEvent } from './items.ts';
-import type { Profile } from './profiles.ts';
-import type { EventFact, Truth } from './truth.ts';
+import type { EventFact } from './truth.ts';
 
 /** Where a subscriber's events go. */
 export interface Outlet {
@@ -29,17 +27,7 @@ export interface BuiltEvent extends Omit<SimulatedEvent, 'event' | 'live'> {
   readonly spurious?: boolean;
 }
 
-export interface NumberedEvent extends SimulatedEvent {
-  readonly message: Uint8Array;
-  readonly builtAt: number;
-  readonly spurious: boolean;
-  readonly changed: readonly string[];
-}
-
-export interface ChannelOptions {
-  readonly profile: Profile;
-  readonly clock: Clock;
-  readonly truth: Truth;
+export interface ChannelOptions extends BacklogOptions {
   /** Asked for every event; may change between two calls. */
   readonly faults: () => readonly Fault[];
   /** Runs something later; never after the channel was closed. */

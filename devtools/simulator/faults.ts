@@ -37,7 +37,7 @@ export interface Distortion {
   readonly detail: string;
 }
 
-export const DELIVERED: Fate = [0];
+const DELIVERED: Fate = [0];
 
 /** Drops what a predicate says: for tests that choose exactly. */
 export function dropWhen(predicate: (event: SimulatedEvent) => 'deliver' | 'drop'): Fault {

@@ -18,7 +18,7 @@ import type { Profile } from './profiles.ts';
 import { randomFor } from './random.ts';
 import type { Truth } from './truth.ts';
 
-export interface ListFailure {
+interface ListFailure {
   readonly code: status;
   readonly details: string;
 }

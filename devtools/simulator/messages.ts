@@ -19,7 +19,7 @@ import type { Pods } from './pods.ts';
 import type { Profile } from './profiles.ts';
 import type { Shown } from './truth.ts';
 
-export const EVENT_NUMBERS: Readonly<Record<EventType, ContainerEventType>> = {
+const EVENT_NUMBERS: Readonly<Record<EventType, ContainerEventType>> = {
   CREATED: ContainerEventType.CONTAINER_CREATED_EVENT,
   STARTED: ContainerEventType.CONTAINER_STARTED_EVENT,
   STOPPED: ContainerEventType.CONTAINER_STOPPED_EVENT,
@@ -61,7 +61,7 @@ function shownState({ state, shown }: Container): Exclude<Shown, 'absent'> {
   return shown === null || shown === 'absent' ? state : shown;
 }
 
-export function containerMessage(container: Container): WireContainer {
+function containerMessage(container: Container): WireContainer {
   return {
     id: container.id,
     podSandboxId: container.sandbox.id,

@@ -18,14 +18,14 @@ export interface PodDriverOptions {
   readonly timeoutMs?: number;
 }
 
-export interface DrivenPodSpec {
+interface DrivenPodSpec {
   readonly name: string;
   readonly namespace?: string;
   readonly uid?: string;
   readonly containers?: readonly DrivenContainerSpec[];
 }
 
-export interface DrivenContainerSpec {
+interface DrivenContainerSpec {
   readonly name: string;
   /** Default: waits until it is stopped. */
   readonly command?: readonly string[];

@@ -2,8 +2,8 @@
  * Restarts of a simulated runtime's process, again and again: what the containers do meanwhile goes unseen.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import type { RuntimeCore } from './core.ts';
 import type { ProfileName } from './profiles.ts';
-import type { SimulatedRuntime } from './runtime.ts';
 
 export interface RestartPlan {
   /** How long it runs between two restarts, in milliseconds. */
@@ -17,9 +17,15 @@ export interface RestartPlan {
   readonly as?: ProfileName | undefined;
 }
 
+interface RestartableRuntime {
+  readonly core: Pick<RuntimeCore, 'exitSome'>;
+  goDown(how: 'killed' | 'stopped'): Promise<void>;
+  comeUp(as?: ProfileName): Promise<void>;
+}
+
 /** Restarts until the signal is aborted. */
 export async function runRestarts(
-  runtime: SimulatedRuntime,
+  runtime: RestartableRuntime,
   plan: RestartPlan,
   signal: AbortSignal,
 ): Promise<void> {

@@ -91,7 +91,7 @@ export interface FaultFact {
   readonly detail: string;
 }
 
-export interface SubscriberFact {
+interface SubscriberFact {
   readonly what: 'subscriber';
   readonly subscriber: number;
   readonly change: 'opened' | 'closed';
@@ -99,9 +99,9 @@ export interface SubscriberFact {
   readonly undelivered: number;
 }
 
-export type TruthFact = TransitionFact | EventFact | ViewFact | FaultFact | SubscriberFact;
+type TruthFact = TransitionFact | EventFact | ViewFact | FaultFact | SubscriberFact;
 export type TruthEntry = TruthFact & { readonly n: number; readonly at: Wall; readonly mono: Mono };
-export type TruthListener = (entry: TruthEntry) => void;
+type TruthListener = (entry: TruthEntry) => void;
 
 export interface Truth {
   /** Adds an entry, stamped now. */

@@ -4,7 +4,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
 /** What becomes of a record that a controller receives; the same words as in the logs. */
-export type RecordResult = 'stored' | 'duplicate' | 'lost' | 'rejected' | 'version';
+type RecordResult = 'stored' | 'duplicate' | 'lost' | 'rejected' | 'version';
 
 export interface ControllerMetrics {
   readonly registry: Registry;

@@ -36,7 +36,7 @@ import {
 } from './runtime.ts';
 
 /** What the kubelet accepts too (cri-client pkg/utils.go); over it a call ends with RESOURCE_EXHAUSTED. */
-export const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
+const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 /** Room in the HTTP/2 window of a connection, so that a late moment of ours never makes the runtime wait. */
 const FLOW_WINDOW_BYTES = 16 * 1024 * 1024;
 

@@ -17,7 +17,7 @@ export interface CommandLine {
   readonly commands: Readonly<Record<string, LazyCommand>>;
 }
 
-export interface LazyCommand {
+interface LazyCommand {
   readonly description: string;
   readonly load: () => Promise<LoadedCommand>;
 }

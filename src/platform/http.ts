@@ -8,7 +8,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { messageOf, PlegwatchError } from './errors.ts';
 
 /** Null when well; otherwise what is wrong, in a few words. */
-export type Check = () => string | null;
+type Check = () => string | null;
 
 export interface HttpSide {
   /** `host:port` or `:port`. */

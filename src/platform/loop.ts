@@ -1,7 +1,7 @@
 /*
  * Something done again and again until it is stopped, never twice at the same time.
  */
-import { sleep } from './sleep.ts';
+import { setTimeout as delay } from 'node:timers/promises';
 
 export interface Loop {
   stop(): Promise<void>;
@@ -26,7 +26,8 @@ export function startLoop(
           return Math.min(everyMs, AFTER_FAILURE_MS);
         },
       );
-      await sleep(waitMs, signal);
+      // Aborting ends the wait with an error, which is how it is meant.
+      await delay(waitMs, undefined, { signal }).catch(() => undefined);
     }
   })();
   return {

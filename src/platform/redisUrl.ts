@@ -25,7 +25,7 @@ interface Place {
   readonly login: Login;
   readonly tls: boolean;
 }
-export interface ServerPlace extends Place {
+interface ServerPlace extends Place {
   readonly kind: 'server';
   readonly address: Address;
   readonly db: number;

@@ -51,9 +51,6 @@ const FlowSchema = v.object({
 });
 export type Flow = v.InferOutput<typeof FlowSchema>;
 
-/** The window while nobody has said another, in bytes. */
-export const DEFAULT_WINDOW = 32 * 1024;
-
 /** Reads a reply from Redis, which may hold anything. */
 export const parseReply = (json: string): Parsed<Reply> => parseJson(ReplySchema, json);
 

@@ -27,7 +27,7 @@ export const PLEG_EVENTS = [
 ] as const;
 export type PlegEvent = (typeof PLEG_EVENTS)[number];
 
-export const FINDING_KINDS = [
+const FINDING_KINDS = [
   'missed',
   'late',
   'out_of_order',
@@ -44,11 +44,11 @@ export const FINDING_KINDS = [
 export type FindingKind = (typeof FINDING_KINDS)[number];
 
 /** What a gap is about. `seq` gaps are made by the store, never by an agent. */
-export const GAP_SCOPES = ['stream', 'list', 'spool', 'seq', 'agent', 'kubelet'] as const;
+const GAP_SCOPES = ['stream', 'list', 'spool', 'seq', 'agent', 'kubelet'] as const;
 export type GapScope = (typeof GAP_SCOPES)[number];
 
 /** What the subscription to the runtime's events is doing. */
-export const STREAM_STATES = [
+const STREAM_STATES = [
   'Active',
   'Arming',
   'Silent',
@@ -65,9 +65,9 @@ export const MAX_ID_LENGTH = 256;
 /** The longest name (pod, namespace, container) that is accepted; the API server allows 253. */
 export const MAX_NAME_LENGTH = 512;
 /** The longest free text (messages, reasons) that is kept. */
-export const MAX_TEXT_LENGTH = 1024;
+const MAX_TEXT_LENGTH = 1024;
 /** The largest proof, as JSON. */
-export const MAX_PROOF_LENGTH = 16_384;
+const MAX_PROOF_LENGTH = 16_384;
 
 // NUL is legal in JSON and in a protobuf string, and cannot be stored in a Postgres text.
 const noNul = v.check((s: string) => !s.includes('\0'), 'contains a NUL character');

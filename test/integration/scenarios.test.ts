@@ -29,12 +29,12 @@ import {
 import { clockSteps, standstills, type Trouble } from '../support/faultInjection.ts';
 import { type Circumstances, Story } from '../support/findingsOracle.ts';
 import { Happened, type Interference, UNTROUBLED } from '../support/groundTruth.ts';
+import { clockArgs } from '../support/movedClock.ts';
 import { needs } from '../support/needs.ts';
 import { until } from '../support/plegreports.ts';
 import { type NoticedCall, noticing } from '../support/relists.ts';
 import type { Change, Evidence, Finding, Gap, Kind, Session, Stored } from '../support/storedEvidence.ts';
 import { metric, System } from '../support/system.ts';
-import { clockArgs } from '../torture/movedClock.ts';
 
 /** How long what is odd lasts. */
 const ODD = 2_500;

@@ -22,7 +22,7 @@ export interface Asked {
  * `mute`: the request is taken, and nothing comes. `events`: a watch is ended after so many of them. `bookmark`: a watch is
  * told that nothing happened, and ended.
  */
-export type Trouble =
+type Trouble =
   | { readonly is: 'answer'; readonly status: number; readonly retryAfter?: number }
   | { readonly is: 'hang' | 'reset' | 'mute' | 'bookmark' }
   | { readonly is: 'events'; readonly most: number };

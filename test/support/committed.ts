@@ -2,9 +2,8 @@
  * Batches straight into the store, without a queue, for tests of what is in it.
  */
 
-import { commitBatch } from '../../src/controller/ingest/commit.ts';
+import { commitBatch, type Enlisting } from '../../src/controller/ingest/commit.ts';
 import { createPartitions } from '../../src/controller/ingest/partitions.ts';
-import type { Enlisting } from '../../src/controller/statusLag/watchEnqueue.ts';
 import { openStore } from '../../src/controller/store/store.ts';
 import { type Batch, decodeBatch, encodeBatch } from '../../src/protocol/batch.ts';
 import { CLUSTER } from './batches.ts';

@@ -5,8 +5,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import type { SimulatedRuntime } from '../../devtools/simulator/runtime.ts';
-import { moveClock } from '../torture/movedClock.ts';
 import { type ClockStep, type Interference, type Stop, UNTROUBLED } from './groundTruth.ts';
+import { moveClock } from './movedClock.ts';
 import { until } from './plegreports.ts';
 import { childrenOf, exists, freeze, thaw } from './sigstop.ts';
 

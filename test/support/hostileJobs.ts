@@ -90,7 +90,7 @@ const packed = (text: string | Buffer): { z: string } => ({ z: zstdCompressSync(
 const bytesOf = (random: Random, n: number): Buffer =>
   Buffer.from(Array.from({ length: n }, () => Math.floor(random.next() * 256)));
 
-export function pick<T>(random: Random, from: readonly T[]): T {
+function pick<T>(random: Random, from: readonly T[]): T {
   const one = from[Math.floor(random.next() * from.length)];
   if (one === undefined) throw new Error('nothing to pick from');
   return one;

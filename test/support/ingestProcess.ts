@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
-export interface IngestProcess {
+interface IngestProcess {
   /** kill -9; returns when it is gone. */
   kill(): Promise<void>;
 }

@@ -113,7 +113,7 @@ export function mutate(bytes: Buffer, random: Random): Mutated {
 const asItIs: Mutation = (bytes) => bytes;
 
 /** Bytes of any value, up to so many. */
-export const noise = (random: Random, most: number): Buffer =>
+const noise = (random: Random, most: number): Buffer =>
   Buffer.from(Array.from({ length: below(random, most) }, () => below(random, 256)));
 
 const below = (random: Random, bound: number): number => Math.floor(random.between(0, bound));

@@ -33,7 +33,7 @@ export interface PodPlace {
   readonly importedImages: { readonly busybox: string };
 }
 
-export interface Pod {
+interface Pod {
   readonly name: string;
   readonly sandbox: string;
   readonly container: string;

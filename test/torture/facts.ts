@@ -10,7 +10,7 @@
 import { createHash } from 'node:crypto';
 import { type EvidenceRecord, PLEG_STATES } from '../../src/protocol/record.ts';
 
-export const ROW_KINDS = ['event', 'change', 'minute', 'finding', 'mode'] as const;
+const ROW_KINDS = ['event', 'change', 'minute', 'finding', 'mode'] as const;
 export type RowKind = (typeof ROW_KINDS)[number];
 
 const INT2_MAX = 32_767;

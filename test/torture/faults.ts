@@ -14,7 +14,7 @@ import {
 } from '../../devtools/localServices/process.ts';
 import { variableOf } from '../../src/platform/settings.ts';
 import { lanePrefix, QUEUE_NAME } from '../../src/protocol/keys.ts';
-import { moveClock } from './movedClock.ts';
+import { moveClock } from '../support/movedClock.ts';
 import type { Route } from './route.ts';
 import type { Event, Fault, Part, Route as RouteName } from './schedule.ts';
 import { CLUSTER, LANES, type World } from './world.ts';
@@ -22,7 +22,7 @@ import { CLUSTER, LANES, type World } from './world.ts';
 const WAITS_WITHIN_MS = 20_000;
 
 /** What was seen of a fault that could not do what it was to do. */
-export class FaultError extends Error {
+class FaultError extends Error {
   override readonly name = 'FaultError';
 }
 

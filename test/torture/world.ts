@@ -20,10 +20,10 @@ import {
 } from '../../devtools/localServices/temporaryFolder.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { lanePrefix, QUEUE_NAME } from '../../src/protocol/keys.ts';
+import { clockArgs } from '../support/movedClock.ts';
 import { readAudit, readSpool } from './audit.ts';
 import type { Attempt, Death } from './checker.ts';
 import { Disk } from './disk.ts';
-import { clockArgs } from './movedClock.ts';
 import { Route } from './route.ts';
 import type { Part } from './schedule.ts';
 import { readMarks, withClient } from './store.ts';

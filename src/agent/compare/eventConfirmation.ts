@@ -6,24 +6,11 @@
  * event `spurious`: it announced nothing, and what was concluded from it does not hold.
  */
 
-import type { ShownState } from '../../protocol/observation.ts';
 import { type Micros, type Mono, shift } from '../../protocol/units.ts';
-import { DELETED, type Life, type Span, STAGES, type Stage } from './trackedContainer.ts';
+import { type Claim, DELETED, type Life, type Showing, STAGES, type Stage } from './trackedContainer.ts';
 
 /** So many lists must contradict an event. */
 const ENOUGH = 2;
-
-/** A list, and what it showed of an id. */
-export interface Showing extends Span {
-  readonly shown: ShownState;
-}
-
-export interface Claim {
-  readonly received: Mono;
-  readonly contradictions: Showing[];
-  /** When the same was said once more; null where it was not. */
-  again: Mono | null;
-}
 
 export interface Refuted {
   readonly stage: Stage;

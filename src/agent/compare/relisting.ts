@@ -12,16 +12,18 @@ import { between, type Mono, millis, mono, shift } from '../../protocol/units.ts
 import { covers } from './coverage.ts';
 import { findTwins, Namesakes, notTwins } from './duplicateContainers.ts';
 import type { Outbox } from './emitter.ts';
-import { confirmAll, examine, hasOpen, type Showing } from './eventConfirmation.ts';
+import { confirmAll, examine, hasOpen } from './eventConfirmation.ts';
 import { eventFinding, plainFinding, shortLifeFinding, since, timesOf } from './findings.ts';
 import { type Ledger, waiveUpTo } from './ledger.ts';
-import { type Between, type ShortLife, unseenExit, unseenRun, wholeLife } from './shortLife.ts';
+import { type ShortLife, unseenExit, unseenRun, wholeLife } from './shortLife.ts';
 import {
+  type Between,
   CREATED,
   completed,
   DELETED,
   everRan,
   type Life,
+  type Showing,
   type Span,
   STAGES,
   STARTED,

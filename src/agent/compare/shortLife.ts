@@ -10,7 +10,7 @@
  * what lasts L < I with the probability 1 - L/I; that is for a reader of the finding to work out, and never certain.
  */
 import { type Micros, type Mono, millis } from '../../protocol/units.ts';
-import { CREATED, DELETED, type Life } from './trackedContainer.ts';
+import { type Between, CREATED, DELETED, type Life } from './trackedContainer.ts';
 
 export interface ShortLife {
   readonly cause: 'life' | 'start' | 'exit';
@@ -19,15 +19,6 @@ export interface ShortLife {
   /** The end of the list before, and the start of the one after: what happened did so between the two. */
   readonly before: Mono;
   readonly after: Mono;
-}
-
-/** The stretch between two lists. */
-export interface Between {
-  readonly before: Mono;
-  readonly after: Mono;
-  /** From the start of the one to the end of the other: an item may be read at any moment of its call. */
-  readonly longest: Micros;
-  readonly end: Mono;
 }
 
 /** A container that no list showed has been created, as its events say, and deleted. */

@@ -13,9 +13,7 @@
 
 import type { ExactTimes, ListedItem, ShownState } from '../../protocol/observation.ts';
 import type { EvidenceObject, PlegState } from '../../protocol/record.ts';
-import type { Mono } from '../../protocol/units.ts';
-import type { Claim } from './eventConfirmation.ts';
-import type { Between } from './shortLife.ts';
+import type { Micros, Mono } from '../../protocol/units.ts';
 
 export const CREATED = 0;
 export const STARTED = 1;
@@ -64,6 +62,27 @@ export interface Refutation {
 /** The start and the end of a list call. */
 export interface Span {
   readonly start: Mono;
+  readonly end: Mono;
+}
+
+/** A list, and what it showed of an id. */
+export interface Showing extends Span {
+  readonly shown: ShownState;
+}
+
+export interface Claim {
+  readonly received: Mono;
+  readonly contradictions: Showing[];
+  /** When the same was said once more; null where it was not. */
+  again: Mono | null;
+}
+
+/** The stretch between two lists. */
+export interface Between {
+  readonly before: Mono;
+  readonly after: Mono;
+  /** From the start of the one to the end of the other: an item may be read at any moment of its call. */
+  readonly longest: Micros;
   readonly end: Mono;
 }
 

@@ -44,7 +44,7 @@ const LONGEST_BEAT_MS = 500;
 const VERSION_TIMEOUT_MS = 5_000;
 
 /** Where records go. */
-export interface Sink extends Before {
+interface Sink extends Before {
   setContext(context: Omit<Context, 'no'>): void;
   append(record: EvidenceRecord, object: EvidenceObject | null): void;
 }

@@ -12,11 +12,9 @@ import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from '..
 import { type ListAnswer, ListCall, type ListCallPorts, type Way } from '../../cri/listCall.ts';
 import { EndlessAnswer, ListReader, MalformedAnswer } from '../../cri/lists.ts';
 import type { RuntimeProfile } from '../../cri/profiles.ts';
-import { jittered } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
-import { sleep } from '../../platform/sleep.ts';
 import type { Relist } from '../../protocol/observation.ts';
 import { between, type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
 import { Bursts } from './burstTrigger.ts';
@@ -108,33 +106,38 @@ export class Relister {
       this.#bursts.relisting();
       const { least, failed } = await this.#once(signal);
       const wait = Math.min(LONGEST, Math.max(this.#options.period, least));
-      const usual = jittered(wait, JITTER);
-      const soonest = failed ? usual : Math.max(SOONEST, least);
-      if (!signal.aborted) await this.#pause(usual, soonest, signal);
+      const jittered = wait * (1 + JITTER * (2 * Math.random() - 1));
+      const soonest = failed ? jittered : Math.max(SOONEST, least);
+      if (!signal.aborted) await this.#pause(jittered, soonest, signal);
     }
   }
 
   /** Waits `usual` microseconds, after a burst of events only `soonest` where that is less. Ends early with the signal. */
   async #pause(usual: number, soonest: number, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const end = () => resolve();
     const begun = monoNow();
-    const early = new AbortController();
-    const end = () => early.abort();
+    const earliest = shift(begun, soonest);
+    let timer = setTimeout(end, usual / 1000);
+    const now = () => {
+      this.#hasten = null;
+      clearTimeout(timer);
+      timer = setTimeout(end, Math.max(0, between(monoNow(), earliest)) / 1000);
+    };
     const isWorthIt = soonest + WORTHWHILE <= usual;
-    this.#hasten = isWorthIt ? { until: shift(begun, usual - WORTHWHILE), now: end } : null;
+    this.#hasten = isWorthIt ? { until: shift(begun, usual - WORTHWHILE), now } : null;
     this.#hastenAfterBurst();
     signal.addEventListener('abort', end);
-    await sleep(usual / 1000, early.signal);
+    await promise;
     signal.removeEventListener('abort', end);
+    clearTimeout(timer);
     this.#hasten = null;
-    if (early.signal.aborted) await sleep((soonest - between(begun, monoNow())) / 1000, signal);
   }
 
   #hastenAfterBurst(): void {
-    const hasten = this.#hasten;
+    if (this.#hasten === null) return;
     const now = monoNow();
-    if (hasten === null || now > hasten.until || !this.#bursts.take(now)) return;
-    this.#hasten = null;
-    hasten.now();
+    if (now <= this.#hasten.until && this.#bursts.take(now)) this.#hasten.now();
   }
 
   /** `least`: how long the next one should wait for the sake of the runtime, in microseconds. */

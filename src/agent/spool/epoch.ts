@@ -14,7 +14,6 @@ import { join } from 'node:path';
 import type { Context } from '../../protocol/batch.ts';
 import { type Seq, seq } from '../../protocol/units.ts';
 import type { Files } from './files.ts';
-import type { Retired } from './retiredEpochs.ts';
 import { type Entry, readSegment } from './segment.ts';
 
 export interface EpochMeta {
@@ -50,6 +49,13 @@ interface Reading {
   readonly entries: Entry[];
   bytes: number;
   context: Context | null;
+}
+
+/** When an epoch went into the past, and under which versions its records were seen. */
+export interface Retired {
+  /** By the wall clock, in milliseconds since the Unix epoch. */
+  readonly at: number;
+  readonly context: Context | null;
 }
 
 export class Epoch {

@@ -6,8 +6,7 @@
  * number and by age.
  */
 import { join } from 'node:path';
-import type { Context } from '../../protocol/batch.ts';
-import { Epoch, type EpochMeta } from './epoch.ts';
+import { Epoch, type EpochMeta, type Retired } from './epoch.ts';
 import { type Files, readWhole, writeDurably } from './files.ts';
 
 const NAME = 'past.json';
@@ -15,13 +14,6 @@ const NAME = 'past.json';
 export const MOST_PAST = 32;
 /** For so long: no backup that is older is of use to anybody. */
 export const PAST_FOR_MS = 30 * 86_400_000;
-
-/** When an epoch went into the past, and under which versions its records were seen. */
-export interface Retired {
-  /** By the wall clock, in milliseconds since the Unix epoch. */
-  readonly at: number;
-  readonly context: Context | null;
-}
 
 interface Line extends Retired {
   readonly meta: EpochMeta;
@@ -42,7 +34,7 @@ export async function readPast(files: Files, dir: string, there: readonly Epoch[
     });
 }
 
-export async function writePast(files: Files, dir: string, epochs: readonly Epoch[]): Promise<void> {
+async function writePast(files: Files, dir: string, epochs: readonly Epoch[]): Promise<void> {
   const lines = epochs.flatMap(({ meta, written, retired }): Line[] =>
     retired === null ? [] : [{ meta, last: written, ...retired }],
   );

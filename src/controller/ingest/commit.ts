@@ -17,13 +17,12 @@
 import { messageOf } from '../../platform/errors.ts';
 import { type Envelope, readObjects } from '../../protocol/batch.ts';
 import type { RecordKind } from '../../protocol/record.ts';
-import type { Enlisting } from '../statusLag/watchEnqueue.ts';
 import { bare } from '../store/array.ts';
 import { troubleOf } from '../store/databaseError.ts';
 import enqueueReport from '../store/sql/enqueueReport.sql';
 import type { Runner, Store, StoreSettings } from '../store/store.ts';
 import { resolvedByOthers } from './crossEpochResolution.ts';
-import { type Locked, lockEpoch } from './epoch.ts';
+import { type Locked, lockEpoch, type Refused } from './epoch.ts';
 import { type Identity, identitiesOf, keyCache } from './identities.ts';
 import type { Partitions } from './partitions.ts';
 import { multirange } from './ranges.ts';
@@ -51,11 +50,19 @@ export interface Committed {
   readonly closed: readonly string[];
 }
 
-/** A batch that cannot be what it says it is. */
-export interface Refused {
-  readonly kind: 'refused';
-  readonly reason: 'epoch_of_another_node';
-  readonly problem: string;
+/** A batch of records as it was received. Offsets are from the start of the epoch. */
+export interface Received {
+  /** When it was stored, by the store's clock. */
+  readonly arrived: number;
+  /** When it was cut, an offset. */
+  readonly cut: number;
+  /** The wall-clock time of the epoch's start as the node's clock has it. */
+  readonly base: number;
+}
+
+export interface Enlisting {
+  /** Inside the transaction of the batch. `placed` are the records that it stores. */
+  enlist(runner: Runner, place: Place, received: Received, placed: readonly Placed[]): Promise<void>;
 }
 
 export interface CommitContext {
@@ -78,7 +85,7 @@ const REPORTED: ReadonlySet<RecordKind> = new Set([
 ]);
 
 /** The second witness disagrees: the store holds rows that the epoch does not know of. Nothing is committed. */
-export class WitnessError extends Error {
+class WitnessError extends Error {
   override readonly name = 'WitnessError';
 }
 

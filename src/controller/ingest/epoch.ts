@@ -4,7 +4,6 @@
 import type { Envelope } from '../../protocol/batch.ts';
 import ensureNode from '../store/sql/ensureNode.sql';
 import type { Runner } from '../store/store.ts';
-import type { Refused } from './commit.ts';
 import type { Range } from './ranges.ts';
 import findEpochOwner from './sql/findEpochOwner.sql';
 import insertEpoch from './sql/insertEpoch.sql';
@@ -26,6 +25,13 @@ export interface Locked {
   readonly ctxId: number | null;
   /** Whether this is the first that was heard of the epoch. */
   readonly made: boolean;
+}
+
+/** A batch that cannot be what it says it is. */
+export interface Refused {
+  readonly kind: 'refused';
+  readonly reason: 'epoch_of_another_node';
+  readonly problem: string;
 }
 
 type LockRow = {

@@ -38,7 +38,7 @@ export interface Horizon {
 }
 
 /** Partitions are made so many days ahead; a record from further in the future is absurd. */
-export const DAYS_AHEAD = 3;
+const DAYS_AHEAD = 3;
 
 const DAY_US = 86_400_000_000;
 const MAX_BYTES = 16_384;

@@ -22,7 +22,7 @@ import {
 } from './object.ts';
 import { type Exchange, exchange, openStream, readAll } from './transport.ts';
 
-export const FIELD_MANAGER = 'plegwatch-controller';
+const FIELD_MANAGER = 'plegwatch-controller';
 
 const TIMEOUT_MS = 10_000;
 /** etcd takes no object over 1.5 MiB unless it is told to; as JSON one may be somewhat larger. */
@@ -37,7 +37,7 @@ export interface KubeOptions {
   readonly kubeconfig?: string | undefined;
 }
 
-export interface ListOptions {
+interface ListOptions {
   readonly limit?: number;
   readonly continue?: string;
   /** Ask for names, UIDs and owners only. */
@@ -45,14 +45,14 @@ export interface ListOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface Page {
+interface Page {
   readonly items: readonly KubeObject[];
   readonly resourceVersion: string;
   /** Empty on the last page. */
   readonly continue: string;
 }
 
-export interface WatchOptions {
+interface WatchOptions {
   /** Events after this one are told; from a list, an event or a bookmark. */
   readonly resourceVersion: string;
   /** The server ends the watch after this long. */

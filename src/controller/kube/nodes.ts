@@ -16,10 +16,10 @@ import { isSameNode, type KubeNode, type NamedNode, nodeOf } from './projection.
 import { startWitness } from './resync.ts';
 
 /** Told when a Node comes, goes, or is another one under the same name; not for other changes. */
-export type NodeChanged = (name: string, present: KubeNode | undefined, before: KubeNode | undefined) => void;
+type NodeChanged = (name: string, present: KubeNode | undefined, before: KubeNode | undefined) => void;
 
 /** Told when the Ready condition of a Node is another, and of each Node that comes. */
-export type ReadyChanged = (name: string, present: KubeNode) => void;
+type ReadyChanged = (name: string, present: KubeNode) => void;
 
 export interface NodeWatch {
   get(name: string): KubeNode | undefined;

@@ -11,7 +11,7 @@ import { printTable, type Report } from './table.ts';
 import { timestamp } from './text.ts';
 
 export const REPORT_OUTPUTS = ['table', 'wide', 'json'] as const;
-export type ReportOutput = (typeof REPORT_OUTPUTS)[number];
+type ReportOutput = (typeof REPORT_OUTPUTS)[number];
 
 export interface ReportCommand {
   readonly store: Runner;

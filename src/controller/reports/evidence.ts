@@ -34,7 +34,7 @@ export interface ModeChangeRow {
 }
 
 /** A condition as it was last, which is where lastTransitionTime comes from. */
-export interface ConditionRow {
+interface ConditionRow {
   readonly type: string;
   readonly status: string;
   readonly since: string;

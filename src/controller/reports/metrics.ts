@@ -3,14 +3,7 @@
  */
 
 /** What became of a report that was due. */
-export type WriteResult =
-  | 'written'
-  | 'refreshed'
-  | 'unchanged'
-  | 'deleted'
-  | 'no_node'
-  | 'conflict'
-  | 'refused';
+type WriteResult = 'written' | 'refreshed' | 'unchanged' | 'deleted' | 'no_node' | 'conflict' | 'refused';
 
 export interface ReportMetrics {
   count(result: WriteResult): void;

@@ -11,6 +11,7 @@
  * the transition was when its batch was cut, and a batch is stored after it was cut. So the least lag holds whatever the
  * node's clock shows. `earliest` takes the node's clock at its word, as nothing else says how long the batch was under way.
  */
+import type { Received } from '../ingest/commit.ts';
 
 /** When a transition happened. */
 export interface Transition {
@@ -28,16 +29,6 @@ export interface Published {
 export interface Lag {
   readonly min: number;
   readonly max: number | null;
-}
-
-/** A batch of records as it was received. Offsets are from the start of the epoch. */
-export interface Received {
-  /** When it was stored, by the store's clock. */
-  readonly arrived: number;
-  /** When it was cut, an offset. */
-  readonly cut: number;
-  /** The wall-clock time of the epoch's start as the node's clock has it. */
-  readonly base: number;
 }
 
 /** Offsets between which something happened; `from` is null where that is not known. */

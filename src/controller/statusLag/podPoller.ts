@@ -12,11 +12,10 @@
  * Rights it needs: pods get.
  */
 
-import { Backoff, type BackoffOptions } from '../../platform/backoff.ts';
+import { Backoff, type BackoffOptions, pause } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
-import { sleep } from '../../platform/sleep.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { KubeStatusError } from '../kube/failure.ts';
@@ -36,7 +35,7 @@ import {
 /** What came of a read. `failed`: there was no answer, or none that can be read. */
 export type ReadResult = 'shown' | 'unshown' | 'ended' | 'throttled' | 'failed';
 
-export interface ReaderMetrics {
+interface ReaderMetrics {
   readonly read: (result: ReadResult) => void;
   readonly watched: (counts: { readonly overdue: number; readonly samples: number }) => void;
   readonly shed: (kind: 'overdue' | 'sample', count: number) => void;
@@ -54,7 +53,7 @@ export interface ReaderOptions {
   readonly pace?: Partial<ReaderPace>;
 }
 
-export interface ReaderPace {
+interface ReaderPace {
   /** How often the work list is looked at while nothing is due. */
   readonly pollMs: number;
   readonly tendMs: number;
@@ -123,7 +122,7 @@ class Reader {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       try {
-        if (!(await this.#round())) await sleep(this.#pace.pollMs, signal);
+        if (!(await this.#round())) await pause(this.#pace.pollMs, signal);
       } catch (error) {
         if (!signal.aborted) await this.#failed(error);
       }
@@ -138,7 +137,7 @@ class Reader {
       { error: messageOf(error), ...cure, waitMs },
       'the status of pods cannot be read, trying again',
     );
-    await sleep(waitMs, this.#stop.signal);
+    await pause(waitMs, this.#stop.signal);
   }
 
   /** True when there may be more to do at once. */
@@ -167,7 +166,7 @@ class Reader {
   async #read(list: WatchList, one: Claimed, clock: StoreClock): Promise<void> {
     const { kube, metrics } = this.#options;
     const { signal } = this.#stop;
-    await sleep(this.#readLimit.reserve(monoNow()) / 1000, signal);
+    await pause(this.#readLimit.reserve(monoNow()) / 1000, signal);
     if (signal.aborted) return;
     const began = monotonic();
     let object: Awaited<ReturnType<KubeClient['get']>>;

@@ -46,7 +46,7 @@ const Status = v.nullish(
 const Annotations = v.nullish(v.record(v.string(), v.unknown()));
 
 /** What is kept of a container's published status. Ids are those of the runtime; empty where there is none. */
-export interface PublishedContainer {
+interface PublishedContainer {
   readonly name: string;
   readonly restarts: number;
   /** The container that the status is about. */

@@ -6,8 +6,9 @@
  *   closer    a finding about an overdue one, that may say more closely when it happened
  */
 import type { EvidenceObject, RecordOf } from '../../protocol/record.ts';
+import type { Received } from '../ingest/commit.ts';
 import { ofKind, type Placed } from '../ingest/recordValidation.ts';
-import { type Received, type Transition, transitionOf } from './bounds.ts';
+import { type Transition, transitionOf } from './bounds.ts';
 
 export type LifeEvent = 'STARTED' | 'STOPPED';
 

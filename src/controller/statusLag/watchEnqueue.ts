@@ -8,10 +8,10 @@
 import { randomUUID } from 'node:crypto';
 import { monoNow } from '../../platform/clock.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
+import type { Enlisting } from '../ingest/commit.ts';
 import { ofKind, type Placed } from '../ingest/recordValidation.ts';
 import type { Place } from '../ingest/recordWriters.ts';
 import type { Runner } from '../store/store.ts';
-import type { Received } from './bounds.ts';
 import insertLagReasons from './sql/insertLagReasons.sql';
 import insertWatches from './sql/insertWatches.sql';
 import narrowWatches from './sql/narrowWatches.sql';
@@ -39,11 +39,6 @@ export interface EnlistingOptions {
   readonly readsPerSecond: number;
   /** Told how many found no place on the list. */
   readonly onShed: (kind: 'overdue' | 'sample', count: number) => void;
-}
-
-export interface Enlisting {
-  /** Inside the transaction of the batch. `placed` are the records that it stores. */
-  enlist(runner: Runner, place: Place, received: Received, placed: readonly Placed[]): Promise<void>;
 }
 
 export function createEnlisting({ readsPerSecond, onShed }: EnlistingOptions): Enlisting {

@@ -62,7 +62,7 @@ export interface StoreClock {
 /** A claim is ours for longer than a read can take. */
 const CLAIM_MS = 30_000;
 /** So many ordinary lags of the last day it takes to say that one is not ordinary: with fewer, the largest of them decides. */
-export const MIN_SAMPLES = 100;
+const MIN_SAMPLES = 100;
 
 export class WatchList {
   readonly #store: Store;

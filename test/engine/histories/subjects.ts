@@ -9,7 +9,7 @@ import type { ExactTimes, ShownState } from '../../../src/protocol/observation.t
 import { EVENT_TYPES, type EventType, type EvidenceObject } from '../../../src/protocol/record.ts';
 import type { History } from './history.ts';
 
-export interface View {
+interface View {
   readonly from: number;
   readonly to: number;
   readonly shown: ShownState | 'absent';

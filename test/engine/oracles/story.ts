@@ -82,7 +82,7 @@ export function isWatched(truth: Truth, from: number, to: number): boolean {
 }
 
 /** Whether a stretch is whole: one session, no pause, no step of the clock, and over before the end. */
-export function isUndisturbed({ history }: Truth, session: Session, from: number, to: number): boolean {
+function isUndisturbed({ history }: Truth, session: Session, from: number, to: number): boolean {
   const { holes, steps, stuck } = history;
   const within = (at: number) => at >= from - 1_000 && at <= to;
   return (

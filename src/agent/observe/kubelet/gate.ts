@@ -89,7 +89,7 @@ export function startMoved(before: Started, now: Started): boolean {
 }
 
 /** Whether two looks were at two lives of a kubelet. */
-export function isAnother(before: Good, now: Good): boolean {
+function isAnother(before: Good, now: Good): boolean {
   const startOf = ({ figures, ended, wall }: Good): Started => {
     return { processStart: figures.processStart ?? null, ended, wall };
   };

@@ -18,16 +18,16 @@ export interface Histogram {
 }
 
 /** The kubelet's calls to the runtime that tell something of PLEG. */
-export const OPERATIONS = [
+const OPERATIONS = [
   'list_podsandbox',
   'list_containers',
   'podsandbox_status',
   'container_status',
   'get_container_events',
 ] as const;
-export type Operation = (typeof OPERATIONS)[number];
+type Operation = (typeof OPERATIONS)[number];
 
-export interface OperationFigures {
+interface OperationFigures {
   readonly total: number | undefined;
   readonly errors: number | undefined;
   /** In seconds. */

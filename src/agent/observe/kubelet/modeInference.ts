@@ -15,7 +15,7 @@
 import type { Look } from './scrapeSummary.ts';
 
 export const MODELS = ['GenericOnly', 'EventedCache', 'EventedHint', 'Unknown'] as const;
-export type Model = (typeof MODELS)[number];
+type Model = (typeof MODELS)[number];
 
 export const MODES = [
   'Generic',
@@ -51,7 +51,7 @@ export interface Past {
 
 export const LAST_ERROR = 5;
 /** Generic PLEG relists once in a second and the time it takes; evented 1.26–1.36 once in 300 s, and once for each error. */
-export const FAST_RELISTS = 0.2;
+const FAST_RELISTS = 0.2;
 /** Relists in a second over the whole life of a kubelet that was hardly ever evented. */
 const ALL_ITS_LIFE = 0.8;
 /** Five streams that ended as soon as they began lived less than this together. */

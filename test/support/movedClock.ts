@@ -2,7 +2,7 @@
  * Loaded into an agent before its program: the wall clock of that process differs from the machine's by as many milliseconds
  * as a file says at each reading. The monotonic clock stays what it is, as it does when a clock is set.
  *
- *   node --import 'file:///…/torture/movedClock.ts?by=/path/of/the/file' …
+ *   node --import 'file:///…/support/movedClock.ts?by=/path/of/the/file' …
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 

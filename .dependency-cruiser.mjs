@@ -1,0 +1,84 @@
+/*
+ * Which folder may import which. ARCHITECTURE.md has the picture; `make lint` checks it. Test files are left out: they may
+ * import what they test with.
+ */
+const forbid = (name, comment, from, to) => ({
+  name,
+  comment,
+  severity: 'error',
+  from: { path: from },
+  to: typeof to === 'string' ? { path: to } : to,
+});
+const allowOnly = (name, comment, from, allowed) =>
+  forbid(name, comment, from, { path: '^(src|devtools|test|bench)/', pathNot: `^src/(${allowed})` });
+
+/** @type {import('dependency-cruiser').IConfiguration} */
+export default {
+  forbidden: [
+    { name: 'no-circle', severity: 'error', from: {}, to: { circular: true } },
+    { name: 'no-folder-circle', severity: 'error', scope: 'folder', from: {}, to: { circular: true } },
+    { name: 'resolvable', severity: 'error', from: {}, to: { couldNotResolve: true } },
+    forbid(
+      'product-without-tools',
+      'What is shipped needs no tool and no test.',
+      '^src/',
+      '^(devtools|test|bench)/',
+    ),
+    forbid('product-without-dev-packages', 'Declare the package in dependencies.', '^src/', {
+      dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'],
+    }),
+    forbid('tools-without-tests', 'Development tools run without the tests.', '^devtools/', '^(test|bench)/'),
+    forbid(
+      'agent-without-controller',
+      'Agent and controller share src/protocol and src/platform only.',
+      '^src/agent/',
+      '^src/controller/',
+    ),
+    forbid(
+      'controller-without-agent',
+      'Agent and controller share src/protocol and src/platform only.',
+      '^src/controller/',
+      '^src/agent/',
+    ),
+    forbid(
+      'light-agent',
+      'An agent runs on every node: neither a database nor a Kubernetes client, not even through another file.',
+      '^src/agent/',
+      { reachable: true, path: '^node_modules/(pg|drizzle-orm|@kubernetes/client-node)/' },
+    ),
+    allowOnly(
+      'pure-comparison',
+      'The comparison is functions from values to values.',
+      '^src/agent/compare/',
+      'agent/compare/|protocol/|platform/tokenBucket\\.ts$',
+    ),
+    allowOnly(
+      'protocol-stands-alone',
+      'The protocol imports nothing of ours.',
+      '^src/protocol/',
+      'protocol/',
+    ),
+    allowOnly(
+      'platform-below-all',
+      'The platform knows no program.',
+      '^src/platform/',
+      '(platform|protocol)/',
+    ),
+    allowOnly(
+      'runtime-api-below-programs',
+      'The runtime API knows no program.',
+      '^src/cri/',
+      '(cri|platform|protocol)/',
+    ),
+  ],
+  options: {
+    // TypeScript 7 has no API to parse with.
+    parser: 'swc',
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '\\.test\\.ts$' },
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default', 'types'],
+    },
+  },
+};
