@@ -2,9 +2,9 @@
  * `plegwatch-dev demo`: the point of plegwatch in a minute, on this machine, with everything it needs started and stopped
  * again: real Redis, real Postgres, the real API server, the real agents and controller, and nodes that misbehave.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { PlegwatchError } from '../../src/platform/errors.ts';
 import { type ConfigOf, toggle } from '../../src/platform/settings.ts';
+import { sleep } from '../../src/platform/sleep.ts';
 import { type DemoCluster, startCluster } from './cluster.ts';
 import { openView, type View } from './view.ts';
 
@@ -70,7 +70,7 @@ async function until(view: View, signal: AbortSignal): Promise<void> {
         'Is the machine very busy? Run make demo again.',
       );
     }
-    await pause(POLL_MS, signal);
+    await sleep(POLL_MS, signal);
   }
 }
 
@@ -81,14 +81,8 @@ async function show(view: View, once: boolean, signal: AbortSignal): Promise<voi
     process.stdout.write(`${isTerminal && !once ? CLEAR : '\n'}${page}\n`);
     if (once) return;
     process.stdout.write('\nCtrl-C ends it.\n');
-    await pause(isTerminal ? REFRESH_MS : 5 * REFRESH_MS, signal);
+    await sleep(isTerminal ? REFRESH_MS : 5 * REFRESH_MS, signal);
   }
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { signal }).catch(() => {
-    // Told to stop: the loops look at the signal themselves.
-  });
 }
 
 const seconds = (since: number): string => `${((performance.now() - since) / 1000).toFixed(0).padStart(3)} s`;

@@ -1,7 +1,7 @@
 /*
- * How long to wait after a failure: doubling with jitter up to a limit, back to the start after a success.
+ * How long to wait: after failures, doubling up to a limit; between regular runs, varied so that agents and controllers do not
+ * act all at once.
  */
-import { setTimeout as delay } from 'node:timers/promises';
 
 export interface BackoffOptions {
   readonly firstMs: number;
@@ -10,6 +10,15 @@ export interface BackoffOptions {
   readonly random?: () => number;
 }
 
+/** `first`, doubled `times` times, at most `max`. In the unit of its arguments. */
+export const doubled = (first: number, max: number, times: number): number =>
+  Math.min(max, first * 2 ** Math.min(times, 30));
+
+/** A period varied by up to `share` of itself in both directions. */
+export const jittered = (period: number, share: number, random: () => number = Math.random): number =>
+  period * (1 + share * (2 * random() - 1));
+
+/** The waits after failures: doubling with jitter, from the start again after {@link reset}. */
 export class Backoff {
   readonly #options: BackoffOptions;
   #failures = 0;
@@ -18,25 +27,16 @@ export class Backoff {
     this.#options = options;
   }
 
-  /** Failures since the last success. */
-  get failures(): number {
-    return this.#failures;
-  }
-
-  /** The wait after one more failure: between half and all of the present step, and never under `leastMs`. */
-  next(leastMs = 0): number {
+  /** Counts a failure and returns the wait in milliseconds: half to all of the current step, but at least `minMs`. */
+  next(minMs = 0): number {
     const { firstMs, maxMs, random = Math.random } = this.#options;
-    const step = Math.min(maxMs, firstMs * 2 ** Math.min(this.#failures, 30));
+    const step = doubled(firstMs, maxMs, this.#failures);
     this.#failures += 1;
-    return Math.max(leastMs, step * (0.5 + random() / 2));
+    return Math.max(minMs, step * (0.5 + random() / 2));
   }
 
+  /** Call after a success. */
   reset(): void {
     this.#failures = 0;
   }
-}
-
-/** Waits, or returns at once when the signal comes. Never throws. */
-export async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await delay(ms, undefined, { signal }).catch(() => undefined);
 }

@@ -1,7 +1,7 @@
 /*
  * Something done again and again until it is stopped, never twice at the same time.
  */
-import { setTimeout as delay } from 'node:timers/promises';
+import { sleep } from './sleep.ts';
 
 export interface Loop {
   stop(): Promise<void>;
@@ -26,8 +26,7 @@ export function startLoop(
           return Math.min(everyMs, AFTER_FAILURE_MS);
         },
       );
-      // Aborting ends the wait with an error, which is how it is meant.
-      await delay(waitMs, undefined, { signal }).catch(() => undefined);
+      await sleep(waitMs, signal);
     }
   })();
   return {

@@ -9,6 +9,7 @@
  */
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { millis } from '../protocol/units.ts';
+import { doubled } from './backoff.ts';
 import { messageOf, PlegwatchError } from './errors.ts';
 import { interval } from './interval.ts';
 import {
@@ -37,8 +38,7 @@ const PATIENT_REDIRECT_AFTER_MS = 1_000;
 const CURE =
   'Set --redis-url (PLEGWATCH_REDIS_URL) to redis://[:password@]host:port[/db], redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master[/db].';
 
-const retryAfter = (times: number): number =>
-  Math.random() * Math.min(MAX_RETRY_MS, 100 * 2 ** Math.min(times, 16));
+const retryAfter = (times: number): number => Math.random() * doubled(100, MAX_RETRY_MS, times);
 
 /** Reads `--redis-url`. Throws SETTING_INVALID where it is not a URL that can be used. */
 export function redisPlace(url: string): RedisPlace {

@@ -12,9 +12,11 @@ import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from '..
 import { type ListAnswer, ListCall, type ListCallPorts, type Way } from '../../cri/listCall.ts';
 import { EndlessAnswer, ListReader, MalformedAnswer } from '../../cri/lists.ts';
 import type { RuntimeProfile } from '../../cri/profiles.ts';
+import { jittered } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
+import { sleep } from '../../platform/sleep.ts';
 import type { Relist } from '../../protocol/observation.ts';
 import { between, type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
 import { Bursts } from './burstTrigger.ts';
@@ -106,38 +108,33 @@ export class Relister {
       this.#bursts.relisting();
       const { least, failed } = await this.#once(signal);
       const wait = Math.min(LONGEST, Math.max(this.#options.period, least));
-      const jittered = wait * (1 + JITTER * (2 * Math.random() - 1));
-      const soonest = failed ? jittered : Math.max(SOONEST, least);
-      if (!signal.aborted) await this.#pause(jittered, soonest, signal);
+      const usual = jittered(wait, JITTER);
+      const soonest = failed ? usual : Math.max(SOONEST, least);
+      if (!signal.aborted) await this.#pause(usual, soonest, signal);
     }
   }
 
   /** Waits `usual` microseconds, after a burst of events only `soonest` where that is less. Ends early with the signal. */
   async #pause(usual: number, soonest: number, signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const end = () => resolve();
     const begun = monoNow();
-    const earliest = shift(begun, soonest);
-    let timer = setTimeout(end, usual / 1000);
-    const now = () => {
-      this.#hasten = null;
-      clearTimeout(timer);
-      timer = setTimeout(end, Math.max(0, between(monoNow(), earliest)) / 1000);
-    };
+    const early = new AbortController();
+    const end = () => early.abort();
     const isWorthIt = soonest + WORTHWHILE <= usual;
-    this.#hasten = isWorthIt ? { until: shift(begun, usual - WORTHWHILE), now } : null;
+    this.#hasten = isWorthIt ? { until: shift(begun, usual - WORTHWHILE), now: end } : null;
     this.#hastenAfterBurst();
     signal.addEventListener('abort', end);
-    await promise;
+    await sleep(usual / 1000, early.signal);
     signal.removeEventListener('abort', end);
-    clearTimeout(timer);
     this.#hasten = null;
+    if (early.signal.aborted) await sleep((soonest - between(begun, monoNow())) / 1000, signal);
   }
 
   #hastenAfterBurst(): void {
-    if (this.#hasten === null) return;
+    const hasten = this.#hasten;
     const now = monoNow();
-    if (now <= this.#hasten.until && this.#bursts.take(now)) this.#hasten.now();
+    if (hasten === null || now > hasten.until || !this.#bursts.take(now)) return;
+    this.#hasten = null;
+    hasten.now();
   }
 
   /** `least`: how long the next one should wait for the sake of the runtime, in microseconds. */

@@ -2,14 +2,15 @@
  * The track of one epoch: how far it has been sent, what of that waits for a reply, and in which round that is asked for.
  */
 
+import { doubled } from '../../platform/backoff.ts';
 import { interval } from '../../platform/interval.ts';
 import type { Context, JobData } from '../../protocol/batch.ts';
 import { between, type Mono, millis } from '../../protocol/units.ts';
 import type { Epoch } from '../spool/epoch.ts';
 
-/** A round without an answer is asked for again after this, then after twice that, up to a minute. */
+/** What got no answer is sent again after this, then after twice that, up to six times it. */
 const STALL = interval('STALL', millis(10_000));
-const LONGEST_STALL = millis(60_000);
+const MAX_STALL = 6 * STALL;
 /** The highest round that an envelope can carry. */
 const MAX_ROUND = 2_147_483_646;
 
@@ -71,5 +72,4 @@ export class Track {
 export const isBusy = (track: Track): boolean => track.waits || track.next <= track.epoch.written;
 
 /** How long the answer to something sent so many times is waited for before it is sent again. */
-export const patience = (tries: number): number =>
-  Math.min(LONGEST_STALL, STALL * 2 ** Math.min(tries - 1, 4));
+export const patience = (tries: number): number => doubled(STALL, MAX_STALL, tries - 1);

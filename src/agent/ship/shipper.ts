@@ -15,6 +15,7 @@
  * Whatever fails is tried again after a pause that grows to half a minute; it is logged when it begins and when it is over.
  */
 import { type JobsOptions, Queue } from 'bullmq';
+import { Backoff } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
 import { interval } from '../../platform/interval.ts';
@@ -22,7 +23,7 @@ import type { Logger } from '../../platform/log.ts';
 import { connectRedis, type RedisClient } from '../../platform/redis.ts';
 import { BATCH_VERSION, MAX_BATCH_BYTES, MAX_BATCH_RECORDS } from '../../protocol/batch.ts';
 import { laneOf, lanePrefix, QUEUE_NAME } from '../../protocol/keys.ts';
-import { between, type Mono, millis, seq } from '../../protocol/units.ts';
+import { between, type Mono, millis, mono, seq, shift } from '../../protocol/units.ts';
 import type { Epoch } from '../spool/epoch.ts';
 import type { Spool } from '../spool/spool.ts';
 import { Word } from './ackReader.ts';
@@ -38,8 +39,7 @@ const PAST = interval('PAST', millis(3_600_000));
 /** How often it looks while something is under way or waits, and how often while nothing does. */
 const BUSY_MS = 250;
 const IDLE_MS = interval('IDLE', millis(15_000)) / 1000;
-const FIRST_PAUSE_MS = 500;
-const LAST_PAUSE_MS = 30_000;
+const BACKOFF = { firstMs: 500, maxMs: 30_000 };
 /** So often what should be in the spool is read again before it counts as lost. */
 const UNREADABLE_TRIES = 20;
 
@@ -70,8 +70,8 @@ export class Shipper {
   #pastAsked: Mono = monoNow();
   #lastCut: Mono = monoNow();
   #problem: string | null = 'not connected yet';
-  #failures = 0;
-  #pausedUntil = 0;
+  readonly #backoff = new Backoff(BACKOFF);
+  #pausedUntil = mono(0);
   #timer: NodeJS.Timeout | undefined;
   /** Nothing is to be done until a record comes. */
   #idle = false;
@@ -158,8 +158,8 @@ export class Shipper {
 
   /** A connection is there, perhaps to a Redis that knows nothing any more: everything is asked for again, now. */
   #back(): void {
-    this.#failures = 0;
-    this.#pausedUntil = 0;
+    this.#backoff.reset();
+    this.#pausedUntil = mono(0);
     this.#word.connected();
     this.#turnRounds();
     this.#stir();
@@ -174,9 +174,7 @@ export class Shipper {
 
   #failed(message: string): void {
     this.#away(message);
-    const pause = Math.min(LAST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(this.#failures, 10));
-    this.#failures += 1;
-    this.#pausedUntil = monoNow() + pause * (0.5 + Math.random() / 2) * 1000;
+    this.#pausedUntil = shift(monoNow(), millis(this.#backoff.next()));
   }
 
   #held(reason: string): void {
@@ -188,7 +186,7 @@ export class Shipper {
   #well(): void {
     if (this.#problem !== null) this.#options.log.info('Redis is there');
     this.#problem = null;
-    this.#failures = 0;
+    this.#backoff.reset();
   }
 
   /** One round of everything: flow, replies, re-sends, new batches. Never throws. */

@@ -8,9 +8,10 @@
  * Postgres or Redis away: it waits here, then asks for the job to be delayed. A fault of ours is said, and tried again
  * later. Nothing is thrown away and nothing is acknowledged early.
  */
-import { setTimeout as delay } from 'node:timers/promises';
+import { Backoff } from '../../platform/backoff.ts';
 import { messageOf } from '../../platform/errors.ts';
 import { interval } from '../../platform/interval.ts';
+import { sleep } from '../../platform/sleep.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import { decodeBatch, type Envelope, type Refusal } from '../../protocol/batch.ts';
 import { millis } from '../../protocol/units.ts';
@@ -31,8 +32,7 @@ export interface HandlerOptions extends CommitContext {
   readonly signal: AbortSignal;
 }
 
-const FIRST_WAIT_MS = 250;
-const LAST_WAIT_MS = 4_000;
+const BACKOFF = { firstMs: 250, maxMs: 4_000 };
 /** How long a job waits for Postgres or Redis before it is put aside. */
 const PATIENCE_MS = interval('PATIENCE', millis(15_000)) / 1000;
 const LATER_MS = interval('ASIDE', millis(5_000)) / 1000;
@@ -44,7 +44,8 @@ export function createHandler(options: HandlerOptions): LaneHandler {
   const { log } = options;
   const handle = async (lane: number, work: () => Promise<void>): Promise<Verdict> => {
     const givesUpAt = performance.now() + PATIENCE_MS;
-    for (let wait = FIRST_WAIT_MS; ; wait = Math.min(2 * wait, LAST_WAIT_MS)) {
+    const backoff = new Backoff(BACKOFF);
+    for (;;) {
       try {
         await work();
         return DONE;
@@ -58,9 +59,7 @@ export function createHandler(options: HandlerOptions): LaneHandler {
         log.warn({ lane, problem }, 'waiting to store a batch');
         if (options.signal.aborted || performance.now() > givesUpAt)
           return { done: false, delayMs: LATER_MS };
-        await delay(wait * (0.5 + Math.random()), undefined, { signal: options.signal }).catch(
-          () => undefined,
-        );
+        await sleep(backoff.next(), options.signal);
       }
     }
   };

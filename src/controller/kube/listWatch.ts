@@ -13,10 +13,11 @@
  * that succeeds does not, or lists would follow each other. The loop ends only with its signal.
  */
 
-import { Backoff, type BackoffOptions, pause } from '../../platform/backoff.ts';
+import { Backoff, type BackoffOptions } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
+import { sleep } from '../../platform/sleep.ts';
 import { between, type Mono, millis } from '../../protocol/units.ts';
 import type { KubeClient, WatchEvent } from './client.ts';
 import { KubeStatusError } from './failure.ts';
@@ -130,7 +131,7 @@ async function watchOnce<T>(following: Following<T>, from: string, backoff: Back
     backoff.reset();
     onProgress(monoNow());
   }
-  if (!lived()) await pause(backoff.next(), signal);
+  if (!lived()) await sleep(backoff.next(), signal);
   return version;
 }
 
@@ -176,5 +177,5 @@ async function waitAfter<T>(
     { resource: resourceName(resource), error: messageOf(root), ...cure, waitMs: Math.round(waitMs) },
     'following failed, trying again',
   );
-  await pause(waitMs, signal);
+  await sleep(waitMs, signal);
 }

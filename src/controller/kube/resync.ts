@@ -4,9 +4,10 @@
  * The list and the watch are two moments, so a difference proves nothing yet. Only where the Node itself, asked for after
  * that, still differs, and the watch has had its time, was something not told.
  */
-import { setTimeout as delay } from 'node:timers/promises';
+import { jittered } from '../../platform/backoff.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
+import { sleep } from '../../platform/sleep.ts';
 import type { KubeClient } from './client.ts';
 import { NODES } from './object.ts';
 import { isSameNode, type KubeNode, nodeOf } from './projection.ts';
@@ -39,7 +40,7 @@ export function startWitness(options: WitnessOptions): Witness {
   const stopping = new AbortController();
   const { signal } = stopping;
   const running = (async () => {
-    while (await slept(everyMs * (0.8 + 0.4 * Math.random()), signal)) {
+    while (await slept(jittered(everyMs, 0.2), signal)) {
       try {
         await look(options, everyMs, signal);
       } catch (error) {
@@ -95,7 +96,6 @@ function differing(
 
 /** False where it was stopped meanwhile. */
 async function slept(ms: number, signal: AbortSignal): Promise<boolean> {
-  // Aborting ends the wait with an error, which is how it is meant.
-  await delay(ms, undefined, { signal }).catch(() => undefined);
+  await sleep(ms, signal);
   return !signal.aborted;
 }

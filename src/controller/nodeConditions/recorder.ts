@@ -7,10 +7,11 @@
  * closes what another one left open. Several controllers record the same rows, once. A store that is away is waited for.
  */
 
-import { Backoff, pause } from '../../platform/backoff.ts';
+import { Backoff } from '../../platform/backoff.ts';
 import { wallNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
+import { sleep } from '../../platform/sleep.ts';
 import { dayOf } from '../ingest/recordValidation.ts';
 import type { NodeWatch } from '../kube/nodes.ts';
 import type { KubeNode } from '../kube/projection.ts';
@@ -90,7 +91,7 @@ class Recorder {
       } catch (error) {
         if (signal.aborted) return;
         this.#options.log.warn({ error: messageOf(error) }, 'conditions of Nodes wait for the store');
-        await pause(backoff.next(), signal);
+        await sleep(backoff.next(), signal);
       }
     }
   }

@@ -13,10 +13,11 @@
  * plegreports.plegwatch.dev/status patch.
  */
 
-import { Backoff, type BackoffOptions, pause } from '../../platform/backoff.ts';
+import { Backoff, type BackoffOptions } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
+import { sleep } from '../../platform/sleep.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { KubeStatusError } from '../kube/failure.ts';
@@ -173,7 +174,7 @@ class ReportWriter {
 
   /** Waits for the next look at the queue, or until a Node comes or goes. */
   async #idle(): Promise<void> {
-    await pause(this.#pace.pollMs, this.#wake.signal);
+    await sleep(this.#pace.pollMs, this.#wake.signal);
     if (!this.#stop.signal.aborted) this.#wake = new AbortController();
   }
 
@@ -188,7 +189,7 @@ class ReportWriter {
       { error: this.trouble, ...cure, waitMs },
       'reports cannot be written, trying again',
     );
-    await pause(waitMs, this.#stop.signal);
+    await sleep(waitMs, this.#stop.signal);
   }
 
   /** True when there may be more to do at once. */
@@ -303,7 +304,7 @@ class ReportWriter {
     const { kube, log, metrics } = this.#options;
     const { row, node, due } = plan;
     const { signal } = this.#stop;
-    await pause(this.#writeLimit.reserve(monoNow()) / 1000, signal);
+    await sleep(this.#writeLimit.reserve(monoNow()) / 1000, signal);
     signal.throwIfAborted();
     try {
       await this.#removeOrphan(row.node);

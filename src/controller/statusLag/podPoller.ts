@@ -12,10 +12,11 @@
  * Rights it needs: pods get.
  */
 
-import { Backoff, type BackoffOptions, pause } from '../../platform/backoff.ts';
+import { Backoff, type BackoffOptions } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
+import { sleep } from '../../platform/sleep.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { KubeStatusError } from '../kube/failure.ts';
@@ -122,7 +123,7 @@ class Reader {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       try {
-        if (!(await this.#round())) await pause(this.#pace.pollMs, signal);
+        if (!(await this.#round())) await sleep(this.#pace.pollMs, signal);
       } catch (error) {
         if (!signal.aborted) await this.#failed(error);
       }
@@ -137,7 +138,7 @@ class Reader {
       { error: messageOf(error), ...cure, waitMs },
       'the status of pods cannot be read, trying again',
     );
-    await pause(waitMs, this.#stop.signal);
+    await sleep(waitMs, this.#stop.signal);
   }
 
   /** True when there may be more to do at once. */
@@ -166,7 +167,7 @@ class Reader {
   async #read(list: WatchList, one: Claimed, clock: StoreClock): Promise<void> {
     const { kube, metrics } = this.#options;
     const { signal } = this.#stop;
-    await pause(this.#readLimit.reserve(monoNow()) / 1000, signal);
+    await sleep(this.#readLimit.reserve(monoNow()) / 1000, signal);
     if (signal.aborted) return;
     const began = monotonic();
     let object: Awaited<ReturnType<KubeClient['get']>>;

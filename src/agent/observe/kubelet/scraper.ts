@@ -2,8 +2,10 @@
  * Watching a kubelet: a look at its metrics every 10 s, with jitter, sooner when somebody needs it and at once when its
  * connection is lost. A failed look ends nothing; it is logged when it begins and when it is over.
  */
+import { jittered } from '../../../platform/backoff.ts';
 import { monoNow } from '../../../platform/clock.ts';
 import type { Logger } from '../../../platform/log.ts';
+import { sleep } from '../../../platform/sleep.ts';
 import { between, type Micros, type Mono, millis } from '../../../protocol/units.ts';
 import type { KubeletClient, Scrape, ScrapeProblem } from './client.ts';
 import { Gate, type GateAnswer } from './gate.ts';
@@ -49,8 +51,8 @@ export class KubeletWatch implements KubeletSide {
   readonly #options: KubeletWatchOptions;
   readonly #gate = new Gate();
   readonly #listeners: (() => void)[] = [];
-  #wake: () => void = () => undefined;
-  #wanted = false;
+  /** Aborted when a scrape is wanted before the next one is due. */
+  #wake = new AbortController();
 
   constructor(options: KubeletWatchOptions) {
     this.#options = options;
@@ -79,22 +81,22 @@ export class KubeletWatch implements KubeletSide {
   }
 
   soon(): void {
-    this.#wanted = true;
-    this.#wake();
+    this.#wake.abort();
   }
 
   /** Looks until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     const { client, period = PERIOD, least = LEAST } = this.#options;
+    signal.addEventListener('abort', () => this.#wake.abort(), { once: true });
     while (!signal.aborted) {
       const began = monoNow();
-      this.#wanted = false;
+      this.#wake = new AbortController();
       const scrape = await client.scrape(signal);
       if (signal.aborted) break;
       this.#take(scrape);
-      const usual = period * (1 + JITTER * (2 * Math.random() - 1));
-      await this.#rest(Math.max(0, least - between(began, monoNow())), signal);
-      if (!this.#wanted) await this.#rest(Math.max(0, usual - between(began, monoNow())), signal, true);
+      const next = jittered(period, JITTER);
+      await sleep((least - between(began, monoNow())) / 1000, signal);
+      await sleep((next - between(began, monoNow())) / 1000, this.#wake.signal);
     }
     client.close();
   }
@@ -122,21 +124,5 @@ export class KubeletWatch implements KubeletSide {
 
   #tell(): void {
     for (const listener of this.#listeners) listener();
-  }
-
-  /** Waits; a rest that can be woken ends when a look is wanted. */
-  #rest(micros: number, signal: AbortSignal, wakes = false): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', done);
-        this.#wake = () => undefined;
-        resolve();
-      };
-      const timer = setTimeout(done, micros / 1000);
-      signal.addEventListener('abort', done);
-      if (wakes) this.#wake = done;
-      if (signal.aborted) done();
-    });
   }
 }

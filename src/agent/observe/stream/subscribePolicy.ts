@@ -12,6 +12,7 @@
  */
 
 import type { RuntimeProfile } from '../../../cri/profiles.ts';
+import { doubled } from '../../../platform/backoff.ts';
 import { type Micros, millis, type Wall, wall } from '../../../protocol/units.ts';
 import type { GateAnswer } from '../kubelet/gate.ts';
 
@@ -164,7 +165,7 @@ export class Pace {
   }
 
   #delayMs(): number {
-    const most = Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(this.#attempts, 10));
+    const most = doubled(FIRST_RETRY_MS, LAST_RETRY_MS, this.#attempts);
     return FIRST_RETRY_MS + this.#random() * (most - FIRST_RETRY_MS);
   }
 }
