@@ -41,6 +41,12 @@ export function messageOf(error: unknown): string {
   return redact(message.replaceAll(/\s+/g, ' ').trim());
 }
 
+/** An error as fields of a log line, with its cure if it has one. */
+export function errorFields(error: unknown): { readonly error: string; readonly cure?: string } {
+  const cure = error instanceof PlegwatchError ? { cure: error.cure } : {};
+  return { error: messageOf(error), ...cure };
+}
+
 /** Replaces the password in every URL of a text, also one with an unescaped @ in it, and one given as a parameter. */
 export function redact(text: string): string {
   return text

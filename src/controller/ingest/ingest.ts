@@ -7,7 +7,7 @@
 import { once } from 'node:events';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
-import { startLoop } from '../../platform/loop.ts';
+import { Loop } from '../../platform/loop.ts';
 import { connectRedis, type RedisClient } from '../../platform/redis.ts';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
 import type { ControllerMetrics } from '../metrics.ts';
@@ -41,6 +41,7 @@ export interface Ingest {
 }
 
 const TEND_INTERVAL_MS = 5_000;
+const BACKOFF = { firstMs: 1_000, maxMs: 1_000 };
 const READY_WITHIN_MS = 5_000;
 
 export async function startIngest(options: IngestOptions): Promise<Ingest> {
@@ -85,9 +86,8 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
 
   let nodes = 0;
   let untended = 0;
-  const flow = startLoop(
-    FLOW_INTERVAL_MS,
-    async () => {
+  const flow = new Loop({
+    async work() {
       // While Postgres is away agents go on by the last known settings.
       try {
         settings = await store.settings();
@@ -97,12 +97,14 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       }
       startLanes(settings.lanesEver);
       await publishFlow(redis, cluster, settings.lanes, nodes);
+      return FLOW_INTERVAL_MS;
     },
-    (error) => throttledLog.warn({ problem: messageOf(error) }, 'the flow settings could not be published'),
-  );
-  const tending = startLoop(
-    TEND_INTERVAL_MS,
-    async () => {
+    onError: (error) =>
+      throttledLog.warn({ problem: messageOf(error) }, 'the flow settings could not be published'),
+    backoff: BACKOFF,
+  });
+  const tending = new Loop({
+    async work() {
       const answers = await store.ping().then(
         () => true,
         () => false,
@@ -113,9 +115,13 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       }
       untended = depths.filter((depth) => depth === null).length;
       progress.observed(answers, depths);
+      return TEND_INTERVAL_MS;
     },
-    (error) => throttledLog.warn({ problem: messageOf(error) }, 'the lanes could not be counted'),
-  );
+    onError: (error) => throttledLog.warn({ problem: messageOf(error) }, 'the lanes could not be counted'),
+    backoff: BACKOFF,
+  });
+  flow.start();
+  tending.start();
   log.info({ cluster, lanes: settings.lanes }, 'ingest has started');
   return {
     health: () => progress.health(),

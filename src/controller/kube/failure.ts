@@ -30,6 +30,10 @@ export class KubeStatusError extends Error {
   }
 }
 
+/** How long the server asked us to wait before the next request; 0 where it did not. */
+export const retryAfterMs = (error: unknown): number =>
+  error instanceof KubeStatusError ? (error.retryAfterMs ?? 0) : 0;
+
 export function unreachable(server: URL, error: unknown): PlegwatchError {
   const untrusted = /certificate|CERT_|self.signed/i.test(`${codeOf(error)} ${messageOf(error)}`);
   return untrusted

@@ -15,12 +15,12 @@
 
 import { Backoff, type BackoffOptions } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
-import { messageOf, PlegwatchError } from '../../platform/errors.ts';
+import { errorFields, messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { between, type Mono, millis } from '../../protocol/units.ts';
 import type { KubeClient, WatchEvent } from './client.ts';
-import { KubeStatusError } from './failure.ts';
+import { KubeStatusError, retryAfterMs } from './failure.ts';
 import { type KubeObject, type Resource, resourceName } from './object.ts';
 
 const PAGE = 500;
@@ -169,12 +169,10 @@ async function waitAfter<T>(
   error: unknown,
 ): Promise<void> {
   const root = rootOf(error);
-  const asked = root instanceof KubeStatusError ? (root.retryAfterMs ?? 0) : 0;
-  const waitMs = backoff.next(asked);
+  const waitMs = Math.round(backoff.next(retryAfterMs(root)));
   onFailure(messageOf(root));
-  const cure = root instanceof PlegwatchError ? { cure: root.cure } : {};
   log.warn(
-    { resource: resourceName(resource), error: messageOf(root), ...cure, waitMs: Math.round(waitMs) },
+    { resource: resourceName(resource), ...errorFields(root), waitMs },
     'following failed, trying again',
   );
   await sleep(waitMs, signal);

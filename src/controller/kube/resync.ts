@@ -7,12 +7,14 @@
 import { jittered } from '../../platform/backoff.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
+import { Loop } from '../../platform/loop.ts';
 import { sleep } from '../../platform/sleep.ts';
 import type { KubeClient } from './client.ts';
 import { NODES } from './object.ts';
 import { isSameNode, type KubeNode, nodeOf } from './projection.ts';
 
 const EVERY_MS = 600_000;
+const BACKOFF = { firstMs: 1_000, maxMs: 1_000 };
 const PAGE = 500;
 /** How long the watch may take to tell what a list shows, as a share of the time between two lists, and at most. */
 const GRACE_SHARE = 0.1;
@@ -37,31 +39,26 @@ export interface Witness {
 /** Looks until it is stopped; a look that fails is told in the log, and the next one follows in its time. */
 export function startWitness(options: WitnessOptions): Witness {
   const { everyMs = EVERY_MS, log } = options;
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const running = (async () => {
-    while (await slept(jittered(everyMs, 0.2), signal)) {
-      try {
-        await look(options, everyMs, signal);
-      } catch (error) {
-        if (!signal.aborted)
-          log.warn({ error: messageOf(error) }, 'the Nodes could not be listed beside the watch');
-      }
-    }
-  })();
-  return {
-    async stop() {
-      stopping.abort();
-      await running;
+  const loop = new Loop({
+    async work(signal) {
+      await sleep(jittered(everyMs, 0.2), signal);
+      if (!signal.aborted) await look(options, everyMs, signal);
+      return 0;
     },
-  };
+    onError: (error) =>
+      log.warn({ error: messageOf(error) }, 'the Nodes could not be listed beside the watch'),
+    backoff: BACKOFF,
+  });
+  loop.start();
+  return loop;
 }
 
 async function look(options: WitnessOptions, everyMs: number, signal: AbortSignal): Promise<void> {
   const { kube, log, known, correct } = options;
   const suspects = differing(await listAll(kube, signal), known());
   if (suspects.length === 0) return;
-  if (!(await slept(Math.min(LONGEST_GRACE_MS, everyMs * GRACE_SHARE), signal))) return;
+  await sleep(Math.min(LONGEST_GRACE_MS, everyMs * GRACE_SHARE), signal);
+  if (signal.aborted) return;
   for (const name of suspects.slice(0, MOST_ASKED)) {
     const before = known()?.get(name);
     const object = await kube.get(NODES, name, signal);
@@ -92,10 +89,4 @@ function differing(
   if (known === null) return [];
   const names = new Set([...listed.keys(), ...known.keys()]);
   return [...names].filter((name) => !isSameNode(listed.get(name), known.get(name)));
-}
-
-/** False where it was stopped meanwhile. */
-async function slept(ms: number, signal: AbortSignal): Promise<boolean> {
-  await sleep(ms, signal);
-  return !signal.aborted;
 }

@@ -7,11 +7,10 @@
  * closes what another one left open. Several controllers record the same rows, once. A store that is away is waited for.
  */
 
-import { Backoff } from '../../platform/backoff.ts';
 import { wallNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
-import { sleep } from '../../platform/sleep.ts';
+import { Loop } from '../../platform/loop.ts';
 import { dayOf } from '../ingest/recordValidation.ts';
 import type { NodeWatch } from '../kube/nodes.ts';
 import type { KubeNode } from '../kube/projection.ts';
@@ -50,50 +49,37 @@ type LastRow = { name: string; status: string; message: string; at: string };
 /** Starts at once and goes on through every failure until it is stopped. */
 export function startConditionRecorder(options: RecorderOptions): ConditionRecorder {
   const recorder = new Recorder(options);
-  const running = recorder.run();
-  return {
-    async stop() {
-      recorder.stop();
-      await running;
-    },
-  };
+  recorder.start();
+  return recorder;
 }
 
 class Recorder {
   readonly #options: RecorderOptions;
-  readonly #stop = new AbortController();
+  readonly #loop: Loop;
   readonly #ignoreNodes: () => void;
   #waiting: Waiting[] = [];
-  #wake: () => void = () => undefined;
   #clusterId = 0;
   /** By the name of the node; null until the store has told it. */
   #recorded: Map<string, Recorded> | null = null;
 
   constructor(options: RecorderOptions) {
     this.#options = options;
+    this.#loop = new Loop({
+      work: (signal) => this.#recordAll(signal),
+      onError: (error) =>
+        options.log.warn({ error: messageOf(error) }, 'conditions of Nodes wait for the store'),
+      backoff: BACKOFF,
+    });
     this.#ignoreNodes = options.nodes.onReady((name, node) => this.#take({ name, node }));
   }
 
-  stop(): void {
-    this.#ignoreNodes();
-    this.#stop.abort();
-    this.#wake();
+  start(): void {
+    this.#loop.start();
   }
 
-  async run(): Promise<void> {
-    const { signal } = this.#stop;
-    const backoff = new Backoff(BACKOFF);
-    while (!signal.aborted) {
-      try {
-        await this.#recordAll(signal);
-        backoff.reset();
-        await this.#nextChange(signal);
-      } catch (error) {
-        if (signal.aborted) return;
-        this.#options.log.warn({ error: messageOf(error) }, 'conditions of Nodes wait for the store');
-        await sleep(backoff.next(), signal);
-      }
-    }
+  async stop(): Promise<void> {
+    this.#ignoreNodes();
+    await this.#loop.stop();
   }
 
   #take(change: Waiting): void {
@@ -101,23 +87,18 @@ class Recorder {
       this.#waiting = this.#waiting.filter(({ name }) => name !== change.name);
     }
     this.#waiting.push(change);
-    this.#wake();
+    this.#loop.wake();
   }
 
-  #nextChange(signal: AbortSignal): Promise<void> {
-    if (this.#waiting.length > 0 || signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#wake = resolve;
-    });
-  }
-
-  async #recordAll(signal: AbortSignal): Promise<void> {
+  /** Records everything that waits. Returns the wait for the next change. */
+  async #recordAll(signal: AbortSignal): Promise<number> {
     const recorded = await this.#known();
     for (let next = this.#waiting[0]; next !== undefined && !signal.aborted; next = this.#waiting[0]) {
       await this.#record(next, recorded);
       // Another may have been put in its place meanwhile.
       if (this.#waiting[0] === next) this.#waiting.shift();
     }
+    return Number.POSITIVE_INFINITY;
   }
 
   async #known(): Promise<Map<string, Recorded>> {

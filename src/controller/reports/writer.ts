@@ -13,14 +13,15 @@
  * plegreports.plegwatch.dev/status patch.
  */
 
-import { Backoff, type BackoffOptions } from '../../platform/backoff.ts';
+import type { BackoffOptions } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
-import { messageOf, PlegwatchError } from '../../platform/errors.ts';
+import { errorFields, messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
+import { Loop } from '../../platform/loop.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { KubeStatusError } from '../kube/failure.ts';
+import { KubeStatusError, retryAfterMs } from '../kube/failure.ts';
 import type { NodeWatch } from '../kube/nodes.ts';
 import type { KubeNode } from '../kube/projection.ts';
 import type { Store } from '../store/store.ts';
@@ -95,12 +96,9 @@ const REFUSED_WAIT_MS = 300_000;
 export function startReporter(options: ReporterOptions): Reporter {
   const { nodes } = options;
   const writer = new ReportWriter(options);
-  const ended = writer.run();
+  writer.start();
   return {
-    async stop() {
-      writer.stop();
-      await ended;
-    },
+    stop: () => writer.stop(),
     health: () => writer.trouble ?? nodes.trouble ?? (nodes.synced ? null : 'the Nodes are not listed yet'),
     alive: () => {
       const quietMs = performance.now() - writer.roundEndedAt;
@@ -128,11 +126,9 @@ class ReportWriter {
   readonly #nodes: NodeWatch;
   readonly #inventory: Inventory;
   readonly #writeLimit: TokenBucket;
-  readonly #backoff: Backoff;
-  readonly #stop = new AbortController();
+  readonly #loop: Loop;
   /** Nodes that came, went or were replaced since the last round. */
   readonly #touched = new Set<string>();
-  #wake = new AbortController();
   #queue: ReportQueue | undefined;
   #listedAt = Number.NEGATIVE_INFINITY;
   #sweptAt = Number.NEGATIVE_INFINITY;
@@ -144,52 +140,41 @@ class ReportWriter {
     this.#inventory = new Inventory(options.kube);
     const { writesPerSecond } = this.#pace;
     this.#writeLimit = new TokenBucket({ capacity: writesPerSecond, interval: perSecond(writesPerSecond) });
-    this.#backoff = new Backoff(this.#pace.backoff);
+    this.#loop = new Loop({
+      work: () => this.#work(),
+      onError: (error, waitMs) => this.#failed(error, waitMs),
+      backoff: this.#pace.backoff,
+      minWaitMs: retryAfterMs,
+    });
     options.nodes.onChange((name) => {
       this.#touched.add(name);
-      this.#wake.abort();
+      this.#loop.wake();
     });
   }
 
-  stop(): void {
-    this.#stop.abort();
-    this.#wake.abort();
+  start(): void {
+    this.#loop.start();
   }
 
-  async run(): Promise<void> {
-    const { signal } = this.#stop;
-    while (!signal.aborted) {
-      try {
-        const busy = await this.#round();
-        this.trouble = null;
-        this.#backoff.reset();
-        this.roundEndedAt = performance.now();
-        if (!busy) await this.#idle();
-      } catch (error) {
-        this.roundEndedAt = performance.now();
-        if (!signal.aborted) await this.#failed(error);
-      }
+  stop(): Promise<void> {
+    return this.#loop.stop();
+  }
+
+  async #work(): Promise<number> {
+    try {
+      const busy = await this.#round();
+      this.trouble = null;
+      return busy ? 0 : this.#pace.pollMs;
+    } finally {
+      this.roundEndedAt = performance.now();
     }
   }
 
-  /** Waits for the next look at the queue, or until a Node comes or goes. */
-  async #idle(): Promise<void> {
-    await sleep(this.#pace.pollMs, this.#wake.signal);
-    if (!this.#stop.signal.aborted) this.#wake = new AbortController();
-  }
-
-  async #failed(error: unknown): Promise<void> {
+  #failed(error: unknown, waitMs: number): void {
     this.trouble = messageOf(error);
     // What others did meanwhile is not known.
     this.#listedAt = Number.NEGATIVE_INFINITY;
-    const asked = error instanceof KubeStatusError ? (error.retryAfterMs ?? 0) : 0;
-    const waitMs = Math.round(this.#backoff.next(asked));
-    const cure = error instanceof PlegwatchError ? { cure: error.cure } : {};
-    this.#options.log.warn(
-      { error: this.trouble, ...cure, waitMs },
-      'reports cannot be written, trying again',
-    );
-    await sleep(waitMs, this.#stop.signal);
+    this.#options.log.warn({ ...errorFields(error), waitMs }, 'reports cannot be written, trying again');
   }
 
   /** True when there may be more to do at once. */
@@ -214,7 +199,7 @@ class ReportWriter {
 
   /** Lists all reports: orphans are deleted, missing ones asked for. */
   async #takeInventory(queue: ReportQueue): Promise<void> {
-    await this.#inventory.load(this.#stop.signal);
+    await this.#inventory.load(this.#loop.signal);
     const nodes = [...this.#nodes.names()];
     await queue.goneExcept(nodes);
     const missing = nodes.filter((name) => !this.#hasReport(name));
@@ -230,7 +215,7 @@ class ReportWriter {
 
   async #removeOrphan(name: string): Promise<void> {
     const { log, metrics } = this.#options;
-    if (await this.#inventory.removeUnlessOf(name, this.#nodes.get(name), this.#stop.signal)) {
+    if (await this.#inventory.removeUnlessOf(name, this.#nodes.get(name), this.#loop.signal)) {
       metrics.count('deleted');
       log.info({ node: name }, 'the report of a Node that is gone was deleted');
     }
@@ -303,7 +288,7 @@ class ReportWriter {
   async #write(queue: ReportQueue, plan: Planned, result: 'written' | 'refreshed'): Promise<void> {
     const { kube, log, metrics } = this.#options;
     const { row, node, due } = plan;
-    const { signal } = this.#stop;
+    const { signal } = this.#loop;
     await sleep(this.#writeLimit.reserve(monoNow()) / 1000, signal);
     signal.throwIfAborted();
     try {

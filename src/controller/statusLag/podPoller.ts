@@ -14,12 +14,12 @@
 
 import { Backoff, type BackoffOptions } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
-import { messageOf, PlegwatchError } from '../../platform/errors.ts';
+import { errorFields } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { KubeStatusError } from '../kube/failure.ts';
+import { KubeStatusError, retryAfterMs } from '../kube/failure.ts';
 import { podsOf } from '../kube/object.ts';
 import type { Store } from '../store/store.ts';
 import { type Lag, lagOf } from './bounds.ts';
@@ -131,11 +131,9 @@ class Reader {
   }
 
   async #failed(error: unknown): Promise<void> {
-    const asked = error instanceof KubeStatusError ? (error.retryAfterMs ?? 0) : 0;
-    const waitMs = Math.round(this.#backoff.next(asked));
-    const cure = error instanceof PlegwatchError ? { cure: error.cure } : {};
+    const waitMs = Math.round(this.#backoff.next(retryAfterMs(error)));
     this.#options.log.warn(
-      { error: messageOf(error), ...cure, waitMs },
+      { ...errorFields(error), waitMs },
       'the status of pods cannot be read, trying again',
     );
     await sleep(waitMs, this.#stop.signal);
