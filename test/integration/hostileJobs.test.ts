@@ -99,8 +99,8 @@ async function flood(): Promise<void> {
 const stored = () =>
   system.sql<{ epoch: string; n: number; seqs: number; last: number; mark: number }>(
     `SELECT c.epoch::text, count(*)::int AS n, count(DISTINCT e.seq)::int AS seqs, max(e.seq)::int AS last,
-            (SELECT mark FROM plegwatch.epochs WHERE epoch = c.epoch) AS mark
-     FROM store.event e JOIN store.context c USING (ctx_id) GROUP BY c.epoch`,
+            (SELECT acked_seq FROM plegwatch.epochs WHERE epoch = c.epoch) AS mark
+     FROM store.container_event e JOIN store.context c USING (context_id) GROUP BY c.epoch`,
   );
 
 needs('redis-server', 'postgres')(`${JOBS} hostile jobs of seed ${SEED}`, () => {

@@ -154,7 +154,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     const one = life('node-a');
     await sender.send(one.batch(1, [event(1)], { objects: [] }));
     await marked(one, 1);
-    await rows('DELETE FROM store.object');
+    await rows('DELETE FROM store.container');
     await rows('DELETE FROM store.context');
     expect(await rows('SELECT seq, container_id, runtime_name FROM plegwatch.container_events')).toEqual([
       { seq: 1, container_id: null, runtime_name: null },
@@ -246,16 +246,16 @@ needs('postgres', 'redis-server')('ingest', () => {
     await marked(first, 3);
     await sender.send(second.batch(1, events(1, 1), { prev: first.epoch, held: held(1) }));
     await marked(second, 1);
-    const epochs = 'SELECT end_cause, mark FROM plegwatch.epochs ORDER BY life';
+    const epochs = 'SELECT end_cause, acked_seq FROM plegwatch.epochs ORDER BY incarnation';
     expect(await rows(epochs)).toEqual([
-      { end_cause: 'superseded', mark: 3 },
-      { end_cause: null, mark: 1 },
+      { end_cause: 'superseded', acked_seq: 3 },
+      { end_cause: null, acked_seq: 1 },
     ]);
     await sender.send(second.batch(2, events(2, 2), { prev: first.epoch, held: held(2).slice(1) }));
     await marked(second, 2);
     expect(await rows(epochs)).toEqual([
-      { end_cause: 'store_lost', mark: 5 },
-      { end_cause: null, mark: 2 },
+      { end_cause: 'store_lost', acked_seq: 5 },
+      { end_cause: null, acked_seq: 2 },
     ]);
     expect(await sender.reply(first)).toBeNull();
   });
@@ -268,9 +268,11 @@ needs('postgres', 'redis-server')('ingest', () => {
     const held = [{ epoch: second.epoch, life: 2, last: 1 }];
     await sender.send(second.batch(1, events(1, 1), { prev: first.epoch, held }));
     await marked(second, 1);
-    expect(await rows('SELECT end_cause, mark, records_lost FROM plegwatch.epochs ORDER BY life')).toEqual([
-      { end_cause: 'released', mark: 0, records_lost: 0 },
-      { end_cause: null, mark: 1, records_lost: 0 },
+    expect(
+      await rows('SELECT end_cause, acked_seq, records_lost FROM plegwatch.epochs ORDER BY incarnation'),
+    ).toEqual([
+      { end_cause: 'released', acked_seq: 0, records_lost: 0 },
+      { end_cause: null, acked_seq: 1, records_lost: 0 },
     ]);
   });
 
@@ -301,16 +303,16 @@ needs('postgres', 'redis-server')('ingest', () => {
     expect(await sender.reply(one)).toEqual({ round: 1, mark: 2 });
     expect(
       await rows(
-        'SELECT node, lane, reason, claimed_node, times FROM plegwatch.rejected ORDER BY reason, times',
+        'SELECT node, queue, reason, claimed_node, times FROM plegwatch.rejected ORDER BY reason, times',
       ),
     ).toEqual([
-      { node: null, lane, reason: 'epoch_of_another_node', claimed_node: 'thief', times: '1' },
-      { node: null, lane, reason: 'not_a_batch', claimed_node: '', times: '2' },
-      { node: null, lane, reason: 'not_json', claimed_node: '', times: '1' },
-      { node: null, lane, reason: 'not_json', claimed_node: '', times: '1' },
+      { node: null, queue: lane, reason: 'epoch_of_another_node', claimed_node: 'thief', times: '1' },
+      { node: null, queue: lane, reason: 'not_a_batch', claimed_node: '', times: '2' },
+      { node: null, queue: lane, reason: 'not_json', claimed_node: '', times: '1' },
+      { node: null, queue: lane, reason: 'not_json', claimed_node: '', times: '1' },
       {
         node: null,
-        lane: laneOf('node-b', LANES),
+        queue: laneOf('node-b', LANES),
         reason: 'other_cluster',
         claimed_node: 'node-b',
         times: '1',
@@ -321,7 +323,7 @@ needs('postgres', 'redis-server')('ingest', () => {
 
   it('keeps only so many different refused inputs, and counts the rest', async () => {
     await rows(
-      `INSERT INTO store.rejected (cluster_id, hash, at, last_at, lane, reason, problem, claimed_node, size, head)
+      `INSERT INTO store.rejected (cluster_id, hash, at, last_at, queue, reason, error, claimed_node, bytes, head)
        SELECT 1, sha256(n::text::bytea), now(), now(), 0, 'not_a_batch', '', '', 1, '' FROM generate_series(1, $1::int) AS n`,
       [REJECTED_CAP],
     );
@@ -362,18 +364,18 @@ needs('postgres', 'redis-server')('ingest', () => {
     await sender.send(one.batch(1, records, { objects: [objectOf(hexId(1))] }));
     await marked(one, 7);
     expect(await seqs(one)).toEqual([1, 7]);
-    const gaps = await rows<{ bytes: Buffer | null }>(
-      'SELECT scope, cause, from_seq, records, bytes FROM plegwatch.gaps ORDER BY from_seq',
+    const gaps = await rows<{ record_bytes: Buffer | null }>(
+      'SELECT scope, cause, from_seq, records, record_bytes FROM plegwatch.gaps ORDER BY from_seq',
     );
     expect(gaps).toMatchObject([
       { scope: 'seq', cause: 'unreadable', from_seq: 2, records: 1 },
       { scope: 'seq', cause: 'unreadable', from_seq: 3, records: 1 },
       { scope: 'seq', cause: 'absurd_time', from_seq: 4, records: 1 },
-      { scope: 'seq', cause: 'expired', from_seq: 5, records: 1, bytes: null },
+      { scope: 'seq', cause: 'expired', from_seq: 5, records: 1, record_bytes: null },
       { scope: 'seq', cause: 'refused_by_database', from_seq: 6, records: 1 },
     ]);
-    expect(gaps[0]?.bytes?.toString()).toContain('a\\u0000b');
-    expect(gaps[4]?.bytes?.toString()).toContain('\\ud800');
+    expect(gaps[0]?.record_bytes?.toString()).toContain('a\\u0000b');
+    expect(gaps[4]?.record_bytes?.toString()).toContain('\\ud800');
     await sender.send(one.batch(1, records, { objects: [] }), 'again');
     await drained();
     expect(await rows('SELECT count(*)::int AS n FROM store.gap')).toEqual([{ n: 5 }]);
@@ -714,7 +716,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     const one = life('node-a');
     try {
       // It is held inside its transaction, then lets it commit while Redis takes no writes: the reply cannot be told.
-      await holder.query('BEGIN; LOCK TABLE store.event IN SHARE ROW EXCLUSIVE MODE');
+      await holder.query('BEGIN; LOCK TABLE store.container_event IN SHARE ROW EXCLUSIVE MODE');
       const doomed = await program.start(databaseUrl, redis.url);
       await sender.send(one.batch(1, events(1, 10)));
       await until(async () => {
@@ -795,7 +797,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     }
     for (const one of lives) await marked(one, 1_000);
     const perSecond = 10_000 / ((performance.now() - started) / 1000);
-    expect(await rows('SELECT count(*)::int AS n FROM store.event')).toEqual([{ n: 10_000 }]);
+    expect(await rows('SELECT count(*)::int AS n FROM store.container_event')).toEqual([{ n: 10_000 }]);
     expect(perSecond).toBeGreaterThan(1_000);
   });
 });

@@ -33,11 +33,12 @@ needs('postgres')('maintenance', () => {
   it('drops days that are too old and keeps the others; its minutes stay as hours', async () => {
     const databaseUrl = await server.database();
     for (const daysAgo of [14, 15, 20]) {
-      for (const table of ['event', 'sample']) await partitionOf(databaseUrl, table, daysAgo);
+      for (const table of ['container_event', 'relist_minute'])
+        await partitionOf(databaseUrl, table, daysAgo);
     }
     await query(
       databaseUrl,
-      `INSERT INTO store.sample (minute, day, node_id, ctx_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
+      `INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
                                  containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at)
        SELECT current_date - 20 + n * interval '1 minute', current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,2}', 3, 4, 10, 2, 1, 0, 60000000,
               60000000, current_date - 20 + (n + 1) * interval '1 minute'
@@ -47,7 +48,7 @@ needs('postgres')('maintenance', () => {
     expect(done?.dropped).toEqual(
       (
         await Promise.all(
-          ['event', 'sample'].flatMap((table) => [
+          ['container_event', 'relist_minute'].flatMap((table) => [
             nameOf(databaseUrl, table, 20),
             nameOf(databaseUrl, table, 15),
           ]),
@@ -68,30 +69,30 @@ needs('postgres')('maintenance', () => {
 
   it('takes a new retention and keeps it', async () => {
     const databaseUrl = await server.database();
-    await partitionOf(databaseUrl, 'change', 5);
+    await partitionOf(databaseUrl, 'relist_change', 5);
     const done = await maintain({ databaseUrl, retentionDays: 3, log: silent });
-    expect(done?.dropped).toEqual([await nameOf(databaseUrl, 'change', 5)]);
+    expect(done?.dropped).toEqual([await nameOf(databaseUrl, 'relist_change', 5)]);
     expect(
       await query(databaseUrl, "SELECT key, value FROM store.setting WHERE key LIKE '%days' ORDER BY key"),
     ).toEqual([
-      { key: 'keep_days', value: 400 },
-      { key: 'retention_days', value: 3 },
+      { key: 'event_retention_days', value: 3 },
+      { key: 'finding_retention_days', value: 400 },
     ]);
   });
 
   it('finishes what an interrupted run left half detached', async () => {
     const databaseUrl = await server.database();
-    await partitionOf(databaseUrl, 'event', 20);
-    const name = await nameOf(databaseUrl, 'event', 20);
+    await partitionOf(databaseUrl, 'container_event', 20);
+    const name = await nameOf(databaseUrl, 'container_event', 20);
     const reader = new Client({ connectionString: databaseUrl });
     await reader.connect();
-    await reader.query('BEGIN; SELECT count(*) FROM store.event');
+    await reader.query('BEGIN; SELECT count(*) FROM store.container_event');
     const detach = `SET lock_timeout = '200ms'`;
     const worker = new Client({ connectionString: databaseUrl });
     await worker.connect();
     await worker.query(detach);
     await expect(
-      worker.query(`ALTER TABLE store.event DETACH PARTITION store.${name} CONCURRENTLY`),
+      worker.query(`ALTER TABLE store.container_event DETACH PARTITION store.${name} CONCURRENTLY`),
     ).rejects.toThrow('lock timeout');
     await worker.end();
     await reader.end();
@@ -112,13 +113,15 @@ needs('postgres')('maintenance', () => {
     const databaseUrl = await server.database();
     const one = life('node-a');
     await commitAll(databaseUrl, [one.batch(1, events(1, 2)), one.batch(6, events(6, 8))]);
-    const epochs = 'SELECT end_cause, mark, records_lost FROM plegwatch.epochs';
-    expect(await query(databaseUrl, epochs)).toEqual([{ end_cause: null, mark: 2, records_lost: 0 }]);
-    await query(databaseUrl, "UPDATE store.epoch SET seen_at = now() - interval '8 days'");
+    const epochs = 'SELECT end_cause, acked_seq, records_lost FROM plegwatch.epochs';
+    expect(await query(databaseUrl, epochs)).toEqual([{ end_cause: null, acked_seq: 2, records_lost: 0 }]);
+    await query(databaseUrl, "UPDATE store.epoch SET last_seen = now() - interval '8 days'");
     expect((await maintain({ databaseUrl, log: silent }))?.abandoned).toBe(1);
-    expect(await query(databaseUrl, epochs)).toEqual([{ end_cause: 'abandoned', mark: 8, records_lost: 3 }]);
+    expect(await query(databaseUrl, epochs)).toEqual([
+      { end_cause: 'abandoned', acked_seq: 8, records_lost: 3 },
+    ]);
     await commitAll(databaseUrl, [one.batch(3, events(3, 5))]);
-    expect(await query(databaseUrl, epochs)).toEqual([{ end_cause: null, mark: 8, records_lost: 0 }]);
+    expect(await query(databaseUrl, epochs)).toEqual([{ end_cause: null, acked_seq: 8, records_lost: 0 }]);
     expect(
       await query(databaseUrl, 'SELECT cause, records, filled_at IS NOT NULL AS filled FROM plegwatch.gaps'),
     ).toEqual([{ cause: 'abandoned', records: 0, filled: true }]);
@@ -148,7 +151,7 @@ needs('postgres')('maintenance', () => {
   it('gives up an epoch that only said hello', async () => {
     const databaseUrl = await server.database();
     await commitAll(databaseUrl, [life('node-a').batch(1, [])]);
-    await query(databaseUrl, "UPDATE store.epoch SET seen_at = now() - interval '8 days'");
+    await query(databaseUrl, "UPDATE store.epoch SET last_seen = now() - interval '8 days'");
     expect((await maintain({ databaseUrl, log: silent }))?.abandoned).toBe(1);
   });
 });

@@ -547,11 +547,12 @@ async function expectEverythingOnce(agent: LocalPlegwatch): Promise<void> {
     node(),
   );
   expect(missed).toEqual([]);
-  const epochs = await system.sql<{ mark: number; last_seq: number; records_lost: number }>(
-    'SELECT mark, last_seq, records_lost::int4 FROM plegwatch.epochs WHERE node = $1 ORDER BY life',
+  const epochs = await system.sql<{ acked_seq: number; last_seq: number; records_lost: number }>(
+    'SELECT acked_seq, last_seq, records_lost::int4 FROM plegwatch.epochs WHERE node = $1 ORDER BY incarnation',
     node(),
   );
-  for (const { mark, last_seq, records_lost } of epochs) expect([mark, records_lost]).toEqual([last_seq, 0]);
+  for (const { acked_seq, last_seq, records_lost } of epochs)
+    expect([acked_seq, records_lost]).toEqual([last_seq, 0]);
   expect(epochs.length).toBeGreaterThan(0);
   expect(await system.sql('SELECT * FROM plegwatch.rejected')).toEqual([]);
 }

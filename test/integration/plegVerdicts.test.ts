@@ -347,7 +347,7 @@ function kubeletMinute(t: number, told: Partial<KubeletCalls & KubeletMinute>): 
 async function conditions(databaseUrl: string, node: string, ill: Story['ill']): Promise<void> {
   const insert = `
     INSERT INTO store.node_condition (at, day, node_id, cluster_id, status, reason, message, pleg_seen_ago_ms, threshold_ms)
-    SELECT e.base_at + $2 * interval '1 second', (e.base_at AT TIME ZONE 'UTC')::date, n.node_id, n.cluster_id, $3, $4, $5, $6, $7
+    SELECT e.started_at + $2 * interval '1 second', (e.started_at AT TIME ZONE 'UTC')::date, n.node_id, n.cluster_id, $3, $4, $5, $6, $7
     FROM store.node n JOIN store.epoch e USING (node_id) WHERE n.name = $1`;
   const well = 'kubelet is posting ready status';
   if (ill !== undefined)

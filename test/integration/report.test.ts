@@ -199,7 +199,7 @@ needs(
       (await admin.get(PLEG_REPORTS, 'leaves')) === undefined ? true : undefined,
     );
     expect(await evidence.rows('finding', id)).toBe(2);
-    expect(await evidence.rows('sample', id)).toBe(60);
+    expect(await evidence.rows('relist_minute', id)).toBe(60);
     await until('SQL knows', async () => {
       const table = await runReport({ store, cluster: CLUSTER, output: 'table' });
       return table.includes('leaves') ? undefined : true;

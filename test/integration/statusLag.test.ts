@@ -43,7 +43,7 @@ interface Row extends Record<string, unknown> {
   readonly lag_min_ms: number | null;
   readonly lag_max_ms: number | null;
   readonly lag_reason: string | null;
-  readonly kubelet_blind: boolean | null;
+  readonly lag_anomalous: boolean | null;
 }
 
 needs(
@@ -94,7 +94,7 @@ needs(
     const row = await measured(finding);
     const took = performance.now() - began;
     await commit(batch);
-    expect(row).toMatchObject({ lag_reason: null, kubelet_blind: null });
+    expect(row).toMatchObject({ lag_reason: null, lag_anomalous: null });
     // It happened nine to five seconds before its batch was cut.
     expect(row.lag_min_ms).toBeGreaterThanOrEqual(5_000);
     expect(row.lag_min_ms).toBeLessThanOrEqual(5_000 + took);
@@ -113,7 +113,7 @@ needs(
     const width = async () => {
       const [row] = await query<{ seconds: number }>(
         databaseUrl,
-        'SELECT extract(epoch FROM latest_at - earliest_at)::float8 AS seconds FROM store.impact_watch',
+        'SELECT extract(epoch FROM latest_at - earliest_at)::float8 AS seconds FROM store.status_lag_watch',
       );
       return row?.seconds ?? Number.NaN;
     };
@@ -165,12 +165,12 @@ needs(
     for (const { batch } of all) await commit(batch);
     await query(
       databaseUrl,
-      `UPDATE store.impact_watch SET arrived_at = now() - interval '5 minutes' WHERE pod_name = $1`,
+      `UPDATE store.status_lag_watch SET arrived_at = now() - interval '5 minutes' WHERE pod_name = $1`,
       [never.object.pod],
     );
     await start();
     await until('the pod was seen', async () => {
-      const seen = 'SELECT FROM store.impact_watch WHERE pod_name = $1 AND seen_id';
+      const seen = 'SELECT FROM store.status_lag_watch WHERE pod_name = $1 AND container_matched';
       return (await query(databaseUrl, seen, [gone.object.pod])).length > 0 ? true : undefined;
     });
     // A pod that was bound to no node goes at once.
@@ -178,7 +178,7 @@ needs(
     const reasons = [];
     for (const { finding } of all) {
       const row = await measured(finding);
-      expect(row).toMatchObject({ lag_min_ms: null, lag_max_ms: null, kubelet_blind: null });
+      expect(row).toMatchObject({ lag_min_ms: null, lag_max_ms: null, lag_anomalous: null });
       reasons.push(row.lag_reason);
     }
     expect(reasons).toEqual(['pod_deleted', 'no_api_object', 'pod_deleted', 'uid_differs', 'superseded']);
@@ -194,7 +194,7 @@ needs(
     refuse = (_, response) => json(response, 500, {});
     const unread = overdue(pod, 'STOPPED');
     await commit(unread.batch);
-    await query(databaseUrl, 'UPDATE store.impact_watch SET expires_at = now()');
+    await query(databaseUrl, 'UPDATE store.status_lag_watch SET expires_at = now()');
     expect(await measured(read.finding)).toMatchObject({ lag_min_ms: null, lag_reason: 'timed_out' });
     expect(await measured(unread.finding)).toMatchObject({ lag_min_ms: null, lag_reason: 'not_read' });
   });
@@ -226,7 +226,7 @@ needs(
     for (let left = 5; left > 0; left -= 1) {
       // Nobody wants to wait for the pauses between two reads.
       await until('the next read', async () => {
-        await query(databaseUrl, 'UPDATE store.impact_watch SET due_at = now() WHERE reads = 0');
+        await query(databaseUrl, 'UPDATE store.status_lag_watch SET due_at = now() WHERE reads = 0');
         return ills.length < left ? true : undefined;
       });
     }
@@ -255,7 +255,7 @@ needs(
     const unshown = await until('a read', async () => {
       const [row] = await query<{ ms: number | null }>(
         databaseUrl,
-        'SELECT (extract(epoch FROM unshown_at - latest_at) * 1000)::float8 AS ms FROM store.impact_watch',
+        'SELECT (extract(epoch FROM stale_read_at - latest_at) * 1000)::float8 AS ms FROM store.status_lag_watch',
       );
       return row?.ms ?? undefined;
     });
@@ -316,7 +316,7 @@ needs(
     const fill = (node: string, count: number) =>
       query(
         databaseUrl,
-        `INSERT INTO store.impact_watch (node_id, cluster_id, finding_id, sample, event_type, container_id, pod_uid, pod_namespace,
+        `INSERT INTO store.status_lag_watch (node_id, cluster_id, finding_id, sample, event_type, container_id, pod_uid, pod_namespace,
                                          pod_name, container_name, attempt, latest_at, expires_at, due_at)
          SELECT node_id, cluster_id, gen_random_uuid(), false, 'STOPPED', '', '', '', '', '', 0, now(), now(), now()
            FROM store.node CROSS JOIN generate_series(1, $2) WHERE name = $1`,
@@ -497,7 +497,7 @@ const passOn: Answerer = (asked, response) => {
 async function lag(finding: string): Promise<Row | undefined> {
   const [row] = await query<Row>(
     databaseUrl,
-    'SELECT lag_min_ms, lag_max_ms, lag_reason, kubelet_blind FROM plegwatch.findings WHERE finding_id = $1',
+    'SELECT lag_min_ms, lag_max_ms, lag_reason, lag_anomalous FROM plegwatch.findings WHERE finding_id = $1',
     [finding],
   );
   return row;
@@ -520,7 +520,10 @@ async function updates(finding: string): Promise<string[]> {
 }
 
 async function watches(): Promise<number> {
-  const [row] = await query<{ n: number }>(databaseUrl, 'SELECT count(*)::int4 AS n FROM store.impact_watch');
+  const [row] = await query<{ n: number }>(
+    databaseUrl,
+    'SELECT count(*)::int4 AS n FROM store.status_lag_watch',
+  );
   return row?.n ?? Number.NaN;
 }
 
@@ -543,5 +546,5 @@ async function blind(node: string): Promise<boolean | null> {
   await commit(batch);
   await until('a read that does not show it', () => (results.includes('unshown') ? true : undefined));
   await publish(pod, ended(pod));
-  return (await measured(finding)).kubelet_blind;
+  return (await measured(finding)).lag_anomalous;
 }

@@ -2,7 +2,7 @@
  * The store on a real Postgres: migrations, views, partitions, roles, and what an operator is told.
  */
 import { randomUUID } from 'node:crypto';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
@@ -31,8 +31,8 @@ const VIEWS: Record<string, string[]> = {
     ...['stream_state', 'mode', 'mode_since'],
   ],
   epochs: [
-    ...['epoch', 'prev', 'node_uid', 'boot_id', 'started_at', 'ended_at', 'end_cause'],
-    ...['agent_version', 'complete_through'],
+    ...['epoch', 'prev', 'incarnation', 'node_uid', 'boot_id', 'started_at', 'ended_at', 'end_cause'],
+    ...['agent_version', 'acked_seq', 'complete_through'],
   ],
   container_events: [
     ...[
@@ -75,7 +75,7 @@ const VIEWS: Record<string, string[]> = {
       'lateness_ms',
       'delivery_ms',
     ],
-    ...['lag_min_ms', 'lag_max_ms', 'mode', ...VERSION, 'proof'],
+    ...['lag_min_ms', 'lag_max_ms', 'lag_anomalous', 'mode', ...VERSION, 'proof'],
   ],
   stream_sessions: [
     ...['opened_at', 'armed_at', 'closed_at', 'code', 'message', 'events', 'replayed', ...VERSION],
@@ -106,7 +106,7 @@ const VIEWS: Record<string, string[]> = {
     ...['kubelet_relist_ms', 'kubelet_status_ms', 'our_relists', 'our_errors', 'our_longest_relist_ms'],
     ...['our_period_ms', 'our_waiting_ms', 'at', 'message', 'pleg_seen_ago_ms', 'threshold_ms'],
   ],
-  rejected: ['at', 'lane', 'reason', 'claimed_node', 'bytes', 'times'],
+  rejected: ['at', 'queue', 'reason', 'claimed_node', 'bytes', 'times'],
 };
 
 needs('postgres')('the store', () => {
@@ -147,45 +147,50 @@ needs('postgres')('the store', () => {
     await store.close();
   });
 
-  it('needs the last migration of the folder, and the journal lists every file', () => {
+  it('the program needs the last migration of the folder', () => {
     expect(readMigrations(defaultMigrationsDir()).at(-1)?.number).toBe(SCHEMA_VERSION);
   });
 
   it('refuses a migration that was changed after it was applied, without changing anything', async () => {
     const databaseUrl = await server.database();
     const migrationsDir = copyOfMigrations();
-    const file = join(migrationsDir, '0002_functions.sql');
+    const file = join(migrationsDir, '0001_functions.sql');
     writeFileSync(file, `${readFileSync(file, 'utf8')}\n-- changed`);
     await expect(migrate({ databaseUrl, lanes: 9, log: silent, migrationsDir })).rejects.toMatchObject({
       code: 'MIGRATION_MISMATCH',
-      message: expect.stringContaining('0002_functions'),
+      message: expect.stringContaining('0001_functions'),
     });
-    expect(await query(databaseUrl, "SELECT value FROM store.setting WHERE key = 'lanes'")).toEqual([
+    expect(await query(databaseUrl, "SELECT value FROM store.setting WHERE key = 'queues'")).toEqual([
       { value: 2 },
     ]);
   });
 
-  it('refuses a journal in another order than the files', async () => {
+  it.each([
+    ['a number that is missing', '0005_roles.sql', '0007_roles.sql'],
+    ['a number that two files share', '0004_views.sql', '0003_views.sql'],
+  ])('refuses a folder of migrations with %s', async (_, from, to) => {
     const databaseUrl = await server.emptyDatabase();
     const migrationsDir = copyOfMigrations();
-    const journal = join(migrationsDir, 'meta/_journal.json');
-    const { entries, ...rest } = JSON.parse(readFileSync(journal, 'utf8'));
-    writeFileSync(journal, JSON.stringify({ ...rest, entries: entries.toReversed() }));
+    renameSync(join(migrationsDir, from), join(migrationsDir, to));
     await expect(migrate({ databaseUrl, lanes: 2, log: silent, migrationsDir })).rejects.toMatchObject({
       code: 'MIGRATION_MISMATCH',
+      message: expect.stringContaining(to.slice(0, -4)),
     });
+    expect(await query(databaseUrl, "SELECT to_regnamespace('store') AS store")).toEqual([{ store: null }]);
   });
 
   it('tells which migration failed, without its statement, and leaves nothing half done', async () => {
     const databaseUrl = await server.emptyDatabase();
     const migrationsDir = copyOfMigrations();
-    writeFileSync(join(migrationsDir, '0003_views.sql'), "SELECT 'secret' FROM nowhere");
+    writeFileSync(join(migrationsDir, '0004_views.sql'), "SELECT 'secret' FROM nowhere");
     const error = await migrate({ databaseUrl, lanes: 2, log: silent, migrationsDir }).catch(
       (e: unknown) => e,
     );
-    expect(error).toMatchObject({ message: expect.stringContaining('0003_views') });
+    expect(error).toMatchObject({ message: expect.stringContaining('0004_views') });
     expect(String(error)).not.toContain('secret');
-    expect(await query(databaseUrl, "SELECT to_regclass('store.event') AS event")).toEqual([{ event: null }]);
+    expect(await query(databaseUrl, "SELECT to_regclass('store.container_event') AS event")).toEqual([
+      { event: null },
+    ]);
   });
 
   it('has every view with the columns people rely on, in their order, asking with the rights of the reader', async () => {
@@ -253,10 +258,13 @@ needs('postgres')('the store', () => {
     const store = await openStore({ databaseUrl: controller, log: silent });
     expect(await store.clusterId('another')).toBeGreaterThan(0);
     expect(
-      (await store.run({ text: "SELECT store.make_partition('event', current_date - 5) AS made" })).rows,
+      (await store.run({ text: "SELECT store.make_partition('container_event', current_date - 5) AS made" }))
+        .rows,
     ).toEqual([{ made: true }]);
-    await expect(store.run({ text: 'DELETE FROM store.event' })).rejects.toThrow('permission denied');
-    await expect(store.run({ text: 'DROP TABLE store.event' })).rejects.toThrow('must be owner');
+    await expect(store.run({ text: 'DELETE FROM store.container_event' })).rejects.toThrow(
+      'permission denied',
+    );
+    await expect(store.run({ text: 'DROP TABLE store.container_event' })).rejects.toThrow('must be owner');
     await store.close();
     for (const view of Object.keys(VIEWS)) await query(reader, `SELECT * FROM plegwatch.${view} LIMIT 1`);
     await expect(query(reader, 'SELECT store.make_partitions(1)')).rejects.toThrow('permission denied');
@@ -268,7 +276,7 @@ needs('postgres')('the store', () => {
       Array.from({ length: 4 }, () =>
         query<{ made: boolean }>(
           databaseUrl,
-          "SELECT store.make_partition('change', current_date - 9) AS made",
+          "SELECT store.make_partition('relist_change', current_date - 9) AS made",
         ),
       ),
     );

@@ -51,7 +51,7 @@ interface FindingRow extends Record<string, unknown> {
   readonly lag_min_ms: number | null;
   readonly lag_max_ms: number | null;
   readonly lag_reason: string | null;
-  readonly kubelet_blind: boolean | null;
+  readonly lag_anomalous: boolean | null;
 }
 
 /** When a container was killed and when its end was published, as this test saw it. Milliseconds, between two moments each. */
@@ -152,7 +152,7 @@ needs(
       [fixedRow, fixed],
     ] as const) {
       const [min, max] = [row?.lag_min_ms ?? Number.NaN, row?.lag_max_ms ?? Number.NaN];
-      expect(row).toMatchObject({ lag_reason: null, kubelet_blind: true });
+      expect(row).toMatchObject({ lag_reason: null, lag_anomalous: true });
       expect(min).toBeGreaterThan(most);
       expect(max).toBeGreaterThanOrEqual(min);
       // It may be read one pause after it was published.
@@ -287,7 +287,7 @@ async function endOf(name: string, id: string): Promise<Witnessed> {
 
 const findingsOf = (...ids: readonly string[]): Promise<FindingRow[]> =>
   system.sql<FindingRow>(
-    `SELECT finding_id, kind, cause, pod_name, lag_min_ms, lag_max_ms, lag_reason, kubelet_blind
+    `SELECT finding_id, kind, cause, pod_name, lag_min_ms, lag_max_ms, lag_reason, lag_anomalous
        FROM plegwatch.findings WHERE node = $1 AND event_type = 'STOPPED' AND container_id = ANY ($2)`,
     NODE,
     ids,

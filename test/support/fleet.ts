@@ -132,13 +132,13 @@ export class Fleet {
     );
     const expected = delivered(runtime).map(({ id, type }) => `${id} ${type}`);
     expect(rows.map(({ event }) => event).sort()).toEqual(expected.sort());
-    const epochs = await this.#system.sql<{ mark: number; last_seq: number; records_lost: number }>(
-      'SELECT mark, last_seq, records_lost::int4 FROM plegwatch.epochs WHERE node = $1',
+    const epochs = await this.#system.sql<{ acked_seq: number; last_seq: number; records_lost: number }>(
+      'SELECT acked_seq, last_seq, records_lost::int4 FROM plegwatch.epochs WHERE node = $1',
       name,
     );
     expect(epochs).toHaveLength(1);
-    for (const { mark, last_seq, records_lost } of epochs)
-      expect([mark, records_lost]).toEqual([last_seq, 0]);
+    for (const { acked_seq, last_seq, records_lost } of epochs)
+      expect([acked_seq, records_lost]).toEqual([last_seq, 0]);
   }
 }
 

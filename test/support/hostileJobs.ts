@@ -41,7 +41,7 @@ const NOT_A_BATCH: Fate = { is: 'rejected', reason: 'not_a_batch' };
 const NOT_JSON: Fate = { is: 'rejected', reason: 'not_json' };
 
 const INJECTIONS = [
-  "'; DROP TABLE store.event; --",
+  "'; DROP TABLE store.container_event; --",
   '"; DELETE FROM store.epoch; --',
   '$1::int4); TRUNCATE store.node; --',
   '%s%s%s%n',
@@ -113,7 +113,7 @@ const FIELDS: readonly (readonly [string, unknown])[] = [
   ['first', 0],
   ['first', 2_147_483_647],
   ['first', 1.5],
-  ['first', '1; DROP TABLE store.event'],
+  ['first', '1; DROP TABLE store.container_event'],
   ['last', -1],
   ['last', 2_147_483_647],
   ['last', 9],

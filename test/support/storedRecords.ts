@@ -33,22 +33,22 @@ export class Evidence {
   /** A node with an epoch, a context and a state, first heard `ageS` seconds ago. Returns its id. */
   async node(name: string, ageS = 3600): Promise<number> {
     const id = await this.#one<number>(
-      `INSERT INTO store.node (cluster_id, name, first_seen, life, ctx_no)
+      `INSERT INTO store.node (cluster_id, name, first_seen, incarnation, context_no)
        VALUES ($1, $2, now() - $3 * interval '1 second', 1, 1) RETURNING node_id AS one`,
       [this.#clusterId, name, ageS],
     );
     const epoch = randomUUID();
     await this.#do(
-      `INSERT INTO store.epoch (node_id, cluster_id, epoch, life, node_uid, boot_id, base_at, round, floor, last_seq, complete_at, seen_at)
-       VALUES ($1, $2, $3, 1, '', '', now() - $4 * interval '1 second', 1, 1, 0, now(), now())`,
+      `INSERT INTO store.epoch (node_id, cluster_id, epoch, incarnation, node_uid, boot_id, started_at, ack_generation, last_seq, complete_through, last_seen)
+       VALUES ($1, $2, $3, 1, '', '', now() - $4 * interval '1 second', 1, 0, now(), now())`,
       [id, this.#clusterId, epoch, ageS],
     );
     const ctx = await this.#one<number>(
-      `INSERT INTO store.context (node_id, epoch, ctx_no, runtime_name, runtime_version, kubelet_version, agent_version)
-       VALUES ($1, $2, 1, 'containerd', '2.1.9', 'v1.36.3', '0.1.0') RETURNING ctx_id AS one`,
+      `INSERT INTO store.context (node_id, epoch, context_no, runtime_name, runtime_version, kubelet_version, agent_version)
+       VALUES ($1, $2, 1, 'containerd', '2.1.9', 'v1.36.3', '0.1.0') RETURNING context_id AS one`,
       [id, epoch],
     );
-    await this.#do('UPDATE store.node SET ctx_id = $2 WHERE node_id = $1', [id, ctx]);
+    await this.#do('UPDATE store.node SET context_id = $2 WHERE node_id = $1', [id, ctx]);
     await this.state(id);
     return id;
   }
@@ -58,9 +58,9 @@ export class Evidence {
     { stream = 'Active', mode = 'Unknown', modeReason = '' }: SeedState = {},
   ): Promise<void> {
     await this.#do(
-      `INSERT INTO store.node_state (node_id, cluster_id, life, seq, ctx_id, at, stream_state, stream_since, stream_reason,
+      `INSERT INTO store.node_state (node_id, cluster_id, incarnation, seq, stream_state, stream_since, stream_reason,
          stream_error, relist_healthy, relist_reason, model, mode, mode_since, mode_reason)
-       SELECT node_id, cluster_id, 1, $2, ctx_id, now(), $3, now(), '', '', true, '', '', $4, now(), $5
+       SELECT node_id, cluster_id, 1, $2, $3, now(), '', '', true, '', '', $4, now(), $5
        FROM store.node WHERE node_id = $1
        ON CONFLICT (node_id) DO UPDATE SET seq = excluded.seq, stream_state = excluded.stream_state,
          stream_since = excluded.stream_since, mode = excluded.mode, mode_since = excluded.mode_since, mode_reason = excluded.mode_reason`,
@@ -73,13 +73,13 @@ export class Evidence {
     const first = this.#seq + 1;
     this.#seq += count;
     await this.#do(
-      `SELECT store.make_partition('sample', d::date) FROM generate_series(now() - interval '1 day', now(), '1 day') AS d`,
+      `SELECT store.make_partition('relist_minute', d::date) FROM generate_series(now() - interval '1 day', now(), '1 day') AS d`,
       [],
     );
     await this.#do(
-      `INSERT INTO store.sample (minute, day, node_id, ctx_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
+      `INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
          containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at)
-       SELECT at, (at AT TIME ZONE 'UTC')::date, node_id, ctx_id, $2 + i, cluster_id, 12, 0, 9000, '{0,0,12}', 1, 1, 1000, 4, 4, 0, 60000000,
+       SELECT at, (at AT TIME ZONE 'UTC')::date, node_id, context_id, $2 + i, cluster_id, 12, 0, 9000, '{0,0,12}', 1, 1, 1000, 4, 4, 0, 60000000,
          60000000, at + interval '1 minute'
        FROM store.node, generate_series(0, $3::int4 - 1) AS i, LATERAL (SELECT now() - ($3::int4 - i) * interval '1 minute' AS at) AS m
        WHERE node_id = $1`,
@@ -91,9 +91,9 @@ export class Evidence {
   async missed(id: number, pod: string): Promise<string> {
     const finding = randomUUID();
     await this.#do(
-      `INSERT INTO store.finding (finding_id, detected_at, day, node_id, ctx_id, seq, cluster_id, kind, event_type, cause,
+      `INSERT INTO store.finding (finding_id, detected_at, day, node_id, context_id, seq, cluster_id, kind, event_type, cause,
          container_id, pod_uid, pod_namespace, pod_name, container_name, window_from, window_to, proof)
-       SELECT $2, now(), (now() AT TIME ZONE 'UTC')::date, node_id, ctx_id, $3, cluster_id, 'missed', 'STOPPED',
+       SELECT $2, now(), (now() AT TIME ZONE 'UTC')::date, node_id, context_id, $3, cluster_id, 'missed', 'STOPPED',
          'unannounced_by_list', 'abc', 'uid', 'shop', $4, 'cart', now() - interval '40 seconds', now() - interval '35 seconds', '{}'
        FROM store.node WHERE node_id = $1`,
       [id, finding, this.#next(), pod],
@@ -137,7 +137,7 @@ export class Evidence {
   }
 
   /** How many rows of a table the node has. */
-  rows(table: 'sample' | 'finding' | 'report_queue', id: number): Promise<number> {
+  rows(table: 'relist_minute' | 'finding' | 'report_queue', id: number): Promise<number> {
     return this.#one<number>(`SELECT count(*)::int4 AS one FROM store.${table} WHERE node_id = $1`, [id]);
   }
 

@@ -1,6 +1,6 @@
 /*
  * What the store is to have of a record, as one text: equal exactly where nothing was changed on the way. Written from
- * the words of the schema (migrations/0001_tables.sql), not from the code that writes it. Pure.
+ * the words of the schema (migrations/0002_tables.sql), not from the code that writes it. Pure.
  *
  *   a row of its own   event, change, minute, finding, mode
  *   folded             session, gap, state, resolution, overdue: many records make one row, which must know of the last of them

@@ -48,8 +48,8 @@ const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/controller/ingest/commit.ts',
-        from: 'return { round: row.round, mark: row.mark };',
-        to: 'return { round: row.round, mark: envelope.last };',
+        from: 'return { round: row.ack_generation, mark: row.acked_seq };',
+        to: 'return { round: row.ack_generation, mark: envelope.last };',
       },
     ],
   },

@@ -8,14 +8,20 @@ import type { RowKind } from './facts.ts';
 import { factsOfRow } from './facts.ts';
 
 /** Microseconds from the epoch's start. */
-const since = (column: string): string => `(extract(epoch FROM ${column} - e.base_at) * 1000000)::int8`;
+const since = (column: string): string => `(extract(epoch FROM ${column} - e.started_at) * 1000000)::int8`;
 
 /** The columns of each kind in the order of `factsOf`. */
 const ROWS: Readonly<Record<RowKind, { readonly table: string; readonly columns: readonly string[] }>> = {
-  event: { table: 'event', columns: [since('r.at'), 'r.created_ns', 'r.obj', 'r.bits'] },
-  change: { table: 'change', columns: [since('r.from_at'), since('r.to_at'), 'r.obj', 'r.old_new'] },
+  event: {
+    table: 'container_event',
+    columns: [since('r.received_at'), 'r.created_ns', 'r.container_key', 'r.flags'],
+  },
+  change: {
+    table: 'relist_change',
+    columns: [since('r.window_from'), since('r.window_to'), 'r.container_key', 'r.states'],
+  },
   minute: {
-    table: 'sample',
+    table: 'relist_minute',
     columns: [
       since('r.ended_at'),
       ...['relists', 'errors', 'max_us', 'sandboxes', 'containers', 'bytes'].map((name) => `r.${name}`),
@@ -82,7 +88,7 @@ async function readRows(client: Client, kind: RowKind): Promise<Row[]> {
   const { table, columns } = ROWS[kind];
   const { rows } = await client.query<unknown[]>({
     text: `SELECT n.name, x.epoch::text, r.seq, ${columns.join(', ')} FROM store.${table} r
-      JOIN store.context x ON x.ctx_id = r.ctx_id JOIN store.node n ON n.node_id = r.node_id
+      JOIN store.context x ON x.context_id = r.context_id JOIN store.node n ON n.node_id = r.node_id
       JOIN store.epoch e ON e.node_id = r.node_id AND e.epoch = x.epoch`,
     rowMode: 'array',
   });
@@ -96,7 +102,7 @@ async function readRows(client: Client, kind: RowKind): Promise<Row[]> {
 }
 
 async function readFolded(ask: (text: string) => Promise<Reply[]>): Promise<Folded> {
-  const sessions = await ask('SELECT epoch::text AS epoch, session_no, seq FROM store.session');
+  const sessions = await ask('SELECT epoch::text AS epoch, session_no, seq FROM store.stream_session');
   const gaps = await ask(
     "SELECT gap_id::text AS gap, to_at IS NOT NULL AS ended FROM store.gap WHERE scope <> 'seq'",
   );
@@ -118,7 +124,7 @@ async function readFolded(ask: (text: string) => Promise<Reply[]>): Promise<Fold
 /** The mark and the round of every epoch, as they are committed at this moment. */
 export async function readMarks(client: Client): Promise<Map<string, { mark: number; round: number }>> {
   const { rows } = await client.query<{ epoch: string; mark: number; round: number }>(
-    'SELECT epoch::text AS epoch, store.mark(received, lost) AS mark, round FROM store.epoch',
+    'SELECT epoch::text AS epoch, store.acked_seq(received, lost) AS mark, ack_generation AS round FROM store.epoch',
   );
   return new Map(rows.map(({ epoch, mark, round }) => [epoch, { mark, round }]));
 }

@@ -146,9 +146,9 @@ async function placeOf(
 ): Promise<Place> {
   const { epoch, life, context } = envelope;
   const { nodeId, base } = locked;
-  const ctxId = locked.ctxId ?? (await makeContext(runner, nodeId, epoch, context));
+  const contextId = locked.contextId ?? (await makeContext(runner, nodeId, epoch, context));
   const objects = new Map(readObjects(envelope).objects.map((object) => [object.id, object]));
-  return { nodeId, clusterId, ctxId, epoch, life, base, objects, keyOf: keyCache() };
+  return { nodeId, clusterId, contextId, epoch, life, base, objects, keyOf: keyCache() };
 }
 
 async function makeContext(
@@ -158,9 +158,9 @@ async function makeContext(
   { no, runtime, kubelet, agent }: Envelope['context'],
 ): Promise<number> {
   const values = [nodeId, epoch, no, runtime.name, runtime.version, kubelet, agent];
-  const { rows } = await runner.run<{ ctx_id: number }>({ text: ensureContext }, values);
+  const { rows } = await runner.run<{ context_id: number }>({ text: ensureContext }, values);
   if (rows[0] === undefined) throw new Error('a context was not returned');
-  return rows[0].ctx_id;
+  return rows[0].context_id;
 }
 
 /** Writes records of any kinds; returns the ones written, which is all of them. */
@@ -289,15 +289,14 @@ async function advance(
   stored: readonly Placed[],
   unstored: readonly Unstored[],
 ): Promise<{ round: number; mark: number }> {
-  const { nodeId, ctxId, epoch, life } = place;
+  const { nodeId, contextId, epoch, life } = place;
   const latest = stored.reduce<number | null>((at, one) => Math.max(at ?? one.at, one.at), null);
-  const { rows } = await runner.run<{ round: number; mark: number }>(
+  const { rows } = await runner.run<{ acked_seq: number; ack_generation: number }>(
     { name: 'update_epoch', text: updateEpoch },
     [
       nodeId,
       epoch,
       envelope.round,
-      envelope.floor,
       envelope.last,
       place.base + envelope.mono0,
       multirange(stored.map(({ seq }) => seq)),
@@ -311,11 +310,11 @@ async function advance(
     envelope.nodeUid,
     life,
     envelope.context.no,
-    ctxId,
+    contextId,
   ]);
   const row = rows[0];
   if (row === undefined) throw new Error('a locked epoch is gone');
-  return { round: row.round, mark: row.mark };
+  return { round: row.ack_generation, mark: row.acked_seq };
 }
 
 async function queue(

@@ -18,7 +18,7 @@ import type { Place } from './recordWriters.ts';
 import findEventsResolvingMisses from './sql/findEventsResolvingMisses.sql';
 import findMissesResolvedByEvents from './sql/findMissesResolvedByEvents.sql';
 
-type Found = { finding: string; at: string };
+type Found = { finding_id: string; at: string };
 
 /** What the records of a batch that are stored now resolve: each finding once, at the receipt of its event. */
 export async function resolvedByOthers(
@@ -31,7 +31,7 @@ export async function resolvedByOthers(
     ...(await missedEarlier(runner, place, ofKind(stored, 'event'), retentionDays)),
     ...(await announcedLater(runner, place, ofKind(stored, 'finding'))),
   ];
-  return found.map(({ finding, at }) => ({
+  return found.map(({ finding_id: finding, at }) => ({
     // It stands for no record of this life.
     seq: 0,
     at: Number(at),

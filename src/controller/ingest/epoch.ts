@@ -22,7 +22,7 @@ export interface Locked {
   readonly refills: boolean;
   /** Earlier lives of the node that are open; locked too. */
   readonly earlier: readonly string[];
-  readonly ctxId: number | null;
+  readonly contextId: number | null;
   /** Whether this is the first that was heard of the epoch. */
   readonly made: boolean;
 }
@@ -36,13 +36,13 @@ export interface Refused {
 
 type LockRow = {
   node_id: number;
-  base: string;
+  started_at: string;
   now: string;
   fresh_from: number[];
   fresh_to: number[];
-  refills: boolean;
+  fills_gap: boolean;
   earlier: string[];
-  ctx_id: number | null;
+  context_id: number | null;
 };
 
 export async function lockEpoch(
@@ -87,12 +87,12 @@ async function lock(
   return {
     kind: 'locked',
     nodeId: row.node_id,
-    base: Number(row.base),
+    base: Number(row.started_at),
     now: Number(row.now),
     fresh: row.fresh_from.map((from, at) => ({ from, to: row.fresh_to[at] ?? from })),
-    refills: row.refills,
+    refills: row.fills_gap,
     earlier: row.earlier,
-    ctxId: row.ctx_id,
+    contextId: row.context_id,
     made,
   };
 }

@@ -8,13 +8,13 @@ import type { Runner } from '../store/store.ts';
 import { dayOf, type Placed } from './recordValidation.ts';
 
 const TABLES: Readonly<Partial<Record<RecordKind, readonly string[]>>> = {
-  event: ['event', 'object'],
-  change: ['change', 'object'],
-  minute: ['sample'],
+  event: ['container_event', 'container'],
+  change: ['relist_change', 'container'],
+  minute: ['relist_minute'],
   finding: ['finding'],
   resolution: ['finding_update'],
   overdue: ['finding_update'],
-  session: ['session'],
+  session: ['stream_session'],
   mode: ['mode_change'],
 };
 

@@ -32,7 +32,7 @@ import upsertStreamSessions from './sql/upsertStreamSessions.sql';
 export interface Place {
   readonly nodeId: number;
   readonly clusterId: number;
-  readonly ctxId: number;
+  readonly contextId: number;
   readonly epoch: string;
   readonly life: number;
   /** The wall-clock time of the epoch's start, in microseconds. */
@@ -86,7 +86,7 @@ const stateBits = ({ old, new: now, isSandbox }: RecordOf<'change'>): number =>
 const moment = (place: Place, offset: number | null): number | null =>
   offset === null ? null : place.base + offset;
 
-const scope = (place: Place): unknown[] => [place.nodeId, place.ctxId, place.clusterId];
+const scope = (place: Place): unknown[] => [place.nodeId, place.contextId, place.clusterId];
 
 const events: Writer<'event'> = {
   kind: 'event',
@@ -219,7 +219,6 @@ const resolutions: Writer<'resolution'> = {
     rows.map((row) => row.record.finding),
     rows.map((row) => row.record.what),
     rows.map((row) => row.at),
-    rows.map(() => null),
   ],
 };
 
@@ -234,7 +233,6 @@ const overdue: Writer<'overdue'> = {
     rows.map((row) => row.record.finding),
     rows.map((row) => row.record.kind),
     rows.map((row) => row.at),
-    rows.map(() => null),
   ],
 };
 
@@ -303,8 +301,6 @@ const states: Writer<'state'> = {
       place.clusterId,
       place.life,
       latest.seq,
-      place.ctxId,
-      latest.at,
       stream.state,
       place.base + stream.since,
       stream.reason,

@@ -30,9 +30,9 @@ const row: EvidenceRow = {
   last_seen: ago(5),
   created_at: ago(10 * DAY),
   written_at: null,
-  shown: null,
+  status_digest: null,
   epoch: 'a1b2c3d4-0000-4000-8000-000000000001',
-  complete_at: ago(6),
+  complete_through: ago(6),
   agent_version: '0.1.0',
   runtime_name: 'containerd',
   runtime_version: '2.1.9',
@@ -47,8 +47,8 @@ const row: EvidenceRow = {
   p50_ms: 2.2,
   p99_ms: 11.01,
   relist_errors: 0,
-  k_stream_errors: null,
-  k_period_ms: null,
+  kubelet_stream_errors: null,
+  kubelet_relist_period_ms: null,
   missed_total: 3,
   missed_last24h: 2,
   missed_resolved24h: 1,
@@ -292,7 +292,7 @@ describe('what a reader cares about', () => {
     const moved = {
       now: new Date(NOW.getTime() + 30_000),
       last_seen: ago(-25),
-      complete_at: ago(-20),
+      complete_through: ago(-20),
       expected: 150,
     };
     expect(digest({ ...moved, matched: 148, p99_ms: 80, findings: [] })).toBe(digest({}));
@@ -306,15 +306,15 @@ describe('what a reader cares about', () => {
       digest({ missed_last24h: 3 }),
       digest({ records_lost: true }),
       digest({ runtime_version: '2.1.10' }),
-      digest({ k_stream_errors: 0 }),
-      digest({ k_stream_errors: 3 }),
+      digest({ kubelet_stream_errors: 0 }),
+      digest({ kubelet_stream_errors: 3 }),
     ];
     expect(new Set(digests).size).toBe(digests.length);
   });
 
   test('changes when it is known how often the kubelet relists, and when that is seldom, not with every figure', () => {
     const [untold, often, oftener, seldom] = [null, 1_003, 1_250, 300_400].map((ms) =>
-      digest({ k_period_ms: ms }),
+      digest({ kubelet_relist_period_ms: ms }),
     );
     expect(new Set([untold, often, seldom]).size).toBe(3);
     expect(oftener).toBe(often);
@@ -330,7 +330,7 @@ describe('what a reader cares about', () => {
       state: { ...state, mode_since: ago(seconds).toISOString() },
     });
     expect(recheckAfter(since(20), build(), refresh)).toBe(30_000);
-    expect(recheckAfter({ ...since(20), k_period_ms: 1_003 }, build(), refresh)).toBe(1_800_000);
+    expect(recheckAfter({ ...since(20), kubelet_relist_period_ms: 1_003 }, build(), refresh)).toBe(1_800_000);
     // One that never tells is not asked for ever.
     expect(recheckAfter(since(3_600), build(), refresh)).toBe(1_800_000);
   });
@@ -357,8 +357,8 @@ test('every field is one the resource defines, and every one that it defines can
   const status = build({
     missed_events: [{ ...miss(1), lag_ms: 12.4 }],
     mode_history: [change],
-    k_stream_errors: 5,
-    k_period_ms: 1001.4,
+    kubelet_stream_errors: 5,
+    kubelet_relist_period_ms: 1001.4,
     state: { ...state, stream_reason: 'x', stream_error: 'y' },
   });
   const defined = new Set(schemaPaths(openAPIV3Schema.properties.status, ''));

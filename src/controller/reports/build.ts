@@ -26,7 +26,7 @@ const HOUR_MS = 3_600_000;
 export function buildStatus(row: EvidenceRow, { ingestUpToDate, podNames }: BuildOptions): ReportStatus {
   const status: ReportStatus = present({
     observedAt: timestamp(row.now),
-    completeThrough: row.complete_at === null ? undefined : timestamp(row.complete_at),
+    completeThrough: row.complete_through === null ? undefined : timestamp(row.complete_through),
     agent: present({
       version: cut(row.agent_version, 128),
       epoch: row.epoch ?? undefined,
@@ -92,8 +92,8 @@ export function recheckAfter(row: EvidenceRow, status: ReportStatus, refreshMs: 
 }
 
 /** A kubelet that has just changed its mode tells how often it relists after two relists: minutes, with Evented PLEG. */
-function periodDue({ now, state, k_period_ms }: EvidenceRow): number {
-  if (state === null || state.mode === 'Unknown' || k_period_ms !== null) return LOOK_AGAIN_MS;
+function periodDue({ now, state, kubelet_relist_period_ms }: EvidenceRow): number {
+  if (state === null || state.mode === 'Unknown' || kubelet_relist_period_ms !== null) return LOOK_AGAIN_MS;
   const age = now.getTime() - Date.parse(state.mode_since);
   return age < LOOK_AGAIN_MS ? PERIOD_LOOK_MS : LOOK_AGAIN_MS;
 }
@@ -109,8 +109,9 @@ function kubeletOf(row: EvidenceRow): ReportStatus['kubelet'] {
   return present({
     version: cut(row.kubelet_version, 128),
     model: pascalWord(row.state?.model ?? null),
-    streamErrors: row.k_stream_errors ?? undefined,
-    relistPeriodMilliseconds: row.k_period_ms === null ? undefined : Math.round(row.k_period_ms),
+    streamErrors: row.kubelet_stream_errors ?? undefined,
+    relistPeriodMilliseconds:
+      row.kubelet_relist_period_ms === null ? undefined : Math.round(row.kubelet_relist_period_ms),
   });
 }
 

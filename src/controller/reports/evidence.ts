@@ -50,10 +50,10 @@ export interface EvidenceRow {
   /** Of the report in Kubernetes; of the first batch where there is none. */
   readonly created_at: Date;
   readonly written_at: Date | null;
-  /** The digest of what was last shown; see `digestOf`. */
-  readonly shown: string | null;
+  /** The digest of the status as last written; see `digestOf`. */
+  readonly status_digest: string | null;
   readonly epoch: string | null;
-  readonly complete_at: Date | null;
+  readonly complete_through: Date | null;
   readonly agent_version: string;
   readonly runtime_name: string;
   readonly runtime_version: string;
@@ -69,8 +69,8 @@ export interface EvidenceRow {
   readonly p50_ms: number | null;
   readonly p99_ms: number | null;
   readonly relist_errors: number | null;
-  readonly k_stream_errors: number | null;
-  readonly k_period_ms: number | null;
+  readonly kubelet_stream_errors: number | null;
+  readonly kubelet_relist_period_ms: number | null;
   readonly missed_total: number;
   readonly missed_last24h: number;
   readonly missed_resolved24h: number;

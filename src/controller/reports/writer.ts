@@ -278,7 +278,7 @@ class ReportWriter {
   }
 
   #isChanged({ row, digest, node }: Planned): boolean {
-    return row.shown !== digest || !this.#inventory.has(row.node, node);
+    return row.status_digest !== digest || !this.#inventory.has(row.node, node);
   }
 
   #isStale({ row }: Planned): boolean {

@@ -214,7 +214,7 @@ class Reader {
     metrics.read(seen.is === 'shown' ? 'shown' : 'ended');
     await list.end(
       one,
-      seen.is === 'shown' ? lagOf(one, { unshown: one.unshown, shown: ended }) : 'superseded',
+      seen.is === 'shown' ? lagOf(one, { unshown: one.stale_read, shown: ended }) : 'superseded',
     );
   }
 }
@@ -224,13 +224,13 @@ const wantedOf = (one: Claimed) => ({
   containerId: one.container_id,
   containerName: one.container_name,
   attempt: one.attempt,
-  seen: one.seen_id,
+  seen: one.container_matched,
 });
 
 /** Why a pod that is not there, or is another one, will never show it; null where it may. */
 function absence(one: Claimed, pod: PublishedPod | undefined, now: number): NoLag | null {
   if (pod !== undefined && isPod(pod, one.pod_uid)) return null;
-  if (one.seen_pod) return 'pod_deleted';
+  if (one.pod_matched) return 'pod_deleted';
   const ofApi = API_UID.test(one.pod_uid);
   if (!ofApi && now - one.arrived < MIRROR_WITHIN_US) return null;
   if (pod !== undefined) return 'uid_differs';

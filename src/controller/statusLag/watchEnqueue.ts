@@ -89,7 +89,7 @@ async function put(
   watches: readonly Watch[],
 ): Promise<string[]> {
   if (watches.length === 0) return [];
-  const { rows } = await runner.run<{ finding_id: string }>({ name: 'impact_enlist', text: insertWatches }, [
+  const { rows } = await runner.run<{ finding_id: string }>({ name: 'insert_watches', text: insertWatches }, [
     nodeId,
     clusterId,
     sample,

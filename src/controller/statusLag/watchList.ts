@@ -35,11 +35,11 @@ export interface Claimed {
   readonly container_name: string;
   readonly attempt: number;
   readonly reads: number;
-  readonly seen_pod: boolean;
-  readonly seen_id: boolean;
+  readonly pod_matched: boolean;
+  readonly container_matched: boolean;
   readonly latest: number;
   readonly earliest: number | null;
-  readonly unshown: number | null;
+  readonly stale_read: number | null;
   readonly arrived: number;
 }
 
@@ -77,7 +77,7 @@ export class WatchList {
 
   async claim(most: number): Promise<{ claimed: readonly Claimed[]; clock: StoreClock }> {
     const asked = monotonic();
-    const { rows } = await this.#store.run<ClaimedRow>({ name: 'impact_claim', text: claimDueWatches }, [
+    const { rows } = await this.#store.run<ClaimedRow>({ name: 'claim_due_watches', text: claimDueWatches }, [
       this.#cluster,
       most,
       CLAIM_MS,
@@ -108,7 +108,7 @@ export class WatchList {
       read.present,
       Math.ceil(read.nextMs),
     ];
-    await this.#store.run({ name: 'impact_unshown', text: recordStaleRead }, values);
+    await this.#store.run({ name: 'record_stale_read', text: recordStaleRead }, values);
   }
 
   async later({ node_id, finding_id }: Which, waitMs: number): Promise<void> {

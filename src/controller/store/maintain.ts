@@ -82,8 +82,10 @@ export async function maintain(options: MaintainOptions): Promise<Maintained | n
 }
 
 async function dropExpired(client: Client, log: Logger): Promise<string[]> {
-  const settings = await client.query<{ retention_days: number; keep_days: number }>(readSettings);
-  const { retention_days: retention = 14, keep_days: keep = 400 } = settings.rows[0] ?? {};
+  const settings = await client.query<{ event_retention_days: number; finding_retention_days: number }>(
+    readSettings,
+  );
+  const { event_retention_days: retention = 14, finding_retention_days: keep = 400 } = settings.rows[0] ?? {};
   const { rows } = await client.query<Partition>(listPartitions, [retention, keep]);
   const dropped: string[] = [];
   for (const partition of rows) {
@@ -100,8 +102,8 @@ async function dropExpired(client: Client, log: Logger): Promise<string[]> {
 async function drop(client: Client, { of_table, name, upper, pending }: Partition): Promise<void> {
   const parent = `store.${client.escapeIdentifier(of_table)}`;
   const child = `store.${client.escapeIdentifier(name)}`;
-  if (of_table === 'sample') {
-    await client.query("SELECT store.make_partition('sample_hour', date '1970-01-01' + $1::int4)", [
+  if (of_table === 'relist_minute') {
+    await client.query("SELECT store.make_partition('relist_hour', date '1970-01-01' + $1::int4)", [
       upper - 1,
     ]);
     await client.query(mergeMinutes, [upper - 1]);

@@ -1,18 +1,18 @@
 /*
- * `plegwatch migrate`: brings a database to this program's schema and keeps the settings that belong to the database.
+ * `plegwatch migrate`: brings a database to this program's schema and stores the settings that belong to the database.
  *
- * The migrator takes no lock, compares nothing with what was applied, and its errors carry statements and parameters:
- * all three are mended here. It needs the owner of the database, nothing more.
+ * Drizzle's migrator takes no lock, does not compare files with what was applied, and puts statements and parameters into its
+ * errors; all three are done here. Run as the owner of the database; no superuser is needed.
  */
-import { drizzle } from 'drizzle-orm/node-postgres';
-import { migrate as applyMigrations } from 'drizzle-orm/node-postgres/migrator';
+import { NodePgSession } from 'drizzle-orm/node-postgres';
+import { PgDialect } from 'drizzle-orm/pg-core';
 import type { Client } from 'pg';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { withClient } from './connection.ts';
 import { explainDatabase, withoutSecret } from './databaseError.ts';
 import {
-  type Applied,
+  type AppliedMigration,
   compareApplied,
   defaultMigrationsDir,
   type Migration,
@@ -60,7 +60,7 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
   });
 }
 
-async function readApplied(client: Client): Promise<Applied[]> {
+async function readApplied(client: Client): Promise<AppliedMigration[]> {
   const table = await client.query("SELECT to_regclass('store.migration') IS NOT NULL AS there");
   if (table.rows[0]?.there !== true) return [];
   const { rows } = await client.query<{ number: string; hash: string }>(
@@ -70,8 +70,16 @@ async function readApplied(client: Client): Promise<Applied[]> {
 }
 
 async function applyMissing(client: Client, dir: string, files: readonly Migration[]): Promise<void> {
+  const dialect = new PgDialect();
+  // The migrator orders migrations by the field in which its generator would put a time.
+  const migrations = files.map(({ sql, number, hash }) => ({
+    sql: [sql],
+    folderMillis: number,
+    hash,
+    bps: false,
+  }));
   try {
-    await applyMigrations(drizzle(client), {
+    await dialect.migrate(migrations, new NodePgSession(client, dialect, undefined), {
       migrationsFolder: dir,
       migrationsSchema: 'store',
       migrationsTable: 'migration',
@@ -81,11 +89,11 @@ async function applyMissing(client: Client, dir: string, files: readonly Migrati
   }
 }
 
-/** The database's own words about a failed migration, and which one it was: no statement, no parameters. */
+/** The database's own message about a failed migration and the name of the migration: no statement, no parameters. */
 function withoutStatement(error: unknown, files: readonly Migration[]): unknown {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   const query = error instanceof Error ? Reflect.get(error, 'query') : undefined;
-  const file = files.find(({ statements }) => statements.some((statement) => statement === query));
+  const file = files.find(({ sql }) => sql === query);
   if (file === undefined) return cause;
   return new PlegwatchError(
     'DATABASE_REFUSED',

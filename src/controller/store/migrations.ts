@@ -1,35 +1,31 @@
 /*
  * The migration files: where they are, in which order, and whether a database has exactly these.
  *
- *   file       `NNNN_name.sql`; its number is its place, and files are applied by name
- *   journal    meta/_journal.json, the migrator's list; it must say the same as the folder
+ * A file is named `NNNN_name.sql`. Files are numbered from 0001 without a hole and applied in that order.
  */
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readMigrationFiles } from 'drizzle-orm/migrator';
-import * as v from 'valibot';
 import { PlegwatchError } from '../../platform/errors.ts';
 import { packageRoot } from '../../platform/packageRoot.ts';
 
 /** The number of the last migration that this program's statements rely on. A test compares it with the folder. */
-export const SCHEMA_VERSION = 9;
+export const SCHEMA_VERSION = 5;
 
 export interface Migration {
   readonly name: string;
   /** The number in its file name. */
   readonly number: number;
-  /** sha256 of the file, as the migrator writes it into the database. */
+  readonly sql: string;
+  /** sha256 of the file, kept in the database. */
   readonly hash: string;
-  readonly statements: readonly string[];
 }
 
-/** What a database says was applied, in the order of application. */
-export interface Applied {
+/** A migration that a database has. */
+export interface AppliedMigration {
   readonly number: number;
   readonly hash: string;
 }
-
-const JournalSchema = v.object({ entries: v.array(v.object({ when: v.number(), tag: v.string() })) });
 
 /** The folder beside this program's package.json: the same from the sources and from the bundle. */
 export function defaultMigrationsDir(): string {
@@ -40,31 +36,25 @@ export function defaultMigrationsDir(): string {
   return join(root, 'migrations');
 }
 
-/** Reads the folder. Throws MIGRATION_MISMATCH where journal and files disagree. */
+/** Reads the folder. Throws MIGRATION_MISMATCH unless its files are numbered 1, 2, 3, … */
 export function readMigrations(dir: string): Migration[] {
-  const names = readdirSync(dir)
-    .filter((name) => name.endsWith('.sql'))
-    .map((name) => name.slice(0, -'.sql'.length))
-    .sort();
-  const journal = v.parse(JournalSchema, JSON.parse(readFileSync(join(dir, 'meta/_journal.json'), 'utf8')));
-  const listed = journal.entries.map(({ when, tag }) => `${when} ${tag}`);
-  const found = names.map((name) => `${Number(name.slice(0, 4))} ${name}`);
-  if (listed.join('\n') !== found.join('\n')) {
-    throw mismatch(
-      `meta/_journal.json lists ${listed.join(', ') || 'nothing'}; the folder holds ${found.join(', ') || 'nothing'}.`,
-      'List every file of migrations/ in the journal, by name, with its number as "when".',
-    );
-  }
-  return readMigrationFiles({ migrationsFolder: dir }).map((file, at) => ({
-    name: names[at] ?? '',
-    number: file.folderMillis,
-    hash: file.hash,
-    statements: file.sql,
-  }));
+  const files = readdirSync(dir).filter((file) => file.endsWith('.sql'));
+  return files.sort().map((file, at) => {
+    const name = file.slice(0, -'.sql'.length);
+    const number = at + 1;
+    if (!name.startsWith(`${number}_`.padStart(5, '0'))) {
+      throw mismatch(
+        `Migration ${name} is number ${number} of its folder.`,
+        'Number the files of migrations/ 0001, 0002, and so on, without a hole.',
+      );
+    }
+    const sql = readFileSync(join(dir, file), 'utf8');
+    return { name, number, sql, hash: createHash('sha256').update(sql).digest('hex') };
+  });
 }
 
-/** Throws MIGRATION_MISMATCH unless what was applied is how the files begin: nothing changed, removed or put in between. */
-export function compareApplied(files: readonly Migration[], applied: readonly Applied[]): void {
+/** Throws MIGRATION_MISMATCH unless what was applied is how the files begin: none changed, removed or inserted. */
+export function compareApplied(files: readonly Migration[], applied: readonly AppliedMigration[]): void {
   for (const [at, done] of applied.entries()) {
     const file = files[at];
     if (file === undefined) {

@@ -53,7 +53,12 @@ export interface StoreOptions {
   readonly connections?: number;
 }
 
-type SettingsRow = { lanes: number; lanes_ever: number; retention_days: number; keep_days: number };
+type SettingsRow = {
+  queues: number;
+  max_queues: number;
+  event_retention_days: number;
+  finding_retention_days: number;
+};
 
 const CONNECTIONS = 8;
 const CONFLICT_ATTEMPTS = 5;
@@ -81,12 +86,17 @@ export async function openStore({
     transaction: (work) => transaction(pool, work),
     async settings() {
       const { rows } = await runner.run<SettingsRow>({ text: readSettings });
-      const row = rows[0] ?? { lanes: 16, lanes_ever: 16, retention_days: 14, keep_days: 400 };
+      const row = rows[0] ?? {
+        queues: 16,
+        max_queues: 16,
+        event_retention_days: 14,
+        finding_retention_days: 400,
+      };
       return {
-        lanes: row.lanes,
-        lanesEver: row.lanes_ever,
-        retentionDays: row.retention_days,
-        keepDays: row.keep_days,
+        lanes: row.queues,
+        lanesEver: row.max_queues,
+        retentionDays: row.event_retention_days,
+        keepDays: row.finding_retention_days,
       };
     },
     async clusterId(name) {

@@ -1,5 +1,5 @@
--- Earlier lives of a node that its spool no longer holds: what is missing of them will never come. What a later batch of
--- them may still bring is stored and shrinks the gap.
+-- Closes earlier epochs of a node that its spool no longer holds: what is missing of them will never arrive. If a later batch
+-- brings some of it after all, it is stored and shrinks the gap.
 -- $1 node_id, $2 the epochs locked by the caller, $3 those of them that the spool holds, $4 the last seq of each
 WITH held AS (
   SELECT * FROM unnest($3::uuid[], $4::int4[]) AS u (epoch, last)
@@ -15,7 +15,7 @@ WITH held AS (
 ), gap AS (
   INSERT INTO store.gap (gap_id, node_id, cluster_id, epoch, scope, cause, from_at, to_at, from_seq, to_seq, records)
   SELECT md5(epoch::text || ':' || lower(r) || ':' || upper(r) - 1)::uuid, node_id, cluster_id, epoch, 'seq', 'store_lost',
-         CASE WHEN upper(received) <= lower(r) THEN last_at ELSE base_at END, now(),
+         CASE WHEN upper(received) <= lower(r) THEN last_record_at ELSE started_at END, now(),
          lower(r), upper(r) - 1, upper(r) - lower(r)
   FROM ended, unnest(missing) AS r
   ON CONFLICT DO NOTHING
@@ -26,4 +26,4 @@ UPDATE store.epoch e SET
   close_cause = CASE WHEN isempty(ended.missing) THEN 'released' ELSE 'store_lost' END
 FROM ended
 WHERE e.node_id = ended.node_id AND e.epoch = ended.epoch
-RETURNING e.epoch::text AS epoch, e.round, store.mark(e.received, e.lost) AS mark
+RETURNING e.epoch::text AS epoch

@@ -1,9 +1,9 @@
--- Seqs that will never come, as the epoch itself says: declared holes, and whatever is below the floor of its spool and not
--- here (a database restored from a backup). Only what is not known yet becomes a gap.
--- $1 node_id, $2 epoch, $3 floor, $4 cut (microseconds since 1970), then arrays: from, to, cause
+-- Records seqs that the epoch itself declares lost: its holes, and everything below the oldest seq of its spool that is not stored
+-- (the database was restored from a backup). Only what is not known yet becomes a gap.
+-- $1 node_id, $2 epoch, $3 oldest seq, $4 when the batch was cut (microseconds since 1970), then arrays: from, to, cause
 WITH e AS (
   SELECT * FROM store.epoch WHERE node_id = $1::int4 AND epoch = $2::uuid
-), told AS (
+), declared AS (
   SELECT i, int4multirange(int4range(f, t, '[]')) AS r, cause
   FROM unnest($5::int4[], $6::int4[], $7::text[]) WITH ORDINALITY AS u (f, t, cause, i)
   UNION ALL
@@ -11,13 +11,13 @@ WITH e AS (
 ), fresh AS (
   SELECT r - e.received - e.lost
            - coalesce(range_agg(r) OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), '{}') AS r, cause
-  FROM told, e
+  FROM declared, e
 ), hole AS (
   SELECT unnest(r) AS r, cause FROM fresh
 ), gap AS (
   INSERT INTO store.gap (gap_id, node_id, cluster_id, epoch, scope, cause, from_at, to_at, from_seq, to_seq, records)
   SELECT md5($2::text || ':' || lower(r) || ':' || upper(r) - 1)::uuid, e.node_id, e.cluster_id, e.epoch, 'seq', cause,
-         least(CASE WHEN upper(e.received) <= lower(r) THEN e.last_at ELSE e.base_at END, cut.at), cut.at,
+         least(CASE WHEN upper(e.received) <= lower(r) THEN e.last_record_at ELSE e.started_at END, cut.at), cut.at,
          lower(r), upper(r) - 1, upper(r) - lower(r)
   FROM hole, e, (SELECT timestamptz 'epoch' + $4::int8 * interval '1 microsecond' AS at) AS cut
   ON CONFLICT DO NOTHING

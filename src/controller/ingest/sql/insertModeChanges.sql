@@ -1,5 +1,5 @@
--- $1 node_id, $2 ctx_id, $3 cluster_id, then arrays: seq, at, not before (microseconds since 1970), model, from, to, reason, proof
-INSERT INTO store.mode_change (at, not_before, day, node_id, ctx_id, seq, cluster_id, model, from_mode, to_mode, reason, proof)
+-- $1 node_id, $2 context_id, $3 cluster_id, then arrays: seq, at, not_before (microseconds since 1970), model, from_mode, to_mode, reason, proof
+INSERT INTO store.mode_change (at, not_before, day, node_id, context_id, seq, cluster_id, model, from_mode, to_mode, reason, proof)
 SELECT t.at, timestamptz 'epoch' + u.not_before * interval '1 microsecond', (t.at AT TIME ZONE 'UTC')::date,
        $1::int4, $2::int4, u.seq, $3::int2, u.model, u.from_mode, u.to_mode, u.reason, u.proof::jsonb
 FROM unnest($4::int4[], $5::int8[], $6::int8[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[])

@@ -1,7 +1,7 @@
--- Records came after they were declared lost: the gaps of this epoch shrink to what is still missing.
+-- Records arrived after they were declared lost: shrinks the gaps of their epoch to what is still missing.
 -- $1 node_id, $2 epoch
 WITH missing AS (
-  SELECT g.gap_id, store.positions(e.lost * int4multirange(int4range(g.from_seq, g.to_seq, '[]'))) AS records
+  SELECT g.gap_id, store.count_seqs(e.lost * int4multirange(int4range(g.from_seq, g.to_seq, '[]'))) AS records
   FROM store.gap g JOIN store.epoch e ON e.node_id = g.node_id AND e.epoch = g.epoch
   WHERE g.node_id = $1::int4 AND g.epoch = $2::uuid AND g.scope = 'seq' AND g.filled_at IS NULL
 )

@@ -1,27 +1,29 @@
--- Identities, once for each day that mentions them; a name that was missing is filled, one that is there stays.
--- $1 node_id, $2 cluster_id, then arrays: obj, sandbox, days since 1970, bits, attempt, cid as hex, pod_uid, namespace,
--- pod_name, container_name
-WITH told AS (
-  SELECT u.obj, u.sandbox, date '1970-01-01' + u.d AS day, u.bits, u.attempt, decode(u.cid, 'hex') AS cid,
-         u.pod_uid, u.namespace, u.pod_name, u.container_name
+-- Identities, once for each day that mentions them. A missing name is filled in; a known one stays.
+-- $1 node_id, $2 cluster_id, then arrays: container_key, sandbox_key, days since 1970, flags, attempt, container_id as hex, pod_uid,
+-- pod_namespace, pod_name, container_name
+WITH given AS (
+  SELECT u.container_key, u.sandbox_key, date '1970-01-01' + u.d AS day, u.flags, u.attempt, decode(u.container_id, 'hex') AS container_id,
+         u.pod_uid, u.pod_namespace, u.pod_name, u.container_name
   FROM unnest($3::int8[], $4::int8[], $5::int4[], $6::int2[], $7::int4[], $8::text[], $9::text[], $10::text[],
               $11::text[], $12::text[])
-    AS u (obj, sandbox, d, bits, attempt, cid, pod_uid, namespace, pod_name, container_name)
+    AS u (container_key, sandbox_key, d, flags, attempt, container_id, pod_uid, pod_namespace, pod_name, container_name)
 )
-INSERT INTO store.object (obj, sandbox, node_id, day, cluster_id, bits, attempt, cid, pod_uid, namespace, pod_name, container_name)
-SELECT t.obj, t.sandbox, $1::int4, t.day, $2::int2, t.bits, t.attempt, t.cid, t.pod_uid, t.namespace, t.pod_name, t.container_name
-FROM told t
-LEFT JOIN store.object o ON o.node_id = $1::int4 AND o.obj = t.obj AND o.day = t.day
-WHERE o.obj IS NULL
-   OR (o.sandbox IS NULL AND t.sandbox IS NOT NULL) OR (o.attempt IS NULL AND t.attempt IS NOT NULL)
-   OR (o.pod_uid IS NULL AND t.pod_uid IS NOT NULL) OR (o.namespace IS NULL AND t.namespace IS NOT NULL)
-   OR (o.pod_name IS NULL AND t.pod_name IS NOT NULL) OR (o.container_name IS NULL AND t.container_name IS NOT NULL)
-ORDER BY t.obj, t.day
-ON CONFLICT (node_id, obj, day) DO UPDATE SET
-  sandbox = coalesce(object.sandbox, excluded.sandbox),
-  bits = object.bits | excluded.bits,
-  attempt = coalesce(object.attempt, excluded.attempt),
-  pod_uid = coalesce(object.pod_uid, excluded.pod_uid),
-  namespace = coalesce(object.namespace, excluded.namespace),
-  pod_name = coalesce(object.pod_name, excluded.pod_name),
-  container_name = coalesce(object.container_name, excluded.container_name)
+INSERT INTO store.container (container_key, sandbox_key, node_id, day, cluster_id, flags, attempt, container_id, pod_uid, pod_namespace,
+                             pod_name, container_name)
+SELECT g.container_key, g.sandbox_key, $1::int4, g.day, $2::int2, g.flags, g.attempt, g.container_id, g.pod_uid, g.pod_namespace,
+       g.pod_name, g.container_name
+FROM given g
+LEFT JOIN store.container c ON c.node_id = $1::int4 AND c.container_key = g.container_key AND c.day = g.day
+WHERE c.container_key IS NULL
+   OR (c.sandbox_key IS NULL AND g.sandbox_key IS NOT NULL) OR (c.attempt IS NULL AND g.attempt IS NOT NULL)
+   OR (c.pod_uid IS NULL AND g.pod_uid IS NOT NULL) OR (c.pod_namespace IS NULL AND g.pod_namespace IS NOT NULL)
+   OR (c.pod_name IS NULL AND g.pod_name IS NOT NULL) OR (c.container_name IS NULL AND g.container_name IS NOT NULL)
+ORDER BY g.container_key, g.day
+ON CONFLICT (node_id, container_key, day) DO UPDATE SET
+  sandbox_key = coalesce(container.sandbox_key, excluded.sandbox_key),
+  flags = container.flags | excluded.flags,
+  attempt = coalesce(container.attempt, excluded.attempt),
+  pod_uid = coalesce(container.pod_uid, excluded.pod_uid),
+  pod_namespace = coalesce(container.pod_namespace, excluded.pod_namespace),
+  pod_name = coalesce(container.pod_name, excluded.pod_name),
+  container_name = coalesce(container.container_name, excluded.container_name)

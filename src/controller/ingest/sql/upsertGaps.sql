@@ -1,4 +1,4 @@
--- A gap is told when it opens and again when it closes or went on, perhaps by a later life; order is free.
+-- A gap is recorded when it opens and again when it closes, perhaps by a later incarnation; the order does not matter.
 -- $1 node_id, $2 cluster_id, $3 epoch, then arrays: gap_id, scope, cause, from, to (microseconds since 1970)
 INSERT INTO store.gap (gap_id, node_id, cluster_id, epoch, scope, cause, from_at, to_at)
 SELECT u.gap_id, $1::int4, $2::int2, $3::uuid, min(u.scope), min(u.cause),

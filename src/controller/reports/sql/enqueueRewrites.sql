@@ -1,8 +1,8 @@
--- The nodes of cluster $1 named in $2 need their report written, whatever was written before.
+-- The reports of the nodes named $2 in cluster $1 must be written, even if nothing changed since the last write.
 WITH asked AS (
   SELECT node_id, cluster_id FROM store.node WHERE cluster_id = $1 AND name = ANY ($2::text[])
-), forgotten AS (
-  UPDATE store.report r SET shown = NULL, written_at = NULL FROM asked WHERE r.node_id = asked.node_id
+), reset AS (
+  UPDATE store.report r SET status_digest = NULL, written_at = NULL FROM asked WHERE r.node_id = asked.node_id
 )
 INSERT INTO store.report_queue AS q (node_id, cluster_id, due_at, urgent)
 SELECT node_id, cluster_id, now(), true FROM asked

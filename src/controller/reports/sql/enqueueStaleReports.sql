@@ -1,5 +1,5 @@
--- Reports of cluster $1 that time alone may have changed: agents silent for more than $2 ms whose report still says that they
--- report, agents heard again, and what was to be looked at again by now.
+-- Queues the reports of cluster $1 that may have changed with time alone: of agents silent for more than $2 ms whose report says that
+-- they report, of agents that report again, and those whose recheck is due.
 INSERT INTO store.report_queue AS q (node_id, cluster_id, due_at, urgent)
 SELECT r.node_id, r.cluster_id, now(), coalesce(r.recheck_at > now(), true)
 FROM store.report r

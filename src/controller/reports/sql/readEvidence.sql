@@ -1,8 +1,8 @@
--- Everything a report says, one row for each node of $1. Times in lists are text, as the report has them.
+-- Everything a report says, one row for each node of $1. Times in lists are text, as in the report.
 WITH w AS (SELECT now() AS now, now() - interval '24 hours' AS day_ago, now() - interval '1 hour' AS hour_ago)
 SELECT n.node_id, n.name AS node, w.now, n.first_seen, n.last_seen,
-       coalesce(r.created_at, n.first_seen) AS created_at, r.written_at, r.shown,
-       e.epoch, e.complete_at,
+       coalesce(r.created_at, n.first_seen) AS created_at, r.written_at, r.status_digest,
+       e.epoch, e.complete_through,
        coalesce(x.agent_version, '') AS agent_version, coalesce(x.runtime_name, '') AS runtime_name,
        coalesce(x.runtime_version, '') AS runtime_version, coalesce(x.kubelet_version, '') AS kubelet_version,
        CASE WHEN s.node_id IS NOT NULL THEN to_jsonb(s) END AS state,
@@ -11,7 +11,8 @@ SELECT n.node_id, n.name AS node, w.now, n.first_seen, n.last_seen,
        greatest(w.day_ago, least(n.first_seen, m.since)) AS observed_from, m.until AS observed_to,
        least(store.hist_quantile(m.hist, 0.5), m.max_us / 1000) AS p50_ms,
        least(store.hist_quantile(m.hist, 0.99), m.max_us / 1000) AS p99_ms,
-       m.errors AS relist_errors, coalesce(s.k_stream_errors, m.k_stream_errors)::float8 AS k_stream_errors, m.k_period_ms,
+       m.errors AS relist_errors, coalesce(s.kubelet_stream_errors, m.kubelet_stream_errors)::float8 AS kubelet_stream_errors,
+       m.kubelet_relist_period_ms,
        f.total AS missed_total, f.last24h AS missed_last24h, f.resolved24h AS missed_resolved24h,
        f.last_at AS missed_last_at, f.oldest24h AS missed_oldest24h,
        coalesce(k.findings, '[]') AS findings,
@@ -26,25 +27,26 @@ FROM w
 CROSS JOIN unnest($1::int4[]) AS asked (node_id)
 JOIN store.node n ON n.node_id = asked.node_id
 LEFT JOIN store.report r ON r.node_id = n.node_id
-LEFT JOIN store.context x ON x.ctx_id = n.ctx_id
+LEFT JOIN store.context x ON x.context_id = n.context_id
 LEFT JOIN store.node_state s ON s.node_id = n.node_id
 LEFT JOIN LATERAL (
-  SELECT e.epoch, e.complete_at FROM store.epoch e
-  WHERE e.node_id = n.node_id AND e.life = n.life ORDER BY e.seen_at DESC LIMIT 1
+  SELECT e.epoch, e.complete_through FROM store.epoch e
+  WHERE e.node_id = n.node_id AND e.incarnation = n.incarnation ORDER BY e.last_seen DESC LIMIT 1
 ) e ON true
 LEFT JOIN LATERAL (
-  -- A minute that the window cuts counts for the part inside.
+  -- A minute at the edge of the window counts for the part inside.
   SELECT sum(m.expected)::float8 AS expected, sum(m.matched)::float8 AS matched, sum(m.unobservable)::float8 AS unobservable,
          sum(m.covered_us * least(1, extract(epoch FROM m.minute + interval '1 minute' - w.day_ago) / 60))::float8 AS covered_us,
          min(m.minute) AS since, max(m.ended_at) AS until,
          store.hist_sum(m.hist::int4[]) FILTER (WHERE m.minute > w.hour_ago) AS hist,
          max(m.max_us) FILTER (WHERE m.minute > w.hour_ago)::float8 AS max_us,
          sum(m.errors) FILTER (WHERE m.minute > w.hour_ago)::float8 AS errors,
-         (array_agg(m.k_stream_errors ORDER BY m.minute DESC) FILTER (WHERE m.k_stream_errors IS NOT NULL))[1] AS k_stream_errors,
-         -- The kubelet's own times between relists, of its present mode only: a change of mode changes them.
-         sum(m.k_interval_us) FILTER (WHERE m.ended_at > greatest(w.hour_ago, s.mode_since))::float8 / 1000
-           / nullif(sum(m.k_intervals) FILTER (WHERE m.ended_at > greatest(w.hour_ago, s.mode_since)), 0) AS k_period_ms
-  FROM store.sample m
+         (array_agg(m.kubelet_stream_errors ORDER BY m.minute DESC) FILTER (WHERE m.kubelet_stream_errors IS NOT NULL))[1]
+           AS kubelet_stream_errors,
+         -- The kubelet's own times between relists, in its present mode only: they differ between modes.
+         sum(m.kubelet_interval_us) FILTER (WHERE m.ended_at > greatest(w.hour_ago, s.mode_since))::float8 / 1000
+           / nullif(sum(m.kubelet_intervals) FILTER (WHERE m.ended_at > greatest(w.hour_ago, s.mode_since)), 0) AS kubelet_relist_period_ms
+  FROM store.relist_minute m
   WHERE m.node_id = n.node_id AND m.minute > w.day_ago - interval '1 minute'
     AND m.day >= ((w.day_ago - interval '1 minute') AT TIME ZONE 'UTC')::date
 ) m ON true
@@ -61,7 +63,7 @@ LEFT JOIN LATERAL (
   WHERE f.node_id = n.node_id AND f.kind = 'missed'
 ) f ON true
 LEFT JOIN LATERAL (
-  -- "missed" without more words means unresolved, here as in `missed`.
+  -- `missed` means unresolved, as in the field `missed`.
   SELECT jsonb_agg(jsonb_build_object('kind', kind, 'count', count) ORDER BY kind) AS findings
   FROM (
     SELECT f.kind, count(*) AS count FROM store.finding f

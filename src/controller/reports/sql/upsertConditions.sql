@@ -1,4 +1,4 @@
--- Keeps the conditions of reports: node $1, type $2, status $3, reason $4, message $5, since $6, all arrays of one length.
+-- Stores the conditions of reports. $1 node_id, $2 type, $3 status, $4 reason, $5 message, $6 since: arrays of one length
 INSERT INTO store.report_condition AS c (node_id, cluster_id, type, status, reason, message, since)
 SELECT u.node_id, n.cluster_id, u.type, u.status, u.reason, u.message, u.since
 FROM unnest($1::int4[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])

@@ -1,26 +1,26 @@
--- A watch ends, with a lag or with the reason why there is none. Only whoever removes it writes what came of it. The kubelet was
--- blind where the least lag is more than 99 of 100 ordinary ones of its node can have been; too few of those say nothing.
--- $1 node_id, $2 finding_id, $3 lag_min ms, $4 lag_max ms, $5 reason, $6 ordinary lags that it takes
-WITH gone AS (
-  DELETE FROM store.impact_watch WHERE node_id = $1::int4 AND finding_id = $2::uuid
+-- Ends a watch with a lag, or with the reason why there is none. Only the transaction that deletes the watch records the result. The
+-- lag is anomalous if its lower bound exceeds what 99 of 100 samples of the node can have been; with too few samples nothing is said.
+-- $1 node_id, $2 finding_id, $3 lag_min ms, $4 lag_max ms, $5 reason, $6 how many samples are required
+WITH ended AS (
+  DELETE FROM store.status_lag_watch WHERE node_id = $1::int4 AND finding_id = $2::uuid
   RETURNING node_id, cluster_id, finding_id, sample, event_type
-), ordinary AS (
+), sampled AS (
   SELECT count(*) AS samples,
          percentile_disc(0.99) WITHIN GROUP (ORDER BY coalesce(l.lag_max_ms, 'Infinity')) AS p99_ms
   FROM store.status_lag l WHERE l.node_id = $1::int4 AND l.at > now() - interval '24 hours'
-), sampled AS (
+), inserted AS (
   INSERT INTO store.status_lag (node_id, cluster_id, at, event_type, lag_min_ms, lag_max_ms)
-  SELECT node_id, cluster_id, now(), event_type, $3::float8, $4::float8 FROM gone WHERE sample AND $3::float8 IS NOT NULL
+  SELECT node_id, cluster_id, now(), event_type, $3::float8, $4::float8 FROM ended WHERE sample AND $3::float8 IS NOT NULL
 )
 INSERT INTO store.finding_update (finding_id, node_id, cluster_id, day, what, at, value_ms, note)
-SELECT g.finding_id, g.node_id, g.cluster_id, (now() AT TIME ZONE 'UTC')::date, v.what, now(), v.value_ms, v.note
-FROM gone g CROSS JOIN ordinary o
+SELECT e.finding_id, e.node_id, e.cluster_id, (now() AT TIME ZONE 'UTC')::date, v.what, now(), v.value_ms, v.note
+FROM ended e CROSS JOIN sampled s
 CROSS JOIN LATERAL (VALUES
   ('lag_min', $3::float8, NULL),
   ('lag_max', $4::float8, NULL),
-  ('kubelet_blind', CASE WHEN o.samples >= $6::int4 THEN ($3::float8 > o.p99_ms)::int4 END::float8, NULL),
+  ('lag_anomalous', CASE WHEN s.samples >= $6::int4 THEN ($3::float8 > s.p99_ms)::int4 END::float8, NULL),
   ('lag_reason', NULL, $5::text)
 ) AS v (what, value_ms, note)
-WHERE NOT g.sample AND (v.value_ms IS NOT NULL OR v.note IS NOT NULL)
+WHERE NOT e.sample AND (v.value_ms IS NOT NULL OR v.note IS NOT NULL)
 ON CONFLICT DO NOTHING
 RETURNING what

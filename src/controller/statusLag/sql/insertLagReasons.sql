@@ -1,4 +1,4 @@
--- Why there is no lag, of findings that are not watched.
+-- Records why findings that are not watched have no lag.
 -- $1 node_id, $2 cluster_id, then arrays: finding_id, at (microseconds since 1970), reason
 INSERT INTO store.finding_update (finding_id, node_id, cluster_id, day, what, at, note)
 SELECT u.finding_id, $1::int4, $2::int2, (t.at AT TIME ZONE 'UTC')::date, 'lag_reason', t.at, u.reason

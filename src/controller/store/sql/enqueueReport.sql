@@ -1,4 +1,4 @@
--- A node's report must be written: at once, or when the next refresh is due.
+-- The report of a node must be written: at once, or when the next refresh is due.
 -- $1 node_id, $2 cluster_id, $3 urgent
 INSERT INTO store.report_queue (node_id, cluster_id, due_at, urgent)
 VALUES ($1, $2, now() + CASE WHEN $3::bool THEN interval '0' ELSE interval '4 hours' END, $3::bool)

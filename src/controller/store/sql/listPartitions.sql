@@ -1,5 +1,5 @@
--- Partitions that hold nothing young enough to be kept, and those that an interrupted run left half detached.
--- $1 retention_days, $2 keep_days
+-- Partitions whose retention is over, and those that an interrupted run left half detached.
+-- $1 event_retention_days, $2 finding_retention_days
 WITH partition AS (
   SELECT p.relname AS of_table, c.relname AS name, i.inhdetachpending AS pending, store.partition_unit(p.relname) AS unit,
          to_date(rpad(substring(c.relname FROM '_(\d+)$'), 8, '01'), 'YYYYMMDD') AS low

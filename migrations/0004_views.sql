@@ -1,0 +1,367 @@
+-- The views: what people read, and the public contract. Every view starts with `cluster, node`; times are timestamptz; durations
+-- end in _ms; columns are only ever appended. Names come by LEFT JOIN: a row without a known name is shown without it, never hidden.
+--
+-- `day` is the partition key of events, changes and minutes: a condition on it reads fewer partitions.
+
+CREATE VIEW plegwatch.nodes WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, n.first_seen, n.last_seen,
+       nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
+       nullif(x.kubelet_version, '') AS kubelet_version, nullif(x.agent_version, '') AS agent_version,
+       s.stream_state, s.mode, s.mode_since,
+       n.node_uid, s.stream_since, nullif(s.stream_reason, '') AS stream_reason, nullif(s.stream_error, '') AS stream_error,
+       s.relist_healthy, nullif(s.relist_reason, '') AS relist_reason, s.model, nullif(s.mode_reason, '') AS mode_reason,
+       s.kubelet_stream_errors
+FROM store.node n
+LEFT JOIN store.cluster c USING (cluster_id)
+LEFT JOIN store.node_state s ON s.node_id = n.node_id
+LEFT JOIN store.context x ON x.context_id = n.context_id;
+
+CREATE VIEW plegwatch.epochs WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, e.epoch, e.prev, e.incarnation,
+       nullif(e.node_uid, '') AS node_uid, nullif(e.boot_id, '') AS boot_id, e.started_at,
+       CASE WHEN e.closed_at IS NOT NULL OR e.incarnation < n.incarnation THEN coalesce(e.last_record_at, e.started_at) END AS ended_at,
+       CASE WHEN e.closed_at IS NOT NULL THEN e.close_cause WHEN e.incarnation < n.incarnation THEN 'superseded' END AS end_cause,
+       nullif(x.agent_version, '') AS agent_version,
+       store.acked_seq(e.received, e.lost) AS acked_seq, e.complete_through,
+       e.last_seq, store.count_seqs(e.received) AS records_stored, store.count_seqs(e.lost) AS records_lost, e.last_seen
+FROM store.epoch e
+LEFT JOIN store.node n USING (node_id)
+LEFT JOIN store.cluster c ON c.cluster_id = e.cluster_id
+LEFT JOIN LATERAL (
+  SELECT agent_version FROM store.context x WHERE x.node_id = e.node_id AND x.epoch = e.epoch ORDER BY context_no DESC LIMIT 1
+) x ON true;
+
+CREATE VIEW plegwatch.container_events WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, x.epoch, e.seq, e.received_at, store.time_of_ns(e.created_ns) AS created_at,
+       store.event_type_name(e.flags & 255) AS event_type,
+       store.id_text(o.container_id, o.flags) AS container_id, e.flags & 1024 <> 0 AS is_sandbox,
+       store.id_text(s.container_id, s.flags) AS sandbox_id,
+       o.pod_uid, o.pod_namespace, o.pod_name, o.container_name, o.attempt,
+       e.flags & 256 <> 0 AS replayed, e.flags & 512 <> 0 AS has_sandbox_status,
+       nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
+       nullif(x.kubelet_version, '') AS kubelet_version,
+       e.created_ns, e.day
+FROM store.container_event e
+LEFT JOIN store.node n ON n.node_id = e.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = e.cluster_id
+LEFT JOIN store.context x ON x.context_id = e.context_id
+LEFT JOIN store.container o ON o.node_id = e.node_id AND o.container_key = e.container_key AND o.day = e.day
+LEFT JOIN store.container s ON s.node_id = e.node_id AND s.container_key = o.sandbox_key AND s.day = e.day;
+
+CREATE VIEW plegwatch.relist_changes WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, x.epoch, h.seq, h.window_from, h.window_to,
+       store.id_text(o.container_id, o.flags) AS container_id, h.states & 256 <> 0 AS is_sandbox,
+       o.pod_uid, o.pod_namespace, o.pod_name, o.container_name,
+       store.pleg_state_name(h.states & 15) AS old_state, store.pleg_state_name((h.states >> 4) & 15) AS new_state,
+       store.pleg_event_names(h.pleg_events) AS pleg_events,
+       store.id_text(s.container_id, s.flags) AS sandbox_id, h.day
+FROM store.relist_change h
+LEFT JOIN store.node n ON n.node_id = h.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = h.cluster_id
+LEFT JOIN store.context x ON x.context_id = h.context_id
+LEFT JOIN store.container o ON o.node_id = h.node_id AND o.container_key = h.container_key AND o.day = h.day
+LEFT JOIN store.container s ON s.node_id = h.node_id AND s.container_key = o.sandbox_key AND s.day = h.day;
+
+CREATE VIEW plegwatch.findings WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nullif(f.cause, '') AS cause,
+       f.container_id, f.pod_uid, f.pod_namespace, f.pod_name, f.container_name,
+       f.window_from, f.window_to, f.occurred_at, f.detected_at, u.resolved_at,
+       f.lateness_us / 1000.0::float8 AS lateness_ms, f.delivery_us / 1000.0::float8 AS delivery_ms,
+       u.lag_min_ms, u.lag_max_ms, u.lag_anomalous, coalesce(before.to_mode, after.from_mode, s.mode) AS mode,
+       nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
+       nullif(x.kubelet_version, '') AS kubelet_version, f.proof,
+       x.epoch, f.seq, u.lag_reason
+FROM store.finding f
+LEFT JOIN store.node n ON n.node_id = f.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = f.cluster_id
+LEFT JOIN store.context x ON x.context_id = f.context_id
+LEFT JOIN LATERAL (
+  SELECT min(u.at) FILTER (WHERE what = 'resolved') AS resolved_at,
+         min(u.value_ms) FILTER (WHERE what = 'lag_min') AS lag_min_ms,
+         max(u.value_ms) FILTER (WHERE what = 'lag_max') AS lag_max_ms,
+         min(u.note) FILTER (WHERE what = 'lag_reason') AS lag_reason,
+         bool_and(u.value_ms > 0) FILTER (WHERE what = 'lag_anomalous') AS lag_anomalous
+  FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id
+) u ON true
+-- The kubelet's mode at that time: the one it last changed to, else the one it first changed from, else the present one.
+LEFT JOIN LATERAL (
+  SELECT m.to_mode FROM store.mode_change m
+  WHERE m.node_id = f.node_id AND m.at <= coalesce(f.occurred_at, f.window_to, f.detected_at)
+  ORDER BY m.at DESC LIMIT 1
+) before ON true
+LEFT JOIN LATERAL (
+  SELECT m.from_mode FROM store.mode_change m
+  WHERE m.node_id = f.node_id AND m.at > coalesce(f.occurred_at, f.window_to, f.detected_at)
+  ORDER BY m.at LIMIT 1
+) after ON true
+LEFT JOIN store.node_state s ON s.node_id = f.node_id;
+
+-- An agent that was killed could not record the end of its session: the session ended with the epoch at the latest.
+CREATE VIEW plegwatch.stream_sessions WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, s.opened_at, s.armed_at,
+       coalesce(s.closed_at, CASE WHEN e.closed_at IS NOT NULL OR e.incarnation < n.incarnation
+                                  THEN greatest(e.last_record_at, s.opened_at) END) AS closed_at,
+       s.code, s.message, s.events, s.replayed,
+       nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
+       nullif(x.kubelet_version, '') AS kubelet_version,
+       s.epoch, s.session_no
+FROM store.stream_session s
+LEFT JOIN store.node n ON n.node_id = s.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = s.cluster_id
+LEFT JOIN store.epoch e ON e.node_id = s.node_id AND e.epoch = s.epoch
+LEFT JOIN store.context x ON x.context_id = s.context_id;
+
+CREATE VIEW plegwatch.mode_changes WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, m.not_before, m.at, m.model, m.from_mode, m.to_mode, nullif(m.reason, '') AS reason,
+       m.proof, x.epoch, m.seq, nullif(x.kubelet_version, '') AS kubelet_version
+FROM store.mode_change m
+LEFT JOIN store.node n ON n.node_id = m.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = m.cluster_id
+LEFT JOIN store.context x ON x.context_id = m.context_id;
+
+-- An agent that was killed could not close an open gap: it lasts until the next incarnation starts, which records its own.
+CREATE VIEW plegwatch.gaps WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, g.scope, g.cause, g.from_at,
+       coalesce(g.to_at, CASE WHEN g.scope <> 'seq' AND next.started_at IS NOT NULL THEN greatest(next.started_at, g.from_at) END) AS to_at,
+       g.epoch, g.from_seq, g.to_seq, g.records,
+       g.filled_at, g.gap_id, g.record_bytes
+FROM store.gap g
+LEFT JOIN store.node n ON n.node_id = g.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = g.cluster_id
+LEFT JOIN LATERAL (
+  SELECT min(e.started_at) AS started_at FROM store.epoch e WHERE e.node_id = g.node_id AND e.prev = g.epoch
+) next ON true;
+
+-- Two incarnations of an agent can share a minute: their figures are added.
+CREATE VIEW plegwatch.relist_minutes WITH (security_invoker = true) AS
+SELECT m.cluster, m.node, m.minute, m.relists, m.errors,
+       least(store.hist_quantile(m.hist, 0.5), m.max_ms) AS p50_ms,
+       least(store.hist_quantile(m.hist, 0.9), m.max_ms) AS p90_ms,
+       least(store.hist_quantile(m.hist, 0.99), m.max_ms) AS p99_ms,
+       m.max_ms, m.hist, m.sandboxes, m.containers, m.bytes,
+       m.expected, m.matched, m.unobservable, m.covered_ms, m.span_ms, m.day
+FROM (
+  SELECT c.name AS cluster, n.name AS node, r.minute, r.day,
+         sum(r.relists) AS relists, sum(r.errors) AS errors, max(r.max_us) / 1000.0::float8 AS max_ms,
+         store.hist_sum(r.hist::int4[]) AS hist, max(r.sandboxes) AS sandboxes, max(r.containers) AS containers,
+         sum(r.bytes)::int8 AS bytes, sum(r.expected) AS expected, sum(r.matched) AS matched,
+         sum(r.unobservable) AS unobservable, sum(r.covered_us)::float8 / 1000 AS covered_ms,
+         sum(r.span_us)::float8 / 1000 AS span_ms
+  FROM store.relist_minute r
+  LEFT JOIN store.node n ON n.node_id = r.node_id
+  LEFT JOIN store.cluster c ON c.cluster_id = r.cluster_id
+  GROUP BY c.name, n.name, r.minute, r.day
+) m;
+
+-- The same by the hour, kept longer than minutes.
+CREATE VIEW plegwatch.relist_hours WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, h.hour, h.minutes, h.relists, h.errors,
+       least(store.hist_quantile(h.hist, 0.5), h.max_us / 1000.0::float8) AS p50_ms,
+       least(store.hist_quantile(h.hist, 0.9), h.max_us / 1000.0::float8) AS p90_ms,
+       least(store.hist_quantile(h.hist, 0.99), h.max_us / 1000.0::float8) AS p99_ms,
+       h.max_us / 1000.0::float8 AS max_ms, h.hist, h.sandboxes, h.containers, h.bytes,
+       h.expected, h.matched, h.unobservable, h.covered_us / 1000.0::float8 AS covered_ms,
+       h.span_us / 1000.0::float8 AS span_ms
+FROM store.relist_hour h
+LEFT JOIN store.node n ON n.node_id = h.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = h.cluster_id;
+
+-- The kubelet's own figures; a row only for minutes in which it was scraped.
+CREATE VIEW plegwatch.kubelet_minutes WITH (security_invoker = true) AS
+SELECT m.cluster, m.node, m.minute, m.relists, store.hist_quantile(m.hist, store.kubelet_hist_bounds(), 0.99) AS relist_p99_ms, m.hist,
+       m.last_seen_age_ms, m.discarded, m.stream_errors, m.list_p99_ms, m.day, m.relist_period_ms,
+       m.counted_from, m.counted_to, m.relist_ms, m.list_calls, m.list_errors, m.list_ms, m.longest_list_ms, m.status_ms
+FROM (
+  SELECT c.name AS cluster, n.name AS node, r.minute, r.day,
+         sum(r.kubelet_relists) AS relists, store.hist_sum(r.kubelet_hist::int4[]) AS hist,
+         max(r.kubelet_last_seen_age_ms) AS last_seen_age_ms, sum(r.kubelet_discarded) AS discarded,
+         max(r.kubelet_stream_errors) AS stream_errors, max(r.kubelet_list_p99_ms) AS list_p99_ms,
+         sum(r.kubelet_interval_us)::float8 / 1000 / nullif(sum(r.kubelet_intervals), 0) AS relist_period_ms,
+         min(r.kubelet_counted_from) AS counted_from, max(r.kubelet_counted_to) AS counted_to,
+         sum(r.kubelet_relist_us)::float8 / 1000 AS relist_ms,
+         sum(r.kubelet_list_calls) AS list_calls, sum(r.kubelet_list_errors) AS list_errors,
+         sum(r.kubelet_list_us)::float8 / 1000 AS list_ms, max(r.kubelet_longest_list_us)::float8 / 1000 AS longest_list_ms,
+         sum(r.kubelet_status_us)::float8 / 1000 AS status_ms
+  FROM store.relist_minute r
+  LEFT JOIN store.node n ON n.node_id = r.node_id
+  LEFT JOIN store.cluster c ON c.cluster_id = r.cluster_id
+  WHERE r.kubelet_relists IS NOT NULL
+  GROUP BY c.name, n.name, r.minute, r.day
+) m;
+
+CREATE VIEW plegwatch.node_conditions WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, k.at, k.status, k.reason, k.message, k.pleg_seen_ago_ms, k.threshold_ms
+FROM store.node_condition k
+LEFT JOIN store.node n ON n.node_id = k.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = k.cluster_id;
+
+-- One row per announced start or stop whose status lag was measured, of the last two days.
+CREATE VIEW plegwatch.status_lags WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, l.at, l.event_type, l.lag_min_ms, l.lag_max_ms
+FROM store.status_lag l
+LEFT JOIN store.node n ON n.node_id = l.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = l.cluster_id;
+
+-- Refused input cannot be attributed: `node` is always null, and claimed_node is only what the input says. bytes: its size.
+CREATE VIEW plegwatch.rejected WITH (security_invoker = true) AS
+SELECT c.name AS cluster, NULL::text AS node, r.at, r.queue, r.reason, r.claimed_node, r.bytes, r.times,
+       r.last_at, r.error, r.head
+FROM store.rejected r
+LEFT JOIN store.cluster c ON c.cluster_id = r.cluster_id;
+
+-- Containers and states that listing could not see, and how likely a Generic PLEG would have missed them altogether.
+--
+--   life_min_ms, life_max_ms   bounds of how long it lasted
+--   list_before, list_after    the lists that did not show it
+--   relist_period_ms           of the kubelet, from the latest of the 15 minutes before that reports it; null without one
+--   chance_min, chance_max     max(0, 1 - duration / period), for the longest and the shortest that it can have lasted.
+--                              A probability, never a certainty
+CREATE VIEW plegwatch.short_lives WITH (security_invoker = true) AS
+SELECT f.cluster, f.node, f.finding_id, f.detected_at, f.cause, f.container_id,
+       f.pod_uid, f.pod_namespace, f.pod_name, f.container_name,
+       l.life_min_ms, l.life_max_ms, f.window_from AS list_before, f.window_to AS list_after,
+       f.mode, k.relist_period_ms,
+       store.chance_to_miss(l.life_max_ms, k.relist_period_ms) AS chance_min,
+       store.chance_to_miss(l.life_min_ms, k.relist_period_ms) AS chance_max
+FROM plegwatch.findings f
+-- A proof comes from an agent: any JSON.
+CROSS JOIN LATERAL (
+  SELECT CASE WHEN jsonb_typeof(f.proof -> 'lifeMinMs') = 'number'
+              THEN least(greatest((f.proof -> 'lifeMinMs')::numeric, 0), 1e12)::float8 END AS life_min_ms,
+         CASE WHEN jsonb_typeof(f.proof -> 'lifeMaxMs') = 'number'
+              THEN least(greatest((f.proof -> 'lifeMaxMs')::numeric, 0), 1e12)::float8 END AS life_max_ms
+) l
+LEFT JOIN LATERAL (
+  SELECT m.relist_period_ms FROM plegwatch.kubelet_minutes m
+  WHERE m.cluster = f.cluster AND m.node = f.node AND m.relist_period_ms > 0
+    AND m.minute > f.window_to - interval '15 minutes' AND m.minute <= f.window_to
+    AND m.day BETWEEN (f.window_to AT TIME ZONE 'UTC')::date - 1 AND (f.window_to AT TIME ZONE 'UTC')::date
+  ORDER BY m.minute DESC LIMIT 1
+) k ON true
+WHERE f.kind = 'short_life';
+
+-- When PLEG was unhealthy or relists were slow: was it the runtime or the kubelet?
+--
+-- One row for each period in which a Node reported that PLEG was not healthy (`unhealthy`), and for each minute in which its
+-- kubelet reported a relist of more than ten seconds, or none started in the last ten (`slow`). The lists of the kubelet and of the
+-- agent are compared over the same period: both slow is the runtime, only the kubelet's is the kubelet. Anything that proves
+-- neither is `unknown`, and `why` says what is missing.
+--
+--   from_at, to_at   unhealthy: from one threshold before the condition, when PLEG was last seen active at the latest, until it
+--                    recovered (null: not yet);
+--                    slow: from the start of the longest list that ended, as far as it is proven, to the last scrape
+--   kubelet_lists    slow: one took 5 s or more, and lists took at least half of the time of its relists and, if unhealthy, at least
+--                    half of the period; failing: at least half of them failed. A call counts when it ends: nothing is known yet of
+--                    one that hangs, and a period is not judged if the kubelet reported less than half of it. A relist that is slow
+--                    for another reason (statuses, no CPU) is not_slow here.
+--   our_lists        slow: the agent waited for lists (`list` gaps: slow, deadline_exceeded, unavailable), without the time in which
+--                    it stalled or did not run, for at least half of the period (slow: half of the kubelet's longest list).
+--                    A list that hangs is an open gap. fast: its minutes cover the period, none has a failure, a gap or a list of a
+--                    second or more, and it listed so often that whatever held up the kubelet's longest list would have held up
+--                    one of ours for more than that second.
+CREATE VIEW plegwatch.pleg_verdicts WITH (security_invoker = true) AS
+WITH period AS (
+  SELECT cluster_id, node_id, day, 'unhealthy' AS kind, at, message, pleg_seen_ago_ms, threshold_ms,
+         at - coalesce(threshold_ms, 0) * interval '1 millisecond' AS from_at, next_at AS to_at,
+         coalesce(next_at, now()) AS until
+  FROM (
+    SELECT k.*, lead(k.at) OVER (PARTITION BY k.node_id ORDER BY k.at) AS next_at FROM store.node_condition k
+  ) transition
+  -- The rule of src/controller/nodeConditions/plegTrouble.ts; every other row ends the period.
+  WHERE status <> 'True' AND message ~ 'PLEG|\mpleg\M'
+  UNION ALL
+  SELECT cluster_id, node_id, day, 'slow', minute, NULL, NULL, NULL,
+         least(kubelet_counted_from, kubelet_counted_to - kubelet_longest_list_us * interval '1 microsecond'),
+         kubelet_counted_to, kubelet_counted_to
+  FROM store.relist_minute
+  WHERE kubelet_counted_to IS NOT NULL AND (kubelet_hist[12] > 0 OR kubelet_last_seen_age_ms > 10000)
+), kubelet AS (
+  SELECT p.*, k.*, extract(epoch FROM least(p.until, k.counted_to) - p.from_at)::float8 * 1000 AS counted_ms
+  FROM period p
+  CROSS JOIN LATERAL (
+    SELECT max(m.kubelet_counted_to) AS counted_to, sum(m.kubelet_list_calls)::int8 AS lists,
+           sum(m.kubelet_list_errors)::int8 AS list_errors, sum(m.kubelet_list_us)::float8 / 1000 AS list_ms,
+           max(m.kubelet_longest_list_us)::float8 / 1000 AS longest_list_ms,
+           sum(m.kubelet_relist_us)::float8 / 1000 AS relist_ms, sum(m.kubelet_status_us)::float8 / 1000 AS status_ms
+    FROM store.relist_minute m
+    WHERE m.node_id = p.node_id
+      AND m.day BETWEEN (p.from_at AT TIME ZONE 'UTC')::date - 1 AND (p.until AT TIME ZONE 'UTC')::date + 1
+      -- A call that started in the period belongs to it even if it ended later.
+      AND m.kubelet_counted_to > p.from_at
+      AND least(m.kubelet_counted_from, m.kubelet_counted_to - m.kubelet_longest_list_us * interval '1 microsecond') < p.until
+  ) k
+), ours AS (
+  SELECT k.*, m.*, g.*
+  FROM kubelet k
+  CROSS JOIN LATERAL (
+    SELECT count(*) AS minutes, sum(m.relists)::int8 AS our_relists, sum(m.errors)::int8 AS our_errors,
+           max(m.max_us)::float8 / 1000 AS our_longest_ms,
+           max(m.span_us::float8 / 1000 / nullif(m.relists, 0)) AS our_period_ms,
+           coalesce(sum(store.overlap_ms(m.ended_at - m.span_us * interval '1 microsecond', m.ended_at,
+                                         k.from_at, least(k.until, k.counted_to))) FILTER (WHERE m.relists > 0), 0) AS our_minutes_ms
+    FROM store.relist_minute m
+    WHERE m.node_id = k.node_id
+      AND m.day BETWEEN (k.from_at AT TIME ZONE 'UTC')::date - 1 AND (k.until AT TIME ZONE 'UTC')::date + 1
+      AND m.ended_at > k.from_at AND m.ended_at - m.span_us * interval '1 microsecond' < k.until
+  ) m
+  CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE g.scope = 'list') AS list_gaps,
+           greatest(0,
+             coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
+               WHERE g.scope = 'list' AND g.cause IN ('slow', 'deadline_exceeded', 'unavailable')), 0)
+             - coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
+               WHERE g.scope = 'agent' OR g.cause = 'agent_paused'), 0)
+           ) AS our_waiting_ms
+    FROM (
+      SELECT g.scope, g.cause, g.from_at,
+             coalesce(g.to_at, (SELECT min(e.started_at) FROM store.epoch e WHERE e.node_id = g.node_id AND e.prev = g.epoch),
+                      now()) AS to_at
+      FROM store.gap g
+      WHERE g.node_id = k.node_id AND g.from_at < k.until AND (g.scope IN ('list', 'agent') OR g.cause = 'agent_paused')
+    ) g
+    WHERE g.to_at > k.from_at
+  ) g
+), kubelet_judged AS (
+  SELECT o.*,
+         CASE
+           WHEN coalesce(lists, 0) = 0 THEN 'unknown'
+           WHEN kind = 'unhealthy' AND counted_ms * 2 < extract(epoch FROM until - from_at) * 1000 THEN 'unknown'
+           WHEN list_errors * 2 >= lists AND longest_list_ms < 5000 THEN 'failing'
+           WHEN longest_list_ms >= 5000 AND list_ms * 2 >= relist_ms AND (kind = 'slow' OR list_ms * 2 >= counted_ms) THEN 'slow'
+           ELSE 'not_slow'
+         END AS kubelet_lists
+  FROM ours o
+), judged AS (
+  SELECT o.*,
+         CASE
+           WHEN our_waiting_ms >= greatest(5000, CASE WHEN kind = 'slow' AND kubelet_lists = 'slow' THEN longest_list_ms
+                                                      ELSE extract(epoch FROM until - from_at)::float8 * 1000 END / 2) THEN 'slow'
+           WHEN list_gaps = 0 AND our_errors = 0 AND our_longest_ms < 1000 AND our_minutes_ms >= 0.9 * counted_ms
+                AND CASE kubelet_lists WHEN 'slow' THEN longest_list_ms ELSE counted_ms END > 1.25 * our_period_ms + 2000 THEN 'fast'
+           ELSE 'unknown'
+         END AS our_lists
+  FROM kubelet_judged o
+)
+SELECT c.name AS cluster, n.name AS node, j.kind, j.from_at, j.to_at,
+       CASE
+         WHEN j.kubelet_lists IN ('slow', 'failing') AND j.our_lists = 'slow' THEN 'runtime'
+         WHEN j.kubelet_lists IN ('slow', 'failing') AND j.our_lists = 'fast' THEN 'kubelet'
+         ELSE 'unknown'
+       END AS verdict,
+       CASE
+         WHEN j.lists IS NULL THEN 'the kubelet reported nothing'
+         WHEN j.kubelet_lists = 'unknown' THEN 'no list of the kubelet ended, or it reported too little of the period'
+         WHEN j.kubelet_lists = 'not_slow' THEN 'the lists of the kubelet that ended were not slow'
+         WHEN j.minutes = 0 AND j.list_gaps = 0 THEN 'the agent reported nothing'
+         WHEN j.our_lists = 'unknown' THEN 'our lists were neither slow nor fast all the time'
+         WHEN j.our_lists = 'slow' THEN 'both waited for lists'
+         ELSE 'only the kubelet waited for lists'
+       END AS why,
+       j.kubelet_lists, j.our_lists,
+       j.lists AS kubelet_list_calls, j.list_errors AS kubelet_list_errors, j.list_ms AS kubelet_list_ms,
+       j.longest_list_ms AS kubelet_longest_list_ms, j.relist_ms AS kubelet_relist_ms, j.status_ms AS kubelet_status_ms,
+       j.our_relists, j.our_errors, j.our_longest_ms AS our_longest_relist_ms, j.our_period_ms, j.our_waiting_ms,
+       j.at, j.message, j.pleg_seen_ago_ms, j.threshold_ms, j.day
+FROM judged j
+LEFT JOIN store.node n ON n.node_id = j.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = j.cluster_id;
