@@ -4,7 +4,7 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { LocalContainerd } from '../devtools/localServices/containerd.ts';
-import { connectCri, type CriClient as Driver } from '../devtools/simulator/wire.ts';
+import { type CriTestClient, connectCri } from '../devtools/simulator/criClient.ts';
 import { CriClient } from '../src/cri/client.ts';
 import { type ContainerConfig, NamespaceMode, type PodSandboxConfig } from '../src/cri/runtime.ts';
 
@@ -40,7 +40,7 @@ export async function meanItemBytes(runtime: LocalContainerd, pods: number): Pro
   }
 }
 
-async function run(driver: Driver, runtime: LocalContainerd, number: number): Promise<void> {
+async function run(driver: CriTestClient, runtime: LocalContainerd, number: number): Promise<void> {
   const sandbox = sandboxConfig(number, runtime.cgroupParent);
   const { podSandboxId } = await driver.call('runPodSandbox', { config: sandbox }, within());
   const config = containerConfig(sandbox, runtime.importedImages.busybox);

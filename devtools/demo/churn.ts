@@ -9,7 +9,7 @@ const EVERY_MS = 1_500;
 /** How many live at a time; the oldest goes when the next comes. */
 const MOST = 4;
 
-export class Churn {
+export class PodChurn {
   readonly #pods: PodDriver;
   readonly #living: DrivenPod[] = [];
   readonly #timer: NodeJS.Timeout;

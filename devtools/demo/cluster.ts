@@ -20,7 +20,7 @@ import { run, startProcess } from '../localServices/process.ts';
 import { startRedis } from '../localServices/redis.ts';
 import { temporaryFolder } from '../localServices/temporaryFolder.ts';
 import { ProgramMissing, type ProgramName, where } from '../localServices/where.ts';
-import { Churn } from './churn.ts';
+import { PodChurn } from './churn.ts';
 
 export const CLUSTER = 'demo';
 
@@ -44,21 +44,21 @@ interface DemoNode {
   readonly what: string;
 }
 
-interface Simulated extends DemoNode {
+interface SimulatedNode extends DemoNode {
   readonly settings: Readonly<Record<string, string>>;
 }
 
-const LOSSY: Simulated = {
+const LOSSY: SimulatedNode = {
   name: 'worker-lossy',
   what: 'a simulated containerd 2.1 that drops 1 event in 20',
   settings: { profile: 'containerd-2.1', pods: '12', podLife: '10s', drop: '0.05' },
 };
-const UNSAFE: Simulated = {
+const UNSAFE: SimulatedNode = {
   name: 'worker-unsafe',
   what: 'a simulated containerd 1.7: a subscriber would take events from the kubelet',
   settings: { profile: 'containerd-1.7', pods: '8', podLife: '20s' },
 };
-const HEALTHY: Simulated = {
+const HEALTHY: SimulatedNode = {
   name: 'worker-healthy',
   what: 'a simulated containerd 2.1 that announces everything',
   settings: { profile: 'containerd-2.1', pods: '8', podLife: '15s' },
@@ -172,14 +172,14 @@ async function startKube(
   return api;
 }
 
-type Runtime = DemoNode & { readonly socket: string };
+type DemoRuntime = DemoNode & { readonly socket: string };
 
 async function startRuntimes(
   options: DemoOptions,
   dir: string,
   stops: Stops,
   keep: <T extends LocalService>(part: T) => T,
-): Promise<Runtime[]> {
+): Promise<DemoRuntime[]> {
   const healthy = await startHealthy(options, dir, stops, keep);
   const others = [LOSSY, UNSAFE].map((node) => startSimulated(dir, stops, node));
   return [healthy, ...(await Promise.all(others))];
@@ -190,7 +190,7 @@ async function startHealthy(
   dir: string,
   stops: Stops,
   keep: <T extends LocalService>(part: T) => T,
-): Promise<Runtime> {
+): Promise<DemoRuntime> {
   const missing =
     process.getuid?.() === 0
       ? whyNot('containerd-2.1', 'containerd-shim-2.1', 'runc', 'image-pause', 'image-busybox')
@@ -201,12 +201,12 @@ async function startHealthy(
   }
   options.say('starting a real containerd 2.1, with real pods that come and go');
   const containerd: LocalContainerd = keep(await startContainerd({ version: '2.1' }));
-  const churn = new Churn(containerd);
+  const churn = new PodChurn(containerd);
   stops.push(() => churn.stop());
   return { name: HEALTHY.name, what: 'a real containerd 2.1 with real pods', socket: containerd.socket };
 }
 
-async function startSimulated(dir: string, stops: Stops, node: Simulated): Promise<Runtime> {
+async function startSimulated(dir: string, stops: Stops, node: SimulatedNode): Promise<DemoRuntime> {
   const folder = join(dir, `runtime-${node.name}`);
   mkdirSync(folder);
   const socket = join(folder, 'cri.sock');

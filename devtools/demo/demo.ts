@@ -6,7 +6,7 @@ import { PlegwatchError } from '../../src/platform/errors.ts';
 import { type ConfigOf, toggle } from '../../src/platform/settings.ts';
 import { sleep } from '../../src/platform/sleep.ts';
 import { type DemoCluster, startCluster } from './cluster.ts';
-import { openView, type View } from './view.ts';
+import { type DemoView, openView } from './view.ts';
 
 export const DEMO_SETTINGS = {
   once: toggle('print once, when every node has reported, and end'),
@@ -60,7 +60,7 @@ async function look(cluster: DemoCluster, once: boolean, signal: AbortSignal): P
   }
 }
 
-async function until(view: View, signal: AbortSignal): Promise<void> {
+async function until(view: DemoView, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + COMPLETE_WITHIN_MS;
   while (!signal.aborted && !(await view.complete())) {
     if (performance.now() > deadline) {
@@ -74,7 +74,7 @@ async function until(view: View, signal: AbortSignal): Promise<void> {
   }
 }
 
-async function show(view: View, once: boolean, signal: AbortSignal): Promise<void> {
+async function show(view: DemoView, once: boolean, signal: AbortSignal): Promise<void> {
   const isTerminal = process.stdout.isTTY === true;
   while (!signal.aborted) {
     const page = await view.page();

@@ -11,7 +11,7 @@ import { CLUSTER, type DemoCluster } from './cluster.ts';
 const MISSED_SQL = readFileSync(join(import.meta.dirname, 'missed.sql'), 'utf8');
 const QUESTION_SQL = readFileSync(join(import.meta.dirname, 'question.sql'), 'utf8');
 
-export interface View {
+export interface DemoView {
   /** Whether every node has its report, and the lossy one its missed events. */
   complete(): Promise<boolean>;
   /** The whole page, as text. */
@@ -19,7 +19,7 @@ export interface View {
   close(): Promise<void>;
 }
 
-export async function openView(cluster: DemoCluster): Promise<View> {
+export async function openView(cluster: DemoCluster): Promise<DemoView> {
   const reader = new Client({ connectionString: cluster.databaseUrl });
   reader.on('error', () => {
     // A connection that breaks fails the next query, which says so.

@@ -2,9 +2,9 @@
  * What waits while nobody is subscribed. How much of it, for how long and whether at all is the profile's business.
  */
 import type { Clock } from './clock.ts';
-import type { SimulatedEvent } from './faults.ts';
+import type { SimulatedEvent } from './eventFaults.ts';
+import type { GroundTruth } from './groundTruth.ts';
 import type { Profile } from './profiles.ts';
-import type { Truth } from './truth.ts';
 
 export interface NumberedEvent extends SimulatedEvent {
   readonly message: Uint8Array;
@@ -16,7 +16,7 @@ export interface NumberedEvent extends SimulatedEvent {
 export interface BacklogOptions {
   readonly profile: Profile;
   readonly clock: Clock;
-  readonly truth: Truth;
+  readonly truth: GroundTruth;
 }
 
 export class Backlog {

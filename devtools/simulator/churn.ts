@@ -4,27 +4,27 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { monoNow } from '../../src/platform/clock.ts';
-import { type Act, performIfPossible } from './acts.ts';
-import { type LifeOptions, lifeOf } from './lives.ts';
-import type { Pods } from './pods.ts';
+import { type PodAction, performIfPossible } from './podActions.ts';
+import { type PodScriptOptions, podScriptOf } from './podScript.ts';
+import type { SimulatedPods } from './pods.ts';
 import { randomFor } from './random.ts';
 
-export interface ChurnOptions extends Omit<LifeOptions, 'slot' | 'number' | 'part'> {
+export interface ChurnOptions extends Omit<PodScriptOptions, 'slot' | 'number' | 'part'> {
   /** Pods that live at the same time. */
   readonly pods: number;
 }
 
 /** Resolves when the runtime can do this: it may be down, or stand still. */
-export type Gate = (act: Act, signal: AbortSignal) => Promise<void>;
+export type RuntimeGate = (act: PodAction, signal: AbortSignal) => Promise<void>;
 
 /** Plays lives until the signal is aborted; then returns, leaving no timer behind. */
 export async function runChurn(
-  pods: Pods,
+  pods: SimulatedPods,
   options: ChurnOptions,
   signal: AbortSignal,
-  gate: Gate = async () => {},
+  gate: RuntimeGate = async () => {},
 ): Promise<void> {
-  const play = (act: Act) => gate(act, signal).then(() => performIfPossible(pods, act));
+  const play = (act: PodAction) => gate(act, signal).then(() => performIfPossible(pods, act));
   const slots = Array.from({ length: options.pods }, (_, slot) => playSlot(play, options, slot, signal));
   try {
     await Promise.all(slots);
@@ -35,7 +35,7 @@ export async function runChurn(
 }
 
 async function playSlot(
-  play: (act: Act) => Promise<void>,
+  play: (act: PodAction) => Promise<void>,
   options: ChurnOptions,
   slot: number,
   signal: AbortSignal,
@@ -46,7 +46,7 @@ async function playSlot(
   const part = random.between(0.2, 1);
   for (let number = 0; ; number += 1) {
     const start = monoNow();
-    for (const { at, act } of lifeOf({ ...options, slot, number, ...(number === 0 ? { part } : {}) })) {
+    for (const { at, act } of podScriptOf({ ...options, slot, number, ...(number === 0 ? { part } : {}) })) {
       const wait = at - (monoNow() - start) / 1000;
       if (wait > 0) await pause(wait, undefined, { signal });
       await play(act);

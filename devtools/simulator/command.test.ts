@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import { expect, test, vi } from 'vitest';
 import { declareSettings, readSettings } from '../../src/platform/settings.ts';
 import { runtimeOptions, SIMULATE_RUNTIME_SETTINGS, simulateRuntime } from './command.ts';
-import { connectCri } from './wire.ts';
+import { connectCri } from './criClient.ts';
 
 function read(...args: readonly string[]) {
   const command = declareSettings(new Command('runtime'), SIMULATE_RUNTIME_SETTINGS);
@@ -93,12 +93,12 @@ test.each([
   ['--list-oversize 1', 'list_oversized', { padToBytes: 17 * 1024 ** 2 }],
   ['--list-malformed 1:random', 'list_malformed', { malformation: 'random' }],
 ] as const)('%s is a fault of lists, of those that were asked for', (line, name, fate) => {
-  const { callFaults = [] } = runtimeOptions(
+  const { listFaults = [] } = runtimeOptions(
     read(...ON, '--list-faults-of', 'containers', ...line.split(' ')),
   );
-  expect(callFaults.map((fault) => fault.name)).toEqual([name]);
-  expect(callFaults[0]?.decide({ call: 'listContainers', number: 1 })).toEqual(fate);
-  expect(callFaults[0]?.decide({ call: 'listPodSandbox', number: 1 })).toBe(null);
+  expect(listFaults.map((fault) => fault.name)).toEqual([name]);
+  expect(listFaults[0]?.decide({ call: 'listContainers', number: 1 })).toEqual(fate);
+  expect(listFaults[0]?.decide({ call: 'listPodSandbox', number: 1 })).toBe(null);
 });
 
 test.each([

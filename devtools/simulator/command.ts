@@ -13,24 +13,7 @@ import {
   toggle,
   withDefault,
 } from '../../src/platform/settings.ts';
-import {
-  type CallFault,
-  failingLists,
-  hangingLists,
-  malformedLists,
-  oversizedLists,
-  paddedLists,
-  slowLists,
-} from './callFaults.ts';
-import {
-  MALFORMATIONS,
-  malformed,
-  nilStatus,
-  partialStatuses,
-  WRONG_CREATED_AT,
-  wrongCreatedAt,
-} from './distortions.ts';
-import { backlogHoles, delay, drop, duplicate, type Fault, reorder } from './faults.ts';
+import { backlogHoles, delay, drop, duplicate, type EventFault, reorder } from './eventFaults.ts';
 import {
   decimal,
   eventTypes,
@@ -43,6 +26,23 @@ import {
   statusCode,
   wallStep,
 } from './flags.ts';
+import {
+  failingLists,
+  hangingLists,
+  type ListFault,
+  malformedLists,
+  oversizedLists,
+  paddedLists,
+  slowLists,
+} from './listFaults.ts';
+import {
+  MALFORMATIONS,
+  malformed,
+  nilStatus,
+  partialStatuses,
+  WRONG_CREATED_AT,
+  wrongCreatedAt,
+} from './messageFaults.ts';
 import { PROFILE_NAMES } from './profiles.ts';
 import type { RestartPlan } from './restarts.ts';
 import { type SimulatedRuntimeOptions, startSimulatedRuntime } from './runtime.ts';
@@ -188,7 +188,7 @@ export function runtimeOptions(config: SimulateRuntimeConfig): SimulatedRuntimeO
     profile,
     ...churnOf(config),
     faults: faultsOf(config),
-    callFaults: callFaultsOf(config),
+    listFaults: callFaultsOf(config),
     breakStreamAfterMs: breakStream?.[0],
     breakStreamWith: breakStream?.[1],
     replay,
@@ -215,7 +215,7 @@ function restartsOf(config: SimulateRuntimeConfig): RestartPlan | undefined {
   return { everyMs, downMs, how, exits, as: restartAs };
 }
 
-function faultsOf(config: SimulateRuntimeConfig): Fault[] {
+function faultsOf(config: SimulateRuntimeConfig): EventFault[] {
   const { seed, dropTypes: types, delay: late, wrongCreatedAt: stamp, malformed: bad } = config;
   const faults = [
     config.drop > 0 && drop({ seed, probability: config.drop, types }),
@@ -231,7 +231,7 @@ function faultsOf(config: SimulateRuntimeConfig): Fault[] {
   return faults.filter((fault) => fault !== false);
 }
 
-function callFaultsOf(config: SimulateRuntimeConfig): CallFault[] {
+function callFaultsOf(config: SimulateRuntimeConfig): ListFault[] {
   const { seed, listFaultsOf: of, listSlow: slow, listFail: fail, listMalformed: bad } = config;
   const faults = [
     slow !== undefined && slowLists({ seed, of, probability: slow[0] }, slow[1]),

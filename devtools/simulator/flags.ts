@@ -4,13 +4,13 @@
 import { status } from '@grpc/grpc-js';
 import { BadValue, duration } from '../../src/platform/settings.ts';
 import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
-import type { Odds } from './lives.ts';
 import { ODDITY_NAMES } from './oddities.ts';
+import type { OddityProbabilities } from './podScript.ts';
 
 const HOUR_MS = 3_600_000;
-type Reader<T> = (raw: string) => T;
+type ValueReader<T> = (raw: string) => T;
 
-export function decimal(min: number, max: number): Reader<number> {
+export function decimal(min: number, max: number): ValueReader<number> {
   return (raw) => {
     const value = Number(raw);
     if (raw.trim() === '' || !(value >= min && value <= max)) {
@@ -23,10 +23,10 @@ export function decimal(min: number, max: number): Reader<number> {
 export const probability = decimal(0, 1);
 
 /** A length of time in milliseconds. */
-export const milliseconds: Reader<number> = (raw) => duration(1, 24 * HOUR_MS)(raw) / 1000;
+export const milliseconds: ValueReader<number> = (raw) => duration(1, 24 * HOUR_MS)(raw) / 1000;
 
 /** One of a list of names. */
-export function nameOf<const T extends string>(names: readonly T[]): Reader<T> {
+export function nameOf<const T extends string>(names: readonly T[]): ValueReader<T> {
   return (raw) => {
     const found = names.find((name) => name === raw);
     if (found === undefined) throw new BadValue(`must be one of ${names.join(', ')}`);
@@ -35,7 +35,7 @@ export function nameOf<const T extends string>(names: readonly T[]): Reader<T> {
 }
 
 /** Two values with a colon between them. */
-export function pair<A, B>(first: Reader<A>, second: Reader<B>): Reader<readonly [A, B]> {
+export function pair<A, B>(first: ValueReader<A>, second: ValueReader<B>): ValueReader<readonly [A, B]> {
   return (raw) => {
     const colon = raw.indexOf(':');
     if (colon < 0) throw new BadValue('must be two values with a colon between them');
@@ -44,18 +44,22 @@ export function pair<A, B>(first: Reader<A>, second: Reader<B>): Reader<readonly
 }
 
 /** The same; without a colon, the second has a value of its own. */
-export function pairOr<A, B>(first: Reader<A>, second: Reader<B>, without: B): Reader<readonly [A, B]> {
+export function pairOr<A, B>(
+  first: ValueReader<A>,
+  second: ValueReader<B>,
+  without: B,
+): ValueReader<readonly [A, B]> {
   return (raw) => (raw.includes(':') ? pair(first, second)(raw) : [first(raw), without]);
 }
 
 /** A gRPC status by its name. */
-export const statusCode: Reader<status> = (raw) => {
+export const statusCode: ValueReader<status> = (raw) => {
   const found = Object.entries(status).find(([name, code]) => name === raw && typeof code === 'number');
   if (found === undefined) throw new BadValue('must be the name of a gRPC status, such as UNAVAILABLE or OK');
   return Number(found[1]);
 };
 
-export const eventTypes: Reader<readonly EventType[]> = (raw) =>
+export const eventTypes: ValueReader<readonly EventType[]> = (raw) =>
   raw.split(',').map((name) => {
     const type = EVENT_TYPES.find((each) => each === name.trim());
     if (type === undefined) throw new BadValue(`must be a list of ${EVENT_TYPES.join(', ')}`);
@@ -63,7 +67,7 @@ export const eventTypes: Reader<readonly EventType[]> = (raw) =>
   });
 
 /** `failed-start:0.1,regression:0.05` */
-export const odds: Reader<Odds> = (raw) => {
+export const odds: ValueReader<OddityProbabilities> = (raw) => {
   const entries = raw.split(',').map((each) => pair(nameOf(ODDITY_NAMES), probability)(each.trim()));
   if (entries.reduce((sum, [, chance]) => sum + chance, 0) > 1) {
     throw new BadValue('must have probabilities that are together at most 1');
@@ -72,8 +76,8 @@ export const odds: Reader<Odds> = (raw) => {
 };
 
 /** `10s:-1h`: so long after the start, by so much. */
-export const wallStep: Reader<{ readonly afterMs: number; readonly byMs: number }> = (raw) => {
-  const signed: Reader<number> = (by) =>
+export const wallStep: ValueReader<{ readonly afterMs: number; readonly byMs: number }> = (raw) => {
+  const signed: ValueReader<number> = (by) =>
     by.startsWith('-') ? -milliseconds(by.slice(1)) : milliseconds(by.replace('+', ''));
   const [afterMs, byMs] = pair(milliseconds, signed)(raw);
   return { afterMs, byMs };

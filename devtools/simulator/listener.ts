@@ -5,9 +5,9 @@
 import { createServer, type Socket } from 'node:net';
 import { type Server, ServerCredentials } from '@grpc/grpc-js';
 import { messageOf, PlegwatchError } from '../../src/platform/errors.ts';
-import { clearSocketPath } from './socket.ts';
+import { clearSocketPath } from './socketPath.ts';
 
-export interface Listener {
+export interface SocketListener {
   /**
    * Closes the socket; its path is gone when this resolves. Every connection is cut at once, or after so many
    * milliseconds in which it may end by itself.
@@ -16,7 +16,7 @@ export interface Listener {
 }
 
 /** Lets a gRPC server answer on a path. Throws SETTING_INVALID when the path cannot be used. */
-export async function listenOn(path: string, server: Server): Promise<Listener> {
+export async function listenOn(path: string, server: Server): Promise<SocketListener> {
   await clearSocketPath(path);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   const sockets = new Set<Socket>();

@@ -1,6 +1,7 @@
 import { type ServiceError, status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type ListContainersResponse, ListPodSandboxResponse } from '../../src/cri/runtime.ts';
+import type { CriTestClient } from './criClient.ts';
 import {
   failingLists,
   hangingLists,
@@ -8,11 +9,10 @@ import {
   oversizedLists,
   paddedLists,
   slowLists,
-} from './callFaults.ts';
+} from './listFaults.ts';
 import { PROFILE_NAMES, PROFILES } from './profiles.ts';
 import { faultFacts, TestBed } from './testBed.ts';
-import { type VirtualAnswer, VirtualRuntime } from './virtual.ts';
-import type { CriClient } from './wire.ts';
+import { type VirtualAnswer, VirtualRuntime } from './virtualRuntime.ts';
 
 const always = { seed: 1 };
 
@@ -31,7 +31,7 @@ function withPods(runtime: VirtualRuntime, pods: number): VirtualRuntime {
 
 describe('in virtual time', () => {
   test('a slow list takes as long as was asked for, and shows a moment in between', () => {
-    const runtime = withPods(new VirtualRuntime({ callFaults: [slowLists(always, 5000)] }), 1);
+    const runtime = withPods(new VirtualRuntime({ listFaults: [slowLists(always, 5000)] }), 1);
     runtime.every(1000, () => runtime.core.pods.runPod({ name: 'more' }));
     const answer = ask(runtime, 'listPodSandbox');
     expect((answer?.ended ?? 0) - (answer?.started ?? 0)).toBe(5_000_000);
@@ -42,13 +42,13 @@ describe('in virtual time', () => {
   });
 
   test('a list that hangs never answers', () => {
-    const runtime = new VirtualRuntime({ callFaults: [hangingLists(always)] });
+    const runtime = new VirtualRuntime({ listFaults: [hangingLists(always)] });
     expect(ask(runtime, 'listContainers')).toBe(null);
     expect(faultFacts(runtime.core.truth, 'list_hang')).toHaveLength(1);
   });
 
   test.each(['sandboxes', 'containers', 'both'] as const)('a list fails for %s only', (of) => {
-    const runtime = new VirtualRuntime({ callFaults: [failingLists({ ...always, of }, status.INTERNAL)] });
+    const runtime = new VirtualRuntime({ listFaults: [failingLists({ ...always, of }, status.INTERNAL)] });
     const codes = (['listPodSandbox', 'listContainers'] as const).map(
       (call) => ask(runtime, call)?.failure?.code ?? status.OK,
     );
@@ -60,8 +60,8 @@ describe('in virtual time', () => {
 
   test('a probability hits as many calls as it says, the same ones for the same seed', () => {
     const failures = () => {
-      const callFaults = [failingLists({ seed: 4, probability: 0.3 }, status.UNAVAILABLE)];
-      const runtime = new VirtualRuntime({ callFaults });
+      const listFaults = [failingLists({ seed: 4, probability: 0.3 }, status.UNAVAILABLE)];
+      const runtime = new VirtualRuntime({ listFaults });
       return Array.from({ length: 200 }, () => ask(runtime, 'listContainers')?.failure?.code);
     };
     const failed = failures().filter((code) => code === status.UNAVAILABLE).length;
@@ -73,20 +73,20 @@ describe('in virtual time', () => {
   test('items are padded by the bytes that were asked for', () => {
     const size = (runtime: VirtualRuntime) =>
       ask(withPods(runtime, 10), 'listPodSandbox')?.messages[0]?.length ?? 0;
-    const padded = size(new VirtualRuntime({ callFaults: [paddedLists(always, 1000)] }));
+    const padded = size(new VirtualRuntime({ listFaults: [paddedLists(always, 1000)] }));
     expect(padded - size(new VirtualRuntime())).toBeGreaterThan(10_000);
   });
 
   test.each(['containerd-2.1', 'crio-1.33'] as const)('%s has answers that are too large', (profile) => {
-    const runtime = withPods(new VirtualRuntime({ profile, callFaults: [oversizedLists(always)] }), 3);
+    const runtime = withPods(new VirtualRuntime({ profile, listFaults: [oversizedLists(always)] }), 3);
     expect(ask(runtime, 'listPodSandbox')?.failure?.code).toBe(status.RESOURCE_EXHAUSTED);
     expect(faultFacts(runtime.core.truth, 'list_oversized')).toHaveLength(1);
   });
 
   test('an answer is malformed', () => {
     const good = ask(withPods(new VirtualRuntime(), 1), 'listPodSandbox')?.messages[0]?.length ?? 0;
-    const callFaults = [malformedLists(always, 'truncated')];
-    const bad = ask(withPods(new VirtualRuntime({ callFaults }), 1), 'listPodSandbox');
+    const listFaults = [malformedLists(always, 'truncated')];
+    const bad = ask(withPods(new VirtualRuntime({ listFaults }), 1), 'listPodSandbox');
     expect(bad?.messages[0]?.length).toBe(Math.floor(good / 2));
   });
 
@@ -95,7 +95,7 @@ describe('in virtual time', () => {
     const runtime = withPods(new VirtualRuntime({ profile }), 5);
     const batches = ask(runtime, 'streamPodSandboxes')?.messages ?? [];
     expect(batches.map((bytes) => ListPodSandboxResponse.decode(bytes).items.length)).toEqual([2, 2, 1]);
-    runtime.core.setCallFaults([failingLists(always, status.INTERNAL)]);
+    runtime.core.setListFaults([failingLists(always, status.INTERNAL)]);
     const broken = ask(runtime, 'streamPodSandboxes');
     expect([broken?.messages.length, broken?.failure?.code]).toEqual([1, status.INTERNAL]);
   });
@@ -131,7 +131,9 @@ describe('on a socket', () => {
       ({ code }: ServiceError) => code,
     );
 
-  async function streamed(client: CriClient): Promise<{ readonly sizes: number[]; readonly code: status }> {
+  async function streamed(
+    client: CriTestClient,
+  ): Promise<{ readonly sizes: number[]; readonly code: status }> {
     const sizes: number[] = [];
     const { promise, resolve } = Promise.withResolvers<status>();
     client
@@ -143,21 +145,21 @@ describe('on a socket', () => {
   }
 
   test('a list that hangs ends by the caller’s deadline', async () => {
-    const runtime = await bed.start({ callFaults: [hangingLists(always)] });
+    const runtime = await bed.start({ listFaults: [hangingLists(always)] });
     const call = bed.connect(runtime).call('listContainers', none, { deadline: Date.now() + 50 });
     expect(await codeOf(call)).toBe(status.DEADLINE_EXCEEDED);
   });
 
   test('a slow list takes its time', async () => {
-    const runtime = await bed.start({ callFaults: [slowLists(always, 60)] });
+    const runtime = await bed.start({ listFaults: [slowLists(always, 60)] });
     const start = performance.now();
     await bed.connect(runtime).call('listContainers', none);
     expect(performance.now() - start).toBeGreaterThan(55);
   });
 
   test('a list fails with the status that was asked for, and not for the other list', async () => {
-    const callFaults = [failingLists({ ...always, of: 'sandboxes' }, status.PERMISSION_DENIED)];
-    const client = bed.connect(await bed.start({ callFaults }));
+    const listFaults = [failingLists({ ...always, of: 'sandboxes' }, status.PERMISSION_DENIED)];
+    const client = bed.connect(await bed.start({ listFaults }));
     expect(await codeOf(client.call('listPodSandbox', none))).toBe(status.PERMISSION_DENIED);
     expect(await codeOf(client.call('listContainers', none))).toBe(status.OK);
   });
@@ -165,7 +167,7 @@ describe('on a socket', () => {
   test.each(['containerd-2.1', 'crio-1.33'] as const)(
     'an answer of %s over 16 MiB is RESOURCE_EXHAUSTED, whoever refuses it',
     async (profile) => {
-      const runtime = await bed.start({ profile, callFaults: [oversizedLists(always)] });
+      const runtime = await bed.start({ profile, listFaults: [oversizedLists(always)] });
       runtime.runPod({ name: 'web' });
       const call = bed.connect(runtime).call('listPodSandbox', none);
       expect(await codeOf(call)).toBe(status.RESOURCE_EXHAUSTED);
@@ -186,7 +188,7 @@ describe('on a socket', () => {
     const client = bed.connect(runtime);
     runtime.runPod({ name: 'web', containers: ['a', 'b', 'c', 'd', 'e'] });
     expect(await streamed(client)).toEqual({ sizes: [2, 2, 1], code: status.OK });
-    runtime.setCallFaults([failingLists(always, status.UNAVAILABLE)]);
+    runtime.setListFaults([failingLists(always, status.UNAVAILABLE)]);
     expect(await streamed(client)).toEqual({ sizes: [2], code: status.UNAVAILABLE });
   });
 });

@@ -10,13 +10,13 @@ import {
   ListPodSandboxResponse,
   type PodSandboxFilter,
 } from '../../src/cri/runtime.ts';
-import { type CallFate, type CallFault, callFateOf, type ListCall } from './callFaults.ts';
-import { mangle } from './distortions.ts';
-import { containerMatches, listedContainers, listedSandboxes, sandboxMatches } from './messages.ts';
-import type { Pods } from './pods.ts';
+import { containerMatches, listedContainers, listedSandboxes, sandboxMatches } from './criMessages.ts';
+import type { GroundTruth } from './groundTruth.ts';
+import { type ListFate, type ListFault, type ListName, listFateOf } from './listFaults.ts';
+import { mangle } from './messageFaults.ts';
+import type { SimulatedPods } from './pods.ts';
 import type { Profile } from './profiles.ts';
 import { randomFor } from './random.ts';
-import type { Truth } from './truth.ts';
 
 interface ListFailure {
   readonly code: status;
@@ -37,11 +37,11 @@ export type ListRequest =
 
 export interface ListerOptions {
   readonly profile: Profile;
-  readonly pods: Pods;
-  readonly truth: Truth;
+  readonly pods: SimulatedPods;
+  readonly truth: GroundTruth;
   readonly seed: number;
   /** Asked for every call; may change between two. */
-  readonly faults: () => readonly CallFault[];
+  readonly faults: () => readonly ListFault[];
   readonly later: (ms: number, run: () => void) => void;
 }
 
@@ -51,7 +51,7 @@ interface Padded {
 
 export class Lister {
   readonly #options: ListerOptions;
-  readonly #counts = new Map<ListCall, number>();
+  readonly #counts = new Map<ListName, number>();
   #lists = 0;
 
   constructor(options: ListerOptions) {
@@ -63,7 +63,7 @@ export class Lister {
     const { call } = request;
     const number = (this.#counts.get(call) ?? 0) + 1;
     this.#counts.set(call, number);
-    const { names, fate } = callFateOf(this.#options.faults(), { call, number });
+    const { names, fate } = listFateOf(this.#options.faults(), { call, number });
     for (const fault of names) this.#noteFault(fault, call, number, fate);
     const { waitMs = 0 } = fate;
     if (waitMs === Number.POSITIVE_INFINITY) return;
@@ -77,7 +77,7 @@ export class Lister {
     }
   }
 
-  #answer(request: ListRequest, fate: CallFate): ListOutcome {
+  #answer(request: ListRequest, fate: ListFate): ListOutcome {
     const { listBatch, maxSendBytes } = this.#options.profile;
     const streams = request.call === 'streamPodSandboxes' || request.call === 'streamContainers';
     if (streams && listBatch === null) return failed(status.UNIMPLEMENTED, `unknown method ${request.call}`);
@@ -96,7 +96,7 @@ export class Lister {
     };
   }
 
-  #messages(request: ListRequest, fate: CallFate, batch: number | null): Uint8Array[] {
+  #messages(request: ListRequest, fate: ListFate, batch: number | null): Uint8Array[] {
     this.#lists += 1;
     const random = randomFor(this.#options.seed, 'order', this.#lists);
     const encoded = encodedItems(this.#options.pods, request, (items) =>
@@ -106,7 +106,7 @@ export class Lister {
     return malformation === undefined ? encoded : encoded.map((bytes) => mangle(bytes, malformation, random));
   }
 
-  #noteFault(fault: string, call: ListCall, number: number, fate: CallFate): void {
+  #noteFault(fault: string, call: ListName, number: number, fate: ListFate): void {
     const detail = `${call} ${number}: ${describe(fate)}`;
     this.#options.truth.record({ what: 'fault', fault, event: null, id: null, type: null, detail });
   }
@@ -114,7 +114,7 @@ export class Lister {
 
 // A batch of a streaming list has its items in field 1, as the whole answer has.
 function encodedItems(
-  pods: Pods,
+  pods: SimulatedPods,
   request: ListRequest,
   batches: <T extends Padded>(items: readonly T[]) => T[][],
 ): Uint8Array[] {
@@ -129,7 +129,7 @@ function encodedItems(
 }
 
 /** Pads the items and cuts them into batches; without a batch size there is exactly one. */
-function cut<T extends Padded>(items: readonly T[], fate: CallFate, batch: number | null): T[][] {
+function cut<T extends Padded>(items: readonly T[], fate: ListFate, batch: number | null): T[][] {
   const { padBytes = 0, padToBytes = 0 } = fate;
   const each = Math.max(padBytes, Math.ceil(padToBytes / Math.max(items.length, 1)));
   const padding = { 'plegwatch.local/padding': 'x'.repeat(each) };
@@ -146,7 +146,7 @@ const failed = (code: status, details: string): ListOutcome => ({
   failure: { code, details },
 });
 
-const describe = (fate: CallFate): string =>
+const describe = (fate: ListFate): string =>
   Object.entries(fate)
     .map(([key, value]) => `${key} ${key === 'code' ? status[Number(value)] : value}`)
     .join(', ');

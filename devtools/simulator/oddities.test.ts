@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { ContainerState, ListContainersResponse, ListPodSandboxResponse } from '../../src/cri/runtime.ts';
 import { EVENT_TYPES } from '../../src/protocol/record.ts';
+import type { TransitionFact } from './groundTruth.ts';
 import type { Oddity } from './oddities.ts';
 import { ODDITY_NAMES } from './oddities.ts';
 import { eventFacts, faultFacts, hear, transitionFacts, viewFacts } from './testBed.ts';
-import type { TransitionFact } from './truth.ts';
-import { VirtualRuntime } from './virtual.ts';
+import { VirtualRuntime } from './virtualRuntime.ts';
 
 const SECOND = 1000;
 

@@ -2,10 +2,10 @@
  * Oddities: lives in which something is not as it should be, one kind each. A table of scripts; what happens in them is
  * legal for the pods, and the ground truth tells of it.
  */
-import type { Act, Step } from './acts.ts';
+import type { PodAction, ScriptStep } from './podActions.ts';
 import { idFor, type Random, randomFor, uidFor } from './random.ts';
 
-export interface OddLife {
+export interface OddPodOptions {
   readonly seed: number;
   readonly slot: number;
   readonly number: number;
@@ -17,15 +17,15 @@ export interface OddLife {
 
 /** The script of one life, step after step; ids are drawn from the seed and the name. */
 class Script {
-  readonly steps: Step[] = [];
+  readonly steps: ScriptStep[] = [];
   readonly random: Random;
   readonly holdMs: number;
   readonly sandbox: string;
-  readonly #life: OddLife;
+  readonly #life: OddPodOptions;
   readonly #name: string;
   #at = 0;
 
-  constructor(life: OddLife) {
+  constructor(life: OddPodOptions) {
     this.#life = life;
     this.#name = `odd-${life.slot}-${life.number}`;
     this.holdMs = life.holdMs;
@@ -38,7 +38,7 @@ class Script {
     return this;
   }
 
-  play(ms: number, act: Act): this {
+  play(ms: number, act: PodAction): this {
     this.#at += ms;
     this.steps.push({ at: this.#at, act });
     return this;
@@ -188,7 +188,7 @@ export type Oddity = keyof typeof ODDITIES;
 export const ODDITY_NAMES = Object.keys(ODDITIES) as Oddity[];
 
 /** The script of a life with one oddity. */
-export function oddLifeOf(oddity: Oddity, life: OddLife): readonly Step[] {
+export function oddPodScriptOf(oddity: Oddity, life: OddPodOptions): readonly ScriptStep[] {
   const script = new Script(life);
   ODDITIES[oddity](script);
   return script.steps;

@@ -3,9 +3,9 @@
  * and for the simulated one. Pods share the network of the machine, so no network plugin is needed.
  */
 import { NamespaceMode, type PodSandboxConfig } from '../../src/cri/runtime.ts';
-import { podLabels } from './items.ts';
+import { type CriTestClient, connectCri } from './criClient.ts';
+import { podLabels } from './podModel.ts';
 import { uidFor } from './random.ts';
-import { type CriClient, connectCri } from './wire.ts';
 
 export interface PodDriverOptions {
   /** A path. */
@@ -71,7 +71,7 @@ export function createPodDriver(options: PodDriverOptions): PodDriver {
 }
 
 class Driver implements PodDriver {
-  readonly #client: CriClient;
+  readonly #client: CriTestClient;
   readonly #options: PodDriverOptions;
   readonly #made = new Map<string, DrivenPod>();
   #count = 0;

@@ -9,30 +9,30 @@
  *                                      └─────── exitContainer: a failed start, which no runtime announces ──────┘
  */
 import type { EventType } from '../../src/protocol/record.ts';
-import { Announcer, type AnnouncerOptions } from './announcer.ts';
 import { type Clock, nanosOf } from './clock.ts';
+import { Announcer, type AnnouncerOptions } from './eventAnnouncer.ts';
+import { noteFault, type ShownState } from './groundTruth.ts';
 import {
-  type Announcement,
-  type Container,
-  type ContainerSpec,
-  type Exit,
+  type AnnounceOptions,
+  type ContainerExit,
   IllegalStep,
-  type PodSpec,
   podLabels,
-  type Sandbox,
+  type SimulatedContainer,
+  type SimulatedContainerSpec,
+  type SimulatedPodSpec,
+  type SimulatedSandbox,
   subjectOf,
-} from './items.ts';
+} from './podModel.ts';
 import { idFor, uidFor } from './random.ts';
-import { noteFault, type Shown } from './truth.ts';
 
 export interface PodsOptions extends AnnouncerOptions {
   readonly clock: Clock;
   readonly seed: number;
 }
 
-export class Pods {
-  readonly sandboxes = new Map<string, Sandbox>();
-  readonly containers = new Map<string, Container>();
+export class SimulatedPods {
+  readonly sandboxes = new Map<string, SimulatedSandbox>();
+  readonly containers = new Map<string, SimulatedContainer>();
   readonly #options: PodsOptions;
   readonly #announcer: Announcer;
   #made = 0;
@@ -43,7 +43,7 @@ export class Pods {
   }
 
   /** A second READY sandbox of one pod UID is legal, and noted as a fault. */
-  runPod(spec: PodSpec, how: Announcement = {}): Sandbox {
+  runPod(spec: SimulatedPodSpec, how: AnnounceOptions = {}): SimulatedSandbox {
     const sandbox = this.#newSandbox(spec, true);
     const twin = [...this.sandboxes.values()].find(({ ready, pod }) => ready && pod.uid === sandbox.pod.uid);
     if (twin !== undefined) this.#noteFault('duplicate_sandbox', sandbox, `${twin.id} is ready too`);
@@ -54,7 +54,7 @@ export class Pods {
   }
 
   /** A sandbox that does not come up: first seen NOTREADY, or never listed at all. Nothing announces it. */
-  failPod(spec: PodSpec, how: { readonly listed?: boolean } = {}): Sandbox {
+  failPod(spec: SimulatedPodSpec, how: { readonly listed?: boolean } = {}): SimulatedSandbox {
     const sandbox = this.#newSandbox(spec, false);
     const listed = how.listed ?? true;
     this.#noteFault('sandbox_failed', sandbox, listed ? 'listed as NOTREADY' : 'never listed');
@@ -64,10 +64,14 @@ export class Pods {
     return sandbox;
   }
 
-  createContainer(sandboxId: string, spec: ContainerSpec, how: Announcement = {}): Container {
+  createContainer(
+    sandboxId: string,
+    spec: SimulatedContainerSpec,
+    how: AnnounceOptions = {},
+  ): SimulatedContainer {
     const sandbox = this.sandbox(sandboxId);
     if (!sandbox.ready) throw new IllegalStep('wrong-state', `sandbox ${sandboxId} is not ready`);
-    const container: Container = {
+    const container: SimulatedContainer = {
       id: spec.id ?? this.#newId('container', sandboxId, spec.name),
       sandbox,
       name: spec.name,
@@ -93,7 +97,7 @@ export class Pods {
    * Starts a container; a second running one of its pod UID and name is legal, and noted as a fault. `exitsAtOnce` is the
    * exit code of one so short that its STOPPED is announced before its STARTED.
    */
-  startContainer(id: string, how: Announcement & { readonly exitsAtOnce?: number } = {}): void {
+  startContainer(id: string, how: AnnounceOptions & { readonly exitsAtOnce?: number } = {}): void {
     const container = this.container(id);
     if (container.state !== 'created') {
       throw new IllegalStep('wrong-state', `container ${id} is ${container.state}, not created`);
@@ -111,7 +115,7 @@ export class Pods {
   }
 
   /** Ends a running container, or fails the start of a created one. One that has ended already is left as it is. */
-  exitContainer(id: string, how: Exit = {}): void {
+  exitContainer(id: string, how: ContainerExit = {}): void {
     const container = this.container(id);
     if (container.state === 'exited') return;
     const ran = container.state === 'running';
@@ -130,7 +134,7 @@ export class Pods {
   }
 
   /** Ends a container as StopContainer does. */
-  stopContainer(id: string, how: Announcement = {}): void {
+  stopContainer(id: string, how: AnnounceOptions = {}): void {
     this.exitContainer(id, { ...how, exitCode: 137 });
     if (this.#options.profile.stopAnnouncesDeleted) this.spurious(id, 'DELETED');
   }
@@ -150,7 +154,7 @@ export class Pods {
   }
 
   /** Has lists and statuses show something else than what is; null: as it is. */
-  show(id: string, shown: Shown | null): void {
+  show(id: string, shown: ShownState | null): void {
     const item = this.sandboxes.get(id) ?? this.container(id);
     if (item.shown === shown) return;
     item.shown = shown;
@@ -158,12 +162,12 @@ export class Pods {
   }
 
   /** Removes a container, after ending it where it still runs. */
-  removeContainer(id: string, how: Announcement = {}): void {
+  removeContainer(id: string, how: AnnounceOptions = {}): void {
     this.#remove(this.container(id), how, null);
   }
 
   /** Ends what runs in a sandbox, then the sandbox. One that has been stopped already is left as it is. */
-  stopPod(sandboxId: string, how: Announcement = {}): void {
+  stopPod(sandboxId: string, how: AnnounceOptions = {}): void {
     const sandbox = this.sandbox(sandboxId);
     if (!sandbox.ready) return;
     for (const container of this.containersOf(sandboxId)) {
@@ -175,7 +179,7 @@ export class Pods {
   }
 
   /** The first half of a removal: everything up to the moment in which the sandbox leaves the list. */
-  beginRemoval(sandboxId: string, how: Announcement = {}): void {
+  beginRemoval(sandboxId: string, how: AnnounceOptions = {}): void {
     const { profile } = this.#options;
     const sandbox = this.sandbox(sandboxId);
     this.stopPod(sandboxId, how);
@@ -188,7 +192,7 @@ export class Pods {
   }
 
   /** The second half: the sandbox leaves the list. Takes the same announcement as the first. */
-  finishRemoval(sandboxId: string, how: Announcement = {}): void {
+  finishRemoval(sandboxId: string, how: AnnounceOptions = {}): void {
     const sandbox = this.sandbox(sandboxId);
     this.show(sandboxId, null);
     this.sandboxes.delete(sandboxId);
@@ -197,13 +201,13 @@ export class Pods {
     this.#announcer.announceLater(draft && { ...draft, listed: false });
   }
 
-  sandbox(id: string): Sandbox {
+  sandbox(id: string): SimulatedSandbox {
     const found = this.sandboxes.get(id);
     if (found === undefined) throw new IllegalStep('not-found', `could not find sandbox "${id}": not found`);
     return found;
   }
 
-  container(id: string): Container {
+  container(id: string): SimulatedContainer {
     const found = this.containers.get(id);
     if (found === undefined) {
       throw new IllegalStep('not-found', `could not find container "${id}": not found`);
@@ -211,11 +215,11 @@ export class Pods {
     return found;
   }
 
-  containersOf(sandboxId: string): Container[] {
+  containersOf(sandboxId: string): SimulatedContainer[] {
     return [...this.containers.values()].filter((container) => container.sandbox.id === sandboxId);
   }
 
-  #remove(container: Container, how: Announcement, never: 'profile' | null): void {
+  #remove(container: SimulatedContainer, how: AnnounceOptions, never: 'profile' | null): void {
     const { id } = container;
     if (container.unnoticed !== null) this.notice(id);
     if (container.state === 'running') this.exitContainer(id, { ...how, exitCode: 137 });
@@ -224,7 +228,7 @@ export class Pods {
     this.#announcer.step(subjectOf(container), 'deleted', { ...how, never });
   }
 
-  #failStart(container: Container, times: 'zero' | 'same'): void {
+  #failStart(container: SimulatedContainer, times: 'zero' | 'same'): void {
     this.#noteFault(
       'start_failed',
       container,
@@ -235,7 +239,7 @@ export class Pods {
     container.finishedNs = container.createdNs;
   }
 
-  #newSandbox(spec: PodSpec, ready: boolean): Sandbox {
+  #newSandbox(spec: SimulatedPodSpec, ready: boolean): SimulatedSandbox {
     const id = spec.id ?? this.#newId('sandbox', spec.name);
     const uid = spec.uid ?? uidFor(this.#options.seed, id);
     const pod = { uid, namespace: spec.namespace ?? 'default', name: spec.name };
@@ -252,7 +256,7 @@ export class Pods {
   }
 
   /** Another container that runs under the same pod UID and name. */
-  #twinOf({ id, name, sandbox }: Container): Container | undefined {
+  #twinOf({ id, name, sandbox }: SimulatedContainer): SimulatedContainer | undefined {
     return [...this.containers.values()].find(
       (other) =>
         other.id !== id &&
@@ -262,7 +266,7 @@ export class Pods {
     );
   }
 
-  #noteFault(fault: string, { id }: Sandbox | Container, detail: string): void {
+  #noteFault(fault: string, { id }: SimulatedSandbox | SimulatedContainer, detail: string): void {
     noteFault(this.#options.truth, fault, detail, id);
   }
 

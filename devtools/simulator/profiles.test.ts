@@ -2,7 +2,7 @@ import { status } from '@grpc/grpc-js';
 import { expect, test } from 'vitest';
 import { PROFILE_NAMES, PROFILES, type ProfileName } from './profiles.ts';
 import { eventFacts, faultFacts, hear, liveOnePod, shape, transitionFacts } from './testBed.ts';
-import { VirtualRuntime } from './virtual.ts';
+import { VirtualRuntime } from './virtualRuntime.ts';
 
 const with_ = (profile: ProfileName) => new VirtualRuntime({ profile, crashProbability: 1 });
 const whose = (test: (name: ProfileName) => boolean) => PROFILE_NAMES.filter(test);

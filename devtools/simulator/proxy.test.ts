@@ -12,12 +12,12 @@ import {
 } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ContainerEventResponse, VersionRequest, VersionResponse } from '../../src/cri/runtime.ts';
-import { FrameSplitter } from './frames.ts';
-import { type Listener, listenOn } from './listener.ts';
+import { CRI_METHODS, type CriTestClient, connectCri } from './criClient.ts';
+import { FrameSplitter } from './grpcFrames.ts';
+import { listenOn, type SocketListener } from './listener.ts';
 import { createPodDriver } from './podDriver.ts';
 import { type CriProxy, type CriProxyOptions, startCriProxy } from './proxy.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from './runtime.ts';
-import { type CriClient, connectCri, WIRE } from './wire.ts';
 
 let folder: string;
 let runtime: SimulatedRuntime;
@@ -36,7 +36,7 @@ afterEach(async () => {
 
 async function proxied(
   options: Partial<CriProxyOptions> = {},
-): Promise<{ proxy: CriProxy; client: CriClient }> {
+): Promise<{ proxy: CriProxy; client: CriTestClient }> {
   const proxy = await startCriProxy({
     upstream: runtime.socket,
     socket: join(folder, 'proxy.sock'),
@@ -50,13 +50,13 @@ async function proxied(
   return { proxy, client };
 }
 
-interface Subscription {
+interface ProxiedSubscription {
   readonly events: ContainerEventResponse[];
   readonly ended: Promise<number>;
   readonly cancel: () => void;
 }
 
-async function subscribe(client: CriClient): Promise<Subscription> {
+async function subscribe(client: CriTestClient): Promise<ProxiedSubscription> {
   const before = runtime.subscribers;
   const events: ContainerEventResponse[] = [];
   const { promise: ended, resolve } = Promise.withResolvers<number>();
@@ -74,7 +74,7 @@ const until = (condition: () => boolean) =>
 const eventually = <T>(call: () => Promise<T>): Promise<T> =>
   vi.waitFor(call, { timeout: 5000, interval: 20 });
 
-const version = (client: CriClient) => client.call('version', { version: 'v1' });
+const version = (client: CriTestClient) => client.call('version', { version: 'v1' });
 
 describe('calls', () => {
   test('pass with their answers', async () => {
@@ -166,10 +166,10 @@ describe('metadata, deadlines and cancellation', () => {
   }
 
   /** A server that never answers, and remembers what it was asked. */
-  async function mute(): Promise<{ readonly seen: Seen[]; readonly client: CriClient }> {
+  async function mute(): Promise<{ readonly seen: Seen[]; readonly client: CriTestClient }> {
     const seen: Seen[] = [];
     const server = new Server();
-    const { path, responseSerialize, requestDeserialize } = WIRE.version;
+    const { path, responseSerialize, requestDeserialize } = CRI_METHODS.version;
     const handler = (call: ServerUnaryCall<VersionRequest, VersionResponse>) => {
       const entry = { metadata: call.metadata, deadline: call.getDeadline(), cancelled: false };
       call.on('cancelled', () => {
@@ -184,7 +184,7 @@ describe('metadata, deadlines and cancellation', () => {
       requestDeserialize,
       'unary',
     );
-    const listener: Listener = await listenOn(join(folder, 'mute.sock'), server);
+    const listener: SocketListener = await listenOn(join(folder, 'mute.sock'), server);
     endings.push(() => listener.close());
     const { client } = await proxied({ upstream: join(folder, 'mute.sock') });
     return { seen, client };
@@ -196,7 +196,7 @@ describe('metadata, deadlines and cancellation', () => {
     const metadata = new Metadata();
     metadata.set('x-trace', 'one');
     metadata.set('x-trace-bin', Buffer.from([0, 255, 10]));
-    const { path, requestSerialize, responseDeserialize } = WIRE.version;
+    const { path, requestSerialize, responseDeserialize } = CRI_METHODS.version;
     const request = { version: '' };
     client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadata, {}, () => {});
     await until(() => seen.length === 1);
@@ -263,7 +263,7 @@ describe('events', () => {
     expect(proxy.streams).toBe(1);
   });
 
-  function connected(proxy: CriProxy): CriClient {
+  function connected(proxy: CriProxy): CriTestClient {
     const client = connectCri(proxy.socket);
     endings.push(() => client.close());
     return client;

@@ -25,9 +25,9 @@ import { status } from '@grpc/grpc-js';
 import { ContainerEventResponse } from '../../src/cri/runtime.ts';
 import { monoNow } from '../../src/platform/clock.ts';
 import type { Mono } from '../../src/protocol/units.ts';
-import { FrameSplitter } from './frames.ts';
-import { clearSocketPath } from './socket.ts';
-import { EVENTS_PATH, MAX_MESSAGE_BYTES } from './wire.ts';
+import { EVENTS_PATH, MAX_MESSAGE_BYTES } from './criClient.ts';
+import { FrameSplitter } from './grpcFrames.ts';
+import { clearSocketPath } from './socketPath.ts';
 
 export type EventFilter = (event: ContainerEventResponse) => 'deliver' | 'drop';
 

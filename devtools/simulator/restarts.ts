@@ -2,8 +2,8 @@
  * Restarts of a simulated runtime's process, again and again: what the containers do meanwhile goes unseen.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { RuntimeCore } from './core.ts';
 import type { ProfileName } from './profiles.ts';
+import type { RuntimeCore } from './runtimeCore.ts';
 
 export interface RestartPlan {
   /** How long it runs between two restarts, in milliseconds. */

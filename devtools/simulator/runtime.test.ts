@@ -9,11 +9,11 @@ import {
   PodSandboxState,
 } from '../../src/cri/runtime.ts';
 import { EVENT_TYPES } from '../../src/protocol/record.ts';
-import { drop } from './faults.ts';
+import type { CriTestClient } from './criClient.ts';
+import { drop } from './eventFaults.ts';
+import type { TruthEntry } from './groundTruth.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from './runtime.ts';
 import { eventFacts, shape, subscribe, TestBed, until } from './testBed.ts';
-import type { TruthEntry } from './truth.ts';
-import type { CriClient } from './wire.ts';
 
 let bed: TestBed;
 
@@ -34,7 +34,7 @@ const aWholeLife = async (runtime: SimulatedRuntime): Promise<string> => {
   return sandbox.id;
 };
 
-const listSandboxes = async (client: CriClient) =>
+const listSandboxes = async (client: CriTestClient) =>
   (await client.call('listPodSandbox', { filter: undefined })).items;
 
 describe('a containerd 2.1', () => {

@@ -4,21 +4,21 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Server, status } from '@grpc/grpc-js';
-import { type Act, needsRuntime } from './acts.ts';
-import type { CallFault } from './callFaults.ts';
 import { type ChurnOptions, runChurn } from './churn.ts';
 import { machineClock, nanosOf } from './clock.ts';
-import { RuntimeCore, type RuntimeOptions } from './core.ts';
-import type { Fault, SimulatedEvent } from './faults.ts';
-import type { Announcement, Container, Exit, Sandbox } from './items.ts';
-import { type Listener, listenOn } from './listener.ts';
-import type { Pods } from './pods.ts';
+import { MAX_MESSAGE_BYTES } from './criClient.ts';
+import { serve } from './criService.ts';
+import type { EventFault, SimulatedEvent } from './eventFaults.ts';
+import { type GroundTruth, type ShownState, writeGroundTruth } from './groundTruth.ts';
+import { listenOn, type SocketListener } from './listener.ts';
+import type { ListFault } from './listFaults.ts';
+import { needsRuntime, type PodAction } from './podActions.ts';
+import type { AnnounceOptions, ContainerExit, SimulatedContainer, SimulatedSandbox } from './podModel.ts';
+import type { SimulatedPods } from './pods.ts';
 import type { Profile, ProfileName } from './profiles.ts';
 import { type RestartPlan, runRestarts } from './restarts.ts';
-import { serve } from './service.ts';
-import { type EventCall, Subscriber } from './subscriber.ts';
-import { type Shown, type Truth, writeTruth } from './truth.ts';
-import { MAX_MESSAGE_BYTES } from './wire.ts';
+import { RuntimeCore, type RuntimeOptions } from './runtimeCore.ts';
+import { type EventStreamCall, Subscriber } from './subscriber.ts';
 
 export interface SimulatedRuntimeOptions extends RuntimeOptions {
   /** An absolute path. */
@@ -65,7 +65,7 @@ export class SimulatedRuntime {
   /** Coming up and going down take turns. */
   #turn: Promise<void> = Promise.resolve();
   #running: Promise<unknown> = Promise.resolve();
-  #listener: Listener | null = null;
+  #listener: SocketListener | null = null;
   #begun = false;
   #waitingForUp: (() => void)[] = [];
 
@@ -81,19 +81,20 @@ export class SimulatedRuntime {
       keepTruth,
       onCrash: () => this.#restartAfterCrash(),
     });
-    this.#closeTruth = options.truthFile === undefined ? () => {} : writeTruth(this.truth, options.truthFile);
+    this.#closeTruth =
+      options.truthFile === undefined ? () => {} : writeGroundTruth(this.truth, options.truthFile);
   }
 
   get profile(): Profile {
     return this.core.profile;
   }
 
-  get truth(): Truth {
+  get truth(): GroundTruth {
     return this.core.truth;
   }
 
   /** Every step of a life: runPod, createContainer, startContainer, exitContainer, removeContainer, stopPod. */
-  get pods(): Pods {
+  get pods(): SimulatedPods {
     return this.core.pods;
   }
 
@@ -103,13 +104,13 @@ export class SimulatedRuntime {
   }
 
   /** Replaces the faults from the next event on. */
-  setFaults(faults: readonly Fault[]): void {
+  setFaults(faults: readonly EventFault[]): void {
     this.core.setFaults(faults);
   }
 
   /** Replaces the faults of the lists from the next call on. */
-  setCallFaults(faults: readonly CallFault[]): void {
-    this.core.setCallFaults(faults);
+  setListFaults(faults: readonly ListFault[]): void {
+    this.core.setListFaults(faults);
   }
 
   /** From the next event on a predicate says what is delivered. */
@@ -118,12 +119,12 @@ export class SimulatedRuntime {
   }
 
   /** See {@link RuntimeCore.exitUnnoticed}. */
-  exitUnnoticed(id: string, forMs: number, exit?: Exit): void {
+  exitUnnoticed(id: string, forMs: number, exit?: ContainerExit): void {
     this.core.exitUnnoticed(id, forMs, exit);
   }
 
   /** See {@link RuntimeCore.showFor}. */
-  showFor(id: string, shown: Shown, forMs: number): void {
+  showFor(id: string, shown: ShownState, forMs: number): void {
     this.core.showFor(id, shown, forMs);
   }
 
@@ -134,23 +135,23 @@ export class SimulatedRuntime {
 
   /** A sandbox with its containers, created and started. */
   runPod(
-    spec: Parameters<Pods['runPod']>[0] & { readonly containers?: readonly string[] },
-    how?: Announcement,
-  ): { readonly sandbox: Sandbox; readonly containers: readonly Container[] } {
+    spec: Parameters<SimulatedPods['runPod']>[0] & { readonly containers?: readonly string[] },
+    how?: AnnounceOptions,
+  ): { readonly sandbox: SimulatedSandbox; readonly containers: readonly SimulatedContainer[] } {
     const sandbox = this.pods.runPod(spec, how);
     const containers = (spec.containers ?? []).map((name) => this.runContainer(sandbox.id, name, 0, how));
     return { sandbox, containers };
   }
 
   /** A container, created and started. */
-  runContainer(sandboxId: string, name: string, attempt = 0, how?: Announcement): Container {
+  runContainer(sandboxId: string, name: string, attempt = 0, how?: AnnounceOptions): SimulatedContainer {
     const container = this.pods.createContainer(sandboxId, { name, attempt }, how);
     this.pods.startContainer(container.id, how);
     return container;
   }
 
   /** Stops and removes a pod; `lagMs` is the time that its sandbox stays listed after its DELETED was announced. */
-  async removePod(sandboxId: string, how: Announcement & { readonly lagMs?: number } = {}): Promise<void> {
+  async removePod(sandboxId: string, how: AnnounceOptions & { readonly lagMs?: number } = {}): Promise<void> {
     this.pods.beginRemoval(sandboxId, how);
     const { lagMs = 0 } = how;
     if (lagMs > 0) await pause(lagMs, undefined, { signal: this.#stopping.signal });
@@ -223,7 +224,7 @@ export class SimulatedRuntime {
   }
 
   /** What needs the runtime waits while it is away or stands still. */
-  async #whenPossible(act: Act): Promise<void> {
+  async #whenPossible(act: PodAction): Promise<void> {
     const { isDown, channel } = this.core;
     if (!needsRuntime(act) || !(isDown || channel.frozen)) return;
     const { signal } = this.#stopping;
@@ -247,7 +248,7 @@ export class SimulatedRuntime {
     return turn;
   }
 
-  #subscribe(call: EventCall): void {
+  #subscribe(call: EventStreamCall): void {
     this.core.open((number) => {
       const { slowEffect } = this.core;
       const { subscriberQueue = DEFAULT_SUBSCRIBER_QUEUE } = this.#options;

@@ -11,13 +11,13 @@
  */
 import { type ServerWritableStream, status } from '@grpc/grpc-js';
 import type { GetEventsRequest } from '../../src/cri/runtime.ts';
-import type { Stream } from './core.ts';
+import type { EventStream } from './runtimeCore.ts';
 
-export type EventCall = ServerWritableStream<GetEventsRequest, Uint8Array>;
+export type EventStreamCall = ServerWritableStream<GetEventsRequest, Uint8Array>;
 
 export interface SubscriberOptions {
   readonly number: number;
-  readonly call: EventCall;
+  readonly call: EventStreamCall;
   readonly queueLimit: number;
   /** Infinity: it always has room. */
   readonly room: number;
@@ -27,7 +27,7 @@ export interface SubscriberOptions {
   readonly onClosed: (cause: string, undelivered: number) => void;
 }
 
-export class Subscriber implements Stream {
+export class Subscriber implements EventStream {
   readonly number: number;
   readonly #options: SubscriberOptions;
   #queue: Uint8Array[] = [];

@@ -8,12 +8,19 @@ import { type ServiceError, status } from '@grpc/grpc-js';
 import { vi } from 'vitest';
 import { ContainerEventResponse } from '../../src/cri/runtime.ts';
 import { EVENT_TYPES } from '../../src/protocol/record.ts';
+import { type CriTestClient, connectCri } from './criClient.ts';
+import type {
+  EventFact,
+  FaultFact,
+  GroundTruth,
+  TransitionFact,
+  TruthEntry,
+  ViewFact,
+} from './groundTruth.ts';
 import { type SimulatedRuntime, type SimulatedRuntimeOptions, startSimulatedRuntime } from './runtime.ts';
-import type { EventFact, FaultFact, TransitionFact, Truth, TruthEntry, ViewFact } from './truth.ts';
-import type { VirtualRuntime } from './virtual.ts';
-import { type CriClient, connectCri } from './wire.ts';
+import type { VirtualRuntime } from './virtualRuntime.ts';
 
-export interface Listener {
+export interface RecordedEvents {
   readonly events: ContainerEventResponse[];
   readonly ended: Promise<{ readonly code: number }>;
   readonly cancel: () => void;
@@ -23,7 +30,7 @@ export interface Listener {
 export class TestBed {
   readonly folder = mkdtempSync(join(tmpdir(), 'plegwatch-sim-'));
   readonly #runtimes: SimulatedRuntime[] = [];
-  readonly #clients: CriClient[] = [];
+  readonly #clients: CriTestClient[] = [];
 
   async start(options: Partial<SimulatedRuntimeOptions> = {}): Promise<SimulatedRuntime> {
     const runtime = await startSimulatedRuntime({ socket: join(this.folder, 'cri.sock'), ...options });
@@ -31,14 +38,14 @@ export class TestBed {
     return runtime;
   }
 
-  connect(runtime: SimulatedRuntime): CriClient {
+  connect(runtime: SimulatedRuntime): CriTestClient {
     const client = connectCri(runtime.socket);
     this.#clients.push(client);
     return client;
   }
 
   /** Subscribes and waits until the runtime has the subscription. */
-  async listen(runtime: SimulatedRuntime, client = this.connect(runtime)): Promise<Listener> {
+  async listen(runtime: SimulatedRuntime, client = this.connect(runtime)): Promise<RecordedEvents> {
     const before = runtime.subscribers;
     const listener = subscribe(client);
     await until(() => runtime.subscribers > before);
@@ -52,7 +59,7 @@ export class TestBed {
   }
 }
 
-export function subscribe(client: CriClient): Listener {
+export function subscribe(client: CriTestClient): RecordedEvents {
   const events: ContainerEventResponse[] = [];
   const { promise: ended, resolve } = Promise.withResolvers<{ readonly code: number }>();
   const stream = client.events();
@@ -73,15 +80,15 @@ export const until = (condition: () => boolean): Promise<void> =>
 
 const ofKind =
   <T extends TruthEntry['what']>(what: T) =>
-  (truth: Truth) =>
+  (truth: GroundTruth) =>
     truth.entries.filter((entry): entry is TruthEntry & { what: T } => entry.what === what);
 
-export const eventFacts: (truth: Truth) => EventFact[] = ofKind('event');
-export const transitionFacts: (truth: Truth) => TransitionFact[] = ofKind('transition');
-export const viewFacts: (truth: Truth) => ViewFact[] = ofKind('view');
+export const eventFacts: (truth: GroundTruth) => EventFact[] = ofKind('event');
+export const transitionFacts: (truth: GroundTruth) => TransitionFact[] = ofKind('transition');
+export const viewFacts: (truth: GroundTruth) => ViewFact[] = ofKind('view');
 
 /** The faults in the truth, one kind of them or all. */
-export const faultFacts = (truth: Truth, fault?: string): FaultFact[] =>
+export const faultFacts = (truth: GroundTruth, fault?: string): FaultFact[] =>
   ofKind('fault')(truth).filter((entry) => fault === undefined || entry.fault === fault);
 
 export const shape = ({ containerId, containerEventType }: ContainerEventResponse, sandbox: string): string =>

@@ -2,7 +2,7 @@
  * A timeline: what is to happen, in the order of its time, without any time passing. Moving it runs everything that falls
  * due on the way, and shows each its own moment.
  */
-interface Entry {
+interface TimelineEntry {
   readonly at: number;
   readonly run: () => void;
 }
@@ -10,7 +10,7 @@ interface Entry {
 export class Timeline {
   readonly #advance: (micros: number) => void;
   /** In falling order: the next one is the last. */
-  readonly #entries: Entry[] = [];
+  readonly #entries: TimelineEntry[] = [];
   #now = 0;
 
   /** `advance` moves a clock by so many microseconds. */

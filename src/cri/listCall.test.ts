@@ -3,7 +3,7 @@
  */
 import { status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { failingLists, hangingLists, oversizedLists } from '../../devtools/simulator/callFaults.ts';
+import { failingLists, hangingLists, oversizedLists } from '../../devtools/simulator/listFaults.ts';
 import { PROFILES, type Profile } from '../../devtools/simulator/profiles.ts';
 import type { SimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { faultFacts, TestBed, until } from '../../devtools/simulator/testBed.ts';
@@ -84,7 +84,7 @@ const coded = (code: string) => expect.objectContaining({ code });
 describe('an answer over the limit of a message', () => {
   test('of ours is asked for again as a stream, and so is every one after it', async () => {
     const runtime = await runtimeOf();
-    runtime.setCallFaults([oversizedLists(always)]);
+    runtime.setListFaults([oversizedLists(always)]);
     const { ask, turns } = containersOf(runtime);
     const { items, whole, bytes, start, end } = await ask();
     expect({ items: items.size, whole }).toEqual({ items: PODS, whole: true });
@@ -97,7 +97,7 @@ describe('an answer over the limit of a message', () => {
 
   test('of the runtime too', async () => {
     const runtime = await runtimeOf({ maxSendBytes: 16 * 1024 ** 2 });
-    runtime.setCallFaults([oversizedLists(always)]);
+    runtime.setListFaults([oversizedLists(always)]);
     const { ask, turns } = containersOf(runtime);
     expect((await ask()).items.size).toBe(PODS);
     expect(turns).toEqual([['streamed', 'OVER_RUNTIME_LIMIT']]);
@@ -105,7 +105,7 @@ describe('an answer over the limit of a message', () => {
 
   test('fails where the runtime is not known to stream lists, under the name of whose limit it was', async () => {
     const runtime = await runtimeOf();
-    runtime.setCallFaults([oversizedLists(always)]);
+    runtime.setListFaults([oversizedLists(always)]);
     const { ask, turns } = containersOf(runtime, PLAIN_ONLY);
     await expect(ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
     expect(calls(runtime)).toEqual(['listContainers']);
@@ -114,18 +114,18 @@ describe('an answer over the limit of a message', () => {
 
   test('fails as too large where there is no such call after all, which is asked for once', async () => {
     const runtime = await runtimeOf({ listBatch: null });
-    runtime.setCallFaults([oversizedLists(always)]);
+    runtime.setListFaults([oversizedLists(always)]);
     const { ask, turns } = containersOf(runtime);
     await expect(ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
     await expect(ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
     expect(turns).toEqual([['plain', 'UNIMPLEMENTED']]);
-    runtime.setCallFaults([]);
+    runtime.setListFaults([]);
     expect((await ask()).items.size).toBe(PODS);
   });
 
   test('is no reason to stream where the runtime is out of something else', async () => {
     const runtime = await runtimeOf();
-    runtime.setCallFaults([failingLists(always, status.RESOURCE_EXHAUSTED)]);
+    runtime.setListFaults([failingLists(always, status.RESOURCE_EXHAUSTED)]);
     const { ask, turns } = containersOf(runtime);
     await expect(ask()).rejects.toEqual(coded('RESOURCE_EXHAUSTED'));
     expect(turns).toEqual([]);
@@ -139,10 +139,10 @@ describe('a streamed list', () => {
     ...more: [timeoutMs?: number, limits?: ConstructorParameters<typeof ListReader>[2]]
   ) {
     const runtime = await runtimeOf();
-    runtime.setCallFaults([oversizedLists(always)]);
+    runtime.setListFaults([oversizedLists(always)]);
     const asked = containersOf(runtime, STREAMS, ...more);
     await asked.ask();
-    runtime.setCallFaults([]);
+    runtime.setListFaults([]);
     return { runtime, asked };
   }
 
@@ -159,22 +159,22 @@ describe('a streamed list', () => {
 
   test('that breaks after its first batch is no answer, and is streamed again', async () => {
     const { runtime, asked } = await streamed();
-    runtime.setCallFaults([failingLists(always, status.UNAVAILABLE)]);
+    runtime.setListFaults([failingLists(always, status.UNAVAILABLE)]);
     await expect(asked.ask()).rejects.toEqual(coded('UNAVAILABLE'));
-    runtime.setCallFaults([]);
+    runtime.setListFaults([]);
     expect((await asked.ask()).items.size).toBe(PODS);
     expect(asked.turns).toHaveLength(1);
   });
 
   test('ends at our own deadline', async () => {
     const { runtime, asked } = await streamed(5_000);
-    runtime.setCallFaults([hangingLists(always)]);
+    runtime.setListFaults([hangingLists(always)]);
     await expect(asked.ask()).rejects.toEqual(coded('DEADLINE_EXCEEDED'));
   });
 
   test('ends at once when we stop', async () => {
     const { runtime, asked } = await streamed();
-    runtime.setCallFaults([hangingLists(always)]);
+    runtime.setListFaults([hangingLists(always)]);
     const stop = new AbortController();
     const ended = expect(asked.ask(stop.signal)).rejects.toEqual(coded('CANCELLED'));
     await until(() => faultFacts(runtime.truth, 'list_hang').length > 0);
@@ -197,7 +197,7 @@ describe('a streamed list', () => {
       )
       .toBe(true);
     expect(asked.turns.map(([way]) => way)).toEqual(['streamed', 'plain']);
-    runtime.setCallFaults([oversizedLists(always)]);
+    runtime.setListFaults([oversizedLists(always)]);
     await expect(asked.ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
     expect(asked.turns).toHaveLength(2);
   });
@@ -205,16 +205,16 @@ describe('a streamed list', () => {
   test('is asked for plainly again when another runtime answers', async () => {
     const { runtime, asked } = await streamed();
     asked.list.runtimeIs(STREAMS);
-    runtime.setCallFaults([failingLists(always, status.INTERNAL)]);
+    runtime.setListFaults([failingLists(always, status.INTERNAL)]);
     await expect(asked.ask()).rejects.toEqual(coded('INTERNAL'));
     expect(calls(runtime).at(-1)).toBe('listContainers');
   });
 
   test('without end is refused before it has grown, and the next one is read', async () => {
     const { runtime, asked } = await streamed(20_000, { items: 1000, bytes: 18 * 1024 ** 2 });
-    runtime.setCallFaults([oversizedLists(always, 30 * 1024 ** 2)]);
+    runtime.setListFaults([oversizedLists(always, 30 * 1024 ** 2)]);
     await expect(asked.ask()).rejects.toEqual(coded('TOO_MANY_BYTES'));
-    runtime.setCallFaults([]);
+    runtime.setListFaults([]);
     expect((await asked.ask()).items.size).toBe(PODS);
     for (let n = 0; n < 1000; n += 1) runtime.runPod({ name: `more-${n}`, containers: ['app'] });
     await expect(asked.ask()).rejects.toEqual(coded('TOO_MANY_ITEMS'));
@@ -225,9 +225,9 @@ test('each way in which a runtime fails a plain list has its own name', async ()
   const runtime = await runtimeOf();
   const { ask } = containersOf(runtime, STREAMS, 500);
   for (const code of ['UNAVAILABLE', 'UNIMPLEMENTED', 'DEADLINE_EXCEEDED', 'RESOURCE_EXHAUSTED'] as const) {
-    runtime.setCallFaults([failingLists(always, status[code])]);
+    runtime.setListFaults([failingLists(always, status[code])]);
     await expect(ask()).rejects.toEqual(coded(code));
   }
-  runtime.setCallFaults([hangingLists(always)]);
+  runtime.setListFaults([hangingLists(always)]);
   await expect(ask()).rejects.toEqual(coded('DEADLINE_EXCEEDED'));
 });

@@ -4,8 +4,8 @@
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { type CriTestClient, connectCri } from '../../devtools/simulator/criClient.ts';
 import { createPodDriver, type PodDriver } from '../../devtools/simulator/podDriver.ts';
-import { type CriClient, connectCri } from '../../devtools/simulator/wire.ts';
 import { type Churn, churn } from '../support/churn.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { about, eventsOf, type Listener, listen } from '../support/listener.ts';
@@ -26,7 +26,7 @@ const BUDGET_MS = 15_000;
 let system: System;
 let containerd: LocalContainerd;
 let pods: PodDriver;
-let asker: CriClient;
+let asker: CriTestClient;
 let node: WatchedNode;
 let other: Listener;
 let traffic: Churn;

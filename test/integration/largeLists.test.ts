@@ -3,7 +3,7 @@
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
-import { oversizedLists } from '../../devtools/simulator/callFaults.ts';
+import { oversizedLists } from '../../devtools/simulator/listFaults.ts';
 import { PROFILES, type ProfileName } from '../../devtools/simulator/profiles.ts';
 import { startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { leftovers } from '../support/leftovers.ts';
@@ -74,7 +74,7 @@ async function watch(
   const runtime = await startSimulatedRuntime({
     socket: system.folder(`${name}.sock`),
     profile: { ...PROFILES[profile], listBatch: PROFILES[profile].listBatch === null ? null : 5 },
-    callFaults: [oversizedLists({ seed: 1, of: 'containers' })],
+    listFaults: [oversizedLists({ seed: 1, of: 'containers' })],
   });
   cleanUps.push(() => runtime.stop());
   for (let n = 0; n < PODS; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });

@@ -9,16 +9,16 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
-import { needsRuntime, performIfPossible } from '../../devtools/simulator/acts.ts';
+import { delay, drop, dropWhen, duplicate, reorder } from '../../devtools/simulator/eventFaults.ts';
 import {
-  type CallFault,
   failingLists,
   hangingLists,
+  type ListFault,
   oversizedLists,
   slowLists,
-} from '../../devtools/simulator/callFaults.ts';
-import { delay, drop, dropWhen, duplicate, reorder } from '../../devtools/simulator/faults.ts';
-import { lifeOf, type Odds } from '../../devtools/simulator/lives.ts';
+} from '../../devtools/simulator/listFaults.ts';
+import { needsRuntime, performIfPossible } from '../../devtools/simulator/podActions.ts';
+import { type OddityProbabilities, podScriptOf } from '../../devtools/simulator/podScript.ts';
 import { PROFILES } from '../../devtools/simulator/profiles.ts';
 import { runRestarts } from '../../devtools/simulator/restarts.ts';
 import {
@@ -43,7 +43,7 @@ const PATIENCE = 150_000;
 
 interface Scenario extends Circumstances {
   readonly runtime?: Omit<SimulatedRuntimeOptions, 'socket'>;
-  readonly odds?: Odds;
+  readonly odds?: OddityProbabilities;
   /** How long a life lasts, on average. Default 2500. */
   readonly meanMs?: number;
   /** So many while the agent watches, at least. Default 160. */
@@ -77,7 +77,7 @@ const CODES = [
 ];
 
 /** Answers that come as a whole are larger than a message may be: lists are streamed. */
-const tooLargeAtOnce: CallFault = {
+const tooLargeAtOnce: ListFault = {
   name: 'list_oversized',
   decide: ({ call }) =>
     call === 'listPodSandbox' || call === 'listContainers' ? { padToBytes: 17 * 1024 ** 2 } : null,
@@ -125,7 +125,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'lists break off': {
     runtime: {
       profile: { ...PROFILES['containerd-2.4'], listBatch: 2 },
-      callFaults: [
+      listFaults: [
         tooLargeAtOnce,
         failingLists({ seed, probability: 0.3 }, status.INTERNAL),
         failingLists({ seed: seed + 1, probability: 0.3 }, status.UNAVAILABLE),
@@ -139,19 +139,19 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     meanMs: 8_000,
   },
   'lists hang': {
-    runtime: { callFaults: [hangingLists({ seed, probability: 0.05 })], faults: [drop(often)] },
+    runtime: { listFaults: [hangingLists({ seed, probability: 0.05 })], faults: [drop(often)] },
     blind: true,
     hangs: true,
   },
   'lists fail': {
     runtime: {
-      callFaults: [failingLists({ seed, probability: 0.4 }, status.UNAVAILABLE)],
+      listFaults: [failingLists({ seed, probability: 0.4 }, status.UNAVAILABLE)],
       faults: [drop(often)],
     },
     blind: true,
   },
   'lists are slow': {
-    runtime: { callFaults: [slowLists({ seed, probability: 0.5 }, 60)], faults: [drop(often)] },
+    runtime: { listFaults: [slowLists({ seed, probability: 0.5 }, 60)], faults: [drop(often)] },
     blind: true,
     about: ['missed'],
     // An agent lists for a hundredth of the time: every few seconds then.
@@ -159,7 +159,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     transitions: 2 * ENOUGH_TRANSITIONS,
   },
   'lists are too large': {
-    runtime: { callFaults: [oversizedLists({ seed, probability: 0.2 })], faults: [drop(often)] },
+    runtime: { listFaults: [oversizedLists({ seed, probability: 0.2 })], faults: [drop(often)] },
     blind: true,
   },
   'the runtime restarts, and containers end meanwhile': {
@@ -215,10 +215,10 @@ needs('redis-server', 'postgres')('the whole system on a runtime where', () => {
       scenarios += 1;
       const node = `node-${scenarios}`;
       const calls: NoticedCall[] = [];
-      const callFaults = scenario.runtime?.callFaults ?? [];
+      const listFaults = scenario.runtime?.listFaults ?? [];
       const runtime = await startSimulatedRuntime({
         ...scenario.runtime,
-        callFaults: [...callFaults, noticing(callFaults, calls)],
+        listFaults: [...listFaults, noticing(listFaults, calls)],
         seed,
         socket: system.folder(`${node}.sock`),
         keepTruth: true,
@@ -277,7 +277,7 @@ async function live(
 ): Promise<void> {
   for (let number = 0; !ending.aborted; number += 1) {
     const begun = performance.now();
-    for (const { at, act } of lifeOf({
+    for (const { at, act } of podScriptOf({
       seed,
       slot,
       number,

@@ -15,7 +15,7 @@ import { freePort } from '../../devtools/localServices/process.ts';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { type LocalRedisCluster, startRedisCluster } from '../../devtools/localServices/redisCluster.ts';
 import { type LocalRedisSentinel, startRedisSentinel } from '../../devtools/localServices/redisSentinel.ts';
-import { type Listener, listenOn } from '../../devtools/simulator/listener.ts';
+import { listenOn, type SocketListener } from '../../devtools/simulator/listener.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { AGENT_SETTINGS } from '../../src/agent/config.ts';
 import {
@@ -247,7 +247,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
   let postgres: TestServer;
   let runtime: SimulatedRuntime;
   let databaseUrl: string;
-  let grpc: Listener;
+  let grpc: SocketListener;
   const servers: Server[] = [];
   const sockets = new Set<Socket>();
 

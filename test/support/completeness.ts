@@ -1,7 +1,7 @@
 /*
  * Rules on what the store has as a whole: events, changes and gaps, held against what happened. Each gives what breaks it.
  */
-import type { Transition, TransitionFact } from '../../devtools/simulator/truth.ts';
+import type { LifecycleTransition, TransitionFact } from '../../devtools/simulator/groundTruth.ts';
 import type { Happened, Stop, Stretch } from './groundTruth.ts';
 import type { Change, Evidence, Gap, Session } from './storedEvidence.ts';
 
@@ -46,7 +46,7 @@ export function alteredChanges(happened: Happened, changes: readonly Change[]): 
   });
 }
 
-const STATE_AFTER: Readonly<Record<Transition, string>> = {
+const STATE_AFTER: Readonly<Record<LifecycleTransition, string>> = {
   created: 'unknown',
   started: 'running',
   stopped: 'exited',

@@ -6,7 +6,12 @@
  * machine may leave nothing to ask for. All times are milliseconds of the machine's wall clock.
  */
 
-import type { EventFact, Transition, TransitionFact, ViewFact } from '../../devtools/simulator/truth.ts';
+import type {
+  EventFact,
+  LifecycleTransition,
+  TransitionFact,
+  ViewFact,
+} from '../../devtools/simulator/groundTruth.ts';
 import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
 import { alteredChanges, BLUR, lostDeliveries, untoldBreaks, untoldStops } from './completeness.ts';
 import { type At, type Happened, keyOf, type Stretch } from './groundTruth.ts';
@@ -26,7 +31,7 @@ const ASKED = 1_500;
 /** Lists that are further apart than this, on a busy machine, show too little to ask for anything. */
 const RARE = 1_200;
 /** Between which stages a relist shows that the next one is still to come, and that it has come. */
-const SHOWN_BY: Readonly<Record<Transition, readonly [EventType | null, EventType | null]>> = {
+const SHOWN_BY: Readonly<Record<LifecycleTransition, readonly [EventType | null, EventType | null]>> = {
   created: [null, 'DELETED'],
   started: [null, 'STOPPED'],
   stopped: ['STARTED', 'DELETED'],

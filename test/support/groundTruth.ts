@@ -9,7 +9,7 @@ import type {
   TransitionFact,
   TruthEntry,
   ViewFact,
-} from '../../devtools/simulator/truth.ts';
+} from '../../devtools/simulator/groundTruth.ts';
 import type { EventType } from '../../src/protocol/record.ts';
 import { type NoticedCall, relistsOf, type SeenRelist } from './relists.ts';
 

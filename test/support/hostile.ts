@@ -8,7 +8,7 @@ import { createServer, type Socket } from 'node:net';
 import { Server, type ServerWritableStream } from '@grpc/grpc-js';
 import { listenOn } from '../../devtools/simulator/listener.ts';
 import { type Random, randomFor } from '../../devtools/simulator/random.ts';
-import { clearSocketPath } from '../../devtools/simulator/socket.ts';
+import { clearSocketPath } from '../../devtools/simulator/socketPath.ts';
 import { RuntimeServiceDefinition } from '../../src/cri/runtime.ts';
 import { type MessageKind, plausible } from './messages.ts';
 import { mutate } from './mutations.ts';

@@ -2,8 +2,8 @@
  * Another subscriber of a runtime's event stream, as a kubelet would be: what it was given, in the order it came.
  */
 
+import { connectCri } from '../../devtools/simulator/criClient.ts';
 import type { DrivenPod } from '../../devtools/simulator/podDriver.ts';
-import { connectCri } from '../../devtools/simulator/wire.ts';
 import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
 
 export interface Listener {

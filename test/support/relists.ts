@@ -5,10 +5,10 @@
  * next good one for the containers, nothing failing in between, are a relist. What it shows is of a moment from `from` to `to`.
  * Times are milliseconds of the machine's wall clock.
  */
-import { type CallFault, callFateOf, type ListCall } from '../../devtools/simulator/callFaults.ts';
+import { type ListFault, type ListName, listFateOf } from '../../devtools/simulator/listFaults.ts';
 
 export interface NoticedCall {
-  readonly call: ListCall;
+  readonly call: ListName;
   readonly at: number;
   readonly good: boolean;
   readonly tookMs: number;
@@ -23,10 +23,10 @@ export interface SeenRelist {
 const UNDER_WAY = 500;
 
 /** No fault at all: notes every call, and what the faults make of it. */
-export const noticing = (faults: readonly CallFault[], calls: NoticedCall[]): CallFault => ({
+export const noticing = (faults: readonly ListFault[], calls: NoticedCall[]): ListFault => ({
   name: 'none',
   decide: (call) => {
-    const { waitMs = 0, padBytes: _, ...harm } = callFateOf(faults, call).fate;
+    const { waitMs = 0, padBytes: _, ...harm } = listFateOf(faults, call).fate;
     const good = Object.keys(harm).length === 0 && Number.isFinite(waitMs);
     calls.push({ call: call.call, at: Date.now(), good, tookMs: waitMs });
     return null;

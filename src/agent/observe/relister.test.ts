@@ -7,18 +7,18 @@ import { promisify } from 'node:util';
 import { type MethodDefinition, Server, ServerCredentials, status } from '@grpc/grpc-js';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { CRI_METHODS } from '../../../devtools/simulator/criClient.ts';
 import {
-  type CallFault,
   failingLists,
   hangingLists,
+  type ListFault,
   malformedLists,
   oversizedLists,
   slowLists,
-} from '../../../devtools/simulator/callFaults.ts';
+} from '../../../devtools/simulator/listFaults.ts';
 import { PROFILES } from '../../../devtools/simulator/profiles.ts';
 import type { SimulatedRuntime } from '../../../devtools/simulator/runtime.ts';
 import { faultFacts, TestBed, until } from '../../../devtools/simulator/testBed.ts';
-import { WIRE } from '../../../devtools/simulator/wire.ts';
 import { CriClient } from '../../cri/client.ts';
 import { profileOf, type RuntimeVersion } from '../../cri/profiles.ts';
 import { Container, PodSandbox } from '../../cri/runtime.ts';
@@ -147,20 +147,20 @@ async function crowd(size: number): Promise<{ readonly socket: string }> {
       requestDeserialize,
       'unary',
     );
-  answer(WIRE.version, {
+  answer(CRI_METHODS.version, {
     version: '0.1.0',
     runtimeName: 'containerd',
     runtimeVersion: '2.1.0',
     runtimeApiVersion: 'v1',
   });
-  answer(WIRE.listPodSandbox, { items });
-  answer(WIRE.listContainers, { containers });
+  answer(CRI_METHODS.listPodSandbox, { items });
+  answer(CRI_METHODS.listContainers, { containers });
   await promisify(server.bindAsync.bind(server))(`unix:${socket}`, ServerCredentials.createInsecure());
   cleanUps.push(() => server.forceShutdown());
   return { socket };
 }
 
-const oneList: [string, CallFault][] = [
+const oneList: [string, ListFault][] = [
   ['UNAVAILABLE', failingLists(always, status.UNAVAILABLE)],
   ['UNIMPLEMENTED', failingLists(always, status.UNIMPLEMENTED)],
   ['DEADLINE_EXCEEDED', failingLists(always, status.DEADLINE_EXCEEDED)],
@@ -173,10 +173,10 @@ describe('a relist that fails', () => {
   test.each(oneList)('with %s says so in its gap, its metric and its log line, once', async (code, fault) => {
     const runtime = await bed.start();
     runtime.runPod({ name: 'web', containers: ['app'] });
-    runtime.setCallFaults([fault]);
+    runtime.setListFaults([fault]);
     const { observer, metrics, gaps, logged } = await observe(runtime);
     await until(() => gaps().length > 0);
-    runtime.setCallFaults([]);
+    runtime.setListFaults([]);
     await until(() => gaps().length > 1);
     expect(gaps()).toMatchObject([
       { cause: code.toLowerCase(), to: null },
@@ -189,10 +189,10 @@ describe('a relist that fails', () => {
 
   test('for another reason than the one before is another gap, and told again', async () => {
     const runtime = await bed.start();
-    runtime.setCallFaults([failingLists(always, status.UNAVAILABLE)]);
+    runtime.setListFaults([failingLists(always, status.UNAVAILABLE)]);
     const { gaps, logged } = await observe(runtime);
     await until(() => gaps().length > 0);
-    runtime.setCallFaults([failingLists(always, status.RESOURCE_EXHAUSTED)]);
+    runtime.setListFaults([failingLists(always, status.RESOURCE_EXHAUSTED)]);
     await until(() => gaps().length > 2);
     const [first, ended, second] = gaps();
     expect([first, ended, second]).toMatchObject([
@@ -204,7 +204,7 @@ describe('a relist that fails', () => {
   });
 
   test('by our own deadline has that name too', async () => {
-    const { failures } = relist(await bed.start({ callFaults: [hangingLists(always)] }), {
+    const { failures } = relist(await bed.start({ listFaults: [hangingLists(always)] }), {
       period: millis(100),
       timeoutMs: 300,
     });
@@ -214,7 +214,7 @@ describe('a relist that fails', () => {
   });
 
   test('only because we stop is no failure, and holds nobody up', async () => {
-    const runtime = await bed.start({ callFaults: [hangingLists(always)] });
+    const runtime = await bed.start({ listFaults: [hangingLists(always)] });
     const { observer, gaps } = await observe(runtime);
     await until(() => faultFacts(runtime.truth, 'list_hang').length > 0);
     await observer.stop();
@@ -225,7 +225,7 @@ describe('a relist that fails', () => {
 test('a list that outgrows a message goes on as a stream, without a gap, and the other one as it was', async () => {
   const runtime = await bed.start({ profile: { ...PROFILES['crio-1.36'], listBatch: 5 } });
   for (let n = 0; n < 20; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });
-  runtime.setCallFaults([oversizedLists({ ...always, of: 'containers' })]);
+  runtime.setListFaults([oversizedLists({ ...always, of: 'containers' })]);
   const { observer, metrics, gaps, logged } = await observe(runtime);
   await until(() => logged('list is streamed').length > 0);
   await until(() => observer.relistProblem === null);
@@ -251,12 +251,12 @@ test('ids beyond those that are followed are counted each time that they are sho
 test('a runtime that was replaced by one that streams lists is asked for streams', async () => {
   const runtime = await bed.start({ profile: { ...PROFILES['crio-1.36'], listBatch: 5 } });
   for (let n = 0; n < 20; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });
-  runtime.setCallFaults([failingLists(always, status.UNAVAILABLE)]);
+  runtime.setListFaults([failingLists(always, status.UNAVAILABLE)]);
   const { gaps, logged } = await observe(runtime, { name: 'cri-o', version: '1.33.0' });
   await until(() => gaps().length > 0);
-  runtime.setCallFaults([]);
+  runtime.setListFaults([]);
   await until(() => logged('runtime identified').length > 0);
-  runtime.setCallFaults([oversizedLists({ ...always, of: 'sandboxes' })]);
+  runtime.setListFaults([oversizedLists({ ...always, of: 'sandboxes' })]);
   // On a busy machine lists are slow, and the slower they are the longer is the wait for the next.
   await expect
     .poll(() => logged('list is streamed'), { timeout: 80_000 })
@@ -279,8 +279,8 @@ describe('a burst of events', () => {
   test.each([
     ['within a second of the one before', []],
     ['before listing takes a hundredth of the time at most', [slowLists(always, 10)]],
-  ])('brings no relist %s', { timeout: 120_000 }, async (_when, callFaults) => {
-    const { relists, burst } = relist(await bed.start({ callFaults }), { period: HOUR });
+  ])('brings no relist %s', { timeout: 120_000 }, async (_when, listFaults) => {
+    const { relists, burst } = relist(await bed.start({ listFaults }), { period: HOUR });
     await until(() => relists.length === 1);
     burst();
     await expect.poll(() => relists.length, fiftySeconds).toBe(2);
@@ -321,7 +321,7 @@ describe('a burst of events', () => {
   });
 
   test('brings none after one that failed', async () => {
-    const runtime = await bed.start({ callFaults: [failingLists(always, status.RESOURCE_EXHAUSTED)] });
+    const runtime = await bed.start({ listFaults: [failingLists(always, status.RESOURCE_EXHAUSTED)] });
     const { failures, burst } = relist(runtime, { period: millis(3_000) });
     await until(() => failures.length === 1);
     burst();

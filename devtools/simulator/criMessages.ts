@@ -14,10 +14,10 @@ import {
   type PodSandbox as WireSandbox,
 } from '../../src/cri/runtime.ts';
 import type { EventType } from '../../src/protocol/record.ts';
-import type { Container, Draft, Sandbox } from './items.ts';
-import type { Pods } from './pods.ts';
+import type { ShownState } from './groundTruth.ts';
+import type { EventDraft, SimulatedContainer, SimulatedSandbox } from './podModel.ts';
+import type { SimulatedPods } from './pods.ts';
 import type { Profile } from './profiles.ts';
-import type { Shown } from './truth.ts';
 
 const EVENT_NUMBERS: Readonly<Record<EventType, ContainerEventType>> = {
   CREATED: ContainerEventType.CONTAINER_CREATED_EVENT,
@@ -31,19 +31,19 @@ const CONTAINER_STATES = {
   running: ContainerState.CONTAINER_RUNNING,
   exited: ContainerState.CONTAINER_EXITED,
   unknown: ContainerState.CONTAINER_UNKNOWN,
-} as const satisfies Record<Exclude<Shown, 'absent'>, ContainerState>;
+} as const satisfies Record<Exclude<ShownState, 'absent'>, ContainerState>;
 
-const isThere = ({ shown }: Sandbox | Container): boolean => shown !== 'absent';
+const isThere = ({ shown }: SimulatedSandbox | SimulatedContainer): boolean => shown !== 'absent';
 
 /** What the lists have, before any filter. */
-export const listedSandboxes = (pods: Pods): WireSandbox[] =>
+export const listedSandboxes = (pods: SimulatedPods): WireSandbox[] =>
   [...pods.sandboxes.values()].filter(isThere).map(sandboxMessage);
 
-export const listedContainers = (pods: Pods): WireContainer[] =>
+export const listedContainers = (pods: SimulatedPods): WireContainer[] =>
   [...pods.containers.values()].filter(isThere).map(containerMessage);
 
 /** Also the whole of a sandbox's status: the two messages carry the same. */
-export function sandboxMessage(sandbox: Sandbox): WireSandbox & PodSandboxStatus {
+export function sandboxMessage(sandbox: SimulatedSandbox): WireSandbox & PodSandboxStatus {
   return {
     id: sandbox.id,
     metadata: { ...sandbox.pod, attempt: sandbox.attempt },
@@ -54,14 +54,15 @@ export function sandboxMessage(sandbox: Sandbox): WireSandbox & PodSandboxStatus
   };
 }
 
-const isReady = ({ ready, shown }: Sandbox): boolean => (shown === null ? ready : shown === 'running');
+const isReady = ({ ready, shown }: SimulatedSandbox): boolean =>
+  shown === null ? ready : shown === 'running';
 
 /** The state that lists and statuses give. */
-function shownState({ state, shown }: Container): Exclude<Shown, 'absent'> {
+function shownState({ state, shown }: SimulatedContainer): Exclude<ShownState, 'absent'> {
   return shown === null || shown === 'absent' ? state : shown;
 }
 
-function containerMessage(container: Container): WireContainer {
+function containerMessage(container: SimulatedContainer): WireContainer {
   return {
     id: container.id,
     podSandboxId: container.sandbox.id,
@@ -75,7 +76,7 @@ function containerMessage(container: Container): WireContainer {
   };
 }
 
-export function containerStatus(container: Container): ContainerStatus {
+export function containerStatus(container: SimulatedContainer): ContainerStatus {
   const { podSandboxId: _, ...common } = containerMessage(container);
   const { startedNs, finishedNs, exitCode } = container;
   const ended = shownState(container) === 'exited';
@@ -89,13 +90,18 @@ export function containerStatus(container: Container): ContainerStatus {
   };
 }
 
-function reasonOf({ createdNs, startedNs, finishedNs, exitCode }: Container): string {
+function reasonOf({ createdNs, startedNs, finishedNs, exitCode }: SimulatedContainer): string {
   if (startedNs === 0n || (startedNs === createdNs && startedNs === finishedNs)) return 'StartError';
   return exitCode === 0 ? 'Completed' : 'Error';
 }
 
 /** The statuses that travel with an event of this sandbox. */
-export function statusesFor(pods: Pods, sandboxId: string, uid: string, profile: Profile): ContainerStatus[] {
+export function statusesFor(
+  pods: SimulatedPods,
+  sandboxId: string,
+  uid: string,
+  profile: Profile,
+): ContainerStatus[] {
   return [...pods.containers.values()]
     .filter(isThere)
     .filter(({ sandbox }) =>
@@ -105,8 +111,8 @@ export function statusesFor(pods: Pods, sandboxId: string, uid: string, profile:
 }
 
 export function eventMessage(
-  pods: Pods,
-  draft: Draft,
+  pods: SimulatedPods,
+  draft: EventDraft,
   createdNs: bigint,
   profile: Profile,
 ): ContainerEventResponse {

@@ -42,7 +42,7 @@ export interface PodName {
 }
 
 /** Which container or sandbox an entry is about. */
-export interface Subject {
+export interface EventSubject {
   readonly id: string;
   readonly sandbox: string;
   readonly isSandbox: boolean;
@@ -51,19 +51,19 @@ export interface Subject {
   readonly attempt: number;
 }
 
-export type Transition = 'created' | 'started' | 'stopped' | 'deleted';
-export type Silence = 'profile' | 'asked' | 'down' | 'unheard';
+export type LifecycleTransition = 'created' | 'started' | 'stopped' | 'deleted';
+export type SilentReason = 'profile' | 'asked' | 'down' | 'unheard';
 /** What a list can say of an item; READY is `running`, NOTREADY is `exited`. */
-export type Shown = 'created' | 'running' | 'exited' | 'unknown' | 'absent';
+export type ShownState = 'created' | 'running' | 'exited' | 'unknown' | 'absent';
 
-export interface TransitionFact extends Subject {
+export interface TransitionFact extends EventSubject {
   readonly what: 'transition';
-  readonly transition: Transition;
+  readonly transition: LifecycleTransition;
   readonly exitCode: number | null;
-  readonly silent: Silence | null;
+  readonly silent: SilentReason | null;
 }
 
-export interface EventFact extends Subject {
+export interface EventFact extends EventSubject {
   readonly what: 'event';
   readonly event: number;
   readonly type: EventType;
@@ -77,9 +77,9 @@ export interface EventFact extends Subject {
   readonly changed: readonly string[];
 }
 
-export interface ViewFact extends Subject {
+export interface ViewFact extends EventSubject {
   readonly what: 'view';
-  readonly shown: Shown | null;
+  readonly shown: ShownState | null;
 }
 
 export interface FaultFact {
@@ -103,7 +103,7 @@ type TruthFact = TransitionFact | EventFact | ViewFact | FaultFact | SubscriberF
 export type TruthEntry = TruthFact & { readonly n: number; readonly at: Wall; readonly mono: Mono };
 type TruthListener = (entry: TruthEntry) => void;
 
-export interface Truth {
+export interface GroundTruth {
   /** Adds an entry, stamped now. */
   record(fact: TruthFact): void;
   /** Calls back for every later entry until the returned function is called. */
@@ -113,11 +113,11 @@ export interface Truth {
 }
 
 /** A fault that is about no single event. */
-export function noteFault(truth: Truth, fault: string, detail: string, id: string | null = null): void {
+export function noteFault(truth: GroundTruth, fault: string, detail: string, id: string | null = null): void {
   truth.record({ what: 'fault', fault, event: null, id, type: null, detail });
 }
 
-export function createTruth(clock: Clock, options: { readonly keep: boolean }): Truth {
+export function createGroundTruth(clock: Clock, options: { readonly keep: boolean }): GroundTruth {
   const entries: TruthEntry[] = [];
   const listeners = new Set<TruthListener>();
   let n = 0;
@@ -141,7 +141,7 @@ export function createTruth(clock: Clock, options: { readonly keep: boolean }): 
  * Writes every entry to a file (emptied first), one write per line: what was recorded survives a kill -9 of the process.
  * Returns what closes it. Throws SETTING_INVALID when the file cannot be written.
  */
-export function writeTruth(truth: Truth, path: string): () => void {
+export function writeGroundTruth(truth: GroundTruth, path: string): () => void {
   const file = openForWriting(path);
   const silence = truth.listen((entry) => writeSync(file, `${JSON.stringify(entry)}\n`));
   return () => {

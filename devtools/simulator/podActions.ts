@@ -2,17 +2,21 @@
  * Acts: the steps of a script as data, and their performance on the pods of a runtime.
  */
 import type { EventType } from '../../src/protocol/record.ts';
-import { type ContainerSpec, IllegalStep, type PodSpec } from './items.ts';
-import type { Pods } from './pods.ts';
-import type { Shown } from './truth.ts';
+import type { ShownState } from './groundTruth.ts';
+import { IllegalStep, type SimulatedContainerSpec, type SimulatedPodSpec } from './podModel.ts';
+import type { SimulatedPods } from './pods.ts';
 
 type WithId<T> = T & { readonly id: string };
 
-/** Each is the method of {@link Pods} of the same name. */
-export type Act =
-  | { readonly do: 'runPod'; readonly pod: WithId<PodSpec> }
-  | { readonly do: 'failPod'; readonly pod: WithId<PodSpec>; readonly listed: boolean }
-  | { readonly do: 'createContainer'; readonly sandbox: string; readonly container: WithId<ContainerSpec> }
+/** Each is the method of {@link SimulatedPods} of the same name. */
+export type PodAction =
+  | { readonly do: 'runPod'; readonly pod: WithId<SimulatedPodSpec> }
+  | { readonly do: 'failPod'; readonly pod: WithId<SimulatedPodSpec>; readonly listed: boolean }
+  | {
+      readonly do: 'createContainer';
+      readonly sandbox: string;
+      readonly container: WithId<SimulatedContainerSpec>;
+    }
   | { readonly do: 'startContainer'; readonly id: string; readonly exitsAtOnce?: number }
   | {
       readonly do: 'exitContainer';
@@ -22,21 +26,21 @@ export type Act =
       readonly failedTimes?: 'zero' | 'same';
     }
   | { readonly do: 'removeContainer' | 'notice'; readonly id: string }
-  | { readonly do: 'show'; readonly id: string; readonly shown: Shown | null }
+  | { readonly do: 'show'; readonly id: string; readonly shown: ShownState | null }
   | { readonly do: 'spurious'; readonly id: string; readonly type: EventType }
   | { readonly do: 'stopPod' | 'beginRemoval' | 'finishRemoval'; readonly sandbox: string };
 
 /** `at` is in milliseconds from the start of the life; steps are in the order in which they happen. */
-export interface Step {
+export interface ScriptStep {
   readonly at: number;
-  readonly act: Act;
+  readonly act: PodAction;
 }
 
 /** What happens to a container by itself, whether the runtime's process is there or not. */
-export const needsRuntime = (act: Act): boolean => act.do !== 'exitContainer';
+export const needsRuntime = (act: PodAction): boolean => act.do !== 'exitContainer';
 
 /** Plays one step of a script. Throws IllegalStep where somebody else has interfered with the pod. */
-export function perform(pods: Pods, act: Act): void {
+export function perform(pods: SimulatedPods, act: PodAction): void {
   switch (act.do) {
     case 'runPod':
       pods.runPod(act.pod);
@@ -67,7 +71,7 @@ export function perform(pods: Pods, act: Act): void {
 }
 
 /** The same; what others have ended or removed before cannot be done again, and is left out. */
-export function performIfPossible(pods: Pods, act: Act): void {
+export function performIfPossible(pods: SimulatedPods, act: PodAction): void {
   try {
     perform(pods, act);
   } catch (error) {

@@ -11,18 +11,18 @@
 import { status } from '@grpc/grpc-js';
 import { ContainerStatus, PodSandboxStatus } from '../../src/cri/runtime.ts';
 import type { Mono } from '../../src/protocol/units.ts';
-import { type Act, needsRuntime, performIfPossible, type Step } from './acts.ts';
-import type { ListCall } from './callFaults.ts';
 import type { ChurnOptions } from './churn.ts';
 import { type Clock, manualClock } from './clock.ts';
-import { RuntimeCore, type RuntimeOptions, type Stream } from './core.ts';
+import { MAX_MESSAGE_BYTES } from './criClient.ts';
+import { containerStatus, sandboxMessage } from './criMessages.ts';
 import type { ListOutcome } from './lister.ts';
-import { lifeOf } from './lives.ts';
-import { containerStatus, sandboxMessage } from './messages.ts';
+import type { ListName } from './listFaults.ts';
+import { needsRuntime, type PodAction, performIfPossible, type ScriptStep } from './podActions.ts';
+import { podScriptOf } from './podScript.ts';
 import type { Profile, ProfileName } from './profiles.ts';
 import { randomFor } from './random.ts';
+import { type EventStream, RuntimeCore, type RuntimeOptions } from './runtimeCore.ts';
 import { Timeline } from './timeline.ts';
-import { MAX_MESSAGE_BYTES } from './wire.ts';
 
 /** One who listens to the events. */
 export interface VirtualSubscriber {
@@ -37,7 +37,7 @@ export interface VirtualAnswer extends ListOutcome {
   readonly ended: Mono;
 }
 
-export interface Restart {
+export interface VirtualRestart {
   readonly downMs: number;
   readonly how?: 'killed' | 'stopped';
   /** How likely a running container ends half-way. Default 0. */
@@ -119,7 +119,7 @@ export class VirtualRuntime {
   }
 
   /** Asks for a list. The answer comes when time has passed, or never. */
-  list(call: ListCall, done: (answer: VirtualAnswer) => void): void {
+  list(call: ListName, done: (answer: VirtualAnswer) => void): void {
     const started = this.clock().mono;
     const answer = (outcome: ListOutcome) => done({ ...outcome, started, ended: this.clock().mono });
     if (this.core.isDown || this.core.isStarting) {
@@ -144,7 +144,7 @@ export class VirtualRuntime {
   }
 
   /** Takes the runtime down now and brings it back later. */
-  restart({ downMs, how = 'killed', exits = 0, as }: Restart): void {
+  restart({ downMs, how = 'killed', exits = 0, as }: VirtualRestart): void {
     if (this.core.isDown) return;
     this.core.goDown(how);
     this.later(downMs / 2, () => this.core.exitSome(exits));
@@ -156,13 +156,13 @@ export class VirtualRuntime {
     const pause = randomFor(seed, 'pause', slot, number).between(5, 1000);
     this.later(pause, () => {
       if (this.now > until) return;
-      const steps = lifeOf({ ...options, seed, slot, number });
+      const steps = podScriptOf({ ...options, seed, slot, number });
       this.#playSteps(steps, () => this.#playSlot(options, slot, number + 1, until));
     });
   }
 
   /** One step after the other; what needs the runtime waits until it is there. */
-  #playSteps(steps: readonly Step[], done: () => void, index = 0, start = this.now): void {
+  #playSteps(steps: readonly ScriptStep[], done: () => void, index = 0, start = this.now): void {
     const step = steps[index];
     if (step === undefined) {
       done();
@@ -177,15 +177,15 @@ export class VirtualRuntime {
     );
   }
 
-  #whenPossible(act: Act, run: () => void): void {
+  #whenPossible(act: PodAction, run: () => void): void {
     if (!needsRuntime(act)) run();
     else if (this.core.isDown) this.later(RETRY_MS, () => this.#whenPossible(act, run));
     else this.core.channel.whenFlowing(run);
   }
 
-  #stream(number: number, { receive, ended, hasRoom = () => true }: VirtualSubscriber): Stream {
+  #stream(number: number, { receive, ended, hasRoom = () => true }: VirtualSubscriber): EventStream {
     const { slowEffect } = this.core;
-    const end: Stream['end'] = (code, _details, cause) => {
+    const end: EventStream['end'] = (code, _details, cause) => {
       this.core.closed(number, cause, 0);
       ended?.(code);
     };

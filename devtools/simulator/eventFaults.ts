@@ -9,14 +9,14 @@
  *   [0, 0]           delivered twice
  *   ['after-next']   held back until the next event of the same id has gone
  *
- * A fault may also change the message on its way: see distortions.ts. All that want to may do so, one after the other.
+ * A fault may also change the message on its way: see messageFaults.ts. All that want to may do so, one after the other.
  */
 import type { EventType } from '../../src/protocol/record.ts';
+import type { EventSubject } from './groundTruth.ts';
 import { randomFor } from './random.ts';
-import type { Subject } from './truth.ts';
 
 /** What a fault may decide by. */
-export interface SimulatedEvent extends Subject {
+export interface SimulatedEvent extends EventSubject {
   readonly event: number;
   readonly type: EventType;
   readonly createdNs: bigint;
@@ -24,27 +24,27 @@ export interface SimulatedEvent extends Subject {
   readonly live: boolean;
 }
 
-export type Fate = readonly (number | 'after-next')[];
-export interface Fault {
+export type EventFate = readonly (number | 'after-next')[];
+export interface EventFault {
   readonly name: string;
-  readonly decide: (event: SimulatedEvent) => Fate | null;
+  readonly decide: (event: SimulatedEvent) => EventFate | null;
   /** The message as it is sent instead, and what was done to it; null: as it is. */
-  readonly distort?: (event: SimulatedEvent, message: Uint8Array) => Distortion | null;
+  readonly distort?: (event: SimulatedEvent, message: Uint8Array) => MessageChange | null;
 }
 
-export interface Distortion {
+export interface MessageChange {
   readonly message: Uint8Array;
   readonly detail: string;
 }
 
-const DELIVERED: Fate = [0];
+const DELIVERED: EventFate = [0];
 
 /** Drops what a predicate says: for tests that choose exactly. */
-export function dropWhen(predicate: (event: SimulatedEvent) => 'deliver' | 'drop'): Fault {
+export function dropWhen(predicate: (event: SimulatedEvent) => 'deliver' | 'drop'): EventFault {
   return { name: 'drop', decide: (event) => (predicate(event) === 'drop' ? [] : null) };
 }
 
-export interface ByChance {
+export interface EventFaultOptions {
   readonly seed: number;
   readonly probability: number;
   /** Only these types; undefined: all. */
@@ -52,23 +52,23 @@ export interface ByChance {
 }
 
 /** Loses each live event with a probability. */
-export const drop = (how: ByChance): Fault => byChance('drop', how, []);
+export const drop = (how: EventFaultOptions): EventFault => byChance('drop', how, []);
 
 /** Holds each live event back with a probability. */
-export const delay = (how: ByChance, ms: number): Fault => byChance('delay', how, [ms]);
+export const delay = (how: EventFaultOptions, ms: number): EventFault => byChance('delay', how, [ms]);
 
 /** Sends each live event twice with a probability. */
-export const duplicate = (how: ByChance): Fault => byChance('duplicate', how, [0, 0]);
+export const duplicate = (how: EventFaultOptions): EventFault => byChance('duplicate', how, [0, 0]);
 
 /** Lets an event be overtaken by the next one of its id. A DELETED is the last of its id and stays where it is. */
-export function reorder(how: ByChance): Fault {
+export function reorder(how: EventFaultOptions): EventFault {
   const { name, decide } = byChance('reorder', how, ['after-next']);
   return { name, decide: (event) => (event.type === 'DELETED' ? null : decide(event)) };
 }
 
 /** Leaves holes in the backlog: each event that nobody was there to hear is lost with a probability. */
-export function backlogHoles({ seed, probability, types }: ByChance): Fault {
-  const decide = (event: SimulatedEvent): Fate | null => {
+export function backlogHoles({ seed, probability, types }: EventFaultOptions): EventFault {
+  const decide = (event: SimulatedEvent): EventFate | null => {
     if (event.live || types?.includes(event.type) === false) return null;
     return randomFor(seed, 'hole', event.id, event.type).chance(probability) ? [] : null;
   };
@@ -76,8 +76,8 @@ export function backlogHoles({ seed, probability, types }: ByChance): Fault {
 }
 
 // The draw belongs to the id and the type: the same seed loses the same events, whatever else happens in between.
-function byChance(name: string, how: ByChance, fate: Fate): Fault {
-  const decide = (event: SimulatedEvent): Fate | null => {
+function byChance(name: string, how: EventFaultOptions, fate: EventFate): EventFault {
+  const decide = (event: SimulatedEvent): EventFate | null => {
     if (!event.live || how.types?.includes(event.type) === false) return null;
     return randomFor(how.seed, name, event.id, event.type).chance(how.probability) ? fate : null;
   };
@@ -85,7 +85,7 @@ function byChance(name: string, how: ByChance, fate: Fate): Fault {
 }
 
 /** A message after everything that changes it. */
-export function distorted(faults: readonly Fault[], event: SimulatedEvent, message: Uint8Array) {
+export function distorted(faults: readonly EventFault[], event: SimulatedEvent, message: Uint8Array) {
   const changes: { readonly fault: string; readonly detail: string }[] = [];
   let present = message;
   for (const { name, distort } of faults) {
@@ -99,9 +99,9 @@ export function distorted(faults: readonly Fault[], event: SimulatedEvent, messa
 
 /** The first fault that wants this event, and its fate. */
 export function fateOf(
-  faults: readonly Fault[],
+  faults: readonly EventFault[],
   event: SimulatedEvent,
-): { readonly fault: string | null; readonly fate: Fate } {
+): { readonly fault: string | null; readonly fate: EventFate } {
   for (const { name, decide } of faults) {
     const fate = decide(event);
     if (fate !== null) return { fault: name, fate };

@@ -3,44 +3,44 @@
  */
 import { type MethodDefinition, type Server, type ServerWritableStream, status } from '@grpc/grpc-js';
 import type { ContainerConfig, PodSandboxConfig } from '../../src/cri/runtime.ts';
-import type { RuntimeCore } from './core.ts';
-import { type ContainerSpec, IllegalStep, type PodSpec } from './items.ts';
+import { CRI_METHODS, EVENTS_PATH } from './criClient.ts';
+import { containerStatus, sandboxMessage, statusesFor } from './criMessages.ts';
 import type { ListOutcome, ListRequest } from './lister.ts';
-import { containerStatus, sandboxMessage, statusesFor } from './messages.ts';
+import { IllegalStep, type SimulatedContainerSpec, type SimulatedPodSpec } from './podModel.ts';
 import type { Profile } from './profiles.ts';
-import type { EventCall } from './subscriber.ts';
-import { EVENTS_PATH, WIRE } from './wire.ts';
+import type { RuntimeCore } from './runtimeCore.ts';
+import type { EventStreamCall } from './subscriber.ts';
 
-export interface ServiceParts {
+export interface CriServiceOptions {
   readonly core: RuntimeCore;
   readonly nowNs: () => bigint;
-  readonly onEvents: (call: EventCall) => void;
+  readonly onEvents: (call: EventStreamCall) => void;
   /** Runs something later: the end of a command that ends by itself. */
   readonly later: (ms: number, run: () => void) => void;
 }
 
-type Refusal = { readonly code: status; readonly details: string };
-const STARTING: Refusal = { code: status.UNAVAILABLE, details: 'server is not initialized yet' };
+type CallRefusal = { readonly code: status; readonly details: string };
+const STARTING: CallRefusal = { code: status.UNAVAILABLE, details: 'server is not initialized yet' };
 const asItIs = (message: Uint8Array): Buffer => Buffer.from(message);
 
 /** Registers every call with a server. */
-export function serve(server: Server, parts: ServiceParts): void {
+export function serve(server: Server, parts: CriServiceOptions): void {
   serveReading(server, parts);
   serveLists(server, parts);
   serveLifecycle(server, parts);
   serveEvents(server, parts);
 }
 
-function serveReading(server: Server, parts: ServiceParts): void {
+function serveReading(server: Server, parts: CriServiceOptions): void {
   const { core, nowNs } = parts;
   const { pods, profile } = core;
-  unary(server, null, WIRE.version, () => ({
+  unary(server, null, CRI_METHODS.version, () => ({
     version: '0.1.0',
     runtimeName: profile.runtimeName,
     runtimeVersion: profile.runtimeVersion,
     runtimeApiVersion: 'v1',
   }));
-  unary(server, core, WIRE.podSandboxStatus, ({ podSandboxId }) => {
+  unary(server, core, CRI_METHODS.podSandboxStatus, ({ podSandboxId }) => {
     const sandbox = pods.sandbox(podSandboxId);
     if (sandbox.shown === 'absent') throw notFound(podSandboxId);
     const { statusHasContainers } = profile;
@@ -50,7 +50,7 @@ function serveReading(server: Server, parts: ServiceParts): void {
       timestamp: timestampOf(profile, nowNs()),
     };
   });
-  unary(server, core, WIRE.containerStatus, ({ containerId }) => {
+  unary(server, core, CRI_METHODS.containerStatus, ({ containerId }) => {
     const container = pods.container(containerId);
     if (container.shown === 'absent') throw notFound(containerId);
     return { status: containerStatus(container) };
@@ -64,27 +64,30 @@ function timestampOf({ statusTimestamp }: Profile, nowNs: bigint): bigint {
 
 const notFound = (id: string) => new IllegalStep('not-found', `could not find "${id}": not found`);
 
-function serveLists(server: Server, { core }: ServiceParts): void {
-  list(server, core, WIRE.listPodSandbox, ({ filter }) => ({ call: 'listPodSandbox', filter }));
-  list(server, core, WIRE.listContainers, ({ filter }) => ({ call: 'listContainers', filter }));
+function serveLists(server: Server, { core }: CriServiceOptions): void {
+  list(server, core, CRI_METHODS.listPodSandbox, ({ filter }) => ({ call: 'listPodSandbox', filter }));
+  list(server, core, CRI_METHODS.listContainers, ({ filter }) => ({ call: 'listContainers', filter }));
   // What is not registered is UNIMPLEMENTED.
   if (core.profile.listBatch === null) return;
-  streamingList(server, core, WIRE.streamPodSandboxes, ({ filter }) => ({
+  streamingList(server, core, CRI_METHODS.streamPodSandboxes, ({ filter }) => ({
     call: 'streamPodSandboxes',
     filter,
   }));
-  streamingList(server, core, WIRE.streamContainers, ({ filter }) => ({ call: 'streamContainers', filter }));
+  streamingList(server, core, CRI_METHODS.streamContainers, ({ filter }) => ({
+    call: 'streamContainers',
+    filter,
+  }));
 }
 
-function serveLifecycle(server: Server, { core, later }: ServiceParts): void {
+function serveLifecycle(server: Server, { core, later }: CriServiceOptions): void {
   const { pods } = core;
-  changing(server, core, WIRE.runPodSandbox, ({ config }) => ({
+  changing(server, core, CRI_METHODS.runPodSandbox, ({ config }) => ({
     podSandboxId: pods.runPod(podSpec(config)).id,
   }));
-  changing(server, core, WIRE.createContainer, ({ podSandboxId, config }) => ({
+  changing(server, core, CRI_METHODS.createContainer, ({ podSandboxId, config }) => ({
     containerId: pods.createContainer(podSandboxId, containerSpec(config)).id,
   }));
-  changing(server, core, WIRE.startContainer, ({ containerId }) => {
+  changing(server, core, CRI_METHODS.startContainer, ({ containerId }) => {
     pods.startContainer(containerId);
     const end = endOf(pods.container(containerId).command);
     if (end !== null) {
@@ -94,21 +97,21 @@ function serveLifecycle(server: Server, { core, later }: ServiceParts): void {
     }
     return {};
   });
-  changing(server, core, WIRE.stopContainer, ({ containerId }) => {
+  changing(server, core, CRI_METHODS.stopContainer, ({ containerId }) => {
     if (pods.containers.get(containerId)?.state === 'running') {
       pods.stopContainer(containerId);
     }
     return {};
   });
-  changing(server, core, WIRE.removeContainer, ({ containerId }) => {
+  changing(server, core, CRI_METHODS.removeContainer, ({ containerId }) => {
     if (pods.containers.has(containerId)) pods.removeContainer(containerId);
     return {};
   });
-  changing(server, core, WIRE.stopPodSandbox, ({ podSandboxId }) => {
+  changing(server, core, CRI_METHODS.stopPodSandbox, ({ podSandboxId }) => {
     if (pods.sandboxes.has(podSandboxId)) pods.stopPod(podSandboxId);
     return {};
   });
-  changing(server, core, WIRE.removePodSandbox, ({ podSandboxId }) => {
+  changing(server, core, CRI_METHODS.removePodSandbox, ({ podSandboxId }) => {
     if (!pods.sandboxes.has(podSandboxId)) return {};
     pods.beginRemoval(podSandboxId);
     pods.finishRemoval(podSandboxId);
@@ -116,9 +119,9 @@ function serveLifecycle(server: Server, { core, later }: ServiceParts): void {
   });
 }
 
-function serveEvents(server: Server, { core, onEvents }: ServiceParts): void {
-  const { requestDeserialize } = WIRE.getContainerEvents;
-  const handler = (call: EventCall): void => {
+function serveEvents(server: Server, { core, onEvents }: CriServiceOptions): void {
+  const { requestDeserialize } = CRI_METHODS.getContainerEvents;
+  const handler = (call: EventStreamCall): void => {
     const { stream, refusal: details } = core.profile;
     if (core.isStarting) call.emit('error', STARTING);
     else if (stream === 'disabled') call.end();
@@ -213,20 +216,20 @@ function streamingList<Q>(
   server.register<Q, Uint8Array>(path, handler, asItIs, requestDeserialize, 'serverStream');
 }
 
-function refusal(error: unknown): Refusal {
+function refusal(error: unknown): CallRefusal {
   if (!(error instanceof IllegalStep)) return { code: status.INTERNAL, details: String(error) };
   const code = error.reason === 'not-found' ? status.NOT_FOUND : status.FAILED_PRECONDITION;
   return { code, details: error.message };
 }
 
-function podSpec(config: PodSandboxConfig | undefined): PodSpec {
+function podSpec(config: PodSandboxConfig | undefined): SimulatedPodSpec {
   const { metadata, labels = {}, annotations = {} } = config ?? {};
   if (metadata === undefined) throw new IllegalStep('wrong-state', 'the sandbox config has no metadata');
   const { name, namespace, uid, attempt } = metadata;
   return { name, namespace, uid, attempt, labels, annotations };
 }
 
-function containerSpec(config: ContainerConfig | undefined): ContainerSpec {
+function containerSpec(config: ContainerConfig | undefined): SimulatedContainerSpec {
   if (config?.metadata === undefined) {
     throw new IllegalStep('wrong-state', 'the container config has no metadata');
   }

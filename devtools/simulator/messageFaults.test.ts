@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { ContainerEventResponse } from '../../src/cri/runtime.ts';
+import type { EventFault } from './eventFaults.ts';
 import {
   MALFORMATIONS,
   type Malformation,
@@ -8,14 +9,13 @@ import {
   partialStatuses,
   WRONG_CREATED_AT,
   wrongCreatedAt,
-} from './distortions.ts';
-import type { Fault } from './faults.ts';
+} from './messageFaults.ts';
 import { eventFacts, faultFacts, hear, liveOnePod } from './testBed.ts';
-import { VirtualRuntime } from './virtual.ts';
+import { VirtualRuntime } from './virtualRuntime.ts';
 
 const always = { seed: 1, probability: 1 };
 
-function live(...faults: readonly Fault[]) {
+function live(...faults: readonly EventFault[]) {
   const runtime = new VirtualRuntime({ faults });
   const heard = hear(runtime);
   liveOnePod(runtime.core);

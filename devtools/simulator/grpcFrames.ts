@@ -4,7 +4,7 @@
 const PREFIX_BYTES = 5;
 const COMPRESSED = 1;
 
-export interface Frame {
+export interface GrpcFrame {
   /** Prefix and payload, as they came. */
   readonly bytes: Buffer;
   readonly payload: Buffer;
@@ -17,13 +17,13 @@ export class FrameSplitter {
   #length = 0;
   #wanted = PREFIX_BYTES;
 
-  push(chunk: Buffer): Frame[] {
+  push(chunk: Buffer): GrpcFrame[] {
     this.#chunks.push(chunk);
     this.#length += chunk.length;
     // A large message comes in many chunks: they are put together once, when it is complete.
     if (this.#length < this.#wanted) return [];
     const all = Buffer.concat(this.#chunks);
-    const frames: Frame[] = [];
+    const frames: GrpcFrame[] = [];
     let at = 0;
     let wanted = wantedAt(all, at);
     while (all.length - at >= wanted && wanted > 0) {

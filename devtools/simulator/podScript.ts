@@ -2,14 +2,15 @@
  * Lives: the script of one pod from its sandbox to its removal, as the kubelet would have it. A script is data, drawn
  * from (seed, slot, number) alone: the same seed gives the same pods, ids and restarts, in whatever time they are played.
  */
-import type { Step } from './acts.ts';
-import { ODDITY_NAMES, type Oddity, oddLifeOf } from './oddities.ts';
+
+import { ODDITY_NAMES, type Oddity, oddPodScriptOf } from './oddities.ts';
+import type { ScriptStep } from './podActions.ts';
 import { idFor, type Random, randomFor, uidFor } from './random.ts';
 
 /** The probability that a life is one of these instead of an ordinary one; together at most 1. */
-export type Odds = Readonly<Partial<Record<Oddity, number>>>;
+export type OddityProbabilities = Readonly<Partial<Record<Oddity, number>>>;
 
-export interface LifeOptions {
+export interface PodScriptOptions {
   readonly seed: number;
   /** Which of the pods that live at the same time. */
   readonly slot: number;
@@ -20,7 +21,7 @@ export interface LifeOptions {
   readonly restarts: number;
   /** Part of the drawn length that is lived: for a first life that is met half-way. */
   readonly part?: number;
-  readonly odds?: Odds;
+  readonly odds?: OddityProbabilities;
   /** How long what is odd lasts, in milliseconds. Default 3000. */
   readonly oddForMs?: number;
   /** The longest time that a sandbox stays listed after its DELETED, in milliseconds. Default 200. */
@@ -33,14 +34,14 @@ const DEFAULT_ODD_FOR_MS = 3000;
 const EXIT_CODES = [0, 0, 1, 137, 143] as const;
 
 /** The script of one life, ordinary or odd. */
-export function lifeOf(options: LifeOptions): readonly Step[] {
+export function podScriptOf(options: PodScriptOptions): readonly ScriptStep[] {
   const oddity = oddityFor(options);
   if (oddity === null) return ordinaryLife(options);
   const { oddForMs: holdMs = DEFAULT_ODD_FOR_MS, leadMs = DEFAULT_LEAD_MS } = options;
-  return oddLifeOf(oddity, { ...options, holdMs, leadMs });
+  return oddPodScriptOf(oddity, { ...options, holdMs, leadMs });
 }
 
-function oddityFor({ seed, slot, number, odds = {} }: LifeOptions): Oddity | null {
+function oddityFor({ seed, slot, number, odds = {} }: PodScriptOptions): Oddity | null {
   let drawn = randomFor(seed, 'odd', slot, number).next();
   for (const oddity of ODDITY_NAMES) {
     drawn -= odds[oddity] ?? 0;
@@ -49,12 +50,12 @@ function oddityFor({ seed, slot, number, odds = {} }: LifeOptions): Oddity | nul
   return null;
 }
 
-function ordinaryLife(options: LifeOptions): readonly Step[] {
+function ordinaryLife(options: PodScriptOptions): readonly ScriptStep[] {
   const { seed, slot, number, leadMs = DEFAULT_LEAD_MS } = options;
   const random = randomFor(seed, 'life', slot, number);
   const name = `pod-${slot}-${number}`;
   const sandbox = idFor(seed, 'sandbox', name);
-  const steps: Step[] = [
+  const steps: ScriptStep[] = [
     { at: 0, act: { do: 'runPod', pod: { id: sandbox, name, namespace: 'sim', uid: uidFor(seed, name) } } },
   ];
   const length = lengthOf(random, options);
@@ -67,12 +68,12 @@ function ordinaryLife(options: LifeOptions): readonly Step[] {
 }
 
 // Mostly near the mean, now and then short or long, never so long that a seed is dominated by one life.
-function lengthOf(random: Random, { meanMs, part = 1 }: LifeOptions): number {
+function lengthOf(random: Random, { meanMs, part = 1 }: PodScriptOptions): number {
   const drawn = Math.min(-Math.log(1 - random.next()), 4);
   return Math.max(250, meanMs * (0.3 + 0.7 * drawn) * part);
 }
 
-interface ContainerPlan extends LifeOptions {
+interface ContainerPlan extends PodScriptOptions {
   readonly sandbox: string;
   readonly name: string;
   readonly from: number;
@@ -80,7 +81,7 @@ interface ContainerPlan extends LifeOptions {
 }
 
 /** Every attempt but the removal of the last one, whose id is returned. */
-function containerSteps(steps: Step[], plan: ContainerPlan, random: Random): string {
+function containerSteps(steps: ScriptStep[], plan: ContainerPlan, random: Random): string {
   let id = '';
   let at = plan.from;
   for (const [attempt, end] of attemptEnds(plan, random).entries()) {
@@ -120,7 +121,7 @@ interface End {
   readonly leadMs: number;
 }
 
-function finish(steps: Step[], { sandbox, containers, end, leadMs }: End, random: Random): void {
+function finish(steps: ScriptStep[], { sandbox, containers, end, leadMs }: End, random: Random): void {
   const stopped = end + random.between(5, 40);
   steps.push({ at: stopped, act: { do: 'stopPod', sandbox } });
   let at = stopped;

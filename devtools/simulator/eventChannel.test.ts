@@ -1,9 +1,9 @@
 import { status } from '@grpc/grpc-js';
 import { describe, expect, test } from 'vitest';
 import { EVENT_TYPES } from '../../src/protocol/record.ts';
-import { backlogHoles } from './faults.ts';
+import { backlogHoles } from './eventFaults.ts';
 import { eventFacts, faultFacts, hear, liveOnePod } from './testBed.ts';
-import { VirtualRuntime } from './virtual.ts';
+import { VirtualRuntime } from './virtualRuntime.ts';
 
 /** Somebody who can be made to stop reading. */
 function reader(runtime: VirtualRuntime) {

@@ -8,12 +8,12 @@
  *   nobody      events wait in the backlog; the first to subscribe gets those that the profile still keeps
  */
 import { Backlog, type BacklogOptions, type NumberedEvent } from './backlog.ts';
-import { distorted, type Fault, fateOf, type SimulatedEvent } from './faults.ts';
-import { subjectOfEvent } from './items.ts';
-import type { EventFact } from './truth.ts';
+import { distorted, type EventFault, fateOf, type SimulatedEvent } from './eventFaults.ts';
+import type { EventFact } from './groundTruth.ts';
+import { subjectOfEvent } from './podModel.ts';
 
 /** Where a subscriber's events go. */
-export interface Outlet {
+export interface EventReceiver {
   readonly number: number;
   readonly send: (message: Uint8Array) => void;
   /** Whether it can take one more; left out: always. Whoever had none calls {@link EventChannel.resume} when it has. */
@@ -29,7 +29,7 @@ export interface BuiltEvent extends Omit<SimulatedEvent, 'event' | 'live'> {
 
 export interface ChannelOptions extends BacklogOptions {
   /** Asked for every event; may change between two calls. */
-  readonly faults: () => readonly Fault[];
+  readonly faults: () => readonly EventFault[];
   /** Runs something later; never after the channel was closed. */
   readonly later: (ms: number, run: () => void) => void;
   /** The last so many events are sent again to whoever subscribes. Default 0. */
@@ -41,9 +41,9 @@ export interface ChannelOptions extends BacklogOptions {
 export class EventChannel {
   readonly #options: ChannelOptions;
   readonly #backlog: Backlog;
-  #outlets: { readonly outlet: Outlet; gone: boolean }[] = [];
+  #outlets: { readonly outlet: EventReceiver; gone: boolean }[] = [];
   /** Subscribers that a frozen runtime has not let in yet. */
-  #atTheDoor: Outlet[] = [];
+  #atTheDoor: EventReceiver[] = [];
   /** Events that wait for room. */
   #line: NumberedEvent[] = [];
   /** The last events, for those who subscribe later. */
@@ -90,7 +90,7 @@ export class EventChannel {
     this.#remember(event);
   }
 
-  subscribe(outlet: Outlet): void {
+  subscribe(outlet: EventReceiver): void {
     if (this.frozen) {
       this.#atTheDoor.push(outlet);
       return;
@@ -188,7 +188,7 @@ export class EventChannel {
   }
 
   #hasRoom(): boolean {
-    const free = ({ outlet, gone }: { readonly outlet: Outlet; readonly gone: boolean }) =>
+    const free = ({ outlet, gone }: { readonly outlet: EventReceiver; readonly gone: boolean }) =>
       gone || outlet.hasRoom?.() !== false;
     if (this.#options.profile.stream !== 'steal') return this.#outlets.every(free);
     return this.#outlets.length === 0 || this.#outlets.some(free);
@@ -237,7 +237,7 @@ export class EventChannel {
     this.#recent = [...this.#recent, event].slice(-replay);
   }
 
-  #sendAgain(outlet: Outlet, waiting: readonly NumberedEvent[]): void {
+  #sendAgain(outlet: EventReceiver, waiting: readonly NumberedEvent[]): void {
     const again = this.#recent.filter((event) => !waiting.includes(event));
     for (const event of again) {
       this.#noteFault('replay', event, `sent again to subscriber ${outlet.number}`);

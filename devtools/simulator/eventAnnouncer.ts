@@ -3,14 +3,14 @@
  * event built.
  */
 import type { EventType } from '../../src/protocol/record.ts';
-import type { Announcement, Draft } from './items.ts';
+import type { EventSubject, GroundTruth, LifecycleTransition, SilentReason } from './groundTruth.ts';
+import type { AnnounceOptions, EventDraft } from './podModel.ts';
 import type { Profile } from './profiles.ts';
-import type { Silence, Subject, Transition, Truth } from './truth.ts';
 
 export interface AnnouncerOptions {
   readonly profile: Profile;
-  readonly truth: Truth;
-  readonly announce: (draft: Draft) => void;
+  readonly truth: GroundTruth;
+  readonly announce: (draft: EventDraft) => void;
   /** While true nothing can be announced: the runtime's process is away and its containers live on. */
   readonly isDown: () => boolean;
   /** Whether anybody is subscribed; left out: yes. */
@@ -18,10 +18,10 @@ export interface AnnouncerOptions {
 }
 
 /** A transition as a step makes it. */
-export interface Step extends Announcement {
+export interface AnnouncedStep extends AnnounceOptions {
   readonly exitCode?: number | null;
   /** Why it is never announced, whatever the profile says. */
-  readonly never?: Silence | null;
+  readonly never?: SilentReason | null;
 }
 
 const EVENT_OF = { created: 'CREATED', started: 'STARTED', stopped: 'STOPPED', deleted: 'DELETED' } as const;
@@ -34,13 +34,13 @@ export class Announcer {
   }
 
   /** Notes a transition and has its event built. */
-  step(subject: Subject, transition: Transition, step: Step): void {
+  step(subject: EventSubject, transition: LifecycleTransition, step: AnnouncedStep): void {
     const draft = this.note(subject, transition, step);
     if (draft !== null) this.#options.announce(draft);
   }
 
   /** Notes a transition; gives what is to be announced of it, if anything, for later. */
-  note(subject: Subject, transition: Transition, step: Step): Draft | null {
+  note(subject: EventSubject, transition: LifecycleTransition, step: AnnouncedStep): EventDraft | null {
     const silent = step.never ?? this.#silence(subject, EVENT_OF[transition], step);
     const { exitCode = null } = step;
     this.#options.truth.record({ what: 'transition', ...subject, transition, exitCode, silent });
@@ -48,13 +48,18 @@ export class Announcer {
   }
 
   /** Has an event built, without a transition: before it, after it, or for nothing. */
-  announce(subject: Subject, transition: Transition, how: Announcement, listed: boolean): void {
+  announce(
+    subject: EventSubject,
+    transition: LifecycleTransition,
+    how: AnnounceOptions,
+    listed: boolean,
+  ): void {
     const type = EVENT_OF[transition];
     if (this.#silence(subject, type, how) === null) this.#options.announce({ ...subject, type, listed });
   }
 
   /** Has what {@link note} gave built, unless the runtime is away by now. */
-  announceLater(draft: Draft | null): void {
+  announceLater(draft: EventDraft | null): void {
     if (draft === null) return;
     if (!this.#options.isDown()) this.#options.announce(draft);
     else {
@@ -65,7 +70,7 @@ export class Announcer {
   }
 
   /** Has an event built of something that did not happen. */
-  invent(subject: Subject, type: EventType): void {
+  invent(subject: EventSubject, type: EventType): void {
     if (this.#options.isDown()) return;
     const detail = 'announced, and did not happen';
     this.#options.truth.record({
@@ -79,7 +84,7 @@ export class Announcer {
     this.#options.announce({ ...subject, type, listed: true, spurious: true });
   }
 
-  #silence({ isSandbox }: Subject, type: EventType, how: Announcement): Silence | null {
+  #silence({ isSandbox }: EventSubject, type: EventType, how: AnnounceOptions): SilentReason | null {
     const { profile, isDown, isHeard } = this.#options;
     if (!(isSandbox ? profile.sandboxEvents : profile.containerEvents).includes(type)) return 'profile';
     if (isDown()) return 'down';

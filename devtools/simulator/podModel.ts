@@ -5,9 +5,9 @@
  *   shown   what lists and statuses say instead, while the runtime is wrong about it
  */
 import type { EventType } from '../../src/protocol/record.ts';
-import type { PodName, Shown, Subject } from './truth.ts';
+import type { EventSubject, PodName, ShownState } from './groundTruth.ts';
 
-export interface Sandbox {
+export interface SimulatedSandbox {
   readonly id: string;
   readonly pod: PodName;
   readonly attempt: number;
@@ -16,12 +16,12 @@ export interface Sandbox {
   readonly createdNs: bigint;
   ready: boolean;
   /** Null: as it is. */
-  shown: Shown | null;
+  shown: ShownState | null;
 }
 
-export interface Container {
+export interface SimulatedContainer {
   readonly id: string;
-  readonly sandbox: Sandbox;
+  readonly sandbox: SimulatedSandbox;
   readonly name: string;
   readonly attempt: number;
   readonly image: string;
@@ -34,17 +34,17 @@ export interface Container {
   finishedNs: bigint;
   exitCode: number;
   /** Null: as it is. */
-  shown: Shown | null;
+  shown: ShownState | null;
   /** The announcement of an exit that the runtime has not noticed yet. */
-  unnoticed: Draft | null;
+  unnoticed: EventDraft | null;
 }
 
 /** How a step is announced: not at all, or only these of its events. Without a word: as the profile does it. */
-export interface Announcement {
+export interface AnnounceOptions {
   readonly announce?: boolean | readonly EventType[];
 }
 
-export interface PodSpec {
+export interface SimulatedPodSpec {
   /** Left out: a new one. */
   readonly id?: string;
   readonly name: string;
@@ -55,7 +55,7 @@ export interface PodSpec {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-export interface ContainerSpec {
+export interface SimulatedContainerSpec {
   /** Left out: a new one. */
   readonly id?: string;
   readonly name: string;
@@ -67,7 +67,7 @@ export interface ContainerSpec {
 }
 
 /** How a container ends. */
-export interface Exit extends Announcement {
+export interface ContainerExit extends AnnounceOptions {
   readonly exitCode?: number;
   /** The runtime goes on showing it as running until it is told to notice; the event waits as long. */
   readonly unnoticed?: boolean;
@@ -76,7 +76,7 @@ export interface Exit extends Announcement {
 }
 
 /** An event that a step wants announced. `listed`: the sandbox is still there to be asked for its status. */
-export interface Draft extends Subject {
+export interface EventDraft extends EventSubject {
   readonly type: EventType;
   readonly listed: boolean;
   /** Nothing happened: the runtime only says so. */
@@ -102,7 +102,7 @@ export function podLabels(pod: PodName): Record<string, string> {
   };
 }
 
-export function subjectOf(item: Sandbox | Container): Subject {
+export function subjectOf(item: SimulatedSandbox | SimulatedContainer): EventSubject {
   if ('sandbox' in item) {
     const { id, sandbox, name, attempt } = item;
     return { id, sandbox: sandbox.id, isSandbox: false, pod: sandbox.pod, container: name, attempt };
@@ -112,6 +112,13 @@ export function subjectOf(item: Sandbox | Container): Subject {
 }
 
 /** What an event or a draft is about, and nothing else of it. */
-export function subjectOfEvent({ id, sandbox, isSandbox, pod, container, attempt }: Subject): Subject {
+export function subjectOfEvent({
+  id,
+  sandbox,
+  isSandbox,
+  pod,
+  container,
+  attempt,
+}: EventSubject): EventSubject {
   return { id, sandbox, isSandbox, pod, container, attempt };
 }

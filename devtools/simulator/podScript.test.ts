@@ -1,16 +1,16 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { EVENT_TYPES } from '../../src/protocol/record.ts';
-import { perform } from './acts.ts';
-import { EventChannel } from './channel.ts';
 import { manualClock } from './clock.ts';
-import { delay, drop, duplicate, type Fault, reorder } from './faults.ts';
-import { type LifeOptions, lifeOf } from './lives.ts';
-import { Pods } from './pods.ts';
+import { EventChannel } from './eventChannel.ts';
+import { delay, drop, duplicate, type EventFault, reorder } from './eventFaults.ts';
+import { createGroundTruth, type EventFact } from './groundTruth.ts';
+import { perform } from './podActions.ts';
+import { type PodScriptOptions, podScriptOf } from './podScript.ts';
+import { SimulatedPods } from './pods.ts';
 import { PROFILE_NAMES, PROFILES, type ProfileName } from './profiles.ts';
-import { createTruth, type EventFact } from './truth.ts';
 
-const anyLife: fc.Arbitrary<LifeOptions> = fc.record({
+const anyLife: fc.Arbitrary<PodScriptOptions> = fc.record({
   seed: fc.nat(),
   slot: fc.nat({ max: 200 }),
   number: fc.nat({ max: 1000 }),
@@ -19,9 +19,9 @@ const anyLife: fc.Arbitrary<LifeOptions> = fc.record({
 });
 
 /** Plays a life without real time, with one subscriber from the start. */
-function play(life: LifeOptions, profile: ProfileName, faults: readonly Fault[] = []) {
+function play(life: PodScriptOptions, profile: ProfileName, faults: readonly EventFault[] = []) {
   const { clock, advance } = manualClock();
-  const truth = createTruth(clock, { keep: true });
+  const truth = createGroundTruth(clock, { keep: true });
   const shared = { profile: PROFILES[profile], clock, truth };
   const late: { readonly at: number; readonly run: () => void }[] = [];
   const start = clock().mono;
@@ -33,14 +33,14 @@ function play(life: LifeOptions, profile: ProfileName, faults: readonly Fault[] 
   });
   channel.subscribe({ number: 1, send: () => {} });
   const createdNs = () => BigInt(clock().wall) * 1000n;
-  const pods = new Pods({
+  const pods = new SimulatedPods({
     ...shared,
     seed: life.seed,
     announce: ({ listed: _, ...subject }) =>
       channel.publish({ ...subject, createdNs: createdNs(), message: new Uint8Array() }),
     isDown: () => false,
   });
-  for (const { at, act } of lifeOf(life)) {
+  for (const { at, act } of podScriptOf(life)) {
     advance((at - now()) * 1000);
     perform(pods, act);
   }

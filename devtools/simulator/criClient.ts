@@ -46,7 +46,7 @@ function define<Q, A>(described: Described<Q, A>): MethodDefinition<Q, A> {
 }
 
 /** Every method, by its name in the generated code. */
-export const WIRE = {
+export const CRI_METHODS = {
   version: define(methods.version),
   listPodSandbox: define(methods.listPodSandbox),
   listContainers: define(methods.listContainers),
@@ -64,13 +64,13 @@ export const WIRE = {
   removeContainer: define(methods.removeContainer),
 };
 
-type Wire = typeof WIRE;
+type Wire = typeof CRI_METHODS;
 type StreamingName = 'getContainerEvents' | 'streamPodSandboxes' | 'streamContainers';
 type UnaryName = Exclude<keyof Wire, StreamingName>;
 type Request<K extends keyof Wire> = Wire[K] extends MethodDefinition<infer Q, infer _> ? Q : never;
 type Response<K extends keyof Wire> = Wire[K] extends MethodDefinition<infer _, infer A> ? A : never;
 
-export interface CriClient {
+export interface CriTestClient {
   /** One call. Rejects with grpc-js's ServiceError, whose `code` is the gRPC status. */
   call<K extends UnaryName>(method: K, request: Request<K>, options?: CallOptions): Promise<Response<K>>;
   events(options?: CallOptions): ClientReadableStream<ContainerEventResponse>;
@@ -84,7 +84,7 @@ export interface CriClient {
 }
 
 /** A client on a connection of its own. `socket` is a path. */
-export function connectCri(socket: string, options: ChannelOptions = {}): CriClient {
+export function connectCri(socket: string, options: ChannelOptions = {}): CriTestClient {
   const client = new Client(`unix:${socket}`, credentials.createInsecure(), {
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
     'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
@@ -94,9 +94,10 @@ export function connectCri(socket: string, options: ChannelOptions = {}): CriCli
     ...options,
   });
   return {
-    call: (method, request, callOptions) => unary(client, WIRE[method], request, callOptions ?? {}),
-    events: (callOptions) => streaming(client, WIRE.getContainerEvents, {}, callOptions ?? {}),
-    stream: (method, request, callOptions) => streaming(client, WIRE[method], request, callOptions ?? {}),
+    call: (method, request, callOptions) => unary(client, CRI_METHODS[method], request, callOptions ?? {}),
+    events: (callOptions) => streaming(client, CRI_METHODS.getContainerEvents, {}, callOptions ?? {}),
+    stream: (method, request, callOptions) =>
+      streaming(client, CRI_METHODS[method], request, callOptions ?? {}),
     close: () => client.close(),
   };
 }

@@ -3,12 +3,12 @@
  * fate, or null for "not mine"; the fates of all of them come together.
  */
 import type { status } from '@grpc/grpc-js';
-import type { Malformation } from './distortions.ts';
+import type { Malformation } from './messageFaults.ts';
 import { randomFor } from './random.ts';
 
-export type ListCall = 'listPodSandbox' | 'listContainers' | 'streamPodSandboxes' | 'streamContainers';
+export type ListName = 'listPodSandbox' | 'listContainers' | 'streamPodSandboxes' | 'streamContainers';
 
-export interface CallFate {
+export interface ListFate {
   /** How long the answer takes; infinity: there is none. The moment that it shows lies somewhere in between. */
   readonly waitMs?: number;
   /** It fails with this status; a streaming list after its first batch. */
@@ -21,50 +21,50 @@ export interface CallFate {
 }
 
 /** A call, numbered from 1 among those of its kind. */
-export interface NumberedCall {
-  readonly call: ListCall;
+export interface NumberedListCall {
+  readonly call: ListName;
   readonly number: number;
 }
 
-export interface CallFault {
+export interface ListFault {
   readonly name: string;
-  readonly decide: (call: NumberedCall) => CallFate | null;
+  readonly decide: (call: NumberedListCall) => ListFate | null;
 }
 
 /** Which of the calls are hit, and how often. Without a word: both, always. */
-export interface CallChance {
+export interface ListFaultOptions {
   readonly seed: number;
   readonly probability?: number;
   readonly of?: 'sandboxes' | 'containers' | 'both';
 }
 
 /** Takes so long to answer. */
-export const slowLists = (how: CallChance, ms: number): CallFault =>
+export const slowLists = (how: ListFaultOptions, ms: number): ListFault =>
   byChance('list_slow', how, { waitMs: ms });
 
 /** Never answers. */
-export const hangingLists = (how: CallChance): CallFault =>
+export const hangingLists = (how: ListFaultOptions): ListFault =>
   byChance('list_hang', how, { waitMs: Number.POSITIVE_INFINITY });
 
 /** Fails with a status. */
-export const failingLists = (how: CallChance, code: status): CallFault =>
+export const failingLists = (how: ListFaultOptions, code: status): ListFault =>
   byChance('list_fails', how, { code });
 
 /** Makes every item larger. */
-export const paddedLists = (how: CallChance, bytes: number): CallFault =>
+export const paddedLists = (how: ListFaultOptions, bytes: number): ListFault =>
   byChance('list_padded', how, { padBytes: bytes });
 
 /** Makes answers larger than a client takes. */
-export const oversizedLists = (how: CallChance, bytes = 17 * 1024 ** 2): CallFault =>
+export const oversizedLists = (how: ListFaultOptions, bytes = 17 * 1024 ** 2): ListFault =>
   byChance('list_oversized', how, { padToBytes: bytes });
 
 /** Answers with bytes that are no good list. */
-export const malformedLists = (how: CallChance, malformation: Malformation): CallFault =>
+export const malformedLists = (how: ListFaultOptions, malformation: Malformation): ListFault =>
   byChance('list_malformed', how, { malformation });
 
-function byChance(name: string, how: CallChance, fate: CallFate): CallFault {
+function byChance(name: string, how: ListFaultOptions, fate: ListFate): ListFault {
   const { seed, probability = 1, of = 'both' } = how;
-  const decide = ({ call, number }: NumberedCall): CallFate | null => {
+  const decide = ({ call, number }: NumberedListCall): ListFate | null => {
     const isSandboxes = call === 'listPodSandbox' || call === 'streamPodSandboxes';
     if (of !== 'both' && (of === 'sandboxes') !== isSandboxes) return null;
     return randomFor(seed, name, call, number).chance(probability) ? fate : null;
@@ -73,11 +73,11 @@ function byChance(name: string, how: CallChance, fate: CallFate): CallFault {
 }
 
 /** The faults that want this call, and their fates in one. */
-export function callFateOf(faults: readonly CallFault[], call: NumberedCall) {
+export function listFateOf(faults: readonly ListFault[], call: NumberedListCall) {
   const hits = faults.flatMap(({ name, decide }) => {
     const fate = decide(call);
     return fate === null ? [] : [{ name, fate }];
   });
-  const fate: CallFate = Object.assign({}, ...hits.map((hit) => hit.fate));
+  const fate: ListFate = Object.assign({}, ...hits.map((hit) => hit.fate));
   return { names: hits.map(({ name }) => name), fate };
 }

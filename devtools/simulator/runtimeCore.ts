@@ -1,23 +1,23 @@
 /*
  * The core of a simulated runtime: pods, event channel, lists and ground truth, put together without sockets and without
- * timers of their own. A shell gives it time and connections: runtime.ts the real ones, virtual.ts none.
+ * timers of their own. A shell gives it time and connections: runtime.ts the real ones, virtualRuntime.ts none.
  *
  *   up ── goDown() ──► down: streams are gone, nothing is announced, containers live on ── comeUp() ──► up, perhaps as
  *                                                                                           another version
  */
 import { status } from '@grpc/grpc-js';
 import { ContainerEventResponse } from '../../src/cri/runtime.ts';
-import type { CallFault } from './callFaults.ts';
-import { EventChannel, type Outlet } from './channel.ts';
 import { type Clock, nanosOf, steppable } from './clock.ts';
-import { dropWhen, type Fault, type SimulatedEvent } from './faults.ts';
-import type { Draft, Exit } from './items.ts';
+import { eventMessage } from './criMessages.ts';
+import { EventChannel, type EventReceiver } from './eventChannel.ts';
+import { dropWhen, type EventFault, type SimulatedEvent } from './eventFaults.ts';
+import { createGroundTruth, type GroundTruth, noteFault, type ShownState } from './groundTruth.ts';
 import { Lister } from './lister.ts';
-import { eventMessage } from './messages.ts';
-import { Pods } from './pods.ts';
+import type { ListFault } from './listFaults.ts';
+import type { ContainerExit, EventDraft } from './podModel.ts';
+import { SimulatedPods } from './pods.ts';
 import { type Profile, type ProfileName, profileOf } from './profiles.ts';
 import { randomFor } from './random.ts';
-import { createTruth, noteFault, type Shown, type Truth } from './truth.ts';
 
 /** What both kinds of simulated runtime can be told at their start. */
 export interface RuntimeOptions {
@@ -25,8 +25,8 @@ export interface RuntimeOptions {
   readonly seed?: number;
   /** By name, or one of your own. Default containerd-2.1. */
   readonly profile?: ProfileName | Profile;
-  readonly faults?: readonly Fault[];
-  readonly callFaults?: readonly CallFault[];
+  readonly faults?: readonly EventFault[];
+  readonly listFaults?: readonly ListFault[];
   /** Ends each stream this long after it was opened. */
   readonly breakStreamAfterMs?: number | undefined;
   /** With this status; OK is an orderly end. Of several each stream has the next, in turn. Default UNAVAILABLE. */
@@ -51,7 +51,7 @@ export interface CoreOptions extends RuntimeOptions {
 }
 
 /** One event stream, from the runtime's side. */
-export interface Stream extends Outlet {
+export interface EventStream extends EventReceiver {
   /** Ends it; `cause` is for the ground truth. Calling back {@link RuntimeCore.closed} is the stream's duty. */
   readonly end: (code: status, details: string, cause: string) => void;
 }
@@ -60,8 +60,8 @@ const DEFAULT_CRASH_PROBABILITY = 0.5;
 const BROKEN = 'the stream was broken on purpose';
 
 export class RuntimeCore {
-  readonly truth: Truth;
-  readonly pods: Pods;
+  readonly truth: GroundTruth;
+  readonly pods: SimulatedPods;
   readonly channel: EventChannel;
   readonly lister: Lister;
   /** What the runtime's own stamps are made with; jumps with {@link stepWallClock}. */
@@ -69,10 +69,10 @@ export class RuntimeCore {
   readonly seed: number;
   readonly #options: CoreOptions;
   readonly #step: (micros: number) => void;
-  readonly #streams = new Map<number, Stream>();
+  readonly #streams = new Map<number, EventStream>();
   #profile: Profile;
-  #faults: readonly Fault[];
-  #callFaults: readonly CallFault[];
+  #faults: readonly EventFault[];
+  #listFaults: readonly ListFault[];
   #isDown = false;
   #isStarting = false;
   #lives = 0;
@@ -80,16 +80,16 @@ export class RuntimeCore {
   #crashes = 0;
 
   constructor(options: CoreOptions) {
-    const { profile = 'containerd-2.1', seed = 1, faults = [], callFaults = [], later } = options;
+    const { profile = 'containerd-2.1', seed = 1, faults = [], listFaults = [], later } = options;
     this.#options = options;
     this.#profile = profileOf(profile);
     this.#faults = faults;
-    this.#callFaults = callFaults;
+    this.#listFaults = listFaults;
     this.seed = seed;
     const { clock, step } = steppable(options.clock);
     this.clock = clock;
     this.#step = step;
-    this.truth = createTruth(options.clock, { keep: options.keepTruth });
+    this.truth = createGroundTruth(options.clock, { keep: options.keepTruth });
     const self = this;
     const shared = {
       get profile() {
@@ -107,14 +107,14 @@ export class RuntimeCore {
         crash: () => this.#crash(),
       }),
     );
-    this.pods = new Pods(
+    this.pods = new SimulatedPods(
       lasting(shared, {
-        announce: (draft: Draft) => this.#build(draft),
+        announce: (draft: EventDraft) => this.#build(draft),
         isDown: () => this.#isDown,
         isHeard: () => this.channel.subscribers > 0,
       }),
     );
-    this.lister = new Lister(lasting(shared, { pods: this.pods, faults: () => this.#callFaults }));
+    this.lister = new Lister(lasting(shared, { pods: this.pods, faults: () => this.#listFaults }));
   }
 
   get profile(): Profile {
@@ -142,7 +142,7 @@ export class RuntimeCore {
   }
 
   /** Replaces the faults from the next event on. */
-  setFaults(faults: readonly Fault[]): void {
+  setFaults(faults: readonly EventFault[]): void {
     this.#faults = faults;
   }
 
@@ -152,12 +152,12 @@ export class RuntimeCore {
   }
 
   /** Replaces the faults of the lists from the next call on. */
-  setCallFaults(faults: readonly CallFault[]): void {
-    this.#callFaults = faults;
+  setListFaults(faults: readonly ListFault[]): void {
+    this.#listFaults = faults;
   }
 
   /** Ends a container, and notices it only so much later, unless it is removed before. */
-  exitUnnoticed(id: string, forMs: number, exit: Exit = {}): void {
+  exitUnnoticed(id: string, forMs: number, exit: ContainerExit = {}): void {
     this.pods.exitContainer(id, { ...exit, unnoticed: true });
     this.#options.later(forMs, () => {
       if (!this.#isDown && this.pods.containers.get(id)?.shown === 'running') this.pods.notice(id);
@@ -165,7 +165,7 @@ export class RuntimeCore {
   }
 
   /** Has lists and statuses show something else than what is, for a while. */
-  showFor(id: string, shown: Shown, forMs: number): void {
+  showFor(id: string, shown: ShownState, forMs: number): void {
     this.pods.show(id, shown);
     this.#options.later(forMs, () => {
       if (this.pods.containers.has(id) || this.pods.sandboxes.has(id)) this.pods.show(id, null);
@@ -179,7 +179,7 @@ export class RuntimeCore {
   }
 
   /** Opens an event stream: the caller makes it from its number. */
-  open(make: (number: number) => Stream): void {
+  open(make: (number: number) => EventStream): void {
     this.#opened += 1;
     const number = this.#opened;
     const stream = make(number);
@@ -273,7 +273,7 @@ export class RuntimeCore {
     return true;
   }
 
-  #build(draft: Draft): void {
+  #build(draft: EventDraft): void {
     const createdNs = nanosOf(this.clock().wall);
     const message = ContainerEventResponse.encode(
       eventMessage(this.pods, draft, createdNs, this.#profile),

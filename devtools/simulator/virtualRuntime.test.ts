@@ -1,14 +1,14 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { drop, reorder } from './faults.ts';
-import type { Odds } from './lives.ts';
+import { drop, reorder } from './eventFaults.ts';
 import { ODDITY_NAMES } from './oddities.ts';
+import type { OddityProbabilities } from './podScript.ts';
 import { PROFILE_NAMES, type ProfileName } from './profiles.ts';
 import { eventFacts, faultFacts, hear, transitionFacts } from './testBed.ts';
-import { VirtualRuntime } from './virtual.ts';
+import { VirtualRuntime } from './virtualRuntime.ts';
 
 const MINUTE = 60_000;
-const EVERY_ODDITY: Odds = Object.fromEntries(ODDITY_NAMES.map((name) => [name, 0.05]));
+const EVERY_ODDITY: OddityProbabilities = Object.fromEntries(ODDITY_NAMES.map((name) => [name, 0.05]));
 
 const churn = { pods: 4, meanMs: 2000, restarts: 1, odds: EVERY_ODDITY, oddForMs: 500, leadMs: 5000 };
 

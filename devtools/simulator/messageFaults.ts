@@ -3,10 +3,10 @@
  * which events are hit is drawn from the seed, id and type, as for every fault.
  */
 import { ContainerEventResponse, type ContainerStatus } from '../../src/cri/runtime.ts';
-import type { ByChance, Distortion, Fault, SimulatedEvent } from './faults.ts';
+import type { EventFault, EventFaultOptions, MessageChange, SimulatedEvent } from './eventFaults.ts';
 import { type Random, randomFor } from './random.ts';
 
-type Change = (event: ContainerEventResponse, random: Random) => ContainerEventResponse;
+type EventChange = (event: ContainerEventResponse, random: Random) => ContainerEventResponse;
 
 /** Ways in which `created_at` can be wrong. */
 const CREATED_AT: Readonly<Record<string, (ns: bigint) => bigint>> = {
@@ -18,21 +18,21 @@ export type WrongCreatedAt = 'seconds' | 'zero' | 'future';
 export const WRONG_CREATED_AT: readonly WrongCreatedAt[] = ['seconds', 'zero', 'future'];
 
 /** Stamps events in seconds, with 0, or ten years ahead. */
-export function wrongCreatedAt(how: ByChance, as: WrongCreatedAt): Fault {
+export function wrongCreatedAt(how: EventFaultOptions, as: WrongCreatedAt): EventFault {
   const wrong = CREATED_AT[as] ?? ((ns) => ns);
   return changing('created_at', how, as, (event) => ({ ...event, createdAt: wrong(event.createdAt) }));
 }
 
 /** Sends events without the sandbox's status, as a runtime does that failed to look it up. */
-export const nilStatus = (how: ByChance): Fault =>
+export const nilStatus = (how: EventFaultOptions): EventFault =>
   changing('nil_status', how, 'no pod_sandbox_status', (event) => ({
     ...event,
     podSandboxStatus: undefined,
   }));
 
 /** Leaves the containers' statuses out, or puts an empty one among them. */
-export function partialStatuses(how: ByChance): Fault {
-  const change: Change = (event, random) => ({
+export function partialStatuses(how: EventFaultOptions): EventFault {
+  const change: EventChange = (event, random) => ({
     ...event,
     containersStatuses: random.chance(0.5) ? [] : [EMPTY_STATUS, ...event.containersStatuses],
   });
@@ -72,14 +72,17 @@ export const mangle = (bytes: Uint8Array, as: Malformation, random: Random): Uin
   MANGLERS[as](bytes, random);
 
 /** Sends bytes that are no good event: one of these kinds, drawn for each event that is hit. */
-export function malformed(how: ByChance, kinds: readonly Malformation[] = MALFORMATIONS): Fault {
+export function malformed(
+  how: EventFaultOptions,
+  kinds: readonly Malformation[] = MALFORMATIONS,
+): EventFault {
   return distorting('malformed', how, (message, random) => {
     const [kind = 'mutated'] = random.shuffle(kinds);
     return { message: mangle(message, kind, random), detail: kind };
   });
 }
 
-function changing(name: string, how: ByChance, detail: string, change: Change): Fault {
+function changing(name: string, how: EventFaultOptions, detail: string, change: EventChange): EventFault {
   return distorting(name, how, (message, random) => {
     const event = decodeOrNull(message);
     if (event === null) return null;
@@ -98,10 +101,10 @@ function decodeOrNull(message: Uint8Array): ContainerEventResponse | null {
 
 function distorting(
   name: string,
-  { seed, probability, types }: ByChance,
-  change: (message: Uint8Array, random: Random) => Distortion | null,
-): Fault {
-  const distort = (event: SimulatedEvent, message: Uint8Array): Distortion | null => {
+  { seed, probability, types }: EventFaultOptions,
+  change: (message: Uint8Array, random: Random) => MessageChange | null,
+): EventFault {
+  const distort = (event: SimulatedEvent, message: Uint8Array): MessageChange | null => {
     if (types?.includes(event.type) === false) return null;
     const random = randomFor(seed, name, event.id, event.type);
     return random.chance(probability) ? change(message, random) : null;
