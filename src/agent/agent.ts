@@ -149,7 +149,7 @@ function openSpool(config: AgentConfig, log: Logger, signal: AbortSignal): Promi
       node: config.node,
       maxBytes: config.spoolMaxBytes,
       fsync: config.spoolFsync,
-      keep: config.spoolKeep,
+      keep: config.spoolRetention,
       fallback: config.spoolFallback,
       log,
     },

@@ -6,15 +6,17 @@ test.each([
   [2_000, 2_000],
   [60_000, 500],
 ])('a grace of %d ms and a time to confirm of %d ms are refused: both are named', (grace, confirm) => {
-  const together = { grace: millis(grace), confirm: millis(confirm) };
+  const together = { overdueAfter: millis(grace), missedAfter: millis(confirm) };
   expect(() => checkTogether(together)).toThrow(
     expect.objectContaining({
       code: 'SETTING_INVALID',
-      message: expect.stringMatching(/--confirm \(PLEGWATCH_CONFIRM\).*--grace \(PLEGWATCH_GRACE\)/),
+      message: expect.stringMatching(
+        /--missed-after \(PLEGWATCH_MISSED_AFTER\).*--overdue-after \(PLEGWATCH_OVERDUE_AFTER\)/,
+      ),
     }),
   );
 });
 
 test('a time to confirm that is longer than the grace is taken', () => {
-  expect(() => checkTogether({ grace: millis(2_000), confirm: millis(2_500) })).not.toThrow();
+  expect(() => checkTogether({ overdueAfter: millis(2_000), missedAfter: millis(2_500) })).not.toThrow();
 });

@@ -56,26 +56,26 @@ export const AGENT_SETTINGS = {
     'socket of the container runtime',
     socketPath,
   ),
-  stream: withDefault(
+  subscribe: withDefault(
     'when',
     'auto',
     "subscribe to the runtime's events: auto (where that harms nobody), always or never",
     oneOf('auto', 'always', 'never'),
   ),
   relistPeriod: withDefault('duration', '5s', 'time from one relist to the next', duration(200, 60_000)),
-  grace: withDefault(
+  overdueAfter: withDefault(
     'duration',
     '2s',
     'how long an event may be behind before its exact time is asked for',
     duration(100, 60_000),
   ),
-  confirm: withDefault(
+  missedAfter: withDefault(
     'duration',
     '30s',
     'how long an event may be behind before it counts as missed',
     duration(500, 600_000),
   ),
-  lateLimit: withDefault(
+  lateAfter: withDefault(
     'duration',
     '1s',
     'how long after its true time an event counts as late',
@@ -107,7 +107,7 @@ export const AGENT_SETTINGS = {
     'how often the spool is brought to the disk; 0 = at every write',
     duration(0, 60_000),
   ),
-  spoolKeep: withDefault(
+  spoolRetention: withDefault(
     'duration',
     '24h',
     'how long acknowledged evidence stays in the spool',
@@ -126,11 +126,14 @@ export const AGENT_SETTINGS = {
 export type AgentConfig = ConfigOf<typeof AGENT_SETTINGS>;
 
 /** What no setting tells by itself. Throws SETTING_INVALID. */
-export function checkTogether({ grace, confirm }: Pick<AgentConfig, 'grace' | 'confirm'>): void {
+export function checkTogether({
+  overdueAfter: grace,
+  missedAfter: confirm,
+}: Pick<AgentConfig, 'overdueAfter' | 'missedAfter'>): void {
   if (confirm > grace) return;
   throw new PlegwatchError(
     'SETTING_INVALID',
-    '--confirm (PLEGWATCH_CONFIRM) must be longer than --grace (PLEGWATCH_GRACE): exact times are asked for in between',
+    '--missed-after (PLEGWATCH_MISSED_AFTER) must be longer than --overdue-after (PLEGWATCH_OVERDUE_AFTER): exact times are asked for in between',
     'See plegwatch agent --help.',
   );
 }

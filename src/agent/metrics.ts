@@ -2,7 +2,7 @@
  * The agent's metrics. No labels per pod: their number would have no bound.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { EVENT_TYPES, type EvidenceRecord, HIST_BOUNDS_MS } from '../protocol/record.ts';
+import { EVENT_TYPES, type EvidenceRecord, RELIST_BOUNDS_MS } from '../protocol/record.ts';
 import { MODES, type Mode } from './observe/kubelet/modeInference.ts';
 
 /** Takes over a count as it stands. */
@@ -84,7 +84,7 @@ export class AgentMetrics {
   readonly relist = new Histogram({
     name: 'plegwatch_relist_duration_seconds',
     help: 'Duration of one relist, both list calls.',
-    buckets: HIST_BOUNDS_MS.map((ms) => ms / 1000),
+    buckets: RELIST_BOUNDS_MS.map((ms) => ms / 1000),
     registers: [this.registry],
   });
 
@@ -101,11 +101,12 @@ export class AgentMetrics {
 
   /** Counts a record where it is one that metrics speak of. */
   count(record: EvidenceRecord): void {
-    if (record.kind === 'event') this.#events.inc({ event_type: EVENT_TYPES[record.type] ?? 'UNKNOWN' });
-    if (record.kind !== 'finding') return;
-    this.#findings.inc({ kind: record.verdict });
-    if (record.verdict === 'missed')
-      this.#missed.inc({ event_type: record.type ?? 'UNKNOWN', cause: record.cause });
+    if (record.type === 'container_event')
+      this.#events.inc({ event_type: EVENT_TYPES[record.eventType] ?? 'UNKNOWN' });
+    if (record.type !== 'finding') return;
+    this.#findings.inc({ kind: record.kind });
+    if (record.kind === 'missed')
+      this.#missed.inc({ event_type: record.eventType ?? 'UNKNOWN', cause: record.cause });
   }
 
   #counter<const L extends string>(name: string, help: string, labelNames: readonly L[]): Counter<L> {

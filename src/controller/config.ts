@@ -36,13 +36,13 @@ export const CONTROLLER_SETTINGS = {
   databaseUrl: database,
   kubeconfig: optional('file', 'how to reach the API server; in a pod its service account is used', string),
   noKube: toggle('write no PLEGReports: without an API server'),
-  impact: withDefault(
+  statusLag: withDefault(
     'on|off',
     'on',
     'whether pods are read to tell how long their status was behind a missed event: takes the right to get pods',
     oneOf('on', 'off'),
   ),
-  impactReadsPerSecond: withDefault(
+  statusLagReadsPerSecond: withDefault(
     'number',
     '10',
     'the most pods read in a second, over the whole cluster',
@@ -57,7 +57,7 @@ export type ControllerConfig = ConfigOf<typeof CONTROLLER_SETTINGS>;
 export const MIGRATE_SETTINGS = {
   databaseUrl: database,
   cluster: optional('name', 'a cluster to make known, so that its rows can be granted', clusterName),
-  lanes: withDefault('number', '16', 'how many queues the agents spread over', integer(1, 1024)),
+  queues: withDefault('number', '16', 'how many queues the agents spread over', integer(1, 1024)),
   logLevel,
 } as const;
 

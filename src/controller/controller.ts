@@ -39,8 +39,8 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
     await checkRedis(config.redisUrl);
     const store = await openStore({ databaseUrl: config.databaseUrl, log });
     cleanUps.push(() => store.close());
-    const measured = config.impact === 'on' && !config.noKube;
-    const { impactReadsPerSecond: readsPerSecond } = config;
+    const measured = config.statusLag === 'on' && !config.noKube;
+    const { statusLagReadsPerSecond: readsPerSecond } = config;
     const onShed = (kind: 'overdue' | 'sample', count: number) => metrics.impactShed.inc({ kind }, count);
     const ingest = await startIngest({
       store,
@@ -97,12 +97,12 @@ async function report(
     ingestUpToDate: () => ingest.health().caughtUpForMs >= SILENT_AFTER_MS,
   });
   cleanUps.push(() => reporter.stop());
-  if (config.impact === 'on') {
+  if (config.statusLag === 'on') {
     const pods = startPodReader({
       store,
       kube,
       cluster: config.cluster,
-      readsPerSecond: config.impactReadsPerSecond,
+      readsPerSecond: config.statusLagReadsPerSecond,
       log,
       metrics: {
         read: (result) => metrics.impactReads.inc({ result }),

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ObjectSchema, parse } from '../protocol/record.ts';
+import { ContainerIdentitySchema, parse } from '../protocol/record.ts';
 import { mono } from '../protocol/units.ts';
 import { clean, digestEvent, readContainer, readEvent, readSandbox } from './items.ts';
 import { MAX_ITEM_BYTES, MalformedMessage } from './malformed.ts';
@@ -195,7 +195,7 @@ describe('hostile text', () => {
         event({ containerId: 'c1', podSandboxStatus: { id: text, metadata } })?.object,
       ];
       for (const object of read) {
-        const parsed = parse(ObjectSchema, object);
+        const parsed = parse(ContainerIdentitySchema, object);
         expect(parsed).toMatchObject({ ok: true });
         // Postgres takes neither a NUL nor half a surrogate pair, which JSON writes as an escape.
         expect(JSON.stringify(object)).not.toMatch(/\\u0000|\\ud[89a-f]/i);
@@ -238,7 +238,10 @@ describe('states', () => {
 });
 
 test('an attempt beyond what a store can hold is no attempt of a real pod, and is taken as it comes', () => {
-  const parsed = parse(ObjectSchema, sandboxOf({ id: 's1', metadata: { attempt: 2 ** 32 - 1 } })?.object);
+  const parsed = parse(
+    ContainerIdentitySchema,
+    sandboxOf({ id: 's1', metadata: { attempt: 2 ** 32 - 1 } })?.object,
+  );
   expect(parsed).toMatchObject({ ok: true, value: { attempt: 4_294_967_295 } });
 });
 

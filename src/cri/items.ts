@@ -11,7 +11,7 @@ import type {
   ShownState,
   ShownStatus,
 } from '../protocol/observation.ts';
-import { type EvidenceObject, MAX_ID_LENGTH, MAX_NAME_LENGTH } from '../protocol/record.ts';
+import { type ContainerIdentity, MAX_ID_LENGTH, MAX_NAME_LENGTH } from '../protocol/record.ts';
 import type { Mono } from '../protocol/units.ts';
 import { decode } from './malformed.ts';
 import {
@@ -156,7 +156,7 @@ export function timesOf(status: ContainerStatus): ExactTimes {
 }
 
 /** The identity that an event carries: the pod from its sandbox's status, the container from its own. */
-function objectOf(event: ContainerEventResponse, own: ContainerStatus | undefined): EvidenceObject | null {
+function objectOf(event: ContainerEventResponse, own: ContainerStatus | undefined): ContainerIdentity | null {
   const sandbox = event.podSandboxStatus;
   if (sandbox === undefined || sandbox.id === '') return null;
   const isSandbox = sandbox.id === event.containerId;
@@ -175,7 +175,7 @@ function objectOf(event: ContainerEventResponse, own: ContainerStatus | undefine
 /** The pod of a container by the labels that the kubelet sets (kubelet pkg/kubelet/types/labels.go). */
 function podOf(
   labels: Readonly<Record<string, string>>,
-): Pick<EvidenceObject, 'podUid' | 'namespace' | 'pod'> {
+): Pick<ContainerIdentity, 'podUid' | 'namespace' | 'pod'> {
   return {
     podUid: name(labels['io.kubernetes.pod.uid']),
     namespace: name(labels['io.kubernetes.pod.namespace']),

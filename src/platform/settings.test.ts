@@ -108,7 +108,7 @@ describe('a setting', () => {
 });
 
 test('everything that is wrong is told together, one line each, with the way to help', () => {
-  vi.stubEnv('PLEGWATCH_STREAM', 'sometimes');
+  vi.stubEnv('PLEGWATCH_SUBSCRIBE', 'sometimes');
   const error = refusal(
     '--relist-period',
     '5',
@@ -123,7 +123,7 @@ test('everything that is wrong is told together, one line each, with the way to 
   expect(error.cure).toBe('See plegwatch agent --help.');
   const lines = error.message.split('\n');
   expect(lines.map((line) => line.split(' ')[0]).sort()).toEqual(
-    ['--colour:', '--redis-url', '--relist-period', '--spool-max-bytes', '--stream'].sort(),
+    ['--colour:', '--redis-url', '--relist-period', '--spool-max-bytes', '--subscribe'].sort(),
   );
 });
 

@@ -19,10 +19,10 @@ const EPOCH = '2f1c9a52-3f0a-4f6e-8d5b-0c6f2f8f7a11';
 const OTHER = '9b0d8f0e-52a7-4b9e-a1c1-7d3c2a1b4e55';
 
 const anEvent = (n: number): EvidenceRecord => ({
-  kind: 'event',
+  type: 'container_event',
   t: offset(n),
-  id: `c${n}`,
-  type: 1,
+  containerId: `c${n}`,
+  eventType: 1,
   createdNs: '1700000000000000000',
   isSandbox: false,
   replayed: false,
@@ -47,14 +47,14 @@ const aBatch = (more: Partial<Batch> = {}): Batch => ({
   nodeUid: '',
   bootId: 'b',
   epoch: EPOCH,
-  life: 7,
+  incarnation: 7,
   prev: null,
-  held: [{ epoch: EPOCH, life: 7, last: 3 }],
-  round: 1,
+  held: [{ epoch: EPOCH, incarnation: 7, last: 3 }],
+  ackGeneration: 1,
   context: { no: 1, runtime: { name: 'containerd', version: '2.1.9' }, kubelet: '', agent: '0.1.0' },
   first: 1,
   last: 2,
-  floor: 1,
+  oldestSeq: 1,
   lost: [],
   mono0: 5,
   wall0: 1_700_000_000_000_000,
@@ -103,7 +103,7 @@ describe('a batch', () => {
 
   test('is taken with records that are none: each is looked at by itself', async () => {
     const decoded = await decodeBatch(
-      await packedJson({ ...aBatch(), records: [anEvent(1), { kind: 'new' }] }),
+      await packedJson({ ...aBatch(), records: [anEvent(1), { type: 'new' }] }),
     );
     if (!decoded.ok) throw new Error(decoded.problem);
     expect(decoded.value.records.map((record) => parseRecord(record).ok)).toEqual([true, false]);
@@ -194,8 +194,8 @@ describe('refused, and never thrown', () => {
     'a cluster that would break a key': { cluster: '{a}:b' },
     'a node with capitals': { node: 'Node' },
     'an epoch that is no UUID': { epoch: 'x' },
-    'a life of 0': { life: 0 },
-    'a round of 0': { round: 0 },
+    'an incarnation of 0': { incarnation: 0 },
+    'an ack generation of 0': { ackGeneration: 0 },
     'a seq beyond its column': { first: 2_147_483_647, last: 2_147_483_648 },
     'a NUL in a version': { context: { ...aBatch().context, agent: 'a\0' } },
     'a last that does not fit the records': { last: 3 },
@@ -241,12 +241,14 @@ describe('keys of the prototype', () => {
 
 describe("a job's id", () => {
   test('is the same for every re-send, whatever the round', () => {
-    expect(batchId(aBatch({ round: 1 }))).toBe(batchId(aBatch({ round: 9 })));
+    expect(batchId(aBatch({ ackGeneration: 1 }))).toBe(batchId(aBatch({ ackGeneration: 9 })));
   });
 
   test('of a hello is its own in each round', () => {
     const hello = { first: 3, last: 2 };
-    expect(batchId(aBatch({ ...hello, round: 1 }))).not.toBe(batchId(aBatch({ ...hello, round: 2 })));
+    expect(batchId(aBatch({ ...hello, ackGeneration: 1 }))).not.toBe(
+      batchId(aBatch({ ...hello, ackGeneration: 2 })),
+    );
   });
 
   test('differs with node, epoch and seqs, and is no number, which a queue would take for its own', () => {

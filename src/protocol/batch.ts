@@ -14,10 +14,10 @@ import { promisify } from 'node:util';
 import { zstdCompress, zstdDecompress } from 'node:zlib';
 import * as v from 'valibot';
 import {
-  type EvidenceObject,
+  type ContainerIdentity,
+  ContainerIdentitySchema,
   type EvidenceRecord,
   MAX_NAME_LENGTH,
-  ObjectSchema,
   type Parsed,
   parse,
 } from './record.ts';
@@ -63,17 +63,20 @@ const EnvelopeSchema = v.strictObject({
   bootId: text(64),
   epoch: uuid,
   /** Counts the agent lives of this node's spool; with `prev` it orders epochs without any clock. */
-  life: positive,
+  incarnation: positive,
   prev: v.nullable(uuid),
   /** Every epoch the spool still holds, this one included, with its last seq. */
-  held: v.pipe(v.array(v.strictObject({ epoch: uuid, life: positive, last: position })), v.maxLength(1000)),
-  round: positive,
+  held: v.pipe(
+    v.array(v.strictObject({ epoch: uuid, incarnation: positive, last: position })),
+    v.maxLength(1000),
+  ),
+  ackGeneration: positive,
   context: ContextSchema,
   /** A hello has `last` = `first` - 1. */
   first: positive,
   last: position,
   /** The lowest seq of this epoch that the spool still holds. */
-  floor: positive,
+  oldestSeq: positive,
   /** Seqs that will never come, with why. */
   lost: v.pipe(v.array(v.strictObject({ from: positive, to: positive, cause: text(64) })), v.maxLength(1000)),
   /** When the batch was cut: microseconds since the epoch's start, and the wall clock at that moment. */
@@ -91,7 +94,7 @@ export type Envelope = v.InferOutput<typeof EnvelopeSchema>;
 /** A batch as an agent makes it. */
 export type Batch = Omit<Envelope, 'records' | 'objects'> & {
   readonly records: readonly EvidenceRecord[];
-  readonly objects: readonly EvidenceObject[];
+  readonly objects: readonly ContainerIdentity[];
 };
 
 const compress = promisify(zstdCompress);
@@ -108,7 +111,7 @@ export async function encodeBatch(batch: Batch): Promise<JobData> {
 }
 
 /** Why an input is not a batch. `version`: the sender speaks a newer protocol. */
-export type Refusal = {
+export type RefusedBatch = {
   readonly ok: false;
   readonly reason: 'not_a_batch' | 'version';
   readonly problem: string;
@@ -117,7 +120,7 @@ export type Refusal = {
 };
 
 /** Reads a job's data, which may be anything at all. Never throws on bad input. */
-export async function decodeBatch(data: unknown): Promise<{ ok: true; value: Envelope } | Refusal> {
+export async function decodeBatch(data: unknown): Promise<{ ok: true; value: Envelope } | RefusedBatch> {
   const opened = await open(data);
   if (!opened.ok) return refused('not_a_batch', opened.problem, undefined);
   const version = fieldOf(opened.value, 'v');
@@ -131,10 +134,10 @@ export async function decodeBatch(data: unknown): Promise<{ ok: true; value: Env
 }
 
 /** The identities in an envelope that are well formed; the rest is counted. */
-export function readObjects(envelope: Envelope): { objects: EvidenceObject[]; refused: number } {
-  const objects: EvidenceObject[] = [];
+export function readObjects(envelope: Envelope): { objects: ContainerIdentity[]; refused: number } {
+  const objects: ContainerIdentity[] = [];
   for (const input of envelope.objects) {
-    const object = parse(ObjectSchema, input);
+    const object = parse(ContainerIdentitySchema, input);
     if (object.ok) objects.push(object.value);
   }
   return { objects, refused: envelope.objects.length - objects.length };
@@ -144,13 +147,15 @@ export function readObjects(envelope: Envelope): { objects: EvidenceObject[]; re
  * The id of a batch's queue job. The same for every re-send of a sealed batch, different for every other batch: a queue
  * that still knows the id answers a second add with the first job and drops the second's data.
  */
-export function batchId(batch: Pick<Envelope, 'node' | 'epoch' | 'first' | 'last' | 'round'>): string {
+export function batchId(
+  batch: Pick<Envelope, 'node' | 'epoch' | 'first' | 'last' | 'ackGeneration'>,
+): string {
   const node = createHash('sha256').update(batch.node).digest('hex').slice(0, 16);
   const id = `${node}.${batch.epoch}.${batch.first}.${batch.last}`;
-  return batch.last < batch.first ? `${id}.r${batch.round}` : id;
+  return batch.last < batch.first ? `${id}.r${batch.ackGeneration}` : id;
 }
 
-function refused(reason: Refusal['reason'], problem: string, input: unknown): Refusal {
+function refused(reason: RefusedBatch['reason'], problem: string, input: unknown): RefusedBatch {
   const claimed = fieldOf(input, 'node');
   const claimedNode = typeof claimed === 'string' ? claimed.replaceAll('\0', '').slice(0, 253) : '';
   return { ok: false, reason, problem, claimedNode };

@@ -15,7 +15,7 @@ import { type Parsed, parse } from './record.ts';
 export const QUEUE_NAME = 'evidence';
 
 /** The prefix of a lane's keys. The braces are a hash tag: all keys of a lane live on one shard of a Redis Cluster. */
-export const lanePrefix = (cluster: string, lane: number): string => `{plegwatch-${cluster}-${lane}}`;
+export const queuePrefix = (cluster: string, lane: number): string => `{plegwatch-${cluster}-${lane}}`;
 
 /** The hash with the replies to a node: one field per epoch, its value a {@link Reply} as JSON. */
 export const replyKey = (cluster: string, node: string): string => `plegwatch-acks:{${cluster}}:node:${node}`;
@@ -27,7 +27,7 @@ export const flowKey = (cluster: string): string => `plegwatch-acks:{${cluster}}
 export const REPLY_TTL_S = 3600;
 export const FLOW_TTL_S = 120;
 
-export function laneOf(node: string, lanes: number): number {
+export function queueOf(node: string, lanes: number): number {
   return createHash('sha256').update(node).digest().readUInt32BE(0) % lanes;
 }
 
@@ -36,14 +36,14 @@ const position = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(2_147
 // A newer controller may say more: what is not known here is left out.
 const ReplySchema = v.object({
   /** The highest round of this epoch that the store has seen. */
-  round: position,
+  ackGeneration: position,
   /** The contiguous acknowledged seq: everything from 1 to here is committed, or declared lost. */
-  mark: position,
+  ackedSeq: position,
 });
 export type Reply = v.InferOutput<typeof ReplySchema>;
 
 const FlowSchema = v.object({
-  lanes: v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1024)),
+  queues: v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1024)),
   /** Bytes of encoded batches that one agent may have unacknowledged. 0 stops it. */
   window: v.pipe(v.number(), v.integer(), v.minValue(0)),
   /** The envelope versions that the controllers read. */

@@ -5,7 +5,7 @@
  *   answer    one list call: when it was asked, when it was answered, what was in it
  *   relist    both calls, taken one after the other; two moments, not one
  */
-import type { EvidenceObject } from './record.ts';
+import type { ContainerIdentity } from './record.ts';
 import type { Mono } from './units.ts';
 
 /**
@@ -15,7 +15,7 @@ import type { Mono } from './units.ts';
 export type ShownState = 'created' | 'running' | 'exited' | 'unknown';
 
 export interface ListedItem {
-  readonly object: EvidenceObject;
+  readonly object: ContainerIdentity;
   readonly state: ShownState;
 }
 
@@ -50,7 +50,7 @@ export interface ReceivedEvent {
   readonly createdNs: bigint;
   readonly hasSandboxStatus: boolean;
   /** Null where the payload had to be dropped or did not say: identity is then what is known already. */
-  readonly object: EvidenceObject | null;
+  readonly object: ContainerIdentity | null;
   /** What the event's own statuses say of its id; of a sandbox only when it was created. */
   readonly times: ExactTimes | null;
   /** What its statuses say of other ids of the pod. */

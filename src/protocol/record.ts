@@ -103,7 +103,7 @@ function isProof(value: object): boolean {
 }
 
 /** The identity of a container or sandbox id. For a sandbox `sandbox` is its own id and `container` is empty. */
-export const ObjectSchema = v.strictObject({
+export const ContainerIdentitySchema = v.strictObject({
   id,
   sandbox: text(MAX_ID_LENGTH),
   isSandbox: v.boolean(),
@@ -113,16 +113,16 @@ export const ObjectSchema = v.strictObject({
   container: name,
   attempt: count,
 });
-export type EvidenceObject = v.InferOutput<typeof ObjectSchema>;
+export type ContainerIdentity = v.InferOutput<typeof ContainerIdentitySchema>;
 
 /** A CRI event, as it was received. */
-const EventRecord = v.strictObject({
-  kind: v.literal('event'),
+const ContainerEventRecord = v.strictObject({
+  type: v.literal('container_event'),
   /** When the reader took it from the socket. */
   t: at,
-  id,
+  containerId: id,
   /** The CRI's number of the type; see {@link EVENT_TYPES}. */
-  type: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(255)),
+  eventType: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(255)),
   createdNs: nanos,
   isSandbox: v.boolean(),
   /** Built before our subscription: it discharges an expectation and never supports an accusation. */
@@ -131,26 +131,26 @@ const EventRecord = v.strictObject({
 });
 
 /** A state transition that a relist found. It became true somewhere between `window.from` and `window.to`. */
-const ChangeRecord = v.strictObject({
-  kind: v.literal('change'),
+const RelistChangeRecord = v.strictObject({
+  type: v.literal('relist_change'),
   t: at,
-  id,
+  containerId: id,
   isSandbox: v.boolean(),
   window,
-  old: v.picklist(PLEG_STATES),
-  new: v.picklist(PLEG_STATES),
+  oldState: v.picklist(PLEG_STATES),
+  newState: v.picklist(PLEG_STATES),
 });
 
 /** A verdict. `finding` is minted by the agent and is the row's id in SQL and in the report. */
 const FindingRecord = v.strictObject({
-  kind: v.literal('finding'),
+  type: v.literal('finding'),
   t: at,
-  finding: uuid,
-  verdict: v.picklist(FINDING_KINDS),
-  type: v.nullable(v.picklist(EVENT_TYPES)),
+  findingId: uuid,
+  kind: v.picklist(FINDING_KINDS),
+  eventType: v.nullable(v.picklist(EVENT_TYPES)),
   cause: text(64),
   /** Null for a verdict on the stream as a whole. */
-  id: v.nullable(id),
+  containerId: v.nullable(id),
   window: v.nullable(window),
   /** The exact time where it is known. */
   occurred: v.nullable(at),
@@ -162,10 +162,10 @@ const FindingRecord = v.strictObject({
 });
 
 /** Something learnt about an earlier finding; the finding itself is never changed. */
-const ResolutionRecord = v.strictObject({
-  kind: v.literal('resolution'),
+const FindingResolvedRecord = v.strictObject({
+  type: v.literal('finding_resolved'),
   t: at,
-  finding: uuid,
+  findingId: uuid,
   what: v.picklist(['resolved']),
 });
 
@@ -173,12 +173,12 @@ const ResolutionRecord = v.strictObject({
  * The event of a container's start or end has not come for the grace. The finding about it that follows, if one does, has the
  * same id; what the kubelet publishes of it can be looked at meanwhile.
  */
-const OverdueRecord = v.strictObject({
-  kind: v.literal('overdue'),
+const EventOverdueRecord = v.strictObject({
+  type: v.literal('event_overdue'),
   t: at,
-  finding: uuid,
-  id,
-  type: v.picklist(['STARTED', 'STOPPED']),
+  findingId: uuid,
+  containerId: id,
+  eventType: v.picklist(['STARTED', 'STOPPED']),
   /** It became true between these two; `from` is null where no lower bound is known. */
   window: v.strictObject({ from: v.nullable(at), to: at }),
   /** The exact time where it is known. */
@@ -186,11 +186,11 @@ const OverdueRecord = v.strictObject({
 });
 
 /** A subscription. Each record of one session repeats all that is known of it, so order does not matter. */
-const SessionRecord = v.strictObject({
-  kind: v.literal('session'),
+const StreamSessionRecord = v.strictObject({
+  type: v.literal('stream_session'),
   t: at,
   /** Counts the subscriptions of this epoch from 1. */
-  session: v.pipe(count, v.minValue(1)),
+  sessionNo: v.pipe(count, v.minValue(1)),
   opened: at,
   armed: v.nullable(at),
   closed: v.nullable(at),
@@ -203,9 +203,9 @@ const SessionRecord = v.strictObject({
 
 /** A stretch that could not be observed. Sent once when it opens (`to` null) and once when it closes; same `gap`. */
 const GapRecord = v.strictObject({
-  kind: v.literal('gap'),
+  type: v.literal('gap'),
   t: at,
-  gap: uuid,
+  gapId: uuid,
   scope: v.picklist(GAP_SCOPES),
   cause: text(64),
   from: at,
@@ -213,8 +213,8 @@ const GapRecord = v.strictObject({
 });
 
 /** A change of the kubelet's PLEG mode, bounded by the two scrapes around it. */
-const ModeRecord = v.strictObject({
-  kind: v.literal('mode'),
+const ModeChangeRecord = v.strictObject({
+  type: v.literal('mode_change'),
   t: at,
   notBefore: at,
   model: text(64),
@@ -246,7 +246,7 @@ export type KubeletCalls = v.InferOutput<typeof KubeletCalls>;
 
 /**
  * What the kubelet said of itself in a minute. `hist` counts its relists by duration in the buckets of
- * {@link KUBELET_BOUNDS_MS}; lengths are in microseconds.
+ * {@link KUBELET_RELIST_BOUNDS_MS}; lengths are in microseconds.
  */
 const KubeletMinute = v.strictObject({
   relists: count,
@@ -266,12 +266,12 @@ const KubeletMinute = v.strictObject({
 export type KubeletMinute = v.InferOutput<typeof KubeletMinute>;
 
 /**
- * One minute of figures. `hist` counts relists by duration in the buckets of {@link HIST_BOUNDS_MS}. The figures of the
+ * One minute of figures. `hist` counts relists by duration in the buckets of {@link RELIST_BOUNDS_MS}. The figures of the
  * comparison (`expected`, `matched`, `unobservable`) count transitions that were due. `span` is how long the figures were
  * gathered, `covered` how much of that was covered; both, like `max`, in microseconds.
  */
-const MinuteRecord = v.strictObject({
-  kind: v.literal('minute'),
+const RelistMinuteRecord = v.strictObject({
+  type: v.literal('relist_minute'),
   /** When the gathering began. */
   t: at,
   span: count,
@@ -291,8 +291,8 @@ const MinuteRecord = v.strictObject({
 });
 
 /** The present state of the node. The one with the highest (life, seq) wins. */
-const StateRecord = v.strictObject({
-  kind: v.literal('state'),
+const NodeStateRecord = v.strictObject({
+  type: v.literal('node_state'),
   t: at,
   stream: v.strictObject({
     state: v.picklist(STREAM_STATES),
@@ -310,31 +310,31 @@ const StateRecord = v.strictObject({
   kubeletStreamErrors: v.optional(count),
 });
 
-const RecordSchema = v.variant('kind', [
-  EventRecord,
-  ChangeRecord,
+const RecordSchema = v.variant('type', [
+  ContainerEventRecord,
+  RelistChangeRecord,
   FindingRecord,
-  ResolutionRecord,
-  OverdueRecord,
-  SessionRecord,
+  FindingResolvedRecord,
+  EventOverdueRecord,
+  StreamSessionRecord,
   GapRecord,
-  ModeRecord,
-  MinuteRecord,
-  StateRecord,
+  ModeChangeRecord,
+  RelistMinuteRecord,
+  NodeStateRecord,
 ]);
 
 export type EvidenceRecord = v.InferOutput<typeof RecordSchema>;
-export type RecordKind = EvidenceRecord['kind'];
+export type RecordType = EvidenceRecord['type'];
 /** The record of one kind. */
-export type RecordOf<K extends RecordKind> = Extract<EvidenceRecord, { kind: K }>;
+export type RecordOf<K extends RecordType> = Extract<EvidenceRecord, { type: K }>;
 
 /** Upper bounds of the relist duration buckets, in milliseconds; the last bucket has no bound. */
-export const HIST_BOUNDS_MS = [
+export const RELIST_BOUNDS_MS = [
   1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536,
 ] as const;
 
 /** The same of a kubelet's relists: its own buckets (kubelet pkg/kubelet/metrics/metrics.go). */
-export const KUBELET_BOUNDS_MS = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000] as const;
+export const KUBELET_RELIST_BOUNDS_MS = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000] as const;
 
 export type Parsed<T> =
   | { readonly ok: true; readonly value: T }

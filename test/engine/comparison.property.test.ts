@@ -8,9 +8,9 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
+  ContainerIdentitySchema,
   EVENT_TYPES,
   type FindingKind,
-  ObjectSchema,
   parse,
   parseRecord,
 } from '../../src/protocol/record.ts';
@@ -97,8 +97,8 @@ test('every record is one that a store takes, and every finding lists what it re
     fc.property(anyHistory, (history: History) => {
       for (const { record, object } of tell(history).played.emissions) {
         expect(parseRecord(record)).toMatchObject({ ok: true });
-        if (record.kind === 'finding') expect(Object.keys(record.proof)).toEqual(restsOn(record.verdict));
-        if (object !== null) expect(parse(ObjectSchema, object)).toMatchObject({ ok: true });
+        if (record.type === 'finding') expect(Object.keys(record.proof)).toEqual(restsOn(record.kind));
+        if (object !== null) expect(parse(ContainerIdentitySchema, object)).toMatchObject({ ok: true });
       }
     }),
     { numRuns: 100, seed: SEED },

@@ -21,10 +21,10 @@ import type {
   ShownStatus,
 } from '../../src/protocol/observation.ts';
 import {
+  type ContainerIdentity,
+  ContainerIdentitySchema,
   EVENT_TYPES,
   type EventType,
-  type EvidenceObject,
-  ObjectSchema,
   parse,
   parseRecord,
   type RecordOf,
@@ -73,7 +73,7 @@ export const seconds = (s: number): Mono => mono(Math.round(s * 1e6));
 const wallNs = (s: number): bigint => BigInt(Math.round((WALL + s) * 1e6)) * 1000n;
 
 /** An id's identity. */
-export function objectOf(id: string): EvidenceObject {
+export function objectOf(id: string): ContainerIdentity {
   const isSandbox = id.startsWith('s');
   const number = /\d+/.exec(id)?.[0] ?? '';
   const container = isSandbox ? '' : 'app';
@@ -325,19 +325,19 @@ function outcomeOf(
   emissions: readonly Emission[],
 ): Pick<Outcome, 'missed' | 'accused' | 'unobservable' | 'findings' | 'records'> {
   const records = emissions.map(({ record }) => record);
-  const findings = records.filter((record) => record.kind === 'finding');
+  const findings = records.filter((record) => record.type === 'finding');
   const resolved = new Set(
-    records.flatMap((record) => (record.kind === 'resolution' ? [record.finding] : [])),
+    records.flatMap((record) => (record.type === 'finding_resolved' ? [record.findingId] : [])),
   );
-  const accusations = findings.filter(({ verdict }) => verdict === 'missed');
-  const name = ({ id, type }: RecordOf<'finding'>) => `${id} ${type}`;
+  const accusations = findings.filter(({ kind }) => kind === 'missed');
+  const name = ({ containerId: id, eventType: type }: RecordOf<'finding'>) => `${id} ${type}`;
   return {
     records,
     findings,
     accused: accusations.map(name),
-    missed: accusations.filter(({ finding }) => !resolved.has(finding)).map(name),
+    missed: accusations.filter(({ findingId: finding }) => !resolved.has(finding)).map(name),
     unobservable: findings
-      .filter(({ verdict }) => verdict === 'unobservable')
+      .filter(({ kind }) => kind === 'unobservable')
       .map((finding) => `${name(finding)} ${finding.cause}`),
   };
 }
@@ -347,7 +347,7 @@ function check({ record, object }: Emission): void {
   if (!parsed.ok)
     throw new Error(`a record that no store takes: ${parsed.problem} ${JSON.stringify(record)}`);
   if (object === null) return;
-  const identity = parse(ObjectSchema, object);
+  const identity = parse(ContainerIdentitySchema, object);
   if (!identity.ok) throw new Error(`an identity that no store takes: ${identity.problem}`);
 }
 

@@ -635,8 +635,8 @@ needs(
       expect(await release('upgrade', off)).toMatchObject({ code: 0 });
       expect(await may('controller', 'get', 'pods')).toMatch(/: no$/);
       const { env } = podOf(await render(off), 'plegwatch-controller').containers[0];
-      expect(env).toContainEqual({ name: 'PLEGWATCH_IMPACT', value: 'off' });
-      expect(env).toContainEqual({ name: 'PLEGWATCH_IMPACT_READS_PER_SECOND', value: '3' });
+      expect(env).toContainEqual({ name: 'PLEGWATCH_STATUS_LAG', value: 'off' });
+      expect(env).toContainEqual({ name: 'PLEGWATCH_STATUS_LAG_READS_PER_SECOND', value: '3' });
       expect(await release('upgrade', MINIMAL)).toMatchObject({ code: 0 });
       expect(await may('controller', 'get', 'pods')).toMatch(/: yes$/);
     });

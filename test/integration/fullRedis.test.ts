@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { windowOf } from '../../src/controller/ingest/flow.ts';
-import { flowKey, lanePrefix, parseFlow, QUEUE_NAME } from '../../src/protocol/keys.ts';
+import { flowKey, parseFlow, QUEUE_NAME, queuePrefix } from '../../src/protocol/keys.ts';
 import { BACK_WITHIN_MS, Fleet, logged, unacknowledged } from '../support/fleet.ts';
 import { needs } from '../support/needs.ts';
 import { until } from '../support/plegreports.ts';
@@ -133,7 +133,7 @@ const sum = (sizes: readonly number[]): number => sizes.reduce((all, size) => al
 async function batchesOfAgents(): Promise<number[][]> {
   const agents = new Map<string, { first: number; bytes: number }[]>();
   for (let lane = 0; lane < LANES; lane += 1) {
-    const queue = `${lanePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
+    const queue = `${queuePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
     const waiting = await redis.lrange(`${queue}:wait`, 0, -1);
     // The controller may have been killed over one.
     for (const id of [...waiting, ...(await redis.lrange(`${queue}:active`, 0, -1))]) {

@@ -22,7 +22,7 @@ import { decode, MalformedMessage } from '../../src/cri/malformed.ts';
 import { profileOf } from '../../src/cri/profiles.ts';
 import { ContainerStatusResponse, VersionResponse } from '../../src/cri/runtime.ts';
 import type { Answer } from '../../src/protocol/observation.ts';
-import { ObjectSchema, type Parsed, parse, parseRecord } from '../../src/protocol/record.ts';
+import { ContainerIdentitySchema, type Parsed, parse, parseRecord } from '../../src/protocol/record.ts';
 import { type Mono, millis, mono, shift } from '../../src/protocol/units.ts';
 import { MESSAGE_KINDS, type MessageKind, plausible } from '../support/messages.ts';
 import { mutate } from '../support/mutations.ts';
@@ -105,7 +105,7 @@ class Agent {
     this.#asked = asks.at(-1)?.id ?? this.#asked;
     for (const { record, object } of emissions) {
       fits(parseRecord(record), record);
-      if (object !== null) fits(parse(ObjectSchema, object), object);
+      if (object !== null) fits(parse(ContainerIdentitySchema, object), object);
     }
     return emissions.length;
   }
@@ -119,7 +119,7 @@ function runtimeOf(bytes: Buffer): { name: string; version: string } {
 /** A list is checked whole: an item that is the same as before goes no further. */
 function read(reader: ListReader, bytes: Buffer): Pick<Answer, 'items' | 'whole'> {
   const { items, whole } = reader.read(bytes);
-  for (const [id, { object }] of items) fits(parse(ObjectSchema, { ...object, id }), object);
+  for (const [id, { object }] of items) fits(parse(ContainerIdentitySchema, { ...object, id }), object);
   return { items, whole };
 }
 

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { randomFor } from '../../devtools/simulator/random.ts';
 import { REJECTED_CAP } from '../../src/controller/ingest/reject.ts';
-import { laneOf, lanePrefix, QUEUE_NAME } from '../../src/protocol/keys.ts';
+import { QUEUE_NAME, queueOf, queuePrefix } from '../../src/protocol/keys.ts';
 import { createSender, events, life, type Sender } from '../support/batches.ts';
 import { type Fate, type HostileJob, hostileJob, type Lying } from '../support/hostileJobs.ts';
 import { needs } from '../support/needs.ts';
@@ -47,7 +47,7 @@ const rssMiB = (pid: number): number =>
 
 /** Puts a job into a lane as somebody would who may write to its keys and has no queue library. */
 async function put(lane: number, id: string, lying: Lying): Promise<void> {
-  const queue = `${lanePrefix('test', lane)}:${QUEUE_NAME}`;
+  const queue = `${queuePrefix('test', lane)}:${QUEUE_NAME}`;
   const multi = sender.redis.multi();
   if (lying.is === 'fields') multi.hset(`${queue}:${id}`, { ...lying.fields });
   if (lying.is === 'list') multi.lpush(`${queue}:${id}`, 'not a hash');
@@ -62,7 +62,7 @@ async function sendGood(): Promise<void> {
   const last = sent + PER_BATCH;
   for (const one of good) {
     const lives = good.filter(({ node }) => node === one.node);
-    const held = lives.map(({ epoch }, i) => ({ epoch, life: i + 1, last }));
+    const held = lives.map(({ epoch }, i) => ({ epoch, incarnation: i + 1, last }));
     await sender.send(one.batch(sent + 1, events(sent + 1, last), { held }));
   }
   sent = last;
@@ -72,7 +72,7 @@ async function sendGood(): Promise<void> {
 async function stopLanes(): Promise<void> {
   for (let lane = 0; lane < LANES; lane++) {
     const brakes = { paused: 1, concurrency: 0, max: 0, duration: 1e12 };
-    await sender.redis.hset(`${lanePrefix('test', lane)}:${QUEUE_NAME}:meta`, brakes);
+    await sender.redis.hset(`${queuePrefix('test', lane)}:${QUEUE_NAME}:meta`, brakes);
   }
 }
 
@@ -85,7 +85,7 @@ async function flood(): Promise<void> {
     const job: HostileJob = await hostileJob(random, { life: quiet }, n);
     fates.push(job.fate);
     const node = job.fate.is === 'record' ? job.fate.life.node : quiet.node;
-    await put(n % 3 === 0 ? laneOf(node, LANES) : n % LANES, `h${n}`, job.lying);
+    await put(n % 3 === 0 ? queueOf(node, LANES) : n % LANES, `h${n}`, job.lying);
     if (n === Math.floor(JOBS / 5)) {
       await drained();
       warm = { rss: rssMiB(controller.pid), logged: statSync(controller.logFile).size };
@@ -137,7 +137,7 @@ needs('redis-server', 'postgres')(`${JOBS} hostile jobs of seed ${SEED}`, () => 
       last: 8,
       mark: 5,
     });
-    expect(await sender.reply(quiet)).toEqual({ round: 1, mark: 5 });
+    expect(await sender.reply(quiet)).toEqual({ ackGeneration: 1, ackedSeq: 5 });
     const nodes = await system.sql<{ node: string }>(
       "SELECT node FROM plegwatch.nodes WHERE node NOT LIKE 'poisoned-%' ORDER BY node",
     );

@@ -14,7 +14,7 @@ import { migrate } from '../../src/controller/store/migrate.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import { encodeBatch } from '../../src/protocol/batch.ts';
-import { flowKey, laneOf, lanePrefix, parseFlow, QUEUE_NAME, replyKey } from '../../src/protocol/keys.ts';
+import { flowKey, parseFlow, QUEUE_NAME, queueOf, queuePrefix, replyKey } from '../../src/protocol/keys.ts';
 import type { EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
 import {
   CLUSTER,
@@ -100,7 +100,10 @@ needs('postgres', 'redis-server')('ingest', () => {
   it('stores an event with every name that is known of it', async () => {
     const one = life('node-a');
     await sender.send(
-      one.batch(1, [event(5, { type: 2 }), event(6, { type: 9, id: 'cri-o://x', isSandbox: true })]),
+      one.batch(1, [
+        event(5, { eventType: 2 }),
+        event(6, { eventType: 9, containerId: 'cri-o://x', isSandbox: true }),
+      ]),
     );
     await marked(one, 2);
     const [first, second] = await rows('SELECT * FROM plegwatch.container_events ORDER BY seq');
@@ -194,7 +197,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     const one = life('node-a');
     await sender.send(one.batch(1, events(1, 3)));
     await marked(one, 3);
-    await sender.send(one.batch(4, [], { round: 7 }));
+    await sender.send(one.batch(4, [], { ackGeneration: 7 }));
     await marked(one, 3, 7);
   });
 
@@ -209,9 +212,9 @@ needs('postgres', 'redis-server')('ingest', () => {
     const one = life('node-a');
     const lost = [{ from: 3, to: 6, cause: 'spool_full' }];
     await sender.send(one.batch(1, events(1, 2)));
-    await sender.send(one.batch(7, events(7, 8), { lost, floor: 7 }));
+    await sender.send(one.batch(7, events(7, 8), { lost, oldestSeq: 7 }));
     await marked(one, 8);
-    await sender.send(one.batch(9, events(9, 9), { lost, floor: 7 }));
+    await sender.send(one.batch(9, events(9, 9), { lost, oldestSeq: 7 }));
     await marked(one, 9);
     const gap =
       'SELECT scope, cause, from_seq, to_seq, records, filled_at IS NOT NULL AS filled FROM plegwatch.gaps';
@@ -228,7 +231,7 @@ needs('postgres', 'redis-server')('ingest', () => {
 
   it('calls what is below the floor and not here lost by the store, as after a restored backup', async () => {
     const one = life('node-a');
-    await sender.send(one.batch(101, events(101, 102), { floor: 101 }));
+    await sender.send(one.batch(101, events(101, 102), { oldestSeq: 101 }));
     await marked(one, 102);
     expect(await rows('SELECT cause, from_seq, to_seq, records FROM plegwatch.gaps')).toEqual([
       { cause: 'store_lost', from_seq: 1, to_seq: 100, records: 100 },
@@ -239,8 +242,8 @@ needs('postgres', 'redis-server')('ingest', () => {
     const first = life('node-a', 1);
     const second = life('node-a', 2, 30_000);
     const held = (last: number) => [
-      { epoch: first.epoch, life: 1, last: 5 },
-      { epoch: second.epoch, life: 2, last },
+      { epoch: first.epoch, incarnation: 1, last: 5 },
+      { epoch: second.epoch, incarnation: 2, last },
     ];
     await sender.send(first.batch(1, events(1, 3)));
     await marked(first, 3);
@@ -265,7 +268,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     const second = life('node-a', 2, 30_000);
     await sender.send(first.batch(1, []));
     await marked(first, 0);
-    const held = [{ epoch: second.epoch, life: 2, last: 1 }];
+    const held = [{ epoch: second.epoch, incarnation: 2, last: 1 }];
     await sender.send(second.batch(1, events(1, 1), { prev: first.epoch, held }));
     await marked(second, 1);
     expect(
@@ -278,8 +281,8 @@ needs('postgres', 'redis-server')('ingest', () => {
 
   it('keeps each kind of poison apart and stores everything around it', async () => {
     const one = life('node-a');
-    const lane = laneOf(one.node, LANES);
-    const queueKey = `${lanePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
+    const lane = queueOf(one.node, LANES);
+    const queueKey = `${queuePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
     const raw = async (jobId: string, field: string) => {
       // Made as a job like any other and spoilt afterwards, before the worker is started.
       await sender.sendData(lane, {}, jobId);
@@ -300,7 +303,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     ingest = await start();
     await drained();
     expect(await seqs(one)).toEqual([1, 2, 5, 6]);
-    expect(await sender.reply(one)).toEqual({ round: 1, mark: 2 });
+    expect(await sender.reply(one)).toEqual({ ackGeneration: 1, ackedSeq: 2 });
     expect(
       await rows(
         'SELECT node, queue, reason, claimed_node, times FROM plegwatch.rejected ORDER BY reason, times',
@@ -312,7 +315,7 @@ needs('postgres', 'redis-server')('ingest', () => {
       { node: null, queue: lane, reason: 'not_json', claimed_node: '', times: '1' },
       {
         node: null,
-        queue: laneOf('node-b', LANES),
+        queue: queueOf('node-b', LANES),
         reason: 'other_cluster',
         claimed_node: 'node-b',
         times: '1',
@@ -339,13 +342,13 @@ needs('postgres', 'redis-server')('ingest', () => {
     const one = life('node-a');
     const lonely = { v: 1, text: '\ud800' };
     const finding: EvidenceRecord = {
-      kind: 'finding',
+      type: 'finding',
       t: 1,
-      finding: randomUUID(),
-      verdict: 'missed',
-      type: 'STARTED',
+      findingId: randomUUID(),
+      kind: 'missed',
+      eventType: 'STARTED',
       cause: 'sequence',
-      id: hexId(1),
+      containerId: hexId(1),
       window: { from: 0, to: 1 },
       occurred: null,
       lateness: null,
@@ -403,7 +406,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     const older = life('node-a', 1);
     const newer = life('node-a', 2, 30_000);
     const state = (mode: string): EvidenceRecord => ({
-      kind: 'state',
+      type: 'node_state',
       t: 5,
       stream: { state: 'Active', since: 1, reason: '', lastError: '' },
       relist: { healthy: true, reason: '' },
@@ -428,12 +431,12 @@ needs('postgres', 'redis-server')('ingest', () => {
     const one = life('node-a');
     const gap = randomUUID();
     const records: EvidenceRecord[] = [
-      { kind: 'gap', t: 9, gap, scope: 'stream', cause: 'broken', from: 4, to: null },
-      { kind: 'gap', t: 9, gap, scope: 'stream', cause: 'broken', from: 4, to: 8 },
+      { type: 'gap', t: 9, gapId: gap, scope: 'stream', cause: 'broken', from: 4, to: null },
+      { type: 'gap', t: 9, gapId: gap, scope: 'stream', cause: 'broken', from: 4, to: 8 },
       {
-        kind: 'session',
+        type: 'stream_session',
         t: 1,
-        session: 1,
+        sessionNo: 1,
         opened: 1,
         armed: null,
         closed: null,
@@ -443,9 +446,9 @@ needs('postgres', 'redis-server')('ingest', () => {
         replayed: 0,
       },
       {
-        kind: 'session',
+        type: 'stream_session',
         t: 9,
-        session: 1,
+        sessionNo: 1,
         opened: 1,
         armed: 2,
         closed: 8,
@@ -479,13 +482,13 @@ needs('postgres', 'redis-server')('ingest', () => {
   describe('a miss whose event comes in another life', () => {
     /** The STOPPED of an id, due by second 2 of its life; the verdict falls in second 32. */
     const missed = (n: number, more: Partial<RecordOf<'finding'>> = {}): RecordOf<'finding'> => ({
-      kind: 'finding',
+      type: 'finding',
       t: 32 * US_PER_SECOND,
-      finding: randomUUID(),
-      verdict: 'missed',
-      type: 'STOPPED',
+      findingId: randomUUID(),
+      kind: 'missed',
+      eventType: 'STOPPED',
       cause: 'unannounced_by_list',
-      id: hexId(n),
+      containerId: hexId(n),
       window: { from: US_PER_SECOND, to: 2 * US_PER_SECOND },
       occurred: null,
       lateness: null,
@@ -495,8 +498,8 @@ needs('postgres', 'redis-server')('ingest', () => {
     });
 
     /** The STOPPED of an id, heard in that second of its life. */
-    const heard = (n: number, second: number, more: Partial<RecordOf<'event'>> = {}) =>
-      event(n, { t: second * US_PER_SECOND, type: STOPPED, ...more });
+    const heard = (n: number, second: number, more: Partial<RecordOf<'container_event'>> = {}) =>
+      event(n, { t: second * US_PER_SECOND, eventType: STOPPED, ...more });
 
     /** When misses of a node were resolved, in whole seconds since a life of it began; null of those that were not. */
     const resolvedAt = async (one: Life) =>
@@ -546,7 +549,7 @@ needs('postgres', 'redis-server')('ingest', () => {
         const stranger = life(`other-${order}`, 1, 20_000);
         const batches = [
           older.batch(1, [missed(1)]),
-          newer.batch(1, [heard(1, 1, { type: 1 }), heard(1, 2, { type: 9 }), heard(2, 3)]),
+          newer.batch(1, [heard(1, 1, { eventType: 1 }), heard(1, 2, { eventType: 9 }), heard(2, 3)]),
           stranger.batch(1, [heard(1, 1)]),
         ];
         await sendInTurn(...(order === 'forwards' ? batches : batches.toReversed()));
@@ -578,9 +581,12 @@ needs('postgres', 'redis-server')('ingest', () => {
       const older = life('node-a', 1, 60_000);
       const newer = life('node-a', 2, 20_000);
       await sendInTurn(
-        older.batch(1, [missed(1, { verdict: 'unobservable' }), missed(2, { id: null, type: null })]),
+        older.batch(1, [
+          missed(1, { kind: 'unobservable' }),
+          missed(2, { containerId: null, eventType: null }),
+        ]),
         newer.batch(1, [heard(1, 1), heard(2, 1)]),
-        older.batch(3, [missed(1, { verdict: 'late' })]),
+        older.batch(3, [missed(1, { kind: 'late' })]),
       );
       expect(await rows('SELECT FROM store.finding_update')).toEqual([]);
     });
@@ -592,13 +598,13 @@ needs('postgres', 'redis-server')('ingest', () => {
         const newer = life(node, 2, 20_000);
         const finding = randomUUID();
         const resolution: EvidenceRecord = {
-          kind: 'resolution',
+          type: 'finding_resolved',
           t: 35 * US_PER_SECOND,
-          finding,
+          findingId: finding,
           what: 'resolved',
         };
         const batches = [
-          older.batch(1, [missed(1), missed(2, { finding })]),
+          older.batch(1, [missed(1), missed(2, { findingId: finding })]),
           older.batch(3, [resolution]),
           newer.batch(1, [heard(1, 1), heard(1, 2), heard(2, 1)]),
           newer.batch(4, [heard(1, 3), heard(2, 4)]),
@@ -687,7 +693,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     await until(async () => {
       expect(ingest.health().database).toBe(false);
     });
-    expect(await sender.reply(one)).toEqual({ round: 1, mark: 10 });
+    expect(await sender.reply(one)).toEqual({ ackGeneration: 1, ackedSeq: 10 });
     expect(await sender.left()).toBe(2);
     await server.part.restart();
     await marked(one, 30);
@@ -733,7 +739,7 @@ needs('postgres', 'redis-server')('ingest', () => {
       expect(await sender.left()).toBe(1);
       ingest = await start();
       await until(async () => {
-        expect(await sender.reply(one)).toEqual({ round: 1, mark: 10 });
+        expect(await sender.reply(one)).toEqual({ ackGeneration: 1, ackedSeq: 10 });
       }, 40_000);
       await drained();
       expect(await seqs(one)).toEqual(upTo(10));
@@ -775,7 +781,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     await marked(one, 2);
     await until(async () => {
       expect(parseFlow((await sender.redis.get(flowKey(CLUSTER))) ?? '')).toMatchObject({
-        value: { lanes: 1 },
+        value: { queues: 1 },
       });
     });
   });
@@ -783,7 +789,7 @@ needs('postgres', 'redis-server')('ingest', () => {
   it('tells the agents how to send', async () => {
     await until(async () => {
       const flow = parseFlow((await sender.redis.get(flowKey(CLUSTER))) ?? '');
-      expect(flow).toEqual({ ok: true, value: { lanes: LANES, window: 1024 * 1024, accepts: [1] } });
+      expect(flow).toEqual({ ok: true, value: { queues: LANES, window: 1024 * 1024, accepts: [1] } });
     });
     expect(await sender.redis.ttl(flowKey(CLUSTER))).toBeGreaterThan(60);
   });

@@ -131,7 +131,7 @@ needs('postgres')('maintenance', () => {
     const databaseUrl = await server.database();
     const one = life('node-a');
     const gap = (cause: string, to: number | null) => {
-      return { kind: 'gap', t: 9, gap: randomUUID(), scope: 'stream', cause, from: 4, to } as const;
+      return { type: 'gap', t: 9, gapId: randomUUID(), scope: 'stream', cause, from: 4, to } as const;
     };
     await commitAll(databaseUrl, [one.batch(1, [gap('ended', 8), gap('left open', null)])]);
     const later = async (days: number) => {

@@ -15,7 +15,7 @@ const MINUTES = 10;
 const SECOND = 1_000_000;
 const ILL = 'PLEG is not healthy: pleg was last seen active 3m10s ago; threshold is 3m0s';
 
-type Ours = Pick<RecordOf<'minute'>, 'relists' | 'errors' | 'max'>;
+type Ours = Pick<RecordOf<'relist_minute'>, 'relists' | 'errors' | 'max'>;
 
 interface Story {
   /** What differs from a node that is well, by minute; null: nothing was told. */
@@ -296,7 +296,11 @@ function slowRelist(): number[] {
   return [50, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 }
 
-function recordsOf({ kubelet = {}, ours = {}, gaps = [] }: Story): (RecordOf<'minute'> | RecordOf<'gap'>)[] {
+function recordsOf({
+  kubelet = {},
+  ours = {},
+  gaps = [],
+}: Story): (RecordOf<'relist_minute'> | RecordOf<'gap'>)[] {
   const minutes = Array.from({ length: MINUTES }, (_, minute) =>
     minuteOf(minute, ours[minute], kubelet[minute]),
   );
@@ -304,7 +308,7 @@ function recordsOf({ kubelet = {}, ours = {}, gaps = [] }: Story): (RecordOf<'mi
     ...minutes.filter((minute) => minute !== null),
     ...gaps.map(([scope, cause, from, to]): RecordOf<'gap'> => {
       const bounds = { from: from * SECOND, to: to === null ? null : to * SECOND };
-      return { kind: 'gap', t: (to ?? from) * SECOND, gap: randomUUID(), scope, cause, ...bounds };
+      return { type: 'gap', t: (to ?? from) * SECOND, gapId: randomUUID(), scope, cause, ...bounds };
     }),
   ];
 }
@@ -313,7 +317,7 @@ function minuteOf(
   minute: number,
   ours: Partial<Ours> | null = {},
   told: Partial<KubeletCalls & KubeletMinute> | null = {},
-): RecordOf<'minute'> | null {
+): RecordOf<'relist_minute'> | null {
   if (ours === null) return null;
   const t = minute * 60 * SECOND;
   const zero = {
@@ -326,7 +330,7 @@ function minuteOf(
     covered: 0,
   };
   const listing = { relists: 12, errors: 0, max: 5_000, hist: [], ...ours };
-  const record = { kind: 'minute', t, span: 60 * SECOND, ...zero, ...listing } as const;
+  const record = { type: 'relist_minute', t, span: 60 * SECOND, ...zero, ...listing } as const;
   return told === null ? record : { ...record, kubelet: kubeletMinute(t, told) };
 }
 

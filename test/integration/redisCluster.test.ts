@@ -12,7 +12,7 @@ import {
 } from '../../devtools/localServices/redisCluster.ts';
 import { type LocalRedisSentinel, startRedisSentinel } from '../../devtools/localServices/redisSentinel.ts';
 import { windowOf } from '../../src/controller/ingest/flow.ts';
-import { flowKey, laneOf, lanePrefix, parseFlow, QUEUE_NAME } from '../../src/protocol/keys.ts';
+import { flowKey, parseFlow, QUEUE_NAME, queueOf, queuePrefix } from '../../src/protocol/keys.ts';
 import { BACK_WITHIN_MS, Fleet, logged, unacknowledged } from '../support/fleet.ts';
 import { needs } from '../support/needs.ts';
 import { until } from '../support/plegreports.ts';
@@ -78,7 +78,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       throw new Error(`no master has the slot of ${key}`);
     }
     const laneKey = (node: string, key: string) =>
-      `${lanePrefix(CLUSTER, laneOf(node, LANES))}:${QUEUE_NAME}:${key}`;
+      `${queuePrefix(CLUSTER, queueOf(node, LANES))}:${QUEUE_NAME}:${key}`;
 
     test('has the lanes on several masters, and everything arrives once', async () => {
       const nodes = await watch(cluster.url);
@@ -163,7 +163,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
     async function laneBytes(): Promise<number> {
       let bytes = 0;
       for (let lane = 0; lane < LANES; lane += 1) {
-        const queue = `${lanePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
+        const queue = `${queuePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
         const master = await masterOf(queue);
         const ids = await Promise.all(
           ['wait', 'active'].map((list) => command(master, 'LRANGE', `${queue}:${list}`, '0', '-1')),

@@ -137,13 +137,13 @@ describe('a command line', () => {
       relistPeriod: '5',
     });
     args.push('extra', '--spool-max-bytes', 'many', '--http-address', ':99999', '--bogus', SECRET);
-    const ended = await plegwatch('agent', { args, env: { PLEGWATCH_STREAM: 'sometimes' } });
+    const ended = await plegwatch('agent', { args, env: { PLEGWATCH_SUBSCRIBE: 'sometimes' } });
     expectProblems(ended, 'agent', [
       'extra: there is no such argument',
       '--bogus: there is no such option',
       '--cluster (PLEGWATCH_CLUSTER) must be lower case letters, digits, - and ., at most 63 characters',
       '--redis-url (PLEGWATCH_REDIS_URL) must begin with redis://, redis+cluster:// or redis+sentinel://, or with rediss for TLS: redis://[:password@]host:port[/db]',
-      '--stream (PLEGWATCH_STREAM) must be one of auto, always, never',
+      '--subscribe (PLEGWATCH_SUBSCRIBE) must be one of auto, always, never',
       '--relist-period (PLEGWATCH_RELIST_PERIOD) must be a duration such as 250ms, 5s or 24h, from 200ms to 60000ms',
       expect.stringMatching(/^--spool-max-bytes \(PLEGWATCH_SPOOL_MAX_BYTES\) must be a size such as 65536/),
       '--http-address (PLEGWATCH_HTTP_ADDRESS) must have a port from 0 to 65535',

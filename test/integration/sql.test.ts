@@ -26,14 +26,14 @@ const US_PER_MINUTE = 60_000_000;
 /** One of everything: a kubelet that fell back after its stream broke, and an event that was missed. */
 function evidence(): EvidenceRecord[] {
   const id = hexId(1);
-  const finding = (verdict: 'missed' | 'short_life'): RecordOf<'finding'> => ({
-    kind: 'finding',
+  const finding = (kind: 'missed' | 'short_life'): RecordOf<'finding'> => ({
+    type: 'finding',
     t: 50_000_000,
-    finding: randomUUID(),
-    verdict,
-    type: verdict === 'missed' ? 'STOPPED' : null,
+    findingId: randomUUID(),
+    kind,
+    eventType: kind === 'missed' ? 'STOPPED' : null,
     cause: 'unannounced_by_list',
-    id,
+    containerId: id,
     window: { from: 20_000_000, to: 21_000_000 },
     occurred: null,
     lateness: null,
@@ -57,7 +57,7 @@ function evidence(): EvidenceRecord[] {
     listP99: 4_200,
   };
   const minute = (no: number): EvidenceRecord => ({
-    kind: 'minute',
+    type: 'relist_minute',
     t: no * US_PER_MINUTE,
     relists: 12,
     errors: 0,
@@ -75,23 +75,23 @@ function evidence(): EvidenceRecord[] {
     ...(no === 0 ? {} : { kubelet }),
   });
   return [
-    event(1, { type: 1 }),
+    event(1, { eventType: 1 }),
     {
-      kind: 'change',
+      type: 'relist_change',
       t: 21_000_000,
-      id,
+      containerId: id,
       isSandbox: false,
       window: { from: 20_000_000, to: 21_000_000 },
-      old: 'running',
-      new: 'non-existent',
+      oldState: 'running',
+      newState: 'non-existent',
     },
     finding('missed'),
     short({ v: 1, lifeMinMs: 201, lifeMaxMs: 603 }),
     short({ v: 1, lifeMinMs: 'not long', lifeMaxMs: 1e300 }),
     {
-      kind: 'session',
+      type: 'stream_session',
       t: 40_000_000,
-      session: 1,
+      sessionNo: 1,
       opened: 1,
       armed: 2,
       closed: 40_000_000,
@@ -101,16 +101,16 @@ function evidence(): EvidenceRecord[] {
       replayed: 1,
     },
     {
-      kind: 'gap',
+      type: 'gap',
       t: 40_000_000,
-      gap: randomUUID(),
+      gapId: randomUUID(),
       scope: 'stream',
       cause: 'broken',
       from: 40_000_000,
       to: null,
     },
     {
-      kind: 'mode',
+      type: 'mode_change',
       t: 45_000_000,
       notBefore: 35_000_000,
       model: 'EventedCache',
@@ -120,7 +120,7 @@ function evidence(): EvidenceRecord[] {
       proof: { v: 1, before: { errors: 0 }, after: { errors: 5 } },
     },
     {
-      kind: 'state',
+      type: 'node_state',
       t: 45_000_000,
       stream: { state: 'Active', since: 1, reason: '', lastError: '' },
       relist: { healthy: true, reason: '' },
@@ -164,7 +164,9 @@ needs('postgres')('the queries of docs/sql.md', () => {
     const lost = [{ from: 1, to: 2, cause: 'spool_full' }];
     const next = life('node-a', 2, 30_000);
     await commitAll(controller, [one.batch(3, evidence(), { lost }), one.batch(1, [event(1), event(2)])]);
-    await commitAll(controller, [next.batch(1, [event(3), { ...event(4), id: '' }], { prev: one.epoch })]);
+    await commitAll(controller, [
+      next.batch(1, [event(3), { ...event(4), containerId: '' }], { prev: one.epoch }),
+    ]);
     await query(controller, UNHEALTHY);
     client = new Client({ connectionString: reader });
     await client.connect();

@@ -12,7 +12,7 @@ import { podsOf } from '../../src/controller/kube/object.ts';
 import { type PodReader, type ReadResult, startPodReader } from '../../src/controller/statusLag/podPoller.ts';
 import { createEnlisting } from '../../src/controller/statusLag/watchEnqueue.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
-import type { EvidenceObject, EvidenceRecord } from '../../src/protocol/record.ts';
+import type { ContainerIdentity, EvidenceRecord } from '../../src/protocol/record.ts';
 import { CLUSTER, event, hexId, type Life, life, objectOf } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
@@ -277,12 +277,12 @@ needs(
       node.batch(
         1,
         [
-          event(1, { id: pod.object.id, type: 1, t: at }),
-          event(1, { id: pod.object.id, type: 2, t: at }),
-          event(1, { id: pod.object.id, type: 0, t: at }),
-          event(1, { id: pod.object.id, type: 2, t: at, replayed: true }),
-          event(1, { id: sandbox.id, type: 2, t: at, isSandbox: true }),
-          event(1, { id: pod.object.id, type: 2, t: 1_000_000 }),
+          event(1, { containerId: pod.object.id, eventType: 1, t: at }),
+          event(1, { containerId: pod.object.id, eventType: 2, t: at }),
+          event(1, { containerId: pod.object.id, eventType: 0, t: at }),
+          event(1, { containerId: pod.object.id, eventType: 2, t: at, replayed: true }),
+          event(1, { containerId: sandbox.id, eventType: 2, t: at, isSandbox: true }),
+          event(1, { containerId: pod.object.id, eventType: 2, t: 1_000_000 }),
         ],
         { objects: [pod.object, sandbox] },
       ),
@@ -354,10 +354,10 @@ needs(
 });
 
 interface TestPod {
-  readonly object: EvidenceObject;
+  readonly object: ContainerIdentity;
 }
 
-function podWith(podUid: string, names: Partial<EvidenceObject> = {}): TestPod {
+function podWith(podUid: string, names: Partial<ContainerIdentity> = {}): TestPod {
   pods += 1;
   const object = {
     ...objectOf(hexId(0x1000 + pods)),
@@ -420,11 +420,11 @@ function overdue(
   const node = life(name, lives);
   const finding = randomUUID();
   const record: EvidenceRecord = {
-    kind: 'overdue',
+    type: 'event_overdue',
     t: 58_000_000,
-    finding,
-    id: pod.object.id,
-    type,
+    findingId: finding,
+    containerId: pod.object.id,
+    eventType: type,
     window: { from: to - 4_000_000, to },
     occurred: null,
   };
@@ -439,13 +439,13 @@ const missed = (
   type: 'STARTED' | 'STOPPED',
   occurred: number | null = null,
 ): EvidenceRecord => ({
-  kind: 'finding',
+  type: 'finding',
   t: 59_000_000,
-  finding,
-  verdict: 'missed',
-  type,
+  findingId: finding,
+  kind: 'missed',
+  eventType: type,
   cause: 'unannounced_by_list',
-  id: pod.object.id,
+  containerId: pod.object.id,
   window: { from: 51_000_000, to: 55_000_000 },
   occurred,
   lateness: null,

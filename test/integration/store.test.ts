@@ -15,7 +15,11 @@ import {
   SCHEMA_VERSION,
 } from '../../src/controller/store/migrations.ts';
 import { openStore } from '../../src/controller/store/store.ts';
-import { type EvidenceRecord, HIST_BOUNDS_MS, KUBELET_BOUNDS_MS } from '../../src/protocol/record.ts';
+import {
+  type EvidenceRecord,
+  KUBELET_RELIST_BOUNDS_MS,
+  RELIST_BOUNDS_MS,
+} from '../../src/protocol/record.ts';
 import { life } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
@@ -219,9 +223,9 @@ needs('postgres')('the store', () => {
   it('has the bucket bounds of the agents, and quantiles that lie in the right bucket', async () => {
     const databaseUrl = await server.database();
     const [row] = await query<{ bounds: number[] }>(databaseUrl, 'SELECT store.hist_bounds() AS bounds');
-    expect(row?.bounds).toEqual([...HIST_BOUNDS_MS]);
+    expect(row?.bounds).toEqual([...RELIST_BOUNDS_MS]);
     const kubelets = await query(databaseUrl, 'SELECT store.kubelet_hist_bounds() AS bounds');
-    expect(kubelets).toEqual([{ bounds: [...KUBELET_BOUNDS_MS] }]);
+    expect(kubelets).toEqual([{ bounds: [...KUBELET_RELIST_BOUNDS_MS] }]);
     const hist = [0, 10, 0, 80, 0, 10];
     const quantiles = await query<{ q: number }>(
       databaseUrl,
@@ -231,9 +235,9 @@ needs('postgres')('the store', () => {
     expect(quantiles.map(({ q }) => q)).toEqual([1.5, 2, 3.5, 7, 8]);
     const empty = await query(databaseUrl, "SELECT store.hist_quantile('{0,0}'::int2[], 0.5) AS q");
     expect(empty).toEqual([{ q: null }]);
-    const beyond = [...HIST_BOUNDS_MS.map(() => 0), 3];
+    const beyond = [...RELIST_BOUNDS_MS.map(() => 0), 3];
     const last = await query(databaseUrl, 'SELECT store.hist_quantile($1::int4[], 0.5) AS q', [beyond]);
-    expect(last).toEqual([{ q: HIST_BOUNDS_MS.at(-1) }]);
+    expect(last).toEqual([{ q: RELIST_BOUNDS_MS.at(-1) }]);
   });
 
   it('shows kinds it has no name for', async () => {
@@ -304,9 +308,9 @@ needs('postgres')('the store', () => {
   it('shows what a killed agent left open as lasting until its next life, and what is open as open', async () => {
     const databaseUrl = await server.database();
     const stream = (t: number): EvidenceRecord => ({
-      kind: 'gap',
+      type: 'gap',
       t,
-      gap: randomUUID(),
+      gapId: randomUUID(),
       scope: 'stream',
       cause: 'broken',
       from: t,

@@ -5,8 +5,15 @@ import { randomUUID } from 'node:crypto';
 import { Queue } from 'bullmq';
 import { connectRedis, type RedisClient } from '../../src/platform/redis.ts';
 import { type Batch, batchId, encodeBatch } from '../../src/protocol/batch.ts';
-import { laneOf, lanePrefix, parseReply, QUEUE_NAME, type Reply, replyKey } from '../../src/protocol/keys.ts';
-import type { EvidenceObject, EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
+import {
+  parseReply,
+  QUEUE_NAME,
+  queueOf,
+  queuePrefix,
+  type Reply,
+  replyKey,
+} from '../../src/protocol/keys.ts';
+import type { ContainerIdentity, EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
 
 export const CLUSTER = 'test';
 
@@ -29,10 +36,10 @@ export function life(node: string, no = 1, agoMs = 60_000) {
         nodeUid: `uid-of-${node}`,
         bootId: 'boot-1',
         epoch,
-        life: no,
+        incarnation: no,
         prev: null,
-        held: [{ epoch, life: no, last: first + records.length - 1 }],
-        round: 1,
+        held: [{ epoch, incarnation: no, last: first + records.length - 1 }],
+        ackGeneration: 1,
         context: {
           no: 1,
           runtime: { name: 'containerd', version: '2.1.4' },
@@ -41,13 +48,15 @@ export function life(node: string, no = 1, agoMs = 60_000) {
         },
         first,
         last: first + records.length - 1,
-        floor: 1,
+        oldestSeq: 1,
         lost: [],
         mono0,
         wall0: startedUs + mono0,
-        objects: [...new Set(records.flatMap((r) => ('id' in r && r.id !== null ? [r.id] : [])))].map(
-          objectOf,
-        ),
+        objects: [
+          ...new Set(
+            records.flatMap((r) => ('containerId' in r && r.containerId !== null ? [r.containerId] : [])),
+          ),
+        ].map(objectOf),
         records,
         ...more,
       };
@@ -56,7 +65,7 @@ export function life(node: string, no = 1, agoMs = 60_000) {
 }
 export type Life = ReturnType<typeof life>;
 
-export const objectOf = (id: string): EvidenceObject => ({
+export const objectOf = (id: string): ContainerIdentity => ({
   id,
   sandbox: hexId(0xabc),
   isSandbox: false,
@@ -67,11 +76,14 @@ export const objectOf = (id: string): EvidenceObject => ({
   attempt: 2,
 });
 
-export const event = (n: number, more: Partial<RecordOf<'event'>> = {}): RecordOf<'event'> => ({
-  kind: 'event',
+export const event = (
+  n: number,
+  more: Partial<RecordOf<'container_event'>> = {},
+): RecordOf<'container_event'> => ({
+  type: 'container_event',
   t: n * 1000,
-  id: hexId(n),
-  type: n % 4,
+  containerId: hexId(n),
+  eventType: n % 4,
   createdNs: '1790000000123456789',
   isSandbox: false,
   replayed: false,
@@ -79,7 +91,7 @@ export const event = (n: number, more: Partial<RecordOf<'event'>> = {}): RecordO
   ...more,
 });
 
-export const events = (from: number, to: number): RecordOf<'event'>[] =>
+export const events = (from: number, to: number): RecordOf<'container_event'>[] =>
   Array.from({ length: to - from + 1 }, (_, i) => event(from + i));
 
 export interface Sender {
@@ -99,7 +111,7 @@ export function createSender(redisUrl: string, lanes: number): Sender {
   const queues = Array.from(
     { length: lanes },
     (_, lane) =>
-      new Queue(QUEUE_NAME, { connection: redis, prefix: lanePrefix(CLUSTER, lane), skipMetasUpdate: true }),
+      new Queue(QUEUE_NAME, { connection: redis, prefix: queuePrefix(CLUSTER, lane), skipMetasUpdate: true }),
   );
   const add = async (lane: number, data: unknown, jobId: string) => {
     const queue = queues[lane];
@@ -109,7 +121,7 @@ export function createSender(redisUrl: string, lanes: number): Sender {
   return {
     redis,
     async send(batch, jobId = batchId(batch)) {
-      await add(laneOf(batch.node, lanes), await encodeBatch(batch), jobId);
+      await add(queueOf(batch.node, lanes), await encodeBatch(batch), jobId);
     },
     sendData: add,
     async reply({ node, epoch }) {

@@ -117,12 +117,12 @@ const FIELDS: readonly (readonly [string, unknown])[] = [
   ['last', -1],
   ['last', 2_147_483_647],
   ['last', 9],
-  ['floor', 0],
-  ['floor', 2 ** 53],
-  ['round', 0],
-  ['round', -1],
-  ['life', -1],
-  ['life', 2 ** 40],
+  ['oldestSeq', 0],
+  ['oldestSeq', 2 ** 53],
+  ['ackGeneration', 0],
+  ['ackGeneration', -1],
+  ['incarnation', -1],
+  ['incarnation', 2 ** 40],
   ['mono0', -1],
   ['mono0', 2 ** 60],
   ['wall0', -1],
@@ -145,7 +145,7 @@ const FIELDS: readonly (readonly [string, unknown])[] = [
   ['lost', [{ from: 1, to: 1, cause: 'overlaps' }]],
   ['lost', [{ from: -1, to: 2 ** 31, cause: 'x' }]],
   ['lost', Array.from({ length: 1_001 }, (_, i) => ({ from: i + 100, to: i + 100, cause: 'x' }))],
-  ['held', [{ epoch: '', life: 1, last: 1 }]],
+  ['held', [{ epoch: '', incarnation: 1, last: 1 }]],
   ['held', { length: 1 }],
   ['objects', 'x'],
   ['records', null],
@@ -390,13 +390,13 @@ const asJson = (value: unknown): string =>
   value instanceof Json ? value.text : (JSON.stringify(value, undefined, 0) ?? 'null');
 
 const finding = (proof: unknown): Record<string, unknown> => ({
-  kind: 'finding',
+  type: 'finding',
   t: 1,
-  finding: randomUUID(),
-  verdict: 'missed',
-  type: 'STARTED',
+  findingId: randomUUID(),
+  kind: 'missed',
+  eventType: 'STARTED',
   cause: 'sequence',
-  id: hexId(1),
+  containerId: hexId(1),
   window: { from: 0, to: 1 },
   occurred: null,
   lateness: null,
@@ -406,7 +406,7 @@ const finding = (proof: unknown): Record<string, unknown> => ({
 const deepProof = (depth: number): Json =>
   new Json(JSON.stringify(finding({})).replace('"proof":{}', `"proof":{"a":${nested(depth)}}`));
 const minute: EvidenceRecord = {
-  kind: 'minute',
+  type: 'relist_minute',
   t: 1,
   span: 1,
   relists: 1,
@@ -427,9 +427,9 @@ const POISON: readonly ((random: Random) => unknown)[] = [
   (random) => odd(random),
   (random) => ({
     ...event(1),
-    [pick(random, ['t', 'id', 'type', 'createdNs'])]: pick(random, [null, -1.5, [], {}, '\0']),
+    [pick(random, ['t', 'containerId', 'eventType', 'createdNs'])]: pick(random, [null, -1.5, [], {}, '\0']),
   }),
-  () => new Json(JSON.stringify(event(1)).replace('{', '{"__proto__":{"kind":"state"},')),
+  () => new Json(JSON.stringify(event(1)).replace('{', '{"__proto__":{"type":"node_state"},')),
   () => new Json(nested(50_000)),
   () => deepProof(8_000),
   () => deepProof(100_000),
@@ -443,9 +443,9 @@ const POISON: readonly ((random: Random) => unknown)[] = [
   () => ({ ...minute, sandboxes: 2 ** 40 }),
   () => ({ ...minute, hist: Array.from({ length: 65 }, () => 1) }),
   () => ({
-    kind: 'session',
+    type: 'stream_session',
     t: 1,
-    session: 2 ** 50,
+    sessionNo: 2 ** 50,
     opened: 1,
     armed: null,
     closed: null,
@@ -454,8 +454,8 @@ const POISON: readonly ((random: Random) => unknown)[] = [
     events: 0,
     replayed: 0,
   }),
-  () => ({ kind: 'no-such-kind', t: 1 }),
-  () => ({ kind: '__proto__', t: 1 }),
+  () => ({ type: 'no-such-type', t: 1 }),
+  () => ({ type: '__proto__', t: 1 }),
 ];
 
 /** The `n`th hostile job. */

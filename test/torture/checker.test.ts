@@ -7,19 +7,19 @@ const EPOCH = 'a0000000-0000-4000-8000-000000000001';
 const NODE = 'node-0';
 
 const event = (t: number): EvidenceRecord => ({
-  kind: 'event',
+  type: 'container_event',
   t,
-  id: 'c1',
-  type: 1,
+  containerId: 'c1',
+  eventType: 1,
   createdNs: '5',
   isSandbox: false,
   replayed: false,
   hasSandboxStatus: true,
 });
 const closed = {
-  kind: 'gap',
+  type: 'gap',
   t: 9,
-  gap: 'b0000000-0000-4000-8000-000000000001',
+  gapId: 'b0000000-0000-4000-8000-000000000001',
   scope: 'stream',
   cause: 'broken',
   from: 1,
@@ -31,7 +31,7 @@ const row = (seq: number, t = seq): Row => ({
   node: NODE,
   epoch: EPOCH,
   seq,
-  kind: 'event',
+  kind: 'container_event',
   facts: factsOf(event(t)) ?? '',
 });
 
@@ -75,7 +75,7 @@ test('what was attempted and is there once, as it was, is as promised', () => {
 
 test('what was attempted and is not there is lost', () => {
   const { lost, problems } = judge(evidence({ store: store([row(1)]) }));
-  expect(lost).toEqual([`${NODE} ${EPOCH}:2 event`]);
+  expect(lost).toEqual([`${NODE} ${EPOCH}:2 container_event`]);
   expect(problems).toEqual(['1 lost']);
 });
 
@@ -192,7 +192,7 @@ test('a folded record is stored when its row knows of it', () => {
   const attempts = [attempt(1), attempt(2, closed)];
   const known = (ended: boolean): Store => {
     const there = store([row(1)], { to: 2 });
-    return { ...there, folded: { ...there.folded, gaps: new Map([[closed.gap, ended]]) } };
+    return { ...there, folded: { ...there.folded, gaps: new Map([[closed.gapId, ended]]) } };
   };
   expect(judge(evidence({ attempts, store: known(false) })).problems).toEqual(['1 lost']);
   expect(judge(evidence({ attempts, store: known(true) })).problems).toEqual([]);

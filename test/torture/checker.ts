@@ -143,7 +143,7 @@ export function judge(evidence: Evidence): Verdict {
     else if (end === undefined && seq > (upTo.get(epoch) ?? 0)) continue;
     else if (there !== undefined && within(there.lost, seq) && inGap(store.gaps, epoch, seq)) declared += 1;
     else if (end !== undefined && seq > end) undetermined.set(epoch, (undetermined.get(epoch) ?? 0) + 1);
-    else lost.push(`${attempt.node} ${name} ${attempt.record.kind}`);
+    else lost.push(`${attempt.node} ${name} ${attempt.record.type}`);
     due += 1;
   }
   const verdict = {
@@ -174,17 +174,17 @@ function isStored(
   folded: Folded,
 ): boolean {
   if (there === undefined || !within(there.received, seq)) return false;
-  switch (record.kind) {
-    case 'session':
-      return (folded.sessions.get(`${epoch} ${record.session}`) ?? 0) >= seq;
+  switch (record.type) {
+    case 'stream_session':
+      return (folded.sessions.get(`${epoch} ${record.sessionNo}`) ?? 0) >= seq;
     case 'gap':
-      return folded.gaps.has(record.gap) && (record.to === null || folded.gaps.get(record.gap) === true);
-    case 'state':
+      return folded.gaps.has(record.gapId) && (record.to === null || folded.gaps.get(record.gapId) === true);
+    case 'node_state':
       return folded.states.has(node);
-    case 'resolution':
-      return folded.resolutions.has(record.finding);
-    case 'overdue':
-      return folded.overdue.has(record.finding);
+    case 'finding_resolved':
+      return folded.resolutions.has(record.findingId);
+    case 'event_overdue':
+      return folded.overdue.has(record.findingId);
     default:
       return rows !== undefined;
   }
@@ -201,8 +201,8 @@ function strangeness(row: Row, attempt: Attempt | undefined): string[] {
   if (attempt === undefined) return [`${where}: nobody attempted it`];
   if (attempt.node !== row.node) return [`${where}: ${attempt.node} attempted it`];
   const facts = factsOf(attempt.record);
-  if (attempt.record.kind === row.kind && facts === row.facts) return [];
-  return [`${where}: it was ${attempt.record.kind} ${facts}, and is ${row.facts}`];
+  if (attempt.record.type === row.kind && facts === row.facts) return [];
+  return [`${where}: it was ${attempt.record.type} ${facts}, and is ${row.facts}`];
 }
 
 /** Whether a fault that was injected can have made this gap. */

@@ -10,25 +10,33 @@
 import { createHash } from 'node:crypto';
 import { type EvidenceRecord, PLEG_STATES } from '../../src/protocol/record.ts';
 
-const ROW_KINDS = ['event', 'change', 'minute', 'finding', 'mode'] as const;
+const ROW_KINDS = ['container_event', 'relist_change', 'relist_minute', 'finding', 'mode_change'] as const;
 export type RowKind = (typeof ROW_KINDS)[number];
 
 const INT2_MAX = 32_767;
 
 /** The fields of a record that have a row of their own; null where it is folded. */
 export function factsOf(record: EvidenceRecord): string | null {
-  switch (record.kind) {
-    case 'event': {
-      const { t, createdNs, id, type, replayed, hasSandboxStatus, isSandbox } = record;
+  switch (record.type) {
+    case 'container_event': {
+      const {
+        t,
+        createdNs,
+        containerId: id,
+        eventType: type,
+        replayed,
+        hasSandboxStatus,
+        isSandbox,
+      } = record;
       const bits = type + (replayed ? 256 : 0) + (hasSandboxStatus ? 512 : 0) + (isSandbox ? 1024 : 0);
       return asText([t, createdNs, keyOf(id), bits]);
     }
-    case 'change': {
-      const { window, id, old, new: now, isSandbox } = record;
+    case 'relist_change': {
+      const { window, containerId: id, oldState: old, newState: now, isSandbox } = record;
       const states = PLEG_STATES.indexOf(old) + 16 * PLEG_STATES.indexOf(now) + (isSandbox ? 256 : 0);
       return asText([window.from, window.to, keyOf(id), states]);
     }
-    case 'minute': {
+    case 'relist_minute': {
       const { t, span, relists, errors, max, sandboxes, containers, bytes } = record;
       const { expected, matched, unobservable, covered } = record;
       const hist = record.hist.map((n) => Math.min(n, INT2_MAX));
@@ -36,19 +44,31 @@ export function factsOf(record: EvidenceRecord): string | null {
       return asText([t + span, ...figures, expected, matched, unobservable, covered, span, ...hist]);
     }
     case 'finding': {
-      const { t, finding, verdict, type, cause, id, window, occurred, lateness, delivery, proof } = record;
+      const {
+        t,
+        findingId: finding,
+        kind: verdict,
+        eventType: type,
+        cause,
+        containerId: id,
+        window,
+        occurred,
+        lateness,
+        delivery,
+        proof,
+      } = record;
       const times = [window?.from ?? null, window?.to ?? null, occurred, lateness, delivery];
       return asText([t, finding, verdict, type, cause, id, ...times, sorted(proof)]);
     }
-    case 'mode': {
+    case 'mode_change': {
       const { t, notBefore, model, from, to, reason, proof } = record;
       return asText([t, notBefore, model, from, to, reason, sorted(proof)]);
     }
-    case 'session':
+    case 'stream_session':
     case 'gap':
-    case 'state':
-    case 'resolution':
-    case 'overdue':
+    case 'node_state':
+    case 'finding_resolved':
+    case 'event_overdue':
       return null;
   }
 }

@@ -13,7 +13,7 @@ import {
   waitFor,
 } from '../../devtools/localServices/process.ts';
 import { variableOf } from '../../src/platform/settings.ts';
-import { lanePrefix, QUEUE_NAME } from '../../src/protocol/keys.ts';
+import { QUEUE_NAME, queuePrefix } from '../../src/protocol/keys.ts';
 import { moveClock } from '../support/movedClock.ts';
 import type { Route } from './route.ts';
 import type { Event, Fault, Part, Route as RouteName } from './schedule.ts';
@@ -181,7 +181,7 @@ async function inLanes(world: World, work: (queue: Queue, lane: number) => Promi
     for (let lane = 0; lane < LANES; lane += 1) {
       const queue = new Queue(QUEUE_NAME, {
         connection: redis,
-        prefix: lanePrefix(CLUSTER, lane),
+        prefix: queuePrefix(CLUSTER, lane),
         skipMetasUpdate: true,
         skipVersionCheck: true,
       });

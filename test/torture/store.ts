@@ -12,15 +12,15 @@ const since = (column: string): string => `(extract(epoch FROM ${column} - e.sta
 
 /** The columns of each kind in the order of `factsOf`. */
 const ROWS: Readonly<Record<RowKind, { readonly table: string; readonly columns: readonly string[] }>> = {
-  event: {
+  container_event: {
     table: 'container_event',
     columns: [since('r.received_at'), 'r.created_ns', 'r.container_key', 'r.flags'],
   },
-  change: {
+  relist_change: {
     table: 'relist_change',
     columns: [since('r.window_from'), since('r.window_to'), 'r.container_key', 'r.states'],
   },
-  minute: {
+  relist_minute: {
     table: 'relist_minute',
     columns: [
       since('r.ended_at'),
@@ -38,7 +38,7 @@ const ROWS: Readonly<Record<RowKind, { readonly table: string; readonly columns:
       ...['r.lateness_us', 'r.delivery_us', 'r.proof'],
     ],
   },
-  mode: {
+  mode_change: {
     table: 'mode_change',
     columns: [
       ...[since('r.at'), since('r.not_before')],

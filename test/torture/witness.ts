@@ -55,7 +55,7 @@ export class Witness {
       this.#void.set(epoch, Math.max(round, this.#void.get(epoch) ?? 0));
     for (const [epoch, { round }] of committed) void_(epoch, round + 1);
     const replies = await this.#replies().catch(() => []);
-    for (const { epoch, round } of replies) void_(epoch, round);
+    for (const { epoch, ackGeneration } of replies) void_(epoch, ackGeneration);
   }
 
   async stop(): Promise<void> {
@@ -78,7 +78,7 @@ export class Witness {
     }
   }
 
-  async #replies(): Promise<{ epoch: string; round: number; mark: number }[]> {
+  async #replies(): Promise<{ epoch: string; ackGeneration: number; ackedSeq: number }[]> {
     const { cluster, nodes } = this.#options;
     const hashes = await Promise.all(nodes.map((node) => this.#redis.hgetall(replyKey(cluster, node))));
     return hashes.flatMap((hash) =>
@@ -90,11 +90,11 @@ export class Witness {
   }
 
   #compare(
-    replies: readonly { epoch: string; round: number; mark: number }[],
+    replies: readonly { epoch: string; ackGeneration: number; ackedSeq: number }[],
     marks: ReadonlyMap<string, { mark: number }>,
   ): void {
     if (replies.length > 0) this.#looks += 1;
-    for (const { epoch, round, mark: acknowledged } of replies) {
+    for (const { epoch, ackGeneration: round, ackedSeq: acknowledged } of replies) {
       const committed = marks.get(epoch)?.mark ?? 0;
       if (acknowledged <= committed || round <= (this.#void.get(epoch) ?? 0)) continue;
       const known = this.premature.some((each) => each.epoch === epoch && each.round === round);

@@ -19,7 +19,7 @@ import {
   temporaryFolder,
 } from '../../devtools/localServices/temporaryFolder.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
-import { lanePrefix, QUEUE_NAME } from '../../src/protocol/keys.ts';
+import { QUEUE_NAME, queuePrefix } from '../../src/protocol/keys.ts';
 import { clockArgs } from '../support/movedClock.ts';
 import { readAudit, readSpool } from './audit.ts';
 import type { Attempt, Death } from './checker.ts';
@@ -134,7 +134,7 @@ export class World {
       postgres.url,
       '--cluster',
       CLUSTER,
-      '--lanes',
+      '--queues',
       `${LANES}`,
     ];
     await run(process.execPath, migrate);
@@ -226,7 +226,7 @@ export class World {
     return this.inRedis(async (redis) => {
       let jobs = 0;
       for (let lane = 0; lane < LANES; lane += 1) {
-        const key = `${lanePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
+        const key = `${queuePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
         jobs += (await redis.llen(`${key}:wait`)) + (await redis.llen(`${key}:active`));
         jobs += await redis.zcard(`${key}:delayed`);
       }

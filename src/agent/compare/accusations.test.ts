@@ -161,7 +161,7 @@ test('the start of a life that no list saw is missed, although what says when it
   const { missed, findings } = judge(steps, { until: 60 });
   expect(missed).toEqual(['c1 STARTED']);
   expect(findings).toContainEqual(
-    expect.objectContaining({ verdict: 'missed', window: { from: 5_700_000, to: 6_410_000 } }),
+    expect.objectContaining({ kind: 'missed', window: { from: 5_700_000, to: 6_410_000 } }),
   );
 });
 
@@ -172,10 +172,10 @@ test('the first lower bound that is known is the one of the window', () => {
     heard(6.2, 'c1', 'STOPPED', { times: times({ created: 6, started: 6.1, finished: 6.2 }) }),
     listed(10, { c1: 'exited' }),
   ];
-  const findings = judge(steps, { until: 60 }).findings.filter(({ verdict }) => verdict === 'missed');
+  const findings = judge(steps, { until: 60 }).findings.filter(({ kind }) => kind === 'missed');
   expect(findings).toMatchObject([
-    { type: 'CREATED', window: { from: seconds(5.5) } },
-    { type: 'STARTED', window: { from: seconds(5.5) } },
+    { eventType: 'CREATED', window: { from: seconds(5.5) } },
+    { eventType: 'STARTED', window: { from: seconds(5.5) } },
   ]);
 });
 
@@ -196,9 +196,9 @@ test('what was due before any list was whole gets its lower bound from the first
     listed(12, shown),
   ];
   const { findings } = judge(steps, { until: 60 });
-  const missed = findings.filter(({ verdict }) => verdict === 'missed');
+  const missed = findings.filter(({ kind }) => kind === 'missed');
   expect(missed).toMatchObject([
-    { id: 'c1', type: 'STARTED', window: { from: seconds(5.15), to: seconds(5.24) } },
+    { containerId: 'c1', eventType: 'STARTED', window: { from: seconds(5.15), to: seconds(5.24) } },
   ]);
 });
 
@@ -212,8 +212,8 @@ test('an exact time that was placed stays known, were it told once more after a 
     stepped(28, 3600),
     status(29, 'c1', exact),
   ];
-  const findings = judge(steps, { until: 60 }).findings.filter(({ verdict }) => verdict === 'missed');
-  expect(findings).toMatchObject([{ type: 'STOPPED', occurred: seconds(22) }]);
+  const findings = judge(steps, { until: 60 }).findings.filter(({ kind }) => kind === 'missed');
+  expect(findings).toMatchObject([{ eventType: 'STOPPED', occurred: seconds(22) }]);
 });
 
 test('how it ended stays known, were an older status told after that', () => {
@@ -225,7 +225,7 @@ test('how it ended stays known, were an older status told after that', () => {
     status(27, 'c1', exact),
     status(29, 'c1', times({ created: 7, started: 11 })),
   ];
-  const findings = judge(steps, { until: 60 }).findings.filter(({ verdict }) => verdict === 'missed');
+  const findings = judge(steps, { until: 60 }).findings.filter(({ kind }) => kind === 'missed');
   expect(findings).toMatchObject([{ proof: { exactTimes: { exitCode: 137, reason: 'OOMKilled' } } }]);
 });
 
@@ -279,9 +279,9 @@ test('what the reader has drained stays drained, and by the session that it was 
 test('a miss says what it rests on', () => {
   const [finding] = longLife('c1 STOPPED').findings;
   expect(finding).toMatchObject({
-    verdict: 'missed',
-    type: 'STOPPED',
-    id: 'c1',
+    kind: 'missed',
+    eventType: 'STOPPED',
+    containerId: 'c1',
     cause: 'unannounced_by_list',
     // From the start of the last answer that showed it running to the end of the one that showed it exited.
     window: { from: 20_010_000, to: 25_020_000 },
@@ -290,8 +290,8 @@ test('a miss says what it rests on', () => {
 });
 
 test('what only a later event proves has the cause sequence', () => {
-  const findings = shortLife('c1 STARTED').findings.filter(({ verdict }) => verdict === 'missed');
-  expect(findings).toMatchObject([{ type: 'STARTED', cause: 'sequence' }]);
+  const findings = shortLife('c1 STARTED').findings.filter(({ kind }) => kind === 'missed');
+  expect(findings).toMatchObject([{ eventType: 'STARTED', cause: 'sequence' }]);
 });
 
 test('nothing is missed before the time to confirm is over', () => {
@@ -337,7 +337,7 @@ test('a start and an end between two lists are both missed when the status says 
   );
   expect(missed).toEqual(['c1 STARTED', 'c1 STOPPED']);
   // Since the list that lacked it, not since the one that showed it exited.
-  const misses = findings.filter(({ verdict }) => verdict === 'missed');
+  const misses = findings.filter(({ kind }) => kind === 'missed');
   expect(misses.map(({ window }) => window?.from)).toEqual([seconds(5.01), seconds(5.01)]);
 });
 
@@ -375,8 +375,8 @@ describe('the status of a sandbox', () => {
     expect(asks).toEqual(['s1']);
     expect(findings).toMatchObject([
       {
-        verdict: 'missed',
-        type: 'STOPPED',
+        kind: 'missed',
+        eventType: 'STOPPED',
         occurred: null,
         window: { from: seconds(10), to: seconds(15.01) },
         proof: { statusAnswer: 'created_at_and_state_only', exactTimes: { finishedNs: '0' } },
@@ -393,10 +393,10 @@ describe('the status of a sandbox', () => {
     ];
     const { findings, figures } = judge(steps, { until: 60 });
     expect(findings).toMatchObject([
-      { verdict: 'missed', type: 'STARTED' },
+      { kind: 'missed', eventType: 'STARTED' },
       {
-        verdict: 'missed',
-        type: 'STOPPED',
+        kind: 'missed',
+        eventType: 'STOPPED',
         window: { from: seconds(10), to: seconds(13) },
         proof: { evidence: 'exited in its status' },
       },
@@ -426,7 +426,7 @@ describe('a silent stream', () => {
 
   test('is told once, when ten transitions that it should have announced had their time', () => {
     const outcome = judge(steps, { until: 60 });
-    expect(outcome.findings.filter(({ verdict }) => verdict === 'silent_stream')).toHaveLength(1);
+    expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toHaveLength(1);
     expect(outcome.stream).toBe('Silent');
     expect(outcome.missed).toEqual([]);
   });
@@ -436,25 +436,25 @@ describe('a silent stream', () => {
     const nine = [listed(0, {}), opened(1), listed(2, {}), listed(5, { ...four, c1: 'created' })];
     const outcome = judge(nine, { until: 60 });
     expect(outcome.stream).toBe('Arming');
-    expect(outcome.findings.filter(({ verdict }) => verdict === 'silent_stream')).toEqual([]);
+    expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toEqual([]);
   });
 
   test('is not told of a stream whose first event is merely slow', () => {
     const outcome = judge([...steps, heard(20, 's1', 'CREATED', { built: 4 })], { until: 60 });
     expect(outcome.stream).toBe('Active');
-    expect(outcome.findings.filter(({ verdict }) => verdict === 'silent_stream')).toEqual([]);
+    expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toEqual([]);
   });
 
   test('is told once, however much more is not announced', () => {
     const more = { ...shown, s6: 'running' as const, s7: 'running' as const };
     const outcome = judge([...steps, listed(15, more), listed(20, more)], { until: 90 });
-    expect(outcome.findings.filter(({ verdict }) => verdict === 'silent_stream')).toHaveLength(1);
+    expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toHaveLength(1);
   });
 
   test('is not told of a stream that anything was heard of', () => {
     const outcome = judge([...steps, heard(20, 's0', 'STARTED', { built: 19 })], { until: 60 });
     expect(outcome.stream).toBe('Active');
-    expect(outcome.findings.filter(({ verdict }) => verdict === 'silent_stream')).toEqual([]);
+    expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toEqual([]);
   });
 
   test('is not told of what may have happened before it was opened', () => {

@@ -3,7 +3,7 @@
  */
 
 import type { Ask } from '../../protocol/observation.ts';
-import type { EvidenceObject, EvidenceRecord } from '../../protocol/record.ts';
+import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
 import type { Mono, Offset } from '../../protocol/units.ts';
 import { since, type Verdict } from './findings.ts';
 import type { Span } from './trackedContainer.ts';
@@ -11,7 +11,7 @@ import type { Span } from './trackedContainer.ts';
 /** A record for the spool, with the identity that it mentions. */
 export interface Emission {
   readonly record: EvidenceRecord;
-  readonly object: EvidenceObject | null;
+  readonly object: ContainerIdentity | null;
 }
 
 export interface Output {
@@ -52,12 +52,12 @@ export class Outbox {
     return output;
   }
 
-  emit(object: EvidenceObject | null, record: EvidenceRecord): void {
+  emit(object: ContainerIdentity | null, record: EvidenceRecord): void {
     this.#emissions.push({ record, object });
   }
 
   /** Hands out a finding that rests on the wall clock, unless the next tick shows that the clock was stepped just before. */
-  emitUnlessStepped(object: EvidenceObject | null, record: EvidenceRecord, undo = () => {}): void {
+  emitUnlessStepped(object: ContainerIdentity | null, record: EvidenceRecord, undo = () => {}): void {
     this.#unsure.push({ record, object, undo });
   }
 
@@ -70,7 +70,7 @@ export class Outbox {
     this.#unsure = [];
   }
 
-  ask({ id, isSandbox }: EvidenceObject): void {
+  ask({ id, isSandbox }: ContainerIdentity): void {
     this.#asks.push({ id, isSandbox });
   }
 

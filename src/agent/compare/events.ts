@@ -210,10 +210,10 @@ export class Events {
   #recordEvent(event: ReceivedEvent, replayed: boolean, life: Life | undefined): void {
     const object = life?.object ?? event.object;
     this.#outbox.emit(object, {
-      kind: 'event',
+      type: 'container_event',
       t: since(this.#outbox.epochStart, event.received),
-      id: event.id,
-      type: event.type,
+      containerId: event.id,
+      eventType: event.type,
       createdNs: String(event.createdNs),
       isSandbox: object?.isSandbox ?? false,
       replayed,

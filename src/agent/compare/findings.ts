@@ -1,7 +1,12 @@
 /*
  * Verdicts: the findings that the comparison hands out, and the proof each carries.
  */
-import { EVENT_TYPES, type EvidenceObject, type FindingKind, type RecordOf } from '../../protocol/record.ts';
+import {
+  type ContainerIdentity,
+  EVENT_TYPES,
+  type FindingKind,
+  type RecordOf,
+} from '../../protocol/record.ts';
 import { type Mono, type Offset, offset } from '../../protocol/units.ts';
 import type { EventVerdict } from './eventClassifier.ts';
 import type { ShortLife } from './shortLife.ts';
@@ -32,13 +37,13 @@ export function stageFinding(
 ): RecordOf<'finding'> {
   const { from, to } = expectation;
   return {
-    kind: 'finding',
+    type: 'finding',
     t: since(verdict.epochStart, verdict.at),
-    finding: verdict.finding,
-    verdict: verdict.kind,
-    type: EVENT_TYPES[stage],
+    findingId: verdict.finding,
+    kind: verdict.kind,
+    eventType: EVENT_TYPES[stage],
     cause: verdict.cause,
-    id: life.object.id,
+    containerId: life.object.id,
     window: {
       from: since(verdict.epochStart, from ?? verdict.epochStart),
       to: since(verdict.epochStart, to),
@@ -66,13 +71,13 @@ export function overdueRecord(
   stage: typeof STARTED | typeof STOPPED,
   { from, to }: Expectation,
   exact: Mono | null,
-): RecordOf<'overdue'> {
+): RecordOf<'event_overdue'> {
   return {
-    kind: 'overdue',
+    type: 'event_overdue',
     t: since(epochStart, at),
-    finding,
-    id: life.object.id,
-    type: stage === STARTED ? 'STARTED' : 'STOPPED',
+    findingId: finding,
+    containerId: life.object.id,
+    eventType: stage === STARTED ? 'STARTED' : 'STOPPED',
     window: { from: from === null ? null : since(epochStart, from), to: since(epochStart, to) },
     occurred: exact === null ? null : since(epochStart, exact),
   };
@@ -88,7 +93,7 @@ export function eventFinding(
 ): RecordOf<'finding'> {
   return {
     ...plainFinding(verdict, life.object),
-    type: EVENT_TYPES[stage],
+    eventType: EVENT_TYPES[stage],
     occurred: occurred === null ? null : since(verdict.epochStart, occurred),
     lateness,
     delivery,
@@ -123,15 +128,15 @@ export function shortLifeFinding(verdict: Verdict, life: Life, short: ShortLife)
 }
 
 /** A verdict on the stream, or on a life as a whole. */
-export function plainFinding(verdict: Verdict, object: EvidenceObject | null): RecordOf<'finding'> {
+export function plainFinding(verdict: Verdict, object: ContainerIdentity | null): RecordOf<'finding'> {
   return {
-    kind: 'finding',
+    type: 'finding',
     t: since(verdict.epochStart, verdict.at),
-    finding: verdict.finding,
-    verdict: verdict.kind,
-    type: null,
+    findingId: verdict.finding,
+    kind: verdict.kind,
+    eventType: null,
     cause: verdict.cause,
-    id: object?.id ?? null,
+    containerId: object?.id ?? null,
     window: null,
     occurred: null,
     lateness: null,

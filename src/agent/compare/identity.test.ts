@@ -3,7 +3,7 @@
  */
 import { expect, test } from 'vitest';
 import { CONTAINERD, objectOf, seconds } from '../../../test/engine/timeline.ts';
-import { EVENT_TYPES, type EvidenceObject } from '../../protocol/record.ts';
+import { type ContainerIdentity, EVENT_TYPES } from '../../protocol/record.ts';
 import { millis, mono } from '../../protocol/units.ts';
 import { Comparison } from './comparison.ts';
 
@@ -21,7 +21,11 @@ function watching(): Comparison {
 }
 
 /** Hears of c1, and says who that is in the record of the event. */
-function hear(comparison: Comparison, at: number, object: EvidenceObject | null): EvidenceObject | null {
+function hear(
+  comparison: Comparison,
+  at: number,
+  object: ContainerIdentity | null,
+): ContainerIdentity | null {
   comparison.received({
     session: 1,
     received: seconds(at),

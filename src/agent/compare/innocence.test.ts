@@ -105,7 +105,7 @@ describe('the beginning of a stream', () => {
 
   test('an event that was built in the moment of the subscription is not replayed', () => {
     const { records } = judge([opened(1), heard(2, 's0', 'STARTED', { built: 1 })], { until: 5 });
-    expect(records).toMatchObject([{ kind: 'event', replayed: false }]);
+    expect(records).toMatchObject([{ type: 'container_event', replayed: false }]);
   });
 
   test('a replayed backlog with holes owes what it lacks to nobody', () => {
@@ -122,7 +122,9 @@ describe('the beginning of a stream', () => {
     ];
     const outcome = judge(steps, { until: 90 });
     expect(outcome.accused).toEqual([]);
-    expect(outcome.records.filter((record) => record.kind === 'event' && record.replayed)).toHaveLength(3);
+    expect(
+      outcome.records.filter((record) => record.type === 'container_event' && record.replayed),
+    ).toHaveLength(3);
   });
 
   test('a replayed event of an id that only a later list shows is an event that came', () => {
@@ -381,7 +383,9 @@ describe('our own fault', () => {
     const outcome = judge(steps, { until: 12 });
     expect(outcome.findings).toEqual([]);
     expect(
-      outcome.records.filter((record) => record.kind === 'change' && record.new === 'non-existent'),
+      outcome.records.filter(
+        (record) => record.type === 'relist_change' && record.newState === 'non-existent',
+      ),
     ).toEqual([]);
   });
 
@@ -428,7 +432,7 @@ describe('events', () => {
     ];
     const { accused: nobody, findings, figures } = judge(steps, { until: 90 });
     expect(nobody).toEqual([]);
-    const blamed = findings.map(({ verdict, type, cause }) => `${verdict} ${type} ${cause}`);
+    const blamed = findings.map(({ kind: verdict, eventType: type, cause }) => `${verdict} ${type} ${cause}`);
     expect(blamed).toEqual(['stale STARTED after_the_list', 'late STOPPED delivered_late']);
     expect(figures).toMatchObject({ missed: 0, unobservable: 0 });
   });
@@ -484,7 +488,7 @@ describe('events', () => {
   test('of a type that nobody knows are recorded and prove nothing', () => {
     const outcome = judge([...covered, heard(4, 'c1', 7), listed(5, {}), listed(10, {})], { until: 60 });
     expect(outcome.figures.expected).toBe(0);
-    expect(outcome.records.filter((record) => record.kind === 'event')).toHaveLength(2);
+    expect(outcome.records.filter((record) => record.type === 'container_event')).toHaveLength(2);
   });
 
   test('of a type that nobody knows, and of an id that nobody knows either, may be any that is due', () => {
@@ -622,7 +626,7 @@ describe('lists', () => {
     expect(gone.accused).toEqual(['c1 DELETED']);
     // Since it was listed again, not since it was lacked.
     const window = { from: seconds(15.01), to: seconds(20.02) };
-    expect(gone.findings).toContainEqual(expect.objectContaining({ verdict: 'missed', window }));
+    expect(gone.findings).toContainEqual(expect.objectContaining({ kind: 'missed', window }));
   });
 
   test('an id that comes back after it was missed takes the accusation back', () => {
@@ -651,7 +655,7 @@ describe('lists', () => {
     ];
     const outcome = judge(steps, { until: 90 });
     expect(outcome.accused).toEqual([]);
-    expect(outcome.findings.map(({ verdict }) => verdict)).toEqual(['regression', 'unobservable']);
+    expect(outcome.findings.map(({ kind }) => kind)).toEqual(['regression', 'unobservable']);
     expect(accused([...steps, listed(25, { s1: 'running' })])).toEqual(['c1 DELETED']);
   });
 
@@ -667,7 +671,7 @@ describe('lists', () => {
       heard(17, 'c1', 'STARTED'),
     ];
     const { findings } = judge(steps, { until: 60 });
-    expect(findings.map(({ verdict }) => verdict)).toEqual(['short_life', 'duplicate', 'regression']);
+    expect(findings.map(({ kind }) => kind)).toEqual(['short_life', 'duplicate', 'regression']);
   });
 
   test('nor is the end that went back due where the event of it turns out to be spurious', () => {
@@ -684,7 +688,7 @@ describe('lists', () => {
       status(27, 'c1', times({ created: 4, started: 4.5, finished: 22 })),
     ];
     const { findings, figures } = judge(steps, { until: 90 });
-    expect(findings.map(({ verdict }) => verdict)).toEqual(['regression', 'spurious']);
+    expect(findings.map(({ kind }) => kind)).toEqual(['regression', 'spurious']);
     expect(figures).toMatchObject({ expected: 4, matched: 4 });
   });
 
@@ -695,7 +699,7 @@ describe('lists', () => {
       listed(10, { c1: 'unknown' }),
       listed(15, { c1: 'running' }),
     ];
-    expect(judge(steps, { until: 20 }).findings.map(({ verdict }) => verdict)).toEqual(['regression']);
+    expect(judge(steps, { until: 20 }).findings.map(({ kind }) => kind)).toEqual(['regression']);
   });
 
   test('a list that is slow, or fails for a while, only widens the window', () => {
@@ -783,7 +787,7 @@ describe('what never ran', () => {
     const said = judge(steps, { until: 60 });
     expect(said.accused).toEqual([]);
     // It is not even waited for.
-    expect(said.records.filter(({ kind }) => kind === 'overdue')).toEqual([]);
+    expect(said.records.filter(({ type }) => type === 'event_overdue')).toEqual([]);
     // Nor when only its status tells, after the event that did not.
     const bare = [
       ...covered,
@@ -793,7 +797,7 @@ describe('what never ran', () => {
       status(12, 'c1', exact),
     ];
     const outcome = judge(bare, { until: 60 });
-    expect(outcome.findings.filter(({ verdict }) => verdict !== 'short_life')).toEqual([]);
+    expect(outcome.findings.filter(({ kind }) => kind !== 'short_life')).toEqual([]);
     expect(outcome.figures).toMatchObject({ expected: 4, matched: 4 });
   });
 
@@ -949,7 +953,7 @@ describe('a sandbox', () => {
       listed(40, {}),
     ];
     const outcome = judge(steps, { until: 90, profile: CRIO });
-    expect(outcome.findings.map(({ verdict, type }) => [verdict, type])).toEqual([
+    expect(outcome.findings.map(({ kind: verdict, eventType: type }) => [verdict, type])).toEqual([
       ['unannounced', 'DELETED'],
     ]);
     expect(outcome.figures).toMatchObject({ expected: 2, matched: 2 });

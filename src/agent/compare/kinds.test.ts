@@ -37,11 +37,13 @@ const running: readonly Step[] = [
 
 /** The findings as `<verdict> <id> <type> <cause>`, in their order. */
 const told = ({ findings }: Outcome): string[] =>
-  findings.map(({ verdict, id, type, cause }) => [verdict, id, type, cause].filter(Boolean).join(' '));
+  findings.map(({ kind: verdict, containerId: id, eventType: type, cause }) =>
+    [verdict, id, type, cause].filter(Boolean).join(' '),
+  );
 /** What the findings of a kind rest on. */
 const proofsOf = (kind: string, steps: readonly Step[], settings = {}) =>
   judge([...covered, ...steps], { until: 60, ...settings })
-    .findings.filter(({ verdict }) => verdict === kind)
+    .findings.filter(({ kind: verdict }) => verdict === kind)
     .map(({ proof }) => proof);
 const of = (steps: readonly Step[], until = 30) => told(judge([...covered, ...steps], { until }));
 
@@ -92,8 +94,8 @@ describe('late', () => {
     const { findings } = judge([...covered, ...slow(6.5, 6.4)], { until: 20 });
     expect(findings).toMatchObject([
       {
-        verdict: 'late',
-        type: 'STARTED',
+        kind: 'late',
+        eventType: 'STARTED',
         cause: 'built_late',
         occurred: 5_000_000,
         lateness: 1_500_000,
@@ -185,7 +187,7 @@ describe('late', () => {
     const ahead = { built: 6.05, times: times({ created: 4.2, started: 6.05 }) };
     const steps = [...running.slice(0, 3), heard(5, 'c1', 'STARTED'), heard(6, 'c1', 'STARTED', ahead)];
     expect(judge([...covered, ...steps], { until: 20 }).findings).toMatchObject([
-      { verdict: 'duplicate', lateness: 0, delivery: 0 },
+      { kind: 'duplicate', lateness: 0, delivery: 0 },
     ]);
   });
 });
@@ -338,9 +340,9 @@ describe('spurious', () => {
   test('is taken back where the exact time says that the event was right and the lists were not', () => {
     const outcome = judge([...covered, ...stopsLater, finishedAt(5.9)], { until: 90 });
     expect(outcome.accused).toEqual([]);
-    const told = outcome.findings.find(({ verdict }) => verdict === 'spurious');
+    const told = outcome.findings.find(({ kind }) => kind === 'spurious');
     expect(outcome.records).toContainEqual(
-      expect.objectContaining({ kind: 'resolution', finding: told?.finding }),
+      expect.objectContaining({ type: 'finding_resolved', findingId: told?.findingId }),
     );
   });
 
@@ -511,7 +513,7 @@ describe('unannounced', () => {
 });
 
 describe('short_life', () => {
-  const short = ({ findings }: Outcome) => findings.filter(({ verdict }) => verdict === 'short_life');
+  const short = ({ findings }: Outcome) => findings.filter(({ kind }) => kind === 'short_life');
   const life = [
     listed(5, { s1: 'running' }),
     heard(6, 'c1', 'CREATED', { times: times({ created: 6 }) }),
@@ -526,7 +528,7 @@ describe('short_life', () => {
     expect(short(judge([...covered, ...steps], { until: 20 }))).toMatchObject([
       {
         cause: 'life',
-        id: 'c1',
+        containerId: 'c1',
         proof: { lifeMinMs: 400, lifeMaxMs: 5010, listBefore: 5_020_000, listAfter: 10_010_000 },
       },
     ]);
@@ -730,7 +732,7 @@ describe('duplicate_container', () => {
       now(260),
     ];
     const { findings } = judge([...covered, ...steps], { until: 280 });
-    expect(findings.filter(({ verdict }) => verdict === 'duplicate_container')).toEqual([]);
+    expect(findings.filter(({ kind }) => kind === 'duplicate_container')).toEqual([]);
   });
 
   test('not one that had stopped running before the other started', () => {

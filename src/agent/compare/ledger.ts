@@ -12,7 +12,7 @@
 import { TokenBucket } from '../../platform/tokenBucket.ts';
 import type { PlegProfile } from '../../protocol/eventProfile.ts';
 import type { ExactTimes, Relist } from '../../protocol/observation.ts';
-import { EVENT_TYPES, type EventType, type EvidenceObject } from '../../protocol/record.ts';
+import { type ContainerIdentity, EVENT_TYPES, type EventType } from '../../protocol/record.ts';
 import { type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
 import { ABSENT, type Coverage, covers, DOWN, isCovered, type OpenSession, openSession } from './coverage.ts';
 import type { Outbox } from './emitter.ts';
@@ -144,7 +144,7 @@ export class Ledger {
 
   // Lives.
 
-  follow(object: EvidenceObject, at: Mono): Life | undefined {
+  follow(object: ContainerIdentity, at: Mono): Life | undefined {
     const followed = this.lives.follow(object, at);
     if (followed === undefined) return undefined;
     for (const stage of followed.early) this.announce(followed.life, stage, at);
@@ -414,7 +414,7 @@ export class Ledger {
 
   #resolve(life: Life, finding: string, at: Mono): void {
     const t = since(this.#outbox.epochStart, at);
-    this.#outbox.emit(life.object, { kind: 'resolution', t, finding, what: 'resolved' });
+    this.#outbox.emit(life.object, { type: 'finding_resolved', t, findingId: finding, what: 'resolved' });
   }
 
   /** Counted when the event had its time to come: the first one of a stream may be slow. */

@@ -75,8 +75,8 @@ class Watched {
 
   collect(): void {
     const record = ({ record: each }: Emission) => {
-      if (each.kind === 'gap') this.gaps.push(each);
-      if (each.kind === 'finding') this.findings.push(each);
+      if (each.type === 'gap') this.gaps.push(each);
+      if (each.type === 'finding') this.findings.push(each);
     };
     this.comparison.take().emissions.forEach(record);
   }
@@ -96,7 +96,10 @@ test('a flood of ids does not grow it beyond the cap; what is not followed is co
 
   watched.list(3, []);
   const [begun] = watched.gaps;
-  expect(watched.gaps).toMatchObject([{ to: null }, { gap: begun?.gap, from: begun?.from, to: 3_020_000 }]);
+  expect(watched.gaps).toMatchObject([
+    { to: null },
+    { gapId: begun?.gapId, from: begun?.from, to: 3_020_000 },
+  ]);
   watched.tick(AN_HOUR);
   expect(watched.comparison.remembered).toBe(0);
 });
@@ -141,8 +144,13 @@ test('what was listed while too many were followed was not created when it is fo
   expect(watched.comparison.remembered).toBe(0);
   watched.list(1001, ['s1', 's2']);
   watched.tick(1100);
-  const missed = watched.findings.filter(({ verdict, id }) => verdict === 'missed' && id?.startsWith('s'));
-  expect(missed.map(({ id, type }) => `${id} ${type}`)).toEqual(['s2 CREATED', 's2 STARTED']);
+  const missed = watched.findings.filter(
+    ({ kind: verdict, containerId: id }) => verdict === 'missed' && id?.startsWith('s'),
+  );
+  expect(missed.map(({ containerId: id, eventType: type }) => `${id} ${type}`)).toEqual([
+    's2 CREATED',
+    's2 STARTED',
+  ]);
 });
 
 test.each(['running', 'unknown'] as const)(
@@ -195,5 +203,5 @@ test('of one name only the newest are held against each other', () => {
   const ids = suffixes.map((suffix) => `c1${suffix.replace(/\d/g, (n) => 'abcdefghij'[Number(n)] ?? '')}`);
   watched.list(0, ids);
   watched.list(5, ids);
-  expect(watched.findings.filter(({ verdict }) => verdict === 'duplicate_container')).toHaveLength(4950);
+  expect(watched.findings.filter(({ kind }) => kind === 'duplicate_container')).toHaveLength(4950);
 });

@@ -24,8 +24,8 @@ const covered: readonly Step[] = [
   heard(4.2, 'c1', 'CREATED'),
 ];
 
-const overdueIn = (records: readonly EvidenceRecord[]): RecordOf<'overdue'>[] =>
-  records.filter((record) => record.kind === 'overdue');
+const overdueIn = (records: readonly EvidenceRecord[]): RecordOf<'event_overdue'>[] =>
+  records.filter((record) => record.type === 'event_overdue');
 
 const runs = [heard(4.3, 'c1', 'STARTED'), listed(5, { s1: 'running', c1: 'running' })];
 const exits = listed(10, { s1: 'running', c1: 'exited' });
@@ -35,14 +35,14 @@ describe('an end that is not announced', () => {
     const { records, findings } = judge([...covered, ...runs, exits], { until: 60 });
     const [told, ...others] = overdueIn(records);
     expect(others).toEqual([]);
-    expect(told).toMatchObject({ id: 'c1', type: 'STOPPED', occurred: null });
+    expect(told).toMatchObject({ containerId: 'c1', eventType: 'STOPPED', occurred: null });
     // One list showed it running, the next one that it had exited.
     expect(told?.window.from).toBeLessThanOrEqual(seconds(5.1));
     expect(told?.window.to).toBeGreaterThanOrEqual(seconds(10));
     expect(told?.t).toBeGreaterThanOrEqual((told?.window.to ?? 0) + seconds(2));
-    expect(findings).toMatchObject([{ verdict: 'missed', type: 'STOPPED', finding: told?.finding }]);
-    expect(records.findIndex(({ kind }) => kind === 'overdue')).toBeLessThan(
-      records.findIndex(({ kind }) => kind === 'finding'),
+    expect(findings).toMatchObject([{ kind: 'missed', eventType: 'STOPPED', findingId: told?.findingId }]);
+    expect(records.findIndex(({ type }) => type === 'event_overdue')).toBeLessThan(
+      records.findIndex(({ type }) => type === 'finding'),
     );
   });
 
@@ -50,11 +50,11 @@ describe('an end that is not announced', () => {
     const exact = { times: times({ created: 4.2, started: 4.3, finished: 7 }) };
     const late = judge([...covered, ...runs, exits, heard(20, 'c1', 'STOPPED', exact)], { until: 60 });
     expect(late.findings).toMatchObject([
-      { verdict: 'late', finding: overdueIn(late.records)[0]?.finding, type: 'STOPPED' },
+      { kind: 'late', findingId: overdueIn(late.records)[0]?.findingId, eventType: 'STOPPED' },
     ]);
     const unknown = judge([...covered, ...runs, exits, opened(20, 2)], { until: 60 });
     expect(unknown.findings).toContainEqual(
-      expect.objectContaining({ verdict: 'unobservable', finding: overdueIn(unknown.records)[0]?.finding }),
+      expect.objectContaining({ kind: 'unobservable', findingId: overdueIn(unknown.records)[0]?.findingId }),
     );
   });
 
@@ -62,8 +62,8 @@ describe('an end that is not announced', () => {
     const after = heard(50, 'c1', 'STOPPED');
     const { records, findings } = judge([...covered, ...runs, exits, after], { until: 60 });
     expect(overdueIn(records)).toHaveLength(1);
-    expect(findings.map(({ verdict }) => verdict)).toEqual(['missed', 'late']);
-    expect(new Set(findings.map(({ finding }) => finding)).size).toBe(2);
+    expect(findings.map(({ kind }) => kind)).toEqual(['missed', 'late']);
+    expect(new Set(findings.map(({ findingId: finding }) => finding)).size).toBe(2);
   });
 
   test('is told with its exact time where that is known', () => {

@@ -241,13 +241,13 @@ export class Relisting {
     if (old === to || previous === null) return;
     const from = life.floors[DELETED] ?? previous.start;
     this.#outbox.emit(life.object, {
-      kind: 'change',
+      type: 'relist_change',
       t: since(this.#outbox.epochStart, answer.end),
-      id: life.object.id,
+      containerId: life.object.id,
       isSandbox: life.object.isSandbox,
       window: { from: since(this.#outbox.epochStart, from), to: since(this.#outbox.epochStart, answer.end) },
-      old,
-      new: to,
+      oldState: old,
+      newState: to,
     });
   }
 

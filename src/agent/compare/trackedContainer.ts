@@ -12,7 +12,7 @@
  */
 
 import type { ExactTimes, ListedItem, ShownState } from '../../protocol/observation.ts';
-import type { EvidenceObject, PlegState } from '../../protocol/record.ts';
+import type { ContainerIdentity, PlegState } from '../../protocol/record.ts';
 import type { Micros, Mono } from '../../protocol/units.ts';
 
 export const CREATED = 0;
@@ -87,7 +87,7 @@ export interface Between {
 }
 
 export interface Life {
-  object: EvidenceObject;
+  object: ContainerIdentity;
   /** What a list showed of it last; null where none did. */
   item: ListedItem | null;
   /**
@@ -151,7 +151,7 @@ export interface Life {
 
 const NONE: Standing = { is: 'none' };
 
-export function newLife(object: EvidenceObject, at: Mono): Life {
+export function newLife(object: ContainerIdentity, at: Mono): Life {
   return {
     object,
     item: null,
@@ -185,7 +185,7 @@ export function newLife(object: EvidenceObject, at: Mono): Life {
 }
 
 /** The identity with what the other one knows better. */
-export function completed(known: EvidenceObject, more: EvidenceObject): EvidenceObject {
+export function completed(known: ContainerIdentity, more: ContainerIdentity): ContainerIdentity {
   return {
     ...known,
     sandbox: known.sandbox || more.sandbox,

@@ -4,7 +4,7 @@
  */
 
 import type { ListedItem } from '../../protocol/observation.ts';
-import type { EvidenceObject, RecordOf } from '../../protocol/record.ts';
+import type { ContainerIdentity, RecordOf } from '../../protocol/record.ts';
 import { type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
 import type { Outbox } from './emitter.ts';
 import { since } from './findings.ts';
@@ -59,7 +59,7 @@ export class Lives {
   }
 
   /** More is known of an id than it was followed with. */
-  identify(life: Life, object: EvidenceObject): void {
+  identify(life: Life, object: ContainerIdentity): void {
     life.object = object;
     this.#revision += 1;
   }
@@ -96,7 +96,7 @@ export class Lives {
 
   /** A new life, and the stages whose events came before; undefined where too many are followed. */
   follow(
-    object: EvidenceObject,
+    object: ContainerIdentity,
     at: Mono,
   ): { readonly life: Life; readonly early: Iterable<Stage> } | undefined {
     if (this.#lives.size >= MAX_LIVES) {
@@ -168,9 +168,9 @@ export class Lives {
   #gap({ gap, from }: Shedding, to: Mono | null): RecordOf<'gap'> {
     const at = (position: Mono) => since(this.#outbox.epochStart, position);
     return {
-      kind: 'gap',
+      type: 'gap',
       t: at(this.#outbox.now),
-      gap,
+      gapId: gap,
       scope: 'stream',
       cause: 'too_many_ids',
       from: at(from),

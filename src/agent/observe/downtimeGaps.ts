@@ -32,5 +32,5 @@ function past(start: Mono, scope: GapScope, cause: string, from_: Wall): RecordO
   const now = monoNow();
   const to = since(start, now);
   const from = offset(Math.max(-MAX_OFFSET, now - start - away));
-  return { kind: 'gap', t: to, gap: randomUUID(), scope, cause, from, to };
+  return { type: 'gap', t: to, gapId: randomUUID(), scope, cause, from, to };
 }

@@ -25,7 +25,7 @@ test('a gap is told when it opens and when it closes, under one id', () => {
     ['stream', 'broken', 1, 5],
   ]);
   expect(records.map(({ t }) => t / 1e6)).toEqual([2, 6]);
-  expect(new Set(records.map(({ gap }) => gap)).size).toBe(1);
+  expect(new Set(records.map(({ gapId: gap }) => gap)).size).toBe(1);
   for (const record of records) expect(parseRecord(record)).toMatchObject({ ok: true });
 });
 
@@ -91,12 +91,12 @@ test('holes of one cause are one gap until a whole stretch was without', () => {
     ['stream', 'malformed_event', 1, 5],
     ['stream', 'malformed_event', 1, 7],
   ]);
-  expect(new Set(records.map(({ gap }) => gap)).size).toBe(1);
+  expect(new Set(records.map(({ gapId: gap }) => gap)).size).toBe(1);
 
   open.hole('stream', 'malformed_event', at(10), at(11), at(12));
   for (const then of [13, 14, 15]) open.stretch(at(then));
   expect(brief(records).slice(3)).toEqual([['stream', 'malformed_event', 10, 11]]);
-  expect(new Set(records.map(({ gap }) => gap)).size).toBe(2);
+  expect(new Set(records.map(({ gapId: gap }) => gap)).size).toBe(2);
 });
 
 test('holes of different causes are told apart, and beside a gap that is open', () => {
@@ -111,7 +111,7 @@ test('holes of different causes are told apart, and beside a gap that is open', 
     ['stream', 'reader_overflow', 1, 3],
     ['stream', 'reader_overflow', 5, 6],
   ]);
-  expect(new Set(records.map(({ gap }) => gap)).size).toBe(4);
+  expect(new Set(records.map(({ gapId: gap }) => gap)).size).toBe(4);
 });
 
 test('what ends everything ends a hole where it was, not later', () => {

@@ -94,9 +94,9 @@ export class Gaps {
   #record(scope: GapScope, { gap, cause, from }: OpenGap, now: Mono, to: Mono | null): void {
     const at = (position: Mono) => offset(position - this.#epochStart);
     this.#emit({
-      kind: 'gap',
+      type: 'gap',
       t: at(now),
-      gap,
+      gapId: gap,
       scope,
       cause,
       from: at(from),

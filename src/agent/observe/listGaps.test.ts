@@ -14,7 +14,7 @@ function trouble() {
   const gaps = new Gaps(
     START,
     () => `gap-${++minted}`,
-    (record) => records.set(record.gap, record),
+    (record) => records.set(record.gapId, record),
   );
   const told = () =>
     [...records.values()].map(({ cause, from, to }) => [cause, from / 1e6, to === null ? null : to / 1e6]);

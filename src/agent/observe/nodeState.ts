@@ -6,7 +6,7 @@ import { type Mono, offset } from '../../protocol/units.ts';
 import { oldest } from './kubelet/kubeletMode.ts';
 import type { ModeState } from './kubelet/modeTracker.ts';
 
-type Stream = RecordOf<'state'>['stream'];
+type Stream = RecordOf<'node_state'>['stream'];
 
 const NO_KUBELET_MODE = {
   model: 'Unknown',
@@ -20,7 +20,7 @@ export class NodeState {
   /** Null until the subscription has said its first word: nothing is told of a stream that nobody has asked for yet. */
   #stream: Omit<Stream, 'since'> | null = null;
   #since: Mono;
-  #relist: RecordOf<'state'>['relist'] = { healthy: false, reason: 'no relist yet' };
+  #relist: RecordOf<'node_state'>['relist'] = { healthy: false, reason: 'no relist yet' };
   #mode: ModeState;
   /** Whether anything was said since it was looked at last. */
   #touched = false;
@@ -60,7 +60,7 @@ export class NodeState {
   }
 
   /** The record to send, where something differs from what was told last. */
-  changed(now: Mono): RecordOf<'state'> | null {
+  changed(now: Mono): RecordOf<'node_state'> | null {
     if (this.#stream === null || !this.#touched) return null;
     this.#touched = false;
     const since = offset(this.#since - this.#epochStart);
@@ -69,7 +69,7 @@ export class NodeState {
     if (told === this.#told) return null;
     this.#told = told;
     return {
-      kind: 'state',
+      type: 'node_state',
       t: offset(now - this.#epochStart),
       stream: { ...this.#stream, since },
       relist: this.#relist,

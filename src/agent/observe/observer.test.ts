@@ -26,15 +26,18 @@ afterEach(async () => {
 });
 
 /** An observer of the runtime, and what it recorded. */
-async function observe({ socket }: SimulatedRuntime, periods: { relistPeriod: Micros; grace: Micros }) {
+async function observe(
+  { socket }: SimulatedRuntime,
+  periods: { relistPeriod: Micros; overdueAfter: Micros },
+) {
   const client = new CriClient(socket);
   const records: EvidenceRecord[] = [];
   const observer = new Observer({
     config: {
       criEndpoint: socket,
-      stream: 'auto',
-      confirm: millis(30_000),
-      lateLimit: millis(1_000),
+      subscribe: 'auto',
+      missedAfter: millis(30_000),
+      lateAfter: millis(1_000),
       ...periods,
     },
     client,
@@ -63,12 +66,12 @@ test('a grace shorter than the beat of the reader makes no pause of every beat',
   timeout: 60_000,
 }, async () => {
   const runtime = await bed.start({ profile: 'containerd-2.1' });
-  const { records } = await observe(runtime, { relistPeriod: millis(200), grace: millis(100) });
+  const { records } = await observe(runtime, { relistPeriod: millis(200), overdueAfter: millis(100) });
   await until(() => runtime.subscribers === 1);
   runtime.runPod({ name: 'web', containers: ['app'] });
-  await until(() => records.some((record) => record.kind === 'session' && record.armed !== null));
-  await until(() => records.some(({ kind }) => kind === 'minute'));
-  const pauses = records.filter((record) => record.kind === 'gap' && record.cause === 'agent_paused');
+  await until(() => records.some((record) => record.type === 'stream_session' && record.armed !== null));
+  await until(() => records.some(({ type }) => type === 'relist_minute'));
+  const pauses = records.filter((record) => record.type === 'gap' && record.cause === 'agent_paused');
   // Some twenty beats; a busy machine may stand still at a few of them.
   expect(pauses.length).toBeLessThan(8);
 });
@@ -77,9 +80,9 @@ test('a burst of events brings a relist long before it is due', { timeout: 60_00
   const runtime = await bed.start({ profile: 'containerd-2.1' });
   const { observer, records } = await observe(runtime, {
     relistPeriod: millis(3_600_000),
-    grace: millis(2_000),
+    overdueAfter: millis(2_000),
   });
   await until(() => runtime.subscribers === 1 && observer.relistProblem === null);
   for (let n = 0; n < BURST_EVENTS / 2; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });
-  await until(() => records.some(({ kind }) => kind === 'change'));
+  await until(() => records.some(({ type }) => type === 'relist_change'));
 });

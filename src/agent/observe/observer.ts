@@ -17,7 +17,7 @@ import type { Logger } from '../../platform/log.ts';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
 import type { Context } from '../../protocol/batch.ts';
 import type { ReceivedEvent, Relist } from '../../protocol/observation.ts';
-import type { EvidenceObject, EvidenceRecord, RecordOf } from '../../protocol/record.ts';
+import type { ContainerIdentity, EvidenceRecord, RecordOf } from '../../protocol/record.ts';
 import { between, type Mono, millis } from '../../protocol/units.ts';
 import { Comparison } from '../compare/comparison.ts';
 import type { AgentConfig } from '../config.ts';
@@ -46,7 +46,7 @@ const VERSION_TIMEOUT_MS = 5_000;
 /** Where records go. */
 interface Sink extends Before {
   setContext(context: Omit<Context, 'no'>): void;
-  append(record: EvidenceRecord, object: EvidenceObject | null): void;
+  append(record: EvidenceRecord, object: ContainerIdentity | null): void;
 }
 
 /** The kubelet, and what is kept of its mode from agent to agent. */
@@ -59,7 +59,7 @@ export interface KubeletSource {
 export interface ObserverOptions {
   readonly config: Pick<
     AgentConfig,
-    'criEndpoint' | 'stream' | 'relistPeriod' | 'grace' | 'confirm' | 'lateLimit'
+    'criEndpoint' | 'subscribe' | 'relistPeriod' | 'overdueAfter' | 'missedAfter' | 'lateAfter'
   >;
   readonly client: CriClient;
   readonly runtime: RuntimeVersion;
@@ -106,9 +106,9 @@ export class Observer {
     this.#runtime = runtime;
     this.#comparison = new Comparison({
       epochStart: sink.start,
-      grace: config.grace,
-      confirm: config.confirm,
-      lateLimit: config.lateLimit,
+      grace: config.overdueAfter,
+      confirm: config.missedAfter,
+      lateLimit: config.lateAfter,
       profile: profileOf(runtime),
       mintId: randomUUID,
     });
@@ -118,7 +118,7 @@ export class Observer {
     this.#gaps = new Gaps(sink.start, randomUUID, (record) => this.#emit(record, null));
     this.#pauses = new Pauses({
       start: sink.start,
-      grace: config.grace,
+      grace: config.overdueAfter,
       comparison: this.#comparison,
       gaps: this.#gaps,
       log: options.log,
@@ -214,7 +214,7 @@ export class Observer {
       ended: (session, at, code, message) => this.#ended(session, at, code, message),
       state: (state, reason, error) => this.#subscriptionIs(state, reason, error),
     };
-    return new Subscription(config.criEndpoint, config.stream, events, {
+    return new Subscription(config.criEndpoint, config.subscribe, events, {
       kubelet: kubelet?.watch ?? NO_KUBELET,
       memory: paceMemory,
     });
@@ -351,7 +351,7 @@ export class Observer {
     this.#options.metrics.modeIs(state.mode);
   }
 
-  #modeChanged(record: RecordOf<'mode'>): void {
+  #modeChanged(record: RecordOf<'mode_change'>): void {
     const { model, from, to, reason } = record;
     this.#options.log.info({ model, from, to, reason }, "the kubelet's mode changed");
     this.#emit(record, null);
@@ -383,7 +383,7 @@ export class Observer {
   // Time.
 
   #beatByItself(): void {
-    const everyMs = Math.min(LONGEST_BEAT_MS, this.#options.config.grace / 4000);
+    const everyMs = Math.min(LONGEST_BEAT_MS, this.#options.config.overdueAfter / 4000);
     if (!this.#abort.signal.aborted) this.#beat ??= setInterval(() => this.#tick(), everyMs);
   }
 
@@ -428,7 +428,7 @@ export class Observer {
     if (state !== null) this.#emit(state, null);
   }
 
-  #emit(record: EvidenceRecord, object: EvidenceObject | null): void {
+  #emit(record: EvidenceRecord, object: ContainerIdentity | null): void {
     this.#options.metrics.count(record);
     this.#options.sink.append(record, object);
   }

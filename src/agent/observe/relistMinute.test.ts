@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { HIST_BOUNDS_MS, parseRecord } from '../../protocol/record.ts';
+import { parseRecord, RELIST_BOUNDS_MS } from '../../protocol/record.ts';
 import { millis, mono } from '../../protocol/units.ts';
 import type { Figures } from '../compare/ledger.ts';
 import { Minute } from './relistMinute.ts';
@@ -21,7 +21,7 @@ const relist = (ms: number) => ({ took: millis(ms), sandboxes: 3, containers: 4,
 test('an uneventful minute is a record of zeros', () => {
   const record = new Minute(mono(START + 60e6), figures()).record(START, mono(START + 70e6), figures());
   expect(record).toMatchObject({
-    kind: 'minute',
+    type: 'relist_minute',
     t: 60e6,
     span: 10e6,
     relists: 0,
@@ -38,7 +38,7 @@ test('a relist falls into the first bucket whose bound it does not exceed, a lon
   const { hist, relists, max } = minute.record(START, END, figures());
   expect(relists).toBe(7);
   expect(max).toBe(1e9);
-  expect(hist).toHaveLength(HIST_BOUNDS_MS.length + 1);
+  expect(hist).toHaveLength(RELIST_BOUNDS_MS.length + 1);
   expect(hist.slice(0, 6)).toEqual([2, 1, 0, 0, 1, 0]);
   expect(hist.slice(-2)).toEqual([1, 2]);
 });

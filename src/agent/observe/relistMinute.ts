@@ -1,7 +1,7 @@
 /*
  * One minute of figures, rolled up on the agent, so that an idle node sends one small record a minute.
  */
-import { HIST_BOUNDS_MS, type KubeletMinute, type RecordOf } from '../../protocol/record.ts';
+import { type KubeletMinute, RELIST_BOUNDS_MS, type RecordOf } from '../../protocol/record.ts';
 import { between, type Micros, type Mono, millis } from '../../protocol/units.ts';
 import { since } from '../compare/findings.ts';
 import type { Figures } from '../compare/ledger.ts';
@@ -20,7 +20,7 @@ export interface RelistFigures {
 export class Minute {
   readonly start: Mono;
   readonly #before: Readonly<Figures>;
-  readonly #hist: number[] = Array.from({ length: HIST_BOUNDS_MS.length + 1 }, () => 0);
+  readonly #hist: number[] = Array.from({ length: RELIST_BOUNDS_MS.length + 1 }, () => 0);
   #relists = 0;
   #errors = 0;
   #max = 0;
@@ -36,8 +36,8 @@ export class Minute {
     this.#relists += 1;
     this.#max = Math.max(this.#max, figures.took);
     this.#last = figures;
-    const bucket = HIST_BOUNDS_MS.findIndex((bound) => figures.took <= bound * 1000);
-    const at = bucket === -1 ? HIST_BOUNDS_MS.length : bucket;
+    const bucket = RELIST_BOUNDS_MS.findIndex((bound) => figures.took <= bound * 1000);
+    const at = bucket === -1 ? RELIST_BOUNDS_MS.length : bucket;
     this.#hist[at] = (this.#hist[at] ?? 0) + 1;
   }
 
@@ -51,11 +51,11 @@ export class Minute {
     now: Mono,
     figures: Readonly<Figures>,
     kubelet?: KubeletMinute,
-  ): RecordOf<'minute'> {
+  ): RecordOf<'relist_minute'> {
     const grown = (key: 'expected' | 'matched' | 'unobservable' | 'covered') =>
       Math.max(0, Math.round(figures[key] - this.#before[key]));
     return {
-      kind: 'minute',
+      type: 'relist_minute',
       t: since(epochStart, this.start),
       span: Math.max(0, between(this.start, now)),
       relists: this.#relists,

@@ -74,11 +74,11 @@ async function observe(runtime: Pick<SimulatedRuntime, 'socket'>, before?: Runti
   const observer = new Observer({
     config: {
       criEndpoint: runtime.socket,
-      stream: 'never',
+      subscribe: 'never',
       relistPeriod: millis(100),
-      grace: millis(2_000),
-      confirm: millis(30_000),
-      lateLimit: millis(1_000),
+      overdueAfter: millis(2_000),
+      missedAfter: millis(30_000),
+      lateAfter: millis(1_000),
     },
     client,
     runtime: before ?? (await client.version(5_000)),
@@ -97,7 +97,7 @@ async function observe(runtime: Pick<SimulatedRuntime, 'socket'>, before?: Runti
   cleanUps.push(() => client.close());
   cleanUps.push(() => observer.stop());
   const gaps = () =>
-    records.filter((record): record is RecordOf<'gap'> => record.kind === 'gap' && record.scope === 'list');
+    records.filter((record): record is RecordOf<'gap'> => record.type === 'gap' && record.scope === 'list');
   return { observer, metrics, records, gaps, logged: of };
 }
 
@@ -197,7 +197,7 @@ describe('a relist that fails', () => {
     const [first, ended, second] = gaps();
     expect([first, ended, second]).toMatchObject([
       { cause: 'unavailable', to: null },
-      { cause: 'unavailable', gap: first?.gap, to: second?.from },
+      { cause: 'unavailable', gapId: first?.gapId, to: second?.from },
       { cause: 'resource_exhausted', to: null },
     ]);
     expect(logged('relist failed').map(({ code }) => code)).toEqual(['UNAVAILABLE', 'RESOURCE_EXHAUSTED']);
@@ -240,7 +240,7 @@ test('ids beyond those that are followed are counted each time that they are sho
   await expect.poll(() => observer.shed, { timeout: 30_000 }).toBeGreaterThan(0);
   expect(observer.remembered).toBe(50_000);
   expect(observer.shed).toBe(2);
-  expect(records).toContainEqual(expect.objectContaining({ kind: 'gap', cause: 'too_many_ids', to: null }));
+  expect(records).toContainEqual(expect.objectContaining({ type: 'gap', cause: 'too_many_ids', to: null }));
   metrics.shed.set(observer.shed);
   metrics.shed.set(observer.shed);
   expect(await metrics.registry.getSingleMetricAsString('plegwatch_shed_ids_total')).toMatch(

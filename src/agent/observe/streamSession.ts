@@ -26,12 +26,12 @@ export function sessionRecord(
   session: Session,
   figures: Pick<OpenSession, 'armed' | 'events' | 'replayed'>,
   { closed, code, message }: SessionEnd,
-): RecordOf<'session'> {
+): RecordOf<'stream_session'> {
   const at = (position: Mono) => since(start, position);
   return {
-    kind: 'session',
+    type: 'stream_session',
     t: at(monoNow()),
-    session: session.no,
+    sessionNo: session.no,
     opened: at(session.opened),
     armed: figures.armed === null ? null : at(figures.armed),
     closed: closed === null ? null : at(closed),

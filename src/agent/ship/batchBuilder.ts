@@ -4,7 +4,7 @@
  */
 import { monoNow, wallNow } from '../../platform/clock.ts';
 import { BATCH_VERSION, type Batch, batchId, type Context, encodeBatch } from '../../protocol/batch.ts';
-import type { EvidenceObject } from '../../protocol/record.ts';
+import type { ContainerIdentity } from '../../protocol/record.ts';
 import type { Epoch } from '../spool/epoch.ts';
 import type { Entry } from '../spool/segment.ts';
 import type { Spool } from '../spool/spool.ts';
@@ -59,14 +59,14 @@ export class Sealer {
       nodeUid: '',
       bootId: meta.bootId,
       epoch: meta.epoch,
-      life: meta.life,
+      incarnation: meta.life,
       prev: meta.prev,
       held: this.#heldEpochs(),
-      round,
+      ackGeneration: round,
       context,
       first,
       last,
-      floor: epoch.floor,
+      oldestSeq: epoch.floor,
       lost: epoch.lost
         .filter((hole) => hole.to > epoch.mark && (hole.to < first || hole.from > last))
         .slice(0, MOST_HOLES),
@@ -98,13 +98,13 @@ export class Sealer {
     );
     return open
       .slice(-1000)
-      .map(({ meta, written }) => ({ epoch: meta.epoch, life: meta.life, last: written }));
+      .map(({ meta, written }) => ({ epoch: meta.epoch, incarnation: meta.life, last: written }));
   }
 }
 
 /** Every identity that the records mention, once. */
-function objectsOf(entries: readonly Entry[]): EvidenceObject[] {
-  const objects = new Map<string, EvidenceObject>();
+function objectsOf(entries: readonly Entry[]): ContainerIdentity[] {
+  const objects = new Map<string, ContainerIdentity>();
   for (const { object } of entries) {
     if (object !== null) objects.set(object.id, object);
   }

@@ -22,7 +22,7 @@ import { interval } from '../../platform/interval.ts';
 import type { Logger } from '../../platform/log.ts';
 import { connectRedis, type RedisClient } from '../../platform/redis.ts';
 import { BATCH_VERSION, MAX_BATCH_BYTES, MAX_BATCH_RECORDS } from '../../protocol/batch.ts';
-import { laneOf, lanePrefix, QUEUE_NAME } from '../../protocol/keys.ts';
+import { QUEUE_NAME, queueOf, queuePrefix } from '../../protocol/keys.ts';
 import { between, type Mono, millis, mono, seq, shift } from '../../protocol/units.ts';
 import type { Epoch } from '../spool/epoch.ts';
 import type { Spool } from '../spool/spool.ts';
@@ -246,7 +246,7 @@ export class Shipper {
 
   async #readFlow(): Promise<void> {
     const flow = await this.#word.readFlow();
-    if (flow !== null) await this.#useLane(laneOf(this.#options.node, flow.lanes));
+    if (flow !== null) await this.#useLane(queueOf(this.#options.node, flow.queues));
   }
 
   async #useLane(lane: number): Promise<void> {
@@ -255,7 +255,7 @@ export class Shipper {
     this.#lane = lane;
     this.#queue = new Queue(QUEUE_NAME, {
       connection: this.#redis,
-      prefix: lanePrefix(this.#options.cluster, lane),
+      prefix: queuePrefix(this.#options.cluster, lane),
       skipMetasUpdate: true,
       skipVersionCheck: true,
     });
@@ -265,7 +265,7 @@ export class Shipper {
   async #readReplies(hurry: boolean): Promise<void> {
     const tracks = [...this.#tracks.values()].filter((track) => track.waits);
     for (const { track, reply } of await this.#word.readReplies(tracks, hurry))
-      this.#believe(track, reply.round, reply.mark);
+      this.#believe(track, reply.ackGeneration, reply.ackedSeq);
   }
 
   #believe(track: Track, round: number, mark: number): void {

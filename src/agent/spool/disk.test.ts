@@ -90,10 +90,10 @@ async function close(spool: Spool): Promise<void> {
 }
 
 const record = (n: number, padding: number): EvidenceRecord => ({
-  kind: 'event',
+  type: 'container_event',
   t: offset(n),
-  id: `c${n}-${'x'.repeat(padding)}`,
-  type: 1,
+  containerId: `c${n}-${'x'.repeat(padding)}`,
+  eventType: 1,
   createdNs: '1',
   isSandbox: false,
   replayed: false,

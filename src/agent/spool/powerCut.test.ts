@@ -180,10 +180,10 @@ const epochOf = (path: string): string => {
 };
 
 const record = (n: number, padding: number): EvidenceRecord => ({
-  kind: 'event',
+  type: 'container_event',
   t: offset(n),
-  id: `c${'x'.repeat(padding)}`,
-  type: 1,
+  containerId: `c${'x'.repeat(padding)}`,
+  eventType: 1,
   createdNs: '1',
   isSandbox: false,
   replayed: false,

@@ -36,10 +36,10 @@ const open = (): Promise<Spool> =>
   );
 
 const record = (n: number): EvidenceRecord => ({
-  kind: 'event',
+  type: 'container_event',
   t: offset(n),
-  id: `c${n}`,
-  type: 1,
+  containerId: `c${n}`,
+  eventType: 1,
   createdNs: '1',
   isSandbox: false,
   replayed: false,

@@ -8,7 +8,7 @@
  */
 import { crc32 } from 'node:zlib';
 import type { Context } from '../../protocol/batch.ts';
-import type { EvidenceObject, EvidenceRecord } from '../../protocol/record.ts';
+import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
 import { type Seq, seq } from '../../protocol/units.ts';
 
 /** A segment that is this long is closed. */
@@ -19,7 +19,7 @@ export interface Entry {
   readonly seq: Seq;
   readonly context: Context;
   readonly record: EvidenceRecord;
-  readonly object: EvidenceObject | null;
+  readonly object: ContainerIdentity | null;
   /** Length of its line, a measure of what it will take in a batch. */
   readonly bytes: number;
 }
@@ -28,7 +28,7 @@ export function contextLine(context: Context): string {
   return line({ x: context });
 }
 
-export function recordLine(at: Seq, record: EvidenceRecord, object: EvidenceObject | null): string {
+export function recordLine(at: Seq, record: EvidenceRecord, object: ContainerIdentity | null): string {
   return line({ s: at, r: record, ...(object === null ? {} : { o: object }) });
 }
 
@@ -86,7 +86,7 @@ type Line = {
   readonly x?: Context;
   readonly s?: number;
   readonly r?: EvidenceRecord;
-  readonly o?: EvidenceObject;
+  readonly o?: ContainerIdentity;
 };
 
 function parseLine(text: string): Line | null {

@@ -61,10 +61,10 @@ async function close(spool: Spool): Promise<void> {
 }
 
 const record = (n: number, id = `c${n}`): EvidenceRecord => ({
-  kind: 'event',
+  type: 'container_event',
   t: offset(n),
-  id,
-  type: 1,
+  containerId: id,
+  eventType: 1,
   createdNs: '1',
   isSandbox: false,
   replayed: false,

@@ -22,7 +22,7 @@ import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import { interval } from '../../platform/interval.ts';
 import type { Logger } from '../../platform/log.ts';
 import type { Context } from '../../protocol/batch.ts';
-import type { EvidenceObject, EvidenceRecord } from '../../protocol/record.ts';
+import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
 import { type Micros, type Mono, millis, type Seq, seq, type Wall } from '../../protocol/units.ts';
 import { openAudit } from './audit.ts';
 import type { Epoch, Segment } from './epoch.ts';
@@ -214,7 +214,7 @@ export class Spool {
   }
 
   /** Takes a record in; it is written soon. A context must have been set. */
-  append(record: EvidenceRecord, object: EvidenceObject | null): void {
+  append(record: EvidenceRecord, object: ContainerIdentity | null): void {
     if (this.#context === null) throw new Error('a record before the first context');
     const at = seq(this.#next);
     this.#next += 1;

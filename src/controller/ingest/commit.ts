@@ -16,7 +16,7 @@
 
 import { messageOf } from '../../platform/errors.ts';
 import { type Envelope, readObjects } from '../../protocol/batch.ts';
-import type { RecordKind } from '../../protocol/record.ts';
+import type { RecordType } from '../../protocol/record.ts';
 import { bare } from '../store/array.ts';
 import { troubleOf } from '../store/databaseError.ts';
 import enqueueReport from '../store/sql/enqueueReport.sql';
@@ -75,13 +75,13 @@ export interface CommitContext {
 }
 
 /** Kinds that change what a report says. */
-const REPORTED: ReadonlySet<RecordKind> = new Set([
+const REPORTED: ReadonlySet<RecordType> = new Set([
   'finding',
-  'resolution',
-  'session',
+  'finding_resolved',
+  'stream_session',
   'gap',
-  'mode',
-  'state',
+  'mode_change',
+  'node_state',
 ]);
 
 /** The second witness disagrees: the store holds rows that the epoch does not know of. Nothing is committed. */
@@ -144,7 +144,7 @@ async function placeOf(
   envelope: Envelope,
   locked: Locked,
 ): Promise<Place> {
-  const { epoch, life, context } = envelope;
+  const { epoch, incarnation: life, context } = envelope;
   const { nodeId, base } = locked;
   const contextId = locked.contextId ?? (await makeContext(runner, nodeId, epoch, context));
   const objects = new Map(readObjects(envelope).objects.map((object) => [object.id, object]));
@@ -180,17 +180,17 @@ async function write(runner: Runner, place: Place, placed: readonly Placed[]): P
   return placed;
 }
 
-async function writeKind<K extends RecordKind>(
+async function writeKind<K extends RecordType>(
   runner: Runner,
   place: Place,
   placed: readonly Placed[],
   writer: Writer<K>,
 ): Promise<void> {
-  const rows = ofKind(placed, writer.kind);
+  const rows = ofKind(placed, writer.type);
   if (rows.length === 0) return;
   const { count } = await runner.run(writer.statement, writer.values(place, rows));
   if (writer.counted && count !== rows.length) {
-    throw new WitnessError(`${rows.length} records of kind ${writer.kind} are new, ${count} rows were made`);
+    throw new WitnessError(`${rows.length} records of kind ${writer.type} are new, ${count} rows were made`);
   }
 }
 
@@ -257,7 +257,7 @@ async function settle(
     ]);
   }
   // The floor of a batch's own records says nothing about them: they are here.
-  const floor = Math.min(envelope.floor, envelope.first);
+  const floor = Math.min(envelope.oldestSeq, envelope.first);
   const { lost } = envelope;
   if (lost.length > 0 || floor > 1) {
     await runner.run({ name: 'declare_lost', text: declareLost }, [
@@ -296,7 +296,7 @@ async function advance(
     [
       nodeId,
       epoch,
-      envelope.round,
+      envelope.ackGeneration,
       envelope.last,
       place.base + envelope.mono0,
       multirange(stored.map(({ seq }) => seq)),
@@ -324,7 +324,7 @@ async function queue(
   placed: readonly Placed[],
   holes: boolean,
 ): Promise<void> {
-  const urgent = holes || locked.made || placed.some(({ record }) => REPORTED.has(record.kind));
-  if (!urgent && !placed.some(({ record }) => record.kind === 'minute')) return;
+  const urgent = holes || locked.made || placed.some(({ record }) => REPORTED.has(record.type));
+  if (!urgent && !placed.some(({ record }) => record.type === 'relist_minute')) return;
   await runner.run({ text: enqueueReport }, [place.nodeId, place.clusterId, urgent]);
 }

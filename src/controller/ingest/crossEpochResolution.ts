@@ -28,26 +28,26 @@ export async function resolvedByOthers(
   retentionDays: number,
 ): Promise<Placed[]> {
   const found = [
-    ...(await missedEarlier(runner, place, ofKind(stored, 'event'), retentionDays)),
+    ...(await missedEarlier(runner, place, ofKind(stored, 'container_event'), retentionDays)),
     ...(await announcedLater(runner, place, ofKind(stored, 'finding'))),
   ];
   return found.map(({ finding_id: finding, at }) => ({
     // It stands for no record of this life.
     seq: 0,
     at: Number(at),
-    record: { kind: 'resolution', t: Number(at) - place.base, finding, what: 'resolved' },
+    record: { type: 'finding_resolved', t: Number(at) - place.base, findingId: finding, what: 'resolved' },
   }));
 }
 
 async function missedEarlier(
   runner: Runner,
   place: Place,
-  events: readonly Placed<'event'>[],
+  events: readonly Placed<'container_event'>[],
   retentionDays: number,
 ): Promise<Found[]> {
   const named = events.flatMap(({ at, record }) => {
-    const type = EVENT_TYPES[record.type];
-    return type === undefined ? [] : [{ at, id: record.id, type }];
+    const type = EVENT_TYPES[record.eventType];
+    return type === undefined ? [] : [{ at, id: record.containerId, type }];
   });
   if (named.length === 0) return [];
   // Events are kept for so long: a miss from before that could not be held against them in the other order either.
@@ -94,7 +94,7 @@ interface Accusation {
 
 /** Null for a finding that is no miss of an event of an id. */
 function accusation(place: Place, at: number, record: RecordOf<'finding'>): Accusation | null {
-  const { verdict, finding, id, type, window } = record;
+  const { kind: verdict, findingId: finding, containerId: id, eventType: type, window } = record;
   if (verdict !== 'missed' || id === null || type === null) return null;
   return { finding, id, type, to: window === null ? at : place.base + window.to };
 }

@@ -52,14 +52,14 @@ export async function lockEpoch(
 ): Promise<Locked | Refused> {
   const there = await lock(runner, clusterId, envelope, false);
   if (there !== null) return there;
-  const { node, nodeUid, epoch, prev, life, bootId, wall0, mono0 } = envelope;
+  const { node, nodeUid, epoch, prev, incarnation, bootId, wall0, mono0 } = envelope;
   const owner = await runner.run<{ cluster: string; node: string }>({ text: findEpochOwner }, [epoch]);
   if (owner.rows[0] !== undefined) {
     const problem = `epoch ${epoch} belongs to node ${owner.rows[0].node} of cluster ${owner.rows[0].cluster}`;
     return { kind: 'refused', reason: 'epoch_of_another_node', problem };
   }
   await runner.run({ text: ensureNode }, [clusterId, node, nodeUid]);
-  const values = [clusterId, node, epoch, prev, life, nodeUid, bootId, wall0, mono0];
+  const values = [clusterId, node, epoch, prev, incarnation, nodeUid, bootId, wall0, mono0];
   await runner.run({ text: insertEpoch }, values);
   const made = await lock(runner, clusterId, envelope, true);
   // Another node has claimed it between the two statements; the next attempt finds that.
@@ -70,7 +70,7 @@ export async function lockEpoch(
 async function lock(
   runner: Runner,
   clusterId: number,
-  { node, epoch, life, first, last, context }: Envelope,
+  { node, epoch, incarnation: life, first, last, context }: Envelope,
   made: boolean,
 ): Promise<Locked | null> {
   const { rows } = await runner.run<LockRow>({ name: 'lock_epoch', text: lockEpochSql }, [

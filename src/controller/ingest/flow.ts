@@ -30,7 +30,7 @@ export async function publishFlow(
   nodes: number,
 ): Promise<void> {
   const window = windowOf(nodes, await memoryOf(redis));
-  const flow: Flow = { lanes, window, accepts: [...ACCEPTED_VERSIONS] };
+  const flow: Flow = { queues: lanes, window, accepts: [...ACCEPTED_VERSIONS] };
   await redis.set(flowKey(cluster), JSON.stringify(flow), 'EX', FLOW_TTL_S);
 }
 

@@ -13,7 +13,7 @@ import { messageOf } from '../../platform/errors.ts';
 import { interval } from '../../platform/interval.ts';
 import { sleep } from '../../platform/sleep.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
-import { decodeBatch, type Envelope, type Refusal } from '../../protocol/batch.ts';
+import { decodeBatch, type Envelope, type RefusedBatch } from '../../protocol/batch.ts';
 import { millis } from '../../protocol/units.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import { troubleOf } from '../store/databaseError.ts';
@@ -120,7 +120,12 @@ async function handleInput(options: HandlerOptions, lane: number, data: unknown)
   await tell(options, envelope, outcome);
 }
 
-async function refuse(options: HandlerOptions, lane: number, data: unknown, refusal: Refusal): Promise<void> {
+async function refuse(
+  options: HandlerOptions,
+  lane: number,
+  data: unknown,
+  refusal: RefusedBatch,
+): Promise<void> {
   const { problem, claimedNode } = refusal;
   if (refusal.reason === 'version') {
     options.metrics.records.inc({ result: 'version' });
@@ -141,7 +146,7 @@ async function keepRejection(options: HandlerOptions, rejection: Rejection): Pro
 async function tell(options: HandlerOptions, { node, epoch }: Envelope, outcome: Committed): Promise<void> {
   const { round, mark, closed } = outcome;
   try {
-    await options.replies.publish(node, epoch, { round, mark }, closed);
+    await options.replies.publish(node, epoch, { ackGeneration: round, ackedSeq: mark }, closed);
   } catch (error) {
     throw new ReplyError(`the reply to ${node} could not be told: ${messageOf(error)}`, { cause: error });
   }

@@ -2,7 +2,7 @@
  * Identities that a batch's events and changes need, one for each id and day. An id that came without an identity, and a
  * sandbox that only its container mentions, get a row of their own: the id itself must never be lost. Pure.
  */
-import type { EvidenceObject } from '../../protocol/record.ts';
+import type { ContainerIdentity } from '../../protocol/record.ts';
 import { CID_IS_TEXT, cidOf, OBJECT_IS_SANDBOX, objectKey } from '../store/identity.ts';
 import { dayOf, type Placed } from './recordValidation.ts';
 
@@ -33,23 +33,28 @@ export function keyCache(): (id: string) => string {
 
 export function identitiesOf(
   placed: readonly Placed[],
-  objects: readonly EvidenceObject[],
+  objects: readonly ContainerIdentity[],
   keyOf: (id: string) => string,
 ): Identity[] {
   const told = new Map(objects.map((object) => [object.id, object]));
   const found = new Map<string, Identity>();
-  const add = (id: string, day: number, isSandbox: boolean, object: Partial<EvidenceObject> | undefined) => {
+  const add = (
+    id: string,
+    day: number,
+    isSandbox: boolean,
+    object: Partial<ContainerIdentity> | undefined,
+  ) => {
     const place = `${day} ${id}`;
     if (!found.has(place)) found.set(place, identity(id, day, isSandbox, object, keyOf));
   };
   for (const { record, at } of placed) {
-    if (record.kind !== 'event' && record.kind !== 'change') continue;
-    add(record.id, dayOf(at), record.isSandbox, told.get(record.id));
+    if (record.type !== 'container_event' && record.type !== 'relist_change') continue;
+    add(record.containerId, dayOf(at), record.isSandbox, told.get(record.containerId));
   }
   // After all ids that are mentioned themselves, so that a stub never stands before the identity it stands for.
   for (const { record, at } of placed) {
-    if (record.kind !== 'event' && record.kind !== 'change') continue;
-    const object = told.get(record.id);
+    if (record.type !== 'container_event' && record.type !== 'relist_change') continue;
+    const object = told.get(record.containerId);
     if (object === undefined || object.sandbox === '' || object.sandbox === object.id) continue;
     const { podUid, namespace, pod } = object;
     add(object.sandbox, dayOf(at), true, told.get(object.sandbox) ?? { podUid, namespace, pod });
@@ -61,7 +66,7 @@ function identity(
   id: string,
   day: number,
   isSandbox: boolean,
-  object: Partial<EvidenceObject> | undefined,
+  object: Partial<ContainerIdentity> | undefined,
   keyOf: (id: string) => string,
 ): Identity {
   const { hex, isText } = cidOf(id);

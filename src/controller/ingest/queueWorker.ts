@@ -16,7 +16,7 @@ import { messageOf } from '../../platform/errors.ts';
 import { interval } from '../../platform/interval.ts';
 import type { RedisClient } from '../../platform/redis.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
-import { lanePrefix, QUEUE_NAME } from '../../protocol/keys.ts';
+import { QUEUE_NAME, queuePrefix } from '../../protocol/keys.ts';
 import { millis } from '../../protocol/units.ts';
 import { isUnreadable, takeUnreadable, type Unreadable } from './unreadable.ts';
 
@@ -69,7 +69,7 @@ const BRAKES = ['paused', 'concurrency', 'max', 'duration'] as const;
 const STOP_WITHIN_MS = 10_000;
 
 export function startLane({ cluster, lane, redis, handler, log }: LaneOptions): Lane {
-  const prefix = lanePrefix(cluster, lane);
+  const prefix = queuePrefix(cluster, lane);
   const queueKey = `${prefix}:${QUEUE_NAME}`;
   const sweep = async () => {
     const taken = await takeUnreadable(redis, queueKey);

@@ -7,11 +7,11 @@
  * Times are microseconds since 1970, days are whole days since 1970 in UTC.
  */
 import type { Envelope } from '../../protocol/batch.ts';
-import { type EvidenceRecord, parseRecord, type RecordKind, type RecordOf } from '../../protocol/record.ts';
+import { type EvidenceRecord, parseRecord, type RecordOf, type RecordType } from '../../protocol/record.ts';
 import { asText } from './asText.ts';
 import { type Range, seqsOf } from './ranges.ts';
 
-export interface Placed<K extends RecordKind = RecordKind> {
+export interface Placed<K extends RecordType = RecordType> {
   readonly seq: number;
   readonly at: number;
   readonly record: RecordOf<K>;
@@ -44,7 +44,7 @@ const DAY_US = 86_400_000_000;
 const MAX_BYTES = 16_384;
 const INT8_MAX = 2n ** 63n - 1n;
 /** Kinds whose partitions are days; the others are kept for `keepDays`. */
-const DAILY: ReadonlySet<RecordKind> = new Set(['event', 'change', 'minute']);
+const DAILY: ReadonlySet<RecordType> = new Set(['container_event', 'relist_change', 'relist_minute']);
 
 export const dayOf = (micros: number): number => Math.floor(micros / DAY_US);
 
@@ -77,7 +77,7 @@ export function refusedByDatabase({ seq, record }: Placed, problem: string): Uns
   return { seq, cause: 'refused_by_database', problem, bytes: asBytes(record) };
 }
 
-export function ofKind<K extends RecordKind>(placed: readonly Placed[], kind: K): Placed<K>[] {
+export function ofKind<K extends RecordType>(placed: readonly Placed[], kind: K): Placed<K>[] {
   const found: Placed<K>[] = [];
   for (const { seq, at, record } of placed) {
     if (isKind(record, kind)) found.push({ seq, at, record });
@@ -85,13 +85,13 @@ export function ofKind<K extends RecordKind>(placed: readonly Placed[], kind: K)
   return found;
 }
 
-function isKind<K extends RecordKind>(record: EvidenceRecord, kind: K): record is RecordOf<K> {
-  return record.kind === kind;
+function isKind<K extends RecordType>(record: EvidenceRecord, kind: K): record is RecordOf<K> {
+  return record.type === kind;
 }
 
 /** What a schema of one field cannot say: a runtime's nanoseconds have to fit 64 bits. */
 function outOfBounds(record: EvidenceRecord): string | null {
-  if (record.kind !== 'event') return null;
+  if (record.type !== 'container_event') return null;
   const ns = BigInt(record.createdNs);
   return ns > INT8_MAX || ns < -INT8_MAX ? 'createdNs: does not fit 64 bits' : null;
 }
@@ -103,8 +103,8 @@ function untimely(
   { today, retentionDays, keepDays }: Horizon,
 ): 'expired' | 'absurd_time' | null {
   // A session's row lies in the partition of the moment it was opened.
-  const days = record.kind === 'session' ? [dayOf(at), dayOf(base + record.opened)] : [dayOf(at)];
-  const oldest = today - (DAILY.has(record.kind) ? retentionDays : keepDays);
+  const days = record.type === 'stream_session' ? [dayOf(at), dayOf(base + record.opened)] : [dayOf(at)];
+  const oldest = today - (DAILY.has(record.type) ? retentionDays : keepDays);
   if (days.some((day) => day > today + DAYS_AHEAD)) return 'absurd_time';
   return days.some((day) => day < oldest) ? 'expired' : null;
 }

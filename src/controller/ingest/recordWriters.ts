@@ -5,15 +5,15 @@
  * records were new: the unique index is the second witness that nothing is stored twice.
  */
 import {
-  type EvidenceObject,
+  type ContainerIdentity,
   type KubeletCalls,
   type KubeletMinute,
   PLEG_EVENTS,
   PLEG_STATES,
   type PlegEvent,
   type PlegState,
-  type RecordKind,
   type RecordOf,
+  type RecordType,
 } from '../../protocol/record.ts';
 import { bare } from '../store/array.ts';
 import type { Statement } from '../store/store.ts';
@@ -37,12 +37,12 @@ export interface Place {
   readonly life: number;
   /** The wall-clock time of the epoch's start, in microseconds. */
   readonly base: number;
-  readonly objects: ReadonlyMap<string, EvidenceObject>;
+  readonly objects: ReadonlyMap<string, ContainerIdentity>;
   readonly keyOf: (id: string) => string;
 }
 
-export interface Writer<K extends RecordKind> {
-  readonly kind: K;
+export interface Writer<K extends RecordType> {
+  readonly type: K;
   readonly statement: Statement;
   /** Whether the statement makes exactly one row for each record. */
   readonly counted: boolean;
@@ -70,16 +70,16 @@ function plegEvents(old: PlegState, now: PlegState): PlegEvent[] {
   return old === 'exited' ? ['ContainerRemoved'] : ['ContainerDied', 'ContainerRemoved'];
 }
 
-function eventBits(record: RecordOf<'event'>): number {
+function eventBits(record: RecordOf<'container_event'>): number {
   return (
-    record.type |
+    record.eventType |
     (record.replayed ? REPLAYED : 0) |
     (record.hasSandboxStatus ? HAS_SANDBOX_STATUS : 0) |
     (record.isSandbox ? EVENT_OF_SANDBOX : 0)
   );
 }
 
-const stateBits = ({ old, new: now, isSandbox }: RecordOf<'change'>): number =>
+const stateBits = ({ oldState: old, newState: now, isSandbox }: RecordOf<'relist_change'>): number =>
   PLEG_STATES.indexOf(old) | (PLEG_STATES.indexOf(now) << 4) | (isSandbox ? CHANGE_OF_SANDBOX : 0);
 
 /** A moment of a record on the wall clock; null stays null. */
@@ -88,8 +88,8 @@ const moment = (place: Place, offset: number | null): number | null =>
 
 const scope = (place: Place): unknown[] => [place.nodeId, place.contextId, place.clusterId];
 
-const events: Writer<'event'> = {
-  kind: 'event',
+const events: Writer<'container_event'> = {
+  type: 'container_event',
   statement: { name: 'insert_events', text: insertContainerEvents },
   counted: true,
   values: (place, rows) => [
@@ -97,13 +97,13 @@ const events: Writer<'event'> = {
     bare(rows.map((row) => row.seq)),
     bare(rows.map((row) => row.at)),
     bare(rows.map((row) => row.record.createdNs)),
-    bare(rows.map((row) => place.keyOf(row.record.id))),
+    bare(rows.map((row) => place.keyOf(row.record.containerId))),
     bare(rows.map((row) => eventBits(row.record))),
   ],
 };
 
-const changes: Writer<'change'> = {
-  kind: 'change',
+const changes: Writer<'relist_change'> = {
+  type: 'relist_change',
   statement: { name: 'insert_changes', text: insertRelistChanges },
   counted: true,
   values: (place, rows) => [
@@ -112,14 +112,14 @@ const changes: Writer<'change'> = {
     bare(rows.map((row) => row.at)),
     bare(rows.map((row) => place.base + row.record.window.from)),
     bare(rows.map((row) => place.base + row.record.window.to)),
-    bare(rows.map((row) => place.keyOf(row.record.id))),
+    bare(rows.map((row) => place.keyOf(row.record.containerId))),
     bare(rows.map((row) => stateBits(row.record))),
-    bare(rows.map((row) => plegMask(row.record.old, row.record.new))),
+    bare(rows.map((row) => plegMask(row.record.oldState, row.record.newState))),
   ],
 };
 
 /** Null where the kubelet told nothing. */
-function kubeletColumns(minutes: readonly RecordOf<'minute'>['kubelet'][]): unknown[] {
+function kubeletColumns(minutes: readonly RecordOf<'relist_minute'>['kubelet'][]): unknown[] {
   const column = (value: (kubelet: KubeletMinute) => number | null) =>
     bare(minutes.map((kubelet) => (kubelet === undefined ? null : value(kubelet))));
   return [
@@ -135,7 +135,7 @@ function kubeletColumns(minutes: readonly RecordOf<'minute'>['kubelet'][]): unkn
 }
 
 /** Null where its calls were not counted. */
-function callColumns(place: Place, minutes: readonly RecordOf<'minute'>['kubelet'][]): unknown[] {
+function callColumns(place: Place, minutes: readonly RecordOf<'relist_minute'>['kubelet'][]): unknown[] {
   const column = (value: (calls: KubeletCalls) => number) =>
     bare(minutes.map((kubelet) => (kubelet?.calls === undefined ? null : value(kubelet.calls))));
   return [
@@ -152,8 +152,8 @@ function callColumns(place: Place, minutes: readonly RecordOf<'minute'>['kubelet
 
 const histogram = (counts: readonly number[]): string => bare(counts.map((n) => Math.min(n, INT2_MAX)));
 
-const minutes: Writer<'minute'> = {
-  kind: 'minute',
+const minutes: Writer<'relist_minute'> = {
+  type: 'relist_minute',
   statement: { name: 'insert_samples', text: insertRelistMinutes },
   counted: true,
   values: (place, rows) => [
@@ -181,20 +181,22 @@ const minutes: Writer<'minute'> = {
 };
 
 const findings: Writer<'finding'> = {
-  kind: 'finding',
+  type: 'finding',
   statement: { text: insertFindings },
   counted: true,
   values: (place, rows) => {
-    const objects = rows.map(({ record }) => (record.id === null ? undefined : place.objects.get(record.id)));
+    const objects = rows.map(({ record }) =>
+      record.containerId === null ? undefined : place.objects.get(record.containerId),
+    );
     return [
       ...scope(place),
       rows.map((row) => row.seq),
       rows.map((row) => row.at),
-      rows.map((row) => row.record.finding),
-      rows.map((row) => row.record.verdict),
-      rows.map((row) => row.record.type),
+      rows.map((row) => row.record.findingId),
+      rows.map((row) => row.record.kind),
+      rows.map((row) => row.record.eventType),
       rows.map((row) => row.record.cause),
-      rows.map((row) => row.record.id),
+      rows.map((row) => row.record.containerId),
       objects.map((object) => object?.podUid || null),
       objects.map((object) => object?.namespace || null),
       objects.map((object) => object?.pod || null),
@@ -209,42 +211,42 @@ const findings: Writer<'finding'> = {
   },
 };
 
-const resolutions: Writer<'resolution'> = {
-  kind: 'resolution',
+const resolutions: Writer<'finding_resolved'> = {
+  type: 'finding_resolved',
   statement: { text: insertFindingUpdates },
   counted: false,
   values: (place, rows) => [
     place.nodeId,
     place.clusterId,
-    rows.map((row) => row.record.finding),
+    rows.map((row) => row.record.findingId),
     rows.map((row) => row.record.what),
     rows.map((row) => row.at),
   ],
 };
 
 /** That it was told stays, whatever becomes of it. */
-const overdue: Writer<'overdue'> = {
-  kind: 'overdue',
+const overdue: Writer<'event_overdue'> = {
+  type: 'event_overdue',
   statement: { text: insertFindingUpdates },
   counted: false,
   values: (place, rows) => [
     place.nodeId,
     place.clusterId,
-    rows.map((row) => row.record.finding),
-    rows.map((row) => row.record.kind),
+    rows.map((row) => row.record.findingId),
+    rows.map((row) => row.record.type),
     rows.map((row) => row.at),
   ],
 };
 
-const sessions: Writer<'session'> = {
-  kind: 'session',
+const sessions: Writer<'stream_session'> = {
+  type: 'stream_session',
   statement: { text: upsertStreamSessions },
   counted: false,
   values: (place, rows) => [
     ...scope(place),
     place.epoch,
     rows.map((row) => row.seq),
-    rows.map((row) => row.record.session),
+    rows.map((row) => row.record.sessionNo),
     rows.map((row) => place.base + row.record.opened),
     rows.map((row) => moment(place, row.record.armed)),
     rows.map((row) => moment(place, row.record.closed)),
@@ -256,14 +258,14 @@ const sessions: Writer<'session'> = {
 };
 
 const gaps: Writer<'gap'> = {
-  kind: 'gap',
+  type: 'gap',
   statement: { text: upsertGaps },
   counted: false,
   values: (place, rows) => [
     place.nodeId,
     place.clusterId,
     place.epoch,
-    rows.map((row) => row.record.gap),
+    rows.map((row) => row.record.gapId),
     rows.map((row) => row.record.scope),
     rows.map((row) => row.record.cause),
     rows.map((row) => place.base + row.record.from),
@@ -271,8 +273,8 @@ const gaps: Writer<'gap'> = {
   ],
 };
 
-const modes: Writer<'mode'> = {
-  kind: 'mode',
+const modes: Writer<'mode_change'> = {
+  type: 'mode_change',
   statement: { text: insertModeChanges },
   counted: true,
   values: (place, rows) => [
@@ -289,8 +291,8 @@ const modes: Writer<'mode'> = {
 };
 
 /** Only the latest state of a batch is written: the others could not win. */
-const states: Writer<'state'> = {
-  kind: 'state',
+const states: Writer<'node_state'> = {
+  type: 'node_state',
   statement: { text: updateNodeState },
   counted: false,
   values: (place, rows) => {

@@ -14,16 +14,17 @@ export interface Replies {
   publish(node: string, epoch: string, reply: Reply, closed: readonly string[]): Promise<void>;
 }
 
-/** KEYS[1] the node's hash; ARGV epoch, round, mark, seconds to live, then closed epochs. */
+/** KEYS[1] the node's hash; ARGV epoch, ackGeneration, ackedSeq, seconds to live, then closed epochs. */
 const PUBLISH = `
 if redis.call('TYPE', KEYS[1]).ok ~= 'hash' then redis.call('DEL', KEYS[1]) end
-local round, mark = tonumber(ARGV[2]), tonumber(ARGV[3])
+local ackGeneration, ackedSeq = tonumber(ARGV[2]), tonumber(ARGV[3])
 local there = redis.call('HGET', KEYS[1], ARGV[1])
 local ok, old = pcall(cjson.decode, there or '')
-local later = ok and type(old) == 'table' and type(old.round) == 'number' and type(old.mark) == 'number'
-  and old.round <= 2147483646 and (old.round > round or (old.round == round and old.mark > mark))
+local later = ok and type(old) == 'table'
+  and type(old.ackGeneration) == 'number' and type(old.ackedSeq) == 'number' and old.ackGeneration <= 2147483646
+  and (old.ackGeneration > ackGeneration or (old.ackGeneration == ackGeneration and old.ackedSeq > ackedSeq))
 if not later then
-  redis.call('HSET', KEYS[1], ARGV[1], cjson.encode({round = round, mark = mark}))
+  redis.call('HSET', KEYS[1], ARGV[1], cjson.encode({ackGeneration = ackGeneration, ackedSeq = ackedSeq}))
 end
 for i = 5, #ARGV do redis.call('HDEL', KEYS[1], ARGV[i]) end
 redis.call('EXPIRE', KEYS[1], ARGV[4])
@@ -31,9 +32,9 @@ redis.call('EXPIRE', KEYS[1], ARGV[4])
 
 export function createReplies(redis: RedisClient, cluster: string): Replies {
   return {
-    async publish(node, epoch, { round, mark }, closed) {
+    async publish(node, epoch, { ackGeneration, ackedSeq }, closed) {
       const key = replyKey(cluster, node);
-      await redis.eval(PUBLISH, 1, key, epoch, round, mark, REPLY_TTL_S, ...closed);
+      await redis.eval(PUBLISH, 1, key, epoch, ackGeneration, ackedSeq, REPLY_TTL_S, ...closed);
     },
   };
 }

@@ -92,7 +92,7 @@ const STREAM: Readonly<Record<string, Verdict>> = {
   Unsupported: no('Unsupported', 'This runtime has no event stream.'),
   Disabled: no('Disabled', 'The event stream is switched off in the runtime.'),
   Unsafe: unknown('Policy', 'Not subscribed: with this runtime an observer would harm the node.'),
-  Off: unknown('Policy', 'Not subscribed: switched off by --stream.'),
+  Off: unknown('Policy', 'Not subscribed: switched off by --subscribe.'),
 };
 
 function streamVerdict({ state }: EvidenceRow, agent: Verdict): Verdict {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { EvidenceObject, EvidenceRecord, RecordOf } from '../../protocol/record.ts';
+import type { ContainerIdentity, EvidenceRecord, RecordOf } from '../../protocol/record.ts';
 import { announcedOf, type Batched, closerOf, isNamed, overdueOf } from './transitions.ts';
 
 const SECOND = 1_000_000;
@@ -8,7 +8,7 @@ const BASE = 1_790_000_000 * SECOND;
 /** The batch was cut when the epoch was a minute old, and came two seconds later. */
 const RECEIVED = { arrived: BASE + 62 * SECOND, cut: 60 * SECOND, base: BASE };
 
-const OBJECT: EvidenceObject = {
+const OBJECT: ContainerIdentity = {
   id: 'c1',
   sandbox: 's1',
   isSandbox: false,
@@ -24,22 +24,22 @@ function batch(records: readonly EvidenceRecord[], object = OBJECT): Batched {
   return { placed, received: RECEIVED, objects: new Map([[object.id, object]]) };
 }
 
-const overdue = (more: Partial<RecordOf<'overdue'>> = {}): RecordOf<'overdue'> => ({
-  kind: 'overdue',
+const overdue = (more: Partial<RecordOf<'event_overdue'>> = {}): RecordOf<'event_overdue'> => ({
+  type: 'event_overdue',
   t: 58 * SECOND,
-  finding: '00000000-0000-4000-8000-000000000001',
-  id: 'c1',
-  type: 'STOPPED',
+  findingId: '00000000-0000-4000-8000-000000000001',
+  containerId: 'c1',
+  eventType: 'STOPPED',
   window: { from: 50 * SECOND, to: 55 * SECOND },
   occurred: null,
   ...more,
 });
 
-const event = (more: Partial<RecordOf<'event'>> = {}): RecordOf<'event'> => ({
-  kind: 'event',
+const event = (more: Partial<RecordOf<'container_event'>> = {}): RecordOf<'container_event'> => ({
+  type: 'container_event',
   t: 59 * SECOND,
-  id: 'c1',
-  type: 2,
+  containerId: 'c1',
+  eventType: 2,
   createdNs: '0',
   isSandbox: false,
   replayed: false,
@@ -48,13 +48,13 @@ const event = (more: Partial<RecordOf<'event'>> = {}): RecordOf<'event'> => ({
 });
 
 const finding = (more: Partial<RecordOf<'finding'>> = {}): RecordOf<'finding'> => ({
-  kind: 'finding',
+  type: 'finding',
   t: 59 * SECOND,
-  finding: overdue().finding,
-  verdict: 'missed',
-  type: 'STOPPED',
+  findingId: overdue().findingId,
+  kind: 'missed',
+  eventType: 'STOPPED',
   cause: 'unannounced_by_list',
-  id: 'c1',
+  containerId: 'c1',
   window: { from: 50 * SECOND, to: 55 * SECOND },
   occurred: null,
   lateness: null,
@@ -72,7 +72,7 @@ const secondsOf = ({ latest, earliest }: { latest: number; earliest: number | nu
 test('an overdue transition lies in its window, at the latest as if the way had taken no time', () => {
   const { watches, unnamed } = overdueOf(batch([overdue()]));
   expect(unnamed).toEqual([]);
-  expect(watches).toMatchObject([{ finding: overdue().finding, type: 'STOPPED', object: OBJECT }]);
+  expect(watches).toMatchObject([{ finding: overdue().findingId, type: 'STOPPED', object: OBJECT }]);
   expect(watches.map(secondsOf)).toEqual([{ latest: 57, earliest: 50 }]);
 });
 
@@ -90,9 +90,11 @@ test.each([
 
 test('a finding without an exact time says nothing that was not known, and one of a removal is of no concern', () => {
   expect(
-    closerOf(batch([finding(), finding({ type: 'DELETED', occurred: 1 }), finding({ type: null })])),
+    closerOf(
+      batch([finding(), finding({ eventType: 'DELETED', occurred: 1 }), finding({ eventType: null })]),
+    ),
   ).toEqual([]);
-  const late = finding({ verdict: 'late', window: null, occurred: 53 * SECOND });
+  const late = finding({ kind: 'late', window: null, occurred: 53 * SECOND });
   expect(closerOf(batch([late])).map(secondsOf)).toEqual([{ latest: 55.5, earliest: 52.5 }]);
 });
 
@@ -108,31 +110,31 @@ test('a transition whose pod is not named, or not as the API server names pods, 
   for (const names of hostile) {
     const object = { ...OBJECT, ...names };
     expect(isNamed(object)).toBe(false);
-    expect(overdueOf(batch([overdue()], object))).toEqual({ watches: [], unnamed: [overdue().finding] });
+    expect(overdueOf(batch([overdue()], object))).toEqual({ watches: [], unnamed: [overdue().findingId] });
     expect(announcedOf(batch([event()], object))).toEqual([]);
   }
-  expect(overdueOf({ ...batch([overdue()]), objects: new Map() }).unnamed).toEqual([overdue().finding]);
+  expect(overdueOf({ ...batch([overdue()]), objects: new Map() }).unnamed).toEqual([overdue().findingId]);
 });
 
 test('an announced start or end may be a sample, from a second before it was heard to when it arrived', () => {
-  const samples = announcedOf(batch([event({ type: 1 }), event()]));
+  const samples = announcedOf(batch([event({ eventType: 1 }), event()]));
   expect(samples.map(({ type }) => type)).toEqual(['STARTED', 'STOPPED']);
   expect(samples.map(secondsOf)).toEqual(Array(2).fill({ latest: 61, earliest: 58 }));
 });
 
-test.each<[string, Partial<RecordOf<'event'>>]>([
+test.each<[string, Partial<RecordOf<'container_event'>>]>([
   ['of a sandbox', { isSandbox: true }],
   ['that was replayed', { replayed: true }],
-  ['of a creation', { type: 0 }],
-  ['of a type that nobody knows', { type: 77 }],
+  ['of a creation', { eventType: 0 }],
+  ['of a type that nobody knows', { eventType: 77 }],
   ['that waited for its batch', { t: 40 * SECOND }],
-  ['of an id that nobody knows', { id: 'c2' }],
+  ['of an id that nobody knows', { containerId: 'c2' }],
 ])('an event %s is no sample', (_, more) => {
   expect(announcedOf(batch([event(more)]))).toEqual([]);
 });
 
 test('an event that was late is no sample, nor one that was on its way for long', () => {
-  expect(announcedOf(batch([event(), finding({ finding: randomUUID(), verdict: 'late' })]))).toEqual([]);
+  expect(announcedOf(batch([event(), finding({ findingId: randomUUID(), kind: 'late' })]))).toEqual([]);
   const slow = { ...batch([event()]), received: { ...RECEIVED, arrived: BASE + 300 * SECOND } };
   expect(announcedOf(slow)).toEqual([]);
 });

@@ -5,7 +5,7 @@
  *   sample    an event that came as it should: a candidate, of which few are taken
  *   closer    a finding about an overdue one, that may say more closely when it happened
  */
-import type { EvidenceObject, RecordOf } from '../../protocol/record.ts';
+import type { ContainerIdentity, RecordOf } from '../../protocol/record.ts';
 import type { Received } from '../ingest/commit.ts';
 import { ofKind, type Placed } from '../ingest/recordValidation.ts';
 import { type Transition, transitionOf } from './bounds.ts';
@@ -16,14 +16,14 @@ export type LifeEvent = 'STARTED' | 'STOPPED';
 export interface Watch extends Transition {
   readonly finding: string;
   readonly type: LifeEvent;
-  readonly object: EvidenceObject;
+  readonly object: ContainerIdentity;
 }
 
 /** What is known of a batch. */
 export interface Batched {
   readonly placed: readonly Placed[];
   readonly received: Received;
-  readonly objects: ReadonlyMap<string, EvidenceObject>;
+  readonly objects: ReadonlyMap<string, ContainerIdentity>;
 }
 
 /** The CRI's numbers of the two events that are looked at. */
@@ -40,20 +40,20 @@ const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const POD = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
 /** Whether the API server can have a pod of that name: the runtime says what it likes. */
-export const isNamed = ({ namespace, pod, podUid }: EvidenceObject): boolean =>
+export const isNamed = ({ namespace, pod, podUid }: ContainerIdentity): boolean =>
   NAMESPACE.test(namespace) && POD.test(pod) && podUid !== '';
 
 /** The overdue transitions whose pod is named, and the findings of those whose is not. */
 export function overdueOf({ placed, received, objects }: Batched): { watches: Watch[]; unnamed: string[] } {
   const watches: Watch[] = [];
   const unnamed: string[] = [];
-  for (const { record } of ofKind(placed, 'overdue')) {
-    const object = objects.get(record.id);
+  for (const { record } of ofKind(placed, 'event_overdue')) {
+    const object = objects.get(record.containerId);
     if (object === undefined || !isNamed(object)) {
-      unnamed.push(record.finding);
+      unnamed.push(record.findingId);
       continue;
     }
-    const { finding, type } = record;
+    const { findingId: finding, eventType: type } = record;
     watches.push({ finding, type, object, ...closest(received, record.window, record.occurred) });
   }
   return { watches, unnamed };
@@ -62,13 +62,15 @@ export function overdueOf({ placed, received, objects }: Batched): { watches: Wa
 /** Events that may be taken as samples. */
 export function announcedOf({ placed, received, objects }: Batched): Omit<Watch, 'finding'>[] {
   const { arrived, cut, base } = received;
-  const found = new Set(ofKind(placed, 'finding').map(({ record: { id, type } }) => `${id} ${type}`));
-  return ofKind(placed, 'event').flatMap(({ record }) => {
-    const type = TYPES[record.type];
-    const object = objects.get(record.id);
+  const found = new Set(
+    ofKind(placed, 'finding').map(({ record: { containerId: id, eventType: type } }) => `${id} ${type}`),
+  );
+  return ofKind(placed, 'container_event').flatMap(({ record }) => {
+    const type = TYPES[record.eventType];
+    const object = objects.get(record.containerId);
     if (type === undefined || record.isSandbox || record.replayed || object === undefined) return [];
     const isFresh = cut - record.t < FRESH && Math.abs(arrived - base - record.t) < FRESH;
-    if (!isFresh || !isNamed(object) || found.has(`${record.id} ${type}`)) return [];
+    if (!isFresh || !isNamed(object) || found.has(`${record.containerId} ${type}`)) return [];
     const window = { from: record.t - ANNOUNCED_WITHIN, to: record.t };
     return [{ type, object, ...transitionOf(received, window) }];
   });
@@ -77,8 +79,8 @@ export function announcedOf({ placed, received, objects }: Batched): Omit<Watch,
 /** What findings say of transitions that may be watched. */
 export function closerOf({ placed, received }: Batched): (Transition & { readonly finding: string })[] {
   return ofKind(placed, 'finding').flatMap(({ record }) => {
-    const { finding, window, occurred } = record;
-    const about = record.type === 'STARTED' || record.type === 'STOPPED';
+    const { findingId: finding, window, occurred } = record;
+    const about = record.eventType === 'STARTED' || record.eventType === 'STOPPED';
     if (!about || occurred === null) return [];
     return [{ finding, ...closest(received, window ?? ANY_TIME, occurred) }];
   });
@@ -90,7 +92,7 @@ const ANY_TIME = { from: null, to: Number.POSITIVE_INFINITY };
 /** The exact time, as far as it is trusted, where that is closer than the window. */
 function closest(
   received: Received,
-  window: RecordOf<'overdue'>['window'],
+  window: RecordOf<'event_overdue'>['window'],
   occurred: number | null,
 ): Transition {
   if (occurred === null) return transitionOf(received, window);

@@ -120,13 +120,13 @@ async function tell(
   reasons: ReadonlyMap<string, string>,
 ): Promise<void> {
   if (reasons.size === 0) return;
-  const told = ofKind(placed, 'overdue').filter(({ record }) => reasons.has(record.finding));
+  const told = ofKind(placed, 'event_overdue').filter(({ record }) => reasons.has(record.findingId));
   await runner.run({ text: insertLagReasons }, [
     nodeId,
     clusterId,
-    told.map(({ record }) => record.finding),
+    told.map(({ record }) => record.findingId),
     told.map(({ at }) => at),
-    told.map(({ record }) => reasons.get(record.finding)),
+    told.map(({ record }) => reasons.get(record.findingId)),
   ]);
 }
 

@@ -235,15 +235,15 @@ class Player {
     for (const emission of emissions) {
       const { record } = emission;
       this.#emissions.push(emission);
-      if (record.kind === 'finding')
+      if (record.type === 'finding')
         this.#said.push({ finding: record, turn, delivery: this.#deliveryOf(record) });
-      if (record.kind === 'resolution') this.#resolved.set(record.finding, turn);
+      if (record.type === 'finding_resolved') this.#resolved.set(record.findingId, turn);
     }
     for (const { id } of asks) this.#answer(id, turn);
   }
 
   /** The delivery that a finding says it is about. */
-  #deliveryOf({ id, type, proof }: RecordOf<'finding'>): Delivery | null {
+  #deliveryOf({ containerId: id, eventType: type, proof }: RecordOf<'finding'>): Delivery | null {
     const received = Number(proof['received']) / 1000;
     const found = this.#truth.deliveries.findLast(
       (each) => each.of.subject.id === id && each.of.type === type && each.received === received,

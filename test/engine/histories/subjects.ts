@@ -6,7 +6,7 @@
  */
 
 import type { ExactTimes, ShownState } from '../../../src/protocol/observation.ts';
-import { EVENT_TYPES, type EventType, type EvidenceObject } from '../../../src/protocol/record.ts';
+import { type ContainerIdentity, EVENT_TYPES, type EventType } from '../../../src/protocol/record.ts';
 import type { History } from './history.ts';
 
 interface View {
@@ -18,7 +18,7 @@ interface View {
 /** One id, and when it reached each stage; null where it never did. A failed start is stopped, and never started. */
 export interface Subject {
   readonly id: string;
-  readonly object: EvidenceObject;
+  readonly object: ContainerIdentity;
   readonly isSandbox: boolean;
   readonly at: Readonly<Record<EventType, number | null>>;
   /** How long before it leaves the list its DELETED is announced. */

@@ -38,14 +38,14 @@ export const events: Oracle = (story): Complaints => {
   const told = KINDS.flatMap((kind) => saidOf(story, kind));
   const wrong = told
     .filter((said) => !isSo(story, said))
-    .map((said) => `${said.finding.verdict} ${nameIn(said)}`);
+    .map((said) => `${said.finding.kind} ${nameIn(said)}`);
   const overlooked: string[] = [];
   let clear = 0;
   for (const delivery of story.truth.deliveries) {
     const kind = clearKind(story, delivery);
     if (kind === null) continue;
     if (kind !== 'nothing') clear += 1;
-    const said = told.filter((each) => each.delivery === delivery).map(({ finding }) => finding.verdict);
+    const said = told.filter((each) => each.delivery === delivery).map(({ finding }) => finding.kind);
     const right = kind === 'nothing' ? said.length === 0 : said.length === 1 && said[0] === kind;
     if (!right) {
       const { of, received } = delivery;
@@ -55,13 +55,14 @@ export const events: Oracle = (story): Complaints => {
   return { wrong, overlooked, clear };
 };
 
-const nameIn = ({ finding, turn }: Said) => `${finding.id} ${finding.type} ${finding.cause} at ${turn}`;
+const nameIn = ({ finding, turn }: Said) =>
+  `${finding.containerId} ${finding.eventType} ${finding.cause} at ${turn}`;
 
 function isSo(story: Story, said: Said): boolean {
   const { delivery, finding } = said;
   if (delivery === null || !isFresh(story.truth, delivery)) return false;
   const earlier = before(story.truth, delivery).filter(({ of }) => of.subject.id === delivery.of.subject.id);
-  switch (finding.verdict) {
+  switch (finding.kind) {
     case 'duplicate':
       return earlier.some((each) => isSame(each, delivery));
     case 'late':

@@ -28,7 +28,7 @@ import {
 } from './story.ts';
 
 export const regression: Oracle = (story) => {
-  const told = saidOf(story, 'regression').map(({ finding }) => String(finding.id));
+  const told = saidOf(story, 'regression').map(({ finding }) => String(finding.containerId));
   const due = story.truth.subjects.flatMap((subject) => {
     const shown = story.truth.lists.map((list) => shownBy(list, subject));
     const known = shown.filter((state) => state !== 'unknown' && state !== 'absent');
@@ -54,7 +54,7 @@ export const unannounced: Oracle = (story) => {
 function isBlindSpot(story: Story, said: Said): boolean {
   const { truth } = story;
   const subject = subjectOf(story, said);
-  const { type, cause } = said.finding;
+  const { eventType: type, cause } = said.finding;
   if (subject === undefined || type === null || subject.at[type] === null) return false;
   if (cause === 'never_sent') {
     return truth.history.crio && subject.isSandbox && (type === 'CREATED' || type === 'DELETED');

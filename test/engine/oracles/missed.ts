@@ -41,7 +41,7 @@ export const missed: Oracle = (story) => {
   const { truth, played } = story;
   const accusations = saidOf(story, 'missed');
   const wrong = accusations.filter((said) => !isGuilty(story, said) && !isMisled(story, said)).map(nameOf);
-  const stays = accusations.filter(({ finding }) => !played.resolved.has(finding.finding));
+  const stays = accusations.filter(({ finding }) => !played.resolved.has(finding.findingId));
   const due = truth.announcements.filter((each) => wasDropped(truth, each) && isObservable(truth, each));
   return compared(
     wrong,
@@ -74,14 +74,14 @@ function isMisled(story: Story, said: Said): boolean {
       `${each.of.subject.id} ${each.of.type}` === nameOf(said) && handedAt(story.truth, each) < said.turn,
   );
   const wentOn = subject?.views.some(({ shown }) => shown === 'running') ?? false;
-  if (wentOn && said.finding.type === 'STOPPED' && !came) return true;
+  if (wentOn && said.finding.eventType === 'STOPPED' && !came) return true;
   const absent = subject?.views.find(({ shown }) => shown === 'absent');
   if (subject === undefined || absent === undefined) return false;
-  if (said.finding.type !== 'DELETED') return !came;
+  if (said.finding.eventType !== 'DELETED') return !came;
   const again = story.truth.lists.some(
     (list) => list.compared > said.turn && shownBy(list, subject) !== 'absent',
   );
-  return said.turn > absent.from && (!again || story.played.resolved.has(said.finding.finding));
+  return said.turn > absent.from && (!again || story.played.resolved.has(said.finding.findingId));
 }
 
 function isObservable(truth: Truth, event: Announcement): boolean {

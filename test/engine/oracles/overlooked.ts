@@ -29,7 +29,7 @@ import {
   unnoticed,
 } from './story.ts';
 
-const short = ({ finding }: Said) => `${finding.id} ${finding.cause}`;
+const short = ({ finding }: Said) => `${finding.containerId} ${finding.cause}`;
 
 export const shortLife: Oracle = (story) => {
   const told = saidOf(story, 'short_life');
@@ -125,7 +125,7 @@ const pair = (one: string, other: string) => [one, other].sort().join(' and ');
 export const twins: Oracle = (story) => {
   const { truth } = story;
   const told = saidOf(story, 'duplicate_container');
-  const nameOf = ({ finding }: Said) => pair(String(finding.id), String(finding.proof['other']));
+  const nameOf = ({ finding }: Said) => pair(String(finding.containerId), String(finding.proof['other']));
   const pairs = pairsOfSubjects(truth);
   const names = told.map(nameOf);
   const wrong = names.filter((name, i) => {

@@ -47,12 +47,12 @@ export function compared(
 }
 
 export const saidOf = ({ played }: Story, kind: FindingKind): Said[] =>
-  played.said.filter(({ finding }) => finding.verdict === kind);
+  played.said.filter(({ finding }) => finding.kind === kind);
 
-export const nameOf = ({ finding }: Said): string => `${finding.id} ${finding.type}`;
+export const nameOf = ({ finding }: Said): string => `${finding.containerId} ${finding.eventType}`;
 
 export const subjectOf = ({ truth }: Story, { finding }: Said): Subject | undefined =>
-  truth.subjects.find(({ id }) => id === finding.id);
+  truth.subjects.find(({ id }) => id === finding.containerId);
 
 export const callOf = (list: List, { isSandbox }: Subject): Call =>
   isSandbox ? list.sandboxes : list.containers;
@@ -133,6 +133,6 @@ export function wasAccused(story: Story, delivery: Delivery): boolean {
     (said) =>
       nameOf(said) === `${subject.id} ${type}` &&
       said.turn <= turn &&
-      (resolved.get(said.finding.finding) ?? Number.POSITIVE_INFINITY) >= turn,
+      (resolved.get(said.finding.findingId) ?? Number.POSITIVE_INFINITY) >= turn,
   );
 }

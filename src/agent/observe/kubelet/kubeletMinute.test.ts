@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { KUBELET_BOUNDS_MS, parseRecord } from '../../../protocol/record.ts';
+import { KUBELET_RELIST_BOUNDS_MS, parseRecord } from '../../../protocol/record.ts';
 import { mono, wall } from '../../../protocol/units.ts';
 import { KubeletMinutes } from './kubeletMinute.ts';
 import { readMetrics } from './metrics.ts';
@@ -22,7 +22,7 @@ interface Told {
 }
 
 const histogram = (name: string, labels: string, ms: readonly number[]): string[] => {
-  const bounds = [...KUBELET_BOUNDS_MS, Number.POSITIVE_INFINITY];
+  const bounds = [...KUBELET_RELIST_BOUNDS_MS, Number.POSITIVE_INFINITY];
   const below = (bound: number) => ms.filter((one) => one <= bound).length;
   const of = (le: string) => `{${labels}le="${le}"}`;
   const only = labels === '' ? '' : `{${labels.slice(0, -1)}}`;
@@ -176,7 +176,7 @@ test('what a kubelet tells that no record can carry is cut to what one can', () 
   minutes.take(look(10, { relists: [1, 1e300], lists: [1e300], discarded: 1.5, errors: 1e18 }));
   const zero = { relists: 0, errors: 0, max: 0, hist: [], sandboxes: 0, containers: 0, bytes: 0 };
   const figures = { expected: 0, matched: 0, unobservable: 0, covered: 0, span: 0 };
-  const record = { kind: 'minute', t: 0, ...zero, ...figures, kubelet: minutes.cut() };
+  const record = { type: 'relist_minute', t: 0, ...zero, ...figures, kubelet: minutes.cut() };
   expect(parseRecord(record)).toMatchObject({ ok: true });
 });
 
@@ -186,6 +186,6 @@ test('a minute fits into its record', () => {
   minutes.take(look(10, { relists: [1, 2.5, 11_000], intervals: [0.3, 0.1], lists: [0.7] }));
   const zero = { relists: 0, errors: 0, max: 0, hist: [], sandboxes: 0, containers: 0, bytes: 0 };
   const figures = { expected: 0, matched: 0, unobservable: 0, covered: 0, span: 0 };
-  const record = { kind: 'minute', t: 0, ...zero, ...figures, kubelet: minutes.cut() };
+  const record = { type: 'relist_minute', t: 0, ...zero, ...figures, kubelet: minutes.cut() };
   expect(parseRecord(record)).toMatchObject({ ok: true });
 });

@@ -2,7 +2,7 @@
  * A minute of what a kubelet says of its PLEG, added up from look to look. What the first look shows was there before, and counts
  * for no minute; a kubelet that was restarted counts from zero.
  */
-import { KUBELET_BOUNDS_MS, type KubeletMinute } from '../../../protocol/record.ts';
+import { KUBELET_RELIST_BOUNDS_MS, type KubeletMinute } from '../../../protocol/record.ts';
 import type { Mono } from '../../../protocol/units.ts';
 import { addedTo, grown, micros, whole } from './counterDelta.ts';
 import type { KubeletFigures } from './metrics.ts';
@@ -86,7 +86,7 @@ interface Draft {
 
 const emptyDraft = (): Draft => ({
   relists: 0,
-  hist: Array.from({ length: KUBELET_BOUNDS_MS.length + 1 }, () => 0),
+  hist: Array.from({ length: KUBELET_RELIST_BOUNDS_MS.length + 1 }, () => 0),
   intervals: 0,
   intervalSum: 0,
   lastSeenAge: null,
@@ -103,8 +103,8 @@ function add(draft: Draft, before: KubeletFigures | null, now: KubeletFigures): 
   if (now.discardedEvents !== undefined)
     draft.discarded = (draft.discarded ?? 0) + grown(before?.discardedEvents, now.discardedEvents);
   for (const [le, count] of addedTo(before?.relistDuration, now.relistDuration)) {
-    const at = KUBELET_BOUNDS_MS.findIndex((bound) => le * 1000 <= bound);
-    const bucket = at === -1 ? KUBELET_BOUNDS_MS.length : at;
+    const at = KUBELET_RELIST_BOUNDS_MS.findIndex((bound) => le * 1000 <= bound);
+    const bucket = at === -1 ? KUBELET_RELIST_BOUNDS_MS.length : at;
     draft.hist[bucket] = (draft.hist[bucket] ?? 0) + count;
   }
   for (const operation of ['list_podsandbox', 'list_containers'] as const) {

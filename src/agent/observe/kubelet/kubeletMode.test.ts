@@ -45,8 +45,8 @@ test('a change is a record that the store takes, and is kept for the next agent'
   const { mode, records, saved } = watching();
   for (const scrape of [null, look(2), look(12, { errors: 5 })]) mode.take(scrape);
   expect(records).toMatchObject([
-    { kind: 'mode', t: 1e6, notBefore: -101e6, from: 'Unknown', to: 'Evented' },
-    { kind: 'mode', t: 11e6, notBefore: 1e6, from: 'Evented', to: 'Fallback', reason: 'StreamBroke' },
+    { type: 'mode_change', t: 1e6, notBefore: -101e6, from: 'Unknown', to: 'Evented' },
+    { type: 'mode_change', t: 11e6, notBefore: 1e6, from: 'Evented', to: 'Fallback', reason: 'StreamBroke' },
   ]);
   for (const record of records) expect(parseRecord(record)).toMatchObject({ ok: true });
   expect(saved).toEqual(['Evented', 'Fallback']);
@@ -64,7 +64,7 @@ test('a look that is told twice means nothing', () => {
 test('while the kubelet cannot be asked there is one gap, from the last look that was good to the next', () => {
   const { mode, records } = watching();
   for (const scrape of [look(2), failed(12, 'BadStatus'), failed(22, 'Timeout'), look(32)]) mode.take(scrape);
-  const gaps = records.filter(({ kind }) => kind === 'gap');
+  const gaps = records.filter(({ type }) => type === 'gap');
   expect(gaps).toMatchObject([
     { scope: 'kubelet', cause: 'bad_status', from: 1e6, to: null },
     { scope: 'kubelet', cause: 'bad_status', from: 1e6, to: 31e6 },
@@ -75,7 +75,7 @@ test('while the kubelet cannot be asked there is one gap, from the last look tha
 test('a kubelet that never answered was not asked since the agent began, and nothing is kept of it', () => {
   const { mode, records, saved } = watching();
   mode.take(failed(12, 'Unauthorized'));
-  expect(records).toMatchObject([{ kind: 'gap', cause: 'unauthorized', from: 0, to: null }]);
+  expect(records).toMatchObject([{ type: 'gap', cause: 'unauthorized', from: 0, to: null }]);
   expect(mode.cutMinute()).toBeUndefined();
   expect(mode.state).toMatchObject({ mode: 'Unknown', reason: 'Unauthorized' });
   expect(saved).toEqual([]);

@@ -20,7 +20,7 @@ export interface KubeletModeOptions {
   readonly remembered: Remembered | null;
   readonly memory: ModeMemory;
   readonly gaps: Gaps;
-  readonly emit: (record: RecordOf<'mode'>) => void;
+  readonly emit: (record: RecordOf<'mode_change'>) => void;
 }
 
 export class KubeletMode {
@@ -68,10 +68,10 @@ export class KubeletMode {
     return this.#minutes.cut();
   }
 
-  #record({ model, mode, reason, from, notBefore, at, proof }: ModeChange): RecordOf<'mode'> {
+  #record({ model, mode, reason, from, notBefore, at, proof }: ModeChange): RecordOf<'mode_change'> {
     const { epochStart } = this.#options;
     return {
-      kind: 'mode',
+      type: 'mode_change',
       t: since(epochStart, at),
       notBefore: oldest(since(epochStart, notBefore)),
       model,

@@ -138,7 +138,7 @@ test('whatever a kubelet does, what is told of its mode holds together', () => {
         if (before?.life === life && !isGivenUp && before.change.mode === 'Fallback')
           throw new Error(`left ${before.change.mode} for ${change.mode} in one life`);
         const { model, mode, reason, from, notBefore, at, proof } = change;
-        const record = { kind: 'mode', t: at, notBefore, model, from, to: mode, reason, proof };
+        const record = { type: 'mode_change', t: at, notBefore, model, from, to: mode, reason, proof };
         expect(parseRecord(record)).toMatchObject({ ok: true });
       });
       expect(tracker.state.mode).toBe(told.at(-1)?.change.mode ?? 'Unknown');

@@ -57,7 +57,7 @@ describe('a change of mode', () => {
       },
     });
     const { model, mode, reason, from, notBefore, at, proof } = change ?? ({} as ModeChange);
-    const record = { kind: 'mode', t: at, notBefore, model, from, to: mode, reason, proof };
+    const record = { type: 'mode_change', t: at, notBefore, model, from, to: mode, reason, proof };
     expect(parseRecord(record)).toMatchObject({ ok: true });
   });
 

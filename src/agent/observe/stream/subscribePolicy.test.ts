@@ -53,7 +53,7 @@ describe('whether to subscribe', () => {
     ['always', 'crashes', 'off', 'watched'],
     ['always', 'crashes', 'on', 'Unsafe'],
     ['always', 'crashes', 'unknown', 'Unsafe'],
-  ] as const)('--stream %s, a runtime that is %s, the gate %s: %s', (setting, runtime, gate, expected) => {
+  ] as const)('--subscribe %s, a runtime that is %s, the gate %s: %s', (setting, runtime, gate, expected) => {
     const decided = decision(setting, runtime, gate);
     if (!decided.subscribe) expect(decided.state).toBe(expected);
     else expect(decided.whileGateOff ? 'watched' : 'subscribe').toBe(expected);

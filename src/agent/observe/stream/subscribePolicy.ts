@@ -16,7 +16,7 @@ import { doubled } from '../../../platform/backoff.ts';
 import { type Micros, millis, type Wall, wall } from '../../../protocol/units.ts';
 import type { GateAnswer } from '../kubelet/gate.ts';
 
-/** What `--stream` says. */
+/** What `--subscribe` says. */
 export type StreamSetting = 'auto' | 'always' | 'never';
 
 export interface Circumstances {
@@ -50,7 +50,7 @@ const RARELY: Micros = millis(600_000);
 /** The policy. Pure: the same circumstances, the same decision. */
 export function decide(circumstances: Circumstances): Decision {
   const { setting, profile } = circumstances;
-  if (setting === 'never') return refuse('Off', 'switched off by --stream never');
+  if (setting === 'never') return refuse('Off', 'switched off by --subscribe never');
   if (profile.subscription === 'impossible') return refuse('Unsupported', profile.why);
   if (profile.subscription === 'safe') return SUBSCRIBE;
   if (setting === 'auto') return refuse('Unsafe', profile.why);
@@ -62,19 +62,20 @@ function decideAlways({ profile, gate, sinceSubscribed }: Circumstances): Decisi
   if (gate.is === 'unknown') {
     return refuse(
       'Unsafe',
-      `${profile.why}; --stream always needs proof that the kubelet does not listen: ${gate.why}`,
+      `${profile.why}; --subscribe always needs proof that the kubelet does not listen: ${gate.why}`,
     );
   }
   if (gate.is === 'on') {
     return refuse(
       'Unsafe',
-      `${profile.why}; --stream always is not obeyed while the kubelet's gate EventedPLEG is on`,
+      `${profile.why}; --subscribe always is not obeyed while the kubelet's gate EventedPLEG is on`,
     );
   }
   if (crashes && sinceSubscribed !== null && sinceSubscribed < RARELY) {
     return refuse('Interrupted', `${profile.why}: subscribed to every ten minutes at most`);
   }
-  const until = 'subscribed to by --stream always while the kubelet proves that its gate EventedPLEG is off';
+  const until =
+    'subscribed to by --subscribe always while the kubelet proves that its gate EventedPLEG is off';
   return { subscribe: true, whileGateOff: true, why: crashes ? `${until}; ${profile.why}` : until };
 }
 

@@ -80,7 +80,7 @@ describe('policy', () => {
     ['cri-dockerd', 'auto', 'Unsupported'],
     ['unknown', 'auto', 'Unsafe'],
     ['containerd-2.1', 'never', 'Off'],
-  ] as const)('%s is never subscribed to with --stream %s: %s', async (profile, setting, state) => {
+  ] as const)('%s is never subscribed to with --subscribe %s: %s', async (profile, setting, state) => {
     const runtime = await runtimeOf(profile);
     const told = subscribe(runtime.socket, setting);
     await until(() => told.states.length > 0);

@@ -114,7 +114,7 @@ export class Subscription {
 
   start(): void {
     if (this.#setting === 'never') {
-      this.#events.state('Off', 'switched off by --stream never', '');
+      this.#events.state('Off', 'switched off by --subscribe never', '');
       return;
     }
     if (this.#setting === 'always') {
