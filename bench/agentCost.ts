@@ -1,5 +1,5 @@
 /*
- * What an agent costs its node, on a real containerd, against the budgets of docs/bench.md. Run by `make bench`.
+ * What an agent costs its node, on a real containerd, against the budgets of docs/development/bench.md. Run by `make bench`.
  *
  *   containerd by itself ── two agents warm up ──► windows at 110 pods, memory
  *     ──► more pods ──► windows at 250 pods, memory

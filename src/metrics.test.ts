@@ -8,7 +8,7 @@ import { AgentMetrics } from './agent/metrics.ts';
 import { SCRAPE_PROBLEMS } from './agent/observe/kubelet/client.ts';
 import { createControllerMetrics } from './controller/metrics.ts';
 
-const page = readFileSync(new URL('../docs/metrics.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../docs/reference/metrics.md', import.meta.url), 'utf8');
 const documented = (part: string): string[] => {
   const text = page.split('## ').find((each) => each.startsWith(part)) ?? '';
   return [...text.matchAll(/^\| `(plegwatch_\w+)(?:\{([\w,]+)\})?` \| (\w+) \|/gm)].map(
@@ -30,7 +30,7 @@ function labelsOf(registry: Registry, name: string): string[] {
   return Reflect.get(Object(registry.getSingleMetric(name)), 'labelNames');
 }
 
-describe('docs/metrics.md', () => {
+describe('docs/reference/metrics.md', () => {
   test('has every metric of an agent, with its labels and its type', async () => {
     expect(documented('Agent').sort()).toEqual((await served(new AgentMetrics().registry)).sort());
   });

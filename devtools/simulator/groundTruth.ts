@@ -24,7 +24,7 @@
  *              it was lost if no entry of its number is delivered.
  * view         lists and statuses begin to show something else than what is: { id … attempt,
  *                shown: created | running | exited | unknown | absent, or null: from now on as it is }
- * fault        { fault (a name; docs/simulator.md has them all), event, id, type, detail }
+ * fault        { fault (a name; docs/development/simulator.md has them all), event, id, type, detail }
  * subscriber   { subscriber, change: opened | closed, cause, undelivered (given to it, not yet written) }
  *
  * For `container` of a sandbox the text is empty. A sandbox's `sandbox` is its own id.

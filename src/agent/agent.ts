@@ -32,7 +32,7 @@ const HAND_OVER_MS = 3_000;
 
 /** Runs until the signal is aborted. Throws PlegwatchError where a setting does not lead to what it should. */
 export async function runAgent(config: AgentConfig, signal: AbortSignal): Promise<void> {
-  // What V8's quick compiler has needed stays with the process, and its code is no faster than that of the other (docs/bench.md).
+  // What V8's quick compiler has needed stays with the process, and its code is no faster than that of the other (docs/development/bench.md).
   setFlagsFromString('--no-maglev');
   const log = createLogger(config.logLevel, 'agent').child({ cluster: config.cluster, node: config.node });
   log.info({ version: VERSION, settings: withoutSecrets(config, AGENT_SETTINGS) }, 'agent starting');

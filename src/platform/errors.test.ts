@@ -4,12 +4,12 @@ import { messageOf, redact } from './errors.ts';
 
 const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8');
 
-/** What stands under a heading of docs/errors.md, up to the next one. */
+/** What stands under a heading of docs/reference/errors.md, up to the next one. */
 const section = (title: string): string =>
-  (read('../../docs/errors.md').split(`## ${title}\n`)[1] ?? '').split('\n## ')[0] ?? '';
+  (read('../../docs/reference/errors.md').split(`## ${title}\n`)[1] ?? '').split('\n## ')[0] ?? '';
 
-describe('docs/errors.md', () => {
-  const [page = ''] = read('../../docs/errors.md').split('## Lists that fail');
+describe('docs/reference/errors.md', () => {
+  const [page = ''] = read('../../docs/reference/errors.md').split('## Lists that fail');
   const rows = page.split('\n').filter((line) => line.startsWith('| `'));
   const codes = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map((match) => match[1]);
 
@@ -40,7 +40,7 @@ test.each([
   'TOO_MANY_BYTES',
   'MALFORMED',
   'UNEXPECTED',
-])('docs/errors.md tells what it means that a list fails with %s', (code) => {
+])('docs/reference/errors.md tells what it means that a list fails with %s', (code) => {
   expect(section('Lists that fail')).toContain(`\`${code}\``);
 });
 
@@ -54,7 +54,7 @@ test.each([
   'MALFORMED',
   'INTERNAL',
   'AGENT_STOPPED',
-])('docs/errors.md tells what it means that a stream ends with %s', (code) => {
+])('docs/reference/errors.md tells what it means that a stream ends with %s', (code) => {
   expect(section('Streams that end')).toContain(`\`${code}\``);
 });
 

@@ -1,6 +1,6 @@
 /*
  * Errors that an operator reads: a stable code, one sentence that names the setting or the part, and the cure.
- * docs/errors.md lists every code. The command line prints them without a stack trace.
+ * docs/reference/errors.md lists every code. The command line prints them without a stack trace.
  */
 
 export type ErrorCode =

@@ -1,5 +1,5 @@
 /*
- * docs/sql.md is run: every query of it, against a database in which each question has an answer.
+ * docs/how-to/sql.md is run: every query of it, against a database in which each question has an answer.
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 
-const text = readFileSync(new URL('../../docs/sql.md', import.meta.url), 'utf8');
+const text = readFileSync(new URL('../../docs/how-to/sql.md', import.meta.url), 'utf8');
 
 /** The queries, each with the heading it stands under. */
 const queries = text.split(/^## /m).flatMap((section) =>
@@ -142,13 +142,13 @@ const UNHEALTHY = `
          'PLEG is not healthy: pleg was last seen active 3m5s ago; threshold is 3m0s', 185000, 180000
   FROM store.node WHERE name = 'node-a'`;
 
-describe('docs/sql.md', () => {
+describe('docs/how-to/sql.md', () => {
   it('answers the three questions, and a few more', () => {
     expect(new Set(queries.map(({ heading }) => heading)).size).toBeGreaterThanOrEqual(3);
   });
 });
 
-needs('postgres')('the queries of docs/sql.md', () => {
+needs('postgres')('the queries of docs/how-to/sql.md', () => {
   let server: TestServer;
   let client: Client;
 

@@ -15,7 +15,7 @@ import { needs } from '../support/needs.ts';
 import { until } from '../support/plegreports.ts';
 import { metric, System } from '../support/system.ts';
 
-const SQL_PAGE = new URL('../../docs/sql.md', import.meta.url);
+const SQL_PAGE = new URL('../../docs/how-to/sql.md', import.meta.url);
 const TIMEOUT_MS = 300_000;
 /** Some looks at the kubelet, on a busy machine. */
 const WITHIN_MS = 60_000;

@@ -37,7 +37,7 @@ export interface RelistFailure {
   /** When the relist began that failed, and when that was known. */
   readonly from: Mono;
   readonly at: Mono;
-  /** What went wrong: see docs/errors.md, "Lists that fail". */
+  /** What went wrong: see docs/reference/errors.md, "Lists that fail". */
   readonly code: string;
   readonly message: string;
 }

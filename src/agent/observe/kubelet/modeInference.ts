@@ -31,7 +31,7 @@ export type Mode = (typeof MODES)[number];
 export interface Inference {
   readonly model: Model;
   readonly mode: Mode;
-  /** Why this mode; see docs/modes.md. */
+  /** Why this mode; see docs/explanation/modes.md. */
   readonly reason: string;
 }
 

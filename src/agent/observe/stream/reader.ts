@@ -21,7 +21,7 @@ import { monoNow, wallNow } from '../../../platform/clock.ts';
 import { encodeFrame, type Frame, HEARTBEAT } from './frames.ts';
 
 // A quarter of its memory would be what V8's optimising compilers leave behind after the first burst of events; without them
-// an event costs a hundredth of a millisecond more (docs/bench.md).
+// an event costs a hundredth of a millisecond more (docs/development/bench.md).
 for (const flag of ['--no-opt', '--no-maglev']) setFlagsFromString(flag);
 
 const VERSION_TIMEOUT_MS = 5_000;
