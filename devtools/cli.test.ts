@@ -1,8 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { CHECKOUT, DEV_CLI } from './checkout.ts';
+import { DEV_CLI } from './checkout.ts';
 
 function run(...args: readonly string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [DEV_CLI, ...args], {
@@ -33,12 +31,4 @@ describe('the development command line', () => {
     expect(run('demo', '--help')).toMatchObject({ status: 0, stdout: expect.stringContaining('--no-kube') });
     expect(run('help', 'demo')).toMatchObject({ status: 0, stdout: expect.stringContaining('--no-kube') });
   });
-});
-
-test('the program imports nothing from devtools or test, so that they never get into its image', () => {
-  const sources = readdirSync(join(CHECKOUT, 'src'), { recursive: true, encoding: 'utf8' });
-  const strangers = sources
-    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
-    .filter((file) => /'(\.\.\/)+(devtools|test)\//.test(readFileSync(join(CHECKOUT, 'src', file), 'utf8')));
-  expect(strangers).toEqual([]);
 });

@@ -2,7 +2,6 @@
  * A simulated container runtime: a real CRI server on a unix socket, with pods that live by themselves or as a test
  * tells them to, faults on the way of its events, and the ground truth of all of it.
  */
-import { setTimeout as pause } from 'node:timers/promises';
 import { Server, status } from '@grpc/grpc-js';
 import { type ChurnOptions, runChurn } from './churn.ts';
 import { machineClock, nanosOf } from './clock.ts';
@@ -150,11 +149,9 @@ export class SimulatedRuntime {
     return container;
   }
 
-  /** Stops and removes a pod; `lagMs` is the time that its sandbox stays listed after its DELETED was announced. */
-  async removePod(sandboxId: string, how: AnnounceOptions & { readonly lagMs?: number } = {}): Promise<void> {
+  /** Stops and removes a pod. */
+  removePod(sandboxId: string, how: AnnounceOptions = {}): void {
     this.pods.beginRemoval(sandboxId, how);
-    const { lagMs = 0 } = how;
-    if (lagMs > 0) await pause(lagMs, undefined, { signal: this.#stopping.signal });
     this.pods.finishRemoval(sandboxId, how);
   }
 

@@ -69,13 +69,13 @@ export function subscribe(client: CriTestClient): RecordedEvents {
   return { events, ended, cancel: () => stream.cancel() };
 }
 
-/** Waits for a condition, for at most five seconds. */
+/** Waits for a condition, for at most half a minute: the machine may be busy. */
 export const until = (condition: () => boolean): Promise<void> =>
   vi.waitFor(
     () => {
       if (!condition()) throw new Error('not yet');
     },
-    { timeout: 5000, interval: 5 },
+    { timeout: 30_000, interval: 5 },
   );
 
 const ofKind =
@@ -87,7 +87,13 @@ export const eventFacts: (truth: GroundTruth) => EventFact[] = ofKind('event');
 export const transitionFacts: (truth: GroundTruth) => TransitionFact[] = ofKind('transition');
 export const viewFacts: (truth: GroundTruth) => ViewFact[] = ofKind('view');
 
-/** The faults in the truth, one kind of them or all. */
+/** Events that were never delivered. One that waited has several entries: it is lost when none of them is a delivery. */
+export const lostEvents = (truth: GroundTruth): EventFact[] =>
+  [...Map.groupBy(eventFacts(truth), ({ event }) => event).values()].flatMap((entries) =>
+    entries.some(({ delivered }) => delivered) ? [] : entries.slice(0, 1),
+  );
+
+/** The faults in the ground truth: those of one name, or all. */
 export const faultFacts = (truth: GroundTruth, fault?: string): FaultFact[] =>
   ofKind('fault')(truth).filter((entry) => fault === undefined || entry.fault === fault);
 

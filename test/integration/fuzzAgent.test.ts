@@ -275,7 +275,7 @@ async function live(count: number): Promise<string[]> {
       runtime.pods.exitContainer(id);
       runtime.pods.removeContainer(id);
     }
-    await runtime.removePod(sandbox.id);
+    runtime.removePod(sandbox.id);
   }
   return runtime.truth.entries
     .slice(from)

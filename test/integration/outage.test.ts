@@ -196,7 +196,7 @@ needs(
     const down = Date.now() * 1000;
     await runtime.goDown();
     // Whoever ends now is never announced.
-    for (const id of [...runtime.pods.sandboxes.keys()].slice(0, 3)) await runtime.removePod(id);
+    for (const id of [...runtime.pods.sandboxes.keys()].slice(0, 3)) runtime.removePod(id);
     await saysNotReady(agent, 'relist');
     await runtime.comeUp();
     await saysReady(agent);
@@ -388,7 +388,7 @@ function live(): void {
     made += 1;
     runtime.runPod({ name: `pod-${made}`, namespace: 'shop', containers: ['app'] });
     const [oldest] = runtime.pods.sandboxes.keys();
-    if (runtime.pods.sandboxes.size > LIVING && oldest !== undefined) void runtime.removePod(oldest);
+    if (runtime.pods.sandboxes.size > LIVING && oldest !== undefined) runtime.removePod(oldest);
   }, EVERY_MS);
   stopTraffic = async () => clearInterval(timer);
 }

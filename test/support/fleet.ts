@@ -68,7 +68,7 @@ export class Fleet {
         this.#pods += 1;
         runtime.runPod({ name: `pod-${this.#pods}`, namespace: 'shop', containers: ['app'] });
         const [oldest] = runtime.pods.sandboxes.keys();
-        if (runtime.pods.sandboxes.size > LIVING && oldest !== undefined) void runtime.removePod(oldest);
+        if (runtime.pods.sandboxes.size > LIVING && oldest !== undefined) runtime.removePod(oldest);
       }, everyMs),
     );
   }
