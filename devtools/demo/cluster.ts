@@ -64,7 +64,7 @@ const HEALTHY: SimulatedNode = {
   settings: { profile: 'containerd-2.1', pods: '8', podLife: '15s' },
 };
 /** Short times, so that there is something to see soon; the defaults are 5 s and 30 s. */
-const AGENT = { relistPeriod: '1s', grace: '1s', confirm: '5s' };
+const AGENT = { relistPeriod: '1s', overdueAfter: '1s', missedAfter: '5s' };
 
 /** Starts everything; what was started is stopped again where something fails. */
 export async function startCluster(options: DemoOptions): Promise<DemoCluster> {

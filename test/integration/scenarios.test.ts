@@ -111,7 +111,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'the agent stands still': {
     runtime: { faults: [drop(often)] },
     trouble: standstills,
-    settings: { grace: '1s' },
+    settings: { overdueAfter: '1s' },
     graceMs: 1_000,
     about: ['missed'],
     gaps: ['agent_paused', 'reader_paused', 'broken'],

@@ -24,7 +24,7 @@ export const CLUSTER = 'test';
  * Short times, so that a test need not wait: a relist twice a second, a verdict after four. The grace stays long: half of it
  * is how long a busy machine may keep an agent from running before that counts as a pause.
  */
-const FAST = { relistPeriod: '500ms', grace: '3s', confirm: '4s', spoolFsync: '100ms' };
+const FAST = { relistPeriod: '500ms', overdueAfter: '3s', missedAfter: '4s', spoolFsync: '100ms' };
 
 export class System {
   readonly redis: LocalRedis;

@@ -45,7 +45,13 @@ const INTERVALS = {
   intervalAside: '1s',
   intervalLock: '3s',
 };
-const AGENT = { relistPeriod: '500ms', grace: '4s', confirm: '5s', spoolFsync: '200ms', logLevel: 'info' };
+const AGENT = {
+  relistPeriod: '500ms',
+  overdueAfter: '4s',
+  missedAfter: '5s',
+  spoolFsync: '200ms',
+  logLevel: 'info',
+};
 const STARTS_WITHIN_MS = 60_000;
 const LOGGED_LINES = 8;
 const LOGGED_CHARACTERS = 300;
@@ -354,7 +360,7 @@ export class World {
       redisUrl: `redis://127.0.0.1:${redis.port}`,
       criEndpoint: `unix://${socket}`,
       spoolDir,
-      spoolKeep: this.options.forgetful.has(i) ? '0' : '24h',
+      spoolRetention: this.options.forgetful.has(i) ? '0' : '24h',
       auditFile: join(this.dir, `node-${i}`, 'audit'),
       ...AGENT,
       ...INTERVALS,
