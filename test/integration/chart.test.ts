@@ -1,6 +1,6 @@
 /*
- * The chart, by the programs users have: helm renders and installs it, a real API server takes every object of it, and
- * what the controller asks of that server is done with the rights it gives.
+ * The chart, tested with the programs that users have: helm renders and installs it, a real API server accepts every object,
+ * and the controller's requests succeed with the permissions it grants.
  */
 import { execFile } from 'node:child_process';
 import { appendFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ const AT = '2026-11-20T12:00:00Z';
 
 type Values = Readonly<Record<string, unknown>>;
 
-interface Answer {
+interface ProgramResult {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -77,25 +77,25 @@ const MINIMAL: Values = {
   database: { url: 'postgres://plegwatch@postgres:5432/plegwatch' },
 };
 
-/** As kubeadm leaves them. */
+/** The certificates that kubeadm sets up. */
 const SELF_SIGNED = { serverName: '$(PLEGWATCH_NODE)', caHostPath: '/var/lib/kubelet/pki/kubelet.crt' };
 
-/** What users change, one thing at a time. */
+/** Values that users change. */
 const VARIANTS: readonly [string, Values][] = [
-  ['the least that has to be set', MINIMAL],
+  ['required values only', MINIMAL],
   ['no agents', { ...MINIMAL, agent: { enabled: false } }],
   ['no resource definition', { ...MINIMAL, crds: { enabled: false } }],
-  ['a definition that goes with the release', { ...MINIMAL, crds: { keep: false } }],
-  ["no reading of the kubelet's metrics", { ...MINIMAL, agent: { kubelet: { enabled: false } } }],
+  ['no keeping of the resource definition', { ...MINIMAL, crds: { keep: false } }],
+  ["no access to the kubelet's metrics", { ...MINIMAL, agent: { kubelet: { enabled: false } } }],
   [
-    'kubelets that nobody verifies',
+    'unverified kubelet certificates',
     { ...MINIMAL, agent: { kubelet: { url: 'https://[$(HOST_IP)]:10250', insecureSkipVerify: true } } },
   ],
-  ['kubelets that sign their own certificates', { ...MINIMAL, agent: { kubelet: SELF_SIGNED } }],
-  ['no reading of pods', { ...MINIMAL, controller: { impact: { enabled: false } } }],
+  ['self-signed kubelet certificates', { ...MINIMAL, agent: { kubelet: SELF_SIGNED } }],
+  ['no status lag', { ...MINIMAL, controller: { statusLag: { enabled: false } } }],
   ['CRI-O', { ...MINIMAL, agent: { criEndpoint: 'unix:///run/crio/crio.sock' } }],
   [
-    'every Secret one of its own',
+    'existing Secrets only',
     {
       cluster: 'prod-1',
       redis: {
@@ -106,7 +106,7 @@ const VARIANTS: readonly [string, Values][] = [
     },
   ],
   [
-    'every URL in the values',
+    'URLs only',
     {
       cluster: 'prod-1',
       redis: {
@@ -118,7 +118,7 @@ const VARIANTS: readonly [string, Values][] = [
   ],
   ['no Jobs', { ...MINIMAL, migrate: { enabled: false }, maintain: { enabled: false } }],
   [
-    'everything that is empty otherwise',
+    'every value that is empty by default',
     {
       ...MINIMAL,
       image: { repository: 'mirror/plegwatch', digest: `sha256:${'0'.repeat(64)}` },
@@ -151,7 +151,7 @@ const VARIANTS: readonly [string, Values][] = [
   ],
 ];
 
-function run(program: string, args: readonly string[], input = ''): Promise<Answer> {
+function run(program: string, args: readonly string[], input = ''): Promise<ProgramResult> {
   return new Promise((resolve) => {
     const env = { ...process.env, HOME: home.dir };
     const child = execFile(program, args, { env, maxBuffer: 1 << 24 }, (error, stdout, stderr) => {
@@ -162,10 +162,10 @@ function run(program: string, args: readonly string[], input = ''): Promise<Answ
   });
 }
 
-const helm = (args: readonly string[], values: Values): Promise<Answer> =>
+const helm = (args: readonly string[], values: Values): Promise<ProgramResult> =>
   run(where('helm'), [...args, '--values', '-'], JSON.stringify(values));
 
-/** The chart as text, for a release called plegwatch. */
+/** The rendered text of a release called plegwatch. */
 async function template(values: Values): Promise<string> {
   const { code, stdout, stderr } = await helm(['template', 'plegwatch', CHART, '-n', NAMESPACE], values);
   expect(stderr).toBe('');
@@ -211,10 +211,10 @@ beforeAll(() => {
 });
 afterAll(() => home.remove());
 
-describe("the chart's copy of the resource", () => {
+describe('helm/sync-crd.mjs', () => {
   const sync = (script: string, ...args: string[]) => run(process.execPath, [script, ...args]);
 
-  test('is what crds/ makes', async () => {
+  test('accepts the present template of the resource definition', async () => {
     expect(await sync(join(ROOT, 'helm/sync-crd.mjs'), '--check')).toEqual({
       code: 0,
       stdout: '',
@@ -222,7 +222,7 @@ describe("the chart's copy of the resource", () => {
     });
   });
 
-  test('is refused when either has changed, and made anew', async () => {
+  test('rejects an outdated template, and generates a new one', async () => {
     const script = join(home.dir, 'helm/sync-crd.mjs');
     const source = 'crds/plegreports.plegwatch.dev.yaml';
     const copy = 'helm/plegwatch/templates/crd.yaml';
@@ -239,20 +239,20 @@ describe("the chart's copy of the resource", () => {
   });
 });
 
-test('the chart has the version of the program', () => {
+test('the chart and the program have the same version', () => {
   const { version, appVersion } = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8'));
   const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
   expect([version, appVersion]).toEqual([manifest.version, manifest.version]);
 });
 
-describe('the schema of the values', () => {
-  const schema: Schema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8'));
+describe('values.schema.json', () => {
+  const schema: ValuesSchema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8'));
 
-  test('closes every object, or says who looks into it instead', () => {
+  test('refuses unknown keys in every object, unless a comment says who checks them', () => {
     expect(openObjects(schema, '')).toEqual([]);
   });
 
-  test('has the keys of values.yaml, no more and no fewer', () => {
+  test('has exactly the keys of values.yaml', () => {
     const values: Values = { cluster: '', ...parse(readFileSync(join(CHART, 'values.yaml'), 'utf8')) };
     const { global, ...properties } = schema.properties ?? {};
     expect(global).toBeDefined();
@@ -260,13 +260,13 @@ describe('the schema of the values', () => {
   });
 });
 
-needs('helm')('rendered', () => {
-  test('the chart passes lint', async () => {
+needs('helm')('a rendered release', () => {
+  test('passes helm lint', async () => {
     const { stdout, code } = await helm(['lint', '--strict', CHART], MINIMAL);
     expect([code, stdout]).toEqual([0, expect.stringContaining('0 chart(s) failed')]);
   });
 
-  describe('values are refused by name', () => {
+  describe('is refused, with a message that names the value,', () => {
     const { cluster, ...nameless } = MINIMAL;
     expect(cluster).toBeDefined();
     const agent = (values: Values): Values => ({ ...MINIMAL, agent: values });
@@ -281,52 +281,56 @@ needs('helm')('rendered', () => {
       ],
       ['with an unknown key', { ...MINIMAL, contoller: {} }, /'contoller' not allowed/],
       [
-        'with an unknown key deep down',
+        'with an unknown nested key',
         agent({ kubelet: { uri: 'x' } }),
         /'\/agent\/kubelet'.*'uri' not allowed/,
       ],
-      ['with a text for a switch', agent({ enabled: 'yes' }), /'\/agent\/enabled': got string, want boolean/],
-      ['with a duration without a unit', agent({ grace: '2' }), /'\/agent\/grace'.*does not match/],
-      ['with a choice that is none', agent({ stream: 'often' }), /'\/agent\/stream': value must be one of/],
+      [
+        'with a string instead of a boolean',
+        agent({ enabled: 'yes' }),
+        /'\/agent\/enabled': got string, want boolean/,
+      ],
+      [
+        'with a duration without a unit',
+        agent({ overdueAfter: '2' }),
+        /'\/agent\/overdueAfter'.*does not match/,
+      ],
+      ['with an unknown choice', agent({ subscribe: 'often' }), /'\/agent\/subscribe': value must be one of/],
       [
         'with a relative socket',
         agent({ criEndpoint: 'crio.sock' }),
         /'\/agent\/criEndpoint'.*does not match/,
       ],
       [
-        'with a socket below the root',
+        'with a socket in the root folder',
         agent({ criEndpoint: '/c.sock' }),
         /'\/agent\/criEndpoint'.*does not match/,
       ],
+      ['with .. in a path', agent({ spool: { hostPath: '/var/../etc' } }), /'\/agent\/spool\/hostPath'/],
       [
-        'with a path that climbs',
-        agent({ spool: { hostPath: '/var/../etc' } }),
-        /'\/agent\/spool\/hostPath'/,
-      ],
-      [
-        'with a plain kubelet',
+        'with an http URL of the kubelet',
         agent({ kubelet: { url: 'http://x' } }),
         /'\/agent\/kubelet\/url'.*does not match/,
       ],
       [
-        'with a kubelet that is verified and not verified',
+        'with both a server name and no verification of the kubelet',
         agent({ kubelet: { ...SELF_SIGNED, insecureSkipVerify: true } }),
         /'\/agent\/kubelet\/serverName'/,
       ],
       [
-        'with a name of a kubelet that is none',
+        'with an invalid server name of the kubelet',
         agent({ kubelet: { serverName: 'a b' } }),
         /'\/agent\/kubelet\/serverName'.*does not match/,
       ],
       [
-        'with lanes that are no number',
-        { ...MINIMAL, migrate: { lanes: 'many' } },
-        /'\/migrate\/lanes'.*integer/,
+        'with a number of queues that is not a number',
+        { ...MINIMAL, migrate: { queues: 'many' } },
+        /'\/migrate\/queues'.*integer/,
       ],
       [
-        'with a rate of reads that is none',
-        { ...MINIMAL, controller: { impact: { readsPerSecond: 0 } } },
-        /'\/controller\/impact\/readsPerSecond'.*minimum/,
+        'with no reads per second',
+        { ...MINIMAL, controller: { statusLag: { readsPerSecond: 0 } } },
+        /'\/controller\/statusLag\/readsPerSecond'.*minimum/,
       ],
       [
         'without a Redis',
@@ -334,25 +338,25 @@ needs('helm')('rendered', () => {
         /redis is required: set redis\.url or redis\.existingSecret/,
       ],
       [
-        'with a Redis by a scheme that there is not',
+        'with an unknown scheme of the Redis URL',
         { ...MINIMAL, redis: { url: 'redis+clusters://redis:6379' } },
         /redis\.url must be a URL such as redis:\/\//,
       ],
       ['without a database', { ...MINIMAL, database: {} }, /database is required: set database\.url or /],
       [
-        'with two sources of one URL',
+        'with two sources of a URL',
         { ...MINIMAL, redis: { url: 'redis://r', existingSecret: 's' } },
         /set either redis\.url or redis\.existingSecret, not both/,
       ],
     ];
 
-    test.each(cases)('%s', async (_rule, values, problem) => {
+    test.each(cases)('%s', async (_rule, values, message) => {
       const { code, stderr } = await helm(['template', 'plegwatch', CHART], values);
-      expect(stderr).toMatch(problem);
+      expect(stderr).toMatch(message);
       expect(code).not.toBe(0);
     });
 
-    test('and never with the password in them', async () => {
+    test('with an invalid URL, and the message does not contain its password', async () => {
       const values = {
         ...MINIMAL,
         database: { owner: { url: 'mysql://root:hunter2@db' }, url: 'postgres://d/p' },
@@ -364,7 +368,7 @@ needs('helm')('rendered', () => {
     });
   });
 
-  describe('the settings of', () => {
+  describe('sets the environment of', () => {
     const programs: [string, SettingTable][] = [
       ['agent', AGENT_SETTINGS],
       ['controller', CONTROLLER_SETTINGS],
@@ -373,7 +377,7 @@ needs('helm')('rendered', () => {
     ];
 
     test.each(programs)(
-      '%s are its own, can be read, and are its defaults where they have one',
+      '%s to valid settings of that program, equal to its defaults if there are any',
       async (name, table) => {
         const [container] = podOf(await render(MINIMAL), `plegwatch-${name}`).containers;
         expect(container.args).toEqual([name]);
@@ -384,7 +388,7 @@ needs('helm')('rendered', () => {
           if (setting.fallback === REQUIRED) expect(variable, key).toBeDefined();
           if (variable?.value === undefined) continue;
           setting.read(variable.value);
-          // The socket of the node is seen under /host.
+          // The agent sees the node's socket under /host.
           const value = variable.value.replace('unix:///host/', 'unix:///');
           if (typeof setting.fallback === 'string') expect(value, key).toBe(setting.fallback);
         }
@@ -392,15 +396,15 @@ needs('helm')('rendered', () => {
       },
     );
 
-    test('a variable that uses another stands behind it', async () => {
+    test('the agent in an order in which every variable follows those it refers to', async () => {
       const names = podOf(await render(MINIMAL), 'plegwatch-agent').containers[0].env.map(({ name }) => name);
       expect(names.indexOf('HOST_IP')).toBeGreaterThan(-1);
       expect(names.indexOf('HOST_IP')).toBeLessThan(names.indexOf('PLEGWATCH_KUBELET_URL'));
     });
   });
 
-  describe('the agent', () => {
-    test('has no limit that throttles it, and is killed within 11 s when it hangs', async () => {
+  describe('runs an agent that', () => {
+    test('has no resource limits, and is killed within 11 s when it hangs', async () => {
       const [{ resources, livenessProbe }] = podOf(await render(MINIMAL), 'plegwatch-agent').containers;
       expect(resources.limits).toBeUndefined();
       const {
@@ -415,7 +419,7 @@ needs('helm')('rendered', () => {
       );
     });
 
-    test("mounts the folder of the runtime's socket, and lets mounts that end on the node end in it", async () => {
+    test("mounts the folder of the runtime's socket, with the unmounts of the node propagated", async () => {
       const { containers, volumes } = podOf(
         await render({ ...MINIMAL, agent: { criEndpoint: '/run/crio/crio.sock' } }),
         'plegwatch-agent',
@@ -433,7 +437,7 @@ needs('helm')('rendered', () => {
       });
     });
 
-    test("sees one file of the node where that has the kubelet's authority, and the name of the node comes first", async () => {
+    test("mounts one file of the node as the kubelet's CA, and sets the node's name before the server name", async () => {
       const { containers, volumes } = podOf(
         await render({ ...MINIMAL, agent: { kubelet: SELF_SIGNED } }),
         'plegwatch-agent',
@@ -451,7 +455,7 @@ needs('helm')('rendered', () => {
       expect(names.indexOf('PLEGWATCH_NODE')).toBeLessThan(names.indexOf('PLEGWATCH_KUBELET_SERVER_NAME'));
     });
 
-    test('has neither a token nor a right where it does not ask the kubelet', async () => {
+    test('has neither a token nor permissions when it does not scrape the kubelet', async () => {
       const objects = await render({ ...MINIMAL, agent: { kubelet: { enabled: false } } });
       expect(podOf(objects, 'plegwatch-agent').automountServiceAccountToken).toBe(false);
       expect(
@@ -460,7 +464,7 @@ needs('helm')('rendered', () => {
     });
   });
 
-  test('no program may gain anything, and only the agent is root', async () => {
+  test('runs no container that can gain privileges, and only the agent as root', async () => {
     const pods = podsOf(await render(MINIMAL));
     expect([...pods.keys()].sort()).toEqual(
       ['agent', 'controller', 'maintain', 'migrate'].map((name) => `plegwatch-${name}`),
@@ -476,11 +480,11 @@ needs('helm')('rendered', () => {
     }
   });
 
-  describe('a Secret', () => {
+  describe('has Secrets:', () => {
     const variants = new Map(VARIANTS);
     const valuesOf = (name: string) => variants.get(name) ?? {};
 
-    test('that a pod names is made by the chart or by the user', async () => {
+    test('every Secret that a pod refers to is made by the chart or named by the user', async () => {
       for (const [name, values] of VARIANTS) {
         const objects = await render(values);
         const made = objects.filter(({ kind }) => kind === 'Secret').map(({ metadata }) => metadata.name);
@@ -492,8 +496,8 @@ needs('helm')('rendered', () => {
       }
     });
 
-    test("of the agents is not the controller's, and the owner's is neither's", async () => {
-      const objects = await render(valuesOf('every URL in the values'));
+    test('agents, controller and database owner can each have a Secret of their own', async () => {
+      const objects = await render(valuesOf('URLs only'));
       const urlOf = (name: string, variable: string) =>
         pick(objects, 'Secret', secretOf(podOf(objects, `plegwatch-${name}`), variable)?.name ?? '')
           .stringData?.['url'];
@@ -506,8 +510,8 @@ needs('helm')('rendered', () => {
       expect(urlOf('maintain', 'PLEGWATCH_DATABASE_URL')).toBe('postgres://owner@postgres/p');
     });
 
-    test("of the user's is used by its name and key, and none is made", async () => {
-      const objects = await render(valuesOf('every Secret one of its own'));
+    test('an existing Secret is used by its name and key, and the chart makes none', async () => {
+      const objects = await render(valuesOf('existing Secrets only'));
       expect(objects.filter(({ kind }) => kind === 'Secret')).toEqual([]);
       expect(secretOf(podOf(objects, 'plegwatch-agent'), 'PLEGWATCH_REDIS_URL')).toEqual({
         name: 'agent-redis',
@@ -519,7 +523,7 @@ needs('helm')('rendered', () => {
       });
     });
 
-    test('of the migration is there before it and gone after it', async () => {
+    test('the Secret of the migration is made before the Job and deleted after it', async () => {
       const objects = await render(MINIMAL);
       const [secret, job] = ['Secret', 'Job'].map((kind) => pick(objects, kind, 'plegwatch-migrate'));
       for (const object of [secret, job]) {
@@ -532,7 +536,7 @@ needs('helm')('rendered', () => {
     });
   });
 
-  test('the resource is that of crds/', async () => {
+  test('has the resource definition of crds/', async () => {
     const name = 'plegreports.plegwatch.dev';
     const { metadata, ...rest } = pick(await render(MINIMAL), 'CustomResourceDefinition', name);
     const source = parse(readFileSync(join(ROOT, `crds/${name}.yaml`), 'utf8'));
@@ -548,14 +552,14 @@ needs(
 )('on a real API server', () => {
   let server: LocalApiServer;
 
-  const kubectl = (args: readonly string[], input = ''): Promise<Answer> =>
+  const kubectl = (args: readonly string[], input = ''): Promise<ProgramResult> =>
     run(where('kubectl'), ['--kubeconfig', server.kubeconfig, ...args], input);
-  const release = (command: string, values: Values): Promise<Answer> =>
+  const release = (command: string, values: Values): Promise<ProgramResult> =>
     helm(
       [command, 'plegwatch', CHART, '--no-hooks', '--kubeconfig', server.kubeconfig, '-n', NAMESPACE],
       values,
     );
-  const uninstall = (): Promise<Answer> =>
+  const uninstall = (): Promise<ProgramResult> =>
     run(where('helm'), [
       ...['uninstall', 'plegwatch', '--no-hooks', '--kubeconfig', server.kubeconfig, '-n', NAMESPACE],
     ]);
@@ -569,11 +573,11 @@ needs(
   });
   afterAll(() => server?.stop());
 
-  test.each(VARIANTS)('every object is accepted: %s', async (_name, values) => {
+  test.each(VARIANTS)('every object of a release is accepted: %s', async (_name, values) => {
     const text = await template(values);
     const args = ['apply', '--server-side', '--dry-run=server', '--validate=strict', '-f', '-'];
     const { code, stdout, stderr } = await kubectl(args, text);
-    // Folders of the node are what the restricted level forbids; nobody but the agent has any.
+    // The restricted level forbids hostPath volumes; only the agent has any.
     const warned = stderr.split('\n').filter((line) => /would violate PodSecurity/.test(line));
     expect(warned.filter((line) => !/hostPath/.test(line))).toEqual([]);
     expect(stderr.split('\n').filter((line) => line !== '' && !warned.includes(line))).toEqual([]);
@@ -581,7 +585,7 @@ needs(
     expect(stdout.trim().split('\n')).toHaveLength(documents(text).length);
   });
 
-  describe('installed', () => {
+  describe('an installed release', () => {
     beforeAll(async () => {
       const { code, stdout } = await release('install', MINIMAL);
       expect([code, stdout]).toEqual([0, expect.stringContaining('kubectl get plegreports')]);
@@ -597,7 +601,7 @@ needs(
       return `${verb} ${what}: ${stdout.trim()}`;
     };
 
-    test('the agent may read the metrics of kubelets and nothing else', async () => {
+    test('lets the agent get nodes/metrics and nothing else', async () => {
       expect(await may('agent', 'get', 'nodes/metrics')).toMatch(/: yes$/);
       for (const [verb, what] of [
         ['get', 'nodes'],
@@ -612,7 +616,7 @@ needs(
       }
     });
 
-    test('the controller may not do what it does not do', async () => {
+    test('gives the controller no permission that it does not use', async () => {
       for (const [verb, what] of [
         ['patch', 'nodes'],
         ['delete', 'nodes'],
@@ -629,9 +633,9 @@ needs(
       }
     });
 
-    test('the controller may get pods where their lag is measured, and not otherwise', async () => {
+    test('lets the controller get pods only if the status lag is enabled', async () => {
       expect(await may('controller', 'get', 'pods')).toMatch(/: yes$/);
-      const off = { ...MINIMAL, controller: { impact: { enabled: false, readsPerSecond: 3 } } };
+      const off = { ...MINIMAL, controller: { statusLag: { enabled: false, readsPerSecond: 3 } } };
       expect(await release('upgrade', off)).toMatchObject({ code: 0 });
       expect(await may('controller', 'get', 'pods')).toMatch(/: no$/);
       const { env } = podOf(await render(off), 'plegwatch-controller').containers[0];
@@ -641,7 +645,7 @@ needs(
       expect(await may('controller', 'get', 'pods')).toMatch(/: yes$/);
     });
 
-    test('everything the controller asks is allowed, with the token of its account', async () => {
+    test('lets the controller, with the token of its service account, send every request that it sends', async () => {
       const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'node-a' } };
       expect(await kubectl(['create', '-f', '-'], stringify(node))).toMatchObject({ code: 0 });
       await until('the resource is served', async () =>
@@ -663,7 +667,7 @@ needs(
       }
     });
 
-    test('an account without its rights is refused', async () => {
+    test('does not let the agent list Nodes', async () => {
       const kube = await clientOf('plegwatch-agent');
       try {
         await expect(kube.list(NODES, { limit: 1 })).rejects.toThrow(/cannot list resource "nodes"/);
@@ -672,7 +676,7 @@ needs(
       }
     });
 
-    /** A client with the token of an account of the release. */
+    /** A client with the token of a service account of the release. */
     async function clientOf(name: string): Promise<KubeClient> {
       const { stdout: token } = await kubectl(['create', 'token', name, '-n', NAMESPACE]);
       const config = parse(readFileSync(server.kubeconfig, 'utf8'));
@@ -684,14 +688,16 @@ needs(
       return createKubeClient({ kubeconfig: file });
     }
 
-    test('an upgrade is accepted, and the resource outlives the release unless told otherwise', async () => {
+    test('can be upgraded, and leaves the resource definition behind unless crds.keep is false', async () => {
       expect(await release('upgrade', { ...MINIMAL, logLevel: 'debug' })).toMatchObject({ code: 0 });
       expect(await uninstall()).toMatchObject({ code: 0 });
       expect(await definition()).toMatchObject({ code: 0 });
-      // The same release takes back what it left behind.
+      // A release of the same name adopts the definition again.
       expect(await release('install', { ...MINIMAL, crds: { keep: false } })).toMatchObject({ code: 0 });
       expect(await uninstall()).toMatchObject({ code: 0 });
-      await until('the resource is gone', async () => ((await definition()).code === 0 ? undefined : true));
+      await until('the resource definition is deleted', async () =>
+        (await definition()).code === 0 ? undefined : true,
+      );
       const left = await kubectl(['get', 'all,secrets,serviceaccounts', '-n', NAMESPACE, '-o', 'name']);
       expect(left.stdout).toBe('');
     });
@@ -713,18 +719,18 @@ function statusOf(): ReportStatus {
   };
 }
 
-interface Schema {
+interface ValuesSchema {
   readonly $comment?: string;
   readonly $ref?: string;
   readonly type?: string | readonly string[];
   readonly additionalProperties?: unknown;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly definitions?: Readonly<Record<string, Schema>>;
-  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, ValuesSchema>>;
+  readonly definitions?: Readonly<Record<string, ValuesSchema>>;
+  readonly items?: ValuesSchema;
 }
 
-/** Paths of objects that take any key and do not say why. */
-function openObjects(schema: Schema, path: string): string[] {
+/** Paths of objects that allow any key without a comment. */
+function openObjects(schema: ValuesSchema, path: string): string[] {
   const isObject = [schema.type].flat().includes('object');
   const open = isObject && schema.additionalProperties === undefined && schema.$comment === undefined;
   const parts = Object.entries({
@@ -735,8 +741,8 @@ function openObjects(schema: Schema, path: string): string[] {
   return [...(open ? [path] : []), ...parts.flatMap(([name, part]) => openObjects(part, `${path}/${name}`))];
 }
 
-/** Paths that only one of schema and values has; below free maps and optional objects there is nothing to compare. */
-function keysOf(schema: Schema, values: Values, path = ''): string[] {
+/** Paths that only one of schema and values has. Skips free maps and optional objects. */
+function keysOf(schema: ValuesSchema, values: Values, path = ''): string[] {
   const properties = schema.properties ?? {};
   const missing = Object.keys(properties).filter((key) => !(key in values));
   const unknown = Object.keys(values).filter((key) => !(key in properties));

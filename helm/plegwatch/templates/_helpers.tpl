@@ -1,10 +1,10 @@
-{{/* The name that every object begins with: short enough for the longest ending and for a CronJob's 52 characters. */}}
+{{/* The prefix of all names: short enough for the longest suffix, and for the 52 characters of a CronJob's name. */}}
 {{- define "plegwatch.name" -}}
 {{- $name := ternary .Release.Name (printf "%s-plegwatch" .Release.Name) (contains "plegwatch" .Release.Name) -}}
 {{- $name | trunc 40 | trimSuffix "-" -}}
 {{- end }}
 
-{{/* Labels that never change. Called with (dict "root" $ "component" …). */}}
+{{/* Labels that never change, for selectors. Arguments: root (the top-level context), component. */}}
 {{- define "plegwatch.selector" -}}
 app.kubernetes.io/name: plegwatch
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -29,7 +29,7 @@ imagePullPolicy: {{ .pullPolicy }}
 {{- end }}
 {{- end }}
 
-{{/* What no program of ours needs. */}}
+{{/* The security context of every container. */}}
 {{- define "plegwatch.containerSecurity" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
@@ -37,7 +37,7 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{/* For every pod but the agent's. */}}
+{{/* The security context of every pod but the agent's. */}}
 {{- define "plegwatch.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532
@@ -47,8 +47,8 @@ seccompProfile:
 {{- end }}
 
 {{/*
-Refuses two sources, none where one is needed, and a URL of another kind (without printing it).
-Called with (dict "at" path "from" values "scheme" pattern "example" text "needed" bool).
+Fails if a URL has two sources, none although one is required, or the wrong scheme; never prints the URL, which may hold a
+password. Arguments: at (path of the values), from (the values), scheme (regular expression), example, needed (boolean).
 */}}
 {{- define "plegwatch.checkSource" -}}
 {{- if and .from.url .from.existingSecret -}}
@@ -60,22 +60,25 @@ Called with (dict "at" path "from" values "scheme" pattern "example" text "neede
 {{- end -}}
 {{- end }}
 
-{{/* Yes where a source is given. */}}
-{{- define "plegwatch.isGiven" -}}
+{{/* "yes" if a URL has a source, else empty. */}}
+{{- define "plegwatch.hasSource" -}}
 {{- if or .url .existingSecret }}yes{{ end -}}
 {{- end }}
 
-{{/* A variable out of a Secret: the one named, or the one this chart makes. Called with (dict "variable" … "from" … "made" …). */}}
+{{/*
+An environment variable from a Secret. Arguments: variable (its name), from (values with existingSecret), chartSecret (the Secret of
+this chart, used without existingSecret).
+*/}}
 {{- define "plegwatch.secretVariable" -}}
 - name: {{ .variable }}
   valueFrom:
     secretKeyRef:
-      name: {{ default .made .from.existingSecret }}
+      name: {{ default .chartSecret .from.existingSecret }}
       key: {{ ternary .from.existingSecretKey "url" (ne .from.existingSecret "") }}
 {{- end }}
 
-{{/* The owner's URL, as values. */}}
+{{/* The values of the owner's URL, as JSON. */}}
 {{- define "plegwatch.ownerSource" -}}
 {{- $database := .Values.database -}}
-{{- ternary $database.owner (omit $database "owner") (eq "yes" (include "plegwatch.isGiven" $database.owner)) | toJson -}}
+{{- ternary $database.owner (omit $database "owner") (eq "yes" (include "plegwatch.hasSource" $database.owner)) | toJson -}}
 {{- end }}
