@@ -53,16 +53,18 @@ format: ## Put the sources into the house style
 	@$(call prepare,npm)
 	@node_modules/.bin/biome check --write .
 
-generate: ## Make the generated files again: CRI types from proto/, the chart's CRD from crds/
+generate: ## Make the generated files again: CRI types from proto/, the chart's CRD from crds/, reference pages from the source
 	@$(call prepare,npm)
 	@PATH="$$(dirname "$$(devtools/localServices/where node)"):$$PATH" node_modules/.bin/buf generate
 	@$(node) helm/sync-crd.mjs
+	@$(node) devtools/referencePages.ts
 
 check-generated: ## Fail when a generated file is not what its source makes
 	@$(call prepare,npm)
 	@PATH="$$(dirname "$$(devtools/localServices/where node)"):$$PATH" node_modules/.bin/buf generate --output dist/generated
 	@diff -u src/cri/runtime.ts dist/generated/src/cri/runtime.ts || { echo 'src/cri/runtime.ts is stale: run make generate and commit.' >&2; exit 1; }
 	@$(node) helm/sync-crd.mjs --check
+	@$(node) devtools/referencePages.ts --check
 
 bench: ## Measure what an agent costs its node against the budgets (root; 17 minutes; PLEGWATCH_BENCH_LONG=1: after an hour)
 	@$(call prepare,bench)

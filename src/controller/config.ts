@@ -16,7 +16,6 @@ import {
   withDefault,
   withShort,
 } from '../platform/settings.ts';
-import { REPORT_OUTPUTS } from './reports/command.ts';
 
 const databaseUrl = (raw: string): string => {
   if (!/^postgres(ql)?:\/\//.test(raw) || !URL.canParse(raw)) {
@@ -62,6 +61,8 @@ export const MIGRATE_SETTINGS = {
 } as const;
 
 export const MAINTAIN_SETTINGS = { databaseUrl: database, logLevel } as const;
+
+export const REPORT_OUTPUTS = ['table', 'wide', 'json'] as const;
 
 export const REPORT_SETTINGS = {
   cluster: CLUSTER,

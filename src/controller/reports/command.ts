@@ -1,6 +1,7 @@
 /*
  * `plegwatch report`: the reports of a cluster straight from SQL, for where there is no Kubernetes or nobody leads.
  */
+import type { REPORT_OUTPUTS } from '../config.ts';
 import type { Runner } from '../store/store.ts';
 import { buildStatus } from './build.ts';
 import type { EvidenceRow } from './evidence.ts';
@@ -10,7 +11,6 @@ import listReportedNodes from './sql/listReportedNodes.sql';
 import { printTable, type Report } from './table.ts';
 import { timestamp } from './text.ts';
 
-export const REPORT_OUTPUTS = ['table', 'wide', 'json'] as const;
 type ReportOutput = (typeof REPORT_OUTPUTS)[number];
 
 export interface ReportCommand {
