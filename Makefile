@@ -1,10 +1,10 @@
-# Two commands do it all: `make demo` shows what plegwatch is for, `make test` proves that it works.
-# Every target brings what it needs (devtools/localServices/prepare), says what it is doing, and keeps it in a cache outside the tree.
+# `make demo` shows what plegwatch is for. `make check` (a minute), `make test` (25 minutes) and `make test-long` (hours) prove
+# that it works. Each target fetches or builds what it needs (devtools/localServices/prepare) into a cache outside the tree.
 
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-unit torture torture-mutants engine-mutants lint format generate check-generated build bench clean
+.PHONY: help check demo test test-long torture torture-mutants engine-mutants lint format generate check-generated build bench clean
 
 node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
@@ -21,24 +21,27 @@ demo: ## Show it on this machine: three nodes, one lossy, one unsafe (ONCE=1 pri
 	@$(node) build.mjs
 	@./bin/plegwatch-dev demo $(if $(ONCE),--once) $(if $(NO_KUBE),--no-kube)
 
-test: ## Run all tests, on real parts
+check: lint ## While you work: style, types, imports, quick tests (a minute)
+	@PLEGWATCH_HISTORIES=100 $(node) node_modules/vitest/vitest.mjs run --project unit
+
+test: ## Run every test on real services (25 minutes; TESTS="test/integration/sql" runs those)
 	@$(call prepare,test)
-	@$(node) node_modules/vitest/vitest.mjs run
+	@$(node) node_modules/vitest/vitest.mjs run $(TESTS)
 
-test-unit: ## Run only the tests that need no parts (a few minutes)
-	@$(call prepare,npm)
-	@$(node) node_modules/vitest/vitest.mjs run --project unit
+test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, 100 torture schedules, the long benchmark (root)
+	@$(MAKE) torture TORTURE='--schedules 100 --quiet'
+	@$(MAKE) bench PLEGWATCH_BENCH_LONG=1
 
-torture: ## Look for losses under random faults, about 3 minutes (TORTURE='--schedules 100 --quiet' for the bench; --seed N again)
+torture: ## Look for lost records under random faults (3 minutes; TORTURE='--seed N' repeats a schedule)
 	@$(call prepare,node npm postgres redis)
 	@$(node) build.mjs
 	@$(node) test/torture/main.ts $(or $(TORTURE),--schedules 3 --quiet)
 
-torture-mutants: ## Show that the loss checker finds builds that are broken on purpose (10 minutes)
+torture-mutants: ## Show that the torture finds builds that lose records on purpose (10 minutes)
 	@$(call prepare,node npm postgres redis)
 	@$(node) test/torture/mutants.ts
 
-engine-mutants: ## Show that the tests of the comparison notice when one of its rules is broken (5 minutes; MUTANTS="3 7": those)
+engine-mutants: ## Show that a test fails for each rule of the comparison that is broken (hours; MUTANTS="3 7" tries those)
 	@$(call prepare,npm)
 	@$(node) test/engine/mutants/run.ts $(MUTANTS)
 

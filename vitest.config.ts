@@ -1,9 +1,12 @@
 /*
- * Two projects: `unit` (beside the source, pure, fast) and `parts` (real Redis, Postgres, runtimes, API server).
- * The files of `parts` run one after another: they share the machine's two cores with the parts they start.
+ * Three projects: `unit` (quick), `integration` (processes, Redis, Postgres, runtimes, API server) and
+ * `kubelet` (real kubelets, which mostly wait for the next relist). Unit tests run first; then the other two share the
+ * workers. Every file starts services of its own, on ports, folders and control groups of its own.
  */
 import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** SQL statements live in files of their own and are imported as text, as the bundler does. */
 const sqlAsText = {
@@ -13,37 +16,73 @@ const sqlAsText = {
   },
 };
 
+/** Beside their source, and yet with sockets and processes that take their time. */
+const WITH_PROCESSES = [
+  'src/agent/observe/{observer,relister}.test.ts',
+  'src/agent/observe/stream/subscription*.test.ts',
+  'src/cri/listCall.test.ts',
+];
+
+/** The files that take minutes, the longest first: started last they would keep one worker busy after all others ended. */
+const LONG = [
+  'kubelet/statusLagOfKubelet',
+  'kubelet/plegUnhealthy',
+  'kubelet/mode',
+  'integration/endToEnd',
+  'integration/scenarios',
+  'integration/fuzzDecoders',
+  'integration/settings',
+  'integration/runtimes',
+  'integration/freeze',
+  'integration/outage',
+  'integration/fuzzAgent',
+];
+
+class LongFilesFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => {
+      const at = LONG.findIndex((name) => moduleId.endsWith(`test/${name}.test.ts`));
+      return at === -1 ? LONG.length : at;
+    };
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b));
+  }
+}
+
+/** More workers than processors: tests wait for timers, relists and other processes. */
+const UNIT_WORKERS = availableParallelism() + 2;
+const SERVICE_WORKERS = availableParallelism() + 1;
+
+/** Waits have deadlines of their own; these bounds only end a test that hangs on a busy machine. */
+const services = {
+  globalSetup: ['test/support/build.ts'],
+  maxWorkers: SERVICE_WORKERS,
+  sequence: { groupOrder: 1 },
+  testTimeout: 600_000,
+  hookTimeout: 300_000,
+};
+
 export default defineConfig({
   plugins: [sqlAsText],
   test: {
     pool: 'forks',
     reporters: ['default', './test/support/closingLine.ts'],
+    sequence: { sequencer: LongFilesFirst },
     projects: [
-      // Random histories take seconds, and a busy machine may take ten times as long.
       {
         extends: true,
         test: {
           name: 'unit',
-          include: [
-            'src/**/*.test.ts',
-            'devtools/**/*.test.ts',
-            'test/engine/**/*.test.ts',
-            'test/torture/**/*.test.ts',
-          ],
-          testTimeout: 120_000,
+          include: ['{src,devtools,test/engine,test/torture}/**/*.test.ts'],
+          exclude: WITH_PROCESSES,
+          maxWorkers: UNIT_WORKERS,
+          testTimeout: 300_000,
         },
       },
       {
         extends: true,
-        test: {
-          name: 'parts',
-          include: ['test/integration/**/*.test.ts', 'test/kubelet/**/*.test.ts'],
-          globalSetup: ['test/support/build.ts'],
-          fileParallelism: false,
-          testTimeout: 120_000,
-          hookTimeout: 180_000,
-        },
+        test: { ...services, name: 'integration', include: ['test/integration/**/*.test.ts'] },
       },
+      { extends: true, test: { ...services, name: 'kubelet', include: ['test/kubelet/**/*.test.ts'] } },
     ],
   },
 });

@@ -27,7 +27,8 @@ import type { Oracle, Story } from './oracles/story.ts';
 
 const ASKED = process.env['PLEGWATCH_HISTORIES'];
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
-const HISTORIES = Number(ASKED ?? 10_000);
+const ALL_HISTORIES = 10_000;
+const HISTORIES = Number(ASKED ?? ALL_HISTORIES);
 
 const ORACLES: Readonly<Record<string, Oracle>> = {
   missed,
@@ -86,7 +87,8 @@ test('of every kind nothing is told that is not so, and nothing is overlooked th
   );
   if (ASKED !== undefined)
     console.info(HISTORIES, 'histories; clearly to be seen:', Object.fromEntries(clear));
-  // Histories in which nothing is at stake would prove nothing.
+  // Histories in which nothing is at stake would prove nothing. A few of them need not contain every kind.
+  if (HISTORIES < ALL_HISTORIES) return;
   for (const [name, count] of clear) expect({ name, none: count === 0 }).toEqual({ name, none: false });
 });
 

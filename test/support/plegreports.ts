@@ -32,11 +32,14 @@ export function conditionsOf(object: unknown): Map<string, string> {
   return new Map(list.map((condition) => [String(condition.type), String(condition.status)]));
 }
 
-/** Asks until there is an answer that is not undefined. Fails with what was waited for. */
+/**
+ * Asks until there is an answer that is not undefined. Fails with what was waited for, after a bound that only a hang exceeds:
+ * on a busy machine everything may take ten times as long.
+ */
 export async function until<T>(
   what: string,
   ask: () => Promise<T | undefined> | T | undefined,
-  withinMs = 30_000,
+  withinMs = 240_000,
 ): Promise<T> {
   const deadline = performance.now() + withinMs;
   let last: unknown;
