@@ -8,7 +8,7 @@
  * few bytes. A runtime that is replaced by another begins anew.
  */
 import { monoNow } from '../platform/clock.ts';
-import type { Answer } from '../protocol/observation.ts';
+import type { ListAnswer } from '../protocol/observation.ts';
 import { type CallBounds, CriError } from './client.ts';
 import type { ListReader } from './lists.ts';
 
@@ -21,7 +21,7 @@ export interface ListCallPorts {
   readonly streamed: (bounds: CallBounds, take: (batch: Buffer) => void) => Promise<void>;
 }
 
-export interface ListAnswer extends Answer {
+export interface MeasuredListAnswer extends ListAnswer {
   readonly bytes: number;
 }
 
@@ -56,11 +56,11 @@ export class ListCall {
   }
 
   /** Asks; the signal ends it early, as CANCELLED. Throws CriError, MalformedAnswer and EndlessAnswer. */
-  async ask(signal: AbortSignal): Promise<ListAnswer> {
+  async ask(signal: AbortSignal): Promise<MeasuredListAnswer> {
     return this.#way === 'plain' ? this.#askPlainFirst(signal) : this.#askStreamedFirst(signal);
   }
 
-  async #askPlainFirst(signal: AbortSignal): Promise<ListAnswer> {
+  async #askPlainFirst(signal: AbortSignal): Promise<MeasuredListAnswer> {
     try {
       return await this.#plain(signal);
     } catch (error) {
@@ -69,7 +69,7 @@ export class ListCall {
     }
   }
 
-  async #streamedInstead(signal: AbortSignal, tooLarge: CriError): Promise<ListAnswer> {
+  async #streamedInstead(signal: AbortSignal, tooLarge: CriError): Promise<MeasuredListAnswer> {
     try {
       const answer = await this.#streamed(signal);
       this.#way = 'streamed';
@@ -83,7 +83,7 @@ export class ListCall {
     }
   }
 
-  async #askStreamedFirst(signal: AbortSignal): Promise<ListAnswer> {
+  async #askStreamedFirst(signal: AbortSignal): Promise<MeasuredListAnswer> {
     try {
       return await this.#streamed(signal);
     } catch (error) {
@@ -99,7 +99,7 @@ export class ListCall {
     this.#turned('plain', why);
   }
 
-  async #plain(signal: AbortSignal): Promise<ListAnswer> {
+  async #plain(signal: AbortSignal): Promise<MeasuredListAnswer> {
     const start = monoNow();
     const answer = await this.#ports.plain({ timeoutMs: this.#timeoutMs, signal });
     const end = monoNow();
@@ -110,7 +110,7 @@ export class ListCall {
     }
   }
 
-  async #streamed(signal: AbortSignal): Promise<ListAnswer> {
+  async #streamed(signal: AbortSignal): Promise<MeasuredListAnswer> {
     const start = monoNow();
     const reading = this.reader.begin();
     await this.#ports.streamed({ timeoutMs: this.#timeoutMs, signal }, (batch) => reading.add(batch));

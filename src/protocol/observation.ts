@@ -19,7 +19,7 @@ export interface ListedItem {
   readonly state: ShownState;
 }
 
-export interface Answer {
+export interface ListAnswer {
   readonly start: Mono;
   readonly end: Mono;
   readonly items: ReadonlyMap<string, ListedItem>;
@@ -28,8 +28,8 @@ export interface Answer {
 }
 
 export interface Relist {
-  readonly sandboxes: Answer;
-  readonly containers: Answer;
+  readonly sandboxes: ListAnswer;
+  readonly containers: ListAnswer;
 }
 
 /** Exact times of one container or sandbox, in wall-clock nanoseconds; 0 where the runtime has none. */
@@ -79,7 +79,7 @@ export type StatusAnswer =
   | { readonly id: string; readonly at: Mono; readonly found: false; readonly reason: string };
 
 /** A question for ContainerStatus or PodSandboxStatus: what they know of the id. */
-export interface Ask {
+export interface StatusQuery {
   readonly id: string;
   readonly isSandbox: boolean;
 }

@@ -14,16 +14,16 @@ import {
   parse,
   parseRecord,
 } from '../../src/protocol/record.ts';
+import { type Playing, runComparison } from './histories/comparisonRun.ts';
+import { groundTruthOf } from './histories/groundTruth.ts';
 import { anyHistory, type History } from './histories/history.ts';
-import { type Playing, play } from './histories/playing.ts';
-import { truthOf } from './histories/truth.ts';
+import { counters } from './oracles/counters.ts';
 import { events } from './oracles/events.ts';
-import { figures } from './oracles/figures.ts';
 import { regression, silentStream, unannounced } from './oracles/lists.ts';
 import { missed } from './oracles/missed.ts';
+import type { HistoryRun, Oracle } from './oracles/oracle.ts';
 import { shortLife, twins } from './oracles/overlooked.ts';
 import { spurious } from './oracles/spurious.ts';
-import type { Oracle, Story } from './oracles/story.ts';
 
 const ASKED = process.env['PLEGWATCH_HISTORIES'];
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
@@ -39,7 +39,7 @@ const ORACLES: Readonly<Record<string, Oracle>> = {
   silentStream,
   shortLife,
   twins,
-  figures,
+  counters,
 };
 
 const OF_STAGE = ['evidence', 'lowerBoundKnown', 'state', 'exactTimes', 'statusAnswer'];
@@ -61,9 +61,9 @@ const PROOFS: Readonly<Record<FindingKind, readonly string[]>> = {
 };
 const restsOn = (kind: FindingKind) => expect.arrayContaining([...PROOFS[kind]]);
 
-function tell(history: History): Story & { readonly played: Playing } {
-  const truth = truthOf(history);
-  return { truth, played: play(truth) };
+function tell(history: History): HistoryRun & { readonly outcome: Playing } {
+  const truth = groundTruthOf(history);
+  return { truth, outcome: runComparison(truth) };
 }
 
 test('of every kind nothing is told that is not so, and nothing is overlooked that was clearly to be seen', {
@@ -72,16 +72,16 @@ test('of every kind nothing is told that is not so, and nothing is overlooked th
   const clear = new Map(Object.keys(ORACLES).map((name) => [name, 0]));
   fc.assert(
     fc.property(anyHistory, (history: History) => {
-      const story = tell(history);
+      const run = tell(history);
       for (const [name, oracle] of Object.entries(ORACLES)) {
-        const complaints = oracle(story);
-        expect({ name, wrong: complaints.wrong }).toEqual({ name, wrong: [] });
-        expect({ name, overlooked: complaints.overlooked }).toEqual({ name, overlooked: [] });
-        clear.set(name, (clear.get(name) ?? 0) + complaints.clear);
+        const result = oracle(run);
+        expect({ name, wrong: result.wrong }).toEqual({ name, wrong: [] });
+        expect({ name, overlooked: result.overlooked }).toEqual({ name, overlooked: [] });
+        clear.set(name, (clear.get(name) ?? 0) + result.clear);
       }
-      expect(story.played.forgotten()).toBe(0);
+      expect(run.outcome.forgotten()).toBe(0);
       // To recognise what lists show as it was saves work, and changes nothing.
-      expect(play(story.truth, false).emissions).toEqual(story.played.emissions);
+      expect(runComparison(run.truth, false).emissions).toEqual(run.outcome.emissions);
     }),
     { numRuns: HISTORIES, seed: SEED },
   );
@@ -97,7 +97,7 @@ test('every record is one that a store takes, and every finding lists what it re
 }, () => {
   fc.assert(
     fc.property(anyHistory, (history: History) => {
-      for (const { record, object } of tell(history).played.emissions) {
+      for (const { record, object } of tell(history).outcome.emissions) {
         expect(parseRecord(record)).toMatchObject({ ok: true });
         if (record.type === 'finding') expect(Object.keys(record.proof)).toEqual(restsOn(record.kind));
         if (object !== null) expect(parse(ContainerIdentitySchema, object)).toMatchObject({ ok: true });
@@ -110,7 +110,7 @@ test('every record is one that a store takes, and every finding lists what it re
 test('a history is told in the order of its stages', () => {
   fc.assert(
     fc.property(anyHistory, (history: History) => {
-      for (const { at } of truthOf(history).subjects) {
+      for (const { at } of groundTruthOf(history).containers) {
         const times = EVENT_TYPES.flatMap((type) => at[type] ?? []);
         expect(times).toEqual([...times].sort((a, b) => a - b));
       }

@@ -6,16 +6,16 @@
  * Times are seconds on the monotonic clock. An id that begins with `s` is a sandbox, one with `c` a container of the
  * sandbox with the same number. `s0` is there in every list. Between the steps time passes as in an agent: a tick every
  * quarter of a second, and a reader that has drained everything. Every record is checked against its schema, and the
- * figures are added up.
+ * counters are added up.
  */
 
 import { Comparison } from '../../src/agent/compare/comparison.ts';
 import type { Emission } from '../../src/agent/compare/emitter.ts';
-import type { Figures } from '../../src/agent/compare/ledger.ts';
+import type { ComparisonCounters } from '../../src/agent/compare/ledger.ts';
 import type { PlegProfile } from '../../src/protocol/eventProfile.ts';
 import type {
-  Answer,
   ExactTimes,
+  ListAnswer,
   ListedItem,
   ShownState,
   ShownStatus,
@@ -53,10 +53,10 @@ export const CRIO: PlegProfile = {
 const WALL = 1_700_000_000;
 const TICK = 0.25;
 
-interface World {
+interface TimelineState {
   readonly comparison: Comparison;
-  readonly sandboxes: Items;
-  readonly containers: Items;
+  readonly sandboxes: RecognisedItems;
+  readonly containers: RecognisedItems;
   session: number;
   /** The reader drains nothing while true. */
   stuck: boolean;
@@ -64,16 +64,16 @@ interface World {
   offset: number;
 }
 
-export interface Step {
+export interface TimelineStep {
   readonly at: number;
-  readonly act: (world: World, at: number) => void;
+  readonly act: (world: TimelineState, at: number) => void;
 }
 
 export const seconds = (s: number): Mono => mono(Math.round(s * 1e6));
 const wallNs = (s: number): bigint => BigInt(Math.round((WALL + s) * 1e6)) * 1000n;
 
 /** An id's identity. */
-export function objectOf(id: string): ContainerIdentity {
+export function identityOf(id: string): ContainerIdentity {
   const isSandbox = id.startsWith('s');
   const number = /\d+/.exec(id)?.[0] ?? '';
   const container = isSandbox ? '' : 'app';
@@ -103,7 +103,7 @@ export function times(at: { created?: number; started?: number; finished?: numbe
 
 // Steps.
 
-export const opened = (at: number, session = 1): Step => ({
+export const opened = (at: number, session = 1): TimelineStep => ({
   at,
   act: (world) => {
     world.session = session;
@@ -111,12 +111,12 @@ export const opened = (at: number, session = 1): Step => ({
   },
 });
 
-export const closed = (at: number, state: 'down' | 'absent' = 'down'): Step => ({
+export const closed = (at: number, state: 'down' | 'absent' = 'down'): TimelineStep => ({
   at,
   act: ({ comparison }) => comparison.unsubscribed(state),
 });
 
-export interface Hearing {
+export interface EventDetails {
   readonly session?: number;
   /** When it was built, in seconds; left out: when it was heard. */
   readonly built?: number;
@@ -127,8 +127,13 @@ export interface Hearing {
   readonly nameless?: boolean;
 }
 
-export function heard(at: number, id: string, type: EventType | number, how: Hearing = {}): Step {
-  const act = (world: World) =>
+export function received(
+  at: number,
+  id: string,
+  type: EventType | number,
+  how: EventDetails = {},
+): TimelineStep {
+  const act = (world: TimelineState) =>
     world.comparison.received({
       session: how.session ?? world.session,
       received: seconds(at),
@@ -136,14 +141,14 @@ export function heard(at: number, id: string, type: EventType | number, how: Hea
       type: typeof type === 'number' ? type : EVENT_TYPES.indexOf(type),
       createdNs: wallNs((how.built ?? at) + world.offset),
       hasSandboxStatus: how.nameless !== true,
-      object: how.nameless === true ? null : objectOf(id),
+      object: how.nameless === true ? null : identityOf(id),
       times: how.times ?? null,
       others: how.others ?? [],
     });
   return { at, act };
 }
 
-export interface Listing {
+export interface ListDetails {
   /** How long each of the two calls took, in seconds. */
   readonly took?: number;
   /** How long after its end the answer is compared. */
@@ -153,11 +158,15 @@ export interface Listing {
 }
 
 /** A relist: both calls, one after the other. `at` is the start of the first. */
-export function listed(at: number, shown: Readonly<Record<string, ShownState>>, how: Listing = {}): Step {
+export function listed(
+  at: number,
+  shown: Readonly<Record<string, ShownState>>,
+  how: ListDetails = {},
+): TimelineStep {
   const { took = 0.01, compared = 0, partial = false } = how;
-  const answer = (known: Items, start: number, isSandbox: boolean): Answer => {
+  const answer = (known: RecognisedItems, start: number, isSandbox: boolean): ListAnswer => {
     const items = Object.entries({ s0: 'running' as const, ...shown })
-      .map(([id, state]) => ({ object: objectOf(id), state }))
+      .map(([id, state]) => ({ object: identityOf(id), state }))
       .filter(({ object }) => object.isSandbox === isSandbox);
     return { start: seconds(start), end: seconds(start + took), items: known.of(items), whole: !partial };
   };
@@ -175,7 +184,7 @@ export function listed(at: number, shown: Readonly<Record<string, ShownState>>, 
  * The answers of one list call as an agent reads them: what is shown as it was is the same item, and all of it the same map.
  * Here also what was lacked in between.
  */
-export class Items {
+export class RecognisedItems {
   readonly #known = new Map<string, ListedItem>();
   #last: ReadonlyMap<string, ListedItem> = new Map();
 
@@ -195,7 +204,7 @@ export class Items {
   }
 }
 
-export const status = (at: number, id: string, exact: ExactTimes | null): Step => ({
+export const status = (at: number, id: string, exact: ExactTimes | null): TimelineStep => ({
   at,
   act: ({ comparison }) =>
     comparison.answered(
@@ -211,71 +220,71 @@ export const sandboxStatus = (
   id: string,
   state: 'running' | 'exited',
   created: number,
-): Step => ({
+): TimelineStep => ({
   at,
   act: ({ comparison }) =>
     comparison.answered({ id, at: seconds(at), found: true, times: times({ created }), sandbox: state }),
 });
 
 /** Nobody watched until this moment. */
-export const hole = (at: number, why = 'agent_paused'): Step => ({
+export const streamGap = (at: number, why = 'agent_paused'): TimelineStep => ({
   at,
-  act: ({ comparison }) => comparison.hole(seconds(at), why),
+  act: ({ comparison }) => comparison.streamGap(seconds(at), why),
 });
 
 /** The reader stands still: what comes is in its socket. */
-export const stuck = (from: number, to: number): readonly Step[] => [
+export const readerStalled = (from: number, to: number): readonly TimelineStep[] => [
   { at: from, act: (world) => Object.assign(world, { stuck: true }) },
   { at: to, act: (world) => Object.assign(world, { stuck: false }) },
 ];
 
 /** The wall clock is set, forward or back. */
-export const stepped = (at: number, by: number): Step => ({
+export const clockStepped = (at: number, by: number): TimelineStep => ({
   at,
   act: (world) => {
     world.offset += by;
   },
 });
 
-export const profiled = (at: number, profile: PlegProfile): Step => ({
+export const runtimeReplaced = (at: number, profile: PlegProfile): TimelineStep => ({
   at,
-  act: ({ comparison }) => comparison.profiled(profile),
+  act: ({ comparison }) => comparison.runtimeReplaced(profile),
 });
 
 // What came of it.
 
-export interface Outcome {
+export interface TimelineOutcome {
   /** Missed and never taken back, as `<id> <type>`, in order. */
   readonly missed: readonly string[];
   /** Every accusation that was ever made. */
-  readonly accused: readonly string[];
+  readonly everMissed: readonly string[];
   /** As `<id> <type> <cause>`. */
   readonly unobservable: readonly string[];
   readonly findings: readonly RecordOf<'finding'>[];
   readonly records: readonly Emission['record'][];
-  readonly figures: Readonly<Figures>;
-  readonly awaited: number;
-  readonly asks: readonly string[];
+  readonly counters: Readonly<ComparisonCounters>;
+  readonly pending: number;
+  readonly queries: readonly string[];
   readonly stream: 'Arming' | 'Active' | 'Silent' | null;
 }
 
-export interface Settings {
+export interface TimelineSettings {
   /** In seconds. */
   readonly until: number;
   readonly profile?: PlegProfile;
-  readonly grace?: number;
-  readonly confirm?: number;
+  readonly overdueAfter?: number;
+  readonly missedAfter?: number;
 }
 
 /** Lets time pass from 0 to `until`, with the steps in their order, and says what came of it. */
-export function judge(steps: readonly Step[], settings: Settings): Outcome {
-  const { until, profile = CONTAINERD, grace = 2, confirm = 30 } = settings;
+export function compare(steps: readonly TimelineStep[], settings: TimelineSettings): TimelineOutcome {
+  const { until, profile = CONTAINERD, overdueAfter = 2, missedAfter = 30 } = settings;
   let minted = 0;
   const comparison = new Comparison({
     epochStart: mono(0),
-    grace: millis(grace * 1000),
-    confirm: millis(confirm * 1000),
-    lateLimit: millis(1_000),
+    overdueAfter: millis(overdueAfter * 1000),
+    missedAfter: millis(missedAfter * 1000),
+    lateAfter: millis(1_000),
     profile,
     mintId: () => {
       minted += 1;
@@ -283,29 +292,29 @@ export function judge(steps: readonly Step[], settings: Settings): Outcome {
     },
   });
   comparison.unsubscribed('down');
-  const world: World = {
+  const world: TimelineState = {
     comparison,
-    sandboxes: new Items(),
-    containers: new Items(),
+    sandboxes: new RecognisedItems(),
+    containers: new RecognisedItems(),
     session: 0,
     stuck: false,
     offset: 0,
   };
   const agenda = [...steps, ...ticks(until)].sort((a, b) => a.at - b.at);
   const emissions: Emission[] = [];
-  const asks: string[] = [];
+  const queries: string[] = [];
   for (const { at, act } of agenda.filter((step) => step.at <= until)) {
     act(world, at);
     const output = comparison.take();
     emissions.push(...output.emissions);
-    asks.push(...output.asks.map(({ id }) => id));
+    queries.push(...output.queries.map(({ id }) => id));
   }
   for (const emission of emissions) check(emission);
-  addUp(comparison.figures, comparison.awaited);
-  return { ...outcomeOf(emissions), ...endOf(comparison), asks };
+  checkCounters(comparison.counters, comparison.pending);
+  return { ...outcomeOf(emissions), ...endOf(comparison), queries };
 }
 
-function ticks(until: number): Step[] {
+function ticks(until: number): TimelineStep[] {
   return Array.from({ length: Math.floor(until / TICK) + 1 }, (_, i) => ({
     at: i * TICK,
     act: ({ comparison, session, stuck, offset }, at) => {
@@ -315,15 +324,15 @@ function ticks(until: number): Step[] {
   }));
 }
 
-const endOf = (comparison: Comparison): Pick<Outcome, 'figures' | 'awaited' | 'stream'> => ({
-  figures: { ...comparison.figures },
-  awaited: comparison.awaited,
+const endOf = (comparison: Comparison): Pick<TimelineOutcome, 'counters' | 'pending' | 'stream'> => ({
+  counters: { ...comparison.counters },
+  pending: comparison.pending,
   stream: comparison.streamState(),
 });
 
 function outcomeOf(
   emissions: readonly Emission[],
-): Pick<Outcome, 'missed' | 'accused' | 'unobservable' | 'findings' | 'records'> {
+): Pick<TimelineOutcome, 'missed' | 'everMissed' | 'unobservable' | 'findings' | 'records'> {
   const records = emissions.map(({ record }) => record);
   const findings = records.filter((record) => record.type === 'finding');
   const resolved = new Set(
@@ -334,7 +343,7 @@ function outcomeOf(
   return {
     records,
     findings,
-    accused: accusations.map(name),
+    everMissed: accusations.map(name),
     missed: accusations.filter(({ findingId: finding }) => !resolved.has(finding)).map(name),
     unobservable: findings
       .filter(({ kind }) => kind === 'unobservable')
@@ -351,10 +360,13 @@ function check({ record, object }: Emission): void {
   if (!identity.ok) throw new Error(`an identity that no store takes: ${identity.problem}`);
 }
 
-/** Whatever happens, each transition that was due is in exactly one of the figures. */
-function addUp({ expected, matched, missed, unobservable }: Readonly<Figures>, awaited: number): void {
-  if (expected === matched + missed + unobservable + awaited) return;
+/** Whatever happens, each transition that was due is in exactly one of the counters. */
+function checkCounters(
+  { expected, matched, missed, unobservable }: Readonly<ComparisonCounters>,
+  pending: number,
+): void {
+  if (expected === matched + missed + unobservable + pending) return;
   throw new Error(
-    `${expected} expected, but ${matched} matched, ${missed} missed, ${unobservable} unobservable, ${awaited} awaited`,
+    `${expected} expected, but ${matched} matched, ${missed} missed, ${unobservable} unobservable, ${pending} pending`,
   );
 }

@@ -21,7 +21,7 @@ import { EndlessAnswer, ListReader, MalformedAnswer } from '../../src/cri/lists.
 import { decode, MalformedMessage } from '../../src/cri/malformed.ts';
 import { profileOf } from '../../src/cri/profiles.ts';
 import { ContainerStatusResponse, VersionResponse } from '../../src/cri/runtime.ts';
-import type { Answer } from '../../src/protocol/observation.ts';
+import type { ListAnswer } from '../../src/protocol/observation.ts';
 import { ContainerIdentitySchema, type Parsed, parse, parseRecord } from '../../src/protocol/record.ts';
 import { type Mono, millis, mono, shift } from '../../src/protocol/units.ts';
 import { MESSAGE_KINDS, type MessageKind, plausible } from '../support/messages.ts';
@@ -39,13 +39,13 @@ class Agent {
   readonly #containers = new ListReader(readContainer, CONTAINER_LABELS);
   readonly comparison = new Comparison({
     epochStart: mono(0),
-    grace: millis(2_000),
-    confirm: millis(30_000),
-    lateLimit: millis(1_000),
+    overdueAfter: millis(2_000),
+    missedAfter: millis(30_000),
+    lateAfter: millis(1_000),
     profile: profileOf({ name: 'containerd', version: 'v2.1.4' }),
     mintId: () => '00000000-0000-4000-8000-000000000000',
   });
-  #lastSandboxes: Pick<Answer, 'items' | 'whole'> = { items: new Map(), whole: true };
+  #lastSandboxes: Pick<ListAnswer, 'items' | 'whole'> = { items: new Map(), whole: true };
   #asked: string | undefined;
   #session = 1;
 
@@ -57,7 +57,7 @@ class Agent {
   take(kind: MessageKind, bytes: Buffer, now: Mono): void {
     switch (kind) {
       case 'version':
-        this.comparison.profiled(profileOf(runtimeOf(bytes)));
+        this.comparison.runtimeReplaced(profileOf(runtimeOf(bytes)));
         break;
       case 'sandboxes':
         this.#lastSandboxes = read(this.#sandboxes, bytes);
@@ -101,8 +101,8 @@ class Agent {
   settle(now: Mono): number {
     this.comparison.drained(this.#session, now);
     this.comparison.tick(now, Number(START_NS / 1000n) + now);
-    const { emissions, asks } = this.comparison.take();
-    this.#asked = asks.at(-1)?.id ?? this.#asked;
+    const { emissions, queries } = this.comparison.take();
+    this.#asked = queries.at(-1)?.id ?? this.#asked;
     for (const { record, object } of emissions) {
       fits(parseRecord(record), record);
       if (object !== null) fits(parse(ContainerIdentitySchema, object), object);
@@ -117,7 +117,7 @@ function runtimeOf(bytes: Buffer): { name: string; version: string } {
 }
 
 /** A list is checked whole: an item that is the same as before goes no further. */
-function read(reader: ListReader, bytes: Buffer): Pick<Answer, 'items' | 'whole'> {
+function read(reader: ListReader, bytes: Buffer): Pick<ListAnswer, 'items' | 'whole'> {
   const { items, whole } = reader.read(bytes);
   for (const [id, { object }] of items) fits(parse(ContainerIdentitySchema, { ...object, id }), object);
   return { items, whole };
@@ -154,7 +154,7 @@ test(`of ${MESSAGES} mutated messages each is read, or refused with a code, and 
         throw told(error, number, kind, how);
       }
     }
-    most = Math.max(most, agent.comparison.remembered);
+    most = Math.max(most, agent.comparison.tracked);
   }
   const seconds = Math.round(performance.now() - began) / 1000;
   console.info(

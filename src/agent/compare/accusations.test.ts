@@ -4,26 +4,26 @@
 import { describe, expect, test } from 'vitest';
 import {
   CRIO,
-  heard,
-  hole,
-  judge,
+  clockStepped,
+  compare,
   listed,
   opened,
-  type Step,
+  readerStalled,
+  received,
   sandboxStatus,
   seconds,
   status,
-  stepped,
-  stuck,
+  streamGap,
+  type TimelineStep,
   times,
 } from '../../../test/engine/timeline.ts';
 import { EVENT_TYPES, type EventType } from '../../protocol/record.ts';
 
 /** A stream that is covered from the list at 3 s on. */
-const covered: readonly Step[] = [
+const covered: readonly TimelineStep[] = [
   listed(0, {}),
   opened(1),
-  heard(2, 's0', 'STARTED', { built: 1.9 }),
+  received(2, 's0', 'STARTED', { built: 1.9 }),
   listed(3, {}),
 ];
 
@@ -40,7 +40,7 @@ const LONG: readonly Happening[] = [
   [36, 's1', 'DELETED'],
 ];
 
-const LONG_LISTS: readonly Step[] = [
+const LONG_LISTS: readonly TimelineStep[] = [
   listed(5, {}),
   listed(10, { s1: 'running', c1: 'created' }),
   listed(15, { s1: 'running', c1: 'running' }),
@@ -65,7 +65,7 @@ const SHORT: readonly Happening[] = [
   [6.7, 's1', 'DELETED'],
 ];
 
-const SHORT_LISTS: readonly Step[] = [listed(5, {}), listed(10, {}), listed(15, {})];
+const SHORT_LISTS: readonly TimelineStep[] = [listed(5, {}), listed(10, {}), listed(15, {})];
 
 /** What an event says of its own id: a container that was removed has no status any more. */
 const timesAt: Readonly<Record<string, Parameters<typeof times>[0]>> = {
@@ -74,20 +74,20 @@ const timesAt: Readonly<Record<string, Parameters<typeof times>[0]>> = {
   'c1 STOPPED': { created: 6.2, started: 6.3, finished: 6.4 },
 };
 
-function told(happenings: readonly Happening[], short: boolean, dropped: readonly string[]): Step[] {
+function told(happenings: readonly Happening[], short: boolean, dropped: readonly string[]): TimelineStep[] {
   return happenings
     .filter(([, id, type]) => !dropped.includes(`${id} ${type}`))
     .map(([at, id, type]) => {
-      if (!short) return heard(at, id, type);
+      if (!short) return received(at, id, type);
       const own = id === 's1' ? { created: 5.9 } : timesAt[`${id} ${type}`];
-      return heard(at + 0.01, id, type, own === undefined ? {} : { times: times(own) });
+      return received(at + 0.01, id, type, own === undefined ? {} : { times: times(own) });
     });
 }
 
 const longLife = (...dropped: string[]) =>
-  judge([...covered, ...LONG_LISTS, ...told(LONG, false, dropped)], { until: 100 });
+  compare([...covered, ...LONG_LISTS, ...told(LONG, false, dropped)], { until: 100 });
 const shortLife = (...dropped: string[]) =>
-  judge([...covered, ...SHORT_LISTS, ...told(SHORT, true, dropped)], { until: 100 });
+  compare([...covered, ...SHORT_LISTS, ...told(SHORT, true, dropped)], { until: 100 });
 
 const ALL = ['s1', 'c1'].flatMap((id) => EVENT_TYPES.map((type) => `${id} ${type}`));
 const PAIRS = ALL.flatMap((a, i) => ALL.slice(i + 1).map((b): [string, string] => [a, b]));
@@ -102,16 +102,16 @@ const TRACELESS: Readonly<Record<string, number>> = {
 
 describe('a life that several lists show', () => {
   test('is without a miss when nothing is dropped, and every transition is matched', () => {
-    const { missed, unobservable, figures } = longLife();
+    const { missed, unobservable, counters } = longLife();
     expect(missed).toEqual([]);
     expect(unobservable).toEqual([]);
-    expect(figures).toMatchObject({ expected: 8, matched: 8, missed: 0, unobservable: 0 });
+    expect(counters).toMatchObject({ expected: 8, matched: 8, missed: 0, unobservable: 0 });
   });
 
   test.each(ALL)('whose %s is dropped misses exactly that', (event) => {
-    const { missed, figures } = longLife(event);
+    const { missed, counters } = longLife(event);
     expect(missed).toEqual([event]);
-    expect(figures).toMatchObject({ expected: 8, matched: 7, missed: 1, unobservable: 0 });
+    expect(counters).toMatchObject({ expected: 8, matched: 7, missed: 1, unobservable: 0 });
   });
 
   test.each(PAIRS)('whose %s and %s are dropped misses exactly those', (a, b) => {
@@ -125,16 +125,16 @@ describe('a life that several lists show', () => {
 
 describe('a life between two lists', () => {
   test('is without a miss when nothing is dropped', () => {
-    const { missed, unobservable, figures } = shortLife();
+    const { missed, unobservable, counters } = shortLife();
     expect(missed).toEqual([]);
     expect(unobservable).toEqual([]);
-    expect(figures).toMatchObject({ expected: 8, matched: 8 });
+    expect(counters).toMatchObject({ expected: 8, matched: 8 });
   });
 
   test.each(ALL)('whose %s is dropped misses exactly that', (event) => {
-    const { missed, figures } = shortLife(event);
+    const { missed, counters } = shortLife(event);
     expect(missed).toEqual([event]);
-    expect(figures).toMatchObject({ expected: 8, matched: 7, missed: 1, unobservable: 0 });
+    expect(counters).toMatchObject({ expected: 8, matched: 7, missed: 1, unobservable: 0 });
   });
 
   test.each(PAIRS)('whose %s and %s are dropped is accused of nothing else', (a, b) => {
@@ -144,9 +144,9 @@ describe('a life between two lists', () => {
   });
 
   test('of which no event at all comes leaves no trace, and is not judged', () => {
-    const { missed, figures } = shortLife(...ALL);
+    const { missed, counters } = shortLife(...ALL);
     expect(missed).toEqual([]);
-    expect(figures.expected).toBe(0);
+    expect(counters.expected).toBe(0);
   });
 });
 
@@ -154,11 +154,11 @@ test('the start of a life that no list saw is missed, although what says when it
   const steps = [
     ...covered,
     ...SHORT_LISTS,
-    heard(6.41, 'c1', 'STOPPED'),
-    heard(6.51, 'c1', 'DELETED'),
-    heard(6.52, 'c1', 'CREATED', { times: times({ created: 6.2 }) }),
+    received(6.41, 'c1', 'STOPPED'),
+    received(6.51, 'c1', 'DELETED'),
+    received(6.52, 'c1', 'CREATED', { times: times({ created: 6.2 }) }),
   ];
-  const { missed, findings } = judge(steps, { until: 60 });
+  const { missed, findings } = compare(steps, { until: 60 });
   expect(missed).toEqual(['c1 STARTED']);
   expect(findings).toContainEqual(
     expect.objectContaining({ kind: 'missed', window: { from: 5_700_000, to: 6_410_000 } }),
@@ -169,10 +169,10 @@ test('the first lower bound that is known is the one of the window', () => {
   const steps = [
     ...covered,
     listed(5, {}),
-    heard(6.2, 'c1', 'STOPPED', { times: times({ created: 6, started: 6.1, finished: 6.2 }) }),
+    received(6.2, 'c1', 'STOPPED', { times: times({ created: 6, started: 6.1, finished: 6.2 }) }),
     listed(10, { c1: 'exited' }),
   ];
-  const findings = judge(steps, { until: 60 }).findings.filter(({ kind }) => kind === 'missed');
+  const findings = compare(steps, { until: 60 }).findings.filter(({ kind }) => kind === 'missed');
   expect(findings).toMatchObject([
     { eventType: 'CREATED', window: { from: seconds(5.5) } },
     { eventType: 'STARTED', window: { from: seconds(5.5) } },
@@ -184,18 +184,18 @@ test('what was due before any list was whole gets its lower bound from the first
   const shown = { s1: 'running', c1: 'running' } as const;
   const steps = [
     opened(0.1),
-    heard(1, 's0', 'CREATED'),
+    received(1, 's0', 'CREATED'),
     listed(2, {}, { partial: true }),
-    heard(5, 's1', 'CREATED'),
-    heard(5.01, 's1', 'STARTED'),
-    heard(5.1, 'c1', 'CREATED'),
-    heard(5.24, 'c3', 'CREATED', { others: [{ id: 'c1', state: 'running', times: nothing }] }),
+    received(5, 's1', 'CREATED'),
+    received(5.01, 's1', 'STARTED'),
+    received(5.1, 'c1', 'CREATED'),
+    received(5.24, 'c3', 'CREATED', { others: [{ id: 'c1', state: 'running', times: nothing }] }),
     listed(5.05, { s1: 'running', c1: 'created' }, { took: 0.1, partial: true }),
     listed(7, shown),
     listed(9, shown),
     listed(12, shown),
   ];
-  const { findings } = judge(steps, { until: 60 });
+  const { findings } = compare(steps, { until: 60 });
   const missed = findings.filter(({ kind }) => kind === 'missed');
   expect(missed).toMatchObject([
     { containerId: 'c1', eventType: 'STARTED', window: { from: seconds(5.15), to: seconds(5.24) } },
@@ -209,10 +209,10 @@ test('an exact time that was placed stays known, were it told once more after a 
     ...LONG_LISTS,
     ...told(LONG, false, ['c1 STOPPED']),
     status(27, 'c1', exact),
-    stepped(28, 3600),
+    clockStepped(28, 3600),
     status(29, 'c1', exact),
   ];
-  const findings = judge(steps, { until: 60 }).findings.filter(({ kind }) => kind === 'missed');
+  const findings = compare(steps, { until: 60 }).findings.filter(({ kind }) => kind === 'missed');
   expect(findings).toMatchObject([{ eventType: 'STOPPED', occurred: seconds(22) }]);
 });
 
@@ -225,55 +225,55 @@ test('how it ended stays known, were an older status told after that', () => {
     status(27, 'c1', exact),
     status(29, 'c1', times({ created: 7, started: 11 })),
   ];
-  const findings = judge(steps, { until: 60 }).findings.filter(({ kind }) => kind === 'missed');
+  const findings = compare(steps, { until: 60 }).findings.filter(({ kind }) => kind === 'missed');
   expect(findings).toMatchObject([{ proof: { exactTimes: { exitCode: 137, reason: 'OOMKilled' } } }]);
 });
 
 test('nobody is asked when something was removed', () => {
-  expect(longLife('c1 DELETED').asks).toEqual([]);
+  expect(longLife('c1 DELETED').queries).toEqual([]);
 });
 
 test('what no list showed yet is missed too, when its status says that it was there', () => {
   const steps = [
     ...covered,
     listed(5, {}),
-    heard(6.2, 'c1', 'STOPPED'),
+    received(6.2, 'c1', 'STOPPED'),
     status(9, 'c1', times({ created: 6, started: 6.1, finished: 6.2 })),
     listed(30, { c1: 'exited' }),
   ];
-  expect(judge(steps, { until: 60 }).missed).toEqual(['c1 CREATED', 'c1 STARTED']);
+  expect(compare(steps, { until: 60 }).missed).toEqual(['c1 CREATED', 'c1 STARTED']);
 });
 
 test('an end that only its status tells is due once a list shows it', () => {
   const steps = [
     ...covered,
     listed(5, {}),
-    heard(6, 'c1', 'CREATED'),
-    heard(6.1, 'c1', 'STARTED'),
+    received(6, 'c1', 'CREATED'),
+    received(6.1, 'c1', 'STARTED'),
     listed(10, { c1: 'running' }),
     status(12, 'c1', times({ created: 6, started: 6.1, finished: 11 })),
     listed(15, { c1: 'exited' }),
   ];
-  expect(judge(steps, { until: 14 }).awaited).toBe(0);
-  expect(judge(steps, { until: 60 }).missed).toEqual(['c1 STOPPED']);
+  expect(compare(steps, { until: 14 }).pending).toBe(0);
+  expect(compare(steps, { until: 60 }).missed).toEqual(['c1 STOPPED']);
 });
 
 test('what was watched is counted from the baseline on, without its holes', () => {
-  expect(judge(covered, { until: 60 }).figures.covered).toBe(seconds(57));
-  expect(judge([...covered, hole(30.1)], { until: 60 }).figures.covered).toBe(seconds(56.9));
-  expect(judge([], { until: 60 }).figures.covered).toBe(0);
+  expect(compare(covered, { until: 60 }).counters.covered).toBe(seconds(57));
+  expect(compare([...covered, streamGap(30.1)], { until: 60 }).counters.covered).toBe(seconds(56.9));
+  expect(compare([], { until: 60 }).counters.covered).toBe(0);
 });
 
 test('what the reader has drained stays drained, and by the session that it was drained in', () => {
-  const drained = (at: number, session: number, to: number): Step => ({
+  const drained = (at: number, session: number, to: number): TimelineStep => ({
     at,
     act: ({ comparison }) => comparison.drained(session, seconds(to)),
   });
   const steps = [...covered, listed(5, { s1: 'running' })];
-  const still = [...steps, drained(35.1, 1, 35.05), ...stuck(35.11, 90)];
-  expect(judge([...still, drained(35.2, 1, 20)], { until: 60 }).missed).toHaveLength(2);
-  const other = [...steps, ...stuck(20, 90), drained(30, 2, 59)];
-  expect(judge(other, { until: 60 }).awaited).toBe(2);
+  const still = [...steps, drained(35.1, 1, 35.05), ...readerStalled(35.11, 90)];
+  expect(compare([...still, drained(35.2, 1, 20)], { until: 60 }).missed).toHaveLength(2);
+  const other = [...steps, ...readerStalled(20, 90), drained(30, 2, 59)];
+  expect(compare(other, { until: 60 }).pending).toBe(2);
 });
 
 test('a miss says what it rests on', () => {
@@ -296,39 +296,39 @@ test('what only a later event proves has the cause sequence', () => {
 
 test('nothing is missed before the time to confirm is over', () => {
   const steps = [...covered, ...LONG_LISTS, ...told(LONG, false, ['c1 STARTED'])];
-  const before = judge(steps, { until: 45 });
+  const before = compare(steps, { until: 45 });
   expect(before.missed).toEqual([]);
-  expect(before.awaited).toBe(1);
-  expect(judge(steps, { until: 46 }).missed).toEqual(['c1 STARTED']);
+  expect(before.pending).toBe(1);
+  expect(compare(steps, { until: 46 }).missed).toEqual(['c1 STARTED']);
 });
 
 test('a missed event that comes after all resolves its finding', () => {
-  const late = heard(60, 'c1', 'STARTED', { built: 11 });
+  const late = received(60, 'c1', 'STARTED', { built: 11 });
   const steps = [...covered, ...LONG_LISTS, ...told(LONG, false, ['c1 STARTED']), late];
-  const { accused, missed, figures } = judge(steps, { until: 70 });
-  expect(accused).toEqual(['c1 STARTED']);
+  const { everMissed, missed, counters } = compare(steps, { until: 70 });
+  expect(everMissed).toEqual(['c1 STARTED']);
   expect(missed).toEqual([]);
-  expect(figures).toMatchObject({ expected: 8, matched: 8, missed: 0 });
+  expect(counters).toMatchObject({ expected: 8, matched: 8, missed: 0 });
 });
 
 test('the exact times of what is overdue are asked for when the grace is over', () => {
   const steps = [...covered, ...LONG_LISTS, ...told(LONG, false, ['c1 STARTED'])];
-  expect(judge(steps, { until: 17 }).asks).toEqual([]);
-  expect(judge(steps, { until: 18 }).asks).toEqual(['c1']);
+  expect(compare(steps, { until: 17 }).queries).toEqual([]);
+  expect(compare(steps, { until: 18 }).queries).toEqual(['c1']);
 });
 
 test('the exact times of what is overdue are asked for once, of containers only', () => {
-  expect(longLife('c1 STARTED', 's1 STOPPED', 's1 DELETED').asks).toEqual(['c1', 's1']);
+  expect(longLife('c1 STARTED', 's1 STOPPED', 's1 DELETED').queries).toEqual(['c1', 's1']);
 });
 
 test('a start and an end between two lists are both missed when the status says that it ran', () => {
-  const { missed, findings } = judge(
+  const { missed, findings } = compare(
     [
       ...covered,
       listed(5, {}),
-      heard(6, 's1', 'CREATED'),
-      heard(6, 's1', 'STARTED'),
-      heard(6.5, 'c1', 'CREATED', { times: times({ created: 6.5 }) }),
+      received(6, 's1', 'CREATED'),
+      received(6, 's1', 'STARTED'),
+      received(6.5, 'c1', 'CREATED', { times: times({ created: 6.5 }) }),
       listed(10, { s1: 'running', c1: 'exited' }),
       status(10.5, 'c1', times({ created: 6.5, started: 7, finished: 8 })),
       listed(15, { s1: 'running', c1: 'exited' }),
@@ -342,11 +342,11 @@ test('a start and an end between two lists are both missed when the status says 
 });
 
 test('the removal of a container that a pod outlives is judged where removed sandboxes go silently too', () => {
-  const { missed } = judge(
+  const { missed } = compare(
     [
       ...covered,
       listed(5, { s1: 'running', c1: 'running' }),
-      heard(6, 'c1', 'STOPPED'),
+      received(6, 'c1', 'STOPPED'),
       listed(10, { s1: 'running' }),
       listed(15, { s1: 'running' }),
     ],
@@ -360,8 +360,8 @@ describe('the status of a sandbox', () => {
     ...covered,
     listed(5, {}),
     listed(10, { s1: 'running' }),
-    heard(10.5, 's1', 'CREATED'),
-    heard(10.5, 's1', 'STARTED'),
+    received(10.5, 's1', 'CREATED'),
+    received(10.5, 's1', 'STARTED'),
   ];
 
   test('has no time of its end: the lists around it stay the proof of a missed STOPPED, which says so', () => {
@@ -371,8 +371,8 @@ describe('the status of a sandbox', () => {
       sandboxStatus(17.5, 's1', 'exited', 6),
       listed(20, { s1: 'exited' }),
     ];
-    const { findings, asks } = judge(steps, { until: 60 });
-    expect(asks).toEqual(['s1']);
+    const { findings, queries } = compare(steps, { until: 60 });
+    expect(queries).toEqual(['s1']);
     expect(findings).toMatchObject([
       {
         kind: 'missed',
@@ -391,7 +391,7 @@ describe('the status of a sandbox', () => {
       sandboxStatus(13, 's1', 'exited', 6),
       listed(15, { s1: 'exited' }),
     ];
-    const { findings, figures } = judge(steps, { until: 60 });
+    const { findings, counters } = compare(steps, { until: 60 });
     expect(findings).toMatchObject([
       { kind: 'missed', eventType: 'STARTED' },
       {
@@ -401,7 +401,7 @@ describe('the status of a sandbox', () => {
         proof: { evidence: 'exited in its status' },
       },
     ]);
-    expect(figures).toMatchObject({ missed: 2 });
+    expect(counters).toMatchObject({ missed: 2 });
   });
 
   test('that was never seen ready proves neither a start nor an end', () => {
@@ -411,12 +411,12 @@ describe('the status of a sandbox', () => {
       listed(10, { s1: 'exited' }),
       sandboxStatus(13, 's1', 'exited', 6),
     ];
-    expect(judge(steps, { until: 60 })).toMatchObject({ accused: [], awaited: 0 });
+    expect(compare(steps, { until: 60 })).toMatchObject({ everMissed: [], pending: 0 });
   });
 
   test('that is ready accuses nobody of what has not happened', () => {
     const steps = [...listedTwice, sandboxStatus(13, 's1', 'running', 6), listed(15, { s1: 'running' })];
-    expect(judge(steps, { until: 60 })).toMatchObject({ accused: [], unobservable: [], awaited: 0 });
+    expect(compare(steps, { until: 60 })).toMatchObject({ everMissed: [], unobservable: [], pending: 0 });
   });
 });
 
@@ -425,7 +425,7 @@ describe('a silent stream', () => {
   const steps = [listed(0, {}), opened(1), listed(2, {}), listed(5, shown), listed(10, shown)];
 
   test('is told once, when ten transitions that it should have announced had their time', () => {
-    const outcome = judge(steps, { until: 60 });
+    const outcome = compare(steps, { until: 60 });
     expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toHaveLength(1);
     expect(outcome.stream).toBe('Silent');
     expect(outcome.missed).toEqual([]);
@@ -434,35 +434,35 @@ describe('a silent stream', () => {
   test('is not told of nine', () => {
     const { s5: _, ...four } = shown;
     const nine = [listed(0, {}), opened(1), listed(2, {}), listed(5, { ...four, c1: 'created' })];
-    const outcome = judge(nine, { until: 60 });
+    const outcome = compare(nine, { until: 60 });
     expect(outcome.stream).toBe('Arming');
     expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toEqual([]);
   });
 
   test('is not told of a stream whose first event is merely slow', () => {
-    const outcome = judge([...steps, heard(20, 's1', 'CREATED', { built: 4 })], { until: 60 });
+    const outcome = compare([...steps, received(20, 's1', 'CREATED', { built: 4 })], { until: 60 });
     expect(outcome.stream).toBe('Active');
     expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toEqual([]);
   });
 
   test('is told once, however much more is not announced', () => {
     const more = { ...shown, s6: 'running' as const, s7: 'running' as const };
-    const outcome = judge([...steps, listed(15, more), listed(20, more)], { until: 90 });
+    const outcome = compare([...steps, listed(15, more), listed(20, more)], { until: 90 });
     expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toHaveLength(1);
   });
 
   test('is not told of a stream that anything was heard of', () => {
-    const outcome = judge([...steps, heard(20, 's0', 'STARTED', { built: 19 })], { until: 60 });
+    const outcome = compare([...steps, received(20, 's0', 'STARTED', { built: 19 })], { until: 60 });
     expect(outcome.stream).toBe('Active');
     expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toEqual([]);
   });
 
   test('is not told of what may have happened before it was opened', () => {
-    const outcome = judge([listed(0, {}), opened(1), listed(5, shown), listed(10, shown)], { until: 60 });
+    const outcome = compare([listed(0, {}), opened(1), listed(5, shown), listed(10, shown)], { until: 60 });
     expect(outcome.stream).toBe('Arming');
   });
 
   test('is silent no longer once an event comes', () => {
-    expect(judge([...steps, heard(50, 's1', 'STOPPED')], { until: 60 }).stream).toBe('Active');
+    expect(compare([...steps, received(50, 's1', 'STOPPED')], { until: 60 }).stream).toBe('Active');
   });
 });

@@ -15,7 +15,7 @@ import type { Mono } from '../../protocol/units.ts';
 import type { OpenSession } from './coverage.ts';
 import { Outbox, type Output } from './emitter.ts';
 import { Events } from './events.ts';
-import { type ComparisonOptions, type Figures, Ledger } from './ledger.ts';
+import { type ComparisonCounters, type ComparisonOptions, Ledger } from './ledger.ts';
 import { Relisting } from './relisting.ts';
 
 export class Comparison {
@@ -31,17 +31,17 @@ export class Comparison {
     this.#events = new Events(this.#ledger, this.#outbox);
   }
 
-  get figures(): Readonly<Figures> {
-    return this.#ledger.figures;
+  get counters(): Readonly<ComparisonCounters> {
+    return this.#ledger.counters;
   }
 
   /** Transitions whose event has not come and that have no verdict yet. */
-  get awaited(): number {
-    return this.#ledger.awaited;
+  get pending(): number {
+    return this.#ledger.pending;
   }
 
   /** Ids that are remembered: those that are there, and those that ended or were heard of less than 15 minutes ago. */
-  get remembered(): number {
+  get tracked(): number {
     return this.#ledger.lives.remembered;
   }
 
@@ -51,7 +51,7 @@ export class Comparison {
   }
 
   /** The runtime was replaced by another: from now on it is due what the new one announces. */
-  profiled(profile: PlegProfile): void {
+  runtimeReplaced(profile: PlegProfile): void {
     this.#ledger.profile = profile;
   }
 
@@ -66,8 +66,8 @@ export class Comparison {
   }
 
   /** Nobody watched for a while until this moment, although the session lives on. */
-  hole(until: Mono, why: string): void {
-    this.#ledger.hole(until, why);
+  streamGap(until: Mono, why: string): void {
+    this.#ledger.streamGap(until, why);
   }
 
   /** The reader had taken everything from the socket by then. */
@@ -91,7 +91,7 @@ export class Comparison {
     return coverage.armed === null ? 'Arming' : 'Active';
   }
 
-  /** The present session's own figures, for its record. */
+  /** The present session's own counters, for its record. */
   session(): Pick<OpenSession, 'armed' | 'events' | 'replayed'> | null {
     return this.#ledger.coverage.is === 'open' ? this.#ledger.coverage : null;
   }

@@ -2,13 +2,22 @@
  * Where little is known: each of these is one condition of the comparison, alone.
  */
 import { describe, expect, test } from 'vitest';
-import { CRIO, heard, hole, judge, listed, opened, type Step, times } from '../../../test/engine/timeline.ts';
+import {
+  CRIO,
+  compare,
+  listed,
+  opened,
+  received,
+  streamGap,
+  type TimelineStep,
+  times,
+} from '../../../test/engine/timeline.ts';
 
 /** A stream that is covered from the list at 3 s on. */
-const covered: readonly Step[] = [
+const covered: readonly TimelineStep[] = [
   listed(0, {}),
   opened(1),
-  heard(2, 's0', 'STARTED', { built: 1.9 }),
+  received(2, 's0', 'STARTED', { built: 1.9 }),
   listed(3, {}),
 ];
 
@@ -17,41 +26,41 @@ test('a replayed event proves nothing, of an id that is known as little as of on
   const steps = [
     listed(0, { c1: 'created' }),
     opened(10),
-    heard(10.1, 'c1', 'STOPPED', { built: 8, ...own }),
-    heard(10.1, 'c2', 'STOPPED', { built: 8, ...own }),
+    received(10.1, 'c1', 'STOPPED', { built: 8, ...own }),
+    received(10.1, 'c2', 'STOPPED', { built: 8, ...own }),
     listed(11, { c1: 'created' }),
     listed(15, { c1: 'created' }),
   ];
-  expect(judge(steps, { until: 60 }).figures.expected).toBe(0);
+  expect(compare(steps, { until: 60 }).counters.expected).toBe(0);
 });
 
 test('a pause of ours while the list was made that lacked an id makes its creation unobservable', () => {
-  const steps = [...covered, listed(5, {}, { took: 2 }), hole(6), listed(10, { s1: 'running' })];
-  expect(judge(steps, { until: 90 }).accused).toEqual([]);
+  const steps = [...covered, listed(5, {}, { took: 2 }), streamGap(6), listed(10, { s1: 'running' })];
+  expect(compare(steps, { until: 90 }).everMissed).toEqual([]);
 });
 
 test('the creation of what the first list of an agent shows as UNKNOWN is not even unobservable', () => {
   const steps = [
     opened(0.1),
-    heard(0.2, 's0', 'STARTED'),
+    received(0.2, 's0', 'STARTED'),
     listed(1, { c1: 'unknown' }),
     listed(5, { c1: 'running' }),
   ];
-  const { accused, unobservable } = judge(steps, { until: 60 });
-  expect(accused).toEqual([]);
+  const { everMissed, unobservable } = compare(steps, { until: 60 });
+  expect(everMissed).toEqual([]);
   expect(unobservable).not.toContain('c1 CREATED no_lower_bound');
 });
 
 test('a container that never ran may go without a word where removed sandboxes do, even while its own is up', () => {
   const idle = [
     ...covered,
-    heard(4, 's1', 'STARTED'),
-    heard(5, 'c1', 'CREATED'),
+    received(4, 's1', 'STARTED'),
+    received(5, 'c1', 'CREATED'),
     listed(6, { s1: 'running', c1: 'created' }),
     listed(10, { s1: 'running' }),
     listed(15, { s1: 'running' }),
   ];
-  expect(judge(idle, { until: 90, profile: CRIO }).accused).toEqual([]);
+  expect(compare(idle, { until: 90, profile: CRIO }).everMissed).toEqual([]);
 });
 
 describe('what only an event says, while no list bears it out', () => {
@@ -59,49 +68,49 @@ describe('what only an event says, while no list bears it out', () => {
   const steps = [
     ...covered,
     listed(5, {}),
-    heard(6.2, 'c1', 'STOPPED', { times: times({ created: 6, started: 6.1, finished: 6.2 }) }),
+    received(6.2, 'c1', 'STOPPED', { times: times({ created: 6, started: 6.1, finished: 6.2 }) }),
   ];
 
   test('is waited for beyond the time to confirm', () => {
-    const { accused, unobservable, awaited } = judge(steps, { until: 100 });
-    expect(accused).toEqual([]);
+    const { everMissed, unobservable, pending } = compare(steps, { until: 100 });
+    expect(everMissed).toEqual([]);
     expect(unobservable).toEqual([]);
-    expect(awaited).toBe(2);
+    expect(pending).toBe(2);
   });
 
   test('is nobody’s miss, and not waited for without end', () => {
-    const { accused, unobservable, awaited } = judge(steps, { until: 400 });
-    expect(accused).toEqual([]);
+    const { everMissed, unobservable, pending } = compare(steps, { until: 400 });
+    expect(everMissed).toEqual([]);
     expect(unobservable).toEqual(['c1 CREATED unconfirmed', 'c1 STARTED unconfirmed']);
-    expect(awaited).toBe(0);
+    expect(pending).toBe(0);
   });
 
   test('is missed once a list does', () => {
-    const { missed } = judge([...steps, listed(100, {})], { until: 101 });
+    const { missed } = compare([...steps, listed(100, {})], { until: 101 });
     expect(missed).toEqual(['c1 CREATED', 'c1 STARTED']);
   });
 
   test('is borne out by a list that was begun before it, and shows the same', () => {
     const slow = listed(5.5, { c1: 'exited' }, { took: 0.7 });
-    expect(judge([...steps, slow], { until: 60 }).missed).toEqual(['c1 CREATED', 'c1 STARTED']);
+    expect(compare([...steps, slow], { until: 60 }).missed).toEqual(['c1 CREATED', 'c1 STARTED']);
   });
 
   test('is borne out for good: said once more, it needs no other list', () => {
-    const again = heard(20, 'c1', 'STOPPED');
-    const { missed } = judge([...steps, listed(10, {}), again], { until: 60 });
+    const again = received(20, 'c1', 'STOPPED');
+    const { missed } = compare([...steps, listed(10, {}), again], { until: 60 });
     expect(missed).toEqual(['c1 DELETED', 'c1 CREATED', 'c1 STARTED']);
   });
 
   test('is not borne out by a list that was not begun after it, and lacks it', () => {
-    const { accused, awaited } = judge([...steps, listed(5.5, {}, { took: 0.7 })], { until: 100 });
-    expect(accused).toEqual([]);
-    expect(awaited).toBe(2);
+    const { everMissed, pending } = compare([...steps, listed(5.5, {}, { took: 0.7 })], { until: 100 });
+    expect(everMissed).toEqual([]);
+    expect(pending).toBe(2);
   });
 
   test('is not borne out by a list that could not be read whole', () => {
-    const { accused, awaited } = judge([...steps, listed(10, {}, { partial: true })], { until: 100 });
-    expect(accused).toEqual([]);
-    expect(awaited).toBe(2);
+    const { everMissed, pending } = compare([...steps, listed(10, {}, { partial: true })], { until: 100 });
+    expect(everMissed).toEqual([]);
+    expect(pending).toBe(2);
   });
 });
 
@@ -109,23 +118,23 @@ const MOST = 50_000;
 
 test('an event that no memory is left for is a hole, not a miss', () => {
   const flood = Array.from({ length: MOST }, (_, i) =>
-    heard(6, `c${i + 100}`, 'CREATED', { nameless: true }),
+    received(6, `c${i + 100}`, 'CREATED', { nameless: true }),
   );
   const steps = [
     ...covered,
     listed(5, {}),
     ...flood,
-    heard(7, 's1', 'CREATED', { nameless: true }),
-    heard(7, 's1', 'STARTED', { nameless: true }),
+    received(7, 's1', 'CREATED', { nameless: true }),
+    received(7, 's1', 'STARTED', { nameless: true }),
     listed(10, { s1: 'running' }),
   ];
-  expect(judge(steps, { until: 60 }).accused).toEqual([]);
+  expect(compare(steps, { until: 60 }).everMissed).toEqual([]);
 });
 
 test('ids beyond what can be followed are counted, and nothing is due of them', () => {
   const many = Object.fromEntries(
     Array.from({ length: MOST + 5 }, (_, i) => [`c${i + 1}`, 'running' as const]),
   );
-  const { figures } = judge([listed(0, many)], { until: 1 });
-  expect(figures).toMatchObject({ shed: 6, expected: 0 });
+  const { counters } = compare([listed(0, many)], { until: 1 });
+  expect(counters).toMatchObject({ untracked: 6, expected: 0 });
 });

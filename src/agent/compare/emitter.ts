@@ -2,7 +2,7 @@
  * The outbox: what the comparison hands out, records and questions, in their order and with the time at which each was said.
  */
 
-import type { Ask } from '../../protocol/observation.ts';
+import type { StatusQuery } from '../../protocol/observation.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
 import type { Mono, Offset } from '../../protocol/units.ts';
 import { since, type Verdict } from './findings.ts';
@@ -16,7 +16,7 @@ export interface Emission {
 
 export interface Output {
   readonly emissions: readonly Emission[];
-  readonly asks: readonly Ask[];
+  readonly queries: readonly StatusQuery[];
 }
 
 export class Outbox {
@@ -27,7 +27,7 @@ export class Outbox {
   #emissions: Emission[] = [];
   /** Findings that wait for the next look at the wall clock, and what takes back that they were told. */
   #unsure: (Emission & { readonly undo: () => void })[] = [];
-  #asks: Ask[] = [];
+  #queries: StatusQuery[] = [];
 
   constructor(epochStart: Mono, mintId: () => string) {
     this.epochStart = epochStart;
@@ -46,9 +46,9 @@ export class Outbox {
   }
 
   take(): Output {
-    const output = { emissions: this.#emissions, asks: this.#asks };
+    const output = { emissions: this.#emissions, queries: this.#queries };
     this.#emissions = [];
-    this.#asks = [];
+    this.#queries = [];
     return output;
   }
 
@@ -71,7 +71,7 @@ export class Outbox {
   }
 
   ask({ id, isSandbox }: ContainerIdentity): void {
-    this.#asks.push({ id, isSandbox });
+    this.#queries.push({ id, isSandbox });
   }
 
   /** A stretch as a proof tells it: in microseconds since the epoch began. */

@@ -28,8 +28,8 @@ export interface Hearing {
   readonly received: Mono;
   /** When it was built, on the monotonic clock; null where that cannot be told. */
   readonly built: Mono | null;
-  readonly grace: Micros;
-  readonly lateLimit: Micros;
+  readonly overdueAfter: Micros;
+  readonly lateAfter: Micros;
   /** When the reader had last taken everything, before it took this. */
   readonly drained: Mono;
   /** Whether everything since a moment was watched: a delay of our own is not the runtime's. */
@@ -67,17 +67,17 @@ function trueTime(life: Life, stage: Stage): Mono | null {
 }
 
 function isLate(occurred: Mono | null, lateness: Micros | null, hearing: Hearing): boolean {
-  const { received, drained, lateLimit } = hearing;
-  if (occurred === null || lateness === null || lateness <= lateLimit) return false;
+  const { received, drained, lateAfter } = hearing;
+  if (occurred === null || lateness === null || lateness <= lateAfter) return false;
   // A reader that was silent for so long could have made it late by itself: it may have been there all the time.
-  if (received > shift(drained, lateLimit) && drained <= shift(occurred, lateLimit)) return false;
+  if (received > shift(drained, lateAfter) && drained <= shift(occurred, lateAfter)) return false;
   return hearing.watchedSince(occurred);
 }
 
-function isStale(life: Life, { stage, received, built, grace, watchedSince }: Hearing): boolean {
+function isStale(life: Life, { stage, received, built, overdueAfter, watchedSince }: Hearing): boolean {
   const passed = life.passed[stage];
   if (passed === null || built === null) return false;
-  return built < passed.start && received > shift(passed.end, grace) && watchedSince(built);
+  return built < passed.start && received > shift(passed.end, overdueAfter) && watchedSince(built);
 }
 
 function elapsed(from: Mono | null, to: Mono): Micros | null {

@@ -45,7 +45,7 @@ export class Events {
     this.#recordEvent(event, replayed, life);
     const stage = stageOf(event.type);
     if (stage === undefined) {
-      if (life === undefined) this.#ledger.hole(event.received, 'unknown_event_type');
+      if (life === undefined) this.#ledger.streamGap(event.received, 'unknown_event_type');
       else this.#ledger.taint(life);
       return;
     }

@@ -2,7 +2,7 @@
  * Who an id is: what events and lists say of it adds up.
  */
 import { expect, test } from 'vitest';
-import { CONTAINERD, objectOf, seconds } from '../../../test/engine/timeline.ts';
+import { CONTAINERD, identityOf, seconds } from '../../../test/engine/timeline.ts';
 import { type ContainerIdentity, EVENT_TYPES } from '../../protocol/record.ts';
 import { millis, mono } from '../../protocol/units.ts';
 import { Comparison } from './comparison.ts';
@@ -10,9 +10,9 @@ import { Comparison } from './comparison.ts';
 function watching(): Comparison {
   const comparison = new Comparison({
     epochStart: mono(0),
-    grace: millis(2_000),
-    confirm: millis(30_000),
-    lateLimit: millis(1_000),
+    overdueAfter: millis(2_000),
+    missedAfter: millis(30_000),
+    lateAfter: millis(1_000),
     profile: CONTAINERD,
     mintId: () => '',
   });
@@ -41,7 +41,7 @@ function hear(
   return told?.object ?? null;
 }
 
-const whole = objectOf('c1');
+const whole = identityOf('c1');
 const lacking = { ...whole, pod: '', namespace: '' };
 
 test('an event completes what an earlier one lacked', () => {

@@ -5,51 +5,51 @@ import { describe, expect, test } from 'vitest';
 import {
   CONTAINERD,
   CRIO,
+  clockStepped,
   closed,
-  type Hearing,
-  heard,
-  hole,
-  judge,
+  compare,
+  type EventDetails,
   listed,
   opened,
-  profiled,
-  type Settings,
-  type Step,
+  readerStalled,
+  received,
+  runtimeReplaced,
   seconds,
   status,
-  stepped,
-  stuck,
+  streamGap,
+  type TimelineSettings,
+  type TimelineStep,
   times,
 } from '../../../test/engine/timeline.ts';
 import { EVENT_TYPES } from '../../protocol/record.ts';
 
 /** A stream that is covered from the list at 3 s on. */
-const covered: readonly Step[] = [
+const covered: readonly TimelineStep[] = [
   listed(0, {}),
   opened(1),
-  heard(2, 's0', 'STARTED', { built: 1.9 }),
+  received(2, 's0', 'STARTED', { built: 1.9 }),
   listed(3, {}),
 ];
 /** A pod whose events all came. */
-const pod: readonly Step[] = [
-  heard(4, 's1', 'CREATED'),
-  heard(4, 's1', 'STARTED'),
-  heard(4, 'c1', 'CREATED'),
+const pod: readonly TimelineStep[] = [
+  received(4, 's1', 'CREATED'),
+  received(4, 's1', 'STARTED'),
+  received(4, 'c1', 'CREATED'),
 ];
 
-const accused = (steps: readonly Step[], settings: Partial<Settings> = {}) =>
-  judge(steps, { until: 120, ...settings }).accused;
+const everMissed = (steps: readonly TimelineStep[], settings: Partial<TimelineSettings> = {}) =>
+  compare(steps, { until: 120, ...settings }).everMissed;
 
 describe('the beginning of a stream', () => {
   test('what the first list of an agent shows is not due', () => {
-    const outcome = judge([opened(0.1), heard(0.2, 's0', 'CREATED'), listed(1, { c1: 'exited' })], {
+    const outcome = compare([opened(0.1), received(0.2, 's0', 'CREATED'), listed(1, { c1: 'exited' })], {
       until: 60,
     });
-    expect(outcome.figures.expected).toBe(0);
+    expect(outcome.counters.expected).toBe(0);
   });
 
   test('what a list shows before any event came is not due to a stream that may not be registered yet', () => {
-    expect(accused([listed(0, {}), opened(1), listed(5, { s1: 'running' })])).toEqual([]);
+    expect(everMissed([listed(0, {}), opened(1), listed(5, { s1: 'running' })])).toEqual([]);
   });
 
   test('what happened between the opening and the first event is not due', () => {
@@ -58,11 +58,11 @@ describe('the beginning of a stream', () => {
       opened(1),
       listed(5, { s1: 'running', c1: 'created' }),
       // The stream was registered only now; c1 started at 7.
-      heard(9, 's0', 'STARTED'),
+      received(9, 's0', 'STARTED'),
       listed(10, { s1: 'running', c1: 'running' }),
       listed(15, { s1: 'running', c1: 'running' }),
     ];
-    expect(accused(steps)).toEqual([]);
+    expect(everMissed(steps)).toEqual([]);
   });
 
   test('a subscription that is registered after a list owes nothing of what that list showed or lacked', () => {
@@ -70,12 +70,12 @@ describe('the beginning of a stream', () => {
       listed(0, {}),
       opened(1),
       listed(3, { s1: 'running', c1: 'running' }),
-      heard(4, 's0', 'STARTED'),
+      received(4, 's0', 'STARTED'),
       listed(5, { s1: 'running', c1: 'exited', c2: 'created' }),
       listed(10, { s1: 'running' }),
     ];
-    expect(accused(steps)).toEqual(['c1 DELETED', 'c2 DELETED']);
-    expect(accused(steps.slice(0, -1))).toEqual([]);
+    expect(everMissed(steps)).toEqual(['c1 DELETED', 'c2 DELETED']);
+    expect(everMissed(steps.slice(0, -1))).toEqual([]);
   });
 
   test('a list that began before the stream was armed is no baseline', () => {
@@ -83,11 +83,11 @@ describe('the beginning of a stream', () => {
       listed(0, {}),
       opened(1),
       listed(3, { s1: 'running' }, { took: 2 }),
-      heard(4, 's0', 'STARTED'),
+      received(4, 's0', 'STARTED'),
       listed(8, { s1: 'exited' }),
     ];
-    const outcome = judge(steps, { until: 60 });
-    expect(outcome.accused).toEqual([]);
+    const outcome = compare(steps, { until: 60 });
+    expect(outcome.everMissed).toEqual([]);
     expect(outcome.unobservable).toContain('s1 STOPPED before_baseline');
   });
 
@@ -95,16 +95,18 @@ describe('the beginning of a stream', () => {
     const steps = [
       listed(0, {}),
       opened(1),
-      heard(2, 's0', 'STARTED'),
+      received(2, 's0', 'STARTED'),
       listed(2, {}),
       listed(5, { s1: 'running' }),
     ];
-    expect(accused(steps)).toEqual([]);
-    expect(accused([...steps.slice(0, 3), listed(2.01, {}), listed(5, { s1: 'running' })])).toHaveLength(2);
+    expect(everMissed(steps)).toEqual([]);
+    expect(everMissed([...steps.slice(0, 3), listed(2.01, {}), listed(5, { s1: 'running' })])).toHaveLength(
+      2,
+    );
   });
 
   test('an event that was built in the moment of the subscription is not replayed', () => {
-    const { records } = judge([opened(1), heard(2, 's0', 'STARTED', { built: 1 })], { until: 5 });
+    const { records } = compare([opened(1), received(2, 's0', 'STARTED', { built: 1 })], { until: 5 });
     expect(records).toMatchObject([{ type: 'container_event', replayed: false }]);
   });
 
@@ -112,16 +114,16 @@ describe('the beginning of a stream', () => {
     const steps = [
       listed(0, {}),
       opened(10),
-      heard(10.1, 's1', 'CREATED', { built: 2 }),
-      heard(10.1, 'c1', 'CREATED', { built: 4, times: times({ created: 4 }) }),
-      heard(10.1, 'c1', 'STOPPED', { built: 8, times: times({ created: 4, started: 5, finished: 8 }) }),
+      received(10.1, 's1', 'CREATED', { built: 2 }),
+      received(10.1, 'c1', 'CREATED', { built: 4, times: times({ created: 4 }) }),
+      received(10.1, 'c1', 'STOPPED', { built: 8, times: times({ created: 4, started: 5, finished: 8 }) }),
       listed(11, { s1: 'running', c1: 'exited' }),
       listed(15, { s1: 'running', c1: 'exited' }),
-      heard(16, 'c1', 'DELETED'),
+      received(16, 'c1', 'DELETED'),
       listed(20, { s1: 'running' }),
     ];
-    const outcome = judge(steps, { until: 90 });
-    expect(outcome.accused).toEqual([]);
+    const outcome = compare(steps, { until: 90 });
+    expect(outcome.everMissed).toEqual([]);
     expect(
       outcome.records.filter((record) => record.type === 'container_event' && record.replayed),
     ).toHaveLength(3);
@@ -130,23 +132,25 @@ describe('the beginning of a stream', () => {
   test('a replayed event of an id that only a later list shows is an event that came', () => {
     const steps = [
       ...covered.slice(0, 2),
-      heard(2, 's1', 'CREATED', { built: 0.5 }),
-      heard(2, 's1', 'STARTED', { built: 0.5 }),
+      received(2, 's1', 'CREATED', { built: 0.5 }),
+      received(2, 's1', 'STARTED', { built: 0.5 }),
       listed(3, { s1: 'running' }),
     ];
-    const { unobservable, figures } = judge(steps, { until: 60 });
+    const { unobservable, counters } = compare(steps, { until: 60 });
     expect(unobservable).toEqual([]);
-    expect(figures.expected).toBe(0);
+    expect(counters.expected).toBe(0);
   });
 
   test('a removal announced after the id left the list, before the baseline, proves nothing of its past', () => {
-    const steps = [...covered, heard(6, 'c1', 'DELETED'), listed(10, {}), listed(15, {})];
-    expect(accused(steps)).toEqual([]);
+    const steps = [...covered, received(6, 'c1', 'DELETED'), listed(10, {}), listed(15, {})];
+    expect(everMissed(steps)).toEqual([]);
   });
 
   test('nor does one whose own times say that it was there before the stream', () => {
-    const late = heard(6, 'c1', 'STOPPED', { times: times({ created: 0.5, started: 0.7, finished: 0.9 }) });
-    expect(accused([...covered, late, listed(10, {}), listed(15, {})])).toEqual([]);
+    const late = received(6, 'c1', 'STOPPED', {
+      times: times({ created: 0.5, started: 0.7, finished: 0.9 }),
+    });
+    expect(everMissed([...covered, late, listed(10, {}), listed(15, {})])).toEqual([]);
   });
 });
 
@@ -159,8 +163,8 @@ describe('the end of a stream', () => {
       opened(7, 2),
       listed(10, { s1: 'running' }),
     ];
-    const outcome = judge(steps, { until: 90 });
-    expect(outcome.accused).toEqual([]);
+    const outcome = compare(steps, { until: 90 });
+    expect(outcome.everMissed).toEqual([]);
     expect(outcome.unobservable).toEqual(['s1 CREATED stream_gap', 's1 STARTED stream_gap']);
   });
 
@@ -169,11 +173,11 @@ describe('the end of a stream', () => {
       ...covered,
       listed(5, { s1: 'running' }),
       opened(20, 2),
-      heard(21, 's0', 'STARTED'),
+      received(21, 's0', 'STARTED'),
       listed(25, { s1: 'running' }),
     ];
-    const outcome = judge(steps, { until: 60 });
-    expect(outcome.accused).toEqual([]);
+    const outcome = compare(steps, { until: 60 });
+    expect(outcome.everMissed).toEqual([]);
     expect(outcome.unobservable).toEqual(['s1 CREATED stream_gap', 's1 STARTED stream_gap']);
   });
 
@@ -183,26 +187,26 @@ describe('the end of a stream', () => {
       ...pod,
       listed(5, { s1: 'running', c1: 'created' }),
       // What it says of itself was lost: nobody knows yet whether it ever ran.
-      heard(6, 'c1', 'STOPPED', { nameless: true }),
+      received(6, 'c1', 'STOPPED', { nameless: true }),
       closed(8),
       opened(9, 2),
       listed(10, { s1: 'running', c1: 'exited' }),
     ];
     const answer = status(11, 'c1', times({ created: 4, started: 5.5, finished: 6 }));
-    const { figures, unobservable } = judge([...steps, answer], { until: 60 });
+    const { counters, unobservable } = compare([...steps, answer], { until: 60 });
     expect(unobservable).toEqual([]);
-    expect(figures).toEqual(judge(steps, { until: 60 }).figures);
+    expect(counters).toEqual(compare(steps, { until: 60 }).counters);
   });
 
   test('what happens while there is no stream is unobservable', () => {
-    const outcome = judge([...covered, closed(4), listed(5, { s1: 'running' })], { until: 60 });
-    expect(outcome.accused).toEqual([]);
+    const outcome = compare([...covered, closed(4), listed(5, { s1: 'running' })], { until: 60 });
+    expect(outcome.everMissed).toEqual([]);
     expect(outcome.unobservable).toEqual(['s1 CREATED stream_down', 's1 STARTED stream_down']);
   });
 
   test('where policy forbids the stream nothing is due', () => {
-    const outcome = judge([...covered, closed(4, 'absent'), listed(5, { s1: 'running' })], { until: 60 });
-    expect(outcome.figures.expected).toBe(0);
+    const outcome = compare([...covered, closed(4, 'absent'), listed(5, { s1: 'running' })], { until: 60 });
+    expect(outcome.counters.expected).toBe(0);
   });
 
   test('an event of an older session that arrives late changes nothing', () => {
@@ -210,30 +214,30 @@ describe('the end of a stream', () => {
       ...covered,
       closed(4),
       opened(5, 2),
-      heard(6, 's0', 'STARTED', { session: 1 }),
+      received(6, 's0', 'STARTED', { session: 1 }),
       listed(10, {}),
       listed(15, { s1: 'running' }),
     ];
-    const outcome = judge(steps, { until: 60 });
+    const outcome = compare(steps, { until: 60 });
     expect(outcome.stream).toBe('Arming');
-    expect(outcome.accused).toEqual([]);
+    expect(outcome.everMissed).toEqual([]);
   });
 
   test('an exit while the runtime was down is never its announcement that was missed', () => {
     const steps = [
       ...covered,
       ...pod,
-      heard(4.5, 'c1', 'STARTED'),
+      received(4.5, 'c1', 'STARTED'),
       listed(5, { s1: 'running', c1: 'running' }),
       closed(6),
       opened(8, 2),
-      heard(9, 's0', 'STARTED'),
+      received(9, 's0', 'STARTED'),
       listed(10, { s1: 'running', c1: 'exited' }),
       listed(15, { s1: 'running', c1: 'exited' }),
-      heard(16, 'c1', 'DELETED'),
+      received(16, 'c1', 'DELETED'),
       listed(20, { s1: 'running' }),
     ];
-    expect(accused(steps)).toEqual([]);
+    expect(everMissed(steps)).toEqual([]);
   });
 
   test('not even when the runtime notices it only after the baseline, if its exact time says so', () => {
@@ -241,35 +245,35 @@ describe('the end of a stream', () => {
     const steps = [
       ...covered,
       ...pod,
-      heard(4.5, 'c1', 'STARTED'),
+      received(4.5, 'c1', 'STARTED'),
       listed(5, { s1: 'running', c1: 'running' }),
       closed(6),
       opened(8, 2),
-      heard(9, 's0', 'STARTED'),
+      received(9, 's0', 'STARTED'),
       listed(10, { s1: 'running', c1: 'running' }),
       listed(15, { s1: 'running', c1: 'exited' }),
       status(18, 'c1', exit),
     ];
-    const outcome = judge(steps, { until: 60 });
-    expect(outcome.accused).toEqual([]);
+    const outcome = compare(steps, { until: 60 });
+    expect(outcome.everMissed).toEqual([]);
     expect(outcome.unobservable).toEqual(['c1 STOPPED exact_time_not_covered']);
     // An event with older statuses does not make it forget.
-    const older = heard(20, 'c1', 'STARTED', { times: times({ created: 4, started: 4.5 }) });
-    expect(accused([...steps, older])).toEqual([]);
+    const older = received(20, 'c1', 'STARTED', { times: times({ created: 4, started: 4.5 }) });
+    expect(everMissed([...steps, older])).toEqual([]);
     // And neither does a step of the wall clock.
-    expect(accused([...steps, stepped(25, 3600)])).toEqual([]);
-    expect(accused([...steps, stepped(25, -3600)])).toEqual([]);
+    expect(everMissed([...steps, clockStepped(25, 3600)])).toEqual([]);
+    expect(everMissed([...steps, clockStepped(25, -3600)])).toEqual([]);
   });
 
   describe('noticed only after the baseline, of which nothing tells when it was', () => {
     const restarted = (stopped: number) => [
       ...covered,
       ...pod,
-      heard(4.5, 'c1', 'STARTED'),
+      received(4.5, 'c1', 'STARTED'),
       listed(5, { s1: 'running', c1: 'running' }),
       closed(6),
       opened(8, 2),
-      heard(9, 's0', 'STARTED'),
+      received(9, 's0', 'STARTED'),
       listed(10, { s1: 'running', c1: 'running' }),
       listed(stopped - 5, { s1: 'running', c1: 'running' }),
     ];
@@ -279,43 +283,43 @@ describe('the end of a stream', () => {
       ['the container is not found', [status(18, 'c1', null)]],
     ])('where %s', (_, asked) => {
       const steps = [...restarted(15), listed(15, { s1: 'running', c1: 'exited' }), ...asked];
-      const outcome = judge(steps, { until: 60 });
-      expect(outcome.accused).toEqual([]);
+      const outcome = compare(steps, { until: 60 });
+      expect(outcome.everMissed).toEqual([]);
       expect(outcome.unobservable).toEqual(['c1 STOPPED may_have_ended_before']);
     });
 
     test('where its DELETED comes', () => {
-      const steps = [...restarted(15), heard(14, 'c1', 'DELETED'), listed(15, { s1: 'running' })];
-      expect(accused(steps)).toEqual([]);
+      const steps = [...restarted(15), received(14, 'c1', 'DELETED'), listed(15, { s1: 'running' })];
+      expect(everMissed(steps)).toEqual([]);
     });
 
     test('where it is a sandbox, of which nobody ever tells it', () => {
-      expect(accused([...restarted(15), listed(15, { s1: 'exited', c1: 'running' })])).toEqual([]);
+      expect(everMissed([...restarted(15), listed(15, { s1: 'exited', c1: 'running' })])).toEqual([]);
     });
 
     test('but six minutes into the session the lists are taken to know', () => {
       const late = (by: number) => [...restarted(by), listed(by, { s1: 'running', c1: 'exited' })];
-      expect(judge(late(370), { until: 420 }).accused).toEqual([]);
-      expect(judge(late(380), { until: 430 }).accused).toEqual(['c1 STOPPED']);
+      expect(compare(late(370), { until: 420 }).everMissed).toEqual([]);
+      expect(compare(late(380), { until: 430 }).everMissed).toEqual(['c1 STOPPED']);
     });
 
     test('and so they are of what began within the session', () => {
       const steps = [
         ...restarted(15),
-        heard(11, 'c2', 'CREATED'),
-        heard(11.5, 'c2', 'STARTED'),
+        received(11, 'c2', 'CREATED'),
+        received(11.5, 'c2', 'STARTED'),
         listed(15, { s1: 'running', c1: 'running', c2: 'running' }),
         listed(20, { s1: 'running', c1: 'running', c2: 'exited' }),
       ];
-      expect(judge(steps, { until: 70 }).accused).toEqual(['c2 STOPPED']);
+      expect(compare(steps, { until: 70 }).everMissed).toEqual(['c2 STOPPED']);
     });
   });
 });
 
 describe('our own fault', () => {
   test('a pause of ours between the last look and the proof makes it unobservable', () => {
-    const outcome = judge([...covered, hole(4), listed(5, { s1: 'running' })], { until: 60 });
-    expect(outcome.accused).toEqual([]);
+    const outcome = compare([...covered, streamGap(4), listed(5, { s1: 'running' })], { until: 60 });
+    expect(outcome.everMissed).toEqual([]);
     expect(outcome.unobservable.map((each) => each.split(' ')[2])).toEqual([
       'window_not_covered',
       'window_not_covered',
@@ -323,13 +327,13 @@ describe('our own fault', () => {
   });
 
   test('so does one between the proof and the verdict', () => {
-    const outcome = judge([...covered, listed(5, { s1: 'running' }), hole(20)], { until: 60 });
-    expect(outcome.accused).toEqual([]);
+    const outcome = compare([...covered, listed(5, { s1: 'running' }), streamGap(20)], { until: 60 });
+    expect(outcome.everMissed).toEqual([]);
     expect(outcome.unobservable).toEqual(['s1 CREATED agent_paused', 's1 STARTED agent_paused']);
   });
 
   test('after a pause what begins in covered time is judged again', () => {
-    expect(accused([...covered, hole(4), listed(5, {}), listed(10, { s1: 'running' })])).toEqual([
+    expect(everMissed([...covered, streamGap(4), listed(5, {}), listed(10, { s1: 'running' })])).toEqual([
       's1 CREATED',
       's1 STARTED',
     ]);
@@ -338,39 +342,48 @@ describe('our own fault', () => {
   test('an event that is in the socket still at the deadline is waited for', () => {
     const steps = [
       ...covered,
-      ...stuck(5, 60),
+      ...readerStalled(5, 60),
       listed(5, { s1: 'running' }),
-      heard(59, 's1', 'CREATED', { built: 4 }),
-      heard(59, 's1', 'STARTED', { built: 4 }),
+      received(59, 's1', 'CREATED', { built: 4 }),
+      received(59, 's1', 'STARTED', { built: 4 }),
     ];
-    expect(judge(steps, { until: 58 }).awaited).toBe(2);
-    expect(accused(steps)).toEqual([]);
+    expect(compare(steps, { until: 58 }).pending).toBe(2);
+    expect(everMissed(steps)).toEqual([]);
   });
 
   test('nor is an event missed that came to the socket after its proof and before the deadline', () => {
-    const steps = [...covered, listed(5, { s1: 'running' }), ...stuck(20, 60)];
-    expect(judge(steps, { until: 59 })).toMatchObject({ accused: [], awaited: 2 });
-    expect(accused(steps)).toEqual(['s1 CREATED', 's1 STARTED']);
+    const steps = [...covered, listed(5, { s1: 'running' }), ...readerStalled(20, 60)];
+    expect(compare(steps, { until: 59 })).toMatchObject({ everMissed: [], pending: 2 });
+    expect(everMissed(steps)).toEqual(['s1 CREATED', 's1 STARTED']);
   });
 
   test('a pause that ended inside the window, and is told only after the proof, makes it unobservable', () => {
-    const told: Step = { at: 11, act: ({ comparison }) => comparison.hole(seconds(7), 'reader_paused') };
-    const outcome = judge([...covered, listed(5, {}), listed(10, { s1: 'running' }), told], { until: 60 });
+    const told: TimelineStep = {
+      at: 11,
+      act: ({ comparison }) => comparison.streamGap(seconds(7), 'reader_paused'),
+    };
+    const outcome = compare([...covered, listed(5, {}), listed(10, { s1: 'running' }), told], { until: 60 });
     expect(outcome.unobservable).toEqual(['s1 CREATED reader_paused', 's1 STARTED reader_paused']);
   });
 
   test('a pause that ended before the window takes nothing from it, were it told only after the proof', () => {
-    const told: Step = { at: 11, act: ({ comparison }) => comparison.hole(seconds(4), 'reader_paused') };
-    expect(accused([...covered, listed(5, {}), listed(10, { s1: 'running' }), told])).toEqual([
+    const told: TimelineStep = {
+      at: 11,
+      act: ({ comparison }) => comparison.streamGap(seconds(4), 'reader_paused'),
+    };
+    expect(everMissed([...covered, listed(5, {}), listed(10, { s1: 'running' }), told])).toEqual([
       's1 CREATED',
       's1 STARTED',
     ]);
   });
 
   test('a pause that is told after a later one does not bring back what that one took', () => {
-    const told: Step = { at: 7.5, act: ({ comparison }) => comparison.hole(seconds(4), 'reader_paused') };
-    const steps = [...covered, listed(5, {}), hole(7), told, listed(10, { s1: 'running' })];
-    expect(accused(steps)).toEqual([]);
+    const told: TimelineStep = {
+      at: 7.5,
+      act: ({ comparison }) => comparison.streamGap(seconds(4), 'reader_paused'),
+    };
+    const steps = [...covered, listed(5, {}), streamGap(7), told, listed(10, { s1: 'running' })];
+    expect(everMissed(steps)).toEqual([]);
   });
 
   test('a list with an item that could not be read says nothing of what it lacks', () => {
@@ -380,7 +393,7 @@ describe('our own fault', () => {
       listed(10, {}, { partial: true }),
       listed(15, { s1: 'running', c2: 'running' }),
     ];
-    const outcome = judge(steps, { until: 12 });
+    const outcome = compare(steps, { until: 12 });
     expect(outcome.findings).toEqual([]);
     expect(
       outcome.records.filter(
@@ -393,11 +406,11 @@ describe('our own fault', () => {
     const steps = [
       listed(0, {}),
       opened(1),
-      heard(2, 's0', 'STARTED'),
+      received(2, 's0', 'STARTED'),
       listed(3, {}, { partial: true }),
       listed(5, { s1: 'running', c1: 'running' }),
     ];
-    expect(accused(steps)).toEqual([]);
+    expect(everMissed(steps)).toEqual([]);
   });
 });
 
@@ -408,14 +421,14 @@ describe('events', () => {
       listed(5, { s1: 'running', c1: 'running' }),
       ...[10, 15, 20, 25, 30].map((at) => listed(at, { s1: 'running', c1: 'exited' })),
       ...(['s1', 'c1'] as const).flatMap((id) => [
-        heard(33, id, 'CREATED', { built: 32 }),
-        heard(33.1, id, 'STARTED', { built: 33 }),
+        received(33, id, 'CREATED', { built: 32 }),
+        received(33.1, id, 'STARTED', { built: 33 }),
       ]),
-      heard(34, 'c1', 'STOPPED', { built: 34 }),
+      received(34, 'c1', 'STOPPED', { built: 34 }),
     ];
-    const outcome = judge(steps, { until: 90 });
-    expect(outcome.accused).toEqual([]);
-    expect(outcome.figures).toMatchObject({ expected: 5, matched: 5 });
+    const outcome = compare(steps, { until: 90 });
+    expect(outcome.everMissed).toEqual([]);
+    expect(outcome.counters).toMatchObject({ expected: 5, matched: 5 });
   });
 
   test('that were buffered, a start and an end, and come after the relist that saw the end, are stale and nobody’s miss', () => {
@@ -426,30 +439,30 @@ describe('events', () => {
       listed(5, { s1: 'running', c1: 'created' }),
       listed(10, { s1: 'running', c1: 'exited' }),
       // Built before that list, delivered a while after it; without times, and with them.
-      heard(14, 'c1', 'STARTED', { built: 6 }),
-      heard(14.1, 'c1', 'STOPPED', { built: 8, times: ended }),
+      received(14, 'c1', 'STARTED', { built: 6 }),
+      received(14.1, 'c1', 'STOPPED', { built: 8, times: ended }),
       listed(15, { s1: 'running', c1: 'exited' }),
     ];
-    const { accused: nobody, findings, figures } = judge(steps, { until: 90 });
+    const { everMissed: nobody, findings, counters } = compare(steps, { until: 90 });
     expect(nobody).toEqual([]);
     const blamed = findings.map(({ kind: verdict, eventType: type, cause }) => `${verdict} ${type} ${cause}`);
     expect(blamed).toEqual(['stale STARTED after_the_list', 'late STOPPED delivered_late']);
-    expect(figures).toMatchObject({ missed: 0, unobservable: 0 });
+    expect(counters).toMatchObject({ missed: 0, unobservable: 0 });
   });
 
   test('that were overtaken by a list that shows the id gone came all the same', () => {
     const steps = [
       ...covered,
-      heard(6, 'c1', 'DELETED'),
+      received(6, 'c1', 'DELETED'),
       listed(10, {}),
-      heard(12, 'c1', 'CREATED', { built: 5, times: times({ created: 5 }) }),
-      heard(12, 'c1', 'STARTED', { built: 5 }),
-      heard(12, 'c1', 'STOPPED', { built: 5 }),
+      received(12, 'c1', 'CREATED', { built: 5, times: times({ created: 5 }) }),
+      received(12, 'c1', 'STARTED', { built: 5 }),
+      received(12, 'c1', 'STOPPED', { built: 5 }),
       listed(15, {}),
     ];
-    const outcome = judge(steps, { until: 90 });
-    expect(outcome.accused).toEqual([]);
-    expect(outcome.awaited).toBe(0);
+    const outcome = compare(steps, { until: 90 });
+    expect(outcome.everMissed).toEqual([]);
+    expect(outcome.pending).toBe(0);
   });
 
   test('in any order discharge what they announce', () => {
@@ -460,45 +473,49 @@ describe('events', () => {
       ['STARTED', 'CREATED', 'DELETED', 'STOPPED'],
     ] as const;
     for (const order of orders) {
-      const events = order.map((type, i) => heard(6 + i / 10, 'c1', type, own));
-      const outcome = judge([...covered, ...events, listed(10, {}), listed(15, {})], { until: 90 });
-      expect(outcome.accused).toEqual([]);
-      expect(outcome.figures).toMatchObject({ expected: 4, matched: 4 });
+      const events = order.map((type, i) => received(6 + i / 10, 'c1', type, own));
+      const outcome = compare([...covered, ...events, listed(10, {}), listed(15, {})], { until: 90 });
+      expect(outcome.everMissed).toEqual([]);
+      expect(outcome.counters).toMatchObject({ expected: 4, matched: 4 });
     }
   });
 
   test('without a name, of an id that no list showed yet, came', () => {
     const steps = [
       ...covered,
-      heard(4, 's1', 'CREATED', { nameless: true }),
-      heard(4, 's1', 'STARTED', { nameless: true }),
+      received(4, 's1', 'CREATED', { nameless: true }),
+      received(4, 's1', 'STARTED', { nameless: true }),
       listed(5, { s1: 'running' }),
     ];
-    const outcome = judge(steps, { until: 60 });
-    expect(outcome.accused).toEqual([]);
-    expect(outcome.figures).toMatchObject({ expected: 2, matched: 2 });
+    const outcome = compare(steps, { until: 60 });
+    expect(outcome.everMissed).toEqual([]);
+    expect(outcome.counters).toMatchObject({ expected: 2, matched: 2 });
   });
 
   test('that came twice are one event', () => {
-    const twice = [heard(4, 's1', 'CREATED'), heard(4.1, 's1', 'CREATED'), heard(4.2, 's1', 'STARTED')];
-    const outcome = judge([...covered, ...twice, listed(5, { s1: 'running' })], { until: 60 });
-    expect(outcome.figures).toMatchObject({ expected: 2, matched: 2 });
+    const twice = [
+      received(4, 's1', 'CREATED'),
+      received(4.1, 's1', 'CREATED'),
+      received(4.2, 's1', 'STARTED'),
+    ];
+    const outcome = compare([...covered, ...twice, listed(5, { s1: 'running' })], { until: 60 });
+    expect(outcome.counters).toMatchObject({ expected: 2, matched: 2 });
   });
 
   test('of a type that nobody knows are recorded and prove nothing', () => {
-    const outcome = judge([...covered, heard(4, 'c1', 7), listed(5, {}), listed(10, {})], { until: 60 });
-    expect(outcome.figures.expected).toBe(0);
+    const outcome = compare([...covered, received(4, 'c1', 7), listed(5, {}), listed(10, {})], { until: 60 });
+    expect(outcome.counters.expected).toBe(0);
     expect(outcome.records.filter((record) => record.type === 'container_event')).toHaveLength(2);
   });
 
   test('of a type that nobody knows, and of an id that nobody knows either, may be any that is due', () => {
     const steps = [
       ...covered,
-      heard(4, 's1', 7, { nameless: true }),
+      received(4, 's1', 7, { nameless: true }),
       listed(5, { s1: 'running' }),
       listed(10, { s1: 'running' }),
     ];
-    expect(accused(steps)).toEqual([]);
+    expect(everMissed(steps)).toEqual([]);
   });
 
   test('of an id that was forgotten prove nothing of its past', () => {
@@ -506,13 +523,13 @@ describe('events', () => {
     const steps = [
       ...covered,
       ...pod,
-      heard(5, 'c1', 'DELETED'),
+      received(5, 'c1', 'DELETED'),
       listed(10, {}),
-      heard(long, 'c1', 'STOPPED', { built: 5, times: times({ created: 4, started: 4.2, finished: 5 }) }),
+      received(long, 'c1', 'STOPPED', { built: 5, times: times({ created: 4, started: 4.2, finished: 5 }) }),
       listed(long + 5, {}),
       listed(long + 10, {}),
     ];
-    expect(accused(steps, { until: long + 120 })).toEqual([]);
+    expect(everMissed(steps, { until: long + 120 })).toEqual([]);
   });
 });
 
@@ -522,29 +539,31 @@ describe('lists that fail for so long that what was heard meanwhile is forgotten
     listed(long, { s1: 'running', c1: 'running' }),
     listed(long + 5, { s1: 'running', c1: 'running' }),
   ];
-  const events = (how: Hearing = {}) => [
-    heard(4, 's1', 'CREATED', how),
-    heard(4, 's1', 'STARTED', how),
-    heard(4, 'c1', 'CREATED', how),
-    heard(5, 'c1', 'STARTED', how),
+  const events = (how: EventDetails = {}) => [
+    received(4, 's1', 'CREATED', how),
+    received(4, 's1', 'STARTED', how),
+    received(4, 'c1', 'CREATED', how),
+    received(5, 'c1', 'STARTED', how),
   ];
 
   test('accuse nobody of what they show when they are back', () => {
-    expect(accused([...covered, ...events(), ...back], { until: long + 120 })).toEqual([]);
+    expect(everMissed([...covered, ...events(), ...back], { until: long + 120 })).toEqual([]);
   });
 
   test('nor where its status says since when it is there', () => {
     const young = status(long + 2, 'c1', times({ created: long - 30, started: long - 29 }));
-    expect(accused([...covered, ...back, young], { until: long + 120 })).toEqual([]);
+    expect(everMissed([...covered, ...back, young], { until: long + 120 })).toEqual([]);
   });
 
   test('nor where the events did not say of whom they were', () => {
-    expect(accused([...covered, ...events({ nameless: true }), ...back], { until: long + 120 })).toEqual([]);
+    expect(everMissed([...covered, ...events({ nameless: true }), ...back], { until: long + 120 })).toEqual(
+      [],
+    );
   });
 
   test('nor where they came, and an item in each could not be read', () => {
     const unread = Array.from({ length: 190 }, (_, i) => listed(6 + i * 6, {}, { partial: true }));
-    expect(accused([...covered, ...events(), ...unread, ...back], { until: long + 120 })).toEqual([]);
+    expect(everMissed([...covered, ...events(), ...unread, ...back], { until: long + 120 })).toEqual([]);
   });
 });
 
@@ -553,63 +572,63 @@ describe('lists', () => {
     const steps = [
       ...covered,
       ...pod,
-      heard(5, 'c1', 'STARTED'),
-      heard(9.5, 'c1', 'STOPPED'),
+      received(5, 'c1', 'STARTED'),
+      received(9.5, 'c1', 'STOPPED'),
       // Asked before the exit, answered after it.
       listed(9, { s1: 'running', c1: 'running' }, { took: 1 }),
       listed(15, { s1: 'running', c1: 'exited' }),
     ];
-    const outcome = judge(steps, { until: 90 });
+    const outcome = compare(steps, { until: 90 });
     expect(outcome.findings).toEqual([]);
-    expect(outcome.figures).toMatchObject({ expected: 5, matched: 5 });
+    expect(outcome.counters).toMatchObject({ expected: 5, matched: 5 });
   });
 
   test('an answer that lacks an id heard of while it was made does not prove it gone', () => {
     const steps = [
       ...covered,
-      heard(5.5, 's1', 'CREATED'),
-      heard(5.6, 's1', 'STARTED'),
+      received(5.5, 's1', 'CREATED'),
+      received(5.6, 's1', 'STARTED'),
       listed(5, {}, { took: 1 }),
       listed(10, { s1: 'running' }),
     ];
-    const outcome = judge(steps, { until: 90 });
+    const outcome = compare(steps, { until: 90 });
     expect(outcome.findings).toEqual([]);
-    expect(outcome.figures).toMatchObject({ expected: 2, matched: 2 });
+    expect(outcome.counters).toMatchObject({ expected: 2, matched: 2 });
   });
 
   test('the two calls are two moments: what happens between them belongs to the second', () => {
     // The container call lacks c1 at 7 s; it was created at 7.5, its sandbox is in the answer before.
     const steps = [
       ...covered,
-      heard(4, 's1', 'CREATED'),
-      heard(4, 's1', 'STARTED'),
+      received(4, 's1', 'CREATED'),
+      received(4, 's1', 'STARTED'),
       listed(5, { s1: 'running' }, { took: 2 }),
-      heard(7.5, 'c1', 'CREATED'),
+      received(7.5, 'c1', 'CREATED'),
       listed(10, { s1: 'running', c1: 'created' }, { took: 2 }),
     ];
-    expect(accused(steps)).toEqual([]);
+    expect(everMissed(steps)).toEqual([]);
     // A session that began between the two moments of one relist does not cover the first.
     const between = [
       listed(0, {}),
       opened(1),
-      heard(6, 's0', 'STARTED'),
+      received(6, 's0', 'STARTED'),
       listed(5, {}, { took: 2 }),
       listed(10, { s1: 'running' }, { took: 2 }),
     ];
-    expect(accused(between)).toEqual([]);
+    expect(everMissed(between)).toEqual([]);
   });
 
   test('a list that is compared after newer events is no news', () => {
     const steps = [
       ...covered,
       ...pod,
-      heard(5.2, 'c1', 'STARTED'),
-      heard(6, 'c1', 'STOPPED'),
-      heard(6.5, 'c1', 'DELETED'),
+      received(5.2, 'c1', 'STARTED'),
+      received(6, 'c1', 'STOPPED'),
+      received(6.5, 'c1', 'DELETED'),
       listed(5, { s1: 'running', c1: 'created' }, { compared: 2 }),
       listed(10, { s1: 'running' }),
     ];
-    expect(judge(steps, { until: 90 }).findings).toEqual([]);
+    expect(compare(steps, { until: 90 }).findings).toEqual([]);
   });
 
   test('an id that a list lacked by mistake is not gone, and is judged when it goes', () => {
@@ -619,11 +638,13 @@ describe('lists', () => {
       listed(10, { s1: 'running' }),
       listed(15, { s1: 'running', c1: 'running' }),
     ].concat(['s1 CREATED', 's1 STARTED', 'c1 CREATED', 'c1 STARTED'].map(ofText));
-    const outcome = judge(steps, { until: 90 });
-    expect(outcome.accused).toEqual([]);
+    const outcome = compare(steps, { until: 90 });
+    expect(outcome.everMissed).toEqual([]);
     expect(outcome.unobservable).toEqual(['c1 DELETED listed_again']);
-    const gone = judge([...steps, heard(17, 'c1', 'STOPPED'), listed(20, { s1: 'running' })], { until: 90 });
-    expect(gone.accused).toEqual(['c1 DELETED']);
+    const gone = compare([...steps, received(17, 'c1', 'STOPPED'), listed(20, { s1: 'running' })], {
+      until: 90,
+    });
+    expect(gone.everMissed).toEqual(['c1 DELETED']);
     // Since it was listed again, not since it was lacked.
     const window = { from: seconds(15.01), to: seconds(20.02) };
     expect(gone.findings).toContainEqual(expect.objectContaining({ kind: 'missed', window }));
@@ -637,40 +658,40 @@ describe('lists', () => {
       listed(20, {}),
       listed(60, { c1: 'running' }),
     ];
-    expect(judge(steps, { until: 59 }).missed).toEqual(['c1 DELETED']);
-    const outcome = judge(steps, { until: 90 });
+    expect(compare(steps, { until: 59 }).missed).toEqual(['c1 DELETED']);
+    const outcome = compare(steps, { until: 90 });
     expect(outcome.missed).toEqual([]);
-    expect(outcome.figures).toMatchObject({ expected: 3, matched: 2, missed: 0, unobservable: 1 });
+    expect(outcome.counters).toMatchObject({ expected: 3, matched: 2, missed: 0, unobservable: 1 });
   });
 
   test('a state that went back is recorded, and neither start nor stop is due any more', () => {
     const steps = [
       ...covered,
       ...pod,
-      heard(5, 'c1', 'STARTED'),
+      received(5, 'c1', 'STARTED'),
       listed(6, { s1: 'running', c1: 'running' }),
       listed(10, { s1: 'running', c1: 'exited' }),
       listed(15, { s1: 'running', c1: 'running' }),
       listed(20, { s1: 'running', c1: 'exited' }),
     ];
-    const outcome = judge(steps, { until: 90 });
-    expect(outcome.accused).toEqual([]);
+    const outcome = compare(steps, { until: 90 });
+    expect(outcome.everMissed).toEqual([]);
     expect(outcome.findings.map(({ kind }) => kind)).toEqual(['regression', 'unobservable']);
-    expect(accused([...steps, listed(25, { s1: 'running' })])).toEqual(['c1 DELETED']);
+    expect(everMissed([...steps, listed(25, { s1: 'running' })])).toEqual(['c1 DELETED']);
   });
 
   test('of what went back nothing is said for coming again', () => {
     const steps = [
       ...covered,
       ...pod,
-      heard(4.5, 'c1', 'STARTED'),
-      heard(8, 'c1', 'STOPPED'),
+      received(4.5, 'c1', 'STARTED'),
+      received(8, 'c1', 'STOPPED'),
       listed(10, { s1: 'running', c1: 'exited' }),
-      heard(12, 'c1', 'STARTED'),
+      received(12, 'c1', 'STARTED'),
       listed(15, { s1: 'running', c1: 'running' }),
-      heard(17, 'c1', 'STARTED'),
+      received(17, 'c1', 'STARTED'),
     ];
-    const { findings } = judge(steps, { until: 60 });
+    const { findings } = compare(steps, { until: 60 });
     expect(findings.map(({ kind }) => kind)).toEqual(['short_life', 'duplicate', 'regression']);
   });
 
@@ -678,18 +699,18 @@ describe('lists', () => {
     const steps = [
       ...covered,
       ...pod,
-      heard(4.5, 'c1', 'STARTED'),
+      received(4.5, 'c1', 'STARTED'),
       listed(5, { s1: 'running', c1: 'running' }),
       listed(10, { s1: 'running', c1: 'exited' }),
-      heard(12, 'c1', 'STOPPED'),
+      received(12, 'c1', 'STOPPED'),
       listed(15, { s1: 'running', c1: 'running' }),
       listed(20, { s1: 'running', c1: 'running' }),
       listed(25, { s1: 'running', c1: 'exited' }),
       status(27, 'c1', times({ created: 4, started: 4.5, finished: 22 })),
     ];
-    const { findings, figures } = judge(steps, { until: 90 });
+    const { findings, counters } = compare(steps, { until: 90 });
     expect(findings.map(({ kind }) => kind)).toEqual(['regression', 'spurious']);
-    expect(figures).toMatchObject({ expected: 4, matched: 4 });
+    expect(counters).toMatchObject({ expected: 4, matched: 4 });
   });
 
   test('a step back over UNKNOWN is one too', () => {
@@ -699,17 +720,17 @@ describe('lists', () => {
       listed(10, { c1: 'unknown' }),
       listed(15, { c1: 'running' }),
     ];
-    expect(judge(steps, { until: 20 }).findings.map(({ kind }) => kind)).toEqual(['regression']);
+    expect(compare(steps, { until: 20 }).findings.map(({ kind }) => kind)).toEqual(['regression']);
   });
 
   test('a list that is slow, or fails for a while, only widens the window', () => {
     const steps = [
       ...covered,
-      heard(30, 's1', 'CREATED'),
-      heard(50, 's1', 'STARTED'),
+      received(30, 's1', 'CREATED'),
+      received(50, 's1', 'STARTED'),
       listed(60, { s1: 'running' }),
     ];
-    expect(accused(steps)).toEqual([]);
+    expect(everMissed(steps)).toEqual([]);
   });
 });
 
@@ -719,36 +740,36 @@ describe('UNKNOWN', () => {
     const steps = [
       listed(0, {}),
       opened(1),
-      heard(2, 's0', 'STARTED'),
+      received(2, 's0', 'STARTED'),
       listed(3, { c1: 'unknown' }),
       listed(5, { c1: 'unknown' }),
       listed(10, { c1: 'running' }),
     ];
-    expect(accused(steps)).toEqual([]);
+    expect(everMissed(steps)).toEqual([]);
   });
 
   test('in the first list of an agent makes what came before it not due', () => {
     const steps = [
       opened(0.1),
-      heard(0.2, 's0', 'STARTED'),
+      received(0.2, 's0', 'STARTED'),
       listed(1, { c1: 'unknown' }),
       listed(5, { c1: 'running' }),
     ];
-    expect(accused(steps)).toEqual([]);
+    expect(everMissed(steps)).toEqual([]);
   });
 
   test('for a spell hides nothing: the exit within it is due', () => {
     const steps = [
       ...covered,
       ...pod,
-      heard(4.5, 'c1', 'STARTED'),
+      received(4.5, 'c1', 'STARTED'),
       listed(5, { s1: 'running', c1: 'running' }),
       listed(10, { s1: 'running', c1: 'unknown' }),
       listed(15, { s1: 'running', c1: 'running' }),
       listed(20, { s1: 'running', c1: 'unknown' }),
       listed(25, { s1: 'running', c1: 'exited' }),
     ];
-    const { missed, findings } = judge(steps, { until: 90 });
+    const { missed, findings } = compare(steps, { until: 90 });
     expect(missed).toEqual(['c1 STOPPED']);
     expect(findings[0]?.window).toEqual({ from: 15_010_000, to: 25_020_000 });
   });
@@ -768,49 +789,49 @@ describe('what never ran', () => {
       listed(10, { s1: 'running', c1: 'exited' }),
       status(10.3, 'c1', exact),
       listed(15, { s1: 'running', c1: 'exited' }),
-      heard(16, 'c1', 'DELETED'),
+      received(16, 'c1', 'DELETED'),
       listed(20, { s1: 'running' }),
     ];
-    const outcome = judge(steps, { until: 90 });
-    expect(outcome.accused).toEqual([]);
-    expect(outcome.asks).toEqual(['c1']);
-    expect(outcome.figures).toMatchObject({ expected: 4, matched: 4 });
+    const outcome = compare(steps, { until: 90 });
+    expect(outcome.everMissed).toEqual([]);
+    expect(outcome.queries).toEqual(['c1']);
+    expect(outcome.counters).toMatchObject({ expected: 4, matched: 4 });
   });
 
   test.each(Object.entries(failures))('is not due a start although its end was announced: %s', (_, exact) => {
     const steps = [
       ...covered,
       ...pod,
-      heard(7, 'c1', 'STOPPED', { times: exact }),
+      received(7, 'c1', 'STOPPED', { times: exact }),
       listed(10, { s1: 'running', c1: 'exited' }),
     ];
-    const said = judge(steps, { until: 60 });
-    expect(said.accused).toEqual([]);
+    const said = compare(steps, { until: 60 });
+    expect(said.everMissed).toEqual([]);
     // It is not even waited for.
     expect(said.records.filter(({ type }) => type === 'event_overdue')).toEqual([]);
     // Nor when only its status tells, after the event that did not.
     const bare = [
       ...covered,
       ...pod,
-      heard(7, 'c1', 'STOPPED'),
+      received(7, 'c1', 'STOPPED'),
       listed(10, { s1: 'running', c1: 'exited' }),
       status(12, 'c1', exact),
     ];
-    const outcome = judge(bare, { until: 60 });
+    const outcome = compare(bare, { until: 60 });
     expect(outcome.findings.filter(({ kind }) => kind !== 'short_life')).toEqual([]);
-    expect(outcome.figures).toMatchObject({ expected: 4, matched: 4 });
+    expect(outcome.counters).toMatchObject({ expected: 4, matched: 4 });
   });
 
   test('is not what started in the instant of its creation, and ended later', () => {
     const steps = [
       ...covered,
       ...pod,
-      heard(4.1, 'c1', 'STARTED'),
+      received(4.1, 'c1', 'STARTED'),
       listed(5, { s1: 'running', c1: 'running' }),
       listed(10, { s1: 'running', c1: 'exited' }),
       status(12, 'c1', times({ created: 4, started: 4, finished: 8 })),
     ];
-    expect(accused(steps)).toEqual(['c1 STOPPED']);
+    expect(everMissed(steps)).toEqual(['c1 STOPPED']);
   });
 
   test.each(Object.entries(failures))(
@@ -825,7 +846,7 @@ describe('what never ran', () => {
         listed(15, { s1: 'running' }),
         listed(20, { s1: 'running' }),
       ];
-      expect(accused(steps, { profile: CRIO })).toEqual([]);
+      expect(everMissed(steps, { profile: CRIO })).toEqual([]);
     },
   );
 
@@ -835,10 +856,10 @@ describe('what never ran', () => {
       ...pod,
       listed(10, { s1: 'running', c1: 'exited' }),
       status(10.3, 'c1', null),
-      heard(11, 'c1', 'DELETED'),
+      received(11, 'c1', 'DELETED'),
       listed(15, { s1: 'running' }),
     ];
-    expect(accused(steps)).toEqual([]);
+    expect(everMissed(steps)).toEqual([]);
   });
 
   test('gone without proof that it ran is gone, and nothing more', () => {
@@ -848,19 +869,19 @@ describe('what never ran', () => {
       listed(5, { s1: 'running', c1: 'created' }),
       listed(10, { s1: 'running' }),
     ];
-    expect(accused(steps)).toEqual(['c1 DELETED']);
-    expect(accused([...steps, heard(8, 'c1', 'DELETED')])).toEqual([]);
+    expect(everMissed(steps)).toEqual(['c1 DELETED']);
+    expect(everMissed([...steps, received(8, 'c1', 'DELETED')])).toEqual([]);
   });
 
   test('a status taken before the start does not make a run a failed start', () => {
     const steps = [
       ...covered,
       ...pod,
-      heard(4.5, 'c1', 'CREATED', { times: times({ created: 4.4 }) }),
-      heard(8, 'c1', 'STOPPED'),
+      received(4.5, 'c1', 'CREATED', { times: times({ created: 4.4 }) }),
+      received(8, 'c1', 'STOPPED'),
       listed(10, { s1: 'running', c1: 'exited' }),
     ];
-    expect(accused(steps)).toEqual(['c1 STARTED']);
+    expect(everMissed(steps)).toEqual(['c1 STARTED']);
   });
 });
 
@@ -868,16 +889,16 @@ describe('a sandbox', () => {
   test('whose DELETED is announced before it leaves the list', () => {
     const steps = [
       ...covered,
-      heard(4, 's1', 'CREATED'),
-      heard(4, 's1', 'STARTED'),
+      received(4, 's1', 'CREATED'),
+      received(4, 's1', 'STARTED'),
       listed(5, { s1: 'running' }),
-      heard(6, 's1', 'STOPPED'),
-      heard(7, 's1', 'DELETED'),
+      received(6, 's1', 'STOPPED'),
+      received(7, 's1', 'DELETED'),
       listed(10, { s1: 'exited' }),
       listed(15, { s1: 'exited' }),
       listed(20, {}),
     ];
-    expect(judge(steps, { until: 90 }).findings).toEqual([]);
+    expect(compare(steps, { until: 90 }).findings).toEqual([]);
   });
 
   test('whose DELETED may have been announced before the stream was covered', () => {
@@ -885,78 +906,80 @@ describe('a sandbox', () => {
     const steps = [
       listed(0, { s1: 'running' }),
       opened(1),
-      heard(2, 's0', 'STARTED'),
+      received(2, 's0', 'STARTED'),
       listed(3, { s1: 'exited' }),
     ];
-    expect(accused([...steps, listed(6, { s1: 'exited' }), listed(11.9, {})])).toEqual([]);
+    expect(everMissed([...steps, listed(6, { s1: 'exited' }), listed(11.9, {})])).toEqual([]);
     // One that a covered list lacked was not announced gone before that list.
     const young = [...steps, listed(4, { s2: 'running' }), listed(8, { s2: 'running' }), listed(11, {})];
-    const born = (['CREATED', 'STARTED'] as const).map((type) => heard(3.5, 's2', type));
-    expect(accused([...young, ...born])).toEqual(['s2 DELETED']);
+    const born = (['CREATED', 'STARTED'] as const).map((type) => received(3.5, 's2', type));
+    expect(everMissed([...young, ...born])).toEqual(['s2 DELETED']);
     // When it was still there long after, the announcement must have come to us.
-    expect(accused([...steps, listed(12.1, { s1: 'exited' }), listed(20, {})])).toEqual(['s1 DELETED']);
+    expect(everMissed([...steps, listed(12.1, { s1: 'exited' }), listed(20, {})])).toEqual(['s1 DELETED']);
   });
 
   test('that never came up: first seen NOTREADY, then gone, with or without a word', () => {
     const steps = [...covered, listed(5, { s1: 'exited' }), listed(10, { s1: 'exited' }), listed(30, {})];
-    expect(accused(steps)).toEqual([]);
-    expect(accused([...steps, heard(25, 's1', 'DELETED')])).toEqual([]);
-    expect(accused([...covered, heard(4, 's1', 'DELETED'), listed(5, {}), listed(10, {})])).toEqual([]);
+    expect(everMissed(steps)).toEqual([]);
+    expect(everMissed([...steps, received(25, 's1', 'DELETED')])).toEqual([]);
+    expect(everMissed([...covered, received(4, 's1', 'DELETED'), listed(5, {}), listed(10, {})])).toEqual([]);
   });
 
   test('that was never seen up, and of which only others say later when it was created', () => {
     const steps = [
       ...covered,
-      heard(4, 's1', 'CREATED'),
+      received(4, 's1', 'CREATED'),
       listed(5, {}),
-      heard(6, 'c1', 'CREATED', { others: [{ id: 's1', state: 'exited', times: times({ created: 4 }) }] }),
+      received(6, 'c1', 'CREATED', { others: [{ id: 's1', state: 'exited', times: times({ created: 4 }) }] }),
     ];
-    expect(accused(steps)).toEqual([]);
+    expect(everMissed(steps)).toEqual([]);
   });
 
   test('that never came up, first seen as UNKNOWN', () => {
-    expect(accused([...covered, listed(5, { s1: 'unknown' }), listed(10, {}), listed(30, {})])).toEqual([]);
+    expect(everMissed([...covered, listed(5, { s1: 'unknown' }), listed(10, {}), listed(30, {})])).toEqual(
+      [],
+    );
   });
 
   test('takes its containers along without a word, where that is the way of the runtime', () => {
     const alive = [
       ...covered,
-      heard(4, 's1', 'STARTED'),
-      ...EVENT_TYPES.slice(0, 3).map((type) => heard(5, 'c1', type)),
+      received(4, 's1', 'STARTED'),
+      ...EVENT_TYPES.slice(0, 3).map((type) => received(5, 'c1', type)),
       listed(6, { s1: 'running', c1: 'exited' }),
-      heard(7, 's1', 'STOPPED'),
+      received(7, 's1', 'STOPPED'),
     ];
     const both = [...alive, listed(10, {}), listed(15, {})];
-    expect(accused(both, { profile: CRIO })).toEqual([]);
+    expect(everMissed(both, { profile: CRIO })).toEqual([]);
     // On its way out: the containers have gone already, the sandbox is still there.
     const slowly = [...alive, listed(10, { s1: 'exited' }), listed(15, { s1: 'exited' }), listed(20, {})];
-    expect(accused(slowly, { profile: CRIO })).toEqual([]);
+    expect(everMissed(slowly, { profile: CRIO })).toEqual([]);
     // Between the two calls of one relist.
     const between = [
       ...alive.slice(0, -1),
       listed(10, { s1: 'running' }),
-      heard(11, 's1', 'STOPPED'),
+      received(11, 's1', 'STOPPED'),
       listed(15, {}),
     ];
-    expect(accused(between, { profile: CRIO })).toEqual([]);
-    expect(accused(both, { profile: CONTAINERD })).toContain('c1 DELETED');
+    expect(everMissed(between, { profile: CRIO })).toEqual([]);
+    expect(everMissed(both, { profile: CONTAINERD })).toContain('c1 DELETED');
   });
 
   test('of a runtime that never announces its creation and removal', () => {
     const steps = [
       ...covered,
-      heard(4, 's1', 'STARTED'),
+      received(4, 's1', 'STARTED'),
       listed(5, { s1: 'running' }),
-      heard(6, 's1', 'STOPPED'),
+      received(6, 's1', 'STOPPED'),
       listed(10, { s1: 'exited' }),
       listed(25, {}),
       listed(40, {}),
     ];
-    const outcome = judge(steps, { until: 90, profile: CRIO });
+    const outcome = compare(steps, { until: 90, profile: CRIO });
     expect(outcome.findings.map(({ kind: verdict, eventType: type }) => [verdict, type])).toEqual([
       ['unannounced', 'DELETED'],
     ]);
-    expect(outcome.figures).toMatchObject({ expected: 2, matched: 2 });
+    expect(outcome.counters).toMatchObject({ expected: 2, matched: 2 });
   });
 });
 
@@ -966,83 +989,83 @@ describe('another runtime', () => {
       ...covered,
       listed(5, { s1: 'running' }),
       closed(6),
-      profiled(7, CRIO),
+      runtimeReplaced(7, CRIO),
       opened(8, 2),
-      heard(9, 's0', 'STOPPED'),
+      received(9, 's0', 'STOPPED'),
       listed(10, { s1: 'running' }),
-      heard(11, 's2', 'STARTED'),
+      received(11, 's2', 'STARTED'),
       listed(15, { s1: 'running', s2: 'running' }),
-      heard(16, 's1', 'STOPPED'),
-      heard(16, 's2', 'STOPPED'),
+      received(16, 's1', 'STOPPED'),
+      received(16, 's2', 'STOPPED'),
       listed(20, {}),
       listed(40, {}),
     ];
-    expect(accused(steps)).toEqual([]);
+    expect(everMissed(steps)).toEqual([]);
   });
 });
 
 describe('the wall clock', () => {
-  const shortLife = (offset: number): Step[] => {
+  const shortLife = (offset: number): TimelineStep[] => {
     const own = times({ created: 30, started: 30.1, finished: 30.2 }, offset);
     return [
-      heard(30.1, 'c1', 'STARTED', { times: own }),
-      heard(30.2, 'c1', 'STOPPED', { times: own }),
-      heard(30.3, 'c1', 'DELETED'),
+      received(30.1, 'c1', 'STARTED', { times: own }),
+      received(30.2, 'c1', 'STOPPED', { times: own }),
+      received(30.3, 'c1', 'DELETED'),
       listed(35, {}),
     ];
   };
   const base = [...covered, listed(25, {})];
 
   test.each([3600, -3600, 5, -5])('stepped by %i s after the proof makes a bound read off it void', (by) => {
-    const outcome = judge([...base, ...shortLife(0), stepped(40, by)], { until: 90 });
-    expect(outcome.accused).toEqual([]);
+    const outcome = compare([...base, ...shortLife(0), clockStepped(40, by)], { until: 90 });
+    expect(outcome.everMissed).toEqual([]);
     expect(outcome.unobservable).toEqual(['c1 CREATED clock_step']);
-    expect(accused([...base, ...shortLife(0)])).toEqual(['c1 CREATED']);
+    expect(everMissed([...base, ...shortLife(0)])).toEqual(['c1 CREATED']);
   });
 
   test.each([3600, -3600, 5, -5])('stepped by %i s leaves a bound that a list gave since as it is', (by) => {
     const ended = { c1: 'exited' } as const;
     const steps = [
       opened(0.1),
-      heard(1, 'c1', 'STOPPED'),
+      received(1, 'c1', 'STOPPED'),
       listed(2, ended),
       listed(4, ended),
-      stepped(6, by),
+      clockStepped(6, by),
     ];
-    const { unobservable } = judge(steps, { until: 60 });
+    const { unobservable } = compare(steps, { until: 60 });
     expect(unobservable).toEqual(['c1 CREATED before_baseline', 'c1 STARTED before_baseline']);
   });
 
   test.each([3600, -3600, 5, -5])('stepped by %i s changes nothing of what lists prove', (by) => {
     const steps = [
       ...covered,
-      stepped(6, by),
-      heard(8, 's1', 'CREATED'),
-      heard(8, 's1', 'STARTED'),
+      clockStepped(6, by),
+      received(8, 's1', 'CREATED'),
+      received(8, 's1', 'STARTED'),
       listed(10, { s1: 'running' }),
-      stepped(12, -by),
+      clockStepped(12, -by),
       listed(15, { s1: 'exited' }),
-      stepped(18, by),
+      clockStepped(18, by),
     ];
-    expect(accused(steps)).toEqual(['s1 STOPPED']);
+    expect(everMissed(steps)).toEqual(['s1 STOPPED']);
   });
 
   test('stepped back just after the subscription makes events look replayed, and they still came', () => {
     const steps = [
       listed(0, {}),
       opened(1),
-      stepped(1.5, -3600),
-      heard(2, 's0', 'STARTED'),
+      clockStepped(1.5, -3600),
+      received(2, 's0', 'STARTED'),
       listed(3, {}),
-      heard(6, 's1', 'CREATED'),
-      heard(6, 's1', 'STARTED'),
+      received(6, 's1', 'CREATED'),
+      received(6, 's1', 'STARTED'),
       listed(10, { s1: 'running' }),
-      heard(12, 's1', 'STOPPED'),
+      received(12, 's1', 'STOPPED'),
       listed(15, { s1: 'exited' }),
     ];
-    const outcome = judge(steps, { until: 90 });
-    expect(outcome.accused).toEqual([]);
-    expect(outcome.figures).toMatchObject({ expected: 3, matched: 3 });
+    const outcome = compare(steps, { until: 90 });
+    expect(outcome.everMissed).toEqual([]);
+    expect(outcome.counters).toMatchObject({ expected: 3, matched: 3 });
   });
 
   test('stepped back makes the times that it shows twice mean nothing', () => {
@@ -1050,33 +1073,33 @@ describe('the wall clock', () => {
     const steps = [
       listed(0, {}),
       opened(5),
-      heard(6, 's0', 'STARTED'),
+      received(6, 's0', 'STARTED'),
       listed(7, {}),
-      stepped(10, -20),
-      heard(40, 'c1', 'STOPPED', { times: times({ created: 1, started: 2, finished: 3 }) }),
+      clockStepped(10, -20),
+      received(40, 'c1', 'STOPPED', { times: times({ created: 1, started: 2, finished: 3 }) }),
       listed(45, {}),
     ];
-    expect(accused(steps)).toEqual([]);
+    expect(everMissed(steps)).toEqual([]);
   });
 
   test('stepped where no tick has seen it yet puts a time nowhere', () => {
     const steps = [
       ...pod,
-      heard(4.5, 'c1', 'STARTED'),
+      received(4.5, 'c1', 'STARTED'),
       listed(10, { s1: 'running', c1: 'running' }),
       listed(15, { s1: 'running', c1: 'exited' }),
     ];
     const exact = (offset: number) => times({ created: 4, started: 4.5, finished: 14 }, offset);
-    const seen = [...steps, stepped(17.6, -3600), status(18, 'c1', exact(-3600))];
-    const unseen = [...steps, stepped(17.6, -3600), status(17.7, 'c1', exact(-3600))];
+    const seen = [...steps, clockStepped(17.6, -3600), status(18, 'c1', exact(-3600))];
+    const unseen = [...steps, clockStepped(17.6, -3600), status(17.7, 'c1', exact(-3600))];
     // By the clock as it was, it had ended an hour ago, before anything was watched.
-    expect(accused([...covered, ...seen])).toEqual(['c1 STOPPED']);
-    expect(accused([...covered, ...unseen])).toEqual(['c1 STOPPED']);
+    expect(everMissed([...covered, ...seen])).toEqual(['c1 STOPPED']);
+    expect(everMissed([...covered, ...unseen])).toEqual(['c1 STOPPED']);
   });
 
   test('that runs a little differently at each reading still bounds a short life', () => {
-    const wobble = [1, 2, 3, 4, 5].map((i) => stepped(3 + i, i % 2 === 0 ? 0.003 : -0.003));
-    expect(accused([...base, ...wobble, ...shortLife(-0.003)])).toEqual(['c1 CREATED']);
+    const wobble = [1, 2, 3, 4, 5].map((i) => clockStepped(3 + i, i % 2 === 0 ? 0.003 : -0.003));
+    expect(everMissed([...base, ...wobble, ...shortLife(-0.003)])).toEqual(['c1 CREATED']);
   });
 
   test('that was set back by less than counts as a step does not put a creation after the arming', () => {
@@ -1084,13 +1107,13 @@ describe('the wall clock', () => {
     const steps = [
       listed(0, {}),
       opened(1),
-      heard(2, 's0', 'STARTED'),
-      stepped(2.1, -0.4),
+      received(2, 's0', 'STARTED'),
+      clockStepped(2.1, -0.4),
       listed(3, {}),
-      heard(6, 'c1', 'STOPPED', { times: own }),
+      received(6, 'c1', 'STOPPED', { times: own }),
       listed(10, {}),
     ];
-    expect(accused(steps)).toEqual([]);
+    expect(everMissed(steps)).toEqual([]);
   });
 
   test('nor little by little, by more than a step in all', () => {
@@ -1098,28 +1121,28 @@ describe('the wall clock', () => {
     const steps = [
       listed(0, {}),
       opened(1),
-      heard(2, 's0', 'STARTED'),
-      stepped(2.1, -0.4),
-      stepped(2.6, -0.4),
+      received(2, 's0', 'STARTED'),
+      clockStepped(2.1, -0.4),
+      clockStepped(2.6, -0.4),
       listed(3, {}),
-      heard(6, 'c1', 'STOPPED', { times: own }),
+      received(6, 'c1', 'STOPPED', { times: own }),
       listed(10, {}),
     ];
-    expect(accused(steps)).toEqual([]);
+    expect(everMissed(steps)).toEqual([]);
   });
 
   test('nor what was heard into the quarter of an hour that is remembered', () => {
     const steps = [
       ...covered,
-      heard(9.9, 'c1', 'CREATED', { built: 9.9 }),
-      heard(9.92, 'c1', 'STARTED', { built: 9.92 }),
-      stepped(9.95, -0.4),
+      received(9.9, 'c1', 'CREATED', { built: 9.9 }),
+      received(9.92, 'c1', 'STARTED', { built: 9.92 }),
+      clockStepped(9.95, -0.4),
       // Forgotten at 910.
-      heard(910.1, 'c1', 'STOPPED', { times: times({ created: 9.9, started: 9.92, finished: 910 }) }),
+      received(910.1, 'c1', 'STOPPED', { times: times({ created: 9.9, started: 9.92, finished: 910 }) }),
       listed(912, {}),
       listed(917, {}),
     ];
-    expect(accused(steps, { until: 960 })).toEqual([]);
+    expect(everMissed(steps, { until: 960 })).toEqual([]);
   });
 
   test('nor an end, that lists are late to show', () => {
@@ -1127,18 +1150,18 @@ describe('the wall clock', () => {
     const steps = [
       listed(0, up),
       opened(1),
-      heard(2, 's0', 'STARTED'),
-      stepped(2.1, -0.4),
+      received(2, 's0', 'STARTED'),
+      clockStepped(2.1, -0.4),
       listed(3, up),
       listed(10, { s1: 'running', c1: 'exited' }),
       status(13, 'c1', times({ created: -100, started: -90, finished: 1.8 })),
     ];
-    expect(accused(steps)).toEqual([]);
+    expect(everMissed(steps)).toEqual([]);
   });
 });
 
 /** An event of a pod that appeared before the list at 5 s. */
-function ofText(text: string): Step {
+function ofText(text: string): TimelineStep {
   const [id = '', type] = text.split(' ');
-  return heard(4, id, EVENT_TYPES.find((each) => each === type) ?? 255);
+  return received(4, id, EVENT_TYPES.find((each) => each === type) ?? 255);
 }

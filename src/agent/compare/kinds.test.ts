@@ -5,58 +5,58 @@ import { describe, expect, test } from 'vitest';
 import {
   CONTAINERD,
   CRIO,
-  heard,
-  hole,
-  judge,
+  clockStepped,
+  compare,
+  identityOf,
   listed,
-  type Outcome,
-  objectOf,
   opened,
-  type Step,
+  readerStalled,
+  received,
   status,
-  stepped,
-  stuck,
+  streamGap,
+  type TimelineOutcome,
+  type TimelineStep,
   times,
 } from '../../../test/engine/timeline.ts';
 import type { EventType } from '../../protocol/record.ts';
 
 /** A stream that is covered from the list at 3 s on. */
-const covered: readonly Step[] = [
+const covered: readonly TimelineStep[] = [
   listed(0, {}),
   opened(1),
-  heard(2, 's0', 'STARTED', { built: 1.9 }),
+  received(2, 's0', 'STARTED', { built: 1.9 }),
   listed(3, {}),
 ];
 /** A pod whose events came in their order; its container runs from 5 s on. */
-const running: readonly Step[] = [
-  heard(4, 's1', 'CREATED'),
-  heard(4.1, 's1', 'STARTED'),
-  heard(4.2, 'c1', 'CREATED', { times: times({ created: 4.2 }) }),
-  heard(5, 'c1', 'STARTED', { times: times({ created: 4.2, started: 5 }) }),
+const running: readonly TimelineStep[] = [
+  received(4, 's1', 'CREATED'),
+  received(4.1, 's1', 'STARTED'),
+  received(4.2, 'c1', 'CREATED', { times: times({ created: 4.2 }) }),
+  received(5, 'c1', 'STARTED', { times: times({ created: 4.2, started: 5 }) }),
 ];
 
 /** The findings as `<verdict> <id> <type> <cause>`, in their order. */
-const told = ({ findings }: Outcome): string[] =>
+const told = ({ findings }: TimelineOutcome): string[] =>
   findings.map(({ kind: verdict, containerId: id, eventType: type, cause }) =>
     [verdict, id, type, cause].filter(Boolean).join(' '),
   );
 /** What the findings of a kind rest on. */
-const proofsOf = (kind: string, steps: readonly Step[], settings = {}) =>
-  judge([...covered, ...steps], { until: 60, ...settings })
+const proofsOf = (kind: string, steps: readonly TimelineStep[], settings = {}) =>
+  compare([...covered, ...steps], { until: 60, ...settings })
     .findings.filter(({ kind: verdict }) => verdict === kind)
     .map(({ proof }) => proof);
-const of = (steps: readonly Step[], until = 30) => told(judge([...covered, ...steps], { until }));
+const of = (steps: readonly TimelineStep[], until = 30) => told(compare([...covered, ...steps], { until }));
 
 test('a life whose events come in time and order is told by no finding', () => {
   const steps = [
     ...running,
     listed(6, { s1: 'running', c1: 'running' }),
-    heard(12, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 12 }) }),
+    received(12, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 12 }) }),
     listed(13, { s1: 'running', c1: 'exited' }),
-    heard(14, 'c1', 'DELETED'),
-    heard(15, 's1', 'STOPPED'),
+    received(14, 'c1', 'DELETED'),
+    received(15, 's1', 'STOPPED'),
     listed(16, { s1: 'exited' }),
-    heard(17, 's1', 'DELETED'),
+    received(17, 's1', 'DELETED'),
     listed(28, {}),
   ];
   expect(of(steps, 90)).toEqual([]);
@@ -64,34 +64,34 @@ test('a life whose events come in time and order is told by no finding', () => {
 
 describe('duplicate', () => {
   test('the same type again for an id', () => {
-    expect(of([...running, heard(6, 'c1', 'STARTED')])).toEqual(['duplicate c1 STARTED same_type_again']);
+    expect(of([...running, received(6, 'c1', 'STARTED')])).toEqual(['duplicate c1 STARTED same_type_again']);
   });
 
   test('says when the same came first', () => {
-    expect(proofsOf('duplicate', [...running, heard(6, 'c1', 'STARTED')])).toMatchObject([
+    expect(proofsOf('duplicate', [...running, received(6, 'c1', 'STARTED')])).toMatchObject([
       { received: 6_000_000, firstReceived: 5_000_000 },
     ]);
   });
 
   test('comes before late: one event is one finding', () => {
-    const again = heard(20, 'c1', 'STARTED', { times: times({ created: 4.2, started: 5 }) });
+    const again = received(20, 'c1', 'STARTED', { times: times({ created: 4.2, started: 5 }) });
     expect(of([...running, again])).toEqual(['duplicate c1 STARTED same_type_again']);
   });
 
   test('is not told of a replayed event', () => {
-    const steps = [...running, opened(20, 2), heard(20.5, 'c1', 'STARTED', { session: 2, built: 5 })];
+    const steps = [...running, opened(20, 2), received(20.5, 'c1', 'STARTED', { session: 2, built: 5 })];
     expect(of(steps).filter((each) => each.startsWith('duplicate'))).toEqual([]);
   });
 });
 
 describe('late', () => {
-  const slow = (received: number, built: number) => [
+  const slow = (at: number, built: number) => [
     ...running.slice(0, 3),
-    heard(received, 'c1', 'STARTED', { built, times: times({ created: 4.2, started: 5 }) }),
+    received(at, 'c1', 'STARTED', { built, times: times({ created: 4.2, started: 5 }) }),
   ];
 
   test('a start that is received more than the limit after its true time', () => {
-    const { findings } = judge([...covered, ...slow(6.5, 6.4)], { until: 20 });
+    const { findings } = compare([...covered, ...slow(6.5, 6.4)], { until: 20 });
     expect(findings).toMatchObject([
       {
         kind: 'late',
@@ -118,25 +118,22 @@ describe('late', () => {
   });
 
   test('is not told where the reader was silent for so long that it may have been its delay', () => {
-    const silent = (from: number, received: number) => [
-      ...stuck(from, 20),
-      ...slow(received, received - 0.1),
-    ];
+    const silent = (from: number, at: number) => [...readerStalled(from, 20), ...slow(at, at - 0.1)];
     expect(of(silent(5.1, 6.4))).toEqual([]);
     // It had taken everything when the start was late already.
     expect(of(silent(6.4, 7.8))).toEqual(['late c1 STARTED built_late']);
   });
 
   test('is not told of a stream that no list has covered yet', () => {
-    const steps = [listed(0, {}), opened(1), heard(2, 's0', 'STARTED'), ...slow(6.5, 6.4)];
-    expect(told(judge(steps, { until: 20 }))).toEqual([]);
+    const steps = [listed(0, {}), opened(1), received(2, 's0', 'STARTED'), ...slow(6.5, 6.4)];
+    expect(told(compare(steps, { until: 20 }))).toEqual([]);
   });
 
   test('is not told where the time was read after a step that no tick had seen', () => {
     const steps = [
       ...running.slice(0, 3),
-      stepped(9.1, -5),
-      heard(9.2, 'c1', 'STARTED', { times: times({ created: 4.2, started: 9.15 }, -5) }),
+      clockStepped(9.1, -5),
+      received(9.2, 'c1', 'STARTED', { times: times({ created: 4.2, started: 9.15 }, -5) }),
     ];
     expect(of(steps)).toEqual([]);
   });
@@ -144,10 +141,10 @@ describe('late', () => {
   test('is not told of a time from before a step, however long it was known', () => {
     const own = times({ created: 4.2, started: 5 });
     const known = [...running.slice(0, 3), status(5.5, 'c1', own)];
-    const later = heard(9, 'c1', 'STARTED', { times: own });
-    const late = (steps: readonly Step[]) => of(steps).filter((each) => each.startsWith('late'));
+    const later = received(9, 'c1', 'STARTED', { times: own });
+    const late = (steps: readonly TimelineStep[]) => of(steps).filter((each) => each.startsWith('late'));
     expect(late([...known, later])).toHaveLength(1);
-    expect(late([...known, stepped(7, 5), later])).toEqual([]);
+    expect(late([...known, clockStepped(7, 5), later])).toEqual([]);
   });
 
   test('an event after its missed, which is resolved', () => {
@@ -155,22 +152,22 @@ describe('late', () => {
       ...running.slice(0, 3),
       listed(6, { s1: 'running', c1: 'running' }),
       listed(11, { s1: 'running', c1: 'running' }),
-      heard(50, 'c1', 'STARTED'),
+      received(50, 'c1', 'STARTED'),
     ];
-    const outcome = judge([...covered, ...steps], { until: 60 });
+    const outcome = compare([...covered, ...steps], { until: 60 });
     expect(told(outcome)).toEqual(['missed c1 STARTED unannounced_by_list', 'late c1 STARTED after_missed']);
     expect(outcome.missed).toEqual([]);
   });
 
   test('is not told of a stretch that we did not watch ourselves', () => {
-    expect(of([...slow(8, 7.9), hole(7)].sort((a, b) => a.at - b.at))).toEqual([]);
+    expect(of([...slow(8, 7.9), streamGap(7)].sort((a, b) => a.at - b.at))).toEqual([]);
   });
 
   test('is not told across a step of the wall clock', () => {
     const steps = [
       ...running.slice(0, 3),
-      stepped(5.5, -100),
-      heard(9, 'c1', 'STARTED', { times: times({ created: 4.2, started: 5 }) }),
+      clockStepped(5.5, -100),
+      received(9, 'c1', 'STARTED', { times: times({ created: 4.2, started: 5 }) }),
     ];
     expect(of(steps).filter((each) => each.startsWith('late'))).toEqual([]);
   });
@@ -178,15 +175,15 @@ describe('late', () => {
   test('is never negative', () => {
     const steps = [
       ...running.slice(0, 3),
-      heard(5, 'c1', 'STARTED', { built: 5.05, times: times({ created: 4.2, started: 5.05 }) }),
+      received(5, 'c1', 'STARTED', { built: 5.05, times: times({ created: 4.2, started: 5.05 }) }),
     ];
     expect(of(steps)).toEqual([]);
   });
 
   test('nor is what is told of another kind', () => {
     const ahead = { built: 6.05, times: times({ created: 4.2, started: 6.05 }) };
-    const steps = [...running.slice(0, 3), heard(5, 'c1', 'STARTED'), heard(6, 'c1', 'STARTED', ahead)];
-    expect(judge([...covered, ...steps], { until: 20 }).findings).toMatchObject([
+    const steps = [...running.slice(0, 3), received(5, 'c1', 'STARTED'), received(6, 'c1', 'STARTED', ahead)];
+    expect(compare([...covered, ...steps], { until: 20 }).findings).toMatchObject([
       { kind: 'duplicate', lateness: 0, delivery: 0 },
     ]);
   });
@@ -194,12 +191,12 @@ describe('late', () => {
 
 describe('out_of_order', () => {
   test('an event of a lower stage after one of a higher stage', () => {
-    const steps = [...running.slice(0, 3), heard(5, 'c1', 'STOPPED'), heard(5.1, 'c1', 'STARTED')];
+    const steps = [...running.slice(0, 3), received(5, 'c1', 'STOPPED'), received(5.1, 'c1', 'STARTED')];
     expect(of(steps)).toEqual(['out_of_order c1 STARTED after_a_later_stage']);
   });
 
   test('says after which, and where it is a habit of the runtime', () => {
-    const early = [...running.slice(0, 3), heard(5, 'c1', 'STOPPED'), heard(6, 'c1', 'STARTED')];
+    const early = [...running.slice(0, 3), received(5, 'c1', 'STOPPED'), received(6, 'c1', 'STARTED')];
     const after = { after: 'STOPPED', afterReceived: 5_000_000 };
     expect(proofsOf('out_of_order', early)).toMatchObject([{ ...after, habitOfRuntime: true }]);
     const profile = { ...CONTAINERD, stoppedMayComeFirst: false };
@@ -208,19 +205,19 @@ describe('out_of_order', () => {
 
   test('comes after late, and before stale', () => {
     const late = { times: times({ created: 4.2, started: 5 }) };
-    const [stopped, started] = [heard(6.4, 'c1', 'STOPPED'), heard(6.5, 'c1', 'STARTED', late)];
+    const [stopped, started] = [received(6.4, 'c1', 'STOPPED'), received(6.5, 'c1', 'STARTED', late)];
     expect(of([...running.slice(0, 3), stopped, started])).toEqual(['late c1 STARTED built_late']);
     const steps = [
       ...running.slice(0, 3),
       listed(6, { s1: 'running', c1: 'exited' }),
-      heard(14, 'c1', 'STOPPED'),
-      heard(14.1, 'c1', 'STARTED', { built: 5 }),
+      received(14, 'c1', 'STOPPED'),
+      received(14.1, 'c1', 'STARTED', { built: 5 }),
     ];
     expect(of(steps)).toContain('out_of_order c1 STARTED after_a_later_stage');
   });
 
   test('is not told of another id', () => {
-    expect(of([...running, heard(6, 'c1', 'STOPPED'), heard(6.1, 'c2', 'CREATED')])).toEqual([]);
+    expect(of([...running, received(6, 'c1', 'STOPPED'), received(6.1, 'c2', 'CREATED')])).toEqual([]);
   });
 });
 
@@ -231,8 +228,8 @@ describe('stale', () => {
     const steps = [
       ...running.slice(0, 3),
       ...lists,
-      heard(14, 'c1', 'STARTED', { built: 5 }),
-      heard(14.1, 'c1', 'STOPPED', { built: 10 }),
+      received(14, 'c1', 'STARTED', { built: 5 }),
+      received(14.1, 'c1', 'STOPPED', { built: 10 }),
     ];
     expect(of(steps)).toEqual(['stale c1 STARTED after_the_list']);
     expect(proofsOf('stale', steps)).toMatchObject([{ list: { from: 11_010_000, to: 11_020_000 } }]);
@@ -242,8 +239,8 @@ describe('stale', () => {
     const steps = [
       ...running.slice(0, 3),
       ...lists,
-      heard(12, 'c1', 'STARTED', { built: 5 }),
-      heard(12.1, 'c1', 'STOPPED', { built: 10 }),
+      received(12, 'c1', 'STARTED', { built: 5 }),
+      received(12.1, 'c1', 'STOPPED', { built: 10 }),
     ];
     expect(of(steps)).toEqual([]);
   });
@@ -252,32 +249,40 @@ describe('stale', () => {
     const steps = [
       ...running.slice(0, 3),
       ...lists,
-      heard(14, 'c1', 'STARTED', { built: 13 }),
-      heard(14.1, 'c1', 'STOPPED', { built: 13.1 }),
+      received(14, 'c1', 'STARTED', { built: 13 }),
+      received(14.1, 'c1', 'STOPPED', { built: 13.1 }),
     ];
     expect(of(steps)).toEqual([]);
     // Nor when more lists show the same.
-    const more = [listed(16, { s1: 'running', c1: 'exited' }), heard(20, 'c1', 'STARTED', { built: 13 })];
+    const more = [listed(16, { s1: 'running', c1: 'exited' }), received(20, 'c1', 'STARTED', { built: 13 })];
     expect(of([...running.slice(0, 3), ...lists, ...more], 25)).toEqual([]);
   });
 
   test('is not told of an event that was built while the list was made', () => {
     const slow = listed(10, { s1: 'running', c1: 'exited' }, { took: 1 });
-    const stop = heard(15, 'c1', 'STOPPED', { built: 10.5 });
-    const started = (built: number) => [heard(14.9, 'c1', 'STARTED', { built }), stop];
+    const stop = received(15, 'c1', 'STOPPED', { built: 10.5 });
+    const started = (built: number) => [received(14.9, 'c1', 'STARTED', { built }), stop];
     expect(of([...running.slice(0, 3), slow, ...started(11.5)])).toEqual([]);
     expect(of([...running.slice(0, 3), slow, ...started(10.9)])).toEqual(['stale c1 STARTED after_the_list']);
   });
 
   test('counts the grace from the end of the list', () => {
     const slow = listed(10, { s1: 'running', c1: 'exited' }, { took: 1 });
-    const started = (at: number) => [heard(at, 'c1', 'STARTED', { built: 9 }), heard(15, 'c1', 'STOPPED')];
+    const started = (at: number) => [
+      received(at, 'c1', 'STARTED', { built: 9 }),
+      received(15, 'c1', 'STOPPED'),
+    ];
     expect(of([...running.slice(0, 3), slow, ...started(13.9)])).toEqual([]);
     expect(of([...running.slice(0, 3), slow, ...started(14.1)])).toEqual(['stale c1 STARTED after_the_list']);
   });
 
   test('is not told of a stretch that we did not watch ourselves', () => {
-    const steps = [...running.slice(0, 3), ...lists, hole(12), heard(14, 'c1', 'STARTED', { built: 5 })];
+    const steps = [
+      ...running.slice(0, 3),
+      ...lists,
+      streamGap(12),
+      received(14, 'c1', 'STARTED', { built: 5 }),
+    ];
     expect(of(steps, 20).filter((each) => each.startsWith('stale'))).toEqual([]);
   });
 });
@@ -286,7 +291,7 @@ describe('spurious', () => {
   const still = (...at: number[]) => at.map((each) => listed(each, { s1: 'running', c1: 'running' }));
 
   test('two lists contradict it', () => {
-    expect(of([...running, heard(6, 'c1', 'STOPPED'), ...still(7, 12)])).toEqual([
+    expect(of([...running, received(6, 'c1', 'STOPPED'), ...still(7, 12)])).toEqual([
       'spurious c1 STOPPED lists_contradict',
     ]);
   });
@@ -296,18 +301,18 @@ describe('spurious', () => {
       { from: 7_010_000, to: 7_020_000, shown: 'running' },
       { from: 12_010_000, to: 12_020_000, shown: 'running' },
     ];
-    expect(proofsOf('spurious', [...running, heard(6, 'c1', 'STOPPED'), ...still(7, 12)])).toMatchObject([
+    expect(proofsOf('spurious', [...running, received(6, 'c1', 'STOPPED'), ...still(7, 12)])).toMatchObject([
       { received: 6_000_000, lists },
     ]);
   });
 
   test('one list does not', () => {
-    expect(of([...running, heard(6, 'c1', 'STOPPED'), ...still(7)])).toEqual([]);
+    expect(of([...running, received(6, 'c1', 'STOPPED'), ...still(7)])).toEqual([]);
   });
 
   test('a list that was begun before it does not', () => {
     const slow = listed(5.2, { s1: 'running', c1: 'running' }, { took: 0.7 });
-    const steps = [...running, heard(6, 'c1', 'STOPPED'), slow, ...still(12)];
+    const steps = [...running, received(6, 'c1', 'STOPPED'), slow, ...still(12)];
     expect(
       of(
         steps.sort((a, b) => a.at - b.at),
@@ -318,14 +323,14 @@ describe('spurious', () => {
 
   test('a sandbox may be listed for as long as the lead after its DELETED', () => {
     const up = (at: number) => listed(at, { s1: 'exited' });
-    const steps = [...running.slice(0, 2), heard(5, 's1', 'STOPPED'), heard(6, 's1', 'DELETED')];
+    const steps = [...running.slice(0, 2), received(5, 's1', 'STOPPED'), received(6, 's1', 'DELETED')];
     expect(of([...steps, up(7), up(12), up(15), listed(20, {})])).toEqual([]);
     expect(of([...steps, up(7), up(17), up(22)])).toEqual(['spurious s1 DELETED lists_contradict']);
   });
 
   const stopsLater = [
     ...running,
-    heard(6, 'c1', 'STOPPED'),
+    received(6, 'c1', 'STOPPED'),
     ...still(7, 12, 17),
     listed(22, { s1: 'running', c1: 'exited' }),
     listed(27, { s1: 'running', c1: 'exited' }),
@@ -333,13 +338,13 @@ describe('spurious', () => {
   const finishedAt = (s: number) => status(25, 'c1', times({ created: 4.2, started: 5, finished: s }));
 
   test('discharges nothing: what it announced is due when it happens', () => {
-    const outcome = judge([...covered, ...stopsLater, finishedAt(20)], { until: 90 });
+    const outcome = compare([...covered, ...stopsLater, finishedAt(20)], { until: 90 });
     expect(outcome.missed).toEqual(['c1 STOPPED']);
   });
 
   test('is taken back where the exact time says that the event was right and the lists were not', () => {
-    const outcome = judge([...covered, ...stopsLater, finishedAt(5.9)], { until: 90 });
-    expect(outcome.accused).toEqual([]);
+    const outcome = compare([...covered, ...stopsLater, finishedAt(5.9)], { until: 90 });
+    expect(outcome.everMissed).toEqual([]);
     const told = outcome.findings.find(({ kind }) => kind === 'spurious');
     expect(outcome.records).toContainEqual(
       expect.objectContaining({ type: 'finding_resolved', findingId: told?.findingId }),
@@ -347,34 +352,34 @@ describe('spurious', () => {
   });
 
   test('is not told where the exact time is known already: it is the lists that are wrong', () => {
-    const said = heard(6, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 6 }) });
+    const said = received(6, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 6 }) });
     expect(of([...running, said, ...still(7, 12)])).toEqual([]);
   });
 
   test('leaves nobody to accuse where nothing tells which of both was wrong', () => {
-    const outcome = judge([...covered, ...stopsLater], { until: 90 });
-    expect(outcome.accused).toEqual([]);
+    const outcome = compare([...covered, ...stopsLater], { until: 90 });
+    expect(outcome.everMissed).toEqual([]);
     expect(outcome.unobservable).toContain('c1 STOPPED contradicted');
   });
 
   test('is told of each event that is contradicted', () => {
-    const again = [heard(13, 'c1', 'STOPPED'), ...still(14, 19)];
-    expect(of([...running, heard(6, 'c1', 'STOPPED'), ...still(7, 12), ...again])).toEqual([
+    const again = [received(13, 'c1', 'STOPPED'), ...still(14, 19)];
+    expect(of([...running, received(6, 'c1', 'STOPPED'), ...still(7, 12), ...again])).toEqual([
       'spurious c1 STOPPED lists_contradict',
       'spurious c1 STOPPED lists_contradict',
     ]);
   });
 
   test('is not what was said again, until lists contradict that too', () => {
-    const outcome = judge(
+    const outcome = compare(
       [
         ...covered,
         ...running,
-        heard(6, 'c1', 'STOPPED'),
+        received(6, 'c1', 'STOPPED'),
         ...still(7),
         // It stops after this list has read it.
         listed(10, { s1: 'running', c1: 'running' }, { took: 1 }),
-        heard(11.5, 'c1', 'STOPPED'),
+        received(11.5, 'c1', 'STOPPED'),
         listed(17, { s1: 'running', c1: 'exited' }),
       ],
       { until: 90 },
@@ -383,12 +388,12 @@ describe('spurious', () => {
       'duplicate c1 STOPPED same_type_again',
       'spurious c1 STOPPED lists_contradict',
     ]);
-    expect(outcome.figures).toMatchObject({ expected: 5, matched: 5 });
+    expect(outcome.counters).toMatchObject({ expected: 5, matched: 5 });
   });
 
   test('is each of two that were said while nothing was known of either, after two lists of its own', () => {
     const spurious = (...at: number[]) => {
-      const both = [heard(6, 'c1', 'STOPPED'), ...still(7), heard(8, 'c1', 'STOPPED'), ...still(...at)];
+      const both = [received(6, 'c1', 'STOPPED'), ...still(7), received(8, 'c1', 'STOPPED'), ...still(...at)];
       return of([...running, ...both]).filter((each) => each.startsWith('spurious'));
     };
     expect(spurious(12)).toHaveLength(1);
@@ -399,13 +404,13 @@ describe('spurious', () => {
   test('is a DELETED that UNKNOWN contradicts, and nothing else', () => {
     const unknown = [7, 12, 17].map((each) => listed(each, { s1: 'running', c1: 'unknown' }));
     const spurious = (type: EventType) =>
-      of([...running, heard(6, 'c1', type), ...unknown]).filter((each) => each.startsWith('spurious'));
+      of([...running, received(6, 'c1', type), ...unknown]).filter((each) => each.startsWith('spurious'));
     expect(spurious('DELETED')).toEqual(['spurious c1 DELETED lists_contradict']);
     expect(spurious('STOPPED')).toEqual([]);
   });
 
   test('says nothing of the end: that it is gone is noticed', () => {
-    const steps = [...running, heard(6, 'c1', 'DELETED'), ...still(7, 12), listed(17, { s1: 'running' })];
+    const steps = [...running, received(6, 'c1', 'DELETED'), ...still(7, 12), listed(17, { s1: 'running' })];
     expect(of(steps, 60)).toContain('unobservable c1 DELETED contradicted');
   });
 
@@ -413,32 +418,32 @@ describe('spurious', () => {
     const shown = (at: number, state: 'created' | 'exited') => listed(at, { s1: 'running', c1: state });
     const steps = [
       ...running.slice(0, 3),
-      heard(4.5, 'c1', 'STOPPED'),
+      received(4.5, 'c1', 'STOPPED'),
       shown(5, 'created'),
       shown(10, 'created'),
     ];
-    const outcome = judge([...covered, ...steps, shown(15, 'exited'), shown(20, 'exited')], { until: 90 });
-    expect(outcome.accused).toEqual([]);
+    const outcome = compare([...covered, ...steps, shown(15, 'exited'), shown(20, 'exited')], { until: 90 });
+    expect(outcome.everMissed).toEqual([]);
   });
 
   test('is in no figure', () => {
-    const { figures } = judge([...covered, ...running, heard(6, 'c1', 'STOPPED'), ...still(7, 12)], {
+    const { counters } = compare([...covered, ...running, received(6, 'c1', 'STOPPED'), ...still(7, 12)], {
       until: 30,
     });
-    expect(figures).toMatchObject({ expected: 4, matched: 4 });
+    expect(counters).toMatchObject({ expected: 4, matched: 4 });
   });
 
   test('is not what its exact time bears out, within what the wall clock is trusted with', () => {
-    expect(judge([...covered, ...stopsLater, finishedAt(6.3)], { until: 90 }).accused).toEqual([]);
-    expect(judge([...covered, ...stopsLater, finishedAt(6.6)], { until: 90 }).accused).toEqual([
+    expect(compare([...covered, ...stopsLater, finishedAt(6.3)], { until: 90 }).everMissed).toEqual([]);
+    expect(compare([...covered, ...stopsLater, finishedAt(6.6)], { until: 90 }).everMissed).toEqual([
       'c1 STOPPED',
     ]);
   });
 
   test('puts nothing out of order', () => {
     const created = (at: number) => listed(at, { s1: 'running', c1: 'created' });
-    const early = [...running.slice(0, 3), heard(4.5, 'c1', 'STOPPED'), created(5), created(10)];
-    const told = of([...early, heard(11, 'c1', 'STARTED')]);
+    const early = [...running.slice(0, 3), received(4.5, 'c1', 'STOPPED'), created(5), created(10)];
+    const told = of([...early, received(11, 'c1', 'STARTED')]);
     expect(told.filter((each) => each.startsWith('out_of_order'))).toEqual([]);
   });
 
@@ -446,11 +451,11 @@ describe('spurious', () => {
     const steps = [
       ...running.slice(0, 3),
       listed(4.5, { s1: 'running', c1: 'created' }),
-      heard(6, 'c1', 'STOPPED'),
+      received(6, 'c1', 'STOPPED'),
     ];
     const created = (at: number) => listed(at, { s1: 'running', c1: 'created' });
-    const outcome = judge([...covered, ...steps, created(7), created(60), created(65)], { until: 120 });
-    expect(outcome.accused).toEqual([]);
+    const outcome = compare([...covered, ...steps, created(7), created(60), created(65)], { until: 120 });
+    expect(outcome.everMissed).toEqual([]);
     expect(told(outcome)).toContain('spurious c1 STOPPED lists_contradict');
   });
 });
@@ -469,41 +474,54 @@ describe('unannounced', () => {
   });
 
   test('is not told where its end was announced all the same', () => {
-    const said = heard(11.2, 'c1', 'STOPPED', { times: times({ created: 4.2, finished: 11 }) });
+    const said = received(11.2, 'c1', 'STOPPED', { times: times({ created: 4.2, finished: 11 }) });
     expect(of([...failed, said], 60)).toEqual([]);
   });
 
   test('what a runtime never sends', () => {
-    const steps = [listed(5, { s1: 'running' }), heard(5.5, 's1', 'STARTED'), listed(10, { s1: 'running' })];
-    const outcome = judge([...covered, ...steps], { until: 60, profile: CRIO });
+    const steps = [
+      listed(5, { s1: 'running' }),
+      received(5.5, 's1', 'STARTED'),
+      listed(10, { s1: 'running' }),
+    ];
+    const outcome = compare([...covered, ...steps], { until: 60, profile: CRIO });
     expect(told(outcome)).toEqual(['unannounced s1 CREATED never_sent']);
-    expect(outcome.figures).toMatchObject({ expected: 1, matched: 1 });
+    expect(outcome.counters).toMatchObject({ expected: 1, matched: 1 });
   });
 
   test('is not told of a runtime that nothing is known of', () => {
     const profile = { ...CONTAINERD, sandboxEvents: [], containerEvents: [] };
-    const steps = [listed(5, { s1: 'running' }), heard(5.5, 's1', 'STARTED'), listed(10, { s1: 'running' })];
-    expect(told(judge([...covered, ...steps], { until: 60, profile }))).toEqual([]);
+    const steps = [
+      listed(5, { s1: 'running' }),
+      received(5.5, 's1', 'STARTED'),
+      listed(10, { s1: 'running' }),
+    ];
+    expect(told(compare([...covered, ...steps], { until: 60, profile }))).toEqual([]);
   });
 
   test('what a runtime never sends is not told of a stretch that we did not watch', () => {
-    const steps = [listed(5, {}), hole(7), listed(10, { s1: 'running' }), heard(10.5, 's1', 'STARTED')];
-    expect(told(judge([...covered, ...steps], { until: 60, profile: CRIO }))).toEqual([]);
+    const steps = [
+      listed(5, {}),
+      streamGap(7),
+      listed(10, { s1: 'running' }),
+      received(10.5, 's1', 'STARTED'),
+    ];
+    expect(told(compare([...covered, ...steps], { until: 60, profile: CRIO }))).toEqual([]);
   });
 
   test('what a runtime never sends, once, although an event said it that lists contradict', () => {
     const up = (at: number) => listed(at, { s1: 'running' });
     const steps = [
       up(5),
-      heard(5.5, 's1', 'STARTED'),
+      received(5.5, 's1', 'STARTED'),
       // Both the list and the event are wrong.
       listed(10, {}),
-      heard(11, 's1', 'DELETED'),
+      received(11, 's1', 'DELETED'),
       up(15),
       up(20),
       listed(25, {}),
     ];
-    expect(told(judge([...covered, ...steps], { until: 90, profile: CRIO }))).toEqual([
+    expect(told(compare([...covered, ...steps], { until: 90, profile: CRIO }))).toEqual([
       'unannounced s1 CREATED never_sent',
       'unannounced s1 DELETED never_sent',
       'spurious s1 DELETED lists_contradict',
@@ -513,19 +531,19 @@ describe('unannounced', () => {
 });
 
 describe('short_life', () => {
-  const short = ({ findings }: Outcome) => findings.filter(({ kind }) => kind === 'short_life');
+  const short = ({ findings }: TimelineOutcome) => findings.filter(({ kind }) => kind === 'short_life');
   const life = [
     listed(5, { s1: 'running' }),
-    heard(6, 'c1', 'CREATED', { times: times({ created: 6 }) }),
-    heard(6.2, 'c1', 'STARTED', { times: times({ created: 6, started: 6.2 }) }),
-    heard(6.4, 'c1', 'STOPPED', { times: times({ created: 6, started: 6.2, finished: 6.4 }) }),
-    heard(6.5, 'c1', 'DELETED'),
+    received(6, 'c1', 'CREATED', { times: times({ created: 6 }) }),
+    received(6.2, 'c1', 'STARTED', { times: times({ created: 6, started: 6.2 }) }),
+    received(6.4, 'c1', 'STOPPED', { times: times({ created: 6, started: 6.2, finished: 6.4 }) }),
+    received(6.5, 'c1', 'DELETED'),
   ];
-  const sandbox = [heard(4, 's1', 'CREATED'), heard(4.1, 's1', 'STARTED')];
+  const sandbox = [received(4, 's1', 'CREATED'), received(4.1, 's1', 'STARTED')];
 
   test('a whole life between two lists, with its length and both lists', () => {
     const steps = [...sandbox, ...life, listed(10, { s1: 'running' })];
-    expect(short(judge([...covered, ...steps], { until: 20 }))).toMatchObject([
+    expect(short(compare([...covered, ...steps], { until: 20 }))).toMatchObject([
       {
         cause: 'life',
         containerId: 'c1',
@@ -541,7 +559,7 @@ describe('short_life', () => {
       listed(10, { s1: 'running', c1: 'exited' }),
       listed(15, { s1: 'running', c1: 'exited' }),
     ];
-    expect(short(judge([...covered, ...steps], { until: 20 }))).toMatchObject([
+    expect(short(compare([...covered, ...steps], { until: 20 }))).toMatchObject([
       { cause: 'start', proof: { lifeMinMs: 200, lifeMaxMs: 200 } },
     ]);
   });
@@ -550,20 +568,20 @@ describe('short_life', () => {
     const steps = [
       ...running,
       listed(6, { s1: 'running', c1: 'running' }),
-      heard(7, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 7 }) }),
-      heard(7.3, 'c1', 'DELETED'),
+      received(7, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 7 }) }),
+      received(7.3, 'c1', 'DELETED'),
       listed(11, { s1: 'running' }),
     ];
-    expect(short(judge([...covered, ...steps], { until: 20 }))).toMatchObject([
+    expect(short(compare([...covered, ...steps], { until: 20 }))).toMatchObject([
       // When it was removed only the lists can tell: until the second of them had been made.
       { cause: 'exit', proof: { lifeMinMs: 0, lifeMaxMs: 4020 } },
     ]);
   });
 
   test('is not told where a list failed in between', () => {
-    const failing: Step = { at: 8, act: ({ comparison }) => comparison.listFailed() };
+    const failing: TimelineStep = { at: 8, act: ({ comparison }) => comparison.listFailed() };
     const steps = [...sandbox, ...life, failing, listed(10, { s1: 'running' })];
-    expect(short(judge([...covered, ...steps], { until: 20 }))).toEqual([]);
+    expect(short(compare([...covered, ...steps], { until: 20 }))).toEqual([]);
   });
 
   test('is not told where a list in between could not be read whole', () => {
@@ -573,7 +591,7 @@ describe('short_life', () => {
       listed(8, { s1: 'running' }, { partial: true }),
       listed(10, { s1: 'running' }),
     ];
-    expect(short(judge([...covered, ...steps], { until: 20 }))).toEqual([]);
+    expect(short(compare([...covered, ...steps], { until: 20 }))).toEqual([]);
   });
 
   test('is no run of what a list saw before, were it lacked by one since', () => {
@@ -583,21 +601,21 @@ describe('short_life', () => {
       listed(11, { s1: 'running' }),
       listed(16, { s1: 'running', c1: 'exited' }),
     ];
-    const told = short(judge([...covered, ...steps], { until: 20 }));
+    const told = short(compare([...covered, ...steps], { until: 20 }));
     expect(told.map(({ cause }) => cause)).toEqual(['exit']);
   });
 
   test('is told once although an event of it came again while the list was made', () => {
     const slow = listed(10, { s1: 'running' }, { took: 1 });
-    const steps = [...sandbox, ...life, slow, heard(11.5, 'c1', 'DELETED')];
-    expect(short(judge([...covered, ...steps], { until: 20 }))).toHaveLength(1);
+    const steps = [...sandbox, ...life, slow, received(11.5, 'c1', 'DELETED')];
+    expect(short(compare([...covered, ...steps], { until: 20 }))).toHaveLength(1);
   });
 
   test('is not told of a life that was not over for sure when the second list was begun', () => {
     const slow = listed(10, { s1: 'running' }, { took: 1 });
-    const ends = (at: number) => [...life.slice(0, 4), heard(at, 'c1', 'DELETED'), slow];
-    expect(short(judge([...covered, ...sandbox, ...ends(10.9)], { until: 20 }))).toHaveLength(1);
-    expect(short(judge([...covered, ...sandbox, ...ends(11.5)], { until: 20 }))).toEqual([]);
+    const ends = (at: number) => [...life.slice(0, 4), received(at, 'c1', 'DELETED'), slow];
+    expect(short(compare([...covered, ...sandbox, ...ends(10.9)], { until: 20 }))).toHaveLength(1);
+    expect(short(compare([...covered, ...sandbox, ...ends(11.5)], { until: 20 }))).toEqual([]);
   });
 
   test('is not told of a start that failed, when others had said so', () => {
@@ -605,40 +623,40 @@ describe('short_life', () => {
     const steps = [
       ...sandbox,
       listed(5, { s1: 'running' }),
-      heard(6, 'c1', 'CREATED'),
-      heard(6.4, 'c1', 'STOPPED'),
-      heard(6.5, 'c1b', 'CREATED', { others: [{ id: 'c1', state: 'exited', times: failed }] }),
+      received(6, 'c1', 'CREATED'),
+      received(6.4, 'c1', 'STOPPED'),
+      received(6.5, 'c1b', 'CREATED', { others: [{ id: 'c1', state: 'exited', times: failed }] }),
       listed(10, { s1: 'running', c1: 'exited', c1b: 'created' }),
     ];
-    expect(short(judge([...covered, ...steps], { until: 20 }))).toEqual([]);
+    expect(short(compare([...covered, ...steps], { until: 20 }))).toEqual([]);
   });
 
   test('is not told where we paused while the list before was made', () => {
     const [, ...events] = life;
     const slow = listed(4.2, { s1: 'running' }, { took: 0.7 });
-    const pause = { ...hole(5.5), at: 5.55 };
+    const pause = { ...streamGap(5.5), at: 5.55 };
     const steps = [...sandbox, slow, pause, ...events, listed(10, { s1: 'running' })];
     const paused = steps.filter((step) => step !== pause);
-    expect(short(judge([...covered, ...paused], { until: 20 }))).toHaveLength(1);
-    expect(short(judge([...covered, ...steps], { until: 20 }))).toEqual([]);
+    expect(short(compare([...covered, ...paused], { until: 20 }))).toHaveLength(1);
+    expect(short(compare([...covered, ...steps], { until: 20 }))).toEqual([]);
   });
 
   test('is not told where the stream was not covered from the list before on', () => {
-    const steps = [...sandbox, ...life, hole(7), listed(10, { s1: 'running' })];
-    expect(short(judge([...covered, ...steps], { until: 20 }))).toEqual([]);
+    const steps = [...sandbox, ...life, streamGap(7), listed(10, { s1: 'running' })];
+    expect(short(compare([...covered, ...steps], { until: 20 }))).toEqual([]);
   });
 });
 
 describe('duplicate_container', () => {
   /** c1 and c1b are containers of one pod and one name. */
   const both = (at: number) => listed(at, { s1: 'running', c1: 'running', c1b: 'running' });
-  const twins = (steps: readonly Step[]) =>
+  const twins = (steps: readonly TimelineStep[]) =>
     of(steps, 25).filter((each) => each.startsWith('duplicate_container'));
 
   test('both RUNNING in two lists in a row, told once', () => {
-    expect(objectOf('c1b')).toMatchObject({
-      podUid: objectOf('c1').podUid,
-      container: objectOf('c1').container,
+    expect(identityOf('c1b')).toMatchObject({
+      podUid: identityOf('c1').podUid,
+      container: identityOf('c1').container,
     });
     expect(twins([both(10), both(15), both(20)])).toEqual(['duplicate_container c1 both_listed_running']);
   });
@@ -682,7 +700,7 @@ describe('duplicate_container', () => {
   /** c1 runs all the time; c1b comes and goes between two lists. */
   const beside = (started: number, finished: number) => [
     listed(10, { s1: 'running', c1: 'running' }),
-    heard(14, 'c1b', 'STOPPED', { times: times({ created: 11, started, finished }) }),
+    received(14, 'c1b', 'STOPPED', { times: times({ created: 11, started, finished }) }),
     listed(15, { s1: 'running', c1: 'running' }),
   ];
 
@@ -702,9 +720,9 @@ describe('duplicate_container', () => {
   const steppedBetween = [
     ...running,
     listed(6, { s1: 'running', c1: 'running' }),
-    heard(11.1, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 11 }) }),
-    stepped(12.01, -5),
-    heard(12.06, 'c1b', 'STARTED', { times: times({ created: 12.02, started: 12.05 }, -5) }),
+    received(11.1, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 11 }) }),
+    clockStepped(12.01, -5),
+    received(12.06, 'c1b', 'STARTED', { times: times({ created: 12.02, started: 12.05 }, -5) }),
   ];
 
   test('not one that ran after the other, where the clock was set back before any tick', () => {
@@ -714,7 +732,7 @@ describe('duplicate_container', () => {
   test('what a step took back is told by the next list, where it holds all the same', () => {
     const up = (at: number) => listed(at, { s1: 'running', c1: 'running' });
     const [before, ended] = beside(12, 13.9);
-    const steps = [...running, before, ended, stepped(15.01, -5), up(15.05)].filter(
+    const steps = [...running, before, ended, clockStepped(15.01, -5), up(15.05)].filter(
       (step) => step !== undefined,
     );
     expect(twins(steps)).toEqual([]);
@@ -725,13 +743,13 @@ describe('duplicate_container', () => {
     const old = times({ created: 90, started: 100, finished: 200 });
     const now = (at: number) => listed(at, { s1: 'running', c1b: 'running' });
     const steps = [
-      heard(5, 'c1', 'STOPPED', { times: old }),
-      heard(105.5, 'c1b', 'STARTED', { times: times({ created: 104, started: 105 }) }),
+      received(5, 'c1', 'STOPPED', { times: old }),
+      received(105.5, 'c1b', 'STARTED', { times: times({ created: 104, started: 105 }) }),
       ...[110, 160, 210].map(now),
-      heard(250, 'c1', 'DELETED', { times: old }),
+      received(250, 'c1', 'DELETED', { times: old }),
       now(260),
     ];
-    const { findings } = judge([...covered, ...steps], { until: 280 });
+    const { findings } = compare([...covered, ...steps], { until: 280 });
     expect(findings.filter(({ kind }) => kind === 'duplicate_container')).toEqual([]);
   });
 
@@ -768,23 +786,23 @@ describe('the statuses in an event', () => {
     const steps = [
       ...running.slice(0, 2),
       listed(5, { s1: 'running', c1: 'created' }),
-      heard(6, 's1', 'STARTED', {
+      received(6, 's1', 'STARTED', {
         others: [{ id: 'c1', state: 'running', times: times({ created: 4.2, started: 5.5 }) }],
       }),
     ];
-    const outcome = judge([...covered, ...steps], { until: 60 });
+    const outcome = compare([...covered, ...steps], { until: 60 });
     expect(outcome.missed).toContain('c1 STARTED');
   });
 
   test('prove that a sandbox came up', () => {
     const up = { id: 's1', state: 'running', times: times({ created: 4 }) } as const;
-    const steps = [heard(4, 's1', 'CREATED'), heard(6, 'c1', 'CREATED', { others: [up] })];
+    const steps = [received(4, 's1', 'CREATED'), received(6, 'c1', 'CREATED', { others: [up] })];
     expect(of(steps, 60)).toEqual(['missed s1 STARTED sequence']);
   });
 
   test('prove nothing where they are UNKNOWN', () => {
     const unknown = { id: 'c1', state: 'unknown', times: times({}) } as const;
-    const steps = [listed(5, { c1: 'unknown' }), heard(6, 's1', 'CREATED', { others: [unknown] })];
+    const steps = [listed(5, { c1: 'unknown' }), received(6, 's1', 'CREATED', { others: [unknown] })];
     expect(of(steps, 60)).toEqual([]);
   });
 });
@@ -807,7 +825,7 @@ test('an event that nobody understands may have been what is due already', () =>
     ...running.slice(0, 3),
     listed(5, { s1: 'running', c1: 'created' }),
     listed(10, { s1: 'running', c1: 'running' }),
-    heard(12, 'c1', 9),
+    received(12, 'c1', 9),
   ];
   expect(of(steps, 60)).toEqual(['unobservable c1 STARTED unknown_event_type']);
 });
@@ -816,22 +834,22 @@ test('an event that nobody understands may have been any that is due of its id, 
   const steps = [
     ...running.slice(0, 3),
     listed(5, { s1: 'running', c1: 'created' }),
-    heard(6, 'c1', 9),
+    received(6, 'c1', 9),
     listed(10, { s1: 'running', c1: 'running' }),
     listed(15, { s1: 'exited', c1: 'running' }),
   ];
-  const outcome = judge([...covered, ...steps], { until: 60 });
-  expect(outcome.accused).toEqual(['s1 STOPPED']);
+  const outcome = compare([...covered, ...steps], { until: 60 });
+  expect(outcome.everMissed).toEqual(['s1 STOPPED']);
   expect(outcome.unobservable).toEqual(['c1 STARTED before_baseline']);
 });
 
 describe('a STOPPED without a status', () => {
   const ended = [
     ...running.slice(0, 2),
-    heard(4.2, 'c1', 'CREATED'),
+    received(4.2, 'c1', 'CREATED'),
     listed(5, { s1: 'running', c1: 'created' }),
-    heard(6, 'c1', 'STOPPED'),
-    heard(7, 'c1', 'DELETED'),
+    received(6, 'c1', 'STOPPED'),
+    received(7, 'c1', 'DELETED'),
     listed(10, { s1: 'running' }),
     status(12, 'c1', null),
   ];
@@ -842,7 +860,7 @@ describe('a STOPPED without a status', () => {
 
   test('says nothing of that elsewhere', () => {
     const profile = { ...CONTAINERD, failedStartsUnannounced: false };
-    expect(told(judge([...covered, ...ended], { until: 60, profile }))).toEqual([]);
+    expect(told(compare([...covered, ...ended], { until: 60, profile }))).toEqual([]);
   });
 });
 

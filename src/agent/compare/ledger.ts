@@ -45,26 +45,26 @@ const OVERDUE_LIMIT = { capacity: 20, interval: millis(1000) };
 
 export interface ComparisonOptions {
   readonly epochStart: Mono;
-  readonly grace: Micros;
-  readonly confirm: Micros;
+  readonly overdueAfter: Micros;
+  readonly missedAfter: Micros;
   /** How long after its true time an event may be received without being late. */
-  readonly lateLimit: Micros;
+  readonly lateAfter: Micros;
   readonly profile: PlegProfile;
   /** A fresh random UUID at every call. */
   readonly mintId: () => string;
 }
 
 /** Counted since the start, in transitions; `covered` in microseconds. */
-export interface Figures {
+export interface ComparisonCounters {
   expected: number;
   matched: number;
   missed: number;
   unobservable: number;
   covered: number;
   /** Ids that were not followed because too many were. */
-  shed: number;
+  untracked: number;
   /** Starts and ends that were overdue and were not told to be, because too many were. */
-  untold: number;
+  overdueSuppressed: number;
 }
 
 /** A lower bound for the moment at which a stage was reached; null where none is known. */
@@ -82,7 +82,7 @@ export interface Proof extends Bound {
 }
 
 export class Ledger {
-  readonly #figures = { expected: 0, matched: 0, missed: 0, unobservable: 0, covered: 0 };
+  readonly #counters = { expected: 0, matched: 0, missed: 0, unobservable: 0, covered: 0 };
   readonly lives: Lives;
   coverage: Coverage = ABSENT;
   profile: PlegProfile;
@@ -103,12 +103,12 @@ export class Ledger {
     this.#lastTick = options.epochStart;
   }
 
-  get figures(): Figures {
-    return { ...this.#figures, shed: this.lives.shed, untold: this.#overdue.denied };
+  get counters(): ComparisonCounters {
+    return { ...this.#counters, untracked: this.lives.untracked, overdueSuppressed: this.#overdue.denied };
   }
 
   /** Stages whose event has not come and that have no verdict yet. */
-  get awaited(): number {
+  get pending(): number {
     let count = 0;
     this.#eachOpen(() => {
       count += 1;
@@ -131,7 +131,7 @@ export class Ledger {
     for (const life of this.lives) waiveUpTo(life, life.reached);
   }
 
-  hole(until: Mono, why: string): void {
+  streamGap(until: Mono, why: string): void {
     if (this.coverage.is !== 'open') return;
     // An expectation is about everything from its window until now, so any hole after its start touches it.
     this.#eachOpen((life, stage, expectation) => {
@@ -163,7 +163,7 @@ export class Ledger {
 
   /** An event came of an id that is not followed: it may be shown yet by a list, and then nothing is due that came. */
   unplaced(id: string, stage: Stage, at: Mono): void {
-    if (!this.lives.keepUnplaced(id, stage, at)) this.hole(at, 'too_many_ids');
+    if (!this.lives.keepUnplaced(id, stage, at)) this.streamGap(at, 'too_many_ids');
   }
 
   /** An event of this id came that nobody understands: it may have been any that is due, now or later. */
@@ -225,7 +225,7 @@ export class Ledger {
       asked: false,
       finding: null,
     };
-    this.#figures.expected += 1;
+    this.#counters.expected += 1;
     life.standings[stage] = { is: 'expected', expectation };
     if (coverage.is === 'down') {
       this.#giveUp(life, stage, expectation, 'stream_down');
@@ -239,7 +239,7 @@ export class Ledger {
     const standing = life.standings[stage];
     if (standing.is === 'expected') this.#giveUp(life, stage, standing.expectation, why);
     if (standing.is === 'missed') {
-      this.#figures.unobservable += 1;
+      this.#counters.unobservable += 1;
       this.#takeBack(life, standing.finding, this.#outbox.now);
     }
     this.settle(life, stage, { is: 'none' });
@@ -249,15 +249,15 @@ export class Ledger {
   announce(life: Life, stage: Stage, at: Mono): void {
     const standing = life.standings[stage];
     if (standing.is === 'announced') return;
-    if (standing.is === 'expected') this.#figures.matched += 1;
+    if (standing.is === 'expected') this.#counters.matched += 1;
     if (standing.is === 'missed') {
-      this.#figures.matched += 1;
+      this.#counters.matched += 1;
       this.#takeBack(life, standing.finding, at);
     }
     const countedNow = standing.is === 'none' && isCovered(this.coverage);
     if (countedNow) {
-      this.#figures.expected += 1;
-      this.#figures.matched += 1;
+      this.#counters.expected += 1;
+      this.#counters.matched += 1;
     }
     const counted = countedNow || standing.is === 'expected' || standing.is === 'missed';
     this.settle(life, stage, { is: 'announced', counted, waived: standing.is === 'waived' });
@@ -271,8 +271,8 @@ export class Ledger {
     const standing = life.standings[stage];
     if (standing.is === 'announced') {
       if (standing.counted) {
-        this.#figures.expected -= 1;
-        this.#figures.matched -= 1;
+        this.#counters.expected -= 1;
+        this.#counters.matched -= 1;
       }
       // What was not due before it came is not due for its sake.
       this.settle(life, stage, { is: standing.waived ? 'waived' : 'none' });
@@ -288,11 +288,11 @@ export class Ledger {
   /** What is to be said of an event that came, before it counts as announced. */
   judgeEvent(life: Life, stage: Stage, received: Mono, createdNs: bigint): EventVerdict | null {
     if (life.regressed) return null;
-    const { grace, lateLimit } = this.#options;
+    const { overdueAfter, lateAfter } = this.#options;
     const built = this.#moments.place(createdNs, this.#outbox.now);
     const watchedSince = (at: Mono) => this.#moments.holdsSince(at) && covers(this.coverage, at);
     const drained = this.coverage.is === 'open' ? this.coverage.watermark : received;
-    return judgeEvent(life, { stage, received, built, grace, lateLimit, drained, watchedSince });
+    return judgeEvent(life, { stage, received, built, overdueAfter, lateAfter, drained, watchedSince });
   }
 
   settle(life: Life, stage: Stage, standing: Standing): void {
@@ -309,7 +309,7 @@ export class Ledger {
     if (stepped) this.#clockStepped();
     // While ids are left out nobody can say that all was watched.
     if (!this.lives.isShedding)
-      this.#figures.covered += Math.max(0, now - Math.max(this.#lastTick, coveredSince(this.coverage, now)));
+      this.#counters.covered += Math.max(0, now - Math.max(this.#lastTick, coveredSince(this.coverage, now)));
     this.#lastTick = now;
     this.#eachOpen((life, stage, expectation) => this.#judge(life, stage, expectation));
     this.lives.forget(now, (life) => this.#waiting.has(life));
@@ -318,13 +318,13 @@ export class Ledger {
   // Verdicts.
 
   #judge(life: Life, stage: Stage, expectation: Expectation): void {
-    if (!expectation.asked && this.#outbox.now >= shift(expectation.to, this.#options.grace)) {
+    if (!expectation.asked && this.#outbox.now >= shift(expectation.to, this.#options.overdueAfter)) {
       expectation.asked = true;
       this.#tellOverdue(life, stage, expectation);
       const unknown = stage !== DELETED && exactTime(life, stage) === null;
       if (unknown) this.#outbox.ask(life.object);
     }
-    const deadline = shift(expectation.to, this.#options.confirm);
+    const deadline = shift(expectation.to, this.#options.missedAfter);
     if (this.#outbox.now >= deadline) this.#decide(life, stage, expectation, deadline);
   }
 
@@ -374,16 +374,16 @@ export class Ledger {
       drainedTo: since(epochStart, session.watermark),
       eventsInSession: session.events,
     };
-    const cause = causeOf(expectation, exact, this.#options.grace);
+    const cause = causeOf(expectation, exact, this.#options.overdueAfter);
     const verdict = this.#outbox.verdict('missed', cause, details, expectation.finding);
-    this.#figures.missed += 1;
+    this.#counters.missed += 1;
     this.settle(life, stage, { is: 'missed', finding: verdict.finding });
     this.#outbox.emit(life.object, stageFinding(verdict, life, stage, expectation, exact));
   }
 
   /** A start that failed is announced by no runtime: a blind spot, nothing that was due. */
   #failedStart(life: Life, stage: Stage, expectation: Expectation): void {
-    this.#figures.expected -= 1;
+    this.#counters.expected -= 1;
     this.settle(life, stage, { is: 'waived' });
     // One start that failed is one finding, on the end that nobody announced.
     if (stage !== STOPPED) return;
@@ -401,14 +401,14 @@ export class Ledger {
   }
 
   #giveUp(life: Life, stage: Stage, expectation: Expectation, why: string): void {
-    this.#figures.unobservable += 1;
+    this.#counters.unobservable += 1;
     this.settle(life, stage, { is: 'unobservable' });
     const verdict = this.#outbox.verdict('unobservable', why, {}, expectation.finding);
     this.#outbox.emit(life.object, stageFinding(verdict, life, stage, expectation, exactTime(life, stage)));
   }
 
   #takeBack(life: Life, finding: string, at: Mono): void {
-    this.#figures.missed -= 1;
+    this.#counters.missed -= 1;
     this.#resolve(life, finding, at);
   }
 

@@ -2,8 +2,8 @@
  * What is remembered: everything while it matters, nothing for ever, and never more than the cap, whatever a runtime says.
  */
 import { expect, test } from 'vitest';
-import { CONTAINERD, Items, objectOf, seconds } from '../../../test/engine/timeline.ts';
-import type { Answer, ReceivedEvent, ShownState } from '../../protocol/observation.ts';
+import { CONTAINERD, identityOf, RecognisedItems, seconds } from '../../../test/engine/timeline.ts';
+import type { ListAnswer, ReceivedEvent, ShownState } from '../../protocol/observation.ts';
 import { EVENT_TYPES, type RecordOf } from '../../protocol/record.ts';
 import { millis, mono } from '../../protocol/units.ts';
 import { Comparison } from './comparison.ts';
@@ -19,16 +19,16 @@ class Watched {
   readonly comparison: Comparison;
   readonly gaps: RecordOf<'gap'>[] = [];
   readonly findings: RecordOf<'finding'>[] = [];
-  readonly #sandboxes = new Items();
-  readonly #containers = new Items();
+  readonly #sandboxes = new RecognisedItems();
+  readonly #containers = new RecognisedItems();
   #minted = 0;
 
   constructor() {
     this.comparison = new Comparison({
       epochStart: mono(0),
-      grace: millis(2_000),
-      confirm: millis(30_000),
-      lateLimit: millis(1_000),
+      overdueAfter: millis(2_000),
+      missedAfter: millis(30_000),
+      lateAfter: millis(1_000),
       profile: CONTAINERD,
       mintId: () => {
         this.#minted += 1;
@@ -45,7 +45,7 @@ class Watched {
       type: EVENT_TYPES.indexOf('CREATED'),
       createdNs: BigInt(Math.round(at * 1e9)),
       hasSandboxStatus: true,
-      object: objectOf(id),
+      object: identityOf(id),
       times: null,
       others: [],
       ...how,
@@ -54,9 +54,9 @@ class Watched {
   }
 
   list(at: number, ids: readonly string[], state: ShownState = 'running', whole = true): void {
-    const answer = (known: Items, start: number, isSandbox: boolean): Answer => {
+    const answer = (known: RecognisedItems, start: number, isSandbox: boolean): ListAnswer => {
       const items = ids
-        .map((id) => ({ object: objectOf(id), state }))
+        .map((id) => ({ object: identityOf(id), state }))
         .filter(({ object }) => object.isSandbox === isSandbox);
       return { start: seconds(start), end: seconds(start + 0.01), whole, items: known.of(items) };
     };
@@ -90,8 +90,8 @@ test('a flood of ids does not grow it beyond the cap; what is not followed is co
   const watched = new Watched();
   watched.comparison.subscribed(1, seconds(0), 0n);
   for (let i = 1; i <= MANY; i += 1) watched.hear(1 + i / MANY, `c${i}`);
-  expect(watched.comparison.remembered).toBeLessThanOrEqual(CAP);
-  expect(watched.comparison.figures.shed).toBe(MANY - CAP / 2);
+  expect(watched.comparison.tracked).toBeLessThanOrEqual(CAP);
+  expect(watched.comparison.counters.untracked).toBe(MANY - CAP / 2);
   expect(watched.gaps).toMatchObject([{ scope: 'stream', cause: 'too_many_ids', to: null }]);
 
   watched.list(3, []);
@@ -101,7 +101,7 @@ test('a flood of ids does not grow it beyond the cap; what is not followed is co
     { gapId: begun?.gapId, from: begun?.from, to: 3_020_000 },
   ]);
   watched.tick(AN_HOUR);
-  expect(watched.comparison.remembered).toBe(0);
+  expect(watched.comparison.tracked).toBe(0);
 });
 
 test('a gap goes on while lists show what is not followed', () => {
@@ -109,13 +109,13 @@ test('a gap goes on while lists show what is not followed', () => {
   const ids = many('c', CAP / 2 + 1);
   watched.list(0, ids);
   watched.list(5, ids);
-  expect(watched.comparison.figures.shed).toBe(2);
+  expect(watched.comparison.counters.untracked).toBe(2);
   expect(watched.gaps).toHaveLength(1);
 });
 
 test('no time counts as covered while ids are left out', () => {
   const watched = new Watched();
-  const covered = () => watched.comparison.figures.covered;
+  const covered = () => watched.comparison.counters.covered;
   watched.comparison.subscribed(1, seconds(0), 0n);
   watched.hear(1, 'c1');
   watched.list(2, ['c1']);
@@ -141,7 +141,7 @@ test('what was listed while too many were followed was not created when it is fo
   for (const at of [4, 100]) watched.tick(at);
   watched.list(990, ['s1']);
   watched.tick(1000);
-  expect(watched.comparison.remembered).toBe(0);
+  expect(watched.comparison.tracked).toBe(0);
   watched.list(1001, ['s1', 's2']);
   watched.tick(1100);
   const missed = watched.findings.filter(
@@ -160,7 +160,7 @@ test.each(['running', 'unknown'] as const)(
     watched.list(0, ['s1', 'c1'], 'running', true);
     for (const at of [5, 500, 901]) watched.list(at, ['s1'], state, false);
     watched.tick(902);
-    expect(watched.comparison.remembered).toBe(1);
+    expect(watched.comparison.tracked).toBe(1);
   },
 );
 
@@ -172,9 +172,9 @@ test('what no list shows is remembered for a quarter of an hour after it was las
   watched.hear(800, 'c1');
   watched.list(805, []);
   watched.tick(1600);
-  expect(watched.comparison.remembered).toBe(1);
+  expect(watched.comparison.tracked).toBe(1);
   watched.tick(1800);
-  expect(watched.comparison.remembered).toBe(0);
+  expect(watched.comparison.tracked).toBe(0);
 });
 
 test('so is an event of an id that no list has shown yet, until one does', () => {
@@ -182,19 +182,19 @@ test('so is an event of an id that no list has shown yet, until one does', () =>
   watched.comparison.subscribed(1, seconds(0), 0n);
   for (const at of [10, 800]) watched.hear(at, 's1', { object: null });
   watched.tick(1600);
-  expect(watched.comparison.remembered).toBe(1);
+  expect(watched.comparison.tracked).toBe(1);
   watched.tick(1800);
-  expect(watched.comparison.remembered).toBe(0);
+  expect(watched.comparison.tracked).toBe(0);
   watched.hear(1801, 's1', { object: null });
   watched.list(1802, ['s1']);
-  expect(watched.comparison.remembered).toBe(1);
+  expect(watched.comparison.tracked).toBe(1);
 });
 
 test('what was running when lists began to fail is not forgotten', () => {
   const watched = new Watched();
   watched.list(0, ['s1', 'c1']);
   watched.tick(AN_HOUR);
-  expect(watched.comparison.remembered).toBe(2);
+  expect(watched.comparison.tracked).toBe(2);
 });
 
 test('of one name only the newest are held against each other', () => {

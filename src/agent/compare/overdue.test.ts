@@ -3,36 +3,36 @@
  */
 import { describe, expect, test } from 'vitest';
 import {
-  heard,
-  judge,
+  compare,
   listed,
   opened,
-  type Step,
+  received,
   seconds,
   status,
+  type TimelineStep,
   times,
 } from '../../../test/engine/timeline.ts';
 import type { EvidenceRecord, RecordOf } from '../../protocol/record.ts';
 
-const covered: readonly Step[] = [
+const covered: readonly TimelineStep[] = [
   listed(0, {}),
   opened(1),
-  heard(2, 's0', 'STARTED', { built: 1.9 }),
+  received(2, 's0', 'STARTED', { built: 1.9 }),
   listed(3, {}),
-  heard(4, 's1', 'CREATED'),
-  heard(4.1, 's1', 'STARTED'),
-  heard(4.2, 'c1', 'CREATED'),
+  received(4, 's1', 'CREATED'),
+  received(4.1, 's1', 'STARTED'),
+  received(4.2, 'c1', 'CREATED'),
 ];
 
 const overdueIn = (records: readonly EvidenceRecord[]): RecordOf<'event_overdue'>[] =>
   records.filter((record) => record.type === 'event_overdue');
 
-const runs = [heard(4.3, 'c1', 'STARTED'), listed(5, { s1: 'running', c1: 'running' })];
+const runs = [received(4.3, 'c1', 'STARTED'), listed(5, { s1: 'running', c1: 'running' })];
 const exits = listed(10, { s1: 'running', c1: 'exited' });
 
 describe('an end that is not announced', () => {
   test('is told when the grace is over, under the id that its verdict has', () => {
-    const { records, findings } = judge([...covered, ...runs, exits], { until: 60 });
+    const { records, findings } = compare([...covered, ...runs, exits], { until: 60 });
     const [told, ...others] = overdueIn(records);
     expect(others).toEqual([]);
     expect(told).toMatchObject({ containerId: 'c1', eventType: 'STOPPED', occurred: null });
@@ -48,19 +48,19 @@ describe('an end that is not announced', () => {
 
   test('has the same id where it comes late after all, and where nobody could know', () => {
     const exact = { times: times({ created: 4.2, started: 4.3, finished: 7 }) };
-    const late = judge([...covered, ...runs, exits, heard(20, 'c1', 'STOPPED', exact)], { until: 60 });
+    const late = compare([...covered, ...runs, exits, received(20, 'c1', 'STOPPED', exact)], { until: 60 });
     expect(late.findings).toMatchObject([
       { kind: 'late', findingId: overdueIn(late.records)[0]?.findingId, eventType: 'STOPPED' },
     ]);
-    const unknown = judge([...covered, ...runs, exits, opened(20, 2)], { until: 60 });
+    const unknown = compare([...covered, ...runs, exits, opened(20, 2)], { until: 60 });
     expect(unknown.findings).toContainEqual(
       expect.objectContaining({ kind: 'unobservable', findingId: overdueIn(unknown.records)[0]?.findingId }),
     );
   });
 
   test('is told once, and the verdict after it is resolved has an id of its own', () => {
-    const after = heard(50, 'c1', 'STOPPED');
-    const { records, findings } = judge([...covered, ...runs, exits, after], { until: 60 });
+    const after = received(50, 'c1', 'STOPPED');
+    const { records, findings } = compare([...covered, ...runs, exits, after], { until: 60 });
     expect(overdueIn(records)).toHaveLength(1);
     expect(findings.map(({ kind }) => kind)).toEqual(['missed', 'late']);
     expect(new Set(findings.map(({ findingId: finding }) => finding)).size).toBe(2);
@@ -68,7 +68,7 @@ describe('an end that is not announced', () => {
 
   test('is told with its exact time where that is known', () => {
     const exact = times({ created: 4.2, started: 4.3, finished: 7 });
-    const { records } = judge([...covered, ...runs, exits, status(11, 'c1', exact)], { until: 60 });
+    const { records } = compare([...covered, ...runs, exits, status(11, 'c1', exact)], { until: 60 });
     const [told] = overdueIn(records);
     expect(told?.occurred).toBeGreaterThan(seconds(6.4));
     expect(told?.occurred).toBeLessThan(seconds(7.6));
@@ -76,13 +76,13 @@ describe('an end that is not announced', () => {
 });
 
 test('nothing is told where the event comes within the grace, nor of sandboxes, creations and removals', () => {
-  const announced = judge([...covered, ...runs, exits, heard(11, 'c1', 'STOPPED')], { until: 60 });
+  const announced = compare([...covered, ...runs, exits, received(11, 'c1', 'STOPPED')], { until: 60 });
   expect(overdueIn(announced.records)).toEqual([]);
-  const others = judge(
+  const others = compare(
     [
       ...covered,
       ...runs,
-      heard(7, 'c1', 'STOPPED'),
+      received(7, 'c1', 'STOPPED'),
       listed(10, { s1: 'running', c1: 'exited' }),
       listed(15, { s1: 'exited' }),
       listed(45, {}),
@@ -96,11 +96,11 @@ test('nothing is told where the event comes within the grace, nor of sandboxes, 
 test('of a storm only so much is told as is allowed, the rest is counted, and every verdict still comes', () => {
   const ids = Array.from({ length: 100 }, (_, i) => `c${i + 1}`);
   const all = (state: 'running' | 'exited') => Object.fromEntries(ids.map((id) => [id, state]));
-  const { records, figures, missed } = judge(
+  const { records, counters, missed } = compare(
     [
       ...covered,
-      ...ids.slice(1).map((id) => heard(4.2, id, 'CREATED')),
-      ...ids.map((id) => heard(4.3, id, 'STARTED')),
+      ...ids.slice(1).map((id) => received(4.2, id, 'CREATED')),
+      ...ids.map((id) => received(4.3, id, 'STARTED')),
       listed(5, all('running')),
       listed(10, all('exited')),
     ],
@@ -108,5 +108,5 @@ test('of a storm only so much is told as is allowed, the rest is counted, and ev
   );
   expect(missed).toHaveLength(100);
   expect(overdueIn(records)).toHaveLength(20);
-  expect(figures.untold).toBe(80);
+  expect(counters.overdueSuppressed).toBe(80);
 });

@@ -6,7 +6,7 @@
  * show in between, and what they show twice, is told here too.
  */
 
-import type { Answer, ListedItem, Relist, ShownState } from '../../protocol/observation.ts';
+import type { ListAnswer, ListedItem, Relist, ShownState } from '../../protocol/observation.ts';
 import type { PlegState } from '../../protocol/record.ts';
 import { between, type Mono, millis, mono, shift } from '../../protocol/units.ts';
 import { covers } from './coverage.ts';
@@ -37,8 +37,8 @@ import { hadHappened } from './unobservableReason.ts';
 
 /** The last whole answers before the present ones; null before the first. */
 interface Previous {
-  readonly sandboxes: Answer | null;
-  readonly containers: Answer | null;
+  readonly sandboxes: ListAnswer | null;
+  readonly containers: ListAnswer | null;
 }
 
 export class Relisting {
@@ -74,7 +74,7 @@ export class Relisting {
     };
   }
 
-  #compare(answer: Answer, previous: Answer | null, sandboxes: boolean): void {
+  #compare(answer: ListAnswer, previous: ListAnswer | null, sandboxes: boolean): void {
     const { lives } = this.#ledger;
     const quiet = sandboxes ? this.#quietSandboxes : this.#quietContainers;
     const asTheyWere = quiet.livesOf(answer, lives.stirrings);
@@ -97,7 +97,7 @@ export class Relisting {
   }
 
   /** Returns how many lives a whole answer lacks. */
-  #compareAbsences(answer: Answer, previous: Answer | null, sandboxes: boolean): number {
+  #compareAbsences(answer: ListAnswer, previous: ListAnswer | null, sandboxes: boolean): number {
     let absent = 0;
     for (const life of this.#ledger.lives) {
       if (life.object.isSandbox !== sandboxes || answer.items.has(life.object.id)) continue;
@@ -107,7 +107,7 @@ export class Relisting {
     return absent;
   }
 
-  #compareItem(item: ListedItem, answer: Answer, previous: Answer | null): void {
+  #compareItem(item: ListedItem, answer: ListAnswer, previous: ListAnswer | null): void {
     const life = this.#ledger.lives.get(item.object.id) ?? this.#ledger.follow(item.object, answer.end);
     if (life === undefined) return;
     if (life.item !== item) {
@@ -135,7 +135,7 @@ export class Relisting {
   }
 
   /** What it means that a list shows an id at all, in whatever state. */
-  #noteListed(life: Life, previous: Answer | null): void {
+  #noteListed(life: Life, previous: ListAnswer | null): void {
     const first = !life.listed;
     life.listed = true;
     life.absence = null;
@@ -149,7 +149,7 @@ export class Relisting {
     life.reached = life.shown === null ? CREATED : stageShown(life.shown);
   }
 
-  #noteExited(life: Life, answer: Answer, previous: Answer | null): void {
+  #noteExited(life: Life, answer: ListAnswer, previous: ListAnswer | null): void {
     life.exited = spanOf(answer);
     const cameSince = life.shown === null && previous?.items.has(life.object.id) === false;
     if (cameSince) life.unseen = this.#unseen(life, answer, previous);
@@ -159,7 +159,7 @@ export class Relisting {
    * An answer that lacked an id says since when it can be there, unless it was there and not followed. One from before what is
    * remembered says nothing: the events of the id may have come since, and be forgotten.
    */
-  #saysSinceWhen({ start, items }: Answer, id: string): boolean {
+  #saysSinceWhen({ start, items }: ListAnswer, id: string): boolean {
     return !items.has(id) && start >= shift(this.#outbox.now, -REMEMBER);
   }
 
@@ -186,7 +186,7 @@ export class Relisting {
     });
   }
 
-  #compareAbsent(life: Life, answer: Answer, previous: Answer | null): void {
+  #compareAbsent(life: Life, answer: ListAnswer, previous: ListAnswer | null): void {
     life.rest = null;
     this.#recordShortLife(life, answer, previous);
     // Heard of while the list was being made: the answer may be older than the event.
@@ -204,7 +204,7 @@ export class Relisting {
    * Where a removed sandbox takes its containers along without a word, the removal of a container is only judged when a
    * later list shows that its sandbox is still up (one on its way out may have been taking it along), and when it ran.
    */
-  #judgeAbsences(sandboxes: Answer): void {
+  #judgeAbsences(sandboxes: ListAnswer): void {
     if (this.#ledger.profile.announcesRemovedWithSandbox) return;
     for (const life of this.#ledger.lives) {
       if (life.absence === null || life.object.isSandbox || life.standings[DELETED].is !== 'none') continue;
@@ -235,7 +235,7 @@ export class Relisting {
     });
   }
 
-  #change(life: Life, to: PlegState, answer: Answer, previous: Answer | null): void {
+  #change(life: Life, to: PlegState, answer: ListAnswer, previous: ListAnswer | null): void {
     const old = life.state;
     life.state = to;
     if (old === to || previous === null) return;
@@ -255,7 +255,7 @@ export class Relisting {
    * EXITED -> RUNNING of one id: recorded. Lists that contradict each other prove neither that it started nor that it
    * stopped, so from now on neither is due.
    */
-  #regress(life: Life, answer: Answer): void {
+  #regress(life: Life, answer: ListAnswer): void {
     const verdict = this.#outbox.verdict('regression', 'state_went_back', {
       listedExited: life.exited && this.#outbox.span(life.exited),
       listedRunning: this.#outbox.span(answer),
@@ -312,7 +312,7 @@ export class Relisting {
   }
 
   /** The stretch between the present answer and the one right before it, where everything in it was watched. */
-  #unseen(life: Life, answer: Answer, previous: Answer | null): Between | null {
+  #unseen(life: Life, answer: ListAnswer, previous: ListAnswer | null): Between | null {
     if (life.object.isSandbox || !answer.whole || previous === null || !this.#consecutive) return null;
     if (!covers(this.#ledger.coverage, previous.start)) return null;
     return {
@@ -330,7 +330,7 @@ export class Relisting {
     life.unseen = null;
   }
 
-  #recordShortLife(life: Life, answer: Answer, previous: Answer | null): void {
+  #recordShortLife(life: Life, answer: ListAnswer, previous: ListAnswer | null): void {
     const stretch = this.#unseen(life, answer, previous);
     if (stretch === null || previous === null) return;
     const ranInListBefore = previous.items.get(life.object.id)?.state === 'running';
@@ -377,7 +377,7 @@ export class Relisting {
 const NO_TIMES = { occurred: null, lateness: null, delivery: null };
 
 /** What every list says of an id that shows it in a known state. */
-function stillShown(life: Life, answer: Answer): void {
+function stillShown(life: Life, answer: ListAnswer): void {
   life.lastSign = answer.end;
   const next = life.shown === null ? undefined : STAGES[stageShown(life.shown) + 1];
   if (next !== undefined) raiseFloors(life, next, answer.start);
@@ -391,17 +391,17 @@ function raiseFloors(life: Life, from: Stage, at: Mono): void {
 }
 
 /** A list shows that every stage before this one has been passed. */
-function passedBefore(life: Life, reached: Stage, answer: Answer): void {
+function passedBefore(life: Life, reached: Stage, answer: ListAnswer): void {
   for (const stage of STAGES) {
     if (stage < reached) life.passed[stage] ??= spanOf(answer);
   }
 }
 
 /** The answer that shows an id running; null where none does. */
-const runningIn = ({ sandboxes, containers }: Previous, id: string): Answer | null =>
+const runningIn = ({ sandboxes, containers }: Previous, id: string): ListAnswer | null =>
   [containers, sandboxes].find((answer) => answer?.items.get(id)?.state === 'running') ?? null;
 
-const spanOf = ({ start, end }: Answer): Span => ({ start, end });
+const spanOf = ({ start, end }: ListAnswer): Span => ({ start, end });
 
 function stageShown(state: Exclude<ShownState, 'unknown'>): Stage {
   if (state === 'created') return CREATED;

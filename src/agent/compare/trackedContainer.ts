@@ -48,7 +48,7 @@ export interface Expectation {
 
 export type Standing =
   | { readonly is: 'none' | 'waived' | 'unobservable' }
-  /** `counted`: it is among the matched figures. `waived`: it was not due. */
+  /** `counted`: it is among the matched counters. `waived`: it was not due. */
   | { readonly is: 'announced'; readonly counted: boolean; readonly waived: boolean }
   | { readonly is: 'expected'; readonly expectation: Expectation }
   | { readonly is: 'missed'; readonly finding: string };

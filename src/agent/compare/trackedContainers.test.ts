@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { objectOf } from '../../../test/engine/timeline.ts';
+import { identityOf } from '../../../test/engine/timeline.ts';
 import { mono } from '../../protocol/units.ts';
 import { findTwins, Namesakes } from './duplicateContainers.ts';
 import { Outbox } from './emitter.ts';
@@ -7,7 +7,8 @@ import { Lives, REMEMBER } from './trackedContainers.ts';
 
 test('what is forgotten is forgotten by its twins too', () => {
   const lives = new Lives(new Outbox(mono(0), () => ''));
-  const followed = (id: string) => lives.follow({ ...objectOf(id), podUid: 'u', container: 'app' }, mono(0));
+  const followed = (id: string) =>
+    lives.follow({ ...identityOf(id), podUid: 'u', container: 'app' }, mono(0));
   const one = followed('c1');
   followed('c2');
   expect(findTwins(new Namesakes().among(lives), () => ({ before: mono(1), now: mono(2) }))).toHaveLength(1);
@@ -20,9 +21,9 @@ test('what is forgotten is forgotten by its twins too', () => {
 test('it is a new revision when a life comes, is known better, or goes', () => {
   const lives = new Lives(new Outbox(mono(0), () => ''));
   const revisions = [lives.revision];
-  const followed = lives.follow({ ...objectOf('c1'), podUid: '' }, mono(0));
+  const followed = lives.follow({ ...identityOf('c1'), podUid: '' }, mono(0));
   revisions.push(lives.revision);
-  if (followed !== undefined) lives.identify(followed.life, objectOf('c1'));
+  if (followed !== undefined) lives.identify(followed.life, identityOf('c1'));
   revisions.push(lives.revision);
   lives.forget(mono(REMEMBER + 1), () => false);
   revisions.push(lives.revision);

@@ -36,7 +36,7 @@ export class Lives {
   /** When it was last looked for what can be forgotten. */
   #forgot: Mono | null = null;
   /** How often an id was not followed. */
-  #shed = 0;
+  #untracked = 0;
   #revision = 0;
   #entries = 0;
 
@@ -44,8 +44,8 @@ export class Lives {
     this.#outbox = outbox;
   }
 
-  get shed(): number {
-    return this.#shed;
+  get untracked(): number {
+    return this.#untracked;
   }
 
   /** Grows with every life that comes or goes, and every identity that becomes known better. */
@@ -151,7 +151,7 @@ export class Lives {
 
   /** Told as a gap of the stream: what happened to ids that are not followed is not known. */
   #leaveOut(at: Mono): void {
-    this.#shed += 1;
+    this.#untracked += 1;
     if (this.#shedding !== null) {
       this.#shedding.last = at;
       return;

@@ -65,7 +65,7 @@ function mayHaveEndedBefore(life: Life, runningAt: Mono, { opened }: OpenSession
 }
 
 /** Lists may go on showing what has long been over: then the runtime's own state was late too. */
-export function causeOf({ cause, from }: Expectation, exact: Mono | null, grace: Micros): string {
-  const lagged = exact !== null && from !== null && shift(exact, grace) < from;
+export function causeOf({ cause, from }: Expectation, exact: Mono | null, overdueAfter: Micros): string {
+  const lagged = exact !== null && from !== null && shift(exact, overdueAfter) < from;
   return lagged ? 'runtime_state_late' : cause;
 }

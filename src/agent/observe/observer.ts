@@ -106,9 +106,9 @@ export class Observer {
     this.#runtime = runtime;
     this.#comparison = new Comparison({
       epochStart: sink.start,
-      grace: config.overdueAfter,
-      confirm: config.missedAfter,
-      lateLimit: config.lateAfter,
+      overdueAfter: config.overdueAfter,
+      missedAfter: config.missedAfter,
+      lateAfter: config.lateAfter,
       profile: profileOf(runtime),
       mintId: randomUUID,
     });
@@ -132,7 +132,7 @@ export class Observer {
     });
     this.#listTrouble = new ListTrouble(this.#gaps);
     this.#kubeletMode = options.kubelet === null ? null : this.#watchMode(options.kubelet);
-    this.#minute = new Minute(sink.start, this.#comparison.figures);
+    this.#minute = new Minute(sink.start, this.#comparison.counters);
     this.#setContext();
     for (const gap of absences(sink)) this.#emit(gap, null);
     this.#comparison.unsubscribed('down');
@@ -161,22 +161,22 @@ export class Observer {
 
   /** Transitions whose event has not come and that have no verdict yet. */
   get awaited(): number {
-    return this.#comparison.awaited;
+    return this.#comparison.pending;
   }
 
   /** Ids that are remembered. */
   get remembered(): number {
-    return this.#comparison.remembered;
+    return this.#comparison.tracked;
   }
 
   /** How often an id was not followed because too many were. */
   get shed(): number {
-    return this.#comparison.figures.shed;
+    return this.#comparison.counters.untracked;
   }
 
   /** How often a start or an end was overdue and was not told to be, because too many were. */
   get untold(): number {
-    return this.#comparison.figures.untold;
+    return this.#comparison.counters.overdueSuppressed;
   }
 
   /** Null while the reader gives signs of life, or none is needed. */
@@ -221,7 +221,7 @@ export class Observer {
   }
 
   #identified(runtime: RuntimeVersion, profile: RuntimeProfile): void {
-    this.#comparison.profiled(profile);
+    this.#comparison.runtimeReplaced(profile);
     this.#options.log.info(
       { ...runtime, profile: profile.name, subscription: profile.subscription, notes: profile.notes },
       'runtime identified',
@@ -407,13 +407,13 @@ export class Observer {
   }
 
   #flushMinute(now: Mono): void {
-    const { figures } = this.#comparison;
+    const { counters } = this.#comparison;
     const kubelet = this.#kubeletMode?.cutMinute();
-    this.#emit(this.#minute.record(this.#options.sink.start, now, figures, kubelet), null);
+    this.#emit(this.#minute.record(this.#options.sink.start, now, counters, kubelet), null);
     this.#recordSession(null, null, null);
     void this.#askVersion();
     this.#throttledLog.flushDue();
-    this.#minute = new Minute(now, figures);
+    this.#minute = new Minute(now, counters);
     this.#minuteLength = MINUTE;
   }
 
@@ -421,9 +421,9 @@ export class Observer {
 
   /** Passes on what the comparison found, and the node's state where it changed. */
   #drain(): void {
-    const { emissions, asks } = this.#comparison.take();
+    const { emissions, queries } = this.#comparison.take();
     for (const { record, object } of emissions) this.#emit(record, object);
-    for (const ask of asks) this.#questions.ask(ask);
+    for (const query of queries) this.#questions.ask(query);
     const state = this.#state.changed(monoNow());
     if (state !== null) this.#emit(state, null);
   }

@@ -1,19 +1,19 @@
 import { expect, test } from 'vitest';
 import { parseRecord, RELIST_BOUNDS_MS } from '../../protocol/record.ts';
 import { millis, mono } from '../../protocol/units.ts';
-import type { Figures } from '../compare/ledger.ts';
+import type { ComparisonCounters } from '../compare/ledger.ts';
 import { Minute } from './relistMinute.ts';
 
 const START = mono(5_000_000);
 const END = mono(65_000_000);
-const figures = (more: Partial<Figures> = {}): Figures => ({
+const figures = (more: Partial<ComparisonCounters> = {}): ComparisonCounters => ({
   expected: 0,
   matched: 0,
   missed: 0,
   unobservable: 0,
   covered: 0,
-  shed: 0,
-  untold: 0,
+  untracked: 0,
+  overdueSuppressed: 0,
   ...more,
 });
 const relist = (ms: number) => ({ took: millis(ms), sandboxes: 3, containers: 4, bytes: 500 });

@@ -4,7 +4,7 @@
 import { type KubeletMinute, RELIST_BOUNDS_MS, type RecordOf } from '../../protocol/record.ts';
 import { between, type Micros, type Mono, millis } from '../../protocol/units.ts';
 import { since } from '../compare/findings.ts';
-import type { Figures } from '../compare/ledger.ts';
+import type { ComparisonCounters } from '../compare/ledger.ts';
 
 export const MINUTE: Micros = millis(60_000);
 /** The first one of an epoch is short, so that a node that was just installed soon has its figures. */
@@ -19,7 +19,7 @@ export interface RelistFigures {
 
 export class Minute {
   readonly start: Mono;
-  readonly #before: Readonly<Figures>;
+  readonly #before: Readonly<ComparisonCounters>;
   readonly #hist: number[] = Array.from({ length: RELIST_BOUNDS_MS.length + 1 }, () => 0);
   #relists = 0;
   #errors = 0;
@@ -27,7 +27,7 @@ export class Minute {
   #last: RelistFigures = { took: millis(0), sandboxes: 0, containers: 0, bytes: 0 };
 
   /** `figures` are the comparison's at the start of the minute. */
-  constructor(start: Mono, figures: Readonly<Figures>) {
+  constructor(start: Mono, figures: Readonly<ComparisonCounters>) {
     this.start = start;
     this.#before = { ...figures };
   }
@@ -49,7 +49,7 @@ export class Minute {
   record(
     epochStart: Mono,
     now: Mono,
-    figures: Readonly<Figures>,
+    figures: Readonly<ComparisonCounters>,
     kubelet?: KubeletMinute,
   ): RecordOf<'relist_minute'> {
     const grown = (key: 'expected' | 'matched' | 'unobservable' | 'covered') =>

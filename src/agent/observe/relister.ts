@@ -9,7 +9,7 @@
 
 import { type CriClient, CriError } from '../../cri/client.ts';
 import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from '../../cri/items.ts';
-import { type ListAnswer, ListCall, type ListCallPorts, type Way } from '../../cri/listCall.ts';
+import { ListCall, type ListCallPorts, type MeasuredListAnswer, type Way } from '../../cri/listCall.ts';
 import { EndlessAnswer, ListReader, MalformedAnswer } from '../../cri/lists.ts';
 import type { RuntimeProfile } from '../../cri/profiles.ts';
 import { jittered } from '../../platform/backoff.ts';
@@ -167,7 +167,7 @@ export class Relister {
     }
   }
 
-  async #ask(call: ListName, list: ListCall, signal: AbortSignal): Promise<ListAnswer> {
+  async #ask(call: ListName, list: ListCall, signal: AbortSignal): Promise<MeasuredListAnswer> {
     const before = list.reader.refused;
     let answers = 0;
     try {

@@ -16,13 +16,13 @@ const PAUSE_SLACK = millis(250);
 export interface PausesOptions {
   readonly start: Mono;
   readonly grace: Micros;
-  readonly comparison: Pick<Comparison, 'hole'>;
+  readonly comparison: Pick<Comparison, 'streamGap'>;
   readonly gaps: Gaps;
   readonly log: Logger;
 }
 
 export class Pauses {
-  readonly #comparison: Pick<Comparison, 'hole'>;
+  readonly #comparison: Pick<Comparison, 'streamGap'>;
   readonly #gaps: Gaps;
   readonly #log: Logger;
   /** Between two words of the reader, and two looks at the time. */
@@ -55,7 +55,7 @@ export class Pauses {
     this.#lastTick = now;
     if (between(from, now) <= this.#longestSilence) return;
     this.#log.warn({ micros: between(from, now) }, 'the agent stood still');
-    this.#comparison.hole(now, 'agent_paused');
+    this.#comparison.streamGap(now, 'agent_paused');
     this.#gaps.past('stream', 'agent_paused', from, now, now);
   }
 
@@ -64,7 +64,7 @@ export class Pauses {
     if (session === null || this.#drained < session.opened) return;
     if (between(this.#drained, at) <= this.#longestSilence) return;
     this.#log.warn({ micros: between(this.#drained, at) }, 'the reader stood still');
-    this.#comparison.hole(at, 'reader_paused');
+    this.#comparison.streamGap(at, 'reader_paused');
     this.#gaps.past('stream', 'reader_paused', this.#drained, at, monoNow());
   }
 }

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { SimulatedRuntime } from '../../../devtools/simulator/runtime.ts';
 import { TestBed, until } from '../../../devtools/simulator/testBed.ts';
 import { CriClient } from '../../cri/client.ts';
-import type { Ask, StatusAnswer } from '../../protocol/observation.ts';
+import type { StatusAnswer, StatusQuery } from '../../protocol/observation.ts';
 import { Questions } from './statusQueries.ts';
 
 let bed: TestBed;
@@ -30,7 +30,7 @@ afterEach(async () => {
   await bed.close();
 });
 
-async function ask(...asks: Ask[]): Promise<readonly StatusAnswer[]> {
+async function ask(...asks: StatusQuery[]): Promise<readonly StatusAnswer[]> {
   for (const each of asks) questions.ask(each);
   await until(() => answers.length >= asks.length);
   return answers.splice(0);

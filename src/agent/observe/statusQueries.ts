@@ -8,7 +8,7 @@ import { type CriClient, CriError } from '../../cri/client.ts';
 import { sandboxAnswer, timesOf } from '../../cri/items.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
-import type { Ask, StatusAnswer } from '../../protocol/observation.ts';
+import type { StatusAnswer, StatusQuery } from '../../protocol/observation.ts';
 import type { CriCall } from './malformedMessages.ts';
 
 type Known = Pick<Extract<StatusAnswer, { found: true }>, 'times' | 'sandbox'>;
@@ -39,7 +39,7 @@ export class Questions {
   }
 
   /** Takes a question; one too many is left unasked, and its verdict rests on the window alone. */
-  ask({ id, isSandbox }: Ask): void {
+  ask({ id, isSandbox }: StatusQuery): void {
     if (this.#stopped || this.#containers.size + this.#sandboxes.size >= MOST_WAITING) return;
     (isSandbox ? this.#sandboxes : this.#containers).add(id);
     this.#timer ??= setInterval(() => void this.#askNext(), EVERY_MS);
@@ -67,7 +67,7 @@ export class Questions {
     this.#asking = false;
   }
 
-  #next(): Ask | null {
+  #next(): StatusQuery | null {
     for (const waiting of [this.#containers, this.#sandboxes]) {
       const [id] = waiting;
       if (id !== undefined) {
@@ -78,7 +78,7 @@ export class Questions {
     return null;
   }
 
-  async #ask({ id, isSandbox }: Ask): Promise<StatusAnswer> {
+  async #ask({ id, isSandbox }: StatusQuery): Promise<StatusAnswer> {
     try {
       const known = await (isSandbox ? this.#sandbox(id) : this.#container(id));
       if (known === null) return { id, at: monoNow(), found: false, reason: 'the answer is of another id' };

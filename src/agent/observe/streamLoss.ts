@@ -11,7 +11,7 @@ import type { Gaps } from './gaps.ts';
 import type { MalformedMessages } from './malformedMessages.ts';
 
 export interface HolesOptions {
-  readonly comparison: Pick<Comparison, 'hole'>;
+  readonly comparison: Pick<Comparison, 'streamGap'>;
   readonly gaps: Gaps;
   readonly malformed: MalformedMessages;
   readonly metrics: Pick<AgentMetrics, 'readerDropped'>;
@@ -41,6 +41,6 @@ export class Holes {
 
   #hole(cause: 'malformed_event' | 'reader_overflow', from: Mono, at: Mono): void {
     this.#options.gaps.hole('stream', cause, from, at, monoNow());
-    this.#options.comparison.hole(at, cause);
+    this.#options.comparison.streamGap(at, cause);
   }
 }

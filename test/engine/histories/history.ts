@@ -6,9 +6,9 @@ import * as fc from 'fast-check';
 import { millis } from '../../../src/protocol/units.ts';
 
 export const HORIZON = 150_000;
-export const GRACE = 2_000;
-export const CONFIRM = 15_000;
-export const LATE_LIMIT = 1_000;
+export const OVERDUE_AFTER = 2_000;
+export const MISSED_AFTER = 15_000;
+export const LATE_AFTER = 1_000;
 export const LEAD = millis(10_000) / 1000;
 /** The ordinary wait of an event ends well before the verdict; a long one may outlast it. */
 const ORDINARY_WAIT = 8_000;
@@ -40,7 +40,7 @@ const aPod = fc.record({
 });
 
 /** Lists and statuses show something else than what is. */
-const aView = fc.record({
+const aWrongView = fc.record({
   which: fc.nat(),
   /** `late`: running after its end. `back`: running again some time after its end. */
   kind: fc.constantFrom('late', 'back', 'absent', 'unknown'),
@@ -66,11 +66,11 @@ export const anyHistory = fc.record({
   spurious: many(fc.record({ which: fc.nat(), type: ms(3), at: ms(HORIZON) }), 2),
   /** Events of which only the digest could be kept. */
   digests: many(fc.nat(), 3),
-  views: many(aView, 2),
+  wrongViews: many(aWrongView, 2),
   /** How many events are sent once more to whoever subscribes. */
   replay: fc.oneof(fc.constant(0), ms(6)),
   /** 0 and 1: that session hears nothing at all. */
-  deaf: ms(30),
+  silentSession: ms(30),
   sessions: fc.array(fc.record({ after: ms(60_000), down: ms(8_000, 1), register: ms(2_000) }), {
     minLength: 1,
     maxLength: 4,
@@ -81,9 +81,12 @@ export const anyHistory = fc.record({
     fc.record({ gap: fc.oneof(ms(6_000, 300), ms(400, 200)), took: ms(900, 1), fate: ms(24), lag: ms(200) }),
     { minLength: 5, maxLength: 20 },
   ),
-  holes: many(ms(HORIZON), 2),
-  steps: many(fc.record({ at: ms(HORIZON), by: fc.oneof(ms(1_500, -1_500), ms(4_000_000, -4_000_000)) }), 2),
-  stuck: many(fc.record({ at: ms(HORIZON), for: ms(20_000) }), 1),
+  streamGaps: many(ms(HORIZON), 2),
+  clockSteps: many(
+    fc.record({ at: ms(HORIZON), by: fc.oneof(ms(1_500, -1_500), ms(4_000_000, -4_000_000)) }),
+    2,
+  ),
+  readerStalls: many(fc.record({ at: ms(HORIZON), for: ms(20_000) }), 1),
   answers: fc.array(fc.record({ lag: ms(4_000), lost: fc.boolean() }), { minLength: 1, maxLength: 4 }),
   backlog: fc.boolean(),
   unknowns: fc.boolean(),

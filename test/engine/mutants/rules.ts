@@ -200,7 +200,7 @@ const PROOFS: readonly Mutant[] = [
     'an accusation stands although the id is listed again',
     'ledger.ts',
     '      this.#takeBack(life, standing.finding, this.#outbox.now);\n',
-    '      this.#figures.missed -= 1;\n',
+    '      this.#counters.missed -= 1;\n',
   ),
   broken(
     'a later event does not prove an earlier stage',
@@ -330,7 +330,7 @@ const RUNS: readonly Mutant[] = [
     'if (event.object === null) return false;',
     '',
   ),
-  broken('nobody asks whether what exited ever ran', 'relisting.ts', 'this.#outbox.ask(life.object);', ''),
+  broken('nobody queries whether what exited ever ran', 'relisting.ts', 'this.#outbox.ask(life.object);', ''),
   broken(
     'a sandbox that never came up was created with an event',
     'events.ts',
@@ -347,16 +347,16 @@ const RUNS: readonly Mutant[] = [
 
 const DEADLINES: readonly Mutant[] = [
   broken(
-    'what is overdue is told before the grace is over',
+    'what is overdue is told before the overdueAfter is over',
     'ledger.ts',
-    'this.#outbox.now >= shift(expectation.to, this.#options.grace)',
+    'this.#outbox.now >= shift(expectation.to, this.#options.overdueAfter)',
     'this.#outbox.now >= expectation.to',
   ),
   broken(
-    'the time to confirm is counted from the start of the window',
+    'the time to missedAfter is counted from the start of the window',
     'ledger.ts',
-    'const deadline = shift(expectation.to, this.#options.confirm);',
-    'const deadline = shift(expectation.from ?? expectation.to, this.#options.confirm);',
+    'const deadline = shift(expectation.to, this.#options.missedAfter);',
+    'const deadline = shift(expectation.from ?? expectation.to, this.#options.missedAfter);',
   ),
   broken(
     'of a storm everything overdue is told',
@@ -383,7 +383,7 @@ const DISCHARGES: readonly Mutant[] = [
     'an accusation stands although its event comes',
     'ledger.ts',
     '      this.#takeBack(life, standing.finding, at);\n',
-    '      this.#figures.missed -= 1;\n',
+    '      this.#counters.missed -= 1;\n',
   ),
   broken(
     'an event that came before anything proved its stage is not counted',
@@ -448,7 +448,7 @@ const HEARD: readonly Mutant[] = [
   broken(
     'a delay that may be our own reader’s makes an event late',
     'eventClassifier.ts',
-    'if (received > shift(drained, lateLimit) && drained <= shift(occurred, lateLimit)) return false;',
+    'if (received > shift(drained, lateAfter) && drained <= shift(occurred, lateAfter)) return false;',
     '',
   ),
   broken(
@@ -633,9 +633,9 @@ const EXCUSES: readonly Mutant[] = [
     'if (true) return false;',
   ),
   broken(
-    'the runtime was late itself where lists noticed within the grace',
+    'the runtime was late itself where lists noticed within the overdueAfter',
     'unobservableReason.ts',
-    'shift(exact, grace) < from',
+    'shift(exact, overdueAfter) < from',
     'exact < from',
   ),
 ];
@@ -912,7 +912,7 @@ const MEMORY: readonly Mutant[] = [
   broken(
     'an event that no memory is left for is no hole',
     'ledger.ts',
-    "if (!this.lives.keepUnplaced(id, stage, at)) this.hole(at, 'too_many_ids');",
+    "if (!this.lives.keepUnplaced(id, stage, at)) this.streamGap(at, 'too_many_ids');",
     'this.lives.keepUnplaced(id, stage, at);',
   ),
   broken(

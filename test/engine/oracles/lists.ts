@@ -9,87 +9,96 @@
  *   confirm is over. That begins with the answer, and not with the list: only the answer says that it ended without a run.
  * Silent stream: not wrong where the session had heard nothing by then.
  */
-import { CONFIRM } from '../histories/history.ts';
-import { handedAt, type Said } from '../histories/playing.ts';
-import type { Subject } from '../histories/subjects.ts';
-import type { Truth } from '../histories/truth.ts';
+
+import { handedOverAt, type ReportedFinding } from '../histories/comparisonRun.ts';
+import type { HistoryContainer } from '../histories/containers.ts';
+import type { GroundTruth } from '../histories/groundTruth.ts';
+import { MISSED_AFTER } from '../histories/history.ts';
 import {
   compared,
+  containerOf,
+  findingsOf,
+  type HistoryRun,
   isPlain,
   isWatched,
   nameOf,
   type Oracle,
   pairsOf,
   SLACK,
-  type Story,
-  saidOf,
   shownBy,
-  subjectOf,
-} from './story.ts';
+} from './oracle.ts';
 
-export const regression: Oracle = (story) => {
-  const told = saidOf(story, 'regression').map(({ finding }) => String(finding.containerId));
-  const due = story.truth.subjects.flatMap((subject) => {
-    const shown = story.truth.lists.map((list) => shownBy(list, subject));
+export const regression: Oracle = (run) => {
+  const findings = findingsOf(run, 'regression').map(({ finding }) => String(finding.containerId));
+  const due = run.truth.containers.flatMap((container) => {
+    const shown = run.truth.lists.map((list) => shownBy(list, container));
     const known = shown.filter((state) => state !== 'unknown' && state !== 'absent');
-    return known.flatMap((state, i) => (state === 'running' && known[i - 1] === 'exited' ? subject.id : []));
+    return known.flatMap((state, i) =>
+      state === 'running' && known[i - 1] === 'exited' ? container.id : [],
+    );
   });
-  const same = JSON.stringify([...told].sort()) === JSON.stringify([...due].sort());
-  return { wrong: same ? [] : [`told of ${told}, due of ${due}`], overlooked: [], clear: due.length };
+  const same = JSON.stringify([...findings].sort()) === JSON.stringify([...due].sort());
+  return { wrong: same ? [] : [`findings of ${findings}, due of ${due}`], overlooked: [], clear: due.length };
 };
 
-export const unannounced: Oracle = (story) => {
-  const { truth } = story;
-  const told = saidOf(story, 'unannounced');
-  const twice = told.filter((said, i) => told.findIndex((each) => nameOf(each) === nameOf(said)) < i);
-  const wrong = [...told.filter((said) => !isBlindSpot(story, said)), ...twice];
-  const due = truth.subjects.filter((subject) => failedInSight(truth, subject));
+export const unannounced: Oracle = (run) => {
+  const { truth } = run;
+  const findings = findingsOf(run, 'unannounced');
+  const twice = findings.filter(
+    (reported, i) => findings.findIndex((each) => nameOf(each) === nameOf(reported)) < i,
+  );
+  const wrong = [...findings.filter((reported) => !isBlindSpot(run, reported)), ...twice];
+  const due = truth.containers.filter((container) => failedInSight(truth, container));
   return compared(
     wrong.map(nameOf),
     due.map(({ id }) => `${id} STOPPED`),
-    told.map(nameOf),
+    findings.map(nameOf),
   );
 };
 
-function isBlindSpot(story: Story, said: Said): boolean {
-  const { truth } = story;
-  const subject = subjectOf(story, said);
-  const { eventType: type, cause } = said.finding;
-  if (subject === undefined || type === null || subject.at[type] === null) return false;
+function isBlindSpot(run: HistoryRun, reported: ReportedFinding): boolean {
+  const { truth } = run;
+  const container = containerOf(run, reported);
+  const { eventType: type, cause } = reported.finding;
+  if (container === undefined || type === null || container.at[type] === null) return false;
   if (cause === 'never_sent') {
-    return truth.history.crio && subject.isSandbox && (type === 'CREATED' || type === 'DELETED');
+    return truth.history.crio && container.isSandbox && (type === 'CREATED' || type === 'DELETED');
   }
   const came = truth.deliveries.some(
-    (each) => `${each.of.subject.id} ${each.of.type}` === nameOf(said) && handedAt(truth, each) < said.turn,
+    (each) =>
+      `${each.of.container.id} ${each.of.type}` === nameOf(reported) &&
+      handedOverAt(truth, each) < reported.turn,
   );
-  return type === 'STOPPED' && subject.failed !== null && !came;
+  return type === 'STOPPED' && container.failed !== null && !came;
 }
 
-function failedInSight(truth: Truth, subject: Subject): boolean {
+function failedInSight(truth: GroundTruth, container: HistoryContainer): boolean {
   const { history } = truth;
-  const silent = subject.failed !== null && !subject.failureTold && !subject.isSandbox;
-  if (!silent || !isPlain(truth, subject)) return false;
-  if (history.steps.length > 0 || history.answers.some(({ lost }) => lost)) return false;
+  const silent = container.failed !== null && !container.failureAnnounced && !container.isSandbox;
+  if (!silent || !isPlain(truth, container)) return false;
+  if (history.clockSteps.length > 0 || history.answers.some(({ lost }) => lost)) return false;
   const slowest = Math.max(...history.answers.map(({ lag }) => lag));
   return pairsOf(truth).some(([before, after]) => {
     const answered = after.compared + slowest;
     return (
-      (shownBy(before, subject) === 'created' || shownBy(before, subject) === 'absent') &&
-      shownBy(after, subject) === 'exited' &&
-      (subject.at.DELETED ?? 0) > answered &&
-      isWatched(truth, before.sandboxes.start, answered + CONFIRM + SLACK)
+      (shownBy(before, container) === 'created' || shownBy(before, container) === 'absent') &&
+      shownBy(after, container) === 'exited' &&
+      (container.at.DELETED ?? 0) > answered &&
+      isWatched(truth, before.sandboxes.start, answered + MISSED_AFTER + SLACK)
     );
   });
 }
 
-export const silentStream: Oracle = (story) => {
-  const { truth } = story;
-  const told = saidOf(story, 'silent_stream');
-  const wrong = told.filter(({ turn }) => {
+export const silentStream: Oracle = (run) => {
+  const { truth } = run;
+  const findings = findingsOf(run, 'silent_stream');
+  const wrong = findings.filter(({ turn }) => {
     const session = truth.sessions.find(
       ({ opened, closed }) => turn >= opened && turn <= closed + truth.history.pipe,
     );
-    return truth.deliveries.some((each) => each.session === session?.number && handedAt(truth, each) < turn);
+    return truth.deliveries.some(
+      (each) => each.session === session?.number && handedOverAt(truth, each) < turn,
+    );
   });
-  return { wrong: wrong.map(({ turn }) => `at ${turn}`), overlooked: [], clear: told.length };
+  return { wrong: wrong.map(({ turn }) => `at ${turn}`), overlooked: [], clear: findings.length };
 };

@@ -18,96 +18,104 @@
  *             what the first event proved is over.
  */
 import type { EventType } from '../../../src/protocol/record.ts';
-import { CONFIRM, LEAD } from '../histories/history.ts';
-import { handedAt, type Said } from '../histories/playing.ts';
-import type { Announcement } from '../histories/sending.ts';
-import { type Subject, stateAt } from '../histories/subjects.ts';
-import type { Truth } from '../histories/truth.ts';
+import type { Announcement } from '../histories/announcements.ts';
+import { handedOverAt, type ReportedFinding } from '../histories/comparisonRun.ts';
+import { type HistoryContainer, stateAt } from '../histories/containers.ts';
+import type { GroundTruth } from '../histories/groundTruth.ts';
+import { LEAD, MISSED_AFTER } from '../histories/history.ts';
 import {
   callOf,
   compared,
+  containerOf,
+  findingsOf,
+  type HistoryRun,
   isPlain,
   isWatched,
   nameOf,
   type Oracle,
   SLACK,
-  type Story,
-  saidOf,
   shownBy,
-  subjectOf,
-} from './story.ts';
+} from './oracle.ts';
 
-export const missed: Oracle = (story) => {
-  const { truth, played } = story;
-  const accusations = saidOf(story, 'missed');
-  const wrong = accusations.filter((said) => !isGuilty(story, said) && !isMisled(story, said)).map(nameOf);
-  const stays = accusations.filter(({ finding }) => !played.resolved.has(finding.findingId));
+export const missed: Oracle = (run) => {
+  const { truth, outcome } = run;
+  const accusations = findingsOf(run, 'missed');
+  const wrong = accusations
+    .filter((reported) => !isGuilty(run, reported) && !isMisled(run, reported))
+    .map(nameOf);
+  const stays = accusations.filter(({ finding }) => !outcome.resolved.has(finding.findingId));
   const due = truth.announcements.filter((each) => wasDropped(truth, each) && isObservable(truth, each));
   return compared(
     wrong,
-    due.map(({ subject, type }) => `${subject.id} ${type}`),
+    due.map(({ container, type }) => `${container.id} ${type}`),
     stays.map(nameOf),
   );
 };
 
 /** It was dropped, and has not come in any other way. */
-const wasDropped = ({ deliveries }: Truth, { fate, subject, type, happened }: Announcement): boolean =>
+const wasDropped = (
+  { deliveries }: GroundTruth,
+  { fate, container, type, happened }: Announcement,
+): boolean =>
   fate === 'dropped' &&
   happened !== null &&
-  !deliveries.some(({ of }) => of.subject.id === subject.id && of.type === type);
+  !deliveries.some(({ of }) => of.container.id === container.id && of.type === type);
 
-function isGuilty({ truth }: Story, said: Said): boolean {
+function isGuilty({ truth }: HistoryRun, reported: ReportedFinding): boolean {
   const announcement = truth.announcements.find(
-    ({ subject, type, happened }) => `${subject.id} ${type}` === nameOf(said) && happened !== null,
+    ({ container, type, happened }) => `${container.id} ${type}` === nameOf(reported) && happened !== null,
   );
   if (announcement?.happened == null) return false;
-  const came = truth.deliveries.some((each) => each.of === announcement && handedAt(truth, each) < said.turn);
-  const heldBack = announcement.sent >= announcement.happened + CONFIRM;
+  const came = truth.deliveries.some(
+    (each) => each.of === announcement && handedOverAt(truth, each) < reported.turn,
+  );
+  const heldBack = announcement.sent >= announcement.happened + MISSED_AFTER;
   return !came && (announcement.fate === 'dropped' || heldBack);
 }
 
 /** The runtime's own lists are wrong. That an id is there is taken back when they show it again. */
-function isMisled(story: Story, said: Said): boolean {
-  const subject = subjectOf(story, said);
-  const came = story.truth.deliveries.some(
+function isMisled(run: HistoryRun, reported: ReportedFinding): boolean {
+  const container = containerOf(run, reported);
+  const came = run.truth.deliveries.some(
     (each) =>
-      `${each.of.subject.id} ${each.of.type}` === nameOf(said) && handedAt(story.truth, each) < said.turn,
+      `${each.of.container.id} ${each.of.type}` === nameOf(reported) &&
+      handedOverAt(run.truth, each) < reported.turn,
   );
-  const wentOn = subject?.views.some(({ shown }) => shown === 'running') ?? false;
-  if (wentOn && said.finding.eventType === 'STOPPED' && !came) return true;
-  const absent = subject?.views.find(({ shown }) => shown === 'absent');
-  if (subject === undefined || absent === undefined) return false;
-  if (said.finding.eventType !== 'DELETED') return !came;
-  const again = story.truth.lists.some(
-    (list) => list.compared > said.turn && shownBy(list, subject) !== 'absent',
+  const wentOn = container?.wrongViews.some(({ shown }) => shown === 'running') ?? false;
+  if (wentOn && reported.finding.eventType === 'STOPPED' && !came) return true;
+  const absent = container?.wrongViews.find(({ shown }) => shown === 'absent');
+  if (container === undefined || absent === undefined) return false;
+  if (reported.finding.eventType !== 'DELETED') return !came;
+  const again = run.truth.lists.some(
+    (list) => list.compared > reported.turn && shownBy(list, container) !== 'absent',
   );
-  return said.turn > absent.from && (!again || story.played.resolved.has(said.finding.findingId));
+  return reported.turn > absent.from && (!again || run.outcome.resolved.has(reported.finding.findingId));
 }
 
-function isObservable(truth: Truth, event: Announcement): boolean {
-  return isPlain(truth, event.subject) && (byLists(truth, event) || bySequence(truth, event));
+function isObservable(truth: GroundTruth, event: Announcement): boolean {
+  return isPlain(truth, event.container) && (byLists(truth, event) || bySequence(truth, event));
 }
 
-function byLists(truth: Truth, event: Announcement): boolean {
+function byLists(truth: GroundTruth, event: Announcement): boolean {
   const { lists, history } = truth;
-  const { subject, type } = event;
+  const { container, type } = event;
   // What a silent removal looks like from outside is the comparison's own affair.
   if (history.crio && type === 'DELETED') return false;
-  const lead = type === 'DELETED' && subject.isSandbox ? LEAD : 0;
+  const lead = type === 'DELETED' && container.isSandbox ? LEAD : 0;
   return lists.some((after, i) => {
     const [earlier, previous] = [lists[i - 2], lists[i - 1]];
     if (earlier === undefined || previous === undefined) return false;
     return (
       [earlier, previous, after].every(({ whole }) => whole) &&
-      (type !== 'STOPPED' || isSettled(truth, subject, callOf(previous, subject).start)) &&
-      isWatched(truth, earlier.sandboxes.start - lead, after.compared + CONFIRM + SLACK) &&
+      (type !== 'STOPPED' || isSettled(truth, container, callOf(previous, container).start)) &&
+      isWatched(truth, earlier.sandboxes.start - lead, after.compared + MISSED_AFTER + SLACK) &&
       // An event that comes while a list is being made is newer than the list.
       !truth.deliveries.some(
-        ({ of, received }) => of.subject.id === subject.id && received >= callOf(after, subject).start,
+        ({ of, received }) => of.container.id === container.id && received >= callOf(after, container).start,
       ) &&
-      proves(event, shownBy(earlier, subject), shownBy(previous, subject), shownBy(after, subject)) &&
-      (!(type === 'DELETED' && subject.isSandbox) ||
-        lists.slice(0, i).some((list) => shownBy(list, subject) === 'running'))
+      proves(event, shownBy(earlier, container), shownBy(previous, container), shownBy(after, container)) &&
+      (!(type === 'DELETED' && container.isSandbox) ||
+        lists.slice(0, i).some((list) => shownBy(list, container) === 'running'))
     );
   });
 }
@@ -116,19 +124,24 @@ function byLists(truth: Truth, event: Announcement): boolean {
 const SETTLING = 360_000;
 
 /** Whether the lists of a session know by then what had ended before it, or one of them shows that it had not started. */
-function isSettled({ sessions, lists }: Truth, subject: Subject, listed: number): boolean {
+function isSettled({ sessions, lists }: GroundTruth, container: HistoryContainer, listed: number): boolean {
   const session = sessions.find(({ opened, closed }) => opened <= listed && listed < closed);
   if (session === undefined) return false;
   if (listed >= session.opened + SETTLING + 1_000) return true;
   return lists.some((list) => {
-    const { start } = callOf(list, subject);
-    const shown = shownBy(list, subject);
+    const { start } = callOf(list, container);
+    const shown = shownBy(list, container);
     const toCome = list.whole && (shown === 'absent' || shown === 'created');
     return toCome && start >= session.opened && start < listed;
   });
 }
 
-function proves({ type, subject }: Announcement, earlier: string, previous: string, after: string): boolean {
+function proves(
+  { type, container }: Announcement,
+  earlier: string,
+  previous: string,
+  after: string,
+): boolean {
   if (earlier === 'unknown' || (previous === 'absent' && earlier !== 'absent')) return false;
   switch (type) {
     case 'CREATED':
@@ -138,30 +151,34 @@ function proves({ type, subject }: Announcement, earlier: string, previous: stri
     case 'STOPPED':
       return previous === 'running' && after === 'exited';
     case 'DELETED':
-      return previous !== 'unknown' && previous !== 'absent' && after === 'absent' && !subject.silentEnd;
+      return (
+        previous !== 'unknown' && previous !== 'absent' && after === 'absent' && !container.removedSilently
+      );
   }
 }
 
-function bySequence(truth: Truth, event: Announcement): boolean {
-  const { subject, type } = event;
-  const created = subject.at.CREATED;
-  if (created === null || type === 'DELETED' || truth.history.steps.length > 0) return false;
-  if (truth.lists.some((list) => shownBy(list, subject) !== 'absent')) return false;
-  const heard = truth.deliveries.filter(({ of }) => of.subject.id === subject.id);
+function bySequence(truth: GroundTruth, event: Announcement): boolean {
+  const { container, type } = event;
+  const created = container.at.CREATED;
+  if (created === null || type === 'DELETED' || truth.history.clockSteps.length > 0) return false;
+  if (truth.lists.some((list) => shownBy(list, container) !== 'absent')) return false;
+  const heard = truth.deliveries.filter(({ of }) => of.container.id === container.id);
   const came = heard.filter(({ of }) => !of.digest);
   const proof = came.find(({ of }) => of.type === PROOF[type]);
   if (proof === undefined) return false;
   const startCame = came.some(({ of, received }) => of.type === 'STARTED' && received < proof.received);
   const received = heard.map((each) => each.received);
   const latest = Math.max(...received);
-  const confirmed = truth.lists.find((list) => list.whole && callOf(list, subject).start > latest)?.compared;
+  const confirmed = truth.lists.find(
+    (list) => list.whole && callOf(list, container).start > latest,
+  )?.compared;
   return (
     confirmed !== undefined &&
-    latest < Math.min(...received) + CONFIRM &&
+    latest < Math.min(...received) + MISSED_AFTER &&
     (type !== 'STOPPED' || startCame) &&
     // A status travels with an event that was built while the id was there.
-    came.some(({ of }) => of.type !== 'DELETED' && stateAt(subject, of.built) !== null) &&
-    isWatched(truth, created - 1_000, Math.max(latest + CONFIRM, confirmed) + SLACK)
+    came.some(({ of }) => of.type !== 'DELETED' && stateAt(container, of.built) !== null) &&
+    isWatched(truth, created - 1_000, Math.max(latest + MISSED_AFTER, confirmed) + SLACK)
   );
 }
 

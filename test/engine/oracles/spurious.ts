@@ -8,52 +8,53 @@
  * in a row that contradict it and none before them that confirms it.
  */
 import type { EventType } from '../../../src/protocol/record.ts';
+import type { Delivery } from '../histories/announcements.ts';
+import { handedOverAt } from '../histories/comparisonRun.ts';
+import { type HistoryContainer, stageOfState, stageOfType } from '../histories/containers.ts';
+import type { GroundTruth } from '../histories/groundTruth.ts';
 import { LEAD } from '../histories/history.ts';
-import type { List } from '../histories/listing.ts';
-import { handedAt } from '../histories/playing.ts';
-import type { Delivery } from '../histories/sending.ts';
-import { type Subject, stageOfState, stageOfType } from '../histories/subjects.ts';
-import type { Truth } from '../histories/truth.ts';
+import type { HistoryRelist } from '../histories/relists.ts';
 import {
   before,
   callOf,
   compared,
+  containerOf,
+  findingsOf,
   isFresh,
   isSame,
   nameOf,
   type Oracle,
-  saidOf,
   shownBy,
-  subjectOf,
-} from './story.ts';
+} from './oracle.ts';
 
-export const spurious: Oracle = (story) => {
-  const { truth } = story;
-  const told = saidOf(story, 'spurious');
-  const wrong = told.filter((said) => {
-    const subject = subjectOf(story, said);
+export const spurious: Oracle = (run) => {
+  const { truth } = run;
+  const findings = findingsOf(run, 'spurious');
+  const wrong = findings.filter((reported) => {
+    const container = containerOf(run, reported);
     return !truth.deliveries.some((each) => {
       const { of } = each;
-      const invented = of.happened === null || (subject?.views.length ?? 0) > 0;
+      const invented = of.happened === null || (container?.wrongViews.length ?? 0) > 0;
       return (
-        `${of.subject.id} ${of.type}` === nameOf(said) &&
+        `${of.container.id} ${of.type}` === nameOf(reported) &&
         invented &&
-        contradicting(truth, each, said.turn).length >= 2
+        contradicting(truth, each, reported.turn).length >= 2
       );
     });
   });
   const due = truth.deliveries.filter((each) => isClearlySpurious(truth, each));
   return compared(
     wrong.map(nameOf),
-    due.map(({ of }) => `${of.subject.id} ${of.type}`),
-    told.map(nameOf),
+    due.map(({ of }) => `${of.container.id} ${of.type}`),
+    findings.map(nameOf),
   );
 };
 
-const leadOf = ({ history }: Truth, { isSandbox }: Subject) => (isSandbox && !history.crio ? LEAD : 0);
+const leadOf = ({ history }: GroundTruth, { isSandbox }: HistoryContainer) =>
+  isSandbox && !history.crio ? LEAD : 0;
 
-function contradicts(list: List, { of }: Delivery): boolean {
-  return isBefore(shownBy(list, of.subject), of.type);
+function contradicts(list: HistoryRelist, { of }: Delivery): boolean {
+  return isBefore(shownBy(list, of.container), of.type);
 }
 
 function isBefore(shown: string, type: EventType): boolean {
@@ -65,23 +66,23 @@ function isBefore(shown: string, type: EventType): boolean {
 }
 
 /** Lists that were begun after the event, and after its lead. */
-function after(truth: Truth, { of, received }: Delivery): List[] {
-  const from = received + leadOf(truth, of.subject);
-  return truth.lists.filter((list) => callOf(list, of.subject).start > from);
+function after(truth: GroundTruth, { of, received }: Delivery): HistoryRelist[] {
+  const from = received + leadOf(truth, of.container);
+  return truth.lists.filter((list) => callOf(list, of.container).start > from);
 }
 
-const contradicting = (truth: Truth, delivery: Delivery, until: number): List[] =>
+const contradicting = (truth: GroundTruth, delivery: Delivery, until: number): HistoryRelist[] =>
   after(truth, delivery).filter((list) => list.compared <= until && contradicts(list, delivery));
 
-function isClearlySpurious(truth: Truth, delivery: Delivery): boolean {
+function isClearlySpurious(truth: GroundTruth, delivery: Delivery): boolean {
   const { of } = delivery;
-  if (of.happened !== null || of.subject.views.length > 0 || !isFresh(truth, delivery)) return false;
+  if (of.happened !== null || of.container.wrongViews.length > 0 || !isFresh(truth, delivery)) return false;
   if (before(truth, delivery).some((each) => isSame(each, delivery))) return false;
   // What is already shown when it comes: a list that was begun before it may still be compared after it.
   const later = after(truth, delivery);
   const [first, second] = later;
   return (
-    later.every(({ compared: at }) => at > handedAt(truth, delivery)) &&
+    later.every(({ compared: at }) => at > handedOverAt(truth, delivery)) &&
     [first, second].every((list) => list?.whole === true && contradicts(list, delivery))
   );
 }

@@ -1,14 +1,14 @@
 /*
- * Sending: what the runtime announces of its subjects, and what becomes of it. For tests.
+ * HistoryEvents: what the runtime announces of its subjects, and what becomes of it. For tests.
  *
  *   announcement   is built, waits (a slow runtime), is sent; then it is dropped, delivered, or lost with its session
  *   delivery       an announcement as the reader takes it; one that is repeated has several
  */
 import { EVENT_TYPES, type EventType } from '../../../src/protocol/record.ts';
-import { CONFIRM, type History, HORIZON } from './history.ts';
-import { type Subject, stageOfType } from './subjects.ts';
+import { type HistoryContainer, stageOfType } from './containers.ts';
+import { type History, HORIZON, MISSED_AFTER } from './history.ts';
 
-export interface Session {
+export interface HistorySession {
   readonly number: number;
   readonly opened: number;
   readonly registered: number;
@@ -16,7 +16,7 @@ export interface Session {
 }
 
 export interface Announcement {
-  readonly subject: Subject;
+  readonly container: HistoryContainer;
   readonly type: EventType;
   /** When what it announces happened; of a sandbox's DELETED when it leaves the list. Null where it did not happen. */
   readonly happened: number | null;
@@ -36,7 +36,7 @@ export interface Delivery {
   readonly received: number;
 }
 
-export function sessionsOf({ sessions }: History): Session[] {
+export function sessionsOf({ sessions }: History): HistorySession[] {
   let at = 500;
   return sessions.map(({ after, down, register }, i) => {
     const opened = at;
@@ -46,18 +46,18 @@ export function sessionsOf({ sessions }: History): Session[] {
   });
 }
 
-export interface Sending {
+export interface HistoryEvents {
   readonly announcements: readonly Announcement[];
   /** In the order in which the reader takes them. */
   readonly deliveries: readonly Delivery[];
 }
 
-export function sendingOf(
+export function eventsOf(
   history: History,
-  subjects: readonly Subject[],
-  sessions: readonly Session[],
-): Sending {
-  const planned = [...plannedOf(history, subjects), ...spuriousOf(history, subjects)];
+  containers: readonly HistoryContainer[],
+  sessions: readonly HistorySession[],
+): HistoryEvents {
+  const planned = [...plannedOf(history, containers), ...spuriousOf(history, containers)];
   const drops = picks(history.drops, planned.length);
   const sent = planned.map((plan, i): [Announcement, number | null] => {
     const { received, ...fate } = fateOf(history, sessions, plan.sent, drops.has(i), i);
@@ -76,68 +76,76 @@ export function sendingOf(
   return { announcements, deliveries };
 }
 
-type Plan = Omit<Announcement, 'fate' | 'session'>;
+type PlannedAnnouncement = Omit<Announcement, 'fate' | 'session'>;
 
 const picks = (numbers: readonly number[], length: number) => new Set(numbers.map((n) => n % length));
 
-function plannedOf(history: History, subjects: readonly Subject[]): Plan[] {
-  const due = subjects.flatMap((subject) =>
+function plannedOf(history: History, containers: readonly HistoryContainer[]): PlannedAnnouncement[] {
+  const due = containers.flatMap((container) =>
     EVENT_TYPES.flatMap((type) => {
-      const happened = subject.at[type];
-      return happened === null || !announces(subject, type, history.crio)
+      const happened = container.at[type];
+      return happened === null || !announces(container, type, history.crio)
         ? []
-        : [{ subject, type, happened }];
+        : [{ container, type, happened }];
     }),
   );
   const digests = picks(history.digests, due.length);
-  const swaps = picks(history.swaps, subjects.length);
+  const swaps = picks(history.swaps, containers.length);
   const waits = new Map(history.waits.map((wait) => [wait.which % due.length, wait]));
-  return due.map(({ subject, type, happened }, i): Plan => {
-    const at = type === 'DELETED' ? happened - subject.lead : happened;
+  return due.map(({ container, type, happened }, i): PlannedAnnouncement => {
+    const at = type === 'DELETED' ? happened - container.lead : happened;
     const wait = waits.get(i);
-    const swapped = type === 'STARTED' && swaps.has(subjects.indexOf(subject)) ? swapOf(subject) : 0;
+    const swapped = type === 'STARTED' && swaps.has(containers.indexOf(container)) ? swapOf(container) : 0;
     const sent = at + 1 + (wait?.ms ?? swapped);
-    const built = builtAt(subject, type, at, wait?.builtLate === false ? at + 1 : sent);
-    return { subject, type, happened, built, sent, digest: digests.has(i) };
+    const built = builtAt(container, type, at, wait?.builtLate === false ? at + 1 : sent);
+    return { container, type, happened, built, sent, digest: digests.has(i) };
   });
 }
 
 /** A runtime that announces the end of a start that failed says so: its status is collected while there is one. */
-const builtAt = ({ failed, isSandbox }: Subject, type: EventType, at: number, usual: number): number =>
-  failed !== null && !isSandbox && type === 'STOPPED' ? at : usual;
+const builtAt = (
+  { failed, isSandbox }: HistoryContainer,
+  type: EventType,
+  at: number,
+  usual: number,
+): number => (failed !== null && !isSandbox && type === 'STOPPED' ? at : usual);
 
 /** How long a STARTED waits to be sent after the STOPPED. */
-function swapOf({ at }: Subject): number {
+function swapOf({ at }: HistoryContainer): number {
   const ran = (at.STOPPED ?? 0) - (at.STARTED ?? 0);
-  return at.STARTED !== null && ran < CONFIRM / 2 ? ran + 5 : 0;
+  return at.STARTED !== null && ran < MISSED_AFTER / 2 ? ran + 5 : 0;
 }
 
-function announces({ isSandbox, silentEnd, failed, failureTold }: Subject, type: EventType, crio: boolean) {
-  if (failed !== null && isSandbox) return type === 'DELETED' && failureTold;
-  if (failed !== null && type === 'STOPPED') return failureTold;
+function announces(
+  { isSandbox, removedSilently, failed, failureAnnounced }: HistoryContainer,
+  type: EventType,
+  crio: boolean,
+) {
+  if (failed !== null && isSandbox) return type === 'DELETED' && failureAnnounced;
+  if (failed !== null && type === 'STOPPED') return failureAnnounced;
   if (crio && isSandbox) return type === 'STARTED' || type === 'STOPPED';
-  return !(silentEnd && type === 'DELETED');
+  return !(removedSilently && type === 'DELETED');
 }
 
 /** Events of what has not happened by then. */
-function spuriousOf({ spurious }: History, subjects: readonly Subject[]): Plan[] {
-  return spurious.flatMap(({ which, type: number, at }): Plan[] => {
-    const subject = subjects[which % subjects.length];
+function spuriousOf({ spurious }: History, containers: readonly HistoryContainer[]): PlannedAnnouncement[] {
+  return spurious.flatMap(({ which, type: number, at }): PlannedAnnouncement[] => {
+    const container = containers[which % containers.length];
     const type = EVENT_TYPES[number];
-    if (subject === undefined || type === undefined) return [];
-    const { CREATED, [type]: happens } = subject.at;
+    if (container === undefined || type === undefined) return [];
+    const { CREATED, [type]: happens } = container.at;
     const already = CREATED === null || at < CREATED || (happens !== null && at >= happens);
-    const gone = subject.at.DELETED !== null && at >= subject.at.DELETED;
+    const gone = container.at.DELETED !== null && at >= container.at.DELETED;
     // Of what never ran nobody could tell.
-    return already || gone || subject.failed !== null
+    return already || gone || container.failed !== null
       ? []
-      : [{ subject, type, happened: null, built: at, sent: at, digest: false }];
+      : [{ container, type, happened: null, built: at, sent: at, digest: false }];
   });
 }
 
 function copiesOf(
   history: History,
-  sessions: readonly Session[],
+  sessions: readonly HistorySession[],
   announcements: readonly Announcement[],
 ): Delivery[] {
   return history.copies.flatMap(({ which, after }): Delivery[] => {
@@ -151,34 +159,36 @@ function copiesOf(
 /** The last events before a session are sent to it once more. */
 function replaysOf(
   history: History,
-  sessions: readonly Session[],
+  sessions: readonly HistorySession[],
   announcements: readonly Announcement[],
 ): Delivery[] {
   if (history.replay === 0) return [];
   return sessions.flatMap(({ number, registered, closed }) => {
     const before = announcements.filter(({ sent }) => sent < registered).sort((a, b) => a.sent - b.sent);
     const received = readAt(history, registered);
-    const again = received < closed && !isDeaf(history, number) ? before.slice(-history.replay) : [];
+    const again = received < closed && !isSilentSession(history, number) ? before.slice(-history.replay) : [];
     return again.map((of): Delivery => ({ of, session: number, received }));
   });
 }
 
-const isDeaf = ({ deaf }: History, session: number): boolean => deaf + 1 === session;
+const isSilentSession = ({ silentSession }: History, session: number): boolean =>
+  silentSession + 1 === session;
 
 function fateOf(
   history: History,
-  sessions: readonly Session[],
+  sessions: readonly HistorySession[],
   sent: number,
   dropped: boolean,
   number: number,
 ): Pick<Announcement, 'fate' | 'session'> & { readonly received: number | null } {
   const session = sessions.find(({ registered, closed }) => sent >= registered && sent < closed);
-  if (session !== undefined && (dropped || isDeaf(history, session.number))) {
+  if (session !== undefined && (dropped || isSilentSession(history, session.number))) {
     return { fate: 'dropped', session: session.number, received: null };
   }
   const next = session ?? sessions.find(({ registered, closed }) => registered > sent && registered < closed);
   const queued = history.backlog && number % 3 !== 0;
-  const unheard = session === undefined && (!queued || (next !== undefined && isDeaf(history, next.number)));
+  const unheard =
+    session === undefined && (!queued || (next !== undefined && isSilentSession(history, next.number)));
   if (next === undefined || unheard) return { fate: 'unheard', session: 0, received: null };
   const received = readAt(history, Math.max(sent, next.registered) + (number % 4));
   if (received >= next.closed) return { fate: 'lost', session: next.number, received: null };
@@ -186,8 +196,8 @@ function fateOf(
 }
 
 /** A reader that stands still takes what came when it goes on. */
-const readAt = ({ stuck }: History, at: number): number =>
-  stuck.reduce(
+const readAt = ({ readerStalls }: History, at: number): number =>
+  readerStalls.reduce(
     (read, { at: from, for: length }) => (read >= from && read < from + length ? from + length : read),
     at,
   );

@@ -4,34 +4,34 @@
 
 import { Comparison } from '../../../src/agent/compare/comparison.ts';
 import type { Emission } from '../../../src/agent/compare/emitter.ts';
-import type { Answer, ShownStatus } from '../../../src/protocol/observation.ts';
+import type { ListAnswer, ShownStatus } from '../../../src/protocol/observation.ts';
 import { EVENT_TYPES, type RecordOf } from '../../../src/protocol/record.ts';
 import { type Mono, millis, mono } from '../../../src/protocol/units.ts';
-import { CONTAINERD, CRIO, Items } from '../timeline.ts';
-import { CONFIRM, GRACE, type History, HORIZON, LATE_LIMIT } from './history.ts';
-import type { Call, List } from './listing.ts';
-import type { Delivery, Session } from './sending.ts';
-import { shownAt, timesAt } from './subjects.ts';
-import { type Truth, wallAt } from './truth.ts';
+import { CONTAINERD, CRIO, RecognisedItems } from '../timeline.ts';
+import type { Delivery, HistorySession } from './announcements.ts';
+import { shownAt, timesAt } from './containers.ts';
+import { type GroundTruth, wallAt } from './groundTruth.ts';
+import { type History, HORIZON, LATE_AFTER, MISSED_AFTER, OVERDUE_AFTER } from './history.ts';
+import type { HistoryRelist, ListCall } from './relists.ts';
 
 const TICK = 250;
 /** The reader says this often how far it has drained. */
 const HEARTBEAT = 900;
 
 /** A finding, and when and on what it was told. */
-export interface Said {
+export interface ReportedFinding {
   readonly finding: RecordOf<'finding'>;
   readonly turn: number;
   /** The event that it is about; null where it is about none, or about its absence. */
   readonly delivery: Delivery | null;
 }
 
-export interface Played {
-  readonly said: readonly Said[];
+export interface ComparisonRun {
+  readonly reported: readonly ReportedFinding[];
   /** When each finding that was taken back was. */
   readonly resolved: ReadonlyMap<string, number>;
-  readonly figures: Comparison['figures'];
-  readonly awaited: number;
+  readonly counters: Comparison['counters'];
+  readonly pending: number;
   readonly emissions: readonly Emission[];
 }
 
@@ -49,14 +49,14 @@ interface Turn {
 const at = (ms: number): Mono => mono(ms * 1000);
 
 /** `recognised`: what is shown as it was is the same, as it is to an agent; otherwise it is another item in each list. */
-export function play(truth: Truth, recognised = true): Played & Playing {
+export function runComparison(truth: GroundTruth, recognised = true): ComparisonRun & Playing {
   const { history } = truth;
   let minted = 0;
   const comparison = new Comparison({
     epochStart: mono(0),
-    grace: millis(GRACE),
-    confirm: millis(CONFIRM),
-    lateLimit: millis(LATE_LIMIT),
+    overdueAfter: millis(OVERDUE_AFTER),
+    missedAfter: millis(MISSED_AFTER),
+    lateAfter: millis(LATE_AFTER),
     profile: history.crio ? CRIO : CONTAINERD,
     mintId: () => {
       minted += 1;
@@ -64,26 +64,26 @@ export function play(truth: Truth, recognised = true): Played & Playing {
     },
   });
   comparison.unsubscribed('down');
-  const player = new Player(truth, comparison, recognised);
+  const player = new HistoryRunner(truth, comparison, recognised);
   player.run();
   return { ...player.outcome(), forgotten: () => player.forget() };
 }
 
-class Player {
-  readonly #truth: Truth;
+class HistoryRunner {
+  readonly #truth: GroundTruth;
   readonly #comparison: Comparison;
-  readonly #said: Said[] = [];
+  readonly #reported: ReportedFinding[] = [];
   readonly #emissions: Emission[] = [];
   readonly #resolved = new Map<string, number>();
   #later: Turn[] = [];
   #asked = 0;
   readonly #recognised: boolean;
-  readonly #sandboxes = new Items();
-  readonly #containers = new Items();
+  readonly #sandboxes = new RecognisedItems();
+  readonly #containers = new RecognisedItems();
   /** Up to here the reader has drained, as far as it has said; null before it spoke in this session. */
   #drained: number | null = null;
 
-  constructor(truth: Truth, comparison: Comparison, recognised: boolean) {
+  constructor(truth: GroundTruth, comparison: Comparison, recognised: boolean) {
     this.#truth = truth;
     this.#comparison = comparison;
     this.#recognised = recognised;
@@ -96,7 +96,10 @@ class Player {
       ...deliveries.map((delivery) => this.#eventTurn(delivery)),
       ...failures.map((ms) => ({ at: ms, act: () => this.#comparison.listFailed() })),
       ...lists.map((list) => ({ at: list.compared, act: () => this.#relisted(list) })),
-      ...history.holes.map((ms) => ({ at: ms, act: () => this.#comparison.hole(at(ms), 'agent_paused') })),
+      ...history.streamGaps.map((ms) => ({
+        at: ms,
+        act: () => this.#comparison.streamGap(at(ms), 'agent_paused'),
+      })),
       ...Array.from({ length: HORIZON / TICK }, (_, n) => this.#tickTurn(n * TICK)),
       ...Array.from({ length: HORIZON / HEARTBEAT }, (_, n) => this.#beatTurn(n * HEARTBEAT)),
     ];
@@ -106,35 +109,35 @@ class Player {
     }
   }
 
-  outcome(): Played {
+  outcome(): ComparisonRun {
     return {
-      said: this.#said,
+      reported: this.#reported,
       resolved: this.#resolved,
       // As it is now: more may happen to the comparison.
-      figures: { ...this.#comparison.figures },
-      awaited: this.#comparison.awaited,
+      counters: { ...this.#comparison.counters },
+      pending: this.#comparison.pending,
       emissions: this.#emissions,
     };
   }
 
   forget(): number {
-    const none = (start: number): Call => ({ start, end: start + 1, shown: new Map() });
+    const none = (start: number): ListCall => ({ start, end: start + 1, shown: new Map() });
     for (const ms of [HORIZON, HORIZON + 20_000]) {
       const both = { sandboxes: none(ms), containers: none(ms + 1) };
       this.#relisted({ ...both, whole: true, compared: ms + 2, afterFailure: false });
     }
-    const passed = [HORIZON + 21_000, HORIZON + CONFIRM + 60_000, HORIZON + 20 * 60_000];
+    const passed = [HORIZON + 21_000, HORIZON + MISSED_AFTER + 60_000, HORIZON + 20 * 60_000];
     for (const ms of passed) {
       for (const { number } of this.#truth.sessions) this.#comparison.drained(number, at(ms));
       this.#comparison.tick(at(ms), wallAt(this.#truth.history, ms) * 1000);
     }
     this.#comparison.take();
-    return this.#comparison.remembered;
+    return this.#comparison.tracked;
   }
 
   readonly #wallNs = (ms: number): bigint => BigInt(wallAt(this.#truth.history, ms)) * 1_000_000n;
 
-  #sessionTurns({ number, opened, closed }: Session): Turn[] {
+  #sessionTurns({ number, opened, closed }: HistorySession): Turn[] {
     const { pipe } = this.#truth.history;
     const open = () => {
       this.#drained = null;
@@ -148,47 +151,48 @@ class Player {
 
   #eventTurn(delivery: Delivery): Turn {
     const { session, received, of } = delivery;
-    const { subject, type, built, digest } = of;
+    const { container, type, built, digest } = of;
     // A container that was removed has no status; a sandbox is asked while it is still listed.
-    const there = shownAt(subject, built) !== null && !(type === 'DELETED' && !subject.isSandbox);
+    const there = shownAt(container, built) !== null && !(type === 'DELETED' && !container.isSandbox);
     const act = () => {
       this.#watchReader(received);
       this.#comparison.received({
         session,
         received: at(received),
-        id: subject.id,
+        id: container.id,
         type: EVENT_TYPES.indexOf(type),
         createdNs: this.#wallNs(built),
         hasSandboxStatus: !digest,
-        object: digest ? null : subject.object,
-        times: digest || !there ? null : timesAt(subject, built, this.#wallNs),
+        object: digest ? null : container.object,
+        times: digest || !there ? null : timesAt(container, built, this.#wallNs),
         others: digest ? [] : this.#othersIn(delivery),
       });
     };
-    return { at: handedAt(this.#truth, delivery), act };
+    return { at: handedOverAt(this.#truth, delivery), act };
   }
 
   /** The statuses of other ids of its sandbox, as they were when the event was built; one in three events has none. */
   #othersIn({ of }: Delivery): ShownStatus[] {
-    const { subjects, history } = this.#truth;
+    const { containers, history } = this.#truth;
     if ((history.salt + of.built) % 3 === 0) return [];
-    return subjects.flatMap((subject) => {
-      const other = subject.object.sandbox === of.subject.object.sandbox && subject.id !== of.subject.id;
-      const state = other ? shownAt(subject, of.built) : null;
+    return containers.flatMap((container) => {
+      const other =
+        container.object.sandbox === of.container.object.sandbox && container.id !== of.container.id;
+      const state = other ? shownAt(container, of.built) : null;
       return state === null
         ? []
-        : [{ id: subject.id, state, times: timesAt(subject, of.built, this.#wallNs) }];
+        : [{ id: container.id, state, times: timesAt(container, of.built, this.#wallNs) }];
     });
   }
 
-  #relisted({ sandboxes, containers, whole }: List): void {
-    const objects = new Map(this.#truth.subjects.map(({ id, object }) => [id, object]));
-    const answer = (known: Items, { start, end, shown }: Call): Answer => {
+  #relisted({ sandboxes, containers, whole }: HistoryRelist): void {
+    const objects = new Map(this.#truth.containers.map(({ id, object }) => [id, object]));
+    const answer = (known: RecognisedItems, { start, end, shown }: ListCall): ListAnswer => {
       const items = [...shown].flatMap(([id, state]) => {
         const object = objects.get(id);
         return object === undefined ? [] : [{ object, state }];
       });
-      const read = this.#recognised ? known : new Items();
+      const read = this.#recognised ? known : new RecognisedItems();
       return { start: at(start), end: at(end), whole, items: read.of(items) };
     };
     this.#comparison.relisted({
@@ -215,7 +219,9 @@ class Player {
     const { history, sessions } = this.#truth;
     const drained = now - history.pipe;
     const session = sessions.find(({ opened, closed }) => drained >= opened && drained < closed);
-    const stands = history.stuck.some((stuck) => drained >= stuck.at && drained < stuck.at + stuck.for);
+    const stands = history.readerStalls.some(
+      (readerStalls) => drained >= readerStalls.at && drained < readerStalls.at + readerStalls.for,
+    );
     if (session === undefined || stands) return;
     this.#watchReader(drained - 1);
     this.#drained = drained - 1;
@@ -224,29 +230,29 @@ class Player {
 
   /** What comes after the reader stood still may have come late through it. */
   #watchReader(ms: number): void {
-    const paused = this.#drained !== null && ms - this.#drained > HEARTBEAT + GRACE / 2;
+    const paused = this.#drained !== null && ms - this.#drained > HEARTBEAT + OVERDUE_AFTER / 2;
     if (!paused) return;
-    this.#comparison.hole(at(ms), 'reader_paused');
+    this.#comparison.streamGap(at(ms), 'reader_paused');
     this.#drained = ms;
   }
 
   #collect({ at: turn }: Turn): void {
-    const { emissions, asks } = this.#comparison.take();
+    const { emissions, queries } = this.#comparison.take();
     for (const emission of emissions) {
       const { record } = emission;
       this.#emissions.push(emission);
       if (record.type === 'finding')
-        this.#said.push({ finding: record, turn, delivery: this.#deliveryOf(record) });
+        this.#reported.push({ finding: record, turn, delivery: this.#deliveryOf(record) });
       if (record.type === 'finding_resolved') this.#resolved.set(record.findingId, turn);
     }
-    for (const { id } of asks) this.#answer(id, turn);
+    for (const { id } of queries) this.#answer(id, turn);
   }
 
   /** The delivery that a finding says it is about. */
   #deliveryOf({ containerId: id, eventType: type, proof }: RecordOf<'finding'>): Delivery | null {
     const received = Number(proof['received']) / 1000;
     const found = this.#truth.deliveries.findLast(
-      (each) => each.of.subject.id === id && each.of.type === type && each.received === received,
+      (each) => each.of.container.id === id && each.of.type === type && each.received === received,
     );
     return found ?? null;
   }
@@ -256,10 +262,10 @@ class Player {
     const nothing: History['answers'][number] = { lag: 0, lost: true };
     const { lag, lost } = answers[this.#asked % answers.length] ?? nothing;
     this.#asked += 1;
-    const subject = this.#truth.subjects.find((each) => each.id === id);
+    const container = this.#truth.containers.find((each) => each.id === id);
     const moment = now + lag;
-    if (subject === undefined) return;
-    const shown = lost ? null : shownAt(subject, moment);
+    if (container === undefined) return;
+    const shown = lost ? null : shownAt(container, moment);
     const state = shown === 'running' ? 'running' : 'exited';
     const answer =
       shown === null
@@ -268,12 +274,13 @@ class Player {
             id,
             at: at(moment),
             found: true,
-            times: timesAt(subject, moment, this.#wallNs),
-            sandbox: subject.isSandbox ? state : null,
+            times: timesAt(container, moment, this.#wallNs),
+            sandbox: container.isSandbox ? state : null,
           } as const);
     this.#later.push({ at: moment, act: () => this.#comparison.answered(answer) });
   }
 }
 
 /** When the comparison is told of a delivery. */
-export const handedAt = ({ history }: Truth, { received }: Delivery): number => received + history.pipe;
+export const handedOverAt = ({ history }: GroundTruth, { received }: Delivery): number =>
+  received + history.pipe;

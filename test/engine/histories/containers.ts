@@ -9,14 +9,14 @@ import type { ExactTimes, ShownState } from '../../../src/protocol/observation.t
 import { type ContainerIdentity, EVENT_TYPES, type EventType } from '../../../src/protocol/record.ts';
 import type { History } from './history.ts';
 
-interface View {
+interface WrongView {
   readonly from: number;
   readonly to: number;
   readonly shown: ShownState | 'absent';
 }
 
 /** One id, and when it reached each stage; null where it never did. A failed start is stopped, and never started. */
-export interface Subject {
+export interface HistoryContainer {
   readonly id: string;
   readonly object: ContainerIdentity;
   readonly isSandbox: boolean;
@@ -24,19 +24,21 @@ export interface Subject {
   /** How long before it leaves the list its DELETED is announced. */
   readonly lead: number;
   /** It goes with its sandbox, and the runtime says nothing of it. */
-  readonly silentEnd: boolean;
+  readonly removedSilently: boolean;
   /** Its start failed, or it never came up: with no `started_at`, or with all three times the same. */
   readonly failed: 'zero' | 'equal' | null;
   /** Whether the end of what failed is announced: of a container its STOPPED, of a sandbox its DELETED. */
-  readonly failureTold: boolean;
-  readonly views: readonly View[];
+  readonly failureAnnounced: boolean;
+  readonly wrongViews: readonly WrongView[];
 }
 
-export function subjectsOf(history: History): Subject[] {
-  const plain = history.pods.flatMap((pod, n) => podSubjects(pod, n + 1, history.crio));
-  return plain.map((subject, i) => ({
-    ...subject,
-    views: history.views.flatMap((view) => (view.which % plain.length === i ? viewOf(subject, view) : [])),
+export function containersOf(history: History): HistoryContainer[] {
+  const plain = history.pods.flatMap((pod, n) => containersOfPod(pod, n + 1, history.crio));
+  return plain.map((container, i) => ({
+    ...container,
+    wrongViews: history.wrongViews.flatMap((view) =>
+      view.which % plain.length === i ? wrongViewOf(container, view) : [],
+    ),
   }));
 }
 
@@ -45,17 +47,17 @@ type Pod = History['pods'][number];
 const NEVER_CAME_UP = 2;
 const TWO_SANDBOXES = 2;
 
-function podSubjects(pod: Pod, n: number, crio: boolean): Subject[] {
+function containersOfPod(pod: Pod, n: number, crio: boolean): HistoryContainer[] {
   if (pod.habit < NEVER_CAME_UP) return [failedSandbox(pod, n, crio)];
-  const containers = pod.containers.map((each, i) => containerSubject(each, pod, n, i, crio));
+  const containers = pod.containers.map((each, i) => containerOfPod(each, pod, n, i, crio));
   const end = Math.max(pod.at, ...containers.map(({ at }) => at.STOPPED ?? 0)) + 5 + pod.rest;
   const gone = Math.max(end, ...containers.map(({ at }) => at.DELETED ?? 0)) + 5 + pod.remove;
   const at = { CREATED: pod.at, STARTED: pod.at + 1, STOPPED: end, DELETED: gone };
   const lead = crio ? 0 : Math.min(pod.lead, gone - end - 2);
-  const sandbox: Subject = { ...nothingOdd, ...identity(n, '', null), at, lead };
-  const all = [sandbox, ...containers].map((subject) =>
+  const sandbox: HistoryContainer = { ...nothingOdd, ...identity(n, '', null), at, lead };
+  const all = [sandbox, ...containers].map((container) =>
     // What is taken along goes while the sandbox is on its way out.
-    subject.silentEnd ? { ...subject, at: { ...subject.at, DELETED: gone - 1 } } : subject,
+    container.removedSilently ? { ...container, at: { ...container.at, DELETED: gone - 1 } } : container,
   );
   if (pod.habit !== TWO_SANDBOXES) return all;
   const begun = pod.at + 1 + pod.rest;
@@ -63,26 +65,32 @@ function podSubjects(pod: Pod, n: number, crio: boolean): Subject[] {
   return [...all, { ...nothingOdd, ...identity(n, 'b', null), at: second, lead: 0 }];
 }
 
-const nothingOdd = { lead: 0, silentEnd: false, failed: null, failureTold: false, views: [] } as const;
+const nothingOdd = {
+  lead: 0,
+  removedSilently: false,
+  failed: null,
+  failureAnnounced: false,
+  wrongViews: [],
+} as const;
 
-function failedSandbox(pod: Pod, n: number, crio: boolean): Subject {
+function failedSandbox(pod: Pod, n: number, crio: boolean): HistoryContainer {
   const at = { CREATED: pod.at, STARTED: null, STOPPED: pod.at, DELETED: pod.at + 5 + pod.remove };
   return {
     ...nothingOdd,
     ...identity(n, '', null),
     at,
     failed: 'zero',
-    failureTold: !crio && pod.habit === 1,
+    failureAnnounced: !crio && pod.habit === 1,
   };
 }
 
-function containerSubject(
+function containerOfPod(
   each: Pod['containers'][number],
   pod: Pod,
   n: number,
   i: number,
   crio: boolean,
-): Subject {
+): HistoryContainer {
   const created = pod.at + 5 + each.create;
   const begun = created + 1 + each.start;
   const fails = each.habit === 0 || each.habit === 2 || each.habit === 4;
@@ -97,9 +105,9 @@ function containerSubject(
       STOPPED: stopped,
       DELETED: stopped + 1 + each.remove,
     },
-    silentEnd: crio && each.habit % 2 === 1,
+    removedSilently: crio && each.habit % 2 === 1,
     failed: fails ? how : null,
-    failureTold: each.habit === 4,
+    failureAnnounced: each.habit === 4,
   };
 }
 
@@ -108,7 +116,7 @@ function identity(
   n: number,
   suffix: string,
   container: string | null,
-): Pick<Subject, 'id' | 'object' | 'isSandbox'> {
+): Pick<HistoryContainer, 'id' | 'object' | 'isSandbox'> {
   const isSandbox = container === null;
   const id = `${isSandbox ? 's' : 'c'}${n}${suffix}`;
   const object = {
@@ -125,7 +133,7 @@ function identity(
 }
 
 /** Of what has been up. */
-function viewOf({ at, failed }: Subject, view: History['views'][number]): View[] {
+function wrongViewOf({ at, failed }: HistoryContainer, view: History['wrongViews'][number]): WrongView[] {
   const end = at.STOPPED;
   if (end === null || failed !== null) return [];
   if (view.kind === 'late' || view.kind === 'back') {
@@ -137,7 +145,7 @@ function viewOf({ at, failed }: Subject, view: History['views'][number]): View[]
 }
 
 /** What the state of an id is at a moment; null where it does not exist. */
-export function stateAt({ at, isSandbox }: Subject, moment: number): ShownState | null {
+export function stateAt({ at, isSandbox }: HistoryContainer, moment: number): ShownState | null {
   const reached = (type: EventType) => at[type] !== null && moment >= at[type];
   if (!reached('CREATED') || reached('DELETED')) return null;
   if (reached('STOPPED')) return 'exited';
@@ -145,17 +153,21 @@ export function stateAt({ at, isSandbox }: Subject, moment: number): ShownState 
 }
 
 /** What lists and statuses show of an id at a moment; null where they show nothing. A sandbox is never UNKNOWN. */
-export function shownAt(subject: Subject, moment: number): ShownState | null {
-  const state = stateAt(subject, moment);
+export function shownAt(container: HistoryContainer, moment: number): ShownState | null {
+  const state = stateAt(container, moment);
   if (state === null) return null;
-  const view = subject.views.find(({ from, to }) => moment >= from && moment < to);
-  if (view === undefined || (subject.isSandbox && view.shown === 'unknown')) return state;
+  const view = container.wrongViews.find(({ from, to }) => moment >= from && moment < to);
+  if (view === undefined || (container.isSandbox && view.shown === 'unknown')) return state;
   return view.shown === 'absent' ? null : view.shown;
 }
 
 /** What a status says of exact times at a moment. Of sandboxes only when they were created. */
-export function timesAt(subject: Subject, moment: number, wallNs: (at: number) => bigint): ExactTimes {
-  const { at, isSandbox, failed } = subject;
+export function timesAt(
+  container: HistoryContainer,
+  moment: number,
+  wallNs: (at: number) => bigint,
+): ExactTimes {
+  const { at, isSandbox, failed } = container;
   const reached = (type: EventType) => at[type] !== null && at[type] <= moment;
   const ns = (type: EventType) => (reached(type) ? wallNs(at[type] ?? 0) : 0n);
   const times = { createdNs: ns('CREATED'), startedNs: 0n, finishedNs: 0n, exitCode: 0, reason: '' };
@@ -164,7 +176,7 @@ export function timesAt(subject: Subject, moment: number, wallNs: (at: number) =
     return { ...times, startedNs: times.createdNs, finishedNs: times.createdNs };
   }
   // While it is shown running it has not ended.
-  const ended = shownAt(subject, moment) !== 'running';
+  const ended = shownAt(container, moment) !== 'running';
   return { ...times, startedNs: ns('STARTED'), finishedNs: ended ? ns('STOPPED') : 0n };
 }
 

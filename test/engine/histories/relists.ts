@@ -1,43 +1,43 @@
 /*
- * Listing: two calls, one after the other; each item is sampled at a moment of its own within its call. For tests.
+ * HistoryRelists: two calls, one after the other; each item is sampled at a moment of its own within its call. For tests.
  */
 import type { ShownState } from '../../../src/protocol/observation.ts';
+import { type HistoryContainer, shownAt } from './containers.ts';
 import { type History, HORIZON } from './history.ts';
-import { type Subject, shownAt } from './subjects.ts';
 
-export interface Call {
+export interface ListCall {
   readonly start: number;
   readonly end: number;
   readonly shown: ReadonlyMap<string, ShownState>;
 }
 
-export interface List {
-  readonly sandboxes: Call;
-  readonly containers: Call;
+export interface HistoryRelist {
+  readonly sandboxes: ListCall;
+  readonly containers: ListCall;
   readonly whole: boolean;
   readonly compared: number;
   /** A list failed between the one before and this one. */
   readonly afterFailure: boolean;
 }
 
-export interface Listing {
-  readonly lists: readonly List[];
+export interface HistoryRelists {
+  readonly lists: readonly HistoryRelist[];
   /** When a list failed. */
   readonly failures: readonly number[];
 }
 
 const ORDINARY = { gap: 5000, took: 1, fate: 9, lag: 0 };
 
-export function listingOf(history: History, subjects: readonly Subject[]): Listing {
-  const lists: List[] = [];
+export function relistsOf(history: History, containers: readonly HistoryContainer[]): HistoryRelists {
+  const lists: HistoryRelist[] = [];
   const failures: number[] = [];
   let at = history.firstList;
   let afterFailure = false;
   for (let n = 0; at < HORIZON; n += 1) {
     const { gap, took, fate, lag } = history.lists[n % history.lists.length] ?? ORDINARY;
     const end = at + 2 * took;
-    const call = (start: number, isSandbox: boolean): Call => {
-      const all = subjects.filter((subject) => subject.isSandbox === isSandbox);
+    const call = (start: number, isSandbox: boolean): ListCall => {
+      const all = containers.filter((container) => container.isSandbox === isSandbox);
       // An answer with an unreadable item lacks that item.
       const read = fate === 1 ? all.slice(1) : all;
       return { start, end: start + took, shown: shownIn(history, read, start, took, n) };
@@ -55,17 +55,17 @@ export function listingOf(history: History, subjects: readonly Subject[]): Listi
 
 function shownIn(
   { salt, unknowns }: History,
-  subjects: readonly Subject[],
+  containers: readonly HistoryContainer[],
   start: number,
   took: number,
   number: number,
 ): ReadonlyMap<string, ShownState> {
   const shown = new Map<string, ShownState>();
-  for (const [i, subject] of subjects.entries()) {
+  for (const [i, container] of containers.entries()) {
     const dice = (salt + number * 7919 + i * 104_729) % 9973;
-    const state = shownAt(subject, start + Math.floor(((dice % 100) / 100) * took));
-    const hidden = unknowns && !subject.isSandbox && dice % 11 === 0;
-    if (state !== null) shown.set(subject.id, hidden ? 'unknown' : state);
+    const state = shownAt(container, start + Math.floor(((dice % 100) / 100) * took));
+    const hidden = unknowns && !container.isSandbox && dice % 11 === 0;
+    if (state !== null) shown.set(container.id, hidden ? 'unknown' : state);
   }
   return shown;
 }

@@ -1,0 +1,33 @@
+/*
+ * The truth: what really happens in a history. It is worked out first; the comparison is then told what an agent would have
+ * seen of it. Nothing in here knows how the comparison thinks. For tests.
+ */
+
+import { eventsOf, type HistoryEvents, type HistorySession, sessionsOf } from './announcements.ts';
+import { containersOf, type HistoryContainer } from './containers.ts';
+import type { History } from './history.ts';
+import { type HistoryRelists, relistsOf } from './relists.ts';
+
+export interface GroundTruth extends HistoryEvents, HistoryRelists {
+  readonly history: History;
+  readonly containers: readonly HistoryContainer[];
+  readonly sessions: readonly HistorySession[];
+}
+
+export function groundTruthOf(history: History): GroundTruth {
+  const containers = containersOf(history);
+  const sessions = sessionsOf(history);
+  return {
+    history,
+    containers,
+    sessions,
+    ...relistsOf(history, containers),
+    ...eventsOf(history, containers, sessions),
+  };
+}
+
+const WALL = 1_700_000_000_000;
+
+/** The wall clock in milliseconds. */
+export const wallAt = ({ clockSteps }: History, at: number): number =>
+  clockSteps.reduce((wall, step) => (step.at <= at ? wall + step.by : wall), WALL + at);
