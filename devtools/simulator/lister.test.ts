@@ -12,13 +12,13 @@ import {
 } from './listFaults.ts';
 import { PROFILE_NAMES, PROFILES } from './profiles.ts';
 import { faultFacts, TestBed } from './testBed.ts';
-import { type VirtualAnswer, VirtualRuntime } from './virtualRuntime.ts';
+import { type VirtualListOutcome, VirtualRuntime } from './virtualRuntime.ts';
 
 const always = { seed: 1 };
 
 /** The answer to one list, after a minute at most; null: there was none. */
-function ask(runtime: VirtualRuntime, call: Parameters<VirtualRuntime['list']>[0]): VirtualAnswer | null {
-  const answers: VirtualAnswer[] = [];
+function ask(runtime: VirtualRuntime, call: Parameters<VirtualRuntime['list']>[0]): VirtualListOutcome | null {
+  const answers: VirtualListOutcome[] = [];
   runtime.list(call, (answer) => answers.push(answer));
   runtime.advance(60_000);
   return answers[0] ?? null;
@@ -34,7 +34,7 @@ describe('in virtual time', () => {
     const runtime = withPods(new VirtualRuntime({ listFaults: [slowLists(always, 5000)] }), 1);
     runtime.every(1000, () => runtime.core.pods.runPod({ name: 'more' }));
     const answer = ask(runtime, 'listPodSandbox');
-    expect((answer?.ended ?? 0) - (answer?.started ?? 0)).toBe(5_000_000);
+    expect(answer?.tookMs).toBe(5000);
     const shown = ListPodSandboxResponse.decode(answer?.messages[0] ?? new Uint8Array()).items.length;
     expect(shown).toBeGreaterThanOrEqual(1);
     expect(shown).toBeLessThanOrEqual(6);

@@ -1,6 +1,5 @@
 /*
- * A timeline: what is to happen, in the order of its time, without any time passing. Moving it runs everything that falls
- * due on the way, and shows each its own moment.
+ * Timers in virtual time. Advancing the timeline runs every callback that is due, each at its own moment.
  */
 interface TimelineEntry {
   readonly at: number;
@@ -9,11 +8,11 @@ interface TimelineEntry {
 
 export class Timeline {
   readonly #advance: (micros: number) => void;
-  /** In falling order: the next one is the last. */
+  /** Latest first: the next one is the last. */
   readonly #entries: TimelineEntry[] = [];
   #now = 0;
 
-  /** `advance` moves a clock by so many microseconds. */
+  /** `advance` moves a clock by a number of microseconds. */
   constructor(advance: (micros: number) => void) {
     this.#advance = advance;
   }
@@ -23,7 +22,7 @@ export class Timeline {
     return this.#now / 1000;
   }
 
-  /** Runs something so many milliseconds from now. */
+  /** Runs a callback after `ms`. */
   later(ms: number, run: () => void): void {
     const at = this.#now + Math.max(0, Math.round(ms * 1000));
     let low = 0;
@@ -36,7 +35,7 @@ export class Timeline {
     this.#entries.splice(low, 0, { at, run });
   }
 
-  /** Lets so many milliseconds pass. What is due at the very end happens too. */
+  /** Moves the time by `ms`; a callback due exactly at the end runs too. */
   advance(ms: number): void {
     const end = this.#now + Math.round(ms * 1000);
     for (let next = this.#entries.at(-1); next !== undefined && next.at <= end; next = this.#entries.at(-1)) {
