@@ -1,5 +1,5 @@
 /*
- * What waits while nobody is subscribed. How much of it, for how long and whether at all is the profile's business.
+ * Events that wait while there is no subscriber. The profile says whether they wait, how many, and for how long.
  */
 import type { Clock } from './clock.ts';
 import type { SimulatedEvent } from './eventFaults.ts';
@@ -28,7 +28,7 @@ export class Backlog {
     this.#options = options;
   }
 
-  /** Keeps an event, or tells that it does not. */
+  /** Keeps an event if the profile allows; returns whether it did. */
   keep(event: NumberedEvent): boolean {
     const { backlog, stream } = this.#options.profile;
     this.#expire();
@@ -39,14 +39,14 @@ export class Backlog {
     return kept;
   }
 
-  /** Everything that is still kept; it is the taker's from now on. */
+  /** Removes and returns all events that are still kept. */
   take(): readonly NumberedEvent[] {
     this.#expire();
     this.#everTaken = true;
     return this.#events.splice(0);
   }
 
-  /** The process went away, and its memory with it. */
+  /** The process went down, which loses the backlog. */
   reset(): void {
     this.#events = [];
     this.#everTaken = false;
@@ -56,7 +56,7 @@ export class Backlog {
     const oldest = this.#options.clock().mono - this.#options.profile.backlog.ageMs * 1000;
     const fresh = this.#events.findIndex(({ builtAt }) => builtAt >= oldest);
     for (const { event, id, type } of this.#events.splice(0, fresh < 0 ? this.#events.length : fresh)) {
-      const detail = 'nobody subscribed in time';
+      const detail = 'no subscriber in time';
       this.#options.truth.record({ what: 'fault', fault: 'backlog_discarded', event, id, type, detail });
     }
   }

@@ -1,6 +1,6 @@
 /*
- * Churn: a number of slots, each of which plays one life after another until it is told to stop. What is left then
- * stays as it is, as pods do when a runtime ends.
+ * Churn: a number of slots, each of which plays one pod script after another until churn is stopped. Pods that exist then
+ * remain, as they do when a runtime ends.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { monoNow } from '../../src/platform/clock.ts';
@@ -10,14 +10,14 @@ import type { SimulatedPods } from './pods.ts';
 import { randomFor } from './random.ts';
 
 export interface ChurnOptions extends Omit<PodScriptOptions, 'slot' | 'number' | 'part'> {
-  /** Pods that live at the same time. */
+  /** How many pods exist at the same time. */
   readonly pods: number;
 }
 
-/** Resolves when the runtime can do this: it may be down, or stand still. */
+/** Resolves when the runtime can perform the action; it may be down or frozen. */
 export type RuntimeGate = (act: PodAction, signal: AbortSignal) => Promise<void>;
 
-/** Plays lives until the signal is aborted; then returns, leaving no timer behind. */
+/** Plays pods until the signal is aborted, and leaves no timer behind. */
 export async function runChurn(
   pods: SimulatedPods,
   options: ChurnOptions,
@@ -41,7 +41,7 @@ async function playSlot(
   signal: AbortSignal,
 ): Promise<void> {
   const random = randomFor(options.seed, 'slot', slot);
-  // The first lives begin within two seconds and are met half-way, so that they do not all end together.
+  // The first pods begin within two seconds and are cut short, so that they do not all end together.
   await pause(random.between(0, Math.min(2000, options.meanMs / 2)), undefined, { signal });
   const part = random.between(0.2, 1);
   for (let number = 0; ; number += 1) {

@@ -1,7 +1,6 @@
 /*
- * The clocks that a simulated runtime stamps with. A real runtime reads the wall clock in nanoseconds; Node offers it in
- * milliseconds, so the digits below come from the monotonic clock, and the sum never leaves the millisecond that the
- * wall clock shows.
+ * The clocks behind a simulated runtime's timestamps. A real runtime reads the wall clock in nanoseconds. Node has it in
+ * milliseconds, so the digits below come from the monotonic clock, and the result stays in the wall clock's millisecond.
  */
 import { monoNow, wallNow } from '../../src/platform/clock.ts';
 import { type Mono, mono, type Wall, wall } from '../../src/protocol/units.ts';
@@ -26,7 +25,7 @@ export function machineClock(): Clock {
   };
 }
 
-/** A clock that stands still until it is moved: for tests that need no real time. */
+/** A clock that only moves when it is advanced, for tests in virtual time. */
 export function manualClock(start: Moment = { wall: wall(1_700_000_000_000_000), mono: mono(1_000_000) }) {
   let moved = 0;
   const clock: Clock = () => ({ wall: wall(start.wall + moved), mono: mono(start.mono + moved) });
@@ -38,7 +37,7 @@ export function manualClock(start: Moment = { wall: wall(1_700_000_000_000_000),
   };
 }
 
-/** A clock whose wall time can be made to jump; the monotonic one goes on as it was. */
+/** A clock whose wall time can be stepped; its monotonic time is not affected. */
 export function steppable(clock: Clock) {
   let stepped = 0;
   const jumping: Clock = () => {
@@ -53,5 +52,5 @@ export function steppable(clock: Clock) {
   };
 }
 
-/** Nanoseconds as the CRI writes them. */
+/** The time in nanoseconds, as the CRI has it. */
 export const nanosOf = (at: Wall): bigint => BigInt(at) * 1000n;

@@ -13,13 +13,13 @@ function read(...args: readonly string[]) {
   return readSettings(command, SIMULATE_RUNTIME_SETTINGS);
 }
 
-test('everything that is wrong with a command line is told at once', () => {
+test('all problems of a command line are reported together', () => {
   const wrong = () =>
     read('--drop', '2', '--drop-types', 'BORN', '--profile', 'podman', '--delay', '0.5', '--colour');
   expect(wrong).toThrow(/--colour.*--socket.*--profile.*--drop .*--drop-types.*--delay/s);
 });
 
-test('without faults on the command line there are none', () => {
+test('a command line without faults configures none', () => {
   expect(runtimeOptions(read('--socket', '/tmp/a.sock'))).toMatchObject({
     profile: 'containerd-2.1',
     churn: { pods: 10, meanMs: 20_000, restarts: 0.4 },
@@ -27,7 +27,7 @@ test('without faults on the command line there are none', () => {
   });
 });
 
-test('each fault on the command line is one fault', () => {
+test('each fault flag configures one fault', () => {
   const { faults, breakStreamAfterMs } = runtimeOptions(
     read(
       ...[
@@ -69,7 +69,7 @@ test.each([
       restarts: { everyMs: 60_000, downMs: 2000, how: 'stopped', exits: 0.5, as: 'crio-1.33' },
     },
   ],
-] as const)('%s is understood', (line, meaning) => {
+] as const)('%s sets its option', (line, meaning) => {
   expect(runtimeOptions(read(...ON, ...line.split(' ')))).toMatchObject(meaning);
 });
 
@@ -80,7 +80,7 @@ test.each([
   ['--partial-statuses 0.1', 'partial_statuses'],
   ['--malformed 0.1', 'malformed'],
   ['--malformed 0.1:nul', 'malformed'],
-] as const)('%s is a fault of events', (line, name) => {
+] as const)('%s configures an event fault', (line, name) => {
   const { faults } = runtimeOptions(read(...ON, ...line.split(' ')));
   expect(faults?.map((fault) => fault.name)).toEqual([name]);
 });
@@ -92,7 +92,7 @@ test.each([
   ['--list-pad 2KiB', 'list_padded', { padBytes: 2048 }],
   ['--list-oversize 1', 'list_oversized', { padToBytes: 17 * 1024 ** 2 }],
   ['--list-malformed 1:random', 'list_malformed', { malformation: 'random' }],
-] as const)('%s is a fault of lists, of those that were asked for', (line, name, fate) => {
+] as const)('%s configures a list fault for the chosen lists', (line, name, fate) => {
   const { listFaults = [] } = runtimeOptions(
     read(...ON, '--list-faults-of', 'containers', ...line.split(' ')),
   );
@@ -108,11 +108,11 @@ test.each([
   '--list-slow 0.5',
   '--wall-step 5s',
   '--restart 5s',
-])('%s is refused', (line) => {
+])('%s is rejected', (line) => {
   expect(() => read(...ON, ...line.split(' '))).toThrow(line.split(' ')[0]);
 });
 
-test('it serves its socket until it is told to stop, and leaves the truth behind', async () => {
+test('the command serves its socket until it is stopped, and writes the ground truth file', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'plegwatch-command-'));
   try {
     const [socket, truth] = [join(folder, 'cri.sock'), join(folder, 'truth.jsonl')];

@@ -1,6 +1,6 @@
 /*
- * The CRI on a socket: method descriptions for @grpc/grpc-js made from the generated types, and a typed client of the
- * whole service for drivers and tests.
+ * CRI method definitions for @grpc/grpc-js, from the generated types, and a typed client of the whole service for drivers
+ * and tests.
  */
 import {
   type CallOptions,
@@ -21,7 +21,7 @@ import {
 const methods = RuntimeServiceDefinition.methods;
 export const EVENTS_PATH = `/${RuntimeServiceDefinition.fullName}/${methods.getContainerEvents.name}`;
 
-/** What real runtimes allow a message to be; lists of full nodes come near it. */
+/** The limit of real runtimes for a message; lists of full nodes come near it. */
 export const MAX_MESSAGE_BYTES = 16 * 1024 ** 2;
 
 interface Described<Q, A> {
@@ -83,7 +83,7 @@ export interface CriTestClient {
   close(): void;
 }
 
-/** A client on a connection of its own. `socket` is a path. */
+/** A client with its own connection. `socket` is a path. */
 export function connectCri(socket: string, options: ChannelOptions = {}): CriTestClient {
   const client = new Client(`unix:${socket}`, credentials.createInsecure(), {
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
@@ -102,13 +102,13 @@ export function connectCri(socket: string, options: ChannelOptions = {}): CriTes
   };
 }
 
-// A table's entry loses the tie between its own request and response when it is looked up; the parameters restore it.
+// Looking up a table entry loses the relation of its request and response types; the type parameters restore it.
 function unary<Q, A>(client: Client, method: unknown, request: Q, options: CallOptions): Promise<A> {
   const { path, requestSerialize, responseDeserialize } = method as MethodDefinition<Q, A>;
   const { promise, resolve, reject } = Promise.withResolvers<A>();
   const answer = (error: ServiceError | null, value?: A) => {
     if (error !== null) reject(error);
-    else if (value === undefined) reject(new Error(`${path} answered without a message`));
+    else if (value === undefined) reject(new Error(`${path} returned no message`));
     else resolve(value);
   };
   client.makeUnaryRequest(

@@ -1,5 +1,5 @@
 /*
- * The state of the pods as CRI messages, and the filters of the two lists.
+ * CRI messages for the state of the pods, and the filters of the two lists.
  */
 import {
   type ContainerEventResponse,
@@ -35,14 +35,14 @@ const CONTAINER_STATES = {
 
 const isThere = ({ shown }: SimulatedSandbox | SimulatedContainer): boolean => shown !== 'absent';
 
-/** What the lists have, before any filter. */
+/** The unfiltered lists. */
 export const listedSandboxes = (pods: SimulatedPods): WireSandbox[] =>
   [...pods.sandboxes.values()].filter(isThere).map(sandboxMessage);
 
 export const listedContainers = (pods: SimulatedPods): WireContainer[] =>
   [...pods.containers.values()].filter(isThere).map(containerMessage);
 
-/** Also the whole of a sandbox's status: the two messages carry the same. */
+/** A list item and a status at once: for a sandbox both messages have the same fields. */
 export function sandboxMessage(sandbox: SimulatedSandbox): WireSandbox & PodSandboxStatus {
   return {
     id: sandbox.id,
@@ -57,7 +57,7 @@ export function sandboxMessage(sandbox: SimulatedSandbox): WireSandbox & PodSand
 const isReady = ({ ready, shown }: SimulatedSandbox): boolean =>
   shown === null ? ready : shown === 'running';
 
-/** The state that lists and statuses give. */
+/** The state that lists and statuses show. */
 function shownState({ state, shown }: SimulatedContainer): Exclude<ShownState, 'absent'> {
   return shown === null || shown === 'absent' ? state : shown;
 }
@@ -95,7 +95,7 @@ function reasonOf({ createdNs, startedNs, finishedNs, exitCode }: SimulatedConta
   return exitCode === 0 ? 'Completed' : 'Error';
 }
 
-/** The statuses that travel with an event of this sandbox. */
+/** The container statuses in an event of this sandbox. */
 export function statusesFor(
   pods: SimulatedPods,
   sandboxId: string,
@@ -126,7 +126,7 @@ export function eventMessage(
   };
 }
 
-/** A prefix of an id will do, as it does for real runtimes. */
+/** An id matches by prefix, as in real runtimes. */
 export function sandboxMatches(filter: PodSandboxFilter | undefined, sandbox: WireSandbox): boolean {
   if (filter === undefined) return true;
   if (filter.state !== undefined && filter.state.state !== sandbox.state) return false;

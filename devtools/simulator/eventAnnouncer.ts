@@ -1,5 +1,5 @@
 /*
- * The announcer: enters each transition into the ground truth, says whether this runtime announces it, and if so has the
+ * The announcer records each transition in the ground truth, decides whether this runtime announces it, and if so has the
  * event built.
  */
 import type { EventType } from '../../src/protocol/record.ts';
@@ -11,16 +11,16 @@ export interface AnnouncerOptions {
   readonly profile: Profile;
   readonly truth: GroundTruth;
   readonly announce: (draft: EventDraft) => void;
-  /** While true nothing can be announced: the runtime's process is away and its containers live on. */
+  /** While true nothing is announced: the runtime is down and its containers keep running. */
   readonly isDown: () => boolean;
-  /** Whether anybody is subscribed; left out: yes. */
-  readonly isHeard?: () => boolean;
+  /** Whether there is a subscriber. Default: yes. */
+  readonly hasSubscriber?: () => boolean;
 }
 
-/** A transition as a step makes it. */
+/** How a transition is announced. */
 export interface AnnouncedStep extends AnnounceOptions {
   readonly exitCode?: number | null;
-  /** Why it is never announced, whatever the profile says. */
+  /** A reason not to announce it that overrides the profile. */
   readonly never?: SilentReason | null;
 }
 
@@ -33,21 +33,21 @@ export class Announcer {
     this.#options = options;
   }
 
-  /** Notes a transition and has its event built. */
+  /** Records a transition and has its event built. */
   step(subject: EventSubject, transition: LifecycleTransition, step: AnnouncedStep): void {
-    const draft = this.note(subject, transition, step);
+    const draft = this.record(subject, transition, step);
     if (draft !== null) this.#options.announce(draft);
   }
 
-  /** Notes a transition; gives what is to be announced of it, if anything, for later. */
-  note(subject: EventSubject, transition: LifecycleTransition, step: AnnouncedStep): EventDraft | null {
+  /** Records a transition; returns the event to announce later, or null. */
+  record(subject: EventSubject, transition: LifecycleTransition, step: AnnouncedStep): EventDraft | null {
     const silent = step.never ?? this.#silence(subject, EVENT_OF[transition], step);
     const { exitCode = null } = step;
     this.#options.truth.record({ what: 'transition', ...subject, transition, exitCode, silent });
     return silent === null ? { ...subject, type: EVENT_OF[transition], listed: true } : null;
   }
 
-  /** Has an event built, without a transition: before it, after it, or for nothing. */
+  /** Has an event built without recording a transition. */
   announce(
     subject: EventSubject,
     transition: LifecycleTransition,
@@ -58,7 +58,7 @@ export class Announcer {
     if (this.#silence(subject, type, how) === null) this.#options.announce({ ...subject, type, listed });
   }
 
-  /** Has what {@link note} gave built, unless the runtime is away by now. */
+  /** Builds an event that {@link record} returned, unless the runtime is down by now. */
   announceLater(draft: EventDraft | null): void {
     if (draft === null) return;
     if (!this.#options.isDown()) this.#options.announce(draft);
@@ -69,7 +69,7 @@ export class Announcer {
     }
   }
 
-  /** Has an event built of something that did not happen. */
+  /** Announces something that did not happen. */
   invent(subject: EventSubject, type: EventType): void {
     if (this.#options.isDown()) return;
     const detail = 'announced, and did not happen';
@@ -85,11 +85,11 @@ export class Announcer {
   }
 
   #silence({ isSandbox }: EventSubject, type: EventType, how: AnnounceOptions): SilentReason | null {
-    const { profile, isDown, isHeard } = this.#options;
+    const { profile, isDown, hasSubscriber } = this.#options;
     if (!(isSandbox ? profile.sandboxEvents : profile.containerEvents).includes(type)) return 'profile';
     if (isDown()) return 'down';
-    if (!profile.buildsAlone && isHeard?.() === false) return 'unheard';
+    if (!profile.buildsAlone && hasSubscriber?.() === false) return 'no_subscriber';
     const wanted = how.announce ?? true;
-    return wanted === true || (wanted !== false && wanted.includes(type)) ? null : 'asked';
+    return wanted === true || (wanted !== false && wanted.includes(type)) ? null : 'requested';
   }
 }

@@ -17,7 +17,7 @@ function reader(runtime: VirtualRuntime) {
 }
 
 describe('a subscriber that does not read', () => {
-  test('is cut off by a containerd 2 unless it may freeze, and the others hear everything', () => {
+  test('is cut off by containerd 2 without freeze, and the others receive everything', () => {
     const runtime = new VirtualRuntime();
     const slow = reader(runtime);
     const { events } = hear(runtime);
@@ -28,7 +28,7 @@ describe('a subscriber that does not read', () => {
     expect(faultFacts(runtime.core.truth, 'slow_subscriber')).toHaveLength(1);
   });
 
-  test('freezes a containerd 2 that may freeze: nothing goes on until it reads', () => {
+  test('freezes containerd 2 with freeze until it reads', () => {
     const runtime = new VirtualRuntime({ freeze: true });
     const slow = reader(runtime);
     const other = hear(runtime);
@@ -49,7 +49,7 @@ describe('a subscriber that does not read', () => {
     expect(faultFacts(runtime.core.truth, 'held_up')).toHaveLength(1);
   });
 
-  test('lets a frozen containerd go on by leaving', () => {
+  test('unfreezes containerd when it leaves', () => {
     const runtime = new VirtualRuntime({ freeze: true });
     const slow = reader(runtime);
     const other = hear(runtime);
@@ -59,7 +59,7 @@ describe('a subscriber that does not read', () => {
     expect([runtime.core.channel.frozen, other.events.length]).toEqual([false, 2]);
   });
 
-  test('starts no pod of the lives of a frozen containerd', () => {
+  test('blocks the pod starts of churn while containerd is frozen', () => {
     const runtime = new VirtualRuntime({ freeze: true });
     const slow = reader(runtime);
     slow.read(false);
@@ -71,19 +71,19 @@ describe('a subscriber that does not read', () => {
     expect(slow.events.length).toBeGreaterThan(30);
   });
 
-  test('delays the others on CRI-O, and after a thousand events the newest are lost', () => {
+  test('delays the others on CRI-O, and after 1000 events the newest are lost', () => {
     const runtime = new VirtualRuntime({ profile: 'crio-1.33' });
     const slow = reader(runtime);
     const other = hear(runtime);
     slow.read(false);
     for (let n = 0; n < 1001; n += 1) runtime.core.pods.runPod({ name: `pod-${n}` });
     expect(other.events).toEqual([]);
-    expect(faultFacts(runtime.core.truth, 'line_full')).toHaveLength(1);
+    expect(faultFacts(runtime.core.truth, 'queue_full')).toHaveLength(1);
     slow.read(true);
     expect(other.events).toHaveLength(1000);
   });
 
-  test('takes nothing of a shared channel: another takes it', () => {
+  test('takes no event from a shared queue, so that another subscriber receives it', () => {
     const runtime = new VirtualRuntime({ profile: 'containerd-1.7' });
     const slow = reader(runtime);
     const other = hear(runtime);
@@ -92,7 +92,7 @@ describe('a subscriber that does not read', () => {
     expect([slow.events.length, other.events.length]).toEqual([0, 8]);
   });
 
-  test('harms only itself on iSulad', () => {
+  test('affects no other subscriber on iSulad', () => {
     const runtime = new VirtualRuntime({ profile: 'isulad-2.1.6' });
     reader(runtime).read(false);
     const other = hear(runtime);
@@ -101,8 +101,8 @@ describe('a subscriber that does not read', () => {
   });
 });
 
-describe('what was before a subscription', () => {
-  test('has holes where that was asked for, and the truth knows them', () => {
+describe('events from before a subscription', () => {
+  test('have holes with the backlogHoles fault, and the ground truth records them', () => {
     const faults = [backlogHoles({ seed: 1, probability: 1, types: ['STARTED'] })];
     const runtime = new VirtualRuntime({ faults });
     liveOnePod(runtime.core);
@@ -114,7 +114,7 @@ describe('what was before a subscription', () => {
     ]);
   });
 
-  test('is sent again to each subscriber where that was asked for, though another has had it', () => {
+  test('are sent again to each subscriber with replay, even if another received them', () => {
     const runtime = new VirtualRuntime({ replay: 3 });
     hear(runtime);
     liveOnePod(runtime.core);
@@ -130,7 +130,7 @@ describe('what was before a subscription', () => {
 });
 
 test.each([status.OK, status.UNAVAILABLE, status.INTERNAL, status.RESOURCE_EXHAUSTED])(
-  'a stream that is broken ends with the status that was asked for: %i',
+  'a broken stream ends with the configured status %i',
   (code) => {
     const runtime = new VirtualRuntime({ breakStreamAfterMs: 100, breakStreamWith: code });
     const first = hear(runtime);
@@ -144,7 +144,7 @@ test.each([status.OK, status.UNAVAILABLE, status.INTERNAL, status.RESOURCE_EXHAU
   },
 );
 
-test('of several statuses each stream that is broken ends with the next, in turn', () => {
+test('of several break statuses, each broken stream ends with the next one in turn', () => {
   const codes = [status.INTERNAL, status.CANCELLED];
   const runtime = new VirtualRuntime({ breakStreamAfterMs: 100, breakStreamWith: codes });
   const streams = [hear(runtime), hear(runtime), hear(runtime)];

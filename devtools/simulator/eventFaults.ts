@@ -1,26 +1,25 @@
 /*
- * Faults: what happens to an event between its being built and its subscribers. A fault looks at an event and answers
- * with a fate, or null for "not mine"; the first answer counts. A fate is the list of waits (milliseconds) after which
- * a copy is delivered:
+ * Event faults: what happens to an event on its way to the subscribers. For each event a fault returns a fate, or null when
+ * it does not apply; the first fate counts. A fate is the list of waits (milliseconds) after which a copy is delivered:
  *
  *   []               dropped
  *   [0]              delivered
- *   [250]            delayed; what comes after it overtakes it
+ *   [250]            delayed; later events overtake it
  *   [0, 0]           delivered twice
- *   ['after-next']   held back until the next event of the same id has gone
+ *   ['after-next']   held until the next event of the same id is sent
  *
- * A fault may also change the message on its way: see messageFaults.ts. All that want to may do so, one after the other.
+ * A fault may also change the message (see messageFaults.ts). All such faults apply, one after the other.
  */
 import type { EventType } from '../../src/protocol/record.ts';
 import type { EventSubject } from './groundTruth.ts';
 import { randomFor } from './random.ts';
 
-/** What a fault may decide by. */
+/** The event as faults see it. */
 export interface SimulatedEvent extends EventSubject {
   readonly event: number;
   readonly type: EventType;
   readonly createdNs: bigint;
-  /** Whether anybody is subscribed. Faults drawn by chance leave the others alone. */
+  /** Whether there is a subscriber. Faults with a probability apply to live events only. */
   readonly live: boolean;
 }
 
@@ -28,7 +27,7 @@ export type EventFate = readonly (number | 'after-next')[];
 export interface EventFault {
   readonly name: string;
   readonly decide: (event: SimulatedEvent) => EventFate | null;
-  /** The message as it is sent instead, and what was done to it; null: as it is. */
+  /** The changed message and a description; null: unchanged. */
   readonly distort?: (event: SimulatedEvent, message: Uint8Array) => MessageChange | null;
 }
 
@@ -39,7 +38,7 @@ export interface MessageChange {
 
 const DELIVERED: EventFate = [0];
 
-/** Drops what a predicate says: for tests that choose exactly. */
+/** Drops the events that a predicate selects. */
 export function dropWhen(predicate: (event: SimulatedEvent) => 'deliver' | 'drop'): EventFault {
   return { name: 'drop', decide: (event) => (predicate(event) === 'drop' ? [] : null) };
 }
@@ -47,26 +46,26 @@ export function dropWhen(predicate: (event: SimulatedEvent) => 'deliver' | 'drop
 export interface EventFaultOptions {
   readonly seed: number;
   readonly probability: number;
-  /** Only these types; undefined: all. */
+  /** Only events of these types. Default: all. */
   readonly types?: readonly EventType[] | undefined;
 }
 
-/** Loses each live event with a probability. */
+/** Drops each live event with a probability. */
 export const drop = (how: EventFaultOptions): EventFault => byChance('drop', how, []);
 
-/** Holds each live event back with a probability. */
+/** Delays each live event with a probability. */
 export const delay = (how: EventFaultOptions, ms: number): EventFault => byChance('delay', how, [ms]);
 
 /** Sends each live event twice with a probability. */
 export const duplicate = (how: EventFaultOptions): EventFault => byChance('duplicate', how, [0, 0]);
 
-/** Lets an event be overtaken by the next one of its id. A DELETED is the last of its id and stays where it is. */
+/** Lets the next event of the same id overtake an event. A DELETED is the last of its id and is not affected. */
 export function reorder(how: EventFaultOptions): EventFault {
   const { name, decide } = byChance('reorder', how, ['after-next']);
   return { name, decide: (event) => (event.type === 'DELETED' ? null : decide(event)) };
 }
 
-/** Leaves holes in the backlog: each event that nobody was there to hear is lost with a probability. */
+/** Drops each event without a subscriber with a probability, which leaves holes in the backlog. */
 export function backlogHoles({ seed, probability, types }: EventFaultOptions): EventFault {
   const decide = (event: SimulatedEvent): EventFate | null => {
     if (event.live || types?.includes(event.type) === false) return null;
@@ -75,7 +74,7 @@ export function backlogHoles({ seed, probability, types }: EventFaultOptions): E
   return { name: 'backlog_hole', decide };
 }
 
-// The draw belongs to the id and the type: the same seed loses the same events, whatever else happens in between.
+// Drawn from the id and the type, so that the same seed drops the same events, whatever else happens.
 function byChance(name: string, how: EventFaultOptions, fate: EventFate): EventFault {
   const decide = (event: SimulatedEvent): EventFate | null => {
     if (!event.live || how.types?.includes(event.type) === false) return null;
@@ -84,7 +83,7 @@ function byChance(name: string, how: EventFaultOptions, fate: EventFate): EventF
   return { name, decide };
 }
 
-/** A message after everything that changes it. */
+/** Applies all faults that change the message. */
 export function distorted(faults: readonly EventFault[], event: SimulatedEvent, message: Uint8Array) {
   const changes: { readonly fault: string; readonly detail: string }[] = [];
   let present = message;
@@ -97,7 +96,7 @@ export function distorted(faults: readonly EventFault[], event: SimulatedEvent, 
   return { message: present, changes };
 }
 
-/** The first fault that wants this event, and its fate. */
+/** The first fault that applies to this event, and its fate. */
 export function fateOf(
   faults: readonly EventFault[],
   event: SimulatedEvent,

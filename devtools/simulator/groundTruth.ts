@@ -1,33 +1,33 @@
 /*
- * The ground truth: what the simulated runtime really did. One JSON line per entry, in the order in which things
- * happened. Every entry has
+ * The ground truth: what the simulated runtime really did. One JSON line per entry, in the order of the occurrences. Every
+ * entry has
  *
- *   n      counts the entries from 1
- *   at     wall clock, microseconds since the Unix epoch; the machine's own, whatever the runtime's stamps are made to do
- *   mono   the machine's monotonic clock (process.hrtime), microseconds
+ *   n      the number of the entry, from 1
+ *   at     wall clock of the machine, microseconds since the Unix epoch; not affected by steps of the runtime's clock
+ *   mono   monotonic clock of the machine (process.hrtime), microseconds
  *   what   transition | event | view | fault | subscriber
  *
- * transition   a container or sandbox changed its state; from this moment on the lists show it, unless a view says else
+ * transition   a container or sandbox changed its state; the lists show it from now on, unless a view says otherwise
  *              { id, sandbox, isSandbox, pod: {uid, namespace, name}, container, attempt,
  *                transition: created | started | stopped | deleted, exitCode,
- *                silent: null     an event was or will be built for it
- *                        profile  this runtime never announces it (nor a failed start, a failed sandbox)
- *                        asked    the caller asked for silence
- *                        down     it happened while the runtime was down
- *                        unheard  nobody was subscribed, and this runtime then builds no events }
- * event        an event was built and given to its subscribers, or not
+ *                silent: null            an event was or will be built for it
+ *                        profile         this runtime never announces it (nor a failed start or a failed sandbox)
+ *                        requested       the caller requested silence
+ *                        down            it happened while the runtime was down
+ *                        no_subscriber   there was no subscriber, and this runtime then builds no events }
+ * event        an event was delivered, queued or lost
  *              { event (its number), id, sandbox, isSandbox, pod, container, attempt, type: CREATED | …,
- *                createdNs (before any fault), live (somebody was subscribed when it was built), replayed, to: [subscriber…],
- *                delivered (`to` is not empty), queued (it waits, or is held back), spurious (nothing happened),
+ *                createdNs (before any fault), live (there was a subscriber when it was built), replayed, to: [subscriber…],
+ *                delivered (`to` is not empty), queued (it waits or is delayed), spurious (nothing happened),
  *                changed: [faults that changed the message] }
- *              An event that waited, was delayed or is repeated has one entry for each delivery, with the same number;
- *              it was lost if no entry of its number is delivered.
- * view         lists and statuses begin to show something else than what is: { id … attempt,
- *                shown: created | running | exited | unknown | absent, or null: from now on as it is }
- * fault        { fault (a name; docs/development/simulator.md has them all), event, id, type, detail }
- * subscriber   { subscriber, change: opened | closed, cause, undelivered (given to it, not yet written) }
+ *              An event that waited, was delayed or is repeated has one entry for each delivery, with the same number.
+ *              It was lost if none of its entries is delivered.
+ * view         lists and statuses begin to show a state that is not the true one: { id … attempt,
+ *                shown: created | running | exited | unknown | absent, or null: the true one again }
+ * fault        { fault (the name of the fault; the simulator's documentation lists them), event, id, type, detail }
+ * subscriber   { subscriber, change: opened | closed, cause, undelivered (sent to it, but not written yet) }
  *
- * For `container` of a sandbox the text is empty. A sandbox's `sandbox` is its own id.
+ * `container` is empty for a sandbox, whose `sandbox` is its own id.
  */
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { messageOf, PlegwatchError } from '../../src/platform/errors.ts';
@@ -41,7 +41,7 @@ export interface PodName {
   readonly name: string;
 }
 
-/** Which container or sandbox an entry is about. */
+/** The container or sandbox that an entry is about. */
 export interface EventSubject {
   readonly id: string;
   readonly sandbox: string;
@@ -52,8 +52,8 @@ export interface EventSubject {
 }
 
 export type LifecycleTransition = 'created' | 'started' | 'stopped' | 'deleted';
-export type SilentReason = 'profile' | 'asked' | 'down' | 'unheard';
-/** What a list can say of an item; READY is `running`, NOTREADY is `exited`. */
+export type SilentReason = 'profile' | 'requested' | 'down' | 'no_subscriber';
+/** The state that a list shows; READY is `running`, NOTREADY is `exited`. */
 export type ShownState = 'created' | 'running' | 'exited' | 'unknown' | 'absent';
 
 export interface TransitionFact extends EventSubject {
@@ -104,15 +104,15 @@ export type TruthEntry = TruthFact & { readonly n: number; readonly at: Wall; re
 type TruthListener = (entry: TruthEntry) => void;
 
 export interface GroundTruth {
-  /** Adds an entry, stamped now. */
+  /** Adds an entry with the current time. */
   record(fact: TruthFact): void;
-  /** Calls back for every later entry until the returned function is called. */
+  /** Calls the listener for every later entry until the returned function is called. */
   listen(listener: TruthListener): () => void;
-  /** Every entry so far; stays empty unless the runtime was asked to keep them. */
+  /** Every entry so far; empty unless the runtime keeps them. */
   readonly entries: readonly TruthEntry[];
 }
 
-/** A fault that is about no single event. */
+/** Records a fault that does not belong to an event. */
 export function noteFault(truth: GroundTruth, fault: string, detail: string, id: string | null = null): void {
   truth.record({ what: 'fault', fault, event: null, id, type: null, detail });
 }
@@ -138,14 +138,14 @@ export function createGroundTruth(clock: Clock, options: { readonly keep: boolea
 }
 
 /**
- * Writes every entry to a file (emptied first), one write per line: what was recorded survives a kill -9 of the process.
- * Returns what closes it. Throws SETTING_INVALID when the file cannot be written.
+ * Writes every entry to a file (emptied first), with one write per line, so that entries survive a kill -9 of the process.
+ * Returns a function that closes the file. Throws SETTING_INVALID when the file cannot be written.
  */
 export function writeGroundTruth(truth: GroundTruth, path: string): () => void {
   const file = openForWriting(path);
-  const silence = truth.listen((entry) => writeSync(file, `${JSON.stringify(entry)}\n`));
+  const stopListening = truth.listen((entry) => writeSync(file, `${JSON.stringify(entry)}\n`));
   return () => {
-    silence();
+    stopListening();
     closeSync(file);
   };
 }

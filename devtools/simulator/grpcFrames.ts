@@ -1,17 +1,17 @@
 /*
- * The messages in the bytes of a gRPC stream: each is one byte of flags, four bytes of length, and as many of payload.
+ * The messages of a gRPC stream: each has one byte of flags, four bytes of length, and the payload.
  */
 const PREFIX_BYTES = 5;
 const COMPRESSED = 1;
 
 export interface GrpcFrame {
-  /** Prefix and payload, as they came. */
+  /** Prefix and payload. */
   readonly bytes: Buffer;
   readonly payload: Buffer;
   readonly compressed: boolean;
 }
 
-/** Cuts the chunks of one stream into its messages; what is incomplete waits for the next chunk. */
+/** Splits the chunks of one stream into messages; an incomplete message waits for the next chunk. */
 export class FrameSplitter {
   #chunks: Buffer[] = [];
   #length = 0;
@@ -20,7 +20,7 @@ export class FrameSplitter {
   push(chunk: Buffer): GrpcFrame[] {
     this.#chunks.push(chunk);
     this.#length += chunk.length;
-    // A large message comes in many chunks: they are put together once, when it is complete.
+    // The chunks of a large message are concatenated only once, when it is complete.
     if (this.#length < this.#wanted) return [];
     const all = Buffer.concat(this.#chunks);
     const frames: GrpcFrame[] = [];
@@ -39,7 +39,7 @@ export class FrameSplitter {
   }
 }
 
-/** The bytes of the message that begins here; 0 while its prefix is incomplete. */
+/** The size of the message that begins here; 0 while its prefix is incomplete. */
 function wantedAt(all: Buffer, at: number): number {
   return all.length - at < PREFIX_BYTES ? 0 : PREFIX_BYTES + all.readUInt32BE(at + 1);
 }

@@ -1,6 +1,6 @@
 /*
- * Call faults: what happens to a list call between its request and its answer. A fault looks at a call and answers with a
- * fate, or null for "not mine"; the fates of all of them come together.
+ * List faults: what happens to a list call between its request and its response. For each call a fault returns a fate, or
+ * null when it does not apply; the fates of all faults are merged.
  */
 import type { status } from '@grpc/grpc-js';
 import type { Malformation } from './messageFaults.ts';
@@ -9,18 +9,18 @@ import { randomFor } from './random.ts';
 export type ListName = 'listPodSandbox' | 'listContainers' | 'streamPodSandboxes' | 'streamContainers';
 
 export interface ListFate {
-  /** How long the answer takes; infinity: there is none. The moment that it shows lies somewhere in between. */
+  /** How long the call takes; infinity: it never returns. The list shows the state of a moment during the call. */
   readonly waitMs?: number;
-  /** It fails with this status; a streaming list after its first batch. */
+  /** The call fails with this status; a streaming list after its first batch. */
   readonly code?: status;
-  /** Every item grows by so many bytes. */
+  /** Bytes added to every item. */
   readonly padBytes?: number;
-  /** The answer grows until it is larger than this. */
+  /** The response is padded to more than so many bytes. */
   readonly padToBytes?: number;
   readonly malformation?: Malformation;
 }
 
-/** A call, numbered from 1 among those of its kind. */
+/** A call with its number, counted from 1 for each method. */
 export interface NumberedListCall {
   readonly call: ListName;
   readonly number: number;
@@ -31,34 +31,34 @@ export interface ListFault {
   readonly decide: (call: NumberedListCall) => ListFate | null;
 }
 
-/** Which of the calls are hit, and how often. Without a word: both, always. */
+/** Which calls are hit, and with which probability. Default: both lists, always. */
 export interface ListFaultOptions {
   readonly seed: number;
   readonly probability?: number;
   readonly of?: 'sandboxes' | 'containers' | 'both';
 }
 
-/** Takes so long to answer. */
+/** The call takes `ms`. */
 export const slowLists = (how: ListFaultOptions, ms: number): ListFault =>
   byChance('list_slow', how, { waitMs: ms });
 
-/** Never answers. */
+/** The call never returns. */
 export const hangingLists = (how: ListFaultOptions): ListFault =>
   byChance('list_hang', how, { waitMs: Number.POSITIVE_INFINITY });
 
-/** Fails with a status. */
+/** The call fails with a status. */
 export const failingLists = (how: ListFaultOptions, code: status): ListFault =>
   byChance('list_fails', how, { code });
 
-/** Makes every item larger. */
+/** Every item is larger. */
 export const paddedLists = (how: ListFaultOptions, bytes: number): ListFault =>
   byChance('list_padded', how, { padBytes: bytes });
 
-/** Makes answers larger than a client takes. */
+/** The response is larger than a client accepts. */
 export const oversizedLists = (how: ListFaultOptions, bytes = 17 * 1024 ** 2): ListFault =>
   byChance('list_oversized', how, { padToBytes: bytes });
 
-/** Answers with bytes that are no good list. */
+/** The response is malformed. */
 export const malformedLists = (how: ListFaultOptions, malformation: Malformation): ListFault =>
   byChance('list_malformed', how, { malformation });
 
@@ -72,7 +72,7 @@ function byChance(name: string, how: ListFaultOptions, fate: ListFate): ListFaul
   return { name, decide };
 }
 
-/** The faults that want this call, and their fates in one. */
+/** The faults that apply to this call, and their merged fate. */
 export function listFateOf(faults: readonly ListFault[], call: NumberedListCall) {
   const hits = faults.flatMap(({ name, decide }) => {
     const fate = decide(call);

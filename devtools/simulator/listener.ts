@@ -1,6 +1,6 @@
 /*
- * A gRPC server on a unix socket whose connections are in our hands, so that it can go away as a killed process does:
- * every socket is cut at once, and clients see "Connection dropped" instead of a polite end.
+ * A gRPC server on a unix socket that can close its connections as a killed process does: clients see "Connection
+ * dropped" instead of an orderly end.
  */
 import { createServer, type Socket } from 'node:net';
 import { type Server, ServerCredentials } from '@grpc/grpc-js';
@@ -8,14 +8,11 @@ import { messageOf, PlegwatchError } from '../../src/platform/errors.ts';
 import { clearSocketPath } from './socketPath.ts';
 
 export interface SocketListener {
-  /**
-   * Closes the socket; its path is gone when this resolves. Every connection is cut at once, or after so many
-   * milliseconds in which it may end by itself.
-   */
+  /** Closes the socket and removes its path. Connections may end in order within `graceMs`, then they are destroyed. */
   close(graceMs?: number): Promise<void>;
 }
 
-/** Lets a gRPC server answer on a path. Throws SETTING_INVALID when the path cannot be used. */
+/** Serves a gRPC server on a path. Throws SETTING_INVALID when the path cannot be used. */
 export async function listenOn(path: string, server: Server): Promise<SocketListener> {
   await clearSocketPath(path);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
@@ -30,8 +27,8 @@ export async function listenOn(path: string, server: Server): Promise<SocketList
     listening.reject(
       new PlegwatchError(
         'SETTING_INVALID',
-        `The socket ${path} cannot be listened on: ${messageOf(error)}.`,
-        'Choose a path in a folder that is there and can be written to.',
+        `Cannot listen on the socket ${path}: ${messageOf(error)}.`,
+        'Choose a path in an existing folder that can be written to.',
         { cause: error },
       ),
     ),
@@ -54,7 +51,7 @@ export async function listenOn(path: string, server: Server): Promise<SocketList
   };
 }
 
-/** Resolves with a promise, or after so many milliseconds. */
+/** Resolves with a promise, or after `ms`. */
 async function settled(promise: Promise<void>, ms: number): Promise<void> {
   const late = Promise.withResolvers<void>();
   const timer = setTimeout(late.resolve, ms);

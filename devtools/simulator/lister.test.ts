@@ -17,7 +17,10 @@ import { type VirtualListOutcome, VirtualRuntime } from './virtualRuntime.ts';
 const always = { seed: 1 };
 
 /** The answer to one list, after a minute at most; null: there was none. */
-function ask(runtime: VirtualRuntime, call: Parameters<VirtualRuntime['list']>[0]): VirtualListOutcome | null {
+function ask(
+  runtime: VirtualRuntime,
+  call: Parameters<VirtualRuntime['list']>[0],
+): VirtualListOutcome | null {
   const answers: VirtualListOutcome[] = [];
   runtime.list(call, (answer) => answers.push(answer));
   runtime.advance(60_000);
@@ -30,7 +33,7 @@ function withPods(runtime: VirtualRuntime, pods: number): VirtualRuntime {
 }
 
 describe('in virtual time', () => {
-  test('a slow list takes as long as was asked for, and shows a moment in between', () => {
+  test('a slow list takes the configured time and shows the state of a moment in between', () => {
     const runtime = withPods(new VirtualRuntime({ listFaults: [slowLists(always, 5000)] }), 1);
     runtime.every(1000, () => runtime.core.pods.runPod({ name: 'more' }));
     const answer = ask(runtime, 'listPodSandbox');
@@ -41,13 +44,13 @@ describe('in virtual time', () => {
     expect(faultFacts(runtime.core.truth, 'list_slow')).toHaveLength(1);
   });
 
-  test('a list that hangs never answers', () => {
+  test('a list that hangs never returns', () => {
     const runtime = new VirtualRuntime({ listFaults: [hangingLists(always)] });
     expect(ask(runtime, 'listContainers')).toBe(null);
     expect(faultFacts(runtime.core.truth, 'list_hang')).toHaveLength(1);
   });
 
-  test.each(['sandboxes', 'containers', 'both'] as const)('a list fails for %s only', (of) => {
+  test.each(['sandboxes', 'containers', 'both'] as const)('a list fault applies to %s only', (of) => {
     const runtime = new VirtualRuntime({ listFaults: [failingLists({ ...always, of }, status.INTERNAL)] });
     const codes = (['listPodSandbox', 'listContainers'] as const).map(
       (call) => ask(runtime, call)?.failure?.code ?? status.OK,
@@ -58,7 +61,7 @@ describe('in virtual time', () => {
     ]);
   });
 
-  test('a probability hits as many calls as it says, the same ones for the same seed', () => {
+  test('a fault hits calls with its probability, and the same calls for the same seed', () => {
     const failures = () => {
       const listFaults = [failingLists({ seed: 4, probability: 0.3 }, status.UNAVAILABLE)];
       const runtime = new VirtualRuntime({ listFaults });
@@ -70,27 +73,30 @@ describe('in virtual time', () => {
     expect(failures()).toEqual(failures());
   });
 
-  test('items are padded by the bytes that were asked for', () => {
+  test('items are padded by the configured bytes', () => {
     const size = (runtime: VirtualRuntime) =>
       ask(withPods(runtime, 10), 'listPodSandbox')?.messages[0]?.length ?? 0;
     const padded = size(new VirtualRuntime({ listFaults: [paddedLists(always, 1000)] }));
     expect(padded - size(new VirtualRuntime())).toBeGreaterThan(10_000);
   });
 
-  test.each(['containerd-2.1', 'crio-1.33'] as const)('%s has answers that are too large', (profile) => {
-    const runtime = withPods(new VirtualRuntime({ profile, listFaults: [oversizedLists(always)] }), 3);
-    expect(ask(runtime, 'listPodSandbox')?.failure?.code).toBe(status.RESOURCE_EXHAUSTED);
-    expect(faultFacts(runtime.core.truth, 'list_oversized')).toHaveLength(1);
-  });
+  test.each(['containerd-2.1', 'crio-1.33'] as const)(
+    'an oversized list of %s fails with RESOURCE_EXHAUSTED',
+    (profile) => {
+      const runtime = withPods(new VirtualRuntime({ profile, listFaults: [oversizedLists(always)] }), 3);
+      expect(ask(runtime, 'listPodSandbox')?.failure?.code).toBe(status.RESOURCE_EXHAUSTED);
+      expect(faultFacts(runtime.core.truth, 'list_oversized')).toHaveLength(1);
+    },
+  );
 
-  test('an answer is malformed', () => {
+  test('a malformed list differs from the correct one', () => {
     const good = ask(withPods(new VirtualRuntime(), 1), 'listPodSandbox')?.messages[0]?.length ?? 0;
     const listFaults = [malformedLists(always, 'truncated')];
     const bad = ask(withPods(new VirtualRuntime({ listFaults }), 1), 'listPodSandbox');
     expect(bad?.messages[0]?.length).toBe(Math.floor(good / 2));
   });
 
-  test('a streaming list comes in batches, and one that fails after the first', () => {
+  test('a streaming list is sent in batches, and a failing one ends after the first', () => {
     const profile = { ...PROFILES['containerd-2.4'], listBatch: 2 };
     const runtime = withPods(new VirtualRuntime({ profile }), 5);
     const batches = ask(runtime, 'streamPodSandboxes')?.messages ?? [];
@@ -100,7 +106,7 @@ describe('in virtual time', () => {
     expect([broken?.messages.length, broken?.failure?.code]).toEqual([1, status.INTERNAL]);
   });
 
-  test('a runtime that is away or starting does not answer', () => {
+  test('a runtime that is down or starting answers no list', () => {
     const runtime = new VirtualRuntime({ startingMs: 500 });
     const codeNow = () => {
       let code: status | null = null;
@@ -144,20 +150,20 @@ describe('on a socket', () => {
     return { code: await promise, sizes };
   }
 
-  test('a list that hangs ends by the caller’s deadline', async () => {
+  test('a list that hangs ends at the deadline of the caller', async () => {
     const runtime = await bed.start({ listFaults: [hangingLists(always)] });
     const call = bed.connect(runtime).call('listContainers', none, { deadline: Date.now() + 50 });
     expect(await codeOf(call)).toBe(status.DEADLINE_EXCEEDED);
   });
 
-  test('a slow list takes its time', async () => {
+  test('a slow list takes the configured time', async () => {
     const runtime = await bed.start({ listFaults: [slowLists(always, 60)] });
     const start = performance.now();
     await bed.connect(runtime).call('listContainers', none);
     expect(performance.now() - start).toBeGreaterThan(55);
   });
 
-  test('a list fails with the status that was asked for, and not for the other list', async () => {
+  test('a failing list has the configured status, and the other list succeeds', async () => {
     const listFaults = [failingLists({ ...always, of: 'sandboxes' }, status.PERMISSION_DENIED)];
     const client = bed.connect(await bed.start({ listFaults }));
     expect(await codeOf(client.call('listPodSandbox', none))).toBe(status.PERMISSION_DENIED);
@@ -165,7 +171,7 @@ describe('on a socket', () => {
   });
 
   test.each(['containerd-2.1', 'crio-1.33'] as const)(
-    'an answer of %s over 16 MiB is RESOURCE_EXHAUSTED, whoever refuses it',
+    'a list of %s over 16 MiB ends with RESOURCE_EXHAUSTED, from the runtime or at the client',
     async (profile) => {
       const runtime = await bed.start({ profile, listFaults: [oversizedLists(always)] });
       runtime.runPod({ name: 'web' });
@@ -174,7 +180,7 @@ describe('on a socket', () => {
     },
   );
 
-  test.each(PROFILE_NAMES)('%s streams its lists, or does not know the call', async (profile) => {
+  test.each(PROFILE_NAMES)('%s streams its lists or answers UNIMPLEMENTED', async (profile) => {
     const runtime = await bed.start({ profile });
     runtime.runPod({ name: 'web', containers: ['app', 'sidecar'] });
     const has = profile === 'containerd-2.4' || profile === 'crio-1.36';
@@ -183,7 +189,7 @@ describe('on a socket', () => {
     );
   });
 
-  test('a streaming list comes in batches, each item once, and breaks where it fails', async () => {
+  test('a streaming list sends each item once, in batches, and ends where it fails', async () => {
     const runtime = await bed.start({ profile: { ...PROFILES['crio-1.36'], listBatch: 2 } });
     const client = bed.connect(runtime);
     runtime.runPod({ name: 'web', containers: ['a', 'b', 'c', 'd', 'e'] });

@@ -1,7 +1,7 @@
 /*
- * The lists of a simulated runtime: a request's filter becomes messages, after whatever the call faults make of it.
+ * The lists of a simulated runtime, with the list faults applied.
  *
- *   request ── part of the wait ──► what is listed at this moment ── the rest of the wait ──► answer
+ *   request ── part of the wait ──► snapshot of the lists ── the rest of the wait ──► response
  */
 import { status } from '@grpc/grpc-js';
 import {
@@ -23,7 +23,7 @@ interface ListFailure {
   readonly details: string;
 }
 
-/** The messages of an answer, in bytes, and how it ends. What comes before a failure is no answer. */
+/** The encoded messages of a response, and its failure. Messages before a failure are not a complete list. */
 export interface ListOutcome {
   readonly messages: readonly Uint8Array[];
   readonly failure: ListFailure | null;
@@ -40,7 +40,7 @@ export interface ListerOptions {
   readonly pods: SimulatedPods;
   readonly truth: GroundTruth;
   readonly seed: number;
-  /** Asked for every call; may change between two. */
+  /** Called for every list; the faults may change between calls. */
   readonly faults: () => readonly ListFault[];
   readonly later: (ms: number, run: () => void) => void;
 }
@@ -58,7 +58,7 @@ export class Lister {
     this.#options = options;
   }
 
-  /** Answers once, or never where the call hangs. */
+  /** Calls back once, or never where the call hangs. */
   list(request: ListRequest, done: (outcome: ListOutcome) => void): void {
     const { call } = request;
     const number = (this.#counts.get(call) ?? 0) + 1;
@@ -85,7 +85,7 @@ export class Lister {
     const messages = this.#messages(request, fate, streams ? listBatch : null);
     const large = messages.find(({ length }) => length > maxSendBytes);
     if (large !== undefined) {
-      // As grpc-go says it.
+      // The message of grpc-go.
       const sizes = `${large.length} vs. ${maxSendBytes}`;
       return failed(status.RESOURCE_EXHAUSTED, `grpc: trying to send message larger than max (${sizes})`);
     }
@@ -112,7 +112,7 @@ export class Lister {
   }
 }
 
-// A batch of a streaming list has its items in field 1, as the whole answer has.
+// A batch of a streaming list has its items in field 1, as the unary response has.
 function encodedItems(
   pods: SimulatedPods,
   request: ListRequest,
@@ -128,7 +128,7 @@ function encodedItems(
   return batches(listed).map((containers) => ListContainersResponse.encode({ containers }).finish());
 }
 
-/** Pads the items and cuts them into batches; without a batch size there is exactly one. */
+/** Pads the items and splits them into batches; without a batch size there is exactly one. */
 function cut<T extends Padded>(items: readonly T[], fate: ListFate, batch: number | null): T[][] {
   const { padBytes = 0, padToBytes = 0 } = fate;
   const each = Math.max(padBytes, Math.ceil(padToBytes / Math.max(items.length, 1)));

@@ -23,7 +23,7 @@ function live(...faults: readonly EventFault[]) {
 }
 
 test.each(WRONG_CREATED_AT)(
-  'created_at is wrong as was asked for: %s; the truth keeps the right one',
+  'wrongCreatedAt sends created_at as %s, and the ground truth keeps the correct one',
   (as) => {
     const { events, truth } = live(wrongCreatedAt(always, as));
     const right = BigInt(eventFacts(truth)[0]?.createdNs ?? 0);
@@ -34,13 +34,13 @@ test.each(WRONG_CREATED_AT)(
   },
 );
 
-test('events come without their sandbox’s status', () => {
+test('nilStatus sends events without the status of their sandbox', () => {
   const { events, truth } = live(nilStatus({ ...always, types: ['STARTED'] }));
   expect(events.filter(({ podSandboxStatus }) => podSandboxStatus === undefined)).toHaveLength(2);
   expect(faultFacts(truth, 'nil_status')).toHaveLength(2);
 });
 
-test('events come with no or with empty statuses of their containers', () => {
+test('partialStatuses sends events with no or with empty container statuses', () => {
   const { events, truth } = live(partialStatuses(always));
   expect(events.every(({ containersStatuses }) => (containersStatuses[0]?.id ?? '') === '')).toBe(true);
   expect(events.some(({ containersStatuses }) => containersStatuses.length > 0)).toBe(true);
@@ -56,7 +56,7 @@ const LOOKS: Readonly<Record<Malformation, (message: Uint8Array) => boolean>> = 
   'unknown-enum': (message) => Number(ContainerEventResponse.decode(message).containerEventType) === 99,
 };
 
-test.each(MALFORMATIONS)('messages are malformed as was asked for: %s', (kind) => {
+test.each(MALFORMATIONS)('malformed sends messages of the kind %s', (kind) => {
   const whole = live().messages.map((message) => Buffer.from(message).toString('hex'));
   const { messages, truth } = live(malformed(always, [kind]));
   expect(messages.every(LOOKS[kind])).toBe(true);
@@ -64,12 +64,12 @@ test.each(MALFORMATIONS)('messages are malformed as was asked for: %s', (kind) =
   expect(faultFacts(truth, 'malformed').map(({ detail }) => detail)).toEqual(Array(8).fill(kind));
 });
 
-test('what is malformed already is left as it is by faults that need an event', () => {
+test('a fault that changes an event leaves a malformed message unchanged', () => {
   const { truth } = live(malformed(always, ['random']), wrongCreatedAt(always, 'zero'));
   expect(faultFacts(truth, 'malformed')).toHaveLength(8);
 });
 
-test('the same seed distorts the same events in the same way', () => {
+test('the same seed changes the same events in the same way', () => {
   const half = { seed: 9, probability: 0.5 };
   expect(live(malformed(half)).messages).toEqual(live(malformed(half)).messages);
   const hit = faultFacts(live(malformed(half)).truth).length;

@@ -1,6 +1,6 @@
 /*
- * Distortions: faults that change what an event says, or leave bytes that are no event at all. Each is a line in a table;
- * which events are hit is drawn from the seed, id and type, as for every fault.
+ * Message faults: they change the content of an event, or replace it by malformed bytes. Which events are hit is drawn from
+ * the seed, id and type, as for every fault.
  */
 import { ContainerEventResponse, type ContainerStatus } from '../../src/cri/runtime.ts';
 import type { EventFault, EventFaultOptions, MessageChange, SimulatedEvent } from './eventFaults.ts';
@@ -8,7 +8,7 @@ import { type Random, randomFor } from './random.ts';
 
 type EventChange = (event: ContainerEventResponse, random: Random) => ContainerEventResponse;
 
-/** Ways in which `created_at` can be wrong. */
+/** The kinds of a wrong `created_at`. */
 const CREATED_AT: Readonly<Record<string, (ns: bigint) => bigint>> = {
   seconds: (ns) => ns / 1_000_000_000n,
   zero: () => 0n,
@@ -17,20 +17,20 @@ const CREATED_AT: Readonly<Record<string, (ns: bigint) => bigint>> = {
 export type WrongCreatedAt = 'seconds' | 'zero' | 'future';
 export const WRONG_CREATED_AT: readonly WrongCreatedAt[] = ['seconds', 'zero', 'future'];
 
-/** Stamps events in seconds, with 0, or ten years ahead. */
+/** Sends created_at in seconds, as 0, or ten years ahead. */
 export function wrongCreatedAt(how: EventFaultOptions, as: WrongCreatedAt): EventFault {
   const wrong = CREATED_AT[as] ?? ((ns) => ns);
   return changing('created_at', how, as, (event) => ({ ...event, createdAt: wrong(event.createdAt) }));
 }
 
-/** Sends events without the sandbox's status, as a runtime does that failed to look it up. */
+/** Sends events without the sandbox's status, as a runtime does when it cannot look it up. */
 export const nilStatus = (how: EventFaultOptions): EventFault =>
   changing('nil_status', how, 'no pod_sandbox_status', (event) => ({
     ...event,
     podSandboxStatus: undefined,
   }));
 
-/** Leaves the containers' statuses out, or puts an empty one among them. */
+/** Omits the container statuses, or adds an empty one. */
 export function partialStatuses(how: EventFaultOptions): EventFault {
   const change: EventChange = (event, random) => ({
     ...event,
@@ -55,7 +55,7 @@ const EMPTY_STATUS: ContainerStatus = {
   annotations: {},
 };
 
-/** Bytes that are no good message; field 1 is an id in events and in items, field 2 of an event its type. */
+/** The kinds of malformed messages. Field 1 is the id in events and list items, field 2 of an event its type. */
 const MANGLERS = {
   mutated: (bytes: Uint8Array, random: Random) => mutate(bytes, random),
   random: (bytes: Uint8Array, random: Random) => noise(bytes.length, random),
@@ -67,11 +67,11 @@ const MANGLERS = {
 export type Malformation = keyof typeof MANGLERS;
 export const MALFORMATIONS = Object.keys(MANGLERS) as Malformation[];
 
-/** Malforms one message: the same seed and keys, the same bytes. */
+/** Malforms one message; deterministic for the same random generator. */
 export const mangle = (bytes: Uint8Array, as: Malformation, random: Random): Uint8Array =>
   MANGLERS[as](bytes, random);
 
-/** Sends bytes that are no good event: one of these kinds, drawn for each event that is hit. */
+/** Sends malformed events, of a kind that is drawn for each. */
 export function malformed(
   how: EventFaultOptions,
   kinds: readonly Malformation[] = MALFORMATIONS,
@@ -90,7 +90,7 @@ function changing(name: string, how: EventFaultOptions, detail: string, change: 
   });
 }
 
-/** Null where a fault before this one has left no event. */
+/** Null where an earlier fault left a malformed message. */
 function decodeOrNull(message: Uint8Array): ContainerEventResponse | null {
   try {
     return ContainerEventResponse.decode(message);
@@ -123,7 +123,7 @@ function mutate(bytes: Uint8Array, random: Random): Uint8Array {
 const noise = (length: number, random: Random): Uint8Array =>
   Uint8Array.from({ length: Math.max(length, 16) }, () => Math.floor(random.between(0, 256)));
 
-// A later field 1 replaces the one before it.
+// A later field 1 replaces an earlier one.
 function withId(bytes: Uint8Array, id: string): Uint8Array {
   return Buffer.concat([bytes, ContainerEventResponse.encode({ ...EMPTY_EVENT, containerId: id }).finish()]);
 }

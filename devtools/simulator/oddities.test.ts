@@ -49,13 +49,13 @@ test.each(ODDITY_NAMES)('%s leaves nothing behind', (oddity) => {
   }
 });
 
-test('a short life is over before the next list', () => {
+test('short-life removes a container before the next list', () => {
   const { containers, transitions } = play('short-life');
   expect(containers.flat()).toEqual([]);
   expect(transitions.filter(({ isSandbox }) => !isSandbox)).toHaveLength(4);
 });
 
-test('a container that ends at once has its STOPPED before its STARTED, and truly the other way round', () => {
+test('stopped-first announces STOPPED before STARTED, and the ground truth has the true order', () => {
   const { truth, transitions } = play('stopped-first');
   const own = <T extends { isSandbox: boolean }>(facts: readonly T[]) => facts.filter((f) => !f.isSandbox);
   expect(own(eventFacts(truth)).map(({ type }) => type)).toEqual([
@@ -73,7 +73,7 @@ test('a container that ends at once has its STOPPED before its STARTED, and trul
   expect(faultFacts(truth, 'stopped_first')).toHaveLength(1);
 });
 
-test('a failed start is listed as ended and announced by nothing', () => {
+test('failed-start lists the container as exited and announces nothing', () => {
   const { truth, containers, transitions } = play('failed-start');
   expect(shown(containers)).toEqual([null, CONTAINER_EXITED, null]);
   expect(transitions.filter(({ silent }) => silent !== null)).toMatchObject([
@@ -82,7 +82,7 @@ test('a failed start is listed as ended and announced by nothing', () => {
   expect(faultFacts(truth, 'start_failed')).toHaveLength(1);
 });
 
-test.each(['zero', 'same'] as const)('a failed start has %s times', (failedTimes) => {
+test.each(['zero', 'same'] as const)('failed-start has %s times', (failedTimes) => {
   const { pods } = new VirtualRuntime().core;
   const { id } = pods.runPod({ name: 'web' });
   const container = pods.createContainer(id, { name: 'app' });
@@ -92,34 +92,34 @@ test.each(['zero', 'same'] as const)('a failed start has %s times', (failedTimes
   else expect([startedNs, finishedNs]).toEqual([createdNs, createdNs]);
 });
 
-test('a sandbox that fails is first seen NOTREADY, and only its removal is announced', () => {
+test('failed-sandbox lists the sandbox NOTREADY, and only its removal is announced', () => {
   const { sandboxes, truth } = play('failed-sandbox');
   expect(new Set(sandboxes)).toEqual(new Set([1]));
   expect(eventFacts(truth).map(({ type }) => type)).toEqual(['DELETED']);
   expect(faultFacts(truth, 'sandbox_failed')).toHaveLength(1);
 });
 
-test('a sandbox that fails may never be listed', () => {
+test('unlisted-sandbox never lists the sandbox', () => {
   const { sandboxes, truth, transitions } = play('unlisted-sandbox');
   expect([sandboxes, transitions]).toEqual([[], []]);
   expect(faultFacts(truth, 'sandbox_failed')[0]?.detail).toBe('never listed');
 });
 
-test('two containers of one name run at the same time', () => {
+test('duplicate-container runs two containers of one name at the same time', () => {
   const { containers, truth } = play('duplicate-container');
   const running = containers.map((list) => list.filter((state) => state === CONTAINER_RUNNING).length);
   expect(Math.max(...running)).toBe(2);
   expect(faultFacts(truth, 'duplicate_container')).toHaveLength(1);
 });
 
-test('two sandboxes of one pod are ready at the same time', () => {
+test('duplicate-sandbox has two sandboxes of one pod ready at the same time', () => {
   const { truth, transitions } = play('duplicate-sandbox');
   expect(faultFacts(truth, 'duplicate_sandbox')).toHaveLength(1);
   expect(new Set(transitions.map(({ id }) => id)).size).toBe(2);
   expect(new Set(transitions.map(({ pod }) => pod.uid)).size).toBe(1);
 });
 
-test('what a sandbox takes along is announced by containerd and not by CRI-O', () => {
+test('removed-together is announced by containerd and not by CRI-O', () => {
   const silenceOf = (profile: 'containerd-2.1' | 'crio-1.33') =>
     play('removed-together', profile)
       .transitions.filter((fact: TransitionFact) => !fact.isSandbox && fact.transition === 'deleted')
@@ -128,7 +128,7 @@ test('what a sandbox takes along is announced by containerd and not by CRI-O', (
   expect(silenceOf('crio-1.33')).toEqual(['profile', 'profile']);
 });
 
-test('an exit that goes unnoticed is shown and announced late, with its true time', () => {
+test('state-late shows and announces an exit late, with its true time', () => {
   const { truth, containers, events } = play('state-late');
   expect(shown(containers)).toEqual([null, CONTAINER_RUNNING, CONTAINER_EXITED, null]);
   expect(viewFacts(truth).map((view) => view.shown)).toEqual(['running', null]);
@@ -142,7 +142,7 @@ test('an exit that goes unnoticed is shown and announced late, with its true tim
   expect(faultFacts(truth, 'state_late')).toHaveLength(1);
 });
 
-test('a container that has ended is shown as running again', () => {
+test('regression shows an exited container as running again', () => {
   const { truth, containers } = play('regression');
   const { length } = shown(containers);
   expect(shown(containers).slice(1, length - 1)).toEqual([
@@ -154,18 +154,18 @@ test('a container that has ended is shown as running again', () => {
   expect(viewFacts(truth).map((view) => view.shown)).toEqual(['running', null]);
 });
 
-test('a sandbox that has ended is shown as ready again', () => {
+test('sandbox-regression shows a stopped sandbox as ready again', () => {
   const { sandboxes } = play('sandbox-regression');
   const changes = sandboxes.filter((state, n) => state !== sandboxes[n - 1]);
   expect(changes).toEqual([1, 0, 1]);
 });
 
-test('a container is of unknown state for a while', () => {
+test('unknown shows a container in an unknown state for a while', () => {
   const { containers } = play('unknown');
   expect(shown(containers)).toEqual([null, CONTAINER_RUNNING, CONTAINER_UNKNOWN, CONTAINER_RUNNING, null]);
 });
 
-test('a container is missing from the lists for a while', () => {
+test('absent omits a container from the lists for a while', () => {
   const { containers } = play('absent');
   expect(shown(containers)).toEqual([null, CONTAINER_RUNNING, null, CONTAINER_RUNNING, null]);
 });
@@ -173,16 +173,19 @@ test('a container is missing from the lists for a while', () => {
 test.each([
   ['spurious-stopped', 'STOPPED', CONTAINER_RUNNING],
   ['spurious-deleted', 'DELETED', CONTAINER_EXITED],
-] as const)('%s announces what did not happen, and goes on listing it', (oddity, type, state) => {
-  const { truth, containers, events } = play(oddity);
-  const invented = eventFacts(truth).filter(({ spurious }) => spurious);
-  expect(invented.map((fact) => fact.type)).toEqual([type]);
-  expect(typesOf(events).filter((each) => each === type).length).toBeGreaterThan(1);
-  expect(containers.flat().filter((each) => each === state).length).toBeGreaterThan(15);
-  expect(faultFacts(truth, 'spurious')).toHaveLength(1);
-});
+] as const)(
+  '%s announces something that did not happen, and the lists still show the true state',
+  (oddity, type, state) => {
+    const { truth, containers, events } = play(oddity);
+    const invented = eventFacts(truth).filter(({ spurious }) => spurious);
+    expect(invented.map((fact) => fact.type)).toEqual([type]);
+    expect(typesOf(events).filter((each) => each === type).length).toBeGreaterThan(1);
+    expect(containers.flat().filter((each) => each === state).length).toBeGreaterThan(15);
+    expect(faultFacts(truth, 'spurious')).toHaveLength(1);
+  },
+);
 
-test('the state created is shown before a start', () => {
+test('a container is listed as created before its start', () => {
   const runtime = new VirtualRuntime();
   const { id } = runtime.core.pods.runPod({ name: 'web' });
   runtime.core.pods.createContainer(id, { name: 'app' });

@@ -1,6 +1,5 @@
 /*
- * Oddities: lives in which something is not as it should be, one kind each. A table of scripts; what happens in them is
- * legal for the pods, and the ground truth tells of it.
+ * Oddities: pod scripts with one abnormality each. Their steps are legal for the pods, and the ground truth records them.
  */
 import type { PodAction, ScriptStep } from './podActions.ts';
 import { idFor, type Random, randomFor, uidFor } from './random.ts';
@@ -9,13 +8,13 @@ export interface OddPodOptions {
   readonly seed: number;
   readonly slot: number;
   readonly number: number;
-  /** How long what is odd lasts, in milliseconds. */
+  /** How long the oddity lasts, in milliseconds. */
   readonly holdMs: number;
   /** The longest time that a sandbox stays listed after its DELETED, in milliseconds. */
   readonly leadMs: number;
 }
 
-/** The script of one life, step after step; ids are drawn from the seed and the name. */
+/** Builds the script of one pod step by step; ids are drawn from the seed and the name. */
 class Script {
   readonly steps: ScriptStep[] = [];
   readonly random: Random;
@@ -88,7 +87,7 @@ class Script {
   }
 }
 
-/** A pod with one container that runs for as long as what is odd lasts, before or after it. */
+/** Runs a pod with one container for `holdMs`; returns the container's id. */
 function running(script: Script): string {
   script.runPod();
   const id = script.run();
@@ -187,7 +186,7 @@ const ODDITIES = {
 export type Oddity = keyof typeof ODDITIES;
 export const ODDITY_NAMES = Object.keys(ODDITIES) as Oddity[];
 
-/** The script of a life with one oddity. */
+/** The script of a pod with one oddity. */
 export function oddPodScriptOf(oddity: Oddity, life: OddPodOptions): readonly ScriptStep[] {
   const script = new Script(life);
   ODDITIES[oddity](script);

@@ -1,5 +1,5 @@
 /*
- * Acts: the steps of a script as data, and their performance on the pods of a runtime.
+ * Pod actions: the steps of a pod script as data, and their execution on the pods of a runtime.
  */
 import type { EventType } from '../../src/protocol/record.ts';
 import type { ShownState } from './groundTruth.ts';
@@ -30,16 +30,16 @@ export type PodAction =
   | { readonly do: 'spurious'; readonly id: string; readonly type: EventType }
   | { readonly do: 'stopPod' | 'beginRemoval' | 'finishRemoval'; readonly sandbox: string };
 
-/** `at` is in milliseconds from the start of the life; steps are in the order in which they happen. */
+/** `at` is in milliseconds from the start of the script; steps are in order of time. */
 export interface ScriptStep {
   readonly at: number;
   readonly act: PodAction;
 }
 
-/** What happens to a container by itself, whether the runtime's process is there or not. */
+/** False for an exit, which happens even while the runtime is down. */
 export const needsRuntime = (act: PodAction): boolean => act.do !== 'exitContainer';
 
-/** Plays one step of a script. Throws IllegalStep where somebody else has interfered with the pod. */
+/** Performs one action. Throws IllegalStep where another client changed the pod. */
 export function perform(pods: SimulatedPods, act: PodAction): void {
   switch (act.do) {
     case 'runPod':
@@ -70,7 +70,7 @@ export function perform(pods: SimulatedPods, act: PodAction): void {
   }
 }
 
-/** The same; what others have ended or removed before cannot be done again, and is left out. */
+/** The same, but skips an action that is no longer possible because another client changed the pod. */
 export function performIfPossible(pods: SimulatedPods, act: PodAction): void {
   try {
     perform(pods, act);

@@ -26,14 +26,14 @@ const transitions = (id: string) =>
     entry.what === 'transition' && entry.id === id ? [entry.transition] : [],
   );
 
-test('a whole life takes the sandbox and the container through every stage', async () => {
+test('liveOnePod takes the sandbox and the container through every transition', async () => {
   const pod = await driver.liveOnePod();
   const stages = ['created', 'started', 'stopped', 'deleted'];
   expect(transitions(pod.sandbox)).toEqual(stages);
   expect(transitions(pod.containers['app'] ?? '')).toEqual(stages);
 });
 
-test('sandbox and containers carry the labels of the kubelet', async () => {
+test('sandbox and containers have the labels of the kubelet', async () => {
   const pod = await driver.runPod({ name: 'web', namespace: 'shop', containers: [{ name: 'front' }] });
   const labels = {
     'io.kubernetes.pod.name': 'web',
@@ -47,13 +47,13 @@ test('sandbox and containers carry the labels of the kubelet', async () => {
   });
 });
 
-test('a command that ends by itself ends its container', async () => {
+test('a container exits when its command ends', async () => {
   const pod = await driver.runPod({ name: 'job', containers: [{ name: 'app', command: ['false'] }] });
   const id = pod.containers['app'] ?? '';
   await vi.waitFor(() => expect(runtime.pods.container(id)).toMatchObject({ state: 'exited', exitCode: 1 }));
 });
 
-test('cleaning up removes every pod it made, with the containers added later, and no other', async () => {
+test('cleanup removes every pod of the driver with all its containers, and no other pod', async () => {
   const other = runtime.runPod({ name: 'other', containers: ['app'] });
   const pod = await driver.runPod({ name: 'web' });
   await driver.runContainer(pod, { name: 'app', attempt: 1 });

@@ -58,7 +58,7 @@ const typesById = (events: readonly EventFact[]): string[][] =>
     ).values(),
   ].map((group) => group.map(({ type }) => type));
 
-test('every life can be lived to its end on every runtime, and leaves nothing behind', () => {
+test('every pod script runs to its end on every runtime and leaves nothing behind', () => {
   fc.assert(
     fc.property(anyLife, fc.constantFrom(...PROFILE_NAMES), (life, profile) => {
       const { pods, transitions } = play(life, profile);
@@ -75,7 +75,7 @@ test('every life can be lived to its end on every runtime, and leaves nothing be
   );
 });
 
-test('without faults every announced transition is delivered once, in its order', () => {
+test('without faults every announced transition is delivered once, in order', () => {
   fc.assert(
     fc.property(anyLife, (life) => {
       const { events } = play(life, 'containerd-2.1');
@@ -85,7 +85,7 @@ test('without faults every announced transition is delivered once, in its order'
   );
 });
 
-test('never two attempts of one container run at the same time', () => {
+test('two attempts of one container never run at the same time', () => {
   fc.assert(
     fc.property(anyLife, (life) => {
       const running = new Set<string>();
@@ -101,7 +101,7 @@ test('never two attempts of one container run at the same time', () => {
 
 const certainly = { seed: 1, probability: 1 };
 
-test('a dropped event is built and given to nobody', () => {
+test('a dropped event is built and delivered to no subscriber', () => {
   const life = { seed: 5, slot: 0, number: 0, meanMs: 5000, restarts: 0 };
   const { events } = play(life, 'containerd-2.1', [drop({ ...certainly, types: ['STOPPED'] })]);
   expect(events.filter(({ delivered }) => !delivered).map(({ type }) => type)).toEqual(
@@ -109,7 +109,7 @@ test('a dropped event is built and given to nobody', () => {
   );
 });
 
-test('a duplicate has the same number twice, and a delayed event is delivered once, after the others', () => {
+test('a duplicated event has two entries with one number, and a delayed event is delivered once, after the others', () => {
   const life = { seed: 5, slot: 0, number: 0, meanMs: 5000, restarts: 0 };
   const twice = play(life, 'containerd-2.1', [duplicate({ ...certainly, types: ['STARTED'] })]).events;
   for (const types of typesById(twice))
@@ -118,7 +118,7 @@ test('a duplicate has the same number twice, and a delayed event is delivered on
   for (const types of typesById(late)) expect(types).toEqual(['CREATED', 'STOPPED', 'DELETED', 'STARTED']);
 });
 
-test('a reordered event comes right after the next one of its id', () => {
+test('a reordered event is delivered right after the next event of its id', () => {
   const life = { seed: 5, slot: 0, number: 0, meanMs: 5000, restarts: 0 };
   const { events } = play(life, 'containerd-2.1', [reorder({ ...certainly, types: ['STARTED'] })]);
   for (const types of typesById(events)) expect(types).toEqual(['CREATED', 'STOPPED', 'STARTED', 'DELETED']);

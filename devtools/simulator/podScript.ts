@@ -1,28 +1,28 @@
 /*
- * Lives: the script of one pod from its sandbox to its removal, as the kubelet would have it. A script is data, drawn
- * from (seed, slot, number) alone: the same seed gives the same pods, ids and restarts, in whatever time they are played.
+ * Pod scripts: the steps of one pod from the creation of its sandbox to its removal, as the kubelet performs them. A script
+ * depends on (seed, slot, number) only, so that the same seed gives the same pods, ids and restarts.
  */
 
 import { ODDITY_NAMES, type Oddity, oddPodScriptOf } from './oddities.ts';
 import type { ScriptStep } from './podActions.ts';
 import { idFor, type Random, randomFor, uidFor } from './random.ts';
 
-/** The probability that a life is one of these instead of an ordinary one; together at most 1. */
+/** The probability of each oddity, instead of an ordinary pod; together at most 1. */
 export type OddityProbabilities = Readonly<Partial<Record<Oddity, number>>>;
 
 export interface PodScriptOptions {
   readonly seed: number;
-  /** Which of the pods that live at the same time. */
+  /** Which of the pods that exist at the same time. */
   readonly slot: number;
-  /** Counts the lives of a slot from 0. */
+  /** Counts the pods of a slot from 0. */
   readonly number: number;
   readonly meanMs: number;
-  /** Restarts that a container has in one life, on average. */
+  /** Container restarts in one pod, on average. */
   readonly restarts: number;
-  /** Part of the drawn length that is lived: for a first life that is met half-way. */
+  /** The fraction of the drawn length to play, for the first pod of a slot. */
   readonly part?: number;
   readonly odds?: OddityProbabilities;
-  /** How long what is odd lasts, in milliseconds. Default 3000. */
+  /** How long an oddity lasts, in milliseconds. Default 3000. */
   readonly oddForMs?: number;
   /** The longest time that a sandbox stays listed after its DELETED, in milliseconds. Default 200. */
   readonly leadMs?: number;
@@ -33,10 +33,10 @@ const DEFAULT_ODD_FOR_MS = 3000;
 
 const EXIT_CODES = [0, 0, 1, 137, 143] as const;
 
-/** The script of one life, ordinary or odd. */
+/** The script of one pod, ordinary or odd. */
 export function podScriptOf(options: PodScriptOptions): readonly ScriptStep[] {
   const oddity = oddityFor(options);
-  if (oddity === null) return ordinaryLife(options);
+  if (oddity === null) return ordinaryScript(options);
   const { oddForMs: holdMs = DEFAULT_ODD_FOR_MS, leadMs = DEFAULT_LEAD_MS } = options;
   return oddPodScriptOf(oddity, { ...options, holdMs, leadMs });
 }
@@ -50,7 +50,7 @@ function oddityFor({ seed, slot, number, odds = {} }: PodScriptOptions): Oddity 
   return null;
 }
 
-function ordinaryLife(options: PodScriptOptions): readonly ScriptStep[] {
+function ordinaryScript(options: PodScriptOptions): readonly ScriptStep[] {
   const { seed, slot, number, leadMs = DEFAULT_LEAD_MS } = options;
   const random = randomFor(seed, 'life', slot, number);
   const name = `pod-${slot}-${number}`;
@@ -67,7 +67,7 @@ function ordinaryLife(options: PodScriptOptions): readonly ScriptStep[] {
   return steps.sort((a, b) => a.at - b.at);
 }
 
-// Mostly near the mean, now and then short or long, never so long that a seed is dominated by one life.
+// Mostly near the mean, sometimes short or long, but never so long that one pod dominates a seed.
 function lengthOf(random: Random, { meanMs, part = 1 }: PodScriptOptions): number {
   const drawn = Math.min(-Math.log(1 - random.next()), 4);
   return Math.max(250, meanMs * (0.3 + 0.7 * drawn) * part);
@@ -80,7 +80,7 @@ interface ContainerPlan extends PodScriptOptions {
   readonly until: number;
 }
 
-/** Every attempt but the removal of the last one, whose id is returned. */
+/** Adds every attempt, without the removal of the last one; returns the id of the last one. */
 function containerSteps(steps: ScriptStep[], plan: ContainerPlan, random: Random): string {
   let id = '';
   let at = plan.from;
@@ -102,12 +102,12 @@ function containerSteps(steps: ScriptStep[], plan: ContainerPlan, random: Random
 
 /** When each attempt ends; the last one ends with its pod. Attempts are long enough for their own steps. */
 function attemptEnds({ from, until, restarts }: ContainerPlan, random: Random): number[] {
-  const least = 200;
+  const minMs = 200;
   const ends: number[] = [];
   let start = from;
   while (random.chance(restarts / (1 + restarts))) {
-    const end = random.between(start + least, until);
-    if (end > until - 2 * least || end < start + least) break;
+    const end = random.between(start + minMs, until);
+    if (end > until - 2 * minMs || end < start + minMs) break;
     ends.push(end);
     start = end + 100;
   }

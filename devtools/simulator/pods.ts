@@ -60,7 +60,7 @@ export class SimulatedPods {
     this.#noteFault('sandbox_failed', sandbox, listed ? 'listed as NOTREADY' : 'never listed');
     if (!listed) return sandbox;
     this.sandboxes.set(sandbox.id, sandbox);
-    this.#announcer.note(subjectOf(sandbox), 'created', { never: 'profile' });
+    this.#announcer.record(subjectOf(sandbox), 'created', { never: 'profile' });
     return sandbox;
   }
 
@@ -106,7 +106,7 @@ export class SimulatedPods {
     if (twin !== undefined) this.#noteFault('duplicate_container', container, `${twin.id} runs too`);
     container.state = 'running';
     container.startedNs = this.#now();
-    const draft = this.#announcer.note(subjectOf(container), 'started', how);
+    const draft = this.#announcer.record(subjectOf(container), 'started', how);
     if (how.exitsAtOnce !== undefined) {
       this.#noteFault('stopped_first', container, 'it ended before its start was announced');
       this.exitContainer(id, { ...how, exitCode: how.exitsAtOnce });
@@ -125,7 +125,7 @@ export class SimulatedPods {
     if (!ran) this.#failStart(container, how.failedTimes ?? 'zero');
     const { exitCode } = container;
     const step = { ...how, exitCode, never: ran ? null : ('profile' as const) };
-    const draft = this.#announcer.note(subjectOf(container), 'stopped', step);
+    const draft = this.#announcer.record(subjectOf(container), 'stopped', step);
     if (how.unnoticed === true && ran) {
       container.unnoticed = draft;
       this.#noteFault('state_late', container, 'it has ended, and is shown as running');
@@ -196,7 +196,7 @@ export class SimulatedPods {
     const sandbox = this.sandbox(sandboxId);
     this.show(sandboxId, null);
     this.sandboxes.delete(sandboxId);
-    const draft = this.#announcer.note(subjectOf(sandbox), 'deleted', how);
+    const draft = this.#announcer.record(subjectOf(sandbox), 'deleted', how);
     if (this.#options.profile.sandboxDeletedWhileListed) return;
     this.#announcer.announceLater(draft && { ...draft, listed: false });
   }

@@ -27,23 +27,29 @@ const heardOfOneLife = (profile: ProfileName, explicitRemoval = true): string[] 
   return events.map((event) => shape(event, id));
 };
 
-test.each(whose((name) => streams(name) && !isCrio(name)))('%s announces every step of a life', (name) => {
-  expect(heardOfOneLife(name)).toEqual(EVERYTHING);
-});
+test.each(whose((name) => streams(name) && !isCrio(name)))(
+  '%s announces every transition of a pod',
+  (name) => {
+    expect(heardOfOneLife(name)).toEqual(EVERYTHING);
+  },
+);
 
 test.each(whose((name) => streams(name) && isCrio(name)))(
-  '%s never announces that a sandbox was created or deleted',
+  '%s never announces CREATED and DELETED of a sandbox',
   (name) => {
     const silent = ['sandbox CREATED', 'sandbox DELETED'];
     expect(heardOfOneLife(name)).toEqual(EVERYTHING.filter((each) => !silent.includes(each)));
   },
 );
 
-test.each(whose(streams))('%s announces what a sandbox takes along only if it is no CRI-O', (name) => {
-  expect(heardOfOneLife(name, false).includes('container DELETED')).toBe(!isCrio(name));
-});
+test.each(whose(streams))(
+  '%s announces containers that are removed with their sandbox unless it is a CRI-O',
+  (name) => {
+    expect(heardOfOneLife(name, false).includes('container DELETED')).toBe(!isCrio(name));
+  },
+);
 
-test('what a CRI-O removes with its sandbox is in the truth as never announced', () => {
+test('containers that CRI-O removes with their sandbox are in the ground truth as never announced', () => {
   const runtime = with_('crio-1.33');
   liveOnePod(runtime.core, false);
   const removed = transitionFacts(runtime.core.truth).filter(({ transition }) => transition === 'deleted');
@@ -51,7 +57,7 @@ test('what a CRI-O removes with its sandbox is in the truth as never announced',
 });
 
 test.each(whose((name) => PROFILES[name].stream === 'unimplemented'))(
-  '%s does not know the stream',
+  '%s answers the event stream with UNIMPLEMENTED',
   (name) => {
     const runtime = with_(name);
     const { codes } = hear(runtime);
@@ -83,7 +89,7 @@ test.each(['containerd-1.7', 'isulad-2.1.6'] as const)(
   },
 );
 
-test.each(whose(streams))('%s never announces a start that fails, but that it was removed', (name) => {
+test.each(whose(streams))('%s never announces a failed start, but announces its removal', (name) => {
   const runtime = with_(name);
   const { events } = hear(runtime);
   const { pods, truth } = runtime.core;
@@ -96,7 +102,7 @@ test.each(whose(streams))('%s never announces a start that fails, but that it wa
   expect(faultFacts(truth, 'start_failed')).toMatchObject([{ id: container }]);
 });
 
-test('the first CRI-O 1.26 announces a DELETED whenever a container is stopped', () => {
+test('CRI-O 1.26.0 announces a DELETED when a container is stopped', () => {
   const runtime = with_('crio-1.26');
   const { events } = hear(runtime);
   const { pods, truth } = runtime.core;
@@ -112,17 +118,17 @@ test('the first CRI-O 1.26 announces a DELETED whenever a container is stopped',
   expect(eventFacts(truth).at(-1)).toMatchObject({ type: 'DELETED', spurious: true });
 });
 
-test('an iSulad builds nothing while nobody listens', () => {
+test('iSulad builds no event without a subscriber', () => {
   const runtime = with_('isulad-2.1.6');
   liveOnePod(runtime.core);
   const { events } = hear(runtime);
   expect(events).toEqual([]);
   expect(eventFacts(runtime.core.truth)).toEqual([]);
-  expect(transitionFacts(runtime.core.truth).every(({ silent }) => silent === 'unheard')).toBe(true);
+  expect(transitionFacts(runtime.core.truth).every(({ silent }) => silent === 'no_subscriber')).toBe(true);
 });
 
 test.each(whose((name) => PROFILES[name].stream === 'steal'))(
-  '%s gives each event to one subscriber',
+  '%s sends each event to one subscriber',
   (name) => {
     const runtime = with_(name);
     const [first, second] = [hear(runtime), hear(runtime)];
@@ -133,7 +139,7 @@ test.each(whose((name) => PROFILES[name].stream === 'steal'))(
 );
 
 test.each(whose((name) => PROFILES[name].crashesOnDisconnect))(
-  '%s goes down when an event is for one who has left, and comes up again',
+  '%s crashes at an event for a subscriber that has left, and restarts',
   (name) => {
     const runtime = with_(name);
     const { codes } = hear(runtime);
@@ -154,7 +160,7 @@ test.each(whose((name) => PROFILES[name].crashesOnDisconnect))(
   },
 );
 
-test('a CRI-O 1.33 survives a disconnect', () => {
+test('CRI-O 1.33 survives a disconnect', () => {
   const runtime = with_('crio-1.33');
   hear(runtime).leave();
   runtime.core.pods.runPod({ name: 'web' });
@@ -162,7 +168,7 @@ test('a CRI-O 1.33 survives a disconnect', () => {
   expect(runtime.core.isDown).toBe(false);
 });
 
-test('a CRI-O that is stopped ends its streams with OK, one that is killed does not; a containerd never', () => {
+test('a stopped CRI-O ends its streams with OK; a killed one and containerd do not', () => {
   const codesOf = (profile: ProfileName, how: 'killed' | 'stopped') => {
     const runtime = with_(profile);
     const { codes } = hear(runtime);
@@ -174,7 +180,7 @@ test('a CRI-O that is stopped ends its streams with OK, one that is killed does 
   expect(codesOf('containerd-2.1', 'stopped')).toEqual([status.UNAVAILABLE]);
 });
 
-test('a CRI-O keeps a backlog only until somebody has subscribed once', () => {
+test('CRI-O keeps a backlog only until the first subscription', () => {
   const runtime = with_('crio-1.33');
   liveOnePod(runtime.core);
   const first = hear(runtime);
@@ -184,7 +190,7 @@ test('a CRI-O keeps a backlog only until somebody has subscribed once', () => {
   expect(hear(runtime).events).toEqual([]);
 });
 
-test('a containerd 2 discards what nobody heard within five minutes', () => {
+test('containerd 2 discards backlog events after five minutes', () => {
   const runtime = with_('containerd-2.1');
   liveOnePod(runtime.core);
   runtime.advance(301_000);

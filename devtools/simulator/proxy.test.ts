@@ -77,7 +77,7 @@ const eventually = <T>(call: () => Promise<T>): Promise<T> =>
 const version = (client: CriTestClient) => client.call('version', { version: 'v1' });
 
 describe('calls', () => {
-  test('pass with their answers', async () => {
+  test('pass with their responses', async () => {
     const { client } = await proxied();
     expect(await version(client)).toMatchObject({
       runtimeName: 'containerd',
@@ -85,7 +85,7 @@ describe('calls', () => {
     });
   });
 
-  test('pass with the status and the words of their failure', async () => {
+  test('pass with the status and the message of their failure', async () => {
     const { client } = await proxied();
     const call = client.call('containerStatus', { containerId: 'gone', verbose: false });
     await expect(call).rejects.toMatchObject({
@@ -94,7 +94,7 @@ describe('calls', () => {
     });
   });
 
-  test('of a runtime that does not know them end with UNIMPLEMENTED', async () => {
+  test('to a runtime that does not implement them end with UNIMPLEMENTED', async () => {
     await runtime.stop();
     runtime = await startSimulatedRuntime({ socket: runtime.socket, profile: 'containerd-1.6' });
     endings.push(() => runtime.stop());
@@ -104,7 +104,7 @@ describe('calls', () => {
     expect((await promise).code).toBe(status.UNIMPLEMENTED);
   });
 
-  test('pass with answers as large as a runtime may send', async () => {
+  test('pass with responses as large as a runtime may send', async () => {
     const annotations = { filler: 'x'.repeat(1_000_000) };
     for (let n = 0; n < 15; n += 1) runtime.pods.runPod({ name: `pod-${n}`, annotations });
     const { client } = await proxied();
@@ -112,7 +112,7 @@ describe('calls', () => {
     expect(items).toHaveLength(15);
   });
 
-  test('of a runtime that is away end with UNAVAILABLE, and pass again when it is back', async () => {
+  test('to a runtime that is down end with UNAVAILABLE, and pass again when it is back', async () => {
     const { client } = await proxied();
     await version(client);
     await runtime.goDown();
@@ -121,7 +121,7 @@ describe('calls', () => {
     expect(await version(client)).toMatchObject({ runtimeName: 'containerd' });
   });
 
-  test('are refused with the status that was asked for, until they are not', async () => {
+  test('are refused with the configured status until the refusal is lifted', async () => {
     const { client, proxy } = await proxied();
     proxy.refuse(status.RESOURCE_EXHAUSTED);
     await expect(version(client)).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED });
@@ -129,7 +129,7 @@ describe('calls', () => {
     await version(client);
   });
 
-  test('of the methods that are held wait, the others pass, and what waited goes on', async () => {
+  test('of held methods wait until they are released, and the others pass', async () => {
     const { proxy, client } = await proxied();
     proxy.hold('ListPodSandbox', 'ListContainers');
     let answered = false;
@@ -148,7 +148,7 @@ describe('calls', () => {
     await client.call('listContainers', { filter: undefined });
   });
 
-  test('find the proxy again on the same path after it was away', async () => {
+  test('reach the proxy again on the same path after a restart', async () => {
     const { client, proxy } = await proxied();
     await version(client);
     await proxy.stop();
@@ -190,7 +190,7 @@ describe('metadata, deadlines and cancellation', () => {
     return { seen, client };
   }
 
-  test('metadata reaches the runtime, text and bytes', async () => {
+  test('text and binary metadata reach the runtime', async () => {
     const { seen } = await mute();
     const client = new Client(`unix:${join(folder, 'proxy.sock')}`, credentials.createInsecure());
     const metadata = new Metadata();
@@ -205,7 +205,7 @@ describe('metadata, deadlines and cancellation', () => {
     expect(seen[0]?.metadata.get('x-trace-bin')).toEqual([Buffer.from([0, 255, 10])]);
   });
 
-  test('a deadline reaches the runtime, and so does the end of the wait', async () => {
+  test('a deadline and the cancellation that follows reach the runtime', async () => {
     const { seen, client } = await mute();
     const deadline = Date.now() + 300;
     await expect(client.call('version', { version: '' }, { deadline })).rejects.toMatchObject({
@@ -216,7 +216,7 @@ describe('metadata, deadlines and cancellation', () => {
     await until(() => seen[0]?.cancelled === true);
   });
 
-  test('a subscriber that cancels has left the runtime too', async () => {
+  test('a cancelled subscription is cancelled at the runtime too', async () => {
     const { client, proxy } = await proxied();
     const { cancel } = await subscribe(client);
     expect(proxy.streams).toBe(1);
@@ -224,7 +224,7 @@ describe('metadata, deadlines and cancellation', () => {
     await until(() => runtime.subscribers === 0 && proxy.streams === 0);
   });
 
-  test('a client that goes away takes its connection to the runtime with it', async () => {
+  test('the connection to the runtime closes with the client', async () => {
     const { proxy, client } = await proxied();
     await subscribe(client);
     await proxy.stop();
@@ -233,7 +233,7 @@ describe('metadata, deadlines and cancellation', () => {
 });
 
 describe('events', () => {
-  test('are delivered or dropped one by one, and both are kept', async () => {
+  test('are delivered or dropped one by one, and recorded either way', async () => {
     const { client, proxy } = await proxied({
       filter: ({ containerEventType }) => (containerEventType === 2 ? 'drop' : 'deliver'),
     });
@@ -246,7 +246,7 @@ describe('events', () => {
     expect(proxy.delivered.map(({ event }) => event)).toEqual(events);
   });
 
-  test('are never held up by a client that stops reading: it is cut off', async () => {
+  test('are not delayed by a client that stops reading, because it is cut off', async () => {
     const { client, proxy } = await proxied({ queueBytes: 200_000 });
     const slow = client.events();
     slow.on('error', () => {});
@@ -293,7 +293,7 @@ describe('events', () => {
   });
 });
 
-test('frames are found wherever the chunks are cut', () => {
+test('frames are found however the chunks are split', () => {
   const message = (text: string) => {
     const prefix = Buffer.alloc(5);
     prefix.writeUInt32BE(text.length, 1);

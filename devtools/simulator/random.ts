@@ -1,6 +1,6 @@
 /*
- * Chance that can be repeated. Every use names what it is for, so that one never changes the outcome of another:
- * switching a fault on does not alter the lives, and listing does not alter the faults.
+ * Reproducible random numbers. Each use has its own keys, so that none affects another: enabling a fault does not change
+ * the pods, and listing does not change the faults.
  */
 import { createHash } from 'node:crypto';
 
@@ -15,7 +15,7 @@ export interface Random {
   shuffle<T>(items: readonly T[]): T[];
 }
 
-/** The generator that belongs to these keys (sfc32, seeded with their SHA-256). */
+/** The generator for these keys (sfc32, seeded with their SHA-256). */
 export function randomFor(...keys: readonly (string | number)[]): Random {
   const seed = digest(keys);
   let a = seed.readUInt32LE(0);
@@ -38,10 +38,10 @@ export function randomFor(...keys: readonly (string | number)[]): Random {
   };
 }
 
-/** An id as container runtimes write them: 64 hexadecimal digits. */
+/** A container id for these keys: 64 hexadecimal digits. */
 export const idFor = (...keys: readonly (string | number)[]): string => digest(keys).toString('hex');
 
-/** A pod's UID: a version 4 UUID that belongs to these keys. */
+/** A pod UID for these keys: a version 4 UUID. */
 export function uidFor(...keys: readonly (string | number)[]): string {
   const hex = digest(['uid', ...keys]).toString('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;

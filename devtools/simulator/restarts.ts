@@ -1,5 +1,5 @@
 /*
- * Restarts of a simulated runtime's process, again and again: what the containers do meanwhile goes unseen.
+ * Periodic restarts of a simulated runtime's process. It announces nothing that happens while it is down.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ProfileName } from './profiles.ts';

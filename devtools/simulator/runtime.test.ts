@@ -252,7 +252,7 @@ describe('faults', () => {
     runtime.pods.removeContainer(containers[0]?.id ?? '');
     await until(() => events.length === 5);
     expect(
-      runtime.truth.entries.find((entry) => entry.what === 'transition' && entry.silent === 'asked'),
+      runtime.truth.entries.find((entry) => entry.what === 'transition' && entry.silent === 'requested'),
     ).toMatchObject({ transition: 'stopped', container: 'app' });
   });
 

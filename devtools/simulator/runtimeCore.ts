@@ -1,6 +1,6 @@
 /*
- * The core of a simulated runtime: pods, event channel, lists and ground truth, put together without sockets and without
- * timers of their own. A shell gives it time and connections: runtime.ts the real ones, virtualRuntime.ts none.
+ * The core of a simulated runtime: pods, event channel, lists and ground truth, without sockets and timers. runtime.ts
+ * adds a socket and real time, virtualRuntime.ts virtual time.
  *
  *   up ── goDown() ──► down: streams are gone, nothing is announced, containers live on ── comeUp() ──► up, perhaps as
  *                                                                                           another version
@@ -19,40 +19,40 @@ import { SimulatedPods } from './pods.ts';
 import { type Profile, type ProfileName, profileOf } from './profiles.ts';
 import { randomFor } from './random.ts';
 
-/** What both kinds of simulated runtime can be told at their start. */
+/** The options that a runtime on a socket and one in virtual time share. */
 export interface RuntimeOptions {
   /** Default 1. */
   readonly seed?: number;
-  /** By name, or one of your own. Default containerd-2.1. */
+  /** A name, or a custom profile. Default containerd-2.1. */
   readonly profile?: ProfileName | Profile;
   readonly faults?: readonly EventFault[];
   readonly listFaults?: readonly ListFault[];
-  /** Ends each stream this long after it was opened. */
+  /** Ends each stream so long after it was opened. */
   readonly breakStreamAfterMs?: number | undefined;
-  /** With this status; OK is an orderly end. Of several each stream has the next, in turn. Default UNAVAILABLE. */
+  /** The status of that end; of several, each stream gets the next in turn. Default UNAVAILABLE. */
   readonly breakStreamWith?: status | readonly status[] | undefined;
-  /** Events from before a subscription that are sent again to whoever subscribes. Default 0. */
+  /** How many of the latest events are sent again to each new subscriber. Default 0. */
   readonly replay?: number;
-  /** Whether a subscriber that does not read freezes a containerd 2; if not, it is cut off. Default false. */
+  /** Whether a subscriber that does not read freezes containerd 2; otherwise it is cut off. Default false. */
   readonly freeze?: boolean;
-  /** How likely an event for a subscriber that has left ends a runtime which can die of it. Default 0.5. */
+  /** The probability that an event for a subscriber that has left crashes a runtime of which the profile says so. Default 0.5. */
   readonly crashProbability?: number;
-  /** How long after coming up every call but Version is refused. Default 0. */
+  /** How long after its start the runtime refuses every call but Version. Default 0. */
   readonly startingMs?: number;
 }
 
 export interface CoreOptions extends RuntimeOptions {
   readonly clock: Clock;
-  /** Runs something later; never after the runtime was stopped. */
+  /** Runs a callback later, but never after the runtime was stopped. */
   readonly later: (ms: number, run: () => void) => void;
   readonly keepTruth: boolean;
-  /** The process has died by itself; whoever restarts it should. */
+  /** Called when the process crashed, so that the caller can restart it. */
   readonly onCrash: () => void;
 }
 
 /** One event stream, from the runtime's side. */
 export interface EventStream extends EventReceiver {
-  /** Ends it; `cause` is for the ground truth. Calling back {@link RuntimeCore.closed} is the stream's duty. */
+  /** Ends the stream, which must then call {@link RuntimeCore.closed}. `cause` is for the ground truth. */
   readonly end: (code: status, details: string, cause: string) => void;
 }
 
@@ -64,7 +64,7 @@ export class RuntimeCore {
   readonly pods: SimulatedPods;
   readonly channel: EventChannel;
   readonly lister: Lister;
-  /** What the runtime's own stamps are made with; jumps with {@link stepWallClock}. */
+  /** The clock of the runtime's timestamps; {@link stepWallClock} steps it. */
   readonly clock: Clock;
   readonly seed: number;
   readonly #options: CoreOptions;
@@ -75,7 +75,7 @@ export class RuntimeCore {
   #listFaults: readonly ListFault[];
   #isDown = false;
   #isStarting = false;
-  #lives = 0;
+  #processRuns = 0;
   #opened = 0;
   #crashes = 0;
 
@@ -111,7 +111,7 @@ export class RuntimeCore {
       lasting(shared, {
         announce: (draft: EventDraft) => this.#build(draft),
         isDown: () => this.#isDown,
-        isHeard: () => this.channel.subscribers > 0,
+        hasSubscriber: () => this.channel.subscribers > 0,
       }),
     );
     this.lister = new Lister(lasting(shared, { pods: this.pods, faults: () => this.#listFaults }));
@@ -125,18 +125,18 @@ export class RuntimeCore {
     return this.#isDown;
   }
 
-  /** Up, and not ready to answer yet. */
+  /** Up, but not ready to answer calls yet. */
   get isStarting(): boolean {
     return this.#isStarting;
   }
 
-  /** What a subscriber that does not read brings about. */
+  /** The effect of a subscriber that does not read. */
   get slowEffect(): Profile['slow']['effect'] | 'cut-off' {
     const { effect } = this.#profile.slow;
     return effect === 'freeze' && this.#options.freeze !== true ? 'cut-off' : effect;
   }
 
-  /** Event streams that are open at present. */
+  /** The number of open event streams. */
   get subscribers(): number {
     return this.#streams.size;
   }
@@ -146,7 +146,7 @@ export class RuntimeCore {
     this.#faults = faults;
   }
 
-  /** From the next event on a predicate says what is delivered. */
+  /** Replaces the faults by a predicate that decides which events are delivered. */
   filterEvents(predicate: (event: SimulatedEvent) => 'deliver' | 'drop'): void {
     this.setFaults([dropWhen(predicate)]);
   }
@@ -156,7 +156,7 @@ export class RuntimeCore {
     this.#listFaults = faults;
   }
 
-  /** Ends a container, and notices it only so much later, unless it is removed before. */
+  /** Ends a container; the runtime notices it `forMs` later, unless the container is removed first. */
   exitUnnoticed(id: string, forMs: number, exit: ContainerExit = {}): void {
     this.pods.exitContainer(id, { ...exit, unnoticed: true });
     this.#options.later(forMs, () => {
@@ -164,7 +164,7 @@ export class RuntimeCore {
     });
   }
 
-  /** Has lists and statuses show something else than what is, for a while. */
+  /** Shows a false state in lists and statuses for `forMs`. */
   showFor(id: string, shown: ShownState, forMs: number): void {
     this.pods.show(id, shown);
     this.#options.later(forMs, () => {
@@ -172,13 +172,13 @@ export class RuntimeCore {
     });
   }
 
-  /** Moves the runtime's wall clock, and with it every later created_at, started_at and finished_at. */
+  /** Steps the runtime's wall clock, and so every later created_at, started_at and finished_at. */
   stepWallClock(ms: number): void {
     this.#step(ms * 1000);
     noteFault(this.truth, 'wall_step', `${ms} ms`);
   }
 
-  /** Opens an event stream: the caller makes it from its number. */
+  /** Opens an event stream, which `make` creates from its number. */
   open(make: (number: number) => EventStream): void {
     this.#opened += 1;
     const number = this.#opened;
@@ -203,7 +203,7 @@ export class RuntimeCore {
     });
   }
 
-  /** A stream has ended, whoever ended it. */
+  /** To be called when a stream has ended. */
   closed(number: number, cause: string, undelivered: number): void {
     if (!this.#streams.delete(number)) return;
     if (cause === 'slow') noteFault(this.truth, 'slow_subscriber', `subscriber ${number} was cut off`);
@@ -211,13 +211,13 @@ export class RuntimeCore {
     this.channel.unsubscribe(number);
   }
 
-  /** Ends every event stream with a status; whoever wants may subscribe again at once. */
+  /** Ends every event stream with a status; clients may subscribe again at once. */
   breakStreams(code: status = status.UNAVAILABLE, details = BROKEN): void {
     noteFault(this.truth, 'break_stream', `${this.#streams.size} streams end with ${status[code]}`);
     for (const stream of [...this.#streams.values()]) stream.end(code, details, 'broken');
   }
 
-  /** The process goes away, killed or stopped in order; some runtimes then end their streams with OK. */
+  /** The process goes down, killed or stopped in order; some runtimes then end their streams with OK. */
   goDown(how: 'killed' | 'stopped'): void {
     noteFault(this.truth, 'down', how === 'killed' ? 'it was killed' : 'it was stopped');
     this.#isDown = true;
@@ -227,20 +227,20 @@ export class RuntimeCore {
     for (const stream of [...this.#streams.values()]) stream.end(code, 'Connection dropped', 'down');
   }
 
-  /** Each container that runs ends with this probability: for what happens while nobody watches. */
+  /** Ends each running container with this probability, for exits while the runtime is down. */
   exitSome(probability: number): void {
     for (const { id, state } of [...this.pods.containers.values()]) {
       if (state !== 'running') continue;
-      if (!randomFor(this.seed, 'exit-while-down', this.#lives, id).chance(probability)) continue;
+      if (!randomFor(this.seed, 'exit-while-down', this.#processRuns, id).chance(probability)) continue;
       this.pods.exitContainer(id, { exitCode: 137 });
     }
   }
 
-  /** The process is there (again). What ended unnoticed is put right without a word. */
+  /** The process starts. Exits that were not noticed before are now shown, without an event. */
   comeUp(as?: ProfileName | Profile): void {
-    this.#lives += 1;
+    this.#processRuns += 1;
     if (as !== undefined) this.#profile = profileOf(as);
-    if (this.#lives > 1) {
+    if (this.#processRuns > 1) {
       const { runtimeName, runtimeVersion } = this.#profile;
       noteFault(this.truth, 'up', `${runtimeName} ${runtimeVersion}`);
     }

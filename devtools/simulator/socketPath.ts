@@ -1,5 +1,5 @@
 /*
- * A place to listen: a unix socket's path, cleared of what an earlier process left there.
+ * The path of a unix socket, cleared of a socket that an earlier process left behind.
  */
 import { lstatSync, unlinkSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -9,8 +9,8 @@ import { PlegwatchError } from '../../src/platform/errors.ts';
 const MAX_PATH_BYTES = 107;
 
 /**
- * Makes sure that a socket can be bound to a path: removes a socket that nobody answers on.
- * Throws SETTING_INVALID when the path is too long, is something else, or is in use.
+ * Removes a socket on which no process listens, so that the path can be bound. Throws SETTING_INVALID when the path is too
+ * long, is not a socket, or is in use.
  */
 export async function clearSocketPath(path: string): Promise<void> {
   if (!path.startsWith('/') || Buffer.byteLength(path) > MAX_PATH_BYTES) {
@@ -18,7 +18,7 @@ export async function clearSocketPath(path: string): Promise<void> {
   }
   const there = lstatSync(path, { throwIfNoEntry: false });
   if (there === undefined) return;
-  if (!there.isSocket()) throw unusable(path, 'is there already and is no socket');
+  if (!there.isSocket()) throw unusable(path, 'exists and is not a socket');
   if (await answers(path)) throw unusable(path, 'is in use by another process');
   unlinkSync(path);
 }

@@ -6,8 +6,8 @@
  *                                        ▼
  *                                   disconnected (RESOURCE_EXHAUSTED)
  *
- * Where the profile lets the slow one hold up others, `room` says how many events it may have in its queue before it has
- * room for none; the channel then gives it no more.
+ * Where the profile lets a slow subscriber block others, `room` is the number of queued events after which it accepts no
+ * more.
  */
 import { type ServerWritableStream, status } from '@grpc/grpc-js';
 import type { GetEventsRequest } from '../../src/cri/runtime.ts';
@@ -19,11 +19,11 @@ export interface SubscriberOptions {
   readonly number: number;
   readonly call: EventStreamCall;
   readonly queueLimit: number;
-  /** Infinity: it always has room. */
+  /** Infinity: it accepts every event. */
   readonly room: number;
-  /** Called when it has room again. */
+  /** Called when it accepts events again. */
   readonly onRoom: () => void;
-  /** Called once, whoever ended it. */
+  /** Called once, when the stream has ended. */
   readonly onClosed: (cause: string, undelivered: number) => void;
 }
 
@@ -55,7 +55,7 @@ export class Subscriber implements EventStream {
     else this.end(status.RESOURCE_EXHAUSTED, 'the subscriber reads too slowly', 'slow');
   }
 
-  /** Ends the stream from the runtime's side. */
+  /** Ends the stream. */
   end(code: status, details: string, cause: string): void {
     if (this.#closed) return;
     this.#close(cause);

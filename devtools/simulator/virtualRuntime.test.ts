@@ -29,7 +29,7 @@ function live(seed: number, profile: ProfileName, restart = true): VirtualRuntim
 const anySeed = fc.nat();
 const anyProfile = fc.constantFrom(...PROFILE_NAMES);
 
-test('whatever happens, every life ends, and nothing is left', () => {
+test('every pod ends and leaves nothing behind, whatever the oddities and restarts', () => {
   fc.assert(
     fc.property(anySeed, anyProfile, (seed, profile) => {
       const { pods } = live(seed, profile).core;
@@ -39,7 +39,7 @@ test('whatever happens, every life ends, and nothing is left', () => {
   );
 });
 
-test('the same seed gives the same truth, to the microsecond', () => {
+test('the same seed gives the same ground truth, to the microsecond', () => {
   fc.assert(
     fc.property(anySeed, anyProfile, (seed, profile) => {
       expect(live(seed, profile).core.truth.entries).toEqual(live(seed, profile).core.truth.entries);
@@ -48,7 +48,7 @@ test('the same seed gives the same truth, to the microsecond', () => {
   );
 });
 
-test('every transition that is not silent has an event in the truth, or a fault that says why not', () => {
+test('every transition that is not silent has an event in the ground truth, or a fault that explains its absence', () => {
   fc.assert(
     fc.property(anySeed, anyProfile, (seed, profile) => {
       const { truth } = live(seed, profile).core;
@@ -65,7 +65,7 @@ test('every transition that is not silent has an event in the truth, or a fault 
   );
 });
 
-test('no event is lost without a fault or an absence of subscribers', () => {
+test('no event is lost without a fault while a subscriber is present', () => {
   fc.assert(
     fc.property(anySeed, (seed) => {
       const { truth } = live(seed, 'containerd-2.1').core;
@@ -80,7 +80,7 @@ test('no event is lost without a fault or an absence of subscribers', () => {
   );
 });
 
-test('nothing but an exit happens while the runtime is down', () => {
+test('only exits happen while the runtime is down', () => {
   const { truth } = live(5, 'containerd-2.1').core;
   const [down, up] = ['down', 'up'].map(
     (name) => truth.entries.find((entry) => entry.what === 'fault' && entry.fault === name)?.n ?? 0,
@@ -93,7 +93,7 @@ test('nothing but an exit happens while the runtime is down', () => {
   expect(kinds.every(({ transition, silent }) => transition === 'stopped' && silent !== null)).toBe(true);
 });
 
-test('a runtime comes back as another version, with its habits', () => {
+test('a runtime can come back as another version with its behavior', () => {
   const runtime = new VirtualRuntime({ profile: 'containerd-1.7' });
   runtime.restart({ downMs: 100, as: 'containerd-2.1' });
   runtime.advance(200);
@@ -103,7 +103,7 @@ test('a runtime comes back as another version, with its habits', () => {
   expect(faultFacts(runtime.core.truth, 'up')[0]?.detail).toBe('containerd 2.1.9+unknown');
 });
 
-test('an exit that nobody had noticed when the runtime went down is put right without a word', () => {
+test('an exit not yet noticed when the runtime goes down is shown after the restart without an event', () => {
   const runtime = new VirtualRuntime();
   const { pods, truth } = runtime.core;
   const { id } = pods.runPod({ name: 'web' });
@@ -118,7 +118,7 @@ test('an exit that nobody had noticed when the runtime went down is put right wi
   expect(eventFacts(truth).some(({ type }) => type === 'STOPPED')).toBe(false);
 });
 
-test('the runtime’s stamps jump with its wall clock, and the truth does not', () => {
+test('the timestamps of the runtime jump with its wall clock, and those of the ground truth do not', () => {
   const runtime = new VirtualRuntime();
   const { events } = hear(runtime);
   const before = runtime.core.pods.runPod({ name: 'before' }).createdNs;
@@ -130,7 +130,7 @@ test('the runtime’s stamps jump with its wall clock, and the truth does not', 
   expect(faultFacts(runtime.core.truth, 'wall_step')).toMatchObject([{ detail: '-3600000 ms' }]);
 });
 
-test('an event that is held back when the runtime goes down is lost, and the truth says so', () => {
+test('an event that is delayed when the runtime goes down is lost, and the ground truth records it', () => {
   const faults = [{ name: 'delay', decide: () => [1000] }];
   const runtime = new VirtualRuntime({ faults });
   hear(runtime);
@@ -143,7 +143,7 @@ test('an event that is held back when the runtime goes down is lost, and the tru
   expect(faultFacts(runtime.core.truth, 'lost_in_delay')).toHaveLength(2);
 });
 
-test('an event that waits to be overtaken, and never is, stands in the truth as waiting, then as lost', () => {
+test('an event held for reordering is in the ground truth as queued, and as lost when the runtime goes down', () => {
   const faults = [reorder({ seed: 1, probability: 1, types: ['STOPPED'] })];
   const runtime = new VirtualRuntime({ profile: 'crio-1.33', faults });
   hear(runtime);
