@@ -16,7 +16,7 @@ const documented = (part: string): string[] => {
   );
 };
 
-const aboutItself = /^(plegwatch_)?(process|nodejs)_/;
+const aboutItself = /^(process|nodejs)_/;
 
 async function served(registry: Registry): Promise<string[]> {
   const metrics = await registry.getMetricsAsJSON();
@@ -41,7 +41,7 @@ describe('docs/reference/metrics.md', () => {
     );
   });
 
-  test.each(SCRAPE_PROBLEMS)('explains why a look at a kubelet fails: %s', (problem) => {
+  test.each(SCRAPE_PROBLEMS)('explains why a scrape of the kubelet fails: %s', (problem) => {
     expect(page).toContain(`\`${problem}\``);
   });
 });

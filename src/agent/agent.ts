@@ -168,14 +168,14 @@ function serve(config: AgentConfig, { observer, shipper, spool, metrics }: Runni
   return serveHttp({
     address: config.httpAddress,
     metrics: () => {
-      metrics.awaited.set(observer.awaited);
-      metrics.remembered.set(observer.remembered);
-      metrics.shed.set(observer.shed);
-      metrics.untold.set(observer.untold);
+      metrics.pendingEvents.set(observer.pendingEvents);
+      metrics.trackedContainers.set(observer.trackedContainers);
+      metrics.untrackedContainers.set(observer.untrackedContainers);
+      metrics.overdueSuppressed.set(observer.overdueSuppressed);
       metrics.spoolBytes.set(spool.bytes);
       metrics.spoolDropped.set(spool.dropped);
       metrics.spoolInMemory.set(spool.inMemory ? 1 : 0);
-      metrics.unacknowledged.set(shipper.unacknowledged);
+      metrics.unackedRecords.set(shipper.unacknowledged);
       return metrics.registry.metrics();
     },
     // A restart cures only a stuck reader: Redis or a full spool must never restart a fleet.

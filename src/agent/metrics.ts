@@ -1,87 +1,97 @@
 /*
- * The agent's metrics. No labels per pod: their number would have no bound.
+ * The agent's metrics. None has a label per pod: their number would have no bound. Counters start at 0 for every combination of
+ * their labels, because `increase()` misses the first increment of a series that did not exist before.
  */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { EVENT_TYPES, type EvidenceRecord, RELIST_BOUNDS_MS } from '../protocol/record.ts';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { CALL_CODES } from '../cri/client.ts';
+import { registerProcessMetrics } from '../platform/processMetrics.ts';
+import {
+  EVENT_TYPES,
+  type EvidenceRecord,
+  FINDING_KINDS,
+  RELIST_BOUNDS_MS,
+  STREAM_STATES,
+  type StreamState,
+} from '../protocol/record.ts';
+import { SCRAPE_PROBLEMS } from './observe/kubelet/client.ts';
 import { MODES, type Mode } from './observe/kubelet/modeInference.ts';
+import { CRI_CALLS } from './observe/malformedMessages.ts';
+import { RELIST_ERROR_CODES } from './observe/relister.ts';
+import { SESSION_END_CODES } from './observe/stream/subscription.ts';
 
-/** Takes over a count as it stands. */
-export interface Tally {
+/** The causes of a missed event; see compare/unobservableReason.ts. */
+const MISSED_CAUSES = ['unannounced_by_list', 'sequence', 'runtime_state_late'] as const;
+
+/** A counter whose value is kept elsewhere. */
+interface MirroredCounter {
   set(total: number): void;
 }
 
 export class AgentMetrics {
   readonly registry = new Registry();
-  readonly #missed = this.#counter('missed_events_total', 'Confirmed misses of the event stream.', [
-    'event_type',
-    'cause',
-  ]);
-  readonly #findings = this.#counter('findings_total', 'Findings by kind.', ['kind']);
-  readonly #events = this.#counter('events_received_total', 'Events received from the runtime.', [
-    'event_type',
-  ]);
-  readonly streamErrors = this.#counter(
-    'stream_errors_total',
-    'Ends of the event stream, by why they came.',
-    ['code'],
-  );
+  readonly #missed = this.#counter('missed_events_total', 'Confirmed misses of the event stream.', {
+    event_type: EVENT_TYPES,
+    cause: MISSED_CAUSES,
+  });
+  readonly #findings = this.#counter('findings_total', 'Findings by kind.', { kind: FINDING_KINDS });
+  readonly #events = this.#counter('events_received_total', 'Events received from the runtime.', {
+    event_type: [...EVENT_TYPES, 'UNKNOWN'],
+  });
+  readonly streamErrors = this.#counter('stream_errors_total', 'Event streams that ended, by reason.', {
+    code: [...CALL_CODES, ...SESSION_END_CODES],
+  });
   readonly readerDropped = this.#counter(
     'reader_dropped_events_total',
-    'Events the reader dropped without a trace.',
-    [],
+    'Events that the reader dropped without keeping even a digest.',
   );
-  readonly statusLacked = this.#counter(
+  readonly eventsWithoutStatus = this.#counter(
     'events_without_status_total',
-    'Events without the sandbox status that this runtime puts into them when all is well.',
-    [],
+    'Events without the sandbox status that this runtime normally includes.',
   );
   readonly malformed = this.#counter(
     'malformed_messages_total',
-    'Messages from the runtime, and items of its lists, that could not be read, by the call.',
-    ['call'],
+    'Messages from the runtime, and items of its lists, that could not be decoded.',
+    { call: CRI_CALLS },
   );
-  readonly relistErrors = this.#counter('relist_errors_total', 'List calls that failed, by gRPC status.', [
-    'code',
+  readonly relistErrors = this.#counter('relist_errors_total', 'Relists that failed, by reason.', {
+    code: [...CALL_CODES, ...RELIST_ERROR_CODES],
+  });
+  readonly streamConnected = this.#gauge('stream_connected', 'Whether the event stream is connected.');
+  readonly #streamState = this.#gauge('stream_state', 'State of the event stream: 1 for the current one.', [
+    'state',
   ]);
-  readonly streamConnected = this.#gauge('stream_connected', 'Whether the event stream is connected.', []);
-  readonly awaited = this.#gauge(
-    'awaited_events',
-    'Transitions whose event has not come yet and has no verdict.',
-    [],
+  readonly pendingEvents = this.#gauge(
+    'pending_events',
+    'Transitions whose event is neither received nor judged yet.',
   );
-  readonly remembered = this.#gauge(
-    'remembered_ids',
-    'Ids that are remembered: those that are there, and those that ended or were heard of in the last 15 minutes.',
-    [],
+  readonly trackedContainers = this.#gauge(
+    'tracked_containers',
+    'Containers and sandboxes that are tracked: present ones, and those that ended or were last seen less than 15 minutes ago.',
   );
-  readonly shed = this.#tally(
-    'shed_ids_total',
-    'Ids that were not followed because too many were, each time that one was shown.',
+  readonly untrackedContainers = this.#mirroredCounter(
+    'untracked_containers_total',
+    'Containers and sandboxes that were seen and not tracked because of the limit; counted each time one is seen.',
   );
-  readonly untold = this.#tally(
-    'untold_overdue_total',
-    'Starts and ends that were overdue and were not told to be, because too many were.',
+  readonly overdueSuppressed = this.#mirroredCounter(
+    'overdue_suppressed_total',
+    'Overdue starts and stops that were not reported because of the rate limit.',
   );
   readonly kubeletErrors = this.#counter(
     'kubelet_scrape_errors_total',
-    "Looks at the kubelet's metrics that failed, by reason.",
-    ['reason'],
+    "Failed scrapes of the kubelet's metrics, by reason.",
+    { reason: SCRAPE_PROBLEMS },
   );
-  readonly #kubeletMode = this.#gauge('kubelet_mode', "The kubelet's PLEG mode: 1 for the present one.", [
+  readonly #kubeletMode = this.#gauge('kubelet_mode', "The kubelet's PLEG mode: 1 for the current one.", [
     'mode',
   ]);
-  readonly spoolBytes = this.#gauge('spool_bytes', 'Size of the spool.', []);
-  readonly spoolInMemory = this.#gauge('spool_in_memory', 'Whether the spool runs from memory.', []);
-  readonly spoolDropped = this.#tally(
+  readonly spoolBytes = this.#gauge('spool_bytes', 'Size of the spool.');
+  readonly spoolInMemory = this.#gauge('spool_in_memory', 'Whether the spool is kept in memory.');
+  readonly spoolDropped = this.#mirroredCounter(
     'spool_dropped_records_total',
     'Records dropped before they were stored.',
   );
-  readonly unacknowledged = this.#gauge(
-    'unacked_records',
-    'Records that the store has not acknowledged.',
-    [],
-  );
-  readonly relist = new Histogram({
+  readonly unackedRecords = this.#gauge('unacked_records', 'Records that the store has not acknowledged.');
+  readonly relistDuration = new Histogram({
     name: 'plegwatch_relist_duration_seconds',
     help: 'Duration of one relist, both list calls.',
     buckets: RELIST_BOUNDS_MS.map((ms) => ms / 1000),
@@ -89,17 +99,22 @@ export class AgentMetrics {
   });
 
   constructor() {
-    collectDefaultMetrics({ register: this.registry, prefix: 'plegwatch_' });
-    this.modeIs('Unknown');
+    registerProcessMetrics(this.registry);
+    this.setKubeletMode('Unknown');
+    this.setStreamState(null);
     this.streamConnected.set(0);
   }
 
-  /** Every mode is told, so that none is left behind: 1 for the present one, 0 for the others. */
-  modeIs(mode: Mode): void {
+  setKubeletMode(mode: Mode): void {
     for (const each of MODES) this.#kubeletMode.set({ mode: each }, each === mode ? 1 : 0);
   }
 
-  /** Counts a record where it is one that metrics speak of. */
+  /** Null before the subscription has any state: then every series is 0. */
+  setStreamState(state: StreamState | null): void {
+    for (const each of STREAM_STATES) this.#streamState.set({ state: each }, each === state ? 1 : 0);
+  }
+
+  /** Counts an event or a finding; other records have no metric. */
   count(record: EvidenceRecord): void {
     if (record.type === 'container_event')
       this.#events.inc({ event_type: EVENT_TYPES[record.eventType] ?? 'UNKNOWN' });
@@ -109,18 +124,24 @@ export class AgentMetrics {
       this.#missed.inc({ event_type: record.eventType ?? 'UNKNOWN', cause: record.cause });
   }
 
-  #counter<const L extends string>(name: string, help: string, labelNames: readonly L[]): Counter<L> {
-    return new Counter({
+  /** `labels`: every value that a label can have. */
+  #counter<const L extends string = never>(
+    name: string,
+    help: string,
+    labels: Readonly<Record<L, readonly string[]>> = Object.create(null),
+  ): Counter<L> {
+    const counter = new Counter<string>({
       name: `plegwatch_${name}`,
       help,
-      labelNames: [...labelNames],
+      labelNames: Object.keys(labels),
       registers: [this.registry],
     });
+    for (const combination of combinations(Object.entries(labels))) counter.inc(combination, 0);
+    return counter;
   }
 
-  /** A count that is kept elsewhere. */
-  #tally(name: string, help: string): Tally {
-    const counter = this.#counter(name, help, []);
+  #mirroredCounter(name: string, help: string): MirroredCounter {
+    const counter = this.#counter(name, help);
     return {
       set: (total) => {
         counter.reset();
@@ -129,7 +150,11 @@ export class AgentMetrics {
     };
   }
 
-  #gauge<const L extends string>(name: string, help: string, labelNames: readonly L[]): Gauge<L> {
+  #gauge<const L extends string = never>(
+    name: string,
+    help: string,
+    labelNames: readonly L[] = [],
+  ): Gauge<L> {
     return new Gauge({
       name: `plegwatch_${name}`,
       help,
@@ -137,4 +162,13 @@ export class AgentMetrics {
       registers: [this.registry],
     });
   }
+}
+
+function combinations(
+  labels: readonly [name: string, values: readonly string[]][],
+): Record<string, string>[] {
+  return labels.reduce<Record<string, string>[]>(
+    (found, [name, values]) => found.flatMap((each) => values.map((value) => ({ ...each, [name]: value }))),
+    [{}],
+  );
 }

@@ -1,7 +1,8 @@
 /*
  * The controller's metrics, in a registry of their own. No labels that grow with nodes or pods.
  */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { registerProcessMetrics } from '../platform/processMetrics.ts';
 
 /** What becomes of a record that a controller receives; the same words as in the logs. */
 type RecordResult = 'stored' | 'duplicate' | 'lost' | 'rejected' | 'version';
@@ -25,7 +26,7 @@ export interface ControllerMetrics {
 export function createControllerMetrics(): ControllerMetrics {
   const registry = new Registry();
   const registers = [registry];
-  collectDefaultMetrics({ register: registry });
+  registerProcessMetrics(registry);
   const metrics: ControllerMetrics = {
     registry,
     records: new Counter({

@@ -92,7 +92,15 @@ function limitOf({ code, details }: ServiceError): 'OVER_OUR_LIMIT' | 'OVER_RUNT
   return /trying to send message larger than max \(/.test(details) ? 'OVER_RUNTIME_LIMIT' : null;
 }
 
-/** A number that gRPC has no name for counts as UNKNOWN: names go where their number must have a bound. */
+/** Every code that a {@link CriError} can have. */
+export const CALL_CODES: readonly string[] = [
+  ...Object.keys(status).filter((name) => Number.isNaN(Number(name))),
+  'OVER_OUR_LIMIT',
+  'OVER_RUNTIME_LIMIT',
+  'MALFORMED',
+];
+
+/** A number that gRPC has no name for is UNKNOWN, so that the number of names is bounded. */
 export const statusName = (code: number | undefined): string => status[code ?? status.UNKNOWN] ?? 'UNKNOWN';
 
 /** Reads the answer of a call. */

@@ -27,7 +27,7 @@ export const PLEG_EVENTS = [
 ] as const;
 export type PlegEvent = (typeof PLEG_EVENTS)[number];
 
-const FINDING_KINDS = [
+export const FINDING_KINDS = [
   'missed',
   'late',
   'out_of_order',
@@ -48,7 +48,7 @@ const GAP_SCOPES = ['stream', 'list', 'spool', 'seq', 'agent', 'kubelet'] as con
 export type GapScope = (typeof GAP_SCOPES)[number];
 
 /** What the subscription to the runtime's events is doing. */
-const STREAM_STATES = [
+export const STREAM_STATES = [
   'Active',
   'Arming',
   'Silent',

@@ -225,7 +225,7 @@ const isSandbox = (event: ContainerEventResponse): boolean =>
 async function settled(agent: LocalPlegwatch, node: string): Promise<void> {
   await relisted();
   await until('every event that is due has come or has a verdict', async () => {
-    return (await metric(agent, 'plegwatch_awaited_events')) === 0 ? true : undefined;
+    return (await metric(agent, 'plegwatch_pending_events')) === 0 ? true : undefined;
   });
   await until('everything is acknowledged', async () => {
     return (await metric(agent, 'plegwatch_unacked_records')) === 0 ? true : undefined;

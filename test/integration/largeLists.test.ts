@@ -48,8 +48,8 @@ needs('redis-server', 'postgres')('lists over 16 MiB', () => {
     );
     expect(minute).toEqual({ containers: PODS, errors: 0, large: true });
     expect(await node.gaps('list')).toEqual([]);
-    expect(await metric(agent, 'plegwatch_remembered_ids')).toBe(2 * PODS);
-    expect(await metric(agent, 'plegwatch_shed_ids_total')).toBe(0);
+    expect(await metric(agent, 'plegwatch_tracked_containers')).toBe(2 * PODS);
+    expect(await metric(agent, 'plegwatch_untracked_containers_total')).toBe(0);
     expect((await agent.ask('/readyz'))?.status).toBe(200);
   });
 

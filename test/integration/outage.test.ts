@@ -529,7 +529,7 @@ async function expectEverythingOnce(agent: LocalPlegwatch): Promise<void> {
   await stopTraffic();
   await received(agent);
   await until('every event that is due has its verdict', async () => {
-    return (await metric(agent, 'plegwatch_awaited_events')) === 0 || undefined;
+    return (await metric(agent, 'plegwatch_pending_events')) === 0 || undefined;
   });
   await until(
     'everything is acknowledged',

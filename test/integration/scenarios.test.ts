@@ -316,7 +316,7 @@ async function settled(agent: LocalPlegwatch, { hangs = false }: Scenario): Prom
       async () => ((await relists()) > before + 1 ? true : undefined),
       PATIENCE,
     );
-    await until('every event that is due has its verdict', none('plegwatch_awaited_events'), PATIENCE);
+    await until('every event that is due has its verdict', none('plegwatch_pending_events'), PATIENCE);
   }
   await until('everything is acknowledged', none('plegwatch_unacked_records'));
 }

@@ -119,7 +119,7 @@ export class Fleet {
       return (await received(agent)) === delivered(runtime).length || undefined;
     });
     await until(`every event of ${name} that is due has its verdict`, async () => {
-      return (await metric(agent, 'plegwatch_awaited_events')) === 0 || undefined;
+      return (await metric(agent, 'plegwatch_pending_events')) === 0 || undefined;
     });
     await until(
       `everything of ${name} is acknowledged`,

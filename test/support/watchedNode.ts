@@ -86,7 +86,7 @@ export class WatchedNode {
   /** Everything has its verdict, and the store has it. */
   async settled(): Promise<void> {
     await this.relisted();
-    await this.#isZero('plegwatch_awaited_events');
+    await this.#isZero('plegwatch_pending_events');
     await this.#isZero('plegwatch_unacked_records');
   }
 

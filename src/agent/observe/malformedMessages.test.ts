@@ -16,10 +16,15 @@ test('every malformed message is counted by its call', async () => {
   malformed.count('ListContainers', 3);
   malformed.count('ListContainers');
   malformed.count('Version');
-  expect((await metrics.malformed.get()).values.map(({ labels, value }) => [labels.call, value])).toEqual([
-    ['ListContainers', 4],
-    ['Version', 1],
-  ]);
+  const { values } = await metrics.malformed.get();
+  expect(Object.fromEntries(values.map(({ labels, value }) => [labels.call, value]))).toEqual({
+    Version: 1,
+    ListPodSandbox: 0,
+    ListContainers: 4,
+    ContainerStatus: 0,
+    PodSandboxStatus: 0,
+    GetContainerEvents: 0,
+  });
 });
 
 test('a flood of malformed messages of one call is one line in the log, and does not suppress another call', () => {

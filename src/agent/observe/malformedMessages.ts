@@ -5,13 +5,15 @@ import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import type { AgentMetrics } from '../metrics.ts';
 
 /** The calls whose answers are decoded. */
-export type CriCall =
-  | 'Version'
-  | 'ListPodSandbox'
-  | 'ListContainers'
-  | 'ContainerStatus'
-  | 'PodSandboxStatus'
-  | 'GetContainerEvents';
+export const CRI_CALLS = [
+  'Version',
+  'ListPodSandbox',
+  'ListContainers',
+  'ContainerStatus',
+  'PodSandboxStatus',
+  'GetContainerEvents',
+] as const;
+export type CriCall = (typeof CRI_CALLS)[number];
 
 export class MalformedMessages {
   readonly #metrics: Pick<AgentMetrics, 'malformed'>;

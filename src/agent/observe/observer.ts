@@ -160,22 +160,22 @@ export class Observer {
   }
 
   /** Transitions whose event has not come and that have no verdict yet. */
-  get awaited(): number {
+  get pendingEvents(): number {
     return this.#comparison.pending;
   }
 
   /** Ids that are remembered. */
-  get remembered(): number {
+  get trackedContainers(): number {
     return this.#comparison.tracked;
   }
 
   /** How often an id was not followed because too many were. */
-  get shed(): number {
+  get untrackedContainers(): number {
     return this.#comparison.counters.untracked;
   }
 
   /** How often a start or an end was overdue and was not told to be, because too many were. */
-  get untold(): number {
+  get overdueSuppressed(): number {
     return this.#comparison.counters.overdueSuppressed;
   }
 
@@ -209,7 +209,7 @@ export class Observer {
       event: (event) => this.#received(event),
       drained: (session, at) => this.#drainedTo(session, at),
       overflow: (_session, at, events) => this.#holes.overflowed(this.#wholeUntil(), at, events),
-      statusLacked: () => this.#options.metrics.statusLacked.inc(),
+      statusLacked: () => this.#options.metrics.eventsWithoutStatus.inc(),
       malformed: (_session, at) => this.#holes.malformed(this.#wholeUntil(), at),
       ended: (session, at, code, message) => this.#ended(session, at, code, message),
       state: (state, reason, error) => this.#subscriptionIs(state, reason, error),
@@ -348,7 +348,7 @@ export class Observer {
 
   #modeIs({ state }: KubeletMode): void {
     this.#state.modeIs(state);
-    this.#options.metrics.modeIs(state.mode);
+    this.#options.metrics.setKubeletMode(state.mode);
   }
 
   #modeChanged(record: RecordOf<'mode_change'>): void {
@@ -364,7 +364,7 @@ export class Observer {
     this.#minute.relisted(figures);
     // A runtime that was away may have come back as another.
     if (this.#state.relistProblem !== null) void this.#askVersion();
-    this.#options.metrics.relist.observe(figures.took / 1e6);
+    this.#options.metrics.relistDuration.observe(figures.took / 1e6);
     this.#state.relistIs(true, '');
     this.#listTrouble.answered(relist.sandboxes.start, relist.containers.end);
     this.#drain();
@@ -425,7 +425,9 @@ export class Observer {
     for (const { record, object } of emissions) this.#emit(record, object);
     for (const query of queries) this.#questions.ask(query);
     const state = this.#state.changed(monoNow());
-    if (state !== null) this.#emit(state, null);
+    if (state === null) return;
+    this.#options.metrics.setStreamState(state.stream.state);
+    this.#emit(state, null);
   }
 
   #emit(record: EvidenceRecord, object: ContainerIdentity | null): void {

@@ -33,6 +33,9 @@ const SOONEST: Micros = millis(1_000);
 /** For less it is not worth a token: where events come evenly, there would be none left for a burst. */
 const WORTHWHILE: Micros = millis(1_000);
 
+/** Codes of a failed relist beside those of its calls. */
+export const RELIST_ERROR_CODES = ['TOO_MANY_ITEMS', 'TOO_MANY_BYTES', 'UNEXPECTED'] as const;
+
 export interface RelistFailure {
   /** When the relist began that failed, and when that was known. */
   readonly from: Mono;

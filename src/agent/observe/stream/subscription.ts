@@ -43,9 +43,9 @@ const HEALTHY = millis(60_000);
 const AT_ONCE = millis(1_000);
 /** What a hostile runtime or a broken reader may say of its end. */
 const LONGEST_MESSAGE = 600;
-/** Our own leave, where the policy no longer allows it. */
-const POLICY = 'POLICY';
-const STOPPED = { code: 'AGENT_STOPPED', message: 'the agent left' };
+/** How a session can end, apart from the codes of its call. */
+export const SESSION_END_CODES = ['RUNTIME_REPLACED', 'POLICY', 'READER_ENDED', 'AGENT_STOPPED'] as const;
+const STOPPED = { code: 'AGENT_STOPPED', message: 'the agent left' } as const;
 
 /** What the subscription says of itself; `Arming`, `Active` and `Silent` come from the evidence. */
 export type SubscriptionState = Exclude<StreamState, 'Arming' | 'Active' | 'Silent'> | 'Connected';
@@ -283,7 +283,7 @@ export class Subscription {
   #leave(refusal: Refusal): void {
     this.#reader?.kill();
     this.#decision = refusal;
-    this.#end = { code: POLICY, message: clean(refusal.why, LONGEST_MESSAGE) };
+    this.#end = { code: 'POLICY', message: clean(refusal.why, LONGEST_MESSAGE) };
   }
 
   #waitForKubelet(): void {
