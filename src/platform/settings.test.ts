@@ -26,7 +26,7 @@ const TABLE = {
   redisUrl: secret(required('url', 'Redis', string)),
   relistPeriod: withDefault('duration', '5s', 'the period', duration(200, 60_000)),
   spoolMaxBytes: withDefault('size', '256MiB', 'the size', bytes(1024, 1024 ** 4)),
-  stream: withDefault('when', 'auto', 'the stream', oneOf('auto', 'always', 'never')),
+  subscribe: withDefault('when', 'auto', 'whether to subscribe', oneOf('auto', 'always', 'never')),
   kubeletUrl: optional('url', 'the kubelet', string),
   insecure: toggle('do not verify'),
 };
