@@ -45,3 +45,11 @@ describe('docs/reference/metrics.md', () => {
     expect(page).toContain(`\`${problem}\``);
   });
 });
+
+test.each([
+  ['an agent', new AgentMetrics().registry],
+  ['a controller', createControllerMetrics().registry],
+])('every counter of %s has a series from the start', async (_program, registry) => {
+  const counters = (await registry.getMetricsAsJSON()).filter(({ type }) => String(type) === 'counter');
+  expect(counters.filter(({ values }) => values.length === 0).map(({ name }) => name)).toEqual([]);
+});

@@ -22,6 +22,7 @@ import { type ControllerMetrics, createControllerMetrics } from './metrics.ts';
 import { startConditionRecorder } from './nodeConditions/recorder.ts';
 import { SILENT_AFTER_MS } from './reports/conditions.ts';
 import { type Reporter, startReporter } from './reports/writer.ts';
+import type { WatchKind } from './statusLag/metrics.ts';
 import { startPodReader } from './statusLag/podPoller.ts';
 import { createEnlisting } from './statusLag/watchEnqueue.ts';
 import { openStore, type Store } from './store/store.ts';
@@ -41,7 +42,7 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
     cleanUps.push(() => store.close());
     const measured = config.statusLag === 'on' && !config.noKube;
     const { statusLagReadsPerSecond: readsPerSecond } = config;
-    const onShed = (kind: 'overdue' | 'sample', count: number) => metrics.impactShed.inc({ kind }, count);
+    const onShed = (kind: WatchKind, count: number) => metrics.statusLagShed.inc({ kind }, count);
     const ingest = await startIngest({
       store,
       redisUrl: config.redisUrl,
@@ -93,7 +94,7 @@ async function report(
     nodes,
     cluster: config.cluster,
     log,
-    metrics: { count: (result) => metrics.reportWrites.inc({ result }) },
+    onResult: (result) => metrics.reportWrites.inc({ result }),
     ingestUpToDate: () => ingest.health().caughtUpForMs >= SILENT_AFTER_MS,
   });
   cleanUps.push(() => reporter.stop());
@@ -105,12 +106,12 @@ async function report(
       readsPerSecond: config.statusLagReadsPerSecond,
       log,
       metrics: {
-        read: (result) => metrics.impactReads.inc({ result }),
+        read: (result) => metrics.statusLagReads.inc({ result }),
         watched: ({ overdue, samples }) => {
-          metrics.impactWatched.set({ kind: 'overdue' }, overdue);
-          metrics.impactWatched.set({ kind: 'sample' }, samples);
+          metrics.statusLagWatches.set({ kind: 'overdue' }, overdue);
+          metrics.statusLagWatches.set({ kind: 'sample' }, samples);
         },
-        shed: (kind, count) => metrics.impactShed.inc({ kind }, count),
+        shed: (kind, count) => metrics.statusLagShed.inc({ kind }, count),
       },
     });
     cleanUps.push(() => pods.stop());

@@ -252,7 +252,7 @@ function startWriter(): void {
     nodes,
     cluster: CLUSTER,
     log,
-    metrics: { count: () => undefined },
+    onResult: () => undefined,
     pace: { pollMs: 25, quietMs: 0, sweepMs: 200, backoff: BACKOFF },
   });
   running.push(reporter);

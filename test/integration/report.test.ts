@@ -322,7 +322,6 @@ function reportOf(name: string, isAsExpected: (report: ReportObject) => boolean)
 function start(pace: Partial<Pace> = {}): Reporter {
   const counts: Record<string, number> = {};
   counted = counts;
-  const metrics = { count: (result: string) => (counts[result] = (counts[result] ?? 0) + 1) };
   const nodes = startNodeWatch({ kube: ours, log });
   const reporter = startReporter({
     store,
@@ -330,7 +329,9 @@ function start(pace: Partial<Pace> = {}): Reporter {
     nodes,
     cluster: CLUSTER,
     log,
-    metrics,
+    onResult: (result) => {
+      counts[result] = (counts[result] ?? 0) + 1;
+    },
     pace: { ...FAST, ...pace },
   });
   running.push(reporter, nodes);

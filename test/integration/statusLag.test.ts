@@ -9,7 +9,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { podsOf } from '../../src/controller/kube/object.ts';
-import { type PodReader, type ReadResult, startPodReader } from '../../src/controller/statusLag/podPoller.ts';
+import type { ReadResult } from '../../src/controller/statusLag/metrics.ts';
+import { type PodReader, startPodReader } from '../../src/controller/statusLag/podPoller.ts';
 import { createEnlisting } from '../../src/controller/statusLag/watchEnqueue.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../src/protocol/record.ts';
@@ -89,7 +90,7 @@ needs(
     const { batch, finding } = overdue(pod, 'STOPPED');
     await commit(batch);
     await start();
-    await until('a read that does not show it', () => (results.includes('unshown') ? true : undefined));
+    await until('a read that does not show it', () => (results.includes('stale') ? true : undefined));
     await publish(pod, ended(pod));
     const row = await measured(finding);
     const took = performance.now() - began;
@@ -139,7 +140,7 @@ needs(
     const { batch, finding } = overdue(pod, 'STARTED');
     await commit(batch);
     await start();
-    await until('a read that finds none', () => (results.includes('unshown') ? true : undefined));
+    await until('a read that finds none', () => (results.includes('stale') ? true : undefined));
     await applied(pod, {
       'kubernetes.io/config.hash': pod.object.podUid,
       'kubernetes.io/config.mirror': pod.object.podUid,
@@ -190,7 +191,7 @@ needs(
     const read = overdue(pod, 'STOPPED');
     await commit(read.batch);
     await start();
-    await until('a read', () => (results.includes('unshown') ? true : undefined));
+    await until('a read', () => (results.includes('stale') ? true : undefined));
     refuse = (_, response) => json(response, 500, {});
     const unread = overdue(pod, 'STOPPED');
     await commit(unread.batch);
@@ -544,7 +545,7 @@ async function blind(node: string): Promise<boolean | null> {
   results = [];
   const { batch, finding } = overdue(pod, 'STOPPED', { name: node, to: 20_000_000 });
   await commit(batch);
-  await until('a read that does not show it', () => (results.includes('unshown') ? true : undefined));
+  await until('a read that does not show it', () => (results.includes('stale') ? true : undefined));
   await publish(pod, ended(pod));
   return (await measured(finding)).lag_anomalous;
 }

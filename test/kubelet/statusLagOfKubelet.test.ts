@@ -82,7 +82,7 @@ needs(
     mkdirSync(staticPods);
     // No controller makes one here, and no pod is admitted without.
     await system.kubectl('create', 'serviceaccount', 'default');
-    await system.controller({ impactReadsPerSecond: '20' });
+    await system.controller({ statusLagReadsPerSecond: '20' });
     kubelet = await startKubelet({
       node: NODE,
       api: system.api,

@@ -111,7 +111,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       );
       const depths = redis.status === 'ready' ? await tendAll(lanes, redis, throttledLog) : [];
       for (const [lane, depth] of depths.entries()) {
-        if (depth !== null) metrics.laneDepth.set({ lane: `${lane}` }, depth);
+        if (depth !== null) metrics.queueDepth.set({ queue: `${lane}` }, depth);
       }
       untended = depths.filter((depth) => depth === null).length;
       progress.observed(answers, depths);

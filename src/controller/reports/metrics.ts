@@ -1,10 +1,14 @@
 /*
- * What the report writer counts: `plegwatch_report_writes_total` by result.
+ * What became of a report that was due: the results of `plegwatch_report_writes_total`.
  */
+export const REPORT_RESULTS = [
+  'written',
+  'refreshed',
+  'unchanged',
+  'deleted',
+  'no_node',
+  'conflict',
+  'refused',
+] as const;
 
-/** What became of a report that was due. */
-type WriteResult = 'written' | 'refreshed' | 'unchanged' | 'deleted' | 'no_node' | 'conflict' | 'refused';
-
-export interface ReportMetrics {
-  count(result: WriteResult): void;
-}
+export type ReportResult = (typeof REPORT_RESULTS)[number];

@@ -29,7 +29,7 @@ import { buildStatus, digestOf, recheckAfter } from './build.ts';
 import { SILENT_AFTER_MS } from './conditions.ts';
 import type { EvidenceRow } from './evidence.ts';
 import { Inventory } from './inventory.ts';
-import type { ReportMetrics } from './metrics.ts';
+import type { ReportResult } from './metrics.ts';
 import { putReport } from './put.ts';
 import { type Due, ReportQueue } from './queue.ts';
 import type { ReportStatus } from './status.ts';
@@ -41,7 +41,8 @@ export interface ReporterOptions {
   /** The name of the cluster. */
   readonly cluster: string;
   readonly log: Logger;
-  readonly metrics: ReportMetrics;
+  /** Called with the result of each report that was due. */
+  readonly onResult: (result: ReportResult) => void;
   /** Whether pods and containers are named in reports; yes when not said. */
   readonly podNames?: boolean;
   /** Whether ingest could hear everybody for as long as makes an agent silent; taken as true when not said. */
@@ -214,9 +215,9 @@ class ReportWriter {
   }
 
   async #removeOrphan(name: string): Promise<void> {
-    const { log, metrics } = this.#options;
+    const { log, onResult } = this.#options;
     if (await this.#inventory.removeUnlessOf(name, this.#nodes.get(name), this.#loop.signal)) {
-      metrics.count('deleted');
+      onResult('deleted');
       log.info({ node: name }, 'the report of a Node that is gone was deleted');
     }
   }
@@ -240,7 +241,7 @@ class ReportWriter {
     const same = rest.filter((plan) => !this.#isStale(plan));
     for (const { due: row, recheckMs } of same) {
       await queue.unchanged(row, recheckMs);
-      this.#options.metrics.count('unchanged');
+      this.#options.onResult('unchanged');
     }
     await atOnce(AT_ONCE, changed, (plan) => this.#write(queue, plan, 'written'));
     await atOnce(AT_ONCE, stale.slice(0, REFRESHES), (plan) => this.#write(queue, plan, 'refreshed'));
@@ -255,7 +256,7 @@ class ReportWriter {
       const node = this.#nodes.get(item.node);
       if (row === undefined || node === undefined) {
         await queue.drop(item);
-        this.#options.metrics.count('no_node');
+        this.#options.onResult('no_node');
       } else {
         planned.push(this.#build(item, row, node));
       }
@@ -286,7 +287,7 @@ class ReportWriter {
   }
 
   async #write(queue: ReportQueue, plan: Planned, result: 'written' | 'refreshed'): Promise<void> {
-    const { kube, log, metrics } = this.#options;
+    const { kube, log, onResult } = this.#options;
     const { row, node, due } = plan;
     const { signal } = this.#loop;
     await sleep(this.#writeLimit.reserve(monoNow()) / 1000, signal);
@@ -296,14 +297,14 @@ class ReportWriter {
       const { uid, creationTimestamp } = await putReport(kube, row.node, node, plan.status, signal);
       this.#inventory.put(row.node, uid, node);
       await queue.written(due, creationTimestamp, plan.digest, plan.recheckMs);
-      metrics.count(result);
+      onResult(result);
     } catch (error) {
       const waitMs = waitForOne(error);
       if (waitMs === null) {
         if (isServersFailure(error)) await queue.defer(due, FAILED_WAIT_MS);
         throw error;
       }
-      metrics.count(waitMs === CONFLICT_WAIT_MS ? 'conflict' : 'refused');
+      onResult(waitMs === CONFLICT_WAIT_MS ? 'conflict' : 'refused');
       log.warn({ node: row.node, error: messageOf(error), waitMs }, 'a report was not written');
       await queue.defer(due, waitMs);
     }

@@ -23,6 +23,7 @@ import { KubeStatusError, retryAfterMs } from '../kube/failure.ts';
 import { podsOf } from '../kube/object.ts';
 import type { Store } from '../store/store.ts';
 import { type Lag, lagOf } from './bounds.ts';
+import type { ReadResult, WatchKind } from './metrics.ts';
 import { isPod, look, type PublishedPod, publishedPod } from './podStatus.ts';
 import {
   type Claimed,
@@ -33,13 +34,10 @@ import {
   WatchList,
 } from './watchList.ts';
 
-/** What came of a read. `failed`: there was no answer, or none that can be read. */
-export type ReadResult = 'shown' | 'unshown' | 'ended' | 'throttled' | 'failed';
-
 interface ReaderMetrics {
   readonly read: (result: ReadResult) => void;
   readonly watched: (counts: { readonly overdue: number; readonly samples: number }) => void;
-  readonly shed: (kind: 'overdue' | 'sample', count: number) => void;
+  readonly shed: (kind: WatchKind, count: number) => void;
 }
 
 export interface ReaderOptions {
@@ -207,11 +205,11 @@ class Reader {
     const ofPod = pod !== undefined && isPod(pod, one.pod_uid);
     const seen = ofPod ? look(pod, wantedOf(one)) : { is: 'unshown' as const, present: false };
     if (seen.is === 'unshown') {
-      metrics.read('unshown');
+      metrics.read('stale');
       await list.unshown(one, { began, ofPod, present: seen.present, nextMs: pauseAfter(one.reads) });
       return;
     }
-    metrics.read(seen.is === 'shown' ? 'shown' : 'ended');
+    metrics.read(seen.is === 'shown' ? 'published' : 'ended');
     await list.end(
       one,
       seen.is === 'shown' ? lagOf(one, { unshown: one.stale_read, shown: ended }) : 'superseded',
