@@ -38,7 +38,10 @@ function settingsPage(): string {
     ([command, settings]) =>
       `\n## plegwatch ${command}\n\n` +
       table('flag', 'variable', 'default', 'what it sets') +
-      Object.entries(settings).map(settingRow).join(''),
+      Object.entries(settings)
+        .filter(([, { internal }]) => internal !== true)
+        .map(settingRow)
+        .join(''),
   );
   return (
     generatedFrom('the tables of settings in src/agent/config.ts and src/controller/config.ts') +

@@ -51,6 +51,7 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
       cluster: config.cluster,
       node: config.node,
       spool,
+      intervals: config,
       log,
     });
     cleanUps.push(() => shipper.stop(HAND_OVER_MS));
@@ -151,6 +152,8 @@ function openSpool(config: AgentConfig, log: Logger, signal: AbortSignal): Promi
       fsync: config.spoolFsync,
       keep: config.spoolRetention,
       fallback: config.spoolFallback,
+      sweepInterval: config.intervalSpoolSweep,
+      auditFile: config.auditFile,
       log,
     },
     signal,

@@ -20,6 +20,7 @@ import {
   withDefault,
 } from '../platform/settings.ts';
 import { NodeName } from '../protocol/batch.ts';
+import { AGENT_INTERNALS } from './internalSettings.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -121,6 +122,7 @@ export const AGENT_SETTINGS = {
   ),
   httpAddress: HTTP_ADDRESS,
   logLevel: logLevelFrom('info'),
+  ...AGENT_INTERNALS,
 } as const;
 
 export type AgentConfig = ConfigOf<typeof AGENT_SETTINGS>;

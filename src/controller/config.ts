@@ -16,6 +16,7 @@ import {
   withDefault,
   withShort,
 } from '../platform/settings.ts';
+import { INGEST_INTERVALS } from './internalSettings.ts';
 
 const databaseUrl = (raw: string): string => {
   if (!/^postgres(ql)?:\/\//.test(raw) || !URL.canParse(raw)) {
@@ -49,6 +50,7 @@ export const CONTROLLER_SETTINGS = {
   ),
   httpAddress: HTTP_ADDRESS,
   logLevel,
+  ...INGEST_INTERVALS,
 } as const;
 
 export type ControllerConfig = ConfigOf<typeof CONTROLLER_SETTINGS>;

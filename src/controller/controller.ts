@@ -47,6 +47,7 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
       store,
       redisUrl: config.redisUrl,
       cluster: config.cluster,
+      intervals: config,
       log,
       metrics,
       impact: measured ? createEnlisting({ readsPerSecond, onShed }) : undefined,

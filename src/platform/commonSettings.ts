@@ -5,7 +5,16 @@ import * as v from 'valibot';
 import { ClusterName } from '../protocol/batch.ts';
 import { LOG_LEVELS } from './log.ts';
 import { redisUrl } from './redisUrl.ts';
-import { BadValue, listenAddress, oneOf, required, secret, withDefault } from './settings.ts';
+import {
+  BadValue,
+  duration,
+  internal,
+  listenAddress,
+  oneOf,
+  required,
+  secret,
+  withDefault,
+} from './settings.ts';
 
 export const clusterName = (raw: string): string => {
   if (!v.is(ClusterName, raw)) {
@@ -37,3 +46,9 @@ export const HTTP_ADDRESS = withDefault(
 
 export const logLevelFrom = (fallback: (typeof LOG_LEVELS)[number]) =>
   withDefault('level', fallback, `one of ${LOG_LEVELS.join(', ')}`, oneOf(...LOG_LEVELS));
+
+/** An interval that only tests shorten. */
+export const internalInterval = (fallback: string, describe: string) =>
+  internal(withDefault('duration', fallback, describe, duration(100, 3_600_000)));
+
+export const REDIS_RETRY_INTERVAL = internalInterval('30s', 'longest wait between two tries to reach Redis');

@@ -8,10 +8,9 @@
  * may say who has its slots now.
  */
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import { millis } from '../protocol/units.ts';
+import type { Micros } from '../protocol/units.ts';
 import { doubled } from './backoff.ts';
 import { messageOf, PlegwatchError } from './errors.ts';
-import { interval } from './interval.ts';
 import {
   type ClusterPlace,
   type Login,
@@ -23,7 +22,6 @@ import {
 /** Answers the same commands, whatever is behind it. */
 export type RedisClient = Redis | Cluster;
 
-const MAX_RETRY_MS = interval('RETRY', millis(30_000)) / 1000;
 const COMMAND_TIMEOUT_MS = 5_000;
 /**
  * A connection on which an answer is outstanding for this long is given up. Without it a Redis that vanished without a
@@ -38,7 +36,13 @@ const PATIENT_REDIRECT_AFTER_MS = 1_000;
 const CURE =
   'Set --redis-url (PLEGWATCH_REDIS_URL) to redis://[:password@]host:port[/db], redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master[/db].';
 
-const retryAfter = (times: number): number => Math.random() * doubled(100, MAX_RETRY_MS, times);
+/** Waits in milliseconds before the n-th try to connect. */
+type RetryStrategy = (times: number) => number;
+
+const retryWithin =
+  (maxRetry: Micros): RetryStrategy =>
+  (times) =>
+    Math.random() * doubled(100, maxRetry / 1000, times);
 
 /** Reads `--redis-url`. Throws SETTING_INVALID where it is not a URL that can be used. */
 export function redisPlace(url: string): RedisPlace {
@@ -61,6 +65,8 @@ export const accessOptions = (
 export interface RedisConnection {
   /** The setting as given. */
   readonly url: string;
+  /** The longest wait between two tries to connect. */
+  readonly maxRetry: Micros;
   /** Told of every error while the connection is away; without a listener Node would end the process. */
   readonly onError: (message: string) => void;
   /** Told when there is a connection, at first and whenever one is there again: what was in Redis may be gone. */
@@ -70,8 +76,9 @@ export interface RedisConnection {
 }
 
 /** Opens a connection that keeps itself alive. It is the caller's to `disconnect()`. */
-export function connectRedis({ url, onError, onReady, patient = false }: RedisConnection): RedisClient {
-  const redis = open(redisPlace(url), patient);
+export function connectRedis(connection: RedisConnection): RedisClient {
+  const { url, maxRetry, onError, onReady, patient = false } = connection;
+  const redis = open(redisPlace(url), patient, retryWithin(maxRetry));
   redis.on('error', (error) => onError(wordsOf(error)));
   if (onReady !== undefined) redis.on('ready', onReady);
   // A cluster is ready once. A node of it that was away comes into the pool again, empty perhaps.
@@ -83,7 +90,7 @@ export function connectRedis({ url, onError, onReady, patient = false }: RedisCo
   return redis;
 }
 
-function open(place: RedisPlace, patient: boolean): RedisClient {
+function open(place: RedisPlace, patient: boolean, retryStrategy: RetryStrategy): RedisClient {
   const options = {
     ...accessOptions(place.login, place.tls),
     maxRetriesPerRequest: patient ? null : 1,
@@ -91,27 +98,32 @@ function open(place: RedisPlace, patient: boolean): RedisClient {
     socketTimeout: SOCKET_TIMEOUT_MS,
     ...(patient ? {} : { commandTimeout: COMMAND_TIMEOUT_MS }),
   };
-  const alone = { ...options, enableOfflineQueue: patient, retryStrategy: retryAfter };
+  const alone = { ...options, enableOfflineQueue: patient, retryStrategy };
   switch (place.kind) {
     case 'server':
       return new Redis({ ...alone, ...place.address, db: place.db });
     case 'cluster':
-      return openCluster(place, options, patient);
+      return openCluster(place, { ...options, retryStrategy }, patient);
     case 'sentinel':
-      return new Redis({ ...alone, ...sentinelOptions(place), db: place.db });
+      return new Redis({ ...alone, ...sentinelOptions(place, retryStrategy), db: place.db });
   }
 }
 
 function openCluster(
   place: ClusterPlace,
-  redisOptions: Pick<RedisOptions, 'maxRetriesPerRequest' | 'commandTimeout'>,
+  {
+    retryStrategy,
+    ...redisOptions
+  }: Pick<RedisOptions, 'maxRetriesPerRequest' | 'commandTimeout'> & {
+    readonly retryStrategy: RetryStrategy;
+  },
   patient: boolean,
 ): Cluster {
   const pauseMs = patient ? PATIENT_REDIRECT_AFTER_MS : REDIRECT_AFTER_MS;
   return new Cluster([...place.nodes], {
     redisOptions,
     enableOfflineQueue: patient,
-    clusterRetryStrategy: retryAfter,
+    clusterRetryStrategy: retryStrategy,
     // A connection that finds the cluster down, as after all its nodes started again, would never say so to whoever waits
     // for it, and a queue's worker would wait for ever. Commands find it out as well.
     enableReadyCheck: false,
@@ -125,12 +137,15 @@ function openCluster(
 }
 
 /** A master that becomes a replica answers READONLY until it is left for the new one. */
-function sentinelOptions(place: SentinelPlace): Omit<RedisOptions, 'replyMapping'> {
+function sentinelOptions(
+  place: SentinelPlace,
+  retryStrategy: RetryStrategy,
+): Omit<RedisOptions, 'replyMapping'> {
   const { password } = place.sentinelLogin;
   return {
     sentinels: place.sentinels.map((each) => ({ ...each })),
     name: place.master,
-    sentinelRetryStrategy: retryAfter,
+    sentinelRetryStrategy: retryStrategy,
     sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
     ...(password === undefined ? {} : { sentinelPassword: password }),

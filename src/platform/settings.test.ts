@@ -5,9 +5,11 @@ import {
   BadValue,
   bytes,
   declareSettings,
+  defaultsOf,
   duration,
   flagOf,
   integer,
+  internal,
   listenAddress,
   oneOf,
   optional,
@@ -29,6 +31,7 @@ const TABLE = {
   subscribe: withDefault('when', 'auto', 'whether to subscribe', oneOf('auto', 'always', 'never')),
   kubeletUrl: optional('url', 'the kubelet', string),
   insecure: toggle('do not verify'),
+  interval: internal(withDefault('duration', '1m', 'an interval', duration(100, 60_000))),
 };
 
 beforeEach(() => {
@@ -125,6 +128,32 @@ test('everything that is wrong is told together, one line each, with the way to 
   expect(lines.map((line) => line.split(' ')[0]).sort()).toEqual(
     ['--colour:', '--redis-url', '--relist-period', '--spool-max-bytes', '--subscribe'].sort(),
   );
+});
+
+describe('an internal setting', () => {
+  test('comes from its variable, or is its default', () => {
+    expect(read(...needed).interval).toBe(60_000_000);
+    vi.stubEnv('PLEGWATCH_INTERVAL', '2s');
+    expect(read(...needed).interval).toBe(2_000_000);
+  });
+
+  test('has no flag, and a fault names its variable only', () => {
+    vi.stubEnv('PLEGWATCH_INTERVAL', '2');
+    const lines = refusal(...needed, '--interval', '2s').message.split('\n');
+    expect(lines[0]).toBe('--interval: there is no such option');
+    expect(lines[1]).toMatch(/^PLEGWATCH_INTERVAL must be a duration/);
+  });
+
+  test('is neither in the help nor in the log', () => {
+    const command = declareSettings(new Command('agent'), TABLE);
+    expect(command.helpInformation()).not.toMatch(/interval/i);
+    expect(withoutSecrets(read(...needed), TABLE)).not.toHaveProperty('interval');
+  });
+});
+
+test('the defaults of a table are those that its settings have without a command line', () => {
+  const { insecure, interval } = TABLE;
+  expect(defaultsOf({ insecure, interval })).toEqual({ insecure: false, interval: 60_000_000 });
 });
 
 describe('a length of time', () => {

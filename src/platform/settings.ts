@@ -23,6 +23,8 @@ export interface Setting<T> {
   readonly secret: boolean;
   /** Null where the value is logged as it is. */
   readonly counts: Counts | null;
+  /** Only a variable, for tests: no flag, not in `--help`, the log or the chart. */
+  readonly internal?: true;
   /** A second, one-letter flag, where people expect one. */
   readonly short?: string;
   /** Reads a raw value. Throws {@link BadValue}. */
@@ -78,6 +80,9 @@ export function toggle(describe: string): Setting<boolean> {
 
 /** A setting whose value may hold a password: it is logged without it. */
 export const secret = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, secret: true });
+
+/** A setting that only tests of a whole system set. */
+export const internal = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, internal: true });
 
 /** A setting that has a one-letter flag too. */
 export const withShort = <T>(short: string, setting: Setting<T>): Setting<T> => ({ ...setting, short });
@@ -167,7 +172,9 @@ export const variableOf = (key: string): string =>
 
 /** Declares a table's settings on a command, with their variables and defaults in its help. */
 export function declareSettings(command: Command, table: SettingTable): Command {
-  for (const [key, setting] of Object.entries(table)) command.addOption(optionOf(key, setting));
+  for (const [key, setting] of Object.entries(table)) {
+    if (setting.internal !== true) command.addOption(optionOf(key, setting));
+  }
   return command.allowUnknownOption().allowExcessArguments();
 }
 
@@ -185,6 +192,7 @@ function noteOf(fallback: Setting<unknown>['fallback']): string[] {
 
 /** What the command line says of a setting, or else its variable; a switch that is given means `true`. */
 function rawOf(command: Command, key: string, setting: Setting<unknown>): string | undefined {
+  if (setting.internal === true) return process.env[variableOf(key)];
   const option = optionOf(key, setting);
   const given: unknown = command.opts()[option.attributeName()];
   // For `--no-x` the parser keeps a value of `x` that is true from the start and false when the flag is there.
@@ -206,7 +214,8 @@ export function readSettings<T extends SettingTable>(command: Command, table: T)
       config[key] = readOne(setting, rawOf(command, key, setting));
     } catch (error) {
       if (!(error instanceof BadValue)) throw error;
-      problems.push(`${flagOf(key)} (${variableOf(key)}) ${error.message}`);
+      const name = setting.internal === true ? variableOf(key) : `${flagOf(key)} (${variableOf(key)})`;
+      problems.push(`${name} ${error.message}`);
     }
   }
   if (problems.length > 0) {
@@ -229,12 +238,19 @@ function readOne(setting: Setting<unknown>, raw: string | undefined): unknown {
   return setting.read(raw);
 }
 
-/** The effective settings for the log, as a person would write them. Secrets are cut out. */
+/** The values of a table whose settings all have defaults, for callers that are not started from a command line. */
+export function defaultsOf<T extends SettingTable>(table: T): ConfigOf<T> {
+  const entries = Object.entries(table).map(([key, setting]) => [key, readOne(setting, undefined)]);
+  return Object.freeze(Object.fromEntries(entries)) as ConfigOf<T>;
+}
+
+/** The effective settings for the log, as a person would write them. Secrets are cut out, internal ones left out. */
 export function withoutSecrets(
   config: Readonly<Record<string, unknown>>,
   table: SettingTable,
 ): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(config).map(([key, value]) => [key, logged(value, table[key])]));
+  const shown = Object.entries(config).filter(([key]) => table[key]?.internal !== true);
+  return Object.fromEntries(shown.map(([key, value]) => [key, logged(value, table[key])]));
 }
 
 function logged(value: unknown, setting: Setting<unknown> | undefined): unknown {

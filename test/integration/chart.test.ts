@@ -382,6 +382,8 @@ needs('helm')('a rendered release', () => {
         const [container] = podOf(await render(MINIMAL), `plegwatch-${name}`).containers;
         expect(container.args).toEqual([name]);
         const given = new Map(container.env.map((variable) => [variable.name, variable]));
+        const internal = Object.keys(table).filter((key) => table[key]?.internal === true);
+        expect(internal.filter((key) => given.has(variableOf(key)))).toEqual([]);
         for (const [key, setting] of Object.entries(table)) {
           const variable = given.get(variableOf(key));
           given.delete(variableOf(key));

@@ -25,7 +25,7 @@ import {
   REPORT_SETTINGS,
 } from '../../src/controller/config.ts';
 import type { ErrorCode } from '../../src/platform/errors.ts';
-import { flagOf, REQUIRED, variableOf } from '../../src/platform/settings.ts';
+import { flagOf, REQUIRED, type Setting, variableOf } from '../../src/platform/settings.ts';
 import { CLI } from '../support/build.ts';
 import { startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -221,7 +221,11 @@ describe('a command line', () => {
       const { code, stdout } = await plegwatch(command, { args: ['--help'] });
       expect(code).toBe(0);
       const help = stdout.replaceAll(/\s+/g, ' ');
-      for (const [key, { fallback }] of Object.entries(tables[command])) {
+      for (const [key, { fallback, internal }] of Object.entries<Setting<unknown>>(tables[command])) {
+        if (internal === true) {
+          expect(help).not.toContain(variableOf(key));
+          continue;
+        }
         const at = help.indexOf(` ${flagOf(key)} `);
         const about = help.slice(at, help.indexOf(`env: ${variableOf(key)})`));
         expect([at > 0, about.length > 0], key).toEqual([true, true]);

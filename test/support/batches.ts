@@ -1,6 +1,7 @@
 /*
  * Batches for tests, and a sender that puts them into lanes as an agent does.
  */
+
 import { randomUUID } from 'node:crypto';
 import { Queue } from 'bullmq';
 import { connectRedis, type RedisClient } from '../../src/platform/redis.ts';
@@ -14,6 +15,7 @@ import {
   replyKey,
 } from '../../src/protocol/keys.ts';
 import type { ContainerIdentity, EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
+import { millis } from '../../src/protocol/units.ts';
 
 export const CLUSTER = 'test';
 
@@ -107,7 +109,12 @@ export interface Sender {
 
 export function createSender(redisUrl: string, lanes: number): Sender {
   // A test that stops Redis looks at what comes of it, not at this connection.
-  const redis = connectRedis({ url: redisUrl, onError: () => undefined, patient: true });
+  const redis = connectRedis({
+    url: redisUrl,
+    maxRetry: millis(30_000),
+    onError: () => undefined,
+    patient: true,
+  });
   const queues = Array.from(
     { length: lanes },
     (_, lane) =>

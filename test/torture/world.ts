@@ -33,17 +33,21 @@ export const CLUSTER = 'torture';
 export const LANES = 2;
 
 /** The long intervals, short. The grace stays long: half of it is how long a busy machine may hold an agent up. */
-const INTERVALS = {
-  intervalRound: '4s',
-  intervalPast: '8s',
-  intervalStall: '3s',
+const AGENT_INTERVALS = {
+  intervalAckGeneration: '4s',
+  intervalRetiredEpochs: '8s',
+  intervalResend: '3s',
   intervalIdle: '2s',
-  intervalSweep: '1s',
-  intervalRetry: '2s',
+  intervalSpoolSweep: '1s',
+  intervalRedisRetry: '2s',
+};
+const INGEST_INTERVALS = {
   intervalFlow: '2s',
-  intervalPatience: '4s',
-  intervalAside: '1s',
-  intervalLock: '3s',
+  intervalStoreWait: '4s',
+  intervalJobDelay: '1s',
+  intervalFaultDelay: '1s',
+  intervalJobLock: '3s',
+  intervalRedisRetry: '2s',
 };
 const AGENT = {
   relistPeriod: '500ms',
@@ -321,7 +325,7 @@ export class World {
         redisUrl: `redis://127.0.0.1:${redis.port}`,
         databaseUrl: databaseUrl.href,
         noKube: 'true',
-        ...INTERVALS,
+        ...INGEST_INTERVALS,
       },
     });
     this.#cleanUps.push(() => program.stop());
@@ -363,7 +367,7 @@ export class World {
       spoolRetention: this.options.forgetful.has(i) ? '0' : '24h',
       auditFile: join(this.dir, `node-${i}`, 'audit'),
       ...AGENT,
-      ...INTERVALS,
+      ...AGENT_INTERVALS,
     };
   }
 

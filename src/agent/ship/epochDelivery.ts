@@ -3,14 +3,10 @@
  */
 
 import { doubled } from '../../platform/backoff.ts';
-import { interval } from '../../platform/interval.ts';
 import type { Context, JobData } from '../../protocol/batch.ts';
-import { between, type Mono, millis } from '../../protocol/units.ts';
+import { between, type Micros, type Mono } from '../../protocol/units.ts';
 import type { Epoch } from '../spool/epoch.ts';
 
-/** What got no answer is sent again after this, then after twice that, up to six times it. */
-const STALL = interval('STALL', millis(10_000));
-const MAX_STALL = 6 * STALL;
 /** The highest round that an envelope can carry. */
 const MAX_ROUND = 2_147_483_646;
 
@@ -26,6 +22,7 @@ export interface Sealed {
 
 export class Track {
   readonly epoch: Epoch;
+  readonly #resend: Micros;
   round = 1;
   /** The next seq to cut. */
   next = 1;
@@ -39,8 +36,10 @@ export class Track {
   /** The versions that an earlier life began under; its own, never the present ones. */
   context: Context | null = null;
 
-  constructor(epoch: Epoch) {
+  /** `resend`: how long an answer is waited for before the first re-send. */
+  constructor(epoch: Epoch, resend: Micros) {
     this.epoch = epoch;
+    this.#resend = resend;
     // Of what is past nothing can be sent: a hello says how far it went.
     if (epoch.retired !== null) this.next = epoch.written + 1;
   }
@@ -62,14 +61,18 @@ export class Track {
     this.hellos = 0;
   }
 
+  /** How long the answer to something that was sent `tries` times is waited for: doubling, up to six times the first wait. */
+  resendAfter(tries: number): Micros {
+    return doubled(this.#resend, 6 * this.#resend, tries - 1) as Micros;
+  }
+
   /** Whether nothing was asked in this round, or long enough ago. */
   mayGreet(now: Mono): boolean {
-    return !this.answered && (this.hello === null || between(this.hello, now) > patience(this.hellos));
+    return (
+      !this.answered && (this.hello === null || between(this.hello, now) > this.resendAfter(this.hellos))
+    );
   }
 }
 
 /** Whether something of it is not sent, or not answered. */
 export const isBusy = (track: Track): boolean => track.waits || track.next <= track.epoch.written;
-
-/** How long the answer to something sent so many times is waited for before it is sent again. */
-export const patience = (tries: number): number => doubled(STALL, MAX_STALL, tries - 1);

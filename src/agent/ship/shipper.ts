@@ -18,27 +18,22 @@ import { type JobsOptions, Queue } from 'bullmq';
 import { Backoff } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
-import { interval } from '../../platform/interval.ts';
 import type { Logger } from '../../platform/log.ts';
 import { connectRedis, type RedisClient } from '../../platform/redis.ts';
 import { BATCH_VERSION, MAX_BATCH_BYTES, MAX_BATCH_RECORDS } from '../../protocol/batch.ts';
 import { QUEUE_NAME, queueOf, queuePrefix } from '../../protocol/keys.ts';
 import { between, type Mono, millis, mono, seq, shift } from '../../protocol/units.ts';
+import type { AgentInternals } from '../internalSettings.ts';
 import type { Epoch } from '../spool/epoch.ts';
 import type { Spool } from '../spool/spool.ts';
 import { Word } from './ackReader.ts';
 import { Sealer } from './batchBuilder.ts';
-import { isBusy, patience, type Sealed, Track } from './epochDelivery.ts';
+import { isBusy, type Sealed, Track } from './epochDelivery.ts';
 
 const LINGER = millis(250);
 const SLOW_LINGER = millis(5_000);
-/** So often everything is asked for again. */
-const ROUND = interval('ROUND', millis(300_000));
-/** The same for epochs of which no record is left. */
-const PAST = interval('PAST', millis(3_600_000));
-/** How often it looks while something is under way or waits, and how often while nothing does. */
+/** How often it looks for work while something is under way or waits. */
 const BUSY_MS = 250;
-const IDLE_MS = interval('IDLE', millis(15_000)) / 1000;
 const BACKOFF = { firstMs: 500, maxMs: 30_000 };
 /** So often what should be in the spool is read again before it counts as lost. */
 const UNREADABLE_TRIES = 20;
@@ -55,6 +50,7 @@ export interface ShipOptions {
   readonly cluster: string;
   readonly node: string;
   readonly spool: Spool;
+  readonly intervals: Omit<AgentInternals, 'intervalSpoolSweep' | 'auditFile'>;
   readonly log: Logger;
 }
 
@@ -85,6 +81,7 @@ export class Shipper {
     this.#options = options;
     this.#redis = connectRedis({
       url: options.redisUrl,
+      maxRetry: options.intervals.intervalRedisRetry,
       onError: (message) => this.#away(message),
       onReady: () => this.#back(),
     });
@@ -145,7 +142,10 @@ export class Shipper {
     if (!this.#resting) return;
     this.#idle = this.#problem === null && ![...this.#tracks.values()].some(isBusy);
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#wake(), this.#idle ? IDLE_MS : BUSY_MS);
+    this.#timer = setTimeout(
+      () => this.#wake(),
+      this.#idle ? this.#options.intervals.intervalIdle / 1000 : BUSY_MS,
+    );
   }
 
   /** Records came: they go after they have waited for company. */
@@ -198,7 +198,8 @@ export class Shipper {
         this.#held(held);
         return;
       }
-      if (between(this.#roundTurned, monoNow()) >= ROUND) this.#turnRounds();
+      if (between(this.#roundTurned, monoNow()) >= this.#options.intervals.intervalAckGeneration)
+        this.#turnRounds();
       this.#follow();
       await this.#readReplies(hurry);
       await this.#resend();
@@ -219,7 +220,8 @@ export class Shipper {
 
   #follow(): void {
     for (const epoch of this.#options.spool.epochs) {
-      if (!this.#tracks.has(epoch)) this.#tracks.set(epoch, new Track(epoch));
+      if (!this.#tracks.has(epoch))
+        this.#tracks.set(epoch, new Track(epoch, this.#options.intervals.intervalResend));
     }
     for (const epoch of this.#tracks.keys()) {
       if (!this.#options.spool.epochs.includes(epoch)) this.#tracks.delete(epoch);
@@ -231,7 +233,8 @@ export class Shipper {
     for (const track of this.#tracks.values()) {
       if (track.epoch.retired === null || !track.answered) track.turn(track.round + 1);
     }
-    if (between(this.#pastAsked, this.#roundTurned) >= PAST) this.#askOfThePast();
+    if (between(this.#pastAsked, this.#roundTurned) >= this.#options.intervals.intervalRetiredEpochs)
+      this.#askOfThePast();
   }
 
   /** What is past is asked about seldom, and at once where the store turns out to know less than before. */
@@ -299,7 +302,7 @@ export class Shipper {
     const now = monoNow();
     for (const track of this.#tracks.values()) {
       for (const sealed of track.sealed) {
-        if (sealed.added === null || between(sealed.added, now) > patience(sealed.tries))
+        if (sealed.added === null || between(sealed.added, now) > track.resendAfter(sealed.tries))
           await this.#add(sealed);
       }
     }

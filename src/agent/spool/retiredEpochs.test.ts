@@ -9,10 +9,6 @@ import type { Epoch } from './epoch.ts';
 import { MOST_PAST, PAST_FOR_MS } from './retiredEpochs.ts';
 import { Spool } from './spool.ts';
 
-vi.hoisted(() => {
-  process.env['PLEGWATCH_INTERVAL_SWEEP'] = '100ms';
-});
-
 const CONTEXT = { runtime: { name: 'containerd', version: '2.1.9' }, kubelet: '', agent: '0.1.0' };
 
 let dir: string;
@@ -30,6 +26,7 @@ const open = (): Promise<Spool> =>
       maxBytes: 64 * 1024 ** 2,
       fsync: millis(0),
       keep: millis(0),
+      sweepInterval: millis(100),
       log: createLogger('fatal', 'test'),
     },
     AbortSignal.timeout(20_000),

@@ -15,16 +15,17 @@
  * Where the disk cannot be used, or not any more, `fallback` decides: `refuse` ends the agent at its start and later waits,
  * with records in the buffer; `memory` goes on in memory, and says so.
  */
+
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { wallNow } from '../../platform/clock.ts';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
-import { interval } from '../../platform/interval.ts';
 import type { Logger } from '../../platform/log.ts';
 import type { Context } from '../../protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
-import { type Micros, type Mono, millis, type Seq, seq, type Wall } from '../../protocol/units.ts';
-import { openAudit } from './audit.ts';
+import { type Micros, type Mono, type Seq, seq, type Wall } from '../../protocol/units.ts';
+import { AGENT_INTERNALS } from '../internalSettings.ts';
+import { type Audit, openAudit } from './audit.ts';
 import type { Epoch, Segment } from './epoch.ts';
 import { Room } from './eviction.ts';
 import { type Files, MACHINE_FILES, type OpenFile, syncFolder, writeAll, writeWhole } from './files.ts';
@@ -49,6 +50,10 @@ export interface SpoolOptions {
   readonly fsync: Micros;
   /** How long acknowledged segments stay. */
   readonly keep: Micros;
+  /** How often acknowledged segments past their retention are deleted. Default: that of the settings. */
+  readonly sweepInterval?: Micros;
+  /** Every record is appended to this file before the spool gets it. */
+  readonly auditFile?: string | undefined;
   /** What to do where the disk cannot be used. Default: refuse. */
   readonly fallback?: 'refuse' | 'memory';
   readonly log: Logger;
@@ -58,8 +63,10 @@ export interface SpoolOptions {
   readonly machine?: string;
 }
 
+/** What was given, with defaults. */
+type OpenOptions = SpoolOptions & Required<Omit<SpoolOptions, 'auditFile'>>;
+
 const ALIVE_MS = 10_000;
-const SWEEP_MS = interval('SWEEP', millis(30_000)) / 1000;
 
 export class Spool {
   /** The position on the monotonic clock that the present epoch's offsets count from. */
@@ -70,7 +77,7 @@ export class Spool {
   setAside: SetAside | null = null;
   /** Called after every write, so that shipping need not ask. */
   onWritten: () => void = () => undefined;
-  readonly #options: Required<SpoolOptions>;
+  readonly #options: OpenOptions;
   readonly #refuge: Refuge | null;
   readonly #epochs: Epoch[];
   readonly #losses: Losses;
@@ -79,7 +86,7 @@ export class Spool {
   readonly #lock: SpoolLock | null;
   readonly #present: Epoch;
   readonly #waiting: Waiting;
-  readonly #audit = openAudit();
+  readonly #audit: Audit;
   readonly #timers: NodeJS.Timeout[];
   #context: Context | null = null;
   #next = 1;
@@ -92,7 +99,7 @@ export class Spool {
   #problem: string | null = null;
 
   private constructor(
-    options: Required<SpoolOptions>,
+    options: OpenOptions,
     refuge: Refuge | null,
     lock: SpoolLock | null,
     epochs: Epoch[],
@@ -101,6 +108,7 @@ export class Spool {
     alive: Wall | null,
   ) {
     this.#options = options;
+    this.#audit = openAudit(options.auditFile);
     this.#refuge = refuge;
     this.#lock = lock;
     this.#epochs = epochs;
@@ -116,7 +124,7 @@ export class Spool {
         this.#sweeping ??= this.#sweep().finally(() => {
           this.#sweeping = null;
         });
-      }, SWEEP_MS),
+      }, options.sweepInterval / 1000),
     ];
   }
 
@@ -125,7 +133,8 @@ export class Spool {
     const { fallback = 'refuse', files = MACHINE_FILES } = given;
     const refuge = fallback === 'memory' ? new Refuge(files) : null;
     const machine = given.machine ?? (await machineId());
-    const options = { ...given, fallback, machine, files: refuge ?? files };
+    const { sweepInterval = AGENT_INTERNALS.intervalSpoolSweep.read(undefined) } = given;
+    const options = { ...given, fallback, machine, sweepInterval, files: refuge ?? files };
     try {
       return await Spool.#openOn(options, refuge, signal);
     } catch (error) {
@@ -138,11 +147,7 @@ export class Spool {
     }
   }
 
-  static async #openOn(
-    options: Required<SpoolOptions>,
-    refuge: Refuge | null,
-    signal: AbortSignal,
-  ): Promise<Spool> {
+  static async #openOn(options: OpenOptions, refuge: Refuge | null, signal: AbortSignal): Promise<Spool> {
     try {
       await options.files.makeFolder(join(options.dir, 'epochs'));
       await syncFolder(options.files, options.dir);

@@ -2,14 +2,9 @@
  * Flow settings: how agents shall send, told to all of them in one key that expires.
  */
 import { messageOf } from '../../platform/errors.ts';
-import { interval } from '../../platform/interval.ts';
 import type { RedisClient } from '../../platform/redis.ts';
 import { ACCEPTED_VERSIONS } from '../../protocol/batch.ts';
 import { FLOW_TTL_S, type Flow, flowKey } from '../../protocol/keys.ts';
-import { millis } from '../../protocol/units.ts';
-
-/** How often the settings are written again; a third of the time they live would do. */
-export const FLOW_INTERVAL_MS = interval('FLOW', millis(10_000)) / 1000;
 
 /** What all agents of a cluster together may have unacknowledged in Redis, and at most which share of its memory. */
 const BUDGET_BYTES = 128 * 1024 * 1024;

@@ -10,11 +10,10 @@
  */
 import { Backoff } from '../../platform/backoff.ts';
 import { messageOf } from '../../platform/errors.ts';
-import { interval } from '../../platform/interval.ts';
 import { sleep } from '../../platform/sleep.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import { decodeBatch, type Envelope, type RefusedBatch } from '../../protocol/batch.ts';
-import { millis } from '../../protocol/units.ts';
+import type { IngestIntervals } from '../internalSettings.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import { troubleOf } from '../store/databaseError.ts';
 import { asText } from './asText.ts';
@@ -26,6 +25,7 @@ import type { Replies } from './reply.ts';
 export interface HandlerOptions extends CommitContext {
   readonly cluster: string;
   readonly replies: Replies;
+  readonly intervals: IngestIntervals;
   readonly metrics: ControllerMetrics;
   readonly log: Pick<ThrottledLog, 'warn' | 'error'>;
   /** Aborted when the controller stops: whoever waits gives up at once. */
@@ -33,17 +33,13 @@ export interface HandlerOptions extends CommitContext {
 }
 
 const BACKOFF = { firstMs: 250, maxMs: 4_000 };
-/** How long a job waits for Postgres or Redis before it is put aside. */
-const PATIENCE_MS = interval('PATIENCE', millis(15_000)) / 1000;
-const LATER_MS = interval('ASIDE', millis(5_000)) / 1000;
-const AFTER_FAULT_MS = interval('ASIDE', millis(30_000)) / 1000;
 
 const DONE: Verdict = { done: true };
 
 export function createHandler(options: HandlerOptions): LaneHandler {
-  const { log } = options;
+  const { log, intervals } = options;
   const handle = async (lane: number, work: () => Promise<void>): Promise<Verdict> => {
-    const givesUpAt = performance.now() + PATIENCE_MS;
+    const givesUpAt = performance.now() + intervals.intervalStoreWait / 1000;
     const backoff = new Backoff(BACKOFF);
     for (;;) {
       try {
@@ -54,11 +50,11 @@ export function createHandler(options: HandlerOptions): LaneHandler {
         if (!isAway(error)) {
           log.error({ lane, problem }, 'a batch could not be stored and will be tried again');
           options.partitions.forget();
-          return { done: false, delayMs: AFTER_FAULT_MS };
+          return { done: false, delayMs: intervals.intervalFaultDelay / 1000 };
         }
         log.warn({ lane, problem }, 'waiting to store a batch');
         if (options.signal.aborted || performance.now() > givesUpAt)
-          return { done: false, delayMs: LATER_MS };
+          return { done: false, delayMs: intervals.intervalJobDelay / 1000 };
         await sleep(backoff.next(), options.signal);
       }
     }

@@ -9,11 +9,13 @@ import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
 import { connectRedis, type RedisClient } from '../../platform/redis.ts';
+import { defaultsOf } from '../../platform/settings.ts';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
+import { INGEST_INTERVALS, type IngestIntervals } from '../internalSettings.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import type { Store, StoreSettings } from '../store/store.ts';
 import type { Enlisting } from './commit.ts';
-import { FLOW_INTERVAL_MS, publishFlow } from './flow.ts';
+import { publishFlow } from './flow.ts';
 import { createHandler } from './handler.ts';
 import { createPartitions } from './partitions.ts';
 import { createProgress, type Health } from './progress.ts';
@@ -27,6 +29,8 @@ export interface IngestOptions {
   readonly cluster: string;
   readonly log: Logger;
   readonly metrics: ControllerMetrics;
+  /** Default: those that the settings have. */
+  readonly intervals?: IngestIntervals;
   /** Absent where the impact of missed events is not measured. */
   readonly impact?: Enlisting | undefined;
 }
@@ -45,15 +49,24 @@ const BACKOFF = { firstMs: 1_000, maxMs: 1_000 };
 const READY_WITHIN_MS = 5_000;
 
 export async function startIngest(options: IngestOptions): Promise<Ingest> {
-  const { store, redisUrl, cluster, log, metrics, impact } = options;
+  const {
+    store,
+    redisUrl,
+    cluster,
+    log,
+    metrics,
+    impact,
+    intervals = defaultsOf(INGEST_INTERVALS),
+  } = options;
   const clusterId = await store.clusterId(cluster);
   let settings: StoreSettings = await store.settings();
   const stopping = new AbortController();
+  const { intervalRedisRetry: maxRetry } = intervals;
   const throttledLog = new ThrottledLog(log);
   const onError = (problem: string) => throttledLog.warn({ problem }, 'Redis is away');
   // BullMQ's own commands wait for Redis however long it takes; ours fail, and the handler decides.
-  const patient = connectRedis({ url: redisUrl, onError, patient: true });
-  const redis = connectRedis({ url: redisUrl, onError });
+  const patient = connectRedis({ url: redisUrl, maxRetry, onError, patient: true });
+  const redis = connectRedis({ url: redisUrl, maxRetry, onError });
   await firstReady(redis, log);
   const progress = createProgress();
   const inner = createHandler({
@@ -65,6 +78,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     impact,
     replies: createReplies(redis, cluster),
     metrics,
+    intervals,
     log: throttledLog,
     signal: stopping.signal,
   });
@@ -79,7 +93,16 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const lanes: Lane[] = [];
   const startLanes = (count: number) => {
     for (let lane = lanes.length; lane < count; lane++) {
-      lanes.push(startLane({ cluster, lane, redis: patient, handler, log: throttledLog }));
+      lanes.push(
+        startLane({
+          cluster,
+          lane,
+          redis: patient,
+          lockMs: intervals.intervalJobLock / 1000,
+          handler,
+          log: throttledLog,
+        }),
+      );
     }
   };
   startLanes(settings.lanesEver);
@@ -97,7 +120,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       }
       startLanes(settings.lanesEver);
       await publishFlow(redis, cluster, settings.lanes, nodes);
-      return FLOW_INTERVAL_MS;
+      return intervals.intervalFlow / 1000;
     },
     onError: (error) =>
       throttledLog.warn({ problem: messageOf(error) }, 'the flow settings could not be published'),

@@ -13,11 +13,9 @@
  */
 import { DelayedError, type Job, type JobJson, Worker } from 'bullmq';
 import { messageOf } from '../../platform/errors.ts';
-import { interval } from '../../platform/interval.ts';
 import type { RedisClient } from '../../platform/redis.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import { QUEUE_NAME, queuePrefix } from '../../protocol/keys.ts';
-import { millis } from '../../protocol/units.ts';
 import { isUnreadable, takeUnreadable, type Unreadable } from './unreadable.ts';
 
 /** What to do with a job now that its handler is done. */
@@ -36,6 +34,8 @@ export interface LaneOptions {
   /** Shared by all lanes; the worker makes itself a second one for blocking. Never gives up on a command. */
   readonly redis: RedisClient;
   readonly handler: LaneHandler;
+  /** After this the job of a worker that died is taken by another. */
+  readonly lockMs: number;
   readonly log: Pick<ThrottledLog, 'warn' | 'error'>;
 }
 
@@ -58,8 +58,6 @@ export class NotJson {
   }
 }
 
-const LOCK_MS = interval('LOCK', millis(10_000)) / 1000;
-const STALLED_INTERVAL_MS = LOCK_MS / 2;
 const RETRY_MS = 1_000;
 /** A batch that kills its worker is our fault and must not be thrown away for it. */
 const MAX_STALLED = 1_000_000;
@@ -68,7 +66,7 @@ const MAX_EVENTS = 100;
 const BRAKES = ['paused', 'concurrency', 'max', 'duration'] as const;
 const STOP_WITHIN_MS = 10_000;
 
-export function startLane({ cluster, lane, redis, handler, log }: LaneOptions): Lane {
+export function startLane({ cluster, lane, redis, lockMs, handler, log }: LaneOptions): Lane {
   const prefix = queuePrefix(cluster, lane);
   const queueKey = `${prefix}:${QUEUE_NAME}`;
   const sweep = async () => {
@@ -86,7 +84,7 @@ export function startLane({ cluster, lane, redis, handler, log }: LaneOptions): 
       });
       throw new DelayedError();
     },
-    { prefix, connection: redis },
+    { prefix, connection: redis, lockMs },
     sweep,
   );
   worker.on('error', (error) => {
@@ -120,15 +118,15 @@ class LaneWorker extends Worker<unknown, void> {
 
   constructor(
     processor: (job: Job<unknown, void>, token: string | undefined) => Promise<void>,
-    place: { prefix: string; connection: RedisClient },
+    { lockMs, ...place }: { prefix: string; connection: RedisClient; lockMs: number },
     /** Takes out what cannot be read and tells how much that was. */
     sweep: () => Promise<number>,
   ) {
     super(QUEUE_NAME, processor, {
       ...place,
       concurrency: 1,
-      lockDuration: LOCK_MS,
-      stalledInterval: STALLED_INTERVAL_MS,
+      lockDuration: lockMs,
+      stalledInterval: lockMs / 2,
       maxStalledCount: MAX_STALLED,
       runRetryDelay: RETRY_MS,
       removeOnComplete: { count: 0 },
