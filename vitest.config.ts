@@ -80,7 +80,11 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { ...services, name: 'integration', include: ['test/integration/**/*.test.ts'] },
+        test: {
+          ...services,
+          name: 'integration',
+          include: ['test/integration/**/*.test.ts', ...WITH_PROCESSES],
+        },
       },
       { extends: true, test: { ...services, name: 'kubelet', include: ['test/kubelet/**/*.test.ts'] } },
     ],
