@@ -69,17 +69,17 @@ const packedJson = (value: unknown) => packed(JSON.stringify(value));
 
 async function refusal(data: unknown) {
   const decoded = await decodeBatch(data);
-  if (decoded.ok) throw new Error('it was taken');
+  if (decoded.ok) throw new Error('the input was accepted');
   return decoded;
 }
 
-describe('a batch', () => {
-  test('comes out of its codec as it went in', async () => {
+describe('encoding a batch', () => {
+  test('a decoded batch equals the encoded one', async () => {
     const batch = aBatch({ prev: OTHER, lost: [{ from: 10, to: 12, cause: 'spool_full' }], sig: 'x' });
     expect(await decodeBatch(await encodeBatch(batch))).toEqual({ ok: true, value: batch });
   });
 
-  test('carries any text', async () => {
+  test('a batch carries any text', async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: 'grapheme', maxLength: 100 }), async (text) => {
         const batch = aBatch({ objects: [{ ...anObject('c1'), pod: text }] });
@@ -90,26 +90,26 @@ describe('a batch', () => {
     );
   });
 
-  test('of five hundred events takes some thirty bytes for each', async () => {
+  test('a batch of 500 events takes less than 40 bytes an event', async () => {
     const records = Array.from({ length: MAX_BATCH_RECORDS }, (_, i) => anEvent(i + 1));
     const { z } = await encodeBatch(aBatch({ records, last: MAX_BATCH_RECORDS }));
     expect(z.length / MAX_BATCH_RECORDS).toBeLessThan(40);
   });
 
-  test('without records is a hello', async () => {
-    const hello = aBatch({ first: 3, last: 2, records: [], objects: [] });
-    expect(await decodeBatch(await encodeBatch(hello))).toMatchObject({ ok: true });
+  test('a batch without records is valid: a probe', async () => {
+    const probe = aBatch({ first: 3, last: 2, records: [], objects: [] });
+    expect(await decodeBatch(await encodeBatch(probe))).toMatchObject({ ok: true });
   });
 
-  test('is taken with records that are none: each is looked at by itself', async () => {
+  test('a batch with an invalid record is accepted: records are validated one by one', async () => {
     const decoded = await decodeBatch(
       await packedJson({ ...aBatch(), records: [anEvent(1), { type: 'new' }] }),
     );
-    if (!decoded.ok) throw new Error(decoded.problem);
+    if (!decoded.ok) throw new Error(decoded.error);
     expect(decoded.value.records.map((record) => parseRecord(record).ok)).toEqual([true, false]);
   });
 
-  test('is read for its identities, the rest of which is counted', async () => {
+  test('invalid identities are counted and left out', async () => {
     const objects = [
       anObject('c1'),
       5,
@@ -118,23 +118,23 @@ describe('a batch', () => {
       { ...anObject('c3'), more: 1 },
     ];
     const decoded = await decodeBatch(await packedJson({ ...aBatch(), objects }));
-    if (!decoded.ok) throw new Error(decoded.problem);
+    if (!decoded.ok) throw new Error(decoded.error);
     expect(readObjects(decoded.value)).toEqual({ objects: [anObject('c1')], refused: 4 });
   });
 
-  test('is written in a version that is read', () => {
+  test('agents write an envelope version that controllers accept', () => {
     expect(ACCEPTED_VERSIONS).toContain(aBatch().v);
   });
 });
 
-describe('refused, and never thrown', () => {
+describe('decodeBatch refuses, without throwing,', () => {
   test.each([
     ['nothing', undefined],
     ['null', null],
     ['a number', 5],
     ['a text', 'z'],
     ['an object without data', {}],
-    ['data that is no text', { z: 5 }],
+    ['data that is not text', { z: 5 }],
     ['data that is not base64', { z: '\u{1f600}***' }],
     ['data that is not compressed', { z: Buffer.from('hello').toString('base64') }],
     ['an array', []],
@@ -152,7 +152,7 @@ describe('refused, and never thrown', () => {
     });
   });
 
-  test('a bomb: small, and beyond all bounds when unpacked, without unpacking it', async () => {
+  test('a decompression bomb, without decompressing it', async () => {
     const bomb = await packed(Buffer.alloc(512 * 1024 * 1024));
     expect(bomb.z.length).toBeLessThan(100_000);
     const before = process.memoryUsage().arrayBuffers;
@@ -160,17 +160,17 @@ describe('refused, and never thrown', () => {
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8 * MAX_DECODED_BYTES);
   });
 
-  test('JSON nested beyond the stack', async () => {
+  test('JSON nested deeper than the stack', async () => {
     const deep = `{"v":1,"node":${'['.repeat(2_000_000)}${']'.repeat(2_000_000)}}`;
     expect(await refusal(await packed(deep))).toMatchObject({ reason: 'not_a_batch' });
   });
 
-  test('a half of a batch', async () => {
+  test('a truncated batch', async () => {
     const { z } = await encodeBatch(aBatch());
     expect(await refusal({ z: z.slice(0, z.length / 2) })).toMatchObject({ reason: 'not_a_batch' });
   });
 
-  test('any bytes at all', async () => {
+  test('random bytes', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 100 }), async (bytes) => {
         await refusal({ z: Buffer.from(bytes).toString('base64') });
@@ -179,7 +179,7 @@ describe('refused, and never thrown', () => {
     );
   });
 
-  test('a newer version, as such, and only that', async () => {
+  test('a newer version as `version`, and an invalid version as `not_a_batch`', async () => {
     expect(await refusal(await packedJson({ ...aBatch(), v: 2, whatever: true }))).toMatchObject({
       reason: 'version',
       claimedNode: 'node-1.example',
@@ -193,39 +193,39 @@ describe('refused, and never thrown', () => {
     'an unknown field': { more: 1 },
     'a cluster that would break a key': { cluster: '{a}:b' },
     'a node with capitals': { node: 'Node' },
-    'an epoch that is no UUID': { epoch: 'x' },
+    'an epoch that is not a UUID': { epoch: 'x' },
     'an incarnation of 0': { incarnation: 0 },
     'an ack generation of 0': { ackGeneration: 0 },
     'a seq beyond its column': { first: 2_147_483_647, last: 2_147_483_648 },
     'a NUL in a version': { context: { ...aBatch().context, agent: 'a\0' } },
-    'a last that does not fit the records': { last: 3 },
-    'a hole that ends before it begins': { lost: [{ from: 9, to: 8, cause: 'x' }] },
-    'a hole among the records': { lost: [{ from: 2, to: 8, cause: 'x' }] },
-    'itself as the one before': { prev: EPOCH },
-    'a time that is no number': { wall0: '5' },
+    'a last that does not match the number of records': { last: 3 },
+    'a lost range that ends before it begins': { lost: [{ from: 9, to: 8, cause: 'x' }] },
+    'a lost range that overlaps the records': { lost: [{ from: 2, to: 8, cause: 'x' }] },
+    'itself as the previous epoch': { prev: EPOCH },
+    'a time that is not a number': { wall0: '5' },
     'a negative time': { mono0: -1 },
     'more records than a batch holds': { records: Array(501).fill(1), last: 501 },
     'more identities than a batch holds': { objects: Array(2001).fill(1) },
-    'more holes than a batch holds': { lost: Array(1001).fill({ from: 5, to: 5, cause: 'x' }) },
-    'records that are no list': { records: { length: 2 } },
+    'more lost ranges than a batch holds': { lost: Array(1001).fill({ from: 5, to: 5, cause: 'x' }) },
+    'records that are not a list': { records: { length: 2 } },
   };
 
   test.each(Object.entries(wrong))('%s', async (_, more) => {
     const refused = await refusal(await packedJson({ ...aBatch(), ...more }));
     expect(refused.reason).toBe('not_a_batch');
-    expect(refused.problem).not.toBe('');
+    expect(refused.error).not.toBe('');
   });
 
-  test('a claimed name is cut and cleaned before anybody stores it', async () => {
+  test('the claimed node of a refused input is cut to 253 characters without NUL', async () => {
     const { claimedNode } = await refusal(await packedJson({ v: 1, node: `a\0${'x'.repeat(1000)}` }));
     expect(claimedNode).toHaveLength(253);
     expect(claimedNode).not.toContain('\0');
   });
 });
 
-describe('keys of the prototype', () => {
+describe('prototype pollution', () => {
   test.each(['__proto__', 'constructor', 'prototype', 'toString'])(
-    '%s is a field like any other: unknown',
+    'an input field named %s pollutes no object',
     async (key) => {
       const json = JSON.stringify(aBatch()).replace('{', `{"${key}":{"polluted":true},`);
       await decodeBatch(await packed(json));
@@ -233,25 +233,25 @@ describe('keys of the prototype', () => {
       const record = JSON.parse(JSON.stringify(anEvent(1)).replace('{', `{"${key}":{"polluted":true},`));
       const parsed = parseRecord(record);
       expect(Reflect.get({}, 'polluted')).toBeUndefined();
-      // Whether it is refused or passed over, nothing of it is in what is used.
+      // Refused or ignored, it never reaches the parsed value.
       if (parsed.ok) expect(Reflect.get(parsed.value, 'polluted')).toBeUndefined();
     },
   );
 });
 
-describe("a job's id", () => {
-  test('is the same for every re-send, whatever the round', () => {
+describe('the job id of a batch', () => {
+  test('is the same for every re-send, in any ack generation', () => {
     expect(batchId(aBatch({ ackGeneration: 1 }))).toBe(batchId(aBatch({ ackGeneration: 9 })));
   });
 
-  test('of a hello is its own in each round', () => {
-    const hello = { first: 3, last: 2 };
-    expect(batchId(aBatch({ ...hello, ackGeneration: 1 }))).not.toBe(
-      batchId(aBatch({ ...hello, ackGeneration: 2 })),
+  test('differs between the probes of two ack generations', () => {
+    const probe = { first: 3, last: 2 };
+    expect(batchId(aBatch({ ...probe, ackGeneration: 1 }))).not.toBe(
+      batchId(aBatch({ ...probe, ackGeneration: 2 })),
     );
   });
 
-  test('differs with node, epoch and seqs, and is no number, which a queue would take for its own', () => {
+  test('differs by node, epoch and seqs, and is not a number, as the ids that BullMQ generates', () => {
     const ids = [{}, { node: 'node-2' }, { epoch: OTHER }, { first: 2 }, { last: 3 }].map((more) =>
       batchId(aBatch(more)),
     );

@@ -1,13 +1,13 @@
 /*
- * The batch: consecutive records of one epoch, the unit that travels.
+ * The batch: consecutive records of one epoch, and the unit of delivery.
  *
- *   envelope   who speaks, in which life, and what its spool holds; the same in every batch
- *   sealed     a batch is cut once; every re-send is the same bytes under the same id
- *   hello      a batch without records: it asks the store for a reply and says that the agent lives
- *   base       the wall-clock time of an epoch's start; the store fixes it at first sight, from `wall0 - mono0`
+ *   envelope   everything in a batch but its records and objects: the sender, its epoch and what its spool holds
+ *   sealed     a batch is built once; every re-send has the same bytes and the same job id
+ *   probe      a batch without records: it asks the store for an ack reply and shows that the agent runs
+ *   base       the wall-clock time of an epoch's start; the store fixes it at the first batch, from `wall0 - mono0`
  *
- * A batch never spans two contexts (versions of runtime, kubelet and agent). Holes travel in the header (`floor`, `lost`),
- * because a record behind a hole could never become contiguous.
+ * A batch never spans two contexts (versions of runtime, kubelet and agent). Lost ranges travel in the envelope (`oldestSeq`,
+ * `lost`): a record that came after them could never become contiguous.
  */
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -18,80 +18,78 @@ import {
   ContainerIdentitySchema,
   type EvidenceRecord,
   MAX_NAME_LENGTH,
-  type Parsed,
-  parse,
 } from './record.ts';
+import { int4, invalid, type Parsed, parse, text, uuid } from './validation.ts';
 
-/** The version of the envelope that this program writes, and the versions it understands. */
+/** The envelope version that agents write. */
 export const BATCH_VERSION = 1;
+/** The envelope versions that controllers read. */
 export const ACCEPTED_VERSIONS: readonly number[] = [1];
 
-/** A batch is cut at this many records or this many bytes of JSON, whichever comes first. */
+/** A batch ends at this many records or this many bytes of JSON, whichever comes first. */
 export const MAX_BATCH_RECORDS = 500;
 export const MAX_BATCH_BYTES = 256 * 1024;
-/** More than this after decompression is refused unread. */
+/** The largest JSON, in bytes, that is decompressed; more is refused. */
 export const MAX_DECODED_BYTES = 8 * 1024 * 1024;
 
-const noNul = v.check((s: string) => !s.includes('\0'), 'contains a NUL character');
-const text = (max: number) => v.pipe(v.string(), v.maxLength(max), noNul);
-const uuid = v.pipe(v.string(), v.uuid());
-/** A seq fits an int4 column: 2,147,483,647 records are 68 years at one a second. */
-const position = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(2_147_483_646));
-const positive = v.pipe(position, v.minValue(1));
+const positive = v.pipe(int4, v.minValue(1));
 
-/** A cluster's name: it becomes part of Redis keys and of SQL rows, so it is kept simple. */
+/** A cluster's name. It becomes part of Redis keys and of SQL rows, so its alphabet is small. */
 export const ClusterName = v.pipe(v.string(), v.regex(/^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/));
-/** A node's name, as the API server allows it. */
+/** A node's name: what the API server allows. */
 export const NodeName = v.pipe(v.string(), v.regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/));
 
 const ContextSchema = v.strictObject({
-  /** Counts the contexts of this epoch from 1. */
+  /** The number of the context in its epoch, from 1. */
   no: v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1_000_000)),
   runtime: v.strictObject({ name: text(MAX_NAME_LENGTH), version: text(MAX_NAME_LENGTH) }),
-  /** Empty until a kubelet has told its version. */
+  /** Empty until the kubelet's version is known. */
   kubelet: text(MAX_NAME_LENGTH),
   agent: text(MAX_NAME_LENGTH),
 });
+/** The versions that records were observed under. */
 export type Context = v.InferOutput<typeof ContextSchema>;
 
 const EnvelopeSchema = v.strictObject({
   v: v.literal(BATCH_VERSION),
   cluster: ClusterName,
   node: NodeName,
-  /** Empty where the agent was not told it. */
+  /** Empty when the agent does not know it. */
   nodeUid: text(128),
   bootId: text(64),
   epoch: uuid,
-  /** Counts the agent lives of this node's spool; with `prev` it orders epochs without any clock. */
+  /** Numbers the agent runs of this node's spool; together with `prev` it orders epochs without a clock. */
   incarnation: positive,
+  /** The epoch before this one in the spool. */
   prev: v.nullable(uuid),
-  /** Every epoch the spool still holds, this one included, with its last seq. */
+  /** The epochs of this spool that the store must keep open, this one included, with the last seq of each. */
   held: v.pipe(
-    v.array(v.strictObject({ epoch: uuid, incarnation: positive, last: position })),
+    v.array(v.strictObject({ epoch: uuid, incarnation: positive, last: int4 })),
     v.maxLength(1000),
   ),
+  /** Raised by the agent to ask again for what is acknowledged. */
   ackGeneration: positive,
   context: ContextSchema,
-  /** A hello has `last` = `first` - 1. */
+  /** The seqs of the first and the last record. In a probe `last` is `first` - 1. */
   first: positive,
-  last: position,
-  /** The lowest seq of this epoch that the spool still holds. */
+  last: int4,
+  /** The lowest seq of this epoch that is still in the spool. */
   oldestSeq: positive,
-  /** Seqs that will never come, with why. */
+  /** Seqs that will never be sent, and why. */
   lost: v.pipe(v.array(v.strictObject({ from: positive, to: positive, cause: text(64) })), v.maxLength(1000)),
-  /** When the batch was cut: microseconds since the epoch's start, and the wall clock at that moment. */
+  /** When the batch was built: microseconds since the epoch's start, and the wall clock at that time. */
   mono0: v.pipe(v.number(), v.safeInteger(), v.minValue(0)),
   wall0: v.pipe(v.number(), v.safeInteger(), v.minValue(0), v.maxValue(8.64e15)),
   objects: v.pipe(v.array(v.unknown()), v.maxLength(4 * MAX_BATCH_RECORDS)),
   records: v.pipe(v.array(v.unknown()), v.maxLength(MAX_BATCH_RECORDS)),
-  /** Reserved for attribution. */
+  /** Reserved for a signature. */
   sig: v.optional(text(1024)),
 });
 
-/** An envelope whose records and objects have not been looked at yet: each is checked by itself. */
+/** A decoded batch. Its records and objects are not validated yet: each is checked on its own. */
 export type Envelope = v.InferOutput<typeof EnvelopeSchema>;
 
-/** A batch as an agent makes it. */
+/** A batch as an agent builds it. */
 export type Batch = Omit<Envelope, 'records' | 'objects'> & {
   readonly records: readonly EvidenceRecord[];
   readonly objects: readonly ContainerIdentity[];
@@ -105,35 +103,36 @@ export interface JobData {
   readonly z: string;
 }
 
+/** Turns a batch into the data of a queue job. */
 export async function encodeBatch(batch: Batch): Promise<JobData> {
   const packed = await compress(Buffer.from(JSON.stringify(batch), 'utf8'));
   return { z: packed.toString('base64') };
 }
 
-/** Why an input is not a batch. `version`: the sender speaks a newer protocol. */
+/** Why an input is not a batch. `version`: the sender uses a newer protocol. */
 export type RefusedBatch = {
   readonly ok: false;
   readonly reason: 'not_a_batch' | 'version';
-  readonly problem: string;
-  /** Only claimed: nothing of a refused input is believed. */
+  readonly error: string;
+  /** The node that the input names, unverified. Empty when it names none. */
   readonly claimedNode: string;
 };
 
 /** Reads a job's data, which may be anything at all. Never throws on bad input. */
 export async function decodeBatch(data: unknown): Promise<{ ok: true; value: Envelope } | RefusedBatch> {
   const opened = await open(data);
-  if (!opened.ok) return refused('not_a_batch', opened.problem, undefined);
+  if (!opened.ok) return refused('not_a_batch', opened.error, undefined);
   const version = fieldOf(opened.value, 'v');
   if (typeof version === 'number' && Number.isInteger(version) && version > BATCH_VERSION) {
     return refused('version', `v: ${version} is newer than ${BATCH_VERSION}`, opened.value);
   }
   const envelope = parse(EnvelopeSchema, opened.value);
-  if (!envelope.ok) return refused('not_a_batch', envelope.problem, opened.value);
-  const problem = inconsistency(envelope.value);
-  return problem === null ? envelope : refused('not_a_batch', problem, opened.value);
+  if (!envelope.ok) return refused('not_a_batch', envelope.error, opened.value);
+  const error = inconsistency(envelope.value);
+  return error === null ? envelope : refused('not_a_batch', error, opened.value);
 }
 
-/** The identities in an envelope that are well formed; the rest is counted. */
+/** The valid identities in an envelope, and how many are invalid. */
 export function readObjects(envelope: Envelope): { objects: ContainerIdentity[]; refused: number } {
   const objects: ContainerIdentity[] = [];
   for (const input of envelope.objects) {
@@ -144,8 +143,8 @@ export function readObjects(envelope: Envelope): { objects: ContainerIdentity[];
 }
 
 /**
- * The id of a batch's queue job. The same for every re-send of a sealed batch, different for every other batch: a queue
- * that still knows the id answers a second add with the first job and drops the second's data.
+ * The job id of a batch: the same for every re-send of a sealed batch, different for any other batch. A queue that still
+ * has a job of that id ignores the second add and its data.
  */
 export function batchId(
   batch: Pick<Envelope, 'node' | 'epoch' | 'first' | 'last' | 'ackGeneration'>,
@@ -155,10 +154,10 @@ export function batchId(
   return batch.last < batch.first ? `${id}.r${batch.ackGeneration}` : id;
 }
 
-function refused(reason: RefusedBatch['reason'], problem: string, input: unknown): RefusedBatch {
+function refused(reason: RefusedBatch['reason'], error: string, input: unknown): RefusedBatch {
   const claimed = fieldOf(input, 'node');
   const claimedNode = typeof claimed === 'string' ? claimed.replaceAll('\0', '').slice(0, 253) : '';
-  return { ok: false, reason, problem, claimedNode };
+  return { ok: false, reason, error, claimedNode };
 }
 
 function fieldOf(input: unknown, name: string): unknown {
@@ -167,20 +166,21 @@ function fieldOf(input: unknown, name: string): unknown {
 
 async function open(data: unknown): Promise<Parsed<unknown>> {
   const packed = fieldOf(data, 'z');
-  if (typeof packed !== 'string') return { ok: false, problem: 'z: Expected a string' };
+  if (typeof packed !== 'string') return invalid('z: Expected a string');
   try {
     const raw = await decompress(Buffer.from(packed, 'base64'), { maxOutputLength: MAX_DECODED_BYTES });
     return { ok: true, value: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(raw)) };
   } catch (error) {
-    return { ok: false, problem: `z: ${String(error).replaceAll('\0', '\\0').slice(0, 300)}` };
+    return invalid(`z: ${String(error)}`);
   }
 }
 
-/** What a schema cannot say about an envelope, or null. */
+/** What is wrong with an envelope that fits the schema, or null. */
 function inconsistency(e: Envelope): string | null {
   if (e.last !== e.first + e.records.length - 1) return 'last: does not fit first and the number of records';
-  if (e.lost.some((hole) => hole.to < hole.from)) return 'lost: a hole ends before it begins';
-  if (e.lost.some((hole) => hole.from <= e.last && hole.to >= e.first)) return 'lost: overlaps the records';
+  if (e.lost.some((range) => range.to < range.from)) return 'lost: a range ends before it begins';
+  if (e.lost.some((range) => range.from <= e.last && range.to >= e.first))
+    return 'lost: overlaps the records';
   if (e.prev === e.epoch) return 'prev: is the epoch itself';
   return null;
 }

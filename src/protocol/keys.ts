@@ -1,66 +1,67 @@
 /*
- * What agents and controllers meet over in Redis: names of lanes and keys, the reply and the flow settings.
+ * What agents and controllers share in Redis.
  *
- *   lane    a queue; a node always hashes to the same lane, and order in it does not matter
- *   reply   `{round, mark}` per epoch, in one hash per node: all seqs up to `mark` are committed in Postgres
- *   flow    how agents shall send: how many lanes there are, how much may be unacknowledged, which versions are read
+ *   queue           carries batches; all batches of a node go to the same queue, and their order in it does not matter
+ *   ack reply       the answer to a node's batches, one per epoch: every seq up to `ackedSeq` is committed in Postgres
+ *   flow settings   how agents may send: the number of queues, the window, the envelope versions that are accepted
  *
- * Replies and flow settings are written by controllers only and expire; an agent may read them and add jobs, nothing else.
+ * Only controllers write ack replies and flow settings, both with an expiry. Agents may read them and add jobs, nothing else.
  */
 import { createHash } from 'node:crypto';
 import * as v from 'valibot';
-import { type Parsed, parse } from './record.ts';
+import { int4, invalid, type Parsed, parse } from './validation.ts';
 
-/** The name of the queue in each lane; the lane is in the prefix. */
+/** The BullMQ name of every queue; they differ by {@link queuePrefix}. */
 export const QUEUE_NAME = 'evidence';
 
-/** The prefix of a lane's keys. The braces are a hash tag: all keys of a lane live on one shard of a Redis Cluster. */
-export const queuePrefix = (cluster: string, lane: number): string => `{plegwatch-${cluster}-${lane}}`;
+/** The BullMQ prefix of a queue. The braces are a hash tag: they keep all keys of a queue on one shard of a Redis Cluster. */
+export const queuePrefix = (cluster: string, queue: number): string => `{plegwatch-${cluster}-${queue}}`;
 
-/** The hash with the replies to a node: one field per epoch, its value a {@link Reply} as JSON. */
-export const replyKey = (cluster: string, node: string): string => `plegwatch-acks:{${cluster}}:node:${node}`;
-
-/** The key with a cluster's {@link Flow} as JSON. */
-export const flowKey = (cluster: string): string => `plegwatch-acks:{${cluster}}:flow`;
-
-/** How long replies and flow settings live without being written again, in seconds. */
-export const REPLY_TTL_S = 3600;
-export const FLOW_TTL_S = 120;
-
-export function queueOf(node: string, lanes: number): number {
-  return createHash('sha256').update(node).digest().readUInt32BE(0) % lanes;
+/** The number of the queue, from 0, that a node's batches go to. */
+export function queueOf(node: string, queues: number): number {
+  return createHash('sha256').update(node).digest().readUInt32BE(0) % queues;
 }
 
-const position = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(2_147_483_646));
+/** The key of the hash with a node's ack replies: one field per epoch, an {@link AckReply} as JSON. */
+export const ackReplyKey = (cluster: string, node: string): string =>
+  `plegwatch-acks:{${cluster}}:node:${node}`;
 
-// A newer controller may say more: what is not known here is left out.
-const ReplySchema = v.object({
-  /** The highest round of this epoch that the store has seen. */
-  ackGeneration: position,
-  /** The contiguous acknowledged seq: everything from 1 to here is committed, or declared lost. */
-  ackedSeq: position,
+/** The key of a cluster's {@link FlowSettings} as JSON. */
+export const flowSettingsKey = (cluster: string): string => `plegwatch-acks:{${cluster}}:flow`;
+
+/** After how many seconds the keys expire when they are not written again. */
+export const ACK_REPLIES_TTL_S = 3600;
+export const FLOW_SETTINGS_TTL_S = 120;
+
+// A newer controller may send more fields: they are dropped.
+const AckReplySchema = v.object({
+  /** The highest ack generation of this epoch that the store has seen. */
+  ackGeneration: int4,
+  /** Every seq from 1 to this one is committed or declared lost. */
+  ackedSeq: int4,
 });
-export type Reply = v.InferOutput<typeof ReplySchema>;
+export type AckReply = v.InferOutput<typeof AckReplySchema>;
 
-const FlowSchema = v.object({
+const FlowSettingsSchema = v.object({
+  /** How many queues there are. */
   queues: v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1024)),
-  /** Bytes of encoded batches that one agent may have unacknowledged. 0 stops it. */
+  /** How many bytes of encoded batches one agent may have unacknowledged. 0 stops it. */
   window: v.pipe(v.number(), v.integer(), v.minValue(0)),
-  /** The envelope versions that the controllers read. */
+  /** The envelope versions that the controllers accept. */
   accepts: v.pipe(v.array(v.number()), v.maxLength(16)),
 });
-export type Flow = v.InferOutput<typeof FlowSchema>;
+export type FlowSettings = v.InferOutput<typeof FlowSettingsSchema>;
 
-/** Reads a reply from Redis, which may hold anything. */
-export const parseReply = (json: string): Parsed<Reply> => parseJson(ReplySchema, json);
+/** Reads an ack reply from Redis, which may hold anything. */
+export const parseAckReply = (json: string): Parsed<AckReply> => parseJson(AckReplySchema, json);
 
 /** Reads the flow settings from Redis, which may hold anything. */
-export const parseFlow = (json: string): Parsed<Flow> => parseJson(FlowSchema, json);
+export const parseFlowSettings = (json: string): Parsed<FlowSettings> => parseJson(FlowSettingsSchema, json);
 
 function parseJson<S extends v.GenericSchema>(schema: S, json: string): Parsed<v.InferOutput<S>> {
   try {
     return parse(schema, JSON.parse(json));
   } catch (error) {
-    return { ok: false, problem: String(error).slice(0, 300) };
+    return invalid(String(error));
   }
 }

@@ -1,24 +1,26 @@
 /*
- * Records: the immutable facts that an agent observes.
+ * Records: immutable facts that an agent observed.
  *
- *   record    one fact, addressed by (cluster, node, epoch, seq); its seq is its place in the batch that carries it
- *   object    the identity (pod, container, sandbox) of an id that records mention; it travels beside them
+ *   record    one fact, addressed by (cluster, node, epoch, seq); its seq follows from its place in the batch
+ *   object    the identity (pod, container, sandbox) of an id that records mention; sent in the same batch
  *   t         when the fact was established: microseconds since the start of the epoch, on the monotonic clock.
- *             The store adds the epoch's base, so the time of a record is the same however often it is delivered.
+ *             The store adds the epoch's base, so the time of a record does not depend on when it is delivered.
  *
- * Every text and every list has a bound, because all of it comes from a socket that somebody else may own.
+ * All times in a record count like `t`; durations are in microseconds. Every text and every list has a bound, because the
+ * input comes from a socket that somebody else may own.
  */
 import * as v from 'valibot';
+import { type Parsed, parse, text, uuid } from './validation.ts';
 
-/** Event types by their number in the CRI. A number without a name is kept as it came. */
+/** Event types by their number in the CRI. A number without a name is stored unchanged. */
 export const EVENT_TYPES = ['CREATED', 'STARTED', 'STOPPED', 'DELETED'] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** States of a container or sandbox in the kubelet's own words (kubelet pkg/kubelet/pleg/generic.go, plegContainerState). */
+/** States of a container or sandbox, named as in the kubelet (kubelet pkg/kubelet/pleg/generic.go, plegContainerState). */
 export const PLEG_STATES = ['non-existent', 'unknown', 'running', 'exited'] as const;
 export type PlegState = (typeof PLEG_STATES)[number];
 
-/** The events a kubelet's Generic PLEG makes of a change (kubelet pkg/kubelet/pleg/pleg.go). */
+/** The events that a kubelet's Generic PLEG derives from a change (kubelet pkg/kubelet/pleg/pleg.go). */
 export const PLEG_EVENTS = [
   'ContainerStarted',
   'ContainerDied',
@@ -43,11 +45,11 @@ export const FINDING_KINDS = [
 ] as const;
 export type FindingKind = (typeof FINDING_KINDS)[number];
 
-/** What a gap is about. `seq` gaps are made by the store, never by an agent. */
+/** What a gap is about. Only the store creates `seq` gaps. */
 const GAP_SCOPES = ['stream', 'list', 'spool', 'seq', 'agent', 'kubelet'] as const;
 export type GapScope = (typeof GAP_SCOPES)[number];
 
-/** What the subscription to the runtime's events is doing. */
+/** The states of the subscription to the runtime's events. */
 export const STREAM_STATES = [
   'Active',
   'Arming',
@@ -60,43 +62,40 @@ export const STREAM_STATES = [
 ] as const;
 export type StreamState = (typeof STREAM_STATES)[number];
 
-/** The longest container or sandbox id that is accepted; runtimes use 64 hexadecimal digits. */
+/** The longest container or sandbox id that is accepted, in characters; runtimes use 64 hexadecimal digits. */
 export const MAX_ID_LENGTH = 256;
-/** The longest name (pod, namespace, container) that is accepted; the API server allows 253. */
+/** The longest name (pod, namespace, container) that is accepted, in characters; the API server allows 253. */
 export const MAX_NAME_LENGTH = 512;
-/** The longest free text (messages, reasons) that is kept. */
+/** The longest free text (messages, reasons), in characters. */
 const MAX_TEXT_LENGTH = 1024;
-/** The largest proof, as JSON. */
+/** The longest proof, in characters of JSON. */
 const MAX_PROOF_LENGTH = 16_384;
 
-// NUL is legal in JSON and in a protobuf string, and cannot be stored in a Postgres text.
-const noNul = v.check((s: string) => !s.includes('\0'), 'contains a NUL character');
-const text = (max: number) => v.pipe(v.string(), v.maxLength(max), noNul);
-const id = v.pipe(v.string(), v.minLength(1), v.maxLength(MAX_ID_LENGTH), noNul);
+const id = v.pipe(text(MAX_ID_LENGTH), v.minLength(1));
 const name = text(MAX_NAME_LENGTH);
-const uuid = v.pipe(v.string(), v.uuid());
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
-/** 400 days in microseconds: no epoch lives longer, and no record may claim to be further from its start. */
+/** 400 days in microseconds: the furthest that a record's time may be from the start of its epoch. */
 export const MAX_OFFSET = 400 * 86_400 * 1_000_000;
 const at = v.pipe(v.number(), v.safeInteger(), v.minValue(-MAX_OFFSET), v.maxValue(MAX_OFFSET));
 const window = v.strictObject({ from: at, to: at });
-/** Nanoseconds since the Unix epoch as the runtime wrote them: any int64, absurd ones included. */
+/** Nanoseconds since the Unix epoch as the runtime sent them: any int64, however absurd. */
 const nanos = v.pipe(v.string(), v.regex(/^-?\d{1,19}$/));
 const proof = v.pipe(
   v.record(v.string(), v.unknown()),
   v.check(
-    (p) => isProof(p),
+    (p) => isStorable(p),
     `is over ${MAX_PROOF_LENGTH} characters, is nested too deeply or contains a NUL character`,
   ),
 );
 
-function isProof(value: object): boolean {
+/** Whether a proof can be written as JSON and stored. */
+function isStorable(value: object): boolean {
   try {
     const json = JSON.stringify(value);
     return json.length <= MAX_PROOF_LENGTH && !json.includes('\\u0000');
   } catch (error) {
-    // What a parser read may be nested deeper than it can be written.
+    // JSON.parse accepts deeper nesting than JSON.stringify.
     if (error instanceof RangeError) return false;
     throw error;
   }
@@ -115,22 +114,22 @@ export const ContainerIdentitySchema = v.strictObject({
 });
 export type ContainerIdentity = v.InferOutput<typeof ContainerIdentitySchema>;
 
-/** A CRI event, as it was received. */
+/** A CRI event as received. */
 const ContainerEventRecord = v.strictObject({
   type: v.literal('container_event'),
-  /** When the reader took it from the socket. */
+  /** When the stream reader received it. */
   t: at,
   containerId: id,
   /** The CRI's number of the type; see {@link EVENT_TYPES}. */
   eventType: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(255)),
   createdNs: nanos,
   isSandbox: v.boolean(),
-  /** Built before our subscription: it discharges an expectation and never supports an accusation. */
+  /** Created before our subscription: it can confirm an expected event and never supports a finding. */
   replayed: v.boolean(),
   hasSandboxStatus: v.boolean(),
 });
 
-/** A state transition that a relist found. It became true somewhere between `window.from` and `window.to`. */
+/** A state change found by a relist. It happened between `window.from` and `window.to`. */
 const RelistChangeRecord = v.strictObject({
   type: v.literal('relist_change'),
   t: at,
@@ -141,7 +140,7 @@ const RelistChangeRecord = v.strictObject({
   newState: v.picklist(PLEG_STATES),
 });
 
-/** A verdict. `finding` is minted by the agent and is the row's id in SQL and in the report. */
+/** A finding. The agent generates `findingId`, which is also its id in SQL and in the report. */
 const FindingRecord = v.strictObject({
   type: v.literal('finding'),
   t: at,
@@ -149,19 +148,19 @@ const FindingRecord = v.strictObject({
   kind: v.picklist(FINDING_KINDS),
   eventType: v.nullable(v.picklist(EVENT_TYPES)),
   cause: text(64),
-  /** Null for a verdict on the stream as a whole. */
+  /** Null for a finding about the stream as a whole. */
   containerId: v.nullable(id),
   window: v.nullable(window),
-  /** The exact time where it is known. */
+  /** The exact time, if known. */
   occurred: v.nullable(at),
-  /** True time (or `created_at`) to receipt, in microseconds; null where it means nothing. */
+  /** From the exact time (or `createdNs`) to receipt; null when it has no meaning. */
   lateness: v.nullable(count),
   delivery: v.nullable(count),
-  /** What the verdict rests on; `v` is the version of its shape. */
+  /** The evidence for the finding; `v` is the version of its format. */
   proof,
 });
 
-/** Something learnt about an earlier finding; the finding itself is never changed. */
+/** An update of an earlier finding, which itself never changes. */
 const FindingResolvedRecord = v.strictObject({
   type: v.literal('finding_resolved'),
   t: at,
@@ -170,8 +169,8 @@ const FindingResolvedRecord = v.strictObject({
 });
 
 /**
- * The event of a container's start or end has not come for the grace. The finding about it that follows, if one does, has the
- * same id; what the kubelet publishes of it can be looked at meanwhile.
+ * The event of a container's start or stop is overdue. If a finding follows, it has the same id; meanwhile the controller
+ * can watch for the pod status that the kubelet publishes.
  */
 const EventOverdueRecord = v.strictObject({
   type: v.literal('event_overdue'),
@@ -179,29 +178,29 @@ const EventOverdueRecord = v.strictObject({
   findingId: uuid,
   containerId: id,
   eventType: v.picklist(['STARTED', 'STOPPED']),
-  /** It became true between these two; `from` is null where no lower bound is known. */
+  /** The change happened between these two; `from` is null when no lower bound is known. */
   window: v.strictObject({ from: v.nullable(at), to: at }),
-  /** The exact time where it is known. */
+  /** The exact time, if known. */
   occurred: v.nullable(at),
 });
 
-/** A subscription. Each record of one session repeats all that is known of it, so order does not matter. */
+/** A subscription. Every record of a session repeats all that is known of it, so their order does not matter. */
 const StreamSessionRecord = v.strictObject({
   type: v.literal('stream_session'),
   t: at,
-  /** Counts the subscriptions of this epoch from 1. */
+  /** The number of the subscription in its epoch, from 1. */
   sessionNo: v.pipe(count, v.minValue(1)),
   opened: at,
   armed: v.nullable(at),
   closed: v.nullable(at),
-  /** The gRPC status name it ended with, or a name of ours such as READER_KILLED. */
+  /** The gRPC status it ended with, or a code of ours such as READER_KILLED. */
   code: v.nullable(text(64)),
   message: v.nullable(text(MAX_TEXT_LENGTH)),
   events: count,
   replayed: count,
 });
 
-/** A stretch that could not be observed. Sent once when it opens (`to` null) and once when it closes; same `gap`. */
+/** A time that could not be observed. Sent when it opens (`to` null) and again when it closes, with the same `gapId`. */
 const GapRecord = v.strictObject({
   type: v.literal('gap'),
   t: at,
@@ -212,7 +211,7 @@ const GapRecord = v.strictObject({
   to: v.nullable(at),
 });
 
-/** A change of the kubelet's PLEG mode, bounded by the two scrapes around it. */
+/** A change of the kubelet's PLEG mode between two scrapes, at `notBefore` and at `t`. */
 const ModeChangeRecord = v.strictObject({
   type: v.literal('mode_change'),
   t: at,
@@ -224,55 +223,49 @@ const ModeChangeRecord = v.strictObject({
   proof,
 });
 
-/**
- * What a kubelet's own calls to its runtime took, between two looks at it. A call counts when it ends, so one that hangs is not
- * among them yet. Lengths are in microseconds.
- */
+/** The kubelet's own calls to its runtime between two scrapes. A call counts when it ends, so one that hangs is missing. */
 const KubeletCalls = v.strictObject({
   from: at,
   to: at,
-  /** Its relists, those that failed too, together. */
+  /** Total duration of its relists, failed ones included. */
   relistSum: count,
-  /** ListPodSandbox and ListContainers, whoever in the kubelet asked: how many, how many in vain, and how long together. */
+  /** ListPodSandbox and ListContainers calls of the whole kubelet: their number, how many failed, their total duration. */
   lists: count,
   listErrors: count,
   listSum: count,
-  /** One of them took at least this long. */
+  /** A lower bound of the longest of them. */
   longestList: count,
-  /** PodSandboxStatus and ContainerStatus, together. */
+  /** Total duration of PodSandboxStatus and ContainerStatus calls. */
   statusSum: count,
 });
 export type KubeletCalls = v.InferOutput<typeof KubeletCalls>;
 
-/**
- * What the kubelet said of itself in a minute. `hist` counts its relists by duration in the buckets of
- * {@link KUBELET_RELIST_BOUNDS_MS}; lengths are in microseconds.
- */
+/** One minute of the kubelet's own metrics. `hist` counts its relists by duration, in {@link KUBELET_RELIST_BOUNDS_MS}. */
 const KubeletMinute = v.strictObject({
   relists: count,
   hist: v.pipe(v.array(count), v.maxLength(64)),
-  /** Times between two relists that it told in the mode in which the minute ended, and their sum. */
+  /** Relist intervals that it reported in the mode at the end of the minute: their number and their sum. */
   intervals: count,
   intervalSum: count,
-  /** How old its last successful relist was at most, when it was asked. */
+  /** The greatest age of its last successful relist at a scrape. */
   lastSeenAge: v.nullable(count),
   discarded: v.nullable(count),
-  /** Since it started. */
+  /** Since the kubelet started. */
   streamErrors: v.nullable(count),
   listP99: v.nullable(count),
-  /** Absent where there was no look before to count from. */
+  /** Absent when there was no earlier scrape to count from. */
   calls: v.optional(KubeletCalls),
 });
 export type KubeletMinute = v.InferOutput<typeof KubeletMinute>;
 
 /**
- * One minute of figures. `hist` counts relists by duration in the buckets of {@link RELIST_BOUNDS_MS}. The figures of the
- * comparison (`expected`, `matched`, `unobservable`) count transitions that were due. `span` is how long the figures were
- * gathered, `covered` how much of that was covered; both, like `max`, in microseconds.
+ * One minute of relists. `hist` counts them by duration, in {@link RELIST_BOUNDS_MS}; `max` is the longest. `expected`,
+ * `matched` and `unobservable` count transitions whose event was due. `span` is how long the minute lasted, `covered` how
+ * much of it was covered.
  */
 const RelistMinuteRecord = v.strictObject({
   type: v.literal('relist_minute'),
-  /** When the gathering began. */
+  /** When the minute began. */
   t: at,
   span: count,
   relists: count,
@@ -286,11 +279,11 @@ const RelistMinuteRecord = v.strictObject({
   matched: count,
   unobservable: count,
   covered: count,
-  /** Absent where the kubelet was not asked, or did not answer. */
+  /** Absent when the kubelet was not scraped, or did not answer. */
   kubelet: v.optional(KubeletMinute),
 });
 
-/** The present state of the node. The one with the highest (life, seq) wins. */
+/** The current state of the node. The record with the highest (incarnation, seq) wins. */
 const NodeStateRecord = v.strictObject({
   type: v.literal('node_state'),
   t: at,
@@ -306,7 +299,7 @@ const NodeStateRecord = v.strictObject({
   mode: text(64),
   modeSince: at,
   modeReason: text(64),
-  /** Of the kubelet's own event stream since the kubelet started; absent where it does not tell. */
+  /** Errors of the kubelet's own event stream since the kubelet started; absent when it does not report them. */
   kubeletStreamErrors: v.optional(count),
 });
 
@@ -325,31 +318,18 @@ const RecordSchema = v.variant('type', [
 
 export type EvidenceRecord = v.InferOutput<typeof RecordSchema>;
 export type RecordType = EvidenceRecord['type'];
-/** The record of one kind. */
+/** The record of one type. */
 export type RecordOf<K extends RecordType> = Extract<EvidenceRecord, { type: K }>;
 
-/** Upper bounds of the relist duration buckets, in milliseconds; the last bucket has no bound. */
+/** Upper bounds of the relist duration buckets, in milliseconds; one more bucket has no bound. */
 export const RELIST_BOUNDS_MS = [
   1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536,
 ] as const;
 
-/** The same of a kubelet's relists: its own buckets (kubelet pkg/kubelet/metrics/metrics.go). */
+/** The kubelet's own buckets for its relists, in milliseconds (kubelet pkg/kubelet/metrics/metrics.go). */
 export const KUBELET_RELIST_BOUNDS_MS = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000] as const;
 
-export type Parsed<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly problem: string };
-
-/** Checks one record from outside. The problem names the field. */
+/** Checks one record from outside. The error names the field. */
 export function parseRecord(input: unknown): Parsed<EvidenceRecord> {
   return parse(RecordSchema, input);
-}
-
-/** Checks a value against a schema; the first problem is told with the path of its field. */
-export function parse<S extends v.GenericSchema>(schema: S, input: unknown): Parsed<v.InferOutput<S>> {
-  const result = v.safeParse(schema, input, { abortEarly: true });
-  if (result.success) return { ok: true, value: result.output };
-  const issue = result.issues[0];
-  const path = v.getDotPath(issue) ?? '(whole)';
-  return { ok: false, problem: `${path}: ${issue.message}`.replaceAll('\0', '\\0').slice(0, 300) };
 }

@@ -1,22 +1,22 @@
 /*
- * The units that evidence is measured in. Each is a branded number, so that one can never be passed for another.
+ * Units of evidence, as branded numbers: one unit cannot be passed where another is expected.
  */
 
 declare const unit: unique symbol;
 
-/** A position on the machine's monotonic clock, in microseconds. The same clock in every process of one boot. */
+/** A time on the machine's monotonic clock, in microseconds. All processes of one boot share this clock. */
 export type Mono = number & { readonly [unit]: 'mono' };
 
-/** Microseconds since the start of an epoch, on the monotonic clock. Negative only for what an earlier life left behind. */
+/** Microseconds since the start of an epoch on the monotonic clock. Negative only for what an earlier incarnation left behind. */
 export type Offset = number & { readonly [unit]: 'offset' };
 
-/** Wall-clock time in microseconds since the Unix epoch. It only labels; differences and deadlines use {@link Mono}. */
+/** Wall-clock time in microseconds since the Unix epoch. For labels only; measure durations and deadlines with {@link Mono}. */
 export type Wall = number & { readonly [unit]: 'wall' };
 
-/** A length of time in microseconds. */
+/** A duration in microseconds. */
 export type Micros = number & { readonly [unit]: 'micros' };
 
-/** The position of a record in its epoch: starts at 1, has no holes, is never used again. */
+/** The position of a record in its epoch, from 1. Seqs are consecutive and never reused. */
 export type Seq = number & { readonly [unit]: 'seq' };
 
 export const mono = (micros: number): Mono => micros as Mono;
@@ -24,17 +24,17 @@ export const offset = (micros: number): Offset => micros as Offset;
 export const wall = (micros: number): Wall => micros as Wall;
 export const seq = (n: number): Seq => n as Seq;
 
-/** Microseconds from milliseconds, for settings and limits that people write in milliseconds. */
+/** A duration given in milliseconds. */
 export const millis = (ms: number): Micros => Math.round(ms * 1000) as Micros;
 
-/** The length of time between two positions on one clock. */
+/** The duration between two times on one clock; negative when `to` is the earlier one. */
 export function between(from: Mono, to: Mono): Micros;
 export function between(from: Wall, to: Wall): Micros;
 export function between(from: number, to: number): Micros {
   return (to - from) as Micros;
 }
 
-/** A position moved by a length of time (which may be negative). */
+/** A time shifted by a number of microseconds, which may be negative. */
 export function shift(at: Mono, by: number): Mono;
 export function shift(at: Wall, by: number): Wall;
 export function shift(at: number, by: number): number {

@@ -11,9 +11,9 @@ import {
   ContainerIdentitySchema,
   EVENT_TYPES,
   type FindingKind,
-  parse,
   parseRecord,
 } from '../../src/protocol/record.ts';
+import { parse } from '../../src/protocol/validation.ts';
 import { type Playing, runComparison } from './histories/comparisonRun.ts';
 import { groundTruthOf } from './histories/groundTruth.ts';
 import { anyHistory, type History } from './histories/history.ts';

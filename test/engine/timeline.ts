@@ -25,11 +25,11 @@ import {
   ContainerIdentitySchema,
   EVENT_TYPES,
   type EventType,
-  parse,
   parseRecord,
   type RecordOf,
 } from '../../src/protocol/record.ts';
 import { type Mono, millis, mono } from '../../src/protocol/units.ts';
+import { parse } from '../../src/protocol/validation.ts';
 
 export const CONTAINERD: PlegProfile = {
   sandboxEvents: EVENT_TYPES,
@@ -353,11 +353,10 @@ function outcomeOf(
 
 function check({ record, object }: Emission): void {
   const parsed = parseRecord(record);
-  if (!parsed.ok)
-    throw new Error(`a record that no store takes: ${parsed.problem} ${JSON.stringify(record)}`);
+  if (!parsed.ok) throw new Error(`a record that no store takes: ${parsed.error} ${JSON.stringify(record)}`);
   if (object === null) return;
   const identity = parse(ContainerIdentitySchema, object);
-  if (!identity.ok) throw new Error(`an identity that no store takes: ${identity.problem}`);
+  if (!identity.ok) throw new Error(`an identity that no store takes: ${identity.error}`);
 }
 
 /** Whatever happens, each transition that was due is in exactly one of the counters. */

@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { windowOf } from '../../src/controller/ingest/flow.ts';
-import { flowKey, parseFlow, QUEUE_NAME, queuePrefix } from '../../src/protocol/keys.ts';
+import { flowSettingsKey, parseFlowSettings, QUEUE_NAME, queuePrefix } from '../../src/protocol/keys.ts';
 import { BACK_WITHIN_MS, Fleet, logged, unacknowledged } from '../support/fleet.ts';
 import { needs } from '../support/needs.ts';
 import { until } from '../support/plegreports.ts';
@@ -52,7 +52,7 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
        SELECT cluster_id, 'other-' || n, '' FROM store.cluster, generate_series(1, ${KNOWN_NODES}) n`,
     );
     const window = await until('the window is that of a fleet', async () => {
-      const flow = parseFlow((await redis.get(flowKey(CLUSTER))) ?? '');
+      const flow = parseFlowSettings((await redis.get(flowSettingsKey(CLUSTER))) ?? '');
       return flow.ok && flow.value.window <= windowOf(KNOWN_NODES, MEMORY) ? flow.value.window : undefined;
     });
     fleet = await Fleet.start(system, names('window'), {});

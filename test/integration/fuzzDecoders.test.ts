@@ -22,8 +22,9 @@ import { decode, MalformedMessage } from '../../src/cri/malformed.ts';
 import { profileOf } from '../../src/cri/profiles.ts';
 import { ContainerStatusResponse, VersionResponse } from '../../src/cri/runtime.ts';
 import type { ListAnswer } from '../../src/protocol/observation.ts';
-import { ContainerIdentitySchema, type Parsed, parse, parseRecord } from '../../src/protocol/record.ts';
+import { ContainerIdentitySchema, parseRecord } from '../../src/protocol/record.ts';
 import { type Mono, millis, mono, shift } from '../../src/protocol/units.ts';
+import { type Parsed, parse } from '../../src/protocol/validation.ts';
 import { MESSAGE_KINDS, type MessageKind, plausible } from '../support/messages.ts';
 import { mutate } from '../support/mutations.ts';
 
@@ -125,7 +126,7 @@ function read(reader: ListReader, bytes: Buffer): Pick<ListAnswer, 'items' | 'wh
 
 /** Cheaper than an expectation, and there are half a million. */
 function fits(parsed: Parsed<unknown>, what: unknown): void {
-  if (!parsed.ok) throw new Error(`no store takes it: ${parsed.problem} ${JSON.stringify(what)}`);
+  if (!parsed.ok) throw new Error(`no store takes it: ${parsed.error} ${JSON.stringify(what)}`);
 }
 
 test(`of ${MESSAGES} mutated messages each is read, or refused with a code, and every record fits the store`, {

@@ -14,7 +14,14 @@ import { migrate } from '../../src/controller/store/migrate.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import { encodeBatch } from '../../src/protocol/batch.ts';
-import { flowKey, parseFlow, QUEUE_NAME, queueOf, queuePrefix, replyKey } from '../../src/protocol/keys.ts';
+import {
+  ackReplyKey,
+  flowSettingsKey,
+  parseFlowSettings,
+  QUEUE_NAME,
+  queueOf,
+  queuePrefix,
+} from '../../src/protocol/keys.ts';
 import type { EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
 import {
   CLUSTER,
@@ -203,7 +210,7 @@ needs('postgres', 'redis-server')('ingest', () => {
 
   it('answers over what a stranger has left under the key of the reply', async () => {
     const one = life('node-a');
-    await sender.redis.set(replyKey(CLUSTER, one.node), 'no hash');
+    await sender.redis.set(ackReplyKey(CLUSTER, one.node), 'no hash');
     await sender.send(one.batch(1, events(1, 3)));
     await marked(one, 3);
   });
@@ -780,7 +787,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     ingest = await start();
     await marked(one, 2);
     await until(async () => {
-      expect(parseFlow((await sender.redis.get(flowKey(CLUSTER))) ?? '')).toMatchObject({
+      expect(parseFlowSettings((await sender.redis.get(flowSettingsKey(CLUSTER))) ?? '')).toMatchObject({
         value: { queues: 1 },
       });
     });
@@ -788,10 +795,10 @@ needs('postgres', 'redis-server')('ingest', () => {
 
   it('tells the agents how to send', async () => {
     await until(async () => {
-      const flow = parseFlow((await sender.redis.get(flowKey(CLUSTER))) ?? '');
+      const flow = parseFlowSettings((await sender.redis.get(flowSettingsKey(CLUSTER))) ?? '');
       expect(flow).toEqual({ ok: true, value: { queues: LANES, window: 1024 * 1024, accepts: [1] } });
     });
-    expect(await sender.redis.ttl(flowKey(CLUSTER))).toBeGreaterThan(60);
+    expect(await sender.redis.ttl(flowSettingsKey(CLUSTER))).toBeGreaterThan(60);
   });
 
   it('stores 1,000 records a second and more', async () => {

@@ -12,7 +12,13 @@ import {
 } from '../../devtools/localServices/redisCluster.ts';
 import { type LocalRedisSentinel, startRedisSentinel } from '../../devtools/localServices/redisSentinel.ts';
 import { windowOf } from '../../src/controller/ingest/flow.ts';
-import { flowKey, parseFlow, QUEUE_NAME, queueOf, queuePrefix } from '../../src/protocol/keys.ts';
+import {
+  flowSettingsKey,
+  parseFlowSettings,
+  QUEUE_NAME,
+  queueOf,
+  queuePrefix,
+} from '../../src/protocol/keys.ts';
 import { BACK_WITHIN_MS, Fleet, logged, unacknowledged } from '../support/fleet.ts';
 import { needs } from '../support/needs.ts';
 import { until } from '../support/plegreports.ts';
@@ -128,9 +134,9 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
         `INSERT INTO store.node (cluster_id, name, node_uid)
          SELECT cluster_id, 'other-' || n, '' FROM store.cluster, generate_series(1, ${KNOWN_NODES}) n`,
       );
-      const flowMaster = await masterOf(flowKey(CLUSTER));
+      const flowMaster = await masterOf(flowSettingsKey(CLUSTER));
       const window = await until('the window is that of a fleet', async () => {
-        const flow = parseFlow(String(await command(flowMaster, 'GET', flowKey(CLUSTER))));
+        const flow = parseFlowSettings(String(await command(flowMaster, 'GET', flowSettingsKey(CLUSTER))));
         return flow.ok && flow.value.window <= windowOf(KNOWN_NODES, MEMORY) ? flow.value.window : undefined;
       });
       const nodes = await watch(cluster.url);

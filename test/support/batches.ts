@@ -7,12 +7,12 @@ import { Queue } from 'bullmq';
 import { connectRedis, type RedisClient } from '../../src/platform/redis.ts';
 import { type Batch, batchId, encodeBatch } from '../../src/protocol/batch.ts';
 import {
-  parseReply,
+  type AckReply,
+  ackReplyKey,
+  parseAckReply,
   QUEUE_NAME,
   queueOf,
   queuePrefix,
-  type Reply,
-  replyKey,
 } from '../../src/protocol/keys.ts';
 import type { ContainerIdentity, EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
 import { millis } from '../../src/protocol/units.ts';
@@ -101,7 +101,7 @@ export interface Sender {
   send(batch: Batch, jobId?: string): Promise<void>;
   /** Puts anything at all into a lane. */
   sendData(lane: number, data: unknown, jobId: string): Promise<void>;
-  reply(life: Life): Promise<Reply | null>;
+  reply(life: Life): Promise<AckReply | null>;
   /** Jobs in all lanes, in whatever state. */
   left(): Promise<number>;
   close(): Promise<void>;
@@ -132,10 +132,10 @@ export function createSender(redisUrl: string, lanes: number): Sender {
     },
     sendData: add,
     async reply({ node, epoch }) {
-      const json = await redis.hget(replyKey(CLUSTER, node), epoch);
+      const json = await redis.hget(ackReplyKey(CLUSTER, node), epoch);
       if (json === null) return null;
-      const reply = parseReply(json);
-      if (!reply.ok) throw new Error(reply.problem);
+      const reply = parseAckReply(json);
+      if (!reply.ok) throw new Error(reply.error);
       return reply.value;
     },
     async left() {

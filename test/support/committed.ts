@@ -22,7 +22,7 @@ export async function commitAll(
     const context = { store, clusterId, settings: () => settings, partitions: createPartitions(), impact };
     for (const batch of batches) {
       const decoded = await decodeBatch(await encodeBatch(batch));
-      if (!decoded.ok) throw new Error(decoded.problem);
+      if (!decoded.ok) throw new Error(decoded.error);
       const outcome = await commitBatch(context, decoded.value);
       if (outcome.kind !== 'committed') throw new Error(outcome.problem);
     }

@@ -5,7 +5,7 @@
  * Except where Postgres was restored from an older copy: the replies of the rounds before that are what the next round is for.
  */
 import { Redis } from 'ioredis';
-import { parseReply, replyKey } from '../../src/protocol/keys.ts';
+import { ackReplyKey, parseAckReply } from '../../src/protocol/keys.ts';
 import type { Premature } from './checker.ts';
 import { readMarks, withClient } from './store.ts';
 
@@ -80,10 +80,10 @@ export class Witness {
 
   async #replies(): Promise<{ epoch: string; ackGeneration: number; ackedSeq: number }[]> {
     const { cluster, nodes } = this.#options;
-    const hashes = await Promise.all(nodes.map((node) => this.#redis.hgetall(replyKey(cluster, node))));
+    const hashes = await Promise.all(nodes.map((node) => this.#redis.hgetall(ackReplyKey(cluster, node))));
     return hashes.flatMap((hash) =>
       Object.entries(hash).flatMap(([epoch, json]) => {
-        const reply = parseReply(json);
+        const reply = parseAckReply(json);
         return reply.ok ? [{ epoch, ...reply.value }] : [];
       }),
     );

@@ -6,7 +6,14 @@ import { monoNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import type { RedisClient } from '../../platform/redis.ts';
-import { type Flow, flowKey, parseFlow, parseReply, type Reply, replyKey } from '../../protocol/keys.ts';
+import {
+  type AckReply,
+  ackReplyKey,
+  type FlowSettings,
+  flowSettingsKey,
+  parseAckReply,
+  parseFlowSettings,
+} from '../../protocol/keys.ts';
 import { between, type Mono, millis } from '../../protocol/units.ts';
 import type { Track } from './epochDelivery.ts';
 
@@ -23,13 +30,13 @@ export interface WordOptions {
 
 export interface TrackReply {
   readonly track: Track;
-  readonly reply: Reply;
+  readonly reply: AckReply;
 }
 
 export class Word {
   readonly #options: WordOptions;
   readonly #redis: RedisClient;
-  #flow: Flow | null = null;
+  #flow: FlowSettings | null = null;
   #flowAsked: Mono | null = null;
   #repliesAsked: Mono | null = null;
   #repliesPause = ASK_REPLY;
@@ -41,7 +48,7 @@ export class Word {
   }
 
   /** The flow settings; null before the first ones. */
-  get flow(): Flow | null {
+  get flow(): FlowSettings | null {
     return this.#flow;
   }
 
@@ -51,16 +58,18 @@ export class Word {
   }
 
   /** The settings that were read just now; null where those before them stand. */
-  async readFlow(): Promise<Flow | null> {
+  async readFlow(): Promise<FlowSettings | null> {
     const now = monoNow();
     if (this.#flowAsked !== null && between(this.#flowAsked, now) < ASK_FLOW) return null;
-    const json = await this.#unlessOfWrongType('flow', () => this.#redis.get(flowKey(this.#options.cluster)));
+    const json = await this.#unlessOfWrongType('flow', () =>
+      this.#redis.get(flowSettingsKey(this.#options.cluster)),
+    );
     this.#flowAsked = now;
     // Without a word from any controller the last one stands; without a first one nothing can be sent.
     if (json === null) return null;
-    const flow = parseFlow(json);
+    const flow = parseFlowSettings(json);
     if (!flow.ok) {
-      this.#complain('flow', flow.problem);
+      this.#complain('flow', flow.error);
       return null;
     }
     this.#flow = flow.value;
@@ -75,7 +84,7 @@ export class Word {
       return [];
     const replies =
       (await this.#unlessOfWrongType('reply', () =>
-        this.#redis.hgetall(replyKey(this.#options.cluster, this.#options.node)),
+        this.#redis.hgetall(ackReplyKey(this.#options.cluster, this.#options.node)),
       )) ?? {};
     this.#repliesAsked = now;
     this.#repliesPause = millis(Math.min(LONGEST_ASK_REPLY, 2 * this.#repliesPause) / 1000);
@@ -83,9 +92,9 @@ export class Word {
     for (const track of tracks) {
       const json = replies[track.epoch.meta.epoch];
       if (json === undefined) continue;
-      const reply = parseReply(json);
+      const reply = parseAckReply(json);
       if (reply.ok) read.push({ track, reply: reply.value });
-      else this.#complain('reply', reply.problem);
+      else this.#complain('reply', reply.error);
     }
     return read;
   }

@@ -4,7 +4,7 @@
 import { messageOf } from '../../platform/errors.ts';
 import type { RedisClient } from '../../platform/redis.ts';
 import { ACCEPTED_VERSIONS } from '../../protocol/batch.ts';
-import { FLOW_TTL_S, type Flow, flowKey } from '../../protocol/keys.ts';
+import { FLOW_SETTINGS_TTL_S, type FlowSettings, flowSettingsKey } from '../../protocol/keys.ts';
 
 /** What all agents of a cluster together may have unacknowledged in Redis, and at most which share of its memory. */
 const BUDGET_BYTES = 128 * 1024 * 1024;
@@ -25,8 +25,8 @@ export async function publishFlow(
   nodes: number,
 ): Promise<void> {
   const window = windowOf(nodes, await memoryOf(redis));
-  const flow: Flow = { queues: lanes, window, accepts: [...ACCEPTED_VERSIONS] };
-  await redis.set(flowKey(cluster), JSON.stringify(flow), 'EX', FLOW_TTL_S);
+  const flow: FlowSettings = { queues: lanes, window, accepts: [...ACCEPTED_VERSIONS] };
+  await redis.set(flowSettingsKey(cluster), JSON.stringify(flow), 'EX', FLOW_SETTINGS_TTL_S);
 }
 
 /** Of a cluster one node is asked: its masters are alike. Null where there is no limit, or it is not told to us. */

@@ -122,7 +122,7 @@ async function refuse(
   data: unknown,
   refusal: RefusedBatch,
 ): Promise<void> {
-  const { problem, claimedNode } = refusal;
+  const { error: problem, claimedNode } = refusal;
   if (refusal.reason === 'version') {
     options.metrics.records.inc({ result: 'version' });
     options.log.warn({ lane, claimedNode, problem }, 'a batch of a newer version is left unacknowledged');

@@ -55,7 +55,7 @@ export function takeIn(envelope: Envelope, fresh: readonly Range[], base: number
   for (const seq of seqsOf(fresh)) {
     const input = envelope.records[seq - envelope.first];
     const parsed = parseRecord(input);
-    const problem = parsed.ok ? outOfBounds(parsed.value) : parsed.problem;
+    const problem = parsed.ok ? outOfBounds(parsed.value) : parsed.error;
     if (!parsed.ok || problem !== null) {
       unstored.push({ seq, cause: 'unreadable', problem: problem ?? '', bytes: asBytes(input) });
       continue;

@@ -7,11 +7,11 @@
  */
 
 import type { RedisClient } from '../../platform/redis.ts';
-import { REPLY_TTL_S, type Reply, replyKey } from '../../protocol/keys.ts';
+import { ACK_REPLIES_TTL_S, type AckReply, ackReplyKey } from '../../protocol/keys.ts';
 
 export interface Replies {
   /** Tells a reply and forgets those of closed epochs. Throws when Redis is away. */
-  publish(node: string, epoch: string, reply: Reply, closed: readonly string[]): Promise<void>;
+  publish(node: string, epoch: string, reply: AckReply, closed: readonly string[]): Promise<void>;
 }
 
 /** KEYS[1] the node's hash; ARGV epoch, ackGeneration, ackedSeq, seconds to live, then closed epochs. */
@@ -33,8 +33,8 @@ redis.call('EXPIRE', KEYS[1], ARGV[4])
 export function createReplies(redis: RedisClient, cluster: string): Replies {
   return {
     async publish(node, epoch, { ackGeneration, ackedSeq }, closed) {
-      const key = replyKey(cluster, node);
-      await redis.eval(PUBLISH, 1, key, epoch, ackGeneration, ackedSeq, REPLY_TTL_S, ...closed);
+      const key = ackReplyKey(cluster, node);
+      await redis.eval(PUBLISH, 1, key, epoch, ackGeneration, ackedSeq, ACK_REPLIES_TTL_S, ...closed);
     },
   };
 }
