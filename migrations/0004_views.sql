@@ -310,14 +310,14 @@ WITH period AS (
              coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
                WHERE g.scope = 'list' AND g.cause IN ('slow', 'deadline_exceeded', 'unavailable')), 0)
              - coalesce(sum(store.overlap_ms(g.from_at, g.to_at, k.from_at, k.until)) FILTER (
-               WHERE g.scope = 'agent' OR g.cause = 'agent_paused'), 0)
+               WHERE g.scope = 'agent' OR g.cause = 'agent_stalled'), 0)
            ) AS our_waiting_ms
     FROM (
       SELECT g.scope, g.cause, g.from_at,
              coalesce(g.to_at, (SELECT min(e.started_at) FROM store.epoch e WHERE e.node_id = g.node_id AND e.prev = g.epoch),
                       now()) AS to_at
       FROM store.gap g
-      WHERE g.node_id = k.node_id AND g.from_at < k.until AND (g.scope IN ('list', 'agent') OR g.cause = 'agent_paused')
+      WHERE g.node_id = k.node_id AND g.from_at < k.until AND (g.scope IN ('list', 'agent') OR g.cause = 'agent_stalled')
     ) g
     WHERE g.to_at > k.from_at
   ) g

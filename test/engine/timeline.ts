@@ -227,7 +227,7 @@ export const sandboxStatus = (
 });
 
 /** Nobody watched until this moment. */
-export const streamGap = (at: number, why = 'agent_paused'): TimelineStep => ({
+export const streamGap = (at: number, why = 'agent_stalled'): TimelineStep => ({
   at,
   act: ({ comparison }) => comparison.streamGap(seconds(at), why),
 });

@@ -87,7 +87,7 @@ needs(
     await node.settled();
 
     // A busy machine may make it stand still at other times too.
-    const holes = (await node.gaps('stream')).filter(({ cause }) => cause === 'agent_paused');
+    const holes = (await node.gaps('stream')).filter(({ cause }) => cause === 'agent_stalled');
     const hole = holes.find(({ to }) => to !== null && to >= resumed);
     expect(hole?.from).toBeLessThanOrEqual(stopped);
     const lived = traffic.lived.slice(livedBefore);

@@ -133,7 +133,7 @@ const STORIES: Record<string, { story: Story; verdicts: string[] }> = {
       ours: OURS_HUNG,
       gaps: [
         ['list', 'slow', 124, 330],
-        ['stream', 'agent_paused', 125, 329],
+        ['stream', 'agent_stalled', 125, 329],
       ],
       ill: 'over',
     },

@@ -114,7 +114,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     settings: { overdueAfter: '1s' },
     graceMs: 1_000,
     about: ['missed'],
-    gaps: ['agent_paused', 'reader_paused', 'broken'],
+    gaps: ['agent_stalled', 'reader_stalled', 'broken'],
   },
   'the clock is stepped': {
     runtime: { faults: [drop(often), delay({ seed, probability: 0.2 }, 2_000)] },

@@ -329,7 +329,7 @@ describe('our own fault', () => {
   test('so does one between the proof and the verdict', () => {
     const outcome = compare([...covered, listed(5, { s1: 'running' }), streamGap(20)], { until: 60 });
     expect(outcome.everMissed).toEqual([]);
-    expect(outcome.unobservable).toEqual(['s1 CREATED agent_paused', 's1 STARTED agent_paused']);
+    expect(outcome.unobservable).toEqual(['s1 CREATED agent_stalled', 's1 STARTED agent_stalled']);
   });
 
   test('after a pause what begins in covered time is judged again', () => {
@@ -360,16 +360,16 @@ describe('our own fault', () => {
   test('a pause that ended inside the window, and is told only after the proof, makes it unobservable', () => {
     const told: TimelineStep = {
       at: 11,
-      act: ({ comparison }) => comparison.streamGap(seconds(7), 'reader_paused'),
+      act: ({ comparison }) => comparison.streamGap(seconds(7), 'reader_stalled'),
     };
     const outcome = compare([...covered, listed(5, {}), listed(10, { s1: 'running' }), told], { until: 60 });
-    expect(outcome.unobservable).toEqual(['s1 CREATED reader_paused', 's1 STARTED reader_paused']);
+    expect(outcome.unobservable).toEqual(['s1 CREATED reader_stalled', 's1 STARTED reader_stalled']);
   });
 
   test('a pause that ended before the window takes nothing from it, were it told only after the proof', () => {
     const told: TimelineStep = {
       at: 11,
-      act: ({ comparison }) => comparison.streamGap(seconds(4), 'reader_paused'),
+      act: ({ comparison }) => comparison.streamGap(seconds(4), 'reader_stalled'),
     };
     expect(everMissed([...covered, listed(5, {}), listed(10, { s1: 'running' }), told])).toEqual([
       's1 CREATED',
@@ -380,7 +380,7 @@ describe('our own fault', () => {
   test('a pause that is told after a later one does not bring back what that one took', () => {
     const told: TimelineStep = {
       at: 7.5,
-      act: ({ comparison }) => comparison.streamGap(seconds(4), 'reader_paused'),
+      act: ({ comparison }) => comparison.streamGap(seconds(4), 'reader_stalled'),
     };
     const steps = [...covered, listed(5, {}), streamGap(7), told, listed(10, { s1: 'running' })];
     expect(everMissed(steps)).toEqual([]);

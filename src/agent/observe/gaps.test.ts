@@ -68,11 +68,11 @@ test('a gap never ends before it begins', () => {
 test('a gap that is over is told once, beside one that is open', () => {
   const { gaps: open, records } = gaps();
   open.open('stream', 'unproven', at(0), at(0));
-  open.past('stream', 'agent_paused', at(1), at(2), at(3));
+  open.past('stream', 'agent_stalled', at(1), at(2), at(3));
   open.close('stream', at(4), at(4));
   expect(brief(records)).toEqual([
     ['stream', 'unproven', 0, null],
-    ['stream', 'agent_paused', 1, 2],
+    ['stream', 'agent_stalled', 1, 2],
     ['stream', 'unproven', 0, 4],
   ]);
 });

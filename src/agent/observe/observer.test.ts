@@ -71,7 +71,7 @@ test('a grace shorter than the beat of the reader makes no pause of every beat',
   runtime.runPod({ name: 'web', containers: ['app'] });
   await until(() => records.some((record) => record.type === 'stream_session' && record.armed !== null));
   await until(() => records.some(({ type }) => type === 'relist_minute'));
-  const pauses = records.filter((record) => record.type === 'gap' && record.cause === 'agent_paused');
+  const pauses = records.filter((record) => record.type === 'gap' && record.cause === 'agent_stalled');
   // Some twenty beats; a busy machine may stand still at a few of them.
   expect(pauses.length).toBeLessThan(8);
 });

@@ -55,8 +55,8 @@ export class Pauses {
     this.#lastTick = now;
     if (between(from, now) <= this.#longestSilence) return;
     this.#log.warn({ micros: between(from, now) }, 'the agent stood still');
-    this.#comparison.streamGap(now, 'agent_paused');
-    this.#gaps.past('stream', 'agent_paused', from, now, now);
+    this.#comparison.streamGap(now, 'agent_stalled');
+    this.#gaps.past('stream', 'agent_stalled', from, now, now);
   }
 
   /** Where the reader was silent for longer than it may be, what came late may have come late through it. */
@@ -64,7 +64,7 @@ export class Pauses {
     if (session === null || this.#drained < session.opened) return;
     if (between(this.#drained, at) <= this.#longestSilence) return;
     this.#log.warn({ micros: between(this.#drained, at) }, 'the reader stood still');
-    this.#comparison.streamGap(at, 'reader_paused');
-    this.#gaps.past('stream', 'reader_paused', this.#drained, at, monoNow());
+    this.#comparison.streamGap(at, 'reader_stalled');
+    this.#gaps.past('stream', 'reader_stalled', this.#drained, at, monoNow());
   }
 }

@@ -98,7 +98,7 @@ class HistoryRunner {
       ...lists.map((list) => ({ at: list.compared, act: () => this.#relisted(list) })),
       ...history.streamGaps.map((ms) => ({
         at: ms,
-        act: () => this.#comparison.streamGap(at(ms), 'agent_paused'),
+        act: () => this.#comparison.streamGap(at(ms), 'agent_stalled'),
       })),
       ...Array.from({ length: HORIZON / TICK }, (_, n) => this.#tickTurn(n * TICK)),
       ...Array.from({ length: HORIZON / HEARTBEAT }, (_, n) => this.#beatTurn(n * HEARTBEAT)),
@@ -232,7 +232,7 @@ class HistoryRunner {
   #watchReader(ms: number): void {
     const paused = this.#drained !== null && ms - this.#drained > HEARTBEAT + OVERDUE_AFTER / 2;
     if (!paused) return;
-    this.#comparison.streamGap(at(ms), 'reader_paused');
+    this.#comparison.streamGap(at(ms), 'reader_stalled');
     this.#drained = ms;
   }
 
