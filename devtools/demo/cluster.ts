@@ -1,8 +1,7 @@
 /*
- * The demo's cluster: everything plegwatch needs, started empty on this machine and gone afterwards, and the nodes that
- * are watched.
+ * The demo's cluster: everything plegwatch needs, started empty on this machine and removed afterwards, and three nodes.
  *
- *   worker-healthy   a runtime that announces everything; a real containerd where this machine can run one
+ *   worker-healthy   a runtime that announces everything; a real containerd if this machine can run one
  *   worker-lossy     a simulated containerd 2.1 that drops some of its events
  *   worker-unsafe    a simulated containerd 1.7: subscribing there would take events away from the kubelet
  */
@@ -25,16 +24,16 @@ import { PodChurn } from './churn.ts';
 export const CLUSTER = 'demo';
 
 export interface DemoOptions {
-  /** Leave the API server out, and with it kubectl. */
+  /** Do not start an API server; there is no kubectl then. */
   readonly noKube: boolean;
-  /** Told what is being done, in words. Where it throws, nothing more is started. */
+  /** Called with each step in words. If it throws, nothing more is started. */
   readonly say: (line: string) => void;
 }
 
 export interface DemoCluster {
   readonly nodes: readonly DemoNode[];
   readonly databaseUrl: string;
-  /** Prints with the real kubectl; null where there is no API server, with the reason. */
+  /** Runs kubectl and returns its output; null without an API server. */
   readonly kubectl: ((...args: readonly string[]) => Promise<string>) | null;
   stop(): Promise<void>;
 }
@@ -63,13 +62,13 @@ const HEALTHY: SimulatedNode = {
   what: 'a simulated containerd 2.1 that announces everything',
   settings: { profile: 'containerd-2.1', pods: '8', podLife: '15s' },
 };
-/** Short times, so that there is something to see soon; the defaults are 5 s and 30 s. */
+/** Short times for quick results; the defaults are 5 s and 30 s. */
 const AGENT = { relistPeriod: '1s', overdueAfter: '1s', missedAfter: '5s' };
 
-/** Starts everything; what was started is stopped again where something fails. */
+/** Starts everything; if a start fails, what was started is stopped again. */
 export async function startCluster(options: DemoOptions): Promise<DemoCluster> {
   const stops: (() => Promise<void> | void)[] = [];
-  // One that cannot be stopped is no reason to leave the others running.
+  // A service that cannot be stopped must not leave the others running.
   const stop = async () => {
     const failures: unknown[] = [];
     for (const each of stops.splice(0).reverse()) {
@@ -85,7 +84,7 @@ export async function startCluster(options: DemoOptions): Promise<DemoCluster> {
     return { ...(await build(options, stops)), stop };
   } catch (error) {
     await stop().catch(() => {
-      // What failed first says more.
+      // The first error is the cause.
     });
     throw error;
   }
@@ -95,7 +94,7 @@ function notStopped(failures: readonly unknown[]): PlegwatchError {
   return new PlegwatchError(
     'PROGRAM_FAILED',
     `Not everything could be stopped: ${failures.map(messageOf).join('; ')}.`,
-    'The next make demo removes what is left.',
+    'The next make demo cleans up.',
     { cause: failures[0] },
   );
 }
@@ -106,15 +105,15 @@ async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoClust
   const { say } = options;
   const place = temporaryFolder('demo', undefined);
   stops.push(() => rmSync(place.dir, { recursive: true, force: true }));
-  const keep = <T extends LocalService>(part: T): T => {
-    stops.push(() => part.stop());
-    return part;
+  const keep = <T extends LocalService>(service: T): T => {
+    stops.push(() => service.stop());
+    return service;
   };
   say('starting Redis and Postgres');
   const redis = keep(await startRedis());
   const postgres = keep(await startPostgres());
   const api = await startKube(options, keep);
-  say('making the schema');
+  say('creating the schema');
   await run(process.execPath, [BUILT_CLI, 'migrate', '--database-url', postgres.url, '--cluster', CLUSTER]);
   say('starting the controller');
   const shared = { cluster: CLUSTER, redisUrl: redis.url };
@@ -154,14 +153,14 @@ async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoClust
   };
 }
 
-/** A cluster of Node objects and PLEGReports only: nothing is scheduled on it. */
+/** An API server for Node objects and PLEGReports only; nothing is scheduled. */
 async function startKube(
   { noKube, say }: DemoOptions,
-  keep: <T extends LocalService>(part: T) => T,
+  keep: <T extends LocalService>(service: T) => T,
 ): Promise<LocalApiServer | null> {
-  const missing = noKube ? 'it was left out by NO_KUBE' : whyNot('kube-apiserver', 'etcd', 'kubectl');
+  const missing = noKube ? 'NO_KUBE is set' : whyNot('kube-apiserver', 'etcd', 'kubectl');
   if (missing !== null) {
-    say(`no API server: ${missing}; the table comes straight from SQL`);
+    say(`no API server: ${missing}; the reports come straight from Postgres`);
     return null;
   }
   say('starting etcd and the Kubernetes API server');
@@ -178,7 +177,7 @@ async function startRuntimes(
   options: DemoOptions,
   dir: string,
   stops: Stops,
-  keep: <T extends LocalService>(part: T) => T,
+  keep: <T extends LocalService>(service: T) => T,
 ): Promise<DemoRuntime[]> {
   const healthy = await startHealthy(options, dir, stops, keep);
   const others = [LOSSY, UNSAFE].map((node) => startSimulated(dir, stops, node));
@@ -189,17 +188,17 @@ async function startHealthy(
   options: DemoOptions,
   dir: string,
   stops: Stops,
-  keep: <T extends LocalService>(part: T) => T,
+  keep: <T extends LocalService>(service: T) => T,
 ): Promise<DemoRuntime> {
   const missing =
     process.getuid?.() === 0
       ? whyNot('containerd-2.1', 'containerd-shim-2.1', 'runc', 'image-pause', 'image-busybox')
       : 'only root can run one';
   if (missing !== null) {
-    options.say(`no real containerd: ${missing}; a simulated one takes its place`);
+    options.say(`no real containerd: ${missing}; using a simulated one`);
     return startSimulated(dir, stops, HEALTHY);
   }
-  options.say('starting a real containerd 2.1, with real pods that come and go');
+  options.say('starting a real containerd 2.1, with pods that start and end');
   const containerd: LocalContainerd = keep(await startContainerd({ version: '2.1' }));
   const churn = new PodChurn(containerd);
   stops.push(() => churn.stop());
@@ -222,13 +221,13 @@ async function startSimulated(dir: string, stops: Stops, node: SimulatedNode): P
   return { name: node.name, what: node.what, socket };
 }
 
-/** Why one of these parts cannot be used here; null where all are there. */
-function whyNot(...parts: readonly ProgramName[]): string | null {
-  for (const part of parts) {
+/** Why one of these programs is not available; null when all are. */
+function whyNot(...names: readonly ProgramName[]): string | null {
+  for (const name of names) {
     try {
-      where(part);
+      where(name);
     } catch (error) {
-      if (error instanceof ProgramMissing) return `${part} is not prepared (${error.cure})`;
+      if (error instanceof ProgramMissing) return `${name} is not prepared (${error.cure})`;
       throw error;
     }
   }

@@ -1,6 +1,6 @@
 /*
- * `plegwatch-dev demo`: the point of plegwatch in a minute, on this machine, with everything it needs started and stopped
- * again: real Redis, real Postgres, the real API server, the real agents and controller, and nodes that misbehave.
+ * `plegwatch-dev demo`: starts Redis, Postgres, an API server, agents, the controller and three nodes on this machine, shows
+ * the reports, and stops everything again.
  */
 import { PlegwatchError } from '../../src/platform/errors.ts';
 import { type ConfigOf, toggle } from '../../src/platform/settings.ts';
@@ -9,20 +9,20 @@ import { type DemoCluster, startCluster } from './cluster.ts';
 import { type DemoView, openView } from './view.ts';
 
 export const DEMO_SETTINGS = {
-  once: toggle('print once, when every node has reported, and end'),
-  noKube: toggle('without an API server: the table comes straight from SQL'),
+  once: toggle('print once when every node has reported, and exit'),
+  noKube: toggle('no API server: the reports come straight from Postgres'),
 } as const;
 
 const REFRESH_MS = 2_000;
 const POLL_MS = 500;
-/** On a busy machine with two cores it takes about half a minute. */
+/** It takes about half a minute on a busy machine with two cores. */
 const COMPLETE_WITHIN_MS = 180_000;
 const CLEAR = '\x1b[2J\x1b[H';
 
-/** Runs until the signal is aborted, or, with `once`, until it has printed. Leaves nothing running. */
+/** Runs until the signal is aborted or, with `once`, until it has printed. Leaves nothing running. */
 export async function runDemo(config: ConfigOf<typeof DEMO_SETTINGS>, signal: AbortSignal): Promise<void> {
   const started = performance.now();
-  const end = AbortSignal.any([signal, nobodyLooks()]);
+  const end = AbortSignal.any([signal, outputClosed()]);
   const say = (line: string) => {
     end.throwIfAborted();
     process.stdout.write(`${seconds(started)}  ${line}\n`);
@@ -31,18 +31,18 @@ export async function runDemo(config: ConfigOf<typeof DEMO_SETTINGS>, signal: Ab
   try {
     cluster = await startCluster({ noKube: config.noKube, say });
     say('waiting for the first findings');
-    await look(cluster, config.once, end);
+    await showReports(cluster, config.once, end);
   } catch (error) {
-    // Told to end, whatever was being done breaks off: that is no failure.
+    // An interrupted start is no failure.
     if (!end.aborted) throw error;
   } finally {
-    process.stdout.write('\nstopping everything that was started\n');
+    process.stdout.write('\nstopping everything\n');
     await cluster?.stop();
   }
 }
 
-/** Aborted when the terminal is closed, or whoever read the output is gone. */
-function nobodyLooks(): AbortSignal {
+/** Aborted when the terminal or the reader of the output is closed. */
+function outputClosed(): AbortSignal {
   const controller = new AbortController();
   process.on('SIGHUP', () => controller.abort());
   process.stdout.on('error', () => controller.abort());
@@ -50,23 +50,23 @@ function nobodyLooks(): AbortSignal {
   return controller.signal;
 }
 
-async function look(cluster: DemoCluster, once: boolean, signal: AbortSignal): Promise<void> {
+async function showReports(cluster: DemoCluster, once: boolean, signal: AbortSignal): Promise<void> {
   const view = await openView(cluster);
   try {
-    await until(view, signal);
+    await untilComplete(view, signal);
     await show(view, once, signal);
   } finally {
     await view.close();
   }
 }
 
-async function until(view: DemoView, signal: AbortSignal): Promise<void> {
+async function untilComplete(view: DemoView, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + COMPLETE_WITHIN_MS;
   while (!signal.aborted && !(await view.complete())) {
     if (performance.now() > deadline) {
       throw new PlegwatchError(
         'PROGRAM_FAILED',
-        `Not every node has reported within ${COMPLETE_WITHIN_MS / 1000} s.`,
+        `Not every node reported within ${COMPLETE_WITHIN_MS / 1000} s.`,
         'Is the machine very busy? Run make demo again.',
       );
     }
@@ -80,7 +80,7 @@ async function show(view: DemoView, once: boolean, signal: AbortSignal): Promise
     const page = await view.page();
     process.stdout.write(`${isTerminal && !once ? CLEAR : '\n'}${page}\n`);
     if (once) return;
-    process.stdout.write('\nCtrl-C ends it.\n');
+    process.stdout.write('\nPress Ctrl-C to end.\n');
     await sleep(isTerminal ? REFRESH_MS : 5 * REFRESH_MS, signal);
   }
 }

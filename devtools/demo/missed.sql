@@ -1,4 +1,4 @@
--- The latest events that a stream missed: which, of which pod and container, and how we know.
+-- The latest events that a stream missed: node, event, pod, container and the cause of the finding.
 SELECT node, event_type, pod_namespace || '/' || pod_name AS pod, coalesce(nullif(container_name, ''), '(sandbox)') AS container,
        cause, to_char(detected_at, 'HH24:MI:SS') AS detected
 FROM plegwatch.findings

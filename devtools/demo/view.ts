@@ -1,5 +1,5 @@
 /*
- * What the demo shows: the reports as kubectl prints them, the missed events, and one question in SQL with its answer.
+ * The demo's output: the reports as kubectl prints them, the missed events, and an example query with its result.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,10 +9,10 @@ import { run } from '../localServices/process.ts';
 import { CLUSTER, type DemoCluster } from './cluster.ts';
 
 const MISSED_SQL = readFileSync(join(import.meta.dirname, 'missed.sql'), 'utf8');
-const QUESTION_SQL = readFileSync(join(import.meta.dirname, 'question.sql'), 'utf8');
+const EXAMPLE_SQL = readFileSync(join(import.meta.dirname, 'example.sql'), 'utf8');
 
 export interface DemoView {
-  /** Whether every node has its report, and the lossy one its missed events. */
+  /** Whether every node has a report, and the lossy one has missed events. */
   complete(): Promise<boolean>;
   /** The whole page, as text. */
   page(): Promise<string>;
@@ -22,7 +22,7 @@ export interface DemoView {
 export async function openView(cluster: DemoCluster): Promise<DemoView> {
   const reader = new Client({ connectionString: cluster.databaseUrl });
   reader.on('error', () => {
-    // A connection that breaks fails the next query, which says so.
+    // The next query fails and reports it.
   });
   await reader.connect();
   return {
@@ -35,7 +35,7 @@ export async function openView(cluster: DemoCluster): Promise<DemoView> {
 async function complete(cluster: DemoCluster): Promise<boolean> {
   const table = await reports(cluster);
   const all = cluster.nodes.every(({ name }) => table.includes(`\n${name} `));
-  // Numbers of missed events: none at all where nothing could be observed, 0 where nothing was missed.
+  // MISSED is empty where nothing could be observed, and 0 where no event was missed.
   return (
     all && /^worker-lossy +\S+ +Active +[1-9]/m.test(table) && /^worker-healthy +\S+ +Active +\d/m.test(table)
   );
@@ -48,15 +48,15 @@ async function page(cluster: DemoCluster, reader: Client): Promise<string> {
     '',
     `$ ${command}`,
     await reports(cluster),
-    'The events that the stream missed:',
+    'Events that the stream missed:',
     '',
-    await answer(reader, MISSED_SQL),
-    'A question in SQL:',
+    await tableOf(reader, MISSED_SQL),
+    'An example query:',
     '',
-    QUESTION_SQL.trimEnd(),
+    EXAMPLE_SQL.trimEnd(),
     '',
-    await answer(reader, QUESTION_SQL),
-    `Ask your own: psql '${cluster.databaseUrl}'`,
+    await tableOf(reader, EXAMPLE_SQL),
+    `Run your own: psql '${cluster.databaseUrl}'`,
   ].join('\n');
 }
 
@@ -67,10 +67,10 @@ function reports(cluster: DemoCluster): Promise<string> {
   });
 }
 
-/** Rows as a plain table, each column as wide as it needs. */
-async function answer(reader: Client, sql: string): Promise<string> {
+/** The result of a query as a plain table. */
+async function tableOf(reader: Client, sql: string): Promise<string> {
   const { fields, rows } = await reader.query<Record<string, unknown>>(sql);
-  if (rows.length === 0) return '  (nothing yet)\n';
+  if (rows.length === 0) return '  (none yet)\n';
   const names = fields.map((field) => field.name);
   const cells = [names, ...rows.map((row) => names.map((name) => String(row[name] ?? '')))];
   const widths = names.map((_, i) => Math.max(...cells.map((line) => line[i]?.length ?? 0)));

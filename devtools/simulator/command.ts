@@ -1,5 +1,5 @@
 /*
- * `plegwatch-dev simulate runtime`: the settings, and a runtime that lives until it is told to stop.
+ * `plegwatch-dev simulate runtime`: its settings, and a runtime that runs until it is stopped.
  */
 import type { ConfigOf } from '../../src/platform/settings.ts';
 import {
@@ -53,103 +53,91 @@ const chance = (describe: string) => withDefault('probability', '0', describe, p
 
 export const SIMULATE_RUNTIME_SETTINGS = {
   socket: required('path', 'the unix socket to listen on', string),
-  seed: withDefault('number', '1', 'the same seed gives the same lives and faults', integer(0, 2 ** 31 - 1)),
-  profile: withDefault('name', 'containerd-2.1', 'the runtime to behave like', oneOf(...PROFILE_NAMES)),
-  truth: optional('file', 'write what really happened, one JSON line each', string),
+  seed: withDefault('number', '1', 'the same seed gives the same pods and faults', integer(0, 2 ** 31 - 1)),
+  profile: withDefault('name', 'containerd-2.1', 'the runtime to simulate', oneOf(...PROFILE_NAMES)),
+  truth: optional('file', 'the file for the ground truth, one JSON line per entry', string),
 
-  pods: withDefault('number', '10', 'pods that live at the same time', integer(0, 5000)),
-  podLife: withDefault('duration', '20s', 'mean length of a pod’s life', duration(500, 24 * HOUR_MS)),
-  restarts: withDefault('number', '0.4', 'restarts of a container in one life, on average', decimal(0, 10)),
+  pods: withDefault('number', '10', 'pods that exist at the same time', integer(0, 5000)),
+  podLife: withDefault('duration', '20s', 'mean lifetime of a pod', duration(500, 24 * HOUR_MS)),
+  restarts: withDefault('number', '0.4', 'container restarts in one pod, on average', decimal(0, 10)),
   removalLag: withDefault(
     'duration',
     '200ms',
-    'how long a sandbox may stay listed while it is removed',
+    'longest time that a sandbox stays listed during its removal',
     milliseconds,
   ),
-  odd: optional('kind:probability,…', 'lives that are odd, such as failed-start:0.1,regression:0.05', odds),
-  oddFor: withDefault('duration', '3s', 'how long what is odd lasts', milliseconds),
+  odd: optional('kind:probability,…', 'pods with an oddity, such as failed-start:0.1,regression:0.05', odds),
+  oddFor: withDefault('duration', '3s', 'how long an oddity lasts', milliseconds),
 
-  drop: chance('lose each event with this probability'),
-  dropTypes: optional('types', 'lose only these, such as STARTED,STOPPED', eventTypes),
-  delay: optional(
-    'probability:duration',
-    'hold events back, such as 0.01:3s',
-    pair(probability, milliseconds),
-  ),
-  duplicate: chance('send an event twice with this probability'),
-  reorder: chance('let an event be overtaken by the next of its id with this probability'),
+  drop: chance('drop each event with this probability'),
+  dropTypes: optional('types', 'drop only these, such as STARTED,STOPPED', eventTypes),
+  delay: optional('probability:duration', 'delay events, such as 0.01:3s', pair(probability, milliseconds)),
+  duplicate: chance('send each event twice with this probability'),
+  reorder: chance('let the next event of the same id overtake an event with this probability'),
   replay: withDefault(
     'number',
     '0',
-    'send so many earlier events to whoever subscribes',
+    'send so many of the latest events again to each new subscriber',
     integer(0, 100_000),
   ),
-  backlogHoles: chance('lose each event that nobody was there to hear'),
+  backlogHoles: chance('drop each event without a subscriber with this probability'),
   wrongCreatedAt: optional(
     'kind:probability',
-    `stamp events wrongly: ${WRONG_CREATED_AT.join(', ')}`,
+    `send a wrong created_at: ${WRONG_CREATED_AT.join(', ')}`,
     pair(nameOf(WRONG_CREATED_AT), probability),
   ),
-  nilStatus: chance('send an event without its sandbox’s status'),
-  partialStatuses: chance('send an event with incomplete statuses of its containers'),
+  nilStatus: chance('send events without the sandbox status, with this probability'),
+  partialStatuses: chance('send events with incomplete container statuses, with this probability'),
   malformed: optional(
     'probability[:kind]',
-    `send bytes that are no good event: ${MALFORMATIONS.join(', ')}`,
+    `send malformed events: ${MALFORMATIONS.join(', ')}`,
     pairOr(probability, malformation, null),
   ),
   breakStream: optional(
     'after[:status]',
-    'end each event stream this long after it began, such as 30s or 30s:OK',
+    'end each event stream after this time, such as 30s or 30s:OK',
     pairOr(milliseconds, statusCode, undefined),
   ),
 
-  listSlow: optional(
-    'probability:duration',
-    'let a list take so long, such as 0.1:2s',
-    pair(probability, milliseconds),
-  ),
-  listHang: chance('never answer a list'),
+  listSlow: optional('probability:duration', 'delay lists, such as 0.1:2s', pair(probability, milliseconds)),
+  listHang: chance('never answer a list, with this probability'),
   listFail: optional(
     'probability:status',
-    'let a list fail, such as 0.1:UNAVAILABLE',
+    'fail lists, such as 0.1:UNAVAILABLE',
     pair(probability, statusCode),
   ),
-  listPad: withDefault('size', '0', 'make every item of a list larger', bytes(0, 2 ** 30)),
-  listOversize: chance('make a list larger than a message may be'),
-  listMalformed: optional(
-    'probability:kind',
-    'answer a list with bad bytes',
-    pair(probability, malformation),
-  ),
+  listPad: withDefault('size', '0', 'bytes added to every list item', bytes(0, 2 ** 30)),
+  listOversize: chance('exceed the message size limit with a list, with this probability'),
+  listMalformed: optional('probability:kind', 'send malformed lists', pair(probability, malformation)),
   listFaultsOf: withDefault(
     'list',
     'both',
-    'which lists these faults are for',
+    'the lists that these faults apply to',
     oneOf('both', 'sandboxes', 'containers'),
   ),
 
   restart: optional(
     'every:down',
-    'restart the process so often, and so long, such as 1m:2s',
+    'restart the process periodically, such as 1m:2s for 2 s down after each minute',
     pair(milliseconds, milliseconds),
   ),
-  restartHow: withDefault('how', 'killed', 'how it goes down', oneOf('killed', 'stopped')),
-  restartExits: chance('end each running container while the process is down'),
-  restartAs: optional('name', 'the runtime that it comes back as', oneOf(...PROFILE_NAMES)),
+  restartHow: withDefault('how', 'killed', 'how the process goes down', oneOf('killed', 'stopped')),
+  restartExits: chance('end each running container while the process is down, with this probability'),
+  restartAs: optional('name', 'the profile after the first restart', oneOf(...PROFILE_NAMES)),
   starting: withDefault(
     'duration',
     '0',
-    'refuse every call but Version so long after coming up',
+    'refuse every call but Version for this time after a start',
     duration(0, HOUR_MS),
   ),
   crash: withDefault(
     'probability',
     '0.5',
-    'how likely a disconnect ends a runtime that can die of it',
+    'the probability that a disconnect crashes a CRI-O from 1.28 to 1.32',
     probability,
   ),
-  freeze: toggle('let a subscriber that does not read freeze a containerd 2, instead of cutting it off'),
-  wallStep: optional('after:by', 'let the runtime’s wall clock jump, such as 10s:-1h', wallStep),
+  freeze: toggle('let a subscriber that does not read freeze containerd 2, instead of cutting it off'),
+  wallStep: optional('after:by', 'step the runtime’s wall clock, such as 10s:-1h', wallStep),
 };
 
 export type SimulateRuntimeConfig = ConfigOf<typeof SIMULATE_RUNTIME_SETTINGS>;
@@ -161,14 +149,14 @@ export async function simulateRuntime(config: SimulateRuntimeConfig, signal: Abo
   if (signal.aborted) resolve();
   signal.addEventListener('abort', () => resolve(), { once: true });
   try {
-    // The lives end only when they fail; without pods there are none, and the socket is served all the same.
+    // Churn ends only when it fails; without churn the runtime serves its socket until the abort.
     await Promise.race([aborted, runtime.finished().then(() => aborted)]);
   } finally {
     await runtime.stop();
   }
 }
 
-/** What a command line means. */
+/** The runtime options for these settings. */
 export function runtimeOptions(config: SimulateRuntimeConfig): SimulatedRuntimeOptions {
   const {
     socket,

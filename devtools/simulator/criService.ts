@@ -1,5 +1,5 @@
 /*
- * The CRI of a simulated runtime: each call as a function from its request to its answer, and the event stream.
+ * The CRI service of a simulated runtime: the unary calls, the lists and the event stream.
  */
 import { type MethodDefinition, type Server, type ServerWritableStream, status } from '@grpc/grpc-js';
 import type { ContainerConfig, PodSandboxConfig } from '../../src/cri/runtime.ts';
@@ -15,13 +15,13 @@ export interface CriServiceOptions {
   readonly core: RuntimeCore;
   readonly nowNs: () => bigint;
   readonly onEvents: (call: EventStreamCall) => void;
-  /** Runs something later: the end of a command that ends by itself. */
+  /** Runs a callback later: the end of a command. */
   readonly later: (ms: number, run: () => void) => void;
 }
 
 type CallRefusal = { readonly code: status; readonly details: string };
 const STARTING: CallRefusal = { code: status.UNAVAILABLE, details: 'server is not initialized yet' };
-const asItIs = (message: Uint8Array): Buffer => Buffer.from(message);
+const unchanged = (message: Uint8Array): Buffer => Buffer.from(message);
 
 /** Registers every call with a server. */
 export function serve(server: Server, parts: CriServiceOptions): void {
@@ -67,7 +67,7 @@ const notFound = (id: string) => new IllegalStep('not-found', `could not find "$
 function serveLists(server: Server, { core }: CriServiceOptions): void {
   list(server, core, CRI_METHODS.listPodSandbox, ({ filter }) => ({ call: 'listPodSandbox', filter }));
   list(server, core, CRI_METHODS.listContainers, ({ filter }) => ({ call: 'listContainers', filter }));
-  // What is not registered is UNIMPLEMENTED.
+  // A method that is not registered is UNIMPLEMENTED.
   if (core.profile.listBatch === null) return;
   streamingList(server, core, CRI_METHODS.streamPodSandboxes, ({ filter }) => ({
     call: 'streamPodSandboxes',
@@ -129,12 +129,12 @@ function serveEvents(server: Server, { core, onEvents }: CriServiceOptions): voi
       call.emit('error', { code: status.UNIMPLEMENTED, details });
     } else onEvents(call);
   };
-  server.register(EVENTS_PATH, handler, asItIs, requestDeserialize, 'serverStream');
+  server.register(EVENTS_PATH, handler, unchanged, requestDeserialize, 'serverStream');
 }
 
 type Callback<A> = (error: object | null, value?: A) => void;
 
-/** A call that only reads. Without a core: one that is answered even while the runtime starts. */
+/** A read-only call. Without a core it is answered even while the runtime starts. */
 function unary<Q, A>(
   server: Server,
   core: RuntimeCore | null,
@@ -149,7 +149,7 @@ function unary<Q, A>(
   server.register<Q, A>(path, handler, responseSerialize, requestDeserialize, 'unary');
 }
 
-/** A call that changes something: while the runtime stands still it neither begins nor ends. */
+/** A call that changes state: it neither begins nor returns while the runtime is frozen. */
 function changing<Q, A>(
   server: Server,
   core: RuntimeCore,
@@ -195,7 +195,7 @@ function list<Q>(
       );
     }
   };
-  server.register<Q, Uint8Array>(path, handler, asItIs, requestDeserialize, 'unary');
+  server.register<Q, Uint8Array>(path, handler, unchanged, requestDeserialize, 'unary');
 }
 
 function streamingList<Q>(
@@ -213,7 +213,7 @@ function streamingList<Q>(
     if (core.isStarting) call.emit('error', STARTING);
     else core.lister.list(request(call.request), (outcome) => answer(call, outcome));
   };
-  server.register<Q, Uint8Array>(path, handler, asItIs, requestDeserialize, 'serverStream');
+  server.register<Q, Uint8Array>(path, handler, unchanged, requestDeserialize, 'serverStream');
 }
 
 function refusal(error: unknown): CallRefusal {
@@ -238,7 +238,7 @@ function containerSpec(config: ContainerConfig | undefined): SimulatedContainerS
   return { name, attempt, image: image?.image ?? '', command: [...command, ...args], labels, annotations };
 }
 
-/** Commands that end by themselves: `true`, `false` and `sleep N`. Everything else runs until it is stopped. */
+/** When a command ends: `true`, `false` and `sleep N` do; every other command runs until it is stopped. */
 function endOf(command: readonly string[]): { readonly afterMs: number; readonly exitCode: number } | null {
   const [program, argument] = command;
   if (program === 'true' || program === 'false') return { afterMs: 0, exitCode: program === 'true' ? 0 : 1 };

@@ -2,13 +2,13 @@ import { status } from '@grpc/grpc-js';
 import { describe, expect, test } from 'vitest';
 import { EVENT_TYPES } from '../../src/protocol/record.ts';
 import { backlogHoles } from './eventFaults.ts';
-import { eventFacts, faultFacts, hear, liveOnePod } from './testBed.ts';
+import { eventFacts, faultFacts, playPod, subscribeVirtual } from './testBed.ts';
 import { VirtualRuntime } from './virtualRuntime.ts';
 
 /** Somebody who can be made to stop reading. */
 function reader(runtime: VirtualRuntime) {
   let reads = true;
-  const heard = hear(runtime, () => reads);
+  const heard = subscribeVirtual(runtime, () => reads);
   const read = (does: boolean): void => {
     reads = does;
     if (does) runtime.resume();
@@ -20,9 +20,9 @@ describe('a subscriber that does not read', () => {
   test('is cut off by containerd 2 without freeze, and the others receive everything', () => {
     const runtime = new VirtualRuntime();
     const slow = reader(runtime);
-    const { events } = hear(runtime);
+    const { events } = subscribeVirtual(runtime);
     slow.read(false);
-    liveOnePod(runtime.core);
+    playPod(runtime.core);
     expect(slow.codes).toEqual([status.RESOURCE_EXHAUSTED]);
     expect(events).toHaveLength(8);
     expect(faultFacts(runtime.core.truth, 'slow_subscriber')).toHaveLength(1);
@@ -31,12 +31,12 @@ describe('a subscriber that does not read', () => {
   test('freezes containerd 2 with freeze until it reads', () => {
     const runtime = new VirtualRuntime({ freeze: true });
     const slow = reader(runtime);
-    const other = hear(runtime);
+    const other = subscribeVirtual(runtime);
     slow.read(false);
     runtime.core.pods.runPod({ name: 'web' });
     expect(runtime.core.channel.frozen).toBe(true);
     expect(other.events).toEqual([]);
-    const late = hear(runtime);
+    const late = subscribeVirtual(runtime);
     let went = false;
     runtime.core.channel.whenFlowing(() => {
       went = true;
@@ -52,7 +52,7 @@ describe('a subscriber that does not read', () => {
   test('unfreezes containerd when it leaves', () => {
     const runtime = new VirtualRuntime({ freeze: true });
     const slow = reader(runtime);
-    const other = hear(runtime);
+    const other = subscribeVirtual(runtime);
     slow.read(false);
     runtime.core.pods.runPod({ name: 'web' });
     slow.leave();
@@ -74,7 +74,7 @@ describe('a subscriber that does not read', () => {
   test('delays the others on CRI-O, and after 1000 events the newest are lost', () => {
     const runtime = new VirtualRuntime({ profile: 'crio-1.33' });
     const slow = reader(runtime);
-    const other = hear(runtime);
+    const other = subscribeVirtual(runtime);
     slow.read(false);
     for (let n = 0; n < 1001; n += 1) runtime.core.pods.runPod({ name: `pod-${n}` });
     expect(other.events).toEqual([]);
@@ -86,17 +86,17 @@ describe('a subscriber that does not read', () => {
   test('takes no event from a shared queue, so that another subscriber receives it', () => {
     const runtime = new VirtualRuntime({ profile: 'containerd-1.7' });
     const slow = reader(runtime);
-    const other = hear(runtime);
+    const other = subscribeVirtual(runtime);
     slow.read(false);
-    liveOnePod(runtime.core);
+    playPod(runtime.core);
     expect([slow.events.length, other.events.length]).toEqual([0, 8]);
   });
 
   test('affects no other subscriber on iSulad', () => {
     const runtime = new VirtualRuntime({ profile: 'isulad-2.1.6' });
     reader(runtime).read(false);
-    const other = hear(runtime);
-    liveOnePod(runtime.core);
+    const other = subscribeVirtual(runtime);
+    playPod(runtime.core);
     expect(other.events).toHaveLength(8);
   });
 });
@@ -105,8 +105,8 @@ describe('events from before a subscription', () => {
   test('have holes with the backlogHoles fault, and the ground truth records them', () => {
     const faults = [backlogHoles({ seed: 1, probability: 1, types: ['STARTED'] })];
     const runtime = new VirtualRuntime({ faults });
-    liveOnePod(runtime.core);
-    const { events } = hear(runtime);
+    playPod(runtime.core);
+    const { events } = subscribeVirtual(runtime);
     expect(events).toHaveLength(6);
     expect(faultFacts(runtime.core.truth, 'backlog_hole').map(({ type }) => type)).toEqual([
       'STARTED',
@@ -116,9 +116,9 @@ describe('events from before a subscription', () => {
 
   test('are sent again to each subscriber with replay, even if another received them', () => {
     const runtime = new VirtualRuntime({ replay: 3 });
-    hear(runtime);
-    liveOnePod(runtime.core);
-    const { events } = hear(runtime);
+    subscribeVirtual(runtime);
+    playPod(runtime.core);
+    const { events } = subscribeVirtual(runtime);
     expect(events.map(({ containerEventType }) => EVENT_TYPES[containerEventType])).toEqual([
       'STOPPED',
       'DELETED',
@@ -133,9 +133,9 @@ test.each([status.OK, status.UNAVAILABLE, status.INTERNAL, status.RESOURCE_EXHAU
   'a broken stream ends with the configured status %i',
   (code) => {
     const runtime = new VirtualRuntime({ breakStreamAfterMs: 100, breakStreamWith: code });
-    const first = hear(runtime);
+    const first = subscribeVirtual(runtime);
     runtime.advance(50);
-    const second = hear(runtime);
+    const second = subscribeVirtual(runtime);
     runtime.advance(60);
     expect([first.codes, second.codes]).toEqual([[code], []]);
     expect(faultFacts(runtime.core.truth, 'break_stream')).toHaveLength(1);
@@ -147,7 +147,7 @@ test.each([status.OK, status.UNAVAILABLE, status.INTERNAL, status.RESOURCE_EXHAU
 test('of several break statuses, each broken stream ends with the next one in turn', () => {
   const codes = [status.INTERNAL, status.CANCELLED];
   const runtime = new VirtualRuntime({ breakStreamAfterMs: 100, breakStreamWith: codes });
-  const streams = [hear(runtime), hear(runtime), hear(runtime)];
+  const streams = [subscribeVirtual(runtime), subscribeVirtual(runtime), subscribeVirtual(runtime)];
   runtime.advance(110);
   expect(streams.map((stream) => stream.codes)).toEqual([
     [status.INTERNAL],

@@ -1,5 +1,5 @@
 /*
- * The values of the simulator's flags: probabilities, pairs such as `0.01:3s`, names of statuses and oddities.
+ * Readers for the values of the simulator's flags: probabilities, pairs such as `0.01:3s`, names of statuses and oddities.
  */
 import { status } from '@grpc/grpc-js';
 import { BadValue, duration } from '../../src/platform/settings.ts';
@@ -22,7 +22,7 @@ export function decimal(min: number, max: number): ValueReader<number> {
 
 export const probability = decimal(0, 1);
 
-/** A length of time in milliseconds. */
+/** A duration in milliseconds. */
 export const milliseconds: ValueReader<number> = (raw) => duration(1, 24 * HOUR_MS)(raw) / 1000;
 
 /** One of a list of names. */
@@ -34,16 +34,16 @@ export function nameOf<const T extends string>(names: readonly T[]): ValueReader
   };
 }
 
-/** Two values with a colon between them. */
+/** Two values separated by a colon. */
 export function pair<A, B>(first: ValueReader<A>, second: ValueReader<B>): ValueReader<readonly [A, B]> {
   return (raw) => {
     const colon = raw.indexOf(':');
-    if (colon < 0) throw new BadValue('must be two values with a colon between them');
+    if (colon < 0) throw new BadValue('must be two values separated by a colon');
     return [first(raw.slice(0, colon)), second(raw.slice(colon + 1))];
   };
 }
 
-/** The same; without a colon, the second has a value of its own. */
+/** The same with an optional second value. */
 export function pairOr<A, B>(
   first: ValueReader<A>,
   second: ValueReader<B>,
@@ -70,12 +70,12 @@ export const eventTypes: ValueReader<readonly EventType[]> = (raw) =>
 export const odds: ValueReader<OddityProbabilities> = (raw) => {
   const entries = raw.split(',').map((each) => pair(nameOf(ODDITY_NAMES), probability)(each.trim()));
   if (entries.reduce((sum, [, chance]) => sum + chance, 0) > 1) {
-    throw new BadValue('must have probabilities that are together at most 1');
+    throw new BadValue('must have probabilities whose sum is at most 1');
   }
   return Object.fromEntries(entries);
 };
 
-/** `10s:-1h`: so long after the start, by so much. */
+/** `10s:-1h`: the time after the start, and the step. */
 export const wallStep: ValueReader<{ readonly afterMs: number; readonly byMs: number }> = (raw) => {
   const signed: ValueReader<number> = (by) =>
     by.startsWith('-') ? -milliseconds(by.slice(1)) : milliseconds(by.replace('+', ''));

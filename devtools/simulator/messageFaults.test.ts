@@ -10,15 +10,15 @@ import {
   WRONG_CREATED_AT,
   wrongCreatedAt,
 } from './messageFaults.ts';
-import { eventFacts, faultFacts, hear, liveOnePod } from './testBed.ts';
+import { eventFacts, faultFacts, playPod, subscribeVirtual } from './testBed.ts';
 import { VirtualRuntime } from './virtualRuntime.ts';
 
 const always = { seed: 1, probability: 1 };
 
 function live(...faults: readonly EventFault[]) {
   const runtime = new VirtualRuntime({ faults });
-  const heard = hear(runtime);
-  liveOnePod(runtime.core);
+  const heard = subscribeVirtual(runtime);
+  playPod(runtime.core);
   return { ...heard, truth: runtime.core.truth };
 }
 

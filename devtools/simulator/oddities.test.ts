@@ -4,7 +4,7 @@ import { EVENT_TYPES } from '../../src/protocol/record.ts';
 import type { TransitionFact } from './groundTruth.ts';
 import type { Oddity } from './oddities.ts';
 import { ODDITY_NAMES } from './oddities.ts';
-import { eventFacts, faultFacts, hear, transitionFacts, viewFacts } from './testBed.ts';
+import { eventFacts, faultFacts, subscribeVirtual, transitionFacts, viewFacts } from './testBed.ts';
 import { VirtualRuntime } from './virtualRuntime.ts';
 
 const SECOND = 1000;
@@ -12,7 +12,7 @@ const SECOND = 1000;
 /** Plays one life with an oddity that lasts two seconds, and lists ten times a second. */
 function play(oddity: Oddity, profile: 'containerd-2.1' | 'crio-1.33' = 'containerd-2.1') {
   const runtime = new VirtualRuntime({ seed: 3, profile });
-  const { events } = hear(runtime);
+  const { events } = subscribeVirtual(runtime);
   const containers: ContainerState[][] = [];
   const sandboxes: number[] = [];
   runtime.every(100, () => {

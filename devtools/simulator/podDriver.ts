@@ -1,6 +1,6 @@
 /*
- * Drives real pod lives through a CRI socket, as the kubelet does: sandbox, containers, stop, remove. For real runtimes
- * and for the simulated one. Pods share the network of the machine, so no network plugin is needed.
+ * Runs pods through a CRI socket as the kubelet does, on real runtimes and on the simulated one. Pods use the host's network,
+ * so no network plugin is needed.
  */
 import { NamespaceMode, type PodSandboxConfig } from '../../src/cri/runtime.ts';
 import { type CriTestClient, connectCri } from './criClient.ts';
@@ -10,11 +10,11 @@ import { uidFor } from './random.ts';
 export interface PodDriverOptions {
   /** A path. */
   readonly socket: string;
-  /** Which images are there. The sandbox's own is in the runtime's settings; `pause` is for containers that only wait. */
+  /** The available images. `pause` is for containers that only wait; the sandbox image is a setting of the runtime. */
   readonly images?: { readonly pause: string; readonly busybox: string };
-  /** The control group of the pods; left out: the runtime's own choice. */
+  /** The control group of the pods. Default: the runtime's choice. */
   readonly cgroupParent?: string;
-  /** How long one call may take, in milliseconds. Default 30 000. */
+  /** The timeout of one call in milliseconds. Default 30,000. */
   readonly timeoutMs?: number;
 }
 
@@ -27,7 +27,7 @@ interface DrivenPodSpec {
 
 interface DrivenContainerSpec {
   readonly name: string;
-  /** Default: waits until it is stopped. */
+  /** Default: a command that waits until it is stopped. */
   readonly command?: readonly string[];
   readonly attempt?: number;
   readonly image?: string;
@@ -38,25 +38,25 @@ export interface DrivenPod {
   readonly namespace: string;
   readonly uid: string;
   readonly sandbox: string;
-  /** Ids of its containers, by name; a restart replaces the id. */
+  /** The ids of its containers by name; a restart replaces the id. */
   readonly containers: Readonly<Record<string, string>>;
 }
 
 export interface PodDriver {
-  /** A sandbox, and its containers created and started. */
+  /** Creates a sandbox, and creates and starts its containers. */
   runPod(spec: DrivenPodSpec): Promise<DrivenPod>;
-  /** Creates and starts one more container; gives its id. */
+  /** Creates and starts one more container; returns its id. */
   runContainer(pod: DrivenPod, spec: DrivenContainerSpec): Promise<string>;
   createContainer(pod: DrivenPod, spec: DrivenContainerSpec): Promise<string>;
   startContainer(id: string): Promise<void>;
   stopContainer(id: string): Promise<void>;
   removeContainer(id: string): Promise<void>;
   stopPod(pod: DrivenPod): Promise<void>;
-  /** Stops and removes a pod: containers, then sandbox. */
+  /** Stops and removes a pod: first its containers, then the sandbox. */
   removePod(pod: DrivenPod): Promise<void>;
-  /** A whole life, container by container: run, stop, remove. Gives the ids that it had. */
+  /** Runs, stops and removes a pod, container by container; returns its ids. */
   liveOnePod(spec?: Partial<DrivenPodSpec>): Promise<DrivenPod>;
-  /** Removes every pod that this driver made and that is still there. Tries all before it throws. */
+  /** Removes every remaining pod of this driver. Tries all of them before it throws. */
   cleanup(): Promise<void>;
   /** Cleans up and closes the connection. */
   close(): Promise<void>;
@@ -65,7 +65,7 @@ export interface PodDriver {
 const DEFAULT_IMAGES = { pause: 'plegwatch.local/pause:1', busybox: 'plegwatch.local/busybox:1' };
 const WAIT: readonly string[] = ['sleep', '86400'];
 
-/** Opens a connection of its own; it need not find the runtime yet. */
+/** Opens its own connection; the runtime may start later. */
 export function createPodDriver(options: PodDriverOptions): PodDriver {
   return new Driver(options);
 }
@@ -124,7 +124,7 @@ class Driver implements PodDriver {
     await this.#client.call('startContainer', { containerId: id }, this.#deadline());
   }
 
-  // Nothing in the images listens to SIGTERM, so there is nothing to wait for.
+  // No program in the images handles SIGTERM, so waiting is useless.
   async stopContainer(id: string): Promise<void> {
     await this.#client.call('stopContainer', { containerId: id, timeout: 0n }, this.#deadline());
   }

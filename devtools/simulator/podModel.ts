@@ -1,8 +1,8 @@
 /*
- * The items of a simulated runtime: a sandbox, a container, what one asks for to get one, and how a step is announced.
+ * Sandboxes and containers of a simulated runtime, and the options to create and announce them.
  *
- *   state   what an item really is
- *   shown   what lists and statuses say instead, while the runtime is wrong about it
+ *   state   the true state
+ *   shown   the state in lists and statuses while it differs from the true one
  */
 import type { EventType } from '../../src/protocol/record.ts';
 import type { EventSubject, PodName, ShownState } from './groundTruth.ts';
@@ -15,7 +15,7 @@ export interface SimulatedSandbox {
   readonly annotations: Readonly<Record<string, string>>;
   readonly createdNs: bigint;
   ready: boolean;
-  /** Null: as it is. */
+  /** Null: the true state. */
   shown: ShownState | null;
 }
 
@@ -33,19 +33,19 @@ export interface SimulatedContainer {
   startedNs: bigint;
   finishedNs: bigint;
   exitCode: number;
-  /** Null: as it is. */
+  /** Null: the true state. */
   shown: ShownState | null;
-  /** The announcement of an exit that the runtime has not noticed yet. */
+  /** The event of an exit that the runtime has not noticed yet. */
   unnoticed: EventDraft | null;
 }
 
-/** How a step is announced: not at all, or only these of its events. Without a word: as the profile does it. */
+/** Which events of an action are announced: none, or only these types. Default: those of the profile. */
 export interface AnnounceOptions {
   readonly announce?: boolean | readonly EventType[];
 }
 
 export interface SimulatedPodSpec {
-  /** Left out: a new one. */
+  /** Default: a new id. */
   readonly id?: string;
   readonly name: string;
   readonly namespace?: string;
@@ -56,7 +56,7 @@ export interface SimulatedPodSpec {
 }
 
 export interface SimulatedContainerSpec {
-  /** Left out: a new one. */
+  /** Default: a new id. */
   readonly id?: string;
   readonly name: string;
   readonly attempt?: number;
@@ -69,21 +69,21 @@ export interface SimulatedContainerSpec {
 /** How a container ends. */
 export interface ContainerExit extends AnnounceOptions {
   readonly exitCode?: number;
-  /** The runtime goes on showing it as running until it is told to notice; the event waits as long. */
+  /** The runtime shows the container as running, and delays the event, until `notice` is called. */
   readonly unnoticed?: boolean;
-  /** Of a failed start: `zero` it has no started_at, `same` it was created, started and finished in one moment. */
+  /** Of a failed start: `zero` has no started_at, `same` has the same created_at, started_at and finished_at. */
   readonly failedTimes?: 'zero' | 'same';
 }
 
-/** An event that a step wants announced. `listed`: the sandbox is still there to be asked for its status. */
+/** An event to be built. `listed`: the sandbox is still listed, so that the event has its status. */
 export interface EventDraft extends EventSubject {
   readonly type: EventType;
   readonly listed: boolean;
-  /** Nothing happened: the runtime only says so. */
+  /** Announced although nothing happened. */
   readonly spurious?: boolean;
 }
 
-/** A step that the present state does not allow. */
+/** An action that the current state does not allow. */
 export class IllegalStep extends Error {
   readonly reason: 'not-found' | 'wrong-state';
 
@@ -93,7 +93,7 @@ export class IllegalStep extends Error {
   }
 }
 
-/** What the kubelet writes on every sandbox and container. */
+/** The labels that the kubelet sets on every sandbox and container. */
 export function podLabels(pod: PodName): Record<string, string> {
   return {
     'io.kubernetes.pod.name': pod.name,
@@ -111,7 +111,7 @@ export function subjectOf(item: SimulatedSandbox | SimulatedContainer): EventSub
   return { id, sandbox: id, isSandbox: true, pod, container: '', attempt };
 }
 
-/** What an event or a draft is about, and nothing else of it. */
+/** Only the subject of an event or a draft. */
 export function subjectOfEvent({
   id,
   sandbox,

@@ -1,7 +1,7 @@
 /*
- * The pods of a simulated runtime: what its lists show, and every legal step of a life. A step changes the state, notes
- * the transition in the ground truth, then builds the event, in the order in which the profile's runtime does it. No
- * clock, no sockets, no chance of its own.
+ * The pods of a simulated runtime and every legal action on them. An action changes the state, records the transition in
+ * the ground truth and builds the event, in the order of the profile's runtime. It is deterministic: no clock, no socket
+ * and no random numbers.
  *
  *   sandbox     runPod ──► READY ── stopPod ──► NOTREADY ── beginRemoval ──► (still listed) ── finishRemoval ──► gone
  *               failPod ─────────────────────► NOTREADY
@@ -42,7 +42,7 @@ export class SimulatedPods {
     this.#announcer = new Announcer(options);
   }
 
-  /** A second READY sandbox of one pod UID is legal, and noted as a fault. */
+  /** A second READY sandbox of one pod UID is legal, and recorded as a fault. */
   runPod(spec: SimulatedPodSpec, how: AnnounceOptions = {}): SimulatedSandbox {
     const sandbox = this.#newSandbox(spec, true);
     const twin = [...this.sandboxes.values()].find(({ ready, pod }) => ready && pod.uid === sandbox.pod.uid);
@@ -53,7 +53,7 @@ export class SimulatedPods {
     return sandbox;
   }
 
-  /** A sandbox that does not come up: first seen NOTREADY, or never listed at all. Nothing announces it. */
+  /** A sandbox that fails to start: listed as NOTREADY, or never listed. It is never announced. */
   failPod(spec: SimulatedPodSpec, how: { readonly listed?: boolean } = {}): SimulatedSandbox {
     const sandbox = this.#newSandbox(spec, false);
     const listed = how.listed ?? true;
@@ -94,15 +94,15 @@ export class SimulatedPods {
   }
 
   /**
-   * Starts a container; a second running one of its pod UID and name is legal, and noted as a fault. `exitsAtOnce` is the
-   * exit code of one so short that its STOPPED is announced before its STARTED.
+   * Starts a container; a second running one of its pod UID and name is legal, and recorded as a fault. `exitsAtOnce` is the
+   * exit code of a container so short that its STOPPED is announced before its STARTED.
    */
   startContainer(id: string, how: AnnounceOptions & { readonly exitsAtOnce?: number } = {}): void {
     const container = this.container(id);
     if (container.state !== 'created') {
       throw new IllegalStep('wrong-state', `container ${id} is ${container.state}, not created`);
     }
-    const twin = this.#twinOf(container);
+    const twin = this.#duplicateOf(container);
     if (twin !== undefined) this.#noteFault('duplicate_container', container, `${twin.id} runs too`);
     container.state = 'running';
     container.startedNs = this.#now();
@@ -114,7 +114,7 @@ export class SimulatedPods {
     this.#announcer.announceLater(draft);
   }
 
-  /** Ends a running container, or fails the start of a created one. One that has ended already is left as it is. */
+  /** Ends a running container, or fails the start of a created one. Does nothing to an exited one. */
   exitContainer(id: string, how: ContainerExit = {}): void {
     const container = this.container(id);
     if (container.state === 'exited') return;
@@ -144,7 +144,7 @@ export class SimulatedPods {
     this.#announcer.invent(subjectOf(this.sandboxes.get(id) ?? this.container(id)), type);
   }
 
-  /** The runtime notices an exit at last: the lists show it, and it is announced. */
+  /** The runtime notices an exit: the lists show it, and it is announced. */
   notice(id: string): void {
     const container = this.container(id);
     const draft = container.unnoticed;
@@ -153,7 +153,7 @@ export class SimulatedPods {
     this.#announcer.announceLater(draft);
   }
 
-  /** Has lists and statuses show something else than what is; null: as it is. */
+  /** Shows another state than the true one in lists and statuses; null: the true one again. */
   show(id: string, shown: ShownState | null): void {
     const item = this.sandboxes.get(id) ?? this.container(id);
     if (item.shown === shown) return;
@@ -161,12 +161,12 @@ export class SimulatedPods {
     this.#options.truth.record({ what: 'view', ...subjectOf(item), shown });
   }
 
-  /** Removes a container, after ending it where it still runs. */
+  /** Removes a container; a running one is ended first. */
   removeContainer(id: string, how: AnnounceOptions = {}): void {
     this.#remove(this.container(id), how, null);
   }
 
-  /** Ends what runs in a sandbox, then the sandbox. One that has been stopped already is left as it is. */
+  /** Ends the containers of a sandbox, then the sandbox. Does nothing to a stopped one. */
   stopPod(sandboxId: string, how: AnnounceOptions = {}): void {
     const sandbox = this.sandbox(sandboxId);
     if (!sandbox.ready) return;
@@ -178,7 +178,7 @@ export class SimulatedPods {
     this.#announcer.step(subjectOf(sandbox), 'stopped', how);
   }
 
-  /** The first half of a removal: everything up to the moment in which the sandbox leaves the list. */
+  /** The first half of a removal: everything before the sandbox leaves the list. */
   beginRemoval(sandboxId: string, how: AnnounceOptions = {}): void {
     const { profile } = this.#options;
     const sandbox = this.sandbox(sandboxId);
@@ -191,7 +191,7 @@ export class SimulatedPods {
     }
   }
 
-  /** The second half: the sandbox leaves the list. Takes the same announcement as the first. */
+  /** The second half: the sandbox leaves the list. Takes the same options as the first. */
   finishRemoval(sandboxId: string, how: AnnounceOptions = {}): void {
     const sandbox = this.sandbox(sandboxId);
     this.show(sandboxId, null);
@@ -256,7 +256,7 @@ export class SimulatedPods {
   }
 
   /** Another container that runs under the same pod UID and name. */
-  #twinOf({ id, name, sandbox }: SimulatedContainer): SimulatedContainer | undefined {
+  #duplicateOf({ id, name, sandbox }: SimulatedContainer): SimulatedContainer | undefined {
     return [...this.containers.values()].find(
       (other) =>
         other.id !== id &&

@@ -1,7 +1,7 @@
 import { status } from '@grpc/grpc-js';
 import { expect, test } from 'vitest';
 import { PROFILE_NAMES, PROFILES, type ProfileName } from './profiles.ts';
-import { eventFacts, faultFacts, hear, liveOnePod, shape, transitionFacts } from './testBed.ts';
+import { eventFacts, faultFacts, playPod, shape, subscribeVirtual, transitionFacts } from './testBed.ts';
 import { VirtualRuntime } from './virtualRuntime.ts';
 
 const with_ = (profile: ProfileName) => new VirtualRuntime({ profile, crashProbability: 1 });
@@ -22,8 +22,8 @@ const EVERYTHING = [
 
 const heardOfOneLife = (profile: ProfileName, explicitRemoval = true): string[] => {
   const runtime = with_(profile);
-  const { events } = hear(runtime);
-  const id = liveOnePod(runtime.core, explicitRemoval);
+  const { events } = subscribeVirtual(runtime);
+  const id = playPod(runtime.core, explicitRemoval);
   return events.map((event) => shape(event, id));
 };
 
@@ -51,7 +51,7 @@ test.each(whose(streams))(
 
 test('containers that CRI-O removes with their sandbox are in the ground truth as never announced', () => {
   const runtime = with_('crio-1.33');
-  liveOnePod(runtime.core, false);
+  playPod(runtime.core, false);
   const removed = transitionFacts(runtime.core.truth).filter(({ transition }) => transition === 'deleted');
   expect(removed.map(({ silent }) => silent)).toEqual(['profile', 'profile']);
 });
@@ -60,7 +60,7 @@ test.each(whose((name) => PROFILES[name].stream === 'unimplemented'))(
   '%s answers the event stream with UNIMPLEMENTED',
   (name) => {
     const runtime = with_(name);
-    const { codes } = hear(runtime);
+    const { codes } = subscribeVirtual(runtime);
     runtime.advance(1);
     expect(codes).toEqual([status.UNIMPLEMENTED]);
   },
@@ -70,7 +70,7 @@ test.each(whose((name) => PROFILES[name].stream === 'disabled'))(
   '%s ends the stream at once with OK',
   (name) => {
     const runtime = with_(name);
-    const { codes, events } = hear(runtime);
+    const { codes, events } = subscribeVirtual(runtime);
     runtime.advance(1);
     expect([codes, events]).toEqual([[status.OK], []]);
   },
@@ -80,8 +80,8 @@ test.each(['containerd-1.7', 'isulad-2.1.6'] as const)(
   '%s sends the DELETED of a sandbox without its status',
   (name) => {
     const runtime = with_(name);
-    const { events } = hear(runtime);
-    liveOnePod(runtime.core);
+    const { events } = subscribeVirtual(runtime);
+    playPod(runtime.core);
     expect(events.map(({ podSandboxStatus }) => podSandboxStatus === undefined)).toEqual([
       ...Array<boolean>(7).fill(false),
       true,
@@ -91,7 +91,7 @@ test.each(['containerd-1.7', 'isulad-2.1.6'] as const)(
 
 test.each(whose(streams))('%s never announces a failed start, but announces its removal', (name) => {
   const runtime = with_(name);
-  const { events } = hear(runtime);
+  const { events } = subscribeVirtual(runtime);
   const { pods, truth } = runtime.core;
   const { id } = pods.runPod({ name: 'web' });
   const container = pods.createContainer(id, { name: 'app' }).id;
@@ -104,7 +104,7 @@ test.each(whose(streams))('%s never announces a failed start, but announces its 
 
 test('CRI-O 1.26.0 announces a DELETED when a container is stopped', () => {
   const runtime = with_('crio-1.26');
-  const { events } = hear(runtime);
+  const { events } = subscribeVirtual(runtime);
   const { pods, truth } = runtime.core;
   const { id } = pods.runPod({ name: 'web' });
   const container = pods.createContainer(id, { name: 'app' }).id;
@@ -120,8 +120,8 @@ test('CRI-O 1.26.0 announces a DELETED when a container is stopped', () => {
 
 test('iSulad builds no event without a subscriber', () => {
   const runtime = with_('isulad-2.1.6');
-  liveOnePod(runtime.core);
-  const { events } = hear(runtime);
+  playPod(runtime.core);
+  const { events } = subscribeVirtual(runtime);
   expect(events).toEqual([]);
   expect(eventFacts(runtime.core.truth)).toEqual([]);
   expect(transitionFacts(runtime.core.truth).every(({ silent }) => silent === 'no_subscriber')).toBe(true);
@@ -131,8 +131,8 @@ test.each(whose((name) => PROFILES[name].stream === 'steal'))(
   '%s sends each event to one subscriber',
   (name) => {
     const runtime = with_(name);
-    const [first, second] = [hear(runtime), hear(runtime)];
-    liveOnePod(runtime.core);
+    const [first, second] = [subscribeVirtual(runtime), subscribeVirtual(runtime)];
+    playPod(runtime.core);
     expect(Math.abs(first.events.length - second.events.length)).toBeLessThanOrEqual(1);
     expect(first.events.length + second.events.length).toBe(eventFacts(runtime.core.truth).length);
   },
@@ -142,8 +142,8 @@ test.each(whose((name) => PROFILES[name].crashesOnDisconnect))(
   '%s crashes at an event for a subscriber that has left, and restarts',
   (name) => {
     const runtime = with_(name);
-    const { codes } = hear(runtime);
-    hear(runtime).leave();
+    const { codes } = subscribeVirtual(runtime);
+    subscribeVirtual(runtime).leave();
     const { pods, truth } = runtime.core;
     pods.runPod({ name: 'web' });
     runtime.advance(10);
@@ -153,7 +153,7 @@ test.each(whose((name) => PROFILES[name].crashesOnDisconnect))(
     expect(runtime.core.isDown).toBe(false);
     const faults = faultFacts(truth).map(({ fault }) => fault);
     expect(faults).toEqual(['crash', 'down', 'up']);
-    const again = hear(runtime);
+    const again = subscribeVirtual(runtime);
     pods.runPod({ name: 'next' });
     runtime.advance(10);
     expect(again.events).toHaveLength(1);
@@ -162,7 +162,7 @@ test.each(whose((name) => PROFILES[name].crashesOnDisconnect))(
 
 test('CRI-O 1.33 survives a disconnect', () => {
   const runtime = with_('crio-1.33');
-  hear(runtime).leave();
+  subscribeVirtual(runtime).leave();
   runtime.core.pods.runPod({ name: 'web' });
   runtime.advance(10);
   expect(runtime.core.isDown).toBe(false);
@@ -171,7 +171,7 @@ test('CRI-O 1.33 survives a disconnect', () => {
 test('a stopped CRI-O ends its streams with OK; a killed one and containerd do not', () => {
   const codesOf = (profile: ProfileName, how: 'killed' | 'stopped') => {
     const runtime = with_(profile);
-    const { codes } = hear(runtime);
+    const { codes } = subscribeVirtual(runtime);
     runtime.restart({ downMs: 100, how });
     return codes;
   };
@@ -182,18 +182,18 @@ test('a stopped CRI-O ends its streams with OK; a killed one and containerd do n
 
 test('CRI-O keeps a backlog only until the first subscription', () => {
   const runtime = with_('crio-1.33');
-  liveOnePod(runtime.core);
-  const first = hear(runtime);
+  playPod(runtime.core);
+  const first = subscribeVirtual(runtime);
   expect(first.events).toHaveLength(6);
   first.leave();
-  liveOnePod(runtime.core);
-  expect(hear(runtime).events).toEqual([]);
+  playPod(runtime.core);
+  expect(subscribeVirtual(runtime).events).toEqual([]);
 });
 
 test('containerd 2 discards backlog events after five minutes', () => {
   const runtime = with_('containerd-2.1');
-  liveOnePod(runtime.core);
+  playPod(runtime.core);
   runtime.advance(301_000);
-  expect(hear(runtime).events).toEqual([]);
+  expect(subscribeVirtual(runtime).events).toEqual([]);
   expect(faultFacts(runtime.core.truth, 'backlog_discarded')).toHaveLength(8);
 });

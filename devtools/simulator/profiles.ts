@@ -1,54 +1,53 @@
 /*
- * Profiles: what a runtime of this name and version does with its events, its lists and its subscribers. One entry per
- * runtime; a new one is a line in the table. The facts behind each entry are the runtimes' own sources and what real ones
- * did.
+ * Profiles: how a runtime of this name and version treats its events, lists and subscribers. Each entry follows the
+ * runtime's sources and the observed behavior of real ones.
  */
 import type { EventType } from '../../src/protocol/record.ts';
 
 export interface Profile {
-  /** What Version answers. */
+  /** The response of Version. */
   readonly runtimeName: string;
   readonly runtimeVersion: string;
   /**
-   * How the stream treats its subscribers: `broadcast` all get everything, `steal` each event goes to exactly one,
-   * `unimplemented` the call does not exist, `disabled` the call ends at once with status OK.
+   * How the stream treats its subscribers: `broadcast` sends every event to all, `steal` sends each event to exactly one,
+   * `unimplemented` has no such call, `disabled` ends the call at once with status OK.
    */
   readonly stream: 'broadcast' | 'steal' | 'unimplemented' | 'disabled';
-  /** The words that come with UNIMPLEMENTED. */
+  /** The message of UNIMPLEMENTED. */
   readonly refusal: string;
-  /** What happens to events that nobody is subscribed to. */
+  /** What happens to events without a subscriber. */
   readonly backlog: {
     readonly events: number;
     readonly ageMs: number;
-    /** Whether it is kept whenever nobody listens, or only until somebody listened once. */
+    /** Whether events are kept whenever there is no subscriber, or only until the first subscription. */
     readonly when: 'alone' | 'never-subscribed';
   };
-  /** Whether events are built at all while nobody is subscribed. */
+  /** Whether events are built while there is no subscriber. */
   readonly buildsAlone: boolean;
   /**
-   * What a subscriber that does not read does to the others: `freeze` after `events` more everything waits for it, pod
-   * starts included; `delay` the others wait, and what is more than `events` is lost; `steal` it takes nothing, and what
-   * nobody takes waits, up to `events`; `own-queue` nothing.
+   * The effect of a subscriber that does not read: `freeze` blocks everything, including pod starts, after `events` more
+   * events; `delay` delays the others, and events beyond `events` are lost; `steal` leaves its events to the others, and up
+   * to `events` wait; `own-queue` has no effect on the others.
    */
   readonly slow: { readonly effect: 'freeze' | 'delay' | 'steal' | 'own-queue'; readonly events: number };
-  /** Whether an event for a subscriber that has just left may bring the whole runtime down. */
+  /** Whether an event for a subscriber that has just left may crash the runtime. */
   readonly crashesOnDisconnect: boolean;
-  /** Whether an orderly stop ends the streams with status OK before the socket goes. */
+  /** Whether an orderly stop ends the streams with status OK before the socket closes. */
   readonly stopEndsStreams: boolean;
   /** The transitions that are announced at all. */
   readonly sandboxEvents: readonly EventType[];
   readonly containerEvents: readonly EventType[];
-  /** Whether RemovePodSandbox announces the containers that it removes on its way. */
+  /** Whether RemovePodSandbox announces the containers that it removes. */
   readonly removalAnnouncesContainers: boolean;
-  /** Whether StopContainer announces a DELETED too, of a container that stays listed. */
+  /** Whether StopContainer also announces a DELETED, although the container stays listed. */
   readonly stopAnnouncesDeleted: boolean;
-  /** Whether a sandbox's DELETED is built while it is still listed; if not, it carries no sandbox status. */
+  /** Whether a sandbox's DELETED is built while it is still listed; if not, the event has no sandbox status. */
   readonly sandboxDeletedWhileListed: boolean;
-  /** Whose statuses an event carries: those of its sandbox, or of every sandbox of its pod. */
+  /** Which container statuses an event has: those of its sandbox, or of every sandbox of its pod. */
   readonly statusesOf: 'sandbox' | 'pod';
   /** The timestamp in PodSandboxStatus; null where it has none. */
   readonly statusTimestamp: 'nanoseconds' | 'seconds' | null;
-  /** Whether PodSandboxStatus carries the containers' statuses. */
+  /** Whether PodSandboxStatus has the container statuses. */
   readonly statusHasContainers: boolean;
   /** Items in one message of the streaming lists; null where they do not exist. */
   readonly listBatch: number | null;
@@ -60,7 +59,7 @@ const ALL: readonly EventType[] = ['CREATED', 'STARTED', 'STOPPED', 'DELETED'];
 const MIB = 1024 ** 2;
 const EVER = Number.POSITIVE_INFINITY;
 const NO_BACKLOG = { events: 0, ageMs: 0, when: 'alone' } as const;
-/** Queued until somebody comes, the oldest first and the newest dropped when full, whatever their age. */
+/** Queued until the first subscriber; when the queue is full, new events are dropped. */
 const ONE_THOUSAND_OLDEST = { events: 1000, ageMs: EVER, when: 'alone' } as const;
 const FIVE_MINUTES = { events: EVER, ageMs: 300_000, when: 'alone' } as const;
 const ONE_SHARED_QUEUE = { stream: 'steal', slow: { effect: 'steal', events: 1000 } } as const;
@@ -104,7 +103,7 @@ const crio: Profile = {
   maxSendBytes: 80 * MIB,
 };
 
-// Until 1.28 subscribers shared one channel; from then to 1.32 a race with a disconnect could end the process. The
+// Before 1.28 subscribers shared one channel; from 1.28 to 1.32 a race with a disconnect could crash the process. The
 // timestamp was in seconds up to 1.31.0.
 const crioStealing: Profile = {
   ...crio,
@@ -136,7 +135,7 @@ export const PROFILES = {
     backlog: ONE_THOUSAND_OLDEST,
     sandboxDeletedWhileListed: false,
   },
-  // Up to 2.0.2 PodSandboxStatus had a timestamp without the statuses that it vouches for.
+  // Up to 2.0.2 PodSandboxStatus had a timestamp, but not the statuses that it is for.
   'containerd-2.0.0': { ...containerd, runtimeVersion: '2.0.0', statusTimestamp: 'nanoseconds' },
   'containerd-2.0': { ...containerd, runtimeVersion: '2.0.5' },
   'containerd-2.1': containerd,
@@ -174,6 +173,6 @@ export const PROFILES = {
 export type ProfileName = keyof typeof PROFILES;
 export const PROFILE_NAMES = Object.keys(PROFILES) as ProfileName[];
 
-/** A profile by its name, or one of the caller's own. */
+/** A profile by its name, or a custom one. */
 export const profileOf = (profile: ProfileName | Profile): Profile =>
   typeof profile === 'string' ? PROFILES[profile] : profile;

@@ -1,12 +1,12 @@
 /*
- * A proxy between a CRI client (an agent, a kubelet) and a runtime. It works below gRPC, on the streams of HTTP/2: every
- * call passes as it is, whatever its method, metadata, deadline, status or size. Only GetContainerEvents is looked into:
- * a callback decides on each message, and what passed and what did not is kept.
+ * A proxy between a CRI client (an agent, a kubelet) and a runtime. It forwards HTTP/2 streams below gRPC, so every call
+ * passes unchanged, whatever its method, metadata, deadline, status or size. Only GetContainerEvents is decoded: a filter
+ * decides on each event, and delivered and dropped events are recorded.
  *
  *   client connection ──► its own connection to the runtime, opened at the first call and again after it broke
  *
- * A runtime that is away makes calls end with UNAVAILABLE. The events of a runtime are always read, however slow the
- * client is; what the client has not taken waits here, and a client that lets too much wait is cut off.
+ * While the runtime is down, calls end with UNAVAILABLE. The proxy always reads the runtime's events, however slow the
+ * client is, queues them for the client, and cuts off a client whose queue grows too large.
  */
 import {
   type ClientHttp2Session,
@@ -38,26 +38,26 @@ export interface CriProxyOptions {
   readonly socket: string;
   /** Default: everything is delivered. */
   readonly filter?: EventFilter;
-  /** Bytes of events that may wait for one client. Default 64 MiB. */
+  /** The limit of queued events for one client, in bytes. Default 64 MiB. */
   readonly queueBytes?: number;
 }
 
 export interface ProxiedEvent {
   readonly event: ContainerEventResponse;
-  /** When it came from the runtime. */
+  /** When the proxy received it. */
   readonly mono: Mono;
-  /** Counts the event streams from 1. */
+  /** The number of the event stream, from 1. */
   readonly stream: number;
 }
 
 const DEFAULT_QUEUE_BYTES = 64 * 1024 ** 2;
 const SESSION_OPTIONS = {
   settings: { initialWindowSize: MAX_MESSAGE_BYTES },
-  // In megabytes. The default of 10 resets streams while one large list is on its way.
+  // In megabytes. The default of 10 resets streams during one large list.
   maxSessionMemory: 1024,
 };
 
-/** Starts a proxy; it need not find the runtime yet. Throws SETTING_INVALID when the socket cannot be used. */
+/** Starts a proxy; the runtime may start later. Throws SETTING_INVALID when the socket cannot be used. */
 export async function startCriProxy(options: CriProxyOptions): Promise<CriProxy> {
   const proxy = new CriProxy(options);
   await proxy.listen();
@@ -66,7 +66,7 @@ export async function startCriProxy(options: CriProxyOptions): Promise<CriProxy>
 
 export class CriProxy {
   readonly socket: string;
-  /** Grow for as long as the proxy lives: it is a tool for demonstrations and tests. */
+  /** These grow as long as the proxy runs, because it is only for tests. */
   readonly delivered: ProxiedEvent[] = [];
   readonly dropped: ProxiedEvent[] = [];
   readonly #options: CriProxyOptions;
@@ -74,7 +74,7 @@ export class CriProxy {
   readonly #sockets = new Set<Socket>();
   #filter: EventFilter;
   #refusal: status | null = null;
-  /** Methods whose calls wait, by their last name, and what goes on with each of these calls. */
+  /** Methods whose calls wait, by name without the service, and the callbacks that resume the waiting calls. */
   #held: ReadonlySet<string> = new Set();
   #waiting: (() => void)[] = [];
   #server: Http2Server | null = null;
@@ -87,7 +87,7 @@ export class CriProxy {
     this.#filter = options.filter ?? (() => 'deliver');
   }
 
-  /** Event streams that are open at present. */
+  /** The number of open event streams. */
   get streams(): number {
     return this.#streams.size;
   }
@@ -101,20 +101,20 @@ export class CriProxy {
     for (const call of [...this.#streams.values()]) call.end(code, 'the stream was broken on purpose');
   }
 
-  /** Answers every new call with this status, until it is called with null. */
+  /** Ends every new call with this status; null lifts the refusal. */
   refuse(code: status | null): void {
     this.#refusal = code;
   }
 
-  /** Calls of these methods (`ListContainers`) wait here from now on, as at a runtime that hangs; those that waited go on. */
+  /** Holds calls of these methods (`ListContainers`), as a runtime that hangs; calls that were held before are released. */
   hold(...methods: readonly string[]): void {
     this.#held = new Set(methods);
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const goOn of waiting) goOn();
+    for (const resume of waiting) resume();
   }
 
-  /** Listens (again) on the same path. */
+  /** Starts or restarts listening. */
   async listen(): Promise<void> {
     if (this.#server !== null) return;
     await clearSocketPath(this.socket);
@@ -131,7 +131,7 @@ export class CriProxy {
     this.#server = server;
   }
 
-  /** Cuts every connection and removes the socket, as a runtime that was killed; {@link listen} brings it back. */
+  /** Destroys every connection and removes the socket, as a killed runtime; {@link listen} starts it again. */
   async stop(): Promise<void> {
     const server = this.#server;
     if (server === null) return;
@@ -158,7 +158,7 @@ export class CriProxy {
     }
     if (this.#holds(headers)) {
       stream.on('error', () => stream.destroy());
-      // Whoever gave up meanwhile wants no answer.
+      // A call that was cancelled meanwhile needs no response.
       this.#waiting.push(() => stream.destroyed || this.#forward(stream, headers, upstream));
       return;
     }
@@ -185,7 +185,7 @@ export class CriProxy {
   }
 }
 
-/** The way to the runtime that belongs to one client connection. */
+/** The connection to the runtime for one client connection. */
 class Upstream {
   readonly #path: string;
   #session: ClientHttp2Session | null = null;
@@ -201,7 +201,7 @@ class Upstream {
       ...SESSION_OPTIONS,
       createConnection: () => connectSocket(this.#path),
     });
-    // What was under way hears of it through its own stream.
+    // Each open call gets the error through its own stream.
     session.on('error', () => session.destroy());
     session.once('connect', () => session.setLocalWindowSize(2 * MAX_MESSAGE_BYTES));
     this.#session = session;
@@ -213,11 +213,11 @@ class Upstream {
   }
 }
 
-/** One call on its way through. */
+/** One forwarded call. */
 class ForwardedCall {
   readonly #client: ServerHttp2Stream;
   readonly #runtime: ClientHttp2Stream;
-  /** The end that the client is told; the runtime's own, or ours where it has none. */
+  /** The trailers for the client: the runtime's, or ours where it sent none. */
   #trailers: OutgoingHttpHeaders | null = null;
   #failure = 'the runtime went away';
 
@@ -247,7 +247,7 @@ class ForwardedCall {
     this.#runtime.on('data', (chunk: Buffer) => {
       for (const frame of splitter.push(chunk)) {
         if (this.#trailers !== null || this.#client.destroyed) return;
-        // Nobody has asked for compression; a compressed message passes unread.
+        // Compression is never requested; a compressed message passes without being decoded.
         if (frame.compressed || choose(ContainerEventResponse.decode(frame.payload))) {
           this.#client.write(frame.bytes);
         }
@@ -256,7 +256,7 @@ class ForwardedCall {
     });
   }
 
-  /** Ends the call towards the client, and leaves the runtime. */
+  /** Ends the call for the client and cancels it at the runtime. */
   end(code: status, message: string): void {
     this.#trailers = trailersOf(code, message);
     this.#runtime.close(constants.NGHTTP2_CANCEL);
@@ -293,7 +293,7 @@ const statusHeaders = (code: status, message: string): OutgoingHttpHeaders => ({
 });
 
 function trailersOf(code: status, message: string): OutgoingHttpHeaders {
-  // gRPC's own percent-encoding: everything that is not printable ASCII, and the percent sign.
+  // gRPC percent-encodes everything but printable ASCII, and the percent sign.
   const encoded = message.replaceAll(/[^ -$&-~]+/gu, encodeURIComponent);
   return { 'grpc-status': String(code), 'grpc-message': encoded };
 }

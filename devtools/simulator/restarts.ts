@@ -11,9 +11,9 @@ export interface RestartPlan {
   readonly downMs: number;
   /** Default: killed. */
   readonly how?: 'killed' | 'stopped';
-  /** How likely a running container ends half-way. Default 0. */
+  /** The probability that a running container exits while the runtime is down. Default 0. */
   readonly exits?: number;
-  /** The version that it comes back as, once and for good. */
+  /** The profile from the first restart on. */
   readonly as?: ProfileName | undefined;
 }
 

@@ -1,6 +1,6 @@
 /*
- * A simulated container runtime: a real CRI server on a unix socket, with pods that live by themselves or as a test
- * tells them to, faults on the way of its events, and the ground truth of all of it.
+ * A simulated container runtime: a CRI server on a unix socket, whose pods are driven by churn, by a test or by CRI calls,
+ * with faults in its events and lists, and with a ground truth.
  */
 import { Server, status } from '@grpc/grpc-js';
 import { type ChurnOptions, runChurn } from './churn.ts';
@@ -22,26 +22,26 @@ import { type EventStreamCall, Subscriber } from './subscriber.ts';
 export interface SimulatedRuntimeOptions extends RuntimeOptions {
   /** An absolute path. */
   readonly socket: string;
-  /** Left out: no pod lives unless it is told to. */
+  /** Default: no pods of its own. */
   readonly churn?: Omit<ChurnOptions, 'seed'>;
-  /** Left out: the process never goes away by itself, unless its profile does. */
+  /** Default: no restarts, except after a crash of the profile. */
   readonly restarts?: RestartPlan | undefined;
-  /** Jumps of the runtime's wall clock, so long after the start. */
+  /** Steps of the runtime's wall clock, so long after the start. */
   readonly wallSteps?: readonly { readonly afterMs: number; readonly byMs: number }[];
-  /** A file for the ground truth. */
+  /** The file of the ground truth. */
   readonly truthFile?: string | undefined;
-  /** Keeps the ground truth in memory too. Default: when there is no churn. */
+  /** Whether to keep the ground truth in memory. Default: when there is no churn. */
   readonly keepTruth?: boolean;
-  /** Events that wait for a subscriber whose socket is full, before it is cut off. Default 10 000. */
+  /** How many events wait for a subscriber with a full socket before it is cut off. Default 10,000. */
   readonly subscriberQueue?: number;
 }
 
 const DEFAULT_SUBSCRIBER_QUEUE = 10_000;
 const RESTART_AFTER_CRASH_MS = 500;
-/** How long an orderly end may take to reach its subscriber before the socket goes. */
+/** How long an orderly end of a stream may take before the socket closes. */
 const GRACE_MS = 500;
 
-/** Starts a runtime and resolves when it answers. Throws SETTING_INVALID when the socket or the truth file cannot be used. */
+/** Starts a runtime; resolves when it answers calls. Throws SETTING_INVALID when the socket or the ground truth file cannot be used. */
 export async function startSimulatedRuntime(options: SimulatedRuntimeOptions): Promise<SimulatedRuntime> {
   const runtime = new SimulatedRuntime(options);
   try {
@@ -55,13 +55,12 @@ export async function startSimulatedRuntime(options: SimulatedRuntimeOptions): P
 
 export class SimulatedRuntime {
   readonly socket: string;
-  /** Everything that can be done to a runtime without its socket. */
   readonly core: RuntimeCore;
   readonly #options: SimulatedRuntimeOptions;
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #stopping = new AbortController();
   readonly #closeTruth: () => void;
-  /** Coming up and going down take turns. */
+  /** Serializes coming up and going down. */
   #turn: Promise<void> = Promise.resolve();
   #running: Promise<unknown> = Promise.resolve();
   #listener: SocketListener | null = null;
@@ -92,12 +91,11 @@ export class SimulatedRuntime {
     return this.core.truth;
   }
 
-  /** Every step of a life: runPod, createContainer, startContainer, exitContainer, removeContainer, stopPod. */
   get pods(): SimulatedPods {
     return this.core.pods;
   }
 
-  /** Who is subscribed at present. */
+  /** The number of open event streams. */
   get subscribers(): number {
     return this.core.subscribers;
   }
@@ -112,7 +110,7 @@ export class SimulatedRuntime {
     this.core.setListFaults(faults);
   }
 
-  /** From the next event on a predicate says what is delivered. */
+  /** Replaces the faults by a predicate that decides which events are delivered. */
   filterEvents(predicate: (event: SimulatedEvent) => 'deliver' | 'drop'): void {
     this.core.filterEvents(predicate);
   }
@@ -132,7 +130,7 @@ export class SimulatedRuntime {
     this.core.stepWallClock(ms);
   }
 
-  /** A sandbox with its containers, created and started. */
+  /** Creates a sandbox, and creates and starts its containers. */
   runPod(
     spec: Parameters<SimulatedPods['runPod']>[0] & { readonly containers?: readonly string[] },
     how?: AnnounceOptions,
@@ -142,7 +140,7 @@ export class SimulatedRuntime {
     return { sandbox, containers };
   }
 
-  /** A container, created and started. */
+  /** Creates and starts a container. */
   runContainer(sandboxId: string, name: string, attempt = 0, how?: AnnounceOptions): SimulatedContainer {
     const container = this.pods.createContainer(sandboxId, { name, attempt }, how);
     this.pods.startContainer(container.id, how);
@@ -155,12 +153,12 @@ export class SimulatedRuntime {
     this.pods.finishRemoval(sandboxId, how);
   }
 
-  /** Ends every event stream with a status, OK included; whoever wants may subscribe again at once. */
+  /** Ends every event stream with a status, even OK; clients may subscribe again at once. */
   breakStreams(code: status = status.UNAVAILABLE, details?: string): void {
     this.core.breakStreams(code, details);
   }
 
-  /** The runtime's process goes away: the socket closes, containers live on, nothing that happens is announced. */
+  /** The runtime's process goes down: the socket closes, containers keep running, nothing is announced. */
   goDown(how: 'killed' | 'stopped' = 'killed'): Promise<void> {
     return this.#takeTurn(async () => {
       const listener = this.#listener;
@@ -171,7 +169,7 @@ export class SimulatedRuntime {
     });
   }
 
-  /** The runtime's process is back, with the pods as they are by now; perhaps as another version. */
+  /** The runtime's process starts again, with the current pods, optionally as another version. */
   comeUp(as?: ProfileName | Profile): Promise<void> {
     return this.#takeTurn(async () => {
       if (this.#listener !== null || this.#stopping.signal.aborted) return;
@@ -192,12 +190,12 @@ export class SimulatedRuntime {
     });
   }
 
-  /** Rejects when the lives or the restarts have failed. Without either it resolves at once. */
+  /** Rejects when churn or restarts have failed. Without either it resolves at once. */
   async finished(): Promise<void> {
     await this.#running;
   }
 
-  /** Stops the lives, closes the socket and the truth file. Safe to call twice. */
+  /** Stops churn and restarts, closes the socket and the ground truth file. May be called twice. */
   async stop(): Promise<void> {
     if (this.#stopping.signal.aborted) return;
     this.#stopping.abort();
@@ -215,12 +213,13 @@ export class SimulatedRuntime {
     const { churn, restarts, wallSteps = [] } = this.#options;
     const { signal } = this.#stopping;
     const { seed } = this.core;
-    const lives = churn && runChurn(this.pods, { ...churn, seed }, signal, (act) => this.#whenPossible(act));
-    this.#running = Promise.all([lives, restarts && runRestarts(this, restarts, signal)]);
+    const playing =
+      churn && runChurn(this.pods, { ...churn, seed }, signal, (act) => this.#whenPossible(act));
+    this.#running = Promise.all([playing, restarts && runRestarts(this, restarts, signal)]);
     for (const { afterMs, byMs } of wallSteps) this.#later(afterMs, () => this.core.stepWallClock(byMs));
   }
 
-  /** What needs the runtime waits while it is away or stands still. */
+  /** Waits while the runtime is down or frozen, if the action needs it. */
   async #whenPossible(act: PodAction): Promise<void> {
     const { isDown, channel } = this.core;
     if (!needsRuntime(act) || !(isDown || channel.frozen)) return;
@@ -274,5 +273,5 @@ export class SimulatedRuntime {
   }
 }
 
-/** Events that a subscriber may have waiting before it holds up the others. */
+/** How many events may wait for a subscriber before it blocks the others. */
 const roomOf = ({ slow }: Profile): number => (slow.effect === 'freeze' ? slow.events : 0);

@@ -1,5 +1,5 @@
 /*
- * What the simulator's own tests share: runtimes in a folder of their own, listeners, and the truth by its kinds.
+ * Helpers of the simulator's tests: runtimes in a temporary folder, subscribers, and the ground truth by its kinds.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -100,8 +100,8 @@ export const faultFacts = (truth: GroundTruth, fault?: string): FaultFact[] =>
 export const shape = ({ containerId, containerEventType }: ContainerEventResponse, sandbox: string): string =>
   `${containerId === sandbox ? 'sandbox' : 'container'} ${EVENT_TYPES[containerEventType] ?? 'of no known type'}`;
 
-/** What a subscriber of a virtual runtime hears, decoded, and how its stream ended. */
-export function hear(runtime: VirtualRuntime, hasRoom?: () => boolean) {
+/** Subscribes to a virtual runtime and records the messages, the decoded events and the end of the stream. */
+export function subscribeVirtual(runtime: VirtualRuntime, hasRoom?: () => boolean) {
   const events: ContainerEventResponse[] = [];
   const messages: Uint8Array[] = [];
   const codes: status[] = [];
@@ -116,7 +116,7 @@ export function hear(runtime: VirtualRuntime, hasRoom?: () => boolean) {
   return { events, messages, codes, leave };
 }
 
-/** The event in a message; an empty one where there is none. */
+/** The decoded event; an empty one where the message is malformed. */
 function decoded(message: Uint8Array): ContainerEventResponse {
   try {
     return ContainerEventResponse.decode(message);
@@ -125,8 +125,8 @@ function decoded(message: Uint8Array): ContainerEventResponse {
   }
 }
 
-/** One pod with one container through a whole life, as the kubelet does it. */
-export function liveOnePod({ pods }: VirtualRuntime['core'], explicitRemoval = true): string {
+/** Plays one pod with one container from its creation to its removal, as the kubelet does. */
+export function playPod({ pods }: VirtualRuntime['core'], explicitRemoval = true): string {
   const { id } = pods.runPod({ name: 'web' });
   const container = pods.createContainer(id, { name: 'app' }).id;
   pods.startContainer(container);

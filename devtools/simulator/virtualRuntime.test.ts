@@ -4,7 +4,7 @@ import { drop, reorder } from './eventFaults.ts';
 import { ODDITY_NAMES } from './oddities.ts';
 import type { OddityProbabilities } from './podScript.ts';
 import { PROFILE_NAMES, type ProfileName } from './profiles.ts';
-import { eventFacts, faultFacts, hear, transitionFacts } from './testBed.ts';
+import { eventFacts, faultFacts, subscribeVirtual, transitionFacts } from './testBed.ts';
 import { VirtualRuntime } from './virtualRuntime.ts';
 
 const MINUTE = 60_000;
@@ -16,11 +16,11 @@ const churn = { pods: 4, meanMs: 2000, restarts: 1, odds: EVERY_ODDITY, oddForMs
 function live(seed: number, profile: ProfileName, restart = true): VirtualRuntime {
   const faults = [drop({ seed, probability: 0.1 })];
   const runtime = new VirtualRuntime({ seed, profile, faults, crashProbability: 0 });
-  hear(runtime);
+  subscribeVirtual(runtime);
   runtime.play(churn, MINUTE / 2);
   if (restart) {
     runtime.later(10_000, () => runtime.restart({ downMs: 2000, exits: 0.5 }));
-    runtime.later(13_000, () => hear(runtime));
+    runtime.later(13_000, () => subscribeVirtual(runtime));
   }
   runtime.advance(2 * MINUTE);
   return runtime;
@@ -97,7 +97,7 @@ test('a runtime can come back as another version with its behavior', () => {
   const runtime = new VirtualRuntime({ profile: 'containerd-1.7' });
   runtime.restart({ downMs: 100, as: 'containerd-2.1' });
   runtime.advance(200);
-  const [first, second] = [hear(runtime), hear(runtime)];
+  const [first, second] = [subscribeVirtual(runtime), subscribeVirtual(runtime)];
   runtime.core.pods.runPod({ name: 'web' });
   expect([first.events.length, second.events.length]).toEqual([2, 2]);
   expect(faultFacts(runtime.core.truth, 'up')[0]?.detail).toBe('containerd 2.1.9+unknown');
@@ -120,7 +120,7 @@ test('an exit not yet noticed when the runtime goes down is shown after the rest
 
 test('the timestamps of the runtime jump with its wall clock, and those of the ground truth do not', () => {
   const runtime = new VirtualRuntime();
-  const { events } = hear(runtime);
+  const { events } = subscribeVirtual(runtime);
   const before = runtime.core.pods.runPod({ name: 'before' }).createdNs;
   runtime.core.stepWallClock(-3_600_000);
   const after = runtime.core.pods.runPod({ name: 'after' }).createdNs;
@@ -133,11 +133,11 @@ test('the timestamps of the runtime jump with its wall clock, and those of the g
 test('an event that is delayed when the runtime goes down is lost, and the ground truth records it', () => {
   const faults = [{ name: 'delay', decide: () => [1000] }];
   const runtime = new VirtualRuntime({ faults });
-  hear(runtime);
+  subscribeVirtual(runtime);
   runtime.core.pods.runPod({ name: 'web' });
   runtime.restart({ downMs: 100 });
   runtime.advance(200);
-  const { events } = hear(runtime);
+  const { events } = subscribeVirtual(runtime);
   runtime.advance(2000);
   expect(events).toEqual([]);
   expect(faultFacts(runtime.core.truth, 'lost_in_delay')).toHaveLength(2);
@@ -146,7 +146,7 @@ test('an event that is delayed when the runtime goes down is lost, and the groun
 test('an event held for reordering is in the ground truth as queued, and as lost when the runtime goes down', () => {
   const faults = [reorder({ seed: 1, probability: 1, types: ['STOPPED'] })];
   const runtime = new VirtualRuntime({ profile: 'crio-1.33', faults });
-  hear(runtime);
+  subscribeVirtual(runtime);
   const { pods, truth } = runtime.core;
   const { id } = pods.runPod({ name: 'web' });
   pods.stopPod(id);
