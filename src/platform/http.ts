@@ -82,10 +82,10 @@ function failed(error: unknown): Answer {
 }
 
 function verdict(checks: Readonly<Record<string, Check>>): Answer {
-  const lines = Object.entries(checks).map(([name, check]) => ({ name, problem: check() }));
-  const well = lines.every((line) => line.problem === null);
-  const body = lines.map(({ name, problem }) =>
-    problem === null ? `ok ${name}\n` : `not ok ${name}: ${problem}\n`,
+  const lines = Object.entries(checks).map(([name, check]) => ({ name, error: check() }));
+  const well = lines.every((line) => line.error === null);
+  const body = lines.map(({ name, error }) =>
+    error === null ? `ok ${name}\n` : `not ok ${name}: ${error}\n`,
   );
   return { status: well ? 200 : 503, type: 'text/plain; charset=utf-8', body: body.join('') };
 }

@@ -89,7 +89,7 @@ needs('postgres', 'redis-server')('ingest', () => {
 
   const marked = (one: Life, mark: number, round = 1) =>
     until(async () => {
-      expect(await sender.reply(one)).toEqual({ round, mark });
+      expect(await sender.reply(one)).toEqual({ ackGeneration: round, ackedSeq: mark });
     });
 
   const rows = <R extends Record<string, unknown>>(text: string, values: unknown[] = []) =>

@@ -24,7 +24,7 @@ export async function commitAll(
       const decoded = await decodeBatch(await encodeBatch(batch));
       if (!decoded.ok) throw new Error(decoded.error);
       const outcome = await commitBatch(context, decoded.value);
-      if (outcome.kind !== 'committed') throw new Error(outcome.problem);
+      if (outcome.kind !== 'committed') throw new Error(outcome.error);
     }
   } finally {
     await store.close();

@@ -110,17 +110,17 @@ export class Word {
     try {
       return await ask();
     } catch (error) {
-      const problem = messageOf(error);
-      if (!problem.startsWith('WRONGTYPE')) throw error;
-      this.#complain(what, problem);
+      const message = messageOf(error);
+      if (!message.startsWith('WRONGTYPE')) throw error;
+      this.#complain(what, message);
       return null;
     }
   }
 
   /** What stays unreadable is said once. */
-  #complain(what: 'flow' | 'reply', problem: string): void {
-    if (this.#unreadable === problem) return;
-    this.#unreadable = problem;
-    this.#options.log.warn({ what, problem }, 'what a controller says in Redis cannot be read');
+  #complain(what: 'flow' | 'reply', error: string): void {
+    if (this.#unreadable === error) return;
+    this.#unreadable = error;
+    this.#options.log.warn({ what, error }, 'what a controller says in Redis cannot be read');
   }
 }

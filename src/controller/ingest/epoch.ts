@@ -31,7 +31,7 @@ export interface Locked {
 export interface Refused {
   readonly kind: 'refused';
   readonly reason: 'epoch_of_another_node';
-  readonly problem: string;
+  readonly error: string;
 }
 
 type LockRow = {
@@ -55,8 +55,8 @@ export async function lockEpoch(
   const { node, nodeUid, epoch, prev, incarnation, bootId, wall0, mono0 } = envelope;
   const owner = await runner.run<{ cluster: string; node: string }>({ text: findEpochOwner }, [epoch]);
   if (owner.rows[0] !== undefined) {
-    const problem = `epoch ${epoch} belongs to node ${owner.rows[0].node} of cluster ${owner.rows[0].cluster}`;
-    return { kind: 'refused', reason: 'epoch_of_another_node', problem };
+    const error = `epoch ${epoch} belongs to node ${owner.rows[0].node} of cluster ${owner.rows[0].cluster}`;
+    return { kind: 'refused', reason: 'epoch_of_another_node', error };
   }
   await runner.run({ text: ensureNode }, [clusterId, node, nodeUid]);
   const values = [clusterId, node, epoch, prev, incarnation, nodeUid, bootId, wall0, mono0];

@@ -46,13 +46,13 @@ export function createHandler(options: HandlerOptions): LaneHandler {
         await work();
         return DONE;
       } catch (error) {
-        const problem = messageOf(error);
+        const message = messageOf(error);
         if (!isAway(error)) {
-          log.error({ lane, problem }, 'a batch could not be stored and will be tried again');
+          log.error({ lane, error: message }, 'a batch could not be stored and will be tried again');
           options.partitions.forget();
           return { done: false, delayMs: intervals.intervalFaultDelay / 1000 };
         }
-        log.warn({ lane, problem }, 'waiting to store a batch');
+        log.warn({ lane, error: message }, 'waiting to store a batch');
         if (options.signal.aborted || performance.now() > givesUpAt)
           return { done: false, delayMs: intervals.intervalJobDelay / 1000 };
         await sleep(backoff.next(), options.signal);
@@ -65,7 +65,7 @@ export function createHandler(options: HandlerOptions): LaneHandler {
       const rejection: Rejection = {
         lane,
         reason: 'not_json',
-        problem: `job ${job.id} cannot be read`,
+        error: `job ${job.id} cannot be read`,
         claimedNode: '',
         input: job.raw,
       };
@@ -86,32 +86,32 @@ async function handleInput(options: HandlerOptions, lane: number, data: unknown)
   const { cluster, metrics, log } = options;
   const started = performance.now();
   if (data instanceof NotJson) {
-    const problem = 'the data of the job is not JSON';
-    return keepRejection(options, { lane, reason: 'not_json', problem, claimedNode: '', input: data.raw });
+    const error = 'the data of the job is not JSON';
+    return keepRejection(options, { lane, reason: 'not_json', error, claimedNode: '', input: data.raw });
   }
   const decoded = await decodeBatch(data);
   if (!decoded.ok) return refuse(options, lane, data, decoded);
   const envelope = decoded.value;
   if (envelope.cluster !== cluster) {
-    const problem = `cluster: ${envelope.cluster} is not ${cluster}`;
+    const error = `cluster: ${envelope.cluster} is not ${cluster}`;
     const claimedNode = envelope.node;
     return keepRejection(options, {
       lane,
       reason: 'other_cluster',
-      problem,
+      error,
       claimedNode,
       input: asText(data),
     });
   }
   const outcome = await commitBatch(options, envelope);
   if (outcome.kind === 'refused') {
-    const { reason, problem } = outcome;
-    return keepRejection(options, { lane, reason, problem, claimedNode: envelope.node, input: asText(data) });
+    const { reason, error } = outcome;
+    return keepRejection(options, { lane, reason, error, claimedNode: envelope.node, input: asText(data) });
   }
   metrics.batchSeconds.observe((performance.now() - started) / 1000);
   count(metrics, outcome, envelope);
-  for (const { seq, cause, problem } of outcome.unstored) {
-    log.warn({ node: envelope.node, epoch: envelope.epoch, seq, cause, problem }, 'a record became a gap');
+  for (const { seq, cause, error } of outcome.unstored) {
+    log.warn({ node: envelope.node, epoch: envelope.epoch, seq, cause, error }, 'a record became a gap');
   }
   await tell(options, envelope, outcome);
 }
@@ -122,21 +122,21 @@ async function refuse(
   data: unknown,
   refusal: RefusedBatch,
 ): Promise<void> {
-  const { error: problem, claimedNode } = refusal;
+  const { error, claimedNode } = refusal;
   if (refusal.reason === 'version') {
     options.metrics.records.inc({ result: 'version' });
-    options.log.warn({ lane, claimedNode, problem }, 'a batch of a newer version is left unacknowledged');
+    options.log.warn({ lane, claimedNode, error }, 'a batch of a newer version is left unacknowledged');
     return;
   }
   const input = asText(data);
-  return keepRejection(options, { lane, reason: 'not_a_batch', problem, claimedNode, input });
+  return keepRejection(options, { lane, reason: 'not_a_batch', error, claimedNode, input });
 }
 
 async function keepRejection(options: HandlerOptions, rejection: Rejection): Promise<void> {
   await reject(options.store, options.clusterId, rejection);
   options.metrics.records.inc({ result: 'rejected' });
-  const { lane, reason, problem, claimedNode } = rejection;
-  options.log.warn({ lane, reason, problem, claimedNode }, 'an input was rejected');
+  const { lane, reason, error, claimedNode } = rejection;
+  options.log.warn({ lane, reason, error, claimedNode }, 'an input was rejected');
 }
 
 async function tell(options: HandlerOptions, { node, epoch }: Envelope, outcome: Committed): Promise<void> {

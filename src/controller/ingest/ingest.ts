@@ -63,7 +63,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const stopping = new AbortController();
   const { intervalRedisRetry: maxRetry } = intervals;
   const throttledLog = new ThrottledLog(log);
-  const onError = (problem: string) => throttledLog.warn({ problem }, 'Redis is away');
+  const onError = (error: string) => throttledLog.warn({ error }, 'Redis is away');
   // BullMQ's own commands wait for Redis however long it takes; ours fail, and the handler decides.
   const patient = connectRedis({ url: redisUrl, maxRetry, onError, patient: true });
   const redis = connectRedis({ url: redisUrl, maxRetry, onError });
@@ -116,14 +116,14 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
         settings = await store.settings();
         nodes = await countKnown(store, clusterId);
       } catch (error) {
-        log.warn({ problem: messageOf(error) }, 'the settings could not be read; the last ones stay');
+        log.warn({ error: messageOf(error) }, 'the settings could not be read; the last ones stay');
       }
       startLanes(settings.lanesEver);
       await publishFlow(redis, cluster, settings.lanes, nodes);
       return intervals.intervalFlow / 1000;
     },
     onError: (error) =>
-      throttledLog.warn({ problem: messageOf(error) }, 'the flow settings could not be published'),
+      throttledLog.warn({ error: messageOf(error) }, 'the flow settings could not be published'),
     backoff: BACKOFF,
   });
   const tending = new Loop({
@@ -140,7 +140,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
       progress.observed(answers, depths);
       return TEND_INTERVAL_MS;
     },
-    onError: (error) => throttledLog.warn({ problem: messageOf(error) }, 'the lanes could not be counted'),
+    onError: (error) => throttledLog.warn({ error: messageOf(error) }, 'the lanes could not be counted'),
     backoff: BACKOFF,
   });
   flow.start();
@@ -166,7 +166,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
 async function firstReady(redis: RedisClient, log: Logger): Promise<void> {
   if (redis.status === 'ready') return;
   await once(redis, 'ready', { signal: AbortSignal.timeout(READY_WITHIN_MS) }).catch((error: unknown) => {
-    log.warn({ problem: messageOf(error) }, 'Redis is away');
+    log.warn({ error: messageOf(error) }, 'Redis is away');
   });
 }
 
@@ -175,7 +175,7 @@ function tendAll(lanes: readonly Lane[], redis: RedisClient, log: ThrottledLog):
   return Promise.all(
     lanes.map((lane) =>
       lane.tend(redis).catch((error: unknown) => {
-        log.warn({ lane: lane.lane, problem: messageOf(error) }, 'a lane could not be counted');
+        log.warn({ lane: lane.lane, error: messageOf(error) }, 'a lane could not be counted');
         return null;
       }),
     ),

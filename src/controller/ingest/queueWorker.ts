@@ -80,7 +80,7 @@ export function startLane({ cluster, lane, redis, lockMs, handler, log }: LaneOp
       if (verdict.done) return;
       // Where even that fails, the job stays active without a lock, and is found again by whoever looks for stalled ones.
       await job.moveToDelayed(Date.now() + verdict.delayMs, token).catch((error: unknown) => {
-        log.warn({ lane, problem: messageOf(error) }, 'a batch could not be delayed');
+        log.warn({ lane, error: messageOf(error) }, 'a batch could not be delayed');
       });
       throw new DelayedError();
     },
@@ -88,7 +88,7 @@ export function startLane({ cluster, lane, redis, lockMs, handler, log }: LaneOp
     sweep,
   );
   worker.on('error', (error) => {
-    log.warn({ lane, problem: messageOf(error) }, 'a lane had trouble');
+    log.warn({ lane, error: messageOf(error) }, 'a lane had trouble');
     // A job may be read and then not be finished: its counters are touched only then.
     if (isUnreadable(error)) sweep().catch((failure: unknown) => worker.emit('error', asError(failure)));
   });

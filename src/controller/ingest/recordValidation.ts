@@ -20,7 +20,7 @@ export interface Placed<K extends RecordType = RecordType> {
 export interface Unstored {
   readonly seq: number;
   readonly cause: 'unreadable' | 'absurd_time' | 'expired' | 'refused_by_database';
-  readonly problem: string;
+  readonly error: string;
   /** What arrived, as JSON; null where nothing is wrong with it. */
   readonly bytes: string | null;
 }
@@ -55,9 +55,9 @@ export function takeIn(envelope: Envelope, fresh: readonly Range[], base: number
   for (const seq of seqsOf(fresh)) {
     const input = envelope.records[seq - envelope.first];
     const parsed = parseRecord(input);
-    const problem = parsed.ok ? outOfBounds(parsed.value) : parsed.error;
-    if (!parsed.ok || problem !== null) {
-      unstored.push({ seq, cause: 'unreadable', problem: problem ?? '', bytes: asBytes(input) });
+    const error = parsed.ok ? outOfBounds(parsed.value) : parsed.error;
+    if (!parsed.ok || error !== null) {
+      unstored.push({ seq, cause: 'unreadable', error: error ?? '', bytes: asBytes(input) });
       continue;
     }
     const record = parsed.value;
@@ -65,16 +65,16 @@ export function takeIn(envelope: Envelope, fresh: readonly Range[], base: number
     const cause = untimely(record, at, base, horizon);
     if (cause === null) placed.push({ seq, at, record });
     else {
-      const problem = `t: ${new Date(at / 1000).toISOString()}`;
-      unstored.push({ seq, cause, problem, bytes: cause === 'expired' ? null : asBytes(input) });
+      const error = `t: ${new Date(at / 1000).toISOString()}`;
+      unstored.push({ seq, cause, error, bytes: cause === 'expired' ? null : asBytes(input) });
     }
   }
   return { placed, unstored };
 }
 
 /** A placed record as one that the database refused. */
-export function refusedByDatabase({ seq, record }: Placed, problem: string): Unstored {
-  return { seq, cause: 'refused_by_database', problem, bytes: asBytes(record) };
+export function refusedByDatabase({ seq, record }: Placed, error: string): Unstored {
+  return { seq, cause: 'refused_by_database', error, bytes: asBytes(record) };
 }
 
 export function ofKind<K extends RecordType>(placed: readonly Placed[], kind: K): Placed<K>[] {

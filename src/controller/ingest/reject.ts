@@ -8,7 +8,7 @@ import upsertRejected from './sql/upsertRejected.sql';
 export interface Rejection {
   readonly lane: number;
   readonly reason: 'not_json' | 'not_a_batch' | 'other_cluster' | 'epoch_of_another_node';
-  readonly problem: string;
+  readonly error: string;
   /** What the input says of itself. */
   readonly claimedNode: string;
   /** The input, as it was in the queue. */
@@ -22,7 +22,7 @@ const HEAD_BYTES = 1_024;
 export async function reject(
   runner: Runner,
   clusterId: number,
-  { lane, reason, problem, claimedNode, input }: Rejection,
+  { lane, reason, error, claimedNode, input }: Rejection,
 ): Promise<void> {
   const bytes = Buffer.from(input, 'utf8');
   await runner.run({ text: upsertRejected }, [
@@ -30,7 +30,7 @@ export async function reject(
     createHash('sha256').update(reason).update('\0').update(bytes).digest('hex'),
     lane,
     reason,
-    problem.replaceAll('\0', '\\0'),
+    error.replaceAll('\0', '\\0'),
     claimedNode.replaceAll('\0', ''),
     bytes.length,
     bytes.subarray(0, HEAD_BYTES).toString('hex'),

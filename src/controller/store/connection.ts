@@ -27,9 +27,9 @@ export function openPool(databaseUrl: string, name: string, max: number, log: Lo
   // A connection that breaks between two statements of a transaction has nobody else to tell: unheard, it would end the
   // process. The next statement fails, and that is where it is handled.
   pool.on('connect', (client) => {
-    client.on('error', (error) => log.debug({ problem: error.message }, 'a database connection broke'));
+    client.on('error', (error) => log.debug({ error: error.message }, 'a database connection broke'));
   });
-  pool.on('error', (error) => log.warn({ problem: error.message }, 'an idle database connection broke'));
+  pool.on('error', (error) => log.warn({ error: error.message }, 'an idle database connection broke'));
   return pool;
 }
 

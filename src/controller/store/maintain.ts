@@ -93,7 +93,7 @@ async function dropExpired(client: Client, log: Logger): Promise<string[]> {
       await drop(client, partition);
       dropped.push(partition.name);
     } catch (error) {
-      log.warn({ partition: partition.name, problem: String(error) }, 'a partition could not be dropped now');
+      log.warn({ partition: partition.name, error: String(error) }, 'a partition could not be dropped now');
     }
   }
   return dropped;

@@ -116,7 +116,7 @@ export class KubeletWatch implements KubeletSide {
       if (last?.ok !== true) log.info({ kubelet: scrape.figures.version }, 'the kubelet tells its metrics');
     } else if (last === null || last.ok || last.problem !== scrape.problem) {
       log.warn(
-        { problem: scrape.problem, error: scrape.message },
+        { reason: scrape.problem, error: scrape.message },
         'the metrics of the kubelet cannot be read',
       );
     }
