@@ -3,7 +3,7 @@
  */
 import type { Clock } from './clock.ts';
 import type { SimulatedEvent } from './eventFaults.ts';
-import type { GroundTruth } from './groundTruth.ts';
+import type { GroundTruthLog } from './groundTruth.ts';
 import type { Profile } from './profiles.ts';
 
 export interface NumberedEvent extends SimulatedEvent {
@@ -16,7 +16,7 @@ export interface NumberedEvent extends SimulatedEvent {
 export interface BacklogOptions {
   readonly profile: Profile;
   readonly clock: Clock;
-  readonly truth: GroundTruth;
+  readonly truth: GroundTruthLog;
 }
 
 export class Backlog {

@@ -14,7 +14,7 @@ import {
   type PodSandbox as WireSandbox,
 } from '../../src/cri/runtime.ts';
 import type { EventType } from '../../src/protocol/record.ts';
-import type { ShownState } from './groundTruth.ts';
+import type { ShownItemState } from './groundTruth.ts';
 import type { EventDraft, SimulatedContainer, SimulatedSandbox } from './podModel.ts';
 import type { SimulatedPods } from './pods.ts';
 import type { Profile } from './profiles.ts';
@@ -31,7 +31,7 @@ const CONTAINER_STATES = {
   running: ContainerState.CONTAINER_RUNNING,
   exited: ContainerState.CONTAINER_EXITED,
   unknown: ContainerState.CONTAINER_UNKNOWN,
-} as const satisfies Record<Exclude<ShownState, 'absent'>, ContainerState>;
+} as const satisfies Record<Exclude<ShownItemState, 'absent'>, ContainerState>;
 
 const isThere = ({ shown }: SimulatedSandbox | SimulatedContainer): boolean => shown !== 'absent';
 
@@ -58,7 +58,7 @@ const isReady = ({ ready, shown }: SimulatedSandbox): boolean =>
   shown === null ? ready : shown === 'running';
 
 /** The state that lists and statuses show. */
-function shownState({ state, shown }: SimulatedContainer): Exclude<ShownState, 'absent'> {
+function shownState({ state, shown }: SimulatedContainer): Exclude<ShownItemState, 'absent'> {
   return shown === null || shown === 'absent' ? state : shown;
 }
 

@@ -3,13 +3,13 @@
  * event built.
  */
 import type { EventType } from '../../src/protocol/record.ts';
-import type { EventSubject, GroundTruth, LifecycleTransition, SilentReason } from './groundTruth.ts';
+import type { EventSubject, GroundTruthLog, LifecycleTransition, SilentReason } from './groundTruth.ts';
 import type { AnnounceOptions, EventDraft } from './podModel.ts';
 import type { Profile } from './profiles.ts';
 
 export interface AnnouncerOptions {
   readonly profile: Profile;
-  readonly truth: GroundTruth;
+  readonly truth: GroundTruthLog;
   readonly announce: (draft: EventDraft) => void;
   /** While true nothing is announced: the runtime is down and its containers keep running. */
   readonly isDown: () => boolean;

@@ -54,7 +54,7 @@ export interface EventSubject {
 export type LifecycleTransition = 'created' | 'started' | 'stopped' | 'deleted';
 export type SilentReason = 'profile' | 'requested' | 'down' | 'no_subscriber';
 /** The state that a list shows; READY is `running`, NOTREADY is `exited`. */
-export type ShownState = 'created' | 'running' | 'exited' | 'unknown' | 'absent';
+export type ShownItemState = 'created' | 'running' | 'exited' | 'unknown' | 'absent';
 
 export interface TransitionFact extends EventSubject {
   readonly what: 'transition';
@@ -79,7 +79,7 @@ export interface EventFact extends EventSubject {
 
 export interface ViewFact extends EventSubject {
   readonly what: 'view';
-  readonly shown: ShownState | null;
+  readonly shown: ShownItemState | null;
 }
 
 export interface FaultFact {
@@ -103,7 +103,7 @@ type TruthFact = TransitionFact | EventFact | ViewFact | FaultFact | SubscriberF
 export type TruthEntry = TruthFact & { readonly n: number; readonly at: Wall; readonly mono: Mono };
 type TruthListener = (entry: TruthEntry) => void;
 
-export interface GroundTruth {
+export interface GroundTruthLog {
   /** Adds an entry with the current time. */
   record(fact: TruthFact): void;
   /** Calls the listener for every later entry until the returned function is called. */
@@ -113,11 +113,16 @@ export interface GroundTruth {
 }
 
 /** Records a fault that does not belong to an event. */
-export function noteFault(truth: GroundTruth, fault: string, detail: string, id: string | null = null): void {
+export function noteFault(
+  truth: GroundTruthLog,
+  fault: string,
+  detail: string,
+  id: string | null = null,
+): void {
   truth.record({ what: 'fault', fault, event: null, id, type: null, detail });
 }
 
-export function createGroundTruth(clock: Clock, options: { readonly keep: boolean }): GroundTruth {
+export function createGroundTruth(clock: Clock, options: { readonly keep: boolean }): GroundTruthLog {
   const entries: TruthEntry[] = [];
   const listeners = new Set<TruthListener>();
   let n = 0;
@@ -141,7 +146,7 @@ export function createGroundTruth(clock: Clock, options: { readonly keep: boolea
  * Writes every entry to a file (emptied first), with one write per line, so that entries survive a kill -9 of the process.
  * Returns a function that closes the file. Throws SETTING_INVALID when the file cannot be written.
  */
-export function writeGroundTruth(truth: GroundTruth, path: string): () => void {
+export function writeGroundTruth(truth: GroundTruthLog, path: string): () => void {
   const file = openForWriting(path);
   const stopListening = truth.listen((entry) => writeSync(file, `${JSON.stringify(entry)}\n`));
   return () => {

@@ -6,7 +6,7 @@ import type { status } from '@grpc/grpc-js';
 import type { Malformation } from './messageFaults.ts';
 import { randomFor } from './random.ts';
 
-export type ListName = 'listPodSandbox' | 'listContainers' | 'streamPodSandboxes' | 'streamContainers';
+export type CriListName = 'listPodSandbox' | 'listContainers' | 'streamPodSandboxes' | 'streamContainers';
 
 export interface ListFate {
   /** How long the call takes; infinity: it never returns. The list shows the state of a moment during the call. */
@@ -22,7 +22,7 @@ export interface ListFate {
 
 /** A call with its number, counted from 1 for each method. */
 export interface NumberedListCall {
-  readonly call: ListName;
+  readonly call: CriListName;
   readonly number: number;
 }
 

@@ -11,8 +11,8 @@ import {
   type PodSandboxFilter,
 } from '../../src/cri/runtime.ts';
 import { containerMatches, listedContainers, listedSandboxes, sandboxMatches } from './criMessages.ts';
-import type { GroundTruth } from './groundTruth.ts';
-import { type ListFate, type ListFault, type ListName, listFateOf } from './listFaults.ts';
+import type { GroundTruthLog } from './groundTruth.ts';
+import { type CriListName, type ListFate, type ListFault, listFateOf } from './listFaults.ts';
 import { mangle } from './messageFaults.ts';
 import type { SimulatedPods } from './pods.ts';
 import type { Profile } from './profiles.ts';
@@ -38,7 +38,7 @@ export type ListRequest =
 export interface ListerOptions {
   readonly profile: Profile;
   readonly pods: SimulatedPods;
-  readonly truth: GroundTruth;
+  readonly truth: GroundTruthLog;
   readonly seed: number;
   /** Called for every list; the faults may change between calls. */
   readonly faults: () => readonly ListFault[];
@@ -51,7 +51,7 @@ interface Padded {
 
 export class Lister {
   readonly #options: ListerOptions;
-  readonly #counts = new Map<ListName, number>();
+  readonly #counts = new Map<CriListName, number>();
   #lists = 0;
 
   constructor(options: ListerOptions) {
@@ -106,7 +106,7 @@ export class Lister {
     return malformation === undefined ? encoded : encoded.map((bytes) => mangle(bytes, malformation, random));
   }
 
-  #noteFault(fault: string, call: ListName, number: number, fate: ListFate): void {
+  #noteFault(fault: string, call: CriListName, number: number, fate: ListFate): void {
     const detail = `${call} ${number}: ${describe(fate)}`;
     this.#options.truth.record({ what: 'fault', fault, event: null, id: null, type: null, detail });
   }

@@ -2,7 +2,7 @@
  * Pod actions: the steps of a pod script as data, and their execution on the pods of a runtime.
  */
 import type { EventType } from '../../src/protocol/record.ts';
-import type { ShownState } from './groundTruth.ts';
+import type { ShownItemState } from './groundTruth.ts';
 import { IllegalStep, type SimulatedContainerSpec, type SimulatedPodSpec } from './podModel.ts';
 import type { SimulatedPods } from './pods.ts';
 
@@ -26,7 +26,7 @@ export type PodAction =
       readonly failedTimes?: 'zero' | 'same';
     }
   | { readonly do: 'removeContainer' | 'notice'; readonly id: string }
-  | { readonly do: 'show'; readonly id: string; readonly shown: ShownState | null }
+  | { readonly do: 'show'; readonly id: string; readonly shown: ShownItemState | null }
   | { readonly do: 'spurious'; readonly id: string; readonly type: EventType }
   | { readonly do: 'stopPod' | 'beginRemoval' | 'finishRemoval'; readonly sandbox: string };
 

@@ -5,7 +5,7 @@
  *   shown   the state in lists and statuses while it differs from the true one
  */
 import type { EventType } from '../../src/protocol/record.ts';
-import type { EventSubject, PodName, ShownState } from './groundTruth.ts';
+import type { EventSubject, PodName, ShownItemState } from './groundTruth.ts';
 
 export interface SimulatedSandbox {
   readonly id: string;
@@ -16,7 +16,7 @@ export interface SimulatedSandbox {
   readonly createdNs: bigint;
   ready: boolean;
   /** Null: the true state. */
-  shown: ShownState | null;
+  shown: ShownItemState | null;
 }
 
 export interface SimulatedContainer {
@@ -34,7 +34,7 @@ export interface SimulatedContainer {
   finishedNs: bigint;
   exitCode: number;
   /** Null: the true state. */
-  shown: ShownState | null;
+  shown: ShownItemState | null;
   /** The event of an exit that the runtime has not noticed yet. */
   unnoticed: EventDraft | null;
 }

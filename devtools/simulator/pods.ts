@@ -11,7 +11,7 @@
 import type { EventType } from '../../src/protocol/record.ts';
 import { type Clock, nanosOf } from './clock.ts';
 import { Announcer, type AnnouncerOptions } from './eventAnnouncer.ts';
-import { noteFault, type ShownState } from './groundTruth.ts';
+import { noteFault, type ShownItemState } from './groundTruth.ts';
 import {
   type AnnounceOptions,
   type ContainerExit,
@@ -154,7 +154,7 @@ export class SimulatedPods {
   }
 
   /** Shows another state than the true one in lists and statuses; null: the true one again. */
-  show(id: string, shown: ShownState | null): void {
+  show(id: string, shown: ShownItemState | null): void {
     const item = this.sandboxes.get(id) ?? this.container(id);
     if (item.shown === shown) return;
     item.shown = shown;

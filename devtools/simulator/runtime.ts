@@ -8,7 +8,7 @@ import { machineClock, nanosOf } from './clock.ts';
 import { MAX_MESSAGE_BYTES } from './criClient.ts';
 import { serve } from './criService.ts';
 import type { EventFault, SimulatedEvent } from './eventFaults.ts';
-import { type GroundTruth, type ShownState, writeGroundTruth } from './groundTruth.ts';
+import { type GroundTruthLog, type ShownItemState, writeGroundTruth } from './groundTruth.ts';
 import { listenOn, type SocketListener } from './listener.ts';
 import type { ListFault } from './listFaults.ts';
 import { needsRuntime, type PodAction } from './podActions.ts';
@@ -87,7 +87,7 @@ export class SimulatedRuntime {
     return this.core.profile;
   }
 
-  get truth(): GroundTruth {
+  get truth(): GroundTruthLog {
     return this.core.truth;
   }
 
@@ -121,7 +121,7 @@ export class SimulatedRuntime {
   }
 
   /** See {@link RuntimeCore.showFor}. */
-  showFor(id: string, shown: ShownState, forMs: number): void {
+  showFor(id: string, shown: ShownItemState, forMs: number): void {
     this.core.showFor(id, shown, forMs);
   }
 

@@ -11,7 +11,7 @@ import { type Clock, nanosOf, steppable } from './clock.ts';
 import { eventMessage } from './criMessages.ts';
 import { EventChannel, type EventReceiver } from './eventChannel.ts';
 import { dropWhen, type EventFault, type SimulatedEvent } from './eventFaults.ts';
-import { createGroundTruth, type GroundTruth, noteFault, type ShownState } from './groundTruth.ts';
+import { createGroundTruth, type GroundTruthLog, noteFault, type ShownItemState } from './groundTruth.ts';
 import { Lister } from './lister.ts';
 import type { ListFault } from './listFaults.ts';
 import type { ContainerExit, EventDraft } from './podModel.ts';
@@ -60,7 +60,7 @@ const DEFAULT_CRASH_PROBABILITY = 0.5;
 const BROKEN = 'the stream was broken on purpose';
 
 export class RuntimeCore {
-  readonly truth: GroundTruth;
+  readonly truth: GroundTruthLog;
   readonly pods: SimulatedPods;
   readonly channel: EventChannel;
   readonly lister: Lister;
@@ -165,7 +165,7 @@ export class RuntimeCore {
   }
 
   /** Shows a false state in lists and statuses for `forMs`. */
-  showFor(id: string, shown: ShownState, forMs: number): void {
+  showFor(id: string, shown: ShownItemState, forMs: number): void {
     this.pods.show(id, shown);
     this.#options.later(forMs, () => {
       if (this.pods.containers.has(id) || this.pods.sandboxes.has(id)) this.pods.show(id, null);

@@ -12,7 +12,7 @@ import { type CriTestClient, connectCri } from './criClient.ts';
 import type {
   EventFact,
   FaultFact,
-  GroundTruth,
+  GroundTruthLog,
   TransitionFact,
   TruthEntry,
   ViewFact,
@@ -80,21 +80,21 @@ export const until = (condition: () => boolean): Promise<void> =>
 
 const ofKind =
   <T extends TruthEntry['what']>(what: T) =>
-  (truth: GroundTruth) =>
+  (truth: GroundTruthLog) =>
     truth.entries.filter((entry): entry is TruthEntry & { what: T } => entry.what === what);
 
-export const eventFacts: (truth: GroundTruth) => EventFact[] = ofKind('event');
-export const transitionFacts: (truth: GroundTruth) => TransitionFact[] = ofKind('transition');
-export const viewFacts: (truth: GroundTruth) => ViewFact[] = ofKind('view');
+export const eventFacts: (truth: GroundTruthLog) => EventFact[] = ofKind('event');
+export const transitionFacts: (truth: GroundTruthLog) => TransitionFact[] = ofKind('transition');
+export const viewFacts: (truth: GroundTruthLog) => ViewFact[] = ofKind('view');
 
 /** Events that were never delivered. One that waited has several entries: it is lost when none of them is a delivery. */
-export const lostEvents = (truth: GroundTruth): EventFact[] =>
+export const lostEvents = (truth: GroundTruthLog): EventFact[] =>
   [...Map.groupBy(eventFacts(truth), ({ event }) => event).values()].flatMap((entries) =>
     entries.some(({ delivered }) => delivered) ? [] : entries.slice(0, 1),
   );
 
 /** The faults in the ground truth: those of one name, or all. */
-export const faultFacts = (truth: GroundTruth, fault?: string): FaultFact[] =>
+export const faultFacts = (truth: GroundTruthLog, fault?: string): FaultFact[] =>
   ofKind('fault')(truth).filter((entry) => fault === undefined || entry.fault === fault);
 
 export const shape = ({ containerId, containerEventType }: ContainerEventResponse, sandbox: string): string =>

@@ -6,7 +6,7 @@ import type { ChurnOptions } from './churn.ts';
 import { manualClock } from './clock.ts';
 import { MAX_MESSAGE_BYTES } from './criClient.ts';
 import type { ListOutcome } from './lister.ts';
-import type { ListName } from './listFaults.ts';
+import type { CriListName } from './listFaults.ts';
 import { needsRuntime, type PodAction, performIfPossible, type ScriptStep } from './podActions.ts';
 import { podScriptOf } from './podScript.ts';
 import type { Profile, ProfileName } from './profiles.ts';
@@ -97,7 +97,7 @@ export class VirtualRuntime {
   }
 
   /** Calls a list method. A list that hangs never calls back. */
-  list(call: ListName, done: (outcome: VirtualListOutcome) => void): void {
+  list(call: CriListName, done: (outcome: VirtualListOutcome) => void): void {
     const start = this.#timeline.now;
     const answer = (outcome: ListOutcome) => done({ ...outcome, tookMs: this.#timeline.now - start });
     if (this.core.isDown || this.core.isStarting) {

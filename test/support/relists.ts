@@ -5,10 +5,10 @@
  * next good one for the containers, nothing failing in between, are a relist. What it shows is of a moment from `from` to `to`.
  * Times are milliseconds of the machine's wall clock.
  */
-import { type ListFault, type ListName, listFateOf } from '../../devtools/simulator/listFaults.ts';
+import { type CriListName, type ListFault, listFateOf } from '../../devtools/simulator/listFaults.ts';
 
 export interface NoticedCall {
-  readonly call: ListName;
+  readonly call: CriListName;
   readonly at: number;
   readonly good: boolean;
   readonly tookMs: number;
