@@ -12,6 +12,7 @@ import {
 } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ContainerEventResponse, VersionRequest, VersionResponse } from '../../src/cri/runtime.ts';
+import { until } from '../../test/support/waitFor.ts';
 import { CRI_METHODS, type CriTestClient, connectCri } from './criClient.ts';
 import { FrameSplitter } from './grpcFrames.ts';
 import { listenOn, type SocketListener } from './listener.ts';
@@ -67,9 +68,6 @@ async function subscribe(client: CriTestClient): Promise<ProxiedSubscription> {
   await until(() => runtime.subscribers > before);
   return { events, ended, cancel: () => stream.cancel() };
 }
-
-const until = (condition: () => boolean) =>
-  vi.waitFor(() => expect(condition()).toBe(true), { timeout: 5000, interval: 5 });
 
 const eventually = <T>(call: () => Promise<T>): Promise<T> =>
   vi.waitFor(call, { timeout: 5000, interval: 20 });

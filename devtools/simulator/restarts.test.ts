@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { type ServiceError, status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { until } from '../../test/support/waitFor.ts';
 import { PROFILES } from './profiles.ts';
-import { faultFacts, subscribe, TestBed, transitionFacts, until } from './testBed.ts';
+import { faultFacts, subscribe, TestBed, transitionFacts } from './testBed.ts';
 
 let bed: TestBed;
 beforeEach(() => {

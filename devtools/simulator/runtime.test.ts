@@ -9,11 +9,12 @@ import {
   PodSandboxState,
 } from '../../src/cri/runtime.ts';
 import { EVENT_TYPES } from '../../src/protocol/record.ts';
+import { until } from '../../test/support/waitFor.ts';
 import type { CriTestClient } from './criClient.ts';
 import { drop } from './eventFaults.ts';
 import type { TruthEntry } from './groundTruth.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from './runtime.ts';
-import { eventFacts, lostEvents, shape, subscribe, TestBed, until } from './testBed.ts';
+import { eventFacts, lostEvents, shape, subscribe, TestBed } from './testBed.ts';
 
 let bed: TestBed;
 

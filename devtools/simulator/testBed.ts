@@ -48,7 +48,7 @@ export class TestBed {
   async listen(runtime: SimulatedRuntime, client = this.connect(runtime)): Promise<RecordedEvents> {
     const before = runtime.subscribers;
     const listener = subscribe(client);
-    await until(() => runtime.subscribers > before);
+    await vi.waitUntil(() => runtime.subscribers > before, { timeout: 30_000, interval: 5 });
     return listener;
   }
 
@@ -68,15 +68,6 @@ export function subscribe(client: CriTestClient): RecordedEvents {
   stream.on('end', () => resolve({ code: status.OK }));
   return { events, ended, cancel: () => stream.cancel() };
 }
-
-/** Waits for a condition, for at most half a minute: the machine may be busy. */
-export const until = (condition: () => boolean): Promise<void> =>
-  vi.waitFor(
-    () => {
-      if (!condition()) throw new Error('not yet');
-    },
-    { timeout: 30_000, interval: 5 },
-  );
 
 const ofKind =
   <T extends TruthEntry['what']>(what: T) =>

@@ -7,7 +7,8 @@ import { connect, createServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { TestBed, until } from '../../devtools/simulator/testBed.ts';
+import { TestBed } from '../../devtools/simulator/testBed.ts';
+import { until } from '../../test/support/waitFor.ts';
 import { CriClient } from './client.ts';
 
 let bed: TestBed;

@@ -19,9 +19,9 @@ import { type Reporter, startReporter } from '../../src/controller/reports/write
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { ApiFront, type Asked, type Troubles } from '../support/apiFront.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
 import { Evidence } from '../support/storedRecords.ts';
 import { CLUSTER, System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 const log = pino({ level: 'silent' });
 const BACKOFF = { firstMs: 20, maxMs: 1_000 };
@@ -118,7 +118,7 @@ needs(
       const began = performance.now();
       for (const [at, [status, seconds]] of FLIPS.entries()) {
         await ready(node, status, seconds);
-        await until('its row', async () => (await rows(node)).length === at + 1 || undefined);
+        await waitFor('its row', async () => (await rows(node)).length === at + 1 || undefined);
       }
       const watches = await tries(6, ({ call }) => call === 'watch');
       expect(watches).toBeLessThanOrEqual(mostTries(BACKOFF, began));
@@ -133,7 +133,7 @@ needs(
       const before = missed;
       front.trouble(onWatches({ is: 'mute' }));
       await ready(node, 'False', 10);
-      await until('its row', async () => (await rows(node)).length === 1 || undefined);
+      await waitFor('its row', async () => (await rows(node)).length === 1 || undefined);
       expect(missed).toBeGreaterThan(before);
     });
   });
@@ -150,7 +150,7 @@ needs(
       for (const name of names) await system.addNode(name);
       startWatch();
       startWriter();
-      await until('all are there', async () => (await modes(names, 'Unknown')) || undefined);
+      await waitFor('all are there', async () => (await modes(names, 'Unknown')) || undefined);
       front.trouble(troubles);
       const began = performance.now();
       for (const id of ids) await evidence.state(id, { mode: 'Fallback', modeReason: 'StreamBroke' });
@@ -164,7 +164,7 @@ needs(
         count(({ call, resource }) => call === 'list' && resource === 'plegreports'),
       ).toBeLessThanOrEqual(mostTries(BACKOFF, began));
       front.noTrouble();
-      await until('all are written', async () => (await modes(names, 'Fallback')) || undefined);
+      await waitFor('all are written', async () => (await modes(names, 'Fallback')) || undefined);
     });
 
     test('but the one it fails over, which lets the others go first', async () => {
@@ -177,13 +177,16 @@ needs(
       for (const id of ids) await evidence.due(id);
       startWatch();
       startWriter();
-      await until('the others are there', async () => (await modes(names.slice(1), 'Unknown')) || undefined);
+      await waitFor(
+        'the others are there',
+        async () => (await modes(names.slice(1), 'Unknown')) || undefined,
+      );
       const tried = count(poisoned);
       expect(tried).toBeGreaterThan(0);
       // What is told of its Node meanwhile makes it due again at once.
       expect(tried).toBeLessThanOrEqual(3 + Math.floor((performance.now() - began) / FAILED_WAIT_MS));
       front.noTrouble();
-      await until('it is there too', async () => (await modes(names, 'Unknown')) || undefined);
+      await waitFor('it is there too', async () => (await modes(names, 'Unknown')) || undefined);
     });
   });
 
@@ -199,7 +202,7 @@ needs(
     expect((await controller.ask('/livez'))?.status).toBe(200);
     front.noTrouble();
     await ready('program', 'False', 10);
-    await until('its row', async () => (await rows('program')).length === 1 || undefined);
+    await waitFor('its row', async () => (await rows('program')).length === 1 || undefined);
     await controller.stop();
   });
 });
@@ -219,7 +222,7 @@ const count = (which: (asked: Asked) => boolean): number => front.asked.filter(w
 
 /** Waits for so many; gives how many there are. */
 const tries = (least: number, which: (asked: Asked) => boolean): Promise<number> =>
-  until(`${least} tries`, () => (count(which) >= least ? count(which) : undefined), 60_000);
+  waitFor(`${least} tries`, () => (count(which) >= least ? count(which) : undefined), 60_000);
 
 /** How many tries there can be since then: one at once, and one after each wait of at least half of its step. */
 function mostTries({ firstMs, maxMs }: { firstMs: number; maxMs: number }, since: number): number {
@@ -266,7 +269,7 @@ async function watched(title: string, witnessMs?: number): Promise<string> {
   startWatch(witnessMs);
   const recorder: ConditionRecorder = startConditionRecorder({ store, cluster: CLUSTER, nodes, log });
   running.push(recorder);
-  await until('it is known', () => nodes.get(node)?.ready?.status === 'True' || undefined);
+  await waitFor('it is known', () => nodes.get(node)?.ready?.status === 'True' || undefined);
   return node;
 }
 
@@ -283,7 +286,7 @@ async function flips(node: string): Promise<void> {
 async function allFlipsAreTold(node: string): Promise<void> {
   await ready(node, 'True', 300);
   const wanted = [...FLIPS, ['True', 300]].map(([status, seconds]) => `${status} ${seconds}`);
-  await until(`all of ${wanted}`, async () => {
+  await waitFor(`all of ${wanted}`, async () => {
     const told = await rows(node);
     if (told.join() !== wanted.join()) throw new Error(told.join());
     return true;
@@ -309,7 +312,7 @@ async function ready(name: string, status: 'True' | 'False', seconds: number): P
     lastHeartbeatTime: rfc3339(seconds + 5),
   };
   const node = { apiVersion: 'v1', kind: 'Node', metadata: { name }, status: { conditions: [condition] } };
-  await until('the API server takes it', () => system.kube.applyStatus(NODES, node));
+  await waitFor('the API server takes it', () => system.kube.applyStatus(NODES, node));
 }
 
 /** Such as `False 10`: what was recorded, and how long after midnight it happened. */

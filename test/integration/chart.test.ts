@@ -18,7 +18,7 @@ import { putReport } from '../../src/controller/reports/put.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
 import { REQUIRED, type SettingTable, variableOf } from '../../src/platform/settings.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
 const CHART = join(ROOT, 'helm/plegwatch');
@@ -650,7 +650,7 @@ needs(
     test('lets the controller, with the token of its service account, send every request that it sends', async () => {
       const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'node-a' } };
       expect(await kubectl(['create', '-f', '-'], stringify(node))).toMatchObject({ code: 0 });
-      await until('the resource is served', async () =>
+      await waitFor('the resource is served', async () =>
         (await kubectl(['get', 'plegreports'])).code === 0 ? true : undefined,
       );
       const kube = await clientOf('plegwatch-controller');
@@ -697,7 +697,7 @@ needs(
       // A release of the same name adopts the definition again.
       expect(await release('install', { ...MINIMAL, crds: { keep: false } })).toMatchObject({ code: 0 });
       expect(await uninstall()).toMatchObject({ code: 0 });
-      await until('the resource definition is deleted', async () =>
+      await waitFor('the resource definition is deleted', async () =>
         (await definition()).code === 0 ? undefined : true,
       );
       const left = await kubectl(['get', 'all,secrets,serviceaccounts', '-n', NAMESPACE, '-o', 'name']);

@@ -11,8 +11,8 @@ import { NODES } from '../../src/controller/kube/object.ts';
 import type { ContainerEventResponse } from '../../src/cri/runtime.ts';
 import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
 import { metric, System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 let system: System;
 let containerd: LocalContainerd;
@@ -74,14 +74,14 @@ needs(
     expect(proxy.dropped).toHaveLength(3);
     await expectEveryDeliveredEventOnce(node);
 
-    const row = await until('the report says so', async () => {
+    const row = await waitFor('the report says so', async () => {
       const table = await system.kubectl('get', 'plegreports', node);
       return table.split('\n').find((line) => new RegExp(`^${node} +\\S+ +Active +3 `).test(line));
     });
     expect(row).toMatch(new RegExp(`^${node} +Unknown +Active +3 +\\d+s +(True|False|Unknown) +\\d+s$`));
 
     await system.kube.delete(NODES, node);
-    await until('the report is gone', async () => {
+    await waitFor('the report is gone', async () => {
       const left = await system.kubectl('get', 'plegreports', '-o', 'name');
       return left.includes(node) ? undefined : true;
     });
@@ -104,7 +104,7 @@ needs(
   test('an agent that starts in the middle of the churn accuses nothing', async () => {
     const node = await newNode();
     const churn = live(20);
-    await until('a few pods have lived', () => (lived > 4 ? true : undefined));
+    await waitFor('a few pods have lived', () => (lived > 4 ? true : undefined));
     const agent = await start(node);
     await churn;
     await live(4);
@@ -117,9 +117,9 @@ needs(
     const agent = await watched(node);
     dropOnce({ 'life-3': 'STOPPED', 'life-12': 'STARTED' });
     const churn = live(20);
-    await until('something was stored', async () => ((await stored(node)) > 20 ? true : undefined));
+    await waitFor('something was stored', async () => ((await stored(node)) > 20 ? true : undefined));
     await controller.kill('SIGKILL');
-    await until(
+    await waitFor(
       'something waits',
       async () => ((await metric(agent, 'plegwatch_unacked_records')) ?? 0) > 0 || undefined,
     );
@@ -155,9 +155,9 @@ async function start(node: string): Promise<LocalPlegwatch> {
 /** An agent whose coverage has begun: a pod armed the stream, and a relist after that was compared. */
 async function watched(node: string): Promise<LocalPlegwatch> {
   const agent = await start(node);
-  await until('the reader listens', () => (proxy.streams > 0 ? true : undefined));
+  await waitFor('the reader listens', () => (proxy.streams > 0 ? true : undefined));
   const pod = await pods.runPod({ name: 'first', containers: [{ name: 'app' }] });
-  await until('a relist shows it', async () => {
+  await waitFor('a relist shows it', async () => {
     const [row] = await system.sql<{ n: number }>(
       "SELECT count(*)::int AS n FROM plegwatch.relist_changes WHERE node = $1 AND pod_name = 'first' AND new_state = 'running'",
       node,
@@ -165,7 +165,7 @@ async function watched(node: string): Promise<LocalPlegwatch> {
     return (row?.n ?? 0) > 0 ? true : undefined;
   });
   await pods.removePod(pod);
-  await until('a relist shows that it is gone', async () => {
+  await waitFor('a relist shows that it is gone', async () => {
     const [row] = await system.sql<{ n: number }>(
       "SELECT count(*)::int AS n FROM plegwatch.relist_changes WHERE node = $1 AND pod_name = 'first' AND new_state = 'non-existent'",
       node,
@@ -200,7 +200,7 @@ async function relisted(): Promise<void> {
   const count = (agent: LocalPlegwatch) => metric(agent, 'plegwatch_relist_duration_seconds_count');
   for (const agent of agents) {
     const before = (await count(agent)) ?? 0;
-    await until('two more relists', async () =>
+    await waitFor('two more relists', async () =>
       ((await count(agent)) ?? 0) >= before + 2 ? true : undefined,
     );
   }
@@ -224,10 +224,10 @@ const isSandbox = (event: ContainerEventResponse): boolean =>
 /** Everything has its verdict, and the store has it. */
 async function settled(agent: LocalPlegwatch, node: string): Promise<void> {
   await relisted();
-  await until('every event that is due has come or has a verdict', async () => {
+  await waitFor('every event that is due has come or has a verdict', async () => {
     return (await metric(agent, 'plegwatch_pending_events')) === 0 ? true : undefined;
   });
-  await until('everything is acknowledged', async () => {
+  await waitFor('everything is acknowledged', async () => {
     return (await metric(agent, 'plegwatch_unacked_records')) === 0 ? true : undefined;
   });
   expect(await stored(node)).toBeGreaterThan(0);

@@ -10,9 +10,9 @@ import { type Churn, churn } from '../support/churn.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { about, eventsOf, type Listener, listen } from '../support/listener.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
 import { childrenOf, exists, freeze, thaw } from '../support/sigstop.ts';
 import { System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
 import { accusing, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
 const TIMEOUT_MS = 400_000;
@@ -109,11 +109,11 @@ needs(
   }, async () => {
     const reader = await readerOf(node);
     await standStill(reader);
-    await until('it is killed', () => !exists(reader) || undefined, WITHIN_MS);
-    await until('there is another', async () => (await node.sessions()).at(1)?.armed, WITHIN_MS);
+    await waitFor('it is killed', () => !exists(reader) || undefined, WITHIN_MS);
+    await waitFor('there is another', async () => (await node.sessions()).at(1)?.armed, WITHIN_MS);
     await node.relisted();
     const livedBefore = traffic.lived.length;
-    await until('pods go on', () => traffic.lived.length > livedBefore + 10 || undefined, WITHIN_MS);
+    await waitFor('pods go on', () => traffic.lived.length > livedBefore + 10 || undefined, WITHIN_MS);
     await traffic.stop();
     await node.settled();
     expect(await node.sessions()).toMatchObject([{ code: 'READER_ENDED' }, { code: null, closed: null }]);
@@ -137,7 +137,7 @@ needs(
       `held up after ${room} events; a pod starts ${Math.round(took)} ms after the parent runs again`,
     );
     expect(took).toBeLessThan(BUDGET_MS);
-    await until('there is another reader', async () => (await node.sessions()).at(1)?.armed, WITHIN_MS);
+    await waitFor('there is another reader', async () => (await node.sessions()).at(1)?.armed, WITHIN_MS);
     await traffic.stop();
     await node.settled();
     expect(accusing(await node.findings())).toEqual([]);
@@ -164,7 +164,7 @@ needs(
     );
     expect(took).toBeLessThan(BUDGET_MS);
     await node.agent.restart();
-    await until('it listens again', async () => (await node.sessions()).at(1)?.armed, WITHIN_MS);
+    await waitFor('it listens again', async () => (await node.sessions()).at(1)?.armed, WITHIN_MS);
     await traffic.stop();
     await node.settled();
     expect(await node.gaps('agent')).toMatchObject([{ cause: 'down' }]);
@@ -178,12 +178,12 @@ async function standStill(...pids: readonly number[]): Promise<void> {
 }
 
 async function readerOf({ agent }: WatchedNode): Promise<number> {
-  return until('there is a reader', () => childrenOf(agent.pid).at(0));
+  return waitFor('there is a reader', () => childrenOf(agent.pid).at(0));
 }
 
 async function announced(count: number): Promise<void> {
   const wanted = other.received.length + count;
-  await until(`${count} more events`, () => other.received.length >= wanted || undefined, TIMEOUT_MS);
+  await waitFor(`${count} more events`, () => other.received.length >= wanted || undefined, TIMEOUT_MS);
 }
 
 /** Returns when the runtime is held up, with how many events it announced before. */
@@ -191,7 +191,7 @@ async function heldUp(): Promise<number> {
   const before = other.received.length;
   let last = before;
   let quiet = 0;
-  await until(
+  await waitFor(
     'pods no longer start',
     async () => {
       await list();

@@ -9,8 +9,8 @@ import { windowOf } from '../../src/controller/ingest/flow.ts';
 import { flowSettingsKey, parseFlowSettings, QUEUE_NAME, queuePrefix } from '../../src/protocol/keys.ts';
 import { BACK_WITHIN_MS, Fleet, logged, unacknowledged } from '../support/fleet.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
 import { CLUSTER, System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 const MIB = 1024 * 1024;
 const MEMORY = 64 * MIB;
@@ -51,19 +51,19 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
       `INSERT INTO store.node (cluster_id, name, node_uid)
        SELECT cluster_id, 'other-' || n, '' FROM store.cluster, generate_series(1, ${KNOWN_NODES}) n`,
     );
-    const window = await until('the window is that of a fleet', async () => {
+    const window = await waitFor('the window is that of a fleet', async () => {
       const flow = parseFlowSettings((await redis.get(flowSettingsKey(CLUSTER))) ?? '');
       return flow.ok && flow.value.window <= windowOf(KNOWN_NODES, MEMORY) ? flow.value.window : undefined;
     });
     fleet = await Fleet.start(system, names('window'), {});
     // An agent that was never answered holds everything back.
     for (const agent of fleet.agents) {
-      await until('it was answered', async () => (await unacknowledged(agent)) === 0 || undefined);
+      await waitFor('it was answered', async () => (await unacknowledged(agent)) === 0 || undefined);
     }
     await controller.kill();
     const memory = watchMemory();
     fleet.live(EVERY_MS);
-    await until(
+    await waitFor(
       'every agent has reached its window',
       async () => {
         const full = (await batchesOfAgents()).filter((sizes) => sum(sizes) >= window);
@@ -92,13 +92,13 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
     const began = performance.now();
     fleet.live(100);
     for (const agent of fleet.agents) {
-      await until(
+      await waitFor(
         'the agent says so',
         async () => /^not ok redis: .*OOM/m.test((await agent.ask('/readyz'))?.body ?? '') || undefined,
         BACK_WITHIN_MS,
       );
     }
-    await until(
+    await waitFor(
       'the controller says so',
       async () =>
         (await controller.ask('/readyz'))?.body.includes('not ok redis: Redis does not serve') || undefined,
@@ -114,7 +114,7 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
     await stranger.leave();
     await fleet.saysReady();
     await fleet.expectEverythingOnce();
-    await until(
+    await waitFor(
       'the controller is ready',
       async () => (await controller.ask('/readyz'))?.status === 200 || undefined,
     );

@@ -18,9 +18,9 @@ import { mono } from '../../src/protocol/units.ts';
 import { HostileRuntime, listenRudely, RUDE_WAYS } from '../support/hostile.ts';
 import { eventKey } from '../support/listener.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
 import { childrenOf, freeze, thaw } from '../support/sigstop.ts';
 import { System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
 import { accusing, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
@@ -150,15 +150,15 @@ async function suffer(): Promise<Suffered> {
   const hostile = await HostileRuntime.listen(runtime.socket, SEED);
   try {
     hostile.lying = true;
-    await until('Version is refused', async () => (await refusedByCall()).get('Version'), WITHIN_MS);
+    await waitFor('Version is refused', async () => (await refusedByCall()).get('Version'), WITHIN_MS);
     hostile.lying = false;
-    await until('it has subscribed', () => hostile.subscribed || undefined, WITHIN_MS);
+    await waitFor('it has subscribed', () => hostile.subscribed || undefined, WITHIN_MS);
     const refused = await sufferEvents(hostile);
     const resident = residentMiB();
     const dropped = await sufferFlood(hostile);
     hostile.announceBytes(17 * 1024 * 1024);
-    await until('it has left', () => !hostile.subscribed || undefined, WITHIN_MS);
-    await until(
+    await waitFor('it has left', () => !hostile.subscribed || undefined, WITHIN_MS);
+    await waitFor(
       'it says that this was too large',
       async () =>
         (await scrape()).includes('plegwatch_stream_errors_total{code="OVER_OUR_LIMIT"} 1') || undefined,
@@ -179,7 +179,7 @@ async function sufferEvents(hostile: HostileRuntime): Promise<number> {
       const events = await accounted(PART, () => hostile.announce(PART));
       refused += events.filter(isRefused).length;
     }
-    await until('it has asked for lists', () => hostile.answered > answered || undefined, WITHIN_MS);
+    await waitFor('it has asked for lists', () => hostile.answered > answered || undefined, WITHIN_MS);
   };
   for (let n = 0; n < ROUNDS; n += 1) await round();
   // Which answers can be read is chance, and a status is asked for only while something is due.
@@ -189,7 +189,7 @@ async function sufferEvents(hostile: HostileRuntime): Promise<number> {
     await round();
     return undefined;
   };
-  await until('of every call something was refused', all, WITHIN_MS);
+  await waitFor('of every call something was refused', all, WITHIN_MS);
   expect((await refusedByCall()).get('GetContainerEvents')).toBe(refused);
   return refused;
 }
@@ -214,14 +214,14 @@ async function accounted<T>(events: number, sent: () => Promise<T>): Promise<T> 
   const before = await toldOfEvents();
   const result = await sent();
   const all = async () => ((await toldOfEvents()).all - before.all === events ? true : undefined);
-  await until('every event is accounted for', all, WITHIN_MS);
+  await waitFor('every event is accounted for', all, WITHIN_MS);
   return result;
 }
 
 async function sufferRudeness(): Promise<void> {
   const rude = await listenRudely(runtime.socket);
   try {
-    await until(
+    await waitFor(
       'it was treated in several ways',
       () => rude.done.size >= WAYS_FOR_AN_AGENT || undefined,
       WITHIN_MS,
@@ -245,7 +245,7 @@ function isRefused(bytes: Buffer): boolean {
 async function liveUntilActive(): Promise<number> {
   const before = lives;
   const sessions = (await node.sessions()).length;
-  await until(
+  await waitFor(
     'a session is armed',
     async () => {
       await live(1);
@@ -297,7 +297,7 @@ async function refusedByCall(): Promise<Map<string, number>> {
 }
 
 const scrape = (): Promise<string> =>
-  until('it tells its metrics', async () => (await node.agent.ask('/metrics'))?.body, WITHIN_MS);
+  waitFor('it tells its metrics', async () => (await node.agent.ask('/metrics'))?.body, WITHIN_MS);
 
 /** Of the agent and what it started, in memory. */
 function residentMiB(): number {

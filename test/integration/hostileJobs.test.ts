@@ -15,8 +15,8 @@ import { QUEUE_NAME, queueOf, queuePrefix } from '../../src/protocol/keys.ts';
 import { createSender, events, life, type Sender } from '../support/batches.ts';
 import { type Fate, type HostileJob, hostileJob, type Lying } from '../support/hostileJobs.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
 import { metric, System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
 const JOBS = Number(process.env['PLEGWATCH_JOBS'] ?? 10_000);
@@ -55,7 +55,7 @@ async function put(lane: number, id: string, lying: Lying): Promise<void> {
 }
 
 const drained = () =>
-  until('the lanes are empty', async () => ((await sender.left()) === 0 ? true : undefined), WITHIN_MS);
+  waitFor('the lanes are empty', async () => ((await sender.left()) === 0 ? true : undefined), WITHIN_MS);
 
 /** Of each good life the next batch. */
 async function sendGood(): Promise<void> {

@@ -8,8 +8,8 @@ import { PROFILES, type ProfileName } from '../../devtools/simulator/profiles.ts
 import { startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
 import { metric, System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
 import { WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
 const PODS = 20;
@@ -33,8 +33,8 @@ needs('redis-server', 'postgres')('lists over 16 MiB', () => {
 
   test('are streamed by a runtime that can, and every item arrives', async () => {
     const { node, agent } = await watch('streams', 'crio-1.36');
-    await until('it is streamed', () => logged(agent, 'list is streamed'), WITHIN_MS);
-    const minute = await until(
+    await waitFor('it is streamed', () => logged(agent, 'list is streamed'), WITHIN_MS);
+    const minute = await waitFor(
       'a minute is stored',
       async () =>
         (
@@ -56,7 +56,7 @@ needs('redis-server', 'postgres')('lists over 16 MiB', () => {
   test('of a runtime that cannot are a gap under the name of the limit, and not ready', async () => {
     const { node, agent } = await watch('fails', 'crio-1.33');
     const gaps = () => node.gaps('list');
-    await until('the gap is stored', async () => (await gaps())[0], WITHIN_MS);
+    await waitFor('the gap is stored', async () => (await gaps())[0], WITHIN_MS);
     expect(await gaps()).toMatchObject([{ cause: 'over_our_limit', to: null }]);
     expect((await agent.ask('/readyz'))?.body).toMatch(/^not ok relist: ListContainers: .*larger than max/m);
     expect((await agent.ask('/metrics'))?.body).toMatch(

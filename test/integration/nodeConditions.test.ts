@@ -16,7 +16,7 @@ import {
 import { migrate } from '../../src/controller/store/migrate.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 const log = pino({ level: 'silent' });
 const CLUSTER = 'test';
@@ -55,7 +55,7 @@ needs(
     await ready('node-a', 'False', trouble('3m5.2s', '3m0s'), 10);
     await ready('node-a', 'False', trouble('4m5.2s', '3m0s'), 10);
     await ready('node-a', 'True', 'kubelet is posting ready status', 130);
-    await until('both rows', async () => ((await rows('node-a')).length === 2 ? true : undefined));
+    await waitFor('both rows', async () => ((await rows('node-a')).length === 2 ? true : undefined));
     expect(await rows('node-a')).toEqual([
       {
         status: 'False',
@@ -80,17 +80,17 @@ needs(
     await made('node-b');
     start();
     await ready('node-b', 'False', trouble('10m3s', '10m0s'), 0);
-    await until('its row', async () => ((await rows('node-b')).length === 1 ? true : undefined));
+    await waitFor('its row', async () => ((await rows('node-b')).length === 1 ? true : undefined));
     await stop();
     await ready('node-b', 'True', 'kubelet is posting ready status', 60);
     start();
-    await until('the end', async () => ((await rows('node-b')).length === 2 ? true : undefined));
+    await waitFor('the end', async () => ((await rows('node-b')).length === 2 ? true : undefined));
     await stop();
     start();
     await made('node-after-b');
     await ready('node-after-b', 'False', trouble('3m1s', '3m0s'), 61);
     // What is told in order: when this one is there, node-b has been looked at again.
-    await until('another', async () => ((await rows('node-after-b')).length === 1 ? true : undefined));
+    await waitFor('another', async () => ((await rows('node-after-b')).length === 1 ? true : undefined));
     expect((await rows('node-b')).map(({ status, threshold }) => [status, threshold])).toEqual([
       ['False', '600000'],
       ['True', null],
@@ -101,12 +101,12 @@ needs(
     await made('node-c');
     start();
     await ready('node-c', 'False', trouble('3m6s', '3m0s'), 0);
-    await until('its row', async () => ((await rows('node-c')).length === 1 ? true : undefined));
+    await waitFor('its row', async () => ((await rows('node-c')).length === 1 ? true : undefined));
     await postgres.kill();
     await ready('node-c', 'True', 'kubelet is posting ready status', 30);
     await ready('node-c', 'False', trouble('3m9s', '3m0s'), 90);
     await postgres.restart();
-    await until('all three', async () => ((await rows('node-c')).length === 3 ? true : undefined));
+    await waitFor('all three', async () => ((await rows('node-c')).length === 3 ? true : undefined));
     expect((await rows('node-c')).map(({ status, seconds }) => [status, seconds])).toEqual([
       ['False', 0],
       ['True', 30],
@@ -118,11 +118,11 @@ needs(
     await made('node-d');
     start();
     await ready('node-d', 'False', trouble('3m1s', '3m0s'), 0);
-    await until('its row', async () => ((await rows('node-d')).length === 1 ? true : undefined));
+    await waitFor('its row', async () => ((await rows('node-d')).length === 1 ? true : undefined));
     await server.kill();
     await server.restart();
-    await until('the API server', () => ready('node-d', 'True', 'kubelet is posting ready status', 45));
-    await until('the end', async () => ((await rows('node-d')).length === 2 ? true : undefined));
+    await waitFor('the API server', () => ready('node-d', 'True', 'kubelet is posting ready status', 45));
+    await waitFor('the end', async () => ((await rows('node-d')).length === 2 ? true : undefined));
   });
 });
 

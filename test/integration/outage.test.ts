@@ -14,8 +14,8 @@ import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { PROFILES } from '../../devtools/simulator/profiles.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
 import { metric, System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 /** Pods that live at the same time, and how often one is replaced. */
 const LIVING = 6;
@@ -81,7 +81,7 @@ needs(
     live();
     await freeze(controller);
     await deliveredSinceNow(200);
-    await until('something waits in Redis', async () => (await unacknowledged(agent)) > 0 || undefined);
+    await waitFor('something waits in Redis', async () => (await unacknowledged(agent)) > 0 || undefined);
     await wipe();
     await deliveredSinceNow(100);
     await thaw();
@@ -159,7 +159,7 @@ needs(
     await mayWrite(false);
     try {
       await deliveredSinceNow(200);
-      await until('records wait', async () => (await unacknowledged(agent)) > 0 || undefined);
+      await waitFor('records wait', async () => (await unacknowledged(agent)) > 0 || undefined);
     } finally {
       await mayWrite(true);
     }
@@ -175,7 +175,7 @@ needs(
     await deliveredSinceNow(100);
     await system.api.restart();
     await saysReady(controller);
-    await until(
+    await waitFor(
       'the report is there',
       async () => {
         const table = await system.kubectl('get', 'plegreports', '--no-headers');
@@ -239,9 +239,9 @@ needs(
     await agent.kill('SIGKILL');
     const killed = Date.now();
     // Nobody listens: the runtime keeps what happens now for the next subscriber.
-    await until('nobody is subscribed', () => runtime.subscribers === 0 || undefined);
+    await waitFor('nobody is subscribed', () => runtime.subscribers === 0 || undefined);
     live();
-    await until(
+    await waitFor(
       'pods live on',
       () => runtime.truth.entries.some((e) => e.what === 'event' && e.queued) || undefined,
     );
@@ -279,14 +279,14 @@ needs(
     runtime = await startSimulatedRuntime({ socket: runtime.socket, seed: nodes, profile });
     before = 0;
     await agent.restart();
-    await until('the agent listens', () => runtime.subscribers > 0 || undefined);
+    await waitFor('the agent listens', () => runtime.subscribers > 0 || undefined);
     await system.redis.restart();
     await saysReady(agent);
     live();
     await deliveredSinceNow(50);
     await stopTraffic();
     await received(agent);
-    await until(
+    await waitFor(
       'everything is acknowledged',
       async () => (await unacknowledged(agent)) === 0 || undefined,
       BACK_WITHIN_MS,
@@ -321,7 +321,7 @@ needs(
     await received(agent);
     const asked = performance.now();
     await agent.kill('SIGTERM');
-    await until('it has ended', () => !agent.running() || undefined, 9_000);
+    await waitFor('it has ended', () => !agent.running() || undefined, 9_000);
     expect(performance.now() - asked).toBeLessThan(9_000);
     await thaw();
     await restarted(agent);
@@ -334,7 +334,7 @@ needs(
     const second = system.agent(node(), runtime.socket, { spoolDir: system.folder(`spool-${node()}`) });
     live();
     await deliveredSinceNow(100);
-    await until(
+    await waitFor(
       'the second asks for the lock',
       () => saysAnyAgent('another agent has the spool') || undefined,
     );
@@ -359,7 +359,7 @@ async function listening(): Promise<LocalPlegwatch> {
   before = 0;
   const agent = await system.agent(node(), runtime.socket);
   agents.push(agent);
-  await until('the agent listens', () => runtime.subscribers > 0 || undefined);
+  await waitFor('the agent listens', () => runtime.subscribers > 0 || undefined);
   return agent;
 }
 
@@ -373,7 +373,7 @@ async function watched(): Promise<LocalPlegwatch> {
 
 /** The stream is tried again after up to a minute: every subscription costs some runtime something. */
 async function listensAgain(): Promise<void> {
-  await until('the agent listens again', () => runtime.subscribers > 0 || undefined, BACK_WITHIN_MS);
+  await waitFor('the agent listens again', () => runtime.subscribers > 0 || undefined, BACK_WITHIN_MS);
 }
 
 async function restarted(agent: LocalPlegwatch): Promise<void> {
@@ -400,12 +400,12 @@ function delivered() {
 
 async function deliveredSinceNow(count: number): Promise<void> {
   const wanted = delivered().length + count;
-  await until(`${count} more events`, () => delivered().length >= wanted || undefined, BACK_WITHIN_MS);
+  await waitFor(`${count} more events`, () => delivered().length >= wanted || undefined, BACK_WITHIN_MS);
 }
 
 /** The agent has taken everything that was delivered in its present life. */
 async function received(agent: LocalPlegwatch): Promise<void> {
-  await until('the agent has every event', async () => {
+  await waitFor('the agent has every event', async () => {
     const body = (await agent.ask('/metrics'))?.body ?? '';
     const counts = [...body.matchAll(/^plegwatch_events_received_total\{.*\} (\d+)$/gm)].map((m) =>
       Number(m[1]),
@@ -432,7 +432,7 @@ function saysAnyAgent(message: string): boolean {
 }
 
 async function saysNotReady(program: LocalPlegwatch, check: string): Promise<void> {
-  await until(
+  await waitFor(
     `not ok ${check}`,
     async () => {
       const answer = await program.ask('/readyz');
@@ -443,7 +443,7 @@ async function saysNotReady(program: LocalPlegwatch, check: string): Promise<voi
 }
 
 async function saysReady(program: LocalPlegwatch): Promise<void> {
-  await until(
+  await waitFor(
     'ready',
     async () => (await program.ask('/readyz'))?.status === 200 || undefined,
     BACK_WITHIN_MS,
@@ -528,10 +528,10 @@ const wipe = () => redisCommand('FLUSHALL');
 async function expectEverythingOnce(agent: LocalPlegwatch): Promise<void> {
   await stopTraffic();
   await received(agent);
-  await until('every event that is due has its verdict', async () => {
+  await waitFor('every event that is due has its verdict', async () => {
     return (await metric(agent, 'plegwatch_pending_events')) === 0 || undefined;
   });
-  await until(
+  await waitFor(
     'everything is acknowledged',
     async () => (await unacknowledged(agent)) === 0 || undefined,
     BACK_WITHIN_MS,

@@ -21,8 +21,8 @@ import {
 } from '../../src/protocol/keys.ts';
 import { BACK_WITHIN_MS, Fleet, logged, unacknowledged } from '../support/fleet.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
 import { CLUSTER, System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 const LANES = 4;
 const NODES = ['a', 'b', 'c', 'd'];
@@ -109,11 +109,11 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       const doomed = await masterOf(laneKey(first.name, 'wait'));
       process.kill(controller.pid, 'SIGSTOP');
       try {
-        await until('batches wait in it', async () => {
+        await waitFor('batches wait in it', async () => {
           return Number(await command(doomed, 'LLEN', laneKey(first.name, 'wait'))) > 0 || undefined;
         });
         await doomed.kill();
-        await until(
+        await waitFor(
           'the agent says so',
           async () => (await first.agent.ask('/readyz'))?.body.includes('not ok redis') || undefined,
           BACK_WITHIN_MS,
@@ -135,17 +135,17 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
          SELECT cluster_id, 'other-' || n, '' FROM store.cluster, generate_series(1, ${KNOWN_NODES}) n`,
       );
       const flowMaster = await masterOf(flowSettingsKey(CLUSTER));
-      const window = await until('the window is that of a fleet', async () => {
+      const window = await waitFor('the window is that of a fleet', async () => {
         const flow = parseFlowSettings(String(await command(flowMaster, 'GET', flowSettingsKey(CLUSTER))));
         return flow.ok && flow.value.window <= windowOf(KNOWN_NODES, MEMORY) ? flow.value.window : undefined;
       });
       const nodes = await watch(cluster.url);
       for (const agent of nodes.agents) {
-        await until('it was answered', async () => (await unacknowledged(agent)) === 0 || undefined);
+        await waitFor('it was answered', async () => (await unacknowledged(agent)) === 0 || undefined);
       }
       await controller.kill();
       nodes.live(EVERY_MS / 3);
-      await until(
+      await waitFor(
         'agents send nothing more',
         async () => {
           const before = await laneBytes();
@@ -188,7 +188,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       // Longer than a worker waits for a job: each has found out, and has tried to connect again.
       await nodes.deliveredSinceNow(700);
       for (const agent of nodes.agents) {
-        await until(
+        await waitFor(
           'the agent says so',
           async () => (await agent.ask('/readyz'))?.body.includes('not ok redis') || undefined,
           BACK_WITHIN_MS,
@@ -225,9 +225,9 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       await nodes.deliveredSinceNow(50);
       expect(await redis.master()).toBe(first.port);
       await command(redis.sentinel, 'SENTINEL', 'FAILOVER', 'plegwatch');
-      await until('the other is master', async () => (await redis.master()) === second.port || undefined);
+      await waitFor('the other is master', async () => (await redis.master()) === second.port || undefined);
       await nodes.deliveredSinceNow(50);
-      await until(
+      await waitFor(
         'the first follows it',
         async () => {
           const said = String(await command(first, 'INFO', 'replication'));
@@ -236,7 +236,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
         BACK_WITHIN_MS,
       );
       await second.kill();
-      await until(
+      await waitFor(
         'the first is master again',
         async () => (await redis.master()) === first.port || undefined,
         BACK_WITHIN_MS,

@@ -16,8 +16,9 @@ import { type Pace, type Reporter, startReporter } from '../../src/controller/re
 import { migrate } from '../../src/controller/store/migrate.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { needs } from '../support/needs.ts';
-import { conditionsOf, installPlegReports, until } from '../support/plegreports.ts';
+import { conditionsOf, installPlegReports } from '../support/plegreports.ts';
 import { Evidence } from '../support/storedRecords.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 const run = promisify(execFile);
 const log = pino({ level: 'silent' });
@@ -110,7 +111,7 @@ needs(
     start();
     await reportOf('unsafe', ({ status }) => status.stream?.state === 'Unsafe');
     for (const output of ['table', 'wide'] as const) {
-      await until(`the ${output}s agree`, async () => {
+      await waitFor(`the ${output}s agree`, async () => {
         const wide = output === 'wide' ? ['-o', 'wide'] : [];
         const [theirs, own] = await Promise.all([
           kubectl('get', 'plegreports', ...wide),
@@ -133,7 +134,7 @@ needs(
     await evidence.minutes(id, 1);
     await evidence.due(id);
     await settled(id);
-    await until('it is counted', () => counted['unchanged']);
+    await waitFor('it is counted', () => counted['unchanged']);
     const after = await admin.get(PLEG_REPORTS, 'quiet');
     expect(after?.metadata.resourceVersion).toBe(before.metadata.resourceVersion);
   });
@@ -151,7 +152,7 @@ needs(
     }
     await reportOf('burst', ({ status }) => status.mode === 'Fallback');
     await settled(id);
-    await until('one write is counted', () => (counted['written'] === before + 1 ? true : undefined));
+    await waitFor('one write is counted', () => (counted['written'] === before + 1 ? true : undefined));
   });
 
   test('a report that nothing changed is written again when it is old, with the figures of now', async () => {
@@ -186,7 +187,7 @@ needs(
     start({ writesPerSecond: 2 });
     await reportOf('crowd-39', ({ status }) => status.mode === 'Fallback');
     expect(counted['refreshed'] ?? 0).toBeLessThan(10);
-    await until('the others follow', () => (counted['refreshed'] ?? 0) > 0 || undefined);
+    await waitFor('the others follow', () => (counted['refreshed'] ?? 0) > 0 || undefined);
   });
 
   test('the report goes with its Node, and the history stays', async () => {
@@ -195,12 +196,12 @@ needs(
     start();
     await reportOf('leaves', () => true);
     await admin.delete(NODES, 'leaves');
-    await until('the report is gone', async () =>
+    await waitFor('the report is gone', async () =>
       (await admin.get(PLEG_REPORTS, 'leaves')) === undefined ? true : undefined,
     );
     expect(await evidence.rows('finding', id)).toBe(2);
     expect(await evidence.rows('relist_minute', id)).toBe(60);
-    await until('SQL knows', async () => {
+    await waitFor('SQL knows', async () => {
       const table = await runReport({ store, cluster: CLUSTER, output: 'table' });
       return table.includes('leaves') ? undefined : true;
     });
@@ -240,7 +241,7 @@ needs(
     await former.stop();
     await admin.delete(NODES, 'orphan');
     start();
-    await until('the orphan is gone', async () =>
+    await waitFor('the orphan is gone', async () =>
       (await admin.get(PLEG_REPORTS, 'orphan')) === undefined ? true : undefined,
     );
     expect((await admin.get(PLEG_REPORTS, 'stays'))?.metadata.resourceVersion).toBe(
@@ -274,20 +275,20 @@ needs(
       await evidence.missed(id, 'cart-0');
       await evidence.due(id);
     }
-    await until('the outage is noticed', () => (reporter.health() === null ? undefined : true));
+    await waitFor('the outage is noticed', () => (reporter.health() === null ? undefined : true));
     expect(reporter.alive()).toBeNull();
     expect(await Promise.all(ids.map((id) => evidence.rows('report_queue', id)))).toEqual([1, 1, 1]);
     await server.restart();
     for (const name of ['out-a', 'out-b', 'out-c']) {
       await reportOf(name, ({ status }) => status.missed?.last24h === 1);
     }
-    await until('it is well again', () => (reporter.health() === null ? true : undefined));
+    await waitFor('it is well again', () => (reporter.health() === null ? true : undefined));
   });
 
   test('what it may not do is said with the verb and the resource', async () => {
     await admin.delete(BINDINGS, 'plegwatch-test');
     const reporter = start();
-    await until('it says so', () =>
+    await waitFor('it says so', () =>
       /does not let us list (nodes|plegreports)/.test(reporter.health() ?? '') ? true : undefined,
     );
     await expect(ours.list(PLEG_REPORTS)).rejects.toMatchObject({
@@ -311,7 +312,7 @@ interface ReportObject extends KubeObject {
 
 /** The report, once it is as expected. */
 function reportOf(name: string, isAsExpected: (report: ReportObject) => boolean): Promise<ReportObject> {
-  return until(`the report of ${name}`, async () => {
+  return waitFor(`the report of ${name}`, async () => {
     const found = await admin.get(PLEG_REPORTS, name);
     if (found === undefined || typeof found['status'] !== 'object') return undefined;
     const report = found as ReportObject;
@@ -350,7 +351,7 @@ async function seeded(name: string, misses: number, state = {}): Promise<number>
 
 /** The queue row is taken off, and what became of it is counted. */
 async function settled(id: number): Promise<void> {
-  await until('the queue row is taken off', async () =>
+  await waitFor('the queue row is taken off', async () =>
     (await evidence.rows('report_queue', id)) === 0 ? true : undefined,
   );
 }

@@ -13,9 +13,9 @@ import { churn } from '../support/churn.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { about, eventKey, eventsOf, type Listener, listen } from '../support/listener.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
 import { exists } from '../support/sigstop.ts';
 import { System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
 import { accusing, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
 const TIMEOUT_MS = 400_000;
@@ -81,14 +81,14 @@ needs(
     const node = await watch();
     await node.streamIs('Unsafe');
     const first = await lives();
-    await until('all of them came', () => before.received.length >= eventsOf(first).length || undefined);
+    await waitFor('all of them came', () => before.received.length >= eventsOf(first).length || undefined);
     expect(about(first, before.received)).toEqual(eventsOf(first));
 
     // Two of them share the events: what neither of them has, somebody else took.
     const after = listener();
     const second = await lives();
     const both = () => about(second, [...before.received, ...after.received]);
-    await until('all of them came', () => both().length >= eventsOf(second).length || undefined);
+    await waitFor('all of them came', () => both().length >= eventsOf(second).length || undefined);
     expect(both()).toEqual(eventsOf(second));
     expect(after.received.length).toBeGreaterThan(0);
 
@@ -112,14 +112,17 @@ needs(
     await armed(node, after);
     const all = await lives();
     for (const { received } of [before, after]) {
-      await until('all of them came', () => about(all, received).length >= eventsOf(all).length || undefined);
+      await waitFor(
+        'all of them came',
+        () => about(all, received).length >= eventsOf(all).length || undefined,
+      );
       expect(about(all, received)).toEqual(eventsOf(all));
     }
     await node.settled();
     expect(about(all, await node.events())).toEqual(eventsOf(all));
     expect(accusing(await node.findings())).toEqual([]);
     // It is absent until a minute that was covered has been told.
-    const missed = await until('missed is told', async () => (await node.report())?.missed, WITHIN_MS);
+    const missed = await waitFor('missed is told', async () => (await node.report())?.missed, WITHIN_MS);
     expect(missed).toEqual({ total: 0, last24h: 0, resolved24h: 0 });
     await expectWell(node);
   });
@@ -163,7 +166,7 @@ needs(
     await node.relisted();
 
     await containerd.kill('SIGTERM');
-    await until('it has ended', () => !containerd.running() || undefined);
+    await waitFor('it has ended', () => !containerd.running() || undefined);
     await use('2.1', containerd.dir);
     const traffic = churn(pods, containerd.socket);
     cleanUps.push(() => traffic.stop());
@@ -197,17 +200,17 @@ needs(
 
       const killed = Date.now();
       await containerd.kill(signal);
-      await until('it has ended', () => !containerd.running() || undefined);
+      await waitFor('it has ended', () => !containerd.running() || undefined);
       const gone = Date.now();
       for (const pid of pids) process.kill(pid, 'SIGKILL');
-      await until('its containers have ended too', () => pids.every((pid) => !exists(pid)) || undefined);
+      await waitFor('its containers have ended too', () => pids.every((pid) => !exists(pid)) || undefined);
       await containerd.restart();
       const returned = Date.now();
 
-      await until('the stream is back', async () => (await node.sessions()).at(-1)?.armed, WITHIN_MS);
+      await waitFor('the stream is back', async () => (await node.sessions()).at(-1)?.armed, WITHIN_MS);
       await node.relisted();
       const livedBefore = traffic.lived.length;
-      await until('pods go on', () => traffic.lived.length > livedBefore + LIVES || undefined, WITHIN_MS);
+      await waitFor('pods go on', () => traffic.lived.length > livedBefore + LIVES || undefined, WITHIN_MS);
       await traffic.stop();
       for (const pod of doomed) await pods.removePod(pod);
       await pods.cleanup();
@@ -258,7 +261,7 @@ function asking(): (id: string) => Promise<StatusAnswer> {
   cleanUps.push(() => questions.stop());
   return (id) => {
     questions.ask({ id, isSandbox: true });
-    return until('it is answered', () => answers.shift());
+    return waitFor('it is answered', () => answers.shift());
   };
 }
 
@@ -279,7 +282,7 @@ async function lifeThatListsSee(node: WatchedNode): Promise<DrivenPod> {
 
 /** Lets pods live until the store has an event and the listener too: nothing else confirms a subscription. */
 async function armed(node: WatchedNode, other: Listener): Promise<void> {
-  await until(
+  await waitFor(
     'both are subscribed',
     async () => {
       await pods.liveOnePod();

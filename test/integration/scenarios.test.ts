@@ -31,10 +31,10 @@ import { type Circumstances, Story } from '../support/findingsOracle.ts';
 import { Happened, type Interference, UNTROUBLED } from '../support/groundTruth.ts';
 import { clockArgs } from '../support/movedClock.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
 import { type NoticedCall, noticing } from '../support/relists.ts';
 import type { Change, Evidence, Finding, Gap, Kind, Session, Stored } from '../support/storedEvidence.ts';
 import { metric, System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 /** How long what is odd lasts. */
 const ODD = 2_500;
@@ -244,21 +244,21 @@ async function watch(runtime: SimulatedRuntime, node: string, scenario: Scenario
   const living = Array.from({ length: SLOTS }, (_, slot) => live(runtime, slot, scenario, ending.signal));
   const transitions = () => runtime.truth.entries.filter(({ what }) => what === 'transition').length;
   const lived = (count: number) =>
-    until(`${count} transitions`, () => transitions() >= count || undefined, PATIENCE);
+    waitFor(`${count} transitions`, () => transitions() >= count || undefined, PATIENCE);
   await lived(scenario.before ?? 0);
   const clock = system.folder(`${node}.clock`);
   const agent = await system.agent(node, runtime.socket, scenario.settings, clockArgs(clock));
   const plan = { everyMs: 6_000, downMs: 800, exits: 0.5 };
   const restarting = scenario.restarts ? runRestarts(runtime, plan, ending.signal) : Promise.resolve();
   // The store takes the time of an agent's start from the first that it hears of it.
-  await until('the agent is known', () => isKnown(node), PATIENCE);
+  await waitFor('the agent is known', () => isKnown(node), PATIENCE);
   const troubled = scenario.trouble?.({ agent, runtime, clock });
   await lived(transitions() + (scenario.transitions ?? ENOUGH_TRANSITIONS));
   const interference = await troubled;
   for (const kind of scenario.about ?? [])
-    await until(`a ${kind} is told`, () => isTold(node, kind), PATIENCE);
+    await waitFor(`a ${kind} is told`, () => isTold(node, kind), PATIENCE);
   for (const code of scenario.codes ?? [])
-    await until(`a session ends with ${status[code]}`, () => hasEnded(node, status[code]), PATIENCE);
+    await waitFor(`a session ends with ${status[code]}`, () => hasEnded(node, status[code]), PATIENCE);
   ending.abort();
   await Promise.all([...living, restarting]);
   await runtime.comeUp();
@@ -287,7 +287,7 @@ async function live(
       oddForMs: ODD,
     })) {
       await pause(Math.max(0, begun + at - performance.now()));
-      if (needsRuntime(act)) await until('the runtime is up', () => !runtime.core.isDown || undefined);
+      if (needsRuntime(act)) await waitFor('the runtime is up', () => !runtime.core.isDown || undefined);
       performIfPossible(runtime.pods, act);
     }
   }
@@ -311,14 +311,14 @@ async function settled(agent: LocalPlegwatch, { hangs = false }: Scenario): Prom
   const none = (name: string) => async () => ((await metric(agent, name)) === 0 ? true : undefined);
   if (!hangs) {
     // Those of a busy machine are further apart: they may take one hundredth of its time.
-    await until(
+    await waitFor(
       'two more relists',
       async () => ((await relists()) > before + 1 ? true : undefined),
       PATIENCE,
     );
-    await until('every event that is due has its verdict', none('plegwatch_pending_events'), PATIENCE);
+    await waitFor('every event that is due has its verdict', none('plegwatch_pending_events'), PATIENCE);
   }
-  await until('everything is acknowledged', none('plegwatch_unacked_records'));
+  await waitFor('everything is acknowledged', none('plegwatch_unacked_records'));
 }
 
 async function evidenceOf(node: string): Promise<Evidence> {

@@ -29,7 +29,7 @@ import { flagOf, REQUIRED, type Setting, variableOf } from '../../src/platform/s
 import { CLI } from '../support/build.ts';
 import { startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 /** Stands for every password: it must never be seen again. */
 const SECRET = 'sesame-9f3c';
@@ -701,6 +701,6 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       [0, ''],
       [0, ''],
     ]);
-    await until('nobody is subscribed any more', () => (runtime.subscribers === 0 ? true : undefined));
+    await waitFor('nobody is subscribed any more', () => (runtime.subscribers === 0 ? true : undefined));
   });
 });

@@ -6,9 +6,9 @@ import { PLEG_REPORTS } from '../../src/controller/kube/object.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { silent } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
 import { Evidence } from '../support/storedRecords.ts';
 import { CLUSTER, System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 let system: System;
 let store: Store;
@@ -52,7 +52,7 @@ needs(
 
 /** The condition as soon as there is one. */
 const reporting = (name: string): Promise<string> =>
-  until(`the report of ${name}`, async () => {
+  waitFor(`the report of ${name}`, async () => {
     const status: unknown = Reflect.get(Object(await system.kube.get(PLEG_REPORTS, name)), 'status');
     const conditions: unknown = Reflect.get(Object(status), 'conditions');
     if (!Array.isArray(conditions)) return undefined;

@@ -19,7 +19,7 @@ import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { type Answerer, json, type ScriptedApi, scriptedApi } from '../support/fakeApiServer.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 const log = pino({ level: 'silent' });
 const PODS = podsOf('default');
@@ -90,7 +90,7 @@ needs(
     const { batch, finding } = overdue(pod, 'STOPPED');
     await commit(batch);
     await start();
-    await until('a read that does not show it', () => (results.includes('stale') ? true : undefined));
+    await waitFor('a read that does not show it', () => (results.includes('stale') ? true : undefined));
     await publish(pod, ended(pod));
     const row = await measured(finding);
     const took = performance.now() - began;
@@ -140,7 +140,7 @@ needs(
     const { batch, finding } = overdue(pod, 'STARTED');
     await commit(batch);
     await start();
-    await until('a read that finds none', () => (results.includes('stale') ? true : undefined));
+    await waitFor('a read that finds none', () => (results.includes('stale') ? true : undefined));
     await applied(pod, {
       'kubernetes.io/config.hash': pod.object.podUid,
       'kubernetes.io/config.mirror': pod.object.podUid,
@@ -170,7 +170,7 @@ needs(
       [never.object.pod],
     );
     await start();
-    await until('the pod was seen', async () => {
+    await waitFor('the pod was seen', async () => {
       const seen = 'SELECT FROM store.status_lag_watch WHERE pod_name = $1 AND container_matched';
       return (await query(databaseUrl, seen, [gone.object.pod])).length > 0 ? true : undefined;
     });
@@ -191,7 +191,7 @@ needs(
     const read = overdue(pod, 'STOPPED');
     await commit(read.batch);
     await start();
-    await until('a read', () => (results.includes('stale') ? true : undefined));
+    await waitFor('a read', () => (results.includes('stale') ? true : undefined));
     refuse = (_, response) => json(response, 500, {});
     const unread = overdue(pod, 'STOPPED');
     await commit(unread.batch);
@@ -226,7 +226,7 @@ needs(
     await start();
     for (let left = 5; left > 0; left -= 1) {
       // Nobody wants to wait for the pauses between two reads.
-      await until('the next read', async () => {
+      await waitFor('the next read', async () => {
         await query(databaseUrl, 'UPDATE store.status_lag_watch SET due_at = now() WHERE reads = 0');
         return ills.length < left ? true : undefined;
       });
@@ -241,7 +241,7 @@ needs(
     const perSecond = 10;
     const started = performance.now();
     await start(perSecond);
-    await until('all have ended', async () => ((await watches()) === 0 ? true : undefined));
+    await waitFor('all have ended', async () => ((await watches()) === 0 ? true : undefined));
     const seconds = (performance.now() - started) / 1000;
     expect(between.asked.length - before).toBe(30);
     expect(30).toBeLessThanOrEqual(perSecond * (seconds + 1));
@@ -253,7 +253,7 @@ needs(
     const { batch, finding } = overdue(pod, 'STOPPED');
     await commit(batch);
     const first = await start();
-    const unshown = await until('a read', async () => {
+    const unshown = await waitFor('a read', async () => {
       const [row] = await query<{ ms: number | null }>(
         databaseUrl,
         'SELECT (extract(epoch FROM stale_read_at - latest_at) * 1000)::float8 AS ms FROM store.status_lag_watch',
@@ -289,7 +289,7 @@ needs(
       ),
     );
     await start();
-    const lags = await until('both samples', async () => {
+    const lags = await waitFor('both samples', async () => {
       const rows = await query<{ event_type: string; lag_max_ms: number }>(
         databaseUrl,
         'SELECT event_type, lag_max_ms FROM plegwatch.status_lags WHERE node = $1 ORDER BY event_type',
@@ -505,7 +505,7 @@ async function lag(finding: string): Promise<Row | undefined> {
 }
 
 function measured(finding: string): Promise<Row> {
-  return until(`the lag of ${finding}`, async () => {
+  return waitFor(`the lag of ${finding}`, async () => {
     const row = await lag(finding);
     return row !== undefined && (row.lag_max_ms !== null || row.lag_reason !== null) ? row : undefined;
   });
@@ -545,7 +545,7 @@ async function blind(node: string): Promise<boolean | null> {
   results = [];
   const { batch, finding } = overdue(pod, 'STOPPED', { name: node, to: 20_000_000 });
   await commit(batch);
-  await until('a read that does not show it', () => (results.includes('stale') ? true : undefined));
+  await waitFor('a read that does not show it', () => (results.includes('stale') ? true : undefined));
   await publish(pod, ended(pod));
   return (await measured(finding)).lag_anomalous;
 }

@@ -12,8 +12,8 @@ import type { ContainerdVersion } from '../../devtools/localServices/where.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
 import { metric, System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 const SQL_PAGE = new URL('../../docs/how-to/sql.md', import.meta.url);
 const TIMEOUT_MS = 300_000;
@@ -149,7 +149,7 @@ needs(
     await system.kubectl('create', 'serviceaccount', 'stranger');
     const stranger = (await system.kubectl('create', 'token', 'stranger')).trim();
     await agentOf('forbidden', containerd, kubelet, stranger);
-    const forbidden = await until(
+    const forbidden = await waitFor(
       'it is told why the mode is not known',
       async () => {
         const [row] = await system.sql(`SELECT * FROM plegwatch.nodes WHERE node = 'forbidden'`);
@@ -168,7 +168,7 @@ needs(
     const evented = await modeIs(node, 'Evented');
     await system.end(agent);
     await containerd.restart();
-    await until(
+    await waitFor(
       'the kubelet gave up',
       async () => (/connection_error_count 5/.test(await kubelet.metrics()) ? true : undefined),
       WITHIN_MS,
@@ -179,7 +179,7 @@ needs(
     expect(fallback.agent.epoch).not.toBe(evented.agent.epoch);
 
     await kubelet.kill();
-    await until(
+    await waitFor(
       'the kubelet cannot be asked',
       async () =>
         (await system.sql(`SELECT FROM plegwatch.gaps WHERE node = $1 AND scope = 'kubelet'`, node))[0],
@@ -219,7 +219,7 @@ async function agentOf(
 
 /** Waits until the report in Kubernetes says so. */
 function modeIs(node: string, mode: string): Promise<ReportStatus> {
-  return until(
+  return waitFor(
     `${node} is ${mode}`,
     async () => {
       const { status }: { status?: ReportStatus } = JSON.parse(
@@ -249,7 +249,7 @@ const changes = (node: string, to: string): Promise<ChangeRow[]> =>
 /** Its own figures confirm what it was said to be: a kubelet that is evented relists every 300 s. */
 async function relistsOften(node: string): Promise<void> {
   // It is not known yet when the change of mode is told, and shows without any other change.
-  const period = await until(
+  const period = await waitFor(
     `the relist period of ${node}`,
     async () => {
       const { status }: { status: ReportStatus } = JSON.parse(

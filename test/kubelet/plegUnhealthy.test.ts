@@ -10,8 +10,8 @@ import { startKubelet } from '../../devtools/localServices/kubelet.ts';
 import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
 import { System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 /** With its gate off a kubelet calls itself ill after three minutes; its Node says so when it is next looked at. */
 const ILL_WITHIN_MS = 300_000;
@@ -93,8 +93,8 @@ needs(
     await runtime.kill('SIGSTOP');
     proxy.hold('ListPodSandbox', 'ListContainers');
     // Long before a list fails, after two minutes.
-    await until('the report tells that lists hang', () => listsHang(FROZEN), HANGING_WITHIN_MS);
-    await until('both are ill', async () => (await conditions()).length === 2 || undefined, ILL_WITHIN_MS);
+    await waitFor('the report tells that lists hang', () => listsHang(FROZEN), HANGING_WITHIN_MS);
+    await waitFor('both are ill', async () => (await conditions()).length === 2 || undefined, ILL_WITHIN_MS);
     for (const condition of await conditions()) {
       expect(condition).toMatchObject({ status: 'False', reason: 'KubeletNotReady', threshold: 180_000 });
       expect(condition.message).toContain('PLEG is not healthy');
@@ -105,7 +105,7 @@ needs(
 
     proxy.hold();
     await runtime.kill('SIGCONT');
-    await until('both are well', async () => (await conditions()).length === 4 || undefined, WITHIN_MS);
+    await waitFor('both are well', async () => (await conditions()).length === 4 || undefined, WITHIN_MS);
     expect((await conditions()).map(({ node, status }) => [node, status])).toEqual([
       [HELD, 'False'],
       [HELD, 'True'],
@@ -153,7 +153,7 @@ async function watched(node: string, { socket }: LocalContainerd, kubeletSocket:
 }
 
 const readyIs = (node: string, status: string): Promise<true> =>
-  until(
+  waitFor(
     `Ready of ${node} is ${status}`,
     async () => {
       const path = '{.status.conditions[?(@.type=="Ready")].status}';
@@ -172,7 +172,7 @@ async function listsHang(node: string): Promise<true | undefined> {
 
 /** What the kubelet's calls took is in the store. */
 const counted = (node: string): Promise<unknown> =>
-  until(
+  waitFor(
     `figures of the kubelet of ${node}`,
     async () =>
       (await system.sql('SELECT FROM plegwatch.kubelet_minutes WHERE node = $1 AND list_calls > 0', node))[0],
@@ -192,7 +192,7 @@ const verdicts = (): Promise<VerdictRow[]> =>
 
 /** Waits until both spells have their verdicts. */
 async function judged(over: boolean): Promise<void> {
-  await until(
+  await waitFor(
     `both are judged (${over ? 'over' : 'under way'})`,
     async () => {
       const spells = (await verdicts()).filter(({ kind }) => kind === 'unhealthy');

@@ -18,8 +18,8 @@ import { pauseAfter } from '../../src/controller/statusLag/podPoller.ts';
 import type { ContainerEventResponse } from '../../src/cri/runtime.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
-import { until } from '../support/plegreports.ts';
 import { System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 const NODE = 'impact';
 const STOPPED = 2;
@@ -125,14 +125,14 @@ needs(
       endOf('heard', ids.heard),
     ]);
     // Long before the kubelet knows.
-    await until('both are missed', async () => {
+    await waitFor('both are missed', async () => {
       const rows = await findingsOf(ids.plain, ids.fixed);
       if (rows.some(({ kind }) => kind !== 'missed')) throw new Error(JSON.stringify(rows));
       return rows.length === 2 ? rows : undefined;
     });
     const [plain, fixed, heard] = await ends;
     expect(new Set(proxy.dropped.map(({ event }) => event.containerId))).toEqual(lost);
-    const found = await until(
+    const found = await waitFor(
       'both lags are known',
       async () => {
         const rows = await findingsOf(ids.plain, ids.fixed);
@@ -165,7 +165,7 @@ needs(
     expect(heard.published[0] - heard.killed[1]).toBeLessThan(plainRow?.lag_min_ms ?? 0);
     for (const row of await findingsOf(ids.heard)) expect(row.lag_min_ms ?? 0).toBeLessThanOrEqual(most);
 
-    const report = await until('the report says so', async () => {
+    const report = await waitFor('the report says so', async () => {
       const { status }: { status: ReportStatus } = JSON.parse(
         await system.kubectl('get', 'pleg', NODE, '-o', 'json'),
       );
@@ -244,7 +244,7 @@ async function statusOf(name: string): Promise<PodStatus> {
 
 /** The id of the one container of a pod that is published as running. */
 function runningId(name: string): Promise<string> {
-  return until(
+  return waitFor(
     `${name} runs`,
     async () => {
       const [container] = (await statusOf(name)).containerStatuses ?? [];
@@ -258,7 +258,7 @@ function runningId(name: string): Promise<string> {
 
 /** An agent accuses nobody of what began before it watched: waits until one of its lists has shown the container. */
 async function listedRunning(id: string): Promise<void> {
-  await until(`a list shows ${id}`, async () => {
+  await waitFor(`a list shows ${id}`, async () => {
     const changes = `SELECT FROM plegwatch.relist_changes WHERE node = $1 AND container_id = $2 AND new_state = 'running'`;
     return (await system.sql(changes, NODE, id)).length > 0 ? true : undefined;
   });
@@ -270,7 +270,7 @@ async function endOf(name: string, id: string): Promise<Witnessed> {
   await containerd.ctr(['tasks', 'kill', '--signal', 'SIGKILL', id]);
   const killed = [before, Date.now()] as const;
   let unshown = before;
-  const shown = await until(
+  const shown = await waitFor(
     `the end of ${name} is published`,
     async () => {
       const began = Date.now();

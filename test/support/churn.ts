@@ -3,7 +3,7 @@
  */
 import { isCriReady } from '../../devtools/localServices/criReadiness.ts';
 import type { DrivenPod, PodDriver } from '../../devtools/simulator/podDriver.ts';
-import { until } from './plegreports.ts';
+import { waitFor } from './waitFor.ts';
 import { WITHIN_MS } from './watchedNode.ts';
 
 const AT_ONCE = 3;
@@ -27,7 +27,7 @@ export function churn(pods: PodDriver, socket: string): Churn {
         lived.push(await pods.liveOnePod({ name: `churn-${names}` }));
       } catch {
         // The runtime went away in the middle of it.
-        await until('the runtime answers', async () => (await isCriReady(socket)) || undefined, WITHIN_MS);
+        await waitFor('the runtime answers', async () => (await isCriReady(socket)) || undefined, WITHIN_MS);
       }
     }
   };

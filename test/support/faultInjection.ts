@@ -7,8 +7,8 @@ import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import type { SimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { type ClockStep, type Interference, type Stop, UNTROUBLED } from './groundTruth.ts';
 import { moveClock } from './movedClock.ts';
-import { until } from './plegreports.ts';
 import { childrenOf, exists, freeze, thaw } from './sigstop.ts';
+import { waitFor } from './waitFor.ts';
 
 export interface Scene {
   readonly agent: LocalPlegwatch;
@@ -48,7 +48,7 @@ export async function standstills({ agent }: Scene): Promise<Interference> {
 }
 
 async function standStill(agent: number, { who, forMs }: Standstill): Promise<Stop> {
-  const reader = await until('a reader runs', () => childrenOf(agent).find(exists));
+  const reader = await waitFor('a reader runs', () => childrenOf(agent).find(exists));
   const pids = { agent: [agent], reader: [reader], both: [agent, reader] }[who];
   try {
     await freeze(...pids);

@@ -5,8 +5,8 @@
 import { expect } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
-import { until } from './plegreports.ts';
 import { metric, type System } from './system.ts';
+import { waitFor } from './waitFor.ts';
 
 /** Long enough for any backoff to have passed, at a busy machine. */
 export const BACK_WITHIN_MS = 60_000;
@@ -47,7 +47,7 @@ export class Fleet {
         });
         nodes.push({ name, runtime, agent });
       }
-      for (const node of nodes) await until('it listens', () => node.runtime.subscribers > 0 || undefined);
+      for (const node of nodes) await waitFor('it listens', () => node.runtime.subscribers > 0 || undefined);
       for (const { runtime } of nodes) runtime.runPod({ name: 'first', containers: ['app'] });
       await fleet.saysReady();
       return fleet;
@@ -83,7 +83,7 @@ export class Fleet {
       ...node,
       wanted: delivered(node.runtime).length + count,
     }))) {
-      await until(
+      await waitFor(
         `${count} more events`,
         () => delivered(runtime).length >= wanted || undefined,
         BACK_WITHIN_MS,
@@ -93,7 +93,7 @@ export class Fleet {
 
   async saysReady(): Promise<void> {
     for (const { agent, name } of this.nodes) {
-      await until(
+      await waitFor(
         `${name} is ready`,
         async () => (await agent.ask('/readyz'))?.status === 200 || undefined,
         BACK_WITHIN_MS,
@@ -115,13 +115,13 @@ export class Fleet {
   }
 
   async #expectEverythingOnce({ name, runtime, agent }: FleetNode): Promise<void> {
-    await until(`${name} has every event`, async () => {
+    await waitFor(`${name} has every event`, async () => {
       return (await received(agent)) === delivered(runtime).length || undefined;
     });
-    await until(`every event of ${name} that is due has its verdict`, async () => {
+    await waitFor(`every event of ${name} that is due has its verdict`, async () => {
       return (await metric(agent, 'plegwatch_pending_events')) === 0 || undefined;
     });
-    await until(
+    await waitFor(
       `everything of ${name} is acknowledged`,
       async () => (await unacknowledged(agent)) === 0 || undefined,
       BACK_WITHIN_MS,

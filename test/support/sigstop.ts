@@ -3,12 +3,12 @@
  * does it.
  */
 import { readFileSync } from 'node:fs';
-import { until } from './plegreports.ts';
+import { waitFor } from './waitFor.ts';
 
 /** Stops processes; returns when none of them runs any more. */
 export async function freeze(...pids: readonly number[]): Promise<void> {
   for (const pid of pids) process.kill(pid, 'SIGSTOP');
-  await until('they stand still', () => pids.every((pid) => stateOf(pid) === 'T') || undefined);
+  await waitFor('they stand still', () => pids.every((pid) => stateOf(pid) === 'T') || undefined);
 }
 
 export function thaw(...pids: readonly number[]): void {

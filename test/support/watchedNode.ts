@@ -8,8 +8,8 @@ import type { ReportStatus } from '../../src/controller/reports/status.ts';
 import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
 import { CLI } from './build.ts';
 import { eventKey } from './listener.ts';
-import { until } from './plegreports.ts';
 import { CLUSTER, metric, type System } from './system.ts';
+import { waitFor } from './waitFor.ts';
 
 /** Long enough for any backoff to have passed, at a busy machine. */
 export const WITHIN_MS = 90_000;
@@ -45,7 +45,7 @@ export class WatchedNode {
 
   /** Waits until the report says this of the stream. */
   async streamIs(state: string, withinMs = WITHIN_MS): Promise<ReportStatus> {
-    return until(
+    return waitFor(
       `${this.name} is ${state}`,
       async () => {
         const report = await this.report();
@@ -80,7 +80,7 @@ export class WatchedNode {
     const count = async () => (await metric(this.agent, 'plegwatch_relist_duration_seconds_count')) ?? 0;
     const before = await count();
     // The first that ends may have been under way.
-    await until('more relists', async () => (await count()) >= before + 2 || undefined, WITHIN_MS);
+    await waitFor('more relists', async () => (await count()) >= before + 2 || undefined, WITHIN_MS);
   }
 
   /** Everything has its verdict, and the store has it. */
@@ -91,7 +91,7 @@ export class WatchedNode {
   }
 
   async #isZero(name: string): Promise<void> {
-    await until(`${name} is 0`, async () => (await metric(this.agent, name)) === 0 || undefined, WITHIN_MS);
+    await waitFor(`${name} is 0`, async () => (await metric(this.agent, name)) === 0 || undefined, WITHIN_MS);
   }
 
   /** Every event in the store, as {@link eventKey}. */

@@ -1,10 +1,12 @@
 /*
  * An observer and its reader against a simulated runtime, over real sockets and with a real process.
  */
+
 import { pino } from 'pino';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { SimulatedRuntime } from '../../../devtools/simulator/runtime.ts';
 import { TestBed } from '../../../devtools/simulator/testBed.ts';
+import { until } from '../../../test/support/waitFor.ts';
 import { CriClient } from '../../cri/client.ts';
 import { monoNow } from '../../platform/clock.ts';
 import type { EvidenceRecord } from '../../protocol/record.ts';
@@ -58,9 +60,6 @@ async function observe(
   cleanUps.push(() => observer.stop());
   return { observer, records };
 }
-
-const until = (condition: () => boolean) =>
-  vi.waitFor(() => expect(condition()).toBe(true), { timeout: 50_000, interval: 20 });
 
 test('a grace shorter than the beat of the reader makes no pause of every beat', {
   timeout: 60_000,

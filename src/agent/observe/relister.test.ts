@@ -18,7 +18,8 @@ import {
 } from '../../../devtools/simulator/listFaults.ts';
 import { PROFILES } from '../../../devtools/simulator/profiles.ts';
 import type { SimulatedRuntime } from '../../../devtools/simulator/runtime.ts';
-import { faultFacts, TestBed, until } from '../../../devtools/simulator/testBed.ts';
+import { faultFacts, TestBed } from '../../../devtools/simulator/testBed.ts';
+import { until } from '../../../test/support/waitFor.ts';
 import { CriClient } from '../../cri/client.ts';
 import { profileOf, type RuntimeVersion } from '../../cri/profiles.ts';
 import { Container, PodSandbox } from '../../cri/runtime.ts';

@@ -3,7 +3,8 @@
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { SimulatedRuntime } from '../../../devtools/simulator/runtime.ts';
-import { TestBed, until } from '../../../devtools/simulator/testBed.ts';
+import { TestBed } from '../../../devtools/simulator/testBed.ts';
+import { until } from '../../../test/support/waitFor.ts';
 import { CriClient } from '../../cri/client.ts';
 import type { StatusAnswer, StatusQuery } from '../../protocol/observation.ts';
 import { Questions } from './statusQueries.ts';

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
 import { json, type ScriptedApi, scriptedApi } from '../../../test/support/fakeApiServer.ts';
+import { until } from '../../../test/support/waitFor.ts';
 import { createKubeClient, type KubeClient } from './client.ts';
 import { type NodeWatch, startNodeWatch } from './nodes.ts';
 
@@ -79,14 +79,6 @@ const ending =
     response.writeHead(200);
     response.end(lines.join(''));
   };
-
-async function until(isSo: () => boolean | undefined): Promise<void> {
-  const deadline = performance.now() + 5_000;
-  while (!isSo()) {
-    if (performance.now() > deadline) throw new Error('not within 5 s');
-    await delay(2);
-  }
-}
 
 const watchesAsked = () => (api?.asked ?? []).filter((url) => url.includes('watch=true'));
 const versionsAsked = () =>

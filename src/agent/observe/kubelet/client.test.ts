@@ -11,6 +11,7 @@ import {
   plain,
   removeAuthority,
 } from '../../../../test/support/fakeKubelet.ts';
+import { until } from '../../../../test/support/waitFor.ts';
 import { KubeletClient, type KubeletClientOptions, type Scrape } from './client.ts';
 
 // TLS, processes of others and two cores.
@@ -54,9 +55,6 @@ const problem = async (some: Partial<KubeletClientOptions> = {}) => {
   return found.ok ? 'well' : found.problem;
 };
 const shown = () => kubelet.requests.map(({ headers }) => headers.authorization);
-const until = (condition: () => boolean) =>
-  vi.waitFor(() => expect(condition()).toBe(true), { timeout: 5_000 });
-
 describe('a look', () => {
   test('asks for plain metrics with the token, and tells when it looked', async () => {
     const found = await scrape();

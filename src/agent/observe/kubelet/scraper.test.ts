@@ -8,6 +8,7 @@ import {
   plain,
   removeAuthority,
 } from '../../../../test/support/fakeKubelet.ts';
+import { until } from '../../../../test/support/waitFor.ts';
 import { monoNow } from '../../../platform/clock.ts';
 import { millis } from '../../../protocol/units.ts';
 import { KubeletClient } from './client.ts';
@@ -59,9 +60,6 @@ function watching(periodMs: number, leastMs = 20) {
   });
   return { watch, heard, lines, failures };
 }
-
-const until = (condition: () => boolean) =>
-  vi.waitFor(() => expect(condition()).toBe(true), { timeout: 5_000, interval: 5 });
 
 describe('watching a kubelet', () => {
   test('looks again and again, and says what is known after each look', async () => {

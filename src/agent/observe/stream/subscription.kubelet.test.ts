@@ -1,11 +1,12 @@
 /*
  * The subscription and the kubelet: a simulated runtime and a kubelet's metrics over TLS, with real sockets and processes.
  */
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { ProfileName } from '../../../../devtools/simulator/profiles.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../../../devtools/simulator/runtime.ts';
 import {
@@ -17,6 +18,7 @@ import {
   plain,
   removeAuthority,
 } from '../../../../test/support/fakeKubelet.ts';
+import { until } from '../../../../test/support/waitFor.ts';
 import { millis } from '../../../protocol/units.ts';
 import { KubeletClient } from '../kubelet/client.ts';
 import { KubeletWatch } from '../kubelet/scraper.ts';
@@ -95,8 +97,6 @@ function subscribe(runtime: SimulatedRuntime, setting: StreamSetting = 'always',
   return { states, reasons, ended };
 }
 
-const until = (condition: () => boolean, timeout = 10_000) =>
-  vi.waitFor(() => expect(condition()).toBe(true), { timeout, interval: 10 });
 /** Long enough for several looks at the kubelet and several rounds of the policy. */
 const looks = (count: number) => {
   const from = kubelet.requests.length;

@@ -1,6 +1,7 @@
 /*
  * The subscription and its reader against a simulated runtime, over real sockets and with real processes.
  */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -8,13 +9,14 @@ import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { PROFILES } from '../../../../devtools/simulator/profiles.ts';
 import {
   type SimulatedRuntime,
   type SimulatedRuntimeOptions,
   startSimulatedRuntime,
 } from '../../../../devtools/simulator/runtime.ts';
+import { until } from '../../../../test/support/waitFor.ts';
 import type { ReceivedEvent } from '../../../protocol/observation.ts';
 import { type Frame, FrameReader } from './frames.ts';
 import { type ReaderProcess, startReader } from './readerProcess.ts';
@@ -65,9 +67,6 @@ function subscribe(socket: string, setting: StreamSetting = 'auto'): Told & { su
   subscription.start();
   return { ...told, subscription };
 }
-
-const until = (condition: () => boolean, timeout = 15_000) =>
-  vi.waitFor(() => expect(condition()).toBe(true), { timeout, interval: 10 });
 
 const everSubscribed = ({ truth }: SimulatedRuntime): boolean =>
   truth.entries.some(({ what }) => what === 'subscriber');
