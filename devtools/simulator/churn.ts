@@ -9,7 +9,7 @@ import { type PodScriptOptions, podScriptOf } from './podScript.ts';
 import type { SimulatedPods } from './pods.ts';
 import { randomFor } from './random.ts';
 
-export interface ChurnOptions extends Omit<PodScriptOptions, 'slot' | 'number' | 'part'> {
+export interface ChurnOptions extends Omit<PodScriptOptions, 'slot' | 'number' | 'fraction'> {
   /** How many pods exist at the same time. */
   readonly pods: number;
 }
@@ -43,10 +43,15 @@ async function playSlot(
   const random = randomFor(options.seed, 'slot', slot);
   // The first pods begin within two seconds and are cut short, so that they do not all end together.
   await pause(random.between(0, Math.min(2000, options.meanMs / 2)), undefined, { signal });
-  const part = random.between(0.2, 1);
+  const fraction = random.between(0.2, 1);
   for (let number = 0; ; number += 1) {
     const start = monoNow();
-    for (const { at, act } of podScriptOf({ ...options, slot, number, ...(number === 0 ? { part } : {}) })) {
+    for (const { at, act } of podScriptOf({
+      ...options,
+      slot,
+      number,
+      ...(number === 0 ? { fraction } : {}),
+    })) {
       const wait = at - (monoNow() - start) / 1000;
       if (wait > 0) await pause(wait, undefined, { signal });
       await play(act);

@@ -24,15 +24,15 @@ const STARTING: CallRefusal = { code: status.UNAVAILABLE, details: 'server is no
 const unchanged = (message: Uint8Array): Buffer => Buffer.from(message);
 
 /** Registers every call with a server. */
-export function serve(server: Server, parts: CriServiceOptions): void {
-  serveReading(server, parts);
-  serveLists(server, parts);
-  serveLifecycle(server, parts);
-  serveEvents(server, parts);
+export function serve(server: Server, options: CriServiceOptions): void {
+  serveReading(server, options);
+  serveLists(server, options);
+  serveLifecycle(server, options);
+  serveEvents(server, options);
 }
 
-function serveReading(server: Server, parts: CriServiceOptions): void {
-  const { core, nowNs } = parts;
+function serveReading(server: Server, options: CriServiceOptions): void {
+  const { core, nowNs } = options;
   const { pods, profile } = core;
   unary(server, null, CRI_METHODS.version, () => ({
     version: '0.1.0',

@@ -20,7 +20,7 @@ export interface PodScriptOptions {
   /** Container restarts in one pod, on average. */
   readonly restarts: number;
   /** The fraction of the drawn length to play, for the first pod of a slot. */
-  readonly part?: number;
+  readonly fraction?: number;
   readonly odds?: OddityProbabilities;
   /** How long an oddity lasts, in milliseconds. Default 3000. */
   readonly oddForMs?: number;
@@ -68,9 +68,9 @@ function ordinaryScript(options: PodScriptOptions): readonly ScriptStep[] {
 }
 
 // Mostly near the mean, sometimes short or long, but never so long that one pod dominates a seed.
-function lengthOf(random: Random, { meanMs, part = 1 }: PodScriptOptions): number {
+function lengthOf(random: Random, { meanMs, fraction = 1 }: PodScriptOptions): number {
   const drawn = Math.min(-Math.log(1 - random.next()), 4);
-  return Math.max(250, meanMs * (0.3 + 0.7 * drawn) * part);
+  return Math.max(250, meanMs * (0.3 + 0.7 * drawn) * fraction);
 }
 
 interface ContainerPlan extends PodScriptOptions {
