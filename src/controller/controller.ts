@@ -15,7 +15,7 @@ import { VERSION } from '../platform/version.ts';
 import { CONTROLLER_SETTINGS, type ControllerConfig } from './config.ts';
 import { type Ingest, startIngest } from './ingest/ingest.ts';
 import { createKubeClient } from './kube/client.ts';
-import { KubeStatusError } from './kube/failure.ts';
+import { KubeStatusError } from './kube/kubeErrors.ts';
 import { startNodeWatch } from './kube/nodes.ts';
 import { NODES } from './kube/object.ts';
 import { type ControllerMetrics, createControllerMetrics } from './metrics.ts';

@@ -657,7 +657,7 @@ needs(
       try {
         const { items, resourceVersion } = await kube.list(NODES, { limit: 500, metadataOnly: true });
         const uid = items[0]?.metadata.uid ?? '';
-        const watch = kube.watch(NODES, { resourceVersion, timeoutSeconds: 1, metadataOnly: true });
+        const watch = kube.watch(NODES, { resourceVersion, timeoutSeconds: 1 });
         await watch.next();
         expect((await kube.get(NODES, 'node-a'))?.metadata.uid).toBe(uid);
         await putReport(kube, 'node-a', { uid, ready: null }, statusOf(), AbortSignal.timeout(10_000));

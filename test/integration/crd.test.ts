@@ -9,8 +9,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { where } from '../../devtools/localServices/where.ts';
-import { type Applied, createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
-import { KubeStatusError } from '../../src/controller/kube/failure.ts';
+import { type AppliedObject, createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
+import { KubeStatusError } from '../../src/controller/kube/kubeErrors.ts';
 import { PLEG_REPORTS } from '../../src/controller/kube/object.ts';
 import { needs } from '../support/needs.ts';
 import { installPlegReports } from '../support/plegreports.ts';
@@ -22,7 +22,7 @@ let server: LocalApiServer;
 let kube: KubeClient;
 let conditions: Map<string, string>;
 
-function report(status: Record<string, unknown>): Applied {
+function report(status: Record<string, unknown>): AppliedObject {
   return {
     apiVersion: 'plegwatch.dev/v1alpha1',
     kind: 'PLEGReport',

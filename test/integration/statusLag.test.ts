@@ -3,6 +3,7 @@
  * status are written here as a kubelet writes them. Where the API server has to be ill, what is in between answers in its place.
  */
 import { randomUUID } from 'node:crypto';
+import type { RequestListener } from 'node:http';
 import { request } from 'node:https';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -17,7 +18,7 @@ import type { ContainerIdentity, EvidenceRecord } from '../../src/protocol/recor
 import { CLUSTER, event, hexId, type Life, life, objectOf } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
-import { type Answerer, json, type ScriptedApi, scriptedApi } from '../support/fakeApiServer.ts';
+import { type FakeApiServer, respondJson, startFakeApiServer } from '../support/fakeApiServer.ts';
 import { needs } from '../support/needs.ts';
 import { waitFor } from '../support/waitFor.ts';
 
@@ -30,8 +31,8 @@ let server: LocalApiServer;
 let postgres: TestServer;
 let admin: KubeClient;
 /** What a reader is given for the API server: passes everything on, unless a test says otherwise. */
-let between: ScriptedApi;
-let refuse: Answerer | null = null;
+let between: FakeApiServer;
+let refuse: RequestListener | null = null;
 let databaseUrl: string;
 let controllerUrl: string;
 let store: Store;
@@ -59,7 +60,7 @@ needs(
       startServer(),
     ]);
     admin = await createKubeClient({ kubeconfig: server.kubeconfig });
-    between = await scriptedApi((asked, response) => (refuse ?? passOn)(asked, response));
+    between = await startFakeApiServer((asked, response) => (refuse ?? passOn)(asked, response));
   });
   beforeEach(async () => {
     databaseUrl = await postgres.database();
@@ -192,7 +193,7 @@ needs(
     await commit(read.batch);
     await start();
     await waitFor('a read', () => (results.includes('stale') ? true : undefined));
-    refuse = (_, response) => json(response, 500, {});
+    refuse = (_, response) => respondJson(response, 500, {});
     const unread = overdue(pod, 'STOPPED');
     await commit(unread.batch);
     await query(databaseUrl, 'UPDATE store.status_lag_watch SET expires_at = now()');
@@ -214,12 +215,12 @@ needs(
     const pod = await made();
     await publish(pod, ended(pod));
     const { batch, finding } = overdue(pod, 'STOPPED');
-    const ills: Answerer[] = [
-      (_, response) => json(response, 429, { message: 'slow down' }, { 'retry-after': '0' }),
-      (_, response) => json(response, 500, { message: 'ill' }),
+    const ills: RequestListener[] = [
+      (_, response) => respondJson(response, 429, { message: 'slow down' }, { 'retry-after': '0' }),
+      (_, response) => respondJson(response, 500, { message: 'ill' }),
       (_, response) => response.destroy(),
       (_, response) => response.end('x'.repeat(5 * 1024 * 1024)),
-      (_, response) => json(response, 200, { metadata: {}, status: { containerStatuses: 'none' } }),
+      (_, response) => respondJson(response, 200, { metadata: {}, status: { containerStatuses: 'none' } }),
     ];
     refuse = (asked, response) => (ills.shift() ?? passOn)(asked, response);
     await commit(batch);
@@ -237,13 +238,13 @@ needs(
 
   test('takes no more reads than are allowed', async () => {
     for (let i = 0; i < 30; i += 1) await commit(overdue(podWith(randomUUID()), 'STOPPED').batch);
-    const before = between.asked.length;
+    const before = between.requests.length;
     const perSecond = 10;
     const started = performance.now();
     await start(perSecond);
     await waitFor('all have ended', async () => ((await watches()) === 0 ? true : undefined));
     const seconds = (performance.now() - started) / 1000;
-    expect(between.asked.length - before).toBe(30);
+    expect(between.requests.length - before).toBe(30);
     expect(30).toBeLessThanOrEqual(perSecond * (seconds + 1));
   });
 
@@ -481,7 +482,7 @@ async function end({ reader, kube }: (typeof readers)[number]): Promise<void> {
 }
 
 /** Hands a request to the real API server, as its administrator. */
-const passOn: Answerer = (asked, response) => {
+const passOn: RequestListener = (asked, response) => {
   const onward = request(
     new URL(asked.url ?? '/', server.url),
     { ca: server.ca, method: asked.method, headers: { authorization: `Bearer ${server.token}` } },

@@ -1,6 +1,5 @@
 /*
- * A server on loopback in front of a real API server: it passes everything on, keeps what was asked, and makes trouble when it
- * is told to.
+ * A proxy on loopback in front of a real API server: it forwards and records requests, and injects faults on demand.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -10,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { LocalApiServer } from '../../devtools/localServices/apiServer.ts';
 
-export interface Asked {
+export interface ProxiedRequest {
   readonly call: 'list' | 'watch' | 'get' | 'write';
   /** The plural, such as `nodes`. */
   readonly resource: string;
@@ -19,26 +18,28 @@ export interface Asked {
 }
 
 /**
- * `mute`: the request is taken, and nothing comes. `events`: a watch is ended after so many of them. `bookmark`: a watch is
- * told that nothing happened, and ended.
+ * `hang`: no response. `headers`: no response after the headers. `bookmark`: a watch ends after a bookmark. `events`: a watch ends after
+ * `max` events.
  */
-type Trouble =
-  | { readonly is: 'answer'; readonly status: number; readonly retryAfter?: number }
-  | { readonly is: 'hang' | 'reset' | 'mute' | 'bookmark' }
-  | { readonly is: 'events'; readonly most: number };
+type ApiFault =
+  | { readonly is: 'status'; readonly status: number; readonly retryAfter?: number }
+  | { readonly is: 'hang' | 'reset' | 'headers' | 'bookmark' }
+  | { readonly is: 'events'; readonly max: number };
 
-export type Troubles = (asked: Asked) => Trouble | null;
+/** The fault of a request; null forwards it. */
+export type FaultChoice = (request: ProxiedRequest) => ApiFault | null;
 
 export class ApiFront {
-  /** A kubeconfig that leads here, as the administrator. */
+  /** A kubeconfig for the proxy, with the administrator's token. */
   readonly kubeconfig: string;
-  readonly asked: Asked[] = [];
+  /** The requests since the last call of `inject`. */
+  readonly requests: ProxiedRequest[] = [];
   readonly #api: Pick<LocalApiServer, 'url' | 'ca'>;
   readonly #agent = new Agent({ keepAlive: true });
   readonly #open = new Set<ServerResponse>();
   readonly #server;
   readonly #dir: string;
-  #troubles: Troubles = () => null;
+  #choose: FaultChoice = () => null;
 
   private constructor(
     api: Pick<LocalApiServer, 'url' | 'ca'>,
@@ -72,16 +73,15 @@ export class ApiFront {
     return front;
   }
 
-  /** From now on; whatever is open is cut, so that it begins at once. */
-  trouble(troubles: Troubles): void {
-    this.#troubles = troubles;
-    this.asked.length = 0;
+  /** Cuts all open connections, so that the faults begin at once. */
+  inject(choose: FaultChoice): void {
+    this.#choose = choose;
+    this.requests.length = 0;
     for (const response of this.#open) response.destroy();
   }
 
-  /** What hangs is cut too. */
-  noTrouble(): void {
-    this.trouble(() => null);
+  injectNothing(): void {
+    this.inject(() => null);
   }
 
   async stop(): Promise<void> {
@@ -93,19 +93,19 @@ export class ApiFront {
   }
 
   #take(request: IncomingMessage, response: ServerResponse): void {
-    const asked = askedIn(request);
-    this.asked.push(asked);
+    const proxied = describeRequest(request);
+    this.requests.push(proxied);
     this.#open.add(response);
     response.once('close', () => this.#open.delete(response));
-    const trouble = this.#troubles(asked);
-    switch (trouble?.is) {
-      case 'answer':
-        answer(response, trouble);
+    const fault = this.#choose(proxied);
+    switch (fault?.is) {
+      case 'status':
+        respondWithStatus(response, fault);
         break;
       case 'reset':
         response.destroy();
         break;
-      case 'mute':
+      case 'headers':
         response.writeHead(200, { 'content-type': 'application/json' }).flushHeaders();
         break;
       case 'bookmark':
@@ -114,32 +114,32 @@ export class ApiFront {
       case 'hang':
         break;
       default:
-        this.#pass(request, response, trouble?.most ?? Number.POSITIVE_INFINITY);
+        this.#forward(request, response, fault?.max ?? Number.POSITIVE_INFINITY);
     }
   }
 
-  #pass(request: IncomingMessage, response: ServerResponse, mostEvents: number): void {
+  #forward(request: IncomingMessage, response: ServerResponse, maxEvents: number): void {
     const { url = '/', method, headers } = request;
-    const { host: _, ...passed } = headers;
+    const { host: _, ...forwarded } = headers;
     const upstream = send(
       new URL(url, this.#api.url),
-      { method, headers: passed, ca: this.#api.ca, agent: this.#agent },
+      { method, headers: forwarded, ca: this.#api.ca, agent: this.#agent },
       (answered) => {
         response.writeHead(answered.statusCode ?? 0, answered.headers).flushHeaders();
-        if (answered.statusCode === 200 && mostEvents !== Number.POSITIVE_INFINITY)
-          passEvents(answered, response, mostEvents);
+        if (answered.statusCode === 200 && maxEvents !== Number.POSITIVE_INFINITY)
+          forwardEvents(answered, response, maxEvents);
         else answered.pipe(response);
         answered.once('error', () => response.destroy());
       },
     );
-    // A server that is away is a connection that breaks.
+    // A stopped server shows as a reset connection.
     upstream.once('error', () => response.destroy());
     response.once('close', () => upstream.destroy());
     request.pipe(upstream);
   }
 }
 
-function askedIn({ method, url = '/' }: IncomingMessage): Asked {
+function describeRequest({ method, url = '/' }: IncomingMessage): ProxiedRequest {
   const { pathname, searchParams } = new URL(url, 'http://front');
   // /api/v1/nodes/…, /apis/plegwatch.dev/v1alpha1/plegreports/…
   const [, root, ...rest] = pathname.split('/');
@@ -149,28 +149,31 @@ function askedIn({ method, url = '/' }: IncomingMessage): Asked {
   return { call: name === '' ? 'list' : 'get', resource, name };
 }
 
-function answer(response: ServerResponse, { status, retryAfter }: Extract<Trouble, { is: 'answer' }>): void {
+function respondWithStatus(
+  response: ServerResponse,
+  { status, retryAfter }: Extract<ApiFault, { is: 'status' }>,
+): void {
   const headers = retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) };
   const body = {
     kind: 'Status',
     code: status,
     reason: status === 410 ? 'Expired' : '',
-    message: `trouble ${status}`,
+    message: `injected ${status}`,
   };
   response.writeHead(status, { 'content-type': 'application/json', ...headers });
   response.end(JSON.stringify(body));
 }
 
-/** The version that was asked for is the latest. */
+/** A bookmark of the requested version. */
 function bookmark({ url = '/' }: IncomingMessage): string {
   const resourceVersion = new URL(url, 'http://front').searchParams.get('resourceVersion') ?? '';
   return `${JSON.stringify({ type: 'BOOKMARK', object: { metadata: { resourceVersion } } })}\n`;
 }
 
-/** Whole lines, so many at most; then an end in good order. */
-function passEvents(from: IncomingMessage, to: ServerResponse, most: number): void {
-  let left = most;
-  let rest = '';
+/** Forwards at most `max` lines, then ends the response regularly. */
+function forwardEvents(from: IncomingMessage, to: ServerResponse, max: number): void {
+  let left = max;
+  let partial = '';
   const end = () => {
     from.destroy();
     to.end();
@@ -181,8 +184,8 @@ function passEvents(from: IncomingMessage, to: ServerResponse, most: number): vo
   }
   from.setEncoding('utf8');
   from.on('data', (chunk: string) => {
-    const lines = `${rest}${chunk}`.split('\n');
-    rest = lines.pop() ?? '';
+    const lines = `${partial}${chunk}`.split('\n');
+    partial = lines.pop() ?? '';
     for (const line of lines) {
       if (left === 0) return;
       to.write(`${line}\n`);

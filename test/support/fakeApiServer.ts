@@ -1,45 +1,42 @@
 /*
- * An HTTP server that answers as a test says, for what a real API server cannot be made to do on request.
+ * An API server whose responses come from the test, for what a real one does not do on request.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-export type Answerer = (request: IncomingMessage, response: ServerResponse) => void;
-
-export interface ScriptedApi {
-  /** A kubeconfig that leads here. */
+export interface FakeApiServer {
   readonly kubeconfig: string;
   /** Path and query of every request so far. */
-  readonly asked: string[];
+  readonly requests: string[];
   stop(): Promise<void>;
 }
 
-export async function scriptedApi(answer: Answerer): Promise<ScriptedApi> {
-  const asked: string[] = [];
+export async function startFakeApiServer(respond: RequestListener): Promise<FakeApiServer> {
+  const requests: string[] = [];
   const server = createServer((request, response) => {
-    asked.push(request.url ?? '');
-    answer(request, response);
+    requests.push(request.url ?? '');
+    respond(request, response);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  const dir = mkdtempSync(join(tmpdir(), 'plegwatch-scripted-'));
+  const dir = mkdtempSync(join(tmpdir(), 'plegwatch-api-'));
   const kubeconfig = join(dir, 'kubeconfig');
   const cluster = { server: `http://127.0.0.1:${port}`, 'insecure-skip-tls-verify': true };
   writeFileSync(
     kubeconfig,
     JSON.stringify({
-      clusters: [{ name: 'here', cluster }],
+      clusters: [{ name: 'fake', cluster }],
       users: [{ name: 'me', user: { token: 'one' } }],
-      contexts: [{ name: 'here', context: { cluster: 'here', user: 'me' } }],
-      'current-context': 'here',
+      contexts: [{ name: 'fake', context: { cluster: 'fake', user: 'me' } }],
+      'current-context': 'fake',
     }),
   );
   return {
     kubeconfig,
-    asked,
+    requests,
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -49,8 +46,7 @@ export async function scriptedApi(answer: Answerer): Promise<ScriptedApi> {
   };
 }
 
-/** Answers with JSON. */
-export function json(
+export function respondJson(
   response: ServerResponse,
   status: number,
   body: unknown,

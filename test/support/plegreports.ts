@@ -3,7 +3,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import type { Applied, KubeClient } from '../../src/controller/kube/client.ts';
+import type { AppliedObject, KubeClient } from '../../src/controller/kube/client.ts';
 import type { Resource } from '../../src/controller/kube/object.ts';
 import { waitFor } from './waitFor.ts';
 
@@ -16,7 +16,7 @@ const FILE = new URL('../../crds/plegreports.plegwatch.dev.yaml', import.meta.ur
 
 /** Applies the definition and waits until the API server serves it. Returns its conditions, by type. */
 export async function installPlegReports(kube: KubeClient): Promise<Map<string, string>> {
-  const definition: Applied = parse(readFileSync(FILE, 'utf8'));
+  const definition: AppliedObject = parse(readFileSync(FILE, 'utf8'));
   const { name } = await kube.apply(DEFINITIONS, definition).then((applied) => applied.metadata);
   return waitFor(`${name} is established`, async () => {
     const conditions = conditionsOf(await kube.get(DEFINITIONS, name));

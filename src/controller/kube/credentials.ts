@@ -1,8 +1,7 @@
 /*
- * Where the API server is and who we are: from `--kubeconfig`, or from the service account of the pod.
+ * The address of the API server and our credentials, from `--kubeconfig` or the service account of the pod.
  *
- * What stands in files (certificates, tokens) is read again twice a minute and after every 401, because service account
- * tokens and client certificates are rotated under running programs.
+ * Certificates and tokens in files are read again every 30 s and after each 401, because they are rotated while the program runs.
  */
 import { createHash } from 'node:crypto';
 import http from 'node:http';
@@ -10,17 +9,17 @@ import https from 'node:https';
 import type { KubeConfig } from '@kubernetes/client-node';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 
-/** How one request reaches the API server. */
-export interface Connection {
+/** What a request needs to reach the API server. */
+export interface ApiConnection {
   readonly server: URL;
   readonly agent: http.Agent;
   readonly headers: Readonly<Record<string, string>>;
 }
 
 export interface Credentials {
-  /** Throws KUBE_CONFIG where the files it needs cannot be read. */
-  connection(): Promise<Connection>;
-  /** The next connection reads every file again. */
+  /** Throws KUBE_CONFIG if the files cannot be read. */
+  connection(): Promise<ApiConnection>;
+  /** Makes the next call of `connection` read the files again. */
   expire(): void;
   close(): void;
 }
@@ -29,9 +28,9 @@ const REREAD_MS = 30_000;
 const CURE =
   'Set --kubeconfig (PLEGWATCH_KUBECONFIG) to a readable kubeconfig, run in a pod with a service account, or use --no-kube.';
 
-/** Reads the configuration once, to fail early. Throws KUBE_CONFIG. */
+/** Reads the files once. Throws KUBE_CONFIG. */
 export async function loadCredentials(kubeconfig: string | undefined): Promise<Credentials> {
-  // Loaded when it is needed only: it is the largest package of the program.
+  // Imported on demand: it is the largest package of the program.
   const { KubeConfig: Config } = await import('@kubernetes/client-node');
   const read = () => configFrom(new Config(), kubeconfig);
   let current = await openConnection(read());
@@ -54,7 +53,8 @@ export async function loadCredentials(kubeconfig: string | undefined): Promise<C
   };
 }
 
-type OpenConnection = Connection & { readonly tls: string };
+/** `tls` is a digest of the certificates that the agent uses. */
+type OpenConnection = ApiConnection & { readonly tls: string };
 
 function keepAgent(fresh: OpenConnection, old: OpenConnection): OpenConnection {
   fresh.agent.destroy();
@@ -71,7 +71,7 @@ function configFrom(config: KubeConfig, kubeconfig: string | undefined): KubeCon
     if (!process.env['KUBERNETES_SERVICE_HOST']) {
       throw new PlegwatchError(
         'KUBE_CONFIG',
-        'There is no --kubeconfig, and this is not a pod of a cluster.',
+        'There is no --kubeconfig, and the program does not run in a pod.',
         CURE,
       );
     }
@@ -85,9 +85,7 @@ function configFrom(config: KubeConfig, kubeconfig: string | undefined): KubeCon
       'KUBE_CONFIG',
       `--kubeconfig ${kubeconfig} cannot be read: ${messageOf(error)}.`,
       CURE,
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   }
   if (config.getCurrentCluster() === null || config.getCurrentUser() === null) {
@@ -117,17 +115,15 @@ async function openConnection(config: KubeConfig): Promise<OpenConnection> {
       'KUBE_CONFIG',
       `The credentials for the API server cannot be read: ${messageOf(error)}.`,
       CURE,
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   }
 }
 
 function agentFor(server: URL, options: https.RequestOptions, proxyUrl: string | undefined): http.Agent {
-  // Only the library's own agent knows how to go through a proxy.
+  // Only the library's agent can use a proxy.
   if (proxyUrl && options.agent instanceof http.Agent) return options.agent;
-  // Idle connections go after half a minute: balancers drop them silently, and the next request would hang.
+  // Load balancers drop idle connections silently, and the next request would hang: close them after 30 s.
   const pool: http.AgentOptions = {
     keepAlive: true,
     keepAliveMsecs: 15_000,
@@ -147,7 +143,6 @@ function headersOf(options: https.RequestOptions): Record<string, string> {
   return headers;
 }
 
-/** Tells whether the connections of the pool were made with these certificates. */
 function digestOf({ ca, cert, key, servername, rejectUnauthorized }: https.RequestOptions): string {
   const parts = [ca, cert, key, servername, rejectUnauthorized].map(String);
   return createHash('sha256').update(parts.join('\0')).digest('hex');

@@ -1,39 +1,33 @@
 /*
- * The Nodes of the cluster, by name: which Node it is, and its Ready condition. A Node that was deleted and made again under
- * its name has another UID: it is another node.
+ * The Nodes of the cluster, by name, with their UID and Ready condition. A Node that is deleted and created again under the same name has
+ * another UID and counts as another Node.
  *
- * The watch may be wrong in ways that nobody would notice, so all Nodes are listed now and then beside it, as a second
- * witness (witness.ts); what the watch did not tell is corrected and counted.
+ * A watch can miss changes unnoticed, so a resync compares it with a list from time to time; missed changes are applied and counted.
  */
-
 import type { BackoffOptions } from '../../platform/backoff.ts';
 import type { Logger } from '../../platform/log.ts';
-import type { Mono } from '../../protocol/units.ts';
 import type { KubeClient } from './client.ts';
-import { type Followed, follow } from './listWatch.ts';
+import { type ListWatchEvent, listWatch } from './listWatch.ts';
 import { NODES } from './object.ts';
 import { isSameNode, type KubeNode, type NamedNode, nodeOf } from './projection.ts';
-import { startWitness } from './resync.ts';
+import { startResync } from './resync.ts';
 
-/** Told when a Node comes, goes, or is another one under the same name; not for other changes. */
-type NodeChanged = (name: string, present: KubeNode | undefined, before: KubeNode | undefined) => void;
+/** Called when a Node is created, deleted or replaced; not for other changes. */
+type NodeListener = (name: string, present: KubeNode | undefined, before: KubeNode | undefined) => void;
 
-/** Told when the Ready condition of a Node is another, and of each Node that comes. */
-type ReadyChanged = (name: string, present: KubeNode) => void;
+/** Called when a Node is created and when its Ready condition changes. */
+type ReadyListener = (name: string, present: KubeNode) => void;
 
 export interface NodeWatch {
   get(name: string): KubeNode | undefined;
   names(): Iterable<string>;
-  /** Returns the function that ends it. */
-  onChange(callback: NodeChanged): () => void;
-  /** The same for Ready conditions; it is told of those that are known at once. */
-  onReady(callback: ReadyChanged): () => void;
-  /** Whether all Nodes have been listed once: before, a Node that is not known may be there. */
+  onChange(listener: NodeListener): void;
+  /** Calls the listener at once for every known Node. Returns a function that removes the listener. */
+  onReady(listener: ReadyListener): () => void;
+  /** Whether all Nodes have been listed once. Before that, unknown Nodes may exist. */
   readonly synced: boolean;
-  /** When the API server last answered; null before it first did. */
-  readonly lastProgress: Mono | null;
-  /** Why the API server is not being followed; null while it is. */
-  readonly trouble: string | null;
+  /** Why the last request failed; null if it did not. */
+  readonly error: string | null;
   stop(): Promise<void>;
 }
 
@@ -41,71 +35,64 @@ export interface NodeWatchOptions {
   readonly kube: KubeClient;
   readonly log: Logger;
   readonly backoff?: BackoffOptions;
-  readonly watchSeconds?: number;
-  /** How often all Nodes are listed beside the watch. */
-  readonly witnessMs?: number;
-  /** Told of each Node that the watch was wrong about. */
+  readonly resyncMs?: number;
+  /** Called for each Node whose change the watch missed. */
   readonly onMissed?: () => void;
 }
 
-/** Starts at once and goes on through every failure until it is stopped. */
-export function startNodeWatch(options: NodeWatchOptions): NodeWatch {
-  const { kube, log, backoff, watchSeconds, witnessMs, onMissed } = options;
+/** Runs until it is stopped, and survives every failure. */
+export function startNodeWatch({ kube, log, backoff, resyncMs, onMissed }: NodeWatchOptions): NodeWatch {
   const nodes = new Map<string, KubeNode>();
-  const callbacks = new Set<NodeChanged>();
-  const readyCallbacks = new Set<ReadyChanged>();
+  const listeners = new Set<NodeListener>();
+  const readyListeners = new Set<ReadyListener>();
   const stop = new AbortController();
   let synced = false;
-  let lastProgress: Mono | null = null;
-  let trouble: string | null = null;
+  let error: string | null = null;
 
   function put(name: string, present: KubeNode | undefined): void {
     const before = nodes.get(name);
     if (isSameNode(before, present)) return;
     if (present === undefined) nodes.delete(name);
     else nodes.set(name, present);
-    if (present !== undefined) for (const callback of readyCallbacks) callback(name, present);
+    if (present !== undefined) for (const listener of readyListeners) listener(name, present);
     if (before?.uid === present?.uid) return;
-    for (const callback of callbacks) callback(name, present, before);
+    for (const listener of listeners) listener(name, present, before);
   }
 
-  function replaceAll(objects: readonly NamedNode[]): void {
-    const there = new Map(objects.map(({ name, node }) => [name, node]));
+  function replaceAll(listed: readonly NamedNode[]): void {
+    const present = new Map(listed.map(({ name, node }) => [name, node]));
     synced = true;
-    for (const name of [...nodes.keys()]) if (!there.has(name)) put(name, undefined);
-    for (const [name, node] of there) put(name, node);
+    for (const name of [...nodes.keys()]) if (!present.has(name)) put(name, undefined);
+    for (const [name, node] of present) put(name, node);
   }
 
-  function change({ type, object: { name, node } }: Followed<NamedNode>): void {
+  function apply({ type, object: { name, node } }: ListWatchEvent<NamedNode>): void {
     put(name, type === 'DELETED' ? undefined : node);
   }
 
-  const ended = follow({
+  const watching = listWatch({
     kube,
     resource: NODES,
-    metadataOnly: false,
     project: nodeOf,
     log,
     signal: stop.signal,
     onList: replaceAll,
-    onEvent: change,
-    onProgress: (at) => {
-      lastProgress = at;
-      trouble = null;
+    onEvent: apply,
+    onProgress: () => {
+      error = null;
     },
     onFailure: (message) => {
-      trouble = message;
+      error = message;
     },
     backoff,
-    watchSeconds,
   });
 
-  const witness = startWitness({
+  const resync = startResync({
     kube,
     log,
-    everyMs: witnessMs,
-    known: () => (synced ? nodes : null),
-    correct: (name, node) => {
+    periodMs: resyncMs,
+    watched: () => (synced ? nodes : null),
+    onMissed: (name, node) => {
       put(name, node);
       onMissed?.();
     },
@@ -114,27 +101,23 @@ export function startNodeWatch(options: NodeWatchOptions): NodeWatch {
   return {
     get: (name) => nodes.get(name),
     names: () => nodes.keys(),
-    onChange(callback) {
-      callbacks.add(callback);
-      return () => callbacks.delete(callback);
+    onChange(listener) {
+      listeners.add(listener);
     },
-    onReady(callback) {
-      readyCallbacks.add(callback);
-      for (const [name, node] of nodes) callback(name, node);
-      return () => readyCallbacks.delete(callback);
+    onReady(listener) {
+      readyListeners.add(listener);
+      for (const [name, node] of nodes) listener(name, node);
+      return () => readyListeners.delete(listener);
     },
     get synced() {
       return synced;
     },
-    get lastProgress() {
-      return lastProgress;
-    },
-    get trouble() {
-      return trouble;
+    get error() {
+      return error;
     },
     async stop() {
       stop.abort();
-      await Promise.all([ended, witness.stop()]);
+      await Promise.all([watching, resync.stop()]);
     },
   };
 }

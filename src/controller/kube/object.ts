@@ -1,7 +1,8 @@
 /*
- * What every object and every answer of the Kubernetes API has in common, checked where it comes in.
+ * The objects and addresses of the Kubernetes API, and the schemas of its responses.
  */
 import * as v from 'valibot';
+import { type KubeOperation, KubeStatusError } from './kubeErrors.ts';
 
 const OwnerReference = v.looseObject({
   apiVersion: v.string(),
@@ -10,7 +11,7 @@ const OwnerReference = v.looseObject({
   uid: v.string(),
 });
 
-/** Fields we do not name are kept as they came. */
+/** Other fields are kept unchanged. */
 export const KubeObjectSchema = v.looseObject({
   metadata: v.looseObject({
     name: v.optional(v.string(), ''),
@@ -35,13 +36,24 @@ export const WatchEventSchema = v.strictObject({
   object: v.unknown(),
 });
 
-/** A kind of object, by its address. */
+/** Throws KubeStatusError Unreadable if the input does not match the schema. */
+export function decode<S extends v.GenericSchema>(
+  schema: S,
+  { verb, resource }: KubeOperation,
+  input: unknown,
+): v.InferOutput<S> {
+  const result = v.safeParse(schema, input);
+  if (result.success) return result.output;
+  throw new KubeStatusError(200, 'Unreadable', `${verb} ${resource}: ${result.issues[0].message}`);
+}
+
+/** A kind of objects. */
 export interface Resource {
   /** Empty for the core group. */
   readonly group: string;
   readonly version: string;
   readonly plural: string;
-  /** Absent for what belongs to the whole cluster. */
+  /** Absent for cluster-scoped objects. */
   readonly namespace?: string;
 }
 
@@ -55,17 +67,17 @@ export const podsOf = (namespace: string): Resource => ({
   namespace,
 });
 
-/** The resource's name as RBAC and error messages have it. */
+/** The resource's name in RBAC rules and error messages. */
 export const resourceName = ({ group, plural }: Resource, subresource = ''): string =>
   `${plural}${subresource === '' ? '' : `/${subresource}`}${group === '' ? '' : `.${group}`}`;
 
-/** The path of a collection, or of one object in it. */
+/** The path of a collection, or of one object of it. */
 export function pathOf(resource: Resource, name = '', subresource = ''): string {
   const root =
     resource.group === '' ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`;
-  const within = resource.namespace === undefined ? [] : ['namespaces', resource.namespace];
-  const rest = [...within, resource.plural, name, subresource]
-    .filter((part) => part !== '')
+  const namespace = resource.namespace === undefined ? [] : ['namespaces', resource.namespace];
+  const segments = [...namespace, resource.plural, name, subresource]
+    .filter((segment) => segment !== '')
     .map(encodeURIComponent);
-  return `${root}/${rest.join('/')}`;
+  return `${root}/${segments.join('/')}`;
 }

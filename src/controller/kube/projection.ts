@@ -1,5 +1,5 @@
 /*
- * What is kept of a Node: its UID, and its Ready condition as the kubelet, or the node controller in its place, wrote it.
+ * The parts of a Node that the controller keeps: its UID, and its Ready condition as written by the kubelet or the node controller.
  */
 import * as v from 'valibot';
 import type { KubeObject } from './object.ts';
@@ -9,15 +9,15 @@ export interface ReadyCondition {
   readonly status: string;
   readonly reason: string;
   readonly message: string;
-  /** When the status last became another, in microseconds since 1970; null where that is not said. */
+  /** When the status last changed, in microseconds since 1970; null if unknown. */
   readonly transitionAt: number | null;
-  /** When it was last written. It alone makes no other condition. */
+  /** When the condition was last written. */
   readonly heartbeatAt: number | null;
 }
 
 export interface KubeNode {
   readonly uid: string;
-  /** Null before a kubelet has reported. */
+  /** Null until a kubelet reports. */
   readonly ready: ReadyCondition | null;
 }
 
@@ -26,8 +26,8 @@ export interface NamedNode {
   readonly node: KubeNode;
 }
 
-/** What anybody with the right to write a Node may put into it is cut to what a row may hold. */
-const LONGEST = { status: 20, reason: 200, message: 4_000 };
+/** Texts of a Node are truncated to these lengths: anybody who may write Nodes can put anything there. */
+const MAX_LENGTHS = { status: 20, reason: 200, message: 4_000 };
 
 const Condition = v.looseObject({
   type: v.string(),
@@ -40,8 +40,8 @@ const Condition = v.looseObject({
 
 const Status = v.looseObject({ conditions: v.optional(v.array(v.unknown()), []) });
 
-export function nodeOf({ metadata, ...rest }: KubeObject): NamedNode {
-  return { name: metadata.name, node: { uid: metadata.uid, ready: readyOf(rest['status']) } };
+export function nodeOf({ metadata, ...fields }: KubeObject): NamedNode {
+  return { name: metadata.name, node: { uid: metadata.uid, ready: readyOf(fields['status']) } };
 }
 
 function readyOf(status: unknown): ReadyCondition | null {
@@ -52,9 +52,9 @@ function readyOf(status: unknown): ReadyCondition | null {
     if (!condition.success || condition.output.type !== 'Ready') continue;
     const { output } = condition;
     return {
-      status: storable(output.status, LONGEST.status),
-      reason: storable(output.reason, LONGEST.reason),
-      message: storable(output.message, LONGEST.message),
+      status: storable(output.status, MAX_LENGTHS.status),
+      reason: storable(output.reason, MAX_LENGTHS.reason),
+      message: storable(output.message, MAX_LENGTHS.message),
       transitionAt: microsOf(output.lastTransitionTime),
       heartbeatAt: microsOf(output.lastHeartbeatTime),
     };
@@ -62,15 +62,15 @@ function readyOf(status: unknown): ReadyCondition | null {
   return null;
 }
 
-/** Postgres takes no NUL in a text. */
-const storable = (text: string, longest: number): string => text.replaceAll('\0', '').slice(0, longest);
+/** Postgres does not accept NUL in text. */
+const storable = (text: string, maxLength: number): string => text.replaceAll('\0', '').slice(0, maxLength);
 
 function microsOf(time: string | null): number | null {
   const ms = time === null ? Number.NaN : Date.parse(time);
   return Number.isNaN(ms) ? null : ms * 1000;
 }
 
-/** A heartbeat alone makes no difference: there is one every few minutes on every node. */
+/** Ignores heartbeats, which every node sends every few minutes. */
 export function isSameNode(one: KubeNode | undefined, other: KubeNode | undefined): boolean {
   if (one === undefined || other === undefined) return one === other;
   return one.uid === other.uid && isSameReady(one.ready, other.ready);

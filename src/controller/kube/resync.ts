@@ -1,8 +1,8 @@
 /*
- * The second witness: all Nodes are listed now and then, and held against what the watch has told.
+ * Lists all Nodes from time to time and compares them with what the watch has delivered.
  *
- * The list and the watch are two moments, so a difference proves nothing yet. Only where the Node itself, asked for after
- * that, still differs, and the watch has had its time, was something not told.
+ * List and watch show different moments, so a difference proves nothing yet. The watch has missed a change only if the Node, read again
+ * after the watch had time to catch up, still differs.
  */
 import { jittered } from '../../platform/backoff.ts';
 import { messageOf } from '../../platform/errors.ts';
@@ -13,64 +13,67 @@ import type { KubeClient } from './client.ts';
 import { NODES } from './object.ts';
 import { isSameNode, type KubeNode, nodeOf } from './projection.ts';
 
-const EVERY_MS = 600_000;
+const PERIOD_MS = 600_000;
 const BACKOFF = { firstMs: 1_000, maxMs: 1_000 };
 const PAGE = 500;
-/** How long the watch may take to tell what a list shows, as a share of the time between two lists, and at most. */
-const GRACE_SHARE = 0.1;
-const LONGEST_GRACE_MS = 10_000;
-/** More differences than these are looked at the next time. */
-const MOST_ASKED = 100;
+/** How long the watch may take to deliver what a list shows: a share of the period, and at most this long. */
+const CATCH_UP_SHARE = 0.1;
+const MAX_CATCH_UP_MS = 10_000;
+/** The next resync checks the differences beyond these. */
+const MAX_READS = 100;
 
-export interface WitnessOptions {
-  readonly kube: KubeClient;
+export interface ResyncOptions {
+  readonly kube: Pick<KubeClient, 'list' | 'get'>;
   readonly log: Logger;
-  readonly everyMs?: number | undefined;
-  /** What the watch knows; null while it knows nothing yet. */
-  readonly known: () => ReadonlyMap<string, KubeNode> | null;
-  /** Told of each Node that the watch is wrong about, and how it is; undefined where it is gone. */
-  readonly correct: (name: string, node: KubeNode | undefined) => void;
+  /** Default: 10 minutes. */
+  readonly periodMs?: number | undefined;
+  /** The Nodes according to the watch; null before its first list. */
+  readonly watched: () => ReadonlyMap<string, KubeNode> | null;
+  /** Called with each Node whose change the watch missed; undefined if the Node was deleted. */
+  readonly onMissed: (name: string, node: KubeNode | undefined) => void;
 }
 
-export interface Witness {
+export interface Resync {
   stop(): Promise<void>;
 }
 
-/** Looks until it is stopped; a look that fails is told in the log, and the next one follows in its time. */
-export function startWitness(options: WitnessOptions): Witness {
-  const { everyMs = EVERY_MS, log } = options;
+/** Runs until it is stopped. A failed resync is logged. */
+export function startResync(options: ResyncOptions): Resync {
+  const { periodMs = PERIOD_MS, log } = options;
   const loop = new Loop({
     async work(signal) {
-      await sleep(jittered(everyMs, 0.2), signal);
-      if (!signal.aborted) await look(options, everyMs, signal);
+      await sleep(jittered(periodMs, 0.2), signal);
+      if (!signal.aborted) await resync(options, periodMs, signal);
       return 0;
     },
-    onError: (error) =>
-      log.warn({ error: messageOf(error) }, 'the Nodes could not be listed beside the watch'),
+    onError: (error) => log.warn({ error: messageOf(error) }, 'resync of the Nodes failed'),
     backoff: BACKOFF,
   });
   loop.start();
   return loop;
 }
 
-async function look(options: WitnessOptions, everyMs: number, signal: AbortSignal): Promise<void> {
-  const { kube, log, known, correct } = options;
-  const suspects = differing(await listAll(kube, signal), known());
+async function resync(options: ResyncOptions, periodMs: number, signal: AbortSignal): Promise<void> {
+  const { kube, log, watched, onMissed } = options;
+  const suspects = differing(await listAll(kube, signal), watched());
   if (suspects.length === 0) return;
-  await sleep(Math.min(LONGEST_GRACE_MS, everyMs * GRACE_SHARE), signal);
+  await sleep(Math.min(MAX_CATCH_UP_MS, periodMs * CATCH_UP_SHARE), signal);
   if (signal.aborted) return;
-  for (const name of suspects.slice(0, MOST_ASKED)) {
-    const before = known()?.get(name);
+  for (const name of suspects.slice(0, MAX_READS)) {
+    const before = watched()?.get(name);
     const object = await kube.get(NODES, name, signal);
     const node = object === undefined ? undefined : nodeOf(object).node;
-    // What the watch told while the Node was asked for is newer than the answer, or the same.
-    if (known()?.get(name) !== before || isSameNode(node, before)) continue;
-    log.warn({ node: name }, 'the watch did not tell what became of a Node');
-    correct(name, node);
+    // A change that the watch delivered during the read is at least as new as the response.
+    if (watched()?.get(name) !== before || isSameNode(node, before)) continue;
+    log.warn({ node: name }, 'node watch missed a change');
+    onMissed(name, node);
   }
 }
 
-async function listAll(kube: KubeClient, signal: AbortSignal): Promise<ReadonlyMap<string, KubeNode>> {
+async function listAll(
+  kube: ResyncOptions['kube'],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, KubeNode>> {
   const nodes = new Map<string, KubeNode>();
   let next = '';
   do {
@@ -84,9 +87,9 @@ async function listAll(kube: KubeClient, signal: AbortSignal): Promise<ReadonlyM
 
 function differing(
   listed: ReadonlyMap<string, KubeNode>,
-  known: ReadonlyMap<string, KubeNode> | null,
+  watched: ReadonlyMap<string, KubeNode> | null,
 ): string[] {
-  if (known === null) return [];
-  const names = new Set([...listed.keys(), ...known.keys()]);
-  return [...names].filter((name) => !isSameNode(listed.get(name), known.get(name)));
+  if (watched === null) return [];
+  const names = new Set([...listed.keys(), ...watched.keys()]);
+  return [...names].filter((name) => !isSameNode(listed.get(name), watched.get(name)));
 }

@@ -1,118 +1,126 @@
 /*
- * One HTTP exchange with the API server: bounded in time and in size, redirects never followed.
+ * HTTP requests to the API server, limited in time and size. Redirects are not followed.
  */
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import type { Connection } from './credentials.ts';
-import { KubeStatusError, unreachable } from './failure.ts';
+import type { ApiConnection } from './credentials.ts';
+import { KubeStatusError, unreachable } from './kubeErrors.ts';
 
-export interface Exchange {
-  readonly method: 'GET' | 'PATCH' | 'POST' | 'PUT' | 'DELETE';
+export interface KubeHttpRequest {
+  readonly method: 'GET' | 'PATCH' | 'DELETE';
   /** Path and query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** For the whole exchange; for a stream until its headers have come. */
+  /** For the whole request; for a stream, until its headers arrive. */
   readonly timeoutMs: number;
-  /** A larger answer is refused; {@link MAX_ANSWER_BYTES} when not said. */
+  /** Default: {@link MAX_RESPONSE_BYTES}. */
   readonly maxBytes?: number;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
-export interface Answer {
+export interface KubeHttpResponse {
   readonly status: number;
   readonly headers: http.IncomingHttpHeaders;
   readonly body: string;
 }
 
-/** Nothing we ask for comes near; a page of 500 nodes without their status has about 0.5 MB. */
-export const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+/** A page of 500 Nodes without their status has about 0.5 MB. */
+export const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 
 /**
- * Sends a request and reads the whole answer, whatever its status. Throws KUBE_UNREACHABLE, and KubeStatusError TooLarge: the
- * server is well, it is this object that nobody will read.
+ * Sends a request and reads the whole response, whatever its status. Throws KUBE_UNREACHABLE, and KubeStatusError TooLarge, which says
+ * nothing about the health of the server.
  */
-export async function exchange(connection: Connection, asked: Exchange): Promise<Answer> {
-  const deadline = AbortSignal.timeout(asked.timeoutMs);
-  const signal = asked.signal === undefined ? deadline : AbortSignal.any([deadline, asked.signal]);
+export async function sendRequest(
+  connection: ApiConnection,
+  request: KubeHttpRequest,
+): Promise<KubeHttpResponse> {
+  const deadline = AbortSignal.timeout(request.timeoutMs);
+  const signal = request.signal === undefined ? deadline : AbortSignal.any([deadline, request.signal]);
   try {
-    const response = await respond(connection, asked, signal);
+    const response = await startRequest(connection, request, signal);
     return {
       status: response.statusCode ?? 0,
       headers: response.headers,
-      body: await readAll(response, asked.maxBytes),
+      body: await readBody(response, request.maxBytes),
     };
   } catch (error) {
-    asked.signal?.throwIfAborted();
+    request.signal?.throwIfAborted();
     if (error instanceof KubeStatusError) throw error;
-    throw unreachable(connection.server, deadline.aborted ? timedOut(asked.timeoutMs) : error);
+    throw unreachable(connection.server, deadline.aborted ? timedOut(request.timeoutMs) : error);
   }
 }
 
 /**
- * Sends a request and gives its answer to be read piece by piece; `idleMs` without a byte breaks it. Throws
- * KUBE_UNREACHABLE when no headers come in time.
+ * Sends a request and returns the response as soon as its headers have arrived. The response fails after `idleMs` without a byte. Throws
+ * KUBE_UNREACHABLE if no headers arrive in time.
  */
 export async function openStream(
-  connection: Connection,
-  asked: Exchange,
+  connection: ApiConnection,
+  request: KubeHttpRequest,
   idleMs: number,
 ): Promise<IncomingMessage> {
-  const stop = new AbortController();
-  const late = setTimeout(() => stop.abort(timedOut(asked.timeoutMs)), asked.timeoutMs);
-  const signal = asked.signal === undefined ? stop.signal : AbortSignal.any([stop.signal, asked.signal]);
+  const deadline = new AbortController();
+  const timer = setTimeout(() => deadline.abort(timedOut(request.timeoutMs)), request.timeoutMs);
+  const signal =
+    request.signal === undefined ? deadline.signal : AbortSignal.any([deadline.signal, request.signal]);
   try {
-    const response = await respond(connection, asked, signal);
-    response.setTimeout(idleMs, () => response.destroy(new Error(`nothing came for ${idleMs / 1000} s`)));
+    const response = await startRequest(connection, request, signal);
+    response.setTimeout(idleMs, () => response.destroy(new Error(`no data for ${idleMs / 1000} s`)));
     return response;
   } catch (error) {
-    asked.signal?.throwIfAborted();
-    throw unreachable(connection.server, stop.signal.aborted ? stop.signal.reason : error);
+    request.signal?.throwIfAborted();
+    throw unreachable(connection.server, deadline.signal.aborted ? deadline.signal.reason : error);
   } finally {
-    clearTimeout(late);
+    clearTimeout(timer);
   }
 }
 
-/** Reads an answer to its end. Throws when it is larger than so many bytes. */
-export async function readAll(response: IncomingMessage, maxBytes = MAX_ANSWER_BYTES): Promise<string> {
-  const parts: Buffer[] = [];
+/** Throws KubeStatusError TooLarge if the body is larger than `maxBytes`. */
+export async function readBody(response: IncomingMessage, maxBytes = MAX_RESPONSE_BYTES): Promise<string> {
+  const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const part of response as AsyncIterable<Buffer>) {
-    bytes += part.length;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
     if (bytes > maxBytes) {
       response.destroy();
       const code = response.statusCode ?? 0;
-      throw new KubeStatusError(code, 'TooLarge', `the answer is larger than ${maxBytes} bytes`);
+      throw new KubeStatusError(code, 'TooLarge', `the response is larger than ${maxBytes} bytes`);
     }
-    parts.push(part);
+    chunks.push(chunk);
   }
-  return Buffer.concat(parts).toString('utf8');
+  return Buffer.concat(chunks).toString('utf8');
 }
 
-function respond(connection: Connection, asked: Exchange, signal: AbortSignal): Promise<IncomingMessage> {
+function startRequest(
+  connection: ApiConnection,
+  { method, path, headers, body: text }: KubeHttpRequest,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
   const { server, agent } = connection;
-  const body = asked.body === undefined ? undefined : Buffer.from(asked.body, 'utf8');
+  const body = text === undefined ? undefined : Buffer.from(text, 'utf8');
   return new Promise((resolve, reject) => {
-    const request = (server.protocol === 'http:' ? http : https).request(
+    const outgoing = (server.protocol === 'http:' ? http : https).request(
       {
         host: server.hostname.replace(/^\[|\]$/g, ''),
         port: server.port === '' ? undefined : Number(server.port),
-        path: server.pathname.replace(/\/$/, '') + asked.path,
-        method: asked.method,
+        path: server.pathname.replace(/\/$/, '') + path,
+        method,
         agent,
         signal,
         headers: {
           ...connection.headers,
-          ...asked.headers,
+          ...headers,
           'user-agent': 'plegwatch-controller',
           ...(body === undefined ? {} : { 'content-length': body.length }),
         },
       },
       resolve,
     );
-    request.once('error', reject);
-    request.end(body);
+    outgoing.once('error', reject);
+    outgoing.end(body);
   });
 }
 
-const timedOut = (ms: number): Error => new Error(`no answer within ${ms / 1000} s`);
+const timedOut = (ms: number): Error => new Error(`no response within ${ms / 1000} s`);

@@ -21,7 +21,7 @@ import { Loop } from '../../platform/loop.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { KubeStatusError, retryAfterMs } from '../kube/failure.ts';
+import { KubeStatusError, retryAfterMs } from '../kube/kubeErrors.ts';
 import type { NodeWatch } from '../kube/nodes.ts';
 import type { KubeNode } from '../kube/projection.ts';
 import type { Store } from '../store/store.ts';
@@ -100,7 +100,7 @@ export function startReporter(options: ReporterOptions): Reporter {
   writer.start();
   return {
     stop: () => writer.stop(),
-    health: () => writer.trouble ?? nodes.trouble ?? (nodes.synced ? null : 'the Nodes are not listed yet'),
+    health: () => writer.trouble ?? nodes.error ?? (nodes.synced ? null : 'the Nodes are not listed yet'),
     alive: () => {
       const quietMs = performance.now() - writer.roundEndedAt;
       return quietMs < STUCK_MS ? null : `no round has ended for ${Math.round(quietMs / 1000)} s`;

@@ -19,7 +19,7 @@ import type { Logger } from '../../platform/log.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { KubeStatusError, retryAfterMs } from '../kube/failure.ts';
+import { KubeStatusError, retryAfterMs } from '../kube/kubeErrors.ts';
 import { podsOf } from '../kube/object.ts';
 import type { Store } from '../store/store.ts';
 import { type Lag, lagOf } from './bounds.ts';

@@ -1,25 +1,25 @@
 /*
- * What can go wrong with the API server, in three kinds: away (KUBE_UNREACHABLE, try again), not allowed (KUBE_REFUSED,
- * somebody has to grant it), and everything else it answered, as a {@link KubeStatusError}.
+ * Errors of the Kubernetes API: KUBE_UNREACHABLE (retry), KUBE_REFUSED (somebody must grant permission), KUBE_CONFIG (a setting is
+ * wrong), and {@link KubeStatusError} for every other response that is not a success.
  */
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 
-/** What was asked, in the words of RBAC. */
-export interface Asked {
+/** An operation in the terms of RBAC. */
+export interface KubeOperation {
   readonly verb: string;
   /** Such as `plegreports.plegwatch.dev` or `plegreports/status.plegwatch.dev`. */
   readonly resource: string;
   readonly name?: string;
 }
 
-/** An answer of the API server that is not success. 409: read again; 410: list again; 422: the object breaks its schema. */
+/** 409: read the object again; 410: list again; 422: the object violates its schema. */
 export class KubeStatusError extends Error {
   override readonly name = 'KubeStatusError';
   /** The HTTP status. */
   readonly code: number;
-  /** The API's own word, such as Conflict or Expired. */
+  /** The reason of the API, such as Conflict or Expired. */
   readonly reason: string;
-  /** How long the server asks us to wait; null where it says nothing. */
+  /** The server's Retry-After; null if it sent none. */
   readonly retryAfterMs: number | null;
 
   constructor(code: number, reason: string, message: string, retryAfterMs: number | null = null) {
@@ -30,7 +30,7 @@ export class KubeStatusError extends Error {
   }
 }
 
-/** How long the server asked us to wait before the next request; 0 where it did not. */
+/** The server's Retry-After; 0 if it sent none. */
 export const retryAfterMs = (error: unknown): number =>
   error instanceof KubeStatusError ? (error.retryAfterMs ?? 0) : 0;
 
@@ -51,30 +51,36 @@ export function unreachable(server: URL, error: unknown): PlegwatchError {
       );
 }
 
-/** The error for an answer that is not success. `body` is a Status object, or anything else a proxy may have sent. */
-export function refusal(asked: Asked, code: number, body: string, retryAfter: string | undefined): Error {
-  const status = statusOf(body);
-  const what = `${asked.verb} ${asked.resource}${asked.name === undefined ? '' : ` ${asked.name}`}`;
+/** The error of a response that is not a success. A proxy may send anything as `body` instead of a Status object. */
+export function errorOfResponse(
+  operation: KubeOperation,
+  code: number,
+  body: string,
+  retryAfter: string | undefined,
+): Error {
+  const status = parseStatus(body);
+  const { verb, resource, name } = operation;
+  const described = `${verb} ${resource}${name === undefined ? '' : ` ${name}`}`;
   const message = status.message === '' ? `HTTP ${code}` : status.message;
   if (code === 401) {
     return new PlegwatchError(
       'KUBE_REFUSED',
-      `The API server does not accept our credentials (${what}): ${message}.`,
+      `The API server does not accept our credentials (${described}): ${message}.`,
       'Renew the credentials in --kubeconfig, or check the service account of the pod.',
     );
   }
   if (code === 403) {
     return new PlegwatchError(
       'KUBE_REFUSED',
-      `The API server does not let us ${what}: ${message}.`,
-      `Grant the verb ${asked.verb} on ${asked.resource} to the controller's service account.`,
+      `The API server does not let us ${described}: ${message}.`,
+      `Grant the verb ${verb} on ${resource} to the controller's service account.`,
     );
   }
-  return new KubeStatusError(code, status.reason, `${what}: ${message}`, waitOf(retryAfter));
+  return new KubeStatusError(code, status.reason, `${described}: ${message}`, parseRetryAfter(retryAfter));
 }
 
 /** Reads a Status object. */
-export function statusOf(body: string): { code: number; reason: string; message: string } {
+export function parseStatus(body: string): { code: number; reason: string; message: string } {
   let input: unknown;
   try {
     input = JSON.parse(body);
@@ -90,9 +96,10 @@ export function statusOf(body: string): { code: number; reason: string; message:
   return { code: Number(field('code') ?? 0), reason: text('reason'), message: text('message') };
 }
 
-function waitOf(retryAfter: string | undefined): number | null {
-  const seconds = Number(retryAfter);
-  return retryAfter !== undefined && Number.isFinite(seconds) && seconds >= 0
+/** In milliseconds, at most 300 s. */
+function parseRetryAfter(header: string | undefined): number | null {
+  const seconds = Number(header);
+  return header !== undefined && Number.isFinite(seconds) && seconds >= 0
     ? Math.min(seconds, 300) * 1000
     : null;
 }
