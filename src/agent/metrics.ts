@@ -3,7 +3,7 @@
  * their labels, because `increase()` misses the first increment of a series that did not exist before.
  */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { CALL_CODES } from '../cri/client.ts';
+import { CALL_CODES, CRI_CALLS } from '../cri/client.ts';
 import { registerProcessMetrics } from '../platform/processMetrics.ts';
 import {
   EVENT_TYPES,
@@ -15,7 +15,6 @@ import {
 } from '../protocol/record.ts';
 import { SCRAPE_PROBLEMS } from './observe/kubelet/client.ts';
 import { MODES, type Mode } from './observe/kubelet/modeInference.ts';
-import { CRI_CALLS } from './observe/malformedMessages.ts';
 import { RELIST_ERROR_CODES } from './observe/relister.ts';
 import { SESSION_END_CODES } from './observe/stream/subscription.ts';
 

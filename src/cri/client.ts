@@ -92,6 +92,17 @@ function limitOf({ code, details }: ServiceError): 'OVER_OUR_LIMIT' | 'OVER_RUNT
   return /trying to send message larger than max \(/.test(details) ? 'OVER_RUNTIME_LIMIT' : null;
 }
 
+/** The calls whose answers are decoded. */
+export const CRI_CALLS = [
+  'Version',
+  'ListPodSandbox',
+  'ListContainers',
+  'ContainerStatus',
+  'PodSandboxStatus',
+  'GetContainerEvents',
+] as const;
+export type CriCall = (typeof CRI_CALLS)[number];
+
 /** Every code that a {@link CriError} can have. */
 export const CALL_CODES: readonly string[] = [
   ...Object.keys(status).filter((name) => Number.isNaN(Number(name))),

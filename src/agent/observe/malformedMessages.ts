@@ -1,19 +1,9 @@
 /*
  * Malformed messages of the runtime: counted by call, and logged.
  */
+import type { CriCall } from '../../cri/client.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import type { AgentMetrics } from '../metrics.ts';
-
-/** The calls whose answers are decoded. */
-export const CRI_CALLS = [
-  'Version',
-  'ListPodSandbox',
-  'ListContainers',
-  'ContainerStatus',
-  'PodSandboxStatus',
-  'GetContainerEvents',
-] as const;
-export type CriCall = (typeof CRI_CALLS)[number];
 
 export class MalformedMessages {
   readonly #metrics: Pick<AgentMetrics, 'malformed'>;

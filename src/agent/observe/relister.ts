@@ -7,6 +7,7 @@
  * never after one that failed: what that cost the runtime nobody knows.
  */
 
+import type { CriCall } from '../../cri/client.ts';
 import { type CriClient, CriError } from '../../cri/client.ts';
 import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from '../../cri/items.ts';
 import { ListCall, type ListCallPorts, type MeasuredListAnswer, type Way } from '../../cri/listCall.ts';
@@ -20,7 +21,6 @@ import { sleep } from '../../platform/sleep.ts';
 import type { Relist } from '../../protocol/observation.ts';
 import { between, type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
 import { Bursts } from './burstTrigger.ts';
-import type { CriCall } from './malformedMessages.ts';
 import type { RelistFigures } from './relistMinute.ts';
 
 /** The kubelet's own limit of a runtime request (kubelet --runtime-request-timeout). */

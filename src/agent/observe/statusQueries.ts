@@ -4,12 +4,12 @@
  * clear a runtime, or convict it.
  */
 
+import type { CriCall } from '../../cri/client.ts';
 import { type CriClient, CriError } from '../../cri/client.ts';
 import { sandboxAnswer, timesOf } from '../../cri/items.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { StatusAnswer, StatusQuery } from '../../protocol/observation.ts';
-import type { CriCall } from './malformedMessages.ts';
 
 type Known = Pick<Extract<StatusAnswer, { found: true }>, 'times' | 'sandbox'>;
 
