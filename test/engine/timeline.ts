@@ -9,9 +9,9 @@
  * counters are added up.
  */
 
+import type { ComparisonCounters } from '../../src/agent/compare/comparison.ts';
 import { Comparison } from '../../src/agent/compare/comparison.ts';
 import type { Emission } from '../../src/agent/compare/emitter.ts';
-import type { ComparisonCounters } from '../../src/agent/compare/ledger.ts';
 import type { PlegProfile } from '../../src/protocol/eventProfile.ts';
 import type {
   ExactTimes,

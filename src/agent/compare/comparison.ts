@@ -1,119 +1,157 @@
 /*
- * The comparison: holds what the event stream announced against what relisting found.
+ * The comparison holds what the event stream announced against what relisting found.
  *
- * It is told of sessions, events, relists, exact times and the passing of time. Which stages each id has reached is concluded
- * from lists in relisting.ts and from events in events.ts; both enter it into the ledger, which knows what is due and what
- * becomes of it.
+ * Its inputs are sessions, events, relists, status answers and the passing of time. relisting.ts concludes from lists, events.ts
+ * from events, which stages each id has reached; expectations.ts knows which events are due, and judgements.ts what becomes of
+ * those that do not come.
  *
- * No clock, no I/O, no randomness of its own: times are handed in, ids are minted by the caller, and what comes out waits
- * in {@link Comparison.take}.
+ * It has no clock, no I/O and no randomness of its own: times are passed in, ids are minted by the caller, and its output waits
+ * for {@link Comparison.take}.
  */
 
 import type { PlegProfile } from '../../protocol/eventProfile.ts';
 import type { ReceivedEvent, Relist, StatusAnswer } from '../../protocol/observation.ts';
 import type { Mono } from '../../protocol/units.ts';
-import type { OpenSession } from './coverage.ts';
-import { Outbox, type Output } from './emitter.ts';
+import type { ComparisonOptions, ComparisonParts } from './comparisonParts.ts';
+import { Coverage, type OpenSession } from './coverage.ts';
+import { type ComparisonOutput, Emitter } from './emitter.ts';
 import { Events } from './events.ts';
-import { type ComparisonCounters, type ComparisonOptions, Ledger } from './ledger.ts';
+import { Expectations } from './expectations.ts';
+import { Judgements } from './judgements.ts';
+import { MonotonicTimes } from './monotonicTimes.ts';
 import { Relisting } from './relisting.ts';
+import { TrackedContainers } from './trackedContainers.ts';
+
+/** Counted since the start, in transitions. */
+export interface ComparisonCounters {
+  readonly expected: number;
+  readonly matched: number;
+  readonly missed: number;
+  readonly unobservable: number;
+  /** Covered time in microseconds. */
+  readonly covered: number;
+  /** How often an id was not tracked because there were too many. */
+  readonly untracked: number;
+  /** Overdue starts and stops that were not reported because of the rate limit. */
+  readonly overdueSuppressed: number;
+}
 
 export class Comparison {
-  readonly #outbox: Outbox;
-  readonly #ledger: Ledger;
+  readonly #parts: ComparisonParts;
   readonly #relisting: Relisting;
   readonly #events: Events;
+  readonly #judgements: Judgements;
 
   constructor(options: ComparisonOptions) {
-    this.#outbox = new Outbox(options.epochStart, options.mintId);
-    this.#ledger = new Ledger(options, this.#outbox);
-    this.#relisting = new Relisting(this.#ledger, this.#outbox);
-    this.#events = new Events(this.#ledger, this.#outbox);
+    const emitter = new Emitter(options.epochStart, options.mintId);
+    const parts = {
+      emitter,
+      coverage: new Coverage(options.epochStart),
+      containers: new TrackedContainers(emitter),
+      times: new MonotonicTimes(options.epochStart),
+    };
+    this.#parts = { ...parts, options, expectations: new Expectations(parts, options.profile) };
+    this.#relisting = new Relisting(this.#parts);
+    this.#events = new Events(this.#parts);
+    this.#judgements = new Judgements(this.#parts);
   }
 
-  get counters(): Readonly<ComparisonCounters> {
-    return this.#ledger.counters;
+  get counters(): ComparisonCounters {
+    const { containers, coverage, expectations } = this.#parts;
+    return {
+      ...expectations.counters,
+      covered: coverage.coveredTime,
+      untracked: containers.untracked,
+      overdueSuppressed: this.#judgements.overdueSuppressed,
+    };
   }
 
-  /** Transitions whose event has not come and that have no verdict yet. */
+  /** Transitions whose event has not come and that are not judged yet. */
   get pending(): number {
-    return this.#ledger.pending;
+    return this.#parts.expectations.pending;
   }
 
-  /** Ids that are remembered: those that are there, and those that ended or were heard of less than 15 minutes ago. */
+  /** Ids that are remembered: those that exist, and those whose last sign is less than 15 minutes old. */
   get tracked(): number {
-    return this.#ledger.lives.remembered;
+    return this.#parts.containers.size;
   }
 
-  /** Hands over what has come out since the last call. */
-  take(): Output {
-    return this.#outbox.take();
+  /** Hands over the output since the last call. */
+  take(): ComparisonOutput {
+    return this.#parts.emitter.take();
   }
 
-  /** The runtime was replaced by another: from now on it is due what the new one announces. */
+  /** The runtime was replaced by another: from now on the events are due that this one announces. */
   runtimeReplaced(profile: PlegProfile): void {
-    this.#ledger.profile = profile;
+    this.#parts.expectations.replaceProfile(profile);
   }
 
   /** There is no subscription: one is wanted (`down`), or policy forbids it and nothing is due (`absent`). */
   unsubscribed(state: 'down' | 'absent'): void {
-    this.#ledger.unsubscribed(state);
+    this.#parts.expectations.sessionEnded();
+    this.#parts.coverage.close(state);
   }
 
   /** A new session began at `at`; `wallNs` is the wall clock at that moment. */
   subscribed(session: number, at: Mono, wallNs: bigint): void {
-    this.#ledger.subscribed(session, at, wallNs);
+    this.unsubscribed('down');
+    this.#parts.coverage.open(session, at, wallNs);
+    this.#parts.expectations.sessionBegan();
   }
 
-  /** Nobody watched for a while until this moment, although the session lives on. */
-  streamGap(until: Mono, why: string): void {
-    this.#ledger.streamGap(until, why);
+  /** Nobody watched for a while until this moment, although the session is still open. */
+  streamGap(until: Mono, cause: string): void {
+    this.#parts.expectations.streamGap(until, cause);
   }
 
-  /** The reader had taken everything from the socket by then. */
+  /** The reader had drained the socket by then. */
   drained(session: number, watermark: Mono): void {
-    const { coverage } = this.#ledger;
-    if (coverage.is === 'open' && coverage.session === session && watermark > coverage.watermark) {
-      coverage.watermark = watermark;
-    }
+    this.#parts.coverage.drained(session, watermark);
   }
 
   /** Time has passed. `wallMicros` is the wall clock at `now`. */
   tick(now: Mono, wallMicros: number): void {
-    this.#ledger.tick(now, wallMicros);
+    const { containers, coverage, emitter, expectations, times } = this.#parts;
+    emitter.reach(now);
+    const stepped = times.tick(now, wallMicros);
+    emitter.settleUnsure(stepped);
+    if (stepped) expectations.clockStepped();
+    // While ids are left out nobody can say that everything was watched.
+    coverage.tick(now, !containers.isLeavingOut);
+    this.#judgements.tick();
+    containers.forget(now, (container) => expectations.isWaitingFor(container));
   }
 
-  /** What the evidence says of the stream; null where there is no session. */
+  /** The state of the stream, by the evidence; null where there is no session. */
   streamState(): 'Arming' | 'Active' | 'Silent' | null {
-    const { coverage } = this.#ledger;
-    if (coverage.is !== 'open') return null;
-    if (coverage.silent) return 'Silent';
-    return coverage.armed === null ? 'Arming' : 'Active';
+    const session = this.session();
+    if (session === null) return null;
+    if (session.silent) return 'Silent';
+    return session.armed === null ? 'Arming' : 'Active';
   }
 
-  /** The present session's own counters, for its record. */
-  session(): Pick<OpenSession, 'armed' | 'events' | 'replayed'> | null {
-    return this.#ledger.coverage.is === 'open' ? this.#ledger.coverage : null;
+  /** The present session; null where there is none. */
+  session(): OpenSession | null {
+    return this.#parts.coverage.session;
   }
 
-  /** A list call failed: what lies between the lists around it is longer than a period. */
+  /** A list call failed: the time between the lists around it is longer than a period. */
   listFailed(): void {
     this.#relisting.failed();
   }
 
   relisted(relist: Relist): void {
-    this.#outbox.reach(relist.containers.end);
+    this.#parts.emitter.reach(relist.containers.end);
     this.#relisting.compare(relist);
-    this.#ledger.relisted(relist);
   }
 
   received(event: ReceivedEvent): void {
     this.#events.received(event);
   }
 
-  /** What its status said of an id that was asked about. */
+  /** The answer to a status query. */
   answered(answer: StatusAnswer): void {
     this.#events.answered(answer);
-    if (answer.found) this.#relisting.reconsider(answer.id);
+    if (answer.found) this.#relisting.statusReceived(answer.id);
   }
 }

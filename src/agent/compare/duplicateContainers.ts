@@ -1,112 +1,161 @@
 /*
- * Twins: two containers of one pod and one name that ran at the same time, or two sandboxes of one pod that were ready.
+ * Duplicate containers: two containers of one pod and name that ran at the same time, or two sandboxes of one pod that were
+ * ready at the same time.
  *
- * Two lists in a row that show both running are a proof, and so are times that overlap: exact ones, or for one that a list
- * shows running, the time of that list. One list is none: its items are read one after the other.
+ * Two lists in a row that show both running are proof, and so are times that overlap: exact ones, or the time of a list for
+ * one that it shows running. One list is no proof: its items are read one after the other.
  */
+import type { ListAnswer, Relist } from '../../protocol/observation.ts';
 import { type Mono, mono } from '../../protocol/units.ts';
-import type { Life, Span } from './trackedContainer.ts';
-import type { Lives } from './trackedContainers.ts';
-import { STEP } from './wallClock.ts';
+import type { Emitter } from './emitter.ts';
+import { plainFinding, timesOf } from './findings.ts';
+import type { TimeSpan } from './listHistory.ts';
+import type { TrackedContainer } from './trackedContainer.ts';
+import type { TrackedContainers } from './trackedContainers.ts';
+import { CLOCK_STEP } from './wallClock.ts';
 
-/** A shorter overlap is none: that far the wall clock may have been moved without anybody noticing. */
-const LEAST_OVERLAP = STEP;
+/** A shorter overlap proves nothing: the wall clock may have moved this far without being noticed. */
+const MIN_OVERLAP = CLOCK_STEP;
 
-/** Of one name only so many are held against each other: a runtime may invent any number of them. */
-const MOST_OF_ONE_NAME = 100;
+/** A runtime may invent any number of containers of one name; only this many are compared with each other. */
+const MAX_OF_ONE_NAME = 100;
 
-export interface Twins {
-  readonly one: Life;
-  readonly other: Life;
+/** The last whole answers before the present ones; null before the first. */
+export interface PreviousAnswers {
+  readonly sandboxes: ListAnswer | null;
+  readonly containers: ListAnswer | null;
+}
+
+interface Duplicate {
+  readonly one: TrackedContainer;
+  readonly other: TrackedContainer;
   readonly cause: 'both_listed_running' | 'times_overlap';
-  /** When both ran, by their times; null where lists alone say it. */
-  readonly together: Span | null;
+  /** When both ran, by their times; null where lists alone prove it. */
+  readonly together: TimeSpan | null;
 }
 
 /** When lists show an id running: at the end of the one before and at the start of this one, where they do. */
-export interface Running {
+interface ListedRunning {
   readonly before: Mono | null;
   readonly now: Mono | null;
 }
 
-/** Who is of one name: on a quiet node the same from list to list, so it is found out anew only where lives or names changed. */
-export class Namesakes {
-  #groups: readonly Life[][] = [];
-  #revision: number | null = null;
+export class DuplicateContainers {
+  readonly #emitter: Emitter;
+  readonly #containers: TrackedContainers;
+  /** Containers of one pod and name. On a quiet node these stay the same from list to list. */
+  #groups: readonly TrackedContainer[][] = [];
+  #identityVersion: number | null = null;
 
-  among(lives: Lives): readonly Life[][] {
-    if (this.#revision !== lives.revision) {
-      this.#groups = groupsOf(lives);
-      this.#revision = lives.revision;
+  constructor(emitter: Emitter, containers: TrackedContainers) {
+    this.#emitter = emitter;
+    this.#containers = containers;
+  }
+
+  /** Reports each pair once. */
+  report(relist: Relist, previous: PreviousAnswers): void {
+    const running = (id: string): ListedRunning => ({
+      before: runningIn(previous, id)?.end ?? null,
+      now: runningIn(relist, id)?.start ?? null,
+    });
+    for (const { one, other, cause, together } of this.find(running)) {
+      const listed = ({ id }: TrackedContainer) =>
+        [runningIn(previous, id), runningIn(relist, id)].map((list) => list && this.#emitter.span(list));
+      const judgement = this.#emitter.judgement('duplicate_container', cause, {
+        other: other.id,
+        together: together && this.#emitter.span(together),
+        exactTimes: timesOf(one),
+        exactTimesOfOther: timesOf(other),
+        listedRunning: listed(one),
+        listedRunningOfOther: listed(other),
+      });
+      const finding = plainFinding(judgement, one.identity);
+      if (together === null) this.#emitter.emit(one.identity, finding);
+      else this.#emitter.emitUnlessStepped(one.identity, finding, () => unlink(one, other));
+    }
+  }
+
+  /** Finds each pair once. */
+  find(running: (id: string) => ListedRunning): Duplicate[] {
+    const found: Duplicate[] = [];
+    for (const group of this.#currentGroups()) {
+      for (const [i, one] of group.entries()) {
+        for (const other of group.slice(i + 1)) {
+          const proof = one.duplicates.has(other.id) ? null : proofOf(one, other, running);
+          if (proof === null) continue;
+          one.addDuplicate(other.id);
+          other.addDuplicate(one.id);
+          found.push({ one, other, ...proof });
+        }
+      }
+    }
+    return found;
+  }
+
+  #currentGroups(): readonly TrackedContainer[][] {
+    const { identityVersion } = this.#containers;
+    if (this.#identityVersion !== identityVersion) {
+      this.#groups = groupsOf(this.#containers);
+      this.#identityVersion = identityVersion;
     }
     return this.#groups;
   }
 }
 
-/** `runs` says what this list and the one before show of an id. Each pair of a group is found once. */
-export function findTwins(groups: readonly Life[][], runs: (id: string) => Running): Twins[] {
-  const found: Twins[] = [];
-  for (const group of groups) {
-    for (const [i, one] of group.entries()) {
-      for (const other of group.slice(i + 1)) {
-        const proof = one.twins.has(other.object.id) ? null : proofOf(one, other, runs);
-        if (proof === null) continue;
-        one.twins.add(other.object.id);
-        other.twins.add(one.object.id);
-        found.push({ one, other, ...proof });
-      }
-    }
-  }
-  return found;
-}
+/** The answer that shows an id running; null where none does. */
+const runningIn = ({ sandboxes, containers }: PreviousAnswers, id: string): ListAnswer | null =>
+  [containers, sandboxes].find((answer) => answer?.items.get(id)?.state === 'running') ?? null;
 
-/** Lives that stand for the same thing in one pod, the newest of them; only groups of two and more. */
-function groupsOf(lives: Iterable<Life>): Life[][] {
+/** The newest containers of each pod and name; only groups of two and more. */
+function groupsOf(containers: Iterable<TrackedContainer>): TrackedContainer[][] {
   const crowded = new Set<string>();
-  const sandboxes = new Set<string>();
-  const containers = new Set<string>();
-  for (const { object } of lives) {
-    const { podUid, container, isSandbox } = object;
+  const withSandbox = new Set<string>();
+  const withContainer = new Set<string>();
+  for (const { identity } of containers) {
+    const { podUid, container: name, isSandbox } = identity;
     if (podUid === '') continue;
-    if (isSandbox) note(podUid, sandboxes, crowded);
-    else if (container !== '') note(podUid, containers, crowded);
+    if (isSandbox) notePod(podUid, withSandbox, crowded);
+    else if (name !== '') notePod(podUid, withContainer, crowded);
   }
-  return crowded.size === 0 ? [] : groupsWithin(crowded, lives);
+  return crowded.size === 0 ? [] : groupsWithin(crowded, containers);
 }
 
-/** Most pods have one sandbox and one container: only those with two of a kind are looked at any further. */
-function note(podUid: string, seen: Set<string>, crowded: Set<string>): void {
+/** Most pods have one sandbox and one container: only those with two of a kind need a closer look. */
+function notePod(podUid: string, seen: Set<string>, crowded: Set<string>): void {
   if (seen.has(podUid)) crowded.add(podUid);
   else seen.add(podUid);
 }
 
-function groupsWithin(pods: ReadonlySet<string>, lives: Iterable<Life>): Life[][] {
-  const groups = new Map<string, Life[]>();
-  for (const life of lives) {
-    const { podUid, container, isSandbox } = life.object;
-    if (!pods.has(podUid) || (!isSandbox && container === '')) continue;
-    const key = `${podUid}/${isSandbox ? '' : container}`;
+function groupsWithin(
+  pods: ReadonlySet<string>,
+  containers: Iterable<TrackedContainer>,
+): TrackedContainer[][] {
+  const groups = new Map<string, TrackedContainer[]>();
+  for (const each of containers) {
+    const { podUid, container: name, isSandbox } = each.identity;
+    if (!pods.has(podUid) || (!isSandbox && name === '')) continue;
+    const key = `${podUid}/${isSandbox ? '' : name}`;
     const group = groups.get(key);
-    if (group === undefined) groups.set(key, [life]);
-    else group.push(life);
+    if (group === undefined) groups.set(key, [each]);
+    else group.push(each);
   }
   return [...groups.values()]
     .filter((group) => group.length > 1)
-    .map((group) => group.slice(-MOST_OF_ONE_NAME));
+    .map((group) => group.slice(-MAX_OF_ONE_NAME));
 }
 
 /** They may be found again. */
-export function notTwins(one: Life, other: Life): void {
-  one.twins.delete(other.object.id);
-  other.twins.delete(one.object.id);
+function unlink(one: TrackedContainer, other: TrackedContainer): void {
+  one.removeDuplicate(other.id);
+  other.removeDuplicate(one.id);
 }
 
 function proofOf(
-  one: Life,
-  other: Life,
-  runs: (id: string) => Running,
-): Pick<Twins, 'cause' | 'together'> | null {
-  const lists = [runs(one.object.id), runs(other.object.id)] as const;
+  one: TrackedContainer,
+  other: TrackedContainer,
+  running: (id: string) => ListedRunning,
+): Pick<Duplicate, 'cause' | 'together'> | null {
+  const lists = [running(one.id), running(other.id)] as const;
   if (lists.every(({ before, now }) => before !== null && now !== null)) {
     return { cause: 'both_listed_running', together: null };
   }
@@ -114,20 +163,20 @@ function proofOf(
   return together === null ? null : { cause: 'times_overlap', together };
 }
 
-/** A stretch in which an id ran all the time; null where its beginning or its end is not known. */
+/** A stretch in which a container ran all the time; null where its start or its end is not known. */
 function ranWithin(
-  { moments: [, started, finished], regressed }: Life,
-  { before, now }: Running,
-): Span | null {
+  { times: { started, finished }, hasRegressed }: TrackedContainer,
+  { before, now }: ListedRunning,
+): TimeSpan | null {
   const from = started ?? before;
   const to = finished ?? now;
   // One that went back to running did not run all the time.
-  return from === null || to === null || regressed ? null : { start: from, end: to };
+  return from === null || to === null || hasRegressed ? null : { start: from, end: to };
 }
 
-function overlap(one: Span | null, other: Span | null): Span | null {
+function overlap(one: TimeSpan | null, other: TimeSpan | null): TimeSpan | null {
   if (one === null || other === null) return null;
   const start = mono(Math.max(one.start, other.start));
   const end = mono(Math.min(one.end, other.end));
-  return end - start > LEAST_OVERLAP ? { start, end } : null;
+  return end - start > MIN_OVERLAP ? { start, end } : null;
 }

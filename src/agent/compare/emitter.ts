@@ -1,12 +1,15 @@
 /*
- * The outbox: what the comparison hands out, records and questions, in their order and with the time at which each was said.
+ * The emitter collects what the comparison hands out: records and status queries, in their order, with the time of each.
  */
 
 import type { StatusQuery } from '../../protocol/observation.ts';
-import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
+import type { ContainerIdentity, EvidenceRecord, FindingKind } from '../../protocol/record.ts';
 import type { Mono, Offset } from '../../protocol/units.ts';
-import { since, type Verdict } from './findings.ts';
-import type { Span } from './trackedContainer.ts';
+import { type Judgement, type ProvenStage, since, stageFinding } from './findings.ts';
+import type { TimeSpan } from './listHistory.ts';
+import type { Stage } from './stages.ts';
+import type { TrackedContainer } from './trackedContainer.ts';
+import { exactTime } from './unobservableReason.ts';
 
 /** A record for the spool, with the identity that it mentions. */
 export interface Emission {
@@ -14,18 +17,18 @@ export interface Emission {
   readonly object: ContainerIdentity | null;
 }
 
-export interface Output {
+export interface ComparisonOutput {
   readonly emissions: readonly Emission[];
   readonly queries: readonly StatusQuery[];
 }
 
-export class Outbox {
+export class Emitter {
   readonly epochStart: Mono;
-  /** A fresh random UUID at every call. */
+  /** Returns a fresh random UUID at every call. */
   readonly mintId: () => string;
   #now: Mono;
   #emissions: Emission[] = [];
-  /** Findings that wait for the next look at the wall clock, and what takes back that they were told. */
+  /** Findings that wait for the next tick of the wall clock, and what to undo if it was stepped. */
   #unsure: (Emission & { readonly undo: () => void })[] = [];
   #queries: StatusQuery[] = [];
 
@@ -35,17 +38,18 @@ export class Outbox {
     this.#now = epochStart;
   }
 
-  /** The last moment that was reached. */
+  /** The latest moment that was reached. */
   get now(): Mono {
     return this.#now;
   }
 
-  /** A moment has been reached; time never goes back. */
+  /** Time has reached this moment; it never goes back. */
   reach(at: Mono): void {
     if (at > this.#now) this.#now = at;
   }
 
-  take(): Output {
+  /** Hands over what was collected since the last call. */
+  take(): ComparisonOutput {
     const output = { emissions: this.#emissions, queries: this.#queries };
     this.#emissions = [];
     this.#queries = [];
@@ -56,12 +60,12 @@ export class Outbox {
     this.#emissions.push({ record, object });
   }
 
-  /** Hands out a finding that rests on the wall clock, unless the next tick shows that the clock was stepped just before. */
+  /** Emits a finding that rests on the wall clock, unless the next tick shows that the clock was stepped just before. */
   emitUnlessStepped(object: ContainerIdentity | null, record: EvidenceRecord, undo = () => {}): void {
     this.#unsure.push({ record, object, undo });
   }
 
-  /** The wall clock was looked at. */
+  /** The wall clock was read. */
   settleUnsure(stepped: boolean): void {
     for (const { record, object, undo } of this.#unsure) {
       if (stepped) undo();
@@ -70,23 +74,41 @@ export class Outbox {
     this.#unsure = [];
   }
 
-  ask({ id, isSandbox }: ContainerIdentity): void {
+  /** Asks for the status of a container or sandbox. */
+  query({ id, isSandbox }: ContainerIdentity): void {
     this.#queries.push({ id, isSandbox });
   }
 
-  /** A stretch as a proof tells it: in microseconds since the epoch began. */
-  span({ start, end }: Span): { readonly from: Offset; readonly to: Offset } {
+  /** A span as proofs have it: in microseconds since the epoch began. */
+  span({ start, end }: TimeSpan): { readonly from: Offset; readonly to: Offset } {
     return { from: since(this.epochStart, start), to: since(this.epochStart, end) };
   }
 
-  /** A verdict with its time, the epoch and, unless it was told before, its id filled in. */
-  verdict(
-    kind: Verdict['kind'],
+  /** A judgement with its time, the epoch and a finding id: that of its overdue report, where there was one. */
+  judgement(
+    kind: FindingKind,
     cause: string,
-    details: Verdict['details'],
-    finding: string | null = null,
-  ): Verdict {
+    details: Judgement['details'],
+    findingId: string | null = null,
+  ): Judgement {
     const { epochStart } = this;
-    return { finding: finding ?? this.mintId(), kind, at: this.#now, cause, epochStart, details };
+    return { findingId: findingId ?? this.mintId(), kind, at: this.#now, cause, epochStart, details };
+  }
+
+  /** Emits a finding on the event of one stage. */
+  emitStageFinding(
+    judgement: Judgement,
+    container: TrackedContainer,
+    stage: Stage,
+    proven: ProvenStage,
+  ): void {
+    const finding = stageFinding(judgement, container, stage, proven, exactTime(container, stage));
+    this.emit(container.identity, finding);
+  }
+
+  /** A finding does not hold any more. */
+  resolve(container: TrackedContainer, findingId: string, at: Mono): void {
+    const t = since(this.epochStart, at);
+    this.emit(container.identity, { type: 'finding_resolved', t, findingId, what: 'resolved' });
   }
 }

@@ -1,83 +1,88 @@
 /*
- * What is to be said of one event that came, beside that it came. One thing at most, in this order:
+ * Classifies an event that came. It gets one finding at most, the first that fits:
  *
  *   duplicate      the same type came for this id before
- *   late           it comes after its `missed`, or is a STARTED or STOPPED received longer after its true time than allowed
+ *   late           it comes after its `missed`, or is a STARTED or STOPPED received more than --late-after after its true time
  *   out_of_order   an event of a later stage of this id came before it
- *   stale          built before, and received more than the grace after, a list that had already shown its stage passed
+ *   stale          built before, and received more than --overdue-after after, a list that had already shown its stage passed
  *
- * A replayed event is from before our subscription, and nothing is said of it.
+ * A replayed event is from before our subscription and gets none.
  */
 import { type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
-import { type Life, STARTED, STOPPED, type Stage } from './trackedContainer.ts';
+import { STARTED, STOPPED, type Stage } from './stages.ts';
+import type { TrackedContainer } from './trackedContainer.ts';
 
-export interface EventVerdict {
+export interface EventClassification {
   readonly kind: 'duplicate' | 'late' | 'out_of_order' | 'stale';
   readonly cause: string;
   /** The true time of what it announces, where it is known. */
   readonly occurred: Mono | null;
   /** Whether it rests on a time of the wall clock. */
   readonly byWallClock: boolean;
-  /** True time to receipt, and building to receipt; null where one of both is not known. Never negative. */
+  /** From the true time, and from building, to receipt; null where one end is not known. Never negative. */
   readonly lateness: Micros | null;
   readonly delivery: Micros | null;
 }
 
-export interface Hearing {
+export interface EventContext {
   readonly stage: Stage;
   readonly received: Mono;
-  /** When it was built, on the monotonic clock; null where that cannot be told. */
+  /** When it was built, on the monotonic clock; null where that cannot be determined. */
   readonly built: Mono | null;
   readonly overdueAfter: Micros;
   readonly lateAfter: Micros;
-  /** When the reader had last taken everything, before it took this. */
+  /** When the reader had last drained the socket, before it took this event. */
   readonly drained: Mono;
-  /** Whether everything since a moment was watched: a delay of our own is not the runtime's. */
-  readonly watchedSince: (at: Mono) => boolean;
+  /** Whether everything since a moment was covered: a delay of ours is not the runtime's. */
+  readonly coveredSince: (at: Mono) => boolean;
 }
 
-/** To be asked before the event counts as announced. */
-export function judgeEvent(life: Life, hearing: Hearing): EventVerdict | null {
-  const { stage, received, built } = hearing;
-  const occurred = trueTime(life, stage);
+/** Must be called before the event counts as announced. */
+export function classifyEvent(
+  container: TrackedContainer,
+  context: EventContext,
+): EventClassification | null {
+  const { stage, received, built } = context;
+  const occurred = trueTime(container, stage);
   const lateness = elapsed(occurred, received);
   const delivery = elapsed(built, received);
-  const verdict = (kind: EventVerdict['kind'], cause: string, byWallClock = false): EventVerdict => ({
-    kind,
-    cause,
-    byWallClock,
-    occurred,
-    lateness,
-    delivery,
-  });
-  if (life.standings[stage].is === 'announced') return verdict('duplicate', 'same_type_again');
-  if (life.standings[stage].is === 'missed') return verdict('late', 'after_missed');
-  if (isLate(occurred, lateness, hearing)) {
+  const classified = (
+    kind: EventClassification['kind'],
+    cause: string,
+    byWallClock = false,
+  ): EventClassification => ({ kind, cause, byWallClock, occurred, lateness, delivery });
+  const { is } = container.stages.standing(stage);
+  if (is === 'announced') return classified('duplicate', 'same_type_again');
+  if (is === 'missed') return classified('late', 'after_missed');
+  if (isLate(occurred, lateness, context)) {
     const slowly = delivery !== null && lateness !== null && delivery > lateness / 2;
-    return verdict('late', slowly ? 'delivered_late' : 'built_late', true);
+    return classified('late', slowly ? 'delivered_late' : 'built_late', true);
   }
-  if (life.furthest > stage) return verdict('out_of_order', 'after_a_later_stage');
-  return isStale(life, hearing) ? verdict('stale', 'after_the_list', true) : null;
+  if (container.events.furthest > stage) return classified('out_of_order', 'after_a_later_stage');
+  return isStale(container, context) ? classified('stale', 'after_the_list', true) : null;
 }
 
-/** When a container started or stopped. Of a sandbox nobody says it, and other events have no time but their building. */
-function trueTime(life: Life, stage: Stage): Mono | null {
-  if (stage === STARTED) return life.moments[1];
-  return stage === STOPPED ? life.moments[2] : null;
+/** When a container started or stopped. A sandbox has no such times, and other events have no time but their building. */
+function trueTime({ times }: TrackedContainer, stage: Stage): Mono | null {
+  if (stage === STARTED) return times.started;
+  return stage === STOPPED ? times.finished : null;
 }
 
-function isLate(occurred: Mono | null, lateness: Micros | null, hearing: Hearing): boolean {
-  const { received, drained, lateAfter } = hearing;
+function isLate(occurred: Mono | null, lateness: Micros | null, context: EventContext): boolean {
+  const { received, drained, lateAfter } = context;
   if (occurred === null || lateness === null || lateness <= lateAfter) return false;
-  // A reader that was silent for so long could have made it late by itself: it may have been there all the time.
+  // A reader that was silent for so long may have caused the delay: the event may have been in the socket all the time.
   if (received > shift(drained, lateAfter) && drained <= shift(occurred, lateAfter)) return false;
-  return hearing.watchedSince(occurred);
+  return context.coveredSince(occurred);
 }
 
-function isStale(life: Life, { stage, received, built, overdueAfter, watchedSince }: Hearing): boolean {
-  const passed = life.passed[stage];
+function isStale(
+  { lists }: TrackedContainer,
+  { stage, received, built, overdueAfter, coveredSince }: EventContext,
+): boolean {
+  const passed = lists.passed(stage);
   if (passed === null || built === null) return false;
-  return built < passed.start && received > shift(passed.end, overdueAfter) && watchedSince(built);
+  return built < passed.start && received > shift(passed.end, overdueAfter) && coveredSince(built);
 }
 
 function elapsed(from: Mono | null, to: Mono): Micros | null {

@@ -1,65 +1,80 @@
 /*
- * Claims: what an event says of its id, until a list confirms it or two contradict it.
+ * Confirmation of events: what an event says of its id is unconfirmed until a list confirms it or two contradict it.
  *
- * A list that shows the id at that stage or a later one confirms it, whenever it was begun: no stage is reached before it is.
- * One that was begun more than the profile's lead after it and shows an earlier stage contradicts it; a second one makes the
- * event `spurious`: it announced nothing, and what was concluded from it does not hold.
+ * A list that shows the id at that stage or a later one confirms it, whenever the list began: no stage shows before it is
+ * reached. A list begun more than the profile's lead after the event that shows an earlier stage contradicts it. The second
+ * one makes the event `spurious`: it announced nothing, and what was concluded from it does not hold.
  */
 
 import { type Micros, type Mono, shift } from '../../protocol/units.ts';
-import { type Claim, DELETED, type Life, type Showing, STAGES, type Stage } from './trackedContainer.ts';
+import type { ListSighting } from './listHistory.ts';
+import { DELETED, type PerStage, STAGES, type Stage } from './stages.ts';
 
-/** So many lists must contradict an event. */
-const ENOUGH = 2;
+const CONTRADICTIONS_NEEDED = 2;
 
-export interface Refuted {
+interface Unconfirmed {
+  readonly received: Mono;
+  readonly contradictions: ListSighting[];
+  /** When the same event came again; null where it did not. */
+  again: Mono | null;
+}
+
+export interface SpuriousEvent {
   readonly stage: Stage;
   readonly received: Mono;
   /** The lists that contradicted it. */
-  readonly lists: readonly Showing[];
-  /** The same was said once more, and is open. */
+  readonly lists: readonly ListSighting[];
+  /** The same event came again, and that one is still unconfirmed. */
   readonly again: boolean;
 }
 
-export function claim(life: Life, stage: Stage, received: Mono): void {
-  const open = life.claims[stage];
-  if (open === null) life.claims[stage] = { received, contradictions: [], again: null };
-  else open.again = received;
-}
+export class EventConfirmations {
+  readonly #unconfirmed: PerStage<Unconfirmed | null> = [null, null, null, null];
 
-/** Whether no list has confirmed the event of this stage yet, nor enough have contradicted it. */
-export const isOpen = (life: Life, stage: Stage): boolean => life.claims[stage] !== null;
-
-/** Whether an event of any stage waits for lists. */
-export const hasOpen = (life: Life): boolean => life.claims.some(isSomething);
-
-const isSomething = (open: Claim | null): boolean => open !== null;
-
-/** An id that is gone has passed every stage. */
-export function confirmAll(life: Life): void {
-  for (const stage of STAGES) life.claims[stage] = null;
-}
-
-/**
- * Takes in that a list shows the id at a stage (`null`: UNKNOWN, which says only that it is there). Returns the stages whose
- * events are spurious now, earliest first, with the moment at which each came.
- */
-export function examine(life: Life, shown: Stage | null, list: Showing, lead: Micros): readonly Refuted[] {
-  const spurious: Refuted[] = [];
-  for (const stage of STAGES) {
-    const open = life.claims[stage];
-    if (open === null) continue;
-    if (shown !== null && shown >= stage) {
-      life.claims[stage] = null;
-      continue;
-    }
-    const contradicts = list.start > shift(open.received, lead) && (shown !== null || stage === DELETED);
-    if (contradicts) open.contradictions.push(list);
-    if (open.contradictions.length < ENOUGH) continue;
-    life.claims[stage] = null;
-    if (open.again !== null) claim(life, stage, open.again);
-    const { received, contradictions } = open;
-    spurious.push({ stage, received, lists: contradictions, again: open.again !== null });
+  /** Whether any event still waits for lists. */
+  get isAnyUnconfirmed(): boolean {
+    return this.#unconfirmed.some(isUnconfirmed);
   }
-  return spurious;
+
+  /** Whether no list has confirmed the event of this stage yet, nor enough have contradicted it. */
+  isUnconfirmed(stage: Stage): boolean {
+    return this.#unconfirmed[stage] !== null;
+  }
+
+  await(stage: Stage, received: Mono): void {
+    const known = this.#unconfirmed[stage];
+    if (known === null) this.#unconfirmed[stage] = { received, contradictions: [], again: null };
+    else known.again = received;
+  }
+
+  /** An id that is gone has passed every stage. */
+  confirmAll(): void {
+    this.#unconfirmed.fill(null);
+  }
+
+  /**
+   * Takes in that a list shows the id at a stage (`null`: UNKNOWN, which proves only that it exists). Returns the events that
+   * are spurious now, earliest stage first.
+   */
+  examine(shown: Stage | null, list: ListSighting, lead: Micros): readonly SpuriousEvent[] {
+    const spurious: SpuriousEvent[] = [];
+    for (const stage of STAGES) {
+      const event = this.#unconfirmed[stage];
+      if (event === null) continue;
+      if (shown !== null && shown >= stage) {
+        this.#unconfirmed[stage] = null;
+        continue;
+      }
+      const contradicts = list.start > shift(event.received, lead) && (shown !== null || stage === DELETED);
+      if (contradicts) event.contradictions.push(list);
+      if (event.contradictions.length < CONTRADICTIONS_NEEDED) continue;
+      this.#unconfirmed[stage] = null;
+      if (event.again !== null) this.await(stage, event.again);
+      const { received, contradictions } = event;
+      spurious.push({ stage, received, lists: contradictions, again: event.again !== null });
+    }
+    return spurious;
+  }
 }
+
+const isUnconfirmed = (event: Unconfirmed | null): boolean => event !== null;

@@ -1,5 +1,5 @@
 /*
- * Verdicts: the findings that the comparison hands out, and the proof each carries.
+ * Builds the findings that the comparison reports, each with its proof.
  */
 import {
   type ContainerIdentity,
@@ -8,16 +8,17 @@ import {
   type RecordOf,
 } from '../../protocol/record.ts';
 import { type Mono, type Offset, offset } from '../../protocol/units.ts';
-import type { EventVerdict } from './eventClassifier.ts';
-import type { ShortLife } from './shortLife.ts';
-import { type Expectation, type Life, STARTED, type STOPPED, type Stage } from './trackedContainer.ts';
+import type { EventClassification } from './eventClassifier.ts';
+import type { StageProof } from './expectation.ts';
+import { STARTED, type STOPPED, type Stage } from './stages.ts';
+import type { TrackedContainer } from './trackedContainer.ts';
 
 /** The version of the shape of `proof`. */
 export const PROOF_VERSION = 1;
 
-/** What every verdict shares; `epochStart` turns positions on the clock into offsets. */
-export interface Verdict {
-  readonly finding: string;
+/** What all findings share; `epochStart` turns positions on the clock into offsets. */
+export interface Judgement {
+  readonly findingId: string;
   readonly kind: FindingKind;
   readonly at: Mono;
   readonly cause: string;
@@ -25,130 +26,110 @@ export interface Verdict {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
+/** When a stage was reached, and what says so. */
+export type ProvenStage = Pick<StageProof, 'from' | 'to' | 'evidence'>;
+
 export const since = (start: Mono, at: Mono): Offset => offset(at - start);
 
-/** A verdict on the event of one stage of one life. `exact` is the true time, where it is known. */
+/** A judgement on the event of one stage of one container. `exact` is the true time, where it is known. */
 export function stageFinding(
-  verdict: Verdict,
-  life: Life,
+  judgement: Judgement,
+  container: TrackedContainer,
   stage: Stage,
-  expectation: Expectation,
+  { from, to, evidence }: ProvenStage,
   exact: Mono | null,
 ): RecordOf<'finding'> {
-  const { from, to } = expectation;
+  const { epochStart } = judgement;
   return {
     type: 'finding',
-    t: since(verdict.epochStart, verdict.at),
-    findingId: verdict.finding,
-    kind: verdict.kind,
+    t: since(epochStart, judgement.at),
+    findingId: judgement.findingId,
+    kind: judgement.kind,
     eventType: EVENT_TYPES[stage],
-    cause: verdict.cause,
-    containerId: life.object.id,
-    window: {
-      from: since(verdict.epochStart, from ?? verdict.epochStart),
-      to: since(verdict.epochStart, to),
-    },
-    occurred: exact === null ? null : since(verdict.epochStart, exact),
+    cause: judgement.cause,
+    containerId: container.id,
+    window: { from: since(epochStart, from ?? epochStart), to: since(epochStart, to) },
+    occurred: exact === null ? null : since(epochStart, exact),
     lateness: null,
     delivery: null,
     proof: {
       v: PROOF_VERSION,
-      evidence: expectation.evidence,
+      evidence,
       lowerBoundKnown: from !== null,
-      state: life.state,
-      exactTimes: timesOf(life),
-      // Where the id was gone already, or nobody answered, the window is the only proof; of a sandbox's start and end always.
-      statusAnswer: life.answer ?? 'not_asked',
-      ...verdict.details,
+      state: container.lists.state,
+      exactTimes: timesOf(container),
+      // Where the id was gone, or nobody answered, the window is the only proof; for a sandbox's start and end it always is.
+      statusAnswer: container.statusAnswer ?? 'not_asked',
+      ...judgement.details,
     },
   };
 }
 
-/** That the event of a container's start or end is overdue. */
+/** The event of a container's start or stop is overdue. */
 export function overdueRecord(
-  { finding, at, epochStart }: Pick<Verdict, 'finding' | 'at' | 'epochStart'>,
-  life: Life,
+  { findingId, at, epochStart }: Pick<Judgement, 'findingId' | 'at' | 'epochStart'>,
+  container: TrackedContainer,
   stage: typeof STARTED | typeof STOPPED,
-  { from, to }: Expectation,
+  { from, to }: ProvenStage,
   exact: Mono | null,
 ): RecordOf<'event_overdue'> {
   return {
     type: 'event_overdue',
     t: since(epochStart, at),
-    findingId: finding,
-    containerId: life.object.id,
+    findingId,
+    containerId: container.id,
     eventType: stage === STARTED ? 'STARTED' : 'STOPPED',
     window: { from: from === null ? null : since(epochStart, from), to: since(epochStart, to) },
     occurred: exact === null ? null : since(epochStart, exact),
   };
 }
 
-/** A verdict on an event that came, and when that was. */
+/** A judgement on an event that came. */
 export function eventFinding(
-  verdict: Verdict,
-  life: Life,
+  judgement: Judgement,
+  container: TrackedContainer,
   stage: Stage,
   received: Mono,
-  { occurred, lateness, delivery }: Pick<EventVerdict, 'occurred' | 'lateness' | 'delivery'>,
+  { occurred, lateness, delivery }: Pick<EventClassification, 'occurred' | 'lateness' | 'delivery'>,
 ): RecordOf<'finding'> {
   return {
-    ...plainFinding(verdict, life.object),
+    ...plainFinding(judgement, container.identity),
     eventType: EVENT_TYPES[stage],
-    occurred: occurred === null ? null : since(verdict.epochStart, occurred),
+    occurred: occurred === null ? null : since(judgement.epochStart, occurred),
     lateness,
     delivery,
     proof: {
       v: PROOF_VERSION,
-      received: since(verdict.epochStart, received),
-      state: life.state,
-      exactTimes: timesOf(life),
-      ...verdict.details,
+      received: since(judgement.epochStart, received),
+      state: container.lists.state,
+      exactTimes: timesOf(container),
+      ...judgement.details,
     },
   };
 }
 
-/** A verdict on what two lists could not see. */
-export function shortLifeFinding(verdict: Verdict, life: Life, short: ShortLife): RecordOf<'finding'> {
-  const window = {
-    from: since(verdict.epochStart, short.before),
-    to: since(verdict.epochStart, short.after),
-  };
-  return {
-    ...plainFinding(verdict, life.object),
-    window,
-    proof: {
-      v: PROOF_VERSION,
-      lifeMinMs: short.least / 1000,
-      lifeMaxMs: short.most / 1000,
-      listBefore: window.from,
-      listAfter: window.to,
-      exactTimes: timesOf(life),
-    },
-  };
-}
-
-/** A verdict on the stream, or on a life as a whole. */
-export function plainFinding(verdict: Verdict, object: ContainerIdentity | null): RecordOf<'finding'> {
+/** A judgement on the stream, or on a container as a whole. */
+export function plainFinding(judgement: Judgement, identity: ContainerIdentity | null): RecordOf<'finding'> {
   return {
     type: 'finding',
-    t: since(verdict.epochStart, verdict.at),
-    findingId: verdict.finding,
-    kind: verdict.kind,
+    t: since(judgement.epochStart, judgement.at),
+    findingId: judgement.findingId,
+    kind: judgement.kind,
     eventType: null,
-    cause: verdict.cause,
-    containerId: object?.id ?? null,
+    cause: judgement.cause,
+    containerId: identity?.id ?? null,
     window: null,
     occurred: null,
     lateness: null,
     delivery: null,
-    proof: { v: PROOF_VERSION, ...verdict.details },
+    proof: { v: PROOF_VERSION, ...judgement.details },
   };
 }
 
-/** What its status said of when it was created, started and finished; null where nobody said it. */
-export function timesOf(life: Life): Record<string, unknown> | null {
-  if (life.times === null) return null;
-  const { createdNs, startedNs, finishedNs, exitCode, reason } = life.times;
+/** The exact times from its status, as a proof has them; null where there is no status. */
+export function timesOf({ times: { exact } }: TrackedContainer): Record<string, unknown> | null {
+  if (exact === null) return null;
+  const { createdNs, startedNs, finishedNs, exitCode, reason } = exact;
   return {
     createdNs: String(createdNs),
     startedNs: String(startedNs),

@@ -1,5 +1,5 @@
 /*
- * Changes: what a kubelet's Generic PLEG would make of two successive relists. Sandboxes count as containers.
+ * The PLEG events that a kubelet's Generic PLEG makes of two successive relists. Sandboxes count as containers.
  *
  * The table is the kubelet's (pkg/kubelet/pleg/generic.go, generateEvents; the same from 1.25 to 1.36):
  *

@@ -2,46 +2,143 @@
  * Short lives: what two lists, one right after the other, could not see of a container although the stream was covered.
  *
  *   life    absent, absent: it came and went between them
- *   start   absent, exited: nobody saw it run
- *   exit    running, absent: nobody saw how it ended
+ *   start   absent, exited: no list saw it run
+ *   exit    running, absent: no list saw how it ended
  *
- * How long what was overlooked lasted is known between two bounds. Only exact times bound it from below: an event may have
- * been late, so that what it says of the end of something is the latest, not the earliest. A Generic PLEG that lists every I milliseconds misses
- * what lasts L < I with the probability 1 - L/I; that is for a reader of the finding to work out, and never certain.
+ * How long the unseen part lasted is known between two bounds. Only exact times bound it from below: an event may have been
+ * late, so the end that it announces is the latest possible, not the earliest. A Generic PLEG that lists every I milliseconds
+ * misses what lasts L < I with probability 1 - L/I; the reader of the finding may work that out, it is never certain.
  */
-import { type Micros, type Mono, millis } from '../../protocol/units.ts';
-import { type Between, CREATED, DELETED, type Life } from './trackedContainer.ts';
+import type { ListAnswer } from '../../protocol/observation.ts';
+import type { RecordOf } from '../../protocol/record.ts';
+import { between, type Micros, type Mono, millis } from '../../protocol/units.ts';
+import type { ComparisonParts } from './comparisonParts.ts';
+import { type Judgement, PROOF_VERSION, plainFinding, since, timesOf } from './findings.ts';
+import { CREATED, DELETED } from './stages.ts';
+import type { TrackedContainer, UnseenInterval } from './trackedContainer.ts';
 
 export interface ShortLife {
   readonly cause: 'life' | 'start' | 'exit';
-  readonly least: Micros;
-  readonly most: Micros;
-  /** The end of the list before, and the start of the one after: what happened did so between the two. */
+  readonly min: Micros;
+  readonly max: Micros;
+  /** The end of the list before, and the start of the one after: it happened between the two. */
   readonly before: Mono;
   readonly after: Mono;
 }
 
-/** A container that no list showed has been created, as its events say, and deleted. */
-export function wholeLife(life: Life, { before, after, longest }: Between): ShortLife | null {
-  const [first, last] = [life.heardAt[CREATED], life.heardAt[DELETED]];
+export class ShortLives {
+  readonly #parts: Pick<ComparisonParts, 'coverage' | 'emitter'>;
+  /** Whether no list call failed since the answers before. */
+  #consecutive = true;
+
+  constructor(parts: Pick<ComparisonParts, 'coverage' | 'emitter'>) {
+    this.#parts = parts;
+  }
+
+  listFailed(): void {
+    this.#consecutive = false;
+  }
+
+  relisted(whole: boolean): void {
+    this.#consecutive = whole;
+  }
+
+  /** A list shows a container exited that had not been shown exited. */
+  exited(container: TrackedContainer, answer: ListAnswer, previous: ListAnswer | null): void {
+    const cameSince = container.lists.shown === null && previous?.items.has(container.id) === false;
+    if (cameSince) container.recordUnseenRun(this.#interval(container, answer, previous));
+  }
+
+  /** Reports an unseen run as soon as it is known that the container ran. */
+  reportUnseenRun(container: TrackedContainer): void {
+    const { stages, times, unseenRun: interval } = container;
+    if (interval === null || !stages.ran || times.proveFailedStart) return;
+    this.#report(container, unseenRun(container, interval));
+    container.recordUnseenRun(null);
+  }
+
+  /** A list lacks a container. */
+  absent(container: TrackedContainer, answer: ListAnswer, previous: ListAnswer | null): void {
+    const interval = this.#interval(container, answer, previous);
+    if (interval === null || previous === null) return;
+    const ranBefore = previous.items.get(container.id)?.state === 'running';
+    if (ranBefore) this.#report(container, unseenExit(container, interval));
+    else if (!container.lists.isListed) {
+      const short = wholeLife(container, interval);
+      if (short !== null) this.#report(container, short);
+    }
+  }
+
+  /** The stretch between this answer and the one right before it, where all of it was covered. */
+  #interval(
+    { isSandbox }: TrackedContainer,
+    answer: ListAnswer,
+    previous: ListAnswer | null,
+  ): UnseenInterval | null {
+    if (isSandbox || !answer.whole || previous === null || !this.#consecutive) return null;
+    if (!this.#parts.coverage.covers(previous.start)) return null;
+    return {
+      before: previous.end,
+      after: answer.start,
+      longest: between(previous.start, answer.end),
+      end: answer.end,
+    };
+  }
+
+  #report(container: TrackedContainer, short: ShortLife): void {
+    const { emitter } = this.#parts;
+    const judgement = emitter.judgement('short_life', short.cause, {});
+    emitter.emit(container.identity, shortLifeFinding(judgement, container, short));
+  }
+}
+
+/** A judgement on what two lists could not see. */
+function shortLifeFinding(
+  judgement: Judgement,
+  container: TrackedContainer,
+  short: ShortLife,
+): RecordOf<'finding'> {
+  const window = {
+    from: since(judgement.epochStart, short.before),
+    to: since(judgement.epochStart, short.after),
+  };
+  return {
+    ...plainFinding(judgement, container.identity),
+    window,
+    proof: {
+      v: PROOF_VERSION,
+      lifeMinMs: short.min / 1000,
+      lifeMaxMs: short.max / 1000,
+      listBefore: window.from,
+      listAfter: window.to,
+      exactTimes: timesOf(container),
+    },
+  };
+}
+
+/** A container that no list showed was created, as its events say, and deleted. */
+function wholeLife(
+  { events, times }: TrackedContainer,
+  { before, after, longest }: UnseenInterval,
+): ShortLife | null {
+  const [first, last] = [events.first(CREATED), events.first(DELETED)];
   if (last === null || first === null || first < before || last > after) return null;
-  const [created, , finished] = life.moments;
-  // Events may be late: without an exact time it may all have been over before.
+  const { created, finished } = times;
+  // Events may be late: without an exact time it may all have happened before.
   if (created === null || created < before) return null;
-  return { cause: 'life', least: lasted(created, finished) ?? NO_TIME, most: longest, before, after };
+  return { cause: 'life', min: lasted(created, finished) ?? NO_TIME, max: longest, before, after };
 }
 
-/** A container that the first list to show it shows exited. `life` is known to have run. */
-export function unseenRun(life: Life, { before, after, longest }: Between): ShortLife {
-  const [, started, finished] = life.moments;
-  const exact = lasted(started, finished);
-  return { cause: 'start', least: exact ?? NO_TIME, most: exact ?? longest, before, after };
+/** A container that the first list to show it shows exited, and that is known to have run. */
+function unseenRun({ times }: TrackedContainer, { before, after, longest }: UnseenInterval): ShortLife {
+  const exact = lasted(times.started, times.finished);
+  return { cause: 'start', min: exact ?? NO_TIME, max: exact ?? longest, before, after };
 }
 
-/** A container that one list shows running and the next not at all. */
-export function unseenExit(life: Life, { before, after, longest, end }: Between): ShortLife {
-  const most = lasted(life.moments[2], end) ?? longest;
-  return { cause: 'exit', least: NO_TIME, most, before, after };
+/** A container that one list shows running and the next lacks. */
+function unseenExit({ times }: TrackedContainer, { before, after, longest, end }: UnseenInterval): ShortLife {
+  const max = lasted(times.finished, end) ?? longest;
+  return { cause: 'exit', min: NO_TIME, max, before, after };
 }
 
 const NO_TIME = millis(0);

@@ -1,176 +1,180 @@
 /*
- * The lives that are followed, and the ids whose events came before any list showed them. Never more than so many of either:
- * what is not followed is told as a gap of the stream. What has ended is forgotten after a while.
+ * The containers that are tracked, and the ids whose events came before any list showed them. Both are bounded: what is not
+ * tracked is reported as a gap of the stream. What has ended is forgotten after a while.
  */
 
 import type { ListedItem } from '../../protocol/observation.ts';
 import type { ContainerIdentity, RecordOf } from '../../protocol/record.ts';
 import { type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
-import type { Outbox } from './emitter.ts';
+import type { Emitter } from './emitter.ts';
 import { since } from './findings.ts';
-import { type Life, newLife, type Stage } from './trackedContainer.ts';
+import type { Stage } from './stages.ts';
+import { TrackedContainer } from './trackedContainer.ts';
 
-/** Ended ids are remembered this long, so that an event that limps in still finds its verdict. */
-export const REMEMBER: Micros = millis(15 * 60_000);
-/** Nothing is lost where it is forgotten a little later. */
+/** Ended ids are remembered this long, so that a very late event still meets its finding. */
+export const REMEMBERED_FOR: Micros = millis(15 * 60_000);
+/** Nothing is lost where an id is forgotten a little later. */
 const FORGET_EVERY: Micros = millis(10_000);
-/** No more ids than this are followed: a runtime that invents them by the million cannot grow the agent. */
-const MAX_LIVES = 50_000;
+/** A runtime that invents ids by the million cannot grow the agent beyond this. */
+const MAX_CONTAINERS = 50_000;
 
-interface Shedding {
-  readonly gap: string;
+interface UntrackedGap {
+  readonly gapId: string;
   readonly from: Mono;
-  /** When an id was last not followed. */
+  /** When an id was last not tracked. */
   last: Mono;
 }
 
-export class Lives {
-  readonly #outbox: Outbox;
-  readonly #lives = new Map<string, Life>();
-  /** Events of ids that nobody knows yet: they count as soon as a list shows the id. */
-  readonly #unplaced = new Map<string, { readonly stages: Set<Stage>; at: Mono }>();
-  /** The stretch in which ids are not followed because too many are; null where all are. */
-  #shedding: Shedding | null = null;
+export class TrackedContainers {
+  readonly #emitter: Emitter;
+  readonly #containers = new Map<string, TrackedContainer>();
+  /** Events of ids that are not tracked yet: they count as soon as a list shows the id. */
+  readonly #early = new Map<string, { readonly stages: Set<Stage>; at: Mono }>();
+  /** The stretch in which ids are not tracked because there are too many; null where all are. */
+  #gap: UntrackedGap | null = null;
   /** When the last relist that was compared ended; null before the first. */
   #relisted: Mono | null = null;
-  /** When it was last looked for what can be forgotten. */
+  /** When old containers were last forgotten. */
   #forgot: Mono | null = null;
-  /** How often an id was not followed. */
   #untracked = 0;
-  #revision = 0;
-  #entries = 0;
+  #identityVersion = 0;
+  #updates = 0;
 
-  constructor(outbox: Outbox) {
-    this.#outbox = outbox;
+  constructor(emitter: Emitter) {
+    this.#emitter = emitter;
   }
 
+  /** How often an id was not tracked. */
   get untracked(): number {
     return this.#untracked;
   }
 
-  /** Grows with every life that comes or goes, and every identity that becomes known better. */
-  get revision(): number {
-    return this.#revision;
+  /** Grows with every container that comes or goes, and every identity that becomes known better. */
+  get identityVersion(): number {
+    return this.#identityVersion;
   }
 
-  /** Grows also whenever a life is fetched to enter into it what an event or a status said. What time does to lives is not counted. */
-  get stirrings(): number {
-    return this.#revision + this.#entries;
+  /** Grows also whenever an event or a status may update a container. What time does to containers is not counted. */
+  get version(): number {
+    return this.#identityVersion + this.#updates;
   }
 
-  /** More is known of an id than it was followed with. */
-  identify(life: Life, object: ContainerIdentity): void {
-    life.object = object;
-    this.#revision += 1;
-  }
-
-  /** Whether ids are left out at present because too many are followed. */
-  get isShedding(): boolean {
-    return this.#shedding !== null;
+  /** Whether ids are left out at present because there are too many. */
+  get isLeavingOut(): boolean {
+    return this.#gap !== null;
   }
 
   /** Ids that are remembered in one way or another. */
-  get remembered(): number {
-    return this.#lives.size + this.#unplaced.size;
+  get size(): number {
+    return this.#containers.size + this.#early.size;
   }
 
-  [Symbol.iterator](): IterableIterator<Life> {
-    return this.#lives.values();
+  [Symbol.iterator](): IterableIterator<TrackedContainer> {
+    return this.#containers.values();
   }
 
-  /** The life of an id, to enter something into it: it is at rest no more. */
-  get(id: string): Life | undefined {
-    const life = this.#lives.get(id);
-    if (life !== undefined) {
-      life.rest = null;
-      this.#entries += 1;
+  /** The container with this id, in order to update it: the next list must compare it again. */
+  forUpdate(id: string): TrackedContainer | undefined {
+    const container = this.#containers.get(id);
+    if (container !== undefined) {
+      container.compareAgain();
+      this.#updates += 1;
     }
-    return life;
+    return container;
   }
 
-  /** The life that rests as this item shows it; on a quiet node most do. */
-  resting(item: ListedItem): Life | undefined {
-    const life = this.#lives.get(item.object.id);
-    return life?.rest === item ? life : undefined;
+  /** The container that this item shows unchanged; on a quiet node most are. */
+  unchanged(item: ListedItem): TrackedContainer | undefined {
+    const container = this.#containers.get(item.object.id);
+    return container?.isUnchanged(item) === true ? container : undefined;
   }
 
-  /** A new life, and the stages whose events came before; undefined where too many are followed. */
-  follow(
-    object: ContainerIdentity,
+  /** More is known of the identity of a container. */
+  identify(container: TrackedContainer, identity: ContainerIdentity): void {
+    container.identify(identity);
+    this.#identityVersion += 1;
+  }
+
+  /** Adds a container, and returns it with the stages whose events came before; undefined where there are too many. */
+  add(
+    identity: ContainerIdentity,
     at: Mono,
-  ): { readonly life: Life; readonly early: Iterable<Stage> } | undefined {
-    if (this.#lives.size >= MAX_LIVES) {
+  ): { readonly container: TrackedContainer; readonly early: Iterable<Stage> } | undefined {
+    if (this.#containers.size >= MAX_CONTAINERS) {
       this.#leaveOut(at);
       return undefined;
     }
-    const life = newLife(object, at);
-    this.#lives.set(object.id, life);
-    this.#revision += 1;
-    const early = this.#unplaced.get(object.id)?.stages ?? [];
-    this.#unplaced.delete(object.id);
-    return { life, early };
+    const container = new TrackedContainer(identity, at);
+    this.#containers.set(identity.id, container);
+    this.#identityVersion += 1;
+    const early = this.#early.get(identity.id)?.stages ?? [];
+    this.#early.delete(identity.id);
+    return { container, early };
   }
 
-  /** Keeps that an event came of an id that is not followed; false where there is no room for it. */
-  keepUnplaced(id: string, stage: Stage, at: Mono): boolean {
-    const known = this.#unplaced.get(id);
+  /** Remembers an event of an id that is not tracked; false where there is no room for it. */
+  keepEarly(id: string, stage: Stage, at: Mono): boolean {
+    const known = this.#early.get(id);
     if (known !== undefined) {
       known.stages.add(stage);
       known.at = at;
       return true;
     }
-    if (this.#unplaced.size >= MAX_LIVES) return false;
-    this.#unplaced.set(id, { stages: new Set([stage]), at });
+    if (this.#early.size >= MAX_CONTAINERS) return false;
+    this.#early.set(id, { stages: new Set([stage]), at });
     return true;
   }
 
-  /** A relist has been compared that ended at `end`. An id that is in no list for long is over, were they never whole. */
+  /** A relist that ended at `end` has been compared. */
   relisted(end: Mono): void {
     this.#relisted = end;
-    if (this.#shedding !== null && this.#shedding.last < end) this.#endShedding(this.#shedding, end);
+    if (this.#gap !== null && this.#gap.last < end) this.#endGap(this.#gap, end);
   }
 
-  /** Forgets what ended long ago and is waited for no more. */
-  forget(now: Mono, isWaiting: (life: Life) => boolean): void {
+  /**
+   * Forgets what ended long ago and is not waited for. An id that no list has shown for long has ended, even where none of
+   * these lists was whole.
+   */
+  forget(now: Mono, isWaiting: (container: TrackedContainer) => boolean): void {
     if (this.#forgot !== null && now < shift(this.#forgot, FORGET_EVERY)) return;
     this.#forgot = now;
-    const horizon = shift(now, -REMEMBER);
-    for (const [id, life] of this.#lives) {
-      const unlisted = this.#relisted !== null && this.#relisted > shift(life.lastSign, REMEMBER);
-      const ended = (life.state === 'non-existent' || unlisted) && !isWaiting(life);
-      if (ended && life.lastSign < horizon) this.#remove(id, life);
+    const horizon = shift(now, -REMEMBERED_FOR);
+    for (const container of this.#containers.values()) {
+      const unlisted = this.#relisted !== null && this.#relisted > shift(container.lastSign, REMEMBERED_FOR);
+      const ended = (container.lists.state === 'non-existent' || unlisted) && !isWaiting(container);
+      if (ended && container.lastSign < horizon) this.#remove(container);
     }
-    for (const [id, { at }] of this.#unplaced) if (at < horizon) this.#unplaced.delete(id);
+    for (const [id, { at }] of this.#early) if (at < horizon) this.#early.delete(id);
   }
 
-  #remove(id: string, life: Life): void {
-    this.#lives.delete(id);
-    this.#revision += 1;
-    for (const twin of life.twins) this.#lives.get(twin)?.twins.delete(id);
+  #remove({ id, duplicates }: TrackedContainer): void {
+    this.#containers.delete(id);
+    this.#identityVersion += 1;
+    for (const duplicate of duplicates) this.#containers.get(duplicate)?.removeDuplicate(id);
   }
 
-  /** Told as a gap of the stream: what happened to ids that are not followed is not known. */
+  /** What happens to ids that are not tracked is unknown: a gap of the stream. */
   #leaveOut(at: Mono): void {
     this.#untracked += 1;
-    if (this.#shedding !== null) {
-      this.#shedding.last = at;
+    if (this.#gap !== null) {
+      this.#gap.last = at;
       return;
     }
-    this.#shedding = { gap: this.#outbox.mintId(), from: at, last: at };
-    this.#outbox.emit(null, this.#gap(this.#shedding, null));
+    this.#gap = { gapId: this.#emitter.mintId(), from: at, last: at };
+    this.#emitter.emit(null, this.#gapRecord(this.#gap, null));
   }
 
-  #endShedding(shedding: Shedding, at: Mono): void {
-    this.#shedding = null;
-    this.#outbox.emit(null, this.#gap(shedding, at));
+  #endGap(gap: UntrackedGap, at: Mono): void {
+    this.#gap = null;
+    this.#emitter.emit(null, this.#gapRecord(gap, at));
   }
 
-  #gap({ gap, from }: Shedding, to: Mono | null): RecordOf<'gap'> {
-    const at = (position: Mono) => since(this.#outbox.epochStart, position);
+  #gapRecord({ gapId, from }: UntrackedGap, to: Mono | null): RecordOf<'gap'> {
+    const at = (position: Mono) => since(this.#emitter.epochStart, position);
     return {
       type: 'gap',
-      t: at(this.#outbox.now),
-      gapId: gap,
+      t: at(this.#emitter.now),
+      gapId,
       scope: 'stream',
       cause: 'too_many_ids',
       from: at(from),

@@ -1,26 +1,31 @@
 /*
- * Quiet: what a list showed when every id of its kind was at rest and none was absent. The same answer once more says only that
- * they are still there, until anything stirs among the lives.
+ * Lists that can be skipped: when every container of a kind could be skipped and none was absent, the same answer once more
+ * proves only that all are still there, until the version of the tracked containers changes.
  */
 
 import type { ListAnswer } from '../../protocol/observation.ts';
-import type { Life } from './trackedContainer.ts';
+import type { TrackedContainer } from './trackedContainer.ts';
 
-export class Quiet {
-  /** What the last answer showed where it was quiet then; null where it was not. */
+export class UnchangedLists {
+  /** The items of the last answer where it may be skipped; null where it may not. */
   #items: ListAnswer['items'] | null = null;
-  #stirrings = 0;
-  #lives: readonly Life[] = [];
+  #version = 0;
+  #containers: readonly TrackedContainer[] = [];
 
-  /** All lives of the kind, where this answer says nothing new of any of them; null where it must be compared. */
-  livesOf({ items }: ListAnswer, stirrings: number): readonly Life[] | null {
-    return items === this.#items && stirrings === this.#stirrings ? this.#lives : null;
+  /** All containers of the kind, where this answer adds nothing on any of them; null where it must be compared. */
+  unchangedIn({ items }: ListAnswer, version: number): readonly TrackedContainer[] | null {
+    return items === this.#items && version === this.#version ? this.#containers : null;
   }
 
-  /** An answer was compared: these lives rest as it shows them, and so many it lacks; null where it cannot say. */
-  compared({ items }: ListAnswer, stirrings: number, resting: readonly Life[], absent: number | null): void {
-    this.#items = absent === 0 && resting.length === items.size ? items : null;
-    this.#stirrings = stirrings;
-    this.#lives = resting;
+  /** An answer was compared: these containers are unchanged, and this many are absent; null where it cannot say. */
+  compared(
+    { items }: ListAnswer,
+    version: number,
+    unchanged: readonly TrackedContainer[],
+    absent: number | null,
+  ): void {
+    this.#items = absent === 0 && unchanged.length === items.size ? items : null;
+    this.#version = version;
+    this.#containers = unchanged;
   }
 }

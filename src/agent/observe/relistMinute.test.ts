@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseRecord, RELIST_BOUNDS_MS } from '../../protocol/record.ts';
 import { millis, mono } from '../../protocol/units.ts';
-import type { ComparisonCounters } from '../compare/ledger.ts';
+import type { ComparisonCounters } from '../compare/comparison.ts';
 import { Minute } from './relistMinute.ts';
 
 const START = mono(5_000_000);
@@ -61,7 +61,7 @@ test('figures are what was added since the minute began', () => {
   const before = figures({ expected: 10, matched: 8, unobservable: 1, covered: 1000.4 });
   const minute = new Minute(START, before);
   // What happens to the figures later does not reach back.
-  before.expected = 99;
+  Object.assign(before, { expected: 99 });
   const after = figures({ expected: 15, matched: 12, unobservable: 1, covered: 61_000_000.9 });
   const record = minute.record(START, END, after);
   expect(record).toMatchObject({ expected: 5, matched: 4, unobservable: 0, covered: 60_999_001 });

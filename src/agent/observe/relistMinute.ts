@@ -3,8 +3,8 @@
  */
 import { type KubeletMinute, RELIST_BOUNDS_MS, type RecordOf } from '../../protocol/record.ts';
 import { between, type Micros, type Mono, millis } from '../../protocol/units.ts';
+import type { ComparisonCounters } from '../compare/comparison.ts';
 import { since } from '../compare/findings.ts';
-import type { ComparisonCounters } from '../compare/ledger.ts';
 
 export const MINUTE: Micros = millis(60_000);
 /** The first one of an epoch is short, so that a node that was just installed soon has its figures. */

@@ -1,0 +1,71 @@
+/*
+ * Absences: what a whole list lacks is gone, where nothing newer is known.
+ *
+ * Where a removed sandbox takes its containers along unannounced, the removal of a container is due only when a later list
+ * shows that its sandbox is still up (one on its way out may have been taking it along), and when the container ran.
+ */
+
+import type { ListAnswer } from '../../protocol/observation.ts';
+import { mono } from '../../protocol/units.ts';
+import type { ComparisonParts } from './comparisonParts.ts';
+import { CREATED, DELETED } from './stages.ts';
+import type { TrackedContainer } from './trackedContainer.ts';
+
+export class Absences {
+  readonly #parts: Pick<ComparisonParts, 'containers' | 'expectations'>;
+
+  constructor(parts: Pick<ComparisonParts, 'containers' | 'expectations'>) {
+    this.#parts = parts;
+  }
+
+  /** A whole answer lacks a container. */
+  absent(container: TrackedContainer, answer: ListAnswer): void {
+    const { confirmations, events, lists, stages } = container;
+    // An event came while the list was made: the answer may be older than it.
+    const older = events.last !== null && answer.start <= events.last;
+    if (!older) confirmations.confirmAll();
+    if (older || stages.reached === DELETED || (stages.reached === -1 && !lists.isListed)) return;
+    lists.recordAbsent(answer);
+    if (lists.isListed) lists.recordPassedBefore(DELETED, answer);
+    if (container.isSandbox || this.#parts.expectations.profile.announcesRemovedWithSandbox) {
+      this.#proveGone(container);
+    }
+  }
+
+  /** A list of sandboxes was compared: it decides about containers that earlier lists lacked. */
+  decide(sandboxes: ListAnswer): void {
+    const { containers, expectations } = this.#parts;
+    if (expectations.profile.announcesRemovedWithSandbox) return;
+    for (const container of containers) {
+      const { lists, stages, identity } = container;
+      const { absence } = lists;
+      if (absence === null || container.isSandbox || stages.standing(DELETED).is !== 'none') continue;
+      const up = sandboxes.items.get(identity.sandbox)?.state === 'running';
+      if (up && stages.ran && sandboxes.start > absence.end) this.#proveGone(container);
+      else {
+        stages.reach(DELETED);
+        expectations.waive(container, DELETED);
+      }
+    }
+  }
+
+  #proveGone(container: TrackedContainer): void {
+    const { isSandbox, lists, stages } = container;
+    if (lists.absence === null) return;
+    const { expectations } = this.#parts;
+    const bound = expectations.lowerBound(container, DELETED);
+    // A list shows a sandbox for a while after its DELETED, which still comes after its creation.
+    const lead = isSandbox && lists.isListed ? expectations.profile.lead : 0;
+    const created = lists.lowerBound(CREATED) ?? Number.NEGATIVE_INFINITY;
+    // Nobody knows how a sandbox that never came up is removed.
+    const doubtful = isSandbox && !stages.ran;
+    expectations.prove(container, DELETED, {
+      from: bound.from === null || doubtful ? null : mono(Math.max(bound.from - lead, created)),
+      byWallClock: bound.byWallClock,
+      by: null,
+      to: lists.absence.end,
+      cause: 'unannounced_by_list',
+      evidence: 'no longer listed',
+    });
+  }
+}

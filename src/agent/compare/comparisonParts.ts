@@ -1,0 +1,25 @@
+/*
+ * What the parts of the comparison share.
+ */
+
+import type { PlegProfile } from '../../protocol/eventProfile.ts';
+import type { Micros, Mono } from '../../protocol/units.ts';
+import type { Expectations, ExpectationsParts } from './expectations.ts';
+
+export interface ComparisonOptions {
+  readonly epochStart: Mono;
+  /** After this long without its event a transition is overdue. */
+  readonly overdueAfter: Micros;
+  /** After this long it is judged. */
+  readonly missedAfter: Micros;
+  /** An event received this long after its true time is late. */
+  readonly lateAfter: Micros;
+  readonly profile: PlegProfile;
+  /** Returns a fresh random UUID at every call. */
+  readonly mintId: () => string;
+}
+
+export interface ComparisonParts extends ExpectationsParts {
+  readonly options: ComparisonOptions;
+  readonly expectations: Expectations;
+}

@@ -1,0 +1,75 @@
+/*
+ * The exact times of one container or sandbox: as its status has them, and where they lie on the monotonic clock.
+ */
+
+import type { ExactTimes } from '../../protocol/observation.ts';
+import type { Mono } from '../../protocol/units.ts';
+import type { WallClock } from './wallClock.ts';
+
+export class ContainerTimes {
+  #exact: ExactTimes | null = null;
+  /** Created, started and finished on the monotonic clock; null where that is not known for sure. */
+  readonly #positions: [Mono | null, Mono | null, Mono | null] = [null, null, null];
+  /** Which of them lay far ahead when first seen: they are of a clock that was set back since, whatever it shows later. */
+  readonly #foreign: [boolean, boolean, boolean] = [false, false, false];
+
+  /** As its statuses had them; null before the first. */
+  get exact(): ExactTimes | null {
+    return this.#exact;
+  }
+
+  get created(): Mono | null {
+    return this.#positions[0];
+  }
+
+  get started(): Mono | null {
+    return this.#positions[1];
+  }
+
+  get finished(): Mono | null {
+    return this.#positions[2];
+  }
+
+  /** Whether a container ever ran: it has a `started_at`, and not that of a failed start. */
+  get proveRun(): boolean {
+    return this.#exact !== null && this.#exact.startedNs > 0n && !this.proveFailedStart;
+  }
+
+  /**
+   * Whether a container ended without ever having run: it has a `finished_at`, and a `started_at` of 0 or equal to both other
+   * times (containerd writes the latter for a failed start). Before the end its times prove nothing: they may have been taken
+   * before it started.
+   */
+  get proveFailedStart(): boolean {
+    if (this.#exact === null) return false;
+    const { createdNs, startedNs, finishedNs } = this.#exact;
+    if (finishedNs <= 0n) return false;
+    return startedNs <= 0n || (startedNs === createdNs && startedNs === finishedNs);
+  }
+
+  /** Takes in exact times. A time that was known stays known: an event may carry older statuses than the one before. */
+  learn(times: ExactTimes, wallClock: WallClock, now: Mono): void {
+    const known = this.#exact;
+    const newer = (key: 'createdNs' | 'startedNs' | 'finishedNs') =>
+      times[key] > 0n ? times[key] : (known?.[key] ?? 0n);
+    const { exitCode, reason } = times.finishedNs > 0n ? times : (known ?? times);
+    const exact: ExactTimes = {
+      createdNs: newer('createdNs'),
+      startedNs: newer('startedNs'),
+      finishedNs: newer('finishedNs'),
+      exitCode,
+      reason,
+    };
+    this.#exact = exact;
+    for (const [i, ns] of [exact.createdNs, exact.startedNs, exact.finishedNs].entries()) {
+      this.#foreign[i] ||= wallClock.isOfAnother(ns, now);
+      if (!this.#foreign[i]) this.#positions[i] ??= wallClock.place(ns, now);
+    }
+  }
+
+  /** The wall clock may have been stepped before they were placed. */
+  unplace(): void {
+    this.#positions.fill(null);
+    this.#foreign.fill(false);
+  }
+}

@@ -1,0 +1,294 @@
+/*
+ * What is due of every tracked container: each proven stage whose event the runtime sends, until that comes, is judged
+ * (judgements.ts) or turns out to be unobservable.
+ */
+
+import type { PlegProfile } from '../../protocol/eventProfile.ts';
+import type { ExactTimes } from '../../protocol/observation.ts';
+import { type ContainerIdentity, EVENT_TYPES, type EventType } from '../../protocol/record.ts';
+import type { Mono } from '../../protocol/units.ts';
+import type { Coverage } from './coverage.ts';
+import type { Emitter } from './emitter.ts';
+import type { EventContradiction } from './eventHistory.ts';
+import { Expectation, type LowerBound, type StageProof } from './expectation.ts';
+import type { MonotonicTimes } from './monotonicTimes.ts';
+import type { StageStanding } from './stageProgress.ts';
+import { CREATED, STAGES, type Stage } from './stages.ts';
+import type { TrackedContainer } from './trackedContainer.ts';
+import type { TrackedContainers } from './trackedContainers.ts';
+
+export interface ExpectationsParts {
+  readonly emitter: Emitter;
+  readonly coverage: Coverage;
+  readonly containers: TrackedContainers;
+  readonly times: MonotonicTimes;
+}
+
+/** Transitions counted since the start. */
+interface TransitionCounters {
+  readonly expected: number;
+  readonly matched: number;
+  readonly missed: number;
+  readonly unobservable: number;
+}
+
+type Visit = (container: TrackedContainer, stage: Stage, expectation: Expectation) => void;
+
+export class Expectations {
+  readonly #parts: ExpectationsParts;
+  readonly #counters = { expected: 0, matched: 0, missed: 0, unobservable: 0 };
+  /** Containers with at least one open expectation, so that a tick costs nothing on a quiet node. */
+  readonly #waiting = new Set<TrackedContainer>();
+  #profile: PlegProfile;
+
+  constructor(parts: ExpectationsParts, profile: PlegProfile) {
+    this.#parts = parts;
+    this.#profile = profile;
+  }
+
+  get counters(): TransitionCounters {
+    return this.#counters;
+  }
+
+  /** The events that the present runtime announces. */
+  get profile(): PlegProfile {
+    return this.#profile;
+  }
+
+  /** Transitions whose event has not come and that are not judged yet. */
+  get pending(): number {
+    let count = 0;
+    this.forEachOpen(() => {
+      count += 1;
+    });
+    return count;
+  }
+
+  isWaitingFor(container: TrackedContainer): boolean {
+    return this.#waiting.has(container);
+  }
+
+  forEachOpen(visit: Visit): void {
+    for (const container of [...this.#waiting]) {
+      for (const stage of STAGES) {
+        const standing = container.stages.standing(stage);
+        if (standing.is === 'expected') visit(container, stage, standing.expectation);
+      }
+    }
+  }
+
+  replaceProfile(profile: PlegProfile): void {
+    this.#profile = profile;
+  }
+
+  // Sessions.
+
+  sessionEnded(): void {
+    this.forEachOpen((container, stage, expectation) =>
+      this.giveUp(container, stage, expectation, 'stream_gap'),
+    );
+  }
+
+  /** What was reached before a session is not due to it. */
+  sessionBegan(): void {
+    for (const { stages } of this.#parts.containers) stages.waiveUpTo(stages.reached);
+  }
+
+  /** Nobody watched for a while until this moment. */
+  streamGap(until: Mono, cause: string): void {
+    const { coverage } = this.#parts;
+    if (coverage.session === null) return;
+    // An expectation is about everything from its window until now, so any gap after its start touches it.
+    this.forEachOpen((container, stage, expectation) => {
+      if (expectation.from === null || until >= expectation.from) {
+        this.giveUp(container, stage, expectation, cause);
+      }
+    });
+    coverage.streamGap(until);
+  }
+
+  /** A bound that was computed from the wall clock holds no longer. */
+  clockStepped(): void {
+    this.forEachOpen((container, stage, expectation) => {
+      if (expectation.byWallClock) this.giveUp(container, stage, expectation, 'clock_step');
+    });
+  }
+
+  // Containers.
+
+  /** Starts to track a container; undefined where too many are tracked. */
+  track(identity: ContainerIdentity, at: Mono): TrackedContainer | undefined {
+    const added = this.#parts.containers.add(identity, at);
+    if (added === undefined) return undefined;
+    for (const stage of added.early) this.announce(added.container, stage, at);
+    return added.container;
+  }
+
+  /** An event came of an id that is not tracked. A list may show the id yet, and then what came is not due. */
+  announceEarly(id: string, stage: Stage, at: Mono): void {
+    if (!this.#parts.containers.keepEarly(id, stage, at)) this.streamGap(at, 'too_many_ids');
+  }
+
+  /** An event of an unknown type came: it may have been any that is due of this container, now or later. */
+  taint(container: TrackedContainer): void {
+    container.taint();
+    for (const stage of STAGES) {
+      const standing = container.stages.standing(stage);
+      if (standing.is === 'expected') {
+        this.giveUp(container, stage, standing.expectation, 'unknown_event_type');
+      }
+    }
+  }
+
+  /** Takes in exact times. */
+  learn(container: TrackedContainer, exact: ExactTimes): void {
+    const { times, emitter } = this.#parts;
+    times.learn(container.times, exact, emitter.now);
+    if (!container.isSandbox && container.times.proveRun) container.stages.recordRun();
+    if (!container.lists.isListed) this.#boundByCreation(container);
+  }
+
+  /**
+   * When events come out of order, the first may prove a stage before another one carries the creation. What lists prove is
+   * bounded by lists, or left unbounded on purpose.
+   */
+  #boundByCreation(container: TrackedContainer): void {
+    const created = this.lowerBound(container, CREATED);
+    for (const stage of STAGES) {
+      const standing = container.stages.standing(stage);
+      if (standing.is === 'expected' && standing.expectation.by !== null) standing.expectation.bind(created);
+    }
+  }
+
+  /**
+   * The earliest time at which an id can have reached a stage. Where no list ever showed the id, the list that lacked it is no
+   * bound: the id may have come and gone before. Its own `created_at` is one.
+   */
+  lowerBound({ lists, times }: TrackedContainer, stage: Stage): LowerBound {
+    if (lists.isListed) return { from: lists.lowerBound(stage), byWallClock: false };
+    return { from: this.#parts.times.creationBound(times, this.#parts.emitter.now), byWallClock: true };
+  }
+
+  // Stages.
+
+  /** A stage was reached: from now on its event is due, unless it came, was waived, or is never sent. */
+  prove(container: TrackedContainer, stage: Stage, proof: StageProof): void {
+    const { coverage } = this.#parts;
+    container.stages.reach(stage);
+    const standing = container.stages.standing(stage);
+    if (standing.is === 'expected') standing.expectation.renew(proof);
+    if (standing.is !== 'none') return;
+    if (coverage.isAbsent || !this.#announces(container, stage)) {
+      container.stages.settle(stage, { is: 'waived' });
+      if (proof.from !== null && coverage.covers(proof.from)) this.#neverSent(container, stage, proof);
+      return;
+    }
+    const expectation = new Expectation(proof, coverage.isCovered && !container.isTainted);
+    this.#counters.expected += 1;
+    container.stages.settle(stage, { is: 'expected', expectation });
+    if (coverage.session === null) {
+      this.giveUp(container, stage, expectation, 'stream_down');
+      return;
+    }
+    this.#waiting.add(container);
+  }
+
+  /** The event of a stage came. */
+  announce(container: TrackedContainer, stage: Stage, at: Mono): void {
+    const standing = container.stages.standing(stage);
+    if (standing.is === 'announced') return;
+    if (standing.is === 'expected') this.#counters.matched += 1;
+    if (standing.is === 'missed') {
+      this.#counters.matched += 1;
+      this.#resolveMissed(container, standing.findingId, at);
+    }
+    const countedNow = standing.is === 'none' && this.#parts.coverage.isCovered;
+    if (countedNow) {
+      this.#counters.expected += 1;
+      this.#counters.matched += 1;
+    }
+    const counted = countedNow || standing.is === 'expected' || standing.is === 'missed';
+    this.settle(container, stage, { is: 'announced', counted, waived: standing.is === 'waived' });
+  }
+
+  /** The event of a stage is spurious: it discharged nothing, and what was concluded from it does not hold. */
+  unannounce(container: TrackedContainer, stage: Stage, contradiction: EventContradiction): void {
+    container.events.retract(stage, contradiction);
+    const standing = container.stages.standing(stage);
+    if (standing.is === 'announced') {
+      if (standing.counted) {
+        this.#counters.expected -= 1;
+        this.#counters.matched -= 1;
+      }
+      // What was not due before it came is not due because of it.
+      this.settle(container, stage, { is: standing.waived ? 'waived' : 'none' });
+    }
+    for (const earlier of STAGES) {
+      const concluded = container.stages.standing(earlier);
+      // Nothing is missed on its word alone, as long as that may turn out to be wrong.
+      const byIt = concluded.is === 'expected' && concluded.expectation.by === stage;
+      if (byIt) this.retract(container, earlier, 'spurious');
+    }
+  }
+
+  /** What a list had shown was wrong: the stage is not due any more, and may be due again later. */
+  retract(container: TrackedContainer, stage: Stage, cause: string): void {
+    const standing = container.stages.standing(stage);
+    if (standing.is === 'expected') this.giveUp(container, stage, standing.expectation, cause);
+    if (standing.is === 'missed') {
+      this.#counters.unobservable += 1;
+      this.#resolveMissed(container, standing.findingId, this.#parts.emitter.now);
+    }
+    this.settle(container, stage, { is: 'none' });
+  }
+
+  /** A stage that is not due. */
+  waive(container: TrackedContainer, stage: Stage): void {
+    this.settle(container, stage, { is: 'waived' });
+  }
+
+  /** Nobody can say whether the event was sent. */
+  giveUp(container: TrackedContainer, stage: Stage, expectation: Expectation, cause: string): void {
+    const { emitter } = this.#parts;
+    this.#counters.unobservable += 1;
+    this.settle(container, stage, { is: 'unobservable' });
+    const judgement = emitter.judgement('unobservable', cause, {}, expectation.findingId);
+    emitter.emitStageFinding(judgement, container, stage, expectation);
+  }
+
+  /** The event was judged to be missed. */
+  missed(container: TrackedContainer, stage: Stage, findingId: string): void {
+    this.#counters.missed += 1;
+    this.settle(container, stage, { is: 'missed', findingId });
+  }
+
+  /** What was expected was not due after all. */
+  withdraw(container: TrackedContainer, stage: Stage): void {
+    this.#counters.expected -= 1;
+    this.waive(container, stage);
+  }
+
+  settle(container: TrackedContainer, stage: Stage, standing: StageStanding): void {
+    container.stages.settle(stage, standing);
+    if (!container.stages.isAnyExpected) this.#waiting.delete(container);
+  }
+
+  #resolveMissed(container: TrackedContainer, findingId: string, at: Mono): void {
+    this.#counters.missed -= 1;
+    this.#parts.emitter.resolve(container, findingId, at);
+  }
+
+  #announces({ isSandbox }: TrackedContainer, stage: Stage): boolean {
+    const { sandboxEvents, containerEvents } = this.#profile;
+    const sent: readonly EventType[] = isSandbox ? sandboxEvents : containerEvents;
+    return sent.includes(EVENT_TYPES[stage]);
+  }
+
+  /** Of an unknown runtime nobody knows what it never sends. */
+  #neverSent(container: TrackedContainer, stage: Stage, proof: StageProof): void {
+    const { sandboxEvents, containerEvents } = this.#profile;
+    if (sandboxEvents.length === 0 && containerEvents.length === 0) return;
+    const { emitter } = this.#parts;
+    emitter.emitStageFinding(emitter.judgement('unannounced', 'never_sent', {}), container, stage, proof);
+  }
+}

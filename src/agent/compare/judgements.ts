@@ -1,0 +1,140 @@
+/*
+ * Judges expectations whose event has not come.
+ *
+ *   expected ── overdueAfter ──► overdue (reported; the exact times are queried) ── missedAfter ──► missed, or unobservable
+ *      └── its event, any time in the session ──► announced
+ *
+ * `missed` is an accusation and needs all of: the same session still, covered from the start of the window until now, the
+ * reader drained past the deadline, and the exact time, where it is known, covered too. Everything else that did not come is
+ * `unobservable`.
+ */
+
+import { TokenBucket } from '../../platform/tokenBucket.ts';
+import { type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
+import type { ComparisonParts } from './comparisonParts.ts';
+import type { OpenSession } from './coverage.ts';
+import type { Expectation } from './expectation.ts';
+import { overdueRecord, plainFinding, since } from './findings.ts';
+import { DELETED, STARTED, STOPPED, type Stage } from './stages.ts';
+import type { TrackedContainer } from './trackedContainer.ts';
+import { causeOf, exactTime, hadHappened, unobservableReason } from './unobservableReason.ts';
+
+/** A judgement waits this long for a list that confirms the event which it rests on. */
+const CONFIRMATION_TIMEOUT: Micros = millis(5 * 60_000);
+/** A runtime that stopped announcing anything must not double what is written. */
+const OVERDUE_LIMIT = { capacity: 20, interval: millis(1000) };
+
+export class Judgements {
+  readonly #parts: ComparisonParts;
+  readonly #overdueLimit = new TokenBucket(OVERDUE_LIMIT);
+
+  constructor(parts: ComparisonParts) {
+    this.#parts = parts;
+  }
+
+  /** Overdue starts and stops that were not reported because of the rate limit. */
+  get overdueSuppressed(): number {
+    return this.#overdueLimit.denied;
+  }
+
+  tick(): void {
+    this.#parts.expectations.forEachOpen((container, stage, expectation) =>
+      this.#judge(container, stage, expectation),
+    );
+  }
+
+  #judge(container: TrackedContainer, stage: Stage, expectation: Expectation): void {
+    const { emitter, options } = this.#parts;
+    if (!expectation.isOverdue && emitter.now >= shift(expectation.to, options.overdueAfter)) {
+      expectation.becomeOverdue();
+      this.#reportOverdue(container, stage, expectation);
+      const unknown = stage !== DELETED && exactTime(container, stage) === null;
+      if (unknown) emitter.query(container.identity);
+    }
+    const deadline = shift(expectation.to, options.missedAfter);
+    if (emitter.now >= deadline) this.#decide(container, stage, expectation, deadline);
+  }
+
+  /** Only the start and the stop of containers are published while they are overdue. */
+  #reportOverdue(container: TrackedContainer, stage: Stage, expectation: Expectation): void {
+    if (container.isSandbox || (stage !== STARTED && stage !== STOPPED)) return;
+    const { emitter } = this.#parts;
+    const { now, epochStart } = emitter;
+    if (!this.#overdueLimit.tryTake(now)) return;
+    const findingId = emitter.mintId();
+    expectation.reportedAs(findingId);
+    const overdue = { findingId, at: now, epochStart };
+    const exact = exactTime(container, stage);
+    emitter.emit(container.identity, overdueRecord(overdue, container, stage, expectation, exact));
+  }
+
+  #decide(container: TrackedContainer, stage: Stage, expectation: Expectation, deadline: Mono): void {
+    const { coverage, emitter, expectations } = this.#parts;
+    const { session } = coverage;
+    // Until the reader has drained past the deadline the event may still be in the socket.
+    if (session === null || session.watermark < deadline) return;
+    // Nothing is decided on the word of an event before lists have confirmed or contradicted it.
+    const unconfirmed = expectation.by !== null && container.confirmations.isUnconfirmed(expectation.by);
+    if (unconfirmed && emitter.now < shift(deadline, CONFIRMATION_TIMEOUT)) return;
+    const reason = unconfirmed
+      ? 'unconfirmed'
+      : unobservableReason(container, stage, expectation, coverage, session);
+    if (this.#cameAfterAll(container, stage)) expectations.announce(container, stage, emitter.now);
+    else if (reason === null) this.#reportMissed(container, stage, expectation, session);
+    else if (reason === 'start_failed') this.#reportFailedStart(container, stage, expectation);
+    else {
+      expectations.giveUp(container, stage, expectation, reason);
+      if (coverage.unannounced(expectation.from)) this.#reportSilentStream(session);
+    }
+  }
+
+  /** An event that lists contradicted was right: what it announced had happened when it came. */
+  #cameAfterAll(container: TrackedContainer, stage: Stage): boolean {
+    const contradiction = container.events.contradicted(stage);
+    if (contradiction === null || !hadHappened(container, stage, contradiction.received)) return false;
+    this.#parts.emitter.resolve(container, contradiction.findingId, this.#parts.emitter.now);
+    return true;
+  }
+
+  #reportMissed(
+    container: TrackedContainer,
+    stage: Stage,
+    expectation: Expectation,
+    session: OpenSession,
+  ): void {
+    const { emitter, expectations, options } = this.#parts;
+    const { epochStart } = emitter;
+    const details = {
+      session: session.session,
+      armedAt: since(epochStart, session.armed ?? session.opened),
+      coveredSince: since(epochStart, session.since),
+      drainedTo: since(epochStart, session.watermark),
+      eventsInSession: session.events,
+    };
+    const cause = causeOf(expectation, exactTime(container, stage), options.overdueAfter);
+    const judgement = emitter.judgement('missed', cause, details, expectation.findingId);
+    expectations.missed(container, stage, judgement.findingId);
+    emitter.emitStageFinding(judgement, container, stage, expectation);
+  }
+
+  /** No runtime announces a failed start: a blind spot, nothing that was due. */
+  #reportFailedStart(container: TrackedContainer, stage: Stage, expectation: Expectation): void {
+    const { emitter, expectations } = this.#parts;
+    expectations.withdraw(container, stage);
+    // One failed start is one finding, on the end that nobody announced.
+    if (stage !== STOPPED) return;
+    const judgement = emitter.judgement('unannounced', 'failed_start', {}, expectation.findingId);
+    emitter.emitStageFinding(judgement, container, stage, expectation);
+  }
+
+  #reportSilentStream(session: OpenSession): void {
+    const { emitter } = this.#parts;
+    const judgement = emitter.judgement('silent_stream', 'no_event_at_all', {
+      transitions: session.unannounced,
+      session: session.session,
+      openedAt: since(emitter.epochStart, session.opened),
+      drainedTo: since(emitter.epochStart, session.watermark),
+    });
+    emitter.emit(null, plainFinding(judgement, null));
+  }
+}

@@ -1,0 +1,82 @@
+/*
+ * How far one id has come, and where each stage stands between its proof and its event.
+ *
+ *     none ──► expected ──► announced                    (the ordinary case)
+ *      │           ├──────► missed ──► announced         (the event came later: the finding is resolved)
+ *      │           └──────► unobservable ──► announced
+ *      └─► waived  reached before the baseline, or never announced by this runtime: nothing is expected
+ */
+
+import type { Expectation } from './expectation.ts';
+import { type PerStage, STAGES, type Stage } from './stages.ts';
+
+export type StageStanding =
+  | { readonly is: 'none' | 'waived' | 'unobservable' }
+  /** `counted`: it is among the matched transitions. `waived`: it was not due. */
+  | { readonly is: 'announced'; readonly counted: boolean; readonly waived: boolean }
+  | { readonly is: 'expected'; readonly expectation: Expectation }
+  | { readonly is: 'missed'; readonly findingId: string };
+
+const NONE: StageStanding = { is: 'none' };
+
+export class StageProgress {
+  readonly #standings: PerStage<StageStanding> = [NONE, NONE, NONE, NONE];
+  #reached: -1 | Stage = -1;
+  #ran = false;
+
+  /** The furthest stage that is proven; -1 for none. */
+  get reached(): -1 | Stage {
+    return this.#reached;
+  }
+
+  /** Whether anything proves that it ever ran. Without that neither STARTED nor STOPPED is due. */
+  get ran(): boolean {
+    return this.#ran;
+  }
+
+  get isAnyExpected(): boolean {
+    return this.#standings.some(isExpected);
+  }
+
+  standing(stage: Stage): StageStanding {
+    return this.#standings[stage];
+  }
+
+  settle(stage: Stage, standing: StageStanding): void {
+    this.#standings[stage] = standing;
+  }
+
+  reach(stage: -1 | Stage): void {
+    if (stage > this.#reached) this.#reached = stage;
+  }
+
+  /** What had proven a later stage does not hold. */
+  goBackTo(stage: Stage): void {
+    this.#reached = stage;
+  }
+
+  /** Whether a proof of the stage would add anything: most of what a list shows was known before. */
+  isProvable(stage: Stage): boolean {
+    const { is } = this.#standings[stage];
+    return stage > this.#reached || is === 'none' || is === 'expected';
+  }
+
+  /** What was reached before a baseline is not due after it. */
+  waiveUpTo(reached: -1 | Stage): void {
+    for (const stage of STAGES) {
+      if (stage <= reached && this.#standings[stage].is === 'none') this.#standings[stage] = { is: 'waived' };
+    }
+    this.reach(reached);
+  }
+
+  recordRun(): void {
+    this.#ran = true;
+  }
+
+  /** The event that proved a run was spurious: only a list or a status can still prove it. */
+  retractRun(stillProven: boolean): void {
+    this.#ran = stillProven;
+  }
+}
+
+const isExpected = ({ is }: StageStanding): boolean => is === 'expected';
