@@ -1,6 +1,6 @@
 /*
- * PLEG trouble of Nodes, from a real API server into a real Postgres. The Nodes' conditions are written here as a kubelet
- * writes them: with a patch of the status.
+ * PLEG conditions of Nodes, from a real API server into a real Postgres. The tests write the conditions as a kubelet does, with a patch of
+ * the status.
  */
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -33,7 +33,7 @@ needs(
   'kube-apiserver',
   'etcd',
   'postgres',
-)('PLEG trouble of a Node', () => {
+)('unhealthy PLEG of a Node', () => {
   beforeAll(async () => {
     [server, postgres] = await Promise.all([startApiServer(), startPostgres({ settings: { fsync: 'off' } })]);
     admin = await createKubeClient({ kubeconfig: server.kubeconfig });
@@ -48,19 +48,21 @@ needs(
     await postgres?.stop();
   });
 
-  test('is a row when it begins and one when it ends, however often its message is written', async () => {
-    await made('node-a');
+  test('is stored as one row for its start and one for its end, however often its message is written', async () => {
+    await addNode('node-a');
     start();
     await ready('node-a', 'True', 'kubelet is posting ready status', 0);
-    await ready('node-a', 'False', trouble('3m5.2s', '3m0s'), 10);
-    await ready('node-a', 'False', trouble('4m5.2s', '3m0s'), 10);
+    await ready('node-a', 'False', plegMessage('3m5.2s', '3m0s'), 10);
+    await ready('node-a', 'False', plegMessage('4m5.2s', '3m0s'), 10);
     await ready('node-a', 'True', 'kubelet is posting ready status', 130);
-    await waitFor('both rows', async () => ((await rows('node-a')).length === 2 ? true : undefined));
+    await waitFor('both rows are stored', async () =>
+      (await rows('node-a')).length === 2 ? true : undefined,
+    );
     expect(await rows('node-a')).toEqual([
       {
         status: 'False',
         reason: 'KubeletNotReady',
-        message: trouble('3m5.2s', '3m0s'),
+        message: plegMessage('3m5.2s', '3m0s'),
         seen: '185200',
         threshold: '180000',
         seconds: 10,
@@ -76,37 +78,41 @@ needs(
     ]);
   });
 
-  test('that ends while no controller runs is closed by the next one, which says nothing twice', async () => {
-    await made('node-b');
+  test('that ends while no controller runs gets its end from the next one, which stores nothing twice', async () => {
+    await addNode('node-b');
     start();
-    await ready('node-b', 'False', trouble('10m3s', '10m0s'), 0);
-    await waitFor('its row', async () => ((await rows('node-b')).length === 1 ? true : undefined));
+    await ready('node-b', 'False', plegMessage('10m3s', '10m0s'), 0);
+    await waitFor('the row is stored', async () => ((await rows('node-b')).length === 1 ? true : undefined));
     await stop();
     await ready('node-b', 'True', 'kubelet is posting ready status', 60);
     start();
-    await waitFor('the end', async () => ((await rows('node-b')).length === 2 ? true : undefined));
+    await waitFor('the end is stored', async () => ((await rows('node-b')).length === 2 ? true : undefined));
     await stop();
     start();
-    await made('node-after-b');
-    await ready('node-after-b', 'False', trouble('3m1s', '3m0s'), 61);
-    // What is told in order: when this one is there, node-b has been looked at again.
-    await waitFor('another', async () => ((await rows('node-after-b')).length === 1 ? true : undefined));
+    await addNode('node-after-b');
+    await ready('node-after-b', 'False', plegMessage('3m1s', '3m0s'), 61);
+    // Changes are recorded in order: when this row is stored, node-b has been checked again.
+    await waitFor('the row of the other Node is stored', async () =>
+      (await rows('node-after-b')).length === 1 ? true : undefined,
+    );
     expect((await rows('node-b')).map(({ status, threshold }) => [status, threshold])).toEqual([
       ['False', '600000'],
       ['True', null],
     ]);
   });
 
-  test('is recorded when Postgres is back, if it was away', async () => {
-    await made('node-c');
+  test('is stored once Postgres is available again', async () => {
+    await addNode('node-c');
     start();
-    await ready('node-c', 'False', trouble('3m6s', '3m0s'), 0);
-    await waitFor('its row', async () => ((await rows('node-c')).length === 1 ? true : undefined));
+    await ready('node-c', 'False', plegMessage('3m6s', '3m0s'), 0);
+    await waitFor('the row is stored', async () => ((await rows('node-c')).length === 1 ? true : undefined));
     await postgres.kill();
     await ready('node-c', 'True', 'kubelet is posting ready status', 30);
-    await ready('node-c', 'False', trouble('3m9s', '3m0s'), 90);
+    await ready('node-c', 'False', plegMessage('3m9s', '3m0s'), 90);
     await postgres.restart();
-    await waitFor('all three', async () => ((await rows('node-c')).length === 3 ? true : undefined));
+    await waitFor('three rows are stored', async () =>
+      (await rows('node-c')).length === 3 ? true : undefined,
+    );
     expect((await rows('node-c')).map(({ status, seconds }) => [status, seconds])).toEqual([
       ['False', 0],
       ['True', 30],
@@ -114,22 +120,24 @@ needs(
     ]);
   });
 
-  test('is not missed by a restart of the API server', async () => {
-    await made('node-d');
+  test('is stored although the API server restarts', async () => {
+    await addNode('node-d');
     start();
-    await ready('node-d', 'False', trouble('3m1s', '3m0s'), 0);
-    await waitFor('its row', async () => ((await rows('node-d')).length === 1 ? true : undefined));
+    await ready('node-d', 'False', plegMessage('3m1s', '3m0s'), 0);
+    await waitFor('the row is stored', async () => ((await rows('node-d')).length === 1 ? true : undefined));
     await server.kill();
     await server.restart();
-    await waitFor('the API server', () => ready('node-d', 'True', 'kubelet is posting ready status', 45));
-    await waitFor('the end', async () => ((await rows('node-d')).length === 2 ? true : undefined));
+    await waitFor('the API server accepts the condition', () =>
+      ready('node-d', 'True', 'kubelet is posting ready status', 45),
+    );
+    await waitFor('the end is stored', async () => ((await rows('node-d')).length === 2 ? true : undefined));
   });
 });
 
-const trouble = (ago: string, threshold: string): string =>
+const plegMessage = (ago: string, threshold: string): string =>
   `PLEG is not healthy: pleg was last seen active ${ago} ago; threshold is ${threshold}`;
 
-/** The beginning of the day: conditions have whole seconds. */
+/** Today's start: conditions have whole seconds. */
 const MIDNIGHT = Math.floor(Date.now() / 86_400_000) * 86_400_000;
 const rfc3339 = (seconds: number): string =>
   new Date(MIDNIGHT + seconds * 1000).toISOString().replace('.000', '');
@@ -145,11 +153,11 @@ async function stop(): Promise<void> {
   await nodes?.stop();
 }
 
-async function made(name: string): Promise<void> {
+async function addNode(name: string): Promise<void> {
   await admin.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name } });
 }
 
-/** Writes the Ready condition; `seconds` after midnight it became what it is. */
+/** Writes the Ready condition, with a transition `seconds` after midnight. */
 async function ready(name: string, status: string, message: string, seconds: number): Promise<true> {
   const condition = {
     type: 'Ready',
@@ -168,7 +176,7 @@ async function ready(name: string, status: string, message: string, seconds: num
   return true;
 }
 
-type Row = {
+type NodeConditionRow = {
   status: string;
   reason: string;
   message: string;
@@ -177,8 +185,8 @@ type Row = {
   seconds: number;
 };
 
-async function rows(node: string): Promise<Row[]> {
-  const { rows: found } = await store.run<Row>(
+async function rows(node: string): Promise<NodeConditionRow[]> {
+  const { rows: found } = await store.run<NodeConditionRow>(
     {
       text: `SELECT status, reason, message, pleg_seen_ago_ms AS seen, threshold_ms AS threshold,
                     extract(epoch FROM at - to_timestamp($3))::int AS seconds

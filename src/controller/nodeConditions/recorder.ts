@@ -1,12 +1,11 @@
 /*
- * Records the PLEG-related transitions of Ready conditions, one node after the other, until they are in Postgres.
+ * Records the PLEG-related changes of Ready conditions in Postgres.
  *
- *   Node watch ──► waiting, in the order in which they were told ──► transition? ──► store.node_condition
+ *   Node watch ──► pending, in order of arrival ──► conditionChange ──► store.node_condition
  *
- * What was recorded last is read from the store at the start, so that a controller that comes back says nothing twice and
- * closes what another one left open. Several controllers record the same rows, once. A store that is away is waited for.
+ * The latest recorded conditions are read at the start, so that a restarted controller records nothing twice and records the end of what
+ * another one recorded. Several controllers store a row only once. While the store is unavailable, changes are pending.
  */
-
 import { wallNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
@@ -17,26 +16,26 @@ import type { KubeNode } from '../kube/projection.ts';
 import ensureNode from '../store/sql/ensureNode.sql';
 import makePartition from '../store/sql/makePartition.sql';
 import type { Runner, Store } from '../store/store.ts';
-import { plegTrouble } from './plegTrouble.ts';
+import { type ConditionChange, conditionChange, type RecordedCondition } from './conditionChange.ts';
+import { parsePlegMessage } from './plegMessage.ts';
 import insertNodeCondition from './sql/insertNodeCondition.sql';
 import readLastNodeConditions from './sql/readLastNodeConditions.sql';
-import { type Recorded, type Transition, transitionOf } from './transition.ts';
 
-/** More changes than these wait for a store that is away only as the latest of each node. */
-const MOST_WAITING = 20_000;
+/** Beyond this many pending changes, only the latest of each node is kept. */
+const MAX_PENDING = 20_000;
 const BACKOFF = { firstMs: 500, maxMs: 30_000 };
 
-interface Waiting {
+interface PendingCondition {
   readonly name: string;
   readonly node: KubeNode;
 }
 
-export interface RecorderOptions {
+export interface ConditionRecorderOptions {
   readonly store: Store;
   readonly cluster: string;
   readonly nodes: Pick<NodeWatch, 'onReady'>;
   readonly log: Logger;
-  /** Told of each transition that was recorded. */
+  /** Called for each recorded change. */
   readonly onRecorded?: () => void;
 }
 
@@ -44,33 +43,33 @@ export interface ConditionRecorder {
   stop(): Promise<void>;
 }
 
-type LastRow = { name: string; status: string; message: string; at: string };
+type LastConditionRow = { name: string; status: string; message: string; at: string };
 
-/** Starts at once and goes on through every failure until it is stopped. */
-export function startConditionRecorder(options: RecorderOptions): ConditionRecorder {
+/** Runs until it is stopped, and survives every failure. */
+export function startConditionRecorder(options: ConditionRecorderOptions): ConditionRecorder {
   const recorder = new Recorder(options);
   recorder.start();
   return recorder;
 }
 
 class Recorder {
-  readonly #options: RecorderOptions;
+  readonly #options: ConditionRecorderOptions;
   readonly #loop: Loop;
-  readonly #ignoreNodes: () => void;
-  #waiting: Waiting[] = [];
+  readonly #unsubscribe: () => void;
+  #pending: PendingCondition[] = [];
   #clusterId = 0;
-  /** By the name of the node; null until the store has told it. */
-  #recorded: Map<string, Recorded> | null = null;
+  /** By the name of the node; null until it is read from the store. */
+  #recorded: Map<string, RecordedCondition> | null = null;
 
-  constructor(options: RecorderOptions) {
+  constructor(options: ConditionRecorderOptions) {
     this.#options = options;
     this.#loop = new Loop({
       work: (signal) => this.#recordAll(signal),
       onError: (error) =>
-        options.log.warn({ error: messageOf(error) }, 'conditions of Nodes wait for the store'),
+        options.log.warn({ error: messageOf(error) }, 'Node conditions were not stored, retrying'),
       backoff: BACKOFF,
     });
-    this.#ignoreNodes = options.nodes.onReady((name, node) => this.#take({ name, node }));
+    this.#unsubscribe = options.nodes.onReady((name, node) => this.#add({ name, node }));
   }
 
   start(): void {
@@ -78,56 +77,56 @@ class Recorder {
   }
 
   async stop(): Promise<void> {
-    this.#ignoreNodes();
+    this.#unsubscribe();
     await this.#loop.stop();
   }
 
-  #take(change: Waiting): void {
-    if (this.#waiting.length >= MOST_WAITING) {
-      this.#waiting = this.#waiting.filter(({ name }) => name !== change.name);
+  #add(condition: PendingCondition): void {
+    if (this.#pending.length >= MAX_PENDING) {
+      this.#pending = this.#pending.filter(({ name }) => name !== condition.name);
     }
-    this.#waiting.push(change);
+    this.#pending.push(condition);
     this.#loop.wake();
   }
 
-  /** Records everything that waits. Returns the wait for the next change. */
+  /** Records everything that is pending. Returns the wait for the next change. */
   async #recordAll(signal: AbortSignal): Promise<number> {
-    const recorded = await this.#known();
-    for (let next = this.#waiting[0]; next !== undefined && !signal.aborted; next = this.#waiting[0]) {
+    const recorded = await this.#readRecorded();
+    for (let next = this.#pending[0]; next !== undefined && !signal.aborted; next = this.#pending[0]) {
       await this.#record(next, recorded);
-      // Another may have been put in its place meanwhile.
-      if (this.#waiting[0] === next) this.#waiting.shift();
+      // Meanwhile #add may have removed it.
+      if (this.#pending[0] === next) this.#pending.shift();
     }
     return Number.POSITIVE_INFINITY;
   }
 
-  async #known(): Promise<Map<string, Recorded>> {
+  async #readRecorded(): Promise<Map<string, RecordedCondition>> {
     if (this.#recorded !== null) return this.#recorded;
     const { store, cluster } = this.#options;
     this.#clusterId = await store.clusterId(cluster);
-    const { rows } = await store.run<LastRow>({ text: readLastNodeConditions }, [this.#clusterId]);
+    const { rows } = await store.run<LastConditionRow>({ text: readLastNodeConditions }, [this.#clusterId]);
     this.#recorded = new Map(
       rows.map(({ name, status, message, at }) => {
-        const ill = status !== 'True' && plegTrouble(message) !== null;
-        return [name, { ill, status, at: Number(at) }];
+        const unhealthy = status !== 'True' && parsePlegMessage(message) !== null;
+        return [name, { unhealthy, status, at: Number(at) }];
       }),
     );
     return this.#recorded;
   }
 
-  async #record({ name, node }: Waiting, recorded: Map<string, Recorded>): Promise<void> {
+  async #record({ name, node }: PendingCondition, recorded: Map<string, RecordedCondition>): Promise<void> {
     if (node.ready === null) return;
-    const transition = transitionOf(recorded.get(name) ?? null, node.ready, wallNow());
-    if (transition === null) return;
-    await this.#options.store.transaction((runner) => this.#insert(runner, name, node.uid, transition));
-    const { ill, status, at } = transition;
-    recorded.set(name, { ill, status, at });
-    this.#options.log.info({ node: name, ill, status }, 'PLEG condition of a Node');
+    const change = conditionChange(recorded.get(name) ?? null, node.ready, wallNow());
+    if (change === null) return;
+    await this.#options.store.transaction((runner) => this.#insert(runner, name, node.uid, change));
+    const { unhealthy, status, at } = change;
+    recorded.set(name, { unhealthy, status, at });
+    this.#options.log.info({ node: name, unhealthy, status }, 'PLEG condition of a Node changed');
     this.#options.onRecorded?.();
   }
 
-  async #insert(runner: Runner, name: string, uid: string, transition: Transition): Promise<void> {
-    const { at, status, reason, message, seenAgoMs, thresholdMs } = transition;
+  async #insert(runner: Runner, name: string, uid: string, change: ConditionChange): Promise<void> {
+    const { at, status, reason, message, seenAgoMs, thresholdMs } = change;
     await runner.run({ text: ensureNode }, [this.#clusterId, name, uid]);
     await runner.run({ text: makePartition }, ['node_condition', dayOf(at)]);
     const values = [this.#clusterId, name, at, status, reason, message, seenAgoMs, thresholdMs];

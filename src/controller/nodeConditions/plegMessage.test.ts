@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { goDurationMs, plegTrouble } from './plegTrouble.ts';
+import { goDurationMs, parsePlegMessage } from './plegMessage.ts';
 
-describe('the message of a Ready condition', () => {
+describe('parsePlegMessage', () => {
   test.each([
     [
       'PLEG is not healthy: pleg was last seen active 3m5.2s ago; threshold is 3m0s',
@@ -20,19 +20,19 @@ describe('the message of a Ready condition', () => {
       'EventedPLEG is not healthy: pleg event channel capacity is full with 1000 events',
       { seenAgoMs: null, thresholdMs: null },
     ],
-  ])('%s', (message, said) => {
-    expect(plegTrouble(message)).toEqual(said);
+  ])('reads %s', (message, expected) => {
+    expect(parsePlegMessage(message)).toEqual(expected);
   });
 
   test.each(['', 'kubelet is posting ready status', 'container runtime is down', 'disk implegation'])(
-    'says nothing of PLEG: %s',
+    'is null for a message without PLEG: %s',
     (message) => {
-      expect(plegTrouble(message)).toBeNull();
+      expect(parsePlegMessage(message)).toBeNull();
     },
   );
 });
 
-describe('a duration of Go', () => {
+describe('goDurationMs', () => {
   test.each([
     ['0s', 0],
     ['350ms', 350],
@@ -40,12 +40,12 @@ describe('a duration of Go', () => {
     ['2m0.25s', 120_250],
     ['1500µs', 2],
     ['9ns', 0],
-  ])('%s is %d ms', (text, ms) => {
+  ])('reads %s as %d ms', (text, ms) => {
     expect(goDurationMs(text)).toBe(ms);
   });
 
   test.each([undefined, '', '5', 's', '5 s', '-5s', '5x', '1e3s', '2500000000h', `${'9'.repeat(400)}h`])(
-    '%s is none',
+    'is null for %s',
     (text) => {
       expect(goDurationMs(text)).toBeNull();
     },
