@@ -1,5 +1,5 @@
 /*
- * The settings that agents and controllers have in common, said once.
+ * The settings that agents and controllers share.
  */
 import * as v from 'valibot';
 import { ClusterName } from '../protocol/batch.ts';

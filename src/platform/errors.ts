@@ -1,5 +1,5 @@
 /*
- * Errors that an operator reads: a stable code, one sentence that names the setting or the part, and the cure.
+ * Errors for the operator: a stable code, one sentence that names the setting or the service, and the cure.
  * docs/reference/errors.md lists every code. The command line prints them without a stack trace.
  */
 
@@ -35,7 +35,7 @@ export class PlegwatchError extends Error {
   }
 }
 
-/** The message of anything that was thrown, on one line, without credentials that a URL may carry. */
+/** The message of anything that was thrown, on one line, without the credentials in URLs. */
 export function messageOf(error: unknown): string {
   const message = error instanceof AggregateError && error.message === '' ? firstOf(error) : plain(error);
   return redact(message.replaceAll(/\s+/g, ' ').trim());
@@ -47,7 +47,7 @@ export function errorFields(error: unknown): { readonly error: string; readonly 
   return { error: messageOf(error), ...cure };
 }
 
-/** Replaces the password in every URL of a text, also one with an unescaped @ in it, and one given as a parameter. */
+/** Replaces the password of every URL in a text, even one with an unescaped @, and passwords in query parameters. */
 export function redact(text: string): string {
   return text
     .replaceAll(/([a-z][a-z0-9+.-]*:\/\/[^\s:/@]*):\S*@/gi, '$1:***@')

@@ -1,13 +1,13 @@
 /*
- * The HTTP side of both programs: `/metrics`, `/livez` and `/readyz`, nothing else.
+ * The HTTP server of both programs: `/metrics`, `/livez` and `/readyz`.
  *
- * A check answers null when it is well and otherwise says what is wrong. `/livez` asks only what a restart would cure.
+ * `/livez` has only the checks that a restart would cure.
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { messageOf, PlegwatchError } from './errors.ts';
 
-/** Null when well; otherwise what is wrong, in a few words. */
+/** Returns null when healthy, otherwise a short error. */
 type Check = () => string | null;
 
 export interface HttpSide {
@@ -18,7 +18,7 @@ export interface HttpSide {
   readonly ready: Readonly<Record<string, Check>>;
 }
 
-/** More than scrapers and probes need. */
+/** More than Prometheus and the kubelet's probes need. */
 const MAX_CONNECTIONS = 64;
 
 export interface HttpServer {
@@ -26,11 +26,11 @@ export interface HttpServer {
   stop(): Promise<void>;
 }
 
-/** Listens at once. Throws HTTP_ADDRESS_IN_USE, naming the setting. */
+/** Resolves when the server listens. Throws HTTP_ADDRESS_IN_USE. */
 export async function serveHttp(side: HttpSide): Promise<HttpServer> {
   const server = createServer(async (request, response) => {
     const answer = await answerTo(side, request.url ?? '/').catch(failed);
-    // Node would keep a clock for it, which wakes the program up once more a second after every request.
+    // Node caches the date in a timer, which would wake the program a second after every request.
     response.sendDate = false;
     const length = Buffer.byteLength(answer.body);
     response.writeHead(answer.status, { 'content-type': answer.type, 'content-length': length });
@@ -50,7 +50,7 @@ export async function serveHttp(side: HttpSide): Promise<HttpServer> {
   };
 }
 
-/** Whoever came first makes room for who comes now: connections that are held open must not keep a probe out. */
+/** Closes the oldest connection beyond the limit: connections that are held open must not lock a probe out. */
 function bound(server: Server): void {
   const connections = new Set<Socket>();
   server.on('connection', (socket) => {
@@ -61,33 +61,33 @@ function bound(server: Server): void {
   });
 }
 
-interface Answer {
+interface HttpAnswer {
   readonly status: number;
   readonly type: string;
   readonly body: string;
 }
 
-async function answerTo(side: HttpSide, url: string): Promise<Answer> {
+async function answerTo(side: HttpSide, url: string): Promise<HttpAnswer> {
   const path = url.split('?')[0];
-  if (path === '/livez') return verdict(side.live);
-  if (path === '/readyz') return verdict(side.ready);
+  if (path === '/livez') return health(side.live);
+  if (path === '/readyz') return health(side.ready);
   if (path === '/metrics') {
     return { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: await side.metrics() };
   }
-  return { status: 404, type: 'text/plain', body: 'Only /metrics, /livez and /readyz are here.\n' };
+  return { status: 404, type: 'text/plain', body: 'Only /metrics, /livez and /readyz are served.\n' };
 }
 
-function failed(error: unknown): Answer {
+function failed(error: unknown): HttpAnswer {
   return { status: 500, type: 'text/plain; charset=utf-8', body: `${messageOf(error)}\n` };
 }
 
-function verdict(checks: Readonly<Record<string, Check>>): Answer {
+function health(checks: Readonly<Record<string, Check>>): HttpAnswer {
   const lines = Object.entries(checks).map(([name, check]) => ({ name, error: check() }));
-  const well = lines.every((line) => line.error === null);
+  const isHealthy = lines.every((line) => line.error === null);
   const body = lines.map(({ name, error }) =>
     error === null ? `ok ${name}\n` : `not ok ${name}: ${error}\n`,
   );
-  return { status: well ? 200 : 503, type: 'text/plain; charset=utf-8', body: body.join('') };
+  return { status: isHealthy ? 200 : 503, type: 'text/plain; charset=utf-8', body: body.join('') };
 }
 
 async function listen(server: Server, address: string): Promise<void> {

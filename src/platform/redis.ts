@@ -1,11 +1,11 @@
 /*
  * Connections to Redis: one server, a cluster, or the master that Sentinels name, as `--redis-url` says.
  *
- * Every connection retries for ever with full jitter up to 30 s. Commands fail at once while it is away: whoever sends
- * one decides what to do about that. A patient connection, which the queue's workers need, keeps them instead.
+ * Every connection reconnects for ever, with full jitter up to `maxRetry`. While Redis is down commands fail at once and the caller
+ * decides what to do. A patient connection, which BullMQ's workers need, keeps them instead.
  *
- * Of a cluster one node may be away while the others answer: then commands for it fail, after a second in which the cluster
- * may say who has its slots now.
+ * In a cluster one node may be down while the others answer: commands for it fail after about a second, in which the cluster may move
+ * its slots.
  */
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import type { Micros } from '../protocol/units.ts';
@@ -19,16 +19,16 @@ import {
   type SentinelPlace,
 } from './redisUrl.ts';
 
-/** Answers the same commands, whatever is behind it. */
+/** The same commands for a server, a cluster or a master behind Sentinels. */
 export type RedisClient = Redis | Cluster;
 
 const COMMAND_TIMEOUT_MS = 5_000;
 /**
- * A connection on which an answer is outstanding for this long is given up. Without it a Redis that vanished without a
- * word (its node lost power) is waited for until TCP gives up, a quarter of an hour later. Longer than any blocking call.
+ * A connection that has waited this long for an answer is closed. Otherwise a Redis whose node lost power would be waited for until
+ * TCP gives up, a quarter of an hour later. Longer than any blocking call.
  */
 const SOCKET_TIMEOUT_MS = 30_000;
-/** How often, and how long apart, a command looks for the node of a cluster that has its slot now. */
+/** How often, and at what interval, a command looks for the cluster node that owns its slot. */
 const REDIRECTIONS = 5;
 const REDIRECT_AFTER_MS = 300;
 const PATIENT_REDIRECT_AFTER_MS = 1_000;
@@ -53,7 +53,7 @@ export function redisPlace(url: string): RedisPlace {
   }
 }
 
-/** What a connection to any server needs, of a cluster and of Sentinels too. */
+/** Credentials and TLS for any connection: to a server, a cluster node or a Sentinel. */
 export const accessOptions = (
   login: Login,
   tls: boolean,
@@ -67,21 +67,21 @@ export interface RedisConnection {
   readonly url: string;
   /** The longest wait between two tries to connect. */
   readonly maxRetry: Micros;
-  /** Told of every error while the connection is away; without a listener Node would end the process. */
+  /** Called with every connection error. */
   readonly onError: (message: string) => void;
-  /** Told when there is a connection, at first and whenever one is there again: what was in Redis may be gone. */
+  /** Called after every connect, also after a reconnect: then Redis may have lost its data. */
   readonly onReady?: () => void;
-  /** Commands wait for Redis however long it takes. */
+  /** Commands wait until Redis is back. */
   readonly patient?: boolean;
 }
 
-/** Opens a connection that keeps itself alive. It is the caller's to `disconnect()`. */
+/** Opens a connection that reconnects by itself. The caller must `disconnect()` it. */
 export function connectRedis(connection: RedisConnection): RedisClient {
   const { url, maxRetry, onError, onReady, patient = false } = connection;
   const redis = open(redisPlace(url), patient, retryWithin(maxRetry));
-  redis.on('error', (error) => onError(wordsOf(error)));
+  redis.on('error', (error) => onError(errorMessage(error)));
   if (onReady !== undefined) redis.on('ready', onReady);
-  // A cluster is ready once. A node of it that was away comes into the pool again, empty perhaps.
+  // A cluster emits `ready` once. A node that was down rejoins the pool, perhaps empty.
   if (onReady !== undefined && redis instanceof Cluster) {
     redis.on('+node', (node: Redis) => {
       if (redis.status === 'ready') node.once('ready', onReady);
@@ -124,8 +124,8 @@ function openCluster(
     redisOptions,
     enableOfflineQueue: patient,
     clusterRetryStrategy: retryStrategy,
-    // A connection that finds the cluster down, as after all its nodes started again, would never say so to whoever waits
-    // for it, and a queue's worker would wait for ever. Commands find it out as well.
+    // With the check, a connection that finds the cluster down would never report it, and a BullMQ worker would wait for ever.
+    // Commands detect it as well.
     enableReadyCheck: false,
     maxRedirections: patient ? Number.POSITIVE_INFINITY : REDIRECTIONS,
     retryDelayOnFailover: pauseMs,
@@ -136,7 +136,7 @@ function openCluster(
   });
 }
 
-/** A master that becomes a replica answers READONLY until it is left for the new one. */
+/** A master that becomes a replica answers READONLY, which makes the client reconnect to the new master. */
 function sentinelOptions(
   place: SentinelPlace,
   retryStrategy: RetryStrategy,
@@ -153,8 +153,8 @@ function sentinelOptions(
   };
 }
 
-/** Of a cluster that nobody can be asked about, the last node says why. */
-function wordsOf(error: unknown): string {
+/** The message of an error. When no node of a cluster can be reached, the error of the last one has the reason. */
+function errorMessage(error: unknown): string {
   const last: unknown = Reflect.get(Object(error), 'lastNodeError');
   return last instanceof Error ? `${messageOf(error)} ${messageOf(last)}` : messageOf(error);
 }

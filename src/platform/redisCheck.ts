@@ -1,9 +1,8 @@
 /*
- * One check at start-up that tells a wrong `--redis-url` from a Redis that is merely away.
+ * The check at start-up that distinguishes a wrong `--redis-url` from a Redis that is merely down.
  *
- * What is asked is what can be known at once: whether the address answers as a Redis that lets us in, and whether it is what
- * the scheme says, since a plain client of a cluster, or of a Sentinel, fails only later and in other words. Of several
- * addresses one that answers is enough.
+ * It checks that a Redis answers at the address, accepts the credentials, and is of the kind that the scheme says: a plain client of a
+ * cluster or of a Sentinel would fail only later, and with a misleading error. One answering address of several is enough.
  */
 import { Redis } from 'ioredis';
 import { messageOf, PlegwatchError, redact } from './errors.ts';
@@ -12,7 +11,7 @@ import type { Address, Login, SentinelPlace } from './redisUrl.ts';
 
 const CHECK_TIMEOUT_MS = 5_000;
 
-type Mode = 'standalone' | 'cluster' | 'sentinel';
+type RedisMode = 'standalone' | 'cluster' | 'sentinel';
 const SCHEMES = {
   standalone: 'redis://',
   cluster: 'redis+cluster://',
@@ -24,18 +23,17 @@ const WHAT = {
   sentinel: 'a Redis Sentinel',
 } as const;
 
-interface Target {
+interface RedisTarget {
   readonly url: string;
   readonly login: Login;
   readonly tls: boolean;
   readonly db: number;
-  readonly mode: Mode;
+  readonly mode: RedisMode;
 }
 
 /**
- * Throws REDIS_UNREACHABLE (nothing listens, or what listens says nothing or that it is not well), REDIS_REFUSED
- * (credentials, or a database or a master that it does not have), or REDIS_NOT_REDIS (something else answers, or a Redis
- * that is not what the scheme says).
+ * Throws REDIS_UNREACHABLE (nothing listens, nothing answers, or Redis is not ready), REDIS_REFUSED (wrong credentials, or no such
+ * database or master), or REDIS_NOT_REDIS (something else answers, or a Redis of another kind than the scheme says).
  */
 export async function checkRedis(url: string): Promise<void> {
   const place = redisPlace(url);
@@ -65,9 +63,9 @@ async function masterOf(redis: Redis, { master }: SentinelPlace): Promise<Addres
   return { host: String(answer[0]), port: Number(answer[1]) };
 }
 
-/** Asks all addresses at once; the first good answer counts, or else the most telling fault. */
+/** Asks all addresses at once. Returns the first good answer, or throws the most specific error. */
 async function askAny<T>(
-  target: Target,
+  target: RedisTarget,
   addresses: readonly Address[],
   more: (redis: Redis) => Promise<T>,
 ): Promise<T> {
@@ -84,15 +82,15 @@ async function askAny<T>(
 
 const codeOf = (error: unknown) => (error instanceof PlegwatchError ? error.code : null);
 
-function ask(target: Target, address: Address): Promise<void>;
+function ask(target: RedisTarget, address: Address): Promise<void>;
 function ask<T>(
-  target: Target,
+  target: RedisTarget,
   address: Address,
   more: (redis: Redis) => Promise<T>,
   signal: AbortSignal,
 ): Promise<T>;
 async function ask<T>(
-  target: Target,
+  target: RedisTarget,
   address: Address,
   more?: (redis: Redis) => Promise<T>,
   signal?: AbortSignal,
@@ -133,7 +131,7 @@ async function ask<T>(
   }
 }
 
-async function expectMode(redis: Redis, target: Target): Promise<void> {
+async function expectMode(redis: Redis, target: RedisTarget): Promise<void> {
   const mode = await modeOf(redis);
   if (mode === null || mode === target.mode) return;
   throw new PlegwatchError(
@@ -144,7 +142,7 @@ async function expectMode(redis: Redis, target: Target): Promise<void> {
 }
 
 /** Null where it does not say, or does not say it to us. */
-async function modeOf(redis: Redis): Promise<Mode | null> {
+async function modeOf(redis: Redis): Promise<RedisMode | null> {
   const mode = /^redis_mode:(\w+)/m.exec(await unlessForbidden(redis.info('server')))?.[1];
   return mode === 'standalone' || mode === 'cluster' || mode === 'sentinel' ? mode : null;
 }
@@ -163,10 +161,10 @@ const REFUSED = /NOAUTH|WRONGPASS|invalid (username-)?password|NOPERM|ERR AUTH|D
 /** Redis's own words, while it loads, is full of clients or follows nobody. */
 const NOT_WELL = /LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|max number of clients|DENIED/;
 
-const whereOf = (target: Target): string => `${redact(target.url)} (--redis-url)`;
+const whereOf = (target: RedisTarget): string => `${redact(target.url)} (--redis-url)`;
 
 /** `errors` in the order in which they came: the first says why, those after it that everything ended. */
-function explain(target: Target, listens: boolean, errors: readonly unknown[]): PlegwatchError {
+function explain(target: RedisTarget, listens: boolean, errors: readonly unknown[]): PlegwatchError {
   const where = whereOf(target);
   const words = errors.map((error) => messageOf(error).replace(/\.+$/, ''));
   const find = (pattern: RegExp) => words.find((each) => pattern.test(each));

@@ -1,12 +1,12 @@
 /*
- * Where Redis is: what `--redis-url` says.
+ * Parses `--redis-url`: where Redis is and how to log in.
  *
  *   redis://[user:password@]host:port[/db]                               one server
  *   redis+cluster://[user:password@]host:port,host:port                  a Redis Cluster, by some of its nodes
  *   redis+sentinel://[user:password@]host:port,host:port/master[/db]     the master of that name, by its Sentinels
  *
- * With `rediss` for `redis` everything is encrypted. User and password are those of Redis; Sentinels that ask for one of their
- * own get it by `?sentinelPassword=`.
+ * With `rediss` instead of `redis` connections use TLS. User and password are those of Redis; the password of the Sentinels, if they
+ * have their own, is `?sentinelPassword=`.
  */
 import { BadValue } from './settings.ts';
 
@@ -15,26 +15,26 @@ export interface Address {
   readonly port: number;
 }
 
-/** What is asked for before anything else. Without a user it is the default one. */
+/** Credentials. Without a user name they are the default user's. */
 export interface Login {
   readonly username?: string;
   readonly password?: string;
 }
 
-interface Place {
+interface PlaceAccess {
   readonly login: Login;
   readonly tls: boolean;
 }
-interface ServerPlace extends Place {
+interface ServerPlace extends PlaceAccess {
   readonly kind: 'server';
   readonly address: Address;
   readonly db: number;
 }
-export interface ClusterPlace extends Place {
+export interface ClusterPlace extends PlaceAccess {
   readonly kind: 'cluster';
   readonly nodes: readonly Address[];
 }
-export interface SentinelPlace extends Place {
+export interface SentinelPlace extends PlaceAccess {
   readonly kind: 'sentinel';
   readonly sentinels: readonly Address[];
   readonly sentinelLogin: Login;
@@ -50,11 +50,11 @@ const HINTS = {
   sentinel: 'redis+sentinel://[:password@]host:port,host:port/master[/db]',
 } as const;
 const PORTS = { server: 6379, cluster: 6379, sentinel: 26_379 } as const;
-type Kind = RedisPlace['kind'];
+type PlaceKind = RedisPlace['kind'];
 
 const URL_SHAPE = /^(rediss?)(?:\+(cluster|sentinel))?:\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i;
 
-/** A setting's value as it is, once it is known to be right. Throws {@link BadValue}. */
+/** Checks the value of `--redis-url` and returns it unchanged. Throws {@link BadValue}. */
 export const redisUrl = (raw: string): string => {
   readRedisUrl(raw);
   return raw;
@@ -103,12 +103,12 @@ function complaintAbout(raw: string): string {
   return `must begin with redis://, redis+cluster:// or redis+sentinel://, or with rediss for TLS: ${HINTS.server}`;
 }
 
-function kindOf(variant: string | undefined): Kind {
+function kindOf(variant: string | undefined): PlaceKind {
   const kind = variant?.toLowerCase();
   return kind === 'cluster' || kind === 'sentinel' ? kind : 'server';
 }
 
-function addressesOf(kind: Kind, hosts: string): Address[] {
+function addressesOf(kind: PlaceKind, hosts: string): Address[] {
   if (hosts === '') throw new BadValue(`must name a host: ${HINTS[kind]}`);
   return hosts.split(',').map((each) => {
     // The scheme of a URL that is known to have hosts and ports; ours is not.
@@ -150,7 +150,7 @@ function decoded(text: string): string {
   }
 }
 
-function databaseOf(kind: Kind, text: string): number {
+function databaseOf(kind: PlaceKind, text: string): number {
   if (!/^\d{0,4}$/.test(text)) throw new BadValue(`must have a number as its database: ${HINTS[kind]}`);
   return Number(text);
 }

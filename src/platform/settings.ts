@@ -1,27 +1,27 @@
 /*
- * Settings: every one is a flag and an environment variable, `--redis-url` = `PLEGWATCH_REDIS_URL`; the flag wins.
+ * Settings. Each is a flag and an environment variable, `--redis-url` = `PLEGWATCH_REDIS_URL`; the flag wins.
  *
- *   raw        what the command line and the environment say, all text
- *   config     the values a program runs with: checked, with defaults, frozen; code sees only this
+ *   raw        the text on the command line or in the environment
+ *   config     the values a program runs with: validated, with defaults, frozen; code sees only this
  *
- * All faults of a command line are reported together, each naming its setting and what would be right.
+ * All errors of a command line are reported together, each with its setting and what would be valid.
  */
 import { type Command, Option } from 'commander';
 import { type Micros, millis } from '../protocol/units.ts';
 import { PlegwatchError, redact } from './errors.ts';
 
-/** What is wrong with a value, in words that follow the setting's name: "must be …". */
+/** A value that is not valid. The message follows the setting's name: "must be …". */
 export class BadValue extends Error {}
 
 export interface Setting<T> {
   readonly describe: string;
   /** The placeholder in `--help`; null for a switch. */
   readonly placeholder: string | null;
-  /** The raw default; undefined: may be left out; `REQUIRED`: may not. */
+  /** The raw default; undefined: optional; `REQUIRED`: there is none. */
   readonly fallback: string | undefined | typeof REQUIRED;
-  /** May hold a password, which is cut out of what is logged. */
+  /** May hold a password, which is redacted in the log. */
   readonly secret: boolean;
-  /** Null where the value is logged as it is. */
+  /** The unit in which the value is logged; null for none. */
   readonly counts: Counts | null;
   /** Only a variable, for tests: no flag, not in `--help`, the log or the chart. */
   readonly internal?: true;
@@ -35,15 +35,15 @@ export const REQUIRED = Symbol('required');
 export type SettingTable = Readonly<Record<string, Setting<unknown>>>;
 export type ConfigOf<T extends SettingTable> = { readonly [K in keyof T]: ReturnType<T[K]['read']> };
 
-/** What the numbers of a setting count, which people write with a unit. */
+/** What a number counts when people write it with a unit. */
 type Counts = 'micros' | 'bytes';
 
-interface Reader<T> {
+interface ValueReader<T> {
   (raw: string): T;
   readonly counts?: Counts;
 }
 
-export function required<T>(placeholder: string, describe: string, read: Reader<T>): Setting<T> {
+export function required<T>(placeholder: string, describe: string, read: ValueReader<T>): Setting<T> {
   const counts = read.counts ?? null;
   return { describe, placeholder, fallback: REQUIRED, secret: false, counts, read: (raw) => read(raw ?? '') };
 }
@@ -52,13 +52,17 @@ export function withDefault<T>(
   placeholder: string,
   fallback: string,
   describe: string,
-  read: Reader<T>,
+  read: ValueReader<T>,
 ): Setting<T> {
   const counts = read.counts ?? null;
   return { describe, placeholder, fallback, secret: false, counts, read: (raw) => read(raw ?? fallback) };
 }
 
-export function optional<T>(placeholder: string, describe: string, read: Reader<T>): Setting<T | undefined> {
+export function optional<T>(
+  placeholder: string,
+  describe: string,
+  read: ValueReader<T>,
+): Setting<T | undefined> {
   return {
     describe,
     placeholder,
@@ -78,18 +82,18 @@ export function toggle(describe: string): Setting<boolean> {
   return { describe, placeholder: null, fallback: undefined, secret: false, counts: null, read };
 }
 
-/** A setting whose value may hold a password: it is logged without it. */
+/** A setting whose value may hold a password, which is redacted in the log. */
 export const secret = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, secret: true });
 
 /** A setting that only tests of a whole system set. */
 export const internal = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, internal: true });
 
-/** A setting that has a one-letter flag too. */
+/** A setting that also has a one-letter flag. */
 export const withShort = <T>(short: string, setting: Setting<T>): Setting<T> => ({ ...setting, short });
 
-export const string: Reader<string> = (raw) => raw;
+export const string: ValueReader<string> = (raw) => raw;
 
-export function oneOf<const T extends string>(...choices: readonly T[]): Reader<T> {
+export function oneOf<const T extends string>(...choices: readonly T[]): ValueReader<T> {
   return (raw) => {
     const found = choices.find((choice) => choice === raw);
     if (found === undefined) throw new BadValue(`must be one of ${choices.join(', ')}`);
@@ -97,7 +101,7 @@ export function oneOf<const T extends string>(...choices: readonly T[]): Reader<
   };
 }
 
-export function integer(min: number, max: number): Reader<number> {
+export function integer(min: number, max: number): ValueReader<number> {
   return (raw) => {
     const value = Number(raw);
     if (raw.trim() === '' || !Number.isInteger(value) || value < min || value > max) {
@@ -107,7 +111,7 @@ export function integer(min: number, max: number): Reader<number> {
   };
 }
 
-export function matching(pattern: RegExp, hint: string): Reader<string> {
+export function matching(pattern: RegExp, hint: string): ValueReader<string> {
   return (raw) => {
     if (!pattern.test(raw)) throw new BadValue(`must be ${hint}`);
     return raw;
@@ -117,7 +121,7 @@ export function matching(pattern: RegExp, hint: string): Reader<string> {
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
 /** A length of time such as `250ms`, `5s`, `10m` or `24h`; a bare `0` is allowed where `min` is 0. */
-export function duration(minMs: number, maxMs: number): Reader<Micros> {
+export function duration(minMs: number, maxMs: number): ValueReader<Micros> {
   const read = (raw: string): Micros => {
     const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(raw);
     const ms =
@@ -133,7 +137,7 @@ export function duration(minMs: number, maxMs: number): Reader<Micros> {
 const UNITS_BYTES: Readonly<Record<string, number>> = { '': 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 };
 
 /** A number of bytes such as `65536`, `256MiB` or `1GiB`. */
-export function bytes(min: number, max: number): Reader<number> {
+export function bytes(min: number, max: number): ValueReader<number> {
   const read = (raw: string): number => {
     const match = /^(\d+)(|KiB|MiB|GiB)$/.exec(raw);
     const value = Number(match?.[1] ?? Number.NaN) * (UNITS_BYTES[match?.[2] ?? ''] ?? Number.NaN);
@@ -145,7 +149,7 @@ export function bytes(min: number, max: number): Reader<number> {
   return Object.assign(read, { counts: 'bytes' as const });
 }
 
-/** A number in the largest unit that it is a whole number of: `5s`, `1500ms`, `256MiB`. */
+/** A number in the largest unit that keeps it whole: `5s`, `1500ms`, `256MiB`. */
 function written(value: number, counts: Counts): string {
   const units = counts === 'micros' ? UNITS_MS : UNITS_BYTES;
   const amount = counts === 'micros' ? value / 1000 : value;
@@ -160,7 +164,7 @@ function written(value: number, counts: Counts): string {
 const address = matching(/^(\[[0-9a-fA-F:]+\]|[^\s:[\]]*):\d{1,5}$/, 'host:port or :port, such as :9465');
 
 /** An address to listen on: `:9465`, `127.0.0.1:9465` or `[::1]:9465`. */
-export const listenAddress: Reader<string> = (raw) => {
+export const listenAddress: ValueReader<string> = (raw) => {
   const port = address(raw).slice(raw.lastIndexOf(':') + 1);
   if (Number(port) > 65_535) throw new BadValue('must have a port from 0 to 65535');
   return raw;
@@ -170,7 +174,7 @@ export const flagOf = (key: string): string => `--${key.replaceAll(/[A-Z]/g, (c)
 export const variableOf = (key: string): string =>
   `PLEGWATCH_${flagOf(key).slice(2).replaceAll('-', '_').toUpperCase()}`;
 
-/** Declares a table's settings on a command, with their variables and defaults in its help. */
+/** Declares a table's settings on a command; its help has their variables and defaults. */
 export function declareSettings(command: Command, table: SettingTable): Command {
   for (const [key, setting] of Object.entries(table)) {
     if (setting.internal !== true) command.addOption(optionOf(key, setting));
@@ -190,24 +194,24 @@ function noteOf(fallback: Setting<unknown>['fallback']): string[] {
   return fallback === undefined ? [] : [`default: ${fallback}`];
 }
 
-/** What the command line says of a setting, or else its variable; a switch that is given means `true`. */
+/** The raw value: of the flag if it is given, otherwise of the variable. A switch that is given is `true`. */
 function rawOf(command: Command, key: string, setting: Setting<unknown>): string | undefined {
   if (setting.internal === true) return process.env[variableOf(key)];
   const option = optionOf(key, setting);
   const given: unknown = command.opts()[option.attributeName()];
-  // For `--no-x` the parser keeps a value of `x` that is true from the start and false when the flag is there.
+  // For `--no-x` the parser has a value of `x`: true, or false when the flag is given.
   const isGiven = option.negate ? given === false : given !== undefined;
   if (!isGiven) return process.env[variableOf(key)];
   return setting.placeholder === null ? 'true' : String(given);
 }
 
-/** How a command is called: its own name behind those of the commands it belongs to. */
+/** The full name of a command: the names of its parents, then its own. */
 const nameOf = (command: Command): string =>
   command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`;
 
-/** Reads a command's settings. Throws SETTING_INVALID with everything that is wrong, one line each. */
+/** Reads a command's settings. Throws SETTING_INVALID with one line for each error. */
 export function readSettings<T extends SettingTable>(command: Command, table: T): ConfigOf<T> {
-  const problems = unknownOf(command.args);
+  const errors = unknownOf(command.args);
   const config: Record<string, unknown> = {};
   for (const [key, setting] of Object.entries(table)) {
     try {
@@ -215,16 +219,16 @@ export function readSettings<T extends SettingTable>(command: Command, table: T)
     } catch (error) {
       if (!(error instanceof BadValue)) throw error;
       const name = setting.internal === true ? variableOf(key) : `${flagOf(key)} (${variableOf(key)})`;
-      problems.push(`${name} ${error.message}`);
+      errors.push(`${name} ${error.message}`);
     }
   }
-  if (problems.length > 0) {
-    throw new PlegwatchError('SETTING_INVALID', problems.join('\n'), `See ${nameOf(command)} --help.`);
+  if (errors.length > 0) {
+    throw new PlegwatchError('SETTING_INVALID', errors.join('\n'), `See ${nameOf(command)} --help.`);
   }
   return Object.freeze(config) as ConfigOf<T>;
 }
 
-/** What nobody asked for. The value of an unknown option is not repeated: the option may be `--pasword`. */
+/** Unknown options and arguments. The value of an unknown option is not repeated: the option may be `--pasword`. */
 function unknownOf(args: readonly string[]): string[] {
   const isOption = (arg: string | undefined) => arg?.startsWith('-') ?? false;
   return args.flatMap((arg, i) => {
@@ -244,7 +248,7 @@ export function defaultsOf<T extends SettingTable>(table: T): ConfigOf<T> {
   return Object.freeze(Object.fromEntries(entries)) as ConfigOf<T>;
 }
 
-/** The effective settings for the log, as a person would write them. Secrets are cut out, internal ones left out. */
+/** The effective settings for the log, written as on a command line: secrets redacted, internal settings left out. */
 export function withoutSecrets(
   config: Readonly<Record<string, unknown>>,
   table: SettingTable,

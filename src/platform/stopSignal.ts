@@ -1,8 +1,8 @@
 /*
- * Stopping: one signal for the whole program.
+ * One stop signal for the whole program.
  */
 
-/** Aborted at the first SIGTERM or SIGINT; the second SIGINT ends the process at once. */
+/** Aborted at the first SIGTERM or SIGINT. Another SIGINT ends the process at once. */
 export function stopSignal(): AbortSignal {
   const controller = new AbortController();
   process.on('SIGTERM', () => controller.abort());
@@ -13,6 +13,7 @@ export function stopSignal(): AbortSignal {
   return controller.signal;
 }
 
+/** Resolves when the signal is aborted. */
 export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();

@@ -16,12 +16,12 @@ const MAX_KINDS = 256;
 type Write = (fields: object, message: string) => void;
 
 /** The part of a logger that is used here. */
-interface Target {
+interface LogTarget {
   readonly warn: Write;
   readonly error: Write;
 }
 
-interface Kind {
+interface MessageKind {
   readonly windowStart: Mono;
   readonly lines: number;
   readonly suppressed: number;
@@ -36,12 +36,12 @@ export interface ThrottledLogOptions {
 }
 
 export class ThrottledLog {
-  readonly #log: Target;
+  readonly #log: LogTarget;
   readonly #limit: number;
   readonly #now: () => Mono;
-  readonly #kinds = new Map<string, Kind>();
+  readonly #kinds = new Map<string, MessageKind>();
 
-  constructor(log: Target, options: ThrottledLogOptions = {}) {
+  constructor(log: LogTarget, options: ThrottledLogOptions = {}) {
     this.#log = log;
     this.#limit = options.linesPerMinute ?? LINES_PER_WINDOW;
     this.#now = options.now ?? monoNow;
@@ -85,11 +85,11 @@ export class ThrottledLog {
     this.#write(level, fields, message, kind?.suppressed ?? 0);
   }
 
-  #isOpen(kind: Kind): boolean {
+  #isOpen(kind: MessageKind): boolean {
     return between(kind.windowStart, this.#now()) < WINDOW;
   }
 
-  #flush(key: string, kind: Kind): void {
+  #flush(key: string, kind: MessageKind): void {
     if (kind.writeLast === null) return;
     kind.writeLast();
     this.#kinds.set(key, { windowStart: this.#now(), lines: 1, suppressed: 0, writeLast: null });

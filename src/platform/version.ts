@@ -1,5 +1,5 @@
 /*
- * The version of this program, from package.json; the bundler puts the text in.
+ * The version of plegwatch, from package.json, which the bundler inlines.
  */
 import manifest from '../../package.json' with { type: 'json' };
 
