@@ -1,9 +1,9 @@
 /*
- * Each fault of the simulated runtime, through the whole system: a built agent watches a runtime that lives and misbehaves,
- * and what SQL says of it in the end is held against what the runtime wrote down of itself.
+ * Each fault of the simulated runtime, through the whole system: a built agent watches a faulty runtime, and the rows in Postgres
+ * are compared with what the runtime recorded.
  *
- * The same rules hold in every scenario, whatever its fault: see support/story.ts. Lives go on until what a scenario is
- * about was told at least once.
+ * The same rules hold in every scenario (support/findingsOracle.ts). Pods come and go until the finding that a scenario is about
+ * has been stored at least once.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
@@ -26,42 +26,49 @@ import {
   type SimulatedRuntimeOptions,
   startSimulatedRuntime,
 } from '../../devtools/simulator/runtime.ts';
-import { clockSteps, standstills, type Trouble } from '../support/faultInjection.ts';
-import { type Circumstances, Story } from '../support/findingsOracle.ts';
-import { Happened, type Interference, UNTROUBLED } from '../support/groundTruth.ts';
+import { clockSteps, type FaultInjection, stopProcesses } from '../support/faultInjection.ts';
+import { FindingsOracle } from '../support/findingsOracle.ts';
+import { type Interference, NO_INTERFERENCE, RuntimeTruth } from '../support/groundTruth.ts';
 import { clockArgs } from '../support/movedClock.ts';
 import { needs } from '../support/needs.ts';
-import { type NoticedCall, noticing } from '../support/relists.ts';
-import type { Change, Evidence, Finding, Gap, Kind, Session, Stored } from '../support/storedEvidence.ts';
+import type { OracleConditions } from '../support/oracleConditions.ts';
+import { type RecordedCall, recordingCalls } from '../support/relists.ts';
+import type {
+  CheckedKind,
+  StoredChange,
+  StoredEvent,
+  StoredEvidence,
+  StoredFinding,
+  StoredGap,
+  StoredSession,
+} from '../support/storedEvidence.ts';
 import { metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** How long what is odd lasts. */
-const ODD = 2_500;
-/** A busy machine takes long to bring about what a scenario is about. */
-const PATIENCE = 150_000;
+/** How long an oddity lasts. */
+const ODD_MS = 2_500;
+/** A busy machine takes long until a scenario has shown what it is about. */
+const PATIENCE_MS = 300_000;
 
-interface Scenario extends Circumstances {
+interface Scenario extends OracleConditions {
   readonly runtime?: Omit<SimulatedRuntimeOptions, 'socket'>;
   readonly odds?: OddityProbabilities;
-  /** How long a life lasts, on average. Default 2500. */
+  /** The mean life of a container. Default 2500. */
   readonly meanMs?: number;
-  /** So many while the agent watches, at least. Default 160. */
+  /** The least number of transitions while the agent watches. Default 160. */
   readonly transitions?: number;
-  /** Kinds that are told at least once: lives go on until then. */
-  readonly about?: readonly Kind[];
-  /** The process of the runtime goes away again and again. */
+  /** Kinds of findings to wait for. */
+  readonly about?: readonly CheckedKind[];
+  /** The runtime's process restarts again and again. */
   readonly restarts?: boolean;
-  /** Sessions end with each of these at least once: lives go on until then. */
+  /** Codes of ended sessions to wait for. */
   readonly codes?: readonly status[];
-  /** Causes of gaps that are told at least once. */
+  /** Causes of gaps that must be stored. */
   readonly gaps?: readonly string[];
-  /** What befalls it from outside. */
-  readonly trouble?: Trouble;
-  /** Of the agent. */
-  readonly settings?: Readonly<Record<string, string>>;
-  /** The longest that an event is held back. */
-  readonly heldMs?: number;
+  readonly inject?: FaultInjection;
+  readonly agentSettings?: Readonly<Record<string, string>>;
+  /** The longest delay of an event. */
+  readonly maxHeldMs?: number;
 }
 
 const ENOUGH_TRANSITIONS = 160;
@@ -76,7 +83,7 @@ const CODES = [
   status.DEADLINE_EXCEEDED,
 ];
 
-/** Answers that come as a whole are larger than a message may be: lists are streamed. */
+/** Unary answers exceed the message limit, so that lists are streamed. */
 const tooLargeAtOnce: ListFault = {
   name: 'list_oversized',
   decide: ({ call }) =>
@@ -88,39 +95,39 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'events are held back': {
     runtime: { faults: [delay({ seed, probability: 0.3 }, 2_000)] },
     about: ['late'],
-    heldMs: 2_000,
+    maxHeldMs: 2_000,
   },
-  'events come after their verdict': {
+  'events arrive after they were found missed': {
     runtime: { faults: [delay(often, 9_000)] },
     about: ['late'],
-    heldMs: 9_000,
+    maxHeldMs: 9_000,
   },
-  'events come twice': { runtime: { faults: [duplicate(often)] }, about: ['duplicate'] },
+  'events arrive twice': { runtime: { faults: [duplicate(often)] }, about: ['duplicate'] },
   'events overtake each other': {
     runtime: { faults: [reorder({ seed, probability: 0.4 })] },
     about: ['out_of_order'],
   },
-  'there is a backlog, and events are sent again': { runtime: { replay: 20 }, before: 60 },
+  'a backlog is delivered and events are replayed': { runtime: { replay: 20 }, before: 60 },
   'the stream breaks': {
     runtime: { faults: [drop(often)], breakStreamAfterMs: 6_000, breakStreamWith: CODES },
     codes: CODES,
   },
-  'the stream ends in order': {
+  'the stream ends with OK': {
     runtime: { breakStreamAfterMs: 6_000, breakStreamWith: status.OK },
   },
-  'the agent stands still': {
+  'the agent and its reader are stopped': {
     runtime: { faults: [drop(often)] },
-    trouble: standstills,
-    settings: { overdueAfter: '1s' },
-    graceMs: 1_000,
+    inject: stopProcesses,
+    agentSettings: { overdueAfter: '1s' },
+    overdueAfterMs: 1_000,
     about: ['missed'],
     gaps: ['agent_stalled', 'reader_stalled', 'broken'],
   },
   'the clock is stepped': {
     runtime: { faults: [drop(often), delay({ seed, probability: 0.2 }, 2_000)] },
-    trouble: clockSteps,
+    inject: clockSteps,
     about: ['missed', 'late'],
-    heldMs: 2_000,
+    maxHeldMs: 2_000,
   },
   'lists break off': {
     runtime: {
@@ -135,7 +142,6 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     blind: true,
     about: ['missed'],
     gaps: ['internal', 'unavailable'],
-    // What breaks off then lacks what the list before has shown.
     meanMs: 8_000,
   },
   'lists hang': {
@@ -167,18 +173,18 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     transitions: 3 * ENOUGH_TRANSITIONS,
     about: ['unobservable'],
   },
-  'lists show what is not so': {
+  'lists show wrong states': {
     odds: { 'state-late': 0.25, regression: 0.25, 'sandbox-regression': 0.25, absent: 0.25 },
     about: ['regression'],
   },
-  'containers are short': { odds: { 'short-life': 0.5, 'stopped-first': 0.3 }, about: ['short_life'] },
+  'containers live shortly': { odds: { 'short-life': 0.5, 'stopped-first': 0.3 }, about: ['short_life'] },
   'starts fail': { odds: { 'failed-start': 0.5 }, about: ['unannounced'] },
   'sandboxes fail': { odds: { 'failed-sandbox': 0.4, 'unlisted-sandbox': 0.2 } },
-  'containers and sandboxes are there twice': {
+  'containers and sandboxes exist twice': {
     odds: { 'duplicate-container': 0.4, 'duplicate-sandbox': 0.4 },
     about: ['duplicate_container'],
   },
-  'a CRI-O removes containers without a word': {
+  'CRI-O removes containers without an event': {
     runtime: { profile: 'crio-1.33', faults: [drop({ ...often, types: ['STARTED', 'STOPPED'] })] },
     odds: { 'removed-together': 0.6 },
     removedTogether: true,
@@ -189,7 +195,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     odds: { unknown: 0.6 },
     about: ['missed'],
   },
-  'events tell of what did not happen': {
+  'events announce what did not happen': {
     odds: { 'spurious-stopped': 0.4, 'spurious-deleted': 0.4 },
     about: ['spurious'],
   },
@@ -201,7 +207,7 @@ const SLOTS = 5;
 let system: System;
 let scenarios = 0;
 
-needs('redis-server', 'postgres')('the whole system on a runtime where', () => {
+needs('redis-server', 'postgres')('the findings are right and complete when', () => {
   beforeAll(async () => {
     system = await System.start({ kube: false });
     await system.controller();
@@ -210,24 +216,24 @@ needs('redis-server', 'postgres')('the whole system on a runtime where', () => {
 
   test.concurrent.for(Object.entries(SCENARIOS))(
     '%s',
-    { timeout: 3 * PATIENCE },
+    { timeout: 3 * PATIENCE_MS },
     async ([, scenario], { expect: its }) => {
       scenarios += 1;
       const node = `node-${scenarios}`;
-      const calls: NoticedCall[] = [];
+      const calls: RecordedCall[] = [];
       const listFaults = scenario.runtime?.listFaults ?? [];
       const runtime = await startSimulatedRuntime({
         ...scenario.runtime,
-        listFaults: [...listFaults, noticing(listFaults, calls)],
+        listFaults: [...listFaults, recordingCalls(listFaults, calls)],
         seed,
         socket: system.folder(`${node}.sock`),
         keepTruth: true,
       });
       try {
         const interference = await watch(runtime, node, scenario);
-        const happened = new Happened(runtime.truth.entries, calls, interference);
+        const truth = new RuntimeTruth(runtime.truth.entries, calls, interference);
         const evidence = await evidenceOf(node);
-        const story = new Story(happened, evidence, scenario);
+        const story = new FindingsOracle(truth, evidence, scenario);
         its(story.wrong()).toEqual([]);
         its(story.overlooked()).toEqual([]);
         its(evidence.gaps.map(({ cause }) => cause)).toEqual(its.arrayContaining([...(scenario.gaps ?? [])]));
@@ -238,37 +244,36 @@ needs('redis-server', 'postgres')('the whole system on a runtime where', () => {
   );
 });
 
-/** Lets an agent watch lives until enough has happened, all of them are over, and all of it is told and stored. */
+/** Lets an agent watch until enough has happened, every container has ended, and everything is stored. */
 async function watch(runtime: SimulatedRuntime, node: string, scenario: Scenario): Promise<Interference> {
   const ending = new AbortController();
   const living = Array.from({ length: SLOTS }, (_, slot) => live(runtime, slot, scenario, ending.signal));
   const transitions = () => runtime.truth.entries.filter(({ what }) => what === 'transition').length;
   const lived = (count: number) =>
-    waitFor(`${count} transitions`, () => transitions() >= count || undefined, PATIENCE);
+    waitFor(`${count} transitions`, () => transitions() >= count || undefined, PATIENCE_MS);
   await lived(scenario.before ?? 0);
   const clock = system.folder(`${node}.clock`);
-  const agent = await system.agent(node, runtime.socket, scenario.settings, clockArgs(clock));
+  const agent = await system.agent(node, runtime.socket, scenario.agentSettings, clockArgs(clock));
   const plan = { everyMs: 6_000, downMs: 800, exits: 0.5 };
   const restarting = scenario.restarts ? runRestarts(runtime, plan, ending.signal) : Promise.resolve();
-  // The store takes the time of an agent's start from the first that it hears of it.
-  await waitFor('the agent is known', () => isKnown(node), PATIENCE);
-  const troubled = scenario.trouble?.({ agent, runtime, clock });
+  await waitFor('the agent is known', () => isKnown(node), PATIENCE_MS);
+  const injected = scenario.inject?.({ agent, runtime, clock });
   await lived(transitions() + (scenario.transitions ?? ENOUGH_TRANSITIONS));
-  const interference = await troubled;
+  const interference = await injected;
   for (const kind of scenario.about ?? [])
-    await waitFor(`a ${kind} is told`, () => isTold(node, kind), PATIENCE);
+    await waitFor(`a ${kind} is stored`, () => isStored(node, kind), PATIENCE_MS);
   for (const code of scenario.codes ?? [])
-    await waitFor(`a session ends with ${status[code]}`, () => hasEnded(node, status[code]), PATIENCE);
+    await waitFor(`a session ends with ${status[code]}`, () => hasEnded(node, status[code]), PATIENCE_MS);
   ending.abort();
   await Promise.all([...living, restarting]);
   await runtime.comeUp();
-  await pause(scenario.heldMs ?? 0);
+  await pause(scenario.maxHeldMs ?? 0);
   await settled(agent, scenario);
   await system.end(agent);
-  return interference ?? UNTROUBLED;
+  return interference ?? NO_INTERFERENCE;
 }
 
-/** One life after another, each to its end. */
+/** Runs one pod after another, each to its end. */
 async function live(
   runtime: SimulatedRuntime,
   slot: number,
@@ -284,7 +289,7 @@ async function live(
       meanMs,
       restarts: 0.4,
       odds,
-      oddForMs: ODD,
+      oddForMs: ODD_MS,
     })) {
       await pause(Math.max(0, begun + at - performance.now()));
       if (needsRuntime(act)) await waitFor('the runtime is up', () => !runtime.core.isDown || undefined);
@@ -298,7 +303,7 @@ const isKnown = (node: string) => some('SELECT FROM plegwatch.epochs WHERE node 
 const hasEnded = (node: string, code: string) =>
   some('SELECT FROM plegwatch.stream_sessions WHERE node = $1 AND code = $2 LIMIT 1', node, code);
 
-const isTold = (node: string, kind: Kind) =>
+const isStored = (node: string, kind: CheckedKind) =>
   some('SELECT FROM plegwatch.findings WHERE node = $1 AND kind = $2 LIMIT 1', node, kind);
 
 /** Whether a query finds anything, for `until`. */
@@ -310,43 +315,42 @@ async function settled(agent: LocalPlegwatch, { hangs = false }: Scenario): Prom
   const before = await relists();
   const none = (name: string) => async () => ((await metric(agent, name)) === 0 ? true : undefined);
   if (!hangs) {
-    // Those of a busy machine are further apart: they may take one hundredth of its time.
     await waitFor(
       'two more relists',
       async () => ((await relists()) > before + 1 ? true : undefined),
-      PATIENCE,
+      PATIENCE_MS,
     );
-    await waitFor('every event that is due has its verdict', none('plegwatch_pending_events'), PATIENCE);
+    await waitFor('no event is pending', none('plegwatch_pending_events'), PATIENCE_MS);
   }
   await waitFor('everything is acknowledged', none('plegwatch_unacked_records'));
 }
 
-async function evidenceOf(node: string): Promise<Evidence> {
+async function evidenceOf(node: string): Promise<StoredEvidence> {
   const [findings, events, gaps, changes, sessions] = await Promise.all([
-    system.sql<Finding>(
+    system.sql<StoredFinding>(
       `SELECT kind, event_type AS type, cause, container_id AS id, proof,
               extract(epoch FROM detected_at)::float8 * 1000 AS detected,
               extract(epoch FROM resolved_at)::float8 * 1000 AS resolved
          FROM plegwatch.findings WHERE node = $1`,
       node,
     ),
-    system.sql<Stored>(
+    system.sql<StoredEvent>(
       `SELECT container_id AS id, event_type AS type, extract(epoch FROM received_at)::float8 * 1000 AS received
          FROM plegwatch.container_events WHERE node = $1`,
       node,
     ),
-    system.sql<Gap>(
+    system.sql<StoredGap>(
       `SELECT scope, cause, extract(epoch FROM from_at)::float8 * 1000 AS from, extract(epoch FROM to_at)::float8 * 1000 AS to
          FROM plegwatch.gaps WHERE node = $1`,
       node,
     ),
-    system.sql<Change>(
+    system.sql<StoredChange>(
       `SELECT container_id AS id, old_state AS old, new_state AS new,
               extract(epoch FROM window_from)::float8 * 1000 AS from, extract(epoch FROM window_to)::float8 * 1000 AS to
          FROM plegwatch.relist_changes WHERE node = $1`,
       node,
     ),
-    system.sql<Session>(
+    system.sql<StoredSession>(
       `SELECT extract(epoch FROM opened_at)::float8 * 1000 AS opened,
               extract(epoch FROM closed_at)::float8 * 1000 AS closed, code
          FROM plegwatch.stream_sessions WHERE node = $1 ORDER BY opened_at`,

@@ -1,17 +1,20 @@
 /*
- * Rules on what the store has as a whole: events, changes and gaps, held against what happened. Each gives what breaks it.
+ * Rules for all stored events, changes, gaps and sessions of a run. Each returns its violations.
  */
 import type { LifecycleTransition, TransitionFact } from '../../devtools/simulator/groundTruth.ts';
-import type { Happened, Stop, Stretch } from './groundTruth.ts';
-import type { Change, Evidence, Gap, Session } from './storedEvidence.ts';
+import type { ProcessStop, RuntimeTruth, TimeRange } from './groundTruth.ts';
+import type { StoredChange, StoredEvidence, StoredGap, StoredSession } from './storedEvidence.ts';
 
-/** What two processes take to agree on a moment. */
+/** How far apart two processes may date the same moment. */
 export const BLUR = 30;
-/** A process that stood still for longer than this was silent for longer than any may be; see the scenario's own grace. */
-const TOLD_FROM = 1_500;
+/** A process that was stopped for longer than this leaves a gap of the stream. */
+const MIN_GAP_MS = 1_500;
 
-/** What was delivered is stored, unless it was on its way when the stream was not whole; and nothing else is. */
-export function lostDeliveries({ deliveries, end }: Happened, { events, gaps }: Evidence): string[] {
+/** Exactly the delivered events are stored; those delivered near a gap of the stream may be missing. */
+export function wrongDeliveries(
+  { deliveries, end }: RuntimeTruth,
+  { events, gaps }: StoredEvidence,
+): string[] {
   const stored = countOf(events);
   const delivered = countOf(deliveries);
   const invented = [...stored].flatMap(([key, count]) =>
@@ -33,16 +36,16 @@ function countOf(events: readonly { readonly id: string; readonly type: string }
   return counts;
 }
 
-const isWithin = (ms: number, { from, to }: Stretch, end: number): boolean =>
+const isWithin = (ms: number, { from, to }: TimeRange, end: number): boolean =>
   ms > from - BLUR && ms < (to ?? end) + BLUR;
 
-/** A change is told where the id came to its new state within the window, whatever a list was able to show in between. */
-export function alteredChanges(happened: Happened, changes: readonly Change[]): string[] {
+/** A change is stored only if the container reached its new state within the change's window. */
+export function wrongChanges(truth: RuntimeTruth, changes: readonly StoredChange[]): string[] {
   return changes.flatMap(({ id, old, new: state, from, to }) => {
-    const came = happened.transitions.some(
+    const came = truth.transitions.some(
       (each) => each.id === id && stateAfter(each) === state && isWithin(each.ms, { from, to }, to),
     );
-    return came || happened.isDoubtful(id) ? [] : [`change ${id} from ${old} to ${state}`];
+    return came || truth.isDoubtful(id) ? [] : [`change ${id} from ${old} to ${state}`];
   });
 }
 
@@ -53,28 +56,28 @@ const STATE_AFTER: Readonly<Record<LifecycleTransition, string>> = {
   deleted: 'non-existent',
 };
 
-/** In the words of the kubelet; a sandbox that does not come up is first seen not ready. */
+/** In the kubelet's terms; a sandbox that fails to start is first seen not ready. */
 function stateAfter({ transition, isSandbox, silent }: TransitionFact): string {
   const failed = isSandbox && transition === 'created' && silent === 'profile';
   return failed ? 'exited' : STATE_AFTER[transition];
 }
 
-/** Each stretch in which the agent or its reader stood still for long lies in a gap of the stream. */
-export function untoldStops({ stops, end }: Happened, gaps: readonly Gap[]): string[] {
-  const told = ({ from, to }: Stop) =>
+/** Each long stop of the agent or its reader lies within a gap of the stream. */
+export function stopsWithoutGap({ stops, end }: RuntimeTruth, gaps: readonly StoredGap[]): string[] {
+  const hasGap = ({ from, to }: ProcessStop) =>
     gaps.some((gap) => gap.scope === 'stream' && isWithin(from, gap, end) && isWithin(to, gap, end));
   return stops
-    .filter(({ from, to }) => to - from > TOLD_FROM)
-    .filter((stop) => !told(stop))
-    .map(({ who, from, to }) => `${who} stood still for ${Math.round(to - from)} ms, untold`);
+    .filter(({ from, to }) => to - from > MIN_GAP_MS)
+    .filter((stop) => !hasGap(stop))
+    .map(({ stopped, from, to }) => `${stopped} was stopped for ${Math.round(to - from)} ms without a gap`);
 }
 
-/** Each session that the runtime broke is over by then or later, with the code that it broke with. */
-export function untoldBreaks({ breaks }: Happened, sessions: readonly Session[]): string[] {
+/** Each session that the runtime broke is stored with that code, and ends no earlier. */
+export function breaksWithoutSession({ breaks }: RuntimeTruth, sessions: readonly StoredSession[]): string[] {
   return breaks.flatMap(({ ms, opened, code }) => {
-    // It begins when the reader asks, a little before the runtime has heard of it.
-    const told = sessions.findLast((each) => each.opened < opened + BLUR);
-    const isTold = told?.code === code && told.closed !== null && told.closed > ms - BLUR;
-    return isTold ? [] : [`broken with ${code}, told as ${told?.code}`];
+    // It opens when the reader asks, shortly before the runtime sees the subscriber.
+    const session = sessions.findLast((each) => each.opened < opened + BLUR);
+    const isStored = session?.code === code && session.closed !== null && session.closed > ms - BLUR;
+    return isStored ? [] : [`broken with ${code}, stored as ${session?.code}`];
   });
 }

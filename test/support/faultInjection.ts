@@ -1,80 +1,80 @@
 /*
- * Troubles: what befalls a runtime and its agent from outside while lives go on. Each is a plan that ends by itself, with a
- * calm stretch after each round, and says what it did.
+ * Faults from outside a runtime and its agent: stopped processes and clock steps. Each runs a fixed plan, with a calm period after
+ * each round, and returns what it did.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import type { SimulatedRuntime } from '../../devtools/simulator/runtime.ts';
-import { type ClockStep, type Interference, type Stop, UNTROUBLED } from './groundTruth.ts';
+import { type ClockStep, type Interference, NO_INTERFERENCE, type ProcessStop } from './groundTruth.ts';
 import { moveClock } from './movedClock.ts';
 import { childrenOf, exists, freeze, thaw } from './sigstop.ts';
 import { waitFor } from './waitFor.ts';
 
-export interface Scene {
+export interface FaultTarget {
   readonly agent: LocalPlegwatch;
   readonly runtime: SimulatedRuntime;
   /** The file that moves the agent's wall clock. */
   readonly clock: string;
 }
 
-export type Trouble = (scene: Scene) => Promise<Interference>;
+export type FaultInjection = (scene: FaultTarget) => Promise<Interference>;
 
 const ROUNDS = [1, 2];
-/** Long enough for an event to be overdue and to get its verdict. */
-const CALM = 14_000;
-const BETWEEN = 2_500;
+/** Long enough for an event to become overdue and missed. */
+const CALM_MS = 14_000;
+const BETWEEN_MS = 2_500;
 
-type Standstill = Pick<Stop, 'who'> & { readonly forMs: number };
+type PlannedStop = Pick<ProcessStop, 'stopped'> & { readonly forMs: number };
 
-/** The third time the reader is silent for so long that it is killed. */
-const STANDSTILLS: readonly Standstill[] = [
-  { who: 'agent', forMs: 2_500 },
-  { who: 'reader', forMs: 1_600 },
-  { who: 'reader', forMs: 3_000 },
-  { who: 'both', forMs: 3_000 },
+/** The third stop is so long that the agent kills its reader. */
+const PLANNED_STOPS: readonly PlannedStop[] = [
+  { stopped: 'agent', forMs: 2_500 },
+  { stopped: 'reader', forMs: 1_600 },
+  { stopped: 'reader', forMs: 3_000 },
+  { stopped: 'both', forMs: 3_000 },
 ];
 
-/** The agent, its reader or both do not run for a while, again and again. */
-export async function standstills({ agent }: Scene): Promise<Interference> {
-  const stops: Stop[] = [];
+/** Stops the agent, its reader or both, again and again. */
+export async function stopProcesses({ agent }: FaultTarget): Promise<Interference> {
+  const stops: ProcessStop[] = [];
   for (const _ of ROUNDS) {
-    for (const each of STANDSTILLS) {
-      stops.push(await standStill(agent.pid, each));
-      await pause(BETWEEN);
+    for (const each of PLANNED_STOPS) {
+      stops.push(await stopFor(agent.pid, each));
+      await pause(BETWEEN_MS);
     }
-    await pause(CALM);
+    await pause(CALM_MS);
   }
-  return { ...UNTROUBLED, stops };
+  return { ...NO_INTERFERENCE, stops };
 }
 
-async function standStill(agent: number, { who, forMs }: Standstill): Promise<Stop> {
+async function stopFor(agent: number, { stopped, forMs }: PlannedStop): Promise<ProcessStop> {
   const reader = await waitFor('a reader runs', () => childrenOf(agent).find(exists));
-  const pids = { agent: [agent], reader: [reader], both: [agent, reader] }[who];
+  const pids = { agent: [agent], reader: [reader], both: [agent, reader] }[stopped];
   try {
     await freeze(...pids);
     const from = Date.now();
     await pause(forMs);
-    return { who, from, to: Date.now() };
+    return { stopped, from, to: Date.now() };
   } finally {
     thaw(...pids);
   }
 }
 
-const STEPS = [3_000, -5_000, 8_000, -2_000, -4_000];
+const STEPS_MS = [3_000, -5_000, 8_000, -2_000, -4_000];
 
-/** The wall clock of the machine is set, again and again: that of the runtime and of the agent, by the same at once. */
-export async function clockSteps({ runtime, clock }: Scene): Promise<Interference> {
+/** Steps the wall clocks of the runtime and the agent by the same amount, again and again. */
+export async function clockSteps({ runtime, clock }: FaultTarget): Promise<Interference> {
   const steps: ClockStep[] = [];
   let moved = 0;
   for (const _ of ROUNDS) {
-    for (const by of STEPS) {
+    for (const by of STEPS_MS) {
       moved += by;
       moveClock(clock, moved);
       runtime.stepWallClock(by);
       steps.push({ at: Date.now(), by });
-      await pause(BETWEEN);
+      await pause(BETWEEN_MS);
     }
-    await pause(CALM);
+    await pause(CALM_MS);
   }
-  return { ...UNTROUBLED, steps };
+  return { ...NO_INTERFERENCE, steps };
 }

@@ -1,13 +1,13 @@
 /*
- * Relists, as the runtime saw them: which calls were made, and which two of them together showed what was.
+ * Relists as the runtime saw them.
  *
- * A call is good where it was answered with everything; how long it took is no matter. A good call for the sandboxes and the
- * next good one for the containers, nothing failing in between, are a relist. What it shows is of a moment from `from` to `to`.
- * Times are milliseconds of the machine's wall clock.
+ * A call is good if it was answered completely, however long it took. A good call for sandboxes and the next good one for
+ * containers, with no failure in between, are a relist. It shows the state of some moment between `from` and `to`. Times are
+ * milliseconds of the machine's wall clock.
  */
 import { type CriListName, type ListFault, listFateOf } from '../../devtools/simulator/listFaults.ts';
 
-export interface NoticedCall {
+export interface RecordedCall {
   readonly call: CriListName;
   readonly at: number;
   readonly good: boolean;
@@ -19,11 +19,11 @@ export interface SeenRelist {
   readonly to: number;
 }
 
-/** An answer that is under way when the process goes down may not come. */
-const UNDER_WAY = 500;
+/** An answer under way when the process goes down may not arrive. */
+const UNDER_WAY_MS = 500;
 
-/** No fault at all: notes every call, and what the faults make of it. */
-export const noticing = (faults: readonly ListFault[], calls: NoticedCall[]): ListFault => ({
+/** Injects no fault: records every call and what the given faults do to it. */
+export const recordingCalls = (faults: readonly ListFault[], calls: RecordedCall[]): ListFault => ({
   name: 'none',
   decide: (call) => {
     const { waitMs = 0, padBytes: _, ...harm } = listFateOf(faults, call).fate;
@@ -33,8 +33,8 @@ export const noticing = (faults: readonly ListFault[], calls: NoticedCall[]): Li
   },
 });
 
-/** `downs`: when the process went away. */
-export function relistsOf(calls: readonly NoticedCall[], downs: readonly number[]): SeenRelist[] {
+/** `downs`: when the process went down. */
+export function relistsOf(calls: readonly RecordedCall[], downs: readonly number[]): SeenRelist[] {
   const relists: SeenRelist[] = [];
   let begun: number | null = null;
   for (const { call, at, good, tookMs } of calls) {
@@ -44,5 +44,5 @@ export function relistsOf(calls: readonly NoticedCall[], downs: readonly number[
       begun = null;
     }
   }
-  return relists.filter(({ from, to }) => downs.every((down) => down < from || down > to + UNDER_WAY));
+  return relists.filter(({ from, to }) => downs.every((down) => down < from || down > to + UNDER_WAY_MS));
 }

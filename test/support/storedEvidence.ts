@@ -1,10 +1,10 @@
 /*
- * What the store tells of a node, as rows. Times are milliseconds of the wall clock.
+ * The rows that a store has of one node. Times are milliseconds of the wall clock.
  */
 import type { EventType } from '../../src/protocol/record.ts';
-import type { Stretch } from './groundTruth.ts';
+import type { TimeRange } from './groundTruth.ts';
 
-export type Kind =
+export type CheckedKind =
   | 'missed'
   | 'late'
   | 'out_of_order'
@@ -17,8 +17,8 @@ export type Kind =
   | 'silent_stream'
   | 'unobservable';
 
-export interface Finding extends Record<string, unknown> {
-  readonly kind: Kind | 'stale';
+export interface StoredFinding extends Record<string, unknown> {
+  readonly kind: CheckedKind | 'stale';
   readonly type: EventType | null;
   readonly cause: string;
   readonly id: string;
@@ -27,20 +27,20 @@ export interface Finding extends Record<string, unknown> {
   readonly proof: Readonly<Record<string, unknown>>;
 }
 
-export interface Stored extends Record<string, unknown> {
+export interface StoredEvent extends Record<string, unknown> {
   readonly id: string;
   readonly type: EventType;
   readonly received: number;
 }
 
-export interface Gap extends Stretch {
+export interface StoredGap extends TimeRange {
   readonly [column: string]: unknown;
   readonly scope: string;
   readonly cause: string;
 }
 
-/** What two relists in a row showed of one id. */
-export interface Change extends Record<string, unknown> {
+/** The states in which two successive relists showed one container. */
+export interface StoredChange extends Record<string, unknown> {
   readonly id: string;
   readonly old: string;
   readonly new: string;
@@ -48,17 +48,22 @@ export interface Change extends Record<string, unknown> {
   readonly to: number;
 }
 
-/** One subscription, in the order in which they were opened. */
-export interface Session extends Record<string, unknown> {
+export interface StoredSession extends Record<string, unknown> {
   readonly opened: number;
   readonly closed: number | null;
   readonly code: string | null;
 }
 
-export interface Evidence {
-  readonly findings: readonly Finding[];
-  readonly events: readonly Stored[];
-  readonly gaps: readonly Gap[];
-  readonly changes: readonly Change[];
-  readonly sessions: readonly Session[];
+export interface StoredEvidence {
+  readonly findings: readonly StoredFinding[];
+  readonly events: readonly StoredEvent[];
+  readonly gaps: readonly StoredGap[];
+  readonly changes: readonly StoredChange[];
+  readonly sessions: readonly StoredSession[];
+}
+
+/** Identifies a finding by what it is about. */
+export function nameOf({ kind, id, type, proof }: StoredFinding): string {
+  if (kind === 'duplicate_container') return `${kind} ${[id, String(proof['other'])].sort().join(' and ')}`;
+  return [kind, id, type].filter(Boolean).join(' ');
 }

@@ -93,11 +93,10 @@ describe('a look', () => {
     expect(kubelet.requests).toHaveLength(1);
   });
 
-  test('that nobody answers in time is over in time', async () => {
+  test('a request ends at its own timeout when nobody answers', async () => {
     kubelet.answer = () => undefined;
-    const began = performance.now();
-    expect(await problem({ timeoutMs: 200 })).toBe('Timeout');
-    expect(performance.now() - began).toBeLessThan(2_000);
+    const longAfter = new Promise((resolve) => setTimeout(resolve, 2_000, 'still waiting'));
+    expect(await Promise.race([problem({ timeoutMs: 200 }), longAfter])).toBe('Timeout');
   });
 
   test('that is answered drop by drop is over in time too', async () => {

@@ -1,0 +1,219 @@
+/*
+ * The findings that a run must have led to: what was clearly to be seen, by the relists that the runtime answered, with no gap
+ * near it that the agent itself reports.
+ */
+import type { EventFact, TransitionFact, ViewFact } from '../../devtools/simulator/groundTruth.ts';
+import { BLUR } from './completeness.ts';
+import { keyOf, type RuntimeTruth, type Timed } from './groundTruth.ts';
+import { type Observability, SEEN } from './observability.ts';
+import { LATE_AFTER, MISSED_AFTER, type OracleConditions } from './oracleConditions.ts';
+import type { CheckedKind, StoredEvidence } from './storedEvidence.ts';
+
+/** A sandbox's DELETED may be announced up to ten seconds before the sandbox disappears. */
+const LEAD = 11_000;
+/** How long a busy machine may take to ask for the status of what a list showed. */
+const ASKED = 1_500;
+
+export class ExpectedFindings {
+  readonly #truth: RuntimeTruth;
+  readonly #evidence: StoredEvidence;
+  readonly #observability: Observability;
+  readonly #conditions: OracleConditions;
+
+  constructor(
+    truth: RuntimeTruth,
+    evidence: StoredEvidence,
+    observability: Observability,
+    conditions: OracleConditions,
+  ) {
+    this.#truth = truth;
+    this.#evidence = evidence;
+    this.#observability = observability;
+    this.#conditions = conditions;
+  }
+
+  /** The names of the findings of one kind. */
+  of(kind: CheckedKind): string[] {
+    if (this.#conditions.blind && kind !== 'missed' && kind !== 'unobservable') return [];
+    switch (kind) {
+      case 'missed':
+        return this.#truth.transitions
+          .filter((each) => this.#isClearlyMissed(each))
+          .map((each) => `missed ${keyOf(each)}`);
+      case 'late':
+        return this.#truth.transitions
+          .filter((each) => this.#isClearlyLate(each))
+          .map((each) => `late ${keyOf(each)}`);
+      case 'out_of_order':
+        return this.#clearDeliveries(
+          (each) => this.#truth.isOvertaken(each) && !this.#isTooLate(each) && !this.#isStoredAsMissed(each),
+        ).map(named(kind));
+      case 'duplicate':
+        return this.#clearDeliveries((each) =>
+          this.#truth.earlierOf(each).some((one) => one.type === each.type),
+        ).map(named(kind));
+      case 'spurious':
+        return this.#truth.deliveries.filter((each) => this.#isClearlySpurious(each)).map(named(kind));
+      case 'unannounced':
+        return this.#truth.transitions
+          .filter((each) => this.#isClearlyUnannounced(each))
+          .map((each) => `unannounced ${keyOf(each)}`);
+      case 'short_life':
+        // Only the agent knows between which two lists it fell.
+        return [];
+      case 'duplicate_container':
+        return this.#truth
+          .duplicatePairs(SEEN)
+          .filter(({ from, to }) => this.#observability.isClear(from - SEEN, to))
+          .map(({ name }) => name);
+      case 'regression':
+        return this.#truth.views
+          .filter((each) => this.#isClearlyBack(each))
+          .map(({ id }) => `regression ${id}`);
+      case 'silent_stream':
+        return this.#truth.deliveries.length === 0 ? ['silent_stream'] : [];
+      case 'unobservable':
+        return this.#truth.transitions
+          .filter((each) => this.#isClearlyUnobservable(each))
+          .map((each) => `unobservable ${keyOf(each)}`);
+    }
+  }
+
+  /** From when on the stream must have been watched: a sandbox's DELETED may be announced long before. */
+  #boundOf({ id, transition }: TransitionFact, from: number): number {
+    if (transition !== 'deleted') return from;
+    const created = this.#truth.when(id, 'CREATED');
+    const lacking = created === null ? undefined : this.#truth.relistBefore(created);
+    return Math.max(from - LEAD, lacking?.from ?? Number.NEGATIVE_INFINITY);
+  }
+
+  /** Its event is lost, and the stream was watched from the relist that lacks it until after the finding. */
+  #isClearlyMissed(each: Timed<TransitionFact>): boolean {
+    const seen = this.#observability.relistsAround(each);
+    if (seen === null || !this.#isLost(each) || this.#isExcused(each)) return false;
+    const [from, to] = [this.#boundOf(each, seen.from), seen.to + MISSED_AFTER + 5_000];
+    const isOver = this.#conditions.hangs !== true || to < this.#truth.end;
+    return isOver && this.#observability.isWatched(from, to) && !this.#isVoidedByStep(each, from, to);
+  }
+
+  /** It ended while the runtime was down: one relist shows it running, the next one exited. */
+  #isClearlyUnobservable(each: Timed<TransitionFact>): boolean {
+    const { id, silent, transition } = each;
+    return (
+      silent === 'down' &&
+      transition === 'stopped' &&
+      !this.#truth.isSuspect(id) &&
+      this.#observability.relistsAround(each) !== null
+    );
+  }
+
+  #isLost(each: Timed<TransitionFact>): boolean {
+    const announced = this.#truth.events.filter(
+      (one) => keyOf(each) === `${one.id} ${one.type}` && !one.spurious,
+    );
+    return announced.some(({ live }) => live) && announced.every(({ delivered }) => !delivered);
+  }
+
+  #isExcused(each: Timed<TransitionFact>): boolean {
+    const { id, isSandbox, silent, transition } = each;
+    // CRI-O may remove a container with its sandbox.
+    const crio = this.#conditions.removedTogether === true && transition === 'deleted';
+    return (
+      silent !== null ||
+      crio ||
+      this.#truth.isSuspect(id) ||
+      (transition === 'stopped' && !this.#isOfSession(each)) ||
+      (transition === 'deleted' && isSandbox && this.#truth.when(id, 'STARTED') === null)
+    );
+  }
+
+  /** Only the wall clock dates what no list has shown. */
+  #isVoidedByStep({ transition }: TransitionFact, from: number, to: number): boolean {
+    const byWallClock = transition === 'created' || transition === 'started';
+    return byWallClock && this.#observability.isStepped(from - SEEN, to);
+  }
+
+  /** What ran before a session may also have ended before it. */
+  #isOfSession({ id, ms }: Timed<TransitionFact>): boolean {
+    const opened = this.#truth.openings.findLast((at) => at < ms) ?? this.#truth.end;
+    return (this.#truth.when(id, 'STARTED') ?? 0) > opened + SEEN;
+  }
+
+  #isTooLate({ id, type, ms, isSandbox }: Timed<EventFact>): boolean {
+    const happened = this.#truth.when(id, type);
+    const timed = !isSandbox && (type === 'STARTED' || type === 'STOPPED');
+    return timed && happened !== null && ms - happened > LATE_AFTER / 2;
+  }
+
+  #isClearlyLate(each: Timed<TransitionFact>): boolean {
+    const { id, ms, isSandbox, transition } = each;
+    if (isSandbox || (transition !== 'started' && transition !== 'stopped') || this.#truth.isDoubtful(id))
+      return false;
+    const came = this.#truth.deliveries.filter((one) => keyOf(each) === `${one.id} ${one.type}`);
+    const first = came[0];
+    return (
+      came.length === 1 &&
+      first !== undefined &&
+      first.ms - ms > LATE_AFTER + 300 &&
+      this.#observability.isCovered(ms - SEEN, first.ms) &&
+      !this.#observability.isStepped(ms - SEEN, first.ms + SEEN) &&
+      !this.#truth.isShownAgain(ms)
+    );
+  }
+
+  /** An event is reported by one kind only: one stored as late after missed needs no other finding. */
+  #isStoredAsMissed({ id, type, ms }: Timed<EventFact>): boolean {
+    const happened = this.#truth.when(id, type);
+    if (happened === null || ms < happened + MISSED_AFTER - BLUR) return false;
+    return this.#evidence.findings.some(
+      (each) => each.kind === 'late' && each.cause === 'after_missed' && each.id === id && each.type === type,
+    );
+  }
+
+  #clearDeliveries(condition: (delivery: Timed<EventFact>) => boolean): Timed<EventFact>[] {
+    return this.#truth.deliveries.filter(
+      (each) =>
+        condition(each) &&
+        !this.#truth.isDoubtful(each.id) &&
+        this.#truth.events.every((one) => one.id !== each.id || !(one.spurious || one.replayed)) &&
+        this.#observability.isWatched((this.#truth.earlierOf(each)[0]?.ms ?? each.ms) - SEEN, each.ms + SEEN),
+    );
+  }
+
+  #isClearlySpurious({ id, type, spurious, ms }: Timed<EventFact>): boolean {
+    const happens = this.#truth.when(id, type);
+    return (
+      spurious &&
+      (happens === null || happens > ms + SEEN) &&
+      this.#observability.isClear(ms - SEEN, ms + SEEN)
+    );
+  }
+
+  /** A start that failed, and was listed for long enough that its status was read. */
+  #isClearlyUnannounced(each: Timed<TransitionFact>): boolean {
+    const { id, ms, silent, transition, isSandbox } = each;
+    const failed = this.#truth.when(id, 'STARTED') === null;
+    if (silent !== 'profile' || isSandbox || transition !== 'stopped' || !failed) return false;
+    const before = this.#truth.relistBefore(this.#truth.when(id, 'CREATED') ?? ms);
+    const after = this.#truth.relistAfter(ms);
+    if (before === undefined || after === undefined) return false;
+    const isAsked = after.to + ASKED < (this.#truth.when(id, 'DELETED') ?? Number.POSITIVE_INFINITY);
+    return isAsked && this.#observability.isWatched(before.from, after.to + ASKED + MISSED_AFTER + 5_000);
+  }
+
+  /** A relist shows it ended, and a later one that it runs. */
+  #isClearlyBack({ id, shown, ms }: Timed<ViewFact>): boolean {
+    const stopped = this.#truth.when(id, 'STOPPED');
+    if (shown !== 'running' || stopped === null) return false;
+    const next = this.#truth.views.find((each) => each.id === id && each.ms > ms)?.ms;
+    const until = next ?? this.#truth.when(id, 'DELETED') ?? this.#truth.end;
+    const isShown = (from: number, to: number) =>
+      this.#truth.relists.some((each) => each.from > from && each.to < to);
+    return isShown(stopped, ms) && isShown(ms, until) && this.#observability.isWatched(stopped - SEEN, until);
+  }
+}
+
+const named =
+  (kind: CheckedKind) =>
+  ({ id, type }: EventFact): string =>
+    `${kind} ${id} ${type}`;
