@@ -25,7 +25,8 @@ import { type KubeletAddress, kubeletAddress } from './observe/kubelet/settings.
 import { type KubeletSource, Observer } from './observe/observer.ts';
 import { PaceFile } from './observe/stream/paceFile.ts';
 import { Shipper } from './ship/shipper.ts';
-import { Spool } from './spool/spool.ts';
+import { openSpool } from './spool/openSpool.ts';
+import type { Spool } from './spool/spool.ts';
 
 const VERSION_TIMEOUT_MS = 5_000;
 const HAND_OVER_MS = 3_000;
@@ -43,7 +44,7 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
   try {
     const runtime = await identify(client, config);
     await checkQueue(config, log);
-    const spool = await openSpool(config, log, signal);
+    const spool = await openSpoolOf(config, log, signal);
     cleanUps.push(() => spool.close());
     const metrics = new AgentMetrics();
     const shipper = new Shipper({
@@ -71,7 +72,12 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
     const http = await serve(config, { observer, shipper, spool, metrics });
     cleanUps.push(() => http.stop());
     log.info(
-      { port: http.port, runtime, epoch: spool.present.meta.epoch, life: spool.present.meta.life },
+      {
+        port: http.port,
+        runtime,
+        epoch: spool.current.meta.epoch,
+        incarnation: spool.current.meta.incarnation,
+      },
       'agent ready',
     );
     await aborted(signal);
@@ -142,15 +148,15 @@ async function checkQueue(config: AgentConfig, log: Logger): Promise<void> {
   }
 }
 
-function openSpool(config: AgentConfig, log: Logger, signal: AbortSignal): Promise<Spool> {
-  return Spool.open(
+function openSpoolOf(config: AgentConfig, log: Logger, signal: AbortSignal): Promise<Spool> {
+  return openSpool(
     {
       dir: config.spoolDir,
       cluster: config.cluster,
       node: config.node,
       maxBytes: config.spoolMaxBytes,
-      fsync: config.spoolFsync,
-      keep: config.spoolRetention,
+      fsyncInterval: config.spoolFsync,
+      retention: config.spoolRetention,
       fallback: config.spoolFallback,
       sweepInterval: config.intervalSpoolSweep,
       auditFile: config.auditFile,
@@ -177,7 +183,7 @@ function serve(config: AgentConfig, { observer, shipper, spool, metrics }: Runni
       metrics.overdueSuppressed.set(observer.overdueSuppressed);
       metrics.spoolBytes.set(spool.bytes);
       metrics.spoolDropped.set(spool.dropped);
-      metrics.spoolInMemory.set(spool.inMemory ? 1 : 0);
+      metrics.spoolInMemory.set(spool.isInMemory ? 1 : 0);
       metrics.unackedRecords.set(shipper.unacknowledged);
       return metrics.registry.metrics();
     },
@@ -186,7 +192,7 @@ function serve(config: AgentConfig, { observer, shipper, spool, metrics }: Runni
     ready: {
       relist: () => observer.relistProblem,
       redis: () => shipper.problem,
-      spool: () => spool.problem,
+      spool: () => spool.error,
     },
   });
 }

@@ -334,7 +334,7 @@ needs(
     await deliveredSinceNow(100);
     await waitFor(
       'the second asks for the lock',
-      () => saysAnyAgent('another agent has the spool') || undefined,
+      () => saysAnyAgent('waiting for the spool lock') || undefined,
     );
     expect(runtime.subscribers).toBe(1);
     await stopTraffic();

@@ -7,7 +7,7 @@
  * A file that was synced is lost all the same where its name was not. After the cut every call fails.
  */
 import { basename, dirname } from 'node:path';
-import type { Files, OpenFile } from '../../src/agent/spool/files.ts';
+import type { SpoolFile, SpoolFiles } from '../../src/agent/spool/files.ts';
 
 interface File {
   readonly is: 'file';
@@ -30,7 +30,7 @@ export type Luck = () => number;
 const file = (): File => ({ is: 'file', written: Buffer.alloc(0), synced: Buffer.alloc(0) });
 const folder = (): Folder => ({ is: 'folder', names: new Map(), synced: new Map(), changes: [] });
 
-export class ModelDisk implements Files {
+export class ModelDisk implements SpoolFiles {
   /** Told when a file is synced: its path and what it holds. */
   onSynced: (path: string, text: string) => void = () => undefined;
   #root: Folder = folder();
@@ -51,7 +51,7 @@ export class ModelDisk implements Files {
     this.#left = Number.POSITIVE_INFINITY;
   }
 
-  async open(path: string, flags: 'r' | 'w' | 'ax'): Promise<OpenFile> {
+  async open(path: string, flags: 'r' | 'w' | 'ax'): Promise<SpoolFile> {
     await this.#step();
     const parent = this.#folder(dirname(path));
     const there = parent.names.get(basename(path));
@@ -105,12 +105,12 @@ export class ModelDisk implements Files {
     return { size: this.#file(path).written.length, mtimeMs: 0 };
   }
 
-  async full(): Promise<number> {
+  async usage(): Promise<number> {
     await this.#step();
     return 0;
   }
 
-  #handle(path: string, node: File | Folder): OpenFile {
+  #handle(path: string, node: File | Folder): SpoolFile {
     return {
       write: async (text) => {
         await this.#step();

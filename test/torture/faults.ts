@@ -227,7 +227,7 @@ async function clone(world: World, i: number, forMs: number): Promise<void> {
     await waitFor('the clone moves the spool aside', WAITS_WITHIN_MS, async () => {
       // Where it finds nothing that speaks as Redis does it ends, and its keeper starts it again.
       if (!agent.running()) agent = await startBeside(world, `clone-${i}`, settings);
-      return readFileSync(agent.logFile, 'utf8').includes('moved aside');
+      return readFileSync(agent.logFile, 'utf8').includes('is quarantined');
     });
     await delay(forMs);
   } finally {
@@ -241,7 +241,7 @@ async function secondAgent(world: World, i: number, forMs: number): Promise<void
   await waitFor('the second agent waits', WAITS_WITHIN_MS, async () => {
     // Where it finds nothing that speaks as Redis does it ends, and its keeper starts it again.
     if (!second.running()) second = await startBeside(world, `second-${i}`, world.agentSettings(i, spool));
-    return readFileSync(second.logFile, 'utf8').includes('another agent has the spool');
+    return readFileSync(second.logFile, 'utf8').includes('waiting for the spool lock');
   }).catch(async (error: unknown) => {
     await second.stop();
     throw error;

@@ -74,7 +74,11 @@ const MUTANTS: readonly Mutant[] = [
     name: 'a segment is written before its name is on the disk',
     seeds: null,
     edits: [
-      { file: 'src/agent/spool/spool.ts', from: 'await syncFolder(this.#files, this.#present.dir);', to: '' },
+      {
+        file: 'src/agent/spool/segmentWriter.ts',
+        from: 'await syncFolder(this.#options.files, this.#epoch.dir);',
+        to: '',
+      },
     ],
   },
   {

@@ -14,15 +14,15 @@ export interface Before {
   /** The last sign of life of the agent before this one. */
   readonly lastAlive: Wall | null;
   /** A spool of somebody else was in its place and was moved aside; what it held is not delivered from here. */
-  readonly setAside?: { readonly lastAlive: Wall | null } | null;
+  readonly quarantined?: { readonly lastAlive: Wall | null } | null;
 }
 
 /** From the last sign of life of the agent before to now nobody watched this node. */
 export function absences(before: Before): RecordOf<'gap'>[] {
   const gaps: RecordOf<'gap'>[] = [];
   if (before.lastAlive !== null) gaps.push(past(before.start, 'agent', 'down', before.lastAlive));
-  if (before.setAside != null)
-    gaps.push(past(before.start, 'spool', 'foreign_spool', before.setAside.lastAlive ?? wallNow()));
+  if (before.quarantined != null)
+    gaps.push(past(before.start, 'spool', 'foreign_spool', before.quarantined.lastAlive ?? wallNow()));
   return gaps;
 }
 

@@ -6,7 +6,7 @@ import { monoNow, wallNow } from '../../platform/clock.ts';
 import { BATCH_VERSION, type Batch, batchId, type Context, encodeBatch } from '../../protocol/batch.ts';
 import type { ContainerIdentity } from '../../protocol/record.ts';
 import type { Epoch } from '../spool/epoch.ts';
-import type { Entry } from '../spool/segment.ts';
+import type { SpoolEntry } from '../spool/segmentFormat.ts';
 import type { Spool } from '../spool/spool.ts';
 import type { Sealed, Track } from './epochDelivery.ts';
 
@@ -23,7 +23,7 @@ export class Sealer {
   }
 
   /** A batch of the entries; without any, a hello that says what is next. */
-  async seal(track: Track, entries: readonly Entry[], next = track.next): Promise<Sealed> {
+  async seal(track: Track, entries: readonly SpoolEntry[], next = track.next): Promise<Sealed> {
     const context = entries[0]?.context ?? (await this.#contextOf(track));
     const batch = this.#batch(track, entries, { context, first: entries[0]?.seq ?? next });
     const data = await encodeBatch(batch);
@@ -33,9 +33,9 @@ export class Sealer {
   /** The versions that a hello speaks under. The store keeps them for the epoch, so an earlier one must not claim ours. */
   async #contextOf(track: Track): Promise<Context> {
     const spool = this.#spool;
-    if (track.epoch !== spool.present && track.context === null) {
-      const [entry] = await track.epoch.read(track.epoch.floor, 1, 1);
-      track.context = entry?.context ?? track.epoch.retired?.context ?? null;
+    if (track.epoch !== spool.current && track.context === null) {
+      const [entry] = await track.epoch.read(track.epoch.oldestSeq, 1, 1);
+      track.context = entry?.context ?? track.epoch.retirement?.context ?? null;
       track.epoch.forgetCache();
     }
     const context = track.context ?? spool.context;
@@ -45,7 +45,7 @@ export class Sealer {
 
   #batch(
     track: Track,
-    entries: readonly Entry[],
+    entries: readonly SpoolEntry[],
     { context, first }: { readonly context: Context; readonly first: number },
   ): Batch {
     const { epoch, round } = track;
@@ -59,27 +59,27 @@ export class Sealer {
       nodeUid: '',
       bootId: meta.bootId,
       epoch: meta.epoch,
-      incarnation: meta.life,
+      incarnation: meta.incarnation,
       prev: meta.prev,
       held: this.#heldEpochs(),
       ackGeneration: round,
       context,
       first,
       last,
-      oldestSeq: epoch.floor,
+      oldestSeq: epoch.oldestSeq,
       lost: epoch.lost
-        .filter((hole) => hole.to > epoch.mark && (hole.to < first || hole.from > last))
+        .filter((hole) => hole.to > epoch.ackedSeq && (hole.to < first || hole.from > last))
         .slice(0, MOST_HOLES),
       mono0: age,
-      wall0: epoch === this.#spool.present ? wallNow() : meta.startedWall + age,
+      wall0: epoch === this.#spool.current ? wallNow() : meta.startedWall + age,
       objects: objectsOf(entries),
       records: entries.map((entry) => entry.record),
     };
   }
 
   /** How old the epoch is; of an earlier one only the youngest record tells. */
-  #age(epoch: Epoch, entries: readonly Entry[]): number {
-    if (epoch === this.#spool.present) return Math.max(0, monoNow() - this.#spool.start);
+  #age(epoch: Epoch, entries: readonly SpoolEntry[]): number {
+    if (epoch === this.#spool.current) return Math.max(0, monoNow() - this.#spool.start);
     return Math.max(0, ...entries.map((entry) => entry.record.t));
   }
 
@@ -88,22 +88,22 @@ export class Sealer {
    * restored may know less of it, and hears of that from a batch that was on its way before it is asked again.
    */
   #heldEpochs(): Batch['held'] {
-    const { epochs, present } = this.#spool;
+    const { epochs, current } = this.#spool;
     const open = epochs.filter(
       (epoch) =>
-        epoch === present ||
+        epoch === current ||
         epoch.segments.length > 0 ||
-        !epoch.settled ||
+        !epoch.isAcknowledged ||
         !this.#tracks.get(epoch)?.answered,
     );
     return open
       .slice(-1000)
-      .map(({ meta, written }) => ({ epoch: meta.epoch, incarnation: meta.life, last: written }));
+      .map(({ meta, lastSeq }) => ({ epoch: meta.epoch, incarnation: meta.incarnation, last: lastSeq }));
   }
 }
 
 /** Every identity that the records mention, once. */
-function objectsOf(entries: readonly Entry[]): ContainerIdentity[] {
+function objectsOf(entries: readonly SpoolEntry[]): ContainerIdentity[] {
   const objects = new Map<string, ContainerIdentity>();
   for (const { object } of entries) {
     if (object !== null) objects.set(object.id, object);

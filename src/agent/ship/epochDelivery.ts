@@ -41,7 +41,7 @@ export class Track {
     this.epoch = epoch;
     this.#resend = resend;
     // Of what is past nothing can be sent: a hello says how far it went.
-    if (epoch.retired !== null) this.next = epoch.written + 1;
+    if (epoch.retirement !== null) this.next = epoch.lastSeq + 1;
   }
 
   get unacknowledged(): number {
@@ -50,7 +50,7 @@ export class Track {
 
   /** Whether a reply is still to come. */
   get waits(): boolean {
-    return !this.answered || this.epoch.mark < this.next - 1;
+    return !this.answered || this.epoch.ackedSeq < this.next - 1;
   }
 
   /** A new round: what is believed is asked for again. */
@@ -75,4 +75,4 @@ export class Track {
 }
 
 /** Whether something of it is not sent, or not answered. */
-export const isBusy = (track: Track): boolean => track.waits || track.next <= track.epoch.written;
+export const isBusy = (track: Track): boolean => track.waits || track.next <= track.epoch.lastSeq;

@@ -87,7 +87,7 @@ export class Shipper {
     });
     this.#word = new Word(options, this.#redis);
     this.#sealer = new Sealer(options.spool, this.#tracks);
-    options.spool.onWritten = () => this.#stir();
+    options.spool.onWritten(() => this.#stir());
     this.#rest();
   }
 
@@ -99,7 +99,7 @@ export class Shipper {
   /** Records that the store has not acknowledged. */
   get unacknowledged(): number {
     return this.#options.spool.epochs.reduce(
-      (sum, { written, mark }) => sum + Math.max(0, written - mark),
+      (sum, { lastSeq, ackedSeq }) => sum + Math.max(0, lastSeq - ackedSeq),
       0,
     );
   }
@@ -231,7 +231,7 @@ export class Shipper {
   #turnRounds(): void {
     this.#roundTurned = monoNow();
     for (const track of this.#tracks.values()) {
-      if (track.epoch.retired === null || !track.answered) track.turn(track.round + 1);
+      if (track.epoch.retirement === null || !track.answered) track.turn(track.round + 1);
     }
     if (between(this.#pastAsked, this.#roundTurned) >= this.#options.intervals.intervalRetiredEpochs)
       this.#askOfThePast();
@@ -241,7 +241,7 @@ export class Shipper {
   #askOfThePast(): void {
     this.#pastAsked = monoNow();
     for (const track of this.#tracks.values()) {
-      if (track.epoch.retired !== null) track.turn(track.round + 1);
+      if (track.epoch.retirement !== null) track.turn(track.round + 1);
     }
   }
 
@@ -275,12 +275,12 @@ export class Shipper {
     // An earlier process of this spool got further: begin behind it.
     if (round > track.round) track.turn(round + 1);
     if (round !== track.round) return;
-    const known = track.epoch.mark;
+    const known = track.epoch.ackedSeq;
     if (track.answered && mark <= known) return;
     if (!track.answered) this.#resendWhatWasPassed(track);
     track.answered = true;
     this.#word.expectReply();
-    this.#options.spool.acknowledge(track.epoch, seq(Math.min(mark, track.epoch.written)));
+    track.epoch.acknowledge(seq(Math.min(mark, track.epoch.lastSeq)));
     track.sealed = track.sealed.filter((each) => each.last > mark);
     if (mark < known) this.#askOfThePast();
     if (mark < known || track.next <= mark) {
@@ -332,16 +332,16 @@ export class Shipper {
 
   /** A batch is worth cutting when it is full, or when the oldest record has waited long enough. */
   #due(track: Track, slow: boolean, hurry: boolean): boolean {
-    const waiting = track.epoch.written - track.next + 1;
+    const waiting = track.epoch.lastSeq - track.next + 1;
     if (waiting <= 0) return false;
-    if (hurry || waiting >= MAX_BATCH_RECORDS || track.epoch !== this.#options.spool.present) return true;
+    if (hurry || waiting >= MAX_BATCH_RECORDS || track.epoch !== this.#options.spool.current) return true;
     return between(this.#lastCut, monoNow()) >= (slow ? SLOW_LINGER : LINGER);
   }
 
   async #cut(track: Track): Promise<void> {
     const entries = await track.epoch.read(track.next, MAX_BATCH_RECORDS, MAX_BATCH_BYTES);
     const last = entries.at(-1);
-    const passed = (entries[0]?.seq ?? track.epoch.written + 1) - 1;
+    const passed = (entries[0]?.seq ?? track.epoch.lastSeq + 1) - 1;
     if (!this.#mayPass(track, passed)) return;
     if (last === undefined) {
       // What was there is lost and declared: a hello tells the store.
@@ -352,8 +352,8 @@ export class Shipper {
     const sealed = await this.#sealer.seal(track, entries);
     track.next = last.seq + 1;
     track.sealed.push(sealed);
-    if (track.epoch === this.#options.spool.present) this.#lastCut = monoNow();
-    else if (track.next > track.epoch.written) track.epoch.forgetCache();
+    if (track.epoch === this.#options.spool.current) this.#lastCut = monoNow();
+    else if (track.next > track.epoch.lastSeq) track.epoch.forgetCache();
     await this.#add(sealed);
   }
 
@@ -363,15 +363,15 @@ export class Shipper {
    */
   #mayPass(track: Track, to: number): boolean {
     // Below the floor it was deleted when it was acknowledged: a store that does not have it any more declares it itself.
-    const from = Math.max(track.next, track.epoch.floor);
-    if (track.epoch.isDeclared(from, to)) {
+    const from = Math.max(track.next, track.epoch.oldestSeq);
+    if (track.epoch.isDeclaredLost(from, to)) {
       track.unreadable = 0;
       return true;
     }
     track.unreadable += 1;
     if (track.unreadable < UNREADABLE_TRIES) return false;
     this.#options.log.error({ from, to }, 'records in the spool cannot be read and are declared lost');
-    track.epoch.declare({ from, to, cause: 'spool_unreadable' });
+    track.epoch.declareLost({ from, to, cause: 'spool_unreadable' });
     return true;
   }
 

@@ -1,15 +1,14 @@
 /*
- * The audit: every record as it is about to be written to the spool, told to a second file before the spool hears of it.
- * For the loss checker (torture/), which compares it with what the store has. Without `auditFile` there is none.
+ * The audit: a second file that gets every record before the spool does. test/torture compares it with what is stored.
  *
- *   epoch · space · the line as it goes into the spool
+ *   epoch · space · the line as it is written to the spool
  */
 import { openSync, writeSync } from 'node:fs';
 
-export type Audit = (epoch: string, line: string) => void;
+export type SpoolAudit = (epoch: string, line: string) => void;
 
-/** Opens the file; without one the audit does nothing. */
-export function openAudit(file: string | undefined): Audit {
+/** Opens the audit file. Without a file nothing is audited. */
+export function openAudit(file: string | undefined): SpoolAudit {
   if (file === undefined) return () => undefined;
   const audit = openSync(file, 'a');
   return (epoch, line) => void writeSync(audit, `${epoch} ${line}`);

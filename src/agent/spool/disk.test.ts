@@ -8,20 +8,21 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createLogger } from '../../platform/log.ts';
 import type { EvidenceRecord } from '../../protocol/record.ts';
 import { millis, offset, seq } from '../../protocol/units.ts';
-import { type Files, MACHINE_FILES } from './files.ts';
-import { Spool, type SpoolOptions } from './spool.ts';
+import { LOCAL_FILES, type SpoolFiles } from './files.ts';
+import { openSpool, type SpoolOptions } from './openSpool.ts';
+import type { Spool } from './spool.ts';
 
 const MIB = 1024 * 1024;
 
 /** The machine's disk, as full as it is told to be, and without room for another byte when told so. */
-class Disk implements Files {
+class Disk implements SpoolFiles {
   fullness = 0.5;
   hasRoom = true;
   /** Room that a file which is removed gives back, in bytes, while there is none else. */
   freed = 0;
 
   async open(path: string, flags: 'r' | 'w' | 'ax') {
-    const handle = await MACHINE_FILES.open(path, flags);
+    const handle = await LOCAL_FILES.open(path, flags);
     const write = (text: string) => {
       if (!this.hasRoom && this.freed < text.length)
         throw Object.assign(new Error('ENOSPC: no space'), { code: 'ENOSPC' });
@@ -38,14 +39,14 @@ class Disk implements Files {
   }
   async remove(path: string) {
     if (existsSync(path) && statSync(path).isFile()) this.freed += statSync(path).size;
-    await MACHINE_FILES.remove(path);
+    await LOCAL_FILES.remove(path);
   }
-  full = async () => this.fullness;
-  readText = MACHINE_FILES.readText;
-  makeFolder = MACHINE_FILES.makeFolder;
-  list = MACHINE_FILES.list;
-  rename = MACHINE_FILES.rename;
-  stat = MACHINE_FILES.stat;
+  usage = async () => this.fullness;
+  readText = LOCAL_FILES.readText;
+  makeFolder = LOCAL_FILES.makeFolder;
+  list = LOCAL_FILES.list;
+  rename = LOCAL_FILES.rename;
+  stat = LOCAL_FILES.stat;
 }
 
 let dir: string;
@@ -64,15 +65,16 @@ afterEach(async () => {
 });
 
 async function open(more: Partial<SpoolOptions> = {}): Promise<Spool> {
-  const spool = await Spool.open(
+  const spool = await openSpool(
     {
       ...{
         dir,
         cluster: 'prod',
         node: 'node-1',
         maxBytes: 64 * MIB,
-        fsync: millis(0),
-        keep: millis(86_400_000),
+        fsyncInterval: millis(0),
+        retention: millis(86_400_000),
+        sweepInterval: millis(30_000),
       },
       log: createLogger('fatal', 'test'),
       files: disk,
@@ -107,10 +109,10 @@ async function write(spool: Spool, from: number, to: number, padding = 0): Promi
   await spool.flush();
 }
 
-async function readAll({ present }: Spool): Promise<number[]> {
+async function readAll({ current }: Spool): Promise<number[]> {
   const seqs: number[] = [];
   for (let from = 1; ; ) {
-    const entries = await present.read(from, 500, MIB);
+    const entries = await current.read(from, 500, MIB);
     const last = entries.at(-1);
     if (last === undefined) return seqs;
     seqs.push(...entries.map((entry) => entry.seq));
@@ -119,24 +121,24 @@ async function readAll({ present }: Spool): Promise<number[]> {
 }
 
 const upTo = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
-const segments = (spool: Spool) => readdirSync(spool.present.dir).filter((name) => name.endsWith('.seg'));
+const segments = (spool: Spool) => readdirSync(spool.current.dir).filter((name) => name.endsWith('.seg'));
 
 describe('a disk that is over 90 % full', () => {
   test('leaves a life of which nothing is left something that tells how far it went', async () => {
     const spool = await open();
     await write(spool, 1, 3);
-    const { epoch } = spool.present.meta;
+    const { epoch } = spool.current.meta;
     await close(spool);
     const next = await open();
     const last = next.epochs.find(({ meta }) => meta.epoch === epoch);
     if (last === undefined) throw new Error('the epoch is gone');
-    next.acknowledge(last, seq(3));
+    last.acknowledge(seq(3));
     disk.fullness = 0.95;
     await write(next, 1, 1);
     expect(last.segments).toEqual([]);
     await close(next);
     const found = (await open()).epochs.find(({ meta }) => meta.epoch === epoch);
-    expect(found).toMatchObject({ written: 3, floor: 4 });
+    expect(found).toMatchObject({ lastSeq: 3, oldestSeq: 4 });
   });
 
   test('is not written to: records wait, and are written when there is room', async () => {
@@ -145,12 +147,12 @@ describe('a disk that is over 90 % full', () => {
     disk.fullness = 0.95;
     await vi.advanceTimersByTimeAsync(6_000);
     await write(spool, 4, 6);
-    expect(spool.problem).toBe('the disk is over 90 % full');
+    expect(spool.error).toBe('the disk is over 90 % full');
     expect(await readAll(spool)).toEqual(upTo(3));
     disk.fullness = 0.85;
     await vi.advanceTimersByTimeAsync(6_000);
     await spool.flush();
-    expect(spool.problem).toBeNull();
+    expect(spool.error).toBeNull();
     expect(await readAll(spool)).toEqual(upTo(6));
   });
 
@@ -159,17 +161,17 @@ describe('a disk that is over 90 % full', () => {
     await write(spool, 1, 2_500, 300);
     await write(spool, 2_501, 4_500, 300);
     expect(segments(spool).length).toBeGreaterThan(1);
-    spool.acknowledge(spool.present, seq(4_500));
-    vi.spyOn(disk, 'full').mockImplementation(async () => (segments(spool).length > 1 ? 0.95 : 0.89));
+    spool.current.acknowledge(seq(4_500));
+    vi.spyOn(disk, 'usage').mockImplementation(async () => (segments(spool).length > 1 ? 0.95 : 0.89));
     await vi.advanceTimersByTimeAsync(6_000);
     await write(spool, 4_501, 4_501);
-    expect(spool.problem).toBeNull();
-    expect(spool.present.written).toBe(4_501);
+    expect(spool.error).toBeNull();
+    expect(spool.current.lastSeq).toBe(4_501);
     expect(spool.dropped).toBe(0);
   });
 
   test('is known by what the machine says of it', async () => {
-    const full = await MACHINE_FILES.full(dir);
+    const full = await LOCAL_FILES.usage(dir);
     expect(full).toBeGreaterThan(0);
     expect(full).toBeLessThanOrEqual(1);
   });
@@ -182,8 +184,8 @@ describe('with --spool-fallback memory', () => {
     writeFileSync(join(dir, 'file'), '');
     const spool = await open({ dir: join(dir, 'file'), fallback });
     await write(spool, 1, 5);
-    expect(spool.problem).toContain('runs from memory: ');
-    expect(spool.inMemory).toBe(true);
+    expect(spool.error).toContain('runs from memory: ');
+    expect(spool.isInMemory).toBe(true);
     expect(await readAll(spool)).toEqual(upTo(5));
     expect(readFileSync(join(dir, 'file'), 'utf8')).toBe('');
   });
@@ -193,17 +195,17 @@ describe('with --spool-fallback memory', () => {
     await write(spool, 1, 3);
     disk.hasRoom = false;
     await write(spool, 4, 6);
-    expect(spool.problem).toContain('runs from memory: ENOSPC');
+    expect(spool.error).toContain('runs from memory: ENOSPC');
     expect(await readAll(spool)).toEqual(upTo(6));
-    expect(spool.present.lost).toEqual([]);
+    expect(spool.current.lost).toEqual([]);
     await vi.advanceTimersByTimeAsync(30_000);
-    expect(spool.inMemory).toBe(true);
+    expect(spool.isInMemory).toBe(true);
     disk.hasRoom = true;
     await vi.advanceTimersByTimeAsync(30_000);
-    await vi.waitFor(() => expect(spool.problem).toBeNull());
+    await vi.waitFor(() => expect(spool.error).toBeNull());
     await write(spool, 7, 9);
     expect(await readAll(spool)).toEqual(upTo(9));
-    const onDisk = segments(spool).map((name) => readFileSync(join(spool.present.dir, name), 'utf8'));
+    const onDisk = segments(spool).map((name) => readFileSync(join(spool.current.dir, name), 'utf8'));
     expect(onDisk.join('')).toContain('"s":9');
     expect(onDisk.join('')).not.toContain('"s":5');
   });
@@ -214,10 +216,10 @@ describe('with --spool-fallback memory', () => {
     disk.hasRoom = false;
     for (let n = 4; n < 20_000; n += 500) await write(spool, n, n + 499, 1_000);
     expect(spool.bytes).toBeLessThan(18 * MIB);
-    const [hole] = spool.present.lost;
+    const [hole] = spool.current.lost;
     expect(hole).toMatchObject({ from: 4, cause: 'spool_memory_full' });
     expect(await readAll(spool)).toEqual(
-      upTo(spool.present.written).filter((n) => n < 4 || n > (hole?.to ?? 0)),
+      upTo(spool.current.lastSeq).filter((n) => n < 4 || n > (hole?.to ?? 0)),
     );
     expect(spool.dropped).toBe((hole?.to ?? 0) - 3);
   });
@@ -225,20 +227,20 @@ describe('with --spool-fallback memory', () => {
   test('what a life on the disk leaves behind is not trusted to memory', async () => {
     const first = await open({ fallback });
     await write(first, 1, 3);
-    const { epoch } = first.present.meta;
+    const { epoch } = first.current.meta;
     await close(first);
-    const spool = await open({ fallback, keep: millis(-1) });
+    const spool = await open({ fallback, retention: millis(-1) });
     const last = spool.epochs.find(({ meta }) => meta.epoch === epoch);
     if (last === undefined) throw new Error('the epoch is gone');
     disk.hasRoom = false;
     await write(spool, 1, 3);
-    expect(spool.inMemory).toBe(true);
-    spool.acknowledge(last, seq(3));
+    expect(spool.isInMemory).toBe(true);
+    last.acknowledge(seq(3));
     await vi.advanceTimersByTimeAsync(31_000);
     await close(spool);
     disk.hasRoom = true;
     const found = (await open({ fallback })).epochs.find(({ meta }) => meta.epoch === epoch);
-    expect(found?.written).toBe(3);
+    expect(found?.lastSeq).toBe(3);
   });
 
   test('nothing of memory is there for the next life', async () => {
@@ -249,7 +251,7 @@ describe('with --spool-fallback memory', () => {
     await close(spool);
     disk.hasRoom = true;
     const next = await open({ fallback });
-    expect(next.epochs[0]?.written).toBe(3);
+    expect(next.epochs[0]?.lastSeq).toBe(3);
   });
 
   test('a life on the disk comes after one that ran from memory meanwhile', async () => {
@@ -261,12 +263,12 @@ describe('with --spool-fallback memory', () => {
     const inMemory = await open({ fallback, dir: join(file, 'spool') });
     vi.setSystemTime(Date.UTC(2026, 6, 2));
     const next = await open({ fallback });
-    expect(next.present.meta.life).toBeGreaterThan(inMemory.present.meta.life);
+    expect(next.current.meta.incarnation).toBeGreaterThan(inMemory.current.meta.incarnation);
   });
 
   test('a clock that tells an absurd time makes no life that no envelope could carry', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'performance', 'Date'], now: Date.UTC(2150, 0, 1) });
-    expect((await open()).present.meta.life).toBe(1);
+    expect((await open()).current.meta.incarnation).toBe(1);
   });
 
   test('without it, a folder that cannot be used is refused', async () => {
@@ -290,7 +292,7 @@ describe('a spool of somebody else', () => {
     const left = readdirSync(join(dir, 'epochs'));
     const spool = await open(other);
     expect(spool.epochs).toHaveLength(1);
-    expect(spool.setAside?.lastAlive).toEqual(expect.any(Number));
+    expect(spool.quarantined?.lastAlive).toEqual(expect.any(Number));
     expect(spool.lastAlive).toBeNull();
     const [aside = ''] = asides();
     expect(readdirSync(join(dir, aside, 'epochs'))).toEqual(left);
@@ -304,7 +306,7 @@ describe('a spool of somebody else', () => {
     await close(await open({ machine: '' }));
     const spool = await open({ machine });
     expect(asides()).toEqual([]);
-    expect(spool.setAside).toBeNull();
+    expect(spool.quarantined).toBeNull();
   });
 });
 
@@ -314,14 +316,14 @@ test('the loss is written down on a full disk, in the room that was kept for it'
   await write(spool, 1, 3);
   disk.hasRoom = false;
   for (let n = 4; n < 9_000; n += 500) await write(spool, n, n + 499, 1_000);
-  const gone = spool.present.lost.flatMap(({ from, to }) => upTo(to).slice(from - 1));
+  const gone = spool.current.lost.flatMap(({ from, to }) => upTo(to).slice(from - 1));
   expect(gone.length).toBe(spool.dropped);
   // What waits to be written must not look like what was written.
   const there = new Set([...gone, ...(await readAll(spool))]);
-  expect(upTo(spool.present.written).filter((n) => !there.has(n))).toEqual([]);
+  expect(upTo(spool.current.lastSeq).filter((n) => !there.has(n))).toEqual([]);
   await close(spool);
-  const lost: unknown = JSON.parse(readFileSync(join(spool.present.dir, 'lost.json'), 'utf8'));
-  expect(lost).toEqual(spool.present.lost);
+  const lost: unknown = JSON.parse(readFileSync(join(spool.current.dir, 'lost.json'), 'utf8'));
+  expect(lost).toEqual(spool.current.lost);
   expect(existsSync(join(dir, 'reserve'))).toBe(false);
   disk.hasRoom = true;
   await open();

@@ -1,124 +1,161 @@
 /*
- * An epoch of the spool: one life of an agent, a folder of segments.
+ * An epoch of the spool: the records of one incarnation of the agent, in a folder of segments.
  *
- *   written     records up to here are in the file (not yet necessarily on the disk)
- *   mark        records up to here are acknowledged; nothing behind it may be deleted
- *   lost        seqs that were dropped, with why; they are declared in the header of every batch
+ *   last seq     records up to here are written (not necessarily synced), or declared lost
+ *   acked seq    records up to here are acknowledged; only these may be deleted without a loss
+ *   lost         ranges of seqs that were dropped, with the cause; the envelope of every batch declares them
+ *   retired      every record was acknowledged and deleted: only the epoch itself is remembered (retiredEpochs.ts)
  *
- *   retired     nothing of it is left, all of it was acknowledged: it is only remembered (past.ts)
- *
- * Only the present epoch is appended to. Segments go when they are acknowledged and old enough, or, acknowledged first,
- * when the spool is full.
+ * Records are appended to the current epoch only.
  */
 import { join } from 'node:path';
 import type { Context } from '../../protocol/batch.ts';
 import { type Seq, seq } from '../../protocol/units.ts';
-import type { Files } from './files.ts';
-import { type Entry, readSegment } from './segment.ts';
+import type { SpoolFiles } from './files.ts';
+import type { Segment } from './segment.ts';
+import type { SpoolEntry } from './segmentFormat.ts';
+import { SegmentReader } from './segmentReader.ts';
 
+/** What meta.json of an epoch contains. */
 export interface EpochMeta {
   readonly epoch: string;
-  readonly life: number;
+  readonly incarnation: number;
   readonly prev: string | null;
   readonly cluster: string;
   readonly node: string;
   readonly bootId: string;
-  /** See machine.ts; a spool of an earlier version does not say. */
-  readonly machine?: string;
-  /** Wall clock at the epoch's start, in microseconds since the Unix epoch. */
+  /** See machine.ts. */
+  readonly machine: string;
+  /** The wall clock at the epoch's start, in microseconds since the Unix epoch. */
   readonly startedWall: number;
 }
 
-export interface Hole {
+export interface LostRange {
   readonly from: number;
   readonly to: number;
   readonly cause: string;
 }
 
-/** A file of the spool. `modified` is in milliseconds since the Unix epoch. */
-export interface Segment {
-  readonly file: string;
-  readonly first: number;
-  last: number;
-  bytes: number;
-  modified: number;
-}
-
-interface Reading {
-  readonly file: string;
-  readonly entries: Entry[];
-  bytes: number;
-  context: Context | null;
-}
-
-/** When an epoch went into the past, and under which versions its records were seen. */
-export interface Retired {
-  /** By the wall clock, in milliseconds since the Unix epoch. */
+export interface Retirement {
+  /** The wall clock, in milliseconds since the Unix epoch. */
   readonly at: number;
+  /** The context of its oldest record then; null if that could not be read. */
   readonly context: Context | null;
+}
+
+/** What an epoch begins with, or what was recovered of it. */
+export interface EpochContent {
+  readonly meta: EpochMeta;
+  readonly dir: string;
+  readonly segments?: readonly Segment[];
+  readonly lost?: readonly LostRange[];
+  /** How far it is known to have gone, when that is further than its segments. */
+  readonly lastSeq?: number;
 }
 
 export class Epoch {
   readonly meta: EpochMeta;
   readonly dir: string;
-  readonly segments: Segment[];
-  readonly lost: Hole[];
-  readonly #files: Files;
-  written: Seq;
-  mark: Seq = seq(0);
-  #retired: Retired | null = null;
-  /** The entries of the segment that was read last, as far as it was written then. */
-  #cache: Reading | null = null;
+  readonly #files: SpoolFiles;
+  readonly #reader: SegmentReader;
+  #segments: Segment[];
+  readonly #lost: LostRange[];
+  #lastSeq: Seq;
+  #ackedSeq: Seq = seq(0);
+  #retirement: Retirement | null = null;
 
-  constructor(
-    files: Files,
-    { meta, dir, segments, lost }: Pick<Epoch, 'meta' | 'dir' | 'segments' | 'lost'>,
-  ) {
+  constructor(files: SpoolFiles, { meta, dir, segments = [], lost = [], lastSeq = 0 }: EpochContent) {
     this.#files = files;
+    this.#reader = new SegmentReader(files, dir);
     this.meta = meta;
     this.dir = dir;
-    this.segments = segments;
-    this.lost = lost;
-    const ends = [...segments.map((each) => each.last), ...lost.map((hole) => hole.to)];
-    this.written = seq(Math.max(0, ...ends));
+    this.#segments = [...segments];
+    this.#lost = [...lost];
+    this.#lastSeq = seq(
+      Math.max(lastSeq, ...segments.map(({ last }) => last), ...lost.map((range) => range.to)),
+    );
   }
 
-  /** The lowest seq that can still be read. */
-  get floor(): Seq {
-    return seq(this.segments[0]?.first ?? this.written + 1);
+  /** Oldest first. */
+  get segments(): readonly Segment[] {
+    return this.#segments;
   }
 
-  get retired(): Retired | null {
-    return this.#retired;
+  get lost(): readonly LostRange[] {
+    return this.#lost;
   }
 
-  /** From now on it is only remembered: everything up to `last` was acknowledged once. */
-  retire(retired: Retired, last: number = this.written): void {
-    this.#retired = retired;
-    this.written = seq(last);
-    this.mark = seq(last);
+  get lastSeq(): Seq {
+    return this.#lastSeq;
   }
 
-  get settled(): boolean {
-    return this.mark >= this.written;
+  get ackedSeq(): Seq {
+    return this.#ackedSeq;
+  }
+
+  /** The lowest seq that can still be read; one more than the last if there is none. */
+  get oldestSeq(): Seq {
+    return seq(this.#segments[0]?.first ?? this.#lastSeq + 1);
+  }
+
+  get retirement(): Retirement | null {
+    return this.#retirement;
+  }
+
+  get isAcknowledged(): boolean {
+    return this.#ackedSeq >= this.#lastSeq;
   }
 
   get bytes(): number {
-    return this.segments.reduce((sum, segment) => sum + segment.bytes, 0);
+    return this.#segments.reduce((sum, segment) => sum + segment.bytes, 0);
+  }
+
+  /** Sets the acked seq. It may go back: a restored store knows less than before. */
+  acknowledge(upTo: Seq): void {
+    this.#ackedSeq = upTo;
+  }
+
+  /** Notes that records up to this one are written, or were dropped. */
+  advanceTo(last: number): void {
+    this.#lastSeq = seq(Math.max(this.#lastSeq, last));
+  }
+
+  /** Only remembers the epoch from now on: every record of it was acknowledged. */
+  retire(retirement: Retirement): void {
+    this.#retirement = retirement;
+    this.#ackedSeq = this.#lastSeq;
+  }
+
+  /** Forgets all segments, whose files the caller removes. */
+  releaseSegments(): void {
+    this.#segments = [];
+    this.#reader.forgetCache();
+  }
+
+  addSegment(segment: Segment): void {
+    this.#segments.push(segment);
+  }
+
+  /** Removes the newest segment if it contains no record. Throws if its file cannot be removed. */
+  async removeEmptySegment(): Promise<void> {
+    const newest = this.#segments.at(-1);
+    if (newest === undefined || newest.last >= newest.first) return;
+    this.#segments.pop();
+    await this.#files.remove(join(this.dir, newest.file));
   }
 
   /**
-   * Consecutive entries from a seq on, all of one context, up to the limits; at least one where there is one. Where `from`
-   * is in a hole, they begin behind it.
+   * Reads consecutive entries of one context from a seq on, up to the limits, but at least one if there is any. If `from`
+   * is lost, they begin after the lost range.
    */
-  async read(from: number, maxRecords: number, maxBytes: number): Promise<Entry[]> {
-    const taken: Entry[] = [];
+  async read(from: number, maxRecords: number, maxBytes: number): Promise<SpoolEntry[]> {
+    const taken: SpoolEntry[] = [];
     let bytes = 0;
-    // A copy: a segment that is dropped meanwhile must not make this step over the next one.
-    for (const segment of [...this.segments]) {
+    // A copy: when a segment is dropped meanwhile, the next one must not be skipped.
+    for (const segment of [...this.#segments]) {
       if (segment.last < from) continue;
-      for (const entry of await this.#entries(segment).catch(noneOfAFileThatIsGone)) {
-        if (entry.seq < from || !this.#holds(segment, entry.seq)) continue;
+      for (const entry of await this.#reader.entriesOf(segment)) {
+        if (entry.seq < from || !this.#isValid(segment, entry.seq)) continue;
         const last = taken.at(-1);
         bytes += entry.bytes;
         if (
@@ -133,95 +170,58 @@ export class Epoch {
     return taken;
   }
 
-  /** Removes the oldest segment; what of it was not acknowledged is lost. */
-  async dropOldest(cause: string): Promise<number> {
-    const [oldest] = this.segments;
-    return oldest === undefined ? 0 : this.drop(oldest, cause);
+  /** Frees the memory that reading used. */
+  forgetCache(): void {
+    this.#reader.forgetCache();
   }
 
-  /** The same with any of its segments. `told` writes down what is lost, before it is. */
+  /**
+   * Deletes a segment and declares lost what of it was not acknowledged. `saveLosses` is called after the declaration and
+   * before the deletion. Returns the number of lost records.
+   */
   async drop(
     segment: Segment,
     cause: string,
-    told: () => Promise<void> = () => Promise.resolve(),
+    saveLosses: () => Promise<void> = () => Promise.resolve(),
   ): Promise<number> {
-    const at = this.segments.indexOf(segment);
+    const at = this.#segments.indexOf(segment);
     if (at === -1) return 0;
-    this.segments.splice(at, 1);
-    const from = Math.max(segment.first, this.mark + 1);
+    this.#segments.splice(at, 1);
+    const from = Math.max(segment.first, this.#ackedSeq + 1);
     if (from <= segment.last) {
-      this.declare({ from, to: segment.last, cause });
-      await told();
+      this.declareLost({ from, to: segment.last, cause });
+      await saveLosses();
     }
     await this.#files.remove(join(this.dir, segment.file));
     return Math.max(0, segment.last - from + 1);
   }
 
-  /** Adds a hole to those that are declared; neighbours of one cause become one. */
-  declare(hole: Hole): void {
-    const before = this.lost.at(-1);
-    if (before !== undefined && before.cause === hole.cause && before.to + 1 === hole.from) {
-      this.lost[this.lost.length - 1] = { ...before, to: hole.to };
+  /** Declares a range lost. Adjacent ranges of one cause are merged. */
+  declareLost(range: LostRange): void {
+    const before = this.#lost.at(-1);
+    if (before !== undefined && before.cause === range.cause && before.to + 1 === range.from) {
+      this.#lost[this.#lost.length - 1] = { ...before, to: range.to };
     } else {
-      this.lost.push(hole);
+      this.#lost.push(range);
     }
   }
 
-  /**
-   * A write that failed may have left records in its segment that were written again, or dropped and declared: only what
-   * the segment is known to hold, and what was not declared lost, is read.
-   */
-  #holds(segment: Segment, at: Seq): boolean {
-    return at <= segment.last && !this.lost.some(({ from, to }) => at >= from && at <= to);
-  }
-
-  /** Whether every seq from one to another is declared lost; so is an empty stretch. */
-  isDeclared(from: number, to: number): boolean {
+  /** Whether every seq of a range is declared lost. True for an empty range. */
+  isDeclaredLost(from: number, to: number): boolean {
     let next = from;
-    // Holes may overlap: what could not be read is dropped one day, and declared again.
-    for (const hole of this.lost.toSorted((a, b) => a.from - b.from)) {
-      if (hole.from <= next) next = Math.max(next, hole.to + 1);
+    // Ranges may overlap: what was declared unreadable may be declared again when its segment is dropped.
+    for (const range of this.#lost.toSorted((a, b) => a.from - b.from)) {
+      if (range.from <= next) next = Math.max(next, range.to + 1);
     }
     return next > to;
   }
 
-  /** Lets go of what was read; it can be read again. */
-  forgetCache(): void {
-    this.#cache = null;
-  }
-
-  async #entries(segment: Segment): Promise<readonly Entry[]> {
-    const { file } = segment;
-    if (this.#cache?.file !== file) this.#cache = { file, entries: [], bytes: 0, context: null };
-    const reading = this.#cache;
-    if (reading.bytes >= segment.bytes) return reading.entries;
-    const more = readSegment(await this.#readOn(file, reading.bytes, segment.bytes), reading.context);
-    for (const entry of more.entries) reading.entries.push(entry);
-    reading.bytes += more.bytes;
-    reading.context = more.context;
-    return reading.entries;
-  }
-
-  async #readOn(file: string, from: number, to: number): Promise<string> {
-    const handle = await this.#files.open(join(this.dir, file), 'r');
-    try {
-      const buffer = Buffer.alloc(to - from);
-      const { bytesRead } = await handle.read(buffer, 0, to - from, from);
-      return buffer.toString('utf8', 0, bytesRead);
-    } finally {
-      await handle.close();
-    }
+  /** A failed write may leave records in a segment that were later written again, or dropped: these are not valid. */
+  #isValid(segment: Segment, at: Seq): boolean {
+    return at <= segment.last && !this.#lost.some(({ from, to }) => at >= from && at <= to);
   }
 }
 
-/** Dropped meanwhile, or taken by a stranger: what was in it is not read, and whoever sends finds that it is missing. */
-function noneOfAFileThatIsGone(error: unknown): readonly Entry[] {
-  if (Reflect.get(Object(error), 'code') === 'ENOENT') return [];
-  throw error;
+function follows(last: SpoolEntry, next: SpoolEntry): boolean {
+  return next.seq === last.seq + 1 && next.context.no === last.context.no;
 }
-
-function follows(last: Entry, next: Entry): boolean {
-  return next.seq === last.seq + 1 && sameContext(next.context, last.context);
-}
-
-const sameContext = (a: Context, b: Context): boolean => a.no === b.no;

@@ -1,104 +1,113 @@
 /*
- * Room for what comes: the oldest segments go where the spool is too big, acknowledged ones first, and acknowledged ones where
- * the disk is too full. What lies in memory has bounds of its own.
+ * Eviction deletes segments to make space: when the spool is too big, the oldest ones, acknowledged ones first; when the disk
+ * is too full, acknowledged ones only. Segments in memory have a limit of their own.
  */
 import { join } from 'node:path';
-import type { Epoch, Segment } from './epoch.ts';
-import type { Files } from './files.ts';
+import type { Logger } from '../../platform/log.ts';
+import type { Epoch } from './epoch.ts';
+import type { EpochList } from './epochList.ts';
+import type { SpoolFiles } from './files.ts';
 import type { Losses } from './losses.ts';
-import type { Refuge } from './memoryFallback.ts';
-import { keepReached } from './recovery.ts';
-import { SEGMENT_BYTES } from './segment.ts';
+import type { MemoryFallback } from './memoryFallback.ts';
+import { saveReached } from './recovery.ts';
+import { SEGMENT_BYTES, type Segment } from './segment.ts';
 
-/** What may lie in memory instead of on the disk. */
-const MEMORY_BYTES = 16 * 1024 * 1024;
-/** Fuller than this a disk is not written to, and not again before there is some room. */
-const FULL = 0.9;
-const ROOM_AGAIN = 0.88;
-/** How long it is believed what was found about that, in milliseconds. */
-const FULL_FOR_MS = 5_000;
+/** How many bytes the segments in memory may have. */
+const MAX_MEMORY_BYTES = 16 * 1024 * 1024;
+/** A disk fuller than this is not written to; after it was, not before its usage is below the second figure. */
+const MAX_USAGE = 0.9;
+const MAX_USAGE_TO_RETURN = 0.88;
+/** For how many milliseconds a check of the usage is valid. */
+const USAGE_VALID_MS = 5_000;
 
-export interface RoomOptions {
+export interface EvictionOptions {
   readonly dir: string;
   readonly maxBytes: number;
-  readonly files: Files;
+  readonly files: SpoolFiles;
+  readonly log: Logger;
 }
 
-export class Room {
-  readonly #options: RoomOptions;
-  readonly #refuge: Refuge | null;
-  readonly #epochs: readonly Epoch[];
+export class Eviction {
+  readonly #options: EvictionOptions;
+  readonly #fallback: MemoryFallback | null;
+  readonly #epochs: EpochList;
   readonly #losses: Losses;
-  #fullCheckedAt = -Infinity;
+  #usageCheckedAt = -Infinity;
 
-  constructor(options: RoomOptions, refuge: Refuge | null, epochs: readonly Epoch[], losses: Losses) {
+  constructor(options: EvictionOptions, fallback: MemoryFallback | null, epochs: EpochList, losses: Losses) {
     this.#options = options;
-    this.#refuge = refuge;
+    this.#fallback = fallback;
     this.#epochs = epochs;
     this.#losses = losses;
   }
 
-  /** Deletes the oldest segments until there is room for another: acknowledged ones first. `bytes` is what the spool takes. */
-  async make(bytes: () => number): Promise<void> {
-    if (this.#refuge !== null && this.#refuge.reason !== null) return this.#makeRoomInMemory(this.#refuge);
-    const room = this.#options.maxBytes - SEGMENT_BYTES;
-    while (bytes() > room) {
-      const acknowledged = this.#epochs.find((epoch) => (epoch.segments[0]?.last ?? Infinity) <= epoch.mark);
-      const victim = acknowledged ?? this.#epochs.find((epoch) => epoch.segments.length > 0);
-      const oldest = victim?.segments[0];
-      if (victim === undefined || oldest === undefined) return;
-      await this.#drop(victim, oldest, 'spool_full');
+  /** Deletes the oldest segments until there is space for another. `buffered`: how many bytes still wait to be written. */
+  async makeSpace(buffered: () => number): Promise<void> {
+    if (this.#fallback?.isEngaged === true) return this.#makeSpaceInMemory(this.#fallback);
+    const limit = this.#options.maxBytes - SEGMENT_BYTES;
+    while (this.#epochs.bytes + buffered() > limit) {
+      const { all } = this.#epochs;
+      const acknowledged = all.find((epoch) => (epoch.segments[0]?.last ?? Infinity) <= epoch.ackedSeq);
+      const epoch = acknowledged ?? all.find(({ segments }) => segments.length > 0);
+      const oldest = epoch?.segments[0];
+      if (epoch === undefined || oldest === undefined) return;
+      await this.#drop(epoch, oldest, 'spool_full');
     }
-    await this.#losses.keep();
+    await this.#losses.save();
   }
 
-  /** The same in memory, where it is less, and where only what lies there makes room. */
-  async #makeRoomInMemory(refuge: Refuge): Promise<void> {
-    while (refuge.bytes > MEMORY_BYTES - SEGMENT_BYTES) {
-      const inMemory = this.#epochs.flatMap((epoch) =>
+  /** In memory only segments in memory can make space. */
+  async #makeSpaceInMemory(fallback: MemoryFallback): Promise<void> {
+    while (fallback.bytes > MAX_MEMORY_BYTES - SEGMENT_BYTES) {
+      const inMemory = this.#epochs.all.flatMap((epoch) =>
         epoch.segments
-          .filter(({ file }) => refuge.holds(join(epoch.dir, file)))
+          .filter(({ file }) => fallback.holds(join(epoch.dir, file)))
           .map((segment) => ({ epoch, segment })),
       );
-      const victim = inMemory.find(({ epoch, segment }) => segment.last <= epoch.mark) ?? inMemory[0];
+      const victim = inMemory.find(({ epoch, segment }) => segment.last <= epoch.ackedSeq) ?? inMemory[0];
       if (victim === undefined) return;
-      this.#losses.countDropped(await victim.epoch.drop(victim.segment, 'spool_memory_full'));
+      this.#count(await victim.epoch.drop(victim.segment, 'spool_memory_full'));
     }
   }
 
-  /** On a disk that is over 90 % full what is acknowledged goes, and then nothing is written. Throws. */
-  async leaveToOthers(open: Segment | undefined): Promise<void> {
+  /** Deletes acknowledged segments if the disk is too full. Throws if it still is after that: then nothing is written. */
+  async checkDisk(openSegment: Segment | undefined): Promise<void> {
     const now = performance.now();
-    if (now - this.#fullCheckedAt < FULL_FOR_MS) return;
+    if (now - this.#usageCheckedAt < USAGE_VALID_MS) return;
     const { dir, files } = this.#options;
-    if ((await files.full(dir)) > FULL) {
-      for (const epoch of this.#epochs) await this.#dropAcknowledged(epoch, open);
-      if ((await files.full(dir)) > FULL) throw new Error(`the disk is over ${100 * FULL} % full`);
+    if ((await files.usage(dir)) > MAX_USAGE) {
+      for (const epoch of this.#epochs.all) await this.#dropAcknowledged(epoch, openSegment);
+      if ((await files.usage(dir)) > MAX_USAGE) throw new Error(`the disk is over ${100 * MAX_USAGE} % full`);
     }
-    this.#fullCheckedAt = now;
+    this.#usageCheckedAt = now;
   }
 
-  /** All that is acknowledged, but the segment that is being written. */
-  async #dropAcknowledged(epoch: Epoch, open: Segment | undefined): Promise<void> {
-    for (const segment of [...epoch.segments]) {
-      if (segment !== open && segment.last <= epoch.mark) await this.#drop(epoch, segment, 'none');
-    }
-  }
-
-  /** Drops a segment; what nothing would tell after that is written down first. */
-  async #drop(epoch: Epoch, segment: Segment, cause: string): Promise<void> {
-    // The last segment of an epoch is all that tells how far it went.
-    if (epoch.segments.length === 1) await this.#losses.tell(() => keepReached(this.#options.files, epoch));
-    this.#losses.countDropped(await epoch.drop(segment, cause, () => this.#losses.tellLost()));
-  }
-
-  /** Goes back to a disk that takes a file again. Says whether it did. */
-  async goBack(): Promise<boolean> {
-    if (this.#refuge === null || this.#refuge.reason === null) return false;
+  /** Leaves the memory fallback if the disk has space and can be written to. Returns whether it did. */
+  async returnToDisk(): Promise<boolean> {
+    if (this.#fallback === null || !this.#fallback.isEngaged) return false;
     const { dir, files } = this.#options;
-    if ((await files.full(dir)) > ROOM_AGAIN || !(await this.#refuge.goBack(dir))) return false;
-    this.#losses.mistrustFiles();
-    this.#fullCheckedAt = -Infinity;
+    if ((await files.usage(dir)) > MAX_USAGE_TO_RETURN || !(await this.#fallback.disengage(dir)))
+      return false;
+    this.#losses.forgetSaved();
+    this.#usageCheckedAt = -Infinity;
     return true;
+  }
+
+  async #dropAcknowledged(epoch: Epoch, openSegment: Segment | undefined): Promise<void> {
+    for (const segment of [...epoch.segments]) {
+      if (segment !== openSegment && segment.last <= epoch.ackedSeq) await this.#drop(epoch, segment, 'none');
+    }
+  }
+
+  /** Drops a segment, after saving what could not be known any more without it. */
+  async #drop(epoch: Epoch, segment: Segment, cause: string): Promise<void> {
+    if (epoch.segments.length === 1)
+      await this.#losses.tryWrite(() => saveReached(this.#options.files, epoch));
+    this.#count(await epoch.drop(segment, cause, () => this.#losses.trySave()));
+  }
+
+  #count(records: number): void {
+    this.#losses.count(records);
+    if (records > 0) this.#options.log.warn({ records }, 'spool full, dropped the oldest records');
   }
 }

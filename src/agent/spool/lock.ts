@@ -1,8 +1,8 @@
 /*
  * The lock of a spool folder: one agent per node, across containers.
  *
- * It is a lock that the kernel takes back when its holder dies, however it dies. Node has no call for one; SQLite has, and
- * comes with Node: a database opened in exclusive mode holds an fcntl lock on its file. Nothing is ever stored in it.
+ * The kernel releases it when its holder dies, however it dies. Node has no call for such a lock, but comes with SQLite: a
+ * database in exclusive mode holds an fcntl lock on its file. The database stays empty.
  */
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -17,14 +17,14 @@ export interface SpoolLock {
 }
 
 /**
- * Takes the lock, and waits while another agent has it (a rolling update, a second release); `waiting` is then called
- * once. Throws SPOOL_UNUSABLE where the folder cannot be locked at all, or the signal's reason when it is aborted.
+ * Takes the lock. While another agent holds it (a rolling update, a second release), it calls `onWait` once and waits.
+ * Throws SPOOL_UNUSABLE if the folder cannot be locked, or the signal's reason when it is aborted.
  */
-export async function lockSpool(dir: string, waiting: () => void, signal: AbortSignal): Promise<SpoolLock> {
+export async function lockSpool(dir: string, onWait: () => void, signal: AbortSignal): Promise<SpoolLock> {
   for (let tries = 0; ; tries += 1) {
     const lock = tryLock(join(dir, 'lock'));
     if (lock !== null) return lock;
-    if (tries === 0) waiting();
+    if (tries === 0) onWait();
     await sleep(RETRY_MS, undefined, { signal });
   }
 }

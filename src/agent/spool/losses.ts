@@ -1,71 +1,71 @@
 /*
- * The losses of the spool: what was dropped is counted, and written down beside its epoch before it is gone.
+ * Losses of the spool: dropped records are counted, and saved beside their epoch (lost.json) before they are deleted.
  */
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
-import type { Epoch, Hole } from './epoch.ts';
-import { type Files, writeDurably } from './files.ts';
+import type { LostRange } from './epoch.ts';
+import type { EpochList } from './epochList.ts';
+import { type SpoolFiles, writeDurably } from './files.ts';
 import { withReserve } from './reserve.ts';
-
-const UNTOLD = 'the losses of the spool could not be written';
 
 export interface LossesOptions {
   readonly dir: string;
   readonly log: Logger;
-  readonly files: Files;
+  readonly files: SpoolFiles;
 }
 
 export class Losses {
   readonly #options: LossesOptions;
-  readonly #epochs: readonly Epoch[];
-  /** How many lost records the files speak of. */
-  #inFiles = 0;
-  /** Records that were dropped before they were stored, since the start. */
-  dropped = 0;
+  readonly #epochs: EpochList;
+  /** How many lost records the files declare. */
+  #saved = 0;
+  #dropped = 0;
 
-  constructor(options: LossesOptions, epochs: readonly Epoch[]) {
+  constructor(options: LossesOptions, epochs: EpochList) {
     this.#options = options;
     this.#epochs = epochs;
   }
 
-  /** So many of its oldest records were dropped: the spool was full. */
-  countDropped(lost: number): void {
-    this.dropped += lost;
-    if (lost > 0)
-      this.#options.log.warn({ records: lost }, 'the spool is full and dropped its oldest records');
+  /** How many records were dropped before they were acknowledged, since the start. */
+  get dropped(): number {
+    return this.#dropped;
   }
 
-  /** Losses outlive a restart. */
-  async keep(): Promise<void> {
-    const count = this.#epochs.reduce((sum, epoch) => sum + sizeOf(epoch.lost), 0);
-    if (count === this.#inFiles) return;
+  /** Counts records that were dropped unacknowledged. */
+  count(records: number): void {
+    this.#dropped += records;
+  }
+
+  /** Saves the losses of every epoch if there are new ones. */
+  async save(): Promise<void> {
+    const lost = this.#epochs.all.reduce((sum, epoch) => sum + recordsIn(epoch.lost), 0);
+    if (lost === this.#saved) return;
     const { files, dir } = this.#options;
-    for (const epoch of this.#epochs) {
-      if (epoch.retired !== null) continue;
+    for (const epoch of this.#epochs.all) {
+      if (epoch.retirement !== null) continue;
       await withReserve(files, dir, () => writeDurably(files, epoch.dir, 'lost.json', epoch.lost));
     }
-    this.#inFiles = count;
+    this.#saved = lost;
   }
 
-  /** What the files say may be gone: they are written again, whatever they speak of. */
-  mistrustFiles(): void {
-    this.#inFiles = -1;
+  /** Makes the next save write all files again: those in memory are not on the disk. */
+  forgetSaved(): void {
+    this.#saved = -1;
   }
 
-  /** What is about to be lost is written down first. Where even that fails, it is declared from memory. */
-  tellLost(): Promise<void> {
-    return this.tell(() => this.keep());
+  /** Saves the losses before a deletion. If that fails too, batches declare them from memory. */
+  trySave(): Promise<void> {
+    return this.tryWrite(() => this.save());
   }
 
-  /** The same with anything else that has to outlive what goes. */
-  async tell(write: () => Promise<void>): Promise<void> {
+  /** Writes anything else that must outlive a deletion. */
+  async tryWrite(write: () => Promise<void>): Promise<void> {
     const { files, dir, log } = this.#options;
     await withReserve(files, dir, write).catch((error: unknown) =>
-      log.error({ error: messageOf(error) }, UNTOLD),
+      log.error({ error: messageOf(error) }, 'spool losses not saved'),
     );
   }
 }
 
-/** How many records are in holes. */
-const sizeOf = (holes: readonly Hole[]): number =>
-  holes.reduce((sum, { from, to }) => sum + to - from + 1, 0);
+const recordsIn = (lost: readonly LostRange[]): number =>
+  lost.reduce((sum, { from, to }) => sum + to - from + 1, 0);

@@ -1,12 +1,12 @@
 /*
- * Which machine this is, seen from inside a container too: the UUID that its firmware, or its hypervisor, gave it. A clone of
- * a virtual machine has another one; the machine-id of a file system is copied with it, and a container has its image's.
+ * The identity of this machine, also from inside a container: the product UUID of its firmware or hypervisor. A clone of a
+ * virtual machine has another one. /etc/machine-id would not do: it is cloned with the disk, and a container has its own.
  */
 import { readFile } from 'node:fs/promises';
 
 const PRODUCT_UUID = '/sys/class/dmi/id/product_uuid';
 
-/** Empty where the machine does not say, or not to us: then nothing follows from it. */
+/** The machine's UUID in lower case. Empty if it is not readable: then machines are not told apart. */
 export async function machineId(file = PRODUCT_UUID): Promise<string> {
   try {
     return (await readFile(file, 'utf8')).trim().toLowerCase();

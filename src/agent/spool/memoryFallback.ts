@@ -1,76 +1,81 @@
 /*
- * A disk with a refuge: what is written goes to the disk until the spool flees, and into memory from then on. What lies on
- * either side is read, and removed, where it lies.
+ * The memory fallback: files are written to the disk until it is engaged, and to memory while it is. A file is read and
+ * removed where it is.
  *
- *   on the disk ── flee ──► in memory ── goBack ──► on the disk
+ *   on disk ── engage ──► in memory ── disengage ──► on disk
  *
- * Files in memory do not outlive the process.
+ * Files in memory are gone when the process ends.
  */
 import { join } from 'node:path';
-import { type Files, type OpenFile, writeDurably } from './files.ts';
+import { type SpoolFile, type SpoolFiles, writeDurably } from './files.ts';
 import { MemoryFiles } from './memoryFiles.ts';
 
-const PROBE = 'probe';
+/** The name of a file that is written to find out whether the disk works. */
+const TEST_FILE = 'probe';
 
-export class Refuge implements Files {
-  readonly #disk: Files;
+export class MemoryFallback implements SpoolFiles {
+  readonly #disk: SpoolFiles;
   readonly #memory = new MemoryFiles();
   #reason: string | null = null;
 
-  constructor(disk: Files) {
+  constructor(disk: SpoolFiles) {
     this.#disk = disk;
   }
 
-  /** Why it is in memory; null while it is on the disk. */
+  get isEngaged(): boolean {
+    return this.#reason !== null;
+  }
+
+  /** Why it is engaged; null while it is not. */
   get reason(): string | null {
     return this.#reason;
   }
 
-  /** What lies in memory. */
+  /** The size of the files in memory. */
   get bytes(): number {
     return this.#memory.bytes;
   }
 
-  flee(reason: string): void {
+  engage(reason: string): void {
     this.#reason ??= reason;
   }
 
-  /** Goes back if the disk takes a file; what lies in memory stays there until it is removed. */
-  async goBack(dir: string): Promise<boolean> {
+  /** Writes to the disk again, if it accepts a file. Files in memory stay there. Returns whether the disk is used again. */
+  async disengage(dir: string): Promise<boolean> {
     try {
-      await writeDurably(this.#disk, dir, PROBE, {});
-      await this.#disk.remove(join(dir, PROBE));
+      await writeDurably(this.#disk, dir, TEST_FILE, {});
+      await this.#disk.remove(join(dir, TEST_FILE));
     } catch {
-      // What was wrong with the disk still is: that is the answer.
+      // The disk still fails: the return value says so.
       return false;
     }
     this.#reason = null;
     return true;
   }
 
-  /** Whether a file lies in memory. */
+  /** Whether a file is in memory. */
   holds(path: string): boolean {
     return this.#memory.has(path);
   }
 
-  open(path: string, flags: 'r' | 'w' | 'ax'): Promise<OpenFile> {
-    return (flags === 'r' ? this.#of(path) : this.#side).open(path, flags);
+  open(path: string, flags: 'r' | 'w' | 'ax'): Promise<SpoolFile> {
+    return (flags === 'r' ? this.#sideOf(path) : this.#writeSide).open(path, flags);
   }
 
   readText(path: string): Promise<string> {
-    return this.#of(path).readText(path);
+    return this.#sideOf(path).readText(path);
   }
 
   makeFolder(path: string): Promise<void> {
-    return this.#side.makeFolder(path);
+    return this.#writeSide.makeFolder(path);
   }
 
   list(path: string): Promise<string[]> {
-    return this.#side.list(path);
+    return this.#writeSide.list(path);
   }
 
   rename(from: string, to: string): Promise<void> {
-    return this.#of(from).rename(from, to);
+    return this.#sideOf(from).rename(from, to);
   }
 
   async remove(path: string): Promise<void> {
@@ -80,21 +85,21 @@ export class Refuge implements Files {
   }
 
   stat(path: string): Promise<{ readonly size: number; readonly mtimeMs: number }> {
-    return this.#of(path).stat(path);
+    return this.#sideOf(path).stat(path);
   }
 
-  /** Of the disk, also while it is not written to. */
-  full(path: string): Promise<number> {
-    return this.#disk.full(path);
+  /** The usage of the disk, whether it is written to or not. */
+  usage(path: string): Promise<number> {
+    return this.#disk.usage(path);
   }
 
-  get #side(): Files {
+  get #writeSide(): SpoolFiles {
     return this.#reason === null ? this.#disk : this.#memory;
   }
 
-  /** A folder is wherever is written to. */
-  #of(path: string): Files {
+  /** Where a file is. A folder, like a file that does not exist, counts as where files are written. */
+  #sideOf(path: string): SpoolFiles {
     if (this.#memory.has(path)) return this.#memory;
-    return path.endsWith('.seg') ? this.#disk : this.#side;
+    return path.endsWith('.seg') ? this.#disk : this.#writeSide;
   }
 }

@@ -1,36 +1,34 @@
 /*
- * Files in memory: what the spool writes to where it may not, or cannot, use the disk. Nothing of them outlives the process.
- *
- * Folders are only the beginnings of names: any of them is there.
+ * Files in memory, gone when the process ends. Folders are only prefixes of file names, so every folder exists.
  */
-import type { Files, OpenFile } from './files.ts';
+import type { SpoolFile, SpoolFiles } from './files.ts';
 
-interface Kept {
+interface MemoryFile {
   buffer: Buffer;
   length: number;
   mtimeMs: number;
 }
 
-const FIRST_BYTES = 4_096;
+const INITIAL_BYTES = 4_096;
 
-export class MemoryFiles implements Files {
-  readonly #kept = new Map<string, Kept>();
+export class MemoryFiles implements SpoolFiles {
+  readonly #files = new Map<string, MemoryFile>();
 
   has(path: string): boolean {
-    return this.#kept.has(path);
+    return this.#files.has(path);
   }
 
   get bytes(): number {
-    return [...this.#kept.values()].reduce((sum, { length }) => sum + length, 0);
+    return [...this.#files.values()].reduce((sum, { length }) => sum + length, 0);
   }
 
-  async open(path: string, flags: 'r' | 'w' | 'ax'): Promise<OpenFile> {
-    const there = this.#kept.get(path);
-    if (flags === 'r') return handle(there ?? empty());
-    if (flags === 'ax' && there !== undefined) throw failure('EEXIST', path);
-    const made = empty();
-    this.#kept.set(path, made);
-    return handle(made);
+  async open(path: string, flags: 'r' | 'w' | 'ax'): Promise<SpoolFile> {
+    const existing = this.#files.get(path);
+    if (flags === 'r') return handleOf(existing ?? empty());
+    if (flags === 'ax' && existing !== undefined) throw failure('EEXIST', path);
+    const created = empty();
+    this.#files.set(path, created);
+    return handleOf(created);
   }
 
   async readText(path: string): Promise<string> {
@@ -41,20 +39,20 @@ export class MemoryFiles implements Files {
   async makeFolder(): Promise<void> {}
 
   async list(path: string): Promise<string[]> {
-    const names = [...this.#kept.keys()]
+    const names = [...this.#files.keys()]
       .filter((each) => each.startsWith(`${path}/`))
       .map((each) => each.slice(path.length + 1).split('/')[0] ?? '');
     return [...new Set(names)];
   }
 
   async rename(from: string, to: string): Promise<void> {
-    this.#kept.set(to, this.#file(from));
-    this.#kept.delete(from);
+    this.#files.set(to, this.#file(from));
+    this.#files.delete(from);
   }
 
   async remove(path: string): Promise<void> {
-    for (const each of this.#kept.keys()) {
-      if (each === path || each.startsWith(`${path}/`)) this.#kept.delete(each);
+    for (const each of this.#files.keys()) {
+      if (each === path || each.startsWith(`${path}/`)) this.#files.delete(each);
     }
   }
 
@@ -63,36 +61,36 @@ export class MemoryFiles implements Files {
     return { size: length, mtimeMs };
   }
 
-  async full(): Promise<number> {
+  async usage(): Promise<number> {
     return 0;
   }
 
-  #file(path: string): Kept {
-    const there = this.#kept.get(path);
-    if (there === undefined) throw failure('ENOENT', path);
-    return there;
+  #file(path: string): MemoryFile {
+    const file = this.#files.get(path);
+    if (file === undefined) throw failure('ENOENT', path);
+    return file;
   }
 }
 
-const empty = (): Kept => ({ buffer: Buffer.alloc(0), length: 0, mtimeMs: Date.now() });
+const empty = (): MemoryFile => ({ buffer: Buffer.alloc(0), length: 0, mtimeMs: Date.now() });
 
-function handle(kept: Kept): OpenFile {
+function handleOf(file: MemoryFile): SpoolFile {
   return {
     async write(text) {
       const bytes = Buffer.from(text, 'utf8');
-      const end = kept.length + bytes.length;
-      if (end > kept.buffer.length) {
-        const grown = Buffer.alloc(Math.max(FIRST_BYTES, end, 2 * kept.buffer.length));
-        kept.buffer.copy(grown, 0, 0, kept.length);
-        kept.buffer = grown;
+      const end = file.length + bytes.length;
+      if (end > file.buffer.length) {
+        const grown = Buffer.alloc(Math.max(INITIAL_BYTES, end, 2 * file.buffer.length));
+        file.buffer.copy(grown, 0, 0, file.length);
+        file.buffer = grown;
       }
-      bytes.copy(kept.buffer, kept.length);
-      kept.length = end;
-      kept.mtimeMs = Date.now();
+      bytes.copy(file.buffer, file.length);
+      file.length = end;
+      file.mtimeMs = Date.now();
       return { bytesWritten: bytes.length };
     },
     async read(into, offset, length, at) {
-      return { bytesRead: kept.buffer.copy(into, offset, at, Math.min(kept.length, at + length)) };
+      return { bytesRead: file.buffer.copy(into, offset, at, Math.min(file.length, at + length)) };
     },
     async datasync() {},
     async sync() {},

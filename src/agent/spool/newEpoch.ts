@@ -1,5 +1,5 @@
 /*
- * The beginning of a life: its number, its epoch, and the folder that is named after both.
+ * A new epoch: its incarnation, its name, and the folder that is named after both.
  */
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -7,38 +7,44 @@ import { join } from 'node:path';
 import { monoNow, wallNow } from '../../platform/clock.ts';
 import type { Mono } from '../../protocol/units.ts';
 import { Epoch, type EpochMeta } from './epoch.ts';
-import { type Files, syncFolder, writeDurably } from './files.ts';
+import { type SpoolFiles, syncFolder, writeDurably } from './files.ts';
 
 /**
- * A life is at least the seconds since this moment, so that it comes after those of a spool that was lost, and after one
- * that ran from memory while this spool could not be used.
+ * An incarnation is at least the number of seconds since this time, so that it is higher than those of a spool that was
+ * lost, and of one that ran from memory while this spool could not be used.
  */
-const LIVES_SINCE_S = Date.UTC(2026, 0, 1) / 1000;
-/** A clock that says more is not believed: an envelope could not carry much more. */
-const LAST_CLOCKED_LIFE = 2 ** 30;
+const INCARNATIONS_SINCE_S = Date.UTC(2026, 0, 1) / 1000;
+/** A clock that gives more is ignored: the envelope's field could not count much further. */
+const MAX_INCARNATION_BY_CLOCK = 2 ** 30;
 
-export interface BeginningOptions {
+export interface NewEpochOptions {
   readonly dir: string;
   readonly cluster: string;
   readonly node: string;
   readonly machine: string;
-  readonly files: Files;
+  readonly files: SpoolFiles;
 }
 
-/** Begins a life after those of the past; `lastLife` is of the last one that gave a sign, also where its epoch is gone. */
-export async function begin(
-  options: BeginningOptions,
-  past: readonly Epoch[],
-  lastLife: number,
-): Promise<{ epoch: Epoch; start: Mono }> {
-  const last = past.at(-1)?.meta;
+/** `start` is the time that the offsets of the epoch's records count from. */
+export interface NewEpoch {
+  readonly epoch: Epoch;
+  readonly start: Mono;
+}
+
+/** Creates an epoch after the earlier ones, and after the incarnation of the last heartbeat, whose epoch may be gone. */
+export async function createEpoch(
+  options: NewEpochOptions,
+  earlier: readonly Epoch[],
+  lastIncarnation: number,
+): Promise<NewEpoch> {
+  const last = earlier.at(-1)?.meta;
   const start = monoNow();
   const startedWall = wallNow();
-  const previous = Math.max(last?.life ?? 0, lastLife);
-  const clocked = Math.floor(startedWall / 1e6) - LIVES_SINCE_S;
+  const previous = Math.max(last?.incarnation ?? 0, lastIncarnation);
+  const byClock = Math.floor(startedWall / 1e6) - INCARNATIONS_SINCE_S;
   const meta: EpochMeta = {
     epoch: randomUUID(),
-    life: Math.max(previous + 1, clocked <= LAST_CLOCKED_LIFE ? clocked : 1),
+    incarnation: Math.max(previous + 1, byClock <= MAX_INCARNATION_BY_CLOCK ? byClock : 1),
     prev: last?.epoch ?? null,
     cluster: options.cluster,
     node: options.node,
@@ -46,12 +52,12 @@ export async function begin(
     machine: options.machine,
     startedWall,
   };
-  const dir = join(options.dir, 'epochs', `${String(meta.life).padStart(10, '0')}-${meta.epoch}`);
+  const dir = join(options.dir, 'epochs', `${String(meta.incarnation).padStart(10, '0')}-${meta.epoch}`);
   await options.files.makeFolder(dir);
   await writeDurably(options.files, dir, 'meta.json', meta);
-  // What is synced in a folder is lost with it, where its own name is not on the disk.
+  // Without its own name on the disk, a folder is lost with everything that was synced in it.
   await syncFolder(options.files, join(options.dir, 'epochs'));
-  return { epoch: new Epoch(options.files, { meta, dir, segments: [], lost: [] }), start };
+  return { epoch: new Epoch(options.files, { meta, dir }), start };
 }
 
 async function bootId(): Promise<string> {

@@ -13,8 +13,9 @@ import { createLogger } from '../../platform/log.ts';
 import type { EvidenceRecord } from '../../protocol/record.ts';
 import { millis, offset, seq } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
-import { readSegment } from './segment.ts';
-import { Spool } from './spool.ts';
+import { openSpool } from './openSpool.ts';
+import { parseSegment } from './segmentFormat.ts';
+import type { Spool } from './spool.ts';
 
 /** `make check` tries only a few, which need not sync much. */
 const ALL_HISTORIES = 150;
@@ -72,7 +73,7 @@ test('whatever was synced is read again, whenever power is cut, twice and three 
       const { promised, written } = known;
       disk.onSynced = (path, text) => {
         const epoch = epochOf(path);
-        const last = path.endsWith('.seg') ? readSegment(text).entries.at(-1)?.seq : undefined;
+        const last = path.endsWith('.seg') ? parseSegment(text).entries.at(-1)?.seq : undefined;
         if (last !== undefined) promised.set(epoch, Math.max(last, promised.get(epoch) ?? 0));
       };
       for (const each of lives) {
@@ -88,8 +89,8 @@ test('whatever was synced is read again, whenever power is cut, twice and three 
           const acknowledged = known.acknowledged.get(name) ?? 0;
           expect((await missing(epoch, last)).filter((each) => each > acknowledged)).toEqual([]);
           // What is acknowledged may be deleted, and is never forgotten: the store may be restored.
-          expect(epoch?.written ?? 0).toBeGreaterThanOrEqual(Math.min(last, acknowledged));
-          expect(epoch?.written).toBeLessThanOrEqual(written.get(name) ?? 0);
+          expect(epoch?.lastSeq ?? 0).toBeGreaterThanOrEqual(Math.min(last, acknowledged));
+          expect(epoch?.lastSeq).toBeLessThanOrEqual(written.get(name) ?? 0);
         }
       } finally {
         await spool.close();
@@ -119,7 +120,7 @@ async function live(disk: ModelDisk, life: Life, known: Known): Promise<void> {
   });
   if (spool === null) return;
   spool.setContext(CONTEXT);
-  const { epoch } = spool.present.meta;
+  const { epoch } = spool.current.meta;
   for (const [turn, { records, padding }] of writes.entries()) {
     for (let i = 0; i < records; i += 1) {
       const next = (written.get(epoch) ?? 0) + 1;
@@ -137,22 +138,23 @@ async function live(disk: ModelDisk, life: Life, known: Known): Promise<void> {
 /** The store has this share of what is not acknowledged yet, or was told that it is lost. */
 function acknowledge(spool: Spool, share: number, { acknowledged }: Known): void {
   for (const epoch of spool.epochs) {
-    const mark = epoch.mark + Math.floor(share * (epoch.written - epoch.mark));
-    spool.acknowledge(epoch, seq(mark));
+    const mark = epoch.ackedSeq + Math.floor(share * (epoch.lastSeq - epoch.ackedSeq));
+    epoch.acknowledge(seq(mark));
     const { epoch: name } = epoch.meta;
     acknowledged.set(name, Math.max(mark, acknowledged.get(name) ?? 0));
   }
 }
 
 function open(disk: ModelDisk, { everyWrite, small }: Pick<Life, 'everyWrite' | 'small'>): Promise<Spool> {
-  return Spool.open(
+  return openSpool(
     {
       dir,
       cluster: 'prod',
       node: 'node-1',
       maxBytes: (small ? 4 : 64) * MIB,
-      fsync: millis(everyWrite ? 0 : 1),
-      keep: millis(0),
+      fsyncInterval: millis(everyWrite ? 0 : 1),
+      retention: millis(0),
+      sweepInterval: millis(30_000),
       log: createLogger('fatal', 'test'),
       files: disk,
     },
@@ -175,7 +177,7 @@ async function missing(epoch: Epoch | undefined, last: number): Promise<number[]
     if (end === undefined) break;
     from = end.seq + 1;
   }
-  return all.filter((each) => !read.has(each) && !epoch.isDeclared(each, each));
+  return all.filter((each) => !read.has(each) && !epoch.isDeclaredLost(each, each));
 }
 
 const epochOf = (path: string): string => {

@@ -1,48 +1,47 @@
 /*
- * Quarantine: a spool that is not of this node, this cluster or this machine (a cloned disk, a golden image, a setting that was
- * changed) is moved aside as a whole. Its epochs are another's to deliver: sent from here too they would be two agents in
- * one life. Nothing of it is deleted.
+ * Quarantine: the spool of another node, cluster or machine (a cloned disk, a golden image, a changed setting) is moved aside
+ * as a whole. Its epochs are delivered by their own agent; sent from here as well, two agents would share one incarnation.
+ * Nothing of it is deleted.
  */
 import { join } from 'node:path';
 import type { Logger } from '../../platform/log.ts';
 import type { Wall } from '../../protocol/units.ts';
 import type { EpochMeta } from './epoch.ts';
-import { type Files, readWhole, syncFolder } from './files.ts';
-import { readAlive } from './recovery.ts';
+import { readJson, type SpoolFiles, syncFolder } from './files.ts';
+import { HEARTBEAT_FILE, readHeartbeat } from './heartbeat.ts';
+import { RETIRED_FILE } from './retiredEpochs.ts';
 
 export interface QuarantineOptions {
   readonly dir: string;
   readonly cluster: string;
   readonly node: string;
-  /** Empty where it is not known. */
+  /** Empty if it is not known. */
   readonly machine: string;
   readonly log: Logger;
-  readonly files: Files;
+  readonly files: SpoolFiles;
 }
 
-/** What was moved aside: when its agent last gave a sign of life, null where it never did. */
-export interface SetAside {
+/** A spool that was moved aside. */
+export interface QuarantinedSpool {
+  /** The last heartbeat in it; null if there is none. */
   readonly lastAlive: Wall | null;
 }
 
-/** What goes with the epochs: it speaks of them. */
-const BESIDE = ['alive', 'past.json'];
-
-/** Moves a spool of somebody else aside; null where it is ours. The lock must be held. */
-export async function quarantine(options: QuarantineOptions): Promise<SetAside | null> {
+/** Moves the spool aside if it is another's; otherwise returns null. The lock must be held. */
+export async function quarantine(options: QuarantineOptions): Promise<QuarantinedSpool | null> {
   const { dir, files, log } = options;
   const foreign = await findForeign(options);
   if (foreign === null) return null;
-  const lastAlive = (await readAlive(files, dir))?.at ?? null;
+  const lastAlive = (await readHeartbeat(files, dir))?.at ?? null;
   const aside = join(dir, `foreign-${Date.now()}`);
   await files.makeFolder(aside);
   const { cluster, node, machine } = foreign;
   log.error(
     { aside, spool: { cluster, node, machine }, here: { machine: options.machine } },
-    'the spool is of another node, cluster or machine and is moved aside',
+    'spool of another node, cluster or machine is quarantined',
   );
-  // The epochs last: until then it is found again.
-  for (const name of [...BESIDE, 'epochs']) {
+  // The epochs last: if this is interrupted, they are found again.
+  for (const name of [HEARTBEAT_FILE, RETIRED_FILE, 'epochs']) {
     if ((await files.list(dir)).includes(name)) await files.rename(join(dir, name), join(aside, name));
   }
   await files.makeFolder(join(dir, 'epochs'));
@@ -60,10 +59,10 @@ async function findForeign({
 }: QuarantineOptions): Promise<EpochMeta | null> {
   const root = join(dir, 'epochs');
   for (const name of await files.list(root)) {
-    const meta = (await readWhole(files, join(root, name, 'meta.json'))) as EpochMeta | null;
+    const meta = (await readJson(files, join(root, name, 'meta.json'))) as EpochMeta | null;
     if (meta === null) continue;
-    const elsewhere = machine !== '' && (meta.machine ?? '') !== '' && meta.machine !== machine;
-    if (meta.cluster !== cluster || meta.node !== node || elsewhere) return meta;
+    const isOtherMachine = machine !== '' && meta.machine !== '' && meta.machine !== machine;
+    if (meta.cluster !== cluster || meta.node !== node || isOtherMachine) return meta;
   }
   return null;
 }

@@ -6,8 +6,9 @@ import { createLogger } from '../../platform/log.ts';
 import type { EvidenceRecord } from '../../protocol/record.ts';
 import { millis, offset, seq } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
-import { MOST_PAST, PAST_FOR_MS } from './retiredEpochs.ts';
-import { Spool } from './spool.ts';
+import { openSpool } from './openSpool.ts';
+import { MAX_RETIRED_EPOCHS, RETIRED_RETENTION_MS } from './retiredEpochs.ts';
+import type { Spool } from './spool.ts';
 
 const CONTEXT = { runtime: { name: 'containerd', version: '2.1.9' }, kubelet: '', agent: '0.1.0' };
 
@@ -18,14 +19,14 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const open = (): Promise<Spool> =>
-  Spool.open(
+  openSpool(
     {
       dir,
       cluster: 'prod',
       node: 'node-1',
       maxBytes: 64 * 1024 ** 2,
-      fsync: millis(0),
-      keep: millis(0),
+      fsyncInterval: millis(0),
+      retention: millis(0),
       sweepInterval: millis(100),
       log: createLogger('fatal', 'test'),
     },
@@ -49,7 +50,7 @@ async function life(records: number): Promise<string> {
   if (records > 0) spool.setContext(CONTEXT);
   for (let n = 1; n <= records; n += 1) spool.append(record(n), null);
   await spool.close();
-  return spool.present.meta.epoch;
+  return spool.current.meta.epoch;
 }
 
 const epochIn = (spool: Spool, name: string): Epoch | undefined =>
@@ -58,12 +59,13 @@ const epochIn = (spool: Spool, name: string): Epoch | undefined =>
 /** The store acknowledges everything of the earlier lives, and they are swept. */
 async function acknowledgeAll(): Promise<void> {
   const spool = await open();
-  for (const epoch of spool.epochs) if (epoch !== spool.present) spool.acknowledge(epoch, epoch.written);
+  for (const epoch of spool.epochs) if (epoch !== spool.current) epoch.acknowledge(epoch.lastSeq);
   await vi.waitFor(
-    () => expect(spool.epochs.every((epoch) => epoch === spool.present || epoch.retired !== null)).toBe(true),
+    () =>
+      expect(spool.epochs.every((epoch) => epoch === spool.current || epoch.retirement !== null)).toBe(true),
     10_000,
   );
-  await vi.waitFor(() => expect(spool.epochs.length).toBeLessThanOrEqual(MOST_PAST + 1), 10_000);
+  await vi.waitFor(() => expect(spool.epochs.length).toBeLessThanOrEqual(MAX_RETIRED_EPOCHS + 1), 10_000);
   await spool.close();
 }
 
@@ -72,11 +74,11 @@ test('an epoch of which everything was acknowledged and deleted is remembered, b
   await acknowledgeAll();
   const spool = await open();
   const epoch = epochIn(spool, name);
-  expect(epoch).toMatchObject({ written: 7, mark: 7, floor: 8, settled: true, bytes: 0 });
-  expect(epoch?.retired?.context).toMatchObject(CONTEXT);
+  expect(epoch).toMatchObject({ lastSeq: 7, ackedSeq: 7, oldestSeq: 8, isAcknowledged: true, bytes: 0 });
+  expect(epoch?.retirement?.context).toMatchObject(CONTEXT);
   expect(epoch?.meta.epoch).toBe(name);
   expect(await epoch?.read(1, 500, 1_000)).toEqual([]);
-  expect(spool.present.meta.life).toBeGreaterThan(epoch?.meta.life ?? Number.POSITIVE_INFINITY);
+  expect(spool.current.meta.incarnation).toBeGreaterThan(epoch?.meta.incarnation ?? Number.POSITIVE_INFINITY);
   await spool.close();
 });
 
@@ -85,10 +87,10 @@ test('what is not acknowledged does not go into the past while what is does', as
   const spool = await open();
   const [one, other] = [epochIn(spool, kept), epochIn(spool, gone)];
   if (one === undefined || other === undefined) throw new Error('an epoch is gone');
-  spool.acknowledge(one, seq(6));
-  spool.acknowledge(other, seq(7));
-  await vi.waitFor(() => expect(other.retired).not.toBeNull(), 10_000);
-  expect(one.retired).toBeNull();
+  one.acknowledge(seq(6));
+  other.acknowledge(seq(7));
+  await vi.waitFor(() => expect(other.retirement).not.toBeNull(), 10_000);
+  expect(one.retirement).toBeNull();
   expect(await one.read(1, 500, 100_000)).toHaveLength(7);
   await spool.close();
 });
@@ -98,12 +100,12 @@ test('an epoch without a record is forgotten', async () => {
   const spool = await open();
   await vi.waitFor(() => expect(epochIn(spool, name)).toBeUndefined(), 10_000);
   await spool.close();
-  expect(existsSync(join(dir, 'past.json'))).toBe(false);
+  expect(existsSync(join(dir, 'retired.json'))).toBe(false);
 });
 
 test('only so many epochs are remembered, the latest ones', async () => {
   const names: string[] = [];
-  for (let i = 0; i < MOST_PAST + 2; i += 1) names.push(await life(1));
+  for (let i = 0; i < MAX_RETIRED_EPOCHS + 2; i += 1) names.push(await life(1));
   await acknowledgeAll();
   const spool = await open();
   expect(names.filter((name) => epochIn(spool, name) !== undefined)).toEqual(names.slice(2));
@@ -113,9 +115,12 @@ test('only so many epochs are remembered, the latest ones', async () => {
 test('what is older than any backup is forgotten', async () => {
   const name = await life(1);
   await acknowledgeAll();
-  const file = join(dir, 'past.json');
+  const file = join(dir, 'retired.json');
   const lines = JSON.parse(readFileSync(file, 'utf8')) as { at: number }[];
-  writeFileSync(file, JSON.stringify(lines.map((line) => ({ ...line, at: line.at - PAST_FOR_MS - 1_000 }))));
+  writeFileSync(
+    file,
+    JSON.stringify(lines.map((line) => ({ ...line, at: line.at - RETIRED_RETENTION_MS - 1_000 }))),
+  );
   const spool = await open();
   await vi.waitFor(() => expect(epochIn(spool, name)).toBeUndefined(), 10_000);
   await spool.close();
@@ -124,8 +129,8 @@ test('what is older than any backup is forgotten', async () => {
 test('a file of the past that cannot be read is as good as none', async () => {
   await life(1);
   await acknowledgeAll();
-  writeFileSync(join(dir, 'past.json'), '[{"meta":');
+  writeFileSync(join(dir, 'retired.json'), '[{"meta":');
   const spool = await open();
-  expect(spool.epochs.every(({ retired }) => retired === null)).toBe(true);
+  expect(spool.epochs.every(({ retirement }) => retirement === null)).toBe(true);
   await spool.close();
 });

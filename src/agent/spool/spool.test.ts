@@ -19,7 +19,8 @@ import { createLogger } from '../../platform/log.ts';
 import type { EvidenceRecord } from '../../protocol/record.ts';
 import { millis, offset, seq } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
-import { Spool, type SpoolOptions } from './spool.ts';
+import { openSpool, type SpoolOptions } from './openSpool.ts';
+import type { Spool } from './spool.ts';
 
 const RUNTIME = { name: 'containerd', version: '2.1.9' };
 const CONTEXT = { runtime: RUNTIME, kubelet: '', agent: '0.1.0' };
@@ -38,14 +39,15 @@ afterEach(async () => {
 });
 
 async function open(more: Partial<SpoolOptions> = {}): Promise<Spool> {
-  const spool = await Spool.open(
+  const spool = await openSpool(
     {
       dir,
       cluster: 'prod',
       node: 'node-1',
       maxBytes: 64 * MIB,
-      fsync: millis(0),
-      keep: millis(0),
+      fsyncInterval: millis(0),
+      retention: millis(0),
+      sweepInterval: millis(30_000),
       log: createLogger('fatal', 'test'),
       ...more,
     },
@@ -97,7 +99,7 @@ const segmentsOf = (epoch: Epoch): string[] => epoch.segments.map(({ file }) => 
 const onlySegment = (epoch: Epoch): string => segmentsOf(epoch)[0] ?? '';
 const past = (spool: Spool): Epoch => {
   const [epoch] = spool.epochs;
-  if (epoch === undefined || epoch === spool.present) throw new Error('there is no past epoch');
+  if (epoch === undefined || epoch === spool.current) throw new Error('there is no past epoch');
   return epoch;
 };
 
@@ -118,7 +120,7 @@ describe('what is appended', () => {
     spool.append(record(1), object);
     spool.append(record(2), null);
     await spool.flush();
-    const [first, second] = await spool.present.read(1, 500, MIB);
+    const [first, second] = await spool.current.read(1, 500, MIB);
     expect(first).toMatchObject({ seq: 1, object, record: record(1), context: { no: 1, runtime: RUNTIME } });
     expect(second).toMatchObject({ seq: 2, object: null });
   });
@@ -129,7 +131,7 @@ describe('what is appended', () => {
     spool.setContext({ ...CONTEXT, kubelet: '1.36.2' });
     await write(spool, 6, 8);
     const sizes = async (from: number, records: number, bytes: number) =>
-      (await spool.present.read(from, records, bytes)).map((entry) => entry.seq);
+      (await spool.current.read(from, records, bytes)).map((entry) => entry.seq);
     expect(await sizes(1, 3, MIB)).toEqual([1, 2, 3]);
     expect(await sizes(1, 500, MIB)).toEqual([1, 2, 3, 4, 5]);
     expect(await sizes(6, 500, MIB)).toEqual([6, 7, 8]);
@@ -138,7 +140,7 @@ describe('what is appended', () => {
   });
 
   test('is read without a hole while more of it is written', async () => {
-    const spool = await open({ fsync: millis(1_000) });
+    const spool = await open({ fsyncInterval: millis(1_000) });
     const all = 4_000;
     const writing = (async () => {
       for (let n = 1; n <= all; n += 5) {
@@ -148,11 +150,11 @@ describe('what is appended', () => {
     })();
     const begins: { asked: number; got: number | undefined }[] = [];
     for (let next = 1; next <= all; await setImmediate()) {
-      if (next > spool.present.written) continue;
-      const entries = await spool.present.read(next, 500, MIB);
+      if (next > spool.current.lastSeq) continue;
+      const entries = await spool.current.read(next, 500, MIB);
       begins.push({ asked: next, got: entries[0]?.seq });
       // Nothing, where something is written, is what a shipper takes for a declared loss.
-      next = (entries.at(-1)?.seq ?? spool.present.written) + 1;
+      next = (entries.at(-1)?.seq ?? spool.current.lastSeq) + 1;
     }
     await writing;
     expect(begins.filter(({ asked, got }) => got !== asked)).toEqual([]);
@@ -166,8 +168,8 @@ describe('what is appended', () => {
   test('goes into a new segment after a mebibyte', async () => {
     const spool = await open();
     for (let n = 1; n <= 2000; n += 500) await write(spool, n, n + 499, 1000);
-    expect(spool.present.segments.length).toBeGreaterThan(1);
-    expect(await readAll(spool.present)).toEqual(upTo(2000));
+    expect(spool.current.segments.length).toBeGreaterThan(1);
+    expect(await readAll(spool.current)).toEqual(upTo(2000));
   });
 });
 
@@ -175,15 +177,15 @@ describe('the next life', () => {
   test('finds what this one wrote, and counts on', async () => {
     const first = await open();
     await write(first, 1, 10);
-    const { meta } = first.present;
+    const { meta } = first.current;
     await close(first);
     const second = await open();
-    expect(second.present.meta).toMatchObject({
+    expect(second.current.meta).toMatchObject({
       prev: meta.epoch,
       cluster: 'prod',
       node: 'node-1',
     });
-    expect(second.present.meta.life).toBeGreaterThan(meta.life);
+    expect(second.current.meta.incarnation).toBeGreaterThan(meta.incarnation);
     expect(past(second).meta).toEqual(meta);
     expect(await readAll(past(second))).toEqual(upTo(10));
     expect(second.lastAlive).not.toBeNull();
@@ -191,10 +193,10 @@ describe('the next life', () => {
 
   test('counts on even when nothing of the past is left', async () => {
     const first = await open();
-    const { life } = first.present.meta;
+    const { incarnation } = first.current.meta;
     await close(first);
     rmSync(join(dir, 'epochs'), { recursive: true });
-    expect((await open()).present.meta.life).toBeGreaterThan(life);
+    expect((await open()).current.meta.incarnation).toBeGreaterThan(incarnation);
   });
 
   test('is not kept out by a folder without its meta.json, and removes it', async () => {
@@ -207,8 +209,8 @@ describe('the next life', () => {
   test('never removes records whose meta.json cannot be read', async () => {
     const first = await open();
     await write(first, 1, 3);
-    const kept = onlySegment(first.present);
-    const meta = join(first.present.dir, 'meta.json');
+    const kept = onlySegment(first.current);
+    const meta = join(first.current.dir, 'meta.json');
     await close(first);
     writeFileSync(meta, '');
     const second = await open();
@@ -221,7 +223,7 @@ describe('a segment that cannot be believed to its end', () => {
   async function damaged(damage: (file: string) => void, last = 10): Promise<Spool> {
     const first = await open();
     await write(first, 1, last);
-    const file = onlySegment(first.present);
+    const file = onlySegment(first.current);
     await close(first);
     damage(file);
     return open();
@@ -237,7 +239,7 @@ describe('a segment that cannot be believed to its end', () => {
     const spool = await damaged((file) => writeFileSync(file, readFileSync(file).subarray(0, -5)));
     expect(await readAll(past(spool))).toEqual(upTo(9));
     expect(past(spool).lost).toEqual([]);
-    expect(past(spool).written).toBe(9);
+    expect(past(spool).lastSeq).toBe(9);
   });
 
   test('a tail of zeros, as a power cut leaves it, is nothing', async () => {
@@ -248,7 +250,7 @@ describe('a segment that cannot be believed to its end', () => {
   test('wherever it is torn, what is read is a beginning of what was written', async () => {
     const first = await open();
     await write(first, 1, 10);
-    const file = onlySegment(first.present);
+    const file = onlySegment(first.current);
     const whole = readFileSync(file);
     await close(first);
     await fc.assert(
@@ -277,14 +279,14 @@ describe('a segment that cannot be believed to its end', () => {
     expect(read).toEqual(upTo(read.length));
     expect(read.length).toBeLessThan(10);
     expect(past(spool).lost).toEqual([{ from: read.length + 1, to: 10, cause: 'spool_corrupt' }]);
-    expect(past(spool).written).toBe(10);
+    expect(past(spool).lastSeq).toBe(10);
   });
 
   test('a segment that is gone is a hole', async () => {
     const first = await open();
     for (let n = 1; n <= 3000; n += 500) await write(first, n, n + 499, 1000);
-    const [, second, third] = first.present.segments;
-    const gone = segmentsOf(first.present)[1] ?? '';
+    const [, second, third] = first.current.segments;
+    const gone = segmentsOf(first.current)[1] ?? '';
     await close(first);
     rmSync(gone);
     const spool = await open();
@@ -301,64 +303,65 @@ describe('a full spool', () => {
     const spool = await open(small);
     for (let n = 1; n <= 8000; n += 500) {
       await write(spool, n, n + 499, 1000);
-      spool.acknowledge(spool.present, seq(n + 499));
+      spool.current.acknowledge(seq(n + 499));
     }
     expect(spool.dropped).toBe(0);
-    expect(spool.present.lost).toEqual([]);
+    expect(spool.current.lost).toEqual([]);
     expect(spool.bytes).toBeLessThanOrEqual(small.maxBytes);
   });
 
   test('drops the oldest, and declares exactly what is gone, across a restart too', async () => {
     const spool = await open(small);
     for (let n = 1; n <= 8000; n += 500) await write(spool, n, n + 499, 1000);
-    spool.acknowledge(spool.present, seq(100));
+    spool.current.acknowledge(seq(100));
     await write(spool, 8001, 8500, 1000);
-    const { lost, floor } = spool.present;
-    const to = floor - 1;
+    const { lost, oldestSeq } = spool.current;
+    const to = oldestSeq - 1;
     expect(spool.dropped).toBeGreaterThan(0);
     expect(lost).toEqual([{ from: 1, to, cause: 'spool_full' }]);
     expect(spool.dropped).toBe(to);
-    expect(await readAll(spool.present)).toEqual(upTo(8500, floor));
+    expect(await readAll(spool.current)).toEqual(upTo(8500, oldestSeq));
     await close(spool);
     const next = await open(small);
     expect(past(next).lost).toEqual(lost);
-    expect(await readAll(past(next))).toEqual(upTo(8500, past(next).floor));
+    expect(await readAll(past(next))).toEqual(upTo(8500, past(next).oldestSeq));
   });
 });
 
 test('a segment that somebody removes does not keep what is behind it from being read', async () => {
   const spool = await open();
   for (let n = 1; n <= 3000; n += 500) await write(spool, n, n + 499, 1000);
-  const [, second, third] = spool.present.segments;
-  rmSync(segmentsOf(spool.present)[1] ?? '');
-  const [next] = await spool.present.read(second?.first ?? 0, 1, 1);
+  const [, second, third] = spool.current.segments;
+  rmSync(segmentsOf(spool.current)[1] ?? '');
+  const [next] = await spool.current.read(second?.first ?? 0, 1, 1);
   expect(next?.seq).toBe(third?.first);
-  expect(spool.present.isDeclared(second?.first ?? 0, second?.last ?? 0)).toBe(false);
+  expect(spool.current.isDeclaredLost(second?.first ?? 0, second?.last ?? 0)).toBe(false);
 });
 
 test('what is declared twice does not stand for what is not declared', async () => {
-  const { present } = await open();
-  present.declare({ from: 1, to: 10, cause: 'spool_unreadable' });
-  present.declare({ from: 1, to: 10, cause: 'spool_full' });
-  expect(present.isDeclared(1, 10)).toBe(true);
-  expect(present.isDeclared(1, 20)).toBe(false);
-  present.declare({ from: 8, to: 20, cause: 'spool_full' });
-  expect(present.isDeclared(1, 20)).toBe(true);
-  expect(present.isDeclared(21, 20)).toBe(true);
+  const { current } = await open();
+  current.declareLost({ from: 1, to: 10, cause: 'spool_unreadable' });
+  current.declareLost({ from: 1, to: 10, cause: 'spool_full' });
+  expect(current.isDeclaredLost(1, 10)).toBe(true);
+  expect(current.isDeclaredLost(1, 20)).toBe(false);
+  current.declareLost({ from: 8, to: 20, cause: 'spool_full' });
+  expect(current.isDeclaredLost(1, 20)).toBe(true);
+  expect(current.isDeclaredLost(21, 20)).toBe(true);
 });
 
 describe('a segment that is dropped while it is read', () => {
   test('does not take the next one with it', async () => {
     const spool = await open();
     for (let n = 1; n <= 4; n += 1) await write(spool, 300 * (n - 1) + 1, 300 * n, 4_000);
-    const [first, second] = spool.present.segments;
-    const reading = spool.present.read(1, 500, MIB);
+    const [first, second] = spool.current.segments;
+    if (first === undefined) throw new Error('there is no segment');
+    const reading = spool.current.read(1, 500, MIB);
     // Its file has been opened, and it is dropped before it has been read.
-    const dropping = spool.present.dropOldest('spool_full');
+    const dropping = spool.current.drop(first, 'spool_full');
     const entries = await reading.catch(() => []);
     await dropping;
-    expect(spool.present.segments[0]).toBe(second);
-    const began = entries[0]?.seq ?? (await spool.present.read((first?.last ?? 0) + 1, 1, 1))[0]?.seq;
+    expect(spool.current.segments[0]).toBe(second);
+    const began = entries[0]?.seq ?? (await spool.current.read(first.last + 1, 1, 1))[0]?.seq;
     expect(began).toBe(second?.first);
   });
 });
@@ -366,24 +369,24 @@ describe('a segment that is dropped while it is read', () => {
 describe('a spool that cannot be written', () => {
   /** A folder in the place of the epoch's makes every new segment fail, whoever we are. */
   const breakDisk = (spool: Spool): void => {
-    rmSync(spool.present.dir, { recursive: true });
-    writeFileSync(spool.present.dir, '');
+    rmSync(spool.current.dir, { recursive: true });
+    writeFileSync(spool.current.dir, '');
   };
   const mendDisk = (spool: Spool): void => {
-    rmSync(spool.present.dir);
-    mkdirSync(spool.present.dir);
+    rmSync(spool.current.dir);
+    mkdirSync(spool.current.dir);
   };
 
   test('says so, keeps what waits, and writes it when it can again', async () => {
     const spool = await open();
     breakDisk(spool);
     await write(spool, 1, 5);
-    expect(spool.problem).not.toBeNull();
-    expect(await readAll(spool.present)).toEqual([]);
+    expect(spool.error).not.toBeNull();
+    expect(await readAll(spool.current)).toEqual([]);
     mendDisk(spool);
     await spool.flush();
-    expect(spool.problem).toBeNull();
-    expect(await readAll(spool.present)).toEqual(upTo(5));
+    expect(spool.error).toBeNull();
+    expect(await readAll(spool.current)).toEqual(upTo(5));
     expect(spool.dropped).toBe(0);
   });
 
@@ -394,13 +397,13 @@ describe('a spool that cannot be written', () => {
     expect(spool.dropped).toBeGreaterThan(0);
     mendDisk(spool);
     await spool.flush();
-    const [hole, ...others] = spool.present.lost;
+    const [hole, ...others] = spool.current.lost;
     expect(others).toEqual([]);
     expect(hole).toMatchObject({ cause: 'spool_unwritable' });
     // The first one was being written while the others came.
     const { from, to } = hole ?? { from: 0, to: 0 };
     expect(to - from + 1).toBe(spool.dropped);
-    expect(await readAll(spool.present)).toEqual([...upTo(from - 1), ...upTo(10_000, to + 1)]);
+    expect(await readAll(spool.current)).toEqual([...upTo(from - 1), ...upTo(10_000, to + 1)]);
   });
 });
 
@@ -431,16 +434,16 @@ describe.skipIf(process.getuid?.() !== 0)('a disk that is full (a small tmpfs, w
     };
     fill();
     for (let n = 101; n <= 600; n += 50) await write(spool, n, n + 49, 500);
-    expect(spool.problem).toContain('ENOSPC');
-    const files = readdirSync(spool.present.dir).filter((name) => name.endsWith('.seg'));
+    expect(spool.error).toContain('ENOSPC');
+    const files = readdirSync(spool.current.dir).filter((name) => name.endsWith('.seg'));
     expect(files.length).toBeLessThanOrEqual(2);
-    const before = await readAll(spool.present);
+    const before = await readAll(spool.current);
     expect(before).toEqual(upTo(before.length));
     expect(before.length).toBeGreaterThanOrEqual(100);
     rmSync(filler);
     await spool.flush();
-    expect(spool.problem).toBeNull();
-    expect(await readAll(spool.present)).toEqual(upTo(600));
+    expect(spool.error).toBeNull();
+    expect(await readAll(spool.current)).toEqual(upTo(600));
     await close(spool);
     const next = await open({ dir: disk });
     expect(await readAll(past(next))).toEqual(upTo(600));
@@ -480,10 +483,11 @@ describe('one agent per node', () => {
       cluster: 'prod',
       node: 'node-1',
       maxBytes: MIB,
-      fsync: millis(0),
-      keep: millis(0),
+      fsyncInterval: millis(0),
+      retention: millis(0),
+      sweepInterval: millis(30_000),
     };
-    const second = Spool.open({ ...options, log: createLogger('fatal', 'test') }, stop.signal);
+    const second = openSpool({ ...options, log: createLogger('fatal', 'test') }, stop.signal);
     stop.abort(new Error('enough'));
     await expect(second).rejects.toThrow();
   });

@@ -1,83 +1,78 @@
 /*
- * What waits in memory to be written to the present epoch. Bounded: while writes fail the oldest lines are dropped, and
- * declared lost.
+ * The write buffer: lines in memory that wait to be written to the current epoch. It is bounded: while writes fail, the oldest
+ * lines are dropped and declared lost.
  */
 import type { Seq } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
 import type { Losses } from './losses.ts';
 
-/** What may wait in memory while writes fail. */
-const BUFFER_BYTES = 8 * 1024 * 1024;
+const MAX_BYTES = 8 * 1024 * 1024;
 
-/** A line that waits to be written; a context has the seq of the record that follows it. */
-export interface Pending {
+/** A line that waits to be written. A context has the seq of the record after it. */
+export interface BufferedLine {
   readonly is: 'context' | 'record';
   readonly seq: Seq;
   readonly line: string;
 }
 
-export class Waiting {
-  readonly #present: Epoch;
+export class WriteBuffer {
+  readonly #epoch: Epoch;
   readonly #losses: Losses;
-  #lines: Pending[] = [];
+  #lines: BufferedLine[] = [];
   #bytes = 0;
-  /** Whether some lines are neither here nor in the file. */
-  #inFlight = false;
+  /** Whether a write is under way with lines that were taken. */
+  #isWriting = false;
 
-  constructor(present: Epoch, losses: Losses) {
-    this.#present = present;
+  constructor(epoch: Epoch, losses: Losses) {
+    this.#epoch = epoch;
     this.#losses = losses;
   }
 
-  /** How long the lines are that are not written, those that are being written among them. */
+  /** The length of all lines that are not written yet, taken ones included. */
   get bytes(): number {
     return this.#bytes;
   }
 
+  /** Whether there is nothing to take. */
   get isEmpty(): boolean {
     return this.#lines.length === 0;
   }
 
-  /** Takes a line in. */
-  push(pending: Pending): void {
-    this.#lines.push(pending);
-    this.#bytes += pending.line.length;
-    while (this.#bytes > BUFFER_BYTES) this.#dropOldest();
+  push(line: BufferedLine): void {
+    this.#lines.push(line);
+    this.#bytes += line.line.length;
+    while (this.#bytes > MAX_BYTES) this.#dropOldest();
   }
 
   #dropOldest(): void {
-    const gone = this.#lines.shift();
-    if (gone === undefined) return;
-    this.#bytes -= gone.line.length;
-    // Every segment begins with the present context anyway.
-    if (gone.is === 'context') return;
-    this.#losses.dropped += 1;
-    this.#present.declare({ from: gone.seq, to: gone.seq, cause: 'spool_unwritable' });
-    // What is being written now is older, and may fail.
-    if (!this.#inFlight && gone.seq > this.#present.written) this.#present.written = gone.seq;
+    const dropped = this.#lines.shift();
+    if (dropped === undefined) return;
+    this.#bytes -= dropped.line.length;
+    // Every segment begins with the context anyway.
+    if (dropped.is === 'context') return;
+    this.#losses.count(1);
+    this.#epoch.declareLost({ from: dropped.seq, to: dropped.seq, cause: 'spool_unwritable' });
+    // The lines of a write under way are older, and the write may fail.
+    if (!this.#isWriting) this.#epoch.advanceTo(dropped.seq);
   }
 
-  /** Hands over all that waits, to be written now. */
-  take(): readonly Pending[] {
-    const batch = this.#lines;
+  /** Takes all lines out, to be written. Ends with {@link written} or {@link putBack}. */
+  take(): readonly BufferedLine[] {
+    const lines = this.#lines;
     this.#lines = [];
-    this.#inFlight = true;
-    return batch;
+    this.#isWriting = true;
+    return lines;
   }
 
-  /** So much of it is in the file. */
-  wrote(bytes: number): void {
-    this.#bytes -= bytes;
+  /** The taken lines are written. */
+  written(lines: readonly BufferedLine[]): void {
+    this.#isWriting = false;
+    this.#bytes -= lines.reduce((sum, { line }) => sum + line.length, 0);
   }
 
-  /** The write is over. */
-  landed(): void {
-    this.#inFlight = false;
-  }
-
-  /** The write failed: what was handed over waits again, before all else. */
-  putBack(batch: readonly Pending[]): void {
-    this.#inFlight = false;
-    this.#lines = [...batch, ...this.#lines];
+  /** The write failed: the taken lines wait again, before all others. */
+  putBack(lines: readonly BufferedLine[]): void {
+    this.#isWriting = false;
+    this.#lines = [...lines, ...this.#lines];
   }
 }

@@ -9,7 +9,7 @@ import { messageOf } from '../../../platform/errors.ts';
 import type { Logger } from '../../../platform/log.ts';
 import { MAX_NAME_LENGTH } from '../../../protocol/record.ts';
 import { type Mono, shift, type Wall, wall } from '../../../protocol/units.ts';
-import { MACHINE_FILES, readWhole, writeWhole } from '../../spool/files.ts';
+import { LOCAL_FILES, readJson, writeJson } from '../../spool/files.ts';
 import { MODELS, MODES } from './modeInference.ts';
 import type { ModeTracker, Remembered } from './modeTracker.ts';
 import { LookSchema } from './scrapeSummary.ts';
@@ -54,9 +54,7 @@ export class ModeFile {
 
   /** What the agent before knew, with its look on the clock of this boot; null where that is nothing. */
   async load(now: { readonly mono: Mono; readonly wall: Wall }): Promise<Remembered | null> {
-    const content = await readWhole(MACHINE_FILES, this.#file).catch((error: unknown) =>
-      this.#complain(error),
-    );
+    const content = await readJson(LOCAL_FILES, this.#file).catch((error: unknown) => this.#complain(error));
     const read = v.safeParse(FileSchema, content);
     if (!read.success) return null;
     const { node, bootId, model, mode, reason, since, look } = read.output;
@@ -89,7 +87,7 @@ export class ModeFile {
     while (this.#wanted !== null) {
       const content = this.#wanted;
       this.#wanted = null;
-      await writeWhole(MACHINE_FILES, this.#file, content).catch((error: unknown) => this.#complain(error));
+      await writeJson(LOCAL_FILES, this.#file, content).catch((error: unknown) => this.#complain(error));
     }
     this.#saving = null;
   }

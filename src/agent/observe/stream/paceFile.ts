@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { messageOf } from '../../../platform/errors.ts';
 import type { Logger } from '../../../platform/log.ts';
-import { MACHINE_FILES, readWhole, writeWhole } from '../../spool/files.ts';
+import { LOCAL_FILES, readJson, writeJson } from '../../spool/files.ts';
 import type { PaceMemory, Remembered } from './subscribePolicy.ts';
 
 const NAME = 'stream.json';
@@ -23,7 +23,7 @@ export class PaceFile implements PaceMemory {
 
   async load(): Promise<unknown> {
     try {
-      return await readWhole(MACHINE_FILES, this.#file);
+      return await readJson(LOCAL_FILES, this.#file);
     } catch (error) {
       this.#complain(error);
       return null;
@@ -33,7 +33,7 @@ export class PaceFile implements PaceMemory {
   /** What is saved last is there last; nobody waits for it. */
   save(remembered: Remembered): void {
     this.#saving = this.#saving
-      .then(() => writeWhole(MACHINE_FILES, this.#file, remembered))
+      .then(() => writeJson(LOCAL_FILES, this.#file, remembered))
       .catch((error: unknown) => this.#complain(error));
   }
 

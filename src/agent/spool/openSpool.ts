@@ -1,0 +1,99 @@
+/*
+ * Opens a spool: takes the lock, quarantines another's spool, recovers the earlier epochs and creates a new one.
+ */
+import { join } from 'node:path';
+import { messageOf, PlegwatchError } from '../../platform/errors.ts';
+import { LOCAL_FILES, type SpoolFiles, syncFolder } from './files.ts';
+import { readHeartbeat } from './heartbeat.ts';
+import { lockSpool } from './lock.ts';
+import { machineId } from './machine.ts';
+import { MemoryFallback } from './memoryFallback.ts';
+import { createEpoch } from './newEpoch.ts';
+import { quarantine } from './quarantine.ts';
+import { recoverEpochs } from './recovery.ts';
+import { writeReserve } from './reserve.ts';
+import { readRetiredEpochs } from './retiredEpochs.ts';
+import { type OpenedSpool, Spool, type SpoolSettings } from './spool.ts';
+
+export interface SpoolOptions extends SpoolSettings {
+  readonly cluster: string;
+  readonly node: string;
+  /** What to do when the disk cannot be used. Default: refuse. */
+  readonly fallback?: 'refuse' | 'memory';
+  /** Default: those of this machine. */
+  readonly files?: SpoolFiles;
+  /** Default: the id of this machine. */
+  readonly machine?: string;
+}
+
+type CompleteOptions = Required<Omit<SpoolOptions, 'auditFile' | 'fallback'>> & {
+  readonly fallback: MemoryFallback | null;
+};
+
+/**
+ * Opens the spool of this node, and waits while another agent has it. Throws SPOOL_UNUSABLE if the folder cannot be used and
+ * running from memory is not allowed, or the signal's reason when it is aborted.
+ */
+export async function openSpool(given: SpoolOptions, signal: AbortSignal): Promise<Spool> {
+  const disk = given.files ?? LOCAL_FILES;
+  const fallback = given.fallback === 'memory' ? new MemoryFallback(disk) : null;
+  const machine = given.machine ?? (await machineId());
+  const options = { ...given, machine, fallback, files: fallback ?? disk };
+  const spool = new Spool(given, await open(options, signal));
+  await spool.run();
+  return spool;
+}
+
+async function open(options: CompleteOptions, signal: AbortSignal): Promise<OpenedSpool> {
+  try {
+    return await openOnDisk(options, signal);
+  } catch (error) {
+    const { fallback, log } = options;
+    if (fallback === null || signal.aborted) throw error;
+    log.error({ error: messageOf(error) }, 'spool unusable, running from memory');
+    fallback.engage(messageOf(error));
+    return openInMemory(options);
+  }
+}
+
+/** No other agent can use it: it needs no lock. */
+async function openInMemory(options: CompleteOptions): Promise<OpenedSpool> {
+  const { files, fallback } = options;
+  const current = await createEpoch(options, [], 0);
+  return { files, fallback, lock: null, earlier: [], current, lastAlive: null, quarantined: null };
+}
+
+async function openOnDisk(options: CompleteOptions, signal: AbortSignal): Promise<OpenedSpool> {
+  const { dir, files, fallback, log } = options;
+  try {
+    await files.makeFolder(join(dir, 'epochs'));
+    await syncFolder(files, dir);
+  } catch (error) {
+    throw unusable(error);
+  }
+  const onWait = () => log.warn({ dir }, 'waiting for the spool lock, another agent holds it');
+  const lock = await lockSpool(dir, onWait, signal);
+  try {
+    const quarantined = await quarantine(options);
+    const heartbeat = await readHeartbeat(files, dir);
+    const recovered = await recoverEpochs(options);
+    const earlier = [...(await readRetiredEpochs(files, dir, recovered)), ...recovered].sort(
+      (a, b) => a.meta.incarnation - b.meta.incarnation,
+    );
+    const current = await createEpoch(options, earlier, heartbeat?.incarnation ?? 0);
+    await writeReserve(files, dir);
+    return { files, fallback, lock, earlier, current, lastAlive: heartbeat?.at ?? null, quarantined };
+  } catch (error) {
+    lock.release();
+    throw error instanceof PlegwatchError ? error : unusable(error);
+  }
+}
+
+function unusable(error: unknown): PlegwatchError {
+  return new PlegwatchError(
+    'SPOOL_UNUSABLE',
+    `The spool folder cannot be used: ${messageOf(error)}.`,
+    'Point --spool-dir (PLEGWATCH_SPOOL_DIR) at a folder on a local disk that the agent may write to.',
+    { cause: error },
+  );
+}

@@ -1,0 +1,147 @@
+/*
+ * Writes the segments of the current epoch, one after another.
+ *
+ *   closed ── append ──► open ── 1 MiB, a failure, or the memory fallback begins or ends ──► closed
+ *
+ * Every segment begins with the context, and is synced when it is closed and at most `fsyncInterval` after a write.
+ */
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { messageOf } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log.ts';
+import type { Context } from '../../protocol/batch.ts';
+import type { Micros } from '../../protocol/units.ts';
+import type { Epoch } from './epoch.ts';
+import type { Eviction } from './eviction.ts';
+import { type SpoolFile, type SpoolFiles, syncFolder, writeAll } from './files.ts';
+import type { MemoryFallback } from './memoryFallback.ts';
+import { SEGMENT_BYTES, Segment } from './segment.ts';
+import { contextLine } from './segmentFormat.ts';
+import type { SpoolStatus } from './status.ts';
+import type { BufferedLine } from './writeBuffer.ts';
+
+export interface SegmentWriterOptions {
+  readonly files: SpoolFiles;
+  /** The time from a write to the fsync; 0: every write is synced. */
+  readonly fsyncInterval: Micros;
+  readonly fallback: MemoryFallback | null;
+  readonly log: Logger;
+  /** How many bytes wait to be written. */
+  readonly buffered: () => number;
+}
+
+interface OpenSegment {
+  readonly segment: Segment;
+  readonly file: SpoolFile;
+}
+
+export class SegmentWriter {
+  readonly #options: SegmentWriterOptions;
+  readonly #epoch: Epoch;
+  readonly #eviction: Eviction;
+  readonly #status: SpoolStatus;
+  #context: Context | null = null;
+  #open: OpenSegment | null = null;
+  #isDirty = false;
+  #syncTimer: NodeJS.Timeout | undefined;
+  #isEnding = false;
+
+  constructor(options: SegmentWriterOptions, epoch: Epoch, eviction: Eviction, status: SpoolStatus) {
+    this.#options = options;
+    this.#epoch = epoch;
+    this.#eviction = eviction;
+    this.#status = status;
+  }
+
+  /** The context that the next segment begins with. */
+  setContext(context: Context): void {
+    this.#context = context;
+  }
+
+  /** Appends lines. Throws if they could not be written, or not completely: then call {@link abandon}. */
+  async append(lines: readonly BufferedLine[]): Promise<void> {
+    const [first] = lines;
+    if (first === undefined) return;
+    if (!this.#status.isInMemory) await this.#eviction.checkDisk(this.#open?.segment);
+    const { segment, file } = await this.#segmentFor(first);
+    const bytes = await writeAll(file, lines.map(({ line }) => line).join(''));
+    if (this.#options.fsyncInterval === 0) await file.datasync();
+    segment.grew(bytes, lines.findLast(({ is }) => is === 'record')?.seq);
+    this.#epoch.advanceTo(segment.last);
+    this.#isDirty = true;
+    this.#scheduleSync();
+  }
+
+  /** Closes the segment if it is full. */
+  async closeIfFull(): Promise<void> {
+    if ((this.#open?.segment.bytes ?? 0) >= SEGMENT_BYTES) await this.#close();
+  }
+
+  /** Closes the segment after a failed write: it may end in half a line, so the next write begins another. */
+  async abandon(): Promise<void> {
+    await this.#close();
+    // A full disk still creates files: without this, empty ones would pile up.
+    await this.#epoch.removeEmptySegment().catch((error: unknown) => {
+      this.#options.log.error({ error: messageOf(error) }, 'empty spool segment not removed');
+    });
+  }
+
+  /** Syncs and closes the last segment. */
+  async end(): Promise<void> {
+    this.#isEnding = true;
+    await this.#sync();
+    await this.#open?.file.close();
+  }
+
+  async #segmentFor(first: BufferedLine): Promise<OpenSegment> {
+    if (this.#open !== null && this.#isInPlace(this.#open.segment)) return this.#open;
+    await this.#close();
+    await this.#eviction.makeSpace(this.#options.buffered);
+    const name = `${String(first.seq).padStart(10, '0')}-${randomUUID().slice(0, 8)}.seg`;
+    const file = await this.#options.files.open(join(this.#epoch.dir, name), 'ax');
+    await syncFolder(this.#options.files, this.#epoch.dir);
+    const segment = new Segment(name, first.seq);
+    this.#epoch.addSegment(segment);
+    this.#open = { segment, file };
+    if (this.#context !== null) segment.grew(await writeAll(file, contextLine(this.#context)));
+    return this.#open;
+  }
+
+  /** Whether it is in memory if the spool runs from memory, and on the disk otherwise. */
+  #isInPlace({ file }: Segment): boolean {
+    const isInMemory = this.#options.fallback?.holds(join(this.#epoch.dir, file)) ?? false;
+    return isInMemory === this.#status.isInMemory;
+  }
+
+  async #close(): Promise<void> {
+    const file = this.#open?.file;
+    this.#open = null;
+    if (file === undefined) return;
+    try {
+      await file.datasync();
+      await file.close();
+    } catch (error) {
+      this.#options.log.error({ error: messageOf(error) }, 'spool segment not synced');
+    }
+  }
+
+  /** One fsync serves all writes until the timer ends; without a write there is no timer. */
+  #scheduleSync(): void {
+    const { fsyncInterval } = this.#options;
+    if (fsyncInterval > 0) this.#syncTimer ??= setTimeout(() => void this.#sync(), fsyncInterval / 1000);
+  }
+
+  async #sync(): Promise<void> {
+    clearTimeout(this.#syncTimer);
+    this.#syncTimer = undefined;
+    if (!this.#isDirty || this.#open === null) return;
+    this.#isDirty = false;
+    try {
+      await this.#open.file.datasync();
+    } catch (error) {
+      this.#isDirty = true;
+      this.#status.failed(messageOf(error));
+      if (!this.#isEnding) this.#scheduleSync();
+    }
+  }
+}

@@ -1,0 +1,82 @@
+/*
+ * Moves lines from the buffer to segments, one write at a time. A failed write is tried again after a second, or at once in
+ * memory where the memory fallback is allowed.
+ */
+import { messageOf } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log.ts';
+import type { MemoryFallback } from './memoryFallback.ts';
+import type { SegmentWriter } from './segmentWriter.ts';
+import type { SpoolStatus } from './status.ts';
+import type { WriteBuffer } from './writeBuffer.ts';
+
+const RETRY_MS = 1_000;
+
+export interface SpoolWriterParts {
+  readonly buffer: WriteBuffer;
+  readonly segments: SegmentWriter;
+  readonly status: SpoolStatus;
+  readonly fallback: MemoryFallback | null;
+  readonly log: Logger;
+}
+
+export class SpoolWriter {
+  readonly #parts: SpoolWriterParts;
+  #onWritten: () => void = () => undefined;
+  #writing: Promise<void> | null = null;
+  #isClosed = false;
+
+  constructor(parts: SpoolWriterParts) {
+    this.#parts = parts;
+  }
+
+  /** Sets what is called after every write. */
+  onWritten(listener: () => void): void {
+    this.#onWritten = listener;
+  }
+
+  /** Writes what is in the buffer. Never throws: what fails is tried again. */
+  flush(): Promise<void> {
+    this.#writing ??= this.#writeAll().finally(() => {
+      this.#writing = null;
+    });
+    return this.#writing;
+  }
+
+  /** Writes what it can, and nothing after that. */
+  async close(): Promise<void> {
+    await this.flush();
+    this.#isClosed = true;
+    await this.#parts.segments.end();
+  }
+
+  async #writeAll(): Promise<void> {
+    const { buffer, segments, status } = this.#parts;
+    while (!buffer.isEmpty && !this.#isClosed) {
+      const lines = buffer.take();
+      try {
+        await segments.append(lines);
+        buffer.written(lines);
+        await segments.closeIfFull();
+        status.succeeded();
+      } catch (error) {
+        buffer.putBack(lines);
+        if (!(await this.#recover(messageOf(error)))) return;
+      }
+      this.#onWritten();
+    }
+  }
+
+  /** Handles a failed write. Returns whether to try again at once. */
+  async #recover(error: string): Promise<boolean> {
+    const { segments, status, fallback, log } = this.#parts;
+    if (status.failed(error)) log.error({ error }, 'spool write failed');
+    await segments.abandon();
+    if (fallback !== null && !fallback.isEngaged) {
+      fallback.engage(error);
+      log.error({ error }, 'running from memory');
+      return true;
+    }
+    setTimeout(() => void this.flush(), RETRY_MS).unref();
+    return false;
+  }
+}
