@@ -48,7 +48,7 @@ const MOST_REMEMBERED_BYTES = 32 * 1024 * 1024;
 /** Reads one item; null where it must be left out. Throws MalformedMessage. */
 type ReadItem = (bytes: Uint8Array) => ListedItem | null;
 
-interface Kept {
+interface CachedItem {
   readonly head: Buffer;
   /** Of the whole item. */
   readonly length: number;
@@ -58,19 +58,19 @@ interface Kept {
 }
 
 /** What is remembered of the last answer. */
-interface Memory {
+interface AnswerCache {
   /** By id. */
   readonly items: ReadonlyMap<string, ListedItem>;
   /** Those of them whose bytes are known, by id. */
-  readonly kept: ReadonlyMap<string, Kept>;
+  readonly kept: ReadonlyMap<string, CachedItem>;
 }
 
-const NOTHING: Memory = { items: new Map(), kept: new Map() };
+const NOTHING: AnswerCache = { items: new Map(), kept: new Map() };
 
 /** Reads the bytes of an item that was not recognised. */
 type Decode = (bytes: Buffer) => Decoded | 'nobody' | 'unreadable';
 
-type Decoded = Omit<Kept, 'inAnswer'>;
+type Decoded = Omit<CachedItem, 'inAnswer'>;
 
 /** Tag of field 1 with a length: the items of both list answers, and the id within an item. */
 const FIELD_1_BYTES = 0x0a;
@@ -95,7 +95,7 @@ export class ListReader {
     this.#limits = limits;
   }
 
-  /** The items of an answer that is one message. Throws as {@link Reading.add}; what was remembered stays then. */
+  /** The items of an answer that is one message. Throws as {@link AnswerReading.add}; what was remembered stays then. */
   read(answer: Buffer): ReadItems {
     const reading = this.begin();
     reading.add(answer);
@@ -103,8 +103,8 @@ export class ListReader {
   }
 
   /** Begins an answer, and gives up the one before where that has not ended. What was remembered stays until it ends. */
-  begin(): Reading {
-    return new Reading(this.#limits, this.#shelf, (bytes) => this.#decode(bytes));
+  begin(): AnswerReading {
+    return new AnswerReading(this.#limits, this.#shelf, (bytes) => this.#decode(bytes));
   }
 
   #decode(bytes: Buffer): Decoded | 'nobody' | 'unreadable' {
@@ -149,17 +149,17 @@ export interface ReadItems {
 interface Shelf {
   /** How many were begun: the number of the last one. */
   answers: number;
-  memory: Memory;
+  memory: AnswerCache;
 }
 
 /** An answer while it is read. */
-export class Reading {
+export class AnswerReading {
   readonly #limits: AnswerLimits;
   readonly #shelf: Shelf;
   readonly #decode: Decode;
   readonly #number: number;
   /** Items that were decoded, by id: they changed, or cannot be recognised. */
-  readonly #changed = new Map<string, Kept>();
+  readonly #changed = new Map<string, CachedItem>();
   /** How many of the items before were recognised. */
   #unchanged = 0;
   #whole = true;
@@ -218,7 +218,7 @@ export class Reading {
   }
 
   /** What is kept of the item between these two; null where it is another, or none. No view of it is made: there are many. */
-  #recall(message: Buffer, start: number, end: number): Kept | null {
+  #recall(message: Buffer, start: number, end: number): CachedItem | null {
     const id = start + 2;
     const idEnd = id + (message[start + 1] ?? 0);
     if (message[start] !== FIELD_1_BYTES || idEnd - id > 127 || idEnd > end) return null;
@@ -228,9 +228,9 @@ export class Reading {
     return message.compare(head, 0, head.length, start, start + head.length) === 0 ? known : null;
   }
 
-  #memory(): Memory {
+  #memory(): AnswerCache {
     const items = new Map<string, ListedItem>();
-    const kept = new Map<string, Kept>();
+    const kept = new Map<string, CachedItem>();
     let bytes = 0;
     for (const [id, each] of this.#entries()) {
       items.set(id, each.item);
@@ -241,7 +241,7 @@ export class Reading {
     return { items, kept };
   }
 
-  *#entries(): Generator<readonly [id: string, Kept]> {
+  *#entries(): Generator<readonly [id: string, CachedItem]> {
     for (const [id, known] of this.#shelf.memory.kept) {
       if (known.inAnswer === this.#number && !this.#changed.has(id)) yield [id, known];
     }
