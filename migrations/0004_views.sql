@@ -267,7 +267,7 @@ WITH period AS (
   FROM (
     SELECT k.*, lead(k.at) OVER (PARTITION BY k.node_id ORDER BY k.at) AS next_at FROM store.node_condition k
   ) transition
-  -- The rule of src/controller/nodeConditions/plegTrouble.ts; every other row ends the period.
+  -- The rule of src/controller/nodeConditions/plegMessage.ts; every other row ends the period.
   WHERE status <> 'True' AND message ~ 'PLEG|\mpleg\M'
   UNION ALL
   SELECT cluster_id, node_id, day, 'slow', minute, NULL, NULL, NULL,

@@ -36,7 +36,7 @@ await runCommandLine({
         const { MIGRATE_SETTINGS } = await import('./controller/config.ts');
         return commandWith(MIGRATE_SETTINGS, async ({ databaseUrl, cluster, queues, logLevel }) => {
           const { migrate } = await import('./controller/store/migrate.ts');
-          await migrate({ databaseUrl, lanes: queues, cluster, log: createLogger(logLevel, 'migrate') });
+          await migrate({ databaseUrl, queues, cluster, log: createLogger(logLevel, 'migrate') });
         });
       },
     },

@@ -24,7 +24,7 @@ import { SILENT_AFTER_MS } from './reports/conditions.ts';
 import { type Reporter, startReporter } from './reports/writer.ts';
 import type { WatchKind } from './statusLag/metrics.ts';
 import { startPodReader } from './statusLag/podPoller.ts';
-import { createEnlisting } from './statusLag/watchEnqueue.ts';
+import { createWatchEnqueuer } from './statusLag/watchEnqueue.ts';
 import { openStore, type Store } from './store/store.ts';
 
 /** Runs until the signal is aborted. Throws PlegwatchError where a setting does not lead to what it should. */
@@ -50,7 +50,7 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
       intervals: config,
       log,
       metrics,
-      impact: measured ? createEnlisting({ readsPerSecond, onShed }) : undefined,
+      watches: measured ? createWatchEnqueuer({ readsPerSecond, onShed }) : undefined,
     });
     cleanUps.push(() => ingest.stop());
     const reporter = config.noKube ? null : await report(config, { store, ingest, metrics, log }, cleanUps);
@@ -142,14 +142,14 @@ function serve(
     metrics: () => metrics.registry.metrics(),
     live: {
       ingest: () => {
-        const { alive, stillForMs } = ingest.health();
-        return alive ? null : `no job was finished for ${Math.round(stillForMs / 1000)} s`;
+        const { alive, stalledForMs } = ingest.health();
+        return alive ? null : `no job was finished for ${Math.round(stalledForMs / 1000)} s`;
       },
       reports: () => reporter?.alive() ?? null,
     },
     ready: {
       database: () => (ingest.health().database ? null : 'Postgres does not answer'),
-      redis: () => ingest.redis(),
+      redis: () => ingest.redisError(),
       reports: () => reporter?.health() ?? null,
     },
   });

@@ -52,7 +52,7 @@ needs(
     front = await ApiFront.start(system.api);
     ours = await createKubeClient({ kubeconfig: front.kubeconfig });
     store = await openStore({ databaseUrl: system.postgres.url, log });
-    evidence = new Evidence(store, await store.clusterId(CLUSTER));
+    evidence = new Evidence(store, await store.ensureCluster(CLUSTER));
   });
   afterEach(async () => {
     front.injectNothing();

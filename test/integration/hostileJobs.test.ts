@@ -10,7 +10,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { randomFor } from '../../devtools/simulator/random.ts';
-import { REJECTED_CAP } from '../../src/controller/ingest/reject.ts';
+import { MAX_REJECTED } from '../../src/controller/ingest/rejections.ts';
 import { QUEUE_NAME, queueOf, queuePrefix } from '../../src/protocol/keys.ts';
 import { createSender, events, life, type Sender } from '../support/batches.ts';
 import { type Fate, type HostileJob, hostileJob, type Lying } from '../support/hostileJobs.ts';
@@ -166,7 +166,7 @@ needs('redis-server', 'postgres')(`${JOBS} hostile jobs of seed ${SEED}`, () => 
     expect(rejected.reduce((sum, { times }) => sum + times, 0)).toBe(due.length);
     // One row for all that came over the cap, and one for each other lane that saw the last place free.
     const kept = rejected.reduce((sum, { kinds }) => sum + kinds, 0);
-    expect(kept).toBeLessThanOrEqual(REJECTED_CAP + 1 + (LANES - 1));
+    expect(kept).toBeLessThanOrEqual(MAX_REJECTED + 1 + (LANES - 1));
     for (const { reason } of rejected.filter((row) => row.reason !== 'over_the_cap')) {
       expect(timesOf(reason), reason).toBeLessThanOrEqual(
         due.filter((fate) => fate.reason === reason).length,

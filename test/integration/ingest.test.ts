@@ -7,7 +7,7 @@ import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { type Ingest, startIngest } from '../../src/controller/ingest/ingest.ts';
-import { REJECTED_CAP } from '../../src/controller/ingest/reject.ts';
+import { MAX_REJECTED } from '../../src/controller/ingest/rejections.ts';
 import { createControllerMetrics } from '../../src/controller/metrics.ts';
 import { runReport } from '../../src/controller/reports/command.ts';
 import { migrate } from '../../src/controller/store/migrate.ts';
@@ -87,9 +87,9 @@ needs('postgres', 'redis-server')('ingest', () => {
       expect(await sender.left()).toBe(0);
     });
 
-  const marked = (one: Life, mark: number, round = 1) =>
+  const acked = (one: Life, ackedSeq: number, ackGeneration = 1) =>
     until(async () => {
-      expect(await sender.reply(one)).toEqual({ ackGeneration: round, ackedSeq: mark });
+      expect(await sender.reply(one)).toEqual({ ackGeneration, ackedSeq });
     });
 
   const rows = <R extends Record<string, unknown>>(text: string, values: unknown[] = []) =>
@@ -112,7 +112,7 @@ needs('postgres', 'redis-server')('ingest', () => {
         event(6, { eventType: 9, containerId: 'cri-o://x', isSandbox: true }),
       ]),
     );
-    await marked(one, 2);
+    await acked(one, 2);
     const [first, second] = await rows('SELECT * FROM plegwatch.container_events ORDER BY seq');
     expect(first).toMatchObject({
       ...{ cluster: CLUSTER, node: 'node-a', epoch: one.epoch, seq: 1, event_type: 'STOPPED' },
@@ -127,7 +127,7 @@ needs('postgres', 'redis-server')('ingest', () => {
   it('takes two batches under versions that are new to both of its controllers at once', async () => {
     const one = life('node-a');
     await sender.send(one.batch(1, [event(1), event(2)]));
-    await marked(one, 2);
+    await acked(one, 2);
     const other = await openStore({ databaseUrl, log: silent });
     const second = await startIngest({
       store: other,
@@ -151,7 +151,7 @@ needs('postgres', 'redis-server')('ingest', () => {
         expect(waiting).toEqual({ n: 2 });
       });
       await holder.query('COMMIT');
-      await marked(one, 6);
+      await acked(one, 6);
       expect(await seqs(one)).toEqual(upTo(6));
     } finally {
       await holder.end();
@@ -163,7 +163,7 @@ needs('postgres', 'redis-server')('ingest', () => {
   it('shows a row whose identity and context are not known', async () => {
     const one = life('node-a');
     await sender.send(one.batch(1, [event(1)], { objects: [] }));
-    await marked(one, 1);
+    await acked(one, 1);
     await rows('DELETE FROM store.container');
     await rows('DELETE FROM store.context');
     expect(await rows('SELECT seq, container_id, runtime_name FROM plegwatch.container_events')).toEqual([
@@ -181,7 +181,7 @@ needs('postgres', 'redis-server')('ingest', () => {
       one.batch(11, events(11, 20)),
     ];
     for (const [at, batch] of [...sent, ...sent.toReversed()].entries()) await sender.send(batch, `b${at}`);
-    await marked(one, 30);
+    await acked(one, 30);
     await drained();
     expect(await seqs(one)).toEqual(upTo(30));
   });
@@ -189,12 +189,12 @@ needs('postgres', 'redis-server')('ingest', () => {
   it('tells the mark of what is contiguous only, and tells it again for a duplicate', async () => {
     const one = life('node-a');
     await sender.send(one.batch(11, events(11, 20)));
-    await marked(one, 0);
+    await acked(one, 0);
     await sender.send(one.batch(1, events(1, 10)));
-    await marked(one, 20);
+    await acked(one, 20);
     await sender.redis.flushall();
     await sender.send(one.batch(11, events(11, 20)), 'again');
-    await marked(one, 20);
+    await acked(one, 20);
     const text = await metrics.registry.metrics();
     expect(text).toContain('plegwatch_records_total{result="stored"} 20');
     expect(text).toContain('plegwatch_records_total{result="duplicate"} 10');
@@ -203,16 +203,16 @@ needs('postgres', 'redis-server')('ingest', () => {
   it('answers a hello in its round', async () => {
     const one = life('node-a');
     await sender.send(one.batch(1, events(1, 3)));
-    await marked(one, 3);
+    await acked(one, 3);
     await sender.send(one.batch(4, [], { ackGeneration: 7 }));
-    await marked(one, 3, 7);
+    await acked(one, 3, 7);
   });
 
   it('answers over what a stranger has left under the key of the reply', async () => {
     const one = life('node-a');
     await sender.redis.set(ackReplyKey(CLUSTER, one.node), 'no hash');
     await sender.send(one.batch(1, events(1, 3)));
-    await marked(one, 3);
+    await acked(one, 3);
   });
 
   it('moves the mark over declared holes, and shrinks their gap when the records come after all', async () => {
@@ -220,9 +220,9 @@ needs('postgres', 'redis-server')('ingest', () => {
     const lost = [{ from: 3, to: 6, cause: 'spool_full' }];
     await sender.send(one.batch(1, events(1, 2)));
     await sender.send(one.batch(7, events(7, 8), { lost, oldestSeq: 7 }));
-    await marked(one, 8);
+    await acked(one, 8);
     await sender.send(one.batch(9, events(9, 9), { lost, oldestSeq: 7 }));
-    await marked(one, 9);
+    await acked(one, 9);
     const gap =
       'SELECT scope, cause, from_seq, to_seq, records, filled_at IS NOT NULL AS filled FROM plegwatch.gaps';
     const hole = { scope: 'seq', cause: 'spool_full', from_seq: 3, to_seq: 6 };
@@ -239,7 +239,7 @@ needs('postgres', 'redis-server')('ingest', () => {
   it('calls what is below the floor and not here lost by the store, as after a restored backup', async () => {
     const one = life('node-a');
     await sender.send(one.batch(101, events(101, 102), { oldestSeq: 101 }));
-    await marked(one, 102);
+    await acked(one, 102);
     expect(await rows('SELECT cause, from_seq, to_seq, records FROM plegwatch.gaps')).toEqual([
       { cause: 'store_lost', from_seq: 1, to_seq: 100, records: 100 },
     ]);
@@ -253,16 +253,16 @@ needs('postgres', 'redis-server')('ingest', () => {
       { epoch: second.epoch, incarnation: 2, last },
     ];
     await sender.send(first.batch(1, events(1, 3)));
-    await marked(first, 3);
+    await acked(first, 3);
     await sender.send(second.batch(1, events(1, 1), { prev: first.epoch, held: held(1) }));
-    await marked(second, 1);
+    await acked(second, 1);
     const epochs = 'SELECT end_cause, acked_seq FROM plegwatch.epochs ORDER BY incarnation';
     expect(await rows(epochs)).toEqual([
       { end_cause: 'superseded', acked_seq: 3 },
       { end_cause: null, acked_seq: 1 },
     ]);
     await sender.send(second.batch(2, events(2, 2), { prev: first.epoch, held: held(2).slice(1) }));
-    await marked(second, 2);
+    await acked(second, 2);
     expect(await rows(epochs)).toEqual([
       { end_cause: 'store_lost', acked_seq: 5 },
       { end_cause: null, acked_seq: 2 },
@@ -274,10 +274,10 @@ needs('postgres', 'redis-server')('ingest', () => {
     const first = life('node-a', 1);
     const second = life('node-a', 2, 30_000);
     await sender.send(first.batch(1, []));
-    await marked(first, 0);
+    await acked(first, 0);
     const held = [{ epoch: second.epoch, incarnation: 2, last: 1 }];
     await sender.send(second.batch(1, events(1, 1), { prev: first.epoch, held }));
-    await marked(second, 1);
+    await acked(second, 1);
     expect(
       await rows('SELECT end_cause, acked_seq, records_lost FROM plegwatch.epochs ORDER BY incarnation'),
     ).toEqual([
@@ -335,14 +335,14 @@ needs('postgres', 'redis-server')('ingest', () => {
     await rows(
       `INSERT INTO store.rejected (cluster_id, hash, at, last_at, queue, reason, error, claimed_node, bytes, head)
        SELECT 1, sha256(n::text::bytea), now(), now(), 0, 'not_a_batch', '', '', 1, '' FROM generate_series(1, $1::int) AS n`,
-      [REJECTED_CAP],
+      [MAX_REJECTED],
     );
     for (const n of [1, 2, 3]) await sender.sendData(0, { z: `junk ${n}` }, `junk-${n}`);
     await drained();
     expect(await rows("SELECT reason, times FROM plegwatch.rejected WHERE reason = 'over_the_cap'")).toEqual([
       { reason: 'over_the_cap', times: '3' },
     ]);
-    expect(await rows('SELECT count(*)::int AS n FROM store.rejected')).toEqual([{ n: REJECTED_CAP + 1 }]);
+    expect(await rows('SELECT count(*)::int AS n FROM store.rejected')).toEqual([{ n: MAX_REJECTED + 1 }]);
   });
 
   it('makes a gap with its bytes of a record that cannot be stored, and stores the others', async () => {
@@ -372,7 +372,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     ];
     const records = [event(1), ...bad, event(7)];
     await sender.send(one.batch(1, records, { objects: [objectOf(hexId(1))] }));
-    await marked(one, 7);
+    await acked(one, 7);
     expect(await seqs(one)).toEqual([1, 7]);
     const gaps = await rows<{ record_bytes: Buffer | null }>(
       'SELECT scope, cause, from_seq, records, record_bytes FROM plegwatch.gaps ORDER BY from_seq',
@@ -394,7 +394,7 @@ needs('postgres', 'redis-server')('ingest', () => {
   it('makes the partition of a day that an agent comes back with', async () => {
     const one = life('node-a', 1, 10 * 86_400_000);
     await sender.send(one.batch(1, events(1, 2)));
-    await marked(one, 2);
+    await acked(one, 2);
     expect(await seqs(one)).toEqual([1, 2]);
   });
 
@@ -402,7 +402,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     const one = life('node-a');
     const batch = one.batch(1, events(1, 1));
     await sender.send({ ...batch, wall0: batch.wall0 + 400 * US_PER_DAY });
-    await marked(one, 1);
+    await acked(one, 1);
     const [row] = await rows<{ off: number }>(
       "SELECT extract(epoch FROM now() - interval '60 s' - started_at)::float8 AS off FROM plegwatch.epochs",
     );
@@ -423,9 +423,9 @@ needs('postgres', 'redis-server')('ingest', () => {
       modeReason: '',
     });
     await sender.send(newer.batch(1, [state('Starting'), state('Fallback')]));
-    await marked(newer, 2);
+    await acked(newer, 2);
     await sender.send(older.batch(1, [state('Evented')]));
-    await marked(older, 1);
+    await acked(older, 1);
     expect(await rows('SELECT mode, stream_state, runtime_version FROM plegwatch.nodes')).toEqual([
       { mode: 'Fallback', stream_state: 'Active', runtime_version: '2.1.4' },
     ]);
@@ -466,7 +466,7 @@ needs('postgres', 'redis-server')('ingest', () => {
       },
     ];
     await sender.send(one.batch(1, records));
-    await marked(one, 4);
+    await acked(one, 4);
     const ended = async (node: string) => [
       await rows(
         'SELECT armed_at IS NOT NULL AS armed, code, message, events::int, replayed::int FROM plegwatch.stream_sessions WHERE node = $1',
@@ -482,7 +482,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     ]);
     const other = life('node-b');
     for (const [at, record] of records.entries()) await sender.send(other.batch(4 - at, [record]));
-    await marked(other, 4);
+    await acked(other, 4);
     expect(await ended('node-b')).toEqual(await ended('node-a'));
   });
 
@@ -693,7 +693,7 @@ needs('postgres', 'redis-server')('ingest', () => {
   it('waits while Postgres is away, acknowledges nothing, and goes on after', async () => {
     const one = life('node-a');
     await sender.send(one.batch(1, events(1, 10)));
-    await marked(one, 10);
+    await acked(one, 10);
     await server.part.kill();
     await sender.send(one.batch(11, events(11, 20)));
     await sender.send(one.batch(21, events(21, 30)));
@@ -703,7 +703,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     expect(await sender.reply(one)).toEqual({ ackGeneration: 1, ackedSeq: 10 });
     expect(await sender.left()).toBe(2);
     await server.part.restart();
-    await marked(one, 30);
+    await acked(one, 30);
     await drained();
     expect(await seqs(one)).toEqual(upTo(30));
     expect(ingest.health().alive).toBe(true);
@@ -712,12 +712,12 @@ needs('postgres', 'redis-server')('ingest', () => {
   it('goes on after Redis came back empty', async () => {
     const one = life('node-a');
     await sender.send(one.batch(1, events(1, 10)));
-    await marked(one, 10);
+    await acked(one, 10);
     await redis.kill();
     await redis.restart();
     await sender.send(one.batch(1, events(1, 10)), 'again');
     await sender.send(one.batch(11, events(11, 20)));
-    await marked(one, 20);
+    await acked(one, 20);
     expect(await seqs(one)).toEqual(upTo(20));
   });
 
@@ -772,7 +772,7 @@ needs('postgres', 'redis-server')('ingest', () => {
       }
     }
     for (const one of lives) await sender.send(one.batch(1, events(1, 100)));
-    for (const one of lives) await marked(one, 100);
+    for (const one of lives) await acked(one, 100);
     await drained();
     for (const one of lives) expect(await seqs(one)).toEqual(upTo(100));
     await other.stop();
@@ -781,11 +781,11 @@ needs('postgres', 'redis-server')('ingest', () => {
 
   it('drains lanes that agents no longer use', async () => {
     await ingest.stop();
-    await migrate({ databaseUrl, lanes: 1, log: silent });
+    await migrate({ databaseUrl, queues: 1, log: silent });
     const one = life('node-a');
     await sender.sendData(1, await encodeBatch(one.batch(1, events(1, 2))), 'left-behind');
     ingest = await start();
-    await marked(one, 2);
+    await acked(one, 2);
     await until(async () => {
       expect(parseFlowSettings((await sender.redis.get(flowSettingsKey(CLUSTER))) ?? '')).toMatchObject({
         value: { queues: 1 },
@@ -808,7 +808,7 @@ needs('postgres', 'redis-server')('ingest', () => {
       for (let first = 1; first <= 1_000; first += 250)
         await sender.send(one.batch(first, events(first, first + 249)));
     }
-    for (const one of lives) await marked(one, 1_000);
+    for (const one of lives) await acked(one, 1_000);
     const { user, system } = process.cpuUsage(before);
     const perSecond = 10_000 / ((user + system) / 1e6);
     expect(await rows('SELECT count(*)::int AS n FROM store.container_event')).toEqual([{ n: 10_000 }]);

@@ -37,7 +37,7 @@ needs(
   beforeAll(async () => {
     [server, postgres] = await Promise.all([startApiServer(), startPostgres({ settings: { fsync: 'off' } })]);
     admin = await createKubeClient({ kubeconfig: server.kubeconfig });
-    await migrate({ databaseUrl: postgres.url, lanes: 1, log });
+    await migrate({ databaseUrl: postgres.url, queues: 1, log });
     store = await openStore({ databaseUrl: postgres.url, log });
   });
   afterEach(stop);

@@ -55,9 +55,9 @@ needs(
     ]);
     admin = await createKubeClient({ kubeconfig: server.kubeconfig });
     ours = await createKubeClient({ kubeconfig: server.kubeconfigOf('controller') });
-    await migrate({ databaseUrl: postgres.url, lanes: 1, log });
+    await migrate({ databaseUrl: postgres.url, queues: 1, log });
     store = await openStore({ databaseUrl: postgres.url, log });
-    evidence = new Evidence(store, await store.clusterId(CLUSTER));
+    evidence = new Evidence(store, await store.ensureCluster(CLUSTER));
     await installPlegReports(admin);
     await grant();
   });

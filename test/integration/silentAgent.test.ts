@@ -29,7 +29,7 @@ needs(
   });
 
   test('calls nobody silent that may have spoken while there was none, and does not take back what another one saw', async () => {
-    const evidence = new Evidence(store, await store.clusterId(CLUSTER));
+    const evidence = new Evidence(store, await store.ensureCluster(CLUSTER));
     for (const name of ['perhaps', 'silent', 'heard']) {
       await system.addNode(name);
       const id = await evidence.node(name);

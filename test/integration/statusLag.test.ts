@@ -12,7 +12,7 @@ import { createKubeClient, type KubeClient } from '../../src/controller/kube/cli
 import { podsOf } from '../../src/controller/kube/object.ts';
 import type { ReadResult } from '../../src/controller/statusLag/metrics.ts';
 import { type PodReader, startPodReader } from '../../src/controller/statusLag/podPoller.ts';
-import { createEnlisting } from '../../src/controller/statusLag/watchEnqueue.ts';
+import { createWatchEnqueuer } from '../../src/controller/statusLag/watchEnqueue.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../src/protocol/record.ts';
 import { CLUSTER, event, hexId, type Life, life, objectOf } from '../support/batches.ts';
@@ -455,7 +455,7 @@ const missed = (
   proof: { v: 1 },
 });
 
-const enlisting = createEnlisting({
+const enlisting = createWatchEnqueuer({
   readsPerSecond: RATE,
   onShed: (kind, count) => shed.push(`${kind} ${count}`),
 });

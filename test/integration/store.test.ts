@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { freePort } from '../../devtools/localServices/process.ts';
-import { troubleOf } from '../../src/controller/store/databaseError.ts';
+import { databaseErrorKind } from '../../src/controller/store/databaseError.ts';
 import { migrate } from '../../src/controller/store/migrate.ts';
 import {
   defaultMigrationsDir,
@@ -135,19 +135,23 @@ needs('postgres')('the store', () => {
 
   it('is migrated once when two migrate at the same time', async () => {
     const databaseUrl = await server.emptyDatabase();
-    const both = await Promise.all([1, 2].map(() => migrate({ databaseUrl, lanes: 4, log: silent })));
+    const both = await Promise.all([1, 2].map(() => migrate({ databaseUrl, queues: 4, log: silent })));
     const names = readMigrations(defaultMigrationsDir()).map((file) => file.name);
     expect(both.flatMap((one) => one.applied).sort()).toEqual(names);
     const store = await openStore({ databaseUrl, log: silent });
-    expect(await store.settings()).toMatchObject({ lanes: 4, retentionDays: 14, keepDays: 400 });
+    expect(await store.readSettings()).toMatchObject({
+      queues: 4,
+      eventRetentionDays: 14,
+      findingRetentionDays: 400,
+    });
     await store.close();
   });
 
   it('keeps the most lanes there ever were beside the present number', async () => {
     const databaseUrl = await server.database(8);
-    expect(await migrate({ databaseUrl, lanes: 2, log: silent })).toEqual({ applied: [] });
+    expect(await migrate({ databaseUrl, queues: 2, log: silent })).toEqual({ applied: [] });
     const store = await openStore({ databaseUrl, log: silent });
-    expect(await store.settings()).toMatchObject({ lanes: 2, lanesEver: 8 });
+    expect(await store.readSettings()).toMatchObject({ queues: 2, maxQueues: 8 });
     await store.close();
   });
 
@@ -160,7 +164,7 @@ needs('postgres')('the store', () => {
     const migrationsDir = copyOfMigrations();
     const file = join(migrationsDir, '0001_functions.sql');
     writeFileSync(file, `${readFileSync(file, 'utf8')}\n-- changed`);
-    await expect(migrate({ databaseUrl, lanes: 9, log: silent, migrationsDir })).rejects.toMatchObject({
+    await expect(migrate({ databaseUrl, queues: 9, log: silent, migrationsDir })).rejects.toMatchObject({
       code: 'MIGRATION_MISMATCH',
       message: expect.stringContaining('0001_functions'),
     });
@@ -176,7 +180,7 @@ needs('postgres')('the store', () => {
     const databaseUrl = await server.emptyDatabase();
     const migrationsDir = copyOfMigrations();
     renameSync(join(migrationsDir, from), join(migrationsDir, to));
-    await expect(migrate({ databaseUrl, lanes: 2, log: silent, migrationsDir })).rejects.toMatchObject({
+    await expect(migrate({ databaseUrl, queues: 2, log: silent, migrationsDir })).rejects.toMatchObject({
       code: 'MIGRATION_MISMATCH',
       message: expect.stringContaining(to.slice(0, -4)),
     });
@@ -187,7 +191,7 @@ needs('postgres')('the store', () => {
     const databaseUrl = await server.emptyDatabase();
     const migrationsDir = copyOfMigrations();
     writeFileSync(join(migrationsDir, '0004_views.sql'), "SELECT 'secret' FROM nowhere");
-    const error = await migrate({ databaseUrl, lanes: 2, log: silent, migrationsDir }).catch(
+    const error = await migrate({ databaseUrl, queues: 2, log: silent, migrationsDir }).catch(
       (e: unknown) => e,
     );
     expect(error).toMatchObject({ message: expect.stringContaining('0004_views') });
@@ -260,7 +264,7 @@ needs('postgres')('the store', () => {
     await query(databaseUrl, 'SELECT store.grant_controller($1)', [new URL(controller).username]);
     await query(databaseUrl, 'SELECT store.grant_reader($1)', [new URL(reader).username]);
     const store = await openStore({ databaseUrl: controller, log: silent });
-    expect(await store.clusterId('another')).toBeGreaterThan(0);
+    expect(await store.ensureCluster('another')).toBeGreaterThan(0);
     expect(
       (await store.run({ text: "SELECT store.make_partition('container_event', current_date - 5) AS made" }))
         .rows,
@@ -289,7 +293,7 @@ needs('postgres')('the store', () => {
 
   it('survives a connection that breaks inside a transaction, between two statements', async () => {
     const databaseUrl = await server.database();
-    const store = await openStore({ databaseUrl, log: silent, connections: 1 });
+    const store = await openStore({ databaseUrl, log: silent, maxConnections: 1 });
     const broken = store.transaction(async (runner) => {
       const { rows } = await runner.run<{ pid: number }>({ text: 'SELECT pg_backend_pid() AS pid' });
       await query(server.part.url, 'SELECT pg_terminate_backend($1)', [rows[0]?.pid]);
@@ -300,7 +304,7 @@ needs('postgres')('the store', () => {
       await runner.run({ text: 'SELECT 1' });
     });
     const error = await broken.catch((e: unknown) => e);
-    expect(troubleOf(error)).toBe('outage');
+    expect(databaseErrorKind(error)).toBe('outage');
     await store.ping();
     await store.close();
   });

@@ -36,7 +36,7 @@ export async function startServer(): Promise<TestServer> {
     emptyDatabase,
     async database(lanes = 2) {
       const databaseUrl = await emptyDatabase();
-      await migrate({ databaseUrl, lanes, cluster: 'test', log: silent });
+      await migrate({ databaseUrl, queues: lanes, cluster: 'test', log: silent });
       return databaseUrl;
     },
     async role(databaseUrl, role) {

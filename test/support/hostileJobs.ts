@@ -9,7 +9,7 @@
 import { randomUUID } from 'node:crypto';
 import { zstdCompressSync } from 'node:zlib';
 import type { Random } from '../../devtools/simulator/random.ts';
-import type { Rejection } from '../../src/controller/ingest/reject.ts';
+import type { Rejection } from '../../src/controller/ingest/rejections.ts';
 import { type Batch, encodeBatch, MAX_DECODED_BYTES } from '../../src/protocol/batch.ts';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
 import { event, hexId, type Life, life } from './batches.ts';

@@ -22,39 +22,39 @@ const ANY = [101, 102, 103, 104];
 
 const MUTANTS: readonly Mutant[] = [
   {
-    name: 'the reply is told before the commit',
+    name: 'the reply is published before the commit',
     seeds: ANY,
     edits: [
       {
-        file: 'src/controller/ingest/handler.ts',
+        file: 'src/controller/ingest/jobHandler.ts',
         from: 'const outcome = await commitBatch(options, envelope);',
         to: `const transaction = (work) => options.store.transaction(async (runner) => {
                const done = await work(runner);
-               if (done.kind === 'committed') await tell(options, envelope, done);
+               if (done.kind === 'committed') await publishReply(options, envelope, done);
                return done;
              });
              const outcome = await commitBatch({ ...options, store: { ...options.store, transaction } }, envelope);`,
       },
       {
-        file: 'src/controller/ingest/handler.ts',
-        from: '  await tell(options, envelope, outcome);\n}',
+        file: 'src/controller/ingest/jobHandler.ts',
+        from: '  await publishReply(options, envelope, outcome);\n}',
         to: '}',
       },
     ],
   },
   {
-    name: "the batch's last seq is told instead of the mark",
+    name: "the batch's last seq is published instead of the acked seq",
     seeds: ANY,
     edits: [
       {
-        file: 'src/controller/ingest/commit.ts',
-        from: 'return { round: row.ack_generation, mark: row.acked_seq };',
-        to: 'return { round: row.ack_generation, mark: envelope.last };',
+        file: 'src/controller/ingest/epoch.ts',
+        from: 'return { ackGeneration: row.ack_generation, ackedSeq: row.acked_seq };',
+        to: 'return { ackGeneration: row.ack_generation, ackedSeq: envelope.last };',
       },
     ],
   },
   {
-    name: 'what was received is not taken away from a batch',
+    name: 'received seqs are not subtracted from a batch',
     seeds: ANY,
     edits: [
       {

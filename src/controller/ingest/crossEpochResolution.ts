@@ -1,100 +1,104 @@
 /*
- * Misses that an event of another life of the same agent takes back. A life resolves its own misses, as long as it lives; what it
- * accused before it died, only the store can compare with what the next one hears.
+ * Misses that an event of another epoch resolves. An agent resolves its own misses as long as it runs; only the store can compare
+ * what it reported before it ended with what the next incarnation receives.
  *
- *   event, then miss   the older life's backlog arrives late: the misses of a batch are held against stored events
- *   miss, then event   the events of a batch are held against stored misses
+ *   event, then miss   the backlog of the older epoch arrives late: the misses of a batch are compared with stored events
+ *   miss, then event   the events of a batch are compared with stored misses
  *
- * The rule is in findMissesResolvedByEvents.sql. What it finds becomes a record like the one an agent would have written.
+ * The rule is in findMissesResolvedByEvents.sql. A resolution becomes a record like the one that an agent would have written.
  *
- * Two batches of one node can be on their way into the store at once, and neither sees what the other has not committed. So the
- * caller holds the row of the node: whoever comes second waits for it, and looks after that.
+ * Two batches of one node can be committed at the same time, and neither sees what the other has not committed. The caller
+ * therefore holds the lock on the node's row: the second one waits for it and then sees what the first committed.
  */
 import { EVENT_TYPES, type EventType, type RecordOf } from '../../protocol/record.ts';
-import { bare } from '../store/array.ts';
-import type { Runner } from '../store/store.ts';
-import { dayOf, ofKind, type Placed } from './recordValidation.ts';
-import type { Place } from './recordWriters.ts';
+import { arrayLiteral } from '../store/arrayLiteral.ts';
+import { dayOf } from '../store/partitions.ts';
+import type { SqlRunner } from '../store/store.ts';
+import type { BatchScope } from './batchScope.ts';
+import { ofType, type StorableRecord } from './recordValidation.ts';
 import findEventsResolvingMisses from './sql/findEventsResolvingMisses.sql';
 import findMissesResolvedByEvents from './sql/findMissesResolvedByEvents.sql';
 
-type Found = { finding_id: string; at: string };
+type ResolutionRow = { finding_id: string; at: string };
 
-/** What the records of a batch that are stored now resolve: each finding once, at the receipt of its event. */
-export async function resolvedByOthers(
-  runner: Runner,
-  place: Place,
-  stored: readonly Placed[],
-  retentionDays: number,
-): Promise<Placed[]> {
-  const found = [
-    ...(await missedEarlier(runner, place, ofKind(stored, 'container_event'), retentionDays)),
-    ...(await announcedLater(runner, place, ofKind(stored, 'finding'))),
+/** The resolutions that the stored records of a batch cause: each finding once, at the receipt of its event. */
+export async function resolveAcrossEpochs(
+  runner: SqlRunner,
+  scope: BatchScope,
+  stored: readonly StorableRecord[],
+  eventRetentionDays: number,
+): Promise<StorableRecord[]> {
+  const rows = [
+    ...(await resolveStoredMisses(runner, scope, ofType(stored, 'container_event'), eventRetentionDays)),
+    ...(await resolveNewMisses(runner, scope, ofType(stored, 'finding'))),
   ];
-  return found.map(({ finding_id: finding, at }) => ({
-    // It stands for no record of this life.
+  return rows.map(({ finding_id: findingId, at }) => ({
+    // It stands for no record of this epoch.
     seq: 0,
     at: Number(at),
-    record: { type: 'finding_resolved', t: Number(at) - place.base, findingId: finding, what: 'resolved' },
+    record: { type: 'finding_resolved', t: Number(at) - scope.epochStart, findingId, what: 'resolved' },
   }));
 }
 
-async function missedEarlier(
-  runner: Runner,
-  place: Place,
-  events: readonly Placed<'container_event'>[],
-  retentionDays: number,
-): Promise<Found[]> {
+async function resolveStoredMisses(
+  runner: SqlRunner,
+  { nodeId, epoch }: BatchScope,
+  events: readonly StorableRecord<'container_event'>[],
+  eventRetentionDays: number,
+): Promise<ResolutionRow[]> {
   const named = events.flatMap(({ at, record }) => {
-    const type = EVENT_TYPES[record.eventType];
-    return type === undefined ? [] : [{ at, id: record.containerId, type }];
+    const eventType = EVENT_TYPES[record.eventType];
+    return eventType === undefined ? [] : [{ at, containerId: record.containerId, eventType }];
   });
   if (named.length === 0) return [];
-  // Events are kept for so long: a miss from before that could not be held against them in the other order either.
-  const firstDay = dayOf(Math.min(...named.map(({ at }) => at))) - retentionDays;
-  const { rows } = await runner.run<Found>({ name: 'missed_before', text: findMissesResolvedByEvents }, [
-    place.nodeId,
-    place.epoch,
-    firstDay,
-    named.map(({ id }) => id),
-    bare(named.map(({ type }) => type)),
-    bare(named.map(({ at }) => at)),
-  ]);
+  // Older misses could not be resolved in the other order either: the events are dropped by then.
+  const firstDay = dayOf(Math.min(...named.map(({ at }) => at))) - eventRetentionDays;
+  const { rows } = await runner.run<ResolutionRow>(
+    { name: 'find_misses_resolved_by_events', text: findMissesResolvedByEvents },
+    [
+      nodeId,
+      epoch,
+      firstDay,
+      named.map(({ containerId }) => containerId),
+      arrayLiteral(named.map(({ eventType }) => eventType)),
+      arrayLiteral(named.map(({ at }) => at)),
+    ],
+  );
   return rows;
 }
 
-async function announcedLater(
-  runner: Runner,
-  place: Place,
-  findings: readonly Placed<'finding'>[],
-): Promise<Found[]> {
-  const missed = findings.flatMap(({ at, record }) => accusation(place, at, record) ?? []);
-  if (missed.length === 0) return [];
-  const earliest = Math.min(...missed.map(({ to }) => to));
-  // Planned anew each time: how much there is to read differs by far.
-  const { rows } = await runner.run<Found>({ text: findEventsResolvingMisses }, [
-    place.nodeId,
-    place.epoch,
-    missed.map(({ finding }) => finding),
-    bare(missed.map(({ id }) => place.keyOf(id))),
-    bare(missed.map(({ type }) => EVENT_TYPES.indexOf(type))),
-    bare(missed.map(({ to }) => to)),
+async function resolveNewMisses(
+  runner: SqlRunner,
+  scope: BatchScope,
+  findings: readonly StorableRecord<'finding'>[],
+): Promise<ResolutionRow[]> {
+  const misses = findings.flatMap(({ at, record }) => missOf(scope, at, record) ?? []);
+  if (misses.length === 0) return [];
+  const earliest = Math.min(...misses.map(({ windowEnd }) => windowEnd));
+  // Planned anew each time, because the number of rows to read varies widely.
+  const { rows } = await runner.run<ResolutionRow>({ text: findEventsResolvingMisses }, [
+    scope.nodeId,
+    scope.epoch,
+    misses.map(({ findingId }) => findingId),
+    arrayLiteral(misses.map(({ containerId }) => scope.keyOf(containerId))),
+    arrayLiteral(misses.map(({ eventType }) => EVENT_TYPES.indexOf(eventType))),
+    arrayLiteral(misses.map(({ windowEnd }) => windowEnd)),
     earliest,
     dayOf(earliest),
   ]);
   return rows;
 }
 
-interface Accusation {
-  readonly finding: string;
-  readonly id: string;
-  readonly type: EventType;
-  readonly to: number;
+interface MissedEvent {
+  readonly findingId: string;
+  readonly containerId: string;
+  readonly eventType: EventType;
+  readonly windowEnd: number;
 }
 
-/** Null for a finding that is no miss of an event of an id. */
-function accusation(place: Place, at: number, record: RecordOf<'finding'>): Accusation | null {
-  const { kind: verdict, findingId: finding, containerId: id, eventType: type, window } = record;
-  if (verdict !== 'missed' || id === null || type === null) return null;
-  return { finding, id, type, to: window === null ? at : place.base + window.to };
+/** Null for a finding that is not a miss of one container's event. */
+function missOf({ epochStart }: BatchScope, at: number, record: RecordOf<'finding'>): MissedEvent | null {
+  const { kind, findingId, containerId, eventType, window } = record;
+  if (kind !== 'missed' || containerId === null || eventType === null) return null;
+  return { findingId, containerId, eventType, windowEnd: window === null ? at : epochStart + window.to };
 }

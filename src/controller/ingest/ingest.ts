@@ -1,7 +1,7 @@
 /*
- * Ingest: workers on all lanes of a cluster, flow settings for its agents, and whether there is progress.
+ * Ingest: a worker on every queue of a cluster, the flow settings for its agents, and the health of both.
  *
- * Any number of controllers may do this at once; no leader is needed.
+ * Any number of controllers may do this at the same time; no leader is needed.
  */
 
 import { once } from 'node:events';
@@ -14,13 +14,13 @@ import { ThrottledLog } from '../../platform/throttledLog.ts';
 import { INGEST_INTERVALS, type IngestIntervals } from '../internalSettings.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import type { Store, StoreSettings } from '../store/store.ts';
-import type { Enlisting } from './commit.ts';
+import type { WatchEnqueuer } from './commitBatch.ts';
 import { publishFlow } from './flow.ts';
-import { createHandler } from './handler.ts';
-import { createPartitions } from './partitions.ts';
-import { createProgress, type Health } from './progress.ts';
-import { type Lane, type LaneHandler, startLane } from './queueWorker.ts';
-import { createReplies } from './reply.ts';
+import { createJobHandler } from './jobHandler.ts';
+import { createPartitionCache } from './partitionCache.ts';
+import { createQueueProgress, type IngestHealth } from './queueProgress.ts';
+import { type JobHandler, type QueueWorker, startQueueWorker } from './queueWorker.ts';
+import { createReplyPublisher } from './replies.ts';
 import countActiveNodes from './sql/countActiveNodes.sql';
 
 export interface IngestOptions {
@@ -29,18 +29,18 @@ export interface IngestOptions {
   readonly cluster: string;
   readonly log: Logger;
   readonly metrics: ControllerMetrics;
-  /** Default: those that the settings have. */
+  /** Absent if the status lag is not measured. */
+  readonly watches?: WatchEnqueuer | undefined;
+  /** By default those of the settings. */
   readonly intervals?: IngestIntervals;
-  /** Absent where the impact of missed events is not measured. */
-  readonly impact?: Enlisting | undefined;
 }
 
 export interface Ingest {
-  /** Whether lanes that are not empty move on while Postgres answers. */
-  health(): Health;
+  /** Whether queues that are not empty make progress while Postgres answers. */
+  health(): IngestHealth;
   /** Null while Redis answers; otherwise what is wrong with it. */
-  redis(): string | null;
-  /** Takes no more jobs, finishes or gives back the present ones, closes its connections to Redis. Not the store. */
+  redisError(): string | null;
+  /** Takes no more jobs, finishes or returns the present ones, and closes its connections to Redis. Not the store. */
   stop(): Promise<void>;
 }
 
@@ -49,81 +49,66 @@ const BACKOFF = { firstMs: 1_000, maxMs: 1_000 };
 const READY_WITHIN_MS = 5_000;
 
 export async function startIngest(options: IngestOptions): Promise<Ingest> {
-  const {
-    store,
-    redisUrl,
-    cluster,
-    log,
-    metrics,
-    impact,
-    intervals = defaultsOf(INGEST_INTERVALS),
-  } = options;
-  const clusterId = await store.clusterId(cluster);
-  let settings: StoreSettings = await store.settings();
-  const stopping = new AbortController();
+  const { store, redisUrl, cluster, log, metrics, watches } = options;
+  const { intervals = defaultsOf(INGEST_INTERVALS) } = options;
   const { intervalRedisRetry: maxRetry } = intervals;
+  const clusterId = await store.ensureCluster(cluster);
+  let settings: StoreSettings = await store.readSettings();
+  const stopping = new AbortController();
   const throttledLog = new ThrottledLog(log);
-  const onError = (error: string) => throttledLog.warn({ error }, 'Redis is away');
+  const onError = (error: string) => throttledLog.warn({ error }, 'Redis is unavailable');
   // BullMQ's own commands wait for Redis however long it takes; ours fail, and the handler decides.
   const patient = connectRedis({ url: redisUrl, maxRetry, onError, patient: true });
   const redis = connectRedis({ url: redisUrl, maxRetry, onError });
-  await firstReady(redis, log);
-  const progress = createProgress();
-  const inner = createHandler({
+  await waitUntilReady(redis, log);
+  const progress = createQueueProgress();
+  const jobHandler = createJobHandler({
     store,
     clusterId,
     cluster,
     settings: () => settings,
-    partitions: createPartitions(),
-    impact,
-    replies: createReplies(redis, cluster),
-    metrics,
+    partitions: createPartitionCache(),
+    watches,
     intervals,
+    replies: createReplyPublisher(redis, cluster),
+    metrics,
     log: throttledLog,
     signal: stopping.signal,
   });
-  const handler: LaneHandler = {
-    ...inner,
-    async handle(lane, data) {
-      const verdict = await inner.handle(lane, data);
-      progress.moved(lane);
-      return verdict;
+  const handler: JobHandler = {
+    ...jobHandler,
+    async handle(queue, data) {
+      const outcome = await jobHandler.handle(queue, data);
+      progress.handled(queue);
+      return outcome;
     },
   };
-  const lanes: Lane[] = [];
-  const startLanes = (count: number) => {
-    for (let lane = lanes.length; lane < count; lane++) {
-      lanes.push(
-        startLane({
-          cluster,
-          lane,
-          redis: patient,
-          lockMs: intervals.intervalJobLock / 1000,
-          handler,
-          log: throttledLog,
-        }),
-      );
+  const lockMs = intervals.intervalJobLock / 1000;
+  const workers: QueueWorker[] = [];
+  const startWorkers = (count: number) => {
+    for (let queue = workers.length; queue < count; queue++) {
+      workers.push(startQueueWorker({ cluster, queue, redis: patient, lockMs, handler, log: throttledLog }));
     }
   };
-  startLanes(settings.lanesEver);
+  startWorkers(settings.maxQueues);
 
   let nodes = 0;
-  let untended = 0;
+  let unavailable = 0;
   const flow = new Loop({
     async work() {
-      // While Postgres is away agents go on by the last known settings.
+      // While Postgres is unavailable, agents continue with the last known settings.
       try {
-        settings = await store.settings();
-        nodes = await countKnown(store, clusterId);
+        settings = await store.readSettings();
+        nodes = await readActiveNodes(store, clusterId);
       } catch (error) {
-        log.warn({ error: messageOf(error) }, 'the settings could not be read; the last ones stay');
+        log.warn({ error: messageOf(error) }, 'settings could not be read; the last ones apply');
       }
-      startLanes(settings.lanesEver);
-      await publishFlow(redis, cluster, settings.lanes, nodes);
+      startWorkers(settings.maxQueues);
+      await publishFlow(redis, cluster, settings.queues, nodes);
       return intervals.intervalFlow / 1000;
     },
     onError: (error) =>
-      throttledLog.warn({ error: messageOf(error) }, 'the flow settings could not be published'),
+      throttledLog.warn({ error: messageOf(error) }, 'flow settings could not be published'),
     backoff: BACKOFF,
   });
   const tending = new Loop({
@@ -132,58 +117,62 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
         () => true,
         () => false,
       );
-      const depths = redis.status === 'ready' ? await tendAll(lanes, redis, throttledLog) : [];
-      for (const [lane, depth] of depths.entries()) {
-        if (depth !== null) metrics.queueDepth.set({ queue: `${lane}` }, depth);
+      const depths = redis.status === 'ready' ? await tendAll(workers, redis, throttledLog) : [];
+      for (const [queue, depth] of depths.entries()) {
+        if (depth !== null) metrics.queueDepth.set({ queue: `${queue}` }, depth);
       }
-      untended = depths.filter((depth) => depth === null).length;
+      unavailable = depths.filter((depth) => depth === null).length;
       progress.observed(answers, depths);
       return TEND_INTERVAL_MS;
     },
-    onError: (error) => throttledLog.warn({ error: messageOf(error) }, 'the lanes could not be counted'),
+    onError: (error) => throttledLog.warn({ error: messageOf(error) }, 'queues could not be counted'),
     backoff: BACKOFF,
   });
   flow.start();
   tending.start();
-  log.info({ cluster, lanes: settings.lanes }, 'ingest has started');
+  log.info({ cluster, queues: settings.queues }, 'ingest started');
   return {
     health: () => progress.health(),
-    redis() {
+    redisError() {
       if (redis.status !== 'ready') return 'Redis does not answer';
-      return untended === 0 ? null : `Redis does not serve ${untended} of ${lanes.length} lanes`;
+      return unavailable === 0 ? null : `Redis does not serve ${unavailable} of ${workers.length} queues`;
     },
     async stop() {
       stopping.abort();
       await Promise.all([flow.stop(), tending.stop()]);
-      await Promise.all(lanes.map((lane) => lane.stop()));
+      await Promise.all(workers.map((worker) => worker.stop()));
       patient.disconnect();
       redis.disconnect();
     },
   };
 }
 
-/** Agents wait for the flow settings, so the first try to publish them should not come too early. */
-async function firstReady(redis: RedisClient, log: Logger): Promise<void> {
+/** Agents wait for the flow settings, so the first attempt to publish them should not come too early. */
+async function waitUntilReady(redis: RedisClient, log: Logger): Promise<void> {
   if (redis.status === 'ready') return;
   await once(redis, 'ready', { signal: AbortSignal.timeout(READY_WITHIN_MS) }).catch((error: unknown) => {
-    log.warn({ error: messageOf(error) }, 'Redis is away');
+    log.warn({ error: messageOf(error) }, 'Redis is unavailable');
   });
 }
 
-/** The depth of each lane; null where Redis does not serve it: it is full, or that node of a cluster is away. */
-function tendAll(lanes: readonly Lane[], redis: RedisClient, log: ThrottledLog): Promise<(number | null)[]> {
+/** The depth of each queue; null if Redis does not serve it: it is full, or that node of a Redis Cluster is unavailable. */
+function tendAll(
+  workers: readonly QueueWorker[],
+  redis: RedisClient,
+  log: ThrottledLog,
+): Promise<(number | null)[]> {
   return Promise.all(
-    lanes.map((lane) =>
-      lane.tend(redis).catch((error: unknown) => {
-        log.warn({ lane: lane.lane, error: messageOf(error) }, 'a lane could not be counted');
+    workers.map((worker) =>
+      worker.tend(redis).catch((error: unknown) => {
+        log.warn({ queue: worker.queue, error: messageOf(error) }, 'queue could not be counted');
         return null;
       }),
     ),
   );
 }
 
-/** How many nodes share the budget. */
-async function countKnown(store: Store, clusterId: number): Promise<number> {
+/** How many nodes share the budget of unacknowledged bytes. */
+async function readActiveNodes(store: Store, clusterId: number): Promise<number> {
   const { rows } = await store.run<{ nodes: number }>({ text: countActiveNodes }, [clusterId]);
   return rows[0]?.nodes ?? 0;
 }

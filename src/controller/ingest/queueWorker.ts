@@ -1,56 +1,55 @@
 /*
- * A lane: one queue and our worker on it, one job at a time.
+ * One BullMQ queue and our worker on it, which handles one job at a time.
  *
- *   waiting ──► active ──► handled ──► gone
- *                 │ the handler says later
+ *   waiting ──► active ──► handled ──► removed
+ *                 │ the handler asks for a delay
  *                 └──────► delayed ──► waiting
  *
- * A job is never failed, so it can never be lost here: the handler returns when the batch is committed and told, or asks
- * for it to be delayed. A worker that dies leaves an active job behind; others find it when its lock has run out.
+ * A job never fails, so it can never be lost here: the handler returns when the batch is committed and its reply published, or asks
+ * for a delay. A worker that dies leaves an active job behind; another one takes it when its lock has expired.
  *
- * What a job says about itself comes from its producer and is not believed: attempts, removal, parents and schedules are
- * set here.
+ * What a job says about itself comes from its producer and is not trusted: attempts, removal, parents and schedules are set here.
  */
 import { DelayedError, type Job, type JobJson, Worker } from 'bullmq';
 import { messageOf } from '../../platform/errors.ts';
 import type { RedisClient } from '../../platform/redis.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import { QUEUE_NAME, queuePrefix } from '../../protocol/keys.ts';
-import { isUnreadable, takeUnreadable, type Unreadable } from './unreadable.ts';
+import { isUnreadable, removeUnreadableJobs, type UnreadableJob } from './unreadableJobs.ts';
 
-/** What to do with a job now that its handler is done. */
-export type Verdict = { readonly done: true } | { readonly done: false; readonly delayMs: number };
+/** What to do with a job after its handler returned. */
+export type JobOutcome = { readonly done: true } | { readonly done: false; readonly delayMs: number };
 
-export interface LaneHandler {
+export interface JobHandler {
   /** Handles a job's data. Must not throw. */
-  handle(lane: number, data: unknown): Promise<Verdict>;
-  /** Told of a job that could not be read and is out of the queue. */
-  unreadable(lane: number, job: Unreadable): Promise<void>;
+  handle(queue: number, data: unknown): Promise<JobOutcome>;
+  /** Called with a job that could not be read and was removed from the queue. */
+  handleUnreadable(queue: number, job: UnreadableJob): Promise<void>;
 }
 
-export interface LaneOptions {
+export interface QueueWorkerOptions {
   readonly cluster: string;
-  readonly lane: number;
-  /** Shared by all lanes; the worker makes itself a second one for blocking. Never gives up on a command. */
+  readonly queue: number;
+  /** Shared by all queues; the worker opens a second one for blocking commands. Never gives up on a command. */
   readonly redis: RedisClient;
-  readonly handler: LaneHandler;
   /** After this the job of a worker that died is taken by another. */
   readonly lockMs: number;
+  readonly handler: JobHandler;
   readonly log: Pick<ThrottledLog, 'warn' | 'error'>;
 }
 
-export interface Lane {
-  readonly lane: number;
+export interface QueueWorker {
+  readonly queue: number;
   /**
-   * How many jobs are waiting, active and delayed. Also bounds the queue's own event stream, which a new Redis
-   * forgets, and takes off what a stranger has put on to stop it.
+   * Returns how many jobs are waiting, active and delayed. Also bounds the queue's own event stream, a setting that a new Redis
+   * lacks, and removes limits that a stranger has set on the queue.
    */
   tend(redis: RedisClient): Promise<number>;
   /** Takes no more jobs and waits for the present one. */
   stop(): Promise<void>;
 }
 
-/** The data of a job that is not JSON, handed on as what it was. */
+/** Job data that is not JSON, as it was. */
 export class NotJson {
   readonly raw: string;
   constructor(raw: string) {
@@ -59,28 +58,35 @@ export class NotJson {
 }
 
 const RETRY_MS = 1_000;
-/** A batch that kills its worker is our fault and must not be thrown away for it. */
+/** A batch that kills its worker is our fault and must not be discarded for it. */
 const MAX_STALLED = 1_000_000;
 const MAX_EVENTS = 100;
-/** Settings of a queue that stop or slow down its workers. We set none; agents may write to this hash. */
-const BRAKES = ['paused', 'concurrency', 'max', 'duration'] as const;
+/** Settings of a queue that stop or slow down its workers. We set none, but agents may write to this hash. */
+const LIMITS = ['paused', 'concurrency', 'max', 'duration'] as const;
 const STOP_WITHIN_MS = 10_000;
 
-export function startLane({ cluster, lane, redis, lockMs, handler, log }: LaneOptions): Lane {
-  const prefix = queuePrefix(cluster, lane);
+export function startQueueWorker({
+  cluster,
+  queue,
+  redis,
+  lockMs,
+  handler,
+  log,
+}: QueueWorkerOptions): QueueWorker {
+  const prefix = queuePrefix(cluster, queue);
   const queueKey = `${prefix}:${QUEUE_NAME}`;
   const sweep = async () => {
-    const taken = await takeUnreadable(redis, queueKey);
-    for (const job of taken) await handler.unreadable(lane, job);
-    return taken.length;
+    const removed = await removeUnreadableJobs(redis, queueKey);
+    for (const job of removed) await handler.handleUnreadable(queue, job);
+    return removed.length;
   };
-  const worker = new LaneWorker(
+  const worker = new EvidenceWorker(
     async (job, token) => {
-      const verdict = await handler.handle(lane, job.data);
-      if (verdict.done) return;
-      // Where even that fails, the job stays active without a lock, and is found again by whoever looks for stalled ones.
-      await job.moveToDelayed(Date.now() + verdict.delayMs, token).catch((error: unknown) => {
-        log.warn({ lane, error: messageOf(error) }, 'a batch could not be delayed');
+      const outcome = await handler.handle(queue, job.data);
+      if (outcome.done) return;
+      // If even that fails, the job stays active without a lock, and the search for stalled jobs finds it.
+      await job.moveToDelayed(Date.now() + outcome.delayMs, token).catch((error: unknown) => {
+        log.warn({ queue, error: messageOf(error) }, 'batch could not be delayed');
       });
       throw new DelayedError();
     },
@@ -88,15 +94,15 @@ export function startLane({ cluster, lane, redis, lockMs, handler, log }: LaneOp
     sweep,
   );
   worker.on('error', (error) => {
-    log.warn({ lane, error: messageOf(error) }, 'a lane had trouble');
-    // A job may be read and then not be finished: its counters are touched only then.
+    log.warn({ queue, error: messageOf(error) }, 'queue worker failed');
+    // A job may be read and then fail to finish: its counters are used only then.
     if (isUnreadable(error)) sweep().catch((failure: unknown) => worker.emit('error', asError(failure)));
   });
   return {
-    lane,
+    queue,
     async tend(redis) {
       await redis.hset(`${queueKey}:meta`, 'opts.maxLenEvents', MAX_EVENTS);
-      await redis.hdel(`${queueKey}:meta`, ...BRAKES);
+      await redis.hdel(`${queueKey}:meta`, ...LIMITS);
       const [waiting, active, delayed] = await Promise.all([
         redis.llen(`${queueKey}:wait`),
         redis.llen(`${queueKey}:active`),
@@ -105,25 +111,24 @@ export function startLane({ cluster, lane, redis, lockMs, handler, log }: LaneOp
       return waiting + active + delayed;
     },
     async stop() {
-      const inOrder = worker.close();
-      const stopped = await within(inOrder, STOP_WITHIN_MS);
-      // Redis is away: what is active now is found by others, or by us, when its lock has run out.
+      const stopped = await within(worker.close(), STOP_WITHIN_MS);
+      // Redis is unavailable: an active job is taken again when its lock has expired.
       if (!stopped) await within(worker.close(true), STOP_WITHIN_MS);
     },
   };
 }
 
-class LaneWorker extends Worker<unknown, void> {
+class EvidenceWorker extends Worker<unknown, void> {
   readonly #sweep: () => Promise<number>;
 
   constructor(
     processor: (job: Job<unknown, void>, token: string | undefined) => Promise<void>,
-    { lockMs, ...place }: { prefix: string; connection: RedisClient; lockMs: number },
-    /** Takes out what cannot be read and tells how much that was. */
+    { lockMs, ...location }: { prefix: string; connection: RedisClient; lockMs: number },
+    /** Removes jobs that cannot be read and returns how many there were. */
     sweep: () => Promise<number>,
   ) {
     super(QUEUE_NAME, processor, {
-      ...place,
+      ...location,
       concurrency: 1,
       lockDuration: lockMs,
       stalledInterval: lockMs / 2,
@@ -134,7 +139,7 @@ class LaneWorker extends Worker<unknown, void> {
       autorun: false,
     });
     this.#sweep = sweep;
-    // Not before the field above is there.
+    // Not before the field above is set.
     this.run().catch((error: unknown) => this.emit('error', asError(error)));
   }
 
@@ -142,22 +147,22 @@ class LaneWorker extends Worker<unknown, void> {
     const { id, name, timestamp, attemptsStarted, attemptsMade, stalledCounter } = json;
     if (Number.isNaN(attemptsMade + stalledCounter))
       throw new SyntaxError('a counter of a job is not a number');
-    const believed = { id, name, timestamp, attemptsStarted, attemptsMade, stalledCounter };
+    const trusted = { id, name, timestamp, attemptsStarted, attemptsMade, stalledCounter };
     const opts = { attempts: 1, removeOnComplete: true, removeOnFail: true };
     const empty = { data: '{}', progress: 0, failedReason: '', returnvalue: '' };
-    const job = super.createJob({ ...believed, ...empty, opts }, jobId);
+    const job = super.createJob({ ...trusted, ...empty, opts }, jobId);
     job.processedOn = json.processedOn ?? Date.now();
     job.data = parseData(json.data);
     return job;
   }
 
-  /** Every job is fetched here and nowhere else: a fetch that throws has left a job behind that cannot be read. */
+  /** Every job is fetched here and nowhere else: a fetch that throws leaves a job that cannot be read. */
   protected override async moveToActive(token: string, name?: string): Promise<Job<unknown, void>> {
     for (;;) {
       try {
         return await super.moveToActive(token, name);
       } catch (error) {
-        // At once and again, as long as that takes some out: a pause for each would be a lane that stands still.
+        // Again at once, as long as some are removed: a pause for each would stall the queue.
         if (!isUnreadable(error) || (await this.#sweep()) === 0) throw error;
       }
     }
@@ -168,7 +173,7 @@ class LaneWorker extends Worker<unknown, void> {
   }
 }
 
-/** A job without data has none, whatever its type says. */
+/** BullMQ's type promises data, but a job may have none. */
 function parseData(data: string | undefined): unknown {
   try {
     return JSON.parse(data ?? '');

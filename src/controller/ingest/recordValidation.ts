@@ -1,114 +1,117 @@
 /*
- * What becomes of the new records of a batch, before anything touches the database. Pure.
+ * Decides, before anything touches the database, which new records of a batch can be stored. Pure.
  *
- *   placed     a record with its seq and its time on the wall clock (base + offset): it will be stored
- *   unstored   a record that cannot be: malformed, absurdly dated, or older than what is kept. It becomes a gap
+ *   storable     a record with its seq and its time on the wall clock (start of the epoch + offset)
+ *   unstorable   malformed, with an absurd time, or past its retention: becomes a gap
  *
  * Times are microseconds since 1970, days are whole days since 1970 in UTC.
  */
 import type { Envelope } from '../../protocol/batch.ts';
 import { type EvidenceRecord, parseRecord, type RecordOf, type RecordType } from '../../protocol/record.ts';
-import { asText } from './asText.ts';
-import { type Range, seqsOf } from './ranges.ts';
+import { DAYS_AHEAD, dayOf } from '../store/partitions.ts';
+import type { StoreSettings } from '../store/store.ts';
+import { inputText } from './inputText.ts';
+import { type SeqRange, seqsOf } from './seqRanges.ts';
 
-export interface Placed<K extends RecordType = RecordType> {
+export interface StorableRecord<T extends RecordType = RecordType> {
   readonly seq: number;
   readonly at: number;
-  readonly record: RecordOf<K>;
+  readonly record: RecordOf<T>;
 }
 
-export interface Unstored {
+export interface UnstorableRecord {
   readonly seq: number;
   readonly cause: 'unreadable' | 'absurd_time' | 'expired' | 'refused_by_database';
   readonly error: string;
-  /** What arrived, as JSON; null where nothing is wrong with it. */
+  /** What arrived, as JSON; null if the record itself is fine. */
   readonly bytes: string | null;
 }
 
-export interface Intake {
-  readonly placed: Placed[];
-  readonly unstored: Unstored[];
+export interface ValidatedRecords {
+  readonly storable: StorableRecord[];
+  readonly unstorable: UnstorableRecord[];
 }
 
-/** Which days can be stored. */
-export interface Horizon {
+/** What bounds the days that can be stored. */
+export interface StorableDays extends Pick<StoreSettings, 'eventRetentionDays' | 'findingRetentionDays'> {
   readonly today: number;
-  readonly retentionDays: number;
-  readonly keepDays: number;
 }
 
-/** Partitions are made so many days ahead; a record from further in the future is absurd. */
-const DAYS_AHEAD = 3;
-
-const DAY_US = 86_400_000_000;
 const MAX_BYTES = 16_384;
 const INT8_MAX = 2n ** 63n - 1n;
-/** Kinds whose partitions are days; the others are kept for `keepDays`. */
+/** Types whose partitions are days; the others are kept for `findingRetentionDays`. */
 const DAILY: ReadonlySet<RecordType> = new Set(['container_event', 'relist_change', 'relist_minute']);
 
-export const dayOf = (micros: number): number => Math.floor(micros / DAY_US);
-
-/** Sorts the records of these seqs. `base` is the wall-clock time of the epoch's start. */
-export function takeIn(envelope: Envelope, fresh: readonly Range[], base: number, horizon: Horizon): Intake {
-  const placed: Placed[] = [];
-  const unstored: Unstored[] = [];
+/** Validates the records of these seqs. `epochStart` is the wall-clock time of the epoch's start. */
+export function validateRecords(
+  envelope: Envelope,
+  fresh: readonly SeqRange[],
+  epochStart: number,
+  days: StorableDays,
+): ValidatedRecords {
+  const storable: StorableRecord[] = [];
+  const unstorable: UnstorableRecord[] = [];
   for (const seq of seqsOf(fresh)) {
     const input = envelope.records[seq - envelope.first];
     const parsed = parseRecord(input);
     const error = parsed.ok ? outOfBounds(parsed.value) : parsed.error;
     if (!parsed.ok || error !== null) {
-      unstored.push({ seq, cause: 'unreadable', error: error ?? '', bytes: asBytes(input) });
+      unstorable.push({ seq, cause: 'unreadable', error: error ?? '', bytes: inputBytes(input) });
       continue;
     }
     const record = parsed.value;
-    const at = base + record.t;
-    const cause = untimely(record, at, base, horizon);
-    if (cause === null) placed.push({ seq, at, record });
+    const at = epochStart + record.t;
+    const cause = timeFault(record, at, epochStart, days);
+    if (cause === null) storable.push({ seq, at, record });
     else {
-      const error = `t: ${new Date(at / 1000).toISOString()}`;
-      unstored.push({ seq, cause, error, bytes: cause === 'expired' ? null : asBytes(input) });
+      const bytes = cause === 'expired' ? null : inputBytes(input);
+      unstorable.push({ seq, cause, error: `t: ${new Date(at / 1000).toISOString()}`, bytes });
     }
   }
-  return { placed, unstored };
+  return { storable, unstorable };
 }
 
-/** A placed record as one that the database refused. */
-export function refusedByDatabase({ seq, record }: Placed, error: string): Unstored {
-  return { seq, cause: 'refused_by_database', error, bytes: asBytes(record) };
+/** A record that passed every check and that the database refuses. */
+export function refusedByDatabase({ seq, record }: StorableRecord, error: string): UnstorableRecord {
+  return { seq, cause: 'refused_by_database', error, bytes: inputBytes(record) };
 }
 
-export function ofKind<K extends RecordType>(placed: readonly Placed[], kind: K): Placed<K>[] {
-  const found: Placed<K>[] = [];
-  for (const { seq, at, record } of placed) {
-    if (isKind(record, kind)) found.push({ seq, at, record });
+export function ofType<T extends RecordType>(
+  records: readonly StorableRecord[],
+  type: T,
+): StorableRecord<T>[] {
+  const found: StorableRecord<T>[] = [];
+  for (const { seq, at, record } of records) {
+    if (isOfType(record, type)) found.push({ seq, at, record });
   }
   return found;
 }
 
-function isKind<K extends RecordType>(record: EvidenceRecord, kind: K): record is RecordOf<K> {
-  return record.type === kind;
+function isOfType<T extends RecordType>(record: EvidenceRecord, type: T): record is RecordOf<T> {
+  return record.type === type;
 }
 
-/** What a schema of one field cannot say: a runtime's nanoseconds have to fit 64 bits. */
+/** What the schema of one field cannot say: the nanoseconds of a runtime have to fit 64 bits. */
 function outOfBounds(record: EvidenceRecord): string | null {
   if (record.type !== 'container_event') return null;
   const ns = BigInt(record.createdNs);
   return ns > INT8_MAX || ns < -INT8_MAX ? 'createdNs: does not fit 64 bits' : null;
 }
 
-function untimely(
+function timeFault(
   record: EvidenceRecord,
   at: number,
-  base: number,
-  { today, retentionDays, keepDays }: Horizon,
+  epochStart: number,
+  { today, eventRetentionDays, findingRetentionDays }: StorableDays,
 ): 'expired' | 'absurd_time' | null {
-  // A session's row lies in the partition of the moment it was opened.
-  const days = record.type === 'stream_session' ? [dayOf(at), dayOf(base + record.opened)] : [dayOf(at)];
-  const oldest = today - (DAILY.has(record.type) ? retentionDays : keepDays);
+  // The row of a session lies in the partition of the day on which it was opened.
+  const days =
+    record.type === 'stream_session' ? [dayOf(at), dayOf(epochStart + record.opened)] : [dayOf(at)];
+  const oldest = today - (DAILY.has(record.type) ? eventRetentionDays : findingRetentionDays);
   if (days.some((day) => day > today + DAYS_AHEAD)) return 'absurd_time';
   return days.some((day) => day < oldest) ? 'expired' : null;
 }
 
-function asBytes(input: unknown): string {
-  return asText(input).slice(0, MAX_BYTES);
+function inputBytes(input: unknown): string {
+  return inputText(input).slice(0, MAX_BYTES);
 }

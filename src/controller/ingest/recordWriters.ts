@@ -1,332 +1,274 @@
 /*
- * Rows of the records: for each kind, the columns of its statement. Pure.
- *
- * Every statement of a kind with one row per record returns how many rows it made, and that is compared with how many
- * records were new: the unique index is the second witness that nothing is stored twice.
+ * Writes the records of a batch: the columns of each type, and the rows of `store.container` that events and changes refer to.
  */
-import {
-  type ContainerIdentity,
-  type KubeletCalls,
-  type KubeletMinute,
-  PLEG_EVENTS,
-  PLEG_STATES,
-  type PlegEvent,
-  type PlegState,
-  type RecordOf,
-  type RecordType,
-} from '../../protocol/record.ts';
-import { bare } from '../store/array.ts';
-import type { Statement } from '../store/store.ts';
-import type { Placed } from './recordValidation.ts';
+import { messageOf } from '../../platform/errors.ts';
+import { PLEG_STATES, type RecordOf, type RecordType } from '../../protocol/record.ts';
+import { databaseErrorKind } from '../store/databaseError.ts';
+import type { SqlRunner } from '../store/store.ts';
+import type { BatchScope } from './batchScope.ts';
+import { containerRows } from './containerRows.ts';
+import { plegEventMask } from './plegEventMask.ts';
+import { refusedByDatabase, type StorableRecord, type UnstorableRecord } from './recordValidation.ts';
+import { literal, type RecordWriter, recordWriter, timeOf } from './recordWriter.ts';
+import { writeRelistMinutes } from './relistMinuteWriter.ts';
 import insertContainerEvents from './sql/insertContainerEvents.sql';
 import insertFindings from './sql/insertFindings.sql';
 import insertFindingUpdates from './sql/insertFindingUpdates.sql';
 import insertModeChanges from './sql/insertModeChanges.sql';
 import insertRelistChanges from './sql/insertRelistChanges.sql';
-import insertRelistMinutes from './sql/insertRelistMinutes.sql';
 import updateNodeState from './sql/updateNodeState.sql';
+import upsertContainers from './sql/upsertContainers.sql';
 import upsertGaps from './sql/upsertGaps.sql';
 import upsertStreamSessions from './sql/upsertStreamSessions.sql';
 
-/** Where the rows of a batch belong. */
-export interface Place {
-  readonly nodeId: number;
-  readonly clusterId: number;
-  readonly contextId: number;
-  readonly epoch: string;
-  readonly life: number;
-  /** The wall-clock time of the epoch's start, in microseconds. */
-  readonly base: number;
-  readonly objects: ReadonlyMap<string, ContainerIdentity>;
-  readonly keyOf: (id: string) => string;
-}
-
-export interface Writer<K extends RecordType> {
-  readonly type: K;
-  readonly statement: Statement;
-  /** Whether the statement makes exactly one row for each record. */
-  readonly counted: boolean;
-  readonly values: (place: Place, rows: readonly Placed<K>[]) => unknown[];
-}
-
-// The bits of store.event.bits and store.change.old_new, as the views read them.
+// The bits of store.container_event.flags and store.relist_change.states.
 const REPLAYED = 256;
 const HAS_SANDBOX_STATUS = 512;
 const EVENT_OF_SANDBOX = 1024;
 const CHANGE_OF_SANDBOX = 256;
-const INT2_MAX = 32_767;
-const INT4_MAX = 2_147_483_647;
 
-/** What a kubelet's Generic PLEG makes of a change (kubelet pkg/kubelet/pleg/generic.go, generateEvents), as bits. */
-export function plegMask(old: PlegState, now: PlegState): number {
-  return plegEvents(old, now).reduce((mask, event) => mask | (1 << PLEG_EVENTS.indexOf(event)), 0);
+/** Writes records of any type. Throws if a record turns out to be stored already. */
+export async function writeRecords(
+  runner: SqlRunner,
+  scope: BatchScope,
+  records: readonly StorableRecord[],
+): Promise<void> {
+  await writeContainers(runner, scope, records);
+  for (const write of Object.values(WRITERS)) await write(runner, scope, records);
 }
 
-function plegEvents(old: PlegState, now: PlegState): PlegEvent[] {
-  if (old === now) return [];
-  if (now === 'running') return ['ContainerStarted'];
-  if (now === 'exited') return ['ContainerDied'];
-  if (now === 'unknown') return ['ContainerChanged'];
-  return old === 'exited' ? ['ContainerRemoved'] : ['ContainerDied', 'ContainerRemoved'];
+/** Writes each record under its own savepoint, and divides them into those that the database took and those it refused. */
+export async function writeOneByOne(
+  runner: SqlRunner,
+  scope: BatchScope,
+  records: readonly StorableRecord[],
+): Promise<{ stored: StorableRecord[]; refused: UnstorableRecord[] }> {
+  const stored: StorableRecord[] = [];
+  const refused: UnstorableRecord[] = [];
+  for (const record of records) {
+    await runner.run({ text: 'SAVEPOINT record' });
+    try {
+      await writeRecords(runner, scope, [record]);
+      stored.push(record);
+    } catch (error) {
+      if (databaseErrorKind(error) !== 'data') throw error;
+      await runner.run({ text: 'ROLLBACK TO SAVEPOINT record' });
+      refused.push(refusedByDatabase(record, messageOf(error)));
+    }
+    await runner.run({ text: 'RELEASE SAVEPOINT record' });
+  }
+  return { stored, refused };
 }
 
-function eventBits(record: RecordOf<'container_event'>): number {
+async function writeContainers(
+  runner: SqlRunner,
+  scope: BatchScope,
+  records: readonly StorableRecord[],
+): Promise<void> {
+  const rows = containerRows(records, scope);
+  if (rows.length === 0) return;
+  await runner.run({ name: 'upsert_containers', text: upsertContainers }, [
+    scope.nodeId,
+    scope.clusterId,
+    literal(rows, ({ key }) => key),
+    literal(rows, ({ sandboxKey }) => sandboxKey),
+    literal(rows, ({ day }) => day),
+    literal(rows, ({ flags }) => flags),
+    literal(rows, ({ attempt }) => attempt),
+    literal(rows, ({ id }) => id),
+    rows.map(({ podUid }) => podUid),
+    rows.map(({ namespace }) => namespace),
+    rows.map(({ pod }) => pod),
+    rows.map(({ container }) => container),
+  ]);
+}
+
+function eventFlags({
+  eventType,
+  replayed,
+  hasSandboxStatus,
+  isSandbox,
+}: RecordOf<'container_event'>): number {
   return (
-    record.eventType |
-    (record.replayed ? REPLAYED : 0) |
-    (record.hasSandboxStatus ? HAS_SANDBOX_STATUS : 0) |
-    (record.isSandbox ? EVENT_OF_SANDBOX : 0)
+    eventType |
+    (replayed ? REPLAYED : 0) |
+    (hasSandboxStatus ? HAS_SANDBOX_STATUS : 0) |
+    (isSandbox ? EVENT_OF_SANDBOX : 0)
   );
 }
 
-const stateBits = ({ oldState: old, newState: now, isSandbox }: RecordOf<'relist_change'>): number =>
-  PLEG_STATES.indexOf(old) | (PLEG_STATES.indexOf(now) << 4) | (isSandbox ? CHANGE_OF_SANDBOX : 0);
+const changeStates = ({ oldState, newState, isSandbox }: RecordOf<'relist_change'>): number =>
+  PLEG_STATES.indexOf(oldState) | (PLEG_STATES.indexOf(newState) << 4) | (isSandbox ? CHANGE_OF_SANDBOX : 0);
 
-/** A moment of a record on the wall clock; null stays null. */
-const moment = (place: Place, offset: number | null): number | null =>
-  offset === null ? null : place.base + offset;
-
-const scope = (place: Place): unknown[] => [place.nodeId, place.contextId, place.clusterId];
-
-const events: Writer<'container_event'> = {
-  type: 'container_event',
-  statement: { name: 'insert_events', text: insertContainerEvents },
-  counted: true,
-  values: (place, rows) => [
-    ...scope(place),
-    bare(rows.map((row) => row.seq)),
-    bare(rows.map((row) => row.at)),
-    bare(rows.map((row) => row.record.createdNs)),
-    bare(rows.map((row) => place.keyOf(row.record.containerId))),
-    bare(rows.map((row) => eventBits(row.record))),
+const writeContainerEvents = recordWriter('container_event', {
+  statement: { name: 'insert_container_events', text: insertContainerEvents },
+  oneRowEach: true,
+  values: (scope, rows) => [
+    scope.nodeId,
+    scope.contextId,
+    scope.clusterId,
+    literal(rows, ({ seq }) => seq),
+    literal(rows, ({ at }) => at),
+    literal(rows, ({ record }) => record.createdNs),
+    literal(rows, ({ record }) => scope.keyOf(record.containerId)),
+    literal(rows, ({ record }) => eventFlags(record)),
   ],
-};
+});
 
-const changes: Writer<'relist_change'> = {
-  type: 'relist_change',
-  statement: { name: 'insert_changes', text: insertRelistChanges },
-  counted: true,
-  values: (place, rows) => [
-    ...scope(place),
-    bare(rows.map((row) => row.seq)),
-    bare(rows.map((row) => row.at)),
-    bare(rows.map((row) => place.base + row.record.window.from)),
-    bare(rows.map((row) => place.base + row.record.window.to)),
-    bare(rows.map((row) => place.keyOf(row.record.containerId))),
-    bare(rows.map((row) => stateBits(row.record))),
-    bare(rows.map((row) => plegMask(row.record.oldState, row.record.newState))),
+const writeRelistChanges = recordWriter('relist_change', {
+  statement: { name: 'insert_relist_changes', text: insertRelistChanges },
+  oneRowEach: true,
+  values: (scope, rows) => [
+    scope.nodeId,
+    scope.contextId,
+    scope.clusterId,
+    literal(rows, ({ seq }) => seq),
+    literal(rows, ({ at }) => at),
+    literal(rows, ({ record }) => scope.epochStart + record.window.from),
+    literal(rows, ({ record }) => scope.epochStart + record.window.to),
+    literal(rows, ({ record }) => scope.keyOf(record.containerId)),
+    literal(rows, ({ record }) => changeStates(record)),
+    literal(rows, ({ record }) => plegEventMask(record.oldState, record.newState)),
   ],
-};
+});
 
-/** Null where the kubelet told nothing. */
-function kubeletColumns(minutes: readonly RecordOf<'relist_minute'>['kubelet'][]): unknown[] {
-  const column = (value: (kubelet: KubeletMinute) => number | null) =>
-    bare(minutes.map((kubelet) => (kubelet === undefined ? null : value(kubelet))));
-  return [
-    column(({ relists }) => Math.min(relists, INT4_MAX)),
-    minutes.map((kubelet) => (kubelet === undefined ? null : histogram(kubelet.hist))),
-    column(({ lastSeenAge }) => lastSeenAge),
-    column(({ discarded }) => discarded),
-    column(({ streamErrors }) => streamErrors),
-    column(({ listP99 }) => listP99),
-    column(({ intervals }) => Math.min(intervals, INT4_MAX)),
-    column(({ intervalSum }) => intervalSum),
-  ];
-}
-
-/** Null where its calls were not counted. */
-function callColumns(place: Place, minutes: readonly RecordOf<'relist_minute'>['kubelet'][]): unknown[] {
-  const column = (value: (calls: KubeletCalls) => number) =>
-    bare(minutes.map((kubelet) => (kubelet?.calls === undefined ? null : value(kubelet.calls))));
-  return [
-    column(({ from }) => place.base + from),
-    column(({ to }) => place.base + to),
-    column(({ relistSum }) => relistSum),
-    column(({ lists }) => Math.min(lists, INT4_MAX)),
-    column(({ listErrors }) => Math.min(listErrors, INT4_MAX)),
-    column(({ listSum }) => listSum),
-    column(({ longestList }) => longestList),
-    column(({ statusSum }) => statusSum),
-  ];
-}
-
-const histogram = (counts: readonly number[]): string => bare(counts.map((n) => Math.min(n, INT2_MAX)));
-
-const minutes: Writer<'relist_minute'> = {
-  type: 'relist_minute',
-  statement: { name: 'insert_samples', text: insertRelistMinutes },
-  counted: true,
-  values: (place, rows) => [
-    ...scope(place),
-    bare(rows.map((row) => row.seq)),
-    bare(rows.map((row) => row.at)),
-    bare(rows.map((row) => row.record.relists)),
-    bare(rows.map((row) => row.record.errors)),
-    bare(rows.map((row) => row.record.max)),
-    rows.map((row) => histogram(row.record.hist)),
-    bare(rows.map((row) => row.record.sandboxes)),
-    bare(rows.map((row) => row.record.containers)),
-    bare(rows.map((row) => row.record.bytes)),
-    bare(rows.map((row) => row.record.expected)),
-    bare(rows.map((row) => row.record.matched)),
-    bare(rows.map((row) => row.record.unobservable)),
-    bare(rows.map((row) => row.record.covered)),
-    bare(rows.map((row) => row.record.span)),
-    ...kubeletColumns(rows.map((row) => row.record.kubelet)),
-    ...callColumns(
-      place,
-      rows.map((row) => row.record.kubelet),
-    ),
-  ],
-};
-
-const findings: Writer<'finding'> = {
-  type: 'finding',
+const writeFindings = recordWriter('finding', {
   statement: { text: insertFindings },
-  counted: true,
-  values: (place, rows) => {
-    const objects = rows.map(({ record }) =>
-      record.containerId === null ? undefined : place.objects.get(record.containerId),
+  oneRowEach: true,
+  values: (scope, rows) => {
+    const identities = rows.map(({ record: { containerId } }) =>
+      containerId === null ? undefined : scope.identities.get(containerId),
     );
     return [
-      ...scope(place),
-      rows.map((row) => row.seq),
-      rows.map((row) => row.at),
-      rows.map((row) => row.record.findingId),
-      rows.map((row) => row.record.kind),
-      rows.map((row) => row.record.eventType),
-      rows.map((row) => row.record.cause),
-      rows.map((row) => row.record.containerId),
-      objects.map((object) => object?.podUid || null),
-      objects.map((object) => object?.namespace || null),
-      objects.map((object) => object?.pod || null),
-      objects.map((object) => object?.container || null),
-      rows.map((row) => moment(place, row.record.window?.from ?? null)),
-      rows.map((row) => moment(place, row.record.window?.to ?? null)),
-      rows.map((row) => moment(place, row.record.occurred)),
-      rows.map((row) => row.record.lateness),
-      rows.map((row) => row.record.delivery),
-      rows.map((row) => JSON.stringify(row.record.proof)),
+      scope.nodeId,
+      scope.contextId,
+      scope.clusterId,
+      rows.map(({ seq }) => seq),
+      rows.map(({ at }) => at),
+      rows.map(({ record }) => record.findingId),
+      rows.map(({ record }) => record.kind),
+      rows.map(({ record }) => record.eventType),
+      rows.map(({ record }) => record.cause),
+      rows.map(({ record }) => record.containerId),
+      identities.map((identity) => identity?.podUid || null),
+      identities.map((identity) => identity?.namespace || null),
+      identities.map((identity) => identity?.pod || null),
+      identities.map((identity) => identity?.container || null),
+      rows.map(({ record }) => timeOf(scope, record.window?.from ?? null)),
+      rows.map(({ record }) => timeOf(scope, record.window?.to ?? null)),
+      rows.map(({ record }) => timeOf(scope, record.occurred)),
+      rows.map(({ record }) => record.lateness),
+      rows.map(({ record }) => record.delivery),
+      rows.map(({ record }) => JSON.stringify(record.proof)),
     ];
   },
-};
+});
 
-const resolutions: Writer<'finding_resolved'> = {
-  type: 'finding_resolved',
-  statement: { text: insertFindingUpdates },
-  counted: false,
-  values: (place, rows) => [
-    place.nodeId,
-    place.clusterId,
-    rows.map((row) => row.record.findingId),
-    rows.map((row) => row.record.what),
-    rows.map((row) => row.at),
-  ],
-};
+/** Both types say only that something happened to a finding: each is a row of store.finding_update. */
+const findingUpdateWriter = (type: 'finding_resolved' | 'event_overdue', what: 'resolved' | 'overdue') =>
+  recordWriter(type, {
+    statement: { text: insertFindingUpdates },
+    oneRowEach: false,
+    values: ({ nodeId, clusterId }, rows) => [
+      nodeId,
+      clusterId,
+      rows.map(({ record }) => record.findingId),
+      rows.map(() => what),
+      rows.map(({ at }) => at),
+    ],
+  });
 
-/** That it was told stays, whatever becomes of it. */
-const overdue: Writer<'event_overdue'> = {
-  type: 'event_overdue',
-  statement: { text: insertFindingUpdates },
-  counted: false,
-  values: (place, rows) => [
-    place.nodeId,
-    place.clusterId,
-    rows.map((row) => row.record.findingId),
-    rows.map((row) => row.record.type),
-    rows.map((row) => row.at),
-  ],
-};
+export const writeResolutions = findingUpdateWriter('finding_resolved', 'resolved');
 
-const sessions: Writer<'stream_session'> = {
-  type: 'stream_session',
+const writeStreamSessions = recordWriter('stream_session', {
   statement: { text: upsertStreamSessions },
-  counted: false,
-  values: (place, rows) => [
-    ...scope(place),
-    place.epoch,
-    rows.map((row) => row.seq),
-    rows.map((row) => row.record.sessionNo),
-    rows.map((row) => place.base + row.record.opened),
-    rows.map((row) => moment(place, row.record.armed)),
-    rows.map((row) => moment(place, row.record.closed)),
-    rows.map((row) => row.record.code),
-    rows.map((row) => row.record.message),
-    rows.map((row) => row.record.events),
-    rows.map((row) => row.record.replayed),
+  oneRowEach: false,
+  values: (scope, rows) => [
+    scope.nodeId,
+    scope.contextId,
+    scope.clusterId,
+    scope.epoch,
+    rows.map(({ seq }) => seq),
+    rows.map(({ record }) => record.sessionNo),
+    rows.map(({ record }) => scope.epochStart + record.opened),
+    rows.map(({ record }) => timeOf(scope, record.armed)),
+    rows.map(({ record }) => timeOf(scope, record.closed)),
+    rows.map(({ record }) => record.code),
+    rows.map(({ record }) => record.message),
+    rows.map(({ record }) => record.events),
+    rows.map(({ record }) => record.replayed),
   ],
-};
+});
 
-const gaps: Writer<'gap'> = {
-  type: 'gap',
+const writeGaps = recordWriter('gap', {
   statement: { text: upsertGaps },
-  counted: false,
-  values: (place, rows) => [
-    place.nodeId,
-    place.clusterId,
-    place.epoch,
-    rows.map((row) => row.record.gapId),
-    rows.map((row) => row.record.scope),
-    rows.map((row) => row.record.cause),
-    rows.map((row) => place.base + row.record.from),
-    rows.map((row) => moment(place, row.record.to)),
+  oneRowEach: false,
+  values: (scope, rows) => [
+    scope.nodeId,
+    scope.clusterId,
+    scope.epoch,
+    rows.map(({ record }) => record.gapId),
+    rows.map(({ record }) => record.scope),
+    rows.map(({ record }) => record.cause),
+    rows.map(({ record }) => scope.epochStart + record.from),
+    rows.map(({ record }) => timeOf(scope, record.to)),
   ],
-};
+});
 
-const modes: Writer<'mode_change'> = {
-  type: 'mode_change',
+const writeModeChanges = recordWriter('mode_change', {
   statement: { text: insertModeChanges },
-  counted: true,
-  values: (place, rows) => [
-    ...scope(place),
-    rows.map((row) => row.seq),
-    rows.map((row) => row.at),
-    rows.map((row) => place.base + row.record.notBefore),
-    rows.map((row) => row.record.model),
-    rows.map((row) => row.record.from),
-    rows.map((row) => row.record.to),
-    rows.map((row) => row.record.reason),
-    rows.map((row) => JSON.stringify(row.record.proof)),
+  oneRowEach: true,
+  values: (scope, rows) => [
+    scope.nodeId,
+    scope.contextId,
+    scope.clusterId,
+    rows.map(({ seq }) => seq),
+    rows.map(({ at }) => at),
+    rows.map(({ record }) => scope.epochStart + record.notBefore),
+    rows.map(({ record }) => record.model),
+    rows.map(({ record }) => record.from),
+    rows.map(({ record }) => record.to),
+    rows.map(({ record }) => record.reason),
+    rows.map(({ record }) => JSON.stringify(record.proof)),
   ],
-};
+});
 
-/** Only the latest state of a batch is written: the others could not win. */
-const states: Writer<'node_state'> = {
-  type: 'node_state',
+const writeNodeState = recordWriter('node_state', {
   statement: { text: updateNodeState },
-  counted: false,
-  values: (place, rows) => {
-    const latest = rows.reduce((a, b) => (b.seq > a.seq ? b : a));
-    const { stream, relist, model, mode, modeSince, modeReason, kubeletStreamErrors } = latest.record;
+  oneRowEach: false,
+  values: (scope, rows) => {
+    // Only the latest state of a batch can win.
+    const { seq, record } = rows.reduce((a, b) => (b.seq > a.seq ? b : a));
+    const { stream, relist, model, mode, modeSince, modeReason, kubeletStreamErrors } = record;
     return [
-      place.nodeId,
-      place.clusterId,
-      place.life,
-      latest.seq,
+      scope.nodeId,
+      scope.clusterId,
+      scope.incarnation,
+      seq,
       stream.state,
-      place.base + stream.since,
+      scope.epochStart + stream.since,
       stream.reason,
       stream.lastError,
       relist.healthy,
       relist.reason,
       model,
       mode,
-      place.base + modeSince,
+      scope.epochStart + modeSince,
       modeReason,
       kubeletStreamErrors ?? null,
     ];
   },
-};
+});
 
-export const WRITERS = {
-  events,
-  changes,
-  minutes,
-  findings,
-  resolutions,
-  overdue,
-  sessions,
-  gaps,
-  modes,
-  states,
+const WRITERS: Readonly<Record<RecordType, RecordWriter>> = {
+  container_event: writeContainerEvents,
+  relist_change: writeRelistChanges,
+  relist_minute: writeRelistMinutes,
+  finding: writeFindings,
+  finding_resolved: writeResolutions,
+  event_overdue: findingUpdateWriter('event_overdue', 'overdue'),
+  stream_session: writeStreamSessions,
+  gap: writeGaps,
+  mode_change: writeModeChanges,
+  node_state: writeNodeState,
 };

@@ -10,12 +10,11 @@ import { wallNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
-import { dayOf } from '../ingest/recordValidation.ts';
 import type { NodeWatch } from '../kube/nodes.ts';
 import type { KubeNode } from '../kube/projection.ts';
+import { dayOf, ensurePartition } from '../store/partitions.ts';
 import ensureNode from '../store/sql/ensureNode.sql';
-import makePartition from '../store/sql/makePartition.sql';
-import type { Runner, Store } from '../store/store.ts';
+import type { SqlRunner, Store } from '../store/store.ts';
 import { type ConditionChange, conditionChange, type RecordedCondition } from './conditionChange.ts';
 import { parsePlegMessage } from './plegMessage.ts';
 import insertNodeCondition from './sql/insertNodeCondition.sql';
@@ -103,7 +102,7 @@ class Recorder {
   async #readRecorded(): Promise<Map<string, RecordedCondition>> {
     if (this.#recorded !== null) return this.#recorded;
     const { store, cluster } = this.#options;
-    this.#clusterId = await store.clusterId(cluster);
+    this.#clusterId = await store.ensureCluster(cluster);
     const { rows } = await store.run<LastConditionRow>({ text: readLastNodeConditions }, [this.#clusterId]);
     this.#recorded = new Map(
       rows.map(({ name, status, message, at }) => {
@@ -125,10 +124,10 @@ class Recorder {
     this.#options.onRecorded?.();
   }
 
-  async #insert(runner: Runner, name: string, uid: string, change: ConditionChange): Promise<void> {
+  async #insert(runner: SqlRunner, name: string, uid: string, change: ConditionChange): Promise<void> {
     const { at, status, reason, message, seenAgoMs, thresholdMs } = change;
     await runner.run({ text: ensureNode }, [this.#clusterId, name, uid]);
-    await runner.run({ text: makePartition }, ['node_condition', dayOf(at)]);
+    await ensurePartition(runner, 'node_condition', dayOf(at));
     const values = [this.#clusterId, name, at, status, reason, message, seenAgoMs, thresholdMs];
     await runner.run({ text: insertNodeCondition }, values);
   }

@@ -2,7 +2,7 @@
  * `plegwatch report`: the reports of a cluster straight from SQL, for where there is no Kubernetes or nobody leads.
  */
 import type { REPORT_OUTPUTS } from '../config.ts';
-import type { Runner } from '../store/store.ts';
+import type { SqlRunner } from '../store/store.ts';
 import { buildStatus } from './build.ts';
 import type { EvidenceRow } from './evidence.ts';
 import { REPORT_API } from './put.ts';
@@ -14,7 +14,7 @@ import { timestamp } from './text.ts';
 type ReportOutput = (typeof REPORT_OUTPUTS)[number];
 
 export interface ReportCommand {
-  readonly store: Runner;
+  readonly store: SqlRunner;
   readonly cluster: string;
   readonly output: ReportOutput;
 }
@@ -31,7 +31,7 @@ export async function runReport({ store, cluster, output }: ReportCommand): Prom
   return printTable(reports, now, output === 'wide');
 }
 
-async function readCluster(store: Runner, cluster: string): Promise<EvidenceRow[]> {
+async function readCluster(store: SqlRunner, cluster: string): Promise<EvidenceRow[]> {
   const { rows } = await store.run<{ node_id: number }>({ text: listReportedNodes }, [cluster]);
   const read: EvidenceRow[] = [];
   for (let at = 0; at < rows.length; at += AT_ONCE) {

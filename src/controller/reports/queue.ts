@@ -1,7 +1,7 @@
 /*
  * The report writer's side of the store: what is due, what is known of a node, and what was shown.
  */
-import type { Runner } from '../store/store.ts';
+import type { SqlRunner } from '../store/store.ts';
 import type { EvidenceRow } from './evidence.ts';
 import deferReport from './sql/deferReport.sql';
 import dequeueReport from './sql/dequeueReport.sql';
@@ -25,10 +25,10 @@ export interface Due {
 }
 
 export class ReportQueue {
-  readonly #store: Runner;
+  readonly #store: SqlRunner;
   readonly #cluster: number;
 
-  constructor(store: Runner, clusterId: number) {
+  constructor(store: SqlRunner, clusterId: number) {
     this.#store = store;
     this.#cluster = clusterId;
   }
@@ -108,6 +108,6 @@ export class ReportQueue {
 }
 
 /** What SQL says of these nodes, by name. */
-export async function readEvidence(store: Runner, nodeIds: readonly number[]): Promise<EvidenceRow[]> {
+export async function readEvidence(store: SqlRunner, nodeIds: readonly number[]): Promise<EvidenceRow[]> {
   return (await store.run<EvidenceRow>({ text: readEvidenceSql, name: 'report.read' }, [nodeIds])).rows;
 }

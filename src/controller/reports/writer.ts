@@ -35,7 +35,7 @@ import { type Due, ReportQueue } from './queue.ts';
 import type { ReportStatus } from './status.ts';
 
 export interface ReporterOptions {
-  readonly store: Pick<Store, 'run' | 'clusterId'>;
+  readonly store: Pick<Store, 'run' | 'ensureCluster'>;
   readonly kube: KubeClient;
   readonly nodes: NodeWatch;
   /** The name of the cluster. */
@@ -183,7 +183,7 @@ class ReportWriter {
     if (!this.#nodes.synced) return false;
     this.#queue ??= new ReportQueue(
       this.#options.store,
-      await this.#options.store.clusterId(this.#options.cluster),
+      await this.#options.store.ensureCluster(this.#options.cluster),
     );
     const queue = this.#queue;
     if (performance.now() - this.#listedAt >= this.#pace.inventoryMs) await this.#takeInventory(queue);

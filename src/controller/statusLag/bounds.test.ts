@@ -47,7 +47,7 @@ function published({ happened, after, waited, travel, lag, reads, sees }: Happen
 function boundsOf(one: Happening, read: Published) {
   const { happened, before, after, waited, travel, skew } = one;
   const cut = happened + after + waited;
-  const received = { arrived: START + cut + travel, cut, base: START + skew };
+  const received = { storedAt: START + cut + travel, cutAt: cut, epochStart: START + skew };
   return lagOf(transitionOf(received, { from: happened - before, to: happened + after }), read);
 }
 
@@ -78,13 +78,13 @@ test('nor more than the most, where the clock of the node is right or behind; on
 });
 
 test('a transition without a lower bound has no most', () => {
-  const transition = transitionOf({ arrived: 100, cut: 50, base: 0 }, { from: null, to: 20 });
+  const transition = transitionOf({ storedAt: 100, cutAt: 50, epochStart: 0 }, { from: null, to: 20 });
   expect(transition).toEqual({ latest: 70, earliest: null });
   expect(lagOf(transition, { unshown: 5_070, shown: 9_000 })).toEqual({ min: 5, max: null });
 });
 
 test('a batch that claims to have been cut before what it tells of says that it arrived later', () => {
-  expect(transitionOf({ arrived: 100, cut: 10, base: 0 }, { from: 20, to: 30 })).toEqual({
+  expect(transitionOf({ storedAt: 100, cutAt: 10, epochStart: 0 }, { from: 20, to: 30 })).toEqual({
     latest: 100,
     earliest: 20,
   });
@@ -92,7 +92,7 @@ test('a batch that claims to have been cut before what it tells of says that it 
 
 test('bounds are as tight as the reads: one that shows it at once leaves what the window and the way leave', () => {
   const transition = transitionOf(
-    { arrived: 10 * SECOND, cut: 9 * SECOND, base: 0 },
+    { storedAt: 10 * SECOND, cutAt: 9 * SECOND, epochStart: 0 },
     { from: 2 * SECOND, to: 5 * SECOND },
   );
   expect(lagOf(transition, { unshown: null, shown: 12 * SECOND })).toEqual({ min: 0, max: 10_000 });

@@ -11,7 +11,7 @@
  * the transition was when its batch was cut, and a batch is stored after it was cut. So the least lag holds whatever the
  * node's clock shows. `earliest` takes the node's clock at its word, as nothing else says how long the batch was under way.
  */
-import type { Received } from '../ingest/commit.ts';
+import type { BatchTimes } from '../ingest/batchScope.ts';
 
 /** When a transition happened. */
 export interface Transition {
@@ -38,12 +38,12 @@ export interface Window {
 }
 
 /** Puts a window of the epoch on the store's clock. */
-export function transitionOf({ arrived, cut, base }: Received, { from, to }: Window): Transition {
-  const atTheLatest = (offset: number) => arrived - Math.max(0, cut - offset);
+export function transitionOf({ storedAt, cutAt, epochStart }: BatchTimes, { from, to }: Window): Transition {
+  const atTheLatest = (offset: number) => storedAt - Math.max(0, cutAt - offset);
   return {
     latest: atTheLatest(to),
     // Where the node's clock is ahead, its word may be later than can be.
-    earliest: from === null ? null : Math.min(base + from, atTheLatest(from)),
+    earliest: from === null ? null : Math.min(epochStart + from, atTheLatest(from)),
   };
 }
 

@@ -140,7 +140,7 @@ class Reader {
   /** True when there may be more to do at once. */
   async #round(): Promise<boolean> {
     const { store, cluster } = this.#options;
-    this.#list ??= new WatchList(store, await store.clusterId(cluster));
+    this.#list ??= new WatchList(store, await store.ensureCluster(cluster));
     const list = this.#list;
     if (performance.now() - this.#tendedAt >= this.#pace.tendMs) await this.#tend(list);
     const { claimed, clock } = await list.claim(AT_ONCE);

@@ -6,7 +6,7 @@ import { announcedOf, type Batched, closerOf, isNamed, overdueOf } from './trans
 const SECOND = 1_000_000;
 const BASE = 1_790_000_000 * SECOND;
 /** The batch was cut when the epoch was a minute old, and came two seconds later. */
-const RECEIVED = { arrived: BASE + 62 * SECOND, cut: 60 * SECOND, base: BASE };
+const RECEIVED = { storedAt: BASE + 62 * SECOND, cutAt: 60 * SECOND, epochStart: BASE };
 
 const OBJECT: ContainerIdentity = {
   id: 'c1',
@@ -21,7 +21,7 @@ const OBJECT: ContainerIdentity = {
 
 function batch(records: readonly EvidenceRecord[], object = OBJECT): Batched {
   const placed = records.map((record, i) => ({ seq: i + 1, at: BASE + record.t, record }));
-  return { placed, received: RECEIVED, objects: new Map([[object.id, object]]) };
+  return { records: placed, times: RECEIVED, identities: new Map([[object.id, object]]) };
 }
 
 const overdue = (more: Partial<RecordOf<'event_overdue'>> = {}): RecordOf<'event_overdue'> => ({
@@ -113,7 +113,7 @@ test('a transition whose pod is not named, or not as the API server names pods, 
     expect(overdueOf(batch([overdue()], object))).toEqual({ watches: [], unnamed: [overdue().findingId] });
     expect(announcedOf(batch([event()], object))).toEqual([]);
   }
-  expect(overdueOf({ ...batch([overdue()]), objects: new Map() }).unnamed).toEqual([overdue().findingId]);
+  expect(overdueOf({ ...batch([overdue()]), identities: new Map() }).unnamed).toEqual([overdue().findingId]);
 });
 
 test('an announced start or end may be a sample, from a second before it was heard to when it arrived', () => {
@@ -135,6 +135,6 @@ test.each<[string, Partial<RecordOf<'container_event'>>]>([
 
 test('an event that was late is no sample, nor one that was on its way for long', () => {
   expect(announcedOf(batch([event(), finding({ findingId: randomUUID(), kind: 'late' })]))).toEqual([]);
-  const slow = { ...batch([event()]), received: { ...RECEIVED, arrived: BASE + 300 * SECOND } };
+  const slow = { ...batch([event()]), times: { ...RECEIVED, storedAt: BASE + 300 * SECOND } };
   expect(announcedOf(slow)).toEqual([]);
 });

@@ -6,8 +6,8 @@
  *   closer    a finding about an overdue one, that may say more closely when it happened
  */
 import type { ContainerIdentity, RecordOf } from '../../protocol/record.ts';
-import type { Received } from '../ingest/commit.ts';
-import { ofKind, type Placed } from '../ingest/recordValidation.ts';
+import type { BatchTimes } from '../ingest/batchScope.ts';
+import { ofType, type StorableRecord } from '../ingest/recordValidation.ts';
 import { type Transition, transitionOf } from './bounds.ts';
 
 export type LifeEvent = 'STARTED' | 'STOPPED';
@@ -21,9 +21,9 @@ export interface Watch extends Transition {
 
 /** What is known of a batch. */
 export interface Batched {
-  readonly placed: readonly Placed[];
-  readonly received: Received;
-  readonly objects: ReadonlyMap<string, ContainerIdentity>;
+  readonly records: readonly StorableRecord[];
+  readonly times: BatchTimes;
+  readonly identities: ReadonlyMap<string, ContainerIdentity>;
 }
 
 /** The CRI's numbers of the two events that are looked at. */
@@ -44,45 +44,45 @@ export const isNamed = ({ namespace, pod, podUid }: ContainerIdentity): boolean 
   NAMESPACE.test(namespace) && POD.test(pod) && podUid !== '';
 
 /** The overdue transitions whose pod is named, and the findings of those whose is not. */
-export function overdueOf({ placed, received, objects }: Batched): { watches: Watch[]; unnamed: string[] } {
+export function overdueOf({ records, times, identities }: Batched): { watches: Watch[]; unnamed: string[] } {
   const watches: Watch[] = [];
   const unnamed: string[] = [];
-  for (const { record } of ofKind(placed, 'event_overdue')) {
-    const object = objects.get(record.containerId);
+  for (const { record } of ofType(records, 'event_overdue')) {
+    const object = identities.get(record.containerId);
     if (object === undefined || !isNamed(object)) {
       unnamed.push(record.findingId);
       continue;
     }
     const { findingId: finding, eventType: type } = record;
-    watches.push({ finding, type, object, ...closest(received, record.window, record.occurred) });
+    watches.push({ finding, type, object, ...closest(times, record.window, record.occurred) });
   }
   return { watches, unnamed };
 }
 
 /** Events that may be taken as samples. */
-export function announcedOf({ placed, received, objects }: Batched): Omit<Watch, 'finding'>[] {
-  const { arrived, cut, base } = received;
+export function announcedOf({ records, times, identities }: Batched): Omit<Watch, 'finding'>[] {
+  const { storedAt, cutAt, epochStart } = times;
   const found = new Set(
-    ofKind(placed, 'finding').map(({ record: { containerId: id, eventType: type } }) => `${id} ${type}`),
+    ofType(records, 'finding').map(({ record: { containerId: id, eventType: type } }) => `${id} ${type}`),
   );
-  return ofKind(placed, 'container_event').flatMap(({ record }) => {
+  return ofType(records, 'container_event').flatMap(({ record }) => {
     const type = TYPES[record.eventType];
-    const object = objects.get(record.containerId);
+    const object = identities.get(record.containerId);
     if (type === undefined || record.isSandbox || record.replayed || object === undefined) return [];
-    const isFresh = cut - record.t < FRESH && Math.abs(arrived - base - record.t) < FRESH;
+    const isFresh = cutAt - record.t < FRESH && Math.abs(storedAt - epochStart - record.t) < FRESH;
     if (!isFresh || !isNamed(object) || found.has(`${record.containerId} ${type}`)) return [];
     const window = { from: record.t - ANNOUNCED_WITHIN, to: record.t };
-    return [{ type, object, ...transitionOf(received, window) }];
+    return [{ type, object, ...transitionOf(times, window) }];
   });
 }
 
 /** What findings say of transitions that may be watched. */
-export function closerOf({ placed, received }: Batched): (Transition & { readonly finding: string })[] {
-  return ofKind(placed, 'finding').flatMap(({ record }) => {
+export function closerOf({ records, times }: Batched): (Transition & { readonly finding: string })[] {
+  return ofType(records, 'finding').flatMap(({ record }) => {
     const { findingId: finding, window, occurred } = record;
     const about = record.eventType === 'STARTED' || record.eventType === 'STOPPED';
     if (!about || occurred === null) return [];
-    return [{ finding, ...closest(received, window ?? ANY_TIME, occurred) }];
+    return [{ finding, ...closest(times, window ?? ANY_TIME, occurred) }];
   });
 }
 
@@ -91,16 +91,16 @@ const ANY_TIME = { from: null, to: Number.POSITIVE_INFINITY };
 
 /** The exact time, as far as it is trusted, where that is closer than the window. */
 function closest(
-  received: Received,
+  times: BatchTimes,
   window: RecordOf<'event_overdue'>['window'],
   occurred: number | null,
 ): Transition {
-  if (occurred === null) return transitionOf(received, window);
+  if (occurred === null) return transitionOf(times, window);
   const exact = { from: occurred - EXACT_WITHIN, to: occurred + EXACT_WITHIN };
   // Lists may show for long what is over: then the window is too late. One that is too early is what nobody can know better.
-  if (window.from !== null && exact.to < window.from) return transitionOf(received, exact);
-  if (exact.from > window.to) return transitionOf(received, window);
-  return transitionOf(received, {
+  if (window.from !== null && exact.to < window.from) return transitionOf(times, exact);
+  if (exact.from > window.to) return transitionOf(times, window);
+  return transitionOf(times, {
     from: Math.max(window.from ?? exact.from, exact.from),
     to: Math.min(window.to, exact.to),
   });

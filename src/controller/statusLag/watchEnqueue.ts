@@ -8,10 +8,10 @@
 import { randomUUID } from 'node:crypto';
 import { monoNow } from '../../platform/clock.ts';
 import { perSecond, TokenBucket } from '../../platform/tokenBucket.ts';
-import type { Enlisting } from '../ingest/commit.ts';
-import { ofKind, type Placed } from '../ingest/recordValidation.ts';
-import type { Place } from '../ingest/recordWriters.ts';
-import type { Runner } from '../store/store.ts';
+import type { BatchScope } from '../ingest/batchScope.ts';
+import type { WatchEnqueuer } from '../ingest/commitBatch.ts';
+import { ofType, type StorableRecord } from '../ingest/recordValidation.ts';
+import type { SqlRunner } from '../store/store.ts';
 import insertLagReasons from './sql/insertLagReasons.sql';
 import insertWatches from './sql/insertWatches.sql';
 import narrowWatches from './sql/narrowWatches.sql';
@@ -35,13 +35,13 @@ const SAMPLE_SHARE = 0.25;
 /** Nodes beyond these have their rate forgotten; the rate of all together holds. */
 const MOST_NODES = 20_000;
 
-export interface EnlistingOptions {
+export interface WatchEnqueuerOptions {
   readonly readsPerSecond: number;
   /** Told how many found no place on the list. */
   readonly onShed: (kind: 'overdue' | 'sample', count: number) => void;
 }
 
-export function createEnlisting({ readsPerSecond, onShed }: EnlistingOptions): Enlisting {
+export function createWatchEnqueuer({ readsPerSecond, onShed }: WatchEnqueuerOptions): WatchEnqueuer {
   const everywhere = new TokenBucket({
     capacity: Math.max(1, readsPerSecond),
     interval: perSecond(readsPerSecond * SAMPLE_SHARE),
@@ -57,25 +57,25 @@ export function createEnlisting({ readsPerSecond, onShed }: EnlistingOptions): E
   };
 
   return {
-    async enlist(runner, place, received, placed) {
-      const batched: Batched = { placed, received, objects: place.objects };
+    async enqueue(runner, scope, times, records) {
+      const batched: Batched = { records, times, identities: scope.identities };
       const { watches, unnamed } = overdueOf(batched);
-      const shed = await put(runner, place, false, watches);
+      const shed = await put(runner, scope, false, watches);
       await tell(
         runner,
-        place,
-        placed,
+        scope,
+        records,
         new Map([
           ...unnamed.map((finding) => [finding, 'no_pod'] as const),
           ...shed.map((finding) => [finding, 'shed'] as const),
         ]),
       );
       if (shed.length > 0) onShed('overdue', shed.length);
-      await bringCloser(runner, place, batched);
+      await bringCloser(runner, scope, batched);
       const samples = announcedOf(batched)
-        .filter(() => mayMeasure(place.nodeId))
+        .filter(() => mayMeasure(scope.nodeId))
         .map((sample) => ({ ...sample, finding: randomUUID() }));
-      const left = await put(runner, place, true, samples);
+      const left = await put(runner, scope, true, samples);
       if (left.length > 0) onShed('sample', left.length);
     },
   };
@@ -83,8 +83,8 @@ export function createEnlisting({ readsPerSecond, onShed }: EnlistingOptions): E
 
 /** Returns the findings that found no place. */
 async function put(
-  runner: Runner,
-  { nodeId, clusterId }: Place,
+  runner: SqlRunner,
+  { nodeId, clusterId }: BatchScope,
   sample: boolean,
   watches: readonly Watch[],
 ): Promise<string[]> {
@@ -114,13 +114,13 @@ async function put(
 
 /** Says why there will be no lag of these findings. */
 async function tell(
-  runner: Runner,
-  { nodeId, clusterId }: Place,
-  placed: readonly Placed[],
+  runner: SqlRunner,
+  { nodeId, clusterId }: BatchScope,
+  records: readonly StorableRecord[],
   reasons: ReadonlyMap<string, string>,
 ): Promise<void> {
   if (reasons.size === 0) return;
-  const told = ofKind(placed, 'event_overdue').filter(({ record }) => reasons.has(record.findingId));
+  const told = ofType(records, 'event_overdue').filter(({ record }) => reasons.has(record.findingId));
   await runner.run({ text: insertLagReasons }, [
     nodeId,
     clusterId,
@@ -130,7 +130,7 @@ async function tell(
   ]);
 }
 
-async function bringCloser(runner: Runner, { nodeId }: Place, batched: Batched): Promise<void> {
+async function bringCloser(runner: SqlRunner, { nodeId }: BatchScope, batched: Batched): Promise<void> {
   const closer = closerOf(batched);
   if (closer.length === 0) return;
   await runner.run({ text: narrowWatches }, [

@@ -5,10 +5,9 @@
  * it looked at its clock after it was asked and before it answered.
  */
 import { type Micros, millis } from '../../protocol/units.ts';
-import { dayOf } from '../ingest/recordValidation.ts';
+import { dayOf, ensurePartition } from '../store/partitions.ts';
 import enqueueReport from '../store/sql/enqueueReport.sql';
-import makePartition from '../store/sql/makePartition.sql';
-import type { Runner, Store } from '../store/store.ts';
+import type { SqlRunner, Store } from '../store/store.ts';
 import type { Lag } from './bounds.ts';
 import claimDueWatches from './sql/claimDueWatches.sql';
 import countWatches from './sql/countWatches.sql';
@@ -156,9 +155,9 @@ export class WatchList {
 }
 
 /** Those of the days around this one: the store's clock says which day it is. */
-async function makePartitions(runner: Runner, today: number): Promise<void> {
+async function makePartitions(runner: SqlRunner, today: number): Promise<void> {
   for (const day of [today - 1, today, today + 1]) {
-    await runner.run({ text: makePartition }, ['finding_update', day]);
+    await ensurePartition(runner, 'finding_update', day);
   }
 }
 

@@ -1,14 +1,14 @@
 /*
- * What an error of Postgres or of its driver means to us.
+ * What an error of Postgres or of its driver means for the caller.
  *
- *   outage     the database is away or full: wait, nothing is wrong with the input
- *   conflict   two transactions met (serialization, deadlock): do it again at once
- *   data       it refuses a value of the input: find the record, keep the rest
- *   fault      anything else: ours or the operator's; say so and try again later
+ *   outage     the database is unreachable or full: wait, the input is fine
+ *   conflict   two transactions conflicted (serialization, deadlock): retry at once
+ *   data       it refuses a value of the input: find the record, keep the others
+ *   fault      anything else, ours or the operator's: report it and try again later
  */
 import { messageOf, PlegwatchError, redact } from '../../platform/errors.ts';
 
-export type Trouble = 'outage' | 'conflict' | 'data' | 'fault';
+export type DatabaseErrorKind = 'outage' | 'conflict' | 'data' | 'fault';
 
 const SETTING = '--database-url (PLEGWATCH_DATABASE_URL)';
 
@@ -17,63 +17,61 @@ const OUTAGE = /^(08|53|57|58|25006|55P03|XX)/;
 const CONFLICT = /^(40001|40P01|40002)/;
 /** 54: a value that is too long for an index, or nested deeper than the server's stack. */
 const DATA = /^(22|23502|23514|54)/;
-const AWAY =
+const UNREACHABLE =
   /ECONN|ENOTFOUND|EAI_AGAIN|EHOST|ENET|EPIPE|ETIMEDOUT|timeout|Connection terminated|Client has encountered|Cannot use a pool|Client was closed/i;
 
-export function troubleOf(error: unknown): Trouble {
+export function databaseErrorKind(error: unknown): DatabaseErrorKind {
   const code = sqlState(error);
-  if (code === undefined) return AWAY.test(textOf(error)) ? 'outage' : 'fault';
+  if (code === undefined) return UNREACHABLE.test(textOf(error)) ? 'outage' : 'fault';
   if (CONFLICT.test(code)) return 'conflict';
-  // A row that fits no partition has the code of a check; it is the store's fault, not the row's.
+  // A row without a partition fails like a check; the store lacks the partition, the row is fine.
   if (code === '23514' && /no partition/.test(textOf(error))) return 'fault';
   if (DATA.test(code)) return 'data';
   return OUTAGE.test(code) ? 'outage' : 'fault';
 }
 
-/** The error of a first connection or query as an operator's: it names the setting and the cure, never the password. */
-export function explainDatabase(databaseUrl: string, error: unknown): PlegwatchError {
+/** The error of a first connection or query, for the operator: names the setting and the cure, never the password. */
+export function explainDatabaseError(databaseUrl: string, error: unknown): PlegwatchError {
   if (error instanceof PlegwatchError) return error;
-  const at = `Postgres at ${withoutSecret(databaseUrl)}`;
+  const at = `Postgres at ${redactDatabaseUrl(databaseUrl)}`;
   const code = sqlState(error) ?? '';
-  const said = messageOf(error);
+  const message = messageOf(error);
   if (/^(28|3D000|42501|0L|0P)/.test(code)) {
     return new PlegwatchError(
       'DATABASE_REFUSED',
-      `${at} refuses: ${said}.`,
+      `${at} refuses: ${message}.`,
       `Correct user, password or database in ${SETTING}, or grant the role what it needs.`,
       { cause: error },
     );
   }
-  if (/^(42P01|3F000|42883|42703)/.test(code)) return notMigrated(databaseUrl, said, error);
-  if (troubleOf(error) === 'outage') {
+  if (/^(42P01|3F000|42883|42703)/.test(code)) return notMigratedError(databaseUrl, message, error);
+  if (databaseErrorKind(error) === 'outage') {
     return new PlegwatchError(
       'DATABASE_UNREACHABLE',
-      `${at} cannot be reached: ${said}.`,
+      `${at} cannot be reached: ${message}.`,
       `Start it, or correct host and port in ${SETTING}.`,
       { cause: error },
     );
   }
   return new PlegwatchError(
     'DATABASE_REFUSED',
-    `${at}: ${said}.`,
-    `Look at ${SETTING} and the server's log.`,
-    {
-      cause: error,
-    },
+    `${at}: ${message}.`,
+    `Check ${SETTING} and the server's log.`,
+    { cause: error },
   );
 }
 
-export function notMigrated(databaseUrl: string, why: string, cause?: unknown): PlegwatchError {
+export function notMigratedError(databaseUrl: string, reason: string, cause?: unknown): PlegwatchError {
   return new PlegwatchError(
     'DATABASE_NOT_MIGRATED',
-    `The database at ${withoutSecret(databaseUrl)} does not have the schema this program needs: ${why}.`,
+    `The database at ${redactDatabaseUrl(databaseUrl)} does not have the schema this program needs: ${reason}.`,
     'Run plegwatch migrate with the same --database-url (PLEGWATCH_DATABASE_URL), as the owner of the database.',
     { cause },
   );
 }
 
-/** A URL without its password, wherever in it the password is. */
-export function withoutSecret(databaseUrl: string): string {
+/** The URL without its password, in the authority or as a parameter. */
+export function redactDatabaseUrl(databaseUrl: string): string {
   return redact(databaseUrl).replaceAll(/(password=)[^&\s]*/gi, '$1***');
 }
 

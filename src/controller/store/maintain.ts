@@ -1,71 +1,64 @@
 /*
- * `plegwatch maintain`: partitions ahead, retention, and epochs that nobody will finish. Run daily, as the owner.
+ * `plegwatch maintain`: makes partitions ahead, drops those past their retention, and closes epochs that will not be continued. Run
+ * daily, as the owner of the database.
  *
- *   retention   events, changes and minutes; their minutes are merged into hours before they go
- *   keep        hours, findings, sessions, modes, conditions and gaps
+ *   event_retention_days     events, changes and minutes; minutes are merged into hours before they are dropped
+ *   finding_retention_days   hours, findings, sessions, mode changes, conditions and gaps
  *
- * Partitions leave by DETACH CONCURRENTLY: a plain DROP behind one slow reader would stall inserts into other partitions.
- * An interrupted run is finished by the next one.
+ * Partitions are removed with DETACH CONCURRENTLY: a plain DROP waiting for one slow reader would block inserts into other
+ * partitions. The next run finishes what an interrupted one began.
  */
 import type { Client } from 'pg';
 import type { Logger } from '../../platform/log.ts';
 import { withClient } from './connection.ts';
-import { explainDatabase } from './databaseError.ts';
+import { explainDatabaseError } from './databaseError.ts';
+import { DAYS_AHEAD } from './partitions.ts';
 import closeAbandoned from './sql/closeAbandoned.sql';
 import deleteExpired from './sql/deleteExpired.sql';
-import listPartitions from './sql/listPartitions.sql';
+import listExpiredPartitions from './sql/listExpiredPartitions.sql';
 import mergeMinutes from './sql/mergeMinutes.sql';
-import readSettings from './sql/readSettings.sql';
-import setRetention from './sql/setRetention.sql';
 
 export interface MaintainOptions {
   readonly databaseUrl: string;
-  /** Days that events, changes and minutes are kept, from now on; what the database says when not given. */
-  readonly retentionDays?: number | undefined;
-  /** Days that everything else is kept. */
-  readonly keepDays?: number | undefined;
   readonly log: Logger;
 }
 
-export interface Maintained {
-  /** Partitions made. */
+export interface MaintenanceResult {
+  /** How many partitions were made. */
   readonly made: number;
-  /** Partitions dropped, by name. */
+  /** The names of the partitions that were dropped. */
   readonly dropped: readonly string[];
-  /** Epochs closed because nothing was heard of them for a week. */
+  /** How many epochs were closed because their agent had not reported for a week. */
   readonly abandoned: number;
 }
 
-interface Partition {
+interface ExpiredPartition {
   readonly of_table: string;
   readonly name: string;
   /** The first day after it, in days since 1970. */
   readonly upper: number;
-  /** Whether an earlier run was interrupted while it left. */
+  /** Whether an earlier run was interrupted while detaching it. */
   readonly pending: boolean;
 }
 
-/** The advisory lock of the one maintenance of a database that may run. */
+/** The advisory lock that keeps a second maintenance of the same database from running. */
 export const MAINTENANCE_LOCK = 5_143_873_212;
-const DAYS_AHEAD = 3;
 const ABANDONED_DAYS = 7;
-/** How long to wait for whoever still reads a partition; the next run tries again. */
+/** How long to wait for readers of a partition; the next run tries again. */
 const LOCK_WAIT_MS = 60_000;
 
-/** Does it all once. Returns null where another maintenance of this database is under way. */
-export async function maintain(options: MaintainOptions): Promise<Maintained | null> {
-  const { databaseUrl, retentionDays, keepDays, log } = options;
+/** Returns null if another maintenance of this database is running. */
+export async function maintain({ databaseUrl, log }: MaintainOptions): Promise<MaintenanceResult | null> {
   return withClient(databaseUrl, 'plegwatch maintain', async (client) => {
     try {
       const lock = await client.query<{ got: boolean }>('SELECT pg_try_advisory_lock($1) AS got', [
         MAINTENANCE_LOCK,
       ]);
       if (lock.rows[0]?.got !== true) {
-        log.info('another maintenance is under way');
+        log.info('another maintenance is running');
         return null;
       }
       await client.query(`SET lock_timeout = ${LOCK_WAIT_MS}`);
-      await client.query(setRetention, [retentionDays ?? null, keepDays ?? null]);
       const made = await client.query<{ made: number }>('SELECT store.make_partitions($1) AS made', [
         DAYS_AHEAD,
       ]);
@@ -73,33 +66,29 @@ export async function maintain(options: MaintainOptions): Promise<Maintained | n
       await client.query(deleteExpired);
       const abandoned = await client.query(closeAbandoned, [ABANDONED_DAYS]);
       const done = { made: made.rows[0]?.made ?? 0, dropped, abandoned: abandoned.rowCount ?? 0 };
-      log.info(done, 'the database is maintained');
+      log.info(done, 'database maintained');
       return done;
     } catch (error) {
-      throw explainDatabase(databaseUrl, error);
+      throw explainDatabaseError(databaseUrl, error);
     }
   });
 }
 
 async function dropExpired(client: Client, log: Logger): Promise<string[]> {
-  const settings = await client.query<{ event_retention_days: number; finding_retention_days: number }>(
-    readSettings,
-  );
-  const { event_retention_days: retention = 14, finding_retention_days: keep = 400 } = settings.rows[0] ?? {};
-  const { rows } = await client.query<Partition>(listPartitions, [retention, keep]);
+  const { rows } = await client.query<ExpiredPartition>(listExpiredPartitions);
   const dropped: string[] = [];
   for (const partition of rows) {
     try {
       await drop(client, partition);
       dropped.push(partition.name);
     } catch (error) {
-      log.warn({ partition: partition.name, error: String(error) }, 'a partition could not be dropped now');
+      log.warn({ partition: partition.name, error: String(error) }, 'partition could not be dropped');
     }
   }
   return dropped;
 }
 
-async function drop(client: Client, { of_table, name, upper, pending }: Partition): Promise<void> {
+async function drop(client: Client, { of_table, name, upper, pending }: ExpiredPartition): Promise<void> {
   const parent = `store.${client.escapeIdentifier(of_table)}`;
   const child = `store.${client.escapeIdentifier(name)}`;
   if (of_table === 'relist_minute') {
@@ -108,7 +97,7 @@ async function drop(client: Client, { of_table, name, upper, pending }: Partitio
     ]);
     await client.query(mergeMinutes, [upper - 1]);
   }
-  // Names cannot be parameters; these come from the catalogue and are quoted.
+  // Names cannot be parameters; these come from the system catalog and are quoted.
   await client.query(
     `ALTER TABLE ${parent} DETACH PARTITION ${child} ${pending ? 'FINALIZE' : 'CONCURRENTLY'}`,
   );

@@ -10,7 +10,7 @@ import type { Client } from 'pg';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { withClient } from './connection.ts';
-import { explainDatabase, withoutSecret } from './databaseError.ts';
+import { explainDatabaseError, redactDatabaseUrl } from './databaseError.ts';
 import {
   type AppliedMigration,
   compareApplied,
@@ -18,27 +18,28 @@ import {
   type Migration,
   readMigrations,
 } from './migrations.ts';
+import { DAYS_AHEAD } from './partitions.ts';
 import ensureCluster from './sql/ensureCluster.sql';
 import setQueues from './sql/setQueues.sql';
 
 export interface MigrateOptions {
   readonly databaseUrl: string;
-  /** How many lanes the agents shall spread over. */
-  readonly lanes: number;
-  /** A cluster to make known, so that a controller finds it. */
+  /** How many queues the agents use. */
+  readonly queues: number;
+  /** A cluster to add, so that its rows can be granted before a controller starts. */
   readonly cluster?: string | undefined;
   readonly log: Logger;
-  /** Where the migration files are; beside this program's package.json when not said. */
+  /** The folder of migration files; by default the one beside this program's package.json. */
   readonly migrationsDir?: string | undefined;
 }
 
-/** Any number, the same in every version: two migrations of one database never run at the same time. */
+/** An advisory lock, the same in every version: two migrations of one database never run at the same time. */
 const LOCK = 5_143_873_211;
 const LOCK_WAIT_MS = 120_000;
 
-/** Applies what is missing; returns the names of the migrations that were applied now. Safe to run twice and at once. */
+/** Applies what is missing and returns the names of those migrations. Safe to run twice, also at the same time. */
 export async function migrate(options: MigrateOptions): Promise<{ applied: string[] }> {
-  const { databaseUrl, lanes, cluster, log } = options;
+  const { databaseUrl, queues, cluster, log } = options;
   const dir = options.migrationsDir ?? defaultMigrationsDir();
   const files = readMigrations(dir);
   return withClient(databaseUrl, 'plegwatch migrate', async (client) => {
@@ -49,13 +50,13 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
       compareApplied(files, before);
       await applyMissing(client, dir, files);
       const applied = files.slice(before.length).map((file) => file.name);
-      await client.query(setQueues, [lanes]);
+      await client.query(setQueues, [queues]);
       if (cluster !== undefined) await client.query(ensureCluster, [cluster]);
-      await client.query('SELECT store.make_partitions($1)', [3]);
-      log.info({ database: withoutSecret(databaseUrl), applied, lanes }, 'the database is migrated');
+      await client.query('SELECT store.make_partitions($1)', [DAYS_AHEAD]);
+      log.info({ database: redactDatabaseUrl(databaseUrl), applied, queues }, 'database migrated');
       return { applied };
     } catch (error) {
-      throw explainDatabase(databaseUrl, error);
+      throw explainDatabaseError(databaseUrl, error);
     }
   });
 }

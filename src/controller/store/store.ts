@@ -1,56 +1,55 @@
 /*
- * The store: the controller's pool of connections to Postgres and the few things every part of it asks.
+ * The store: the controller's pool of connections to Postgres, and the queries that several parts of it share.
  */
 import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import type { Logger } from '../../platform/log.ts';
 import { openPool } from './connection.ts';
-import { explainDatabase, notMigrated, troubleOf } from './databaseError.ts';
+import { databaseErrorKind, explainDatabaseError, notMigratedError } from './databaseError.ts';
 import { SCHEMA_VERSION } from './migrations.ts';
-import ensureCluster from './sql/ensureCluster.sql';
-import readSettings from './sql/readSettings.sql';
+import ensureClusterSql from './sql/ensureCluster.sql';
+import readSettingsSql from './sql/readSettings.sql';
 
-/** A statement and, for one that runs often, the name under which the server keeps its plan. */
-export interface Statement {
+/** A statement and, if it runs often, the name under which the server keeps its plan. */
+export interface SqlStatement {
   readonly text: string;
   readonly name?: string;
 }
 
-/** Whoever runs statements: the pool, or one connection inside a transaction. */
-export interface Runner {
+/** Runs statements: the pool, or one connection inside a transaction. */
+export interface SqlRunner {
   run<R extends QueryResultRow>(
-    statement: Statement,
+    statement: SqlStatement,
     values?: readonly unknown[],
   ): Promise<{ rows: R[]; count: number }>;
 }
 
-/** Settings that belong to the database, the same for every controller that uses it. */
+/** Settings that belong to the database: the same for every controller that uses it. */
 export interface StoreSettings {
-  readonly lanes: number;
-  /** The most lanes there ever were: workers drain them all. */
-  readonly lanesEver: number;
+  readonly queues: number;
+  /** The most queues there ever were: workers drain them all. */
+  readonly maxQueues: number;
   /** How long events, changes and minutes are kept. */
-  readonly retentionDays: number;
-  /** How long findings, gaps, modes and hours are kept. */
-  readonly keepDays: number;
+  readonly eventRetentionDays: number;
+  /** How long everything else is kept. */
+  readonly findingRetentionDays: number;
 }
 
-export interface Store extends Runner {
-  /** Runs `work` in one READ COMMITTED transaction; done again, a few times, where transactions met. */
-  transaction<T>(work: (runner: Runner) => Promise<T>): Promise<T>;
-  settings(): Promise<StoreSettings>;
-  /** The id of a cluster, made at first sight. */
-  clusterId(name: string): Promise<number>;
-  /** Resolves when Postgres answers; throws what it says otherwise. */
+export interface Store extends SqlRunner {
+  /** Runs `work` in one READ COMMITTED transaction; retries a few times after conflicts with other transactions. */
+  transaction<T>(work: (runner: SqlRunner) => Promise<T>): Promise<T>;
+  readSettings(): Promise<StoreSettings>;
+  /** The id of a cluster, which is added when it is first seen. */
+  ensureCluster(name: string): Promise<number>;
+  /** Resolves when Postgres answers; throws its error otherwise. */
   ping(): Promise<void>;
-  /** Waits for statements under way and closes all connections. May be called twice. */
+  /** Waits for running statements and closes all connections. May be called twice. */
   close(): Promise<void>;
 }
 
 export interface StoreOptions {
   readonly databaseUrl: string;
   readonly log: Logger;
-  /** The most connections it opens. */
-  readonly connections?: number;
+  readonly maxConnections?: number;
 }
 
 type SettingsRow = {
@@ -60,7 +59,7 @@ type SettingsRow = {
   finding_retention_days: number;
 };
 
-const CONNECTIONS = 8;
+const MAX_CONNECTIONS = 8;
 const CONFLICT_ATTEMPTS = 5;
 
 /**
@@ -70,39 +69,35 @@ const CONFLICT_ATTEMPTS = 5;
 export async function openStore({
   databaseUrl,
   log,
-  connections = CONNECTIONS,
+  maxConnections = MAX_CONNECTIONS,
 }: StoreOptions): Promise<Store> {
-  const pool = openPool(databaseUrl, 'plegwatch controller', connections, log);
+  const pool = openPool(databaseUrl, 'plegwatch controller', maxConnections, log);
   try {
     await checkSchema(pool, databaseUrl);
   } catch (error) {
     await pool.end();
-    throw explainDatabase(databaseUrl, error);
+    throw explainDatabaseError(databaseUrl, error);
   }
   const runner = runnerOf(pool);
   let closing: Promise<void> | undefined;
   return {
     run: runner.run,
     transaction: (work) => transaction(pool, work),
-    async settings() {
-      const { rows } = await runner.run<SettingsRow>({ text: readSettings });
-      const row = rows[0] ?? {
-        queues: 16,
-        max_queues: 16,
-        event_retention_days: 14,
-        finding_retention_days: 400,
-      };
+    async readSettings() {
+      const { rows } = await runner.run<SettingsRow>({ text: readSettingsSql });
+      const [row] = rows;
+      if (row === undefined) throw new Error('an aggregate query returned no row');
       return {
-        lanes: row.queues,
-        lanesEver: row.max_queues,
-        retentionDays: row.event_retention_days,
-        keepDays: row.finding_retention_days,
+        queues: row.queues,
+        maxQueues: row.max_queues,
+        eventRetentionDays: row.event_retention_days,
+        findingRetentionDays: row.finding_retention_days,
       };
     },
-    async clusterId(name) {
+    async ensureCluster(name) {
       for (;;) {
-        const { rows } = await runner.run<{ cluster_id: number }>({ text: ensureCluster }, [name]);
-        // No row: another controller has just made it, after this statement began.
+        const { rows } = await runner.run<{ cluster_id: number }>({ text: ensureClusterSql }, [name]);
+        // No row: another controller added it after this statement began.
         if (rows[0] !== undefined) return rows[0].cluster_id;
       }
     },
@@ -122,11 +117,11 @@ async function checkSchema(pool: Pool, databaseUrl: string): Promise<void> {
   );
   const version = rows[0]?.version ?? 0;
   if (version < SCHEMA_VERSION) {
-    throw notMigrated(databaseUrl, `it has migration ${version}, and ${SCHEMA_VERSION} is needed`);
+    throw notMigratedError(databaseUrl, `it has migration ${version}, and ${SCHEMA_VERSION} is needed`);
   }
 }
 
-async function transaction<T>(pool: Pool, work: (runner: Runner) => Promise<T>): Promise<T> {
+async function transaction<T>(pool: Pool, work: (runner: SqlRunner) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     const client = await pool.connect();
     let broken: Error | undefined;
@@ -137,14 +132,14 @@ async function transaction<T>(pool: Pool, work: (runner: Runner) => Promise<T>):
       return result;
     } catch (error) {
       broken = await rollback(client);
-      if (troubleOf(error) !== 'conflict' || attempt === CONFLICT_ATTEMPTS) throw error;
+      if (databaseErrorKind(error) !== 'conflict' || attempt === CONFLICT_ATTEMPTS) throw error;
     } finally {
       client.release(broken);
     }
   }
 }
 
-/** The error of a connection that could not even roll back, and must not be used again. */
+/** Returns the error of a connection that cannot even roll back and must not be used again. */
 async function rollback(client: PoolClient): Promise<Error | undefined> {
   try {
     await client.query('ROLLBACK');
@@ -154,9 +149,9 @@ async function rollback(client: PoolClient): Promise<Error | undefined> {
   }
 }
 
-function runnerOf(client: Pick<Pool | PoolClient, 'query'>): Runner {
+function runnerOf(client: Pick<Pool | PoolClient, 'query'>): SqlRunner {
   return {
-    async run<R extends QueryResultRow>({ text, name }: Statement, values: readonly unknown[] = []) {
+    async run<R extends QueryResultRow>({ text, name }: SqlStatement, values: readonly unknown[] = []) {
       const config = { text, values: [...values], ...(name === undefined ? {} : { name }) };
       const result = await client.query<R>(config);
       return { rows: result.rows, count: result.rowCount ?? 0 };

@@ -1,16 +1,16 @@
 /*
- * Replies: what is committed, told to the agent over Redis.
+ * Replies: what is committed, published to the agents over Redis.
  *
- * Two controllers may commit batches of one node and publish in the other order; a script keeps the later reply. Within a
- * round marks only rise, and a newer round replaces absolutely: agents read replies by the same rule. Something else under
- * the key, which only a stranger can have put there, goes: neither side could ever say or read a reply again.
+ * Two controllers may commit batches of one node and publish in the other order, so a script keeps the later reply: within an ack
+ * generation the acked seq only rises, and a newer generation replaces absolutely. Agents read replies by the same rule. Anything
+ * else under the key, which only a stranger can have put there, is deleted: it would block every reply.
  */
 
 import type { RedisClient } from '../../platform/redis.ts';
 import { ACK_REPLIES_TTL_S, type AckReply, ackReplyKey } from '../../protocol/keys.ts';
 
-export interface Replies {
-  /** Tells a reply and forgets those of closed epochs. Throws when Redis is away. */
+export interface ReplyPublisher {
+  /** Publishes a reply and deletes those of closed epochs. Throws if Redis is unavailable. */
   publish(node: string, epoch: string, reply: AckReply, closed: readonly string[]): Promise<void>;
 }
 
@@ -30,7 +30,7 @@ for i = 5, #ARGV do redis.call('HDEL', KEYS[1], ARGV[i]) end
 redis.call('EXPIRE', KEYS[1], ARGV[4])
 `;
 
-export function createReplies(redis: RedisClient, cluster: string): Replies {
+export function createReplyPublisher(redis: RedisClient, cluster: string): ReplyPublisher {
   return {
     async publish(node, epoch, { ackGeneration, ackedSeq }, closed) {
       const key = ackReplyKey(cluster, node);

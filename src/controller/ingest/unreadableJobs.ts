@@ -1,35 +1,35 @@
 /*
- * Jobs that BullMQ cannot even make a job of.
+ * Jobs that BullMQ cannot even turn into a job object.
  *
- * It parses a job's data and options before our code sees them, throws where they are not JSON, and takes the same job up
- * again for ever. Data that is not JSON is caught where jobs are made (lane.ts); options that are not JSON, and a job that is
- * no hash or whose counters are no numbers, break the fetch itself, or the end of a job, or the search for stalled ones. Those
- * are taken out of the queue here.
+ * It parses a job's data and options before our code sees them, throws if they are not JSON, and takes the same job again for
+ * ever. Data that is not JSON is caught where jobs are created (queueWorker.ts). Options that are not JSON, a job that is not a
+ * hash, or counters that are not numbers break the fetch itself, the end of a job, or the search for stalled ones: such jobs are
+ * removed from the queue here.
  */
 import { messageOf } from '../../platform/errors.ts';
 import type { RedisClient } from '../../platform/redis.ts';
 
-export interface Unreadable {
+export interface UnreadableJob {
   readonly id: string;
   readonly raw: string;
 }
 
 /** The fields that are parsed while a job is fetched. */
 const PARSED = ['opts', 'progress', 'parent'] as const;
-/** The fields that Redis counts in: attempts started and made, and how often it was found stalled. */
-const COUNTED = ['ats', 'atm', 'stc'] as const;
+/** The fields that Redis increments: attempts started and made, and how often the job was found stalled. */
+const COUNTERS = ['ats', 'atm', 'stc'] as const;
 /** Fits 64 bits with room to count on. */
 const COUNTER = /^-?\d{1,15}$/;
 
-/** Whether this error means that such a job was met. */
+/** Whether this error means that an unreadable job was met. */
 export const isUnreadable = (error: unknown): boolean =>
   error instanceof SyntaxError || /^WRONGTYPE|not an integer|would overflow/.test(messageOf(error));
 
-/** Takes every active job that cannot be read out of a queue and returns what it was. */
-export async function takeUnreadable(redis: RedisClient, queueKey: string): Promise<Unreadable[]> {
-  const taken: Unreadable[] = [];
+/** Removes every active job that cannot be read from a queue, and returns their contents. */
+export async function removeUnreadableJobs(redis: RedisClient, queueKey: string): Promise<UnreadableJob[]> {
+  const removed: UnreadableJob[] = [];
   for (const id of await redis.lrange(`${queueKey}:active`, 0, -1)) {
-    const raw = await unreadableText(redis, `${queueKey}:${id}`);
+    const raw = await unreadableContent(redis, `${queueKey}:${id}`);
     if (raw === null) continue;
     await redis
       .multi()
@@ -37,16 +37,16 @@ export async function takeUnreadable(redis: RedisClient, queueKey: string): Prom
       .srem(`${queueKey}:stalled`, id)
       .del(`${queueKey}:${id}`, `${queueKey}:${id}:lock`)
       .exec();
-    taken.push({ id, raw });
+    removed.push({ id, raw });
   }
-  return taken;
+  return removed;
 }
 
-/** What stands in a job that cannot be read; null of one that can. */
-async function unreadableText(redis: RedisClient, key: string): Promise<string | null> {
+/** The content of a job that cannot be read; null if it can. */
+async function unreadableContent(redis: RedisClient, key: string): Promise<string | null> {
   const type = await redis.type(key);
   if (type !== 'hash') return type === 'none' ? null : `a ${type}`;
-  const counters = await redis.hmget(key, ...COUNTED);
+  const counters = await redis.hmget(key, ...COUNTERS);
   const [opts, progress, parent, data] = await redis.hmget(key, ...PARSED, 'data');
   const readable =
     [opts, progress, parent].every(isJson) && counters.every((n) => n === null || COUNTER.test(n));

@@ -1,39 +1,39 @@
 /*
- * Input that belongs to nobody: kept once for each content, with how often it came, and never more of it than a cap.
+ * Refused input: stored once for each content, with how often it came, up to a cap.
  */
 import { createHash } from 'node:crypto';
-import type { Runner } from '../store/store.ts';
+import type { SqlRunner } from '../store/store.ts';
 import upsertRejected from './sql/upsertRejected.sql';
 
 export interface Rejection {
-  readonly lane: number;
+  readonly queue: number;
   readonly reason: 'not_json' | 'not_a_batch' | 'other_cluster' | 'epoch_of_another_node';
   readonly error: string;
-  /** What the input says of itself. */
+  /** What the input says; it is not believed. */
   readonly claimedNode: string;
   /** The input, as it was in the queue. */
   readonly input: string;
 }
 
-/** The most rows of refused input that are kept for a cluster; lanes that see the same last place free each take it. */
-export const REJECTED_CAP = 1_000;
+/** The most rows of a cluster. Queues that see the last free place at the same time each take it. */
+export const MAX_REJECTED = 1_000;
 const HEAD_BYTES = 1_024;
 
-export async function reject(
-  runner: Runner,
+export async function storeRejection(
+  runner: SqlRunner,
   clusterId: number,
-  { lane, reason, error, claimedNode, input }: Rejection,
+  { queue, reason, error, claimedNode, input }: Rejection,
 ): Promise<void> {
   const bytes = Buffer.from(input, 'utf8');
   await runner.run({ text: upsertRejected }, [
     clusterId,
     createHash('sha256').update(reason).update('\0').update(bytes).digest('hex'),
-    lane,
+    queue,
     reason,
     error.replaceAll('\0', '\\0'),
     claimedNode.replaceAll('\0', ''),
     bytes.length,
     bytes.subarray(0, HEAD_BYTES).toString('hex'),
-    REJECTED_CAP,
+    MAX_REJECTED,
   ]);
 }

@@ -1,18 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { multirange, type Range, seqsOf } from './ranges.ts';
+import { multirange, type SeqRange, seqsOf } from './seqRanges.ts';
 
 const seqs = fc.array(fc.integer({ min: 1, max: 60 }), { maxLength: 60 });
 
-function parse(literal: string): Range[] {
+function parse(literal: string): SeqRange[] {
   return [...literal.matchAll(/\[(\d+),(\d+)\]/g)].map(([, from, to]) => ({
     from: Number(from),
     to: Number(to),
   }));
 }
 
-describe('ranges of seqs', () => {
-  it('hold exactly the seqs they were made of', () => {
+describe('seq ranges', () => {
+  it('a multirange holds exactly the seqs that it was made of', () => {
     fc.assert(
       fc.property(seqs, (given) => {
         const held = [...seqsOf(parse(multirange(given)))];
@@ -21,7 +21,7 @@ describe('ranges of seqs', () => {
     );
   });
 
-  it('never touch each other', () => {
+  it('the ranges of a multirange never touch each other', () => {
     fc.assert(
       fc.property(seqs, (given) => {
         const ranges = parse(multirange(given));
@@ -32,7 +32,7 @@ describe('ranges of seqs', () => {
     );
   });
 
-  it('of nothing are the empty set', () => {
+  it('the multirange of no seqs is empty', () => {
     expect(multirange([])).toBe('{}');
   });
 });

@@ -1,0 +1,82 @@
+/*
+ * Rows of `store.container` that a batch needs: one for each id and day that its events and changes mention. An id without an
+ * identity, and a sandbox that only its container mentions, get a row too, so that the id itself is never lost. Pure.
+ */
+import type { ContainerIdentity } from '../../protocol/record.ts';
+import { dayOf } from '../store/partitions.ts';
+import type { BatchScope } from './batchScope.ts';
+import { encodeId } from './containerKey.ts';
+import type { StorableRecord } from './recordValidation.ts';
+
+export interface ContainerRow {
+  readonly key: string;
+  readonly sandboxKey: string | null;
+  readonly day: number;
+  readonly flags: number;
+  readonly attempt: number | null;
+  /** The bytes of the id, in hexadecimal. */
+  readonly id: string;
+  readonly podUid: string | null;
+  readonly namespace: string | null;
+  readonly pod: string | null;
+  readonly container: string | null;
+}
+
+// The bits of store.container.flags.
+const ID_IS_TEXT = 1;
+const IS_SANDBOX = 2;
+const INT4_MAX = 2_147_483_647;
+
+export function containerRows(
+  records: readonly StorableRecord[],
+  { identities, keyOf }: Pick<BatchScope, 'identities' | 'keyOf'>,
+): ContainerRow[] {
+  const rows = new Map<string, ContainerRow>();
+  const add = (
+    id: string,
+    day: number,
+    isSandbox: boolean,
+    known: Partial<ContainerIdentity> | undefined,
+  ) => {
+    const key = `${day} ${id}`;
+    if (!rows.has(key)) rows.set(key, containerRow(id, day, isSandbox, known, keyOf));
+  };
+  for (const { record, at } of records) {
+    if (record.type !== 'container_event' && record.type !== 'relist_change') continue;
+    add(record.containerId, dayOf(at), record.isSandbox, identities.get(record.containerId));
+  }
+  // After all ids that are mentioned themselves, so that a stub never takes the place of an identity.
+  for (const { record, at } of records) {
+    if (record.type !== 'container_event' && record.type !== 'relist_change') continue;
+    const known = identities.get(record.containerId);
+    if (known === undefined || known.sandbox === '' || known.sandbox === known.id) continue;
+    const { podUid, namespace, pod } = known;
+    add(known.sandbox, dayOf(at), true, identities.get(known.sandbox) ?? { podUid, namespace, pod });
+  }
+  return [...rows.values()];
+}
+
+function containerRow(
+  id: string,
+  day: number,
+  isSandbox: boolean,
+  known: Partial<ContainerIdentity> | undefined,
+  keyOf: (id: string) => string,
+): ContainerRow {
+  const { hex, isText } = encodeId(id);
+  const sandbox = isSandbox ? id : (known?.sandbox ?? '');
+  // An attempt fits its column unless a runtime lies; then it is left out.
+  const attempt = known?.attempt ?? null;
+  return {
+    key: keyOf(id),
+    sandboxKey: sandbox === '' ? null : keyOf(sandbox),
+    day,
+    flags: (isText ? ID_IS_TEXT : 0) | (isSandbox ? IS_SANDBOX : 0),
+    attempt: attempt === null || attempt > INT4_MAX ? null : attempt,
+    id: hex,
+    podUid: known?.podUid || null,
+    namespace: known?.namespace || null,
+    pod: known?.pod || null,
+    container: known?.container || null,
+  };
+}

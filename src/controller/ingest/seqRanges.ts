@@ -1,0 +1,27 @@
+/*
+ * Sets of seqs, as Postgres writes them.
+ */
+
+export interface SeqRange {
+  readonly from: number;
+  /** Inclusive. */
+  readonly to: number;
+}
+
+/** Every seq of some ranges, in their order. */
+export function* seqsOf(ranges: readonly SeqRange[]): Generator<number> {
+  for (const { from, to } of ranges) {
+    for (let seq = from; seq <= to; seq++) yield seq;
+  }
+}
+
+/** The literal of an int4multirange of exactly these seqs, which may come in any order and more than once. */
+export function multirange(seqs: Iterable<number>): string {
+  const ranges: { from: number; to: number }[] = [];
+  for (const seq of [...seqs].sort((a, b) => a - b)) {
+    const last = ranges.at(-1);
+    if (last !== undefined && seq <= last.to + 1) last.to = seq;
+    else ranges.push({ from: seq, to: seq });
+  }
+  return `{${ranges.map(({ from, to }) => `[${from},${to}]`).join(',')}}`;
+}
