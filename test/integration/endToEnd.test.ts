@@ -78,7 +78,9 @@ needs(
       const table = await system.kubectl('get', 'plegreports', node);
       return table.split('\n').find((line) => new RegExp(`^${node} +\\S+ +Active +3 `).test(line));
     });
-    expect(row).toMatch(new RegExp(`^${node} +Unknown +Active +3 +\\d+s +(True|False|Unknown) +\\d+s$`));
+    expect(row).toMatch(
+      new RegExp(`^${node} +Unknown +Active +3 +[\\dhms]+ +(True|False|Unknown) +[\\dhms]+$`),
+    );
 
     await system.kube.delete(NODES, node);
     await waitFor('the report is gone', async () => {

@@ -102,7 +102,7 @@ needs(
     expect(Buffer.byteLength(JSON.stringify({ ...report, metadata }))).toBeLessThanOrEqual(4096);
     const [header, row] = (await kubectl('get', 'pleg', 'appears')).split('\n');
     expect(header).toMatch(/^NAME +MODE +STREAM +MISSED +LAST MISSED +COMPLETE +AGE$/);
-    expect(row).toMatch(/^appears +Unknown +Active +3 +\d+s +True +\d+s$/);
+    expect(row).toMatch(/^appears +Unknown +Active +3 +[\dhms]+ +True +[\dhms]+$/);
   });
 
   test('`plegwatch report` prints what kubectl prints', async () => {
