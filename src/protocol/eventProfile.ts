@@ -1,20 +1,20 @@
 /*
- * What the comparison must know of a runtime: which events it sends at all, and how early. The table of runtimes is in
+ * What the comparison must know about a runtime: which events it sends, and how early. The table of runtimes is in
  * ../cri/profiles.ts.
  */
 import type { EventType } from './record.ts';
 import type { Micros } from './units.ts';
 
 export interface PlegProfile {
-  /** The events that this runtime announces; a transition without one is a blind spot, never a miss. */
+  /** The events that this runtime sends; a transition without one is a blind spot, never a miss. */
   readonly sandboxEvents: readonly EventType[];
   readonly containerEvents: readonly EventType[];
-  /** Whether removing a sandbox announces the containers that go with it. */
+  /** Whether the containers that are removed with a sandbox are announced. */
   readonly announcesRemovedWithSandbox: boolean;
-  /** Whether a container that lives very shortly may be announced STOPPED before it is STARTED. */
+  /** Whether a very short-lived container may be announced STOPPED before it is announced STARTED. */
   readonly stoppedMayComeFirst: boolean;
-  /** Whether it is known that a start that fails is never announced, neither as STARTED nor as STOPPED. */
+  /** Whether a failed start is known never to be announced, neither as STARTED nor as STOPPED. */
   readonly failedStartsUnannounced: boolean;
-  /** How long before a sandbox leaves the list its DELETED may be announced. */
+  /** The DELETED of a sandbox may be sent this long before it leaves the list. */
   readonly lead: Micros;
 }

@@ -1,9 +1,9 @@
 /*
- * Observations: what the comparison is told. All of it is values; where they came from is the shell's business.
+ * Observations: the inputs of the comparison. All of them are plain values, wherever they came from.
  *
  *   item      one container or sandbox in a list answer
- *   answer    one list call: when it was asked, when it was answered, what was in it
- *   relist    both calls, taken one after the other; two moments, not one
+ *   answer    one list call: when it began, when it ended, what it listed
+ *   relist    both calls, one after the other: two moments, not one
  */
 import type { ContainerIdentity } from './record.ts';
 import type { Mono } from './units.ts';
@@ -23,7 +23,7 @@ export interface ListAnswer {
   readonly start: Mono;
   readonly end: Mono;
   readonly items: ReadonlyMap<string, ListedItem>;
-  /** False where an item could not be read: what is not among the others may be there all the same. */
+  /** False where an item could not be read: an id that is not listed may still exist. */
   readonly whole: boolean;
 }
 
@@ -49,11 +49,11 @@ export interface ReceivedEvent {
   readonly type: number;
   readonly createdNs: bigint;
   readonly hasSandboxStatus: boolean;
-  /** Null where the payload had to be dropped or did not say: identity is then what is known already. */
+  /** Null where the payload was dropped or lacks it: then the identity that is known already holds. */
   readonly object: ContainerIdentity | null;
-  /** What the event's own statuses say of its id; of a sandbox only when it was created. */
+  /** The exact times of its id from the event's own statuses; for a sandbox only the creation. */
   readonly times: ExactTimes | null;
-  /** What its statuses say of other ids of the pod. */
+  /** What its statuses show of other ids of the pod. */
   readonly others: readonly ShownStatus[];
 }
 
@@ -65,8 +65,8 @@ export interface ShownStatus {
 }
 
 /**
- * The answer to a question about one id. `sandbox` is the state of a sandbox, of whose times only the creation is known: CRI
- * has none for when it became ready or ended. Null for a container.
+ * The answer to a status query. `sandbox` is the state of a sandbox, null for a container. Of a sandbox's times only the
+ * creation is known: CRI has none for when it became ready or ended.
  */
 export type StatusAnswer =
   | {
@@ -78,7 +78,7 @@ export type StatusAnswer =
     }
   | { readonly id: string; readonly at: Mono; readonly found: false; readonly reason: string };
 
-/** A question for ContainerStatus or PodSandboxStatus: what they know of the id. */
+/** A query for ContainerStatus or PodSandboxStatus. */
 export interface StatusQuery {
   readonly id: string;
   readonly isSandbox: boolean;

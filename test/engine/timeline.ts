@@ -1,7 +1,7 @@
 /*
- * Timelines: what the comparison was told, as values, and what it made of it. For tests.
+ * Timelines: the inputs of the comparison as values, and what it made of them. For tests.
  *
- *   judge([listed(0, {}), opened(1), heard(2, 's1', 'CREATED'), …], { until: 60 })  ──►  { missed: ['c1 STARTED'], … }
+ *   compare([listed(0, {}), opened(1), received(2, 's1', 'CREATED'), …], { until: 60 })  ──►  { missed: ['c1 STARTED'], … }
  *
  * Times are seconds on the monotonic clock. An id that begins with `s` is a sandbox, one with `c` a container of the
  * sandbox with the same number. `s0` is there in every list. Between the steps time passes as in an agent: a tick every
@@ -58,15 +58,15 @@ interface TimelineState {
   readonly sandboxes: RecognisedItems;
   readonly containers: RecognisedItems;
   session: number;
-  /** The reader drains nothing while true. */
-  stuck: boolean;
+  /** While true the reader drains nothing. */
+  readerStalled: boolean;
   /** Seconds by which the wall clock was stepped. */
   offset: number;
 }
 
 export interface TimelineStep {
   readonly at: number;
-  readonly act: (world: TimelineState, at: number) => void;
+  readonly act: (state: TimelineState, at: number) => void;
 }
 
 export const seconds = (s: number): Mono => mono(Math.round(s * 1e6));
@@ -105,9 +105,9 @@ export function times(at: { created?: number; started?: number; finished?: numbe
 
 export const opened = (at: number, session = 1): TimelineStep => ({
   at,
-  act: (world) => {
-    world.session = session;
-    world.comparison.subscribed(session, seconds(at), wallNs(at + world.offset));
+  act: (state) => {
+    state.session = session;
+    state.comparison.subscribed(session, seconds(at), wallNs(at + state.offset));
   },
 });
 
@@ -118,12 +118,12 @@ export const closed = (at: number, state: 'down' | 'absent' = 'down'): TimelineS
 
 export interface EventDetails {
   readonly session?: number;
-  /** When it was built, in seconds; left out: when it was heard. */
+  /** When it was built, in seconds; by default when it was received. */
   readonly built?: number;
   readonly times?: ExactTimes;
   /** What its statuses say of other ids. */
   readonly others?: readonly ShownStatus[];
-  /** The event says nothing of who the id is. */
+  /** The event carries no identity. */
   readonly nameless?: boolean;
 }
 
@@ -133,13 +133,13 @@ export function received(
   type: EventType | number,
   how: EventDetails = {},
 ): TimelineStep {
-  const act = (world: TimelineState) =>
-    world.comparison.received({
-      session: how.session ?? world.session,
+  const act = (state: TimelineState) =>
+    state.comparison.received({
+      session: how.session ?? state.session,
       received: seconds(at),
       id,
       type: typeof type === 'number' ? type : EVENT_TYPES.indexOf(type),
-      createdNs: wallNs((how.built ?? at) + world.offset),
+      createdNs: wallNs((how.built ?? at) + state.offset),
       hasSandboxStatus: how.nameless !== true,
       object: how.nameless === true ? null : identityOf(id),
       times: how.times ?? null,
@@ -181,8 +181,8 @@ export function listed(
 }
 
 /**
- * The answers of one list call as an agent reads them: what is shown as it was is the same item, and all of it the same map.
- * Here also what was lacked in between.
+ * The answers of one list call as an agent reads them: an unchanged item is the same object, and an unchanged answer the same
+ * map. Here that also holds for items that were absent in between.
  */
 export class RecognisedItems {
   readonly #known = new Map<string, ListedItem>();
@@ -227,22 +227,22 @@ export const sandboxStatus = (
 });
 
 /** Nobody watched until this moment. */
-export const streamGap = (at: number, why = 'agent_stalled'): TimelineStep => ({
+export const streamGap = (at: number, cause = 'agent_stalled'): TimelineStep => ({
   at,
-  act: ({ comparison }) => comparison.streamGap(seconds(at), why),
+  act: ({ comparison }) => comparison.streamGap(seconds(at), cause),
 });
 
-/** The reader stands still: what comes is in its socket. */
+/** The reader is stalled: what comes stays in its socket. */
 export const readerStalled = (from: number, to: number): readonly TimelineStep[] => [
-  { at: from, act: (world) => Object.assign(world, { stuck: true }) },
-  { at: to, act: (world) => Object.assign(world, { stuck: false }) },
+  { at: from, act: (state) => Object.assign(state, { readerStalled: true }) },
+  { at: to, act: (state) => Object.assign(state, { readerStalled: false }) },
 ];
 
 /** The wall clock is set, forward or back. */
 export const clockStepped = (at: number, by: number): TimelineStep => ({
   at,
-  act: (world) => {
-    world.offset += by;
+  act: (state) => {
+    state.offset += by;
   },
 });
 
@@ -251,12 +251,12 @@ export const runtimeReplaced = (at: number, profile: PlegProfile): TimelineStep 
   act: ({ comparison }) => comparison.runtimeReplaced(profile),
 });
 
-// What came of it.
+// Outcomes.
 
 export interface TimelineOutcome {
-  /** Missed and never taken back, as `<id> <type>`, in order. */
+  /** Missed and never resolved, as `<id> <type>`, in order. */
   readonly missed: readonly string[];
-  /** Every accusation that was ever made. */
+  /** Missed, whether resolved later or not. */
   readonly everMissed: readonly string[];
   /** As `<id> <type> <cause>`. */
   readonly unobservable: readonly string[];
@@ -276,7 +276,7 @@ export interface TimelineSettings {
   readonly missedAfter?: number;
 }
 
-/** Lets time pass from 0 to `until`, with the steps in their order, and says what came of it. */
+/** Lets time pass from 0 to `until`, with the steps in their order, and returns the outcome. */
 export function compare(steps: readonly TimelineStep[], settings: TimelineSettings): TimelineOutcome {
   const { until, profile = CONTAINERD, overdueAfter = 2, missedAfter = 30 } = settings;
   let minted = 0;
@@ -292,19 +292,19 @@ export function compare(steps: readonly TimelineStep[], settings: TimelineSettin
     },
   });
   comparison.unsubscribed('down');
-  const world: TimelineState = {
+  const state: TimelineState = {
     comparison,
     sandboxes: new RecognisedItems(),
     containers: new RecognisedItems(),
     session: 0,
-    stuck: false,
+    readerStalled: false,
     offset: 0,
   };
   const agenda = [...steps, ...ticks(until)].sort((a, b) => a.at - b.at);
   const emissions: Emission[] = [];
   const queries: string[] = [];
   for (const { at, act } of agenda.filter((step) => step.at <= until)) {
-    act(world, at);
+    act(state, at);
     const output = comparison.take();
     emissions.push(...output.emissions);
     queries.push(...output.queries.map(({ id }) => id));
@@ -317,8 +317,8 @@ export function compare(steps: readonly TimelineStep[], settings: TimelineSettin
 function ticks(until: number): TimelineStep[] {
   return Array.from({ length: Math.floor(until / TICK) + 1 }, (_, i) => ({
     at: i * TICK,
-    act: ({ comparison, session, stuck, offset }, at) => {
-      if (!stuck) comparison.drained(session, seconds(at));
+    act: ({ comparison, session, readerStalled, offset }, at) => {
+      if (!readerStalled) comparison.drained(session, seconds(at));
       comparison.tick(seconds(at), Math.round((WALL + at + offset) * 1e6));
     },
   }));
@@ -338,13 +338,13 @@ function outcomeOf(
   const resolved = new Set(
     records.flatMap((record) => (record.type === 'finding_resolved' ? [record.findingId] : [])),
   );
-  const accusations = findings.filter(({ kind }) => kind === 'missed');
-  const name = ({ containerId: id, eventType: type }: RecordOf<'finding'>) => `${id} ${type}`;
+  const misses = findings.filter(({ kind }) => kind === 'missed');
+  const name = ({ containerId, eventType }: RecordOf<'finding'>) => `${containerId} ${eventType}`;
   return {
     records,
     findings,
-    everMissed: accusations.map(name),
-    missed: accusations.filter(({ findingId: finding }) => !resolved.has(finding)).map(name),
+    everMissed: misses.map(name),
+    missed: misses.filter(({ findingId }) => !resolved.has(findingId)).map(name),
     unobservable: findings
       .filter(({ kind }) => kind === 'unobservable')
       .map((finding) => `${name(finding)} ${finding.cause}`),
@@ -353,13 +353,13 @@ function outcomeOf(
 
 function check({ record, object }: Emission): void {
   const parsed = parseRecord(record);
-  if (!parsed.ok) throw new Error(`a record that no store takes: ${parsed.error} ${JSON.stringify(record)}`);
+  if (!parsed.ok) throw new Error(`an invalid record: ${parsed.error} ${JSON.stringify(record)}`);
   if (object === null) return;
   const identity = parse(ContainerIdentitySchema, object);
-  if (!identity.ok) throw new Error(`an identity that no store takes: ${identity.error}`);
+  if (!identity.ok) throw new Error(`an invalid identity: ${identity.error}`);
 }
 
-/** Whatever happens, each transition that was due is in exactly one of the counters. */
+/** Each transition that was due is in exactly one of the counters. */
 function checkCounters(
   { expected, matched, missed, unobservable }: Readonly<ComparisonCounters>,
   pending: number,

@@ -1,5 +1,5 @@
 /*
- * HistoryEvents: what the runtime announces of its subjects, and what becomes of it. For tests.
+ * What the runtime of a history announces, and what becomes of it. For tests.
  *
  *   announcement   is built, waits (a slow runtime), is sent; then it is dropped, delivered, or lost with its session
  *   delivery       an announcement as the reader takes it; one that is repeated has several
@@ -22,9 +22,9 @@ export interface Announcement {
   readonly happened: number | null;
   readonly built: number;
   readonly sent: number;
-  /** Only its digest could be kept: it says its id and its type. */
+  /** Only its digest could be kept: its id and its type. */
   readonly digest: boolean;
-  readonly fate: 'dropped' | 'delivered' | 'lost' | 'unheard';
+  readonly fate: 'dropped' | 'delivered' | 'lost' | 'unsubscribed';
   /** The session that it was sent to, or waited for; 0 for none. */
   readonly session: number;
 }
@@ -102,7 +102,7 @@ function plannedOf(history: History, containers: readonly HistoryContainer[]): P
   });
 }
 
-/** A runtime that announces the end of a start that failed says so: its status is collected while there is one. */
+/** A runtime that announces the end of a failed start also sends its status, which it collects while there is one. */
 const builtAt = (
   { failed, isSandbox }: HistoryContainer,
   type: EventType,
@@ -136,7 +136,7 @@ function spuriousOf({ spurious }: History, containers: readonly HistoryContainer
     const { CREATED, [type]: happens } = container.at;
     const already = CREATED === null || at < CREATED || (happens !== null && at >= happens);
     const gone = container.at.DELETED !== null && at >= container.at.DELETED;
-    // Of what never ran nobody could tell.
+    // Nobody could tell for what never ran.
     return already || gone || container.failed !== null
       ? []
       : [{ container, type, happened: null, built: at, sent: at, digest: false }];
@@ -156,7 +156,7 @@ function copiesOf(
   });
 }
 
-/** The last events before a session are sent to it once more. */
+/** The last events before a session are replayed to it. */
 function replaysOf(
   history: History,
   sessions: readonly HistorySession[],
@@ -187,15 +187,15 @@ function fateOf(
   }
   const next = session ?? sessions.find(({ registered, closed }) => registered > sent && registered < closed);
   const queued = history.backlog && number % 3 !== 0;
-  const unheard =
+  const unsubscribed =
     session === undefined && (!queued || (next !== undefined && isSilentSession(history, next.number)));
-  if (next === undefined || unheard) return { fate: 'unheard', session: 0, received: null };
+  if (next === undefined || unsubscribed) return { fate: 'unsubscribed', session: 0, received: null };
   const received = readAt(history, Math.max(sent, next.registered) + (number % 4));
   if (received >= next.closed) return { fate: 'lost', session: next.number, received: null };
   return { fate: 'delivered', session: next.number, received };
 }
 
-/** A reader that stands still takes what came when it goes on. */
+/** A stalled reader takes what came when it goes on. */
 const readAt = ({ readerStalls }: History, at: number): number =>
   readerStalls.reduce(
     (read, { at: from, for: length }) => (read >= from && read < from + length ? from + length : read),

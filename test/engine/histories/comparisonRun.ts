@@ -1,5 +1,5 @@
 /*
- * Plays a history to a comparison, as an agent would: in the order in which an agent learns of things. For tests.
+ * Feeds a history to a comparison as an agent would, in the order in which an agent learns of things. For tests.
  */
 
 import { Comparison } from '../../../src/agent/compare/comparison.ts';
@@ -15,32 +15,29 @@ import { type History, HORIZON, LATE_AFTER, MISSED_AFTER, OVERDUE_AFTER } from '
 import type { HistoryRelist, ListCall } from './relists.ts';
 
 const TICK = 250;
-/** The reader says this often how far it has drained. */
+/** How often the reader reports how far it has drained. */
 const HEARTBEAT = 900;
 
-/** A finding, and when and on what it was told. */
+/** A finding, when it was reported, and the event that it is about. */
 export interface ReportedFinding {
   readonly finding: RecordOf<'finding'>;
-  readonly turn: number;
-  /** The event that it is about; null where it is about none, or about its absence. */
+  readonly reportedAt: number;
+  /** Null where it is about no event, or about one that did not come. */
   readonly delivery: Delivery | null;
 }
 
 export interface ComparisonRun {
   readonly reported: readonly ReportedFinding[];
-  /** When each finding that was taken back was. */
+  /** When each resolved finding was resolved. */
   readonly resolved: ReadonlyMap<string, number>;
   readonly counters: Comparison['counters'];
   readonly pending: number;
   readonly emissions: readonly Emission[];
+  /** Lets everything end and a quarter of an hour pass, and returns how many ids are still tracked then. */
+  trackedAfterEnd(): number;
 }
 
-export interface Playing {
-  /** Lets everything end and a quarter of an hour pass, and says how much is remembered then. */
-  forgotten(): number;
-}
-
-interface Turn {
+interface ScheduledStep {
   readonly at: number;
   readonly act: () => void;
 }
@@ -48,8 +45,8 @@ interface Turn {
 /** A position on the monotonic clock. */
 const at = (ms: number): Mono => mono(ms * 1000);
 
-/** `recognised`: what is shown as it was is the same, as it is to an agent; otherwise it is another item in each list. */
-export function runComparison(truth: GroundTruth, recognised = true): ComparisonRun & Playing {
+/** `recognised`: an unchanged item is the same object in each list, as it is to an agent; otherwise it is a new one each time. */
+export function runComparison(truth: GroundTruth, recognised = true): ComparisonRun {
   const { history } = truth;
   let minted = 0;
   const comparison = new Comparison({
@@ -64,9 +61,9 @@ export function runComparison(truth: GroundTruth, recognised = true): Comparison
     },
   });
   comparison.unsubscribed('down');
-  const player = new HistoryRunner(truth, comparison, recognised);
-  player.run();
-  return { ...player.outcome(), forgotten: () => player.forget() };
+  const runner = new HistoryRunner(truth, comparison, recognised);
+  runner.run();
+  return runner.outcome();
 }
 
 class HistoryRunner {
@@ -75,12 +72,12 @@ class HistoryRunner {
   readonly #reported: ReportedFinding[] = [];
   readonly #emissions: Emission[] = [];
   readonly #resolved = new Map<string, number>();
-  #later: Turn[] = [];
-  #asked = 0;
+  #later: ScheduledStep[] = [];
+  #queried = 0;
   readonly #recognised: boolean;
   readonly #sandboxes = new RecognisedItems();
   readonly #containers = new RecognisedItems();
-  /** Up to here the reader has drained, as far as it has said; null before it spoke in this session. */
+  /** The last watermark that the reader reported; null before its first in this session. */
   #drained: number | null = null;
 
   constructor(truth: GroundTruth, comparison: Comparison, recognised: boolean) {
@@ -91,21 +88,21 @@ class HistoryRunner {
 
   run(): void {
     const { sessions, deliveries, lists, failures, history } = this.#truth;
-    const turns: Turn[] = [
-      ...sessions.flatMap((session) => this.#sessionTurns(session)),
-      ...deliveries.map((delivery) => this.#eventTurn(delivery)),
+    const steps: ScheduledStep[] = [
+      ...sessions.flatMap((session) => this.#sessionSteps(session)),
+      ...deliveries.map((delivery) => this.#eventStep(delivery)),
       ...failures.map((ms) => ({ at: ms, act: () => this.#comparison.listFailed() })),
       ...lists.map((list) => ({ at: list.compared, act: () => this.#relisted(list) })),
       ...history.streamGaps.map((ms) => ({
         at: ms,
         act: () => this.#comparison.streamGap(at(ms), 'agent_stalled'),
       })),
-      ...Array.from({ length: HORIZON / TICK }, (_, n) => this.#tickTurn(n * TICK)),
-      ...Array.from({ length: HORIZON / HEARTBEAT }, (_, n) => this.#beatTurn(n * HEARTBEAT)),
+      ...Array.from({ length: HORIZON / TICK }, (_, n) => this.#tickStep(n * TICK)),
+      ...Array.from({ length: HORIZON / HEARTBEAT }, (_, n) => this.#heartbeatStep(n * HEARTBEAT)),
     ];
-    for (const turn of turns.sort((a, b) => a.at - b.at)) {
-      turn.act();
-      this.#collect(turn);
+    for (const step of steps.sort((a, b) => a.at - b.at)) {
+      step.act();
+      this.#collect(step);
     }
   }
 
@@ -113,14 +110,15 @@ class HistoryRunner {
     return {
       reported: this.#reported,
       resolved: this.#resolved,
-      // As it is now: more may happen to the comparison.
+      // A copy: more may happen to the comparison.
       counters: { ...this.#comparison.counters },
       pending: this.#comparison.pending,
       emissions: this.#emissions,
+      trackedAfterEnd: () => this.#trackedAfterEnd(),
     };
   }
 
-  forget(): number {
+  #trackedAfterEnd(): number {
     const none = (start: number): ListCall => ({ start, end: start + 1, shown: new Map() });
     for (const ms of [HORIZON, HORIZON + 20_000]) {
       const both = { sandboxes: none(ms), containers: none(ms + 1) };
@@ -137,7 +135,7 @@ class HistoryRunner {
 
   readonly #wallNs = (ms: number): bigint => BigInt(wallAt(this.#truth.history, ms)) * 1_000_000n;
 
-  #sessionTurns({ number, opened, closed }: HistorySession): Turn[] {
+  #sessionSteps({ number, opened, closed }: HistorySession): ScheduledStep[] {
     const { pipe } = this.#truth.history;
     const open = () => {
       this.#drained = null;
@@ -146,10 +144,10 @@ class HistoryRunner {
     return [
       { at: opened + pipe, act: open },
       { at: closed + pipe, act: () => this.#comparison.unsubscribed('down') },
-    ].filter((turn) => turn.at < HORIZON);
+    ].filter((step) => step.at < HORIZON);
   }
 
-  #eventTurn(delivery: Delivery): Turn {
+  #eventStep(delivery: Delivery): ScheduledStep {
     const { session, received, of } = delivery;
     const { container, type, built, digest } = of;
     // A container that was removed has no status; a sandbox is asked while it is still listed.
@@ -201,67 +199,67 @@ class HistoryRunner {
     });
   }
 
-  #tickTurn(now: number): Turn {
+  #tickStep(now: number): ScheduledStep {
     const act = () => {
-      for (const turn of this.#later.filter((each) => each.at <= now)) turn.act();
+      for (const step of this.#later.filter((each) => each.at <= now)) step.act();
       this.#later = this.#later.filter((each) => each.at > now);
       this.#comparison.tick(at(now), wallAt(this.#truth.history, now) * 1000);
     };
     return { at: now, act };
   }
 
-  #beatTurn(now: number): Turn {
+  #heartbeatStep(now: number): ScheduledStep {
     return { at: now, act: () => this.#drain(now) };
   }
 
-  /** The reader's word comes through the same pipe as its events, and it says nothing while it stands still. */
+  /** The reader's watermark comes through the same pipe as its events, and not while the reader is stalled. */
   #drain(now: number): void {
     const { history, sessions } = this.#truth;
     const drained = now - history.pipe;
     const session = sessions.find(({ opened, closed }) => drained >= opened && drained < closed);
-    const stands = history.readerStalls.some(
-      (readerStalls) => drained >= readerStalls.at && drained < readerStalls.at + readerStalls.for,
+    const stalled = history.readerStalls.some(
+      (stall) => drained >= stall.at && drained < stall.at + stall.for,
     );
-    if (session === undefined || stands) return;
+    if (session === undefined || stalled) return;
     this.#watchReader(drained - 1);
     this.#drained = drained - 1;
     this.#comparison.drained(session.number, at(drained - 1));
   }
 
-  /** What comes after the reader stood still may have come late through it. */
+  /** What comes after a stall of the reader may be late because of it. */
   #watchReader(ms: number): void {
-    const paused = this.#drained !== null && ms - this.#drained > HEARTBEAT + OVERDUE_AFTER / 2;
-    if (!paused) return;
+    const stalled = this.#drained !== null && ms - this.#drained > HEARTBEAT + OVERDUE_AFTER / 2;
+    if (!stalled) return;
     this.#comparison.streamGap(at(ms), 'reader_stalled');
     this.#drained = ms;
   }
 
-  #collect({ at: turn }: Turn): void {
+  #collect({ at: reportedAt }: ScheduledStep): void {
     const { emissions, queries } = this.#comparison.take();
     for (const emission of emissions) {
       const { record } = emission;
       this.#emissions.push(emission);
       if (record.type === 'finding')
-        this.#reported.push({ finding: record, turn, delivery: this.#deliveryOf(record) });
-      if (record.type === 'finding_resolved') this.#resolved.set(record.findingId, turn);
+        this.#reported.push({ finding: record, reportedAt, delivery: this.#deliveryOf(record) });
+      if (record.type === 'finding_resolved') this.#resolved.set(record.findingId, reportedAt);
     }
-    for (const { id } of queries) this.#answer(id, turn);
+    for (const { id } of queries) this.#answer(id, reportedAt);
   }
 
-  /** The delivery that a finding says it is about. */
-  #deliveryOf({ containerId: id, eventType: type, proof }: RecordOf<'finding'>): Delivery | null {
+  /** The delivery that a finding is about. */
+  #deliveryOf({ containerId, eventType, proof }: RecordOf<'finding'>): Delivery | null {
     const received = Number(proof['received']) / 1000;
     const found = this.#truth.deliveries.findLast(
-      (each) => each.of.container.id === id && each.of.type === type && each.received === received,
+      ({ of, received: at }) => of.container.id === containerId && of.type === eventType && at === received,
     );
     return found ?? null;
   }
 
   #answer(id: string, now: number): void {
-    const { answers } = this.#truth.history;
-    const nothing: History['answers'][number] = { lag: 0, lost: true };
-    const { lag, lost } = answers[this.#asked % answers.length] ?? nothing;
-    this.#asked += 1;
+    const { statusAnswers } = this.#truth.history;
+    const nothing: History['statusAnswers'][number] = { lag: 0, lost: true };
+    const { lag, lost } = statusAnswers[this.#queried % statusAnswers.length] ?? nothing;
+    this.#queried += 1;
     const container = this.#truth.containers.find((each) => each.id === id);
     const moment = now + lag;
     if (container === undefined) return;
@@ -281,6 +279,6 @@ class HistoryRunner {
   }
 }
 
-/** When the comparison is told of a delivery. */
+/** When the comparison receives a delivery. */
 export const handedOverAt = ({ history }: GroundTruth, { received }: Delivery): number =>
   received + history.pipe;

@@ -1,8 +1,8 @@
 /*
- * Subjects: what lives in a history, and what its lists and statuses show of that. For tests.
+ * The containers and sandboxes of a history, and what lists and statuses show of them. For tests.
  *
  *   transition   a stage of an id is reached, and lists that sample the id from then on show it
- *   view         for a while lists and statuses show something else
+ *   wrong view   for a while lists and statuses show something else
  */
 
 import type { ExactTimes, ShownState } from '../../../src/protocol/observation.ts';
@@ -21,13 +21,13 @@ export interface HistoryContainer {
   readonly object: ContainerIdentity;
   readonly isSandbox: boolean;
   readonly at: Readonly<Record<EventType, number | null>>;
-  /** How long before it leaves the list its DELETED is announced. */
+  /** Its DELETED is announced this long before it leaves the list. */
   readonly lead: number;
-  /** It goes with its sandbox, and the runtime says nothing of it. */
+  /** It is removed with its sandbox, and the runtime does not announce that. */
   readonly removedSilently: boolean;
   /** Its start failed, or it never came up: with no `started_at`, or with all three times the same. */
   readonly failed: 'zero' | 'equal' | null;
-  /** Whether the end of what failed is announced: of a container its STOPPED, of a sandbox its DELETED. */
+  /** Whether the end of a failed start is announced: STOPPED for a container, DELETED for a sandbox. */
   readonly failureAnnounced: boolean;
   readonly wrongViews: readonly WrongView[];
 }
@@ -56,7 +56,7 @@ function containersOfPod(pod: Pod, n: number, crio: boolean): HistoryContainer[]
   const lead = crio ? 0 : Math.min(pod.lead, gone - end - 2);
   const sandbox: HistoryContainer = { ...nothingOdd, ...identity(n, '', null), at, lead };
   const all = [sandbox, ...containers].map((container) =>
-    // What is taken along goes while the sandbox is on its way out.
+    // What is taken along is removed while the sandbox is on its way out.
     container.removedSilently ? { ...container, at: { ...container.at, DELETED: gone - 1 } } : container,
   );
   if (pod.habit !== TWO_SANDBOXES) return all;
@@ -132,7 +132,7 @@ function identity(
   return { id, object, isSandbox };
 }
 
-/** Of what has been up. */
+/** Only what has been up has wrong views. */
 function wrongViewOf({ at, failed }: HistoryContainer, view: History['wrongViews'][number]): WrongView[] {
   const end = at.STOPPED;
   if (end === null || failed !== null) return [];
@@ -161,7 +161,7 @@ export function shownAt(container: HistoryContainer, moment: number): ShownState
   return view.shown === 'absent' ? null : view.shown;
 }
 
-/** What a status says of exact times at a moment. Of sandboxes only when they were created. */
+/** The exact times in a status at a moment; a sandbox has only its creation. */
 export function timesAt(
   container: HistoryContainer,
   moment: number,

@@ -1,6 +1,6 @@
 /*
- * The truth: what really happens in a history. It is worked out first; the comparison is then told what an agent would have
- * seen of it. Nothing in here knows how the comparison thinks. For tests.
+ * The ground truth: what really happens in a history. It is worked out first; the comparison then receives what an agent would
+ * have seen of it. Nothing in here knows how the comparison works. For tests.
  */
 
 import { eventsOf, type HistoryEvents, type HistorySession, sessionsOf } from './announcements.ts';

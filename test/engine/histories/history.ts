@@ -1,6 +1,6 @@
 /*
- * A history: everything that chance decides about random lives on a random runtime, watched by a random agent, in time that
- * is only counted. What follows from it is worked out in truth.ts. For tests. All times are whole milliseconds from 0.
+ * A history: everything that chance decides about random containers on a random runtime, watched by a random agent, in
+ * simulated time. What follows from it is worked out in groundTruth.ts. For tests. All times are whole milliseconds from 0.
  */
 import * as fc from 'fast-check';
 import { millis } from '../../../src/protocol/units.ts';
@@ -10,7 +10,7 @@ export const OVERDUE_AFTER = 2_000;
 export const MISSED_AFTER = 15_000;
 export const LATE_AFTER = 1_000;
 export const LEAD = millis(10_000) / 1000;
-/** The ordinary wait of an event ends well before the verdict; a long one may outlast it. */
+/** An ordinary delay of an event ends well before the judgement; a long one may outlast it. */
 const ORDINARY_WAIT = 8_000;
 const LONG_WAIT = 40_000;
 
@@ -21,8 +21,8 @@ const aContainer = fc.record({
   create: ms(4_000),
   start: ms(4_000),
   /**
-   * 0, 2 and 4: its start fails. Odd: where removed sandboxes take their containers along, this one goes with it. A third
-   * of them has a name of its own; the others are containers of one name, which may overlap.
+   * 0, 2 and 4: its start fails. Odd: where removed sandboxes take their containers along, this one is removed with it. A
+   * third of them have a name of their own; the others share one name and may overlap.
    */
   habit: ms(23),
   run: fc.oneof(ms(300), ms(30_000)),
@@ -39,7 +39,7 @@ const aPod = fc.record({
   lead: ms(LEAD - 500),
 });
 
-/** Lists and statuses show something else than what is. */
+/** Lists and statuses show something other than the truth. */
 const aWrongView = fc.record({
   which: fc.nat(),
   /** `late`: running after its end. `back`: running again some time after its end. */
@@ -54,7 +54,7 @@ const aWait = fc.record({
   builtLate: fc.boolean(),
 });
 
-/** Everything that chance decides. Numbers that pick something do so by remainder. */
+/** Numbers that pick something do so by remainder. */
 export const anyHistory = fc.record({
   crio: ms(4).map((n) => n === 0),
   pods: fc.array(aPod, { minLength: 1, maxLength: 5 }),
@@ -67,9 +67,9 @@ export const anyHistory = fc.record({
   /** Events of which only the digest could be kept. */
   digests: many(fc.nat(), 3),
   wrongViews: many(aWrongView, 2),
-  /** How many events are sent once more to whoever subscribes. */
+  /** How many events are replayed to each new subscription. */
   replay: fc.oneof(fc.constant(0), ms(6)),
-  /** 0 and 1: that session hears nothing at all. */
+  /** 0 and 1: that session receives no event at all. */
   silentSession: ms(30),
   sessions: fc.array(fc.record({ after: ms(60_000), down: ms(8_000, 1), register: ms(2_000) }), {
     minLength: 1,
@@ -87,7 +87,7 @@ export const anyHistory = fc.record({
     2,
   ),
   readerStalls: many(fc.record({ at: ms(HORIZON), for: ms(20_000) }), 1),
-  answers: fc.array(fc.record({ lag: ms(4_000), lost: fc.boolean() }), { minLength: 1, maxLength: 4 }),
+  statusAnswers: fc.array(fc.record({ lag: ms(4_000), lost: fc.boolean() }), { minLength: 1, maxLength: 4 }),
   backlog: fc.boolean(),
   unknowns: fc.boolean(),
   pipe: ms(400),

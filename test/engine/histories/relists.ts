@@ -1,5 +1,6 @@
 /*
- * HistoryRelists: two calls, one after the other; each item is sampled at a moment of its own within its call. For tests.
+ * The relists of a history: two calls, one after the other; each item is sampled at a moment of its own within its call.
+ * For tests.
  */
 import type { ShownState } from '../../../src/protocol/observation.ts';
 import { type HistoryContainer, shownAt } from './containers.ts';
@@ -16,7 +17,7 @@ export interface HistoryRelist {
   readonly containers: ListCall;
   readonly whole: boolean;
   readonly compared: number;
-  /** A list failed between the one before and this one. */
+  /** A list failed between the previous one and this one. */
   readonly afterFailure: boolean;
 }
 

@@ -1,11 +1,12 @@
 /*
- * The comparison, broken on purpose: its tests must notice each rule of rules.ts that is broken. Run by `make engine-mutants`;
- * with numbers only those.
+ * Breaks the comparison on purpose: its tests must notice each rule of rules.ts that is broken. Run by `make engine-mutants`;
+ * with numbers, only those mutants.
  *
- *   found      a test fails, and it is said which
- *   SURVIVED   none does; where that is known, rules.ts says why
+ *   found      a test fails; its name is printed
+ *   SURVIVED   no test fails; where that is known, rules.ts says why
  *
- * Of each mutant the ordinary tests of src/agent/compare and of the token bucket are run first, and the random histories only where those pass.
+ * For each mutant the ordinary tests of src/agent/compare and the token bucket run first, and the random histories only where
+ * those pass.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -16,13 +17,12 @@ import { messageOf } from '../../../src/platform/errors.ts';
 import { brokenTree, edited } from '../../support/brokenTree.ts';
 import { MUTANTS, type Mutant } from './rules.ts';
 
-/** So many mutants are tried at a time. */
 const AT_A_TIME = Math.min(2, availableParallelism());
 const TEST_RUNS = [
   ['src/agent/compare/', 'src/platform/tokenBucket', '--exclude', '**/*.property.test.ts'],
   ['test/engine/comparison.property.test.ts'],
 ];
-/** Far more than either run takes: a mutant that never ends is none. */
+/** Far more than either run takes: a mutant that never ends proves nothing. */
 const RUN_WITHIN_MS = 20 * 60_000;
 
 const ReportSchema = v.object({
@@ -34,38 +34,38 @@ const ReportSchema = v.object({
   ),
 });
 
-const asked = process.argv.slice(2);
+const selected = process.argv.slice(2);
 const numbered = MUTANTS.map((mutant, i) => ({ mutant, number: `${i + 1}` }));
-const wanted = numbered.filter(({ number }) => asked.length === 0 || asked.includes(number));
-// Better known now than after minutes.
+const wanted = numbered.filter(({ number }) => selected.length === 0 || selected.includes(number));
+// An edit that does not apply should fail now, not after minutes.
 for (const { edits } of MUTANTS) edited(edits);
 
 const left = [...wanted];
 const survived: string[] = [];
 const unexpected: string[] = [];
-await Promise.all(Array.from({ length: AT_A_TIME }, lane));
+await Promise.all(Array.from({ length: AT_A_TIME }, worker));
 for (const line of survived) console.log(line);
 console.log(`${wanted.length - survived.length} of ${wanted.length} were found`);
 for (const line of unexpected) console.log(line);
 process.exitCode = unexpected.length === 0 ? 0 : 1;
 
-async function lane(): Promise<void> {
+async function worker(): Promise<void> {
   for (let next = left.shift(); next !== undefined; next = left.shift()) {
     const { number, mutant } = next;
     const name = `${number}. ${mutant.name}`;
     try {
-      tell(name, mutant, await failingTest(mutant));
+      report(name, mutant, await failingTest(mutant));
     } catch (error) {
       unexpected.push(`NOT TRIED ${name}: ${messageOf(error)}`);
     }
   }
 }
 
-function tell(name: string, { survives }: Mutant, found: string | null): void {
+function report(name: string, { survives }: Mutant, found: string | null): void {
   console.log(found === null ? `SURVIVED ${name}` : `found    ${name}: ${found}`);
-  if (found === null) survived.push(`survived ${name}: ${survives ?? 'nobody knows why'}`);
+  if (found === null) survived.push(`survived ${name}: ${survives ?? 'for no known reason'}`);
   if (found === null && survives === undefined) unexpected.push(`NOT FOUND ${name}`);
-  if (found !== null && survives !== undefined) unexpected.push(`FOUND, although said to survive ${name}`);
+  if (found !== null && survives !== undefined) unexpected.push(`FOUND, although it should survive ${name}`);
 }
 
 /** The first test that fails; null where none does. */
@@ -87,16 +87,16 @@ async function failingOf(root: string, tests: readonly string[]): Promise<string
   const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
   const once = ['run', '--project', 'unit', '--bail=1', '--maxWorkers=1'];
   const args = [vitest, ...once, '--reporter=json', `--outputFile=${report}`, ...tests];
-  // The histories that the ordinary run tries, whatever is asked for here.
+  // The histories of the ordinary run, whatever is set here.
   const env = { ...process.env, PLEGWATCH_HISTORIES: undefined, PLEGWATCH_SEED: undefined };
-  const said = await run(process.execPath, args, { cwd: root, env, timeoutMs: RUN_WITHIN_MS }).then(
+  const failure = await run(process.execPath, args, { cwd: root, env, timeoutMs: RUN_WITHIN_MS }).then(
     () => null,
     (error: unknown) => messageOf(error),
   );
-  if (said === null) return null;
+  if (failure === null) return null;
   const failed = existsSync(report) ? firstFailed(readFileSync(report, 'utf8')) : null;
-  // What cannot even be loaded is no broken rule.
-  if (failed === null) throw new Error(`no test fails, and yet ${said}`);
+  // A mutant that cannot even be loaded proves nothing.
+  if (failed === null) throw new Error(`no test fails, and yet ${failure}`);
   return failed;
 }
 

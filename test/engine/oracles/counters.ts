@@ -1,6 +1,6 @@
 /*
- * ComparisonCounters and records. Each transition that was due is in exactly one of the counters; nothing that came fresh before is
- * said to be unobservable, spurious events and ids with wrong views aside; and at the end nothing is accused that came.
+ * Counters and records. Each transition that was due is in exactly one of the counters. Nothing is unobservable that had come
+ * fresh before, spurious events and ids with wrong views aside.
  */
 import { handedOverAt } from '../histories/comparisonRun.ts';
 import { findingsOf, isFresh, isPlain, nameOf, type Oracle } from './oracle.ts';
@@ -16,7 +16,7 @@ export const counters: Oracle = (run) => {
         `${each.of.container.id} ${each.of.type}` === nameOf(reported) &&
         isPlain(truth, each.of.container) &&
         !each.of.digest &&
-        handedOverAt(truth, each) < reported.turn &&
+        handedOverAt(truth, each) < reported.reportedAt &&
         isFresh(truth, each),
     ),
   );

@@ -1,15 +1,15 @@
 /*
- * What is said of an event that came: one thing at most, and of one that was replayed nothing.
+ * Findings on an event that came: one at most, and none on a replayed event.
  *
  * Not wrong:
  *   duplicate      the same id and type came before
- *   late           it is a container's STARTED or STOPPED and was taken more than the limit after that truly happened, all of
- *                  which we watched; or it was accused before
+ *   late           it is a container's STARTED or STOPPED and was received more than the limit after its true time, all of
+ *                  which we watched; or it was missed before
  *   out_of_order   an event of a later stage of the id came before, and had not turned out to be spurious by then
- *   stale          it was built before, and taken more than the grace after, a list that showed its stage passed
+ *   stale          it was built before, and received more than overdueAfter after, a list that showed its stage passed
  *
- * Not overlooked: of a fresh event with its payload, of a plain id, whose every earlier event was such a one too, the same
- * rules say clearly which one is to be told, in this order; and where none fits clearly nothing is.
+ * Not overlooked: for a fresh event with its payload, of a plain id whose every earlier event was such a one too, the same
+ * rules clearly decide which finding is due, in this order; and where none clearly fits, none is.
  */
 
 import { type Delivery, isLater } from '../histories/announcements.ts';
@@ -58,8 +58,8 @@ export const events: Oracle = (run): OracleResult => {
   return { wrong, overlooked, clear };
 };
 
-const nameIn = ({ finding, turn }: ReportedFinding) =>
-  `${finding.containerId} ${finding.eventType} ${finding.cause} at ${turn}`;
+const nameIn = ({ finding, reportedAt }: ReportedFinding) =>
+  `${finding.containerId} ${finding.eventType} ${finding.cause} at ${reportedAt}`;
 
 function isSo(run: HistoryRun, reported: ReportedFinding): boolean {
   const { delivery, finding } = reported;
@@ -73,7 +73,7 @@ function isSo(run: HistoryRun, reported: ReportedFinding): boolean {
     case 'late':
       return finding.cause === 'after_missed' ? wasMissed(run, delivery) : isTooLate(run, delivery);
     case 'out_of_order':
-      return earlier.some((each) => isLater(each, delivery) && !turnedOut(run, each, reported));
+      return earlier.some((each) => isLater(each, delivery) && !wasSpurious(run, each, reported));
     default:
       return passing(run, delivery).some(
         ({ start, end }) => delivery.of.built < start && delivery.received > end + OVERDUE_AFTER,
@@ -82,8 +82,10 @@ function isSo(run: HistoryRun, reported: ReportedFinding): boolean {
 }
 
 /** Whether an event had turned out to be spurious by the time something was said. */
-const turnedOut = (run: HistoryRun, delivery: Delivery, reported: ReportedFinding): boolean =>
-  findingsOf(run, 'spurious').some((each) => each.delivery === delivery && each.turn < reported.turn);
+const wasSpurious = (run: HistoryRun, delivery: Delivery, reported: ReportedFinding): boolean =>
+  findingsOf(run, 'spurious').some(
+    (each) => each.delivery === delivery && each.reportedAt < reported.reportedAt,
+  );
 
 /** How long after it happened a start or an end was taken; null for what has no time of its own. */
 function lagOf({ of, received }: Delivery): number | null {

@@ -1,13 +1,13 @@
 /*
- * What lists alone say.
+ * Findings that rest on lists alone.
  *
- * Regressions: told once for each time that a list shows an id running and the last one that showed it, UNKNOWN aside,
+ * Regression: reported once for each time that a list shows an id running and the last one that showed it, UNKNOWN aside,
  *   showed it exited; neither more nor less.
- * Unannounced: not wrong where the runtime never sends that type of such an id, or the start of that container failed, and
- *   its end was not announced; told once. Not overlooked: a failed start of a plain container whose `created` and `exited`
- *   two whole lists in a row show, with every question answered while it is still there, and all watched until the time to
- *   confirm is over. That begins with the answer, and not with the list: only the answer says that it ended without a run.
- * Silent stream: not wrong where the session had heard nothing by then.
+ * Unannounced: not wrong where the runtime never sends that type for such an id, or the start of that container failed and
+ *   its end was not announced; reported once. Not overlooked: a failed start of a plain container whose `created` and
+ *   `exited` two whole lists in a row show, with every status query answered while it still exists, and all of it watched
+ *   until it can be judged. That time begins with the answer, not with the list: only the answer says that it never ran.
+ * Silent stream: not wrong where the session had received nothing by then.
  */
 
 import { handedOverAt, type ReportedFinding } from '../histories/comparisonRun.ts';
@@ -67,7 +67,7 @@ function isBlindSpot(run: HistoryRun, reported: ReportedFinding): boolean {
   const came = truth.deliveries.some(
     (each) =>
       `${each.of.container.id} ${each.of.type}` === nameOf(reported) &&
-      handedOverAt(truth, each) < reported.turn,
+      handedOverAt(truth, each) < reported.reportedAt,
   );
   return type === 'STOPPED' && container.failed !== null && !came;
 }
@@ -76,8 +76,8 @@ function failedInSight(truth: GroundTruth, container: HistoryContainer): boolean
   const { history } = truth;
   const silent = container.failed !== null && !container.failureAnnounced && !container.isSandbox;
   if (!silent || !isPlain(truth, container)) return false;
-  if (history.clockSteps.length > 0 || history.answers.some(({ lost }) => lost)) return false;
-  const slowest = Math.max(...history.answers.map(({ lag }) => lag));
+  if (history.clockSteps.length > 0 || history.statusAnswers.some(({ lost }) => lost)) return false;
+  const slowest = Math.max(...history.statusAnswers.map(({ lag }) => lag));
   return pairsOf(truth).some(([before, after]) => {
     const answered = after.compared + slowest;
     return (
@@ -92,13 +92,13 @@ function failedInSight(truth: GroundTruth, container: HistoryContainer): boolean
 export const silentStream: Oracle = (run) => {
   const { truth } = run;
   const findings = findingsOf(run, 'silent_stream');
-  const wrong = findings.filter(({ turn }) => {
+  const wrong = findings.filter(({ reportedAt }) => {
     const session = truth.sessions.find(
-      ({ opened, closed }) => turn >= opened && turn <= closed + truth.history.pipe,
+      ({ opened, closed }) => reportedAt >= opened && reportedAt <= closed + truth.history.pipe,
     );
     return truth.deliveries.some(
-      (each) => each.session === session?.number && handedOverAt(truth, each) < turn,
+      (each) => each.session === session?.number && handedOverAt(truth, each) < reportedAt,
     );
   });
-  return { wrong: wrong.map(({ turn }) => `at ${turn}`), overlooked: [], clear: findings.length };
+  return { wrong: wrong.map(({ reportedAt }) => `at ${reportedAt}`), overlooked: [], clear: findings.length };
 };

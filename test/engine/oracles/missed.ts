@@ -1,21 +1,21 @@
 /*
- * No false accusation. Whatever is said to be missed, at any time, did happen, was to be announced, and either was dropped
- * by the runtime while our session was registered with it, or was held back by it until the time to confirm was over. It was
- * neither delivered before, nor lost with the session, nor sent while nobody was subscribed, nor never sent at all.
+ * Nothing is missed falsely. Whatever is reported missed, at any time, did happen, was to be announced, and either was dropped
+ * by the runtime while our session was registered with it, or was held back by it until the judgement. It was neither
+ * delivered before, nor lost with the session, nor sent while nobody was subscribed, nor never sent at all.
  *
- * Where the lists themselves are wrong less can be asked, but never is anything accused that had come. Where they leave out
- * an id that is there, its DELETED may be said to be missed, and is taken back as soon as it is listed again; and what was
- * announced to nobody before may seem to have happened since. So may the STOPPED of what they go on to show as running.
+ * Where the lists themselves are wrong less can be asked, but nothing is ever missed that had come. Where they leave out an
+ * existing id, its DELETED may be missed, and is resolved as soon as it is listed again; and what was announced to nobody
+ * before may seem to have happened since. So may the STOPPED of what they go on to show as running.
  *
  * No observable drop is overlooked. A dropped event of a plain id is observable, at the least, when all was watched from
- * well before it until its time to confirm is over, and
+ * well before it until it can be judged, and
  * (list)      three whole lists in a row show the id before, before, and after: the third in a state that proves the stage
- *             by itself, and, for a stop of what ran before the session, six minutes into that: a runtime that was
- *             started again may show for a while what ended before; or
- * (sequence)  no list ever showed the id, but a later event of it came that says when it was created, and for a stop the
- *             start had come too; and a whole list that was begun after its last event lacks it, still in that stretch: until
- *             then nothing bears out the word of an event. What says when it was created comes before the time to confirm
- *             what the first event proved is over.
+ *             alone, and, for a stop of what ran before the session, six minutes into that: a restarted runtime may show
+ *             for a while what ended before; or
+ * (sequence)  no list ever showed the id, but a later event of it came that carries its creation, and for a stop the start
+ *             had come too; and a whole list that was begun after its last event lacks it, still in that stretch: until
+ *             then nothing confirms the word of an event. What carries its creation comes before what the first event
+ *             proved can be judged.
  */
 import type { EventType } from '../../../src/protocol/record.ts';
 import type { Announcement } from '../histories/announcements.ts';
@@ -39,11 +39,11 @@ import {
 
 export const missed: Oracle = (run) => {
   const { truth, outcome } = run;
-  const accusations = findingsOf(run, 'missed');
-  const wrong = accusations
-    .filter((reported) => !isGuilty(run, reported) && !isMisled(run, reported))
+  const misses = findingsOf(run, 'missed');
+  const wrong = misses
+    .filter((reported) => !isTrulyMissed(run, reported) && !isMisled(run, reported))
     .map(nameOf);
-  const stays = accusations.filter(({ finding }) => !outcome.resolved.has(finding.findingId));
+  const stays = misses.filter(({ finding }) => !outcome.resolved.has(finding.findingId));
   const due = truth.announcements.filter((each) => wasDropped(truth, each) && isObservable(truth, each));
   return compared(
     wrong,
@@ -61,13 +61,13 @@ const wasDropped = (
   happened !== null &&
   !deliveries.some(({ of }) => of.container.id === container.id && of.type === type);
 
-function isGuilty({ truth }: HistoryRun, reported: ReportedFinding): boolean {
+function isTrulyMissed({ truth }: HistoryRun, reported: ReportedFinding): boolean {
   const announcement = truth.announcements.find(
     ({ container, type, happened }) => `${container.id} ${type}` === nameOf(reported) && happened !== null,
   );
   if (announcement?.happened == null) return false;
   const came = truth.deliveries.some(
-    (each) => each.of === announcement && handedOverAt(truth, each) < reported.turn,
+    (each) => each.of === announcement && handedOverAt(truth, each) < reported.reportedAt,
   );
   const heldBack = announcement.sent >= announcement.happened + MISSED_AFTER;
   return !came && (announcement.fate === 'dropped' || heldBack);
@@ -79,7 +79,7 @@ function isMisled(run: HistoryRun, reported: ReportedFinding): boolean {
   const came = run.truth.deliveries.some(
     (each) =>
       `${each.of.container.id} ${each.of.type}` === nameOf(reported) &&
-      handedOverAt(run.truth, each) < reported.turn,
+      handedOverAt(run.truth, each) < reported.reportedAt,
   );
   const wentOn = container?.wrongViews.some(({ shown }) => shown === 'running') ?? false;
   if (wentOn && reported.finding.eventType === 'STOPPED' && !came) return true;
@@ -87,9 +87,11 @@ function isMisled(run: HistoryRun, reported: ReportedFinding): boolean {
   if (container === undefined || absent === undefined) return false;
   if (reported.finding.eventType !== 'DELETED') return !came;
   const again = run.truth.lists.some(
-    (list) => list.compared > reported.turn && shownBy(list, container) !== 'absent',
+    (list) => list.compared > reported.reportedAt && shownBy(list, container) !== 'absent',
   );
-  return reported.turn > absent.from && (!again || run.outcome.resolved.has(reported.finding.findingId));
+  return (
+    reported.reportedAt > absent.from && (!again || run.outcome.resolved.has(reported.finding.findingId))
+  );
 }
 
 function isObservable(truth: GroundTruth, event: Announcement): boolean {
@@ -99,7 +101,7 @@ function isObservable(truth: GroundTruth, event: Announcement): boolean {
 function byLists(truth: GroundTruth, event: Announcement): boolean {
   const { lists, history } = truth;
   const { container, type } = event;
-  // What a silent removal looks like from outside is the comparison's own affair.
+  // How silent removals are recognised is up to the comparison.
   if (history.crio && type === 'DELETED') return false;
   const lead = type === 'DELETED' && container.isSandbox ? LEAD : 0;
   return lists.some((after, i) => {
@@ -120,14 +122,14 @@ function byLists(truth: GroundTruth, event: Announcement): boolean {
   });
 }
 
-/** How long a runtime that was started again may show what ended before. */
-const SETTLING = 360_000;
+/** A restarted runtime may show for this long what ended before. */
+const RESTART_SETTLING = 360_000;
 
 /** Whether the lists of a session know by then what had ended before it, or one of them shows that it had not started. */
 function isSettled({ sessions, lists }: GroundTruth, container: HistoryContainer, listed: number): boolean {
   const session = sessions.find(({ opened, closed }) => opened <= listed && listed < closed);
   if (session === undefined) return false;
-  if (listed >= session.opened + SETTLING + 1_000) return true;
+  if (listed >= session.opened + RESTART_SETTLING + 1_000) return true;
   return lists.some((list) => {
     const { start } = callOf(list, container);
     const shown = shownBy(list, container);
@@ -162,12 +164,12 @@ function bySequence(truth: GroundTruth, event: Announcement): boolean {
   const created = container.at.CREATED;
   if (created === null || type === 'DELETED' || truth.history.clockSteps.length > 0) return false;
   if (truth.lists.some((list) => shownBy(list, container) !== 'absent')) return false;
-  const heard = truth.deliveries.filter(({ of }) => of.container.id === container.id);
-  const came = heard.filter(({ of }) => !of.digest);
+  const deliveries = truth.deliveries.filter(({ of }) => of.container.id === container.id);
+  const came = deliveries.filter(({ of }) => !of.digest);
   const proof = came.find(({ of }) => of.type === PROOF[type]);
   if (proof === undefined) return false;
   const startCame = came.some(({ of, received }) => of.type === 'STARTED' && received < proof.received);
-  const received = heard.map((each) => each.received);
+  const received = deliveries.map((each) => each.received);
   const latest = Math.max(...received);
   const confirmed = truth.lists.find(
     (list) => list.whole && callOf(list, container).start > latest,

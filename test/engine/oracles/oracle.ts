@@ -1,11 +1,11 @@
 /*
- * What the oracles share: the words in which a history is talked about. They know what happened and what was told, and
- * nothing of how the comparison thinks. For tests.
+ * What the oracles share. They know what really happened and what was reported, and nothing of how the comparison works. For
+ * tests.
  *
- *   watched   from a moment until another nothing disturbed us: one session, which was heard of and listed before; no pause,
- *             no reader that stood still, no step of the clock
+ *   watched   from one moment to another nothing disturbed us: one session, already armed and with its baseline; no stream
+ *             gap, no stall of the reader, no step of the clock
  *   plain     nothing contradicts what lists and events show of an id: no wrong view, no event of what did not happen
- *   fresh     not replayed: an event of its session that was built after the subscription was taken no later than it
+ *   fresh     not replayed: by the time it was received, its session had received an event built after the subscription
  */
 import type { FindingKind } from '../../../src/protocol/record.ts';
 import type { Delivery, HistorySession } from '../histories/announcements.ts';
@@ -20,22 +20,22 @@ export interface HistoryRun {
   readonly outcome: ComparisonRun;
 }
 
-/** What one oracle says of one run. */
+/** What one oracle says about one run. */
 export interface OracleResult {
-  /** What was told and is not so. */
+  /** What was reported and is not true. */
   readonly wrong: readonly string[];
-  /** What was clearly to be seen and was not told. */
+  /** What was clearly observable and was not reported. */
   readonly overlooked: readonly string[];
-  /** How many were clearly to be seen: an oracle that never has any proves nothing. */
+  /** How many were clearly observable: an oracle that never has any proves nothing. */
   readonly clear: number;
 }
 
 export type Oracle = (run: HistoryRun) => OracleResult;
 
-/** What the reader's pipe, slow lists and ticks may add to a deadline. */
+/** The reader's pipe, slow lists and ticks may add this much to a deadline. */
 export const SLACK = 3_000;
 
-/** OracleResult of a rule that says what must be told: names of what is due, and of what was told. */
+/** The result of a rule that says what must be reported: the names of what is due, and of what was reported. */
 export function compared(
   wrong: readonly string[],
   due: Iterable<string>,
@@ -62,7 +62,7 @@ export const callOf = (list: HistoryRelist, { isSandbox }: HistoryContainer): Li
 export const shownBy = (list: HistoryRelist, container: HistoryContainer): string =>
   callOf(list, container).shown.get(container.id) ?? 'absent';
 
-/** Lists that come one after the other, both whole, with none between them that failed. */
+/** Successive lists that are both whole, with no failed list between them. */
 export function pairsOf({ lists }: GroundTruth): [HistoryRelist, HistoryRelist][] {
   return lists.flatMap((after, i): [HistoryRelist, HistoryRelist][] => {
     const before = lists[i - 1];
@@ -75,7 +75,7 @@ export const isPlain = ({ announcements }: GroundTruth, container: HistoryContai
   container.wrongViews.length === 0 &&
   !announcements.some((each) => each.container.id === container.id && each.happened === null);
 
-/** Whether nothing disturbed us from a moment until another. */
+/** Whether nothing disturbed us between two moments. */
 export function isWatched(truth: GroundTruth, from: number, to: number): boolean {
   const session = truth.sessions.find(({ registered, closed }) => from > registered && to < closed);
   if (session === undefined) return false;
@@ -92,24 +92,24 @@ function isUndisturbed({ history }: GroundTruth, session: HistorySession, from: 
     to < Math.min(session.closed, HORIZON) &&
     !streamGaps.some(within) &&
     !clockSteps.some(({ at }) => within(at)) &&
-    // That it stood still is told by its next sign.
+    // Its stall shows in its next sign of life.
     !readerStalls.some((each) => each.at + each.for >= from - 1_000 && each.at <= to)
   );
 }
 
-/** When the baseline of a session had been compared: it had heard something before that list was asked for. */
+/** When the baseline of a session had been compared: it had received something before that list began. */
 function coveredFrom({ deliveries, lists, history }: GroundTruth, session: HistorySession): number | null {
-  const heard = deliveries.flatMap((each) => (each.session === session.number ? each.received : []));
-  const armed = Math.min(...heard) + history.pipe;
+  const received = deliveries.flatMap((each) => (each.session === session.number ? each.received : []));
+  const armed = Math.min(...received) + history.pipe;
   const baseline = lists.find(({ sandboxes }) => sandboxes.start > armed + 1_000);
   return baseline === undefined ? null : baseline.compared;
 }
 
-/** How far steps of the wall clock that are too small for anybody to notice can have moved it. */
+/** How far steps of the wall clock that are too small to be noticed can have moved it. */
 export const unnoticedClockSteps = ({ history }: GroundTruth): number =>
   history.clockSteps.reduce((sum, { by }) => sum + (Math.abs(by) <= 500 ? Math.abs(by) : 0), 0);
 
-/** The deliveries that the comparison was told of before this one. */
+/** The deliveries that the comparison received before this one. */
 export function before({ deliveries }: GroundTruth, delivery: Delivery): readonly Delivery[] {
   return deliveries.slice(0, deliveries.indexOf(delivery));
 }
@@ -126,15 +126,15 @@ export function isFresh(truth: GroundTruth, delivery: Delivery): boolean {
 export const isSame = (one: Delivery, other: Delivery): boolean =>
   one.of.container.id === other.of.container.id && one.of.type === other.of.type;
 
-/** Whether an id and type was accused by then, and that not taken back. */
+/** Whether the event was missed by then, and that not resolved. */
 export function wasMissed(run: HistoryRun, delivery: Delivery): boolean {
   const { container, type } = delivery.of;
   const { resolved } = run.outcome;
-  const turn = handedOverAt(run.truth, delivery);
+  const at = handedOverAt(run.truth, delivery);
   return findingsOf(run, 'missed').some(
     (reported) =>
       nameOf(reported) === `${container.id} ${type}` &&
-      reported.turn <= turn &&
-      (resolved.get(reported.finding.findingId) ?? Number.POSITIVE_INFINITY) >= turn,
+      reported.reportedAt <= at &&
+      (resolved.get(reported.finding.findingId) ?? Number.POSITIVE_INFINITY) >= at,
   );
 }

@@ -1,8 +1,8 @@
 /*
  * Spurious events.
  *
- * Not wrong: the event came, and two list calls that were both begun more than the lead after it show the id before that
- * stage (of a DELETED: at all). Where lists show what is, the event announced what had not happened.
+ * Not wrong: the event came, and two list calls that both began more than the lead after it show the id before that stage
+ * (for a DELETED: at all). Where lists show the truth, the event announced what had not happened.
  *
  * Not overlooked: a fresh event of what did not happen, the first of its type of a plainly listed id, with two whole lists
  * in a row that contradict it and none before them that confirms it.
@@ -38,7 +38,7 @@ export const spurious: Oracle = (run) => {
       return (
         `${of.container.id} ${of.type}` === nameOf(reported) &&
         invented &&
-        contradicting(truth, each, reported.turn).length >= 2
+        contradicting(truth, each, reported.reportedAt).length >= 2
       );
     });
   });
