@@ -21,7 +21,7 @@ import { NODES } from './kube/object.ts';
 import { type ControllerMetrics, createControllerMetrics } from './metrics.ts';
 import { startConditionRecorder } from './nodeConditions/recorder.ts';
 import { SILENT_AFTER_MS } from './reports/conditions.ts';
-import { type Reporter, startReporter } from './reports/writer.ts';
+import { type ReportWriter, startReportWriter } from './reports/writer.ts';
 import type { WatchKind } from './statusLag/metrics.ts';
 import { startPodReader } from './statusLag/podPoller.ts';
 import { createWatchEnqueuer } from './statusLag/watchEnqueue.ts';
@@ -53,10 +53,12 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
       watches: measured ? createWatchEnqueuer({ readsPerSecond, onShed }) : undefined,
     });
     cleanUps.push(() => ingest.stop());
-    const reporter = config.noKube ? null : await report(config, { store, ingest, metrics, log }, cleanUps);
-    const http = await serve(config, ingest, reporter, metrics);
+    const reportWriter = config.noKube
+      ? null
+      : await report(config, { store, ingest, metrics, log }, cleanUps);
+    const http = await serve(config, ingest, reportWriter, metrics);
     cleanUps.push(() => http.stop());
-    log.info({ port: http.port, reports: reporter !== null }, 'controller ready');
+    log.info({ port: http.port, reports: reportWriter !== null }, 'controller ready');
     await aborted(signal);
     log.info('controller stopping');
   } finally {
@@ -75,7 +77,7 @@ async function report(
   config: ControllerConfig,
   { store, ingest, metrics, log }: Parts,
   cleanUps: (() => Promise<void> | void)[],
-): Promise<Reporter> {
+): Promise<ReportWriter> {
   const kube = await createKubeClient({ kubeconfig: config.kubeconfig });
   cleanUps.push(() => kube.close());
   await kube.list(NODES, { limit: 1 }).catch(orLater(log));
@@ -89,7 +91,7 @@ async function report(
     onRecorded: () => metrics.nodeConditions.inc(),
   });
   cleanUps.push(() => recorder.stop());
-  const reporter = startReporter({
+  const reportWriter = startReportWriter({
     store,
     kube,
     nodes,
@@ -98,7 +100,7 @@ async function report(
     onResult: (result) => metrics.reportWrites.inc({ result }),
     ingestUpToDate: () => ingest.health().caughtUpForMs >= SILENT_AFTER_MS,
   });
-  cleanUps.push(() => reporter.stop());
+  cleanUps.push(() => reportWriter.stop());
   if (config.statusLag === 'on') {
     const pods = startPodReader({
       store,
@@ -119,7 +121,7 @@ async function report(
   }
   // One replica writes reports; it leads alone.
   metrics.leader.set(1);
-  return reporter;
+  return reportWriter;
 }
 
 /** Wrong credentials end the start; a server that is ill or starting is waited for. */
@@ -134,7 +136,7 @@ function orLater(log: Logger): (error: unknown) => void {
 function serve(
   config: ControllerConfig,
   ingest: Ingest,
-  reporter: Reporter | null,
+  reportWriter: ReportWriter | null,
   metrics: ControllerMetrics,
 ): Promise<HttpServer> {
   return serveHttp({
@@ -145,12 +147,12 @@ function serve(
         const { alive, stalledForMs } = ingest.health();
         return alive ? null : `no job was finished for ${Math.round(stalledForMs / 1000)} s`;
       },
-      reports: () => reporter?.alive() ?? null,
+      reports: () => reportWriter?.alive() ?? null,
     },
     ready: {
       database: () => (ingest.health().database ? null : 'Postgres does not answer'),
       redis: () => ingest.redisError(),
-      reports: () => reporter?.health() ?? null,
+      reports: () => reportWriter?.health() ?? null,
     },
   });
 }

@@ -15,7 +15,7 @@ import {
   type ConditionRecorder,
   startConditionRecorder,
 } from '../../src/controller/nodeConditions/recorder.ts';
-import { type Reporter, startReporter } from '../../src/controller/reports/writer.ts';
+import { startReportWriter } from '../../src/controller/reports/writer.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { ApiFront, type FaultChoice, type ProxiedRequest } from '../support/apiFront.ts';
 import { needs } from '../support/needs.ts';
@@ -251,16 +251,16 @@ function startWatch(resyncMs = 3_600_000): void {
 }
 
 function startWriter(): void {
-  const reporter: Reporter = startReporter({
+  const writer = startReportWriter({
     store,
     kube: ours,
     nodes,
     cluster: CLUSTER,
     log,
     onResult: () => undefined,
-    pace: { pollMs: 25, quietMs: 0, sweepMs: 200, backoff: BACKOFF },
+    pace: { pollMs: 25, minIntervalMs: 0, staleCheckMs: 200, backoff: BACKOFF },
   });
-  running.push(reporter);
+  running.push(writer);
 }
 
 /** Adds a healthy Node, and waits until the watch knows it. */

@@ -1,5 +1,5 @@
 /*
- * The report writer between a real Postgres and a real API server, with exactly the rights it says it needs.
+ * The report writer between a real Postgres and a real API server, with exactly the permissions that it documents.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -12,7 +12,11 @@ import { createKubeClient, type KubeClient } from '../../src/controller/kube/cli
 import { startNodeWatch } from '../../src/controller/kube/nodes.ts';
 import { type KubeObject, NODES, PLEG_REPORTS, type Resource } from '../../src/controller/kube/object.ts';
 import { runReport } from '../../src/controller/reports/command.ts';
-import { type Pace, type Reporter, startReporter } from '../../src/controller/reports/writer.ts';
+import {
+  type ReportPace,
+  type ReportWriter,
+  startReportWriter,
+} from '../../src/controller/reports/writer.ts';
 import { migrate } from '../../src/controller/store/migrate.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { needs } from '../support/needs.ts';
@@ -25,11 +29,11 @@ const log = pino({ level: 'silent' });
 const CLUSTER = 'test';
 const ROLES: Resource = { group: 'rbac.authorization.k8s.io', version: 'v1', plural: 'clusterroles' };
 const BINDINGS: Resource = { ...ROLES, plural: 'clusterrolebindings' };
-const FAST: Partial<Pace> = {
+const FAST: Partial<ReportPace> = {
   pollMs: 25,
-  quietMs: 100,
-  sweepMs: 200,
-  inventoryMs: 500,
+  minIntervalMs: 100,
+  staleCheckMs: 200,
+  listMs: 500,
   backoff: { firstMs: 50, maxMs: 500 },
 };
 
@@ -71,8 +75,8 @@ needs(
     await Promise.all([server?.stop(), postgres?.stop()]);
   });
 
-  test('a row with the number of missed events appears', async () => {
-    const id = await seeded('appears', 3);
+  test('writes a report with the number of missed events', async () => {
+    const id = await storeNode('appears', 3);
     await admin.apply(NODES, nodeObject('appears'));
     start();
     const report = await reportOf('appears', ({ status }) => status.missed?.last24h === 3);
@@ -96,7 +100,7 @@ needs(
     expect(report.metadata.ownerReferences).toEqual([
       { apiVersion: 'v1', kind: 'Node', name: 'appears', uid: node?.metadata.uid },
     ]);
-    await settled(id);
+    await dequeued(id);
     const { managedFields, ...metadata } = report.metadata;
     expect(managedFields).toBeDefined();
     expect(Buffer.byteLength(JSON.stringify({ ...report, metadata }))).toBeLessThanOrEqual(4096);
@@ -105,8 +109,8 @@ needs(
     expect(row).toMatch(/^appears +Unknown +Active +3 +[\dhms]+ +True +[\dhms]+$/);
   });
 
-  test('`plegwatch report` prints what kubectl prints', async () => {
-    await seeded('unsafe', 0, { stream: 'Unsafe' });
+  test('agrees with `plegwatch report`, which prints the same as kubectl', async () => {
+    await storeNode('unsafe', 0, { stream: 'Unsafe' });
     await admin.apply(NODES, nodeObject('unsafe'));
     start();
     await reportOf('unsafe', ({ status }) => status.stream?.state === 'Unsafe');
@@ -125,38 +129,38 @@ needs(
     expect(json.items.map((item: KubeObject) => item.metadata.name)).toContain('unsafe');
   });
 
-  test('nothing is written when nothing a reader cares about changed', async () => {
-    const id = await seeded('quiet', 0);
+  test('does not write a report without a relevant change', async () => {
+    const id = await storeNode('quiet', 0);
     await admin.apply(NODES, nodeObject('quiet'));
     start();
     const before = await reportOf('quiet', ({ status }) => status.mode === 'Unknown');
-    await settled(id);
+    await dequeued(id);
     await evidence.minutes(id, 1);
     await evidence.due(id);
-    await settled(id);
-    await waitFor('it is counted', () => counted['unchanged']);
+    await dequeued(id);
+    await waitFor('the result is counted', () => counted['unchanged']);
     const after = await admin.get(PLEG_REPORTS, 'quiet');
     expect(after?.metadata.resourceVersion).toBe(before.metadata.resourceVersion);
   });
 
-  test('changes that come together are one write, and the last one shows', async () => {
-    const id = await seeded('burst', 0);
+  test('writes the last of several changes within the minimum interval, once', async () => {
+    const id = await storeNode('burst', 0);
     await admin.apply(NODES, nodeObject('burst'));
-    start({ quietMs: 2_000 });
+    start({ minIntervalMs: 2_000 });
     await reportOf('burst', ({ status }) => status.mode === 'Unknown');
-    await settled(id);
+    await dequeued(id);
     const before = counted['written'] ?? 0;
     for (const mode of ['Starting', 'Evented', 'Fallback']) {
       await evidence.state(id, { mode });
       await evidence.due(id);
     }
     await reportOf('burst', ({ status }) => status.mode === 'Fallback');
-    await settled(id);
+    await dequeued(id);
     await waitFor('one write is counted', () => (counted['written'] === before + 1 ? true : undefined));
   });
 
-  test('a report that nothing changed is written again when it is old, with the figures of now', async () => {
-    const id = await seeded('old', 0);
+  test('writes an unchanged report again when it is old, with present counts', async () => {
+    const id = await storeNode('old', 0);
     await admin.apply(NODES, nodeObject('old'));
     start({ refreshMs: 1_000 });
     const first = await reportOf('old', () => true);
@@ -172,14 +176,14 @@ needs(
     );
   });
 
-  test('a change does not wait behind the refreshes of others', async () => {
+  test('writes a change before the refreshes of other reports', async () => {
     const names = Array.from({ length: 40 }, (_, n) => `crowd-${n}`);
-    const ids = await Promise.all(names.map((name) => seeded(name, 0)));
+    const ids = await Promise.all(names.map((name) => storeNode(name, 0)));
     for (const name of names) await admin.apply(NODES, nodeObject(name));
     start();
-    for (const id of ids) await settled(id);
+    for (const id of ids) await dequeued(id);
     for (const part of running.splice(0)) await part.stop();
-    // All of them are old, and the budget is for one after the other. The change is asked for last.
+    // All reports are old, and the budget allows one after the other. The change comes last.
     await evidence.old(ids);
     const last = ids.at(-1) ?? 0;
     await evidence.state(last, { mode: 'Fallback', modeReason: 'StreamBroke' });
@@ -187,28 +191,28 @@ needs(
     start({ writesPerSecond: 2 });
     await reportOf('crowd-39', ({ status }) => status.mode === 'Fallback');
     expect(counted['refreshed'] ?? 0).toBeLessThan(10);
-    await waitFor('the others follow', () => (counted['refreshed'] ?? 0) > 0 || undefined);
+    await waitFor('the other reports are refreshed', () => (counted['refreshed'] ?? 0) > 0 || undefined);
   });
 
-  test('the report goes with its Node, and the history stays', async () => {
-    const id = await seeded('leaves', 2);
+  test('deletes the report of a deleted Node, and the evidence stays', async () => {
+    const id = await storeNode('leaves', 2);
     await admin.apply(NODES, nodeObject('leaves'));
     start();
     await reportOf('leaves', () => true);
     await admin.delete(NODES, 'leaves');
-    await waitFor('the report is gone', async () =>
+    await waitFor('the report is deleted', async () =>
       (await admin.get(PLEG_REPORTS, 'leaves')) === undefined ? true : undefined,
     );
     expect(await evidence.rows('finding', id)).toBe(2);
     expect(await evidence.rows('relist_minute', id)).toBe(60);
-    await waitFor('SQL knows', async () => {
+    await waitFor('the node leaves the table', async () => {
       const table = await runReport({ store, cluster: CLUSTER, output: 'table' });
       return table.includes('leaves') ? undefined : true;
     });
   });
 
-  test('a Node made again under its name gets a report of its own', async () => {
-    await seeded('again', 1);
+  test('writes a new report for a Node that is created again under the same name', async () => {
+    await storeNode('again', 1);
     await admin.apply(NODES, nodeObject('again'));
     start();
     const first = await reportOf('again', () => true);
@@ -222,8 +226,8 @@ needs(
     expect(second.status.missed).toMatchObject({ total: 1 });
   });
 
-  test('a report that somebody deletes comes back', async () => {
-    await seeded('deleted', 0);
+  test('writes a report again that somebody has deleted', async () => {
+    await storeNode('deleted', 0);
     await admin.apply(NODES, nodeObject('deleted'));
     start();
     const first = await reportOf('deleted', () => true);
@@ -231,8 +235,8 @@ needs(
     await reportOf('deleted', ({ metadata }) => metadata.uid !== first.metadata.uid);
   });
 
-  test('a new leader deletes orphans, writes nothing again and keeps the times of conditions', async () => {
-    const [stays] = [await seeded('stays', 0), await seeded('orphan', 0)];
+  test('after a restart deletes orphans, rewrites nothing and keeps the transition times of conditions', async () => {
+    const [stays] = [await storeNode('stays', 0), await storeNode('orphan', 0)];
     await admin.apply(NODES, nodeObject('stays'));
     await admin.apply(NODES, nodeObject('orphan'));
     const former = start();
@@ -241,7 +245,7 @@ needs(
     await former.stop();
     await admin.delete(NODES, 'orphan');
     start();
-    await waitFor('the orphan is gone', async () =>
+    await waitFor('the orphan is deleted', async () =>
       (await admin.get(PLEG_REPORTS, 'orphan')) === undefined ? true : undefined,
     );
     expect((await admin.get(PLEG_REPORTS, 'stays'))?.metadata.resourceVersion).toBe(
@@ -256,8 +260,8 @@ needs(
     expect(conditionsOf(after).get('EventedPLEGInUse')).toBe('False');
   });
 
-  test('silence shows without any new record', async () => {
-    const id = await seeded('silent', 0);
+  test('reports a silent agent without any new record', async () => {
+    const id = await storeNode('silent', 0);
     await admin.apply(NODES, nodeObject('silent'));
     start();
     await reportOf('silent', (report) => conditionsOf(report).get('AgentReporting') === 'True');
@@ -265,31 +269,31 @@ needs(
     await reportOf('silent', (report) => conditionsOf(report).get('Ready') === 'False');
   });
 
-  test('an API server that is killed meanwhile loses nothing', async () => {
-    const ids = await Promise.all(['out-a', 'out-b', 'out-c'].map((name) => seeded(name, 0)));
+  test('writes all reports after the API server was killed and restarted', async () => {
+    const ids = await Promise.all(['out-a', 'out-b', 'out-c'].map((name) => storeNode(name, 0)));
     for (const name of ['out-a', 'out-b', 'out-c']) await admin.apply(NODES, nodeObject(name));
-    const reporter = start();
+    const writer = start();
     for (const name of ['out-a', 'out-b', 'out-c']) await reportOf(name, () => true);
     await server.kill();
     for (const id of ids) {
       await evidence.missed(id, 'cart-0');
       await evidence.due(id);
     }
-    await waitFor('the outage is noticed', () => (reporter.health() === null ? undefined : true));
-    expect(reporter.alive()).toBeNull();
+    await waitFor('the writer is not ready', () => (writer.health() === null ? undefined : true));
+    expect(writer.alive()).toBeNull();
     expect(await Promise.all(ids.map((id) => evidence.rows('report_queue', id)))).toEqual([1, 1, 1]);
     await server.restart();
     for (const name of ['out-a', 'out-b', 'out-c']) {
       await reportOf(name, ({ status }) => status.missed?.last24h === 1);
     }
-    await waitFor('it is well again', () => (reporter.health() === null ? true : undefined));
+    await waitFor('the writer is ready', () => (writer.health() === null ? true : undefined));
   });
 
-  test('what it may not do is said with the verb and the resource', async () => {
+  test('names verb and resource of a missing permission', async () => {
     await admin.delete(BINDINGS, 'plegwatch-test');
-    const reporter = start();
-    await waitFor('it says so', () =>
-      /does not let us list (nodes|plegreports)/.test(reporter.health() ?? '') ? true : undefined,
+    const writer = start();
+    await waitFor('the error is reported', () =>
+      /does not let us list (nodes|plegreports)/.test(writer.health() ?? '') ? true : undefined,
     );
     await expect(ours.list(PLEG_REPORTS)).rejects.toMatchObject({
       code: 'KUBE_REFUSED',
@@ -310,7 +314,7 @@ interface ReportObject extends KubeObject {
   };
 }
 
-/** The report, once it is as expected. */
+/** Waits for a report that is as expected. */
 function reportOf(name: string, isAsExpected: (report: ReportObject) => boolean): Promise<ReportObject> {
   return waitFor(`the report of ${name}`, async () => {
     const found = await admin.get(PLEG_REPORTS, name);
@@ -320,11 +324,11 @@ function reportOf(name: string, isAsExpected: (report: ReportObject) => boolean)
   });
 }
 
-function start(pace: Partial<Pace> = {}): Reporter {
+function start(pace: Partial<ReportPace> = {}): ReportWriter {
   const counts: Record<string, number> = {};
   counted = counts;
   const nodes = startNodeWatch({ kube: ours, log });
-  const reporter = startReporter({
+  const writer = startReportWriter({
     store,
     kube: ours,
     nodes,
@@ -335,12 +339,12 @@ function start(pace: Partial<Pace> = {}): Reporter {
     },
     pace: { ...FAST, ...pace },
   });
-  running.push(reporter, nodes);
-  return reporter;
+  running.push(writer, nodes);
+  return writer;
 }
 
-/** A node of an hour with so many misses, whose report is due. */
-async function seeded(name: string, misses: number, state = {}): Promise<number> {
+/** Stores a node with an hour of evidence and so many misses; its report is due. */
+async function storeNode(name: string, misses: number, state = {}): Promise<number> {
   const id = await evidence.node(name);
   await evidence.state(id, state);
   if (Object.keys(state).length === 0) await evidence.minutes(id, 60);
@@ -349,9 +353,9 @@ async function seeded(name: string, misses: number, state = {}): Promise<number>
   return id;
 }
 
-/** The queue row is taken off, and what became of it is counted. */
-async function settled(id: number): Promise<void> {
-  await waitFor('the queue row is taken off', async () =>
+/** Waits until the queue row is removed. */
+async function dequeued(id: number): Promise<void> {
+  await waitFor('the queue row is removed', async () =>
     (await evidence.rows('report_queue', id)) === 0 ? true : undefined,
   );
 }
@@ -361,7 +365,7 @@ const kubectl = async (...args: string[]): Promise<string> =>
 
 const nodeObject = (name: string) => ({ apiVersion: 'v1', kind: 'Node', metadata: { name } });
 
-/** Exactly what the top of writer.ts says. */
+/** Exactly the permissions in the header of writer.ts. */
 async function grant(): Promise<void> {
   const api = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: 'plegwatch-test' } };
   await admin.apply(ROLES, {

@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { buildStatus, digestOf, MAX_REPORT_BYTES, recheckAfter } from './build.ts';
-import type { EvidenceRow, StateRow } from './evidence.ts';
-import type { Condition, ReportStatus } from './status.ts';
+import type { EvidenceRow, NodeStateRow } from './evidence.ts';
+import type { ReportCondition, ReportStatus } from './status.ts';
 
 const NOW = new Date('2026-11-20T12:00:00.250Z');
 const ago = (seconds: number) => new Date(NOW.getTime() - seconds * 1000);
 const DAY = 86_400;
 
-const state: StateRow = {
+const state: NodeStateRow = {
   stream_state: 'Active',
   stream_since: '2026-11-19T11:00:00.5+00:00',
   stream_reason: '',
@@ -63,12 +63,12 @@ const row: EvidenceRow = {
 
 const build = (changes: Partial<EvidenceRow> = {}, options = { ingestUpToDate: true, podNames: true }) =>
   buildStatus({ ...row, ...changes }, options);
-const withState = (changes: Partial<StateRow>) => build({ state: { ...state, ...changes } });
+const withState = (changes: Partial<NodeStateRow>) => build({ state: { ...state, ...changes } });
 
-function condition(status: ReportStatus, type: string): Condition | undefined {
+function condition(status: ReportStatus, type: string): ReportCondition | undefined {
   return status.conditions.find((one) => one.type === type);
 }
-const verdict = (status: ReportStatus, type: string) => {
+const stateOf = (status: ReportStatus, type: string) => {
   const { status: value, reason } = condition(status, type) ?? {};
   return `${value} ${reason}`;
 };
@@ -85,7 +85,7 @@ const miss = (n: number, text = 'p') => ({
 });
 
 describe('the status', () => {
-  test('says what SQL says, in the units of the resource', () => {
+  test('has the values of the evidence, in the units of the resource', () => {
     expect(build()).toMatchObject({
       observedAt: '2026-11-20T12:00:00Z',
       agent: { version: '0.1.0', lastSeen: '2026-11-20T11:59:55Z' },
@@ -99,24 +99,24 @@ describe('the status', () => {
     });
   });
 
-  test('has no `missed` where nothing was covered: an unsafe runtime never looks like a clean one', () => {
+  test('has no `missed` if nothing was covered, so that an unsafe runtime does not look like a faultless one', () => {
     const nothing = { covered_us: 0, missed_last24h: 0, missed_resolved24h: 0 };
     expect(build({ ...nothing, state: { ...state, stream_state: 'Unsafe' } })).not.toHaveProperty('missed');
     expect(build({ missed_last24h: 0, missed_total: 0 }).missed).toMatchObject({ last24h: 0 });
   });
 
-  test('has mode Unknown before anything was told of the kubelet', () => {
+  test('has mode Unknown until the agent reports a state', () => {
     expect(build({ state: null })).toMatchObject({ mode: 'Unknown' });
     expect(withState({ mode: 'no such word!' }).mode).toBe('Unknown');
   });
 
-  test('names no pods where that is switched off', () => {
+  test('names no pods if podNames is false', () => {
     const hidden = build({ missed_events: [miss(1)] }, { ingestUpToDate: true, podNames: false });
     expect(JSON.stringify(hidden)).not.toContain('pppp');
     expect(hidden.missedEvents[0]).toMatchObject({ eventType: 'STOPPED', at: '2026-11-20T11:00:00Z' });
   });
 
-  test('leaves out words that would break their pattern, because one would refuse the whole report', () => {
+  test('omits words that violate their pattern, because the API server would reject the whole report', () => {
     const odd = { ...miss(1), cause: 'not a cause', event_type: 'UNKNOWN(9)' };
     expect(build({ missed_events: [odd] }).missedEvents[0]).not.toHaveProperty('cause');
     const change = { at: '2026-11-20T11:00:00Z', from_mode: 'a b', to_mode: 'Evented', reason: 'no metrics' };
@@ -126,7 +126,7 @@ describe('the status', () => {
   });
 
   test.each(['p', 'ü', '"', '\u{1f9ed}'])(
-    'has at most 4 KiB with its frame, cut at whole entries (%s)',
+    'fits into a report of 4 KiB by dropping whole entries (%s)',
     (text) => {
       const long = text.repeat(600);
       const status = build({
@@ -140,17 +140,17 @@ describe('the status', () => {
         },
         missed_events: [1, 2, 3, 4, 5].map((n) => miss(n, text)),
       });
-      const frame = {
+      const report = {
         apiVersion: 'plegwatch.dev/v1alpha1',
         kind: 'PLEGReport',
-        metadata: frameOf('n'.repeat(253)),
+        metadata: metadataOf('n'.repeat(253)),
       };
-      expect(Buffer.byteLength(JSON.stringify({ ...frame, status }))).toBeLessThanOrEqual(MAX_REPORT_BYTES);
+      expect(Buffer.byteLength(JSON.stringify({ ...report, status }))).toBeLessThanOrEqual(MAX_REPORT_BYTES);
       expect(status.conditions).toHaveLength(6);
     },
   );
 
-  test('keeps five entries of each history where they fit', () => {
+  test('keeps five entries of each history if they fit', () => {
     const short = [1, 2, 3, 4, 5].map((n) => ({ ...miss(n), pod_name: `cart-${n}` }));
     expect(build({ missed_events: short }).missedEvents.map(({ pod }) => pod)).toEqual([
       'cart-1',
@@ -162,7 +162,7 @@ describe('the status', () => {
   });
 });
 
-function frameOf(name: string) {
+function metadataOf(name: string) {
   const uid = 'a1b2c3d4-0000-4000-8000-000000000009';
   return {
     name,
@@ -175,7 +175,7 @@ function frameOf(name: string) {
 }
 
 describe('conditions', () => {
-  test('are all six there, whatever is known', () => {
+  test('are always all six', () => {
     const types = [
       'Ready',
       'AgentReporting',
@@ -187,37 +187,39 @@ describe('conditions', () => {
     expect(build().conditions.map(({ type }) => type)).toEqual(types);
     const bare = build({ state: null, observed_to: null, covered_us: 0 });
     expect(bare.conditions.map(({ type }) => type)).toEqual(types);
-    expect(verdict(bare, 'EvidenceComplete')).toBe('Unknown NoEvidence');
-    expect(verdict(bare, 'Ready')).toBe('Unknown NoEvidence');
+    expect(stateOf(bare, 'EvidenceComplete')).toBe('Unknown NoEvidence');
+    expect(stateOf(bare, 'Ready')).toBe('Unknown NoEvidence');
   });
 
-  test('AgentReporting is False after three minutes of silence by the database clock, not before', () => {
-    expect(verdict(build({ last_seen: ago(180) }), 'AgentReporting')).toBe('True Reporting');
+  test('AgentReporting is False after three minutes of silence, by the database clock', () => {
+    expect(stateOf(build({ last_seen: ago(180) }), 'AgentReporting')).toBe('True Reporting');
     const silent = build({ last_seen: ago(181) });
-    expect(verdict(silent, 'AgentReporting')).toBe('False AgentSilent');
-    expect(verdict(silent, 'Ready')).toBe('False AgentSilent');
-    expect(verdict(silent, 'RelistHealthy')).toBe('Unknown AgentSilent');
-    expect(verdict(silent, 'EvidenceComplete')).toBe('False AgentSilent');
+    expect(stateOf(silent, 'AgentReporting')).toBe('False AgentSilent');
+    expect(stateOf(silent, 'Ready')).toBe('False AgentSilent');
+    expect(stateOf(silent, 'RelistHealthy')).toBe('Unknown AgentSilent');
+    expect(stateOf(silent, 'EvidenceComplete')).toBe('False AgentSilent');
   });
 
-  test('nobody is called silent while ingest is behind', () => {
+  test('no agent becomes silent while ingest is behind', () => {
     const behind = build({ last_seen: ago(600) }, { ingestUpToDate: false, podNames: true });
     for (const type of ['Ready', 'AgentReporting', 'StreamConnected', 'RelistHealthy', 'EvidenceComplete']) {
-      expect(verdict(behind, type)).toBe('Unknown IngestBehind');
+      expect(stateOf(behind, type)).toBe('Unknown IngestBehind');
     }
-    expect(verdict(build({}, { ingestUpToDate: false, podNames: true }), 'AgentReporting')).toBe(
+    expect(stateOf(build({}, { ingestUpToDate: false, podNames: true }), 'AgentReporting')).toBe(
       'True Reporting',
     );
   });
 
-  test('who was called silent, and was not heard since, stays silent while ingest is behind', () => {
+  test('a silent agent of which nothing was stored since stays silent while ingest is behind', () => {
     const behind = { ingestUpToDate: false, podNames: true };
-    const called = (since: Date) => [{ type: 'AgentReporting', status: 'False', since: since.toISOString() }];
-    const silent = build({ last_seen: ago(600), conditions: called(ago(420)) }, behind);
-    expect(verdict(silent, 'AgentReporting')).toBe('False AgentSilent');
-    expect(verdict(silent, 'Ready')).toBe('False AgentSilent');
-    const heard = build({ last_seen: ago(400), conditions: called(ago(420)) }, behind);
-    expect(verdict(heard, 'AgentReporting')).toBe('Unknown IngestBehind');
+    const silentSince = (since: Date) => [
+      { type: 'AgentReporting', status: 'False', since: since.toISOString() },
+    ];
+    const silent = build({ last_seen: ago(600), conditions: silentSince(ago(420)) }, behind);
+    expect(stateOf(silent, 'AgentReporting')).toBe('False AgentSilent');
+    expect(stateOf(silent, 'Ready')).toBe('False AgentSilent');
+    const reporting = build({ last_seen: ago(400), conditions: silentSince(ago(420)) }, behind);
+    expect(stateOf(reporting, 'AgentReporting')).toBe('Unknown IngestBehind');
   });
 
   test.each([
@@ -230,34 +232,34 @@ describe('conditions', () => {
     ['Unsafe', 'Unknown Policy'],
     ['Off', 'Unknown Policy'],
     ['Resuming', 'Unknown Resuming'],
-  ])('StreamConnected of a stream that is %s is %s', (stream_state, expected) => {
-    expect(verdict(withState({ stream_state }), 'StreamConnected')).toBe(expected);
+  ])('StreamConnected of a stream in state %s is %s', (stream_state, expected) => {
+    expect(stateOf(withState({ stream_state }), 'StreamConnected')).toBe(expected);
   });
 
-  test('a stream that policy forbids does not fail Ready, and its evidence is never complete', () => {
+  test('without a stream because of policy, Ready is True and EvidenceComplete is False', () => {
     const unsafe = withState({ stream_state: 'Unsafe' });
-    expect(verdict(unsafe, 'Ready')).toBe('True Recording');
-    expect(verdict(unsafe, 'EvidenceComplete')).toBe('False Policy');
+    expect(stateOf(unsafe, 'Ready')).toBe('True Recording');
+    expect(stateOf(unsafe, 'EvidenceComplete')).toBe('False Policy');
   });
 
-  test('RelistHealthy and Ready are False while lists fail, in the words of the agent', () => {
+  test('RelistHealthy and Ready are False while lists fail, with the message of the agent', () => {
     const failing = withState({ relist_healthy: false, relist_reason: 'deadline exceeded' });
     expect(condition(failing, 'RelistHealthy')).toMatchObject({
       status: 'False',
       message: 'deadline exceeded',
     });
-    expect(verdict(failing, 'Ready')).toBe('False ListsFailing');
+    expect(stateOf(failing, 'Ready')).toBe('False ListsFailing');
   });
 
-  test('EvidenceComplete allows a thousandth of 24 hours that was not covered, however young the node is', () => {
-    expect(verdict(build(), 'EvidenceComplete')).toBe('True Covered');
-    expect(verdict(build({ covered_us: 0.998 * DAY * 1e6 }), 'EvidenceComplete')).toBe('False CoverageLow');
+  test('EvidenceComplete allows a thousandth of 24 hours without coverage, also for new nodes', () => {
+    expect(stateOf(build(), 'EvidenceComplete')).toBe('True Covered');
+    expect(stateOf(build({ covered_us: 0.998 * DAY * 1e6 }), 'EvidenceComplete')).toBe('False CoverageLow');
     const young = { observed_from: ago(1060), observed_to: ago(60) };
-    expect(verdict(build({ ...young, covered_us: 914e6 }), 'EvidenceComplete')).toBe('True Covered');
-    expect(verdict(build({ ...young, covered_us: 913e6 }), 'EvidenceComplete')).toBe('False CoverageLow');
+    expect(stateOf(build({ ...young, covered_us: 914e6 }), 'EvidenceComplete')).toBe('True Covered');
+    expect(stateOf(build({ ...young, covered_us: 913e6 }), 'EvidenceComplete')).toBe('False CoverageLow');
     const started = { observed_from: ago(30), observed_to: ago(0) };
-    expect(verdict(build({ ...started, covered_us: 0 }), 'EvidenceComplete')).toBe('False CoverageLow');
-    expect(verdict(build({ records_lost: true }), 'EvidenceComplete')).toBe('False RecordsLost');
+    expect(stateOf(build({ ...started, covered_us: 0 }), 'EvidenceComplete')).toBe('False CoverageLow');
+    expect(stateOf(build({ records_lost: true }), 'EvidenceComplete')).toBe('False RecordsLost');
   });
 
   test.each([
@@ -270,10 +272,10 @@ describe('conditions', () => {
     ['Starting', '', 'Unknown NoEvidence'],
     ['Unknown', 'no metrics', 'Unknown NoEvidence'],
   ])('EventedPLEGInUse in mode %s (%s) is %s', (mode, mode_reason, expected) => {
-    expect(verdict(withState({ mode, mode_reason }), 'EventedPLEGInUse')).toBe(expected);
+    expect(stateOf(withState({ mode, mode_reason }), 'EventedPLEGInUse')).toBe(expected);
   });
 
-  test('lastTransitionTime is kept while the status is, whatever the reason', () => {
+  test('lastTransitionTime stays the same while the status does, whatever the reason', () => {
     const since = '2026-11-01T00:00:00+00:00';
     const conditions = [
       { type: 'Ready', status: 'True', since },
@@ -285,10 +287,10 @@ describe('conditions', () => {
   });
 });
 
-describe('what a reader cares about', () => {
+describe('the digest', () => {
   const digest = (changes: Partial<EvidenceRow>) => digestOf(build(changes));
 
-  test('does not change with time and figures that move by themselves', () => {
+  test('does not change with times and counts that change continually', () => {
     const moved = {
       now: new Date(NOW.getTime() + 30_000),
       last_seen: ago(-25),
@@ -298,7 +300,7 @@ describe('what a reader cares about', () => {
     expect(digest({ ...moved, matched: 148, p99_ms: 80, findings: [] })).toBe(digest({}));
   });
 
-  test('changes with mode, stream, missed and conditions', () => {
+  test('changes with mode, stream, missed, conditions and versions', () => {
     const digests = [
       digest({}),
       digest({ state: { ...state, mode: 'Fallback' } }),
@@ -312,18 +314,20 @@ describe('what a reader cares about', () => {
     expect(new Set(digests).size).toBe(digests.length);
   });
 
-  test('changes when it is known how often the kubelet relists, and when that is seldom, not with every figure', () => {
-    const [untold, often, oftener, seldom] = [null, 1_003, 1_250, 300_400].map((ms) =>
+  test('changes when relists become known, rare or slow, but not with every duration', () => {
+    const [unknown, frequent, moreFrequent, rare] = [null, 1_003, 1_250, 300_400].map((ms) =>
       digest({ kubelet_relist_period_ms: ms }),
     );
-    expect(new Set([untold, often, seldom]).size).toBe(3);
-    expect(oftener).toBe(often);
-    const [quick, quicker, slow] = [11, 8, 2_500].map((ms) => digest({ p99_ms: ms }));
-    expect(quicker).toBe(quick);
-    expect(slow).not.toBe(quick);
+    expect(new Set([unknown, frequent, rare]).size).toBe(3);
+    expect(moreFrequent).toBe(frequent);
+    const [fast, faster, slow] = [11, 8, 2_500].map((ms) => digest({ p99_ms: ms }));
+    expect(faster).toBe(fast);
+    expect(slow).not.toBe(fast);
   });
+});
 
-  test('is looked at again soon while a new mode has not told how often it relists', () => {
+describe('a report is rechecked', () => {
+  test('soon after a mode change, until the relist period is known', () => {
     const refresh = 4 * 3_600_000;
     const since = (seconds: number) => ({
       ...row,
@@ -331,11 +335,11 @@ describe('what a reader cares about', () => {
     });
     expect(recheckAfter(since(20), build(), refresh)).toBe(30_000);
     expect(recheckAfter({ ...since(20), kubelet_relist_period_ms: 1_003 }, build(), refresh)).toBe(1_800_000);
-    // One that never tells is not asked for ever.
+    // The period may never become known.
     expect(recheckAfter(since(3_600), build(), refresh)).toBe(1_800_000);
   });
 
-  test('is looked at again when the oldest miss leaves the last 24 hours, and soon while evidence is incomplete', () => {
+  test('when the oldest miss is 24 hours old, and soon while evidence is incomplete', () => {
     const refresh = 4 * 3_600_000;
     expect(recheckAfter(row, build(), refresh)).toBe(1_800_000);
     const leaving = { ...row, missed_oldest24h: ago(DAY - 90) };
@@ -345,7 +349,7 @@ describe('what a reader cares about', () => {
   });
 });
 
-test('every field is one the resource defines, and every one that it defines can be filled', () => {
+test('a status can have every field of the resource definition, and no others', () => {
   const file = new URL('../../../crds/plegreports.plegwatch.dev.yaml', import.meta.url);
   const { openAPIV3Schema } = parse(readFileSync(file, 'utf8')).spec.versions[0].schema;
   const change = {
@@ -370,17 +374,17 @@ test('every field is one the resource defines, and every one that it defines can
   );
 });
 
-interface Schema {
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly items?: Schema;
+interface OpenApiSchema {
+  readonly properties?: Readonly<Record<string, OpenApiSchema>>;
+  readonly items?: OpenApiSchema;
 }
 
-function schemaPaths(schema: Schema, path: string): string[] {
+function schemaPaths(schema: OpenApiSchema, path: string): string[] {
   const fields = Object.entries(schema.properties ?? schema.items?.properties ?? {});
   return [path, ...fields.flatMap(([name, inner]) => schemaPaths(inner, `${path}.${name}`))];
 }
 
-function schemaLeaves(schema: Schema, path: string): string[] {
+function schemaLeaves(schema: OpenApiSchema, path: string): string[] {
   const fields = Object.entries(schema.properties ?? schema.items?.properties ?? {});
   return fields.length === 0
     ? [path]

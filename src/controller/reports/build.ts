@@ -1,22 +1,22 @@
 /*
- * From what SQL says of a node to the status of its report. Pure: the time comes with the row, from the database's clock.
+ * Builds the status of a report from the evidence of its node. Pure: the time comes with the row, from the database's clock.
  */
 import { createHash } from 'node:crypto';
 import { conditionsOf, SILENT_AFTER_MS } from './conditions.ts';
-import type { EvidenceRow, MissedEventRow, ModeChangeRow, StateRow } from './evidence.ts';
-import type { MissedEvent, ModeChange, ReportStatus } from './status.ts';
+import type { EvidenceRow, MissedEventRow, ModeChangeRow, NodeStateRow } from './evidence.ts';
+import type { ReportedMiss, ReportedModeChange, ReportStatus } from './status.ts';
 import { bytesOf, cut, pascalWord, present, snakeWord, timestamp, upperWord } from './text.ts';
 
 export interface BuildOptions {
-  /** Ingest could hear everybody for as long as makes an agent silent. */
+  /** Whether everything that agents sent in the last {@link SILENT_AFTER_MS} is stored. */
   readonly ingestUpToDate: boolean;
-  /** Whether pods and containers are named. */
+  /** Whether the report names pods and containers. */
   readonly podNames: boolean;
 }
 
-/** A report without managedFields is never larger. */
+/** Without managedFields. */
 export const MAX_REPORT_BYTES = 4096;
-/** Room for everything around the status: versions, UIDs and times; the node's name stands in it twice. */
+/** Room for apiVersion, kind and metadata, without the two occurrences of the node's name. */
 const FRAME_BYTES = 512;
 const MAX_HISTORY = 5;
 const MAX_KINDS = 32;
@@ -45,65 +45,71 @@ export function buildStatus(row: EvidenceRow, { ingestUpToDate, podNames }: Buil
     modeHistory: row.mode_history.slice(0, MAX_HISTORY).map(modeChangeOf),
     conditions: conditionsOf(row, ingestUpToDate),
   });
-  return squeeze(status, MAX_REPORT_BYTES - FRAME_BYTES - 2 * row.node.length);
+  return fitInto(status, MAX_REPORT_BYTES - FRAME_BYTES - 2 * row.node.length);
 }
 
-/** How many errors of its own stream a kubelet forgives before it gives it up (kubelet pkg/kubelet/kubelet.go, eventedPlegMaxStreamRetries). */
-const FORGIVEN_ERRORS = 5;
-/** Relists that are further apart are those of a kubelet that relies on events, or that hangs. */
-const SELDOM_MS = 10_000;
-/** The agent's relists are slow from here on. */
-const SLOW_MS = 1_000;
-/** Slow changes of figures are noticed within this time, and a period that is not known yet soon after its mode began. */
-const LOOK_AGAIN_MS = HOUR_MS / 2;
-const PERIOD_LOOK_MS = 30_000;
+/** After this many stream errors a kubelet falls back to generic PLEG (kubelet pkg/kubelet/kubelet.go, eventedPlegMaxStreamRetries). */
+const MAX_STREAM_ERRORS = 5;
+/** A kubelet that relists less often relies on events, or hangs. */
+const RARE_RELIST_MS = 10_000;
+/** A slow relist of the agent. */
+const SLOW_RELIST_MS = 1_000;
+/** Slow changes are noticed within this time. */
+const RECHECK_MS = HOUR_MS / 2;
+/** Soon after a mode change, until the kubelet's relist period is known. */
+const RELIST_PERIOD_RECHECK_MS = 30_000;
 
 /**
- * A digest of what a reader cares about: two statuses with the same digest need no second write. Left out are times and
- * figures that move by themselves; of relists only whether they are known, seldom or slow.
+ * A digest of what a reader cares about: a status with the same digest as the last one is not written. Excludes times and counts that
+ * change continually; of relists it only includes whether they are known, rare or slow.
  */
 export function digestOf(status: ReportStatus): string {
   const { agent, runtime, kubelet, mode, modeSince, stream, missed, missedEvents, modeHistory, conditions } =
     status;
-  const shown = [
+  const relevant = [
     [agent.version, agent.epoch, runtime, kubelet.version, kubelet.model],
     [
-      Math.min(FORGIVEN_ERRORS, kubelet.streamErrors ?? -1),
-      isOver(kubelet.relistPeriodMilliseconds, SELDOM_MS),
-      isOver(status.relist?.p99Milliseconds, SLOW_MS),
+      Math.min(MAX_STREAM_ERRORS, kubelet.streamErrors ?? -1),
+      isOver(kubelet.relistPeriodMilliseconds, RARE_RELIST_MS),
+      isOver(status.relist?.p99Milliseconds, SLOW_RELIST_MS),
     ],
     [mode, modeSince, stream, missed, missedEvents, modeHistory],
     conditions.map(({ type, status: value, reason }) => [type, value, reason]),
   ];
-  return createHash('sha256').update(JSON.stringify(shown)).digest('hex');
+  return createHash('sha256').update(JSON.stringify(relevant)).digest('hex');
 }
 
-const isOver = (figure: number | undefined, limit: number): boolean | null =>
-  figure === undefined ? null : figure >= limit;
+const isOver = (value: number | undefined, limit: number): boolean | null =>
+  value === undefined ? null : value >= limit;
 
-/** How long until the report may change without a new record, in milliseconds. */
+/** How long until the report can change without new evidence, in milliseconds. */
 export function recheckAfter(row: EvidenceRow, status: ReportStatus, refreshMs: number): number {
-  const oldest = row.missed_oldest24h;
-  const missLeaves = oldest === null ? refreshMs : oldest.getTime() + DAY_MS - row.now.getTime();
-  const of = (type: string) => status.conditions.find((condition) => condition.type === type);
-  const incomplete = of('EvidenceComplete')?.status === 'True' ? refreshMs : lookAgain(row);
-  const behind = of('AgentReporting')?.status === 'Unknown' ? SILENT_AFTER_MS / 6 : refreshMs;
-  return Math.max(1_000, Math.min(refreshMs, LOOK_AGAIN_MS, missLeaves, incomplete, behind, periodDue(row)));
+  const statusOf = (type: string) => status.conditions.find((condition) => condition.type === type)?.status;
+  const oldestMiss = row.missed_oldest24h;
+  const waits = [
+    refreshMs,
+    RECHECK_MS,
+    relistPeriodRecheck(row),
+    oldestMiss === null ? refreshMs : oldestMiss.getTime() + DAY_MS - row.now.getTime(),
+    statusOf('EvidenceComplete') === 'True' ? refreshMs : completenessRecheck(row),
+    statusOf('AgentReporting') === 'Unknown' ? SILENT_AFTER_MS / 6 : refreshMs,
+  ];
+  return Math.max(1_000, Math.min(...waits));
 }
 
-/** A kubelet that has just changed its mode tells how often it relists after two relists: minutes, with Evented PLEG. */
-function periodDue({ now, state, kubelet_relist_period_ms }: EvidenceRow): number {
-  if (state === null || state.mode === 'Unknown' || kubelet_relist_period_ms !== null) return LOOK_AGAIN_MS;
+/** The relist period is known two relists after a mode change: with Evented PLEG, after minutes. */
+function relistPeriodRecheck({ now, state, kubelet_relist_period_ms }: EvidenceRow): number {
+  if (state === null || state.mode === 'Unknown' || kubelet_relist_period_ms !== null) return RECHECK_MS;
   const age = now.getTime() - Date.parse(state.mode_since);
-  return age < LOOK_AGAIN_MS ? PERIOD_LOOK_MS : LOOK_AGAIN_MS;
+  return age < RECHECK_MS ? RELIST_PERIOD_RECHECK_MS : RECHECK_MS;
 }
 
-/** Evidence of a young node completes soon, that of an old one only as a gap leaves the day. */
-function lookAgain({ now, first_seen }: EvidenceRow): number {
+/** The evidence of a new node can be complete soon, that of an old one only when a gap is 24 hours old. */
+function completenessRecheck({ now, first_seen }: EvidenceRow): number {
   return Math.min(HOUR_MS / 6, Math.max(15_000, (now.getTime() - first_seen.getTime()) / 4));
 }
 
-const modeOf = (state: StateRow | null): string => pascalWord(state?.mode ?? null) ?? 'Unknown';
+const modeOf = (state: NodeStateRow | null): string => pascalWord(state?.mode ?? null) ?? 'Unknown';
 
 function kubeletOf(row: EvidenceRow): ReportStatus['kubelet'] {
   return present({
@@ -115,7 +121,7 @@ function kubeletOf(row: EvidenceRow): ReportStatus['kubelet'] {
   });
 }
 
-function streamOf(state: StateRow | null): ReportStatus['stream'] {
+function streamOf(state: NodeStateRow | null): ReportStatus['stream'] {
   if (state === null) return undefined;
   return present({
     state: pascalWord(state.stream_state) ?? 'Unknown',
@@ -143,7 +149,7 @@ function observedOf(row: EvidenceRow): ReportStatus['observed24h'] {
   };
 }
 
-/** Absent where nothing could be observed: an unsafe runtime must never look like a clean one. */
+/** Absent if nothing could be observed: an unsafe runtime must not look like a faultless one. */
 function missedOf(row: EvidenceRow): ReportStatus['missed'] {
   const found = row.missed_last24h + row.missed_resolved24h;
   if (row.covered_us === 0 && found === 0) return undefined;
@@ -155,7 +161,7 @@ function missedOf(row: EvidenceRow): ReportStatus['missed'] {
   });
 }
 
-function missedEventOf(event: MissedEventRow, podNames: boolean): MissedEvent {
+function missedEventOf(event: MissedEventRow, podNames: boolean): ReportedMiss {
   const name = (text: string | null, max: number) => (podNames ? cut(text, max) : undefined);
   return present({
     findingID: event.finding_id,
@@ -169,7 +175,7 @@ function missedEventOf(event: MissedEventRow, podNames: boolean): MissedEvent {
   });
 }
 
-function modeChangeOf(change: ModeChangeRow): ModeChange {
+function modeChangeOf(change: ModeChangeRow): ReportedModeChange {
   return present({
     at: timestamp(change.at),
     from: pascalWord(change.from_mode) ?? 'Unknown',
@@ -178,12 +184,13 @@ function modeChangeOf(change: ModeChangeRow): ModeChange {
   });
 }
 
-/** Cuts the oldest entries, then the free texts, until the status has at most so many bytes. */
-function squeeze(status: ReportStatus, maxBytes: number): ReportStatus {
+/** Drops the oldest entries, then the free texts, until the status fits. */
+function fitInto(status: ReportStatus, maxBytes: number): ReportStatus {
   let fitting = status;
-  for (let less: ReportStatus | null = status; less !== null && bytesOf(less) > maxBytes; ) {
-    less = shorter(less);
-    fitting = less ?? fitting;
+  while (bytesOf(fitting) > maxBytes) {
+    const reduced = shorter(fitting);
+    if (reduced === null) break;
+    fitting = reduced;
   }
   return fitting;
 }

@@ -1,5 +1,5 @@
 /*
- * `plegwatch report`: the reports of a cluster straight from SQL, for where there is no Kubernetes or nobody leads.
+ * `plegwatch report`: the reports of a cluster, read from SQL. Works without Kubernetes and without a running controller.
  */
 import type { REPORT_OUTPUTS } from '../config.ts';
 import type { SqlRunner } from '../store/store.ts';
@@ -8,7 +8,7 @@ import type { EvidenceRow } from './evidence.ts';
 import { REPORT_API } from './put.ts';
 import { readEvidence } from './queue.ts';
 import listReportedNodes from './sql/listReportedNodes.sql';
-import { printTable, type Report } from './table.ts';
+import { type NamedReport, printTable } from './table.ts';
 import { timestamp } from './text.ts';
 
 type ReportOutput = (typeof REPORT_OUTPUTS)[number];
@@ -19,9 +19,9 @@ export interface ReportCommand {
   readonly output: ReportOutput;
 }
 
-const AT_ONCE = 100;
+const NODES_PER_QUERY = 100;
 
-/** What `plegwatch report` prints, its last line ended. Reads only. */
+/** Returns the output of `plegwatch report`, with a final newline. */
 export async function runReport({ store, cluster, output }: ReportCommand): Promise<string> {
   const rows = await readCluster(store, cluster);
   const reports = rows.map(reportOf);
@@ -34,19 +34,19 @@ export async function runReport({ store, cluster, output }: ReportCommand): Prom
 async function readCluster(store: SqlRunner, cluster: string): Promise<EvidenceRow[]> {
   const { rows } = await store.run<{ node_id: number }>({ text: listReportedNodes }, [cluster]);
   const read: EvidenceRow[] = [];
-  for (let at = 0; at < rows.length; at += AT_ONCE) {
-    const ids = rows.slice(at, at + AT_ONCE).map(({ node_id }) => node_id);
+  for (let at = 0; at < rows.length; at += NODES_PER_QUERY) {
+    const ids = rows.slice(at, at + NODES_PER_QUERY).map(({ node_id }) => node_id);
     read.push(...(await readEvidence(store, ids)));
   }
   return read;
 }
 
-function reportOf(row: EvidenceRow): Report {
+function reportOf(row: EvidenceRow): NamedReport {
   const status = buildStatus(row, { ingestUpToDate: true, podNames: true });
   return { name: row.node, createdAt: row.created_at, status };
 }
 
-function listOf(reports: readonly Report[]) {
+function listOf(reports: readonly NamedReport[]) {
   const items = reports.map(({ name, createdAt, status }) => ({
     ...REPORT_API,
     metadata: { name, creationTimestamp: timestamp(createdAt) },

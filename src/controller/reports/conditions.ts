@@ -1,64 +1,61 @@
 /*
  * The six conditions of a report.
  *
- *   silent    nothing of the agent was stored for three minutes, by the database's clock
- *   behind    ingest could not hear everybody for those three minutes: silence may be ours, so nobody is called silent. Who was
- *             called so, and was not heard since, stays silent
- *   policy    we chose not to subscribe (an unsafe runtime, or a setting): never a fault, never complete either
- *   complete  at most a thousandth of the last 24 hours was not covered since the node was first seen, no record is missing
+ *   silent    no batch of the agent was stored for three minutes, by the database's clock
+ *   behind    ingest was not up to date in those three minutes: the silence may be our fault, so no agent becomes silent. An agent that was
+ *             silent before, and of which nothing was stored since, stays silent
+ *   policy    we chose not to subscribe (an unsafe runtime, or a setting): not a fault, but the evidence is not complete
+ *   complete  no record is missing, and at most a thousandth of 24 hours was not covered since the node was first seen
  *
- * Messages carry no figures: a condition whose words change is written again.
+ * Messages contain no counts: a condition is written again whenever its message changes.
  */
 import type { EvidenceRow } from './evidence.ts';
-import type { Condition } from './status.ts';
+import type { ReportCondition } from './status.ts';
 import { cut, pascalWord, timestamp } from './text.ts';
 
-/** An agent that was not heard for longer is silent, in milliseconds. */
+/** An agent without a stored batch for longer than this is silent. */
 export const SILENT_AFTER_MS = 180_000;
-/** A thousandth of 24 hours. A node that was just added has the same allowance, for the start of its agent. */
-const MOST_UNCOVERED_S = 86.4;
+/** A thousandth of 24 hours. A new node has the same allowance, because its agent takes time to start. */
+const MAX_UNCOVERED_S = 86.4;
 
-interface Verdict {
-  readonly status: Condition['status'];
+interface ConditionState {
+  readonly status: ReportCondition['status'];
   readonly reason: string;
   readonly message: string;
 }
 
-const yes = (reason: string, message: string): Verdict => ({ status: 'True', reason, message });
-const no = (reason: string, message: string): Verdict => ({ status: 'False', reason, message });
-const unknown = (reason: string, message: string): Verdict => ({ status: 'Unknown', reason, message });
+const yes = (reason: string, message: string): ConditionState => ({ status: 'True', reason, message });
+const no = (reason: string, message: string): ConditionState => ({ status: 'False', reason, message });
+const unknown = (reason: string, message: string): ConditionState => ({ status: 'Unknown', reason, message });
 
-const BEHIND = unknown(
-  'IngestBehind',
-  'Evidence is waiting to be stored; until it is, nobody is called silent.',
-);
-const NOTHING = unknown('NoEvidence', 'The agent has not told its state yet.');
-const SILENT_STATE = unknown('AgentSilent', 'The agent is silent; what it last told is not known to hold.');
+const BEHIND = unknown('IngestBehind', 'Evidence is waiting to be stored; the agent may be reporting.');
+const NO_EVIDENCE = unknown('NoEvidence', 'The agent has not reported its state yet.');
+const SILENT_STATE = unknown('AgentSilent', 'The agent is silent; its last reported state may be outdated.');
 
-/** All six, in a fixed order. `ingestUpToDate`: what was not stored in {@link SILENT_AFTER_MS} was not sent. */
-export function conditionsOf(row: EvidenceRow, ingestUpToDate: boolean): Condition[] {
-  const agentReporting = agentVerdict(row, ingestUpToDate);
-  const relistHealthy = relistVerdict(row, agentReporting);
-  const verdicts: [string, Verdict][] = [
-    ['Ready', readyVerdict(agentReporting, relistHealthy)],
-    ['AgentReporting', agentReporting],
-    ['StreamConnected', streamVerdict(row, agentReporting)],
-    ['RelistHealthy', relistHealthy],
-    ['EvidenceComplete', completeVerdict(row, agentReporting)],
-    ['EventedPLEGInUse', eventedVerdict(row)],
+/** All six, in a fixed order. `ingestUpToDate`: everything that agents sent in the last {@link SILENT_AFTER_MS} is stored. */
+export function conditionsOf(row: EvidenceRow, ingestUpToDate: boolean): ReportCondition[] {
+  const agent = agentReporting(row, ingestUpToDate);
+  const relist = relistHealthy(row, agent);
+  const states: [string, ConditionState][] = [
+    ['Ready', ready(agent, relist)],
+    ['AgentReporting', agent],
+    ['StreamConnected', streamConnected(row, agent)],
+    ['RelistHealthy', relist],
+    ['EvidenceComplete', evidenceComplete(row, agent)],
+    ['EventedPLEGInUse', eventedPlegInUse(row)],
   ];
-  return verdicts.map(([type, { status, reason, message }]) => {
+  return states.map(([type, { status, reason, message }]) => {
     const before = row.conditions.find((condition) => condition.type === type);
     const since = before?.status === status ? before.since : row.now;
     return { type, status, lastTransitionTime: timestamp(since), reason, message: cut(message, 256) ?? '' };
   });
 }
 
-function agentVerdict(row: EvidenceRow, ingestUpToDate: boolean): Verdict {
+function agentReporting(row: EvidenceRow, ingestUpToDate: boolean): ConditionState {
   if (row.now.getTime() - row.last_seen.getTime() <= SILENT_AFTER_MS)
     return yes('Reporting', 'The agent reports.');
   if (!ingestUpToDate && !isSilentAlready(row)) return BEHIND;
-  return no('AgentSilent', `Nothing of the agent was stored since ${timestamp(row.last_seen)}.`);
+  return no('AgentSilent', `Nothing from the agent was stored since ${timestamp(row.last_seen)}.`);
 }
 
 function isSilentAlready({ conditions, last_seen }: EvidenceRow): boolean {
@@ -66,93 +63,97 @@ function isSilentAlready({ conditions, last_seen }: EvidenceRow): boolean {
   return before?.status === 'False' && Date.parse(before.since) > last_seen.getTime();
 }
 
-function readyVerdict(agent: Verdict, relist: Verdict): Verdict {
+function ready(agent: ConditionState, relist: ConditionState): ConditionState {
   if (agent.status !== 'True') return agent;
   return relist.status === 'True' ? yes('Recording', 'The agent reports and relists.') : relist;
 }
 
-function relistVerdict({ state }: EvidenceRow, agent: Verdict): Verdict {
-  if (agent.status !== 'True') return lapsed(agent);
-  if (state === null) return NOTHING;
+function relistHealthy({ state }: EvidenceRow, agent: ConditionState): ConditionState {
+  if (agent.status !== 'True') return outdated(agent);
+  if (state === null) return NO_EVIDENCE;
   return state.relist_healthy
-    ? yes('Listing', 'The runtime answers the lists.')
+    ? yes('Listing', 'The runtime answers list calls.')
     : no(
         'ListsFailing',
-        state.relist_reason === '' ? 'The runtime does not answer the lists.' : state.relist_reason,
+        state.relist_reason === '' ? 'The runtime does not answer list calls.' : state.relist_reason,
       );
 }
 
-const lapsed = (agent: Verdict): Verdict => (agent.reason === BEHIND.reason ? agent : SILENT_STATE);
+const outdated = (agent: ConditionState): ConditionState =>
+  agent.reason === BEHIND.reason ? agent : SILENT_STATE;
 
-const STREAM: Readonly<Record<string, Verdict>> = {
+const CONNECTION_BY_STATE: Readonly<Record<string, ConditionState>> = {
   Active: yes('Active', 'Events arrive.'),
-  Arming: unknown('Arming', 'Subscribed; the first event, which proves it, has not come yet.'),
-  Silent: no('Silent', 'Subscribed, but changes happen without any event.'),
-  Interrupted: no('Interrupted', 'The stream broke and is being opened again.'),
+  Arming: unknown('Arming', 'Subscribed; the first event has not arrived yet.'),
+  Silent: no('Silent', 'Subscribed, but no events arrive although containers change.'),
+  Interrupted: no('Interrupted', 'The stream broke and is being reopened.'),
   Unsupported: no('Unsupported', 'This runtime has no event stream.'),
   Disabled: no('Disabled', 'The event stream is switched off in the runtime.'),
-  Unsafe: unknown('Policy', 'Not subscribed: with this runtime an observer would harm the node.'),
+  Unsafe: unknown('Policy', 'Not subscribed: with this runtime a subscriber could harm the node.'),
   Off: unknown('Policy', 'Not subscribed: switched off by --subscribe.'),
 };
 
-function streamVerdict({ state }: EvidenceRow, agent: Verdict): Verdict {
-  if (state === null) return NOTHING;
-  const verdict = streamOf(state.stream_state);
-  if (verdict.reason === 'Policy' || agent.status === 'True') return verdict;
-  return lapsed(agent);
+function streamConnected({ state }: EvidenceRow, agent: ConditionState): ConditionState {
+  if (state === null) return NO_EVIDENCE;
+  const connected = ofStreamState(state.stream_state);
+  if (connected.reason === 'Policy' || agent.status === 'True') return connected;
+  return outdated(agent);
 }
 
-function streamOf(name: string): Verdict {
+function ofStreamState(name: string): ConditionState {
   const reason = pascalWord(name) ?? 'NoEvidence';
-  return STREAM[name] ?? unknown(reason, 'The agent tells a state that this controller does not know.');
+  return (
+    CONNECTION_BY_STATE[name] ??
+    unknown(reason, 'The agent reports a state that this controller does not know.')
+  );
 }
 
-/** Streams that cannot give complete evidence, whatever was covered before. */
+/** Stream states without complete evidence, whatever was covered before. */
 const WITHOUT_STREAM = new Set(['Unsafe', 'Off', 'Unsupported', 'Disabled']);
 
-function completeVerdict(row: EvidenceRow, agent: Verdict): Verdict {
+function evidenceComplete(row: EvidenceRow, agent: ConditionState): ConditionState {
   if (agent.reason === BEHIND.reason) return BEHIND;
   if (agent.status !== 'True') return no('AgentSilent', 'The agent is silent.');
-  if (row.state === null) return NOTHING;
+  if (row.state === null) return NO_EVIDENCE;
   if (WITHOUT_STREAM.has(row.state.stream_state)) {
-    const { reason } = streamOf(row.state.stream_state);
-    return no(reason, 'There is no event stream to compare with; missed events cannot be known.');
+    const { reason } = ofStreamState(row.state.stream_state);
+    return no(reason, 'Without an event stream, missed events cannot be found.');
   }
   if (row.records_lost)
-    return no('RecordsLost', 'Records of the last 24 hours are not in the store; see the gaps.');
-  if (row.observed_to === null) return unknown('NoEvidence', 'No minute has been told yet.');
-  return row.covered_us > 0 && uncoveredSeconds(row, row.observed_to) <= MOST_UNCOVERED_S
+    return no('RecordsLost', 'Records of the last 24 hours are missing in the store; see the gaps.');
+  if (row.observed_to === null) return unknown('NoEvidence', 'No minute has been reported yet.');
+  return row.covered_us > 0 && uncoveredSeconds(row, row.observed_to) <= MAX_UNCOVERED_S
     ? yes('Covered', 'At least 99.9 % of the last 24 hours was covered since the node was first seen.')
     : no('CoverageLow', 'Less than 99.9 % of the last 24 hours was covered; see observed24h and the gaps.');
 }
 
-/** What was not covered of the last 24 hours; what was before the node was first seen does not count against it. */
+/** The part of the last 24 hours that was not covered, without the time before the node was first seen. */
 function uncoveredSeconds(row: EvidenceRow, to: Date): number {
   return (to.getTime() - row.observed_from.getTime()) / 1000 - row.covered_us / 1e6;
 }
 
-const NO_STREAM_AT_ALL = no('RuntimeUnsupported', 'The gate is on, and the runtime has no event stream.');
+const RUNTIME_UNSUPPORTED = no('RuntimeUnsupported', 'The gate is on, but the runtime has no event stream.');
 
-function eventedVerdict({ state }: EvidenceRow): Verdict {
-  if (state === null) return unknown('NoEvidence', 'The kubelet has not told its mode.');
+function eventedPlegInUse({ state }: EvidenceRow): ConditionState {
+  if (state === null) return unknown('NoEvidence', 'The mode of the kubelet is not known yet.');
   switch (state.mode) {
     case 'Evented':
       return yes('Connected', 'The kubelet uses the event stream.');
     case 'Fallback':
       return state.mode_reason === 'RuntimeUnsupported'
-        ? NO_STREAM_AT_ALL
-        : no('FellBack', 'The kubelet gave the event stream up until it is restarted.');
+        ? RUNTIME_UNSUPPORTED
+        : no('FellBack', 'The kubelet stopped using the event stream until it restarts.');
     case 'Generic':
       return no('GateDisabled', 'The kubelet relists only.');
     case 'EventedHint':
-      return no('HintOnly', 'Events only ask for earlier relists.');
+      return no('HintOnly', 'Events only trigger earlier relists.');
     case 'HintDisabled':
-      if (state.mode_reason === 'RuntimeUnsupported') return NO_STREAM_AT_ALL;
-      return no('FellBack', 'The kubelet gave the hints of the event stream up until it is restarted.');
+      if (state.mode_reason === 'RuntimeUnsupported') return RUNTIME_UNSUPPORTED;
+      return no('FellBack', 'The kubelet stopped using the event stream for hints until it restarts.');
     default:
       return unknown(
         'NoEvidence',
-        `It is not known what the kubelet does: ${pascalWord(state.mode_reason) ?? 'NotTold'}.`,
+        `The mode of the kubelet is unknown: ${pascalWord(state.mode_reason) ?? 'NotReported'}.`,
       );
   }
 }

@@ -1,8 +1,8 @@
 /*
- * What SQL says of one node: a row of sql/readEvidence.sql.
+ * The evidence of one node: a row of sql/readEvidence.sql.
  */
 
-export interface StateRow {
+export interface NodeStateRow {
   readonly stream_state: string;
   readonly stream_since: string;
   readonly stream_reason: string;
@@ -33,8 +33,8 @@ export interface ModeChangeRow {
   readonly reason: string;
 }
 
-/** A condition as it was last, which is where lastTransitionTime comes from. */
-interface ConditionRow {
+/** The condition as of the last build, with its transition time. */
+interface StoredConditionRow {
   readonly type: string;
   readonly status: string;
   readonly since: string;
@@ -47,10 +47,10 @@ export interface EvidenceRow {
   readonly now: Date;
   readonly first_seen: Date;
   readonly last_seen: Date;
-  /** Of the report in Kubernetes; of the first batch where there is none. */
+  /** When the report in Kubernetes was created; without a report, when the node was first seen. */
   readonly created_at: Date;
   readonly written_at: Date | null;
-  /** The digest of the status as last written; see `digestOf`. */
+  /** The `digestOf` of the last written status. */
   readonly status_digest: string | null;
   readonly epoch: string | null;
   readonly complete_through: Date | null;
@@ -58,12 +58,12 @@ export interface EvidenceRow {
   readonly runtime_name: string;
   readonly runtime_version: string;
   readonly kubelet_version: string;
-  readonly state: StateRow | null;
+  readonly state: NodeStateRow | null;
   readonly expected: number;
   readonly matched: number;
   readonly unobservable: number;
   readonly covered_us: number;
-  /** The part of the last 24 hours that the figures are about; `observed_to` is null where there are none. */
+  /** The part of the last 24 hours that the counts cover; `observed_to` is null if there are none. */
   readonly observed_from: Date;
   readonly observed_to: Date | null;
   readonly p50_ms: number | null;
@@ -79,7 +79,7 @@ export interface EvidenceRow {
   readonly findings: readonly { readonly kind: string; readonly count: number }[];
   readonly missed_events: readonly MissedEventRow[];
   readonly mode_history: readonly ModeChangeRow[];
-  /** A stretch of seq is not in the store, and was not filled later. */
+  /** Some seqs of the last 24 hours are missing in the store. */
   readonly records_lost: boolean;
-  readonly conditions: readonly ConditionRow[];
+  readonly conditions: readonly StoredConditionRow[];
 }

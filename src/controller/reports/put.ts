@@ -1,5 +1,5 @@
 /*
- * One write of a report: the object first, owned by its Node, then its status with the resourceVersion that was read.
+ * Writes a report: first the object, owned by its Node, then the status at the resourceVersion of the object.
  */
 import type { KubeClient } from '../kube/client.ts';
 import { type KubeObject, PLEG_REPORTS } from '../kube/object.ts';
@@ -8,7 +8,7 @@ import type { ReportStatus } from './status.ts';
 
 export const REPORT_API = { apiVersion: 'plegwatch.dev/v1alpha1', kind: 'PLEGReport' } as const;
 
-/** Throws KubeStatusError 409 when the object was changed or made anew in between. */
+/** Throws KubeStatusError 409 if the object changes or is replaced in between. */
 export async function putReport(
   kube: KubeClient,
   name: string,
@@ -16,7 +16,7 @@ export async function putReport(
   status: ReportStatus,
   signal: AbortSignal,
 ): Promise<KubeObject['metadata']> {
-  // Neither a controller nor blocking: the Node may go at any time, and takes the report along.
+  // Without controller and blockOwnerDeletion: the Node can be deleted at any time, and the report with it.
   const owner = { apiVersion: 'v1', kind: 'Node', name, uid: node.uid };
   const object = await kube.apply(
     PLEG_REPORTS,

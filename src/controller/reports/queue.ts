@@ -1,5 +1,5 @@
 /*
- * The report writer's side of the store: what is due, what is known of a node, and what was shown.
+ * The queue of due reports in Postgres, and the evidence of their nodes.
  */
 import type { SqlRunner } from '../store/store.ts';
 import type { EvidenceRow } from './evidence.ts';
@@ -14,13 +14,12 @@ import markNodesDeleted from './sql/markNodesDeleted.sql';
 import markOtherNodesDeleted from './sql/markOtherNodesDeleted.sql';
 import readEvidenceSql from './sql/readEvidence.sql';
 import upsertConditions from './sql/upsertConditions.sql';
-import type { Condition } from './status.ts';
+import type { ReportCondition } from './status.ts';
 
-/** A row of the queue. It is taken off only at this version: what was asked for meanwhile is not lost. */
-export interface Due {
+/** A row of the queue. It is removed only at this version, so that a request made meanwhile is not lost. */
+export interface DueReport {
   readonly node_id: number;
   readonly version: string;
-  readonly urgent: boolean;
   readonly node: string;
 }
 
@@ -33,81 +32,78 @@ export class ReportQueue {
     this.#cluster = clusterId;
   }
 
-  /** What is due, changes first; nodes written in the last `quietMs` wait. */
-  async due(quietMs: number, limit: number): Promise<Due[]> {
-    return (
-      await this.#store.run<Due>({ text: listDueReports, name: 'report.take' }, [
-        this.#cluster,
-        quietMs,
-        limit,
-      ])
-    ).rows;
+  /** Due reports, changes before refreshes, without those written in the last `minIntervalMs`. */
+  async due(minIntervalMs: number, limit: number): Promise<DueReport[]> {
+    const values = [this.#cluster, minIntervalMs, limit];
+    return (await this.#store.run<DueReport>({ text: listDueReports, name: 'list_due_reports' }, values))
+      .rows;
   }
 
-  /** What SQL says of these nodes, by their id. */
+  /** The evidence of these nodes, by node id. */
   async read(nodeIds: readonly number[]): Promise<Map<number, EvidenceRow>> {
     return new Map((await readEvidence(this.#store, nodeIds)).map((row) => [row.node_id, row]));
   }
 
-  /** Keeps conditions, so that their times survive a change of leader. */
-  async keepConditions(
-    nodes: readonly { row: EvidenceRow; conditions: readonly Condition[] }[],
+  /** Stores conditions, so that a new leader keeps their transition times. */
+  async storeConditions(
+    nodes: readonly { row: EvidenceRow; conditions: readonly ReportCondition[] }[],
   ): Promise<void> {
-    const all = nodes.flatMap(({ row, conditions: list }) =>
-      list.map((c) => ({ nodeId: row.node_id, ...c })),
+    const all = nodes.flatMap(({ row, conditions }) =>
+      conditions.map((condition) => ({ nodeId: row.node_id, ...condition })),
     );
     await this.#store.run({ text: upsertConditions }, [
-      all.map((c) => c.nodeId),
-      all.map((c) => c.type),
-      all.map((c) => c.status),
-      all.map((c) => c.reason),
-      all.map((c) => c.message),
-      all.map((c) => c.lastTransitionTime),
+      all.map(({ nodeId }) => nodeId),
+      all.map(({ type }) => type),
+      all.map(({ status }) => status),
+      all.map(({ reason }) => reason),
+      all.map(({ message }) => message),
+      all.map(({ lastTransitionTime }) => lastTransitionTime),
     ]);
   }
 
-  async written(due: Due, createdAt: string | null, shown: string, recheckMs: number): Promise<void> {
-    await this.#store.run({ text: finishWrittenReport }, [
-      due.node_id,
-      due.version,
-      createdAt,
-      shown,
-      recheckMs,
-    ]);
+  async finishWritten(
+    { node_id, version }: DueReport,
+    createdAt: string | null,
+    digest: string,
+    recheckMs: number,
+  ): Promise<void> {
+    const values = [node_id, version, createdAt, digest, recheckMs];
+    await this.#store.run({ text: finishWrittenReport }, values);
   }
 
-  async unchanged(due: Due, recheckMs: number): Promise<void> {
+  async finishUnchanged(due: DueReport, recheckMs: number): Promise<void> {
     await this.#store.run({ text: finishUnchangedReport }, [due.node_id, due.version, recheckMs]);
   }
 
-  async drop(due: Due): Promise<void> {
+  async remove(due: DueReport): Promise<void> {
     await this.#store.run({ text: dequeueReport }, [due.node_id, due.version]);
   }
 
-  async defer(due: Due, waitMs: number): Promise<void> {
+  async defer(due: DueReport, waitMs: number): Promise<void> {
     await this.#store.run({ text: deferReport }, [due.node_id, waitMs]);
   }
 
-  /** These nodes are written whatever was written before. Names without a node in SQL are passed over. */
-  async enqueue(names: readonly string[]): Promise<void> {
+  /** Queues reports that must be written even if they did not change. Names without a node in SQL are ignored. */
+  async enqueueRewrites(names: readonly string[]): Promise<void> {
     if (names.length > 0) await this.#store.run({ text: enqueueRewrites }, [this.#cluster, names]);
   }
 
-  async gone(names: readonly string[]): Promise<void> {
+  async markDeleted(names: readonly string[]): Promise<void> {
     if (names.length > 0) await this.#store.run({ text: markNodesDeleted }, [this.#cluster, names]);
   }
 
-  async goneExcept(names: readonly string[]): Promise<void> {
+  /** Marks every node that has none of these names. */
+  async markOthersDeleted(names: readonly string[]): Promise<void> {
     await this.#store.run({ text: markOtherNodesDeleted }, [this.#cluster, names]);
   }
 
-  /** Asks again for what time alone may have changed. */
-  async sweep(silentAfterMs: number): Promise<void> {
+  /** Queues reports that may have changed with time alone. */
+  async enqueueStale(silentAfterMs: number): Promise<void> {
     await this.#store.run({ text: enqueueStaleReports }, [this.#cluster, silentAfterMs]);
   }
 }
 
-/** What SQL says of these nodes, by name. */
+/** The evidence of these nodes, ordered by name. */
 export async function readEvidence(store: SqlRunner, nodeIds: readonly number[]): Promise<EvidenceRow[]> {
-  return (await store.run<EvidenceRow>({ text: readEvidenceSql, name: 'report.read' }, [nodeIds])).rows;
+  return (await store.run<EvidenceRow>({ text: readEvidenceSql, name: 'read_evidence' }, [nodeIds])).rows;
 }

@@ -1,8 +1,8 @@
 /*
- * The status of a PLEGReport, as crds/plegreports.plegwatch.dev.yaml defines it. Times are RFC 3339 in UTC, to the second.
+ * The status of a PLEGReport, as defined by crds/plegreports.plegwatch.dev.yaml. Times are RFC 3339 in UTC, to the second.
  */
 
-export interface Condition {
+export interface ReportCondition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
   readonly lastTransitionTime: string;
@@ -10,7 +10,7 @@ export interface Condition {
   readonly message: string;
 }
 
-export interface MissedEvent {
+export interface ReportedMiss {
   readonly findingID: string;
   readonly at: string;
   readonly eventType?: string;
@@ -21,7 +21,7 @@ export interface MissedEvent {
   readonly statusLagMilliseconds?: number;
 }
 
-export interface ModeChange {
+export interface ReportedModeChange {
   readonly at: string;
   readonly from: string;
   readonly to: string;
@@ -65,7 +65,7 @@ export interface ReportStatus {
     readonly lastAt?: string;
   };
   readonly findings24h: readonly { readonly kind: string; readonly count: number }[];
-  readonly missedEvents: readonly MissedEvent[];
-  readonly modeHistory: readonly ModeChange[];
-  readonly conditions: readonly Condition[];
+  readonly missedEvents: readonly ReportedMiss[];
+  readonly modeHistory: readonly ReportedModeChange[];
+  readonly conditions: readonly ReportCondition[];
 }

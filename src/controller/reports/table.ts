@@ -1,28 +1,28 @@
 /*
- * The table of reports, column for column as kubectl prints it from the resource's printer columns.
+ * The table of reports, exactly as kubectl prints it from the resource's printer columns.
  */
 import { ageOf } from './age.ts';
 import type { ReportStatus } from './status.ts';
 
 /** A report as it is, or would be, in Kubernetes. */
-export interface Report {
+export interface NamedReport {
   readonly name: string;
   readonly createdAt: Date;
   readonly status: ReportStatus;
 }
 
-interface Column {
+interface TableColumn {
   readonly name: string;
   /** Only with `-o wide`. */
   readonly wide?: true;
-  readonly cell: (report: Report, now: Date) => string | number | undefined;
+  readonly cell: (report: NamedReport, now: Date) => string | number | undefined;
 }
 
 const complete = ({ conditions }: ReportStatus) => conditions.find(({ type }) => type === 'EvidenceComplete');
 const since = (at: string | undefined, now: Date) =>
   at === undefined ? undefined : ageOf(new Date(at), now);
 
-const COLUMNS: readonly Column[] = [
+const COLUMNS: readonly TableColumn[] = [
   { name: 'NAME', cell: ({ name }) => name },
   { name: 'MODE', cell: ({ status }) => status.mode },
   { name: 'STREAM', cell: ({ status }) => status.stream?.state },
@@ -37,16 +37,16 @@ const COLUMNS: readonly Column[] = [
   { name: 'REASON', wide: true, cell: ({ status }) => complete(status)?.reason },
 ];
 
-/** kubectl's tab stops: at least six wide, three between. What is absent is empty. */
-const LEAST_WIDTH = 6;
+/** kubectl's columns are at least 6 wide with a gap of 3, and absent values are empty. */
+const MIN_WIDTH = 6;
 const GAP = 3;
 
-export function printTable(reports: readonly Report[], now: Date, wide: boolean): string {
+export function printTable(reports: readonly NamedReport[], now: Date, wide: boolean): string {
   const columns = COLUMNS.filter((column) => wide || column.wide === undefined);
   const rows = reports.map((report) => columns.map(({ cell }) => String(cell(report, now) ?? '')));
   const lines = [columns.map(({ name }) => name), ...rows];
   const widths = columns.map((_, at) =>
-    Math.max(LEAST_WIDTH, ...lines.map((line) => [...(line[at] ?? '')].length + GAP)),
+    Math.max(MIN_WIDTH, ...lines.map((line) => [...(line[at] ?? '')].length + GAP)),
   );
   const last = columns.length - 1;
   return lines
@@ -54,5 +54,5 @@ export function printTable(reports: readonly Report[], now: Date, wide: boolean)
     .join('');
 }
 
-/** By characters, as kubectl counts them. */
+/** kubectl counts characters, not bytes. */
 const pad = (text: string, width: number): string => text + ' '.repeat(Math.max(0, width - [...text].length));

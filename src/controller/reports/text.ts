@@ -1,9 +1,8 @@
 /*
- * Text of agents, made to fit the bounds of the resource: cut, and words checked against their pattern. A value that would
- * break a bound would make the API server refuse the whole report.
+ * Fits texts of agents to the bounds of the resource: the API server rejects a whole report for one value that violates a bound.
  */
 
-/** The first `max` characters; undefined for an empty text. A character is never cut in half. */
+/** At most `max` characters; undefined for an empty text. */
 export function cut(text: string | null, max: number): string | undefined {
   if (text === null || text === '') return undefined;
   const characters = [...text];
@@ -22,15 +21,15 @@ export const snakeWord = (text: string | null): string | undefined =>
 export const upperWord = (text: string | null): string | undefined =>
   matching(text, /^[A-Z][A-Z0-9_]{0,62}$/);
 
-/** A time to the second, as the API has them. */
+/** A time in the format of the API, to the second. */
 export function timestamp(at: Date | string): string {
   return `${new Date(at).toISOString().slice(0, 19)}Z`;
 }
 
-/** The bytes of a value as JSON. */
+/** The size of a value as JSON. */
 export const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value), 'utf8');
 
-/** The object without the fields that are undefined. */
+/** Without the fields that are undefined. */
 export function present<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
