@@ -15,20 +15,24 @@ import {
 } from '../devtools/localServices/process.ts';
 import { variableOf } from '../src/platform/settings.ts';
 import { type MemoryGroup, memoryGroup } from './memoryGroup.ts';
-import { childRunning, cpuMs, type Memory, memory } from './processes.ts';
-import { CLUSTER, ROOT, type System } from './system.ts';
+import { childRunning, cpuMs, memory, type ProcessMemory } from './processes.ts';
+import { type BenchSystem, CLUSTER, ROOT } from './system.ts';
 
 interface AgentCpu {
   readonly main: number;
   readonly reader: number;
 }
 
-export interface Agent {
+export interface BenchAgent {
   /** Of both processes since their start, in milliseconds. */
   cpu(): AgentCpu;
   /** Since its start. Asks the agent itself, which costs it something. */
   relists(): Promise<number>;
-  memory(): { readonly main: Memory; readonly reader: Memory; readonly workingSet: number | null };
+  memory(): {
+    readonly main: ProcessMemory;
+    readonly reader: ProcessMemory;
+    readonly workingSet: number | null;
+  };
   /** How many records wait for the store. */
   unacknowledged(): Promise<number>;
   /** Asks as a kubelet and a Prometheus do. */
@@ -39,7 +43,7 @@ export interface Agent {
 let count = 0;
 
 /** Returns when the agent has relisted, has its stream, and ships. */
-export async function startAgent(system: System, period: string): Promise<Agent> {
+export async function startAgent(system: BenchSystem, period: string): Promise<BenchAgent> {
   count += 1;
   const name = `agent-${count}`;
   const dir = join(system.dir, name);
@@ -121,12 +125,12 @@ async function ownNode(dir: string): Promise<string> {
   return dir;
 }
 
-interface Answer {
+interface HttpAnswer {
   readonly status: number;
   readonly body: string;
 }
 
-type Ask = (path: string) => Promise<Answer>;
+type Ask = (path: string) => Promise<HttpAnswer>;
 
 /** The figure of a metric without labels; 0 where it is not there yet. */
 async function figure(ask: Ask, metric: string): Promise<number> {
@@ -136,7 +140,7 @@ async function figure(ask: Ask, metric: string): Promise<number> {
   return Number(line?.split(' ')[1] ?? 0);
 }
 
-function fetched(port: number, path: string): Promise<Answer> {
+function fetched(port: number, path: string): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
     const request = get({ host: '127.0.0.1', port, path, agent: false, timeout: 5_000 }, (response) => {
       const chunks: Buffer[] = [];

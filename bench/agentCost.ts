@@ -12,12 +12,12 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../devtools/localServices/process.ts';
 import { where } from '../devtools/localServices/where.ts';
-import { type Agent, startAgent } from './agent.ts';
+import { type BenchAgent, startAgent } from './agent.ts';
 import { gather, meanItemBytes } from './crowd.ts';
 import { type GoUse, runGoClient } from './goClient.ts';
 import { cpuMs, loadAverage } from './processes.ts';
-import { type System, startSystem } from './system.ts';
-import { printed, type Row } from './table.ts';
+import { type BenchSystem, startSystem } from './system.ts';
+import { printed, type TableRow } from './table.ts';
 
 const setting = (name: string, otherwise: number): number => Number(process.env[name] ?? otherwise);
 
@@ -46,7 +46,7 @@ interface Use {
 }
 
 /** All that ran in one window. */
-interface Window {
+interface CostWindow {
   readonly idle: Use;
   readonly brisk: Use;
   readonly go: GoUse;
@@ -60,9 +60,9 @@ interface Runtime {
 
 interface Agents {
   /** At the default period. */
-  readonly idle: Agent;
+  readonly idle: BenchAgent;
   /** Once a second. */
-  readonly brisk: Agent;
+  readonly brisk: BenchAgent;
 }
 
 async function main(): Promise<boolean> {
@@ -70,8 +70,8 @@ async function main(): Promise<boolean> {
   const loads = [loadAverage()];
   const system = await startSystem();
   const probes: NodeJS.Timeout[] = [];
-  const started: Agent[] = [];
-  const start = async (period: string): Promise<Agent> => {
+  const started: BenchAgent[] = [];
+  const start = async (period: string): Promise<BenchAgent> => {
     const agent = await startAgent(system, period);
     started.push(agent);
     // As a kubelet and a Prometheus would.
@@ -79,8 +79,8 @@ async function main(): Promise<boolean> {
     probes.push(setInterval(() => void agent.probe('/metrics'), SCRAPE_EVERY_MS));
     return agent;
   };
-  const windows = async (agents: Agents): Promise<Window[]> => {
-    const all: Window[] = [];
+  const windows = async (agents: Agents): Promise<CostWindow[]> => {
+    const all: CostWindow[] = [];
     for (let round = 1; round <= ROUNDS; round += 1) {
       say(`window ${round} of ${ROUNDS}`);
       all.push(await windowOf(system, agents));
@@ -124,7 +124,7 @@ async function main(): Promise<boolean> {
 
 // What is measured.
 
-async function windowOf(system: System, { idle, brisk }: Agents): Promise<Window> {
+async function windowOf(system: BenchSystem, { idle, brisk }: Agents): Promise<CostWindow> {
   const uses = await Promise.all([begin(idle), begin(brisk)]);
   let go: GoUse | undefined;
   const runtime = await runtimeDuring(system, async () => {
@@ -136,7 +136,7 @@ async function windowOf(system: System, { idle, brisk }: Agents): Promise<Window
 }
 
 /** Begins to count what an agent uses; the answer ends it. Asking for the relists is outside what is counted. */
-async function begin(agent: Agent): Promise<() => Promise<Use>> {
+async function begin(agent: BenchAgent): Promise<() => Promise<Use>> {
   const relists = await agent.relists();
   const before = agent.cpu();
   const start = performance.now();
@@ -152,7 +152,7 @@ async function begin(agent: Agent): Promise<() => Promise<Use>> {
   };
 }
 
-async function runtimeDuring(system: System, during: () => Promise<void>): Promise<Runtime> {
+async function runtimeDuring(system: BenchSystem, during: () => Promise<void>): Promise<Runtime> {
   const before = cpuMs(system.containerd.pid);
   const start = performance.now();
   await during();
@@ -166,9 +166,9 @@ async function runtimeDuring(system: System, during: () => Promise<void>): Promi
 async function memoryRows(
   pods: number,
   minutes: number,
-  agent: Agent,
-  windows: readonly Window[],
-): Promise<Row[]> {
+  agent: BenchAgent,
+  windows: readonly CostWindow[],
+): Promise<TableRow[]> {
   const { main, reader, workingSet } = agent.memory();
   const anonymous = main.anonymous + reader.anonymous;
   const go = windows.map((each) => each.go.rssBytes);
@@ -199,10 +199,10 @@ async function memoryRows(
 // What is made of it.
 
 /** A verdict only at the number of pods that the budgets are for. */
-const judged = (pods: number, budget: string, met: boolean | null): Pick<Row, 'budget' | 'met'> =>
+const judged = (pods: number, budget: string, met: boolean | null): Pick<TableRow, 'budget' | 'met'> =>
   pods === PODS ? { budget, met } : {};
 
-function relistRows(pods: number, windows: readonly Window[]): Row[] {
+function relistRows(pods: number, windows: readonly CostWindow[]): TableRow[] {
   const brisk = windows.map((each) => each.brisk);
   const go = windows.map((each) => each.go);
   const relists = sum(brisk.map((each) => each.relists));
@@ -229,7 +229,7 @@ function relistRows(pods: number, windows: readonly Window[]): Row[] {
 }
 
 /** What is left of the ratio when everything is taken off that the agent does without relists too. */
-function marginalRow(windows: readonly Window[]): Row {
+function marginalRow(windows: readonly CostWindow[]): TableRow {
   const idle = windows.map((each) => each.idle);
   const brisk = windows.map((each) => each.brisk);
   const used = (uses: readonly Use[]) => perSecond(uses, 'main') + perSecond(uses, 'reader');
@@ -239,20 +239,20 @@ function marginalRow(windows: readonly Window[]): Row {
 }
 
 /** This machine against that on which the budgets in milliseconds were set, by the same Go client in the same windows. */
-const timeTaken = (windows: readonly Window[]): number =>
+const timeTaken = (windows: readonly CostWindow[]): number =>
   goPerRelist(windows.map(({ go }) => go)) / REFERENCE_GO_MS;
 
 /** A faster machine is held to the budgets as they are. See docs/decisions/0009. */
-const slowness = (windows: readonly Window[]): number => Math.max(1, timeTaken(windows));
+const slowness = (windows: readonly CostWindow[]): number => Math.max(1, timeTaken(windows));
 
-function speedRow(windows: readonly Window[]): Row {
+function speedRow(windows: readonly CostWindow[]): TableRow {
   return {
     what: `this machine against that of the budgets (Go client ${ms(REFERENCE_GO_MS)})`,
     figure: `${timeTaken(windows).toFixed(2)} x the time`,
   };
 }
 
-function idleRows(windows: readonly Window[]): Row[] {
+function idleRows(windows: readonly CostWindow[]): TableRow[] {
   const idle = windows.map((each) => each.idle);
   const main = perSecond(idle, 'main');
   const reader = perSecond(idle, 'reader');
@@ -278,7 +278,7 @@ function idleRows(windows: readonly Window[]): Row[] {
 }
 
 /** A list in five seconds drowns in what containerd does by itself; so its price is taken where there are many. */
-function containerdRows(windows: readonly Window[], alone: Runtime): Row[] {
+function containerdRows(windows: readonly CostWindow[], alone: Runtime): TableRow[] {
   const itself = alone.containerd / alone.seconds;
   const idle = windows.map((each) => each.idle);
   const relists =

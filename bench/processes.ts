@@ -11,7 +11,7 @@ export function cpuMs(pid: number): number {
   return nanos.reduce((sum, each) => sum + each, 0) / 1e6;
 }
 
-export interface Memory {
+export interface ProcessMemory {
   /** What is mapped and present. */
   readonly rss: number;
   /** The same, each shared page divided by the number of its users. */
@@ -21,7 +21,7 @@ export interface Memory {
 }
 
 /** In bytes. */
-export function memory(pid: number): Memory {
+export function memory(pid: number): ProcessMemory {
   const lines = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8').split('\n');
   const bytes = (key: string): number => {
     const line = lines.find((each) => each.startsWith(`${key}:`));

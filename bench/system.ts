@@ -16,7 +16,7 @@ import { startRedis } from '../devtools/localServices/redis.ts';
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 export const CLUSTER = 'bench';
 
-export interface System {
+export interface BenchSystem {
   readonly containerd: LocalContainerd;
   readonly redisUrl: string;
   /** A folder that goes away with it. */
@@ -24,7 +24,7 @@ export interface System {
   stop(): Promise<void>;
 }
 
-export async function startSystem(): Promise<System> {
+export async function startSystem(): Promise<BenchSystem> {
   const started: LocalService[] = [];
   const dir = mkdtempSync(join(tmpdir(), 'plegwatch-bench-'));
   const stop = async () => {

@@ -1,7 +1,7 @@
 /*
  * Figures with their budgets, as a table.
  */
-export interface Row {
+export interface TableRow {
   readonly what: string;
   readonly figure: string;
   /** Left out where the figure only explains another one. */
@@ -10,7 +10,7 @@ export interface Row {
   readonly met?: boolean | null;
 }
 
-export function printed(rows: readonly Row[]): string {
+export function printed(rows: readonly TableRow[]): string {
   const cells = [
     ['what', 'figure', 'budget', 'verdict'],
     ...rows.map(({ what, figure, budget, met }) => [what, figure, budget ?? '', verdict(met)]),

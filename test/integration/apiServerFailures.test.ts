@@ -19,7 +19,7 @@ import { startReportWriter } from '../../src/controller/reports/writer.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { ApiFront, type FaultChoice, type ProxiedRequest } from '../support/apiFront.ts';
 import { needs } from '../support/needs.ts';
-import { Evidence } from '../support/storedRecords.ts';
+import { EvidenceFixture } from '../support/storedRecords.ts';
 import { CLUSTER, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
@@ -35,7 +35,7 @@ let system: System;
 let front: ApiFront;
 let ours: KubeClient;
 let store: Store;
-let evidence: Evidence;
+let evidence: EvidenceFixture;
 let nodes: NodeWatch;
 let missed = 0;
 const running: { stop(): Promise<void> }[] = [];
@@ -52,7 +52,7 @@ needs(
     front = await ApiFront.start(system.api);
     ours = await createKubeClient({ kubeconfig: front.kubeconfig });
     store = await openStore({ databaseUrl: system.postgres.url, log });
-    evidence = new Evidence(store, await store.ensureCluster(CLUSTER));
+    evidence = new EvidenceFixture(store, await store.ensureCluster(CLUSTER));
   });
   afterEach(async () => {
     front.injectNothing();

@@ -55,7 +55,7 @@ needs('redis-server', 'postgres')('at a socket that somebody took over', () => {
   });
 
   test('the agent goes on, does not grow, names what it refused, and accuses nobody', {
-    timeout: 300_000,
+    timeout: 900_000,
   }, async () => {
     const { pid } = node.agent;
     await liveUntilActive();

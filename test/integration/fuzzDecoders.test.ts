@@ -25,7 +25,7 @@ import type { ListAnswer } from '../../src/protocol/observation.ts';
 import { ContainerIdentitySchema, parseRecord } from '../../src/protocol/record.ts';
 import { type Mono, millis, mono, shift } from '../../src/protocol/units.ts';
 import { type Parsed, parse } from '../../src/protocol/validation.ts';
-import { MESSAGE_KINDS, type MessageKind, plausible } from '../support/messages.ts';
+import { type CriMessageKind, MESSAGE_KINDS, plausible } from '../support/messages.ts';
 import { mutate } from '../support/mutations.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
@@ -35,7 +35,7 @@ const START_NS = 1_700_000_000_000_000_000n;
 const EVERY: number = millis(1_000);
 
 /** An agent from the bytes on, without its shell. */
-class Agent {
+class FuzzedAgent {
   readonly #sandboxes = new ListReader(readSandbox, SANDBOX_LABELS);
   readonly #containers = new ListReader(readContainer, CONTAINER_LABELS);
   readonly comparison = new Comparison({
@@ -55,7 +55,7 @@ class Agent {
   }
 
   /** What its shell would do with a message of a kind. Throws what {@link isRefusal} tells. */
-  take(kind: MessageKind, bytes: Buffer, now: Mono): void {
+  take(kind: CriMessageKind, bytes: Buffer, now: Mono): void {
     switch (kind) {
       case 'version':
         this.comparison.runtimeReplaced(profileOf(runtimeOf(bytes)));
@@ -130,10 +130,10 @@ function fits(parsed: Parsed<unknown>, what: unknown): void {
 }
 
 test(`of ${MESSAGES} mutated messages each is read, or refused with a code, and every record fits the store`, {
-  timeout: 300_000,
+  timeout: 900_000,
 }, () => {
-  const agent = new Agent();
-  const refused = new Map<MessageKind, number>(MESSAGE_KINDS.map((kind) => [kind, 0]));
+  const agent = new FuzzedAgent();
+  const refused = new Map<CriMessageKind, number>(MESSAGE_KINDS.map((kind) => [kind, 0]));
   let records = 0;
   let most = 0;
   const began = performance.now();
@@ -180,12 +180,12 @@ function isRefusal(error: unknown): boolean {
 }
 
 /** Events and lists most often. */
-function kindOf(random: Random): MessageKind {
+function kindOf(random: Random): CriMessageKind {
   if (random.chance(0.5)) return 'event';
   return MESSAGE_KINDS[Math.floor(random.between(0, MESSAGE_KINDS.length))] ?? 'event';
 }
 
-const told = (error: unknown, number: number, kind: MessageKind, how: string): Error =>
+const told = (error: unknown, number: number, kind: CriMessageKind, how: string): Error =>
   new Error(`message ${number} of seed ${SEED}, ${kind}: ${how}`, { cause: error });
 
 test('what a runtime makes the reader say comes out of the pipe as it went in, however the pipe cuts it', () => {

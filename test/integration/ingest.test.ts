@@ -24,12 +24,12 @@ import {
 } from '../../src/protocol/keys.ts';
 import type { EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
 import {
+  type BatchIncarnation,
   CLUSTER,
   createSender,
   event,
   events,
   hexId,
-  type Life,
   life,
   objectOf,
   type Sender,
@@ -87,7 +87,7 @@ needs('postgres', 'redis-server')('ingest', () => {
       expect(await sender.left()).toBe(0);
     });
 
-  const acked = (one: Life, ackedSeq: number, ackGeneration = 1) =>
+  const acked = (one: BatchIncarnation, ackedSeq: number, ackGeneration = 1) =>
     until(async () => {
       expect(await sender.reply(one)).toEqual({ ackGeneration, ackedSeq });
     });
@@ -95,7 +95,7 @@ needs('postgres', 'redis-server')('ingest', () => {
   const rows = <R extends Record<string, unknown>>(text: string, values: unknown[] = []) =>
     query<R>(databaseUrl, text, values);
 
-  const seqs = async (one: Life) =>
+  const seqs = async (one: BatchIncarnation) =>
     (
       await rows<{ seq: number }>('SELECT seq FROM plegwatch.container_events WHERE node = $1 ORDER BY seq', [
         one.node,
@@ -509,7 +509,7 @@ needs('postgres', 'redis-server')('ingest', () => {
       event(n, { t: second * US_PER_SECOND, eventType: STOPPED, ...more });
 
     /** When misses of a node were resolved, in whole seconds since a life of it began; null of those that were not. */
-    const resolvedAt = async (one: Life) =>
+    const resolvedAt = async (one: BatchIncarnation) =>
       (
         await rows<{ after: number | null }>(
           `SELECT round(extract(epoch FROM f.resolved_at - e.started_at))::float8 AS after

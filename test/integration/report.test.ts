@@ -21,7 +21,7 @@ import { migrate } from '../../src/controller/store/migrate.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { needs } from '../support/needs.ts';
 import { conditionsOf, installPlegReports } from '../support/plegreports.ts';
-import { Evidence } from '../support/storedRecords.ts';
+import { EvidenceFixture } from '../support/storedRecords.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const run = promisify(execFile);
@@ -42,7 +42,7 @@ let postgres: LocalPostgres;
 let store: Store;
 let admin: KubeClient;
 let ours: KubeClient;
-let evidence: Evidence;
+let evidence: EvidenceFixture;
 let counted: Record<string, number>;
 const running: { stop(): Promise<void> }[] = [];
 
@@ -61,7 +61,7 @@ needs(
     ours = await createKubeClient({ kubeconfig: server.kubeconfigOf('controller') });
     await migrate({ databaseUrl: postgres.url, queues: 1, log });
     store = await openStore({ databaseUrl: postgres.url, log });
-    evidence = new Evidence(store, await store.ensureCluster(CLUSTER));
+    evidence = new EvidenceFixture(store, await store.ensureCluster(CLUSTER));
     await installPlegReports(admin);
     await grant();
   });

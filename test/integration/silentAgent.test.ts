@@ -6,7 +6,7 @@ import { PLEG_REPORTS } from '../../src/controller/kube/object.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { silent } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
-import { Evidence } from '../support/storedRecords.ts';
+import { EvidenceFixture } from '../support/storedRecords.ts';
 import { CLUSTER, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
@@ -29,7 +29,7 @@ needs(
   });
 
   test('calls nobody silent that may have spoken while there was none, and does not take back what another one saw', async () => {
-    const evidence = new Evidence(store, await store.ensureCluster(CLUSTER));
+    const evidence = new EvidenceFixture(store, await store.ensureCluster(CLUSTER));
     for (const name of ['perhaps', 'silent', 'heard']) {
       await system.addNode(name);
       const id = await evidence.node(name);

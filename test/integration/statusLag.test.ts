@@ -15,7 +15,7 @@ import { type PodReader, startPodReader } from '../../src/controller/statusLag/p
 import { createWatchEnqueuer } from '../../src/controller/statusLag/watchEnqueue.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../src/protocol/record.ts';
-import { CLUSTER, event, hexId, type Life, life, objectOf } from '../support/batches.ts';
+import { type BatchIncarnation, CLUSTER, event, hexId, life, objectOf } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { type FakeApiServer, respondJson, startFakeApiServer } from '../support/fakeApiServer.ts';
@@ -41,7 +41,7 @@ let results: ReadResult[] = [];
 let shed: string[] = [];
 let pods = 0;
 
-interface Row extends Record<string, unknown> {
+interface LagRow extends Record<string, unknown> {
   readonly lag_min_ms: number | null;
   readonly lag_max_ms: number | null;
   readonly lag_reason: string | null;
@@ -460,7 +460,7 @@ const enlisting = createWatchEnqueuer({
   onShed: (kind, count) => shed.push(`${kind} ${count}`),
 });
 
-const commit = (batch: ReturnType<Life['batch']>): Promise<void> =>
+const commit = (batch: ReturnType<BatchIncarnation['batch']>): Promise<void> =>
   commitAll(controllerUrl, [batch], enlisting);
 
 async function start(readsPerSecond = RATE) {
@@ -496,8 +496,8 @@ const passOn: RequestListener = (asked, response) => {
 };
 
 /** A finding as people read it. */
-async function lag(finding: string): Promise<Row | undefined> {
-  const [row] = await query<Row>(
+async function lag(finding: string): Promise<LagRow | undefined> {
+  const [row] = await query<LagRow>(
     databaseUrl,
     'SELECT lag_min_ms, lag_max_ms, lag_reason, lag_anomalous FROM plegwatch.findings WHERE finding_id = $1',
     [finding],
@@ -505,7 +505,7 @@ async function lag(finding: string): Promise<Row | undefined> {
   return row;
 }
 
-function measured(finding: string): Promise<Row> {
+function measured(finding: string): Promise<LagRow> {
   return waitFor(`the lag of ${finding}`, async () => {
     const row = await lag(finding);
     return row !== undefined && (row.lag_max_ms !== null || row.lag_reason !== null) ? row : undefined;

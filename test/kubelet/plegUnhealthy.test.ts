@@ -23,7 +23,7 @@ const FROZEN = 'runtime-stands-still';
 const HELD = 'kubelet-is-held-up';
 const NODES = [FROZEN, HELD];
 
-interface ConditionRow extends Record<string, unknown> {
+interface UnhealthyConditionRow extends Record<string, unknown> {
   readonly node: string;
   readonly status: string;
   readonly reason: string;
@@ -179,8 +179,8 @@ const counted = (node: string): Promise<unknown> =>
     WITHIN_MS,
   );
 
-const conditions = (): Promise<ConditionRow[]> =>
-  system.sql<ConditionRow>(
+const conditions = (): Promise<UnhealthyConditionRow[]> =>
+  system.sql<UnhealthyConditionRow>(
     `SELECT node, status, reason, message, pleg_seen_ago_ms::float8 AS seen, threshold_ms::float8 AS threshold
        FROM plegwatch.node_conditions ORDER BY node, at`,
   );

@@ -65,7 +65,7 @@ export function life(node: string, no = 1, agoMs = 60_000) {
     },
   };
 }
-export type Life = ReturnType<typeof life>;
+export type BatchIncarnation = ReturnType<typeof life>;
 
 export const objectOf = (id: string): ContainerIdentity => ({
   id,
@@ -101,7 +101,7 @@ export interface Sender {
   send(batch: Batch, jobId?: string): Promise<void>;
   /** Puts anything at all into a lane. */
   sendData(lane: number, data: unknown, jobId: string): Promise<void>;
-  reply(life: Life): Promise<AckReply | null>;
+  reply(life: BatchIncarnation): Promise<AckReply | null>;
   /** Jobs in all lanes, in whatever state. */
   left(): Promise<number>;
   close(): Promise<void>;

@@ -5,7 +5,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import type { TestModule, TestRunEndReason } from 'vitest/node';
 
-interface Failure {
+interface TestFailure {
   readonly where: string;
   readonly why: string | undefined;
 }
@@ -33,7 +33,7 @@ export default class ClosingLine {
 }
 
 /** What fails outside a test (a file that cannot be loaded, a hook) is a failure too. */
-function failuresOf(module: TestModule): readonly Failure[] {
+function failuresOf(module: TestModule): readonly TestFailure[] {
   const file = module.relativeModuleId;
   const tests = [...module.children.allTests('failed')];
   return [

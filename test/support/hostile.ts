@@ -10,7 +10,7 @@ import { listenOn } from '../../devtools/simulator/listener.ts';
 import { type Random, randomFor } from '../../devtools/simulator/random.ts';
 import { clearSocketPath } from '../../devtools/simulator/socketPath.ts';
 import { RuntimeServiceDefinition } from '../../src/cri/runtime.ts';
-import { type MessageKind, plausible } from './messages.ts';
+import { type CriMessageKind, plausible } from './messages.ts';
 import { mutate } from './mutations.ts';
 
 const { fullName, methods } = RuntimeServiceDefinition;
@@ -109,7 +109,7 @@ export class HostileRuntime {
     server.register(`/${fullName}/${name}`, handler, asItIs, asItIs, 'unary');
   }
 
-  #perhapsMutated(kind: MessageKind): Buffer {
+  #perhapsMutated(kind: CriMessageKind): Buffer {
     const bytes = plausible(kind, this.#random, nowNs());
     return this.#random.chance(MUTATED) ? mutate(bytes, this.#random).bytes : bytes;
   }

@@ -12,13 +12,18 @@ import type { Random } from '../../devtools/simulator/random.ts';
 import type { Rejection } from '../../src/controller/ingest/rejections.ts';
 import { type Batch, encodeBatch, MAX_DECODED_BYTES } from '../../src/protocol/batch.ts';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
-import { event, hexId, type Life, life } from './batches.ts';
+import { type BatchIncarnation, event, hexId, life } from './batches.ts';
 
 export type Fate =
   | { readonly is: 'rejected'; readonly reason: Rejection['reason'] }
   | { readonly is: 'unacked' }
   /** Seqs from 1 to `last` of an epoch of its own, of which `stored` are stored. */
-  | { readonly is: 'record'; readonly life: Life; readonly last: number; readonly stored: number };
+  | {
+      readonly is: 'record';
+      readonly life: BatchIncarnation;
+      readonly last: number;
+      readonly stored: number;
+    };
 
 /** What lies in a lane: fields of a job's hash as they are, or a key of another type, or no key at all. */
 export type Lying =
@@ -34,7 +39,7 @@ export interface HostileJob {
 
 /** A batch of these that others' epochs could be harmed with. */
 export interface Victim {
-  readonly life: Life;
+  readonly life: BatchIncarnation;
 }
 
 const NOT_A_BATCH: Fate = { is: 'rejected', reason: 'not_a_batch' };

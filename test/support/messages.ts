@@ -17,7 +17,7 @@ import {
 } from '../../src/cri/runtime.ts';
 
 export const MESSAGE_KINDS = ['version', 'sandboxes', 'containers', 'status', 'event'] as const;
-export type MessageKind = (typeof MESSAGE_KINDS)[number];
+export type CriMessageKind = (typeof MESSAGE_KINDS)[number];
 
 const PODS = 6;
 const STATES: readonly [ContainerState, ...ContainerState[]] = [0, 1, 2, 3];
@@ -26,7 +26,7 @@ const TYPES: readonly [ContainerEventType, ...ContainerEventType[]] = [0, 1, 2, 
 const FAMILIAR = 40;
 
 /** A well-formed message. `nowNs` is when the runtime says that things happen. */
-export function plausible(kind: MessageKind, random: Random, nowNs: bigint): Buffer {
+export function plausible(kind: CriMessageKind, random: Random, nowNs: bigint): Buffer {
   switch (kind) {
     case 'version':
       return bytesOf(VersionResponse, {

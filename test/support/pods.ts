@@ -33,7 +33,7 @@ export interface PodPlace {
   readonly importedImages: { readonly busybox: string };
 }
 
-interface Pod {
+interface ManifestPod {
   readonly name: string;
   readonly sandbox: string;
   readonly container: string;
@@ -41,12 +41,12 @@ interface Pod {
 
 export interface Pods {
   /** A sandbox with one running container. `command` is what it runs: sleeps for an hour when not said. */
-  run(name: string, command?: readonly string[]): Promise<Pod>;
+  run(name: string, command?: readonly string[]): Promise<ManifestPod>;
   /** Stops the container within `graceSeconds`, removes it, then the sandbox. */
-  end(pod: Pod, graceSeconds?: number): Promise<void>;
-  stopContainer(pod: Pod, graceSeconds?: number): Promise<void>;
-  removeContainer(pod: Pod): Promise<void>;
-  removeSandbox(pod: Pod): Promise<void>;
+  end(pod: ManifestPod, graceSeconds?: number): Promise<void>;
+  stopContainer(pod: ManifestPod, graceSeconds?: number): Promise<void>;
+  removeContainer(pod: ManifestPod): Promise<void>;
+  removeSandbox(pod: ManifestPod): Promise<void>;
   counts(): Promise<{ sandboxes: number; containers: number }>;
   close(): void;
 }
@@ -75,7 +75,7 @@ export function drivePods(place: PodPlace): Pods {
       );
     });
 
-  const run = async (name: string, command: readonly string[] = ['sleep', '3600']): Promise<Pod> => {
+  const run = async (name: string, command: readonly string[] = ['sleep', '3600']): Promise<ManifestPod> => {
     const config = PodSandboxConfig.create({
       metadata: { name, namespace: 'default', uid: `uid-${name}`, attempt: 0 },
       labels: { 'io.kubernetes.pod.name': name, 'io.kubernetes.pod.namespace': 'default' },
@@ -105,16 +105,16 @@ export function drivePods(place: PodPlace): Pods {
     return { name, sandbox: podSandboxId, container: containerId };
   };
 
-  const stopContainer = async ({ container }: Pod, graceSeconds = 0): Promise<void> => {
+  const stopContainer = async ({ container }: ManifestPod, graceSeconds = 0): Promise<void> => {
     const request = { containerId: container, timeout: BigInt(graceSeconds) };
     await call('StopContainer', StopContainerRequest, StopContainerResponse, request);
   };
-  const removeContainer = async ({ container }: Pod): Promise<void> => {
+  const removeContainer = async ({ container }: ManifestPod): Promise<void> => {
     await call('RemoveContainer', RemoveContainerRequest, RemoveContainerResponse, {
       containerId: container,
     });
   };
-  const removeSandbox = async ({ sandbox }: Pod): Promise<void> => {
+  const removeSandbox = async ({ sandbox }: ManifestPod): Promise<void> => {
     await call('StopPodSandbox', StopPodSandboxRequest, StopPodSandboxResponse, { podSandboxId: sandbox });
     await call('RemovePodSandbox', RemovePodSandboxRequest, RemovePodSandboxResponse, {
       podSandboxId: sandbox,

@@ -10,7 +10,7 @@ export interface SeedState {
   readonly modeReason?: string;
 }
 
-export class Evidence {
+export class EvidenceFixture {
   readonly #store: Store;
   readonly #clusterId: number;
   #seq = 0;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
-import { type Attempt, type Evidence, judge, type Row, type Store } from './checker.ts';
+import { type Attempt, type CheckedRow, type CheckedStore, judge, type TortureEvidence } from './checker.ts';
 import { factsOf } from './facts.ts';
 
 const EPOCH = 'a0000000-0000-4000-8000-000000000001';
@@ -27,7 +27,7 @@ const closed = {
 } as const satisfies EvidenceRecord;
 
 const attempt = (seq: number, record = event(seq)): Attempt => ({ node: NODE, epoch: EPOCH, seq, record });
-const row = (seq: number, t = seq): Row => ({
+const row = (seq: number, t = seq): CheckedRow => ({
   node: NODE,
   epoch: EPOCH,
   seq,
@@ -36,9 +36,9 @@ const row = (seq: number, t = seq): Row => ({
 });
 
 function store(
-  rows: readonly Row[],
-  more: Partial<Store> & { lost?: [number, number][]; to?: number } = {},
-): Store {
+  rows: readonly CheckedRow[],
+  more: Partial<CheckedStore> & { lost?: [number, number][]; to?: number } = {},
+): CheckedStore {
   const { lost = [], to = Math.max(0, ...rows.map(({ seq }) => seq)) } = more;
   return {
     rows,
@@ -56,7 +56,7 @@ function store(
   };
 }
 
-const evidence = (more: Partial<Evidence>): Evidence => ({
+const evidence = (more: Partial<TortureEvidence>): TortureEvidence => ({
   attempts: [attempt(1), attempt(2)],
   ended: new Map(),
   deaths: [],
@@ -150,7 +150,8 @@ test('a gap that no fault explains is a problem', () => {
 test('what a restored store lacks may be gone where the disk was full, which takes what is acknowledged', () => {
   const declared = { store: store([row(1)], { gaps: [hole], lost: [[2, 2]] as [number, number][] }) };
   const restored = { atMs: 2, forMs: 1, fault: { kind: 'restore', of: 'postgres' } } as const;
-  const problems = (...faults: Evidence['faults']) => judge(evidence({ ...declared, faults })).problems;
+  const problems = (...faults: TortureEvidence['faults']) =>
+    judge(evidence({ ...declared, faults })).problems;
   expect(problems(fullDisk(0), restored)).toEqual([]);
   expect(problems(fullDisk(0))).toEqual(['1 unexplained']);
   expect(problems(fullDisk(1), restored)).toEqual(['1 unexplained']);
@@ -190,7 +191,7 @@ test('an absence by a clock that was moved is explained by any death of that age
 
 test('a folded record is stored when its row knows of it', () => {
   const attempts = [attempt(1), attempt(2, closed)];
-  const known = (ended: boolean): Store => {
+  const known = (ended: boolean): CheckedStore => {
     const there = store([row(1)], { to: 2 });
     return { ...there, folded: { ...there.folded, gaps: new Map([[closed.gapId, ended]]) } };
   };

@@ -23,7 +23,7 @@ export interface Attempt {
 }
 
 /** A row of the store that stands for one record. */
-export interface Row {
+export interface CheckedRow {
   readonly node: string;
   readonly epoch: string;
   readonly seq: number;
@@ -75,8 +75,8 @@ export interface Folded {
   readonly states: ReadonlySet<string>;
 }
 
-export interface Store {
-  readonly rows: readonly Row[];
+export interface CheckedStore {
+  readonly rows: readonly CheckedRow[];
   readonly epochs: readonly StoredEpoch[];
   readonly gaps: readonly SeqGap[];
   readonly absences: readonly Absence[];
@@ -91,14 +91,14 @@ export interface Premature {
   readonly committed: number;
 }
 
-export interface Evidence {
+export interface TortureEvidence {
   readonly attempts: readonly Attempt[];
   /** The highest seq in the spool of each epoch whose agent has died; the others are alive. */
   readonly ended: ReadonlyMap<string, number>;
   readonly deaths: readonly Death[];
   /** What living agents attempted behind this is not waited for. */
   readonly upTo: ReadonlyMap<string, number>;
-  readonly store: Store;
+  readonly store: CheckedStore;
   readonly faults: readonly Event[];
   readonly premature: readonly Premature[];
   /** Batches in the lanes. */
@@ -107,7 +107,7 @@ export interface Evidence {
   readonly forgetful: ReadonlySet<string>;
 }
 
-export interface Verdict {
+export interface CheckResult {
   readonly attempted: number;
   readonly stored: number;
   readonly lost: readonly string[];
@@ -125,7 +125,7 @@ export interface Verdict {
 /** So many records may be on their way from the audit to the spool when an agent dies. */
 const MOST_UNDETERMINED = 50;
 
-export function judge(evidence: Evidence): Verdict {
+export function judge(evidence: TortureEvidence): CheckResult {
   const { attempts, store, ended, upTo } = evidence;
   const rows = Map.groupBy(store.rows, nameOf);
   const epochs = new Map(store.epochs.map((epoch) => [epoch.epoch, epoch]));
@@ -169,7 +169,7 @@ const nameOf = ({ epoch, seq }: { readonly epoch: string; readonly seq: number }
 
 function isStored(
   { node, epoch, seq, record }: Attempt,
-  rows: readonly Row[] | undefined,
+  rows: readonly CheckedRow[] | undefined,
   there: StoredEpoch | undefined,
   folded: Folded,
 ): boolean {
@@ -196,7 +196,7 @@ const within = (ranges: readonly (readonly [number, number])[], seq: number): bo
 const inGap = (gaps: readonly SeqGap[], epoch: string, seq: number): boolean =>
   gaps.some((gap) => gap.epoch === epoch && seq >= gap.from && seq <= gap.to);
 
-function strangeness(row: Row, attempt: Attempt | undefined): string[] {
+function strangeness(row: CheckedRow, attempt: Attempt | undefined): string[] {
   const where = `${row.node} ${nameOf(row)} ${row.kind}`;
   if (attempt === undefined) return [`${where}: nobody attempted it`];
   if (attempt.node !== row.node) return [`${where}: ${attempt.node} attempted it`];
@@ -206,7 +206,7 @@ function strangeness(row: Row, attempt: Attempt | undefined): string[] {
 }
 
 /** Whether a fault that was injected can have made this gap. */
-function isExplained({ node, cause }: SeqGap, { faults, forgetful }: Evidence): boolean {
+function isExplained({ node, cause }: SeqGap, { faults, forgetful }: TortureEvidence): boolean {
   const had = (test: (event: Event) => boolean) => faults.some(test);
   switch (cause) {
     case 'spool_full':
@@ -230,7 +230,7 @@ const hadFullDisk = (node: string | undefined, faults: readonly Event[]): boolea
 const SLACK_MS = 1_000;
 
 /** Where the agent's clock was moved, its absences have other bounds than its deaths here: that it died must do. */
-function hadDeath({ node, from, to }: Absence, { deaths, faults }: Evidence): boolean {
+function hadDeath({ node, from, to }: Absence, { deaths, faults }: TortureEvidence): boolean {
   const moved = faults.some(({ fault }) => fault.kind === 'clock' && `node-${fault.node}` === node);
   return deaths.some(
     ({ node: died, at }) => died === node && (moved || (at >= from - SLACK_MS && at <= to + SLACK_MS)),
@@ -247,9 +247,9 @@ const tellPremature = ({ epoch, round, acknowledged, committed }: Premature): st
   `${epoch} round ${round}: ${acknowledged} acknowledged, ${committed} committed`;
 
 function problemsOf(
-  verdict: Omit<Verdict, 'problems'>,
+  verdict: Omit<CheckResult, 'problems'>,
   undetermined: ReadonlyMap<string, number>,
-  { faults, attempts }: Evidence,
+  { faults, attempts }: TortureEvidence,
 ): string[] {
   const nodeOf = new Map(attempts.map(({ epoch, node }) => [epoch, node]));
   const classes = ['lost', 'unexpected', 'duplicated', 'unexplained', 'premature'] as const;

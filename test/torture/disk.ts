@@ -9,7 +9,7 @@ import { messageOf } from '../../src/platform/errors.ts';
 const SIZE = '16m';
 const BLOCK = Buffer.alloc(256 * 1024, 1);
 
-export class Disk {
+export class LimitedDisk {
   readonly dir: string;
 
   private constructor(dir: string) {
@@ -32,8 +32,8 @@ export class Disk {
   }
 
   /** Mounts one; null where this machine cannot have one. */
-  static async make(dir: string): Promise<Disk | null> {
-    return (await Disk.whyNot()) === null ? mounted(dir) : null;
+  static async make(dir: string): Promise<LimitedDisk | null> {
+    return (await LimitedDisk.whyNot()) === null ? mounted(dir) : null;
   }
 
   /** Writes until it takes nothing more. */
@@ -63,13 +63,13 @@ export class Disk {
     if (mounts.some((line) => line.split(' ')[1] === dir)) await run('umount', [dir]);
   }
 
-  static of(dir: string): Disk {
-    return new Disk(dir);
+  static of(dir: string): LimitedDisk {
+    return new LimitedDisk(dir);
   }
 }
 
-async function mounted(dir: string): Promise<Disk> {
+async function mounted(dir: string): Promise<LimitedDisk> {
   mkdirSync(dir, { recursive: true });
   await run('mount', ['-t', 'tmpfs', '-o', `size=${SIZE}`, 'plegwatch-torture', dir]);
-  return Disk.of(dir);
+  return LimitedDisk.of(dir);
 }

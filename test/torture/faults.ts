@@ -15,8 +15,8 @@ import {
 import { variableOf } from '../../src/platform/settings.ts';
 import { QUEUE_NAME, queuePrefix } from '../../src/protocol/keys.ts';
 import { moveClock } from '../support/movedClock.ts';
-import type { Route } from './route.ts';
-import type { Event, Fault, Part, Route as RouteName } from './schedule.ts';
+import type { BreakableRoute } from './route.ts';
+import type { Event, Fault, Part, RouteName } from './schedule.ts';
 import { CLUSTER, LANES, type World } from './world.ts';
 
 const WAITS_WITHIN_MS = 20_000;
@@ -122,7 +122,7 @@ function signal(pids: readonly number[], name: NodeJS.Signals): void {
   }
 }
 
-function routeOf(world: World, name: RouteName): Route {
+function routeOf(world: World, name: RouteName): BreakableRoute {
   const [from, number, to] = name.split(' ');
   if (from === 'agent') return world.node(Number(number)).redis;
   const controller = world.controller(Number(number));
@@ -130,9 +130,9 @@ function routeOf(world: World, name: RouteName): Route {
 }
 
 async function troubled(
-  route: Route,
+  route: BreakableRoute,
   forMs: number,
-  trouble: (route: Route) => Promise<void> | void,
+  trouble: (route: BreakableRoute) => Promise<void> | void,
 ): Promise<void> {
   await trouble(route);
   await delay(forMs);

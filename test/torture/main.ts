@@ -16,7 +16,7 @@
 
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import { Disk } from './disk.ts';
+import { LimitedDisk } from './disk.ts';
 import { type Outcome, runSchedule } from './run.ts';
 import type { FaultKind } from './schedule.ts';
 import { ROOT } from './world.ts';
@@ -51,7 +51,7 @@ const totals = { schedules: 0, faults: 0, attempted: 0, stored: 0, lost: 0, unex
 const failed: number[] = [];
 
 const without = new Set<FaultKind>();
-const noDisk = await Disk.whyNot();
+const noDisk = await LimitedDisk.whyNot();
 if (noDisk !== null) {
   without.add('full disk');
   console.log(`no schedule has a full disk: ${noDisk}`);

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { run } from '../../devtools/localServices/process.ts';
 import { messageOf } from '../../src/platform/errors.ts';
 import { brokenTree, type Edit } from '../support/brokenTree.ts';
-import { Disk } from './disk.ts';
+import { LimitedDisk } from './disk.ts';
 import { runSchedule } from './run.ts';
 
-interface Mutant {
+interface BuildMutant {
   readonly name: string;
   readonly edits: readonly Edit[];
   /** Schedules that are tried, one after another, until one finds it; null: the test of power cuts must find it. */
@@ -20,7 +20,7 @@ interface Mutant {
 /** Any will do. */
 const ANY = [101, 102, 103, 104];
 
-const MUTANTS: readonly Mutant[] = [
+const MUTANTS: readonly BuildMutant[] = [
   {
     name: 'the reply is published before the commit',
     seeds: ANY,
@@ -104,7 +104,7 @@ const MUTANTS: readonly Mutant[] = [
 const FAULTS = 20;
 
 const wanted = process.argv.slice(2);
-const without = (await Disk.whyNot()) === null ? [] : (['full disk'] as const);
+const without = (await LimitedDisk.whyNot()) === null ? [] : (['full disk'] as const);
 let missed = 0;
 for (const [i, mutant] of MUTANTS.entries()) {
   if (wanted.length > 0 && !wanted.includes(`${i + 1}`)) continue;
@@ -115,7 +115,7 @@ for (const [i, mutant] of MUTANTS.entries()) {
 console.log(missed === 0 ? 'every one of them was found' : `${missed} of them were NOT found`);
 process.exitCode = missed === 0 ? 0 : 1;
 
-async function hunt(mutant: Mutant): Promise<boolean> {
+async function hunt(mutant: BuildMutant): Promise<boolean> {
   const tree = brokenTree(mutant.edits);
   const root = tree.dir;
   try {

@@ -8,7 +8,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-export class Route {
+export class BreakableRoute {
   readonly port: number;
   readonly #server: Server;
   readonly #to: number;
@@ -26,11 +26,11 @@ export class Route {
   }
 
   /** A route to a port of this machine. */
-  static async to(port: number): Promise<Route> {
+  static async to(port: number): Promise<BreakableRoute> {
     const server = createServer({ noDelay: true });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
-    return new Route(server, port);
+    return new BreakableRoute(server, port);
   }
 
   async cut(): Promise<void> {

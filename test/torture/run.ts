@@ -5,7 +5,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../src/platform/errors.ts';
-import { type Attempt, type Evidence, judge, type Verdict } from './checker.ts';
+import { type Attempt, type CheckResult, judge, type TortureEvidence } from './checker.ts';
 import { inject } from './faults.ts';
 import { type Event, inWords, type ScheduleOptions, scheduleOf } from './schedule.ts';
 import { readStore } from './store.ts';
@@ -21,7 +21,7 @@ export interface RunOptions extends ScheduleOptions {
 }
 
 export interface Outcome {
-  readonly verdict: Verdict;
+  readonly verdict: CheckResult;
   readonly events: readonly Event[];
   /** Faults that did not do what they were to do. */
   readonly failures: readonly string[];
@@ -70,13 +70,13 @@ async function play(world: World, events: readonly Event[], say: (line: string) 
 }
 
 /** Waits until nothing is missing that can be waited for; the last verdict stands. */
-async function settle(world: World, events: readonly Event[], withinMs: number): Promise<Verdict> {
+async function settle(world: World, events: readonly Event[], withinMs: number): Promise<CheckResult> {
   for (const { runtime } of world.nodes) await runtime.stop();
   const upTo = highest(world.attempts());
   const deadline = performance.now() + withinMs;
   for (;;) {
     const store = await readStore(world.postgres.url);
-    const evidence: Evidence = {
+    const evidence: TortureEvidence = {
       // After the rows: what is there must have been attempted before.
       attempts: world.attempts(),
       ended: world.ended,

@@ -6,7 +6,10 @@
 import { type Random, randomFor } from '../../devtools/simulator/random.ts';
 
 export type Part = `agent ${number}` | `controller ${number}` | 'redis' | 'postgres';
-export type Route = `agent ${number} redis` | `controller ${number} redis` | `controller ${number} postgres`;
+export type RouteName =
+  | `agent ${number} redis`
+  | `controller ${number} redis`
+  | `controller ${number} postgres`;
 
 export type Fault =
   /** kill -9; it is started again later. A Redis comes back empty. */
@@ -16,9 +19,9 @@ export type Fault =
   /** FLUSHALL. */
   | { readonly kind: 'wipe' }
   /** Connections break and are refused. */
-  | { readonly kind: 'cut'; readonly route: Route }
+  | { readonly kind: 'cut'; readonly route: RouteName }
   /** Nothing passes, nothing is told. */
-  | { readonly kind: 'silence'; readonly route: Route }
+  | { readonly kind: 'silence'; readonly route: RouteName }
   /** Every packet to and from Postgres is late. */
   | { readonly kind: 'slow'; readonly delayMs: number }
   | { readonly kind: 'copy'; readonly of: 'postgres' | 'redis' }
@@ -117,7 +120,7 @@ function faultOf(kind: FaultKind, { nodes, controllers }: ScheduleOptions, rando
     case 'silence':
       return {
         kind,
-        route: either<Route>(
+        route: either<RouteName>(
           `agent ${below(nodes)} redis`,
           `controller ${below(controllers)} redis`,
           `controller ${below(controllers)} postgres`,

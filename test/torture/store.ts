@@ -3,7 +3,7 @@
  * the epochs' range sets and the gaps.
  */
 import { Client } from 'pg';
-import type { Absence, Folded, Row, SeqGap, Store, StoredEpoch } from './checker.ts';
+import type { Absence, CheckedRow, CheckedStore, Folded, SeqGap, StoredEpoch } from './checker.ts';
 import type { RowKind } from './facts.ts';
 import { factsOfRow } from './facts.ts';
 
@@ -50,11 +50,11 @@ const ROWS: Readonly<Record<RowKind, { readonly table: string; readonly columns:
 type Reply = Record<string, unknown>;
 
 /** Reads it all in one snapshot. */
-export async function readStore(url: string): Promise<Store> {
+export async function readStore(url: string): Promise<CheckedStore> {
   return withClient(url, async (client) => {
     const ask = async (text: string) => (await client.query<Reply>(text)).rows;
     await ask('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
-    const rows: Row[] = [];
+    const rows: CheckedRow[] = [];
     for (const kind of Object.keys(ROWS) as RowKind[]) rows.push(...(await readRows(client, kind)));
     const epochs = (
       await ask(`SELECT n.name AS node, e.epoch::text AS epoch,
@@ -84,7 +84,7 @@ export async function readStore(url: string): Promise<Store> {
 /** A node that began with a copied spool speaks for itself afterwards. What it says is nobody's evidence here. */
 const isOurs = ({ node }: { readonly node: string }): boolean => !node.startsWith('clone-');
 
-async function readRows(client: Client, kind: RowKind): Promise<Row[]> {
+async function readRows(client: Client, kind: RowKind): Promise<CheckedRow[]> {
   const { table, columns } = ROWS[kind];
   const { rows } = await client.query<unknown[]>({
     text: `SELECT n.name, x.epoch::text, r.seq, ${columns.join(', ')} FROM store.${table} r

@@ -23,8 +23,8 @@ import { QUEUE_NAME, queuePrefix } from '../../src/protocol/keys.ts';
 import { clockArgs } from '../support/movedClock.ts';
 import { readAudit, readSpool } from './audit.ts';
 import type { Attempt, Death } from './checker.ts';
-import { Disk } from './disk.ts';
-import { Route } from './route.ts';
+import { LimitedDisk } from './disk.ts';
+import { BreakableRoute } from './route.ts';
 import type { Part } from './schedule.ts';
 import { readMarks, withClient } from './store.ts';
 import { Witness } from './witness.ts';
@@ -78,15 +78,15 @@ export interface Node {
   readonly audit: string;
   /** By how much its clock is moved. */
   readonly clock: string;
-  readonly redis: Route;
+  readonly redis: BreakableRoute;
   /** A disk of its own that can be full; null where this machine cannot make one. */
-  readonly disk: Disk | null;
+  readonly disk: LimitedDisk | null;
 }
 
 export interface Controller {
   readonly program: LocalPlegwatch;
-  readonly redis: Route;
-  readonly postgres: Route;
+  readonly redis: BreakableRoute;
+  readonly postgres: BreakableRoute;
 }
 
 export class World {
@@ -127,7 +127,7 @@ export class World {
   static async start(options: WorldOptions): Promise<World> {
     // What was killed has left its disk mounted.
     const left = abandonedFolders('torture');
-    for (const folder of left) await Disk.sweep(join(folder, 'node-0', 'disk'));
+    for (const folder of left) await LimitedDisk.sweep(join(folder, 'node-0', 'disk'));
     const place = temporaryFolder('torture', undefined, left);
     const [redis, postgres] = await Promise.all([
       startRedis({ dir: join(place.dir, 'redis') }),
@@ -336,7 +336,7 @@ export class World {
     const name = `node-${i}`;
     const folder = join(this.dir, name);
     mkdirSync(folder);
-    const disk = i === 0 ? await Disk.make(join(folder, 'disk')) : null;
+    const disk = i === 0 ? await LimitedDisk.make(join(folder, 'disk')) : null;
     if (disk !== null) this.#cleanUps.push(() => disk.remove());
     const runtime = await startSimulatedRuntime({
       socket: join(folder, 'cri.sock'),
@@ -357,7 +357,7 @@ export class World {
     return { name, runtime, agent, spool, audit: join(folder, 'audit'), redis, disk, clock };
   }
 
-  #agentSettings(i: number, spoolDir: string, socket: string, redis: Route): Record<string, string> {
+  #agentSettings(i: number, spoolDir: string, socket: string, redis: BreakableRoute): Record<string, string> {
     return {
       cluster: CLUSTER,
       node: `node-${i}`,
@@ -371,8 +371,8 @@ export class World {
     };
   }
 
-  async #route(port: number): Promise<Route> {
-    const route = await Route.to(port);
+  async #route(port: number): Promise<BreakableRoute> {
+    const route = await BreakableRoute.to(port);
     this.#cleanUps.push(() => route.cut());
     return route;
   }
