@@ -374,7 +374,7 @@ async function poisoned(random: Random, n: number): Promise<HostileJob> {
     },
   ];
   const batch: object = { ...own.batch(1, []), records: [], objects: [] };
-  const text = JSON.stringify({ ...batch, last: 6, held: [{ epoch: own.epoch, life: 1, last: 6 }] })
+  const text = JSON.stringify({ ...batch, last: 6, held: [{ epoch: own.epoch, incarnation: 1, last: 6 }] })
     .replace('"records":[]', () => `"records":[${records.map(asJson).join(',')}]`)
     .replace('"objects":[]', () => `"objects":[${objects.map(asJson).join(',')}]`);
   return {
