@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import type { Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
 import { AgentMetrics } from './agent/metrics.ts';
-import { SCRAPE_PROBLEMS } from './agent/observe/kubelet/client.ts';
+import { SCRAPE_FAILURES } from './agent/observe/kubelet/client.ts';
 import { createControllerMetrics } from './controller/metrics.ts';
 
 const page = readFileSync(new URL('../docs/reference/metrics.md', import.meta.url), 'utf8');
@@ -41,7 +41,7 @@ describe('docs/reference/metrics.md', () => {
     );
   });
 
-  test.each(SCRAPE_PROBLEMS)('explains why a scrape of the kubelet fails: %s', (problem) => {
+  test.each(SCRAPE_FAILURES)('explains why a scrape of the kubelet fails: %s', (problem) => {
     expect(page).toContain(`\`${problem}\``);
   });
 });

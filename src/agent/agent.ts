@@ -20,7 +20,7 @@ import { AGENT_SETTINGS, type AgentConfig, checkTogether } from './config.ts';
 import { AgentMetrics } from './metrics.ts';
 import { KubeletClient } from './observe/kubelet/client.ts';
 import { ModeFile } from './observe/kubelet/modeFile.ts';
-import { KubeletWatch } from './observe/kubelet/scraper.ts';
+import { KubeletScraper } from './observe/kubelet/scraper.ts';
 import { type KubeletAddress, kubeletAddress } from './observe/kubelet/settings.ts';
 import { type KubeletSource, Observer } from './observe/observer.ts';
 import { PaceFile } from './observe/stream/paceFile.ts';
@@ -56,7 +56,7 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
       log,
     });
     cleanUps.push(() => shipper.stop(HAND_OVER_MS));
-    const kubelet = address === null ? null : await watchKubelet(address, { config, log, metrics }, cleanUps);
+    const kubelet = address === null ? null : await startScraper(address, { config, log, metrics }, cleanUps);
     const observer = new Observer({
       config,
       client,
@@ -66,7 +66,7 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
       metrics,
       log,
       kubelet,
-      paceMemory: new PaceFile(config.spoolDir, log),
+      paceStore: new PaceFile(config.spoolDir, log),
     });
     cleanUps.push(() => observer.stop());
     const http = await serve(config, { observer, shipper, spool, metrics });
@@ -87,8 +87,8 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
   }
 }
 
-/** Watches the kubelet until the clean-ups are done. */
-async function watchKubelet(
+/** Scrapes the kubelet until the clean-ups run. */
+async function startScraper(
   address: KubeletAddress,
   {
     config,
@@ -97,21 +97,21 @@ async function watchKubelet(
   }: { readonly config: AgentConfig; readonly log: Logger; readonly metrics: AgentMetrics },
   cleanUps: (() => Promise<void> | void)[],
 ): Promise<KubeletSource> {
-  const memory = await ModeFile.open({ dir: config.spoolDir, node: config.node, log });
-  cleanUps.push(() => memory.saved());
-  const remembered = await memory.load({ mono: monoNow(), wall: wallNow() });
-  const watch = new KubeletWatch({
+  const store = await ModeFile.open({ dir: config.spoolDir, node: config.node, log });
+  cleanUps.push(() => store.saved());
+  const saved = await store.load({ mono: monoNow(), wall: wallNow() });
+  const scraper = new KubeletScraper({
     client: new KubeletClient(address),
     log,
-    failed: (reason) => metrics.kubeletErrors.inc({ reason }),
+    onFailure: (reason) => metrics.kubeletErrors.inc({ reason }),
   });
   const stop = new AbortController();
-  const running = watch.run(stop.signal);
+  const running = scraper.run(stop.signal);
   cleanUps.push(() => {
     stop.abort();
     return running;
   });
-  return { watch, memory, remembered };
+  return { scraper, store, saved };
 }
 
 async function identify(client: CriClient, config: AgentConfig): Promise<RuntimeVersion> {
@@ -188,9 +188,9 @@ function serve(config: AgentConfig, { observer, shipper, spool, metrics }: Runni
       return metrics.registry.metrics();
     },
     // A restart cures only a stuck reader: Redis or a full spool must never restart a fleet.
-    live: { reader: () => observer.readerProblem() },
+    live: { reader: () => observer.readerError },
     ready: {
-      relist: () => observer.relistProblem,
+      relist: () => observer.relistError,
       redis: () => shipper.problem,
       spool: () => spool.error,
     },

@@ -13,7 +13,7 @@ import {
   STREAM_STATES,
   type StreamState,
 } from '../protocol/record.ts';
-import { SCRAPE_PROBLEMS } from './observe/kubelet/client.ts';
+import { SCRAPE_FAILURES } from './observe/kubelet/client.ts';
 import { MODES, type Mode } from './observe/kubelet/modeInference.ts';
 import { RELIST_ERROR_CODES } from './observe/relister.ts';
 import { SESSION_END_CODES } from './observe/stream/subscription.ts';
@@ -78,7 +78,7 @@ export class AgentMetrics {
   readonly kubeletErrors = this.#counter(
     'kubelet_scrape_errors_total',
     "Failed scrapes of the kubelet's metrics, by reason.",
-    { reason: SCRAPE_PROBLEMS },
+    { reason: SCRAPE_FAILURES },
   );
   readonly #kubeletMode = this.#gauge('kubelet_mode', "The kubelet's PLEG mode: 1 for the current one.", [
     'mode',

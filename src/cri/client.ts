@@ -13,8 +13,8 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { MAX_NAME_LENGTH } from '../protocol/record.ts';
+import { cleanText } from '../protocol/text.ts';
 import { letGoOfClosedStreams } from './closedStreams.ts';
-import { clean } from './items.ts';
 import { decode, MalformedMessage } from './malformed.ts';
 import type { RuntimeVersion } from './profiles.ts';
 import {
@@ -70,7 +70,7 @@ export class CriError extends Error {
 
   constructor(call: string, error: ServiceError | MalformedMessage) {
     const [said, code, details] = wordsOf(error);
-    super(`${call}: ${said}: ${clean(details, 300)}`, { cause: error });
+    super(`${call}: ${said}: ${cleanText(details, 300)}`, { cause: error });
     this.code = code;
   }
 }
@@ -142,8 +142,8 @@ export class CriClient {
     const request = Buffer.from(VersionRequest.encode({ version: 'v1' }).finish());
     const answer = read('Version', VersionResponse, await this.#call('version', request, { timeoutMs }));
     return {
-      name: clean(answer.runtimeName, MAX_NAME_LENGTH),
-      version: clean(answer.runtimeVersion, MAX_NAME_LENGTH),
+      name: cleanText(answer.runtimeName, MAX_NAME_LENGTH),
+      version: cleanText(answer.runtimeVersion, MAX_NAME_LENGTH),
     };
   }
 

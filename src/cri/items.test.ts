@@ -3,9 +3,10 @@ import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ContainerIdentitySchema } from '../protocol/record.ts';
+import { cleanText } from '../protocol/text.ts';
 import { mono } from '../protocol/units.ts';
 import { parse } from '../protocol/validation.ts';
-import { clean, digestEvent, readContainer, readEvent, readSandbox } from './items.ts';
+import { digestEvent, readContainer, readEvent, readSandbox } from './items.ts';
 import { MAX_ITEM_BYTES, MalformedMessage } from './malformed.ts';
 import { Container, ContainerEventResponse, ContainerStatus, PodSandbox } from './runtime.ts';
 
@@ -207,7 +208,7 @@ describe('hostile text', () => {
   test('a text of any kind comes out well formed, without a NUL, and not too long', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.nat({ max: 20 }), (text, max) => {
-        const cleaned = clean(text, max);
+        const cleaned = cleanText(text, max);
         expect(cleaned.length).toBeLessThanOrEqual(max);
         expect(cleaned.includes('\0')).toBe(false);
         expect(cleaned.isWellFormed()).toBe(true);
@@ -256,7 +257,7 @@ test('what is left of a long text keeps nothing of the rest in memory', async ()
   };
   const length = 10 * 1024 * 1024;
   const before = used();
-  const kept = Array.from({ length: 20 }, () => clean(Buffer.alloc(length, 'x').toString(), 253));
+  const kept = Array.from({ length: 20 }, () => cleanText(Buffer.alloc(length, 'x').toString(), 253));
   // What is collected is not always free at once.
   await expect.poll(() => used() - before, { timeout: 20_000 }).toBeLessThan(2 * length);
   expect(kept).toHaveLength(20);

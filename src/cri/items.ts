@@ -12,6 +12,7 @@ import type {
   ShownStatus,
 } from '../protocol/observation.ts';
 import { type ContainerIdentity, MAX_ID_LENGTH, MAX_NAME_LENGTH } from '../protocol/record.ts';
+import { cleanText } from '../protocol/text.ts';
 import type { Mono } from '../protocol/units.ts';
 import { decode } from './malformed.ts';
 import {
@@ -28,14 +29,7 @@ import {
 export const SANDBOX_LABELS = 5;
 export const CONTAINER_LABELS = 8;
 
-/** A text without NUL and halves of surrogate pairs (Postgres can store neither), not longer than `max` characters. */
-export function clean(text: string, max: number): string {
-  const cleaned = text.slice(0, max).toWellFormed().replaceAll('\0', '\uFFFD');
-  // A copy: the beginning of a text keeps all of it in memory, which may be megabytes of somebody else's.
-  return text.length > max ? Buffer.from(cleaned).toString() : cleaned;
-}
-
-const name = (text: string | undefined): string => clean(text ?? '', MAX_NAME_LENGTH);
+const name = (text: string | undefined): string => cleanText(text ?? '', MAX_NAME_LENGTH);
 
 /** Ids are compared, so one that would have to be changed is not used at all. */
 const usableId = (id: string): boolean => id !== '' && id.length <= MAX_ID_LENGTH && !id.includes('\0');
@@ -66,7 +60,7 @@ export function readContainer(bytes: Uint8Array): ListedItem | null {
   return {
     object: {
       id: container.id,
-      sandbox: clean(container.podSandboxId, MAX_ID_LENGTH),
+      sandbox: cleanText(container.podSandboxId, MAX_ID_LENGTH),
       isSandbox: false,
       ...podOf(container.labels),
       container: name(container.metadata?.name),
@@ -151,7 +145,7 @@ export function timesOf(status: ContainerStatus): ExactTimes {
     startedNs: status.startedAt,
     finishedNs: status.finishedAt,
     exitCode: status.exitCode,
-    reason: clean(status.reason, 200),
+    reason: cleanText(status.reason, 200),
   };
 }
 
@@ -162,7 +156,7 @@ function objectOf(event: ContainerEventResponse, own: ContainerStatus | undefine
   const isSandbox = sandbox.id === event.containerId;
   return {
     id: event.containerId,
-    sandbox: clean(sandbox.id, MAX_ID_LENGTH),
+    sandbox: cleanText(sandbox.id, MAX_ID_LENGTH),
     isSandbox,
     podUid: name(sandbox.metadata?.uid),
     namespace: name(sandbox.metadata?.namespace),

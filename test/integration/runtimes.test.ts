@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
 import type { ContainerdVersion } from '../../devtools/localServices/where.ts';
 import { createPodDriver, type DrivenPod, type PodDriver } from '../../devtools/simulator/podDriver.ts';
-import { Questions } from '../../src/agent/observe/statusQueries.ts';
+import { StatusQueries } from '../../src/agent/observe/statusQueries.ts';
 import { CriClient } from '../../src/cri/client.ts';
 import type { StatusAnswer } from '../../src/protocol/observation.ts';
 import { churn } from '../support/churn.ts';
@@ -254,9 +254,9 @@ function asking(): (id: string) => Promise<StatusAnswer> {
   const client = new CriClient(containerd.socket);
   cleanUps.push(() => client.close());
   const answers: StatusAnswer[] = [];
-  const questions = new Questions(client, {
+  const questions = new StatusQueries(client, {
     answered: (answer) => answers.push(answer),
-    refused: () => undefined,
+    malformed: () => undefined,
   });
   cleanUps.push(() => questions.stop());
   return (id) => {

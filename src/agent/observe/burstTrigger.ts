@@ -1,33 +1,32 @@
 /*
- * Bursts: so many events since the last relist that the next one is worth having earlier, but not without end.
+ * The burst trigger: after many events the next relist comes early, because containers that live and end between two lists are never
+ * listed.
  *
- * What lies between two lists is where containers live and end without having been listed. So where much happens lists come
- * closer together: each earlier one takes a token, and tokens come back slowly. A node on which much happens all day is
- * relisted at most a sixth more often at the default period.
+ * Each early relist takes a token, and tokens return slowly: a node that is busy all day is relisted at most a sixth more often at the
+ * default period.
  */
 import { TokenBucket } from '../../platform/tokenBucket.ts';
 import { type Mono, millis } from '../../protocol/units.ts';
 
 /** Five pods that start, or two and a half that live and end. */
 export const BURST_EVENTS = 20;
-const EARLIER_RELISTS = { capacity: 2, interval: millis(30_000) };
+const EARLY_RELISTS = { capacity: 2, interval: millis(30_000) };
 
-export class Bursts {
+export class BurstTrigger {
   #events = 0;
-  readonly #tokens = new TokenBucket(EARLIER_RELISTS);
+  readonly #tokens = new TokenBucket(EARLY_RELISTS);
 
-  /** An event came. */
-  heard(): void {
+  eventReceived(): void {
     this.#events += 1;
   }
 
-  /** A relist begins: what was heard before will be in it. */
-  relisting(): void {
+  /** A relist starts, and will show what the events so far announced. */
+  relistStarted(): void {
     this.#events = 0;
   }
 
-  /** Whether the next relist may be had earlier, which takes a token. */
-  take(now: Mono): boolean {
+  /** Whether the next relist may come early. If so, this takes a token. */
+  tryTake(now: Mono): boolean {
     return this.#events >= BURST_EVENTS && this.#tokens.tryTake(now);
   }
 }

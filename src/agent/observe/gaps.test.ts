@@ -68,7 +68,7 @@ test('a gap never ends before it begins', () => {
 test('a gap that is over is told once, beside one that is open', () => {
   const { gaps: open, records } = gaps();
   open.open('stream', 'unproven', at(0), at(0));
-  open.past('stream', 'agent_stalled', at(1), at(2), at(3));
+  open.recordClosed('stream', 'agent_stalled', at(1), at(2), at(3));
   open.close('stream', at(4), at(4));
   expect(brief(records)).toEqual([
     ['stream', 'unproven', 0, null],
@@ -79,22 +79,22 @@ test('a gap that is over is told once, beside one that is open', () => {
 
 test('holes of one cause are one gap until a whole stretch was without', () => {
   const { gaps: open, records } = gaps();
-  open.hole('stream', 'malformed_event', at(1), at(2), at(3));
+  open.addLoss('stream', 'malformed_event', at(1), at(2), at(3));
   expect(brief(records)).toEqual([['stream', 'malformed_event', 1, 2]]);
-  open.hole('stream', 'malformed_event', at(2), at(4), at(5));
-  open.hole('stream', 'malformed_event', at(4), at(5), at(5));
-  open.stretch(at(6));
-  open.hole('stream', 'malformed_event', at(6), at(7), at(8));
-  open.stretch(at(9));
-  open.stretch(at(10));
+  open.addLoss('stream', 'malformed_event', at(2), at(4), at(5));
+  open.addLoss('stream', 'malformed_event', at(4), at(5), at(5));
+  open.endLossInterval(at(6));
+  open.addLoss('stream', 'malformed_event', at(6), at(7), at(8));
+  open.endLossInterval(at(9));
+  open.endLossInterval(at(10));
   expect(brief(records).slice(1)).toEqual([
     ['stream', 'malformed_event', 1, 5],
     ['stream', 'malformed_event', 1, 7],
   ]);
   expect(new Set(records.map(({ gapId: gap }) => gap)).size).toBe(1);
 
-  open.hole('stream', 'malformed_event', at(10), at(11), at(12));
-  for (const then of [13, 14, 15]) open.stretch(at(then));
+  open.addLoss('stream', 'malformed_event', at(10), at(11), at(12));
+  for (const then of [13, 14, 15]) open.endLossInterval(at(then));
   expect(brief(records).slice(3)).toEqual([['stream', 'malformed_event', 10, 11]]);
   expect(new Set(records.map(({ gapId: gap }) => gap)).size).toBe(2);
 });
@@ -102,10 +102,10 @@ test('holes of one cause are one gap until a whole stretch was without', () => {
 test('holes of different causes are told apart, and beside a gap that is open', () => {
   const { gaps: open, records } = gaps();
   open.open('stream', 'unproven', at(0), at(0));
-  open.hole('stream', 'malformed_event', at(1), at(2), at(2));
-  open.hole('stream', 'reader_overflow', at(1), at(3), at(3));
-  open.endHoles(at(4));
-  open.hole('stream', 'reader_overflow', at(5), at(6), at(6));
+  open.addLoss('stream', 'malformed_event', at(1), at(2), at(2));
+  open.addLoss('stream', 'reader_overflow', at(1), at(3), at(3));
+  open.endLosses(at(4));
+  open.addLoss('stream', 'reader_overflow', at(5), at(6), at(6));
   expect(brief(records).slice(1)).toEqual([
     ['stream', 'malformed_event', 1, 2],
     ['stream', 'reader_overflow', 1, 3],
@@ -116,8 +116,8 @@ test('holes of different causes are told apart, and beside a gap that is open', 
 
 test('what ends everything ends a hole where it was, not later', () => {
   const { gaps: open, records } = gaps();
-  open.hole('stream', 'reader_overflow', at(1), at(2), at(2));
-  open.hole('stream', 'reader_overflow', at(2), at(3), at(3));
+  open.addLoss('stream', 'reader_overflow', at(1), at(2), at(2));
+  open.addLoss('stream', 'reader_overflow', at(2), at(3), at(3));
   open.closeAll(at(9));
   open.closeAll(at(10));
   expect(brief(records).at(-1)).toEqual(['stream', 'reader_overflow', 1, 3]);

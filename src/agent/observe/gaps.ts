@@ -1,43 +1,43 @@
 /*
- * Gaps: stretches that could not be observed, from when they open until they close. At most one of a scope is open; beside it
- * there may be holes: moments of which something is lost, in what is otherwise observed.
+ * Gaps: stretches of time that could not be observed. At most one gap of a scope is open. Beside it there may be losses: moments in
+ * which something was lost although observation went on.
  */
 import type { GapScope, RecordOf } from '../../protocol/record.ts';
 import { type Mono, offset } from '../../protocol/units.ts';
 
 interface OpenGap {
-  readonly gap: string;
+  readonly gapId: string;
   readonly cause: string;
   readonly from: Mono;
 }
 
-/** One that may go on. What is told of it is a stretch behind at most. */
-interface Hole extends OpenGap {
+/** A loss that may still grow. Its record is at most one interval behind. */
+interface Loss extends OpenGap {
   readonly scope: GapScope;
   readonly to: Mono;
-  /** Whether it went on since it was told. */
-  readonly untold: boolean;
-  /** Whether it went on since the last stretch began. */
-  readonly fresh: boolean;
+  /** It grew since it was last recorded. */
+  readonly unrecorded: boolean;
+  /** It grew in the current interval. */
+  readonly growing: boolean;
 }
 
 export class Gaps {
-  readonly #holes = new Map<string, Hole>();
+  readonly #losses = new Map<string, Loss>();
   readonly #open = new Map<GapScope, OpenGap>();
   readonly #epochStart: Mono;
   readonly #mintId: () => string;
-  readonly #emit: (record: RecordOf<'gap'>) => void;
+  readonly #report: (record: RecordOf<'gap'>) => void;
 
-  constructor(epochStart: Mono, mintId: () => string, emit: (record: RecordOf<'gap'>) => void) {
+  constructor(epochStart: Mono, mintId: () => string, report: (record: RecordOf<'gap'>) => void) {
     this.#epochStart = epochStart;
     this.#mintId = mintId;
-    this.#emit = emit;
+    this.#report = report;
   }
 
-  /** Opens a gap at `from`. Where one of this scope is open already, it goes on; its first cause stands. */
+  /** Opens a gap at `from`. If one of this scope is open already, that one continues with its first cause. */
   open(scope: GapScope, cause: string, from: Mono, now: Mono): void {
     if (this.#open.has(scope)) return;
-    const gap = { gap: this.#mintId(), cause, from };
+    const gap = { gapId: this.#mintId(), cause, from };
     this.#open.set(scope, gap);
     this.#record(scope, gap, now, null);
   }
@@ -49,54 +49,53 @@ export class Gaps {
     this.#record(scope, gap, now, to < gap.from ? gap.from : to);
   }
 
-  /**
-   * Something is lost of the time from `from` to `to`. A runtime may make holes as fast as it can speak, so those of one
-   * cause are one gap, until a whole stretch was without: told at once, and again where it went on.
-   */
-  hole(scope: GapScope, cause: string, from: Mono, to: Mono, now: Mono): void {
-    const key = `${scope} ${cause}`;
-    const known = this.#holes.get(key);
-    const hole = known ?? { scope, gap: this.#mintId(), cause, from };
-    if (known === undefined) this.#record(scope, hole, now, to);
-    this.#holes.set(key, { ...hole, to, untold: known !== undefined, fresh: true });
+  /** Records a gap that has already ended. */
+  recordClosed(scope: GapScope, cause: string, from: Mono, to: Mono, now: Mono): void {
+    this.#record(scope, { gapId: this.#mintId(), cause, from }, now, to);
   }
 
-  /** A stretch ends here and the next begins: holes that did not go on in it are over. */
-  stretch(now: Mono): void {
-    for (const [key, hole] of this.#holes) {
-      this.#tell(hole, now);
-      if (hole.fresh) this.#holes.set(key, { ...hole, untold: false, fresh: false });
-      else this.#holes.delete(key);
+  /**
+   * Something was lost between `from` and `to`. A runtime can cause losses as fast as it sends, so losses of one cause are one gap
+   * until an interval passes without any. It is recorded at once, and again at the end of each interval in which it grew.
+   */
+  addLoss(scope: GapScope, cause: string, from: Mono, to: Mono, now: Mono): void {
+    const key = `${scope} ${cause}`;
+    const known = this.#losses.get(key);
+    const loss = known ?? { scope, gapId: this.#mintId(), cause, from };
+    if (known === undefined) this.#record(scope, loss, now, to);
+    this.#losses.set(key, { ...loss, to, unrecorded: known !== undefined, growing: true });
+  }
+
+  /** Ends an interval, and with it the losses that did not grow in it. */
+  endLossInterval(now: Mono): void {
+    for (const [key, loss] of this.#losses) {
+      this.#recordGrowth(loss, now);
+      if (loss.growing) this.#losses.set(key, { ...loss, unrecorded: false, growing: false });
+      else this.#losses.delete(key);
     }
   }
 
-  /** What was observed ends here, and every hole in it. */
-  endHoles(now: Mono): void {
-    for (const hole of this.#holes.values()) this.#tell(hole, now);
-    this.#holes.clear();
+  endLosses(now: Mono): void {
+    for (const loss of this.#losses.values()) this.#recordGrowth(loss, now);
+    this.#losses.clear();
   }
 
-  #tell(hole: Hole, now: Mono): void {
-    if (hole.untold) this.#record(hole.scope, hole, now, hole.to);
-  }
-
-  /** Ends what is open: from here on it is the next life's to say. */
+  /** Closes everything when the agent stops: what follows is the next incarnation's to report. */
   closeAll(now: Mono): void {
-    this.endHoles(now);
+    this.endLosses(now);
     for (const scope of [...this.#open.keys()]) this.close(scope, now, now);
   }
 
-  /** A gap that is over already. */
-  past(scope: GapScope, cause: string, from: Mono, to: Mono, now: Mono): void {
-    this.#record(scope, { gap: this.#mintId(), cause, from }, now, to);
+  #recordGrowth(loss: Loss, now: Mono): void {
+    if (loss.unrecorded) this.#record(loss.scope, loss, now, loss.to);
   }
 
-  #record(scope: GapScope, { gap, cause, from }: OpenGap, now: Mono, to: Mono | null): void {
+  #record(scope: GapScope, { gapId, cause, from }: OpenGap, now: Mono, to: Mono | null): void {
     const at = (position: Mono) => offset(position - this.#epochStart);
-    this.#emit({
+    this.#report({
       type: 'gap',
       t: at(now),
-      gapId: gap,
+      gapId,
       scope,
       cause,
       from: at(from),

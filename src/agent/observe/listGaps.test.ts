@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { RecordOf } from '../../protocol/record.ts';
 import { mono } from '../../protocol/units.ts';
 import { Gaps } from './gaps.ts';
-import { ListTrouble } from './listGaps.ts';
+import { ListGaps } from './listGaps.ts';
 
 const START = mono(1_000_000);
 const at = (seconds: number) => mono(START + seconds * 1e6);
@@ -18,15 +18,15 @@ function trouble() {
   );
   const told = () =>
     [...records.values()].map(({ cause, from, to }) => [cause, from / 1e6, to === null ? null : to / 1e6]);
-  return { lists: new ListTrouble(gaps), told };
+  return { lists: new ListGaps(gaps), told };
 }
 
 test('a list that hangs is told while it hangs, from when it was asked for to its answer', () => {
   const { lists, told } = trouble();
-  lists.waiting(at(10), at(12));
+  lists.checkRunning(at(10), at(12));
   expect(told()).toEqual([]);
-  lists.waiting(at(10), at(15.5));
-  lists.waiting(at(10), at(16));
+  lists.checkRunning(at(10), at(15.5));
+  lists.checkRunning(at(10), at(16));
   expect(told()).toEqual([['slow', 10, null]]);
   lists.answered(at(10), at(40));
   expect(told()).toEqual([['slow', 10, 40]]);
@@ -34,9 +34,9 @@ test('a list that hangs is told while it hangs, from when it was asked for to it
 
 test('a list hangs after half a minute', () => {
   const { lists } = trouble();
-  expect(lists.waiting(null, at(100))).toBe(false);
-  expect(lists.waiting(at(10), at(39))).toBe(false);
-  expect(lists.waiting(at(10), at(41))).toBe(true);
+  expect(lists.checkRunning(null, at(100))).toBe(false);
+  expect(lists.checkRunning(at(10), at(39))).toBe(false);
+  expect(lists.checkRunning(at(10), at(41))).toBe(true);
 });
 
 test('one that was slow is told even where nobody looked while it was', () => {
@@ -48,7 +48,7 @@ test('one that was slow is told even where nobody looked while it was', () => {
 
 test('one that hangs and then fails was slow first, and fails from then on to the next answer', () => {
   const { lists, told } = trouble();
-  lists.waiting(at(0), at(6));
+  lists.checkRunning(at(0), at(6));
   expect(lists.failed({ from: at(0), at: at(120), code: 'DEADLINE_EXCEEDED' })).toBe(true);
   expect(lists.failed({ from: at(180), at: at(300), code: 'DEADLINE_EXCEEDED' })).toBe(false);
   lists.answered(at(360), at(361));
@@ -61,7 +61,7 @@ test('one that hangs and then fails was slow first, and fails from then on to th
 test('after failures an answer that was slow ends them where it was asked for', () => {
   const { lists, told } = trouble();
   lists.failed({ from: at(0), at: at(1), code: 'UNAVAILABLE' });
-  lists.waiting(at(5), at(20));
+  lists.checkRunning(at(5), at(20));
   lists.answered(at(5), at(30));
   lists.answered(at(35), at(36));
   expect(told()).toEqual([

@@ -1,5 +1,5 @@
 /*
- * Malformed messages of the runtime: counted by call, and logged.
+ * Malformed messages from the runtime: counted and logged by call.
  */
 import type { CriCall } from '../../cri/client.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';

@@ -1,12 +1,11 @@
 /*
- * The node's present state, as it is told to the store whenever something in it changes.
+ * The node's current state, which is reported whenever something in it changes.
  */
-import type { RecordOf, StreamState } from '../../protocol/record.ts';
-import { type Mono, offset } from '../../protocol/units.ts';
-import { oldest } from './kubelet/kubeletMode.ts';
+import { MAX_OFFSET, type RecordOf, type StreamState } from '../../protocol/record.ts';
+import { type Mono, type Offset, offset } from '../../protocol/units.ts';
 import type { ModeState } from './kubelet/modeTracker.ts';
 
-type Stream = RecordOf<'node_state'>['stream'];
+type NodeStateRecord = RecordOf<'node_state'>;
 
 const NO_KUBELET_MODE = {
   model: 'Unknown',
@@ -17,18 +16,18 @@ const NO_KUBELET_MODE = {
 
 export class NodeState {
   readonly #epochStart: Mono;
-  /** Null until the subscription has said its first word: nothing is told of a stream that nobody has asked for yet. */
-  #stream: Omit<Stream, 'since'> | null = null;
-  #since: Mono;
-  #relist: RecordOf<'node_state'>['relist'] = { healthy: false, reason: 'no relist yet' };
+  /** Null until the subscription has reported a state; nothing is reported before. */
+  #stream: Omit<NodeStateRecord['stream'], 'since'> | null = null;
+  #streamSince: Mono;
+  #relist: NodeStateRecord['relist'] = { healthy: false, reason: 'no relist yet' };
   #mode: ModeState;
-  /** Whether anything was said since it was looked at last. */
+  /** Whether a setter was called since the last {@link takeChange}; saves comparing on every tick. */
   #touched = false;
-  #told = '';
+  #reported = '';
 
   constructor(epochStart: Mono) {
     this.#epochStart = epochStart;
-    this.#since = epochStart;
+    this.#streamSince = epochStart;
     this.#mode = { ...NO_KUBELET_MODE, since: epochStart };
   }
 
@@ -36,38 +35,37 @@ export class NodeState {
     return this.#stream?.state ?? null;
   }
 
-  /** Null where relisting is healthy; otherwise why not. */
-  get relistProblem(): string | null {
+  /** Null while relists succeed; otherwise why they do not. */
+  get relistError(): string | null {
     return this.#relist.healthy ? null : this.#relist.reason;
   }
 
-  /** An empty `error` keeps the last one, so that a reader sees what broke the stream before this one. */
-  streamIs(state: StreamState, reason: string, error: string, at: Mono): void {
+  /** An empty `error` keeps the last one, so that the report shows what broke the stream before the current one. */
+  setStream(state: StreamState, reason: string, error: string, at: Mono): void {
     this.#touched = true;
-    if (state !== this.stream) this.#since = at;
+    if (state !== this.stream) this.#streamSince = at;
     this.#stream = { state, reason, lastError: error === '' ? (this.#stream?.lastError ?? '') : error };
   }
 
-  relistIs(healthy: boolean, reason: string): void {
+  setRelist(healthy: boolean, reason: string): void {
     this.#touched = true;
     this.#relist = { healthy, reason };
   }
 
-  /** The kubelet's mode; without a word of it there is no kubelet to ask. */
-  modeIs(mode: ModeState): void {
+  setMode(mode: ModeState): void {
     this.#touched = true;
     this.#mode = mode;
   }
 
-  /** The record to send, where something differs from what was told last. */
-  changed(now: Mono): RecordOf<'node_state'> | null {
+  /** The record to send; null if nothing differs from the last one. */
+  takeChange(now: Mono): NodeStateRecord | null {
     if (this.#stream === null || !this.#touched) return null;
     this.#touched = false;
-    const since = offset(this.#since - this.#epochStart);
+    const since = offset(this.#streamSince - this.#epochStart);
     const mode = this.#mode;
-    const told = JSON.stringify([this.#stream, since, this.#relist, mode]);
-    if (told === this.#told) return null;
-    this.#told = told;
+    const state = JSON.stringify([this.#stream, since, this.#relist, mode]);
+    if (state === this.#reported) return null;
+    this.#reported = state;
     return {
       type: 'node_state',
       t: offset(now - this.#epochStart),
@@ -75,9 +73,12 @@ export class NodeState {
       relist: this.#relist,
       model: mode.model,
       mode: mode.mode,
-      modeSince: oldest(offset(mode.since - this.#epochStart)),
+      modeSince: clampOffset(offset(mode.since - this.#epochStart)),
       modeReason: mode.reason,
       ...(mode.streamErrors === null ? {} : { kubeletStreamErrors: mode.streamErrors }),
     };
   }
 }
+
+/** No record may reach back further than {@link MAX_OFFSET}; a kubelet may run for longer. */
+export const clampOffset = (at: Offset): Offset => offset(Math.max(at, -MAX_OFFSET));

@@ -14,7 +14,7 @@ import { type Micros, millis } from '../../protocol/units.ts';
 import { AgentMetrics } from '../metrics.ts';
 import { BURST_EVENTS } from './burstTrigger.ts';
 import { Observer } from './observer.ts';
-import { NO_MEMORY } from './stream/subscribePolicy.ts';
+import { NO_PACE_STORE } from './stream/subscribePolicy.ts';
 
 let bed: TestBed;
 let cleanUps: (() => Promise<void> | void)[];
@@ -54,7 +54,7 @@ async function observe(
     metrics: new AgentMetrics(),
     log: pino({ level: 'silent' }),
     kubelet: null,
-    paceMemory: NO_MEMORY,
+    paceStore: NO_PACE_STORE,
   });
   cleanUps.push(() => client.close());
   cleanUps.push(() => observer.stop());
@@ -81,7 +81,7 @@ test('a burst of events brings a relist long before it is due', { timeout: 60_00
     relistPeriod: millis(3_600_000),
     overdueAfter: millis(2_000),
   });
-  await until(() => runtime.subscribers === 1 && observer.relistProblem === null);
+  await until(() => runtime.subscribers === 1 && observer.relistError === null);
   for (let n = 0; n < BURST_EVENTS / 2; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });
   await until(() => records.some(({ type }) => type === 'relist_change'));
 });

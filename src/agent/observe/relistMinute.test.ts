@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { parseRecord, RELIST_BOUNDS_MS } from '../../protocol/record.ts';
 import { millis, mono } from '../../protocol/units.ts';
 import type { ComparisonCounters } from '../compare/comparison.ts';
-import { Minute } from './relistMinute.ts';
+import { MINUTE, RelistMinute } from './relistMinute.ts';
 
 const START = mono(5_000_000);
 const END = mono(65_000_000);
@@ -19,7 +19,11 @@ const figures = (more: Partial<ComparisonCounters> = {}): ComparisonCounters => 
 const relist = (ms: number) => ({ took: millis(ms), sandboxes: 3, containers: 4, bytes: 500 });
 
 test('an uneventful minute is a record of zeros', () => {
-  const record = new Minute(mono(START + 60e6), figures()).record(START, mono(START + 70e6), figures());
+  const record = new RelistMinute(mono(START + 60e6), MINUTE, figures()).record(
+    START,
+    mono(START + 70e6),
+    figures(),
+  );
   expect(record).toMatchObject({
     type: 'relist_minute',
     t: 60e6,
@@ -33,8 +37,8 @@ test('an uneventful minute is a record of zeros', () => {
 });
 
 test('a relist falls into the first bucket whose bound it does not exceed, a long one into the last', () => {
-  const minute = new Minute(START, figures());
-  for (const ms of [0.2, 1, 1.001, 5, 65_536, 65_537, 1e6]) minute.relisted(relist(ms));
+  const minute = new RelistMinute(START, MINUTE, figures());
+  for (const ms of [0.2, 1, 1.001, 5, 65_536, 65_537, 1e6]) minute.addRelist(relist(ms));
   const { hist, relists, max } = minute.record(START, END, figures());
   expect(relists).toBe(7);
   expect(max).toBe(1e9);
@@ -44,11 +48,11 @@ test('a relist falls into the first bucket whose bound it does not exceed, a lon
 });
 
 test('sizes are those of the last relist, errors are counted', () => {
-  const minute = new Minute(START, figures());
-  minute.relisted(relist(1));
-  minute.relisted({ took: millis(1), sandboxes: 7, containers: 8, bytes: 9 });
-  minute.failed();
-  minute.failed();
+  const minute = new RelistMinute(START, MINUTE, figures());
+  minute.addRelist(relist(1));
+  minute.addRelist({ took: millis(1), sandboxes: 7, containers: 8, bytes: 9 });
+  minute.addFailure();
+  minute.addFailure();
   expect(minute.record(START, END, figures())).toMatchObject({
     sandboxes: 7,
     containers: 8,
@@ -59,7 +63,7 @@ test('sizes are those of the last relist, errors are counted', () => {
 
 test('figures are what was added since the minute began', () => {
   const before = figures({ expected: 10, matched: 8, unobservable: 1, covered: 1000.4 });
-  const minute = new Minute(START, before);
+  const minute = new RelistMinute(START, MINUTE, before);
   // What happens to the figures later does not reach back.
   Object.assign(before, { expected: 99 });
   const after = figures({ expected: 15, matched: 12, unobservable: 1, covered: 61_000_000.9 });

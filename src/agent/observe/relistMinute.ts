@@ -1,5 +1,5 @@
 /*
- * One minute of figures, rolled up on the agent, so that an idle node sends one small record a minute.
+ * One minute of relists, summed up on the agent, so that an idle node sends one small record a minute.
  */
 import { type KubeletMinute, RELIST_BOUNDS_MS, type RecordOf } from '../../protocol/record.ts';
 import { between, type Micros, type Mono, millis } from '../../protocol/units.ts';
@@ -7,53 +7,56 @@ import type { ComparisonCounters } from '../compare/comparison.ts';
 import { since } from '../compare/findings.ts';
 
 export const MINUTE: Micros = millis(60_000);
-/** The first one of an epoch is short, so that a node that was just installed soon has its figures. */
+/** The first minute of an epoch is short, so that a node where plegwatch was just installed soon has figures. */
 export const FIRST_MINUTE: Micros = millis(10_000);
 
-export interface RelistFigures {
+/** One successful relist. */
+export interface RelistStats {
   readonly took: Micros;
   readonly sandboxes: number;
   readonly containers: number;
   readonly bytes: number;
 }
 
-export class Minute {
+export class RelistMinute {
   readonly start: Mono;
+  readonly length: Micros;
   readonly #before: Readonly<ComparisonCounters>;
   readonly #hist: number[] = Array.from({ length: RELIST_BOUNDS_MS.length + 1 }, () => 0);
   #relists = 0;
   #errors = 0;
   #max = 0;
-  #last: RelistFigures = { took: millis(0), sandboxes: 0, containers: 0, bytes: 0 };
+  #last: RelistStats = { took: millis(0), sandboxes: 0, containers: 0, bytes: 0 };
 
-  /** `figures` are the comparison's at the start of the minute. */
-  constructor(start: Mono, figures: Readonly<ComparisonCounters>) {
+  /** `counters`: those of the comparison when the minute starts. */
+  constructor(start: Mono, length: Micros, counters: Readonly<ComparisonCounters>) {
     this.start = start;
-    this.#before = { ...figures };
+    this.length = length;
+    this.#before = { ...counters };
   }
 
-  relisted(figures: RelistFigures): void {
+  addRelist(stats: RelistStats): void {
     this.#relists += 1;
-    this.#max = Math.max(this.#max, figures.took);
-    this.#last = figures;
-    const bucket = RELIST_BOUNDS_MS.findIndex((bound) => figures.took <= bound * 1000);
+    this.#max = Math.max(this.#max, stats.took);
+    this.#last = stats;
+    const bucket = RELIST_BOUNDS_MS.findIndex((bound) => stats.took <= bound * 1000);
     const at = bucket === -1 ? RELIST_BOUNDS_MS.length : bucket;
     this.#hist[at] = (this.#hist[at] ?? 0) + 1;
   }
 
-  failed(): void {
+  addFailure(): void {
     this.#errors += 1;
   }
 
-  /** `kubelet` is undefined where that was not asked, or did not answer. */
+  /** `counters`: those of the comparison now. `kubelet` is undefined if none was scraped. */
   record(
     epochStart: Mono,
     now: Mono,
-    figures: Readonly<ComparisonCounters>,
+    counters: Readonly<ComparisonCounters>,
     kubelet?: KubeletMinute,
   ): RecordOf<'relist_minute'> {
-    const grown = (key: 'expected' | 'matched' | 'unobservable' | 'covered') =>
-      Math.max(0, Math.round(figures[key] - this.#before[key]));
+    const added = (key: 'expected' | 'matched' | 'unobservable' | 'covered') =>
+      Math.max(0, Math.round(counters[key] - this.#before[key]));
     return {
       type: 'relist_minute',
       t: since(epochStart, this.start),
@@ -65,10 +68,10 @@ export class Minute {
       sandboxes: this.#last.sandboxes,
       containers: this.#last.containers,
       bytes: this.#last.bytes,
-      expected: grown('expected'),
-      matched: grown('matched'),
-      unobservable: grown('unobservable'),
-      covered: grown('covered'),
+      expected: added('expected'),
+      matched: added('matched'),
+      unobservable: added('unobservable'),
+      covered: added('covered'),
       ...(kubelet === undefined ? {} : { kubelet }),
     };
   }

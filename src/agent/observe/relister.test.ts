@@ -31,7 +31,7 @@ import { AgentMetrics } from '../metrics.ts';
 import { BURST_EVENTS } from './burstTrigger.ts';
 import { Observer } from './observer.ts';
 import { Relister, type RelistFailure } from './relister.ts';
-import { NO_MEMORY } from './stream/subscribePolicy.ts';
+import { NO_PACE_STORE } from './stream/subscribePolicy.ts';
 
 const always = { seed: 1 };
 
@@ -93,7 +93,7 @@ async function observe(runtime: Pick<SimulatedRuntime, 'socket'>, before?: Runti
     metrics,
     log,
     kubelet: null,
-    paceMemory: NO_MEMORY,
+    paceStore: NO_PACE_STORE,
   });
   cleanUps.push(() => client.close());
   cleanUps.push(() => observer.stop());
@@ -116,7 +116,7 @@ function relist(
     {
       relisted: (each) => relists.push(each),
       failed: (failure) => failures.push(failure),
-      refused: () => undefined,
+      malformed: () => undefined,
     },
   );
   const abort = new AbortController();
@@ -126,7 +126,7 @@ function relist(
     return running;
   };
   const burst = () => {
-    for (let n = 0; n < BURST_EVENTS; n += 1) relister.heard();
+    for (let n = 0; n < BURST_EVENTS; n += 1) relister.eventReceived();
   };
   cleanUps.push(() => client.close());
   cleanUps.push(stop);
@@ -189,7 +189,7 @@ describe('a relist that fails', () => {
     ]);
     expect(await relistErrorCodes(metrics)).toEqual([code]);
     expect(logged('relist failed')).toMatchObject([{ code }]);
-    expect(observer.relistProblem).toBeNull();
+    expect(observer.relistError).toBeNull();
   });
 
   test('for another reason than the one before is another gap, and told again', async () => {
@@ -233,11 +233,11 @@ test('a list that outgrows a message goes on as a stream, without a gap, and the
   runtime.setListFaults([oversizedLists({ ...always, of: 'containers' })]);
   const { observer, metrics, gaps, logged } = await observe(runtime);
   await until(() => logged('list is streamed').length > 0);
-  await until(() => observer.relistProblem === null);
+  await until(() => observer.relistError === null);
   expect(logged('list is streamed')).toMatchObject([{ list: 'containers', code: 'OVER_OUR_LIMIT' }]);
   expect(await relistErrorCodes(metrics)).toEqual([]);
   expect(gaps()).toEqual([]);
-  expect(observer.relistProblem).toBeNull();
+  expect(observer.relistError).toBeNull();
 });
 
 test('ids beyond those that are followed are counted each time that they are shown, and are a gap', async () => {

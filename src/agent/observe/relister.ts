@@ -1,14 +1,13 @@
 /*
- * Relisting: both list calls, paced.
+ * The relister: both list calls, paced.
  *
- * The period is counted from the end of one relist to the start of the next, as the kubelet's is, with jitter so that the
- * agents of many nodes do not march in step, and stretched (to a minute at most) so that listing takes no more than one
- * hundredth of the time: an observer must not become the load. A burst of events asks for one earlier, within these bounds, and
- * never after one that failed: what that cost the runtime nobody knows.
+ * The period is counted from the end of one relist to the start of the next, as the kubelet's is. It has jitter, so that the agents of
+ * many nodes do not march in step, and is stretched to at most a minute so that listing takes no more than one hundredth of the time:
+ * an observer must not become the load. A burst of events brings a relist forward within these bounds, but never after one that failed:
+ * what that cost the runtime is unknown.
  */
 
-import type { CriCall } from '../../cri/client.ts';
-import { type CriClient, CriError } from '../../cri/client.ts';
+import { type CriCall, type CriClient, CriError } from '../../cri/client.ts';
 import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from '../../cri/items.ts';
 import { ListCall, type ListCallPorts, type MeasuredListAnswer, type Way } from '../../cri/listCall.ts';
 import { EndlessAnswer, ListReader, MalformedAnswer } from '../../cri/lists.ts';
@@ -20,41 +19,41 @@ import type { Logger } from '../../platform/log.ts';
 import { sleep } from '../../platform/sleep.ts';
 import type { Relist } from '../../protocol/observation.ts';
 import { between, type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
-import { Bursts } from './burstTrigger.ts';
-import type { RelistFigures } from './relistMinute.ts';
+import { BurstTrigger } from './burstTrigger.ts';
+import type { RelistStats } from './relistMinute.ts';
 
 /** The kubelet's own limit of a runtime request (kubelet --runtime-request-timeout). */
 const LIST_TIMEOUT_MS = 120_000;
 const JITTER = 0.1;
-const MOST_SHARE = 0.01;
-const LONGEST: Micros = millis(60_000);
-/** No burst makes the pause shorter: the period of a kubelet that only relists (pkg/kubelet/kubelet.go, genericPlegRelistPeriod). */
-const SOONEST: Micros = millis(1_000);
-/** For less it is not worth a token: where events come evenly, there would be none left for a burst. */
-const WORTHWHILE: Micros = millis(1_000);
+const MAX_SHARE_OF_TIME = 0.01;
+const MAX_WAIT: Micros = millis(60_000);
+/** No burst makes the wait shorter: the period of a kubelet that only relists (pkg/kubelet/kubelet.go, genericPlegRelistPeriod). */
+const MIN_WAIT: Micros = millis(1_000);
+/** A smaller gain is not worth a token: under evenly spaced events none would be left for a burst. */
+const MIN_GAIN: Micros = millis(1_000);
 
-/** Codes of a failed relist beside those of its calls. */
+/** The codes of a failed relist, apart from those of its calls. */
 export const RELIST_ERROR_CODES = ['TOO_MANY_ITEMS', 'TOO_MANY_BYTES', 'UNEXPECTED'] as const;
 
 export interface RelistFailure {
-  /** When the relist began that failed, and when that was known. */
+  /** When the failed relist started, and when it failed. */
   readonly from: Mono;
   readonly at: Mono;
-  /** What went wrong: see docs/reference/errors.md, "Lists that fail". */
+  /** See docs/reference/errors.md, "Lists that fail". */
   readonly code: string;
   readonly message: string;
 }
 
 type ListName = Extract<CriCall, 'ListPodSandbox' | 'ListContainers'>;
 
-export interface RelistEvents {
-  relisted(relist: Relist, figures: RelistFigures): void;
+export interface RelisterEvents {
+  relisted(relist: Relist, stats: RelistStats): void;
   failed(failure: RelistFailure): void;
-  /** Items that had no usable id, or were none, and answers that could not be read as a whole. */
-  refused(call: ListName, messages: number): void;
+  /** Items without a usable id, items that could not be decoded, and answers that could not. */
+  malformed(call: ListName, messages: number): void;
 }
 
-export interface RelistOptions {
+export interface RelisterOptions {
   readonly client: CriClient;
   readonly period: Micros;
   readonly profile: Pick<RuntimeProfile, 'streamingLists'>;
@@ -63,17 +62,30 @@ export interface RelistOptions {
   readonly timeoutMs?: number;
 }
 
+/** What one relist asks of the wait after it. */
+interface RelistCost {
+  /** How long to wait for the runtime's sake, in microseconds. */
+  readonly minWait: number;
+  readonly failed: boolean;
+}
+
+/** A wait that a burst may shorten. */
+interface ShortenableWait {
+  /** After this it is no longer worth a token. */
+  readonly worthUntil: Mono;
+  readonly shorten: () => void;
+}
+
 export class Relister {
-  readonly #options: RelistOptions;
-  readonly #events: RelistEvents;
+  readonly #options: RelisterOptions;
+  readonly #events: RelisterEvents;
   readonly #sandboxes: ListCall;
   readonly #containers: ListCall;
-  readonly #bursts = new Bursts();
-  #waitingSince: Mono | null = null;
-  /** Ends the pause as early as it may end, worth it until then; null where there is none, or it was done. */
-  #hasten: { readonly until: Mono; readonly now: () => void } | null = null;
+  readonly #bursts = new BurstTrigger();
+  #runningSince: Mono | null = null;
+  #wait: ShortenableWait | null = null;
 
-  constructor(options: RelistOptions, events: RelistEvents) {
+  constructor(options: RelisterOptions, events: RelisterEvents) {
     const { client } = options;
     this.#options = options;
     this.#events = events;
@@ -85,88 +97,84 @@ export class Relister {
       plain: (bounds) => client.listContainers(bounds),
       streamed: (bounds, take) => client.streamContainers(bounds, take),
     });
-    this.runtimeIs(options.profile);
+    this.setProfile(options.profile);
   }
 
-  /** When the relist began that is under way; null where none is. */
-  get waitingSince(): Mono | null {
-    return this.#waitingSince;
+  /** When the running relist started; null between two relists. */
+  get runningSince(): Mono | null {
+    return this.#runningSince;
   }
 
-  /** From now on another runtime answers. */
-  runtimeIs(profile: Pick<RuntimeProfile, 'streamingLists'>): void {
+  setProfile(profile: Pick<RuntimeProfile, 'streamingLists'>): void {
     this.#sandboxes.runtimeIs(profile);
     this.#containers.runtimeIs(profile);
   }
 
-  /** An event came: many of them ask for a relist earlier than it is due. */
-  heard(): void {
-    this.#bursts.heard();
-    this.#hastenAfterBurst();
+  /** Many events bring the next relist forward. */
+  eventReceived(): void {
+    this.#bursts.eventReceived();
+    this.#shortenAfterBurst();
   }
 
-  /** Relists until the signal is aborted; every failure is told, none ends it. */
+  /** Relists until the signal is aborted; a failure is reported and does not end it. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      this.#bursts.relisting();
-      const { least, failed } = await this.#once(signal);
-      const wait = Math.min(LONGEST, Math.max(this.#options.period, least));
+      this.#bursts.relistStarted();
+      const { minWait, failed } = await this.#relist(signal);
+      const wait = Math.min(MAX_WAIT, Math.max(this.#options.period, minWait));
       const usual = jittered(wait, JITTER);
-      const soonest = failed ? usual : Math.max(SOONEST, least);
-      if (!signal.aborted) await this.#pause(usual, soonest, signal);
+      const shortest = failed ? usual : Math.max(MIN_WAIT, minWait);
+      if (!signal.aborted) await this.#waitForNext(usual, shortest, signal);
     }
   }
 
-  /** Waits `usual` microseconds, after a burst of events only `soonest` where that is less. Ends early with the signal. */
-  async #pause(usual: number, soonest: number, signal: AbortSignal): Promise<void> {
-    const begun = monoNow();
-    const early = new AbortController();
-    const end = () => early.abort();
-    const isWorthIt = soonest + WORTHWHILE <= usual;
-    this.#hasten = isWorthIt ? { until: shift(begun, usual - WORTHWHILE), now: end } : null;
-    this.#hastenAfterBurst();
-    signal.addEventListener('abort', end);
-    await sleep(usual / 1000, early.signal);
-    signal.removeEventListener('abort', end);
-    this.#hasten = null;
-    if (early.signal.aborted) await sleep((soonest - between(begun, monoNow())) / 1000, signal);
-  }
-
-  #hastenAfterBurst(): void {
-    const hasten = this.#hasten;
-    const now = monoNow();
-    if (hasten === null || now > hasten.until || !this.#bursts.take(now)) return;
-    this.#hasten = null;
-    hasten.now();
-  }
-
-  /** `least`: how long the next one should wait for the sake of the runtime, in microseconds. */
-  async #once(signal: AbortSignal): Promise<{ readonly least: number; readonly failed: boolean }> {
+  /** Waits `usual` microseconds, or only `shortest` after a burst of events. The signal ends it early. */
+  async #waitForNext(usual: number, shortest: number, signal: AbortSignal): Promise<void> {
     const start = monoNow();
-    this.#waitingSince = start;
+    const early = new AbortController();
+    const shorten = () => early.abort();
+    const isWorthIt = shortest + MIN_GAIN <= usual;
+    this.#wait = isWorthIt ? { worthUntil: shift(start, usual - MIN_GAIN), shorten } : null;
+    this.#shortenAfterBurst();
+    signal.addEventListener('abort', shorten);
+    await sleep(usual / 1000, early.signal);
+    signal.removeEventListener('abort', shorten);
+    this.#wait = null;
+    if (early.signal.aborted) await sleep((shortest - between(start, monoNow())) / 1000, signal);
+  }
+
+  #shortenAfterBurst(): void {
+    const wait = this.#wait;
+    const now = monoNow();
+    if (wait === null || now > wait.worthUntil || !this.#bursts.tryTake(now)) return;
+    this.#wait = null;
+    wait.shorten();
+  }
+
+  async #relist(signal: AbortSignal): Promise<RelistCost> {
+    const start = monoNow();
+    this.#runningSince = start;
     try {
       const sandboxes = await this.#ask('ListPodSandbox', this.#sandboxes, signal);
       const containers = await this.#ask('ListContainers', this.#containers, signal);
       const took = between(start, containers.end);
-      this.#events.relisted(
-        { sandboxes, containers },
-        {
-          took,
-          sandboxes: sandboxes.items.size,
-          containers: containers.items.size,
-          bytes: sandboxes.bytes + containers.bytes,
-        },
-      );
-      return { least: took / MOST_SHARE, failed: false };
+      const stats = {
+        took,
+        sandboxes: sandboxes.items.size,
+        containers: containers.items.size,
+        bytes: sandboxes.bytes + containers.bytes,
+      };
+      this.#events.relisted({ sandboxes, containers }, stats);
+      return { minWait: took / MAX_SHARE_OF_TIME, failed: false };
     } catch (error) {
-      // That we ended it says nothing of the runtime.
-      if (signal.aborted) return { least: 0, failed: true };
+      // The agent cancelled it, which says nothing about the runtime.
+      if (signal.aborted) return { minWait: 0, failed: true };
       const at = monoNow();
       this.#events.failed({ from: start, at, code: codeOf(error), message: messageOf(error) });
-      // A call that failed cost the runtime little; it may be back soon.
-      return { least: between(start, at), failed: true };
+      // A call that failed cost the runtime little, and it may be back soon.
+      return { minWait: between(start, at), failed: true };
     } finally {
-      this.#waitingSince = null;
+      this.#runningSince = null;
     }
   }
 
@@ -179,8 +187,8 @@ export class Relister {
       if (error instanceof MalformedAnswer || error instanceof EndlessAnswer) answers = 1;
       throw error;
     } finally {
-      const refused = answers + list.reader.refused - before;
-      if (refused > 0) this.#events.refused(call, refused);
+      const malformed = answers + list.reader.refused - before;
+      if (malformed > 0) this.#events.malformed(call, malformed);
     }
   }
 

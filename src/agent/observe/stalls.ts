@@ -1,70 +1,62 @@
 /*
- * Pauses: stretches in which this process or its reader stood still, longer than any of them may be silent. Told as gaps, and
- * to the comparison as holes.
+ * Stalls: this process or its reader did not run for longer than it may be silent. Each is a gap of the stream: what arrived late
+ * meanwhile is not the runtime's fault.
  */
-import { monoNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
 import { between, type Micros, type Mono, millis } from '../../protocol/units.ts';
 import type { Comparison } from '../compare/comparison.ts';
 import type { Gaps } from './gaps.ts';
 import { HEARTBEAT } from './stream/frames.ts';
-import type { Session } from './streamSession.ts';
+import type { StreamSession } from './streamSession.ts';
 
-/** What the beat may differ by on a busy machine, before it counts as a pause; half a grace where that is more. */
-const PAUSE_SLACK = millis(250);
+/** What a heartbeat may be late on a busy machine before it is a stall; half of `--overdue-after` if that is more. */
+const MIN_SLACK = millis(250);
 
-export interface PausesOptions {
-  readonly start: Mono;
-  readonly grace: Micros;
+interface StallsOptions {
+  readonly epochStart: Mono;
+  readonly overdueAfter: Micros;
   readonly comparison: Pick<Comparison, 'streamGap'>;
-  readonly gaps: Gaps;
-  readonly log: Logger;
+  readonly gaps: Pick<Gaps, 'recordClosed'>;
+  readonly log: Pick<Logger, 'warn'>;
 }
 
-export class Pauses {
-  readonly #comparison: Pick<Comparison, 'streamGap'>;
-  readonly #gaps: Gaps;
-  readonly #log: Logger;
-  /** Between two words of the reader, and two looks at the time. */
-  readonly #longestSilence: Micros;
-  #lastTick: Mono = monoNow();
-  #drained: Mono;
+export class Stalls {
+  readonly #options: StallsOptions;
+  /** Between two heartbeats of the reader, and between two ticks. */
+  readonly #maxSilence: Micros;
+  #lastTick: Mono;
+  #drainedUntil: Mono;
 
-  constructor({ start, grace, comparison, gaps, log }: PausesOptions) {
-    this.#comparison = comparison;
-    this.#gaps = gaps;
-    this.#log = log;
-    this.#longestSilence = millis((HEARTBEAT + Math.max(grace / 2, PAUSE_SLACK)) / 1_000);
-    this.#drained = start;
+  constructor(options: StallsOptions, now: Mono) {
+    this.#options = options;
+    this.#maxSilence = millis((HEARTBEAT + Math.max(options.overdueAfter / 2, MIN_SLACK)) / 1_000);
+    this.#lastTick = now;
+    this.#drainedUntil = options.epochStart;
   }
 
-  /** The last moment at which the stream was known to be whole. */
-  get drained(): Mono {
-    return this.#drained;
+  /** Until then the reader has taken everything from the socket. */
+  get drainedUntil(): Mono {
+    return this.#drainedUntil;
   }
 
-  /** The reader had taken everything from the socket by then. */
-  drainedTo(at: Mono, session: Session | null): void {
-    this.#watchReader(at, session);
-    this.#drained = at;
+  /** The reader had taken everything from the socket at `at`. */
+  drained(at: Mono, session: StreamSession | null, now: Mono): void {
+    const from = this.#drainedUntil;
+    this.#drainedUntil = at;
+    if (session !== null && from >= session.opened) this.#check('reader', from, at, now);
   }
 
-  /** While this process stood still nobody asked, and what came meanwhile came late through no fault of the runtime. */
-  ticked(now: Mono): void {
+  tick(now: Mono): void {
     const from = this.#lastTick;
     this.#lastTick = now;
-    if (between(from, now) <= this.#longestSilence) return;
-    this.#log.warn({ micros: between(from, now) }, 'the agent stood still');
-    this.#comparison.streamGap(now, 'agent_stalled');
-    this.#gaps.past('stream', 'agent_stalled', from, now, now);
+    this.#check('agent', from, now, now);
   }
 
-  /** Where the reader was silent for longer than it may be, what came late may have come late through it. */
-  #watchReader(at: Mono, session: Session | null): void {
-    if (session === null || this.#drained < session.opened) return;
-    if (between(this.#drained, at) <= this.#longestSilence) return;
-    this.#log.warn({ micros: between(this.#drained, at) }, 'the reader stood still');
-    this.#comparison.streamGap(at, 'reader_stalled');
-    this.#gaps.past('stream', 'reader_stalled', this.#drained, at, monoNow());
+  #check(process: 'agent' | 'reader', from: Mono, to: Mono, now: Mono): void {
+    if (between(from, to) <= this.#maxSilence) return;
+    const { comparison, gaps, log } = this.#options;
+    log.warn({ process, micros: between(from, to) }, 'process stalled');
+    comparison.streamGap(to, `${process}_stalled`);
+    gaps.recordClosed('stream', `${process}_stalled`, from, to, now);
   }
 }

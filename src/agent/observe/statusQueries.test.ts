@@ -1,5 +1,5 @@
 /*
- * Questions to a simulated runtime, over a real socket.
+ * StatusQueries to a simulated runtime, over a real socket.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { SimulatedRuntime } from '../../../devtools/simulator/runtime.ts';
@@ -7,22 +7,22 @@ import { TestBed } from '../../../devtools/simulator/testBed.ts';
 import { until } from '../../../test/support/waitFor.ts';
 import { CriClient } from '../../cri/client.ts';
 import type { StatusAnswer, StatusQuery } from '../../protocol/observation.ts';
-import { Questions } from './statusQueries.ts';
+import { StatusQueries } from './statusQueries.ts';
 
 let bed: TestBed;
 let runtime: SimulatedRuntime;
 let client: CriClient;
 let answers: StatusAnswer[];
-let questions: Questions;
+let questions: StatusQueries;
 
 beforeEach(async () => {
   bed = new TestBed();
   runtime = await bed.start();
   client = new CriClient(runtime.socket);
   answers = [];
-  questions = new Questions(client, {
+  questions = new StatusQueries(client, {
     answered: (answer) => answers.push(answer),
-    refused: () => undefined,
+    malformed: () => undefined,
   });
 });
 afterEach(async () => {

@@ -1,6 +1,6 @@
 /*
- * Holes: moments of the stream of which an event may be lost although the session lives on. Each is told as a gap, and to the
- * comparison, for which nothing that is due across it is missed.
+ * Stream loss: moments in which an event may have been lost although the session lives on. Each is a gap, and nothing that was due
+ * across it counts as missed.
  */
 import { monoNow } from '../../platform/clock.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
@@ -10,37 +10,37 @@ import type { AgentMetrics } from '../metrics.ts';
 import type { Gaps } from './gaps.ts';
 import type { MalformedMessages } from './malformedMessages.ts';
 
-export interface HolesOptions {
+interface StreamLossOptions {
   readonly comparison: Pick<Comparison, 'streamGap'>;
   readonly gaps: Gaps;
   readonly malformed: MalformedMessages;
   readonly metrics: Pick<AgentMetrics, 'readerDropped'>;
-  readonly log: Pick<ThrottledLog, 'warn'>;
+  readonly throttledLog: Pick<ThrottledLog, 'warn'>;
 }
 
-export class Holes {
-  readonly #options: HolesOptions;
+export class StreamLoss {
+  readonly #options: StreamLossOptions;
 
-  constructor(options: HolesOptions) {
+  constructor(options: StreamLossOptions) {
     this.#options = options;
   }
 
-  /** Bytes came that are no event. `from`: when the stream was last known to be whole. */
+  /** A message could not be decoded as an event. `from`: until then the stream was known to be complete. */
   malformed(from: Mono, at: Mono): void {
     this.#options.malformed.count('GetContainerEvents');
-    this.#hole('malformed_event', from, at);
+    this.#record('malformed_event', from, at);
   }
 
-  /** The reader had to drop events without a trace. */
+  /** The reader dropped events without keeping even a digest. */
   overflowed(from: Mono, at: Mono, events: number): void {
-    const { metrics, log } = this.#options;
+    const { metrics, throttledLog } = this.#options;
     metrics.readerDropped.inc(events);
-    log.warn({ events }, 'the reader dropped events', events);
-    this.#hole('reader_overflow', from, at);
+    throttledLog.warn({ events }, 'reader dropped events', events);
+    this.#record('reader_overflow', from, at);
   }
 
-  #hole(cause: 'malformed_event' | 'reader_overflow', from: Mono, at: Mono): void {
-    this.#options.gaps.hole('stream', cause, from, at, monoNow());
+  #record(cause: 'malformed_event' | 'reader_overflow', from: Mono, at: Mono): void {
+    this.#options.gaps.addLoss('stream', cause, from, at, monoNow());
     this.#options.comparison.streamGap(at, cause);
   }
 }

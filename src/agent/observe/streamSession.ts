@@ -1,5 +1,5 @@
 /*
- * A session: one subscription to the event stream, and its record. It is told again whenever more is known of it.
+ * A session: one subscription to the event stream, and its record, which is sent again whenever more is known.
  */
 import { monoNow } from '../../platform/clock.ts';
 import type { RecordOf } from '../../protocol/record.ts';
@@ -7,37 +7,35 @@ import type { Mono } from '../../protocol/units.ts';
 import type { OpenSession } from '../compare/coverage.ts';
 import { since } from '../compare/findings.ts';
 
-export interface Session {
+export interface StreamSession {
   readonly no: number;
   readonly opened: Mono;
-  /** Whether it was told since its first event. */
-  told: boolean;
 }
 
-/** When it was closed, and why; all null while it is open. */
 export interface SessionEnd {
-  readonly closed: Mono | null;
-  readonly code: string | null;
-  readonly message: string | null;
+  readonly closed: Mono;
+  readonly code: string;
+  readonly message: string;
 }
 
+/** `end` is null while the session is open. */
 export function sessionRecord(
-  start: Mono,
-  session: Session,
-  figures: Pick<OpenSession, 'armed' | 'events' | 'replayed'>,
-  { closed, code, message }: SessionEnd,
+  epochStart: Mono,
+  session: StreamSession,
+  counters: Pick<OpenSession, 'armed' | 'events' | 'replayed'>,
+  end: SessionEnd | null,
 ): RecordOf<'stream_session'> {
-  const at = (position: Mono) => since(start, position);
+  const at = (position: Mono) => since(epochStart, position);
   return {
     type: 'stream_session',
     t: at(monoNow()),
     sessionNo: session.no,
     opened: at(session.opened),
-    armed: figures.armed === null ? null : at(figures.armed),
-    closed: closed === null ? null : at(closed),
-    code,
-    message,
-    events: figures.events,
-    replayed: figures.replayed,
+    armed: counters.armed === null ? null : at(counters.armed),
+    closed: end === null ? null : at(end.closed),
+    code: end?.code ?? null,
+    message: end?.message ?? null,
+    events: counters.events,
+    replayed: counters.replayed,
   };
 }

@@ -50,9 +50,9 @@ function client(some: Partial<KubeletClientOptions> = {}): KubeletClient {
 
 const NEVER = new AbortController().signal;
 const scrape = (some: Partial<KubeletClientOptions> = {}): Promise<Scrape> => client(some).scrape(NEVER);
-const problem = async (some: Partial<KubeletClientOptions> = {}) => {
+const reason = async (some: Partial<KubeletClientOptions> = {}) => {
   const found = await scrape(some);
-  return found.ok ? 'well' : found.problem;
+  return found.ok ? 'well' : found.reason;
 };
 const shown = () => kubelet.requests.map(({ headers }) => headers.authorization);
 describe('a look', () => {
@@ -67,7 +67,7 @@ describe('a look', () => {
   });
 
   test('without a token file shows none', async () => {
-    expect(await problem({ tokenFile: undefined })).toBe('well');
+    expect(await reason({ tokenFile: undefined })).toBe('well');
     expect(shown()).toEqual([undefined]);
   });
 
@@ -81,14 +81,14 @@ describe('a look', () => {
     [500, 'BadStatus'],
   ])('answered with %d is %s', async (status, expected) => {
     kubelet.answer = plain('no', {}, status);
-    expect(await problem()).toBe(expected);
+    expect(await reason()).toBe(expected);
   });
 
   test('never follows a redirect, so the token goes nowhere else', async () => {
     const other = await FakeKubelet.start(authority);
     cleanUps.push(() => other.stop());
     kubelet.answer = plain('', { location: `${other.url}metrics` }, 302);
-    expect(await problem()).toBe('Redirect');
+    expect(await reason()).toBe('Redirect');
     expect(other.requests).toEqual([]);
     expect(kubelet.requests).toHaveLength(1);
   });
@@ -96,7 +96,7 @@ describe('a look', () => {
   test('a request ends at its own timeout when nobody answers', async () => {
     kubelet.answer = () => undefined;
     const longAfter = new Promise((resolve) => setTimeout(resolve, 2_000, 'still waiting'));
-    expect(await Promise.race([problem({ timeoutMs: 200 }), longAfter])).toBe('Timeout');
+    expect(await Promise.race([reason({ timeoutMs: 200 }), longAfter])).toBe('Timeout');
   });
 
   test('that is answered drop by drop is over in time too', async () => {
@@ -105,7 +105,7 @@ describe('a look', () => {
       const timer = setInterval(() => response.write('#\n'), 10);
       response.on('close', () => clearInterval(timer));
     };
-    expect(await problem({ timeoutMs: 300 })).toBe('Timeout');
+    expect(await reason({ timeoutMs: 300 })).toBe('Timeout');
   });
 
   test('stops reading what is too large', async () => {
@@ -118,7 +118,7 @@ describe('a look', () => {
       response.on('drain', more);
       more();
     };
-    expect(await problem({ maxBytes: 1024 * 1024 })).toBe('TooLarge');
+    expect(await reason({ maxBytes: 1024 * 1024 })).toBe('TooLarge');
     await until(() => kubelet.connections === 0);
     expect(sent).toBeLessThan(16 * 1024 * 1024);
   });
@@ -129,7 +129,7 @@ describe('a look', () => {
       response.writeHead(200, { 'content-type': 'text/plain', 'content-encoding': 'gzip' });
       response.end(bomb);
     };
-    expect(await problem()).toBe('NotMetrics');
+    expect(await reason()).toBe('NotMetrics');
   });
 
   test.each([
@@ -140,7 +140,7 @@ describe('a look', () => {
     ['kubernetes_feature_enabled{name="EventedPLEG",stage="ALPHA"} 0\n', 'text/plain'],
   ])('at %j as %s was at no kubelet', async (text, type) => {
     kubelet.answer = plain(text, { 'content-type': type });
-    expect(await problem()).toBe('NotMetrics');
+    expect(await reason()).toBe('NotMetrics');
   });
 
   test('at an answer that breaks off has seen nothing', async () => {
@@ -149,7 +149,7 @@ describe('a look', () => {
       response.write(metricsText());
       setImmediate(() => kubelet.cut());
     };
-    expect(await problem()).toBe('Unreachable');
+    expect(await reason()).toBe('Unreachable');
   });
 
   test('at what speaks no HTTP was at no kubelet', async () => {
@@ -157,14 +157,14 @@ describe('a look', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     cleanUps.push(() => server.close());
     const { port } = server.address() as { port: number };
-    expect(await problem({ url: new URL(`http://127.0.0.1:${port}`) })).toBe('NotMetrics');
-    expect(await problem({ url: new URL(`https://127.0.0.1:${port}`) })).toBe('Tls');
+    expect(await reason({ url: new URL(`http://127.0.0.1:${port}`) })).toBe('NotMetrics');
+    expect(await reason({ url: new URL(`https://127.0.0.1:${port}`) })).toBe('Tls');
   });
 
   test('at nobody is unreachable', async () => {
     const { url } = kubelet;
     await kubelet.stop();
-    expect(await problem({ url })).toBe('Unreachable');
+    expect(await reason({ url })).toBe('Unreachable');
   });
 
   test('ends when it is told to', async () => {
@@ -181,13 +181,13 @@ describe('trust', () => {
   test('is not given to a certificate of another authority', async () => {
     const other = makeAuthority();
     cleanUps.push(() => removeAuthority(other));
-    expect(await problem({ caFile: other.caFile })).toBe('Tls');
+    expect(await reason({ caFile: other.caFile })).toBe('Tls');
     expect(kubelet.requests).toEqual([]);
   });
 
   test('is not given to a certificate for another name', async () => {
     const url = new URL(`https://localhost:${kubelet.port}`);
-    expect(await problem({ url })).toBe('Tls');
+    expect(await reason({ url })).toBe('Tls');
     expect(kubelet.requests).toEqual([]);
   });
 
@@ -197,14 +197,14 @@ describe('trust', () => {
     const named = await FakeKubelet.start(byNode);
     cleanUps.push(() => named.stop());
     const at = { url: named.url, caFile: byNode.caFile };
-    expect(await problem(at)).toBe('Tls');
-    expect(await problem({ ...at, serverName: 'node-1' })).toBe('well');
-    expect(await problem({ ...at, serverName: '10.0.0.7' })).toBe('well');
-    expect(await problem({ ...at, serverName: 'node-2' })).toBe('Tls');
-    expect(await problem({ ...at, serverName: '127.0.0.1' })).toBe('Tls');
+    expect(await reason(at)).toBe('Tls');
+    expect(await reason({ ...at, serverName: 'node-1' })).toBe('well');
+    expect(await reason({ ...at, serverName: '10.0.0.7' })).toBe('well');
+    expect(await reason({ ...at, serverName: 'node-2' })).toBe('Tls');
+    expect(await reason({ ...at, serverName: '127.0.0.1' })).toBe('Tls');
     // The right name, of another authority, and the right authority, for the address alone.
-    expect(await problem({ ...at, caFile: authority.caFile, serverName: 'node-1' })).toBe('Tls');
-    expect(await problem({ serverName: 'node-1' })).toBe('Tls');
+    expect(await reason({ ...at, caFile: authority.caFile, serverName: 'node-1' })).toBe('Tls');
+    expect(await reason({ serverName: 'node-1' })).toBe('Tls');
     expect(named.requests).toHaveLength(2);
     expect(kubelet.requests).toEqual([]);
   });
@@ -217,12 +217,12 @@ describe('trust', () => {
     cleanUps.push(() => selfSigned.stop());
     const caFile = join(own.folder, 'kubelet.crt');
     writeFileSync(caFile, served);
-    expect(await problem({ url: selfSigned.url, caFile, serverName: 'node-1' })).toBe('well');
-    expect(await problem({ url: selfSigned.url, caFile })).toBe('Tls');
+    expect(await reason({ url: selfSigned.url, caFile, serverName: 'node-1' })).toBe('well');
+    expect(await reason({ url: selfSigned.url, caFile })).toBe('Tls');
   });
 
   test('is not asked for only where there is no CA at all', async () => {
-    expect(await problem({ caFile: undefined })).toBe('well');
+    expect(await reason({ caFile: undefined })).toBe('well');
   });
 
   test('follows a CA file that is replaced, without a restart', async () => {
@@ -233,7 +233,7 @@ describe('trust', () => {
     const it = client({ caFile });
     expect(await it.scrape(NEVER)).toMatchObject({ ok: true });
     writeFileSync(caFile, readFileSync(other.caFile));
-    expect(await it.scrape(NEVER)).toMatchObject({ ok: false, problem: 'Tls' });
+    expect(await it.scrape(NEVER)).toMatchObject({ ok: false, reason: 'Tls' });
     writeFileSync(caFile, readFileSync(authority.caFile));
     expect(await it.scrape(NEVER)).toMatchObject({ ok: true });
   });
@@ -256,22 +256,22 @@ describe('a token', () => {
         plain('', {}, 401)(request, response);
       }
     };
-    expect(await problem()).toBe('well');
+    expect(await reason()).toBe('well');
     expect(shown()).toEqual(['Bearer first', 'Bearer second']);
   });
 
   test('that is refused is not tried again as it is', async () => {
     kubelet.answer = plain('', {}, 401);
-    expect(await problem()).toBe('Unauthorized');
+    expect(await reason()).toBe('Unauthorized');
     expect(kubelet.requests).toHaveLength(1);
   });
 
   test('that cannot be read is told, without a word of what is in the file', async () => {
     writeFileSync(tokenFile, 'secret token\nwith lines');
     const found = await scrape();
-    expect(found).toMatchObject({ ok: false, problem: 'Credentials' });
+    expect(found).toMatchObject({ ok: false, reason: 'Credentials' });
     expect(JSON.stringify(found)).not.toContain('secret');
-    expect(await problem({ tokenFile: '/nowhere' })).toBe('Credentials');
+    expect(await reason({ tokenFile: '/nowhere' })).toBe('Credentials');
     expect(kubelet.requests).toEqual([]);
   });
 });

@@ -1,23 +1,23 @@
 /*
- * One look at a kubelet's metrics: bounded in time and size, no redirect is followed, and what goes wrong is a value with a
- * stable reason.
+ * The kubelet client: scrapes a kubelet's metrics, bounded in time and size, without following redirects; a failure is a value with
+ * a stable reason.
  *
- * The files of the token and of the CA are read for each look, because both are rotated under running programs; after a
- * 401 the token is read again and a new one is tried once. The one connection is kept: a kubelet that ends closes it, which
- * tells its end long before the next look would.
+ * The files of the token and of the CA are read for each scrape, because both are rotated under running programs; after a 401 the
+ * token is read again, and a new one is tried once. One connection is kept: a kubelet that ends closes it, long before the next scrape
+ * is due.
  */
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
-import { clean } from '../../../cri/items.ts';
 import { monoNow, wallNow } from '../../../platform/clock.ts';
 import { messageOf } from '../../../platform/errors.ts';
+import { cleanText } from '../../../protocol/text.ts';
 import type { Mono, Wall } from '../../../protocol/units.ts';
 import { type KubeletFigures, readMetrics } from './metrics.ts';
 import { type KubeletAddress, readCa, readToken } from './settings.ts';
 
-export const SCRAPE_PROBLEMS = [
+export const SCRAPE_FAILURES = [
   'Unreachable',
   'Timeout',
   'Tls',
@@ -30,22 +30,22 @@ export const SCRAPE_PROBLEMS = [
   'NotMetrics',
 ] as const;
 /**
- * `Credentials`: the token or the CA file cannot be read. `NotMetrics`: what answers is no kubelet. `BadStatus`: any other
- * answer that is not a 200.
+ * `Credentials`: the token or the CA file cannot be read. `NotMetrics`: what answers is no kubelet. `BadStatus`: any other status
+ * than 200.
  */
-export type ScrapeProblem = (typeof SCRAPE_PROBLEMS)[number];
+export type ScrapeFailure = (typeof SCRAPE_FAILURES)[number];
 
 export type Scrape =
   | {
       readonly ok: true;
       readonly figures: KubeletFigures;
-      /** The figures are of a moment between these two. */
+      /** The figures were read between these two. */
       readonly started: Mono;
       readonly ended: Mono;
       /** The wall clock at `ended`. */
       readonly wall: Wall;
     }
-  | { readonly ok: false; readonly problem: ScrapeProblem; readonly message: string; readonly ended: Mono };
+  | { readonly ok: false; readonly reason: ScrapeFailure; readonly message: string; readonly ended: Mono };
 
 export interface KubeletClientOptions extends KubeletAddress {
   /** For the whole exchange. */
@@ -56,53 +56,55 @@ export interface KubeletClientOptions extends KubeletAddress {
 const TIMEOUT_MS = 5_000;
 /** A kubelet with 110 pods has about a quarter of a megabyte. */
 const MAX_BYTES = 8 * 1024 * 1024;
-const LONGEST_MESSAGE = 300;
+const MAX_MESSAGE_LENGTH = 300;
 
-class Failure extends Error {
-  readonly problem: ScrapeProblem;
+class ScrapeError extends Error {
+  readonly reason: ScrapeFailure;
 
-  constructor(problem: ScrapeProblem, message: string, options?: ErrorOptions) {
+  constructor(reason: ScrapeFailure, message: string, options?: ErrorOptions) {
     super(message, options);
-    this.problem = problem;
+    this.reason = reason;
   }
 }
 
-interface Answer {
+interface HttpAnswer {
   readonly status: number;
   readonly text: string;
 }
 
 export class KubeletClient {
-  /** Called when the connection that was kept is closed from the other side: the kubelet may have ended. */
+  /** Called when the kubelet closes the kept connection: it may have ended. */
   onLost: () => void = () => undefined;
   readonly #options: KubeletClientOptions;
   #agent: http.Agent | null = null;
   #ca = '';
-  /** The connection that is kept between two looks. */
+  /** The connection kept between two scrapes. */
   #kept: Socket | null = null;
 
   constructor(options: KubeletClientOptions) {
     this.#options = options;
   }
 
-  /** Looks once. Never throws; aborted by the signal it fails as `Unreachable`. One at a time. */
+  /** Scrapes once. Never throws; when aborted by the signal it fails as `Unreachable`. One call at a time. */
   async scrape(signal: AbortSignal): Promise<Scrape> {
     const started = monoNow();
     const deadline = AbortSignal.timeout(this.#options.timeoutMs ?? TIMEOUT_MS);
     try {
       const text = await this.#read(AbortSignal.any([deadline, signal]));
       const figures = readMetrics(text);
-      if (figures === null) throw new Failure('NotMetrics', 'the answer has no metrics of a kubelet in it');
+      if (figures === null)
+        throw new ScrapeError('NotMetrics', 'the answer contains no metrics of a kubelet');
       return { ok: true, figures, started, ended: monoNow(), wall: wallNow() };
     } catch (error) {
-      // Whatever state the connection was left in, the next look begins with a new one.
+      // The connection may be in any state, so the next scrape makes a new one.
       this.close();
-      const { problem, message } = deadline.aborted && !signal.aborted ? this.#late() : failureOf(error);
-      return { ok: false, problem, message: clean(message, LONGEST_MESSAGE), ended: monoNow() };
+      const { reason, message } =
+        deadline.aborted && !signal.aborted ? this.#timeout() : scrapeErrorOf(error);
+      return { ok: false, reason, message: cleanText(message, MAX_MESSAGE_LENGTH), ended: monoNow() };
     }
   }
 
-  /** Lets the connection go; the next look makes a new one. */
+  /** Closes the connection; the next scrape makes a new one. */
   close(): void {
     this.#kept = null;
     this.#agent?.destroy();
@@ -125,7 +127,7 @@ export class KubeletClient {
     return tokenFile === undefined ? null : await readFrom(tokenFile, readToken);
   }
 
-  /** Makes an agent of one connection, and a new one when the CA file has changed. */
+  /** Creates the agent of the one connection, and another when the CA file has changed. */
   async #connect(): Promise<void> {
     const { url, caFile, serverName } = this.#options;
     const ca = caFile === undefined ? '' : await readFrom(caFile, (file) => readCa(file, this.#ca));
@@ -139,19 +141,19 @@ export class KubeletClient {
         : new https.Agent({
             ...pool,
             minVersion: 'TLSv1.2',
-            // Only where the setting says so in as many words: settings.ts asks for one of the two.
+            // settings.ts requires either the CA or the explicit --kubelet-insecure-skip-verify.
             ...(caFile === undefined ? { rejectUnauthorized: false } : { ca }),
-            ...(serverName === undefined ? {} : namedAs(serverName)),
+            ...(serverName === undefined ? {} : serverNameOptions(serverName)),
           });
   }
 
-  async #ask(token: string | null, signal: AbortSignal): Promise<Answer> {
+  async #ask(token: string | null, signal: AbortSignal): Promise<HttpAnswer> {
     this.#kept = null;
     const request = this.#request(token, signal);
     try {
       return await this.#exchange(request);
     } catch (error) {
-      // A kept connection may be closed at the very moment of its next use: the kubelet may have ended, or be well.
+      // The kubelet may close a kept connection just as it is used again, and still be well.
       if (!request.reusedSocket || signal.aborted || codeOf(error) !== 'ECONNRESET') throw error;
       this.onLost();
       return await this.#exchange(this.#request(token, signal));
@@ -175,7 +177,7 @@ export class KubeletClient {
     });
   }
 
-  async #exchange(request: ClientRequest): Promise<Answer> {
+  async #exchange(request: ClientRequest): Promise<HttpAnswer> {
     const response = await respond(request);
     const { socket } = response;
     const status = response.statusCode ?? 0;
@@ -189,12 +191,12 @@ export class KubeletClient {
     return { status, text };
   }
 
-  /** A server that says how long it keeps a connection, or that it does not, says nothing by closing it. */
+  /** If the server limits how long it keeps connections, a close means nothing. */
   #keep(socket: Socket, headers: http.IncomingHttpHeaders): void {
     if (headers.connection?.toLowerCase() === 'close' || headers['keep-alive'] !== undefined) return;
     this.#kept = socket;
     if (socket.listenerCount('close', this.#closed) === 0) socket.once('close', this.#closed);
-    // It may have been closed before anybody listened.
+    // It may have been closed before the listener was added.
     if (socket.destroyed) this.#lost(socket);
   }
 
@@ -208,16 +210,18 @@ export class KubeletClient {
     this.onLost();
   }
 
-  #late(): Failure {
-    return new Failure(
+  #timeout(): ScrapeError {
+    return new ScrapeError(
       'Timeout',
-      `no whole answer within ${(this.#options.timeoutMs ?? TIMEOUT_MS) / 1000} s`,
+      `no complete answer within ${(this.#options.timeoutMs ?? TIMEOUT_MS) / 1000} s`,
     );
   }
 }
 
-/** A certificate has to be for this name, wherever it is served. An address cannot be asked for, only looked for. */
-function namedAs(serverName: string): Pick<ConnectionOptions, 'servername' | 'checkServerIdentity'> {
+/** Options that require the certificate to be for this name. SNI cannot ask for an address, only the certificate can be checked for it. */
+function serverNameOptions(
+  serverName: string,
+): Pick<ConnectionOptions, 'servername' | 'checkServerIdentity'> {
   return {
     ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
     checkServerIdentity: (_host, certificate) => checkServerIdentity(serverName, certificate),
@@ -227,21 +231,22 @@ function namedAs(serverName: string): Pick<ConnectionOptions, 'servername' | 'ch
 function respond(request: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.once('response', resolve);
-    // More than one may come; the first says it.
+    // There may be more than one; the first counts.
     request.on('error', reject);
     request.end();
   });
 }
 
-function textOf({ status, text }: Answer): string {
+function textOf({ status, text }: HttpAnswer): string {
   if (status === 200) return text;
-  if (status === 401) throw new Failure('Unauthorized', 'the kubelet does not accept the token (HTTP 401)');
+  if (status === 401)
+    throw new ScrapeError('Unauthorized', 'the kubelet does not accept the token (HTTP 401)');
   if (status === 403) {
-    throw new Failure('Forbidden', 'the kubelet forbids it (HTTP 403): grant get on nodes/metrics');
+    throw new ScrapeError('Forbidden', 'the kubelet forbids it (HTTP 403): grant get on nodes/metrics');
   }
   if (status >= 300 && status < 400)
-    throw new Failure('Redirect', `it sends us elsewhere (HTTP ${status}), where we do not go`);
-  throw new Failure('BadStatus', `HTTP ${status}`);
+    throw new ScrapeError('Redirect', `redirect (HTTP ${status}), which is not followed`);
+  throw new ScrapeError('BadStatus', `HTTP ${status}`);
 }
 
 function checkHeaders(response: IncomingMessage): void {
@@ -249,17 +254,20 @@ function checkHeaders(response: IncomingMessage): void {
   const isText = /^\s*(text\/plain|application\/openmetrics-text)\b/i.test(type);
   if (encoding.toLowerCase() === 'identity' && isText) return;
   response.destroy();
-  throw new Failure('NotMetrics', `the answer is ${clean(`${type || 'of no type'}, ${encoding}`, 100)}`);
+  throw new ScrapeError(
+    'NotMetrics',
+    `the answer is ${cleanText(`${type || 'of no type'}, ${encoding}`, 100)}`,
+  );
 }
 
-async function readAll(response: IncomingMessage, most: number): Promise<string> {
+async function readAll(response: IncomingMessage, maxBytes: number): Promise<string> {
   const parts: Buffer[] = [];
   let bytes = 0;
   for await (const part of response as AsyncIterable<Buffer>) {
     bytes += part.length;
-    if (bytes > most) {
+    if (bytes > maxBytes) {
       response.destroy();
-      throw new Failure('TooLarge', `the answer is larger than ${most} bytes`);
+      throw new ScrapeError('TooLarge', `the answer is larger than ${maxBytes} bytes`);
     }
     parts.push(part);
   }
@@ -270,21 +278,21 @@ async function readFrom(file: string, read: (file: string) => Promise<string>): 
   try {
     return await read(file);
   } catch (error) {
-    throw new Failure('Credentials', `${file} ${messageOf(error)}`, { cause: error });
+    throw new ScrapeError('Credentials', `${file} ${messageOf(error)}`, { cause: error });
   }
 }
 
 const TLS_CODE =
   /^(ERR_TLS|ERR_SSL|CERT_|CRL_|EPROTO$|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|INVALID_|HOSTNAME_MISMATCH)/;
 
-function failureOf(error: unknown): Failure {
-  if (error instanceof Failure) return error;
+function scrapeErrorOf(error: unknown): ScrapeError {
+  if (error instanceof ScrapeError) return error;
   const code = codeOf(error);
   const message = messageOf(error);
-  if (TLS_CODE.test(code)) return new Failure('Tls', message, { cause: error });
+  if (TLS_CODE.test(code)) return new ScrapeError('Tls', message, { cause: error });
   if (code.startsWith('HPE_'))
-    return new Failure('NotMetrics', `what answers speaks no HTTP: ${message}`, { cause: error });
-  return new Failure('Unreachable', message === '' ? code : message, { cause: error });
+    return new ScrapeError('NotMetrics', `the answer is not HTTP: ${message}`, { cause: error });
+  return new ScrapeError('Unreachable', message === '' ? code : message, { cause: error });
 }
 
 const codeOf = (error: unknown): string => String(Reflect.get(Object(error), 'code') ?? '');

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { type FakeFigures, metricsText } from '../../../../test/support/fakeKubelet.ts';
 import { millis, mono, wall } from '../../../protocol/units.ts';
 import type { Scrape } from './client.ts';
-import { Gate } from './gate.ts';
+import { FeatureGate } from './gate.ts';
 import { type KubeletFigures, readMetrics } from './metrics.ts';
 
 const WALL = 1.75e15;
@@ -19,17 +19,17 @@ function good(seconds: number, figures: KubeletFigures, stepped = 0): Scrape {
   return { ok: true, figures, started: ended, ended, wall: wall(WALL + (seconds + stepped) * 1e6) };
 }
 
-const FAILED: Scrape = { ok: false, problem: 'Timeout', message: '', ended: mono(0) };
+const FAILED: Scrape = { ok: false, reason: 'Timeout', message: '', ended: mono(0) };
 
 /** What is known after looks, at the moment of the last good one. */
 function known(...scrapes: Scrape[]): string {
-  const gate = new Gate();
+  const gate = new FeatureGate();
   let at = mono(0);
   for (const scrape of scrapes) {
     gate.take(scrape);
     if (scrape.ok) at = scrape.ended;
   }
-  const answer = gate.answer(at);
+  const answer = gate.status(at);
   return answer.is === 'unknown' ? answer.why : answer.is;
 }
 
@@ -37,15 +37,15 @@ const RESTARTED = 'the kubelet was restarted';
 
 describe('the gate', () => {
   test('is not known before the first look', () => {
-    expect(new Gate().answer(mono(0))).toMatchObject({ is: 'unknown', before: null });
+    expect(new FeatureGate().status(mono(0))).toMatchObject({ is: 'unknown', before: null });
   });
 
   test('is what the kubelet says, from the moment that was asked for', () => {
-    const gate = new Gate();
+    const gate = new FeatureGate();
     gate.take(look(3));
-    expect(gate.answer(mono(4e6))).toEqual({ is: 'off', readAt: 3e6 });
+    expect(gate.status(mono(4e6))).toEqual({ is: 'off', readAt: 3e6 });
     gate.take(look(13, { gate: 1 }));
-    expect(gate.answer(mono(14e6))).toEqual({ is: 'on', readAt: 13e6 });
+    expect(gate.status(mono(14e6))).toEqual({ is: 'on', readAt: 13e6 });
   });
 
   test('is not known after a failed look, and known again after a good one', () => {
@@ -58,22 +58,22 @@ describe('the gate', () => {
       'the gate',
     );
     const timeless = metricsText().replace(/process_start_time_seconds.*/, '');
-    expect(known(look(0, {}, 0, timeless))).toContain('since when');
+    expect(known(look(0, {}, 0, timeless))).toContain('start time');
   });
 
-  test('is not known any more when the answer has grown old', () => {
-    const gate = new Gate();
+  test('is not known any more when the answer has increase old', () => {
+    const gate = new FeatureGate();
     gate.take(look(0, { gate: 1 }));
-    expect(gate.answer(mono(millis(25_000)))).toMatchObject({ is: 'on' });
-    expect(gate.answer(mono(millis(25_001)))).toMatchObject({ is: 'unknown', before: 'on' });
+    expect(gate.status(mono(millis(25_000)))).toMatchObject({ is: 'on' });
+    expect(gate.status(mono(millis(25_001)))).toMatchObject({ is: 'unknown', before: 'on' });
   });
 
   test('is not known while the connection is lost, and what it was is remembered', () => {
-    const gate = new Gate();
+    const gate = new FeatureGate();
     gate.take(look(0, { gate: 1 }));
-    gate.lost();
+    gate.connectionLost();
     gate.take(FAILED);
-    expect(gate.answer(mono(1))).toMatchObject({ is: 'unknown', before: 'on' });
+    expect(gate.status(mono(1))).toMatchObject({ is: 'unknown', before: 'on' });
   });
 });
 
@@ -117,7 +117,7 @@ describe('another kubelet than at the look before', () => {
   });
 
   test('is counted', () => {
-    const gate = new Gate();
+    const gate = new FeatureGate();
     for (const scrape of [look(0), look(10, { start: 1 }), look(20, { start: 1 }), look(30)])
       gate.take(scrape);
     expect(gate.restarts).toBe(2);

@@ -1,96 +1,94 @@
 /*
- * May others be subscribed to the runtime's events? What the kubelet's own feature gate proves about it, and for how long.
+ * The kubelet's feature gate EventedPLEG: whether it is proven off, so that others may subscribe to the runtime's events, and for how
+ * long that is known.
  *
- *   a good look, the same kubelet as at the look before ──► what the gate says
- *   a failed look · a connection that was lost · another kubelet than before · an old answer ──► unknown
+ *   a good scrape of the same kubelet run as the one before ──► what the gate says
+ *   a failed scrape · a lost connection · another kubelet run · an old answer ──► unknown
  *
- * A kubelet is another one when its start time moved by more than 2 s and the step of the wall clock (it is made from the
- * time of the boot, which a step moves), or when a counter fell or is gone. The look that shows it proves nothing yet: the next
- * one does.
+ * It is another run if its start time moved by more than 2 s plus the step of the wall clock (the start time is computed from the boot
+ * time, which a step moves), or if a counter fell or disappeared. The scrape that shows it proves nothing yet: the next one does.
  */
 import { between, type Micros, type Mono, millis, type Wall } from '../../../protocol/units.ts';
 import type { Scrape } from './client.ts';
 import type { KubeletFigures } from './metrics.ts';
 
-export type GateAnswer =
+export type GateStatus =
   | { readonly is: 'off' | 'on'; readonly readAt: Mono }
   | {
       readonly is: 'unknown';
       readonly why: string;
-      /** What was proven last, of the kubelet that was there then; null where nothing ever was. */
+      /** What was proven last; null if nothing ever was. */
       readonly before: 'off' | 'on' | null;
     };
 
 /** A kubelet's start time is rounded, and read from a clock that is being adjusted. */
 const START_TOLERANCE_S = 2;
-/** Two looks and a half: after that nobody has looked. */
-const MOST_AGE: Micros = millis(25_000);
+/** Two and a half scrape periods. */
+const MAX_AGE: Micros = millis(25_000);
 
-type Good = Extract<Scrape, { ok: true }>;
+export type GoodScrape = Extract<Scrape, { ok: true }>;
 
-export class Gate {
-  #answer: GateAnswer = { is: 'unknown', why: 'the kubelet was not asked yet', before: null };
-  #last: Good | null = null;
-  /** How often the kubelet was seen to be another one. */
+export class FeatureGate {
+  #status: GateStatus = { is: 'unknown', why: 'the kubelet has not been scraped yet', before: null };
+  #last: GoodScrape | null = null;
+  /** How many other kubelet runs were seen. */
   restarts = 0;
 
-  /** What is known at a moment. */
-  answer(now: Mono): GateAnswer {
-    const answer = this.#answer;
-    if (answer.is === 'unknown' || between(answer.readAt, now) <= MOST_AGE) return answer;
-    return { is: 'unknown', why: 'the kubelet was not asked for too long', before: answer.is };
+  status(now: Mono): GateStatus {
+    const status = this.#status;
+    if (status.is === 'unknown' || between(status.readAt, now) <= MAX_AGE) return status;
+    return { is: 'unknown', why: 'the kubelet has not been scraped for too long', before: status.is };
   }
 
-  /** The figures of the last good look. */
+  /** Those of the last good scrape. */
   get figures(): KubeletFigures | null {
     return this.#last?.figures ?? null;
   }
 
   take(scrape: Scrape): void {
     if (!scrape.ok) {
-      this.#unknown(`the kubelet's metrics could not be read: ${scrape.problem}`);
+      this.#setUnknown(`the kubelet's metrics could not be scraped: ${scrape.reason}`);
       return;
     }
     const before = this.#last;
     this.#last = scrape;
     const { eventedPleg, processStart } = scrape.figures;
-    if (before !== null && isAnother(before, scrape)) {
+    if (before !== null && isAnotherRun(before, scrape)) {
       this.restarts += 1;
-      this.#unknown('the kubelet was restarted');
-    } else if (processStart === undefined) this.#unknown('the kubelet does not tell since when it runs');
-    else if (eventedPleg === undefined) this.#unknown('the kubelet does not tell of the gate EventedPLEG');
-    else this.#answer = { is: eventedPleg ? 'on' : 'off', readAt: scrape.started };
+      this.#setUnknown('the kubelet was restarted');
+    } else if (processStart === undefined) this.#setUnknown('the kubelet does not report its start time');
+    else if (eventedPleg === undefined) this.#setUnknown('the kubelet does not report the gate EventedPLEG');
+    else this.#status = { is: eventedPleg ? 'on' : 'off', readAt: scrape.started };
   }
 
-  /** The connection to the kubelet was closed: it may be another one when it is back. */
-  lost(): void {
-    this.#unknown('the connection to the kubelet was closed');
+  /** The kubelet closed the connection: it may be about to restart. */
+  connectionLost(): void {
+    this.#setUnknown('the connection to the kubelet was closed');
   }
 
-  #unknown(why: string): void {
-    const known = this.#answer;
-    this.#answer = { is: 'unknown', why, before: known.is === 'unknown' ? known.before : known.is };
+  #setUnknown(why: string): void {
+    const known = this.#status;
+    this.#status = { is: 'unknown', why, before: known.is === 'unknown' ? known.before : known.is };
   }
 }
 
-/** Since when a kubelet runs, as it said at a moment. */
-export interface Started {
-  /** Unix time in seconds; null where it does not tell. */
+/** A kubelet's start time as one scrape showed it. */
+export interface KubeletStart {
+  /** Unix time in seconds; null if not reported. */
   readonly processStart: number | null;
   readonly ended: Mono;
   readonly wall: Wall;
 }
 
-/** Whether a start time moved by more than a step of the wall clock explains. */
-export function startMoved(before: Started, now: Started): boolean {
+/** Whether the start time moved by more than a step of the wall clock explains. */
+export function startMoved(before: KubeletStart, now: KubeletStart): boolean {
   if (before.processStart === null || now.processStart === null) return false;
   const step = Math.abs(now.wall - now.ended - (before.wall - before.ended)) / 1e6;
   return Math.abs(now.processStart - before.processStart) > START_TOLERANCE_S + step;
 }
 
-/** Whether two looks were at two lives of a kubelet. */
-function isAnother(before: Good, now: Good): boolean {
-  const startOf = ({ figures, ended, wall }: Good): Started => {
+function isAnotherRun(before: GoodScrape, now: GoodScrape): boolean {
+  const startOf = ({ figures, ended, wall }: GoodScrape): KubeletStart => {
     return { processStart: figures.processStart ?? null, ended, wall };
   };
   if (startMoved(startOf(before), startOf(now))) return true;

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { KUBELET_RELIST_BOUNDS_MS, parseRecord } from '../../../protocol/record.ts';
 import { mono, wall } from '../../../protocol/units.ts';
+import type { GoodScrape } from './gate.ts';
 import { KubeletMinutes } from './kubeletMinute.ts';
 import { readMetrics } from './metrics.ts';
-import type { GoodScrape } from './scrapeSummary.ts';
 
 const START_S = 1_700_000_000;
 
@@ -65,7 +65,7 @@ function look(seconds: number, told: Told): GoodScrape {
 
 test('a minute is what was added since the look before it', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.take(look(0, { relists: [3, 3, 400], intervals: [1], lists: [1, 1], discarded: 2 }));
+  minutes.add(look(0, { relists: [3, 3, 400], intervals: [1], lists: [1, 1], discarded: 2 }));
   const more = {
     relists: [3, 3, 400, 4, 7],
     intervals: [1, 1, 1.5],
@@ -73,9 +73,9 @@ test('a minute is what was added since the look before it', () => {
     discarded: 5,
     errors: 1,
   };
-  minutes.take(look(10, more));
-  minutes.take(look(20, { ...more, relists: [...more.relists, 20_000] }));
-  expect(minutes.cut()).toEqual({
+  minutes.add(look(10, more));
+  minutes.add(look(20, { ...more, relists: [...more.relists, 20_000] }));
+  expect(minutes.take()).toEqual({
     relists: 3,
     hist: [1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
     intervals: 2,
@@ -90,73 +90,73 @@ test('a minute is what was added since the look before it', () => {
 
 test('what lies between the last look of a minute and the first of the next belongs to the next', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.take(look(0, { relists: [1] }));
-  minutes.cut();
-  minutes.take(look(10, { relists: [1, 1, 1] }));
-  expect(minutes.cut()).toMatchObject({ relists: 2 });
+  minutes.add(look(0, { relists: [1] }));
+  minutes.take();
+  minutes.add(look(10, { relists: [1, 1, 1] }));
+  expect(minutes.take()).toMatchObject({ relists: 2 });
 });
 
 test('a minute without a good look is none', () => {
   const minutes = new KubeletMinutes(mono(0));
-  expect(minutes.cut()).toBeUndefined();
-  minutes.take(look(0, { relists: [1] }));
-  expect(minutes.cut()).toMatchObject({ relists: 0 });
-  expect(minutes.cut()).toBeUndefined();
+  expect(minutes.take()).toBeUndefined();
+  minutes.add(look(0, { relists: [1] }));
+  expect(minutes.take()).toMatchObject({ relists: 0 });
+  expect(minutes.take()).toBeUndefined();
 });
 
 test('the times between relists are those of the mode in which the minute ends', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.take(look(0, { relists: [1], intervals: [300] }));
-  minutes.take(look(10, { relists: [1, 1], intervals: [300, 120] }));
+  minutes.add(look(0, { relists: [1], intervals: [300] }));
+  minutes.add(look(10, { relists: [1, 1], intervals: [300, 120] }));
   minutes.modeChanged();
-  minutes.take(look(20, { relists: [1, 1, 1, 1], intervals: [300, 120, 1, 1] }));
-  expect(minutes.cut()).toMatchObject({ relists: 3, intervals: 2, intervalSum: 2_000_000 });
+  minutes.add(look(20, { relists: [1, 1, 1, 1], intervals: [300, 120, 1, 1] }));
+  expect(minutes.take()).toMatchObject({ relists: 3, intervals: 2, intervalSum: 2_000_000 });
 });
 
 test('a kubelet that was restarted counts from zero', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.take(look(0, { relists: [1, 1, 1], discarded: 9 }));
-  minutes.take(look(10, { relists: [1, 1, 1, 1, 1], discarded: 1, start: START_S + 5 }));
-  expect(minutes.cut()).toMatchObject({ relists: 5, discarded: 1 });
+  minutes.add(look(0, { relists: [1, 1, 1], discarded: 9 }));
+  minutes.add(look(10, { relists: [1, 1, 1, 1, 1], discarded: 1, start: START_S + 5 }));
+  expect(minutes.take()).toMatchObject({ relists: 5, discarded: 1 });
 });
 
 test('the last relist was at most so old when it was asked for; a clock that is behind makes no age', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.take(look(60, { relists: [], lastSeen: START_S + 30 }));
-  minutes.take(look(70, { relists: [], lastSeen: START_S + 69 }));
-  expect(minutes.cut()).toMatchObject({ lastSeenAge: 30_000_000 });
-  minutes.take(look(80, { relists: [], lastSeen: START_S + 99 }));
-  expect(minutes.cut()).toMatchObject({ lastSeenAge: 0 });
+  minutes.add(look(60, { relists: [], lastSeen: START_S + 30 }));
+  minutes.add(look(70, { relists: [], lastSeen: START_S + 69 }));
+  expect(minutes.take()).toMatchObject({ lastSeenAge: 30_000_000 });
+  minutes.add(look(80, { relists: [], lastSeen: START_S + 99 }));
+  expect(minutes.take()).toMatchObject({ lastSeenAge: 0 });
 });
 
 test('the 99th percentile of its lists lies in their bucket, and there is none without a list', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.take(look(0, { relists: [] }));
-  minutes.take(
+  minutes.add(look(0, { relists: [] }));
+  minutes.add(
     look(10, {
       relists: [],
       lists: [...Array.from({ length: 90 }, () => 2), ...Array.from({ length: 10 }, () => 70)],
     }),
   );
-  const p99 = minutes.cut()?.listP99 ?? 0;
+  const p99 = minutes.take()?.listP99 ?? 0;
   expect(p99).toBeGreaterThan(50_000);
   expect(p99).toBeLessThanOrEqual(100_000);
-  minutes.take(look(20, { relists: [], lists: Array.from({ length: 100 }, () => 2) }));
-  minutes.cut();
-  minutes.take(look(30, { relists: [], lists: Array.from({ length: 100 }, () => 2) }));
-  expect(minutes.cut()).toMatchObject({ listP99: null });
+  minutes.add(look(20, { relists: [], lists: Array.from({ length: 100 }, () => 2) }));
+  minutes.take();
+  minutes.add(look(30, { relists: [], lists: Array.from({ length: 100 }, () => 2) }));
+  expect(minutes.take()).toMatchObject({ listP99: null });
 });
 
 test('what its calls took is counted from look to look, and the longest list took at least its bucket, or the mean', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.take(look(0, { relists: [1], lists: [1, 9_000] }));
+  minutes.add(look(0, { relists: [1], lists: [1, 9_000] }));
   // Nothing to count from: nothing is said.
-  expect(minutes.cut()?.calls).toBeUndefined();
-  minutes.take(look(10, { relists: [1, 700], lists: [1, 9_000, 300], statuses: [400] }));
-  minutes.take(
+  expect(minutes.take()?.calls).toBeUndefined();
+  minutes.add(look(10, { relists: [1, 700], lists: [1, 9_000, 300], statuses: [400] }));
+  minutes.add(
     look(20, { relists: [1, 700, 4], lists: [1, 9_000, 300, 2, 2], statuses: [400], listErrors: 1 }),
   );
-  expect(minutes.cut()?.calls).toEqual({
+  expect(minutes.take()?.calls).toEqual({
     from: 0,
     to: 20_000_000,
     relistSum: 704_000,
@@ -166,26 +166,26 @@ test('what its calls took is counted from look to look, and the longest list too
     longestList: 300_000,
     statusSum: 400_000,
   });
-  minutes.take(look(30, { relists: [1, 700, 4], lists: [1, 9_000, 300, 2, 2, 12_000, 2, 2] }));
-  expect(minutes.cut()?.calls).toMatchObject({ from: 20_000_000, lists: 3, longestList: 10_000_000 });
+  minutes.add(look(30, { relists: [1, 700, 4], lists: [1, 9_000, 300, 2, 2, 12_000, 2, 2] }));
+  expect(minutes.take()?.calls).toMatchObject({ from: 20_000_000, lists: 3, longestList: 10_000_000 });
 });
 
 test('what a kubelet tells that no record can carry is cut to what one can', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.take(look(0, { relists: [1] }));
-  minutes.take(look(10, { relists: [1, 1e300], lists: [1e300], discarded: 1.5, errors: 1e18 }));
+  minutes.add(look(0, { relists: [1] }));
+  minutes.add(look(10, { relists: [1, 1e300], lists: [1e300], discarded: 1.5, errors: 1e18 }));
   const zero = { relists: 0, errors: 0, max: 0, hist: [], sandboxes: 0, containers: 0, bytes: 0 };
   const figures = { expected: 0, matched: 0, unobservable: 0, covered: 0, span: 0 };
-  const record = { type: 'relist_minute', t: 0, ...zero, ...figures, kubelet: minutes.cut() };
+  const record = { type: 'relist_minute', t: 0, ...zero, ...figures, kubelet: minutes.take() };
   expect(parseRecord(record)).toMatchObject({ ok: true });
 });
 
 test('a minute fits into its record', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.take(look(0, { relists: [1] }));
-  minutes.take(look(10, { relists: [1, 2.5, 11_000], intervals: [0.3, 0.1], lists: [0.7] }));
+  minutes.add(look(0, { relists: [1] }));
+  minutes.add(look(10, { relists: [1, 2.5, 11_000], intervals: [0.3, 0.1], lists: [0.7] }));
   const zero = { relists: 0, errors: 0, max: 0, hist: [], sandboxes: 0, containers: 0, bytes: 0 };
   const figures = { expected: 0, matched: 0, unobservable: 0, covered: 0, span: 0 };
-  const record = { type: 'relist_minute', t: 0, ...zero, ...figures, kubelet: minutes.cut() };
+  const record = { type: 'relist_minute', t: 0, ...zero, ...figures, kubelet: minutes.take() };
   expect(parseRecord(record)).toMatchObject({ ok: true });
 });

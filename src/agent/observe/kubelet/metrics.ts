@@ -1,23 +1,22 @@
 /*
- * What a kubelet says of its PLEG in its own metrics (kubelet pkg/kubelet/metrics/metrics.go). A figure that is absent, broken
- * or given twice with different values is undefined: nothing is ever made up.
+ * What a kubelet reports about its PLEG in its own metrics (kubelet pkg/kubelet/metrics/metrics.go). A figure that is absent, malformed
+ * or given twice with different values is undefined: nothing is made up.
  *
- * Only an answer with a `kubelet_pleg_` family is a kubelet's. An API server lists the kubelet's feature gates too, with
- * their defaults: its word for "the gate is off" would be worth nothing.
+ * Only an answer with a `kubelet_pleg_` family is a kubelet's. An API server lists the kubelet's feature gates too, with their
+ * defaults, which prove nothing about this kubelet.
  */
-
-import { clean } from '../../../cri/items.ts';
 import { MAX_NAME_LENGTH } from '../../../protocol/record.ts';
+import { cleanText } from '../../../protocol/text.ts';
 import { type Sample, samplesOf } from './exposition.ts';
 
 export interface Histogram {
   readonly count: number;
   readonly sum: number;
-  /** In rising order of their upper bounds, counts of all that is not above them; ends with the infinite one. */
+  /** Cumulative, in rising order of the upper bounds; the last bound is infinite. */
   readonly buckets: readonly { readonly le: number; readonly count: number }[];
 }
 
-/** The kubelet's calls to the runtime that tell something of PLEG. */
+/** The kubelet's calls to the runtime that concern PLEG. */
 const OPERATIONS = [
   'list_podsandbox',
   'list_containers',
@@ -37,7 +36,7 @@ interface OperationFigures {
 export interface KubeletFigures {
   /** The feature gate EventedPLEG. */
   readonly eventedPleg: boolean | undefined;
-  /** Ends of the kubelet's own event stream, and beginnings, since it started. */
+  /** How often the kubelet's own event stream ended and was opened since the kubelet started. */
   readonly connectionErrors: number | undefined;
   readonly connectionSuccesses: number | undefined;
   /** In seconds. */
@@ -47,7 +46,7 @@ export interface KubeletFigures {
   readonly lastSeen: number | undefined;
   readonly discardedEvents: number | undefined;
   readonly operations: Readonly<Record<Operation, OperationFigures>>;
-  /** Unix time in seconds; made anew from the time of the boot at each scrape, so a step of the wall clock moves it. */
+  /** Unix time in seconds; computed from the boot time at each scrape, so a step of the wall clock moves it. */
   readonly processStart: number | undefined;
   /** Such as `v1.36.2`. */
   readonly version: string | undefined;
@@ -73,11 +72,11 @@ const CALLS = 'kubelet_runtime_operations';
 const CALL_ERRORS = 'kubelet_runtime_operations_errors';
 const CALL_DURATION = 'kubelet_runtime_operations_duration_seconds';
 const HISTOGRAMS = [RELIST_DURATION, RELIST_INTERVAL, CALL_DURATION];
-const KUBELETS_OWN = 'kubelet_pleg_';
+const KUBELET_PREFIX = 'kubelet_pleg_';
 /** The kubelet has 11 and 14. */
-const MOST_BUCKETS = 100;
+const MAX_BUCKETS = 100;
 
-/** Counters are found with and without the suffix that OpenMetrics gives them. */
+/** Counters with and without the suffix of OpenMetrics. */
 const WANTED: ReadonlySet<string> = new Set([
   ...Object.keys(SCALARS).flatMap((name) => [name, `${name}_total`]),
   ...[CALLS, CALL_ERRORS].flatMap((name) => [name, `${name}_total`]),
@@ -86,16 +85,16 @@ const WANTED: ReadonlySet<string> = new Set([
   BUILD,
 ]);
 
-/** Reads a kubelet's answer; null where it is not a kubelet's. Never throws. */
+/** Reads a kubelet's answer; null if it is not from a kubelet. Never throws. */
 export function readMetrics(text: string): KubeletFigures | null {
-  const draft = new Draft();
+  const draft = new MetricsDraft();
   for (const sample of samplesOf(text, (name) => WANTED.has(name))) draft.take(sample);
-  return draft.isKubelets ? draft.figures() : null;
+  return draft.isFromKubelet ? draft.figures() : null;
 }
 
-/** NaN stands for what is broken or contradicts itself, and stays. */
-class Draft {
-  isKubelets = false;
+/** NaN marks a value that is malformed or contradictory, and stays. */
+class MetricsDraft {
+  isFromKubelet = false;
   readonly #values = new Map<string, number>();
   readonly #buckets = new Map<string, Map<number, number>>();
   readonly #gate = new Set<boolean | undefined>();
@@ -103,7 +102,7 @@ class Draft {
 
   take(sample: Sample): void {
     const { name, labels } = sample;
-    if (name.startsWith(KUBELETS_OWN) && sample.value !== null) this.isKubelets = true;
+    if (name.startsWith(KUBELET_PREFIX) && sample.value !== null) this.isFromKubelet = true;
     if (name === GATE) this.#takeGate(sample);
     else if (name === BUILD) this.#version ??= labels.get('git_version');
     else if (name.endsWith('_bucket')) this.#takeBucket(sample);
@@ -111,7 +110,7 @@ class Draft {
   }
 
   figures(): KubeletFigures {
-    const version = clean(this.#version ?? '', MAX_NAME_LENGTH);
+    const version = cleanText(this.#version ?? '', MAX_NAME_LENGTH);
     return {
       eventedPleg: this.#gateValue(),
       connectionErrors: this.#scalar('kubelet_evented_pleg_connection_error_count'),
@@ -134,13 +133,13 @@ class Draft {
 
   #takeGate({ labels, value }: Sample): void {
     const name = labels.get('name');
-    // A broken line without labels may be the one.
+    // A malformed line without labels may be the one.
     if (name !== undefined && name !== 'EventedPLEG') return;
-    const said = name === undefined ? null : value;
-    this.#gate.add(said === 1 ? true : said === 0 ? false : undefined);
+    const state = name === undefined ? null : value;
+    this.#gate.add(state === 1 ? true : state === 0 ? false : undefined);
   }
 
-  /** On as soon as one line says so; off only where every line says that. */
+  /** On if any line says so; off only if every line does. */
   #gateValue(): boolean | undefined {
     if (this.#gate.has(true)) return true;
     return this.#gate.size === 1 && this.#gate.has(false) ? false : undefined;
@@ -153,7 +152,7 @@ class Draft {
     const text = labels.get('le') ?? '';
     const le = text === '+Inf' ? Number.POSITIVE_INFINITY : Number(text === '' ? Number.NaN : text);
     const known = buckets.get(le);
-    if (buckets.size < MOST_BUCKETS)
+    if (buckets.size < MAX_BUCKETS)
       buckets.set(le, known === undefined || known === value ? (value ?? Number.NaN) : Number.NaN);
     else buckets.set(Number.NaN, Number.NaN);
   }
@@ -182,19 +181,22 @@ class Draft {
     const buckets = [...(this.#buckets.get(`${name} ${operation}`.trim()) ?? [])]
       .map(([le, below]) => ({ le, count: below }))
       .sort((a, b) => a.le - b.le);
-    if (count === undefined || sum === undefined || !rises(buckets, count)) return undefined;
+    if (count === undefined || sum === undefined || !isComplete(buckets, count)) return undefined;
     return { count, sum, buckets };
   }
 }
 
-/** Calls are told apart by what they call; everything else has no label that matters here. */
+/** Call metrics are keyed by their operation; no other label matters here. */
 function keyOf(name: string, labels: ReadonlyMap<string, string>): string {
   const operation = name.startsWith(CALLS) ? (labels.get('operation_type') ?? '?') : '';
   return `${name} ${operation}`.trim();
 }
 
-/** Whether buckets are whole: rising bounds, counts that never fall, the last one infinite and equal to the total. */
-function rises(buckets: readonly { readonly le: number; readonly count: number }[], total: number): boolean {
+/** Whether a histogram is complete: rising bounds, counts that never fall, the last bound infinite and its count the total. */
+function isComplete(
+  buckets: readonly { readonly le: number; readonly count: number }[],
+  total: number,
+): boolean {
   const last = buckets.at(-1);
   if (last?.le !== Number.POSITIVE_INFINITY || last.count !== total) return false;
   return buckets.every(({ le, count }, i) => {

@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Mono, mono, type Wall, wall } from '../../../protocol/units.ts';
 import { ModeFile } from './modeFile.ts';
-import type { Look } from './scrapeSummary.ts';
+import type { ScrapeSummary } from './scrapeSummary.ts';
 
 const WALL = 1.79e15;
 const at = (seconds: number): { mono: Mono; wall: Wall } => ({
@@ -14,7 +14,7 @@ const at = (seconds: number): { mono: Mono; wall: Wall } => ({
 });
 const NOW = at(300);
 
-const look: Look = {
+const scrape: ScrapeSummary = {
   started: mono(100e6 - 5_000),
   ended: mono(100e6),
   wall: at(100).wall,
@@ -54,7 +54,7 @@ const open = (dir = folder, boot = 'boot-1', node = 'n1') =>
     bootId: async () => boot,
   });
 
-async function kept(of: Parameters<ModeFile['save']>[0] = { state, look }): Promise<void> {
+async function kept(of: Parameters<ModeFile['save']>[0] = { state, lastScrape: scrape }): Promise<void> {
   const file = await open();
   file.save(of);
   await file.saved();
@@ -63,14 +63,14 @@ async function kept(of: Parameters<ModeFile['save']>[0] = { state, look }): Prom
 describe('the mode on disk', () => {
   test('is what was saved last, on the clock it was saved with', async () => {
     const file = await open();
-    for (let errors = 0; errors <= 20; errors += 1) file.save({ state, look: { ...look, errors } });
+    for (let errors = 0; errors <= 20; errors += 1) file.save({ state, lastScrape: { ...scrape, errors } });
     await file.saved();
     expect(await (await open()).load(NOW)).toEqual({
       model: 'EventedCache',
       mode: 'Fallback',
       reason: 'StreamBroke',
       since: at(40).wall,
-      look: { ...look, errors: 20 },
+      scrape: { ...scrape, errors: 20 },
       sameBoot: true,
     });
     expect(readdirSync(folder)).toEqual(['mode.json']);
@@ -78,9 +78,9 @@ describe('the mode on disk', () => {
 
   test('of another boot is brought to the clock of this one by the wall clock', async () => {
     await kept();
-    // Two minutes after the look; this boot is 10 s old.
+    // Two minutes after the scrape; this boot is 10 s old.
     const loaded = await (await open(folder, 'boot-2')).load({ mono: mono(10e6), wall: at(220).wall });
-    expect(loaded).toMatchObject({ sameBoot: false, look: { ended: -110e6, started: -110e6 - 5_000 } });
+    expect(loaded).toMatchObject({ sameBoot: false, scrape: { ended: -110e6, started: -110e6 - 5_000 } });
   });
 
   test.each([
@@ -111,14 +111,14 @@ describe('the mode on disk', () => {
   });
 
   test('is not kept before a kubelet answered', async () => {
-    await kept({ state, look: null });
+    await kept({ state, lastScrape: null });
     expect(readdirSync(folder)).toEqual([]);
   });
 
   test('that cannot be kept is told, and ends nothing', async () => {
     const file = await open(join(folder, 'missing'));
-    file.save({ state, look });
+    file.save({ state, lastScrape: scrape });
     await file.saved();
-    expect(lines.join()).toContain("the kubelet's mode cannot be kept");
+    expect(lines.join()).toContain('kubelet mode not saved');
   });
 });

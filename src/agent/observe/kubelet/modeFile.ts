@@ -1,6 +1,6 @@
 /*
- * The kubelet's mode, kept in a small file beside the spool, so that the next agent tells only what changed while nobody looked. A
- * file that is damaged, of another node, or of the future is as good as none: then the mode is told anew.
+ * The kubelet's mode, kept in a small file beside the spool, so that the next agent reports only what changed meanwhile. A file that is
+ * damaged, of another node, or from the future is ignored: then the mode is reported anew.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,10 +11,10 @@ import { MAX_NAME_LENGTH } from '../../../protocol/record.ts';
 import { type Mono, shift, type Wall, wall } from '../../../protocol/units.ts';
 import { LOCAL_FILES, readJson, writeJson } from '../../spool/files.ts';
 import { MODELS, MODES } from './modeInference.ts';
-import type { ModeTracker, Remembered } from './modeTracker.ts';
-import { LookSchema } from './scrapeSummary.ts';
+import type { ModeTracker, SavedMode } from './modeTracker.ts';
+import { ScrapeSummarySchema } from './scrapeSummary.ts';
 
-const NAME = 'mode.json';
+const FILE_NAME = 'mode.json';
 
 const FileSchema = v.strictObject({
   v: v.literal(1),
@@ -24,11 +24,11 @@ const FileSchema = v.strictObject({
   mode: v.picklist(MODES),
   reason: v.pipe(v.string(), v.regex(/^[A-Z][A-Za-z0-9]{0,62}$/)),
   since: v.pipe(v.number(), v.finite(), v.transform<number, Wall>(wall)),
-  look: LookSchema,
+  scrape: ScrapeSummarySchema,
 });
 
 export interface ModeFileOptions {
-  /** It is there already. */
+  /** Must exist. */
   readonly dir: string;
   readonly node: string;
   readonly log: Logger;
@@ -40,10 +40,10 @@ export class ModeFile {
   readonly #options: ModeFileOptions;
   readonly #bootId: string;
   #saving: Promise<void> | null = null;
-  #wanted: unknown = null;
+  #pending: unknown = null;
 
   private constructor(options: ModeFileOptions, bootId: string) {
-    this.#file = join(options.dir, NAME);
+    this.#file = join(options.dir, FILE_NAME);
     this.#options = options;
     this.#bootId = bootId;
   }
@@ -52,51 +52,48 @@ export class ModeFile {
     return new ModeFile(options, await (options.bootId ?? machineBootId)());
   }
 
-  /** What the agent before knew, with its look on the clock of this boot; null where that is nothing. */
-  async load(now: { readonly mono: Mono; readonly wall: Wall }): Promise<Remembered | null> {
-    const content = await readJson(LOCAL_FILES, this.#file).catch((error: unknown) => this.#complain(error));
+  /** What the previous agent saved, with its scrape on the clock of this boot; null if there is nothing usable. */
+  async load(now: { readonly mono: Mono; readonly wall: Wall }): Promise<SavedMode | null> {
+    const content = await readJson(LOCAL_FILES, this.#file).catch((error: unknown) => this.#logError(error));
     const read = v.safeParse(FileSchema, content);
     if (!read.success) return null;
-    const { node, bootId, model, mode, reason, since, look } = read.output;
-    if (node !== this.#options.node || look.wall > now.wall || since > look.wall) return null;
+    const { node, bootId, model, mode, reason, since, scrape } = read.output;
+    if (node !== this.#options.node || scrape.wall > now.wall || since > scrape.wall) return null;
     const sameBoot = bootId === this.#bootId;
-    if (sameBoot) return look.ended > now.mono ? null : { model, mode, reason, since, look, sameBoot };
-    // Another boot has another clock: only the wall clock leads from the one to the other.
-    const ended = shift(now.mono, look.wall - now.wall);
-    const started = shift(ended, look.started - look.ended);
-    return { model, mode, reason, since, look: { ...look, started, ended }, sameBoot };
+    if (sameBoot) return scrape.ended > now.mono ? null : { model, mode, reason, since, scrape, sameBoot };
+    // Another boot has another monotonic clock: only the wall clock connects the two.
+    const ended = shift(now.mono, scrape.wall - now.wall);
+    const started = shift(ended, scrape.started - scrape.ended);
+    return { model, mode, reason, since, scrape: { ...scrape, started, ended }, sameBoot };
   }
 
-  /** What is saved last is there last; nobody waits for it. */
-  save({ state, look }: Pick<ModeTracker, 'state' | 'look'>): void {
-    if (look === null) return;
+  /** Saves in the background; the last save wins. */
+  save({ state, lastScrape }: Pick<ModeTracker, 'state' | 'lastScrape'>): void {
+    if (lastScrape === null) return;
     const { model, mode, reason } = state;
-    const since = shift(look.wall, state.since - look.ended);
+    const since = shift(lastScrape.wall, state.since - lastScrape.ended);
     const { node } = this.#options;
-    this.#wanted = { v: 1, node, bootId: this.#bootId, model, mode, reason, since, look };
+    this.#pending = { v: 1, node, bootId: this.#bootId, model, mode, reason, since, scrape: lastScrape };
     this.#saving ??= this.#write();
   }
 
-  /** When everything is written that was to be saved until now. */
+  /** Resolves when everything saved so far is written. */
   async saved(): Promise<void> {
     while (this.#saving !== null) await this.#saving;
   }
 
-  /** Writes until nothing newer is wanted: a slow disk is written to less often, and nothing piles up. */
+  /** Writes until nothing newer is pending: a slow disk is written to less often, and nothing piles up. */
   async #write(): Promise<void> {
-    while (this.#wanted !== null) {
-      const content = this.#wanted;
-      this.#wanted = null;
-      await writeJson(LOCAL_FILES, this.#file, content).catch((error: unknown) => this.#complain(error));
+    while (this.#pending !== null) {
+      const content = this.#pending;
+      this.#pending = null;
+      await writeJson(LOCAL_FILES, this.#file, content).catch((error: unknown) => this.#logError(error));
     }
     this.#saving = null;
   }
 
-  #complain(error: unknown): null {
-    this.#options.log.warn(
-      { file: this.#file, error: messageOf(error) },
-      "the kubelet's mode cannot be kept",
-    );
+  #logError(error: unknown): null {
+    this.#options.log.warn({ file: this.#file, error: messageOf(error) }, 'kubelet mode not saved');
     return null;
   }
 }

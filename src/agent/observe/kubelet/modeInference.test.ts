@@ -2,13 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { mono, wall } from '../../../protocol/units.ts';
 import { readMetrics } from './metrics.ts';
-import { infer, minorOf, type Past } from './modeInference.ts';
-import { type Look, lookOf } from './scrapeSummary.ts';
+import { infer, minorOf, type RunHistory } from './modeInference.ts';
+import { type ScrapeSummary, summarize } from './scrapeSummary.ts';
 
 const START_S = 1_795_199_130;
 const FOLDER = new URL('./testdata/', import.meta.url);
 
-const past = (more: Partial<Past> = {}): Past => ({
+const past = (more: Partial<RunHistory> = {}): RunHistory => ({
   relistRate: null,
   wasConnected: false,
   reconnects: false,
@@ -17,7 +17,7 @@ const past = (more: Partial<Past> = {}): Past => ({
   ...more,
 });
 
-const look = (more: Partial<Look> = {}): Look => ({
+const look = (more: Partial<ScrapeSummary> = {}): ScrapeSummary => ({
   started: mono(0),
   ended: mono(0),
   wall: wall((START_S + 10) * 1e6),
@@ -35,7 +35,7 @@ const look = (more: Partial<Look> = {}): Look => ({
   ...more,
 });
 
-const verdict = (of: Partial<Look>, before: Partial<Past> = {}): string => {
+const verdict = (of: Partial<ScrapeSummary>, before: Partial<RunHistory> = {}): string => {
   const { model, mode, reason } = infer(look(of), past(before));
   return `${model} ${mode} ${reason}`;
 };
@@ -45,7 +45,7 @@ function ofFile(name: string): string {
   const figures = readMetrics(readFileSync(new URL(name, FOLDER), 'utf8'));
   if (figures === null) throw new Error(`${name} is not a kubelet's`);
   const at = wall(((figures.lastSeen ?? 0) + 1) * 1e6);
-  const seen = lookOf({ ok: true, figures, started: mono(0), ended: mono(0), wall: at });
+  const seen = summarize({ ok: true, figures, started: mono(0), ended: mono(0), wall: at });
   const age = seen.processStart === null ? null : at / 1e6 - seen.processStart;
   const { model, mode, reason } = infer(seen, past({ firstSeenAge: age }));
   return `${model} ${mode} ${reason}`;
@@ -197,7 +197,7 @@ describe('1.26', () => {
 });
 
 describe('1.37 and later', () => {
-  const at = (version: string, more: Partial<Look>, before: Partial<Past> = {}) =>
+  const at = (version: string, more: Partial<ScrapeSummary>, before: Partial<RunHistory> = {}) =>
     verdict({ version, ...more }, before);
 
   test('gives hints from its first stream to its fifth error, and relists once a second all the time', () => {

@@ -6,13 +6,13 @@
  *                  relists come every 300 s                         either ── fifth error ──► Fallback, until the kubelet restarts
  *   EventedHint    from 1.37: a STOPPED asks for an early relist    Starting ──► EventedHint ── fifth error ──► HintDisabled
  *
- * The errors are counted over the whole life of a kubelet: no success resets them, and the loop ends with the fifth. That is
- * read in the source up to 1.37; of later kubelets it is not assumed, they may reconnect for ever. 1.26 counts no connections: how
- * often it relists is the only sign, and the errors of its stream calls where it counts those (1.36 was seen not to).
+ * Errors are counted over a whole kubelet run: no success resets them, and the loop ends with the fifth. The source up to 1.37 says so;
+ * later kubelets may reconnect for ever, so nothing is assumed of them. 1.26 counts no connections: the only signs are how often it
+ * relists, and the errors of its stream calls if it counts those (1.36 was seen not to).
  *
- * `Unknown` is said of a kubelet that does not tell what its mode follows from, and of one that contradicts itself.
+ * A kubelet that does not report what its mode follows from, or contradicts itself, is `Unknown`.
  */
-import type { Look } from './scrapeSummary.ts';
+import type { ScrapeSummary } from './scrapeSummary.ts';
 
 export const MODELS = ['GenericOnly', 'EventedCache', 'EventedHint', 'Unknown'] as const;
 type Model = (typeof MODELS)[number];
@@ -35,28 +35,28 @@ export interface Inference {
   readonly reason: string;
 }
 
-/** What the looks before this one at the same life of the kubelet showed. */
-export interface Past {
-  /** Relists in a second, over long enough to mean something; null before. */
+/** What earlier scrapes of the same kubelet run showed. */
+export interface RunHistory {
+  /** Relists per second, over long enough to be meaningful; null before. */
   readonly relistRate: number | null;
-  /** At an earlier look its stream had been opened, and had errors left. */
+  /** An earlier scrape showed its stream open. */
   readonly wasConnected: boolean;
-  /** It opened streams after its fifth error: it reconnects. */
+  /** It opened a stream after its fifth error. */
   readonly reconnects: boolean;
-  /** It gave its stream up, which it does once. */
+  /** It gave up its stream, which it does once. */
   readonly gaveUp: boolean;
-  /** Its age at the first look, in seconds; null where it does not tell since when it runs. */
+  /** Its age at the first scrape, in seconds; null if it does not report its start time. */
   readonly firstSeenAge: number | null;
 }
 
 export const LAST_ERROR = 5;
-/** Generic PLEG relists once in a second and the time it takes; evented 1.26–1.36 once in 300 s, and once for each error. */
+/** Generic PLEG relists once per second plus the time it takes; evented 1.26–1.36 once in 300 s, and once for each error. */
 const FAST_RELISTS = 0.2;
-/** Relists in a second over the whole life of a kubelet that was hardly ever evented. */
-const ALL_ITS_LIFE = 0.8;
-/** Five streams that ended as soon as they began lived less than this together. */
+/** Relists per second over the whole run of a kubelet that was hardly ever evented. */
+const NEVER_EVENTED_RELISTS = 0.8;
+/** Five streams that ended as soon as they began lasted less than this together. */
 const ENDED_AT_ONCE_S = 5;
-/** What a kubelet of this age has given up was given up at its start. */
+/** A kubelet of at most this age that has given up did so at its start. */
 const YOUNG_S = 60;
 
 const FIRST_WITH_GATE = 26;
@@ -64,17 +64,17 @@ const FIRST_WITH_COUNTERS = 27;
 const FIRST_WITH_HINTS = 37;
 const LAST_KNOWN = 37;
 
-export function infer(look: Look, past: Past): Inference {
-  const minor = minorOf(look.version);
-  if (look.gate === false) return generic('GateDisabled');
+export function infer(scrape: ScrapeSummary, history: RunHistory): Inference {
+  const minor = minorOf(scrape.version);
+  if (scrape.gate === false) return generic('GateDisabled');
   if (minor === null) return unknown('Unknown', 'VersionNotTold');
   if (minor < FIRST_WITH_GATE) return generic('NoSuchGate');
-  if (look.gate === null) return unknown('Unknown', 'GateNotTold');
-  if (minor >= FIRST_WITH_HINTS) return hint(look, past, minor);
-  return minor < FIRST_WITH_COUNTERS ? uncounted(look, past) : cache(look, past);
+  if (scrape.gate === null) return unknown('Unknown', 'GateNotTold');
+  if (minor >= FIRST_WITH_HINTS) return hint(scrape, history, minor);
+  return minor < FIRST_WITH_COUNTERS ? uncounted(scrape, history) : cache(scrape, history);
 }
 
-/** The minor version as a number, such as 36 of `v1.36.2-vendor.4`; infinite for another major one. */
+/** The minor version as a number, such as 36 of `v1.36.2-vendor.4`; infinite for another major version. */
 export function minorOf(version: string | null): number | null {
   const [, major, minor] = /^v?(\d{1,4})\.(\d{1,4})(?!\d)/.exec(version ?? '') ?? [];
   if (major === undefined || minor === undefined || major === '0') return null;
@@ -84,67 +84,67 @@ export function minorOf(version: string | null): number | null {
 const generic = (reason: string): Inference => ({ model: 'GenericOnly', mode: 'Generic', reason });
 const unknown = (model: Model, reason: string): Inference => ({ model, mode: 'Unknown', reason });
 
-function cache(look: Look, past: Past): Inference {
+function cache(scrape: ScrapeSummary, history: RunHistory): Inference {
   const model = 'EventedCache';
-  if (look.errors === null) return unknown(model, 'CounterNotTold');
-  if (look.errors >= LAST_ERROR) return { model, mode: 'Fallback', reason: whyFellBack(look, past) };
-  if (look.successes === null) return unknown(model, 'CounterNotTold');
-  // A kubelet that has errors left and relists like one without is none that we know.
-  if (relistsFast(past)) return unknown(model, 'RelistRateContradicts');
-  if (look.successes === 0) return { model, mode: 'Starting', reason: 'NotConnectedYet' };
+  if (scrape.errors === null) return unknown(model, 'CounterNotTold');
+  if (scrape.errors >= LAST_ERROR) return { model, mode: 'Fallback', reason: whyFellBack(scrape, history) };
+  if (scrape.successes === null) return unknown(model, 'CounterNotTold');
+  // No known kubelet has errors left and yet relists like one without.
+  if (relistsFast(history)) return unknown(model, 'RelistRateContradicts');
+  if (scrape.successes === 0) return { model, mode: 'Starting', reason: 'NotConnectedYet' };
   return { model, mode: 'Evented', reason: 'Connected' };
 }
 
-/** One that relisted once a second for all its life never was evented; one that relisted seldom for most of it was. */
-function whyFellBack(look: Look, past: Past): string {
-  const reason = whyGivenUp(look, past);
-  const age = look.processStart === null ? null : look.wall / 1e6 - look.processStart;
-  if (reason !== 'NotSeen' || age === null || look.relists === null) return reason;
-  const rate = look.relists / age;
-  if (rate > ALL_ITS_LIFE) return 'RuntimeUnsupported';
+/** A kubelet that relisted once a second throughout its run was never evented; one that relisted seldom for most of it was. */
+function whyFellBack(scrape: ScrapeSummary, history: RunHistory): string {
+  const reason = whyGivenUp(scrape, history);
+  const age = scrape.processStart === null ? null : scrape.wall / 1e6 - scrape.processStart;
+  if (reason !== 'NotSeen' || age === null || scrape.relists === null) return reason;
+  const rate = scrape.relists / age;
+  if (rate > NEVER_EVENTED_RELISTS) return 'RuntimeUnsupported';
   return rate < FAST_RELISTS ? 'StreamBroke' : 'NotSeen';
 }
 
-/** 1.26. Its errors are told once there are any. */
-function uncounted(look: Look, past: Past): Inference {
+/** 1.26. It reports its errors once there are any. */
+function uncounted(scrape: ScrapeSummary, history: RunHistory): Inference {
   const model = 'EventedCache';
-  if (look.relists === null) return unknown(model, 'CounterNotTold');
-  if ((look.streamEndErrors ?? 0) >= LAST_ERROR)
-    return { model, mode: 'Fallback', reason: whyUncountedGaveUp(look) };
-  if (past.gaveUp || relistsFast(past)) return { model, mode: 'Fallback', reason: 'RelistsOften' };
-  if (past.relistRate === null) return { model, mode: 'Starting', reason: 'RelistRateNotKnownYet' };
+  if (scrape.relists === null) return unknown(model, 'CounterNotTold');
+  if ((scrape.streamEndErrors ?? 0) >= LAST_ERROR)
+    return { model, mode: 'Fallback', reason: whyUncountedGaveUp(scrape) };
+  if (history.gaveUp || relistsFast(history)) return { model, mode: 'Fallback', reason: 'RelistsOften' };
+  if (history.relistRate === null) return { model, mode: 'Starting', reason: 'RelistRateNotKnownYet' };
   return { model, mode: 'Evented', reason: 'RelistsSeldom' };
 }
 
-function hint(look: Look, past: Past, minor: number): Inference {
+function hint(scrape: ScrapeSummary, history: RunHistory, minor: number): Inference {
   const model = 'EventedHint';
-  const { errors, successes } = look;
+  const { errors, successes } = scrape;
   if (errors === null) return unknown(model, 'CounterNotTold');
   if (errors >= LAST_ERROR && minor <= LAST_KNOWN)
-    return { model, mode: 'HintDisabled', reason: whyGivenUp(look, past) };
+    return { model, mode: 'HintDisabled', reason: whyGivenUp(scrape, history) };
   if (successes === null) return unknown(model, 'CounterNotTold');
   if (successes === 0 && errors < LAST_ERROR) return { model, mode: 'Starting', reason: 'NotConnectedYet' };
   // Every stream that ended is an error too: more successes than errors means that one is open.
-  if (errors >= LAST_ERROR && successes <= errors && !past.reconnects)
+  if (errors >= LAST_ERROR && successes <= errors && !history.reconnects)
     return unknown(model, 'RetriesNotKnown');
   return { model, mode: 'EventedHint', reason: 'Connected' };
 }
 
-const relistsFast = ({ relistRate }: Past): boolean => relistRate !== null && relistRate > FAST_RELISTS;
+const relistsFast = ({ relistRate }: RunHistory): boolean => relistRate !== null && relistRate > FAST_RELISTS;
 
 /**
- * Why it gave up. A runtime without the stream lets all five begin, and they end within milliseconds of the start; a stream that breaks
- * while the runtime is away begins again less often than it ends.
+ * Why it gave up. A runtime without the stream lets all five open, and ends them within milliseconds; a stream that breaks while the
+ * runtime is down opens less often than it ends.
  */
-function whyGivenUp(look: Look, past: Past): string {
-  if (look.successes === 0) return 'RuntimeDownAtStart';
-  if (look.successes !== look.errors || past.wasConnected) return 'StreamBroke';
-  if (look.streamSeconds !== null)
-    return look.streamSeconds < ENDED_AT_ONCE_S ? 'RuntimeUnsupported' : 'StreamBroke';
-  if (past.firstSeenAge !== null && past.firstSeenAge < YOUNG_S) return 'RuntimeUnsupported';
+function whyGivenUp(scrape: ScrapeSummary, history: RunHistory): string {
+  if (scrape.successes === 0) return 'RuntimeDownAtStart';
+  if (scrape.successes !== scrape.errors || history.wasConnected) return 'StreamBroke';
+  if (scrape.streamSeconds !== null)
+    return scrape.streamSeconds < ENDED_AT_ONCE_S ? 'RuntimeUnsupported' : 'StreamBroke';
+  if (history.firstSeenAge !== null && history.firstSeenAge < YOUNG_S) return 'RuntimeUnsupported';
   return 'NotSeen';
 }
 
-/** Without the count of connections a socket that is dead and a stream that is not there look the same. */
-const whyUncountedGaveUp = ({ streamSeconds }: Look): string =>
+/** Without the count of connections a dead socket and an unimplemented stream look the same. */
+const whyUncountedGaveUp = ({ streamSeconds }: ScrapeSummary): string =>
   (streamSeconds ?? 0) < ENDED_AT_ONCE_S ? 'NeverConnected' : 'StreamBroke';

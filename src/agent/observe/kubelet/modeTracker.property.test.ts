@@ -112,7 +112,7 @@ function play(steps: readonly Step[]) {
     kubelet.does(one, now);
     if (one.does === 'step_clock') stepped += one.seconds;
     now = shift(now, 1e6);
-    const failed: Scrape = { ok: false, problem: 'Timeout', message: '', ended: now };
+    const failed: Scrape = { ok: false, reason: 'Timeout', message: '', ended: now };
     const scrape = one.does === 'fail' ? failed : kubelet.look(now, stepped);
     const change = tracker.take(scrape);
     if (scrape.ok) good.push(now);

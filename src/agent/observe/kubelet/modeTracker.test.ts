@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { type FakeFigures, metricsText } from '../../../../test/support/fakeKubelet.ts';
 import { parseRecord } from '../../../protocol/record.ts';
 import { mono, wall } from '../../../protocol/units.ts';
-import type { Scrape, ScrapeProblem } from './client.ts';
+import type { Scrape, ScrapeFailure } from './client.ts';
 import { readMetrics } from './metrics.ts';
-import { type ModeChange, ModeTracker, type Remembered } from './modeTracker.ts';
-import { lookOf } from './scrapeSummary.ts';
+import { type ModeChange, ModeTracker, type SavedMode } from './modeTracker.ts';
+import { summarize } from './scrapeSummary.ts';
 
 const START = mono(1_000_000);
 /** The wall clock is this at the start of the monotonic one. */
@@ -16,7 +16,11 @@ const EVENTED: FakeFigures = { gate: 1, errors: 0, successes: 1, start: BORN };
 const FALLBACK: FakeFigures = { ...EVENTED, errors: 5 };
 
 /** A good look that ends at a moment in seconds; `stepped` is what the wall clock was moved by until then. */
-function look(seconds: number, figures: FakeFigures = EVENTED, stepped = 0): Extract<Scrape, { ok: true }> {
+function scrapeAt(
+  seconds: number,
+  figures: FakeFigures = EVENTED,
+  stepped = 0,
+): Extract<Scrape, { ok: true }> {
   const read = readMetrics(metricsText(figures));
   if (read === null) throw new Error('not a kubelet');
   const ended = mono(seconds * 1e6);
@@ -24,9 +28,9 @@ function look(seconds: number, figures: FakeFigures = EVENTED, stepped = 0): Ext
   return { ok: true, figures: read, started: mono(ended - 20_000), ended, wall: at };
 }
 
-const failed = (seconds: number, problem: ScrapeProblem): Scrape => ({
+const failed = (seconds: number, reason: ScrapeFailure): Scrape => ({
   ok: false,
-  problem,
+  reason,
   message: '',
   ended: mono(seconds * 1e6),
 });
@@ -41,7 +45,7 @@ function taking(...scrapes: Scrape[]) {
 
 describe('a change of mode', () => {
   test('lies between the two looks around it, and carries the figures of both', () => {
-    const { changes } = taking(look(10), look(20), look(30, { ...FALLBACK, relists: 19 }));
+    const { changes } = taking(scrapeAt(10), scrapeAt(20), scrapeAt(30, { ...FALLBACK, relists: 19 }));
     expect(told(changes)).toEqual(['Unknown Evented Connected', null, 'Evented Fallback StreamBroke']);
     const change = changes[2];
     expect(change).toMatchObject({
@@ -62,12 +66,17 @@ describe('a change of mode', () => {
   });
 
   test('that the first look shows is no older than the kubelet', () => {
-    const { changes } = taking(look(10, FALLBACK));
+    const { changes } = taking(scrapeAt(10, FALLBACK));
     expect(changes[0]).toMatchObject({ notBefore: 10e6 - 110e6, at: 10e6, proof: { before: null } });
   });
 
   test('is told once, and the mode lasts since then, with the reason it began with', () => {
-    const { tracker, changes } = taking(look(10), look(20, FALLBACK), look(30, FALLBACK), look(40, FALLBACK));
+    const { tracker, changes } = taking(
+      scrapeAt(10),
+      scrapeAt(20, FALLBACK),
+      scrapeAt(30, FALLBACK),
+      scrapeAt(40, FALLBACK),
+    );
     expect(told(changes).slice(2)).toEqual([null, null]);
     expect(tracker.state).toMatchObject({
       mode: 'Fallback',
@@ -79,9 +88,9 @@ describe('a change of mode', () => {
 
   test('holds how often the kubelet relisted before it', () => {
     const { changes } = taking(
-      look(0, { ...EVENTED, relists: 10 }),
-      look(31, { ...EVENTED, relists: 11 }),
-      look(41, { ...FALLBACK, relists: 20 }),
+      scrapeAt(0, { ...EVENTED, relists: 10 }),
+      scrapeAt(31, { ...EVENTED, relists: 11 }),
+      scrapeAt(41, { ...FALLBACK, relists: 20 }),
     );
     expect(changes[2]?.proof).toMatchObject({ relists_per_second: 0.9 });
   });
@@ -90,10 +99,10 @@ describe('a change of mode', () => {
 describe('a look that fails', () => {
   test('does not end the mode before it', () => {
     const { tracker, changes } = taking(
-      look(10),
+      scrapeAt(10),
       failed(20, 'Timeout'),
       failed(30, 'Unauthorized'),
-      look(40),
+      scrapeAt(40),
     );
     expect(told(changes)).toEqual(['Unknown Evented Connected', null, null, null]);
     expect(tracker.state).toMatchObject({ mode: 'Evented', reason: 'Connected', since: 10e6 });
@@ -108,13 +117,13 @@ describe('a look that fails', () => {
 
   test('leaves the mode unknown for the reason of the last look', () => {
     const untold = { ...EVENTED, version: '' };
-    const { tracker, changes } = taking(look(10, untold), failed(20, 'Timeout'), look(30, untold));
+    const { tracker, changes } = taking(scrapeAt(10, untold), failed(20, 'Timeout'), scrapeAt(30, untold));
     expect(told(changes)).toEqual([null, null, null]);
     expect(tracker.state).toMatchObject({ mode: 'Unknown', reason: 'VersionNotTold', since: START });
   });
 
   test('does not hide what changed behind it, nor shorten the bounds', () => {
-    const { changes } = taking(look(10), failed(20, 'Timeout'), look(30, FALLBACK));
+    const { changes } = taking(scrapeAt(10), failed(20, 'Timeout'), scrapeAt(30, FALLBACK));
     expect(changes[2]).toMatchObject({ mode: 'Fallback', notBefore: 10e6 - 20_000, at: 30e6 });
   });
 });
@@ -123,55 +132,59 @@ describe('a restart of the kubelet', () => {
   const later = { start: BORN + 500 };
 
   test('ends a fallback, and is the reason', () => {
-    const { changes } = taking(look(10), look(20, FALLBACK), look(30, { ...EVENTED, ...later }));
+    const { changes } = taking(scrapeAt(10), scrapeAt(20, FALLBACK), scrapeAt(30, { ...EVENTED, ...later }));
     expect(told(changes)[2]).toBe('Fallback Evented KubeletRestarted');
     expect(changes[2]?.proof).toMatchObject({ kubelet_restarted: 'start_time', relists_per_second: null });
   });
 
   test('is seen by a counter that fell, too', () => {
-    const { changes } = taking(look(10, FALLBACK), look(20, EVENTED));
+    const { changes } = taking(scrapeAt(10, FALLBACK), scrapeAt(20, EVENTED));
     expect(told(changes)[1]).toBe('Fallback Evented KubeletRestarted');
     expect(changes[1]?.proof).toMatchObject({ kubelet_restarted: 'counter_fell' });
   });
 
   test('is not a step of the wall clock, which moves the start time with it', () => {
     const stepped = (seconds: number, figures: FakeFigures) =>
-      look(seconds, { ...figures, start: BORN + 3600 }, 3600);
-    const { changes } = taking(look(10), stepped(20, EVENTED), stepped(30, FALLBACK));
+      scrapeAt(seconds, { ...figures, start: BORN + 3600 }, 3600);
+    const { changes } = taking(scrapeAt(10), stepped(20, EVENTED), stepped(30, FALLBACK));
     expect(told(changes)).toEqual(['Unknown Evented Connected', null, 'Evented Fallback StreamBroke']);
     expect(changes[2]?.proof).toMatchObject({ kubelet_restarted: null });
   });
 
   test('into the same good mode is no change', () => {
-    const { changes } = taking(look(10), look(20, { ...EVENTED, ...later }));
+    const { changes } = taking(scrapeAt(10), scrapeAt(20, { ...EVENTED, ...later }));
     expect(changes[1]).toBeNull();
   });
 
   test('into the same good mode takes the reason of the new life', () => {
-    const { tracker } = taking(look(10, FALLBACK), look(20, { ...EVENTED, ...later }));
+    const { tracker } = taking(scrapeAt(10, FALLBACK), scrapeAt(20, { ...EVENTED, ...later }));
     expect(tracker.state.reason).toBe('KubeletRestarted');
-    tracker.take(look(30, { ...EVENTED, start: BORN + 900 }));
+    tracker.take(scrapeAt(30, { ...EVENTED, start: BORN + 900 }));
     expect(tracker.state).toMatchObject({ reason: 'Connected', since: 20e6 });
   });
 
   test('into another fallback is one more', () => {
     const down = { ...FALLBACK, ...later, successes: 0 };
-    const { changes } = taking(look(10), look(20, FALLBACK), look(30, down), look(40, down));
+    const { changes } = taking(scrapeAt(10), scrapeAt(20, FALLBACK), scrapeAt(30, down), scrapeAt(40, down));
     expect(told(changes).slice(2)).toEqual(['Fallback Fallback RuntimeDownAtStart', null]);
   });
 
   test('with the gate off is Generic, and with the gate on again that is the reason', () => {
     const off = { gate: 0, start: BORN + 500 } as const;
-    const { changes } = taking(look(10), look(20, off), look(30, { ...EVENTED, start: BORN + 900 }));
+    const { changes } = taking(
+      scrapeAt(10),
+      scrapeAt(20, off),
+      scrapeAt(30, { ...EVENTED, start: BORN + 900 }),
+    );
     expect(told(changes).slice(1)).toEqual(['Evented Generic GateDisabled', 'Generic Evented GateEnabled']);
   });
 
   test('with another version is told by the rules of that one', () => {
     const upgraded = { ...FALLBACK, start: BORN + 500, version: 'v1.37.0' };
     const { changes } = taking(
-      look(10),
-      look(20, { ...EVENTED, ...later, version: 'v1.37.0' }),
-      look(30, upgraded),
+      scrapeAt(10),
+      scrapeAt(20, { ...EVENTED, ...later, version: 'v1.37.0' }),
+      scrapeAt(30, upgraded),
     );
     expect(told(changes).slice(1)).toEqual([
       'Evented EventedHint KubeletRestarted',
@@ -182,9 +195,9 @@ describe('a restart of the kubelet', () => {
   test('forgets how often the kubelet relisted before it', () => {
     const generic = (relists: number): FakeFigures => ({ gate: 0, start: BORN, relists });
     const { tracker } = taking(
-      look(0, generic(10)),
-      look(40, generic(50)),
-      look(50, { ...EVENTED, start: BORN + 50, relists: 4 }),
+      scrapeAt(0, generic(10)),
+      scrapeAt(40, generic(50)),
+      scrapeAt(50, { ...EVENTED, start: BORN + 50, relists: 4 }),
     );
     expect(tracker.state).toMatchObject({ mode: 'Evented' });
   });
@@ -192,7 +205,7 @@ describe('a restart of the kubelet', () => {
 
 describe('how often the kubelet relists', () => {
   const at = (seconds: number, relists: number, more: FakeFigures = EVENTED) =>
-    look(seconds, { ...more, relists });
+    scrapeAt(seconds, { ...more, relists });
 
   test('means nothing before half a minute, and contradicts after it', () => {
     const { changes } = taking(at(0, 10), at(20, 30), at(29, 39), at(30, 40), at(40, 50));
@@ -229,8 +242,8 @@ describe('a runtime without the stream', () => {
   test('is one whose streams all end as they begin, seen half-way too', () => {
     const young = { start: 1.75e9 + 5 };
     const { changes } = taking(
-      look(10, { ...EVENTED, ...young, errors: 3, successes: 3 }),
-      look(11, { ...FALLBACK, ...young, successes: 5 }),
+      scrapeAt(10, { ...EVENTED, ...young, errors: 3, successes: 3 }),
+      scrapeAt(11, { ...FALLBACK, ...young, successes: 5 }),
     );
     expect(told(changes)[1]).toBe('Evented Fallback RuntimeUnsupported');
   });
@@ -238,8 +251,8 @@ describe('a runtime without the stream', () => {
   test('is not one of which a stream was seen open', () => {
     const young = { start: 1.75e9 + 5 };
     const { changes } = taking(
-      look(10, { ...EVENTED, ...young }),
-      look(20, { ...FALLBACK, ...young, successes: 5 }),
+      scrapeAt(10, { ...EVENTED, ...young }),
+      scrapeAt(20, { ...FALLBACK, ...young, successes: 5 }),
     );
     expect(told(changes)[1]).toBe('Evented Fallback StreamBroke');
   });
@@ -249,9 +262,9 @@ describe('after 1.37', () => {
   test('a stream that began again before the fifth error proves nothing of what comes after it', () => {
     const later = { ...EVENTED, version: 'v1.39.0' };
     const { changes } = taking(
-      look(10, later),
-      look(20, { ...later, errors: 1, successes: 2 }),
-      look(30, { ...later, errors: 5, successes: 2 }),
+      scrapeAt(10, later),
+      scrapeAt(20, { ...later, errors: 1, successes: 2 }),
+      scrapeAt(30, { ...later, errors: 5, successes: 2 }),
     );
     expect(told(changes)[2]).toBe('EventedHint Unknown RetriesNotKnown');
   });
@@ -259,10 +272,10 @@ describe('after 1.37', () => {
   test('a stream that begins again after five errors proves that the kubelet tries on', () => {
     const later = { ...EVENTED, version: 'v1.39.0' };
     const { changes } = taking(
-      look(10, later),
-      look(20, { ...later, errors: 7, successes: 1 }),
-      look(30, { ...later, errors: 8, successes: 2 }),
-      look(40, { ...later, errors: 30, successes: 2 }),
+      scrapeAt(10, later),
+      scrapeAt(20, { ...later, errors: 7, successes: 1 }),
+      scrapeAt(30, { ...later, errors: 8, successes: 2 }),
+      scrapeAt(40, { ...later, errors: 30, successes: 2 }),
     );
     expect(told(changes).slice(1)).toEqual([
       'EventedHint Unknown RetriesNotKnown',
@@ -273,24 +286,24 @@ describe('after 1.37', () => {
 });
 
 describe('an agent that was told what the one before knew', () => {
-  const remembered = (sameBoot: boolean): Remembered => ({
+  const saved = (sameBoot: boolean): SavedMode => ({
     model: 'EventedCache',
     mode: 'Evented',
     reason: 'Connected',
-    look: lookOf(look(10)),
+    scrape: summarize(scrapeAt(10)),
     since: wall(WALL + 5e6),
     sameBoot,
   });
 
   test('tells no change where there was none', () => {
-    const tracker = new ModeTracker(START, remembered(true));
-    expect(tracker.take(look(300))).toBeNull();
+    const tracker = new ModeTracker(START, saved(true));
+    expect(tracker.take(scrapeAt(300))).toBeNull();
     expect(tracker.state).toMatchObject({ mode: 'Evented', since: 5e6 });
   });
 
   test('tells what changed while nobody looked, from the last look of the one before', () => {
-    const tracker = new ModeTracker(START, remembered(true));
-    expect(tracker.take(look(300, FALLBACK))).toMatchObject({
+    const tracker = new ModeTracker(START, saved(true));
+    expect(tracker.take(scrapeAt(300, FALLBACK))).toMatchObject({
       from: 'Evented',
       mode: 'Fallback',
       reason: 'StreamBroke',
@@ -300,8 +313,8 @@ describe('an agent that was told what the one before knew', () => {
   });
 
   test('knows that a restart of the machine was one of the kubelet', () => {
-    const tracker = new ModeTracker(START, remembered(false));
-    expect(tracker.take(look(300, { ...FALLBACK, successes: 0 }))).toMatchObject({
+    const tracker = new ModeTracker(START, saved(false));
+    expect(tracker.take(scrapeAt(300, { ...FALLBACK, successes: 0 }))).toMatchObject({
       reason: 'RuntimeDownAtStart',
       proof: { kubelet_restarted: 'machine' },
     });

@@ -1,20 +1,17 @@
 /*
- * What the inference of the mode needs of one good look at a kubelet's metrics: a few figures, each null where the kubelet does
- * not tell it. It can be kept in a file: a kubelet that fell back while no agent looked is told from the look before.
+ * What the mode inference needs from one good scrape of a kubelet: a few figures, each null if the kubelet does not report it. It is
+ * saved, so that a fallback that happened while no agent ran is found by comparing with the scrape before.
  */
 import * as v from 'valibot';
 import { MAX_NAME_LENGTH } from '../../../protocol/record.ts';
 import { type Mono, mono, type Wall, wall } from '../../../protocol/units.ts';
-import type { Scrape } from './client.ts';
-import { startMoved } from './gate.ts';
-
-export type GoodScrape = Extract<Scrape, { ok: true }>;
+import { type GoodScrape, startMoved } from './gate.ts';
 
 const figure = v.nullable(v.pipe(v.number(), v.finite(), v.minValue(0)));
 const position = v.pipe(v.number(), v.finite());
 
-export const LookSchema = v.strictObject({
-  /** The figures are of a moment between these two. */
+export const ScrapeSummarySchema = v.strictObject({
+  /** The figures were read between these two. */
   started: v.pipe(position, v.transform<number, Mono>(mono)),
   ended: v.pipe(position, v.transform<number, Mono>(mono)),
   /** The wall clock at `ended`. */
@@ -26,7 +23,7 @@ export const LookSchema = v.strictObject({
   /** `kubelet_evented_pleg_connection_error_count` and its counterpart. */
   errors: figure,
   successes: figure,
-  /** Streams of events that ended, with an error, and how long all of them lived, in seconds. */
+  /** Event streams that ended, those that ended with an error, and how long all of them lasted, in seconds. */
   streamEnds: figure,
   streamEndErrors: figure,
   streamSeconds: figure,
@@ -35,9 +32,9 @@ export const LookSchema = v.strictObject({
   lists: figure,
   discarded: figure,
 });
-export type Look = v.InferOutput<typeof LookSchema>;
+export type ScrapeSummary = v.InferOutput<typeof ScrapeSummarySchema>;
 
-export function lookOf({ figures, started, ended, wall: at }: GoodScrape): Look {
+export function summarize({ figures, started, ended, wall: at }: GoodScrape): ScrapeSummary {
   const {
     get_container_events: stream,
     list_podsandbox: pods,
@@ -61,8 +58,11 @@ export function lookOf({ figures, started, ended, wall: at }: GoodScrape): Look 
   };
 }
 
-/** What shows that two looks were at two lives of a kubelet; null where nothing does. */
-export function restartBetween(before: Look, now: Look): 'start_time' | 'counter_fell' | null {
+/** What shows that the kubelet restarted between two scrapes; null if nothing does. */
+export function restartBetween(
+  before: ScrapeSummary,
+  now: ScrapeSummary,
+): 'start_time' | 'counter_fell' | null {
   if (startMoved(before, now)) return 'start_time';
   const fell = COUNTERS.some((key) => (now[key] ?? Number.POSITIVE_INFINITY) < (before[key] ?? 0));
   return fell ? 'counter_fell' : null;

@@ -12,7 +12,7 @@ import { until } from '../../../../test/support/waitFor.ts';
 import { monoNow } from '../../../platform/clock.ts';
 import { millis } from '../../../protocol/units.ts';
 import { KubeletClient } from './client.ts';
-import { KubeletWatch } from './scraper.ts';
+import { KubeletScraper } from './scraper.ts';
 
 // TLS, processes of others and two cores.
 vi.setConfig({ testTimeout: 20_000 });
@@ -33,7 +33,7 @@ afterEach(async () => {
   await kubelet.stop();
 });
 
-function watching(periodMs: number, leastMs = 20) {
+function watching(periodMs: number, minPeriodMs = 20) {
   const lines: string[] = [];
   const log = pino({ base: null }, { write: (line: string) => lines.push(line) });
   const client = new KubeletClient({
@@ -43,12 +43,12 @@ function watching(periodMs: number, leastMs = 20) {
     serverName: undefined,
   });
   const failures: string[] = [];
-  const watch = new KubeletWatch({
+  const watch = new KubeletScraper({
     client,
     log,
-    failed: (problem) => failures.push(problem),
+    onFailure: (reason) => failures.push(reason),
     period: millis(periodMs),
-    least: millis(leastMs),
+    minPeriod: millis(minPeriodMs),
   });
   const heard: string[] = [];
   watch.onChange(() => heard.push(watch.gate(monoNow()).is));
@@ -69,14 +69,14 @@ describe('watching a kubelet', () => {
     expect(watch.version).toBe('v1.36.3');
     kubelet.answer = plain(metricsText({ gate: 1, successes: 1 }));
     await until(() => heard.at(-1) === 'on');
-    expect(watch.successes()).toBe(1);
+    expect(watch.connectionSuccesses()).toBe(1);
   });
 
   test('looks at once when it is asked to, but not more often than it may', async () => {
     const began = performance.now();
     const { watch, heard } = watching(60_000, 200);
     await until(() => heard.length === 1);
-    for (let i = 0; i < 50; i += 1) watch.soon();
+    for (let i = 0; i < 50; i += 1) watch.scrapeSoon();
     await until(() => heard.length === 2);
     expect(performance.now() - began).toBeGreaterThan(195);
     expect(kubelet.requests).toHaveLength(2);

@@ -59,9 +59,9 @@ describe('the settings of a kubelet', () => {
     ['http://10.0.0.7:10255', 'must begin with https://'],
     ['http://127.0.0.1.example.com', 'must begin with https://'],
     ['https://', 'must be a URL'],
-    ['https://user:secret@10.0.0.7:10250', 'must carry no user'],
-    ['https://10.0.0.7:10250/metrics', 'must be only https, host and port'],
-    ['https://10.0.0.7:10250/?a=b', 'must be only https, host and port'],
+    ['https://user:secret@10.0.0.7:10250', 'must have no user'],
+    ['https://10.0.0.7:10250/metrics', 'must consist of https, host and port only'],
+    ['https://10.0.0.7:10250/?a=b', 'must consist of https, host and port only'],
   ])('may not be %s', async (kubeletUrl, problem) => {
     const message = await problems({ kubeletUrl });
     expect(message).toContain(`--kubelet-url (PLEGWATCH_KUBELET_URL) ${problem}`);
@@ -80,10 +80,10 @@ describe('the settings of a kubelet', () => {
     expect(await kubeletAddress(settings({ kubeletServerName }))).toMatchObject({ serverName: 'node-1' });
     const unchecked = { kubeletServerName, kubeletCaFile: undefined, kubeletInsecureSkipVerify: true };
     expect(await problems(unchecked)).toBe(
-      '--kubelet-server-name (PLEGWATCH_KUBELET_SERVER_NAME) and --kubelet-insecure-skip-verify (PLEGWATCH_KUBELET_INSECURE_SKIP_VERIFY) contradict each other: leave one out',
+      '--kubelet-server-name (PLEGWATCH_KUBELET_SERVER_NAME) and --kubelet-insecure-skip-verify (PLEGWATCH_KUBELET_INSECURE_SKIP_VERIFY) contradict each other: remove one',
     );
     const plain = { kubeletServerName, kubeletCaFile: undefined, kubeletUrl: 'http://127.0.0.1:10255' };
-    expect(await problems(plain)).toContain('says nothing of a kubelet without https');
+    expect(await problems(plain)).toContain('has no meaning for a kubelet without https');
   });
 
   test.each(['node-1', 'Node-1.example.com', 'n', '10.0.0.7', 'fd00::7', 'a'.repeat(253)])(
@@ -114,12 +114,12 @@ describe('the settings of a kubelet', () => {
     expect(await token(folder)).toContain('is not a file');
     expect(await token('/dev/zero')).toContain('is not a file');
     expect(await token(file('empty', ' \n'))).toContain('is empty');
-    expect(await token(file('two', 'a b'))).toContain('does not hold a token');
+    expect(await token(file('two', 'a b'))).toContain('does not contain a token');
     expect(await token(file('large', 'x'.repeat(70_000)))).toContain('is larger than');
-    expect(await ca(file('empty.crt', ''))).toContain('has no PEM certificate');
-    expect(await ca(file('none.crt', 'hello'))).toContain('has no PEM certificate');
+    expect(await ca(file('empty.crt', ''))).toContain('contains no PEM certificate');
+    expect(await ca(file('none.crt', 'hello'))).toContain('contains no PEM certificate');
     const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
-    expect(await ca(file('broken.crt', broken))).toContain('that cannot be read');
+    expect(await ca(file('broken.crt', broken))).toContain('that cannot be parsed');
   });
 
   test('are refused all together, with the code of a bad setting', async () => {

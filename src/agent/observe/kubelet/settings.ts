@@ -1,5 +1,5 @@
 /*
- * The settings that lead to a kubelet, checked against its files once at the start, all faults together.
+ * The settings of the kubelet's address and credentials, checked once at the start; all errors are reported together.
  */
 import { X509Certificate } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
@@ -15,31 +15,31 @@ export interface KubeletSettings {
   readonly kubeletInsecureSkipVerify: boolean;
 }
 
-/** Where a kubelet is and what is shown to it. */
+/** Where the kubelet is, and the credentials to present to it. */
 export interface KubeletAddress {
   readonly url: URL;
   readonly tokenFile: string | undefined;
-  /** Undefined where certificates are not verified, or where there are none. */
+  /** Undefined if certificates are not verified, or there are none. */
   readonly caFile: string | undefined;
-  /** What its certificate has to be for; undefined: the host of the URL. */
+  /** The name its certificate must be for; undefined: the host of the URL. */
   readonly serverName: string | undefined;
 }
 
-const MOST_TOKEN_BYTES = 64 * 1024;
-const MOST_CA_BYTES = 4 * 1024 * 1024;
+const MAX_TOKEN_BYTES = 64 * 1024;
+const MAX_CA_BYTES = 4 * 1024 * 1024;
 
-/** Null where there is no `--kubelet-url`. Throws SETTING_INVALID with everything that is wrong, one line each. */
+/** Null without `--kubelet-url`. Throws SETTING_INVALID with all errors, one per line. */
 export async function kubeletAddress(settings: KubeletSettings): Promise<KubeletAddress | null> {
   const { kubeletUrl, kubeletTokenFile, kubeletCaFile } = settings;
   if (kubeletUrl === undefined) return null;
-  const problems = [
-    ...urlProblems(kubeletUrl),
-    ...trustProblems(settings),
-    ...(await fileProblems('kubeletTokenFile', kubeletTokenFile, readToken)),
-    ...(await fileProblems('kubeletCaFile', kubeletCaFile, readCa)),
+  const errors = [
+    ...urlErrors(kubeletUrl),
+    ...trustErrors(settings),
+    ...(await fileErrors('kubeletTokenFile', kubeletTokenFile, readToken)),
+    ...(await fileErrors('kubeletCaFile', kubeletCaFile, readCa)),
   ];
-  if (problems.length > 0) {
-    throw new PlegwatchError('SETTING_INVALID', problems.join('\n'), 'See plegwatch agent --help.');
+  if (errors.length > 0) {
+    throw new PlegwatchError('SETTING_INVALID', errors.join('\n'), 'See plegwatch agent --help.');
   }
   return {
     url: new URL(kubeletUrl),
@@ -49,35 +49,35 @@ export async function kubeletAddress(settings: KubeletSettings): Promise<Kubelet
   };
 }
 
-/** The token in a file. Throws with words that follow the file's name. */
+/** Reads the token. Throws with a message that continues a sentence starting with the file's name. */
 export async function readToken(file: string): Promise<string> {
-  const token = (await readBounded(file, MOST_TOKEN_BYTES)).trim();
+  const token = (await readBounded(file, MAX_TOKEN_BYTES)).trim();
   if (token === '') throw new Error('is empty');
-  if (!/^[\x21-\x7e]+$/.test(token)) throw new Error('does not hold a token');
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new Error('does not contain a token');
   return token;
 }
 
-/** The certificates in a file, as PEM; `known` ones are not looked at again. Throws with words that follow the file's name. */
+/** Reads certificates as PEM; does not parse `known` ones again. Throws as {@link readToken}. */
 export async function readCa(file: string, known: string | null = null): Promise<string> {
-  const pem = await readBounded(file, MOST_CA_BYTES);
+  const pem = await readBounded(file, MAX_CA_BYTES);
   if (pem === known && pem !== '') return pem;
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
-  if (blocks.length === 0) throw new Error('has no PEM certificate in it');
+  if (blocks.length === 0) throw new Error('contains no PEM certificate');
   try {
     for (const block of blocks) new X509Certificate(block);
     createSecureContext({ ca: pem });
   } catch (error) {
-    throw new Error(`has a certificate in it that cannot be read (${messageOf(error)})`, { cause: error });
+    throw new Error(`contains a certificate that cannot be parsed (${messageOf(error)})`, { cause: error });
   }
   return pem;
 }
 
-async function readBounded(file: string, most: number): Promise<string> {
+async function readBounded(file: string, max: number): Promise<string> {
   const { size } = await stat(file).then((found) => {
     if (!found.isFile()) throw new Error('is not a file');
     return found;
   }, cannotBeRead);
-  if (size > most) throw new Error(`is larger than ${most} bytes`);
+  if (size > max) throw new Error(`is larger than ${max} bytes`);
   return readFile(file, 'utf8').catch(cannotBeRead);
 }
 
@@ -89,7 +89,7 @@ function cannotBeRead(error: unknown): never {
 
 const named = (key: keyof KubeletSettings): string => `${flagOf(key)} (${variableOf(key)})`;
 
-async function fileProblems(
+async function fileErrors(
   key: 'kubeletTokenFile' | 'kubeletCaFile',
   file: string | undefined,
   read: (file: string) => Promise<string>,
@@ -103,24 +103,24 @@ async function fileProblems(
   }
 }
 
-function urlProblems(text: string): string[] {
+function urlErrors(text: string): string[] {
   const must = (what: string) => [`${named('kubeletUrl')} must ${what}`];
   if (!URL.canParse(text)) return must('be a URL such as https://10.0.0.7:10250');
   const url = new URL(text);
-  if (url.username !== '' || url.password !== '') return must('carry no user and no password');
+  if (url.username !== '' || url.password !== '') return must('have no user and no password');
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '') {
-    return must('be only https, host and port: /metrics is added to it');
+    return must('consist of https, host and port only: /metrics is added');
   }
   if (url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))) return [];
   return must(
-    "begin with https://, or the token would be there for all to read; only this machine's own address may have http://",
+    'begin with https://, or the token would be sent in clear text; only a loopback address may use http://',
   );
 }
 
 const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(host);
 
-function trustProblems(settings: KubeletSettings): string[] {
+function trustErrors(settings: KubeletSettings): string[] {
   const { kubeletUrl = '', kubeletCaFile, kubeletServerName, kubeletInsecureSkipVerify: insecure } = settings;
   const ca = named('kubeletCaFile');
   const skip = named('kubeletInsecureSkipVerify');
@@ -129,11 +129,11 @@ function trustProblems(settings: KubeletSettings): string[] {
     ...(kubeletServerName === undefined ? [] : [named('kubeletServerName')]),
   ];
   if (insecure && contradiction.length > 0)
-    return contradiction.map((each) => `${each} and ${skip} contradict each other: leave one out`);
+    return contradiction.map((each) => `${each} and ${skip} contradict each other: remove one`);
   if (!/^https:/i.test(kubeletUrl) && kubeletServerName !== undefined)
-    return [`${named('kubeletServerName')} says nothing of a kubelet without https`];
+    return [`${named('kubeletServerName')} has no meaning for a kubelet without https`];
   if (/^https:/i.test(kubeletUrl) && !insecure && kubeletCaFile === undefined) {
-    return [`${ca} must name the CA of the kubelet's certificate, or ${skip} must say that nobody checks it`];
+    return [`${ca} must name the CA of the kubelet's certificate, or ${skip} must be set`];
   }
   return [];
 }

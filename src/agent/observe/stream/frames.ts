@@ -1,28 +1,28 @@
 /*
- * Frames: what the reader process tells its parent over their pipe.
+ * Frames: what the reader process sends its parent over their pipe.
  *
  *   u32 length of what follows · u8 kind · f64 position on the monotonic clock (microseconds) · body
  *
- * Both ends are ours and of one build, so a frame that does not fit is a defect, not an input.
+ * Both ends are of one build, so a frame that cannot be decoded is a defect, not an input.
  */
 import { type Micros, type Mono, millis, mono } from '../../../protocol/units.ts';
 
-/** What Version answered on the reader's own connection; asked once before and once after subscribing. */
+/** The answer of Version on the reader's own connection, once before and once after subscribing. */
 const VERSION = 1;
 /** The stream call was made. */
 const OPENED = 2;
-/** One event, as it came. */
+/** One event, as received. */
 const EVENT = 3;
 /** One event whose payload had to be dropped because the parent did not read. */
 const DIGEST = 4;
-/** Everything that was in the socket has been taken. It is the heartbeat too. */
+/** Everything in the socket has been read. Serves as the heartbeat. */
 const DRAINED = 5;
 /** The stream, or the connection before it, ended. */
 const ENDED = 6;
 /** Events were dropped without even a digest. */
 const OVERFLOW = 7;
 
-/** This often the reader says that it has drained: every word wakes two processes up. Twice in the silence that ends it. */
+/** How often the reader sends `drained`, which wakes two processes up; twice within the silence after which it is killed. */
 export const HEARTBEAT: Micros = millis(900);
 
 export type Frame =
@@ -74,25 +74,25 @@ function bodyOf(frame: Frame): [kind: number, body: Buffer] {
   }
 }
 
-/** Puts the chunks of a pipe together again into frames. */
+/** Reassembles frames from the chunks of a pipe. */
 export class FrameReader {
   #chunks: Buffer[] = [];
   #size = 0;
 
-  /** The frames that are complete with this chunk. Throws on what no reader of ours sends. */
+  /** Yields the frames that this chunk completes. Throws on what no reader sends. */
   *push(chunk: Buffer): Generator<Frame> {
     this.#chunks.push(chunk);
     this.#size += chunk.length;
     for (;;) {
-      const need = this.#need();
+      const need = this.#bytesNeeded();
       if (this.#size < need) return;
       const frame = this.#take(need);
       yield decodeFrame(frame);
     }
   }
 
-  /** How many bytes must be there for the next frame; a little more than nothing while its length is unknown. */
-  #need(): number {
+  /** How many bytes the next frame needs; just enough for its length while that is unknown. */
+  #bytesNeeded(): number {
     if (this.#size < 4) return 4 + 1;
     const length = this.#joined().readUInt32BE(0);
     if (length < HEADER - 4 || length > MAX_FRAME) throw new Error(`a frame of ${length} bytes`);
@@ -106,10 +106,10 @@ export class FrameReader {
     return all.subarray(0, size);
   }
 
-  /** The first chunks as one, so that at least `least` bytes are together. */
-  #joined(least = 4): Buffer {
+  /** The first chunks as one buffer of at least `min` bytes. */
+  #joined(min = 4): Buffer {
     const first = this.#chunks[0] ?? EMPTY;
-    if (first.length >= least || this.#chunks.length <= 1) return first;
+    if (first.length >= min || this.#chunks.length <= 1) return first;
     const all = Buffer.concat(this.#chunks);
     this.#chunks = [all];
     return all;

@@ -35,6 +35,6 @@ describe('the pace on disk', () => {
     const file = fileIn(join(folder, 'missing'));
     file.save({ attempts: 1, subscribed: null });
     await file.saved();
-    expect(lines.join()).toContain('the pace of subscribing cannot be kept');
+    expect(lines.join()).toContain('subscription pace not saved');
   });
 });

@@ -1,23 +1,23 @@
 /*
- * The pace of subscribing, kept in a small file beside the spool: an agent that dies again and again must not subscribe
- * again and again. The node's file is as good as gone where it cannot be read: then the pace begins anew.
+ * The pace of subscribing, kept in a small file beside the spool: an agent that crashes again and again must not subscribe again and
+ * again. If the file cannot be read, the pace starts anew.
  */
 import { join } from 'node:path';
 import { messageOf } from '../../../platform/errors.ts';
 import type { Logger } from '../../../platform/log.ts';
 import { LOCAL_FILES, readJson, writeJson } from '../../spool/files.ts';
-import type { PaceMemory, Remembered } from './subscribePolicy.ts';
+import type { PaceStore, SavedPace } from './subscribePolicy.ts';
 
-const NAME = 'stream.json';
+const FILE_NAME = 'stream.json';
 
-export class PaceFile implements PaceMemory {
+export class PaceFile implements PaceStore {
   readonly #file: string;
   readonly #log: Logger;
   #saving: Promise<void> = Promise.resolve();
 
-  /** `dir` is there already. */
+  /** `dir` must exist. */
   constructor(dir: string, log: Logger) {
-    this.#file = join(dir, NAME);
+    this.#file = join(dir, FILE_NAME);
     this.#log = log;
   }
 
@@ -25,24 +25,24 @@ export class PaceFile implements PaceMemory {
     try {
       return await readJson(LOCAL_FILES, this.#file);
     } catch (error) {
-      this.#complain(error);
+      this.#logError(error);
       return null;
     }
   }
 
-  /** What is saved last is there last; nobody waits for it. */
-  save(remembered: Remembered): void {
+  /** Saves in the background; the last save wins. */
+  save(pace: SavedPace): void {
     this.#saving = this.#saving
-      .then(() => writeJson(LOCAL_FILES, this.#file, remembered))
-      .catch((error: unknown) => this.#complain(error));
+      .then(() => writeJson(LOCAL_FILES, this.#file, pace))
+      .catch((error: unknown) => this.#logError(error));
   }
 
-  /** When everything is written that was to be saved until now. */
+  /** Resolves when everything saved so far is written. */
   saved(): Promise<void> {
     return this.#saving;
   }
 
-  #complain(error: unknown): void {
-    this.#log.warn({ file: this.#file, error: messageOf(error) }, 'the pace of subscribing cannot be kept');
+  #logError(error: unknown): void {
+    this.#log.warn({ file: this.#file, error: messageOf(error) }, 'subscription pace not saved');
   }
 }

@@ -1,14 +1,14 @@
 /*
  * The reader: a process that takes events from the runtime's socket and hands them to its parent, and does nothing else.
  *
- * A subscriber of containerd 2 that stops reading stops pods from starting on the whole node. So this process does no
- * file I/O (a thread stuck on a disk keeps the socket open even after SIGKILL), never pauses the stream, and never waits
- * for its parent: what the parent does not take in time is dropped, payloads first, digests last, and counted.
+ * A subscriber of containerd 2 that stops reading keeps pods from starting on the whole node. So this process does no file I/O (a thread
+ * stuck on a disk keeps the socket open even after SIGKILL), never pauses the stream, and never waits for its parent: what the parent
+ * does not take in time is dropped, payloads first, digests last, and counted.
  *
  *   start ──► Version (frame `version`) ──► a byte from the parent ──► subscribe (`opened`) ──► Version again
  *         ──► events, and `drained` every heartbeat ──► `ended`, and the process ends
  *
- * One process serves one session on one connection. It ends by itself when its parent is gone.
+ * One process serves one session on one connection, and exits when its parent does.
  *
  *   node reader.js <socket>     pipe to the parent on file descriptor 3, commands on standard input
  */
@@ -16,19 +16,20 @@ import { Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { type ServiceError, status } from '@grpc/grpc-js';
 import { CriClient, CriError, codeOf, statusName } from '../../../cri/client.ts';
-import { clean, readEvent } from '../../../cri/items.ts';
+import { readEvent } from '../../../cri/items.ts';
 import { monoNow, wallNow } from '../../../platform/clock.ts';
+import { cleanText } from '../../../protocol/text.ts';
 import { encodeFrame, type Frame, HEARTBEAT } from './frames.ts';
 
-// A quarter of its memory would be what V8's optimising compilers leave behind after the first burst of events; without them
-// an event costs a hundredth of a millisecond more (docs/development/bench.md).
+// V8's optimising compilers would leave behind a quarter of this process's memory after the first burst of events; without them an
+// event costs a hundredth of a millisecond more (docs/development/bench.md).
 for (const flag of ['--no-opt', '--no-maglev']) setFlagsFromString(flag);
 
 const VERSION_TIMEOUT_MS = 5_000;
-/** Above this many unread bytes only digests are kept, above the second not even those. */
-const PAYLOADS_UP_TO = 16 * 1024 * 1024;
-const DIGESTS_UP_TO = 24 * 1024 * 1024;
-/** The subscription reaches the runtime after this moment; what was built within it may be older than that. */
+/** Above this many unread bytes only digests are kept, above the second limit not even those. */
+const MAX_BYTES_FOR_PAYLOADS = 16 * 1024 * 1024;
+const MAX_BYTES_FOR_DIGESTS = 24 * 1024 * 1024;
+/** The subscription reaches the runtime later than the call; an event built within this time may be older than it. */
 const SUBSCRIBE_SLACK_NS = 1_000_000n;
 
 class Reader {
@@ -45,26 +46,26 @@ class Reader {
   }
 
   async start(): Promise<void> {
-    if (!(await this.#tellVersion())) return;
+    if (!(await this.#sendVersion())) return;
     process.stdin.once('data', () => this.#subscribe());
     process.stdin.once('end', () => process.exit(0));
     process.stdin.once('error', () => process.exit(0));
-    setInterval(() => this.#beat(), HEARTBEAT / 1000);
+    setInterval(() => this.#heartbeat(), HEARTBEAT / 1000);
   }
 
-  /** A round through the event loop empties the socket; what was in it when the round began has been taken then. */
-  #beat(): void {
+  /** One turn of the event loop empties the socket: whatever was in it at the start has been read by then. */
+  #heartbeat(): void {
     const at = monoNow();
     setImmediate(() =>
       setImmediate(() => {
-        // What was dropped is told first: nobody may take the stretch up to here for watched.
-        this.#tellDropped(monoNow());
+        // Drops are sent first, so that the time until here does not count as covered.
+        this.#sendDropped(monoNow());
         this.#send({ is: 'drained', at });
       }),
     );
   }
 
-  async #tellVersion(): Promise<boolean> {
+  async #sendVersion(): Promise<boolean> {
     try {
       const { name, version } = await this.#client.version(VERSION_TIMEOUT_MS);
       this.#send({ is: 'version', at: monoNow(), name, version });
@@ -83,41 +84,41 @@ class Reader {
     stream.on('data', (bytes: Buffer) => this.#forward(bytes));
     stream.on('error', (error: ServiceError) => this.#end(codeOf(error), error.details ?? error.message));
     stream.on('end', () => this.#end(statusName(status.OK), ''));
-    void this.#tellVersion();
+    void this.#sendVersion();
   }
 
   #forward(bytes: Buffer): void {
     const at = monoNow();
-    if (this.#pipe.writableLength < PAYLOADS_UP_TO) {
-      this.#tellDropped(at);
+    if (this.#pipe.writableLength < MAX_BYTES_FOR_PAYLOADS) {
+      this.#sendDropped(at);
       this.#send({ is: 'event', at, bytes });
       return;
     }
-    const event = this.#pipe.writableLength < DIGESTS_UP_TO ? tryReadEvent(bytes) : null;
+    const event = this.#pipe.writableLength < MAX_BYTES_FOR_DIGESTS ? tryReadEvent(bytes) : null;
     if (event === null) {
       this.#dropped += 1;
       return;
     }
-    this.#tellDropped(at);
+    this.#sendDropped(at);
     this.#send({ is: 'digest', at, id: event.id, type: event.type, createdNs: event.createdNs });
   }
 
-  #tellDropped(at: Frame['at']): void {
+  #sendDropped(at: Frame['at']): void {
     if (this.#dropped === 0) return;
     this.#send({ is: 'overflow', at, events: this.#dropped });
     this.#dropped = 0;
   }
 
-  /** After the last word nothing more is said: a write behind the end of the pipe would end the process before it is out. */
+  /** Sends nothing after `ended`: a write after the pipe's end would end the process before `ended` is out. */
   #send(frame: Frame): void {
     if (!this.#ending) this.#pipe.write(encodeFrame(frame));
   }
 
   #end(code: string, message: string): void {
     if (this.#ending) return;
-    this.#tellDropped(monoNow());
+    this.#sendDropped(monoNow());
     this.#ending = true;
-    this.#pipe.end(encodeFrame({ is: 'ended', at: monoNow(), code, message: clean(message, 500) }));
+    this.#pipe.end(encodeFrame({ is: 'ended', at: monoNow(), code, message: cleanText(message, 500) }));
     this.#client.close();
   }
 }
@@ -126,7 +127,7 @@ function tryReadEvent(bytes: Buffer): { id: string; type: number; createdNs: big
   try {
     return readEvent(bytes, 0, monoNow());
   } catch {
-    // Not an event at all: it is counted among the dropped.
+    // Not an event at all; counted as dropped.
     return null;
   }
 }

@@ -1,5 +1,5 @@
 /*
- * The reader as its parent sees it: started for one session, killed when it stops giving signs of life.
+ * The reader process as its parent sees it: started for one session, killed when it falls silent.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -13,29 +13,29 @@ import { type Frame, FrameReader } from './frames.ts';
 
 /** Without a frame for this long the reader is killed: it may be holding the runtime up. */
 const SILENCE: Micros = millis(2_000);
-/** It may take longer than that to load. */
-const START: Micros = millis(10_000);
-/** Firing later than this, a timer of ours tells that we did not run ourselves. */
-const OWN_PAUSE: Micros = millis(500);
-/** So often in a row our own pauses excuse a silence: one that goes on is the reader's, however badly we run ourselves. */
-const MOST_EXCUSES = 2;
-/** As bin/plegwatch starts the agent: little room for young objects, one thread to help V8. */
+/** Loading may take longer than that. */
+const START_SILENCE: Micros = millis(10_000);
+/** A timer that fires later than this shows that this process itself did not run. */
+const OWN_STALL: Micros = millis(500);
+/** So many stalls of this process in a row excuse a silence; after that it counts as the reader's. */
+const MAX_EXCUSES = 2;
+/** As bin/plegwatch starts the agent: a small young generation, one helper thread for V8. */
 const NODE_FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=1'];
-const MOST_SAID = 500;
+const MAX_STDERR = 500;
 
 export interface ReaderProcess {
   /** Lets it subscribe. */
   subscribe(): void;
   /** Ends it at once; `ended` still follows. */
   kill(): void;
-  /** When it last gave a sign of life. */
-  lastSign(): Mono;
+  /** When it last sent anything. */
+  lastHeartbeat(): Mono;
   readonly pid: number;
 }
 
 export interface ReaderEvents {
   frame(frame: Frame): void;
-  /** The process is gone; always the last call, exactly once. `why` is null where a frame `ended` told it. */
+  /** The process has ended; always the last call, exactly once. `why` is null if a frame `ended` came before. */
   gone(why: string | null): void;
 }
 
@@ -45,76 +45,76 @@ export function startReader(socket: string, events: ReaderEvents): ReaderProcess
     stdio: ['pipe', 'ignore', 'pipe', 'pipe'],
     env: {},
   });
-  const watch = new Watch(child);
+  const watchdog = new SilenceWatchdog(child);
   const frames = new FrameReader();
-  let told = false;
+  let ended = false;
   let failure: string | null = null;
-  /** What follows something that is no frame cannot be cut into frames any more. */
-  function* whole(chunk: Buffer): Generator<Frame> {
+  /** After something that is not a frame, nothing more can be decoded. */
+  function* decode(chunk: Buffer): Generator<Frame> {
     try {
       yield* frames.push(chunk);
     } catch (error) {
-      failure ??= `the reader does not speak in frames: ${messageOf(error)}`;
+      failure ??= `the reader sent an invalid frame: ${messageOf(error)}`;
       child.kill('SIGKILL');
     }
   }
-  // A child that could not be started has no pipes at all where there was no file descriptor left for one.
+  // A child that could not be started for lack of file descriptors has no pipes.
   const pipe = (child.stdio as readonly unknown[] | undefined)?.[3] as Readable | undefined;
   pipe?.on('data', (chunk: Buffer) => {
-    watch.sign();
-    for (const frame of whole(chunk)) {
-      told ||= frame.is === 'ended';
+    watchdog.heartbeat();
+    for (const frame of decode(chunk)) {
+      ended ||= frame.is === 'ended';
       events.frame(frame);
     }
   });
-  // A broken pipe is told by the end of the process, which always follows.
+  // The end of the process follows, and is reported.
   pipe?.on('error', () => child.kill('SIGKILL'));
   child.stdin?.on('error', () => child.kill('SIGKILL'));
-  // What a defect makes it say; one that says much is cut short.
-  let said = '';
+  // The end of what a defect makes it print.
+  let stderr = '';
   child.stderr?.on('data', (chunk: Buffer) => {
-    said = (said + chunk.toString('utf8')).slice(-MOST_SAID);
+    stderr = (stderr + chunk.toString('utf8')).slice(-MAX_STDERR);
   });
   child.on('error', (error) => {
     failure = error.message;
   });
   child.on('close', (code, signal) => {
-    watch.stop();
+    watchdog.stop();
     events.gone(
-      told ? null : (failure ?? watch.reason ?? `the reader ended with ${signal ?? code}: ${said}`),
+      ended ? null : (failure ?? watchdog.reason ?? `the reader ended with ${signal ?? code}: ${stderr}`),
     );
   });
   return {
     subscribe: () => child.stdin?.write('s'),
     kill: () => child.kill('SIGKILL'),
-    lastSign: () => watch.last,
+    lastHeartbeat: () => watchdog.last,
     pid: child.pid ?? -1,
   };
 }
 
 /**
- * Kills a child that is silent for too long, by our own clock; time in which we did not run ourselves does not count.
- * Nothing wakes up for it while the child speaks: every sign only puts the one timer off.
+ * Kills a child that is silent for too long; time in which this process itself did not run does not count. Nothing wakes up for it
+ * while the child sends: every frame only postpones the one timer.
  */
-class Watch {
+class SilenceWatchdog {
   last: Mono = monoNow();
   reason: string | null = null;
   readonly #child: ChildProcess;
-  #limit: Micros = START;
-  /** How often a pause of ours excused it since its last sign. */
+  #limit: Micros = START_SILENCE;
+  /** How many stalls of this process excused it since it last sent anything. */
   #excuses = 0;
   #timer: NodeJS.Timeout;
 
   constructor(child: ChildProcess) {
     this.#child = child;
-    this.#timer = this.#arm(START);
+    this.#timer = this.#arm(START_SILENCE);
   }
 
-  sign(): void {
+  heartbeat(): void {
     this.last = monoNow();
     this.#excuses = 0;
     if (this.#limit === SILENCE) this.#timer.refresh();
-    else this.#again(SILENCE);
+    else this.#rearm(SILENCE);
   }
 
   stop(): void {
@@ -122,29 +122,29 @@ class Watch {
   }
 
   #arm(limit: Micros): NodeJS.Timeout {
-    return setTimeout(() => this.#silent(), limit / 1000);
+    return setTimeout(() => this.#silenceExpired(), limit / 1000);
   }
 
-  #again(limit: Micros): void {
+  #rearm(limit: Micros): void {
     clearTimeout(this.#timer);
     this.#limit = limit;
     this.#timer = this.#arm(limit);
   }
 
-  #silent(): void {
-    const paused = between(this.last, monoNow()) > this.#limit + OWN_PAUSE;
-    if (paused && this.#excuses < MOST_EXCUSES) {
+  #silenceExpired(): void {
+    const stalled = between(this.last, monoNow()) > this.#limit + OWN_STALL;
+    if (stalled && this.#excuses < MAX_EXCUSES) {
       this.#excuses += 1;
-      // It may have spoken meanwhile, or stood still as we did.
+      // It may have sent something meanwhile, or stalled as this process did.
       this.last = monoNow();
-      this.#again(this.#limit);
+      this.#rearm(this.#limit);
       return;
     }
     const last = this.last;
-    // What it said in the last moment is read before this runs.
+    // What it has just sent is read before this runs.
     setImmediate(() => {
       if (this.last > last) return;
-      this.reason = 'the reader gave no sign of life and was killed';
+      this.reason = 'the reader fell silent and was killed';
       this.#child.kill('SIGKILL');
     });
   }

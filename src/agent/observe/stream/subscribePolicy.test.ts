@@ -1,19 +1,19 @@
 import { describe, expect, test } from 'vitest';
 import { profileOf } from '../../../cri/profiles.ts';
 import { millis, mono, shift, wall } from '../../../protocol/units.ts';
-import type { GateAnswer } from '../kubelet/gate.ts';
+import type { GateStatus } from '../kubelet/gate.ts';
 import {
   decide,
-  kubeletCame,
-  letsKubeletFirst,
-  NO_MEMORY,
-  Pace,
-  type Remembered,
+  kubeletSubscribed,
+  mustWaitForKubelet,
+  NO_PACE_STORE,
+  type SavedPace,
+  SubscriptionPace,
 } from './subscribePolicy.ts';
 
-const OFF: GateAnswer = { is: 'off', readAt: mono(0) };
-const ON: GateAnswer = { is: 'on', readAt: mono(0) };
-const UNKNOWN: GateAnswer = { is: 'unknown', why: 'the kubelet is away', before: null };
+const OFF: GateStatus = { is: 'off', readAt: mono(0) };
+const ON: GateStatus = { is: 'on', readAt: mono(0) };
+const UNKNOWN: GateStatus = { is: 'unknown', why: 'the kubelet is away', before: null };
 const GATES = { off: OFF, on: ON, unknown: UNKNOWN };
 
 const VERSIONS = {
@@ -75,22 +75,22 @@ describe('whether to subscribe', () => {
 
 describe('after a lost stream the kubelet subscribes first', () => {
   test('where its gate is on, or was when it could be asked last', () => {
-    expect(letsKubeletFirst(true, ON)).toBe(true);
-    expect(letsKubeletFirst(true, { ...UNKNOWN, before: 'on' })).toBe(true);
-    expect(letsKubeletFirst(true, { ...UNKNOWN, before: 'off' })).toBe(false);
-    expect(letsKubeletFirst(true, UNKNOWN)).toBe(false);
-    expect(letsKubeletFirst(true, OFF)).toBe(false);
-    expect(letsKubeletFirst(false, ON)).toBe(false);
+    expect(mustWaitForKubelet(true, ON)).toBe(true);
+    expect(mustWaitForKubelet(true, { ...UNKNOWN, before: 'on' })).toBe(true);
+    expect(mustWaitForKubelet(true, { ...UNKNOWN, before: 'off' })).toBe(false);
+    expect(mustWaitForKubelet(true, UNKNOWN)).toBe(false);
+    expect(mustWaitForKubelet(true, OFF)).toBe(false);
+    expect(mustWaitForKubelet(false, ON)).toBe(false);
   });
 
   test('it came when its count rose, or began anew and is not 0', () => {
-    expect(kubeletCame(3, 3)).toBe(false);
-    expect(kubeletCame(3, 4)).toBe(true);
-    expect(kubeletCame(3, 0)).toBe(false);
-    expect(kubeletCame(3, 1)).toBe(true);
-    expect(kubeletCame(undefined, 0)).toBe(false);
-    expect(kubeletCame(undefined, 1)).toBe(true);
-    expect(kubeletCame(3, undefined)).toBe(false);
+    expect(kubeletSubscribed(3, 3)).toBe(false);
+    expect(kubeletSubscribed(3, 4)).toBe(true);
+    expect(kubeletSubscribed(3, 0)).toBe(false);
+    expect(kubeletSubscribed(3, 1)).toBe(true);
+    expect(kubeletSubscribed(undefined, 0)).toBe(false);
+    expect(kubeletSubscribed(undefined, 1)).toBe(true);
+    expect(kubeletSubscribed(3, undefined)).toBe(false);
   });
 });
 
@@ -98,9 +98,9 @@ describe('the pace of subscribing', () => {
   const at = wall(1_700_000_000_000_000);
   /** The longest waits, and what is kept. */
   function pace(kept: unknown = null, random = 1) {
-    const saved: Remembered[] = [];
-    const memory = { load: async () => kept, save: (what: Remembered) => void saved.push(what) };
-    return { pace: new Pace(memory, () => random), saved };
+    const saved: SavedPace[] = [];
+    const memory = { load: async () => kept, save: (what: SavedPace) => void saved.push(what) };
+    return { pace: new SubscriptionPace(memory, () => random), saved };
   }
 
   test('waits longer after each failure, from 1 s up to a minute', () => {
@@ -125,24 +125,24 @@ describe('the pace of subscribing', () => {
   });
 
   test('does not wait at a first start, nor after a subscription that lasted', async () => {
-    expect(await pace().pace.recall(at)).toBe(0);
-    expect(await pace({ attempts: 0, subscribed: at }).pace.recall(shift(at, 1))).toBe(0);
-    expect(await new Pace(NO_MEMORY).recall(at)).toBe(0);
+    expect(await pace().pace.load(at)).toBe(0);
+    expect(await pace({ attempts: 0, subscribed: at }).pace.load(shift(at, 1))).toBe(0);
+    expect(await new SubscriptionPace(NO_PACE_STORE).load(at)).toBe(0);
   });
 
   test('goes on where a process that died left it', async () => {
     const { pace: it } = pace({ attempts: 5, subscribed: at });
-    expect(await it.recall(shift(at, millis(2_000)))).toBe(millis(30_000));
+    expect(await it.load(shift(at, millis(2_000)))).toBe(millis(30_000));
     expect(it.sinceSubscribed(shift(at, millis(2_000)))).toBe(millis(2_000));
     expect(it.failed()).toBe(millis(60_000));
-    expect(await pace({ attempts: 5, subscribed: at }).pace.recall(shift(at, millis(3_600_000)))).toBe(0);
+    expect(await pace({ attempts: 5, subscribed: at }).pace.load(shift(at, millis(3_600_000)))).toBe(0);
   });
 
   test('never waits more than a minute, whatever the clock or the file says', async () => {
     const before = shift(at, -millis(86_400_000));
-    expect(await pace({ attempts: 1e9, subscribed: at }).pace.recall(before)).toBe(millis(60_000));
+    expect(await pace({ attempts: 1e9, subscribed: at }).pace.load(before)).toBe(millis(60_000));
     for (const kept of ['', 7, [], { attempts: -1, subscribed: at }, { attempts: 'x' }, { attempts: 3 }]) {
-      expect(await pace(kept).pace.recall(at)).toBe(0);
+      expect(await pace(kept).pace.load(at)).toBe(0);
     }
   });
 });

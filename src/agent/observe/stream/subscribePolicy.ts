@@ -1,54 +1,53 @@
 /*
- * The stream policy: whether to subscribe to the runtime's events, and how soon again. An observer must not hurt the node.
+ * The subscribe policy: whether to subscribe to the runtime's events, and how soon to try again. An observer must not hurt the node.
  *
- *   never                             Off
- *   a runtime without a stream        Unsupported
- *   a runtime that bears subscribers  subscribe
- *   any other                         Unsafe; with `always` subscribe, but only while the kubelet's own metric proves that it
- *                                     does not listen itself, and leave as soon as it proves that no more
+ *   --subscribe never                      Off
+ *   a runtime without a stream             Unsupported
+ *   a runtime that is safe to subscribe to subscribe
+ *   any other runtime                      Unsafe; with --subscribe always subscribe, but only while the kubelet's own metric proves
+ *                                          that it does not subscribe itself, and leave as soon as it no longer does
  *
- * Every disconnect costs some runtime something, so subscriptions are spaced with jitter from 1 s to 60 s, and those that may
- * crash the runtime when they end by ten minutes. What this needs to know outlives the process.
+ * Every disconnect costs some runtime something, so subscriptions are spaced with jitter from 1 s to 60 s, and by ten minutes if their
+ * end may crash the runtime. The pace outlives the process.
  */
 
 import type { RuntimeProfile } from '../../../cri/profiles.ts';
 import { doubled } from '../../../platform/backoff.ts';
 import { type Micros, millis, type Wall, wall } from '../../../protocol/units.ts';
-import type { GateAnswer } from '../kubelet/gate.ts';
+import type { GateStatus } from '../kubelet/gate.ts';
 
-/** What `--subscribe` says. */
-export type StreamSetting = 'auto' | 'always' | 'never';
+export type SubscribeSetting = 'auto' | 'always' | 'never';
 
-export interface Circumstances {
-  readonly setting: StreamSetting;
+export interface SubscribeCircumstances {
+  readonly setting: SubscribeSetting;
   readonly profile: RuntimeProfile;
-  readonly gate: GateAnswer;
-  /** Since the last subscription, of an earlier process too; null where there was none. */
+  readonly gate: GateStatus;
+  /** Since the last subscription, of an earlier process too; null if there was none. */
   readonly sinceSubscribed: Micros | null;
 }
 
-export type Decision =
+export type SubscribeDecision =
   | {
       readonly subscribe: true;
-      /** To be decided again whenever something is heard of the kubelet, and the runtime left where the answer is no. */
+      /** To be checked again after every scrape of the kubelet; if refused then, the session ends. */
       readonly whileGateOff: boolean;
-      /** What the report should say of it; empty where it goes without saying. */
+      /** For the report; empty if nothing needs saying. */
       readonly why: string;
     }
-  | Refusal;
+  | SubscribeRefusal;
 
-export interface Refusal {
+export interface SubscribeRefusal {
   readonly subscribe: false;
   readonly state: 'Off' | 'Unsafe' | 'Unsupported' | 'Interrupted';
   readonly why: string;
 }
 
-const SUBSCRIBE: Decision = { subscribe: true, whileGateOff: false, why: '' };
+const SUBSCRIBE: SubscribeDecision = { subscribe: true, whileGateOff: false, why: '' };
 /** Between two subscriptions to a runtime that may crash when one ends. */
-const RARELY: Micros = millis(600_000);
+const CRASHING_INTERVAL: Micros = millis(600_000);
 
-/** The policy. Pure: the same circumstances, the same decision. */
-export function decide(circumstances: Circumstances): Decision {
+/** The policy. Pure. */
+export function decide(circumstances: SubscribeCircumstances): SubscribeDecision {
   const { setting, profile } = circumstances;
   if (setting === 'never') return refuse('Off', 'switched off by --subscribe never');
   if (profile.subscription === 'impossible') return refuse('Unsupported', profile.why);
@@ -57,21 +56,21 @@ export function decide(circumstances: Circumstances): Decision {
   return decideAlways(circumstances);
 }
 
-function decideAlways({ profile, gate, sinceSubscribed }: Circumstances): Decision {
+function decideAlways({ profile, gate, sinceSubscribed }: SubscribeCircumstances): SubscribeDecision {
   const crashes = profile.subscription === 'crashes';
   if (gate.is === 'unknown') {
     return refuse(
       'Unsafe',
-      `${profile.why}; --subscribe always needs proof that the kubelet does not listen: ${gate.why}`,
+      `${profile.why}; --subscribe always needs proof that the kubelet does not subscribe: ${gate.why}`,
     );
   }
   if (gate.is === 'on') {
     return refuse(
       'Unsafe',
-      `${profile.why}; --subscribe always is not obeyed while the kubelet's gate EventedPLEG is on`,
+      `${profile.why}; --subscribe always is ignored while the kubelet's gate EventedPLEG is on`,
     );
   }
-  if (crashes && sinceSubscribed !== null && sinceSubscribed < RARELY) {
+  if (crashes && sinceSubscribed !== null && sinceSubscribed < CRASHING_INTERVAL) {
     return refuse('Interrupted', `${profile.why}: subscribed to every ten minutes at most`);
   }
   const until =
@@ -79,85 +78,85 @@ function decideAlways({ profile, gate, sinceSubscribed }: Circumstances): Decisi
   return { subscribe: true, whileGateOff: true, why: crashes ? `${until}; ${profile.why}` : until };
 }
 
-const refuse = (state: Refusal['state'], why: string): Refusal => ({ subscribe: false, state, why });
+const refuse = (state: SubscribeRefusal['state'], why: string): SubscribeRefusal => ({
+  subscribe: false,
+  state,
+  why,
+});
 
-/** How long the kubelet is waited for after the runtime was away. */
-export const KUBELET_FIRST: Micros = millis(10_000);
+/** How long to wait for the kubelet's subscription after the runtime was down. */
+export const KUBELET_WAIT: Micros = millis(10_000);
 
-/**
- * Whether a lost stream is to be opened again only after the kubelet's: the runtime gives what nobody heard to the first
- * who comes.
- */
-export function letsKubeletFirst(lost: boolean, gate: GateAnswer): boolean {
+/** Whether a lost stream may be opened again only after the kubelet's: the runtime sends its backlog to the first subscriber. */
+export function mustWaitForKubelet(lost: boolean, gate: GateStatus): boolean {
   return lost && (gate.is === 'on' || (gate.is === 'unknown' && gate.before === 'on'));
 }
 
-/** Whether the kubelet has subscribed since `before`, by its own count, which begins anew when it is restarted. */
-export function kubeletCame(before: number | undefined, now: number | undefined): boolean {
+/** Whether the kubelet has subscribed since `before`, by its own counter, which a restart resets. */
+export function kubeletSubscribed(before: number | undefined, now: number | undefined): boolean {
   if (now === undefined) return false;
   const from = before === undefined || now < before ? 0 : before;
   return now > from;
 }
 
-const FIRST_RETRY_MS = 1_000;
-const LAST_RETRY_MS = 60_000;
-const MOST_ATTEMPTS = 1_000;
+const MIN_RETRY_MS = 1_000;
+const MAX_RETRY_MS = 60_000;
+const MAX_ATTEMPTS = 1_000;
 
-/** What outlives the process. */
-export interface Remembered {
+/** The pace as it outlives the process. */
+export interface SavedPace {
   /** Subscriptions in a row that did not last. */
   readonly attempts: number;
-  /** When the last one was made, by the wall clock; null where none was. */
+  /** When the last subscription was made, by the wall clock; null if none was. */
   readonly subscribed: Wall | null;
 }
 
-/** Keeps what is remembered. Neither may throw for what a damaged file says. */
-export interface PaceMemory {
+/** Neither method may throw because of a damaged file. */
+export interface PaceStore {
   load(): Promise<unknown>;
-  save(remembered: Remembered): void;
+  save(pace: SavedPace): void;
 }
 
-/** Without a place to keep it nothing outlives the process. */
-export const NO_MEMORY: PaceMemory = { load: async () => null, save: () => undefined };
+export const NO_PACE_STORE: PaceStore = { load: async () => null, save: () => undefined };
 
-/** How soon to subscribe again. */
-export class Pace {
-  readonly #memory: PaceMemory;
+/** Decides how soon to subscribe again. */
+export class SubscriptionPace {
+  readonly #store: PaceStore;
   readonly #random: () => number;
   #attempts = 0;
   #subscribed: Wall | null = null;
 
-  constructor(memory: PaceMemory, random: () => number = Math.random) {
-    this.#memory = memory;
+  constructor(store: PaceStore, random: () => number = Math.random) {
+    this.#store = store;
     this.#random = random;
   }
 
-  /** Takes up what an earlier process left, and says how long to wait before the first subscription. */
-  async recall(now: Wall): Promise<Micros> {
-    const { attempts, subscribed } = remembered(await this.#memory.load());
+  /** Loads the pace of an earlier process. Returns how long to wait before the first subscription. */
+  async load(now: Wall): Promise<Micros> {
+    const { attempts, subscribed } = parsePace(await this.#store.load());
     this.#attempts = attempts;
     this.#subscribed = subscribed;
     if (attempts === 0 || subscribed === null) return millis(0);
-    // A clock that went back must not make the wait longer than it would be after a failure just now.
-    const gone = Math.max(0, now - subscribed);
-    return millis(Math.max(0, this.#delayMs() - gone / 1000));
+    // A clock set back must not make the wait longer than after a failure just now.
+    const elapsed = Math.max(0, now - subscribed);
+    return millis(Math.max(0, this.#delayMs() - elapsed / 1000));
   }
 
-  /** A subscription is made: should this process die with it, the next one has to know. */
+  /** Called before subscribing, so that the next process knows should this one die with it. */
   subscribing(now: Wall): void {
     this.#subscribed = now;
-    this.#memory.save({ attempts: Math.min(this.#attempts + 1, MOST_ATTEMPTS), subscribed: now });
+    this.#store.save({ attempts: Math.min(this.#attempts + 1, MAX_ATTEMPTS), subscribed: now });
   }
 
   /** A subscription lasted. */
   lasted(): void {
     this.#attempts = 0;
-    this.#memory.save({ attempts: 0, subscribed: this.#subscribed });
+    this.#store.save({ attempts: 0, subscribed: this.#subscribed });
   }
 
-  /** The wait after a subscription that did not last, or could not even be made. */
+  /** Returns the wait after a subscription that did not last, or was never made. */
   failed(): Micros {
-    this.#attempts = Math.min(this.#attempts + 1, MOST_ATTEMPTS);
+    this.#attempts = Math.min(this.#attempts + 1, MAX_ATTEMPTS);
     return millis(this.#delayMs());
   }
 
@@ -166,18 +165,18 @@ export class Pace {
   }
 
   #delayMs(): number {
-    const most = doubled(FIRST_RETRY_MS, LAST_RETRY_MS, this.#attempts);
-    return FIRST_RETRY_MS + this.#random() * (most - FIRST_RETRY_MS);
+    const max = doubled(MIN_RETRY_MS, MAX_RETRY_MS, this.#attempts);
+    return MIN_RETRY_MS + this.#random() * (max - MIN_RETRY_MS);
   }
 }
 
-/** Reads what was remembered, which may be anything. */
-function remembered(input: unknown): Remembered {
-  const field = (name: keyof Remembered): unknown => Reflect.get(Object(input), name);
+/** Reads a saved pace; the file may contain anything. */
+function parsePace(input: unknown): SavedPace {
+  const field = (name: keyof SavedPace): unknown => Reflect.get(Object(input), name);
   const attempts = field('attempts');
   const subscribed = field('subscribed');
   return {
-    attempts: isCount(attempts) ? Math.min(attempts, MOST_ATTEMPTS) : 0,
+    attempts: isCount(attempts) ? Math.min(attempts, MAX_ATTEMPTS) : 0,
     subscribed: isCount(subscribed) ? wall(subscribed) : null,
   };
 }

@@ -21,8 +21,8 @@ import {
 import { until } from '../../../../test/support/waitFor.ts';
 import { millis } from '../../../protocol/units.ts';
 import { KubeletClient } from '../kubelet/client.ts';
-import { KubeletWatch } from '../kubelet/scraper.ts';
-import type { PaceMemory, Remembered, StreamSetting } from './subscribePolicy.ts';
+import { KubeletScraper } from '../kubelet/scraper.ts';
+import type { PaceStore, SavedPace, SubscribeSetting } from './subscribePolicy.ts';
 import { Subscription } from './subscription.ts';
 
 let authority: Authority;
@@ -54,7 +54,7 @@ async function runtimeOf(profile: ProfileName): Promise<SimulatedRuntime> {
   return runtime;
 }
 
-function subscribe(runtime: SimulatedRuntime, setting: StreamSetting = 'always', memory?: PaceMemory) {
+function subscribe(runtime: SimulatedRuntime, setting: SubscribeSetting = 'always', paceStore?: PaceStore) {
   const client = new KubeletClient({
     url: kubelet.url,
     tokenFile: undefined,
@@ -62,7 +62,7 @@ function subscribe(runtime: SimulatedRuntime, setting: StreamSetting = 'always',
     serverName: undefined,
   });
   const log = pino({ level: 'silent' });
-  const watch = new KubeletWatch({ client, log, period: millis(50), least: millis(20) });
+  const watch = new KubeletScraper({ client, log, period: millis(50), minPeriod: millis(20) });
   const states: string[] = [];
   const reasons: string[] = [];
   const ended: string[] = [];
@@ -76,7 +76,7 @@ function subscribe(runtime: SimulatedRuntime, setting: StreamSetting = 'always',
       event: nothing,
       drained: nothing,
       overflow: nothing,
-      statusLacked: nothing,
+      eventWithoutStatus: nothing,
       malformed: nothing,
       ended: (_session, _at, code) => ended.push(code),
       state: (state, reason) => {
@@ -84,7 +84,7 @@ function subscribe(runtime: SimulatedRuntime, setting: StreamSetting = 'always',
         reasons.push(reason);
       },
     },
-    { kubelet: watch, ...(memory === undefined ? {} : { memory }) },
+    { kubelet: watch, ...(paceStore === undefined ? {} : { paceStore }) },
   );
   const stop = new AbortController();
   const running = watch.run(stop.signal);
@@ -219,7 +219,7 @@ describe('auto', () => {
     await runtime.goDown();
     await until(() => told.ended.length === 1);
     await runtime.comeUp();
-    await until(() => told.reasons.at(-1) === 'lets the kubelet subscribe first', 20_000);
+    await until(() => told.reasons.at(-1) === 'waiting for the kubelet to subscribe first', 20_000);
     await looks(5);
     expect(runtime.subscribers).toBe(0);
     says({ gate: 1, successes: 2, errors: 1 });
@@ -234,7 +234,7 @@ describe('auto', () => {
     await until(() => runtime.subscribers === 1);
     await looks(3);
     runtime.breakStreams();
-    await until(() => told.reasons.at(-1) === 'lets the kubelet subscribe first', 20_000);
+    await until(() => told.reasons.at(-1) === 'waiting for the kubelet to subscribe first', 20_000);
     const began = performance.now();
     await until(() => runtime.subscribers === 1, 15_000);
     expect(performance.now() - began).toBeGreaterThan(9_000);
@@ -248,36 +248,36 @@ describe('auto', () => {
     runtime.breakStreams();
     await until(() => told.ended.length === 1);
     await until(() => runtime.subscribers === 1);
-    expect(told.reasons).not.toContain('lets the kubelet subscribe first');
+    expect(told.reasons).not.toContain('waiting for the kubelet to subscribe first');
   });
 });
 
 describe('a process that follows one which died with its subscription', () => {
-  /** A memory that outlives subscriptions. */
-  function memoryOf(kept: Remembered | null): PaceMemory & { kept: Remembered | null } {
-    const memory = {
+  /** A store that outlives subscriptions. */
+  function storeOf(kept: SavedPace | null): PaceStore & { kept: SavedPace | null } {
+    const store = {
       kept,
-      load: async () => memory.kept,
-      save: (remembered: Remembered) => {
-        memory.kept = remembered;
+      load: async () => store.kept,
+      save: (pace: SavedPace) => {
+        store.kept = pace;
       },
     };
-    return memory;
+    return store;
   }
 
-  test('waits before it subscribes, and counts on', { timeout: 30_000 }, async () => {
+  test('waits before it subscribes, and continues the count of attempts', { timeout: 30_000 }, async () => {
     const runtime = await runtimeOf('containerd-2.1');
-    const memory = memoryOf(null);
-    subscribe(runtime, 'auto', memory);
+    const store = storeOf(null);
+    subscribe(runtime, 'auto', store);
     await until(() => runtime.subscribers === 1);
-    expect(memory.kept?.attempts).toBe(1);
+    expect(store.kept?.attempts).toBe(1);
     for (const cleanUp of cleanUps.splice(1).reverse()) await cleanUp();
-    const began = performance.now();
-    const told = subscribe(runtime, 'auto', memory);
+    const start = performance.now();
+    const told = subscribe(runtime, 'auto', store);
     await until(() => told.states.length > 0);
     expect(told.states).toEqual(['Interrupted']);
     await until(() => told.states.at(-1) === 'Connected');
-    expect(performance.now() - began).toBeGreaterThan(500);
-    expect(memory.kept?.attempts).toBe(2);
+    expect(performance.now() - start).toBeGreaterThan(500);
+    expect(store.kept?.attempts).toBe(2);
   });
 });

@@ -1,7 +1,6 @@
 /*
  * The subscription and its reader against a simulated runtime, over real sockets and with real processes.
  */
-
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -20,7 +19,7 @@ import { until } from '../../../../test/support/waitFor.ts';
 import type { ReceivedEvent } from '../../../protocol/observation.ts';
 import { type Frame, FrameReader } from './frames.ts';
 import { type ReaderProcess, startReader } from './readerProcess.ts';
-import type { StreamSetting } from './subscribePolicy.ts';
+import type { SubscribeSetting } from './subscribePolicy.ts';
 import { Subscription } from './subscription.ts';
 
 let folder: string;
@@ -50,7 +49,10 @@ interface Told {
   readonly drained: number[];
 }
 
-function subscribe(socket: string, setting: StreamSetting = 'auto'): Told & { subscription: Subscription } {
+function subscribe(
+  socket: string,
+  setting: SubscribeSetting = 'auto',
+): Told & { subscription: Subscription } {
   const told: Told = { states: [], opened: [], ended: [], events: [], drained: [] };
   const subscription = new Subscription(socket, setting, {
     identified: () => undefined,
@@ -58,7 +60,7 @@ function subscribe(socket: string, setting: StreamSetting = 'auto'): Told & { su
     event: (event) => told.events.push(event),
     drained: (session) => told.drained.push(session),
     overflow: () => undefined,
-    statusLacked: () => undefined,
+    eventWithoutStatus: () => undefined,
     malformed: () => undefined,
     ended: (session, _at, code) => told.ended.push(`${session} ${code}`),
     state: (state) => told.states.push(state),
@@ -87,7 +89,7 @@ describe('policy', () => {
     expect(told.opened).toEqual([]);
     expect(everSubscribed(runtime)).toBe(false);
     // No process is left behind, and none needs to give a sign of life.
-    await until(() => told.subscription.lastSign() === null);
+    await until(() => told.subscription.lastHeartbeat() === null);
   });
 });
 
@@ -204,7 +206,7 @@ describe('a reader', () => {
     await until(() => frames.some(({ is }) => is === 'drained'));
     process.kill(reader.pid, 'SIGSTOP');
     const threeSeconds = new Promise((resolve) => setTimeout(resolve, 3_000, 'still alive after 3 s'));
-    expect(await Promise.race([gone, threeSeconds])).toContain('no sign of life');
+    expect(await Promise.race([gone, threeSeconds])).toContain('fell silent');
     await until(() => runtime.subscribers === 0);
   });
 
@@ -245,7 +247,7 @@ describe('a reader', () => {
       if (isRunning(pid)) process.kill(pid, 'SIGKILL');
     });
     await until(() => said.length > 1, 50_000);
-    expect(said[1]).toContain('no sign of life');
+    expect(said[1]).toContain('fell silent');
   });
 
   test('that cannot even be started is gone, and says why', { timeout: 20_000 }, async () => {

@@ -2,81 +2,82 @@
  * The subscription to the runtime's event stream.
  *
  *   refused ◄── policy ── identifying ──► kubelet first ──► opening ──► open ──► ended ──► backoff ──► identifying
- *      │ (asked again every 10 min, and    (gate on, after      a reader process for each round
- *      │  when the kubelet is heard of)     a lost stream)
- *      └◄──────────────── policy: the kubelet no longer proves that it does not listen ──────┘
+ *      │ (retried every 10 min, and        (gate on, after      one reader process per attempt
+ *      │  after each scrape of the kubelet)  a lost stream)
+ *      └◄──────────────── policy: the kubelet no longer proves that it does not subscribe ───┘
  *
- * Before and after subscribing the reader asks Version on the session's own connection: a runtime that was replaced in
- * between is left at once. An end with OK within a second and without a message, twice, means that the runtime has events
- * switched off: `Disabled`. UNIMPLEMENTED means `Unsupported`. Both are asked again every 10 minutes. Everything else is
- * `Interrupted` and tried again at the pace of policy.ts.
+ * Before and after subscribing the reader calls Version on the session's own connection: a runtime that was replaced in between is left
+ * at once. A stream that ends twice with OK, within a second and without a message, means that the runtime has events switched off:
+ * `Disabled`. UNIMPLEMENTED means `Unsupported`. Both are retried every 10 minutes. Any other end is `Interrupted` and retried at the
+ * pace of subscribePolicy.ts.
  */
 
-import { clean, digestEvent, readEvent } from '../../../cri/items.ts';
+import { digestEvent, readEvent } from '../../../cri/items.ts';
 import { lacksStatus, profileOf, type RuntimeProfile, type RuntimeVersion } from '../../../cri/profiles.ts';
 import { monoNow, wallNow } from '../../../platform/clock.ts';
 import type { ReceivedEvent } from '../../../protocol/observation.ts';
 import type { StreamState } from '../../../protocol/record.ts';
+import { cleanText } from '../../../protocol/text.ts';
 import { between, type Mono, millis, shift } from '../../../protocol/units.ts';
-import { type KubeletSide, NO_KUBELET } from '../kubelet/scraper.ts';
+import { type KubeletView, NO_KUBELET } from '../kubelet/scraper.ts';
 import type { Frame } from './frames.ts';
 import { type ReaderProcess, startReader } from './readerProcess.ts';
 import {
-  type Decision,
   decide,
-  KUBELET_FIRST,
-  kubeletCame,
-  letsKubeletFirst,
-  NO_MEMORY,
-  Pace,
-  type PaceMemory,
-  type Refusal,
-  type StreamSetting,
+  KUBELET_WAIT,
+  kubeletSubscribed,
+  mustWaitForKubelet,
+  NO_PACE_STORE,
+  type PaceStore,
+  type SubscribeDecision,
+  type SubscribeRefusal,
+  type SubscribeSetting,
+  SubscriptionPace,
 } from './subscribePolicy.ts';
 
-const ASK_AGAIN_MS = 600_000;
-/** What is proven of the kubelet also ends by growing old. */
+const REFUSED_RETRY_MS = 600_000;
+/** How often the policy is checked: what is proven about the kubelet also expires. */
 const REVIEW_MS = 1_000;
 const KUBELET_POLL_MS = 250;
-/** A session that lived this long is taken as proof that the runtime is well. */
-const HEALTHY = millis(60_000);
-const AT_ONCE = millis(1_000);
-/** What a hostile runtime or a broken reader may say of its end. */
-const LONGEST_MESSAGE = 600;
+/** A session that lasted this long resets the backoff. */
+const HEALTHY_AFTER = millis(60_000);
+const ENDED_AT_ONCE = millis(1_000);
+/** Bounds what a hostile runtime or a broken reader can send. */
+const MAX_MESSAGE_LENGTH = 600;
 /** How a session can end, apart from the codes of its call. */
 export const SESSION_END_CODES = ['RUNTIME_REPLACED', 'POLICY', 'READER_ENDED', 'AGENT_STOPPED'] as const;
-const STOPPED = { code: 'AGENT_STOPPED', message: 'the agent left' } as const;
+const STOPPED = { code: 'AGENT_STOPPED', message: 'the agent stopped' } as const;
 
-/** What the subscription says of itself; `Arming`, `Active` and `Silent` come from the evidence. */
+/** The subscription's own state; `Arming`, `Active` and `Silent` come from the evidence. */
 export type SubscriptionState = Exclude<StreamState, 'Arming' | 'Active' | 'Silent'> | 'Connected';
 
 export interface SubscriptionEvents {
-  /** The runtime behind the session, before anything is asked of its stream. */
+  /** Called before subscribing. */
   identified(runtime: RuntimeVersion, profile: RuntimeProfile): void;
   opened(session: number, at: Mono, wallNs: bigint): void;
   event(event: ReceivedEvent): void;
   drained(session: number, at: Mono): void;
-  /** The reader had to drop events without a trace. */
+  /** The reader dropped events without keeping even a digest. */
   overflow(session: number, at: Mono, events: number): void;
-  /** The event that follows lacks a status that this runtime puts into it when all is well. */
-  statusLacked(): void;
-  /** Bytes came that are no event: one that is due may be among them. */
+  /** The next event lacks a status that this runtime normally includes. */
+  eventWithoutStatus(): void;
+  /** A message could not be decoded: an event that is due may be lost. */
   malformed(session: number, at: Mono): void;
   ended(session: number, at: Mono, code: string, message: string): void;
   state(state: SubscriptionState, reason: string, error: string): void;
 }
 
 export interface SubscriptionOptions {
-  readonly kubelet?: KubeletSide;
-  readonly memory?: PaceMemory;
+  readonly kubelet?: KubeletView;
+  readonly paceStore?: PaceStore;
 }
 
 export class Subscription {
   readonly #socket: string;
-  readonly #setting: StreamSetting;
+  readonly #setting: SubscribeSetting;
   readonly #events: SubscriptionEvents;
-  readonly #kubelet: KubeletSide;
-  readonly #pace: Pace;
+  readonly #kubelet: KubeletView;
+  readonly #pace: SubscriptionPace;
   #reader: ReaderProcess | null = null;
   #runtime: RuntimeVersion | null = null;
   #session = 0;
@@ -84,32 +85,32 @@ export class Subscription {
   #messages = 0;
   #emptyEnds = 0;
   #profile: RuntimeProfile | null = null;
-  /** What the policy last said to the present session; null before it was asked. */
-  #decision: Decision | null = null;
+  /** The policy's last decision for this session; null before the first. */
+  #decision: SubscribeDecision | null = null;
   #lasted = false;
-  /** A stream was lost and not opened again: the kubelet's may have been lost with it. */
+  /** A stream was lost and is not open again: the kubelet's may have been lost with it. */
   #lost: { readonly successes: number | undefined } | null = null;
   #notBefore: Mono = monoNow();
-  #reviewer: NodeJS.Timeout | undefined;
-  #waiting: NodeJS.Timeout | undefined;
+  #reviewTimer: NodeJS.Timeout | undefined;
+  #kubeletTimer: NodeJS.Timeout | undefined;
   #end: { readonly code: string; readonly message: string } | null = null;
-  #timer: NodeJS.Timeout | undefined;
-  /** Nothing is tried at present but to ask again, much later. */
+  #retryTimer: NodeJS.Timeout | undefined;
+  /** The next attempt is a late one, after a refusal. */
   #refused = false;
   #stopped = false;
   #finished: (() => void) | undefined;
 
   constructor(
     socket: string,
-    setting: StreamSetting,
+    setting: SubscribeSetting,
     events: SubscriptionEvents,
-    { kubelet = NO_KUBELET, memory = NO_MEMORY }: SubscriptionOptions = {},
+    { kubelet = NO_KUBELET, paceStore = NO_PACE_STORE }: SubscriptionOptions = {},
   ) {
     this.#socket = socket;
     this.#setting = setting;
     this.#events = events;
     this.#kubelet = kubelet;
-    this.#pace = new Pace(memory);
+    this.#pace = new SubscriptionPace(paceStore);
   }
 
   start(): void {
@@ -119,27 +120,27 @@ export class Subscription {
     }
     if (this.#setting === 'always') {
       this.#kubelet.onChange(() => this.#review());
-      this.#reviewer = setInterval(() => this.#review(), REVIEW_MS);
+      this.#reviewTimer = setInterval(() => this.#review(), REVIEW_MS);
     }
-    void this.#begin();
+    void this.#startAtPace();
   }
 
-  async #begin(): Promise<void> {
-    const wait = await this.#pace.recall(wallNow());
+  async #startAtPace(): Promise<void> {
+    const wait = await this.#pace.load(wallNow());
     if (wait === 0) {
       this.#connect();
       return;
     }
-    this.#events.state('Interrupted', 'waits, because the last subscription did not last', '');
-    this.#again(wait / 1000);
+    this.#events.state('Interrupted', 'waiting, because the last subscription did not last', '');
+    this.#retryIn(wait / 1000);
   }
 
   /** Ends the reader and waits until it is gone. */
   stop(): Promise<void> {
     this.#stopped = true;
-    clearTimeout(this.#timer);
-    clearInterval(this.#reviewer);
-    clearInterval(this.#waiting);
+    clearTimeout(this.#retryTimer);
+    clearInterval(this.#reviewTimer);
+    clearInterval(this.#kubeletTimer);
     const reader = this.#reader;
     if (reader === null) return Promise.resolve();
     return new Promise((resolve) => {
@@ -148,15 +149,15 @@ export class Subscription {
     });
   }
 
-  /** Another runtime answers at the socket now: where the one before was refused, this one is asked at once. */
-  replaced(): void {
+  /** Another runtime answers at the socket: if the one before was refused, this one is tried at once. */
+  runtimeReplaced(): void {
     if (!this.#refused) return;
-    this.#again(Math.max(0, between(monoNow(), this.#notBefore)) / 1000);
+    this.#retryIn(Math.max(0, between(monoNow(), this.#notBefore)) / 1000);
   }
 
-  /** When the reader last gave a sign of life; null while none is needed. */
-  lastSign(): Mono | null {
-    return this.#reader?.lastSign() ?? null;
+  /** When the reader last sent anything; null without a reader. */
+  lastHeartbeat(): Mono | null {
+    return this.#reader?.lastHeartbeat() ?? null;
   }
 
   #connect(): void {
@@ -170,7 +171,7 @@ export class Subscription {
     this.#end = null;
     this.#reader = startReader(this.#socket, {
       frame: (frame) => this.#take(frame),
-      gone: (why) => this.#gone(why),
+      gone: (why) => this.#readerEnded(why),
     });
   }
 
@@ -195,7 +196,7 @@ export class Subscription {
         this.#events.event(digestEvent(frame, this.#session, frame.at));
         break;
       case 'drained':
-        this.#watchAge(frame.at);
+        this.#checkLasted(frame.at);
         this.#events.drained(this.#session, frame.at);
         break;
       case 'overflow':
@@ -212,14 +213,14 @@ export class Subscription {
     try {
       event = readEvent(bytes, this.#session, at);
     } catch {
-      // Told and counted just below, like one without an id.
+      // Counted below, like an event without an id.
       event = null;
     }
     if (event === null) {
       this.#events.malformed(this.#session, at);
       return;
     }
-    if (this.#profile !== null && lacksStatus(this.#profile, event)) this.#events.statusLacked();
+    if (this.#profile !== null && lacksStatus(this.#profile, event)) this.#events.eventWithoutStatus();
     this.#events.event(event);
   }
 
@@ -227,7 +228,7 @@ export class Subscription {
     const known = this.#runtime;
     if (known !== null) {
       if (known.name === runtime.name && known.version === runtime.version) return;
-      const message = clean(`${known.version} became ${runtime.version}`, LONGEST_MESSAGE);
+      const message = cleanText(`${known.version} became ${runtime.version}`, MAX_MESSAGE_LENGTH);
       this.#end = { code: 'RUNTIME_REPLACED', message };
       this.#reader?.kill();
       return;
@@ -241,14 +242,12 @@ export class Subscription {
       return;
     }
     this.#decision = decision;
-    if (letsKubeletFirst(this.#lost !== null, this.#kubelet.gate(monoNow()))) this.#waitForKubelet();
+    if (mustWaitForKubelet(this.#lost !== null, this.#kubelet.gate(monoNow()))) this.#waitForKubelet();
     else this.#subscribe();
   }
 
-  // The policy.
-
-  /** `subscribed`: the question is whether to stay. */
-  #decide(profile: RuntimeProfile, subscribed: boolean): Decision {
+  /** `subscribed`: decides whether to stay. */
+  #decide(profile: RuntimeProfile, subscribed: boolean): SubscribeDecision {
     return decide({
       setting: this.#setting,
       profile,
@@ -257,7 +256,7 @@ export class Subscription {
     });
   }
 
-  /** Asks the policy again, and does at once what it says. */
+  /** Checks the policy again and obeys it at once. */
   #review(): void {
     const profile = this.#profile;
     const known = this.#decision;
@@ -265,96 +264,94 @@ export class Subscription {
     const decision = this.#decide(profile, known.subscribe);
     if (known.subscribe) {
       if (known.whileGateOff && !decision.subscribe) this.#leave(decision);
-    } else if (this.#reader === null) this.#reconsider(known, decision);
+    } else if (this.#reader === null) this.#reviewRefusal(known, decision);
   }
 
-  /** The runtime was refused; is it still? */
-  #reconsider(known: Refusal, decision: Decision): void {
+  #reviewRefusal(known: SubscribeRefusal, decision: SubscribeDecision): void {
     if (decision.subscribe) {
       this.#decision = null;
-      this.#again(Math.max(0, between(monoNow(), this.#notBefore)) / 1000);
+      this.#retryIn(Math.max(0, between(monoNow(), this.#notBefore)) / 1000);
     } else if (decision.state !== known.state || decision.why !== known.why) {
       this.#decision = decision;
       this.#events.state(decision.state, decision.why, '');
     }
   }
 
-  /** Ends the session first: what it may cost is known later. */
-  #leave(refusal: Refusal): void {
+  /** Ends the session first; what that costs the runtime is known later. */
+  #leave(refusal: SubscribeRefusal): void {
     this.#reader?.kill();
     this.#decision = refusal;
-    this.#end = { code: 'POLICY', message: clean(refusal.why, LONGEST_MESSAGE) };
+    this.#end = { code: 'POLICY', message: cleanText(refusal.why, MAX_MESSAGE_LENGTH) };
   }
 
   #waitForKubelet(): void {
     const before = this.#lost?.successes;
-    const until = shift(monoNow(), KUBELET_FIRST);
-    this.#events.state('Interrupted', 'lets the kubelet subscribe first', '');
-    this.#kubelet.soon();
-    this.#waiting = setInterval(() => {
-      if (kubeletCame(before, this.#kubelet.successes()) || monoNow() >= until) this.#subscribe();
-      else this.#kubelet.soon();
+    const until = shift(monoNow(), KUBELET_WAIT);
+    this.#events.state('Interrupted', 'waiting for the kubelet to subscribe first', '');
+    this.#kubelet.scrapeSoon();
+    this.#kubeletTimer = setInterval(() => {
+      if (kubeletSubscribed(before, this.#kubelet.connectionSuccesses()) || monoNow() >= until)
+        this.#subscribe();
+      else this.#kubelet.scrapeSoon();
     }, KUBELET_POLL_MS);
   }
 
   #subscribe(): void {
-    clearInterval(this.#waiting);
+    clearInterval(this.#kubeletTimer);
     this.#pace.subscribing(wallNow());
     this.#reader?.subscribe();
   }
 
-  #watchAge(now: Mono): void {
-    if (this.#lasted || this.#opened === null || between(this.#opened, now) <= HEALTHY) return;
+  #checkLasted(now: Mono): void {
+    if (this.#lasted || this.#opened === null || between(this.#opened, now) <= HEALTHY_AFTER) return;
     this.#lasted = true;
     this.#pace.lasted();
   }
 
-  // The end.
-
-  #gone(why: string | null): void {
+  #readerEnded(why: string | null): void {
     this.#reader = null;
-    clearInterval(this.#waiting);
+    clearInterval(this.#kubeletTimer);
     const end = this.#stopped
       ? STOPPED
-      : (this.#end ?? { code: 'READER_ENDED', message: clean(why ?? '', LONGEST_MESSAGE) });
+      : (this.#end ?? { code: 'READER_ENDED', message: cleanText(why ?? '', MAX_MESSAGE_LENGTH) });
     const now = monoNow();
     if (this.#opened !== null) {
-      this.#lost = { successes: this.#kubelet.successes() };
+      this.#lost = { successes: this.#kubelet.connectionSuccesses() };
       this.#events.ended(this.#session, now, end.code, end.message);
     }
     if (this.#stopped) this.#finished?.();
-    else this.#next(end, now);
+    else this.#retryAfter(end, now);
   }
 
-  #next(end: { code: string; message: string }, now: Mono): void {
+  #retryAfter(end: { code: string; message: string }, now: Mono): void {
     const lived = this.#opened === null ? millis(0) : between(this.#opened, now);
-    const empty = end.code === 'OK' && this.#messages === 0 && lived < AT_ONCE;
+    const empty = end.code === 'OK' && this.#messages === 0 && lived < ENDED_AT_ONCE;
     this.#emptyEnds = empty ? this.#emptyEnds + 1 : 0;
     const error = end.message === '' ? end.code : `${end.code}: ${end.message}`;
     const refusal = this.#decision?.subscribe === false ? this.#decision : null;
     if (refusal !== null) {
       if (this.#opened !== null) this.#notBefore = shift(now, this.#pace.failed());
       this.#events.state(refusal.state, refusal.why, '');
-      this.#askMuchLater();
+      this.#retryLate();
     } else if (end.code === 'UNIMPLEMENTED') {
       this.#events.state('Unsupported', 'the runtime does not implement the event stream', error);
-      this.#askMuchLater();
+      this.#retryLate();
     } else if (this.#emptyEnds >= 2) {
       this.#events.state('Disabled', 'the runtime has its events switched off', error);
-      this.#askMuchLater();
+      this.#retryLate();
     } else {
-      this.#events.state('Interrupted', 'the stream ended and is tried again', error);
-      this.#again(this.#pace.failed() / 1000);
+      this.#events.state('Interrupted', 'the stream ended and is retried', error);
+      this.#retryIn(this.#pace.failed() / 1000);
     }
   }
 
-  #askMuchLater(): void {
+  #retryLate(): void {
     this.#refused = true;
-    this.#again(ASK_AGAIN_MS);
+    this.#retryIn(REFUSED_RETRY_MS);
   }
 
-  #again(ms: number): void {
-    clearTimeout(this.#timer);
-    if (!this.#stopped) this.#timer = setTimeout(() => this.#connect(), ms);
+  #retryIn(ms: number): void {
+    clearTimeout(this.#retryTimer);
+    if (!this.#stopped) this.#retryTimer = setTimeout(() => this.#connect(), ms);
   }
 }

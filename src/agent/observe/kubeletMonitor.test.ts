@@ -1,0 +1,97 @@
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { type FakeFigures, metricsText } from '../../../test/support/fakeKubelet.ts';
+import { type EvidenceRecord, MAX_OFFSET, parseRecord } from '../../protocol/record.ts';
+import { mono, wall } from '../../protocol/units.ts';
+import { Gaps } from './gaps.ts';
+import type { Scrape, ScrapeFailure } from './kubelet/client.ts';
+import { readMetrics } from './kubelet/metrics.ts';
+import type { Mode } from './kubelet/modeInference.ts';
+import type { ModeState, SavedMode } from './kubelet/modeTracker.ts';
+import { KubeletMonitor } from './kubeletMonitor.ts';
+
+const START = mono(1_000_000);
+const BORN = 1.75e9 - 100;
+
+function scrapeAt(seconds: number, figures: FakeFigures = {}): Scrape {
+  const read = readMetrics(metricsText({ gate: 1, successes: 1, start: BORN, ...figures }));
+  if (read === null) throw new Error('not a kubelet');
+  const ended = mono(seconds * 1e6);
+  return { ok: true, figures: read, started: ended, ended, wall: wall(1.75e15 + seconds * 1e6) };
+}
+
+const failed = (seconds: number, reason: ScrapeFailure): Scrape => ({
+  ok: false,
+  reason,
+  message: '',
+  ended: mono(seconds * 1e6),
+});
+
+function monitorWith(previous: SavedMode | null = null) {
+  const records: EvidenceRecord[] = [];
+  const saved: unknown[] = [];
+  const modes: Mode[] = [];
+  const states: ModeState[] = [];
+  const report = (record: EvidenceRecord) => void records.push(record);
+  let no = 0;
+  const mintId = () => `00000000-0000-4000-8000-${String(++no).padStart(12, '0')}`;
+  const monitor = new KubeletMonitor({
+    epochStart: START,
+    saved: previous,
+    store: { save: ({ state }) => void saved.push(state.mode) },
+    gaps: new Gaps(START, mintId, report),
+    log: pino({ level: 'silent' }),
+    metrics: { setKubeletMode: (published) => void modes.push(published) },
+    nodeState: { setMode: (state) => void states.push(state) },
+    reporter: { report },
+  });
+  return { monitor, records, saved, modes, states };
+}
+
+test('a change is a record that the store takes, and is kept for the next agent', () => {
+  const { monitor, records, saved } = monitorWith();
+  for (const scrape of [null, scrapeAt(2), scrapeAt(12, { errors: 5 })]) monitor.take(scrape);
+  expect(records).toMatchObject([
+    { type: 'mode_change', t: 1e6, notBefore: -101e6, from: 'Unknown', to: 'Evented' },
+    { type: 'mode_change', t: 11e6, notBefore: 1e6, from: 'Evented', to: 'Fallback', reason: 'StreamBroke' },
+  ]);
+  for (const record of records) expect(parseRecord(record)).toMatchObject({ ok: true });
+  expect(saved).toEqual(['Evented', 'Fallback']);
+});
+
+test('a look that is told twice means nothing', () => {
+  const { monitor, records } = monitorWith();
+  const once = scrapeAt(2);
+  monitor.take(once);
+  monitor.take(once);
+  expect(records).toHaveLength(1);
+  expect(monitor.takeMinute()).toMatchObject({ relists: 0 });
+});
+
+test('while the kubelet cannot be asked there is one gap, from the last look that was good to the next', () => {
+  const { monitor, records } = monitorWith();
+  for (const scrape of [scrapeAt(2), failed(12, 'BadStatus'), failed(22, 'Timeout'), scrapeAt(32)])
+    monitor.take(scrape);
+  const gaps = records.filter(({ type }) => type === 'gap');
+  expect(gaps).toMatchObject([
+    { scope: 'kubelet', cause: 'bad_status', from: 1e6, to: null },
+    { scope: 'kubelet', cause: 'bad_status', from: 1e6, to: 31e6 },
+  ]);
+  for (const gap of gaps) expect(parseRecord(gap)).toMatchObject({ ok: true });
+});
+
+test('a kubelet that never answered was not asked since the agent began, and nothing is kept of it', () => {
+  const { monitor, records, saved, states } = monitorWith();
+  monitor.take(failed(12, 'Unauthorized'));
+  expect(records).toMatchObject([{ type: 'gap', cause: 'unauthorized', from: 0, to: null }]);
+  expect(monitor.takeMinute()).toBeUndefined();
+  expect(states.at(-1)).toMatchObject({ mode: 'Unknown', reason: 'Unauthorized' });
+  expect(saved).toEqual([]);
+});
+
+test('a kubelet that runs for longer than a record may reach back gives one that the store takes', () => {
+  const { monitor, records } = monitorWith();
+  monitor.take(scrapeAt(2, { start: 1.6e9, errors: 5 }));
+  expect(records).toMatchObject([{ to: 'Fallback', notBefore: -MAX_OFFSET }]);
+  expect(parseRecord(records[0])).toMatchObject({ ok: true });
+});

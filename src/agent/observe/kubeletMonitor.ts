@@ -1,0 +1,105 @@
+/*
+ * The kubelet monitor: what scrapes of the kubelet show, as records: changes of its mode, its minutes, and gaps in which it could not
+ * be scraped.
+ */
+import { monoNow } from '../../platform/clock.ts';
+import type { Logger } from '../../platform/log.ts';
+import type { KubeletMinute, RecordOf } from '../../protocol/record.ts';
+import { type Mono, mono } from '../../protocol/units.ts';
+import { since } from '../compare/findings.ts';
+import type { AgentMetrics } from '../metrics.ts';
+import type { Gaps } from './gaps.ts';
+import type { Scrape } from './kubelet/client.ts';
+import { KubeletMinutes } from './kubelet/kubeletMinute.ts';
+import { type ModeChange, ModeTracker, type SavedMode } from './kubelet/modeTracker.ts';
+import { clampOffset, type NodeState } from './nodeState.ts';
+import type { Reporter } from './reporter.ts';
+
+/** Keeps the mode for the next agent. */
+export interface ModeStore {
+  save(tracker: Pick<ModeTracker, 'state' | 'lastScrape'>): void;
+}
+
+interface KubeletMonitorOptions {
+  readonly epochStart: Mono;
+  /** What the previous agent saved. */
+  readonly saved: SavedMode | null;
+  readonly store: ModeStore;
+  readonly gaps: Gaps;
+  readonly log: Pick<Logger, 'info'>;
+  readonly metrics: Pick<AgentMetrics, 'setKubeletMode'>;
+  readonly nodeState: Pick<NodeState, 'setMode'>;
+  readonly reporter: Pick<Reporter, 'report'>;
+}
+
+export class KubeletMonitor {
+  readonly #options: KubeletMonitorOptions;
+  readonly #tracker: ModeTracker;
+  readonly #minutes: KubeletMinutes;
+  #last: Scrape | null = null;
+  /** Only what this agent saw itself is saved: the previous agent's times may be on the clock of another boot. */
+  #hasScraped = false;
+
+  constructor(options: KubeletMonitorOptions) {
+    this.#options = options;
+    this.#tracker = new ModeTracker(options.epochStart, options.saved);
+    this.#minutes = new KubeletMinutes(options.epochStart);
+    this.#publishMode();
+  }
+
+  /** Takes the latest scrape; ignores one that it has taken already. */
+  take(scrape: Scrape | null): void {
+    if (scrape !== null && scrape !== this.#last) this.#takeNew(scrape);
+    this.#publishMode();
+  }
+
+  /** Ends the minute. Undefined if no scrape of it succeeded. */
+  takeMinute(): KubeletMinute | undefined {
+    if (this.#hasScraped) this.#options.store.save(this.#tracker);
+    return this.#minutes.take();
+  }
+
+  #takeNew(scrape: Scrape): void {
+    const { epochStart, gaps, store } = this.#options;
+    const before = this.#tracker.lastScrape;
+    this.#last = scrape;
+    const change = this.#tracker.take(scrape);
+    if (scrape.ok) {
+      this.#hasScraped = true;
+      this.#minutes.add(scrape);
+      gaps.close('kubelet', scrape.started, monoNow());
+    } else {
+      const from = Math.max(before?.ended ?? 0, epochStart);
+      gaps.open('kubelet', snakeCase(scrape.reason), mono(from), scrape.ended);
+    }
+    if (change === null) return;
+    this.#minutes.modeChanged();
+    store.save(this.#tracker);
+    this.#reportChange(change);
+  }
+
+  #reportChange({ model, mode, reason, from, notBefore, at, proof }: ModeChange): void {
+    const { epochStart, log, reporter } = this.#options;
+    log.info({ model, from, to: mode, reason }, 'kubelet mode changed');
+    const record: RecordOf<'mode_change'> = {
+      type: 'mode_change',
+      t: since(epochStart, at),
+      notBefore: clampOffset(since(epochStart, notBefore)),
+      model,
+      from,
+      to: mode,
+      reason,
+      proof,
+    };
+    reporter.report(record);
+  }
+
+  #publishMode(): void {
+    const { metrics, nodeState } = this.#options;
+    const { state } = this.#tracker;
+    nodeState.setMode(state);
+    metrics.setKubeletMode(state.mode);
+  }
+}
+
+const snakeCase = (words: string): string => words.replaceAll(/(?!^)[A-Z]/g, (c) => `_${c}`).toLowerCase();

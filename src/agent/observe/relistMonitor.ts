@@ -1,0 +1,110 @@
+/*
+ * The relist monitor: what relists find goes to the comparison; how long they take and why they fail goes to the node's state, the
+ * gaps, the metrics and the minute.
+ */
+import type { RuntimeProfile } from '../../cri/profiles.ts';
+import type { Logger } from '../../platform/log.ts';
+import type { Relist } from '../../protocol/observation.ts';
+import { cleanText } from '../../protocol/text.ts';
+import { between, type Mono } from '../../protocol/units.ts';
+import type { Comparison } from '../compare/comparison.ts';
+import type { AgentMetrics } from '../metrics.ts';
+import type { Gaps } from './gaps.ts';
+import type { KubeletMonitor } from './kubeletMonitor.ts';
+import { ListGaps } from './listGaps.ts';
+import type { MalformedMessages } from './malformedMessages.ts';
+import type { NodeState } from './nodeState.ts';
+import { Relister, type RelisterOptions, type RelistFailure } from './relister.ts';
+import { FIRST_MINUTE, MINUTE, RelistMinute, type RelistStats } from './relistMinute.ts';
+import type { Reporter } from './reporter.ts';
+
+const MAX_ERROR_LENGTH = 300;
+
+export interface RelistMonitorOptions extends RelisterOptions {
+  readonly epochStart: Mono;
+  readonly comparison: Comparison;
+  readonly gaps: Gaps;
+  readonly malformed: MalformedMessages;
+  readonly metrics: AgentMetrics;
+  readonly nodeState: NodeState;
+  readonly reporter: Reporter;
+  readonly log: Logger;
+  /** Null if there is no kubelet to scrape. */
+  readonly kubelet: KubeletMonitor | null;
+  /** A relist succeeded; `recovered`: the one before had failed. To be reported now. */
+  readonly onRelist: (recovered: boolean) => void;
+}
+
+export class RelistMonitor {
+  readonly #options: RelistMonitorOptions;
+  readonly #relister: Relister;
+  readonly #listGaps: ListGaps;
+  #minute: RelistMinute;
+
+  constructor(options: RelistMonitorOptions) {
+    const { comparison, epochStart, gaps, malformed } = options;
+    this.#options = options;
+    this.#listGaps = new ListGaps(gaps);
+    this.#minute = new RelistMinute(epochStart, FIRST_MINUTE, comparison.counters);
+    this.#relister = new Relister(options, {
+      relisted: (relist, stats) => this.#relisted(relist, stats),
+      failed: (failure) => this.#failed(failure),
+      malformed: (call, messages) => malformed.count(call, messages),
+    });
+  }
+
+  /** Relists until the signal is aborted. */
+  run(signal: AbortSignal): Promise<void> {
+    return this.#relister.run(signal);
+  }
+
+  setProfile(profile: RuntimeProfile): void {
+    this.#relister.setProfile(profile);
+  }
+
+  /** Many events bring a relist forward. */
+  eventReceived(): void {
+    this.#relister.eventReceived();
+  }
+
+  checkRunning(now: Mono): void {
+    const { nodeState } = this.#options;
+    const hangs = this.#listGaps.checkRunning(this.#relister.runningSince, now);
+    // A failure says more than that the next list hangs.
+    if (hangs && nodeState.relistError === null)
+      nodeState.setRelist(false, 'the runtime has not answered a list for 30 s');
+  }
+
+  minuteHasPassed(now: Mono): boolean {
+    return between(this.#minute.start, now) >= this.#minute.length;
+  }
+
+  /** Reports the minute so far and begins the next. */
+  reportMinute(now: Mono): void {
+    const { comparison, epochStart, kubelet, reporter } = this.#options;
+    const { counters } = comparison;
+    reporter.report(this.#minute.record(epochStart, now, counters, kubelet?.takeMinute()));
+    this.#minute = new RelistMinute(now, MINUTE, counters);
+  }
+
+  #relisted(relist: Relist, stats: RelistStats): void {
+    const { comparison, metrics, nodeState, onRelist } = this.#options;
+    const recovered = nodeState.relistError !== null;
+    comparison.relisted(relist);
+    this.#minute.addRelist(stats);
+    metrics.relistDuration.observe(stats.took / 1e6);
+    nodeState.setRelist(true, '');
+    this.#listGaps.answered(relist.sandboxes.start, relist.containers.end);
+    onRelist(recovered);
+  }
+
+  #failed(failure: RelistFailure): void {
+    const { code, message } = failure;
+    const { comparison, log, metrics, nodeState } = this.#options;
+    metrics.relistErrors.inc({ code });
+    this.#minute.addFailure();
+    comparison.listFailed();
+    nodeState.setRelist(false, cleanText(message, MAX_ERROR_LENGTH));
+    if (this.#listGaps.failed(failure)) log.warn({ code, error: message }, 'relist failed');
+  }
+}

@@ -1,0 +1,80 @@
+/*
+ * The reporter: hands records to the sink, in the order in which facts were established, and counts them in the metrics.
+ */
+import type { RuntimeVersion } from '../../cri/profiles.ts';
+import { monoNow } from '../../platform/clock.ts';
+import type { Context } from '../../protocol/batch.ts';
+import type { StatusQuery } from '../../protocol/observation.ts';
+import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
+import type { Comparison } from '../compare/comparison.ts';
+import type { AgentMetrics } from '../metrics.ts';
+import type { NodeState } from './nodeState.ts';
+
+/** Where records go. */
+export interface RecordSink {
+  setContext(context: Omit<Context, 'no'>): void;
+  append(record: EvidenceRecord, identity: ContainerIdentity | null): void;
+}
+
+interface ReporterOptions {
+  readonly sink: RecordSink;
+  readonly metrics: AgentMetrics;
+  readonly comparison: Pick<Comparison, 'take'>;
+  readonly nodeState: NodeState;
+  readonly runtime: RuntimeVersion;
+  readonly agentVersion: string;
+}
+
+export class Reporter {
+  readonly #options: ReporterOptions;
+  #runtime: RuntimeVersion;
+  /** Empty until a kubelet reported its version. */
+  #kubeletVersion = '';
+
+  constructor(options: ReporterOptions) {
+    this.#options = options;
+    this.#runtime = options.runtime;
+    this.#setContext();
+  }
+
+  isRuntime(runtime: RuntimeVersion): boolean {
+    return runtime.name === this.#runtime.name && runtime.version === this.#runtime.version;
+  }
+
+  /** From here on records are about this runtime. Returns false if it is the same as before. */
+  setRuntime(runtime: RuntimeVersion): boolean {
+    if (this.isRuntime(runtime)) return false;
+    this.#runtime = runtime;
+    this.#setContext();
+    return true;
+  }
+
+  setKubeletVersion(version: string): void {
+    if (version === this.#kubeletVersion) return;
+    this.#kubeletVersion = version;
+    this.#setContext();
+  }
+
+  report(record: EvidenceRecord, identity: ContainerIdentity | null = null): void {
+    this.#options.metrics.count(record);
+    this.#options.sink.append(record, identity);
+  }
+
+  /** Reports what the comparison found, then the node's state if it changed. Returns the status queries the comparison needs. */
+  reportChanges(): readonly StatusQuery[] {
+    const { comparison, metrics, nodeState } = this.#options;
+    const { emissions, queries } = comparison.take();
+    for (const { record, object } of emissions) this.report(record, object);
+    const state = nodeState.takeChange(monoNow());
+    if (state !== null) {
+      metrics.setStreamState(state.stream.state);
+      this.report(state);
+    }
+    return queries;
+  }
+
+  #setContext(): void {
+    const { sink, agentVersion } = this.#options;
+    sink.setContext({ runtime: this.#runtime, kubelet: this.#kubeletVersion, agent: agentVersion });
+  }
+}
