@@ -8,6 +8,7 @@ import type { SimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { type ClockStep, type Interference, NO_INTERFERENCE, type ProcessStop } from './groundTruth.ts';
 import { moveClock } from './movedClock.ts';
 import { childrenOf, exists, freeze, thaw } from './sigstop.ts';
+import { metric } from './system.ts';
 import { waitFor } from './waitFor.ts';
 
 export interface FaultTarget {
@@ -39,6 +40,7 @@ export async function stopProcesses({ agent }: FaultTarget): Promise<Interferenc
   const stops: ProcessStop[] = [];
   for (const _ of ROUNDS) {
     for (const each of PLANNED_STOPS) {
+      await waitFor('the agent is subscribed', () => isSubscribed(agent));
       stops.push(await stopFor(agent.pid, each));
       await pause(BETWEEN_MS);
     }
@@ -46,6 +48,9 @@ export async function stopProcesses({ agent }: FaultTarget): Promise<Interferenc
   }
   return { ...NO_INTERFERENCE, stops };
 }
+
+const isSubscribed = async (agent: LocalPlegwatch): Promise<true | undefined> =>
+  (await metric(agent, 'plegwatch_stream_connected')) === 1 || undefined;
 
 async function stopFor(agent: number, { stopped, forMs }: PlannedStop): Promise<ProcessStop> {
   const reader = await waitFor('a reader runs', () => childrenOf(agent).find(exists));
