@@ -1,9 +1,9 @@
 /*
  * The agent: one per node, next to a kubelet, as root. It only reads from the runtime.
  *
- * Start: settings are checked against the real parts once, and what is wrong is told at once. After that nothing ends it:
- * whatever goes away is tried again, and shows in /readyz and the log meanwhile. Stop: watch no more, write what is known,
- * try to hand it over, leave the rest in the spool.
+ * On start, the settings are checked once against the runtime, the kubelet's files, Redis and the spool; an error ends the agent. After
+ * that nothing ends it: what fails is retried, and shows in /readyz and the log meanwhile. On stop it stops observing, writes what it
+ * has, tries to deliver it, and leaves the rest in the spool.
  */
 import { setFlagsFromString } from 'node:v8';
 import { CriClient, CriError } from '../cri/client.ts';
@@ -16,7 +16,7 @@ import { checkRedis } from '../platform/redisCheck.ts';
 import { withoutSecrets } from '../platform/settings.ts';
 import { aborted } from '../platform/stopSignal.ts';
 import { VERSION } from '../platform/version.ts';
-import { AGENT_SETTINGS, type AgentConfig, checkTogether } from './config.ts';
+import { AGENT_SETTINGS, type AgentConfig, checkCombination } from './config.ts';
 import { AgentMetrics } from './metrics.ts';
 import { KubeletClient } from './observe/kubelet/client.ts';
 import { ModeFile } from './observe/kubelet/modeFile.ts';
@@ -31,13 +31,13 @@ import type { Spool } from './spool/spool.ts';
 const VERSION_TIMEOUT_MS = 5_000;
 const HAND_OVER_MS = 3_000;
 
-/** Runs until the signal is aborted. Throws PlegwatchError where a setting does not lead to what it should. */
+/** Runs until the signal is aborted. Throws PlegwatchError if a setting is wrong. */
 export async function runAgent(config: AgentConfig, signal: AbortSignal): Promise<void> {
-  // What V8's quick compiler has needed stays with the process, and its code is no faster than that of the other (docs/development/bench.md).
+  // V8's mid-tier compiler never returns the memory it needed, and its code is no faster here (docs/development/bench.md).
   setFlagsFromString('--no-maglev');
   const log = createLogger(config.logLevel, 'agent').child({ cluster: config.cluster, node: config.node });
   log.info({ version: VERSION, settings: withoutSecrets(config, AGENT_SETTINGS) }, 'agent starting');
-  checkTogether(config);
+  checkCombination(config);
   const address = await kubeletAddress(config);
   const client = new CriClient(config.criEndpoint);
   const cleanUps: (() => Promise<void> | void)[] = [() => client.close()];

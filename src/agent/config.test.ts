@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { millis } from '../protocol/units.ts';
-import { checkTogether } from './config.ts';
+import { checkCombination } from './config.ts';
 
 test.each([
   [2_000, 2_000],
   [60_000, 500],
 ])('a grace of %d ms and a time to confirm of %d ms are refused: both are named', (grace, confirm) => {
   const together = { overdueAfter: millis(grace), missedAfter: millis(confirm) };
-  expect(() => checkTogether(together)).toThrow(
+  expect(() => checkCombination(together)).toThrow(
     expect.objectContaining({
       code: 'SETTING_INVALID',
       message: expect.stringMatching(
@@ -18,5 +18,5 @@ test.each([
 });
 
 test('a time to confirm that is longer than the grace is taken', () => {
-  expect(() => checkTogether({ overdueAfter: millis(2_000), missedAfter: millis(2_500) })).not.toThrow();
+  expect(() => checkCombination({ overdueAfter: millis(2_000), missedAfter: millis(2_500) })).not.toThrow();
 });

@@ -60,26 +60,26 @@ export const AGENT_SETTINGS = {
   subscribe: withDefault(
     'when',
     'auto',
-    "subscribe to the runtime's events: auto (where that harms nobody), always or never",
+    "subscribe to the runtime's events: auto (if that is safe for the node), always or never",
     oneOf('auto', 'always', 'never'),
   ),
   relistPeriod: withDefault('duration', '5s', 'time from one relist to the next', duration(200, 60_000)),
   overdueAfter: withDefault(
     'duration',
     '2s',
-    'how long an event may be behind before its exact time is asked for',
+    'an event that has not arrived by then is overdue, and its exact time is queried',
     duration(100, 60_000),
   ),
   missedAfter: withDefault(
     'duration',
     '30s',
-    'how long an event may be behind before it counts as missed',
+    'an event that has not arrived by then is missed',
     duration(500, 600_000),
   ),
   lateAfter: withDefault(
     'duration',
     '1s',
-    'how long after its true time an event counts as late',
+    'an event that arrives this long after its true time is late',
     duration(1, 600_000),
   ),
   kubeletUrl: optional(
@@ -87,7 +87,7 @@ export const AGENT_SETTINGS = {
     "the kubelet's https URL; without it the mode stays Unknown",
     matching(/^https?:\/\/\S+$/, 'an https URL'),
   ),
-  kubeletTokenFile: optional('file', 'file with the token to show the kubelet', string),
+  kubeletTokenFile: optional('file', 'file with the bearer token for the kubelet', string),
   kubeletCaFile: optional('file', "file with the CA of the kubelet's certificate", string),
   kubeletServerName: optional(
     'name',
@@ -98,14 +98,14 @@ export const AGENT_SETTINGS = {
   spoolDir: withDefault(
     'dir',
     '/var/lib/plegwatch',
-    'folder for evidence that is not acknowledged yet',
+    'directory of the spool, which keeps evidence until it is acknowledged',
     matching(/^\//, 'an absolute path'),
   ),
-  spoolMaxBytes: withDefault('size', '256MiB', 'size of the spool', bytes(4 * 1024 ** 2, 1024 ** 4)),
+  spoolMaxBytes: withDefault('size', '256MiB', 'maximum size of the spool', bytes(4 * 1024 ** 2, 1024 ** 4)),
   spoolFsync: withDefault(
     'duration',
     '1s',
-    'how often the spool is brought to the disk; 0 = at every write',
+    'interval between fsyncs of the spool; 0 = after every write',
     duration(0, 60_000),
   ),
   spoolRetention: withDefault(
@@ -117,7 +117,7 @@ export const AGENT_SETTINGS = {
   spoolFallback: withDefault(
     'what',
     'refuse',
-    'where the spool cannot be used: refuse to start, or go on in memory, which no restart survives',
+    'if the spool cannot be used: refuse to start, or keep evidence in memory, which no restart survives',
     oneOf('refuse', 'memory'),
   ),
   httpAddress: HTTP_ADDRESS,
@@ -127,15 +127,15 @@ export const AGENT_SETTINGS = {
 
 export type AgentConfig = ConfigOf<typeof AGENT_SETTINGS>;
 
-/** What no setting tells by itself. Throws SETTING_INVALID. */
-export function checkTogether({
-  overdueAfter: grace,
-  missedAfter: confirm,
+/** Checks settings against each other. Throws SETTING_INVALID. */
+export function checkCombination({
+  overdueAfter,
+  missedAfter,
 }: Pick<AgentConfig, 'overdueAfter' | 'missedAfter'>): void {
-  if (confirm > grace) return;
+  if (missedAfter > overdueAfter) return;
   throw new PlegwatchError(
     'SETTING_INVALID',
-    '--missed-after (PLEGWATCH_MISSED_AFTER) must be longer than --overdue-after (PLEGWATCH_OVERDUE_AFTER): exact times are asked for in between',
+    '--missed-after (PLEGWATCH_MISSED_AFTER) must be longer than --overdue-after (PLEGWATCH_OVERDUE_AFTER): exact times are queried in between',
     'See plegwatch agent --help.',
   );
 }

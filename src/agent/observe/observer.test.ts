@@ -14,6 +14,7 @@ import { type Micros, millis } from '../../protocol/units.ts';
 import { AgentMetrics } from '../metrics.ts';
 import { BURST_EVENTS } from './burstTrigger.ts';
 import { Observer } from './observer.ts';
+import { HEARTBEAT } from './stream/frames.ts';
 import { NO_PACE_STORE } from './stream/subscribePolicy.ts';
 
 let bed: TestBed;
@@ -61,7 +62,7 @@ async function observe(
   return { observer, records };
 }
 
-test('a grace shorter than the beat of the reader makes no pause of every beat', {
+test('with --overdue-after below the heartbeat a heartbeat on time is no stall', {
   timeout: 60_000,
 }, async () => {
   const runtime = await bed.start({ profile: 'containerd-2.1' });
@@ -70,12 +71,15 @@ test('a grace shorter than the beat of the reader makes no pause of every beat',
   runtime.runPod({ name: 'web', containers: ['app'] });
   await until(() => records.some((record) => record.type === 'stream_session' && record.armed !== null));
   await until(() => records.some(({ type }) => type === 'relist_minute'));
-  const pauses = records.filter((record) => record.type === 'gap' && record.cause === 'agent_stalled');
-  // Some twenty beats; a busy machine may stand still at a few of them.
-  expect(pauses.length).toBeLessThan(8);
+  const stalls = records.filter((record) => record.type === 'gap' && record.cause === 'agent_stalled');
+  // A busy machine may stall the process; a stall is longer than a heartbeat and its slack.
+  for (const stall of stalls) {
+    if (stall.type !== 'gap') throw new Error('not a gap');
+    expect((stall.to ?? 0) - stall.from).toBeGreaterThan(HEARTBEAT + millis(250));
+  }
 });
 
-test('a burst of events brings a relist long before it is due', { timeout: 60_000 }, async () => {
+test('a burst of events brings a relist forward', { timeout: 60_000 }, async () => {
   const runtime = await bed.start({ profile: 'containerd-2.1' });
   const { observer, records } = await observe(runtime, {
     relistPeriod: millis(3_600_000),
