@@ -109,7 +109,6 @@ CREATE TABLE store.container (
   container_name text
 ) PARTITION BY RANGE (day);
 CREATE UNIQUE INDEX container_once ON store.container (node_id, container_key, day);
-CREATE INDEX container_id_text ON store.container USING hash (store.id_text(container_id, flags));
 CREATE INDEX container_pod_name ON store.container (pod_name);
 
 -- states: the old state in bits 0-3, the new one in bits 4-7, 256 is_sandbox.
