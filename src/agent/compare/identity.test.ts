@@ -1,5 +1,5 @@
 /*
- * Who an id is: what events and lists say of it adds up.
+ * The identity of an id: what events and lists know of it is combined.
  */
 import { expect, test } from 'vitest';
 import { CONTAINERD, identityOf, seconds } from '../../../test/engine/timeline.ts';
@@ -20,8 +20,8 @@ function watching(): Comparison {
   return comparison;
 }
 
-/** Hears of c1, and says who that is in the record of the event. */
-function hear(
+/** Receives an event of c1, and returns its identity in the record of the event. */
+function receive(
   comparison: Comparison,
   at: number,
   object: ContainerIdentity | null,
@@ -37,28 +37,28 @@ function hear(
     times: null,
     others: [],
   });
-  const [told] = comparison.take().emissions;
-  return told?.object ?? null;
+  const [first] = comparison.take().emissions;
+  return first?.object ?? null;
 }
 
 const whole = identityOf('c1');
 const lacking = { ...whole, pod: '', namespace: '' };
 
-test('an event completes what an earlier one lacked', () => {
+test('an event completes the identity of an earlier one', () => {
   const comparison = watching();
-  expect(hear(comparison, 1, lacking)).toEqual(lacking);
-  expect(hear(comparison, 2, whole)).toEqual(whole);
-  expect(hear(comparison, 3, lacking)).toEqual(whole);
+  expect(receive(comparison, 1, lacking)).toEqual(lacking);
+  expect(receive(comparison, 2, whole)).toEqual(whole);
+  expect(receive(comparison, 3, lacking)).toEqual(whole);
 });
 
-test('a list completes what an event lacked', () => {
+test('a list completes the identity of an event', () => {
   const comparison = watching();
-  hear(comparison, 1, lacking);
+  receive(comparison, 1, lacking);
   const answer = { start: seconds(2), end: seconds(2.1), whole: true };
   comparison.relisted({
     sandboxes: { ...answer, items: new Map() },
     containers: { ...answer, items: new Map([['c1', { object: whole, state: 'created' }]]) },
   });
   comparison.take();
-  expect(hear(comparison, 3, null)).toEqual(whole);
+  expect(receive(comparison, 3, null)).toEqual(whole);
 });

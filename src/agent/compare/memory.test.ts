@@ -1,5 +1,5 @@
 /*
- * What is remembered: everything while it matters, nothing for ever, and never more than the cap, whatever a runtime says.
+ * Memory: everything is remembered while it matters, nothing for ever, and never more than the limit, whatever a runtime sends.
  */
 import { expect, test } from 'vitest';
 import { CONTAINERD, identityOf, RecognisedItems, seconds } from '../../../test/engine/timeline.ts';
@@ -9,13 +9,13 @@ import { millis, mono } from '../../protocol/units.ts';
 import { Comparison } from './comparison.ts';
 import type { Emission } from './emitter.ts';
 
-/** Ids that are followed, and as many whose events wait for a list to show them. */
-const CAP = 100_000;
+/** Ids that are tracked, and as many whose events wait for a list to show them. */
+const MAX_IDS = 100_000;
 const MANY = 300_000;
 const AN_HOUR = 3600;
 
-/** Keeps only the gaps, and those of a finding's kind that are asked for. */
-class Watched {
+/** A comparison of which only gaps and findings are kept. */
+class WatchedComparison {
   readonly comparison: Comparison;
   readonly gaps: RecordOf<'gap'>[] = [];
   readonly findings: RecordOf<'finding'>[] = [];
@@ -37,7 +37,7 @@ class Watched {
     });
   }
 
-  hear(at: number, id: string, how: Partial<ReceivedEvent> = {}): void {
+  receive(at: number, id: string, how: Partial<ReceivedEvent> = {}): void {
     this.comparison.received({
       session: 1,
       received: seconds(at),
@@ -84,14 +84,14 @@ class Watched {
 
 const many = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}${i + 1}`);
 
-test('a flood of ids does not grow it beyond the cap; what is not followed is counted, and a gap', {
+test('a flood of ids cannot grow the memory beyond the limit; untracked ids are counted and reported as a gap', {
   timeout: 60_000,
 }, () => {
-  const watched = new Watched();
+  const watched = new WatchedComparison();
   watched.comparison.subscribed(1, seconds(0), 0n);
-  for (let i = 1; i <= MANY; i += 1) watched.hear(1 + i / MANY, `c${i}`);
-  expect(watched.comparison.tracked).toBeLessThanOrEqual(CAP);
-  expect(watched.comparison.counters.untracked).toBe(MANY - CAP / 2);
+  for (let i = 1; i <= MANY; i += 1) watched.receive(1 + i / MANY, `c${i}`);
+  expect(watched.comparison.tracked).toBeLessThanOrEqual(MAX_IDS);
+  expect(watched.comparison.counters.untracked).toBe(MANY - MAX_IDS / 2);
   expect(watched.gaps).toMatchObject([{ scope: 'stream', cause: 'too_many_ids', to: null }]);
 
   watched.list(3, []);
@@ -104,26 +104,26 @@ test('a flood of ids does not grow it beyond the cap; what is not followed is co
   expect(watched.comparison.tracked).toBe(0);
 });
 
-test('a gap goes on while lists show what is not followed', () => {
-  const watched = new Watched();
-  const ids = many('c', CAP / 2 + 1);
+test('a gap of untracked ids continues while lists show untracked ids', () => {
+  const watched = new WatchedComparison();
+  const ids = many('c', MAX_IDS / 2 + 1);
   watched.list(0, ids);
   watched.list(5, ids);
   expect(watched.comparison.counters.untracked).toBe(2);
   expect(watched.gaps).toHaveLength(1);
 });
 
-test('no time counts as covered while ids are left out', () => {
-  const watched = new Watched();
+test('no time is covered while ids are left out', () => {
+  const watched = new WatchedComparison();
   const covered = () => watched.comparison.counters.covered;
   watched.comparison.subscribed(1, seconds(0), 0n);
-  watched.hear(1, 'c1');
+  watched.receive(1, 'c1');
   watched.list(2, ['c1']);
   watched.tick(3);
   const before = covered();
   watched.tick(5);
   expect(covered() - before).toBe(seconds(2));
-  const tooMany = many('c', CAP / 2 + 1);
+  const tooMany = many('c', MAX_IDS / 2 + 1);
   watched.list(6, tooMany);
   watched.tick(7);
   watched.tick(20);
@@ -133,10 +133,10 @@ test('no time counts as covered while ids are left out', () => {
   expect(covered() - before).toBe(seconds(4));
 });
 
-test('what was listed while too many were followed was not created when it is followed at last', () => {
-  const watched = new Watched();
+test('an id that was listed while untracked has not been created when it is tracked at last', () => {
+  const watched = new WatchedComparison();
   watched.comparison.subscribed(1, seconds(0), 0n);
-  for (const id of many('c', CAP / 2)) watched.hear(1, id);
+  for (const id of many('c', MAX_IDS / 2)) watched.receive(1, id);
   watched.list(2, ['s1']);
   for (const at of [4, 100]) watched.tick(at);
   watched.list(990, ['s1']);
@@ -145,18 +145,18 @@ test('what was listed while too many were followed was not created when it is fo
   watched.list(1001, ['s1', 's2']);
   watched.tick(1100);
   const missed = watched.findings.filter(
-    ({ kind: verdict, containerId: id }) => verdict === 'missed' && id?.startsWith('s'),
+    ({ kind, containerId }) => kind === 'missed' && containerId?.startsWith('s'),
   );
-  expect(missed.map(({ containerId: id, eventType: type }) => `${id} ${type}`)).toEqual([
+  expect(missed.map(({ containerId, eventType }) => `${containerId} ${eventType}`)).toEqual([
     's2 CREATED',
     's2 STARTED',
   ]);
 });
 
 test.each(['running', 'unknown'] as const)(
-  'what no list shows for a quarter of an hour is forgotten, although none is whole; what is %s is not',
+  'an id that no list shows for 15 minutes is forgotten even if no list is whole; one listed as %s is not',
   (state) => {
-    const watched = new Watched();
+    const watched = new WatchedComparison();
     watched.list(0, ['s1', 'c1'], 'running', true);
     for (const at of [5, 500, 901]) watched.list(at, ['s1'], state, false);
     watched.tick(902);
@@ -164,12 +164,12 @@ test.each(['running', 'unknown'] as const)(
   },
 );
 
-test('what no list shows is remembered for a quarter of an hour after it was last heard of', () => {
-  const watched = new Watched();
+test('an id that no list shows is remembered for 15 minutes after its last event', () => {
+  const watched = new WatchedComparison();
   watched.comparison.subscribed(1, seconds(0), 0n);
-  watched.hear(10, 'c1');
+  watched.receive(10, 'c1');
   watched.list(20, []);
-  watched.hear(800, 'c1');
+  watched.receive(800, 'c1');
   watched.list(805, []);
   watched.tick(1600);
   expect(watched.comparison.tracked).toBe(1);
@@ -177,28 +177,28 @@ test('what no list shows is remembered for a quarter of an hour after it was las
   expect(watched.comparison.tracked).toBe(0);
 });
 
-test('so is an event of an id that no list has shown yet, until one does', () => {
-  const watched = new Watched();
+test('an event of an unlisted id is remembered for 15 minutes, or until a list shows the id', () => {
+  const watched = new WatchedComparison();
   watched.comparison.subscribed(1, seconds(0), 0n);
-  for (const at of [10, 800]) watched.hear(at, 's1', { object: null });
+  for (const at of [10, 800]) watched.receive(at, 's1', { object: null });
   watched.tick(1600);
   expect(watched.comparison.tracked).toBe(1);
   watched.tick(1800);
   expect(watched.comparison.tracked).toBe(0);
-  watched.hear(1801, 's1', { object: null });
+  watched.receive(1801, 's1', { object: null });
   watched.list(1802, ['s1']);
   expect(watched.comparison.tracked).toBe(1);
 });
 
 test('what was running when lists began to fail is not forgotten', () => {
-  const watched = new Watched();
+  const watched = new WatchedComparison();
   watched.list(0, ['s1', 'c1']);
   watched.tick(AN_HOUR);
   expect(watched.comparison.tracked).toBe(2);
 });
 
-test('of one name only the newest are held against each other', () => {
-  const watched = new Watched();
+test('only the newest containers of one name are compared with each other', () => {
+  const watched = new WatchedComparison();
   const suffixes = many('x', 20_000);
   const ids = suffixes.map((suffix) => `c1${suffix.replace(/\d/g, (n) => 'abcdefghij'[Number(n)] ?? '')}`);
   watched.list(0, ids);

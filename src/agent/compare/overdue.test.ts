@@ -1,5 +1,5 @@
 /*
- * What is told of a start or an end whose event has not come, before there is a verdict on it.
+ * Overdue reports: a start or stop whose event has not come, before it is judged.
  */
 import { describe, expect, test } from 'vitest';
 import {
@@ -30,23 +30,23 @@ const overdueIn = (records: readonly EvidenceRecord[]): RecordOf<'event_overdue'
 const runs = [received(4.3, 'c1', 'STARTED'), listed(5, { s1: 'running', c1: 'running' })];
 const exits = listed(10, { s1: 'running', c1: 'exited' });
 
-describe('an end that is not announced', () => {
-  test('is told when the grace is over, under the id that its verdict has', () => {
+describe('a stop that is not announced', () => {
+  test('an unannounced stop is reported overdue after overdueAfter, with the id of its later finding', () => {
     const { records, findings } = compare([...covered, ...runs, exits], { until: 60 });
-    const [told, ...others] = overdueIn(records);
+    const [overdue, ...others] = overdueIn(records);
     expect(others).toEqual([]);
-    expect(told).toMatchObject({ containerId: 'c1', eventType: 'STOPPED', occurred: null });
+    expect(overdue).toMatchObject({ containerId: 'c1', eventType: 'STOPPED', occurred: null });
     // One list showed it running, the next one that it had exited.
-    expect(told?.window.from).toBeLessThanOrEqual(seconds(5.1));
-    expect(told?.window.to).toBeGreaterThanOrEqual(seconds(10));
-    expect(told?.t).toBeGreaterThanOrEqual((told?.window.to ?? 0) + seconds(2));
-    expect(findings).toMatchObject([{ kind: 'missed', eventType: 'STOPPED', findingId: told?.findingId }]);
+    expect(overdue?.window.from).toBeLessThanOrEqual(seconds(5.1));
+    expect(overdue?.window.to).toBeGreaterThanOrEqual(seconds(10));
+    expect(overdue?.t).toBeGreaterThanOrEqual((overdue?.window.to ?? 0) + seconds(2));
+    expect(findings).toMatchObject([{ kind: 'missed', eventType: 'STOPPED', findingId: overdue?.findingId }]);
     expect(records.findIndex(({ type }) => type === 'event_overdue')).toBeLessThan(
       records.findIndex(({ type }) => type === 'finding'),
     );
   });
 
-  test('has the same id where it comes late after all, and where nobody could know', () => {
+  test('an overdue report, a late finding and an unobservable finding of one event share one id', () => {
     const exact = { times: times({ created: 4.2, started: 4.3, finished: 7 }) };
     const late = compare([...covered, ...runs, exits, received(20, 'c1', 'STOPPED', exact)], { until: 60 });
     expect(late.findings).toMatchObject([
@@ -58,24 +58,24 @@ describe('an end that is not announced', () => {
     );
   });
 
-  test('is told once, and the verdict after it is resolved has an id of its own', () => {
+  test('an overdue event is reported once, and a finding after the resolution has an id of its own', () => {
     const after = received(50, 'c1', 'STOPPED');
     const { records, findings } = compare([...covered, ...runs, exits, after], { until: 60 });
     expect(overdueIn(records)).toHaveLength(1);
     expect(findings.map(({ kind }) => kind)).toEqual(['missed', 'late']);
-    expect(new Set(findings.map(({ findingId: finding }) => finding)).size).toBe(2);
+    expect(new Set(findings.map(({ findingId }) => findingId)).size).toBe(2);
   });
 
-  test('is told with its exact time where that is known', () => {
+  test('an overdue report carries the exact time where that is known', () => {
     const exact = times({ created: 4.2, started: 4.3, finished: 7 });
     const { records } = compare([...covered, ...runs, exits, status(11, 'c1', exact)], { until: 60 });
-    const [told] = overdueIn(records);
-    expect(told?.occurred).toBeGreaterThan(seconds(6.4));
-    expect(told?.occurred).toBeLessThan(seconds(7.6));
+    const [overdue] = overdueIn(records);
+    expect(overdue?.occurred).toBeGreaterThan(seconds(6.4));
+    expect(overdue?.occurred).toBeLessThan(seconds(7.6));
   });
 });
 
-test('nothing is told where the event comes within the grace, nor of sandboxes, creations and removals', () => {
+test('nothing is reported overdue where the event comes in time, nor for sandboxes, creations and removals', () => {
   const announced = compare([...covered, ...runs, exits, received(11, 'c1', 'STOPPED')], { until: 60 });
   expect(overdueIn(announced.records)).toEqual([]);
   const others = compare(
@@ -93,7 +93,7 @@ test('nothing is told where the event comes within the grace, nor of sandboxes, 
   expect(overdueIn(others.records)).toEqual([]);
 });
 
-test('of a storm only so much is told as is allowed, the rest is counted, and every verdict still comes', () => {
+test('overdue reports are rate limited, the rest are counted, and every judgement still comes', () => {
   const ids = Array.from({ length: 100 }, (_, i) => `c${i + 1}`);
   const all = (state: 'running' | 'exited') => Object.fromEntries(ids.map((id) => [id, state]));
   const { records, counters, missed } = compare(

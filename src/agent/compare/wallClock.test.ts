@@ -17,7 +17,7 @@ function clockWith(wall: number, ...steps: readonly (readonly [at: number, by: n
   return clock;
 }
 
-test('a time is placed where the two clocks met', () => {
+test('a wall-clock time is placed where both clocks met', () => {
   const clock = clockWith(1000);
   expect(clock.place(ns(1005), at(10))).toBe(at(5));
   expect(clock.place(ns(990), at(10))).toBe(at(-10));
@@ -35,7 +35,7 @@ test('a time that lies ahead was read after a step that no tick has seen', () =>
   expect(clock.place(ns(1011), at(10))).toBeNull();
 });
 
-test('a time that no record may name is not placed, be it from 1970', () => {
+test('a time that no record may carry is not placed, even if it is from 1970', () => {
   const year = 366 * 86_400;
   const clock = clockWith(50 * year);
   expect(clock.place(ns(49 * year), at(10))).toBe(at(-year));
@@ -43,7 +43,7 @@ test('a time that no record may name is not placed, be it from 1970', () => {
   expect(clock.place(1n, at(10))).toBeNull();
 });
 
-test('only a step is told', () => {
+test('only a step is reported', () => {
   const clock = new WallClock();
   expect(clock.tick(at(0), 1000e6)).toBe(false);
   expect(clock.tick(at(1), 1001.4e6)).toBe(false);
@@ -53,7 +53,7 @@ test('only a step is told', () => {
   expect(clock.tick(at(5), 905e6)).toBe(true);
 });
 
-test('little by little is a step too', () => {
+test('a clock that is moved little by little is stepped too', () => {
   const clock = new WallClock();
   expect(clock.tick(at(0), 1000e6)).toBe(false);
   expect(clock.tick(at(1), 1000.7e6)).toBe(false);
@@ -64,32 +64,32 @@ test('little by little is a step too', () => {
   expect(clock.place(ns(1003), at(9))).toBe(at(3.6));
 });
 
-test('after a step forward, only what the clock showed since is placed', () => {
+test('after a step forward only what the clock showed since is placed', () => {
   const clock = clockWith(1000, [100, 50]);
   expect(clock.place(ns(1090), at(200))).toBeNull();
   expect(clock.place(ns(1120), at(200))).toBeNull();
   expect(clock.place(ns(1160), at(200))).toBe(at(110));
 });
 
-test('after a step back, nothing is placed that it showed before, or shows for the second time', () => {
+test('after a step back nothing is placed that the clock showed before, or shows for the second time', () => {
   const clock = clockWith(1000, [100, -50]);
   expect(clock.place(ns(1040), at(400))).toBeNull();
   expect(clock.place(ns(1090), at(400))).toBeNull();
   expect(clock.place(ns(1101), at(400))).toBe(at(151));
 });
 
-test('a clock that was years ahead for a while means nothing later for the times between', () => {
+test('a clock that was years ahead for a while does not void later times in between', () => {
   const clock = clockWith(1000, [100, 1e9], [110, -1e9]);
   expect(clock.place(ns(1150), at(400))).toBe(at(150));
   expect(clock.place(ns(1050), at(400))).toBeNull();
 });
 
-test('nor is one of a stretch that is long past, of a clock that was set back over and over', () => {
+test('a time of a range long past is not placed when the clock was set back over and over', () => {
   const steps = Array.from({ length: 500 }, (_, i) => [i + 1, -1000] as const);
   expect(clockWith(1e6, ...steps).place(ns(1e6 + 0.5), at(600_000))).toBeNull();
 });
 
-test('of a clock that was set over and over no time of any stretch is placed', () => {
+test('no time of any past range is placed when the clock was set over and over', () => {
   const steps = Array.from({ length: 500 }, (_, i) => [i + 1, 1000] as const);
   const clock = clockWith(1000, ...steps);
   expect(clock.place(ns(1000.5), at(501))).toBeNull();

@@ -1,5 +1,5 @@
 /*
- * Timelines in which an event did not come, or seems not to have come, and nobody may be accused of it.
+ * Timelines in which an event did not come, or seems not to have come, and is not missed.
  */
 import { describe, expect, test } from 'vitest';
 import {
@@ -52,7 +52,7 @@ describe('the beginning of a stream', () => {
     expect(everMissed([listed(0, {}), opened(1), listed(5, { s1: 'running' })])).toEqual([]);
   });
 
-  test('what happened between the opening and the first event is not due', () => {
+  test('what happened between the opening and the first event of a stream is not due', () => {
     const steps = [
       listed(0, {}),
       opened(1),
@@ -110,7 +110,7 @@ describe('the beginning of a stream', () => {
     expect(records).toMatchObject([{ type: 'container_event', replayed: false }]);
   });
 
-  test('a replayed backlog with holes owes what it lacks to nobody', () => {
+  test('what a replayed backlog lacks is not missed', () => {
     const steps = [
       listed(0, {}),
       opened(10),
@@ -129,7 +129,7 @@ describe('the beginning of a stream', () => {
     ).toHaveLength(3);
   });
 
-  test('a replayed event of an id that only a later list shows is an event that came', () => {
+  test('a replayed event of an id that only a later list shows counts', () => {
     const steps = [
       ...covered.slice(0, 2),
       received(2, 's1', 'CREATED', { built: 0.5 }),
@@ -141,12 +141,12 @@ describe('the beginning of a stream', () => {
     expect(counters.expected).toBe(0);
   });
 
-  test('a removal announced after the id left the list, before the baseline, proves nothing of its past', () => {
+  test('a removal that is announced after the id left the list, before the baseline, proves nothing of its past', () => {
     const steps = [...covered, received(6, 'c1', 'DELETED'), listed(10, {}), listed(15, {})];
     expect(everMissed(steps)).toEqual([]);
   });
 
-  test('nor does one whose own times say that it was there before the stream', () => {
+  test('an event whose own times lie before the stream proves nothing that is due', () => {
     const late = received(6, 'c1', 'STOPPED', {
       times: times({ created: 0.5, started: 0.7, finished: 0.9 }),
     });
@@ -155,7 +155,7 @@ describe('the beginning of a stream', () => {
 });
 
 describe('the end of a stream', () => {
-  test('a stream that breaks inside the grace takes what was due with it', () => {
+  test('a stream that breaks before an event is overdue makes it unobservable', () => {
     const steps = [
       ...covered,
       listed(5, { s1: 'running' }),
@@ -168,7 +168,7 @@ describe('the end of a stream', () => {
     expect(outcome.unobservable).toEqual(['s1 CREATED stream_gap', 's1 STARTED stream_gap']);
   });
 
-  test('a new session between proof and verdict takes what was due with it', () => {
+  test('a new session between proof and judgement makes the event unobservable', () => {
     const steps = [
       ...covered,
       listed(5, { s1: 'running' }),
@@ -181,12 +181,12 @@ describe('the end of a stream', () => {
     expect(outcome.unobservable).toEqual(['s1 CREATED stream_gap', 's1 STARTED stream_gap']);
   });
 
-  test('what was reached before a new session is not due to it, were it proven only then', () => {
+  test('what was reached before a new session is not due to it, even if it is proven only then', () => {
     const steps = [
       ...covered,
       ...pod,
       listed(5, { s1: 'running', c1: 'created' }),
-      // What it says of itself was lost: nobody knows yet whether it ever ran.
+      // Its payload was lost: nothing says yet whether it ever ran.
       received(6, 'c1', 'STOPPED', { nameless: true }),
       closed(8),
       opened(9, 2),
@@ -204,7 +204,7 @@ describe('the end of a stream', () => {
     expect(outcome.unobservable).toEqual(['s1 CREATED stream_down', 's1 STARTED stream_down']);
   });
 
-  test('where policy forbids the stream nothing is due', () => {
+  test('nothing is due where policy forbids the stream', () => {
     const outcome = compare([...covered, closed(4, 'absent'), listed(5, { s1: 'running' })], { until: 60 });
     expect(outcome.counters.expected).toBe(0);
   });
@@ -223,7 +223,7 @@ describe('the end of a stream', () => {
     expect(outcome.everMissed).toEqual([]);
   });
 
-  test('an exit while the runtime was down is never its announcement that was missed', () => {
+  test('a stop while the runtime was down is not missed', () => {
     const steps = [
       ...covered,
       ...pod,
@@ -240,7 +240,7 @@ describe('the end of a stream', () => {
     expect(everMissed(steps)).toEqual([]);
   });
 
-  test('not even when the runtime notices it only after the baseline, if its exact time says so', () => {
+  test('a stop while the runtime was down is not missed when lists show it after the baseline, if its exact time says so', () => {
     const exit = times({ created: 4, started: 4.5, finished: 7 });
     const steps = [
       ...covered,
@@ -265,7 +265,7 @@ describe('the end of a stream', () => {
     expect(everMissed([...steps, clockStepped(25, -3600)])).toEqual([]);
   });
 
-  describe('noticed only after the baseline, of which nothing tells when it was', () => {
+  describe('a stop that lists show after the baseline, without an exact time', () => {
     const restarted = (stopped: number) => [
       ...covered,
       ...pod,
@@ -281,29 +281,29 @@ describe('the end of a stream', () => {
     test.each([
       ['nobody answers', []],
       ['the container is not found', [status(18, 'c1', null)]],
-    ])('where %s', (_, asked) => {
+    ])('a stop that lists show soon after the baseline is unobservable where %s', (_, asked) => {
       const steps = [...restarted(15), listed(15, { s1: 'running', c1: 'exited' }), ...asked];
       const outcome = compare(steps, { until: 60 });
       expect(outcome.everMissed).toEqual([]);
       expect(outcome.unobservable).toEqual(['c1 STOPPED may_have_ended_before']);
     });
 
-    test('where its DELETED comes', () => {
+    test('a stop that lists show soon after the baseline is not missed where its DELETED comes', () => {
       const steps = [...restarted(15), received(14, 'c1', 'DELETED'), listed(15, { s1: 'running' })];
       expect(everMissed(steps)).toEqual([]);
     });
 
-    test('where it is a sandbox, of which nobody ever tells it', () => {
+    test('a sandbox stop that lists show soon after the baseline is not missed', () => {
       expect(everMissed([...restarted(15), listed(15, { s1: 'exited', c1: 'running' })])).toEqual([]);
     });
 
-    test('but six minutes into the session the lists are taken to know', () => {
+    test('six minutes into a session its lists are trusted to show a stop in time', () => {
       const late = (by: number) => [...restarted(by), listed(by, { s1: 'running', c1: 'exited' })];
       expect(compare(late(370), { until: 420 }).everMissed).toEqual([]);
       expect(compare(late(380), { until: 430 }).everMissed).toEqual(['c1 STOPPED']);
     });
 
-    test('and so they are of what began within the session', () => {
+    test('lists are trusted to show the stop of what started within the session', () => {
       const steps = [
         ...restarted(15),
         received(11, 'c2', 'CREATED'),
@@ -316,8 +316,8 @@ describe('the end of a stream', () => {
   });
 });
 
-describe('our own fault', () => {
-  test('a pause of ours between the last look and the proof makes it unobservable', () => {
+describe('stream gaps and unread items', () => {
+  test('a stream gap between the last list and the proof makes the event unobservable', () => {
     const outcome = compare([...covered, streamGap(4), listed(5, { s1: 'running' })], { until: 60 });
     expect(outcome.everMissed).toEqual([]);
     expect(outcome.unobservable.map((each) => each.split(' ')[2])).toEqual([
@@ -326,20 +326,20 @@ describe('our own fault', () => {
     ]);
   });
 
-  test('so does one between the proof and the verdict', () => {
+  test('a stream gap between the proof and the judgement makes the event unobservable', () => {
     const outcome = compare([...covered, listed(5, { s1: 'running' }), streamGap(20)], { until: 60 });
     expect(outcome.everMissed).toEqual([]);
     expect(outcome.unobservable).toEqual(['s1 CREATED agent_stalled', 's1 STARTED agent_stalled']);
   });
 
-  test('after a pause what begins in covered time is judged again', () => {
+  test('what begins in covered time after a stream gap is judged again', () => {
     expect(everMissed([...covered, streamGap(4), listed(5, {}), listed(10, { s1: 'running' })])).toEqual([
       's1 CREATED',
       's1 STARTED',
     ]);
   });
 
-  test('an event that is in the socket still at the deadline is waited for', () => {
+  test('an event that is still in the socket at the deadline is waited for', () => {
     const steps = [
       ...covered,
       ...readerStalled(5, 60),
@@ -351,42 +351,42 @@ describe('our own fault', () => {
     expect(everMissed(steps)).toEqual([]);
   });
 
-  test('nor is an event missed that came to the socket after its proof and before the deadline', () => {
+  test('an event that came to the socket between its proof and the deadline is waited for', () => {
     const steps = [...covered, listed(5, { s1: 'running' }), ...readerStalled(20, 60)];
     expect(compare(steps, { until: 59 })).toMatchObject({ everMissed: [], pending: 2 });
     expect(everMissed(steps)).toEqual(['s1 CREATED', 's1 STARTED']);
   });
 
-  test('a pause that ended inside the window, and is told only after the proof, makes it unobservable', () => {
-    const told: TimelineStep = {
+  test('a stream gap that ended inside the window and is reported after the proof makes the event unobservable', () => {
+    const gap: TimelineStep = {
       at: 11,
       act: ({ comparison }) => comparison.streamGap(seconds(7), 'reader_stalled'),
     };
-    const outcome = compare([...covered, listed(5, {}), listed(10, { s1: 'running' }), told], { until: 60 });
+    const outcome = compare([...covered, listed(5, {}), listed(10, { s1: 'running' }), gap], { until: 60 });
     expect(outcome.unobservable).toEqual(['s1 CREATED reader_stalled', 's1 STARTED reader_stalled']);
   });
 
-  test('a pause that ended before the window takes nothing from it, were it told only after the proof', () => {
-    const told: TimelineStep = {
+  test('a stream gap that ended before the window and is reported after the proof changes nothing', () => {
+    const gap: TimelineStep = {
       at: 11,
       act: ({ comparison }) => comparison.streamGap(seconds(4), 'reader_stalled'),
     };
-    expect(everMissed([...covered, listed(5, {}), listed(10, { s1: 'running' }), told])).toEqual([
+    expect(everMissed([...covered, listed(5, {}), listed(10, { s1: 'running' }), gap])).toEqual([
       's1 CREATED',
       's1 STARTED',
     ]);
   });
 
-  test('a pause that is told after a later one does not bring back what that one took', () => {
-    const told: TimelineStep = {
+  test('a stream gap that is reported after a later one does not bring back what that one ended', () => {
+    const gap: TimelineStep = {
       at: 7.5,
       act: ({ comparison }) => comparison.streamGap(seconds(4), 'reader_stalled'),
     };
-    const steps = [...covered, listed(5, {}), streamGap(7), told, listed(10, { s1: 'running' })];
+    const steps = [...covered, listed(5, {}), streamGap(7), gap, listed(10, { s1: 'running' })];
     expect(everMissed(steps)).toEqual([]);
   });
 
-  test('a list with an item that could not be read says nothing of what it lacks', () => {
+  test('a list with an item that could not be read proves nothing by what it lacks', () => {
     const steps = [
       ...covered,
       listed(5, { s1: 'running' }),
@@ -402,7 +402,7 @@ describe('our own fault', () => {
     ).toEqual([]);
   });
 
-  test('an id that was in the list already, unread, was not created since', () => {
+  test('an id that was in the list unread was not created since', () => {
     const steps = [
       listed(0, {}),
       opened(1),
@@ -415,7 +415,7 @@ describe('our own fault', () => {
 });
 
 describe('events', () => {
-  test('that come seconds late, for the runtime was slow to collect the statuses, came', () => {
+  test('events that come seconds late from a slow runtime are matched', () => {
     const steps = [
       ...covered,
       listed(5, { s1: 'running', c1: 'running' }),
@@ -431,7 +431,7 @@ describe('events', () => {
     expect(outcome.counters).toMatchObject({ expected: 5, matched: 5 });
   });
 
-  test('that were buffered, a start and an end, and come after the relist that saw the end, are stale and nobody’s miss', () => {
+  test('a buffered start and stop that come after the relist that saw the end are stale and late, never missed', () => {
     const ended = times({ created: 4, started: 6, finished: 8 });
     const steps = [
       ...covered,
@@ -443,14 +443,14 @@ describe('events', () => {
       received(14.1, 'c1', 'STOPPED', { built: 8, times: ended }),
       listed(15, { s1: 'running', c1: 'exited' }),
     ];
-    const { everMissed: nobody, findings, counters } = compare(steps, { until: 90 });
-    expect(nobody).toEqual([]);
-    const blamed = findings.map(({ kind: verdict, eventType: type, cause }) => `${verdict} ${type} ${cause}`);
-    expect(blamed).toEqual(['stale STARTED after_the_list', 'late STOPPED delivered_late']);
+    const { everMissed: misses, findings, counters } = compare(steps, { until: 90 });
+    expect(misses).toEqual([]);
+    const kinds = findings.map(({ kind, eventType, cause }) => `${kind} ${eventType} ${cause}`);
+    expect(kinds).toEqual(['stale STARTED after_the_list', 'late STOPPED delivered_late']);
     expect(counters).toMatchObject({ missed: 0, unobservable: 0 });
   });
 
-  test('that were overtaken by a list that shows the id gone came all the same', () => {
+  test('events that were overtaken by a list that shows the id gone are matched', () => {
     const steps = [
       ...covered,
       received(6, 'c1', 'DELETED'),
@@ -465,7 +465,7 @@ describe('events', () => {
     expect(outcome.pending).toBe(0);
   });
 
-  test('in any order discharge what they announce', () => {
+  test('events in any order discharge what they announce', () => {
     const own = { times: times({ created: 5, started: 5.1, finished: 5.2 }) };
     const orders = [
       ['STOPPED', 'STARTED', 'CREATED', 'DELETED'],
@@ -480,7 +480,7 @@ describe('events', () => {
     }
   });
 
-  test('without a name, of an id that no list showed yet, came', () => {
+  test('events without an identity, of an id that no list showed yet, are matched', () => {
     const steps = [
       ...covered,
       received(4, 's1', 'CREATED', { nameless: true }),
@@ -492,7 +492,7 @@ describe('events', () => {
     expect(outcome.counters).toMatchObject({ expected: 2, matched: 2 });
   });
 
-  test('that came twice are one event', () => {
+  test('events that came twice are one event', () => {
     const twice = [
       received(4, 's1', 'CREATED'),
       received(4.1, 's1', 'CREATED'),
@@ -502,13 +502,13 @@ describe('events', () => {
     expect(outcome.counters).toMatchObject({ expected: 2, matched: 2 });
   });
 
-  test('of a type that nobody knows are recorded and prove nothing', () => {
+  test('events of an unknown type are recorded and prove nothing', () => {
     const outcome = compare([...covered, received(4, 'c1', 7), listed(5, {}), listed(10, {})], { until: 60 });
     expect(outcome.counters.expected).toBe(0);
     expect(outcome.records.filter((record) => record.type === 'container_event')).toHaveLength(2);
   });
 
-  test('of a type that nobody knows, and of an id that nobody knows either, may be any that is due', () => {
+  test('events of an unknown type and an untracked id may be any that is due', () => {
     const steps = [
       ...covered,
       received(4, 's1', 7, { nameless: true }),
@@ -518,7 +518,7 @@ describe('events', () => {
     expect(everMissed(steps)).toEqual([]);
   });
 
-  test('of an id that was forgotten prove nothing of its past', () => {
+  test('events of a forgotten id prove nothing of its past', () => {
     const long = 20 * 60;
     const steps = [
       ...covered,
@@ -533,7 +533,7 @@ describe('events', () => {
   });
 });
 
-describe('lists that fail for so long that what was heard meanwhile is forgotten', () => {
+describe('lists that fail so long that events are forgotten', () => {
   const long = 20 * 60;
   const back = [
     listed(long, { s1: 'running', c1: 'running' }),
@@ -546,29 +546,29 @@ describe('lists that fail for so long that what was heard meanwhile is forgotten
     received(5, 'c1', 'STARTED', how),
   ];
 
-  test('accuse nobody of what they show when they are back', () => {
+  test('what lists show after a long failure is not missed', () => {
     expect(everMissed([...covered, ...events(), ...back], { until: long + 120 })).toEqual([]);
   });
 
-  test('nor where its status says since when it is there', () => {
+  test('what lists show after a long failure is not missed although its status says when it was created', () => {
     const young = status(long + 2, 'c1', times({ created: long - 30, started: long - 29 }));
     expect(everMissed([...covered, ...back, young], { until: long + 120 })).toEqual([]);
   });
 
-  test('nor where the events did not say of whom they were', () => {
+  test('what lists show after a long failure is not missed where the events had no identity', () => {
     expect(everMissed([...covered, ...events({ nameless: true }), ...back], { until: long + 120 })).toEqual(
       [],
     );
   });
 
-  test('nor where they came, and an item in each could not be read', () => {
+  test('what lists show after a long failure is not missed where lists came but each had an unread item', () => {
     const unread = Array.from({ length: 190 }, (_, i) => listed(6 + i * 6, {}, { partial: true }));
     expect(everMissed([...covered, ...events(), ...unread, ...back], { until: long + 120 })).toEqual([]);
   });
 });
 
 describe('lists', () => {
-  test('an answer older than an event already taken is no step back', () => {
+  test('an answer older than an event already received is no regression', () => {
     const steps = [
       ...covered,
       ...pod,
@@ -583,7 +583,7 @@ describe('lists', () => {
     expect(outcome.counters).toMatchObject({ expected: 5, matched: 5 });
   });
 
-  test('an answer that lacks an id heard of while it was made does not prove it gone', () => {
+  test('an answer that lacks an id does not prove it gone where an event came while it was made', () => {
     const steps = [
       ...covered,
       received(5.5, 's1', 'CREATED'),
@@ -596,7 +596,7 @@ describe('lists', () => {
     expect(outcome.counters).toMatchObject({ expected: 2, matched: 2 });
   });
 
-  test('the two calls are two moments: what happens between them belongs to the second', () => {
+  test('the two calls of a relist are two moments: what happens between them belongs to the second', () => {
     // The container call lacks c1 at 7 s; it was created at 7.5, its sandbox is in the answer before.
     const steps = [
       ...covered,
@@ -618,7 +618,7 @@ describe('lists', () => {
     expect(everMissed(between)).toEqual([]);
   });
 
-  test('a list that is compared after newer events is no news', () => {
+  test('a list that is compared after newer events proves nothing new', () => {
     const steps = [
       ...covered,
       ...pod,
@@ -631,7 +631,7 @@ describe('lists', () => {
     expect(compare(steps, { until: 90 }).findings).toEqual([]);
   });
 
-  test('an id that a list lacked by mistake is not gone, and is judged when it goes', () => {
+  test('an id that a list lacked by mistake is not gone, and is judged when it is removed', () => {
     const steps = [
       ...covered,
       listed(5, { s1: 'running', c1: 'running' }),
@@ -650,7 +650,7 @@ describe('lists', () => {
     expect(gone.findings).toContainEqual(expect.objectContaining({ kind: 'missed', window }));
   });
 
-  test('an id that comes back after it was missed takes the accusation back', () => {
+  test('a missed removal is resolved when the id is listed again', () => {
     const steps = [
       ...covered,
       listed(5, { c1: 'running' }),
@@ -664,7 +664,7 @@ describe('lists', () => {
     expect(outcome.counters).toMatchObject({ expected: 3, matched: 2, missed: 0, unobservable: 1 });
   });
 
-  test('a state that went back is recorded, and neither start nor stop is due any more', () => {
+  test('a regression is recorded, and neither start nor stop is due any more', () => {
     const steps = [
       ...covered,
       ...pod,
@@ -680,7 +680,7 @@ describe('lists', () => {
     expect(everMissed([...steps, listed(25, { s1: 'running' })])).toEqual(['c1 DELETED']);
   });
 
-  test('of what went back nothing is said for coming again', () => {
+  test('events of a container that regressed are neither late nor out of order', () => {
     const steps = [
       ...covered,
       ...pod,
@@ -695,7 +695,7 @@ describe('lists', () => {
     expect(findings.map(({ kind }) => kind)).toEqual(['short_life', 'duplicate', 'regression']);
   });
 
-  test('nor is the end that went back due where the event of it turns out to be spurious', () => {
+  test('the end that went back is not due where its event turns out to be spurious', () => {
     const steps = [
       ...covered,
       ...pod,
@@ -713,7 +713,7 @@ describe('lists', () => {
     expect(counters).toMatchObject({ expected: 4, matched: 4 });
   });
 
-  test('a step back over UNKNOWN is one too', () => {
+  test('a regression over UNKNOWN is a regression too', () => {
     const steps = [
       ...covered,
       listed(5, { c1: 'exited' }),
@@ -723,7 +723,7 @@ describe('lists', () => {
     expect(compare(steps, { until: 20 }).findings.map(({ kind }) => kind)).toEqual(['regression']);
   });
 
-  test('a list that is slow, or fails for a while, only widens the window', () => {
+  test('a list that is slow or fails for a while only widens the window', () => {
     const steps = [
       ...covered,
       received(30, 's1', 'CREATED'),
@@ -735,7 +735,7 @@ describe('lists', () => {
 });
 
 describe('UNKNOWN', () => {
-  test('proves nothing, but that the id was there', () => {
+  test('UNKNOWN proves nothing but that the id existed', () => {
     // c1 came and ran before the stream was armed; the baseline shows it as UNKNOWN.
     const steps = [
       listed(0, {}),
@@ -748,7 +748,7 @@ describe('UNKNOWN', () => {
     expect(everMissed(steps)).toEqual([]);
   });
 
-  test('in the first list of an agent makes what came before it not due', () => {
+  test('UNKNOWN in the first list of an agent waives what came before it', () => {
     const steps = [
       opened(0.1),
       received(0.2, 's0', 'STARTED'),
@@ -758,7 +758,7 @@ describe('UNKNOWN', () => {
     expect(everMissed(steps)).toEqual([]);
   });
 
-  test('for a spell hides nothing: the exit within it is due', () => {
+  test('UNKNOWN for a while hides nothing: the stop within it is due', () => {
     const steps = [
       ...covered,
       ...pod,
@@ -781,48 +781,54 @@ describe('what never ran', () => {
     'all three times are one': times({ created: 5, started: 5, finished: 5 }),
   };
 
-  test.each(Object.entries(failures))('is due neither a start nor a stop: %s', (_, exact) => {
-    const steps = [
-      ...covered,
-      ...pod,
-      listed(5, { s1: 'running', c1: 'created' }),
-      listed(10, { s1: 'running', c1: 'exited' }),
-      status(10.3, 'c1', exact),
-      listed(15, { s1: 'running', c1: 'exited' }),
-      received(16, 'c1', 'DELETED'),
-      listed(20, { s1: 'running' }),
-    ];
-    const outcome = compare(steps, { until: 90 });
-    expect(outcome.everMissed).toEqual([]);
-    expect(outcome.queries).toEqual(['c1']);
-    expect(outcome.counters).toMatchObject({ expected: 4, matched: 4 });
-  });
+  test.each(Object.entries(failures))(
+    'neither start nor stop is due of a container that never ran: %s',
+    (_, exact) => {
+      const steps = [
+        ...covered,
+        ...pod,
+        listed(5, { s1: 'running', c1: 'created' }),
+        listed(10, { s1: 'running', c1: 'exited' }),
+        status(10.3, 'c1', exact),
+        listed(15, { s1: 'running', c1: 'exited' }),
+        received(16, 'c1', 'DELETED'),
+        listed(20, { s1: 'running' }),
+      ];
+      const outcome = compare(steps, { until: 90 });
+      expect(outcome.everMissed).toEqual([]);
+      expect(outcome.queries).toEqual(['c1']);
+      expect(outcome.counters).toMatchObject({ expected: 4, matched: 4 });
+    },
+  );
 
-  test.each(Object.entries(failures))('is not due a start although its end was announced: %s', (_, exact) => {
-    const steps = [
-      ...covered,
-      ...pod,
-      received(7, 'c1', 'STOPPED', { times: exact }),
-      listed(10, { s1: 'running', c1: 'exited' }),
-    ];
-    const said = compare(steps, { until: 60 });
-    expect(said.everMissed).toEqual([]);
-    // It is not even waited for.
-    expect(said.records.filter(({ type }) => type === 'event_overdue')).toEqual([]);
-    // Nor when only its status tells, after the event that did not.
-    const bare = [
-      ...covered,
-      ...pod,
-      received(7, 'c1', 'STOPPED'),
-      listed(10, { s1: 'running', c1: 'exited' }),
-      status(12, 'c1', exact),
-    ];
-    const outcome = compare(bare, { until: 60 });
-    expect(outcome.findings.filter(({ kind }) => kind !== 'short_life')).toEqual([]);
-    expect(outcome.counters).toMatchObject({ expected: 4, matched: 4 });
-  });
+  test.each(Object.entries(failures))(
+    'the start of a container that never ran is not due although its end was announced: %s',
+    (_, exact) => {
+      const steps = [
+        ...covered,
+        ...pod,
+        received(7, 'c1', 'STOPPED', { times: exact }),
+        listed(10, { s1: 'running', c1: 'exited' }),
+      ];
+      const outcomeWithStatus = compare(steps, { until: 60 });
+      expect(outcomeWithStatus.everMissed).toEqual([]);
+      // It is not even waited for.
+      expect(outcomeWithStatus.records.filter(({ type }) => type === 'event_overdue')).toEqual([]);
+      // Nor when only its status shows the failed start, after an event that did not.
+      const bare = [
+        ...covered,
+        ...pod,
+        received(7, 'c1', 'STOPPED'),
+        listed(10, { s1: 'running', c1: 'exited' }),
+        status(12, 'c1', exact),
+      ];
+      const outcome = compare(bare, { until: 60 });
+      expect(outcome.findings.filter(({ kind }) => kind !== 'short_life')).toEqual([]);
+      expect(outcome.counters).toMatchObject({ expected: 4, matched: 4 });
+    },
+  );
 
-  test('is not what started in the instant of its creation, and ended later', () => {
+  test('what started in the instant of its creation and ended later did run', () => {
     const steps = [
       ...covered,
       ...pod,
@@ -835,7 +841,7 @@ describe('what never ran', () => {
   });
 
   test.each(Object.entries(failures))(
-    'may be removed without a word where what ran may not: %s',
+    'a container that never ran may be removed silently where one that ran may not: %s',
     (_, exact) => {
       const steps = [
         ...covered,
@@ -850,7 +856,7 @@ describe('what never ran', () => {
     },
   );
 
-  test('is not known where the status is gone: then nothing is due', () => {
+  test('nothing is due of an exited container whose status is gone', () => {
     const steps = [
       ...covered,
       ...pod,
@@ -862,7 +868,7 @@ describe('what never ran', () => {
     expect(everMissed(steps)).toEqual([]);
   });
 
-  test('gone without proof that it ran is gone, and nothing more', () => {
+  test('an id that is gone without proof that it ran is gone, and nothing more', () => {
     const steps = [
       ...covered,
       ...pod,
@@ -886,7 +892,7 @@ describe('what never ran', () => {
 });
 
 describe('a sandbox', () => {
-  test('whose DELETED is announced before it leaves the list', () => {
+  test('the DELETED of a sandbox may come before it leaves the list', () => {
     const steps = [
       ...covered,
       received(4, 's1', 'CREATED'),
@@ -901,7 +907,7 @@ describe('a sandbox', () => {
     expect(compare(steps, { until: 90 }).findings).toEqual([]);
   });
 
-  test('whose DELETED may have been announced before the stream was covered', () => {
+  test('the DELETED of a sandbox is not due where it may have been announced before the stream was covered', () => {
     // Announced at 1.5, before anybody listened; gone from the list at 8.
     const steps = [
       listed(0, { s1: 'running' }),
@@ -918,14 +924,14 @@ describe('a sandbox', () => {
     expect(everMissed([...steps, listed(12.1, { s1: 'exited' }), listed(20, {})])).toEqual(['s1 DELETED']);
   });
 
-  test('that never came up: first seen NOTREADY, then gone, with or without a word', () => {
+  test('a sandbox that never came up owes nothing: first seen NOTREADY, then gone, announced or not', () => {
     const steps = [...covered, listed(5, { s1: 'exited' }), listed(10, { s1: 'exited' }), listed(30, {})];
     expect(everMissed(steps)).toEqual([]);
     expect(everMissed([...steps, received(25, 's1', 'DELETED')])).toEqual([]);
     expect(everMissed([...covered, received(4, 's1', 'DELETED'), listed(5, {}), listed(10, {})])).toEqual([]);
   });
 
-  test('that was never seen up, and of which only others say later when it was created', () => {
+  test('a sandbox that was never seen up owes nothing where only other statuses carry its creation', () => {
     const steps = [
       ...covered,
       received(4, 's1', 'CREATED'),
@@ -935,13 +941,13 @@ describe('a sandbox', () => {
     expect(everMissed(steps)).toEqual([]);
   });
 
-  test('that never came up, first seen as UNKNOWN', () => {
+  test('a sandbox that never came up, first seen as UNKNOWN, owes nothing', () => {
     expect(everMissed([...covered, listed(5, { s1: 'unknown' }), listed(10, {}), listed(30, {})])).toEqual(
       [],
     );
   });
 
-  test('takes its containers along without a word, where that is the way of the runtime', () => {
+  test('a removed sandbox takes its containers along unannounced where the runtime works that way', () => {
     const alive = [
       ...covered,
       received(4, 's1', 'STARTED'),
@@ -965,7 +971,7 @@ describe('a sandbox', () => {
     expect(everMissed(both, { profile: CONTAINERD })).toContain('c1 DELETED');
   });
 
-  test('of a runtime that never announces its creation and removal', () => {
+  test('the creation and removal of a sandbox are not due where the runtime never announces them', () => {
     const steps = [
       ...covered,
       received(4, 's1', 'STARTED'),
@@ -976,7 +982,7 @@ describe('a sandbox', () => {
       listed(40, {}),
     ];
     const outcome = compare(steps, { until: 90, profile: CRIO });
-    expect(outcome.findings.map(({ kind: verdict, eventType: type }) => [verdict, type])).toEqual([
+    expect(outcome.findings.map(({ kind, eventType }) => [kind, eventType])).toEqual([
       ['unannounced', 'DELETED'],
     ]);
     expect(outcome.counters).toMatchObject({ expected: 2, matched: 2 });
@@ -984,7 +990,7 @@ describe('a sandbox', () => {
 });
 
 describe('another runtime', () => {
-  test('is due what it announces from its own session on', () => {
+  test('after a replacement the events are due that the new runtime announces, from its own session on', () => {
     const steps = [
       ...covered,
       listed(5, { s1: 'running' }),
@@ -1016,14 +1022,17 @@ describe('the wall clock', () => {
   };
   const base = [...covered, listed(25, {})];
 
-  test.each([3600, -3600, 5, -5])('stepped by %i s after the proof makes a bound read off it void', (by) => {
-    const outcome = compare([...base, ...shortLife(0), clockStepped(40, by)], { until: 90 });
-    expect(outcome.everMissed).toEqual([]);
-    expect(outcome.unobservable).toEqual(['c1 CREATED clock_step']);
-    expect(everMissed([...base, ...shortLife(0)])).toEqual(['c1 CREATED']);
-  });
+  test.each([3600, -3600, 5, -5])(
+    'a clock step of %i s after the proof voids a bound that was computed from the wall clock',
+    (by) => {
+      const outcome = compare([...base, ...shortLife(0), clockStepped(40, by)], { until: 90 });
+      expect(outcome.everMissed).toEqual([]);
+      expect(outcome.unobservable).toEqual(['c1 CREATED clock_step']);
+      expect(everMissed([...base, ...shortLife(0)])).toEqual(['c1 CREATED']);
+    },
+  );
 
-  test.each([3600, -3600, 5, -5])('stepped by %i s leaves a bound that a list gave since as it is', (by) => {
+  test.each([3600, -3600, 5, -5])('a clock step of %i s leaves a bound that a list has given since', (by) => {
     const ended = { c1: 'exited' } as const;
     const steps = [
       opened(0.1),
@@ -1036,7 +1045,7 @@ describe('the wall clock', () => {
     expect(unobservable).toEqual(['c1 CREATED before_baseline', 'c1 STARTED before_baseline']);
   });
 
-  test.each([3600, -3600, 5, -5])('stepped by %i s changes nothing of what lists prove', (by) => {
+  test.each([3600, -3600, 5, -5])('a clock step of %i s changes nothing that lists prove', (by) => {
     const steps = [
       ...covered,
       clockStepped(6, by),
@@ -1050,7 +1059,7 @@ describe('the wall clock', () => {
     expect(everMissed(steps)).toEqual(['s1 STOPPED']);
   });
 
-  test('stepped back just after the subscription makes events look replayed, and they still came', () => {
+  test('events that look replayed after a step back just after the subscription still count', () => {
     const steps = [
       listed(0, {}),
       opened(1),
@@ -1068,7 +1077,7 @@ describe('the wall clock', () => {
     expect(outcome.counters).toMatchObject({ expected: 3, matched: 3 });
   });
 
-  test('stepped back makes the times that it shows twice mean nothing', () => {
+  test('after a step back the times that the clock shows twice prove nothing', () => {
     // Created at 1 s by the old clock, long before the stream; 20 s back, the same reading is 21 s later.
     const steps = [
       listed(0, {}),
@@ -1082,7 +1091,7 @@ describe('the wall clock', () => {
     expect(everMissed(steps)).toEqual([]);
   });
 
-  test('stepped where no tick has seen it yet puts a time nowhere', () => {
+  test('a time is not placed where no tick has seen the clock step yet', () => {
     const steps = [
       ...pod,
       received(4.5, 'c1', 'STARTED'),
@@ -1097,12 +1106,12 @@ describe('the wall clock', () => {
     expect(everMissed([...covered, ...unseen])).toEqual(['c1 STOPPED']);
   });
 
-  test('that runs a little differently at each reading still bounds a short life', () => {
+  test('a clock that varies a little at each reading still bounds a short life', () => {
     const wobble = [1, 2, 3, 4, 5].map((i) => clockStepped(3 + i, i % 2 === 0 ? 0.003 : -0.003));
     expect(everMissed([...base, ...wobble, ...shortLife(-0.003)])).toEqual(['c1 CREATED']);
   });
 
-  test('that was set back by less than counts as a step does not put a creation after the arming', () => {
+  test('a clock set back by less than a step does not put a creation after the arming', () => {
     const own = times({ created: 1.8, started: 1.9, finished: 6 });
     const steps = [
       listed(0, {}),
@@ -1116,7 +1125,7 @@ describe('the wall clock', () => {
     expect(everMissed(steps)).toEqual([]);
   });
 
-  test('nor little by little, by more than a step in all', () => {
+  test('a clock set back little by little does not put a creation after the arming', () => {
     const own = times({ created: 1.8, started: 1.9, finished: 6 });
     const steps = [
       listed(0, {}),
@@ -1131,7 +1140,7 @@ describe('the wall clock', () => {
     expect(everMissed(steps)).toEqual([]);
   });
 
-  test('nor what was heard into the quarter of an hour that is remembered', () => {
+  test('a clock set back does not bring an event back into the 15 minutes that are remembered', () => {
     const steps = [
       ...covered,
       received(9.9, 'c1', 'CREATED', { built: 9.9 }),
@@ -1145,7 +1154,7 @@ describe('the wall clock', () => {
     expect(everMissed(steps, { until: 960 })).toEqual([]);
   });
 
-  test('nor an end, that lists are late to show', () => {
+  test('a clock set back does not put an end that lists show late after the arming', () => {
     const up = { s1: 'running', c1: 'running' } as const;
     const steps = [
       listed(0, up),

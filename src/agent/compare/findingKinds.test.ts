@@ -1,5 +1,5 @@
 /*
- * Every kind of finding beside `missed`: when it is told, and when it is not.
+ * Every kind of finding beside `missed`: when it is reported, and when it is not.
  */
 import { describe, expect, test } from 'vitest';
 import {
@@ -35,19 +35,20 @@ const running: readonly TimelineStep[] = [
   received(5, 'c1', 'STARTED', { times: times({ created: 4.2, started: 5 }) }),
 ];
 
-/** The findings as `<verdict> <id> <type> <cause>`, in their order. */
-const told = ({ findings }: TimelineOutcome): string[] =>
-  findings.map(({ kind: verdict, containerId: id, eventType: type, cause }) =>
-    [verdict, id, type, cause].filter(Boolean).join(' '),
+/** The findings as `<kind> <id> <type> <cause>`, in their order. */
+const summaries = ({ findings }: TimelineOutcome): string[] =>
+  findings.map(({ kind, containerId, eventType, cause }) =>
+    [kind, containerId, eventType, cause].filter(Boolean).join(' '),
   );
-/** What the findings of a kind rest on. */
+/** The proofs of the findings of a kind. */
 const proofsOf = (kind: string, steps: readonly TimelineStep[], settings = {}) =>
   compare([...covered, ...steps], { until: 60, ...settings })
-    .findings.filter(({ kind: verdict }) => verdict === kind)
+    .findings.filter((finding) => finding.kind === kind)
     .map(({ proof }) => proof);
-const of = (steps: readonly TimelineStep[], until = 30) => told(compare([...covered, ...steps], { until }));
+const findingsOf = (steps: readonly TimelineStep[], until = 30) =>
+  summaries(compare([...covered, ...steps], { until }));
 
-test('a life whose events come in time and order is told by no finding', () => {
+test('a life whose events come in time and in order has no finding', () => {
   const steps = [
     ...running,
     listed(6, { s1: 'running', c1: 'running' }),
@@ -59,28 +60,30 @@ test('a life whose events come in time and order is told by no finding', () => {
     received(17, 's1', 'DELETED'),
     listed(28, {}),
   ];
-  expect(of(steps, 90)).toEqual([]);
+  expect(findingsOf(steps, 90)).toEqual([]);
 });
 
 describe('duplicate', () => {
-  test('the same type again for an id', () => {
-    expect(of([...running, received(6, 'c1', 'STARTED')])).toEqual(['duplicate c1 STARTED same_type_again']);
+  test('the same event type again for an id is a duplicate', () => {
+    expect(findingsOf([...running, received(6, 'c1', 'STARTED')])).toEqual([
+      'duplicate c1 STARTED same_type_again',
+    ]);
   });
 
-  test('says when the same came first', () => {
+  test('a duplicate says when the first event of its type came', () => {
     expect(proofsOf('duplicate', [...running, received(6, 'c1', 'STARTED')])).toMatchObject([
       { received: 6_000_000, firstReceived: 5_000_000 },
     ]);
   });
 
-  test('comes before late: one event is one finding', () => {
+  test('duplicate takes precedence over late: one event has one finding', () => {
     const again = received(20, 'c1', 'STARTED', { times: times({ created: 4.2, started: 5 }) });
-    expect(of([...running, again])).toEqual(['duplicate c1 STARTED same_type_again']);
+    expect(findingsOf([...running, again])).toEqual(['duplicate c1 STARTED same_type_again']);
   });
 
-  test('is not told of a replayed event', () => {
+  test('a replayed event is never a duplicate', () => {
     const steps = [...running, opened(20, 2), received(20.5, 'c1', 'STARTED', { session: 2, built: 5 })];
-    expect(of(steps).filter((each) => each.startsWith('duplicate'))).toEqual([]);
+    expect(findingsOf(steps).filter((each) => each.startsWith('duplicate'))).toEqual([]);
   });
 });
 
@@ -90,7 +93,7 @@ describe('late', () => {
     received(at, 'c1', 'STARTED', { built, times: times({ created: 4.2, started: 5 }) }),
   ];
 
-  test('a start that is received more than the limit after its true time', () => {
+  test('a start that is received more than the limit after its true time is late', () => {
     const { findings } = compare([...covered, ...slow(6.5, 6.4)], { until: 20 });
     expect(findings).toMatchObject([
       {
@@ -104,50 +107,51 @@ describe('late', () => {
     ]);
   });
 
-  test('says whether it was built late or delivered late', () => {
-    expect(of(slow(6.5, 5.1))).toEqual(['late c1 STARTED delivered_late']);
+  test('a late event is classified as built late or delivered late', () => {
+    expect(findingsOf(slow(6.5, 5.1))).toEqual(['late c1 STARTED delivered_late']);
   });
 
-  test('is not told within the limit', () => {
-    expect(of(slow(5.9, 5.8))).toEqual([]);
+  test('an event within the limit is not late', () => {
+    expect(findingsOf(slow(5.9, 5.8))).toEqual([]);
   });
 
-  test('is not told of a delay that is as long as the limit', () => {
-    expect(of(slow(6, 5.9))).toEqual([]);
-    expect(of(slow(6.1, 6))).toEqual(['late c1 STARTED built_late']);
+  test('a delay as long as the limit is not late', () => {
+    expect(findingsOf(slow(6, 5.9))).toEqual([]);
+    expect(findingsOf(slow(6.1, 6))).toEqual(['late c1 STARTED built_late']);
   });
 
-  test('is not told where the reader was silent for so long that it may have been its delay', () => {
+  test('an event is not late where the reader was silent so long that the delay may be its own', () => {
     const silent = (from: number, at: number) => [...readerStalled(from, 20), ...slow(at, at - 0.1)];
-    expect(of(silent(5.1, 6.4))).toEqual([]);
+    expect(findingsOf(silent(5.1, 6.4))).toEqual([]);
     // It had taken everything when the start was late already.
-    expect(of(silent(6.4, 7.8))).toEqual(['late c1 STARTED built_late']);
+    expect(findingsOf(silent(6.4, 7.8))).toEqual(['late c1 STARTED built_late']);
   });
 
-  test('is not told of a stream that no list has covered yet', () => {
+  test('an event is not late in a stream that no list has covered yet', () => {
     const steps = [listed(0, {}), opened(1), received(2, 's0', 'STARTED'), ...slow(6.5, 6.4)];
-    expect(told(compare(steps, { until: 20 }))).toEqual([]);
+    expect(summaries(compare(steps, { until: 20 }))).toEqual([]);
   });
 
-  test('is not told where the time was read after a step that no tick had seen', () => {
+  test('an event is not late where its time was read after a step that no tick had seen', () => {
     const steps = [
       ...running.slice(0, 3),
       clockStepped(9.1, -5),
       received(9.2, 'c1', 'STARTED', { times: times({ created: 4.2, started: 9.15 }, -5) }),
     ];
-    expect(of(steps)).toEqual([]);
+    expect(findingsOf(steps)).toEqual([]);
   });
 
-  test('is not told of a time from before a step, however long it was known', () => {
+  test('an event is not late by a time from before a step, however long that was known', () => {
     const own = times({ created: 4.2, started: 5 });
     const known = [...running.slice(0, 3), status(5.5, 'c1', own)];
     const later = received(9, 'c1', 'STARTED', { times: own });
-    const late = (steps: readonly TimelineStep[]) => of(steps).filter((each) => each.startsWith('late'));
+    const late = (steps: readonly TimelineStep[]) =>
+      findingsOf(steps).filter((each) => each.startsWith('late'));
     expect(late([...known, later])).toHaveLength(1);
     expect(late([...known, clockStepped(7, 5), later])).toEqual([]);
   });
 
-  test('an event after its missed, which is resolved', () => {
+  test('an event after its missed is late, and the miss is resolved', () => {
     const steps = [
       ...running.slice(0, 3),
       listed(6, { s1: 'running', c1: 'running' }),
@@ -155,32 +159,35 @@ describe('late', () => {
       received(50, 'c1', 'STARTED'),
     ];
     const outcome = compare([...covered, ...steps], { until: 60 });
-    expect(told(outcome)).toEqual(['missed c1 STARTED unannounced_by_list', 'late c1 STARTED after_missed']);
+    expect(summaries(outcome)).toEqual([
+      'missed c1 STARTED unannounced_by_list',
+      'late c1 STARTED after_missed',
+    ]);
     expect(outcome.missed).toEqual([]);
   });
 
-  test('is not told of a stretch that we did not watch ourselves', () => {
-    expect(of([...slow(8, 7.9), streamGap(7)].sort((a, b) => a.at - b.at))).toEqual([]);
+  test('an event is not late over a stretch with a stream gap', () => {
+    expect(findingsOf([...slow(8, 7.9), streamGap(7)].sort((a, b) => a.at - b.at))).toEqual([]);
   });
 
-  test('is not told across a step of the wall clock', () => {
+  test('an event is not late across a step of the wall clock', () => {
     const steps = [
       ...running.slice(0, 3),
       clockStepped(5.5, -100),
       received(9, 'c1', 'STARTED', { times: times({ created: 4.2, started: 5 }) }),
     ];
-    expect(of(steps).filter((each) => each.startsWith('late'))).toEqual([]);
+    expect(findingsOf(steps).filter((each) => each.startsWith('late'))).toEqual([]);
   });
 
-  test('is never negative', () => {
+  test('lateness is never negative', () => {
     const steps = [
       ...running.slice(0, 3),
       received(5, 'c1', 'STARTED', { built: 5.05, times: times({ created: 4.2, started: 5.05 }) }),
     ];
-    expect(of(steps)).toEqual([]);
+    expect(findingsOf(steps)).toEqual([]);
   });
 
-  test('nor is what is told of another kind', () => {
+  test('lateness and delivery of other kinds are never negative', () => {
     const ahead = { built: 6.05, times: times({ created: 4.2, started: 6.05 }) };
     const steps = [...running.slice(0, 3), received(5, 'c1', 'STARTED'), received(6, 'c1', 'STARTED', ahead)];
     expect(compare([...covered, ...steps], { until: 20 }).findings).toMatchObject([
@@ -190,12 +197,12 @@ describe('late', () => {
 });
 
 describe('out_of_order', () => {
-  test('an event of a lower stage after one of a higher stage', () => {
+  test('an event of a lower stage after one of a higher stage is out of order', () => {
     const steps = [...running.slice(0, 3), received(5, 'c1', 'STOPPED'), received(5.1, 'c1', 'STARTED')];
-    expect(of(steps)).toEqual(['out_of_order c1 STARTED after_a_later_stage']);
+    expect(findingsOf(steps)).toEqual(['out_of_order c1 STARTED after_a_later_stage']);
   });
 
-  test('says after which, and where it is a habit of the runtime', () => {
+  test('out_of_order says after which event, and whether that is a habit of the runtime', () => {
     const early = [...running.slice(0, 3), received(5, 'c1', 'STOPPED'), received(6, 'c1', 'STARTED')];
     const after = { after: 'STOPPED', afterReceived: 5_000_000 };
     expect(proofsOf('out_of_order', early)).toMatchObject([{ ...after, habitOfRuntime: true }]);
@@ -203,100 +210,106 @@ describe('out_of_order', () => {
     expect(proofsOf('out_of_order', early, { profile })).toMatchObject([{ ...after, habitOfRuntime: false }]);
   });
 
-  test('comes after late, and before stale', () => {
+  test('late takes precedence over out_of_order, and that over stale', () => {
     const late = { times: times({ created: 4.2, started: 5 }) };
     const [stopped, started] = [received(6.4, 'c1', 'STOPPED'), received(6.5, 'c1', 'STARTED', late)];
-    expect(of([...running.slice(0, 3), stopped, started])).toEqual(['late c1 STARTED built_late']);
+    expect(findingsOf([...running.slice(0, 3), stopped, started])).toEqual(['late c1 STARTED built_late']);
     const steps = [
       ...running.slice(0, 3),
       listed(6, { s1: 'running', c1: 'exited' }),
       received(14, 'c1', 'STOPPED'),
       received(14.1, 'c1', 'STARTED', { built: 5 }),
     ];
-    expect(of(steps)).toContain('out_of_order c1 STARTED after_a_later_stage');
+    expect(findingsOf(steps)).toContain('out_of_order c1 STARTED after_a_later_stage');
   });
 
-  test('is not told of another id', () => {
-    expect(of([...running, received(6, 'c1', 'STOPPED'), received(6.1, 'c2', 'CREATED')])).toEqual([]);
+  test('an event is not out of order because of another id', () => {
+    expect(findingsOf([...running, received(6, 'c1', 'STOPPED'), received(6.1, 'c2', 'CREATED')])).toEqual(
+      [],
+    );
   });
 });
 
 describe('stale', () => {
   const lists = [listed(6, { s1: 'running', c1: 'running' }), listed(11, { s1: 'running', c1: 'exited' })];
 
-  test('built before, and received more than the grace after, a list that had shown its stage passed', () => {
+  test('an event built before, and received long after, a list that had shown its stage passed is stale', () => {
     const steps = [
       ...running.slice(0, 3),
       ...lists,
       received(14, 'c1', 'STARTED', { built: 5 }),
       received(14.1, 'c1', 'STOPPED', { built: 10 }),
     ];
-    expect(of(steps)).toEqual(['stale c1 STARTED after_the_list']);
+    expect(findingsOf(steps)).toEqual(['stale c1 STARTED after_the_list']);
     expect(proofsOf('stale', steps)).toMatchObject([{ list: { from: 11_010_000, to: 11_020_000 } }]);
   });
 
-  test('is not told within the grace', () => {
+  test('an event received before overdueAfter has passed since the list is not stale', () => {
     const steps = [
       ...running.slice(0, 3),
       ...lists,
       received(12, 'c1', 'STARTED', { built: 5 }),
       received(12.1, 'c1', 'STOPPED', { built: 10 }),
     ];
-    expect(of(steps)).toEqual([]);
+    expect(findingsOf(steps)).toEqual([]);
   });
 
-  test('is not told of an event that was built after the list', () => {
+  test('an event built after the list is not stale', () => {
     const steps = [
       ...running.slice(0, 3),
       ...lists,
       received(14, 'c1', 'STARTED', { built: 13 }),
       received(14.1, 'c1', 'STOPPED', { built: 13.1 }),
     ];
-    expect(of(steps)).toEqual([]);
+    expect(findingsOf(steps)).toEqual([]);
     // Nor when more lists show the same.
     const more = [listed(16, { s1: 'running', c1: 'exited' }), received(20, 'c1', 'STARTED', { built: 13 })];
-    expect(of([...running.slice(0, 3), ...lists, ...more], 25)).toEqual([]);
+    expect(findingsOf([...running.slice(0, 3), ...lists, ...more], 25)).toEqual([]);
   });
 
-  test('is not told of an event that was built while the list was made', () => {
+  test('an event built while the list was made is not stale', () => {
     const slow = listed(10, { s1: 'running', c1: 'exited' }, { took: 1 });
     const stop = received(15, 'c1', 'STOPPED', { built: 10.5 });
     const started = (built: number) => [received(14.9, 'c1', 'STARTED', { built }), stop];
-    expect(of([...running.slice(0, 3), slow, ...started(11.5)])).toEqual([]);
-    expect(of([...running.slice(0, 3), slow, ...started(10.9)])).toEqual(['stale c1 STARTED after_the_list']);
+    expect(findingsOf([...running.slice(0, 3), slow, ...started(11.5)])).toEqual([]);
+    expect(findingsOf([...running.slice(0, 3), slow, ...started(10.9)])).toEqual([
+      'stale c1 STARTED after_the_list',
+    ]);
   });
 
-  test('counts the grace from the end of the list', () => {
+  test('overdueAfter counts from the end of the list for a stale event', () => {
     const slow = listed(10, { s1: 'running', c1: 'exited' }, { took: 1 });
     const started = (at: number) => [
       received(at, 'c1', 'STARTED', { built: 9 }),
       received(15, 'c1', 'STOPPED'),
     ];
-    expect(of([...running.slice(0, 3), slow, ...started(13.9)])).toEqual([]);
-    expect(of([...running.slice(0, 3), slow, ...started(14.1)])).toEqual(['stale c1 STARTED after_the_list']);
+    expect(findingsOf([...running.slice(0, 3), slow, ...started(13.9)])).toEqual([]);
+    expect(findingsOf([...running.slice(0, 3), slow, ...started(14.1)])).toEqual([
+      'stale c1 STARTED after_the_list',
+    ]);
   });
 
-  test('is not told of a stretch that we did not watch ourselves', () => {
+  test('an event is not stale over a stretch with a stream gap', () => {
     const steps = [
       ...running.slice(0, 3),
       ...lists,
       streamGap(12),
       received(14, 'c1', 'STARTED', { built: 5 }),
     ];
-    expect(of(steps, 20).filter((each) => each.startsWith('stale'))).toEqual([]);
+    expect(findingsOf(steps, 20).filter((each) => each.startsWith('stale'))).toEqual([]);
   });
 });
 
 describe('spurious', () => {
   const still = (...at: number[]) => at.map((each) => listed(each, { s1: 'running', c1: 'running' }));
 
-  test('two lists contradict it', () => {
-    expect(of([...running, received(6, 'c1', 'STOPPED'), ...still(7, 12)])).toEqual([
+  test('an event that two lists contradict is spurious', () => {
+    expect(findingsOf([...running, received(6, 'c1', 'STOPPED'), ...still(7, 12)])).toEqual([
       'spurious c1 STOPPED lists_contradict',
     ]);
   });
 
-  test('says which, and what they showed', () => {
+  test('a spurious finding says which lists contradict the event, and what they showed', () => {
     const lists = [
       { from: 7_010_000, to: 7_020_000, shown: 'running' },
       { from: 12_010_000, to: 12_020_000, shown: 'running' },
@@ -306,15 +319,15 @@ describe('spurious', () => {
     ]);
   });
 
-  test('one list does not', () => {
-    expect(of([...running, received(6, 'c1', 'STOPPED'), ...still(7)])).toEqual([]);
+  test('one list does not make an event spurious', () => {
+    expect(findingsOf([...running, received(6, 'c1', 'STOPPED'), ...still(7)])).toEqual([]);
   });
 
-  test('a list that was begun before it does not', () => {
+  test('a list that began before the event does not contradict it', () => {
     const slow = listed(5.2, { s1: 'running', c1: 'running' }, { took: 0.7 });
     const steps = [...running, received(6, 'c1', 'STOPPED'), slow, ...still(12)];
     expect(
-      of(
+      findingsOf(
         steps.sort((a, b) => a.at - b.at),
         14,
       ),
@@ -324,8 +337,8 @@ describe('spurious', () => {
   test('a sandbox may be listed for as long as the lead after its DELETED', () => {
     const up = (at: number) => listed(at, { s1: 'exited' });
     const steps = [...running.slice(0, 2), received(5, 's1', 'STOPPED'), received(6, 's1', 'DELETED')];
-    expect(of([...steps, up(7), up(12), up(15), listed(20, {})])).toEqual([]);
-    expect(of([...steps, up(7), up(17), up(22)])).toEqual(['spurious s1 DELETED lists_contradict']);
+    expect(findingsOf([...steps, up(7), up(12), up(15), listed(20, {})])).toEqual([]);
+    expect(findingsOf([...steps, up(7), up(17), up(22)])).toEqual(['spurious s1 DELETED lists_contradict']);
   });
 
   const stopsLater = [
@@ -337,40 +350,42 @@ describe('spurious', () => {
   ];
   const finishedAt = (s: number) => status(25, 'c1', times({ created: 4.2, started: 5, finished: s }));
 
-  test('discharges nothing: what it announced is due when it happens', () => {
+  test('a spurious event discharges nothing: what it announced is due when it happens', () => {
     const outcome = compare([...covered, ...stopsLater, finishedAt(20)], { until: 90 });
     expect(outcome.missed).toEqual(['c1 STOPPED']);
   });
 
-  test('is taken back where the exact time says that the event was right and the lists were not', () => {
+  test('a spurious finding is resolved where the exact time says that the event was right and the lists wrong', () => {
     const outcome = compare([...covered, ...stopsLater, finishedAt(5.9)], { until: 90 });
     expect(outcome.everMissed).toEqual([]);
-    const told = outcome.findings.find(({ kind }) => kind === 'spurious');
+    const summaries = outcome.findings.find(({ kind }) => kind === 'spurious');
     expect(outcome.records).toContainEqual(
-      expect.objectContaining({ type: 'finding_resolved', findingId: told?.findingId }),
+      expect.objectContaining({ type: 'finding_resolved', findingId: summaries?.findingId }),
     );
   });
 
-  test('is not told where the exact time is known already: it is the lists that are wrong', () => {
-    const said = received(6, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 6 }) });
-    expect(of([...running, said, ...still(7, 12)])).toEqual([]);
+  test('an event is not spurious where its exact time is known already: the lists are wrong', () => {
+    const announced = received(6, 'c1', 'STOPPED', {
+      times: times({ created: 4.2, started: 5, finished: 6 }),
+    });
+    expect(findingsOf([...running, announced, ...still(7, 12)])).toEqual([]);
   });
 
-  test('leaves nobody to accuse where nothing tells which of both was wrong', () => {
+  test('after a spurious event nothing is missed where nothing tells whether it or the lists were wrong', () => {
     const outcome = compare([...covered, ...stopsLater], { until: 90 });
     expect(outcome.everMissed).toEqual([]);
     expect(outcome.unobservable).toContain('c1 STOPPED contradicted');
   });
 
-  test('is told of each event that is contradicted', () => {
+  test('each event that lists contradict is spurious', () => {
     const again = [received(13, 'c1', 'STOPPED'), ...still(14, 19)];
-    expect(of([...running, received(6, 'c1', 'STOPPED'), ...still(7, 12), ...again])).toEqual([
+    expect(findingsOf([...running, received(6, 'c1', 'STOPPED'), ...still(7, 12), ...again])).toEqual([
       'spurious c1 STOPPED lists_contradict',
       'spurious c1 STOPPED lists_contradict',
     ]);
   });
 
-  test('is not what was said again, until lists contradict that too', () => {
+  test('an event that came again is not spurious with the first, until lists contradict it too', () => {
     const outcome = compare(
       [
         ...covered,
@@ -384,37 +399,39 @@ describe('spurious', () => {
       ],
       { until: 90 },
     );
-    expect(told(outcome)).toEqual([
+    expect(summaries(outcome)).toEqual([
       'duplicate c1 STOPPED same_type_again',
       'spurious c1 STOPPED lists_contradict',
     ]);
     expect(outcome.counters).toMatchObject({ expected: 5, matched: 5 });
   });
 
-  test('is each of two that were said while nothing was known of either, after two lists of its own', () => {
+  test('two events that came before any list are each spurious only after two lists of their own', () => {
     const spurious = (...at: number[]) => {
       const both = [received(6, 'c1', 'STOPPED'), ...still(7), received(8, 'c1', 'STOPPED'), ...still(...at)];
-      return of([...running, ...both]).filter((each) => each.startsWith('spurious'));
+      return findingsOf([...running, ...both]).filter((each) => each.startsWith('spurious'));
     };
     expect(spurious(12)).toHaveLength(1);
     expect(spurious(12, 17)).toHaveLength(1);
     expect(spurious(12, 17, 22)).toHaveLength(2);
   });
 
-  test('is a DELETED that UNKNOWN contradicts, and nothing else', () => {
+  test('UNKNOWN contradicts a DELETED and no other event', () => {
     const unknown = [7, 12, 17].map((each) => listed(each, { s1: 'running', c1: 'unknown' }));
     const spurious = (type: EventType) =>
-      of([...running, received(6, 'c1', type), ...unknown]).filter((each) => each.startsWith('spurious'));
+      findingsOf([...running, received(6, 'c1', type), ...unknown]).filter((each) =>
+        each.startsWith('spurious'),
+      );
     expect(spurious('DELETED')).toEqual(['spurious c1 DELETED lists_contradict']);
     expect(spurious('STOPPED')).toEqual([]);
   });
 
-  test('says nothing of the end: that it is gone is noticed', () => {
+  test('a spurious DELETED leaves the later removal unobservable', () => {
     const steps = [...running, received(6, 'c1', 'DELETED'), ...still(7, 12), listed(17, { s1: 'running' })];
-    expect(of(steps, 60)).toContain('unobservable c1 DELETED contradicted');
+    expect(findingsOf(steps, 60)).toContain('unobservable c1 DELETED contradicted');
   });
 
-  test('does not say that it ran', () => {
+  test('a spurious event does not prove that the id ran', () => {
     const shown = (at: number, state: 'created' | 'exited') => listed(at, { s1: 'running', c1: state });
     const steps = [
       ...running.slice(0, 3),
@@ -426,28 +443,28 @@ describe('spurious', () => {
     expect(outcome.everMissed).toEqual([]);
   });
 
-  test('is in no figure', () => {
+  test('a spurious event is in no counter', () => {
     const { counters } = compare([...covered, ...running, received(6, 'c1', 'STOPPED'), ...still(7, 12)], {
       until: 30,
     });
     expect(counters).toMatchObject({ expected: 4, matched: 4 });
   });
 
-  test('is not what its exact time bears out, within what the wall clock is trusted with', () => {
+  test('an event is not spurious where its exact time confirms it within the error of the wall clock', () => {
     expect(compare([...covered, ...stopsLater, finishedAt(6.3)], { until: 90 }).everMissed).toEqual([]);
     expect(compare([...covered, ...stopsLater, finishedAt(6.6)], { until: 90 }).everMissed).toEqual([
       'c1 STOPPED',
     ]);
   });
 
-  test('puts nothing out of order', () => {
+  test('a spurious event puts nothing out of order', () => {
     const created = (at: number) => listed(at, { s1: 'running', c1: 'created' });
     const early = [...running.slice(0, 3), received(4.5, 'c1', 'STOPPED'), created(5), created(10)];
-    const told = of([...early, received(11, 'c1', 'STARTED')]);
-    expect(told.filter((each) => each.startsWith('out_of_order'))).toEqual([]);
+    const summaries = findingsOf([...early, received(11, 'c1', 'STARTED')]);
+    expect(summaries.filter((each) => each.startsWith('out_of_order'))).toEqual([]);
   });
 
-  test('proves nothing: what was concluded from it is nobody’s miss', () => {
+  test('what was concluded from a spurious event is not missed', () => {
     const steps = [
       ...running.slice(0, 3),
       listed(4.5, { s1: 'running', c1: 'created' }),
@@ -456,7 +473,7 @@ describe('spurious', () => {
     const created = (at: number) => listed(at, { s1: 'running', c1: 'created' });
     const outcome = compare([...covered, ...steps, created(7), created(60), created(65)], { until: 120 });
     expect(outcome.everMissed).toEqual([]);
-    expect(told(outcome)).toContain('spurious c1 STOPPED lists_contradict');
+    expect(summaries(outcome)).toContain('spurious c1 STOPPED lists_contradict');
   });
 });
 
@@ -468,48 +485,48 @@ describe('unannounced', () => {
     status(11.5, 'c1', times({ created: 4.2, finished: 8 })),
   ];
 
-  test('a start that failed, once, and only when its event had the time to come', () => {
-    expect(of(failed, 40)).toEqual([]);
-    expect(of(failed, 60)).toEqual(['unannounced c1 STOPPED failed_start']);
+  test('a failed start is unannounced once, and only after its event had time to come', () => {
+    expect(findingsOf(failed, 40)).toEqual([]);
+    expect(findingsOf(failed, 60)).toEqual(['unannounced c1 STOPPED failed_start']);
   });
 
-  test('is not told where its end was announced all the same', () => {
-    const said = received(11.2, 'c1', 'STOPPED', { times: times({ created: 4.2, finished: 11 }) });
-    expect(of([...failed, said], 60)).toEqual([]);
+  test('a failed start whose end was announced is not unannounced', () => {
+    const announced = received(11.2, 'c1', 'STOPPED', { times: times({ created: 4.2, finished: 11 }) });
+    expect(findingsOf([...failed, announced], 60)).toEqual([]);
   });
 
-  test('what a runtime never sends', () => {
+  test('a transition whose event the runtime never sends is unannounced', () => {
     const steps = [
       listed(5, { s1: 'running' }),
       received(5.5, 's1', 'STARTED'),
       listed(10, { s1: 'running' }),
     ];
     const outcome = compare([...covered, ...steps], { until: 60, profile: CRIO });
-    expect(told(outcome)).toEqual(['unannounced s1 CREATED never_sent']);
+    expect(summaries(outcome)).toEqual(['unannounced s1 CREATED never_sent']);
     expect(outcome.counters).toMatchObject({ expected: 1, matched: 1 });
   });
 
-  test('is not told of a runtime that nothing is known of', () => {
+  test('nothing is unannounced by an unknown runtime', () => {
     const profile = { ...CONTAINERD, sandboxEvents: [], containerEvents: [] };
     const steps = [
       listed(5, { s1: 'running' }),
       received(5.5, 's1', 'STARTED'),
       listed(10, { s1: 'running' }),
     ];
-    expect(told(compare([...covered, ...steps], { until: 60, profile }))).toEqual([]);
+    expect(summaries(compare([...covered, ...steps], { until: 60, profile }))).toEqual([]);
   });
 
-  test('what a runtime never sends is not told of a stretch that we did not watch', () => {
+  test('nothing is unannounced over a stretch with a stream gap', () => {
     const steps = [
       listed(5, {}),
       streamGap(7),
       listed(10, { s1: 'running' }),
       received(10.5, 's1', 'STARTED'),
     ];
-    expect(told(compare([...covered, ...steps], { until: 60, profile: CRIO }))).toEqual([]);
+    expect(summaries(compare([...covered, ...steps], { until: 60, profile: CRIO }))).toEqual([]);
   });
 
-  test('what a runtime never sends, once, although an event said it that lists contradict', () => {
+  test('what a runtime never sends is unannounced once, although a spurious event announced it', () => {
     const up = (at: number) => listed(at, { s1: 'running' });
     const steps = [
       up(5),
@@ -521,7 +538,7 @@ describe('unannounced', () => {
       up(20),
       listed(25, {}),
     ];
-    expect(told(compare([...covered, ...steps], { until: 90, profile: CRIO }))).toEqual([
+    expect(summaries(compare([...covered, ...steps], { until: 90, profile: CRIO }))).toEqual([
       'unannounced s1 CREATED never_sent',
       'unannounced s1 DELETED never_sent',
       'spurious s1 DELETED lists_contradict',
@@ -541,7 +558,7 @@ describe('short_life', () => {
   ];
   const sandbox = [received(4, 's1', 'CREATED'), received(4.1, 's1', 'STARTED')];
 
-  test('a whole life between two lists, with its length and both lists', () => {
+  test('a whole life between two lists is a short life, with its length and both lists', () => {
     const steps = [...sandbox, ...life, listed(10, { s1: 'running' })];
     expect(short(compare([...covered, ...steps], { until: 20 }))).toMatchObject([
       {
@@ -552,7 +569,7 @@ describe('short_life', () => {
     ]);
   });
 
-  test('a run that no list saw', () => {
+  test('a run that no list saw is a short life', () => {
     const steps = [
       ...sandbox,
       ...life.slice(0, 4),
@@ -564,7 +581,7 @@ describe('short_life', () => {
     ]);
   });
 
-  test('an end that no list saw', () => {
+  test('an end that no list saw is a short life', () => {
     const steps = [
       ...running,
       listed(6, { s1: 'running', c1: 'running' }),
@@ -578,13 +595,13 @@ describe('short_life', () => {
     ]);
   });
 
-  test('is not told where a list failed in between', () => {
+  test('a short life is not reported across a failed list', () => {
     const failing: TimelineStep = { at: 8, act: ({ comparison }) => comparison.listFailed() };
     const steps = [...sandbox, ...life, failing, listed(10, { s1: 'running' })];
     expect(short(compare([...covered, ...steps], { until: 20 }))).toEqual([]);
   });
 
-  test('is not told where a list in between could not be read whole', () => {
+  test('a short life is not reported across a list that could not be read whole', () => {
     const steps = [
       ...sandbox,
       ...life,
@@ -594,31 +611,31 @@ describe('short_life', () => {
     expect(short(compare([...covered, ...steps], { until: 20 }))).toEqual([]);
   });
 
-  test('is no run of what a list saw before, were it lacked by one since', () => {
+  test('a container that a list saw before did not run unseen, even if a list lacked it since', () => {
     const steps = [
       ...running,
       listed(6, { s1: 'running', c1: 'running' }),
       listed(11, { s1: 'running' }),
       listed(16, { s1: 'running', c1: 'exited' }),
     ];
-    const told = short(compare([...covered, ...steps], { until: 20 }));
-    expect(told.map(({ cause }) => cause)).toEqual(['exit']);
+    const summaries = short(compare([...covered, ...steps], { until: 20 }));
+    expect(summaries.map(({ cause }) => cause)).toEqual(['exit']);
   });
 
-  test('is told once although an event of it came again while the list was made', () => {
+  test('a short life is reported once although an event came again while the list was made', () => {
     const slow = listed(10, { s1: 'running' }, { took: 1 });
     const steps = [...sandbox, ...life, slow, received(11.5, 'c1', 'DELETED')];
     expect(short(compare([...covered, ...steps], { until: 20 }))).toHaveLength(1);
   });
 
-  test('is not told of a life that was not over for sure when the second list was begun', () => {
+  test('a life that may have ended after the second list began is no short life', () => {
     const slow = listed(10, { s1: 'running' }, { took: 1 });
     const ends = (at: number) => [...life.slice(0, 4), received(at, 'c1', 'DELETED'), slow];
     expect(short(compare([...covered, ...sandbox, ...ends(10.9)], { until: 20 }))).toHaveLength(1);
     expect(short(compare([...covered, ...sandbox, ...ends(11.5)], { until: 20 }))).toEqual([]);
   });
 
-  test('is not told of a start that failed, when others had said so', () => {
+  test('a failed start that other statuses show is no short life', () => {
     const failed = times({ created: 6, finished: 6.4 });
     const steps = [
       ...sandbox,
@@ -631,7 +648,7 @@ describe('short_life', () => {
     expect(short(compare([...covered, ...steps], { until: 20 }))).toEqual([]);
   });
 
-  test('is not told where we paused while the list before was made', () => {
+  test('a short life is not reported after a stream gap while the list before was made', () => {
     const [, ...events] = life;
     const slow = listed(4.2, { s1: 'running' }, { took: 0.7 });
     const pause = { ...streamGap(5.5), at: 5.55 };
@@ -641,7 +658,7 @@ describe('short_life', () => {
     expect(short(compare([...covered, ...steps], { until: 20 }))).toEqual([]);
   });
 
-  test('is not told where the stream was not covered from the list before on', () => {
+  test('a short life is not reported where the stream was not covered since the list before', () => {
     const steps = [...sandbox, ...life, streamGap(7), listed(10, { s1: 'running' })];
     expect(short(compare([...covered, ...steps], { until: 20 }))).toEqual([]);
   });
@@ -650,27 +667,29 @@ describe('short_life', () => {
 describe('duplicate_container', () => {
   /** c1 and c1b are containers of one pod and one name. */
   const both = (at: number) => listed(at, { s1: 'running', c1: 'running', c1b: 'running' });
-  const twins = (steps: readonly TimelineStep[]) =>
-    of(steps, 25).filter((each) => each.startsWith('duplicate_container'));
+  const duplicates = (steps: readonly TimelineStep[]) =>
+    findingsOf(steps, 25).filter((each) => each.startsWith('duplicate_container'));
 
-  test('both RUNNING in two lists in a row, told once', () => {
+  test('two containers of one name that two lists in a row show running are duplicates, reported once', () => {
     expect(identityOf('c1b')).toMatchObject({
       podUid: identityOf('c1').podUid,
       container: identityOf('c1').container,
     });
-    expect(twins([both(10), both(15), both(20)])).toEqual(['duplicate_container c1 both_listed_running']);
+    expect(duplicates([both(10), both(15), both(20)])).toEqual([
+      'duplicate_container c1 both_listed_running',
+    ]);
   });
 
-  test('one list is no proof: its items are read one after the other', () => {
-    expect(twins([both(10), listed(15, { s1: 'running', c1b: 'running' })])).toEqual([]);
+  test('one list proves no duplicates: its items are read one after the other', () => {
+    expect(duplicates([both(10), listed(15, { s1: 'running', c1b: 'running' })])).toEqual([]);
   });
 
-  test('one that ran after the other is none', () => {
+  test('a container that ran after the other is no duplicate', () => {
     const steps = [
       listed(10, { s1: 'running', c1: 'exited', c1b: 'running' }),
       listed(15, { s1: 'running', c1: 'exited', c1b: 'running' }),
     ];
-    expect(twins(steps)).toEqual([]);
+    expect(duplicates(steps)).toEqual([]);
   });
 
   const exits = (started: number) => [
@@ -680,11 +699,11 @@ describe('duplicate_container', () => {
     listed(15, { s1: 'running', c1: 'exited', c1b: 'exited' }),
   ];
 
-  test('exact times that overlap, although no list saw both', () => {
-    expect(twins(exits(7))).toEqual(['duplicate_container c1 times_overlap']);
+  test('containers whose exact times overlap are duplicates, although no list saw both', () => {
+    expect(duplicates(exits(7))).toEqual(['duplicate_container c1 times_overlap']);
   });
 
-  test('says when lists showed each of them running, and their exact times', () => {
+  test('a duplicate finding says when lists showed each running, and the exact times of both', () => {
     expect(proofsOf('duplicate_container', [both(10), both(15)])).toMatchObject([
       {
         other: 'c1b',
@@ -704,19 +723,19 @@ describe('duplicate_container', () => {
     listed(15, { s1: 'running', c1: 'running' }),
   ];
 
-  test('one that two lists show running, and another that ran in between', () => {
-    expect(twins(beside(12, 13.9))).toEqual(['duplicate_container c1 times_overlap']);
-    expect(twins(beside(13.5, 13.9))).toEqual([]);
+  test('a container that ran while two lists show another running is its duplicate', () => {
+    expect(duplicates(beside(12, 13.9))).toEqual(['duplicate_container c1 times_overlap']);
+    expect(duplicates(beside(13.5, 13.9))).toEqual([]);
   });
 
-  test('says when both ran', () => {
+  test('a duplicate finding says when both ran', () => {
     expect(proofsOf('duplicate_container', beside(12, 13.9))).toMatchObject([
       { together: { from: 12_000_000, to: 13_900_000 } },
     ]);
   });
 
   const onlySecond = (at: number) => listed(at, { s1: 'running', c1: 'exited', c1b: 'running' });
-  /** c1 ends at 11, and c1b starts at 12.05; the clock is set back in between, and nobody has seen that yet. */
+  /** c1 ends at 11, and c1b starts at 12.05; the clock is set back in between, and no tick has seen that yet. */
   const steppedBetween = [
     ...running,
     listed(6, { s1: 'running', c1: 'running' }),
@@ -725,21 +744,21 @@ describe('duplicate_container', () => {
     received(12.06, 'c1b', 'STARTED', { times: times({ created: 12.02, started: 12.05 }, -5) }),
   ];
 
-  test('not one that ran after the other, where the clock was set back before any tick', () => {
-    expect(twins([...steppedBetween, onlySecond(12.1), onlySecond(17)])).toEqual([]);
+  test('a container that ran after the other is no duplicate where the clock was set back before any tick', () => {
+    expect(duplicates([...steppedBetween, onlySecond(12.1), onlySecond(17)])).toEqual([]);
   });
 
-  test('what a step took back is told by the next list, where it holds all the same', () => {
+  test('a duplicate that a clock step took back is reported by the next list, where it still holds', () => {
     const up = (at: number) => listed(at, { s1: 'running', c1: 'running' });
     const [before, ended] = beside(12, 13.9);
     const steps = [...running, before, ended, clockStepped(15.01, -5), up(15.05)].filter(
       (step) => step !== undefined,
     );
-    expect(twins(steps)).toEqual([]);
-    expect(twins([...steps, up(20)])).toEqual(['duplicate_container c1 times_overlap']);
+    expect(duplicates(steps)).toEqual([]);
+    expect(duplicates([...steps, up(20)])).toEqual(['duplicate_container c1 times_overlap']);
   });
 
-  test('not one whose times lay ahead, of a clock that was set back before the agent began', () => {
+  test('a container whose times lay ahead, by a clock set back before the agent started, is no duplicate', () => {
     const old = times({ created: 90, started: 100, finished: 200 });
     const now = (at: number) => listed(at, { s1: 'running', c1b: 'running' });
     const steps = [
@@ -753,36 +772,36 @@ describe('duplicate_container', () => {
     expect(findings.filter(({ kind }) => kind === 'duplicate_container')).toEqual([]);
   });
 
-  test('not one that had stopped running before the other started', () => {
+  test('a container that had stopped before the other started is no duplicate', () => {
     const [before, ended] = beside(12, 13.9);
     const steps = [before, ended, listed(15, { s1: 'running', c1: 'exited' })].filter(
       (step) => step !== undefined,
     );
-    expect(twins(steps)).toEqual([]);
+    expect(duplicates(steps)).toEqual([]);
   });
 
-  test('not one that went back to running, and so may not have run all the time', () => {
+  test('a container that went back to running is no duplicate, as it may not have run all the time', () => {
     const steps = [
       listed(5, { s1: 'running', c1: 'running' }),
       listed(6, { s1: 'running', c1: 'exited' }),
       ...beside(12, 13.9),
     ];
-    expect(twins(steps)).toEqual([]);
+    expect(duplicates(steps)).toEqual([]);
   });
 
-  test('exact times that overlap by no more than the wall clock is trusted with are no proof', () => {
-    expect(twins(exits(7.4))).toHaveLength(1);
-    expect(twins(exits(7.6))).toEqual([]);
+  test('exact times that overlap within the error of the wall clock prove no duplicates', () => {
+    expect(duplicates(exits(7.4))).toHaveLength(1);
+    expect(duplicates(exits(7.6))).toEqual([]);
   });
 
-  test('two sandboxes of one pod that are ready', () => {
+  test('two ready sandboxes of one pod are duplicates', () => {
     const ready = (at: number) => listed(at, { s1: 'running', s1b: 'running' });
-    expect(twins([ready(10), ready(15)])).toEqual(['duplicate_container s1 both_listed_running']);
+    expect(duplicates([ready(10), ready(15)])).toEqual(['duplicate_container s1 both_listed_running']);
   });
 });
 
 describe('the statuses in an event', () => {
-  test('prove what they show of other ids', () => {
+  test('the statuses in an event prove what they show of other ids', () => {
     const steps = [
       ...running.slice(0, 2),
       listed(5, { s1: 'running', c1: 'created' }),
@@ -794,20 +813,20 @@ describe('the statuses in an event', () => {
     expect(outcome.missed).toContain('c1 STARTED');
   });
 
-  test('prove that a sandbox came up', () => {
+  test('the statuses in an event prove that a sandbox came up', () => {
     const up = { id: 's1', state: 'running', times: times({ created: 4 }) } as const;
     const steps = [received(4, 's1', 'CREATED'), received(6, 'c1', 'CREATED', { others: [up] })];
-    expect(of(steps, 60)).toEqual(['missed s1 STARTED sequence']);
+    expect(findingsOf(steps, 60)).toEqual(['missed s1 STARTED sequence']);
   });
 
-  test('prove nothing where they are UNKNOWN', () => {
+  test('the statuses in an event prove nothing where they are UNKNOWN', () => {
     const unknown = { id: 'c1', state: 'unknown', times: times({}) } as const;
     const steps = [listed(5, { c1: 'unknown' }), received(6, 's1', 'CREATED', { others: [unknown] })];
-    expect(of(steps, 60)).toEqual([]);
+    expect(findingsOf(steps, 60)).toEqual([]);
   });
 });
 
-test('a miss whose true time lies long before the lists noticed says that the runtime was late itself', () => {
+test('a miss whose true time lies long before the lists noticed has the cause runtime_state_late', () => {
   const finished = (at: number) => [
     ...running,
     listed(6, { s1: 'running', c1: 'running' }),
@@ -815,22 +834,22 @@ test('a miss whose true time lies long before the lists noticed says that the ru
     listed(16, { s1: 'running', c1: 'exited' }),
     status(19, 'c1', times({ created: 4.2, started: 5, finished: at })),
   ];
-  expect(of(finished(7), 60)).toEqual(['missed c1 STOPPED runtime_state_late']);
-  // Not where they noticed within the grace.
-  expect(of(finished(10), 60)).toEqual(['missed c1 STOPPED unannounced_by_list']);
+  expect(findingsOf(finished(7), 60)).toEqual(['missed c1 STOPPED runtime_state_late']);
+  // Not where they noticed before the event was overdue.
+  expect(findingsOf(finished(10), 60)).toEqual(['missed c1 STOPPED unannounced_by_list']);
 });
 
-test('an event that nobody understands may have been what is due already', () => {
+test('an event of an unknown type may have been what is due already', () => {
   const steps = [
     ...running.slice(0, 3),
     listed(5, { s1: 'running', c1: 'created' }),
     listed(10, { s1: 'running', c1: 'running' }),
     received(12, 'c1', 9),
   ];
-  expect(of(steps, 60)).toEqual(['unobservable c1 STARTED unknown_event_type']);
+  expect(findingsOf(steps, 60)).toEqual(['unobservable c1 STARTED unknown_event_type']);
 });
 
-test('an event that nobody understands may have been any that is due of its id, and of no other', () => {
+test('an event of an unknown type may have been any that is due of its id, and of no other', () => {
   const steps = [
     ...running.slice(0, 3),
     listed(5, { s1: 'running', c1: 'created' }),
@@ -854,17 +873,17 @@ describe('a STOPPED without a status', () => {
     status(12, 'c1', null),
   ];
 
-  test('says that it ran where a start that fails is known never to be announced', () => {
-    expect(of(ended, 60)).toEqual(['missed c1 STARTED sequence']);
+  test('a STOPPED without a status proves a run where a failed start is known never to be announced', () => {
+    expect(findingsOf(ended, 60)).toEqual(['missed c1 STARTED sequence']);
   });
 
-  test('says nothing of that elsewhere', () => {
+  test('a STOPPED without a status proves no run where a failed start may be announced', () => {
     const profile = { ...CONTAINERD, failedStartsUnannounced: false };
-    expect(told(compare([...covered, ...ended], { until: 60, profile }))).toEqual([]);
+    expect(summaries(compare([...covered, ...ended], { until: 60, profile }))).toEqual([]);
   });
 });
 
-test('a regression says which list showed it exited and which running', () => {
+test('a regression says which lists showed it exited and running', () => {
   const steps = [
     ...running,
     listed(6, { s1: 'running', c1: 'running' }),

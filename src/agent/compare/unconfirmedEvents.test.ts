@@ -1,5 +1,5 @@
 /*
- * Where little is known: each of these is one condition of the comparison, alone.
+ * Unconfirmed events and other cases where little is known: each test isolates one condition of the comparison.
  */
 import { describe, expect, test } from 'vitest';
 import {
@@ -21,7 +21,7 @@ const covered: readonly TimelineStep[] = [
   listed(3, {}),
 ];
 
-test('a replayed event proves nothing, of an id that is known as little as of one that is not', () => {
+test('a replayed event proves nothing, whether its id is tracked or not', () => {
   const own = { times: times({ created: 4, started: 5, finished: 8 }) };
   const steps = [
     listed(0, { c1: 'created' }),
@@ -34,12 +34,12 @@ test('a replayed event proves nothing, of an id that is known as little as of on
   expect(compare(steps, { until: 60 }).counters.expected).toBe(0);
 });
 
-test('a pause of ours while the list was made that lacked an id makes its creation unobservable', () => {
+test('a stream gap during the list that lacked an id makes its creation unobservable', () => {
   const steps = [...covered, listed(5, {}, { took: 2 }), streamGap(6), listed(10, { s1: 'running' })];
   expect(compare(steps, { until: 90 }).everMissed).toEqual([]);
 });
 
-test('the creation of what the first list of an agent shows as UNKNOWN is not even unobservable', () => {
+test('the creation of an id that the first list of an agent shows as UNKNOWN is not due', () => {
   const steps = [
     opened(0.1),
     received(0.2, 's0', 'STARTED'),
@@ -51,7 +51,7 @@ test('the creation of what the first list of an agent shows as UNKNOWN is not ev
   expect(unobservable).not.toContain('c1 CREATED no_lower_bound');
 });
 
-test('a container that never ran may go without a word where removed sandboxes do, even while its own is up', () => {
+test('a container that never ran may be removed silently where removed sandboxes take containers along, even while its own is up', () => {
   const idle = [
     ...covered,
     received(4, 's1', 'STARTED'),
@@ -63,51 +63,51 @@ test('a container that never ran may go without a word where removed sandboxes d
   expect(compare(idle, { until: 90, profile: CRIO }).everMissed).toEqual([]);
 });
 
-describe('what only an event says, while no list bears it out', () => {
-  /** c1 was created and stopped, says its STOPPED, and no list is made any more. */
+describe('what only an event proves, while no list confirms it', () => {
+  /** c1 was created and stopped, as its STOPPED says, and no list follows. */
   const steps = [
     ...covered,
     listed(5, {}),
     received(6.2, 'c1', 'STOPPED', { times: times({ created: 6, started: 6.1, finished: 6.2 }) }),
   ];
 
-  test('is waited for beyond the time to confirm', () => {
+  test('what only an event proves is pending beyond missedAfter', () => {
     const { everMissed, unobservable, pending } = compare(steps, { until: 100 });
     expect(everMissed).toEqual([]);
     expect(unobservable).toEqual([]);
     expect(pending).toBe(2);
   });
 
-  test('is nobody’s miss, and not waited for without end', () => {
+  test('what only an event proves is not missed, and not pending for ever', () => {
     const { everMissed, unobservable, pending } = compare(steps, { until: 400 });
     expect(everMissed).toEqual([]);
     expect(unobservable).toEqual(['c1 CREATED unconfirmed', 'c1 STARTED unconfirmed']);
     expect(pending).toBe(0);
   });
 
-  test('is missed once a list does', () => {
+  test('what only an event proves is missed once a list confirms the event', () => {
     const { missed } = compare([...steps, listed(100, {})], { until: 101 });
     expect(missed).toEqual(['c1 CREATED', 'c1 STARTED']);
   });
 
-  test('is borne out by a list that was begun before it, and shows the same', () => {
+  test('a list that began before the event and shows the same stage confirms it', () => {
     const slow = listed(5.5, { c1: 'exited' }, { took: 0.7 });
     expect(compare([...steps, slow], { until: 60 }).missed).toEqual(['c1 CREATED', 'c1 STARTED']);
   });
 
-  test('is borne out for good: said once more, it needs no other list', () => {
+  test('a confirmed event that comes again needs no other list', () => {
     const again = received(20, 'c1', 'STOPPED');
     const { missed } = compare([...steps, listed(10, {}), again], { until: 60 });
     expect(missed).toEqual(['c1 DELETED', 'c1 CREATED', 'c1 STARTED']);
   });
 
-  test('is not borne out by a list that was not begun after it, and lacks it', () => {
+  test('a list that began before the event and lacks the id does not confirm it', () => {
     const { everMissed, pending } = compare([...steps, listed(5.5, {}, { took: 0.7 })], { until: 100 });
     expect(everMissed).toEqual([]);
     expect(pending).toBe(2);
   });
 
-  test('is not borne out by a list that could not be read whole', () => {
+  test('a list that could not be read whole does not confirm an event', () => {
     const { everMissed, pending } = compare([...steps, listed(10, {}, { partial: true })], { until: 100 });
     expect(everMissed).toEqual([]);
     expect(pending).toBe(2);
@@ -116,7 +116,7 @@ describe('what only an event says, while no list bears it out', () => {
 
 const MOST = 50_000;
 
-test('an event that no memory is left for is a hole, not a miss', () => {
+test('an event that no memory is left for is a stream gap, not a miss', () => {
   const flood = Array.from({ length: MOST }, (_, i) =>
     received(6, `c${i + 100}`, 'CREATED', { nameless: true }),
   );
@@ -131,7 +131,7 @@ test('an event that no memory is left for is a hole, not a miss', () => {
   expect(compare(steps, { until: 60 }).everMissed).toEqual([]);
 });
 
-test('ids beyond what can be followed are counted, and nothing is due of them', () => {
+test('ids beyond the limit are counted, and nothing is due of them', () => {
   const many = Object.fromEntries(
     Array.from({ length: MOST + 5 }, (_, i) => [`c${i + 1}`, 'running' as const]),
   );

@@ -1,5 +1,5 @@
 /*
- * The true accusations: whatever is dropped where it could be seen is missed, and nothing else.
+ * Missed events: whatever is dropped where that is observable is missed, and nothing else.
  */
 import { describe, expect, test } from 'vitest';
 import {
@@ -27,9 +27,9 @@ const covered: readonly TimelineStep[] = [
   listed(3, {}),
 ];
 
-type Happening = readonly [at: number, id: string, type: EventType];
+type TimedEvent = readonly [at: number, id: string, type: EventType];
 
-const LONG: readonly Happening[] = [
+const LONG: readonly TimedEvent[] = [
   [6, 's1', 'CREATED'],
   [6, 's1', 'STARTED'],
   [7, 'c1', 'CREATED'],
@@ -54,7 +54,7 @@ const LONG_LISTS: readonly TimelineStep[] = [
   listed(50, {}),
 ];
 
-const SHORT: readonly Happening[] = [
+const SHORT: readonly TimedEvent[] = [
   [6, 's1', 'CREATED'],
   [6.1, 's1', 'STARTED'],
   [6.2, 'c1', 'CREATED'],
@@ -67,15 +67,15 @@ const SHORT: readonly Happening[] = [
 
 const SHORT_LISTS: readonly TimelineStep[] = [listed(5, {}), listed(10, {}), listed(15, {})];
 
-/** What an event says of its own id: a container that was removed has no status any more. */
+/** The exact times in an event: a container that was removed has no status any more. */
 const timesAt: Readonly<Record<string, Parameters<typeof times>[0]>> = {
   'c1 CREATED': { created: 6.2 },
   'c1 STARTED': { created: 6.2, started: 6.3 },
   'c1 STOPPED': { created: 6.2, started: 6.3, finished: 6.4 },
 };
 
-function told(happenings: readonly Happening[], short: boolean, dropped: readonly string[]): TimelineStep[] {
-  return happenings
+function eventsOf(events: readonly TimedEvent[], short: boolean, dropped: readonly string[]): TimelineStep[] {
+  return events
     .filter(([, id, type]) => !dropped.includes(`${id} ${type}`))
     .map(([at, id, type]) => {
       if (!short) return received(at, id, type);
@@ -85,14 +85,14 @@ function told(happenings: readonly Happening[], short: boolean, dropped: readonl
 }
 
 const longLife = (...dropped: string[]) =>
-  compare([...covered, ...LONG_LISTS, ...told(LONG, false, dropped)], { until: 100 });
+  compare([...covered, ...LONG_LISTS, ...eventsOf(LONG, false, dropped)], { until: 100 });
 const shortLife = (...dropped: string[]) =>
-  compare([...covered, ...SHORT_LISTS, ...told(SHORT, true, dropped)], { until: 100 });
+  compare([...covered, ...SHORT_LISTS, ...eventsOf(SHORT, true, dropped)], { until: 100 });
 
 const ALL = ['s1', 'c1'].flatMap((id) => EVENT_TYPES.map((type) => `${id} ${type}`));
 const PAIRS = ALL.flatMap((a, i) => ALL.slice(i + 1).map((b): [string, string] => [a, b]));
 
-/** How many of two leave no trace: without both of these nothing says that it ran, without those that it stopped. */
+/** How many of two leave no trace: without both of these nothing proves that it ran, or that it stopped. */
 const TRACELESS: Readonly<Record<string, number>> = {
   's1 STARTED, s1 STOPPED': 2,
   'c1 STARTED, c1 STOPPED': 2,
@@ -101,56 +101,56 @@ const TRACELESS: Readonly<Record<string, number>> = {
 };
 
 describe('a life that several lists show', () => {
-  test('is without a miss when nothing is dropped, and every transition is matched', () => {
+  test('with no event dropped, a listed life has no miss and every transition is matched', () => {
     const { missed, unobservable, counters } = longLife();
     expect(missed).toEqual([]);
     expect(unobservable).toEqual([]);
     expect(counters).toMatchObject({ expected: 8, matched: 8, missed: 0, unobservable: 0 });
   });
 
-  test.each(ALL)('whose %s is dropped misses exactly that', (event) => {
+  test.each(ALL)('a dropped %s of a listed life is the only miss', (event) => {
     const { missed, counters } = longLife(event);
     expect(missed).toEqual([event]);
     expect(counters).toMatchObject({ expected: 8, matched: 7, missed: 1, unobservable: 0 });
   });
 
-  test.each(PAIRS)('whose %s and %s are dropped misses exactly those', (a, b) => {
+  test.each(PAIRS)('a dropped %s and %s of a listed life are the only misses', (a, b) => {
     expect([...longLife(a, b).missed].sort()).toEqual([a, b].sort());
   });
 
-  test('of which no event at all comes misses all of them', () => {
+  test('with every event dropped, all transitions of a listed life are missed', () => {
     expect([...longLife(...ALL).missed].sort()).toEqual([...ALL].sort());
   });
 });
 
 describe('a life between two lists', () => {
-  test('is without a miss when nothing is dropped', () => {
+  test('with no event dropped, an unlisted life has no miss', () => {
     const { missed, unobservable, counters } = shortLife();
     expect(missed).toEqual([]);
     expect(unobservable).toEqual([]);
     expect(counters).toMatchObject({ expected: 8, matched: 8 });
   });
 
-  test.each(ALL)('whose %s is dropped misses exactly that', (event) => {
+  test.each(ALL)('a dropped %s of an unlisted life is the only miss', (event) => {
     const { missed, counters } = shortLife(event);
     expect(missed).toEqual([event]);
     expect(counters).toMatchObject({ expected: 8, matched: 7, missed: 1, unobservable: 0 });
   });
 
-  test.each(PAIRS)('whose %s and %s are dropped is accused of nothing else', (a, b) => {
+  test.each(PAIRS)('with %s and %s dropped, an unlisted life has no other miss', (a, b) => {
     const { missed } = shortLife(a, b);
     expect([a, b]).toEqual(expect.arrayContaining([...missed]));
     expect(missed).toHaveLength(2 - (TRACELESS[`${a}, ${b}`] ?? 0));
   });
 
-  test('of which no event at all comes leaves no trace, and is not judged', () => {
+  test('with every event dropped, an unlisted life leaves no trace and is not judged', () => {
     const { missed, counters } = shortLife(...ALL);
     expect(missed).toEqual([]);
     expect(counters.expected).toBe(0);
   });
 });
 
-test('the start of a life that no list saw is missed, although what says when it was created came last', () => {
+test('the start of an unlisted life is missed although the event that carries its creation came last', () => {
   const steps = [
     ...covered,
     ...SHORT_LISTS,
@@ -165,7 +165,7 @@ test('the start of a life that no list saw is missed, although what says when it
   );
 });
 
-test('the first lower bound that is known is the one of the window', () => {
+test('the first lower bound that becomes known is the start of the window', () => {
   const steps = [
     ...covered,
     listed(5, {}),
@@ -179,7 +179,7 @@ test('the first lower bound that is known is the one of the window', () => {
   ]);
 });
 
-test('what was due before any list was whole gets its lower bound from the first two that are', () => {
+test('what was due before any list was whole gets its lower bound from the first two whole lists', () => {
   const nothing = times({});
   const shown = { s1: 'running', c1: 'running' } as const;
   const steps = [
@@ -202,12 +202,12 @@ test('what was due before any list was whole gets its lower bound from the first
   ]);
 });
 
-test('an exact time that was placed stays known, were it told once more after a step', () => {
+test('a placed exact time stays known, even when it is received again after a clock step', () => {
   const exact = times({ created: 7, started: 11, finished: 22 });
   const steps = [
     ...covered,
     ...LONG_LISTS,
-    ...told(LONG, false, ['c1 STOPPED']),
+    ...eventsOf(LONG, false, ['c1 STOPPED']),
     status(27, 'c1', exact),
     clockStepped(28, 3600),
     status(29, 'c1', exact),
@@ -216,12 +216,12 @@ test('an exact time that was placed stays known, were it told once more after a 
   expect(findings).toMatchObject([{ eventType: 'STOPPED', occurred: seconds(22) }]);
 });
 
-test('how it ended stays known, were an older status told after that', () => {
+test('how a container ended stays known when an older status arrives later', () => {
   const exact = { ...times({ created: 7, started: 11, finished: 22 }), exitCode: 137, reason: 'OOMKilled' };
   const steps = [
     ...covered,
     ...LONG_LISTS,
-    ...told(LONG, false, ['c1 STOPPED']),
+    ...eventsOf(LONG, false, ['c1 STOPPED']),
     status(27, 'c1', exact),
     status(29, 'c1', times({ created: 7, started: 11 })),
   ];
@@ -229,11 +229,11 @@ test('how it ended stays known, were an older status told after that', () => {
   expect(findings).toMatchObject([{ proof: { exactTimes: { exitCode: 137, reason: 'OOMKilled' } } }]);
 });
 
-test('nobody is asked when something was removed', () => {
+test('no status is queried after a removal', () => {
   expect(longLife('c1 DELETED').queries).toEqual([]);
 });
 
-test('what no list showed yet is missed too, when its status says that it was there', () => {
+test('what no list showed yet is missed too when its status proves it', () => {
   const steps = [
     ...covered,
     listed(5, {}),
@@ -244,7 +244,7 @@ test('what no list showed yet is missed too, when its status says that it was th
   expect(compare(steps, { until: 60 }).missed).toEqual(['c1 CREATED', 'c1 STARTED']);
 });
 
-test('an end that only its status tells is due once a list shows it', () => {
+test('an end that only a status shows is due once a list shows it', () => {
   const steps = [
     ...covered,
     listed(5, {}),
@@ -258,13 +258,13 @@ test('an end that only its status tells is due once a list shows it', () => {
   expect(compare(steps, { until: 60 }).missed).toEqual(['c1 STOPPED']);
 });
 
-test('what was watched is counted from the baseline on, without its holes', () => {
+test('covered time counts from the baseline on, without stream gaps', () => {
   expect(compare(covered, { until: 60 }).counters.covered).toBe(seconds(57));
   expect(compare([...covered, streamGap(30.1)], { until: 60 }).counters.covered).toBe(seconds(56.9));
   expect(compare([], { until: 60 }).counters.covered).toBe(0);
 });
 
-test('what the reader has drained stays drained, and by the session that it was drained in', () => {
+test('a watermark never goes back, and counts only for its own session', () => {
   const drained = (at: number, session: number, to: number): TimelineStep => ({
     at,
     act: ({ comparison }) => comparison.drained(session, seconds(to)),
@@ -276,7 +276,7 @@ test('what the reader has drained stays drained, and by the session that it was 
   expect(compare(other, { until: 60 }).pending).toBe(2);
 });
 
-test('a miss says what it rests on', () => {
+test('a miss carries its proof', () => {
   const [finding] = longLife('c1 STOPPED').findings;
   expect(finding).toMatchObject({
     kind: 'missed',
@@ -289,39 +289,39 @@ test('a miss says what it rests on', () => {
   });
 });
 
-test('what only a later event proves has the cause sequence', () => {
+test('a miss that only a later event proves has the cause sequence', () => {
   const findings = shortLife('c1 STARTED').findings.filter(({ kind }) => kind === 'missed');
   expect(findings).toMatchObject([{ eventType: 'STARTED', cause: 'sequence' }]);
 });
 
-test('nothing is missed before the time to confirm is over', () => {
-  const steps = [...covered, ...LONG_LISTS, ...told(LONG, false, ['c1 STARTED'])];
+test('nothing is missed before missedAfter has passed', () => {
+  const steps = [...covered, ...LONG_LISTS, ...eventsOf(LONG, false, ['c1 STARTED'])];
   const before = compare(steps, { until: 45 });
   expect(before.missed).toEqual([]);
   expect(before.pending).toBe(1);
   expect(compare(steps, { until: 46 }).missed).toEqual(['c1 STARTED']);
 });
 
-test('a missed event that comes after all resolves its finding', () => {
+test('a missed event that comes later resolves its finding', () => {
   const late = received(60, 'c1', 'STARTED', { built: 11 });
-  const steps = [...covered, ...LONG_LISTS, ...told(LONG, false, ['c1 STARTED']), late];
+  const steps = [...covered, ...LONG_LISTS, ...eventsOf(LONG, false, ['c1 STARTED']), late];
   const { everMissed, missed, counters } = compare(steps, { until: 70 });
   expect(everMissed).toEqual(['c1 STARTED']);
   expect(missed).toEqual([]);
   expect(counters).toMatchObject({ expected: 8, matched: 8, missed: 0 });
 });
 
-test('the exact times of what is overdue are asked for when the grace is over', () => {
-  const steps = [...covered, ...LONG_LISTS, ...told(LONG, false, ['c1 STARTED'])];
+test('the exact times of an overdue event are queried when overdueAfter has passed', () => {
+  const steps = [...covered, ...LONG_LISTS, ...eventsOf(LONG, false, ['c1 STARTED'])];
   expect(compare(steps, { until: 17 }).queries).toEqual([]);
   expect(compare(steps, { until: 18 }).queries).toEqual(['c1']);
 });
 
-test('the exact times of what is overdue are asked for once, of containers only', () => {
+test('the status of an overdue event is queried once, and never for a removal', () => {
   expect(longLife('c1 STARTED', 's1 STOPPED', 's1 DELETED').queries).toEqual(['c1', 's1']);
 });
 
-test('a start and an end between two lists are both missed when the status says that it ran', () => {
+test('a start and an end between two lists are both missed when the status proves the run', () => {
   const { missed, findings } = compare(
     [
       ...covered,
@@ -341,7 +341,7 @@ test('a start and an end between two lists are both missed when the status says 
   expect(misses.map(({ window }) => window?.from)).toEqual([seconds(5.01), seconds(5.01)]);
 });
 
-test('the removal of a container that a pod outlives is judged where removed sandboxes go silently too', () => {
+test('the removal of a container that its sandbox outlives is judged even where removed sandboxes take containers along', () => {
   const { missed } = compare(
     [
       ...covered,
@@ -364,7 +364,7 @@ describe('the status of a sandbox', () => {
     received(10.5, 's1', 'STARTED'),
   ];
 
-  test('has no time of its end: the lists around it stay the proof of a missed STOPPED, which says so', () => {
+  test('a sandbox status has no end time: the lists around a missed STOPPED remain its proof, and the finding says so', () => {
     const steps = [
       ...listedTwice,
       listed(15, { s1: 'exited' }),
@@ -385,7 +385,7 @@ describe('the status of a sandbox', () => {
     expect(findings[0]?.proof).not.toMatchObject({ exactTimes: { createdNs: '0' } });
   });
 
-  test('proves that it ended before a list does, and nothing is due twice', () => {
+  test('a sandbox status proves the end before a list does, and nothing is due twice', () => {
     const steps = [
       ...listedTwice.slice(0, -1),
       sandboxStatus(13, 's1', 'exited', 6),
@@ -404,7 +404,7 @@ describe('the status of a sandbox', () => {
     expect(counters).toMatchObject({ missed: 2 });
   });
 
-  test('that was never seen ready proves neither a start nor an end', () => {
+  test('an exited sandbox that was never seen ready proves neither a start nor an end', () => {
     const steps = [
       ...covered,
       listed(5, {}),
@@ -414,7 +414,7 @@ describe('the status of a sandbox', () => {
     expect(compare(steps, { until: 60 })).toMatchObject({ everMissed: [], pending: 0 });
   });
 
-  test('that is ready accuses nobody of what has not happened', () => {
+  test('a ready sandbox proves only what has happened', () => {
     const steps = [...listedTwice, sandboxStatus(13, 's1', 'running', 6), listed(15, { s1: 'running' })];
     expect(compare(steps, { until: 60 })).toMatchObject({ everMissed: [], unobservable: [], pending: 0 });
   });
@@ -424,14 +424,14 @@ describe('a silent stream', () => {
   const shown = Object.fromEntries([1, 2, 3, 4, 5].map((n) => [`s${n}`, 'running'] as const));
   const steps = [listed(0, {}), opened(1), listed(2, {}), listed(5, shown), listed(10, shown)];
 
-  test('is told once, when ten transitions that it should have announced had their time', () => {
+  test('a stream is silent, once, when ten transitions that it should have announced were judged', () => {
     const outcome = compare(steps, { until: 60 });
     expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toHaveLength(1);
     expect(outcome.stream).toBe('Silent');
     expect(outcome.missed).toEqual([]);
   });
 
-  test('is not told of nine', () => {
+  test('nine unannounced transitions do not make a stream silent', () => {
     const { s5: _, ...four } = shown;
     const nine = [listed(0, {}), opened(1), listed(2, {}), listed(5, { ...four, c1: 'created' })];
     const outcome = compare(nine, { until: 60 });
@@ -439,30 +439,30 @@ describe('a silent stream', () => {
     expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toEqual([]);
   });
 
-  test('is not told of a stream whose first event is merely slow', () => {
+  test('a stream whose first event is merely slow is not silent', () => {
     const outcome = compare([...steps, received(20, 's1', 'CREATED', { built: 4 })], { until: 60 });
     expect(outcome.stream).toBe('Active');
     expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toEqual([]);
   });
 
-  test('is told once, however much more is not announced', () => {
+  test('a silent stream is reported once, however much more is not announced', () => {
     const more = { ...shown, s6: 'running' as const, s7: 'running' as const };
     const outcome = compare([...steps, listed(15, more), listed(20, more)], { until: 90 });
     expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toHaveLength(1);
   });
 
-  test('is not told of a stream that anything was heard of', () => {
+  test('a stream that had any event is not silent', () => {
     const outcome = compare([...steps, received(20, 's0', 'STARTED', { built: 19 })], { until: 60 });
     expect(outcome.stream).toBe('Active');
     expect(outcome.findings.filter(({ kind }) => kind === 'silent_stream')).toEqual([]);
   });
 
-  test('is not told of what may have happened before it was opened', () => {
+  test('what may have happened before a stream was opened does not make it silent', () => {
     const outcome = compare([listed(0, {}), opened(1), listed(5, shown), listed(10, shown)], { until: 60 });
     expect(outcome.stream).toBe('Arming');
   });
 
-  test('is silent no longer once an event comes', () => {
+  test('a silent stream is silent no longer once an event comes', () => {
     expect(compare([...steps, received(50, 's1', 'STOPPED')], { until: 60 }).stream).toBe('Active');
   });
 });
