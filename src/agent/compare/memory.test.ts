@@ -158,8 +158,8 @@ test.each(['running', 'unknown'] as const)(
   (state) => {
     const watched = new WatchedComparison();
     watched.list(0, ['s1', 'c1'], 'running', true);
-    for (const at of [5, 500, 901]) watched.list(at, ['s1'], state, false);
-    watched.tick(902);
+    for (const at of [5, 500, 906]) watched.list(at, ['s1'], state, false);
+    watched.tick(907);
     expect(watched.comparison.tracked).toBe(1);
   },
 );
