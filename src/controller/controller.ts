@@ -120,7 +120,6 @@ async function report(
     cleanUps.push(() => pods.stop());
   }
   // One replica writes reports; it leads alone.
-  metrics.leader.set(1);
   return reportWriter;
 }
 
