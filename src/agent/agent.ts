@@ -143,7 +143,7 @@ async function checkQueue(config: AgentConfig, log: Logger): Promise<void> {
     if (!(error instanceof PlegwatchError) || error.code !== 'REDIS_UNREACHABLE') throw error;
     log.warn(
       { code: error.code, error: error.message, cure: error.cure },
-      'Redis is away, records stay in the spool',
+      'Redis unreachable, records stay in the spool',
     );
   }
 }
@@ -191,7 +191,7 @@ function serve(config: AgentConfig, { observer, shipper, spool, metrics }: Runni
     live: { reader: () => observer.readerError },
     ready: {
       relist: () => observer.relistError,
-      redis: () => shipper.problem,
+      redis: () => shipper.error,
       spool: () => spool.error,
     },
   });

@@ -71,8 +71,8 @@ needs(
       await saysReady(agent);
     }
     await expectEverythingOnce(agent);
-    expect(logged(agent, 'Redis is away, records stay in the spool').length).toBeLessThanOrEqual(4);
-    expect(logged(agent, 'Redis is there').length).toBeGreaterThanOrEqual(2);
+    expect(logged(agent, 'Redis unreachable, records stay in the spool').length).toBeLessThanOrEqual(4);
+    expect(logged(agent, 'Redis reachable, records are shipped').length).toBeGreaterThanOrEqual(2);
     await saysReady(controller);
   });
 
@@ -97,7 +97,7 @@ needs(
     await thaw();
     await saysReady(agent);
     await expectEverythingOnce(agent);
-    expect(logged(agent, 'Redis is away, records stay in the spool')).toHaveLength(1);
+    expect(logged(agent, 'Redis unreachable, records stay in the spool')).toHaveLength(1);
     expect(agent.log().split('\n').length).toBeLessThan(60);
   });
 
@@ -111,7 +111,7 @@ needs(
     await redisCommand('CONFIG', 'SET', 'maxmemory', '0');
     await saysReady(agent);
     await expectEverythingOnce(agent);
-    expect(logged(agent, 'Redis is away, records stay in the spool')).toHaveLength(1);
+    expect(logged(agent, 'Redis unreachable, records stay in the spool')).toHaveLength(1);
   });
 
   test('a Postgres that is killed and started again loses nothing', async () => {

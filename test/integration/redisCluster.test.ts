@@ -201,7 +201,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       expect(logged(controller, 'warn').length).toBeLessThan(30);
       for (const agent of nodes.agents) {
         expect(logged(agent, 'warn').map(({ msg }) => msg)).toEqual([
-          'Redis is away, records stay in the spool',
+          'Redis unreachable, records stay in the spool',
         ]);
       }
     });

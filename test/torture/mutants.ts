@@ -68,7 +68,13 @@ const MUTANTS: readonly BuildMutant[] = [
     name: 'a reply of an older round is believed',
     // Postgres goes back behind the end of an agent's life, and nobody wipes Redis after that.
     seeds: [252, 317, 410, 447],
-    edits: [{ file: 'src/agent/ship/shipper.ts', from: 'if (round !== track.round) return;', to: '' }],
+    edits: [
+      {
+        file: 'src/agent/ship/epochDelivery.ts',
+        from: "if (ackGeneration !== this.#ackGeneration) return 'ignored';",
+        to: '',
+      },
+    ],
   },
   {
     name: 'a segment is written before its name is on the disk',

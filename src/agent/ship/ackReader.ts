@@ -1,6 +1,6 @@
 /*
- * The word of the controllers, as it is read from Redis: how agents may send (flow), and how far the store has each epoch
- * (replies). Replies are asked for often after something was sent, and ever more seldom while nothing moves.
+ * Reads from Redis what controllers write: the flow settings, and the ack replies of this node. It asks for replies soon after
+ * something was sent, and less and less often while nothing changes.
  */
 import { monoNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
@@ -15,112 +15,104 @@ import {
   parseFlowSettings,
 } from '../../protocol/keys.ts';
 import { between, type Mono, millis } from '../../protocol/units.ts';
-import type { Track } from './epochDelivery.ts';
+import type { EpochDelivery } from './epochDelivery.ts';
 
-const ASK_FLOW = millis(5_000);
-/** Replies are looked for this long after something was sent, then after twice that, up to the second. */
-const ASK_REPLY = millis(200);
-const LONGEST_ASK_REPLY = millis(5_000);
+const FLOW_SETTINGS_INTERVAL = millis(5_000);
+/** The first wait for a reply after something was sent. It doubles up to the second. */
+const MIN_REPLY_WAIT = millis(200);
+const MAX_REPLY_WAIT = millis(5_000);
 
-export interface WordOptions {
+export interface AckReaderOptions {
   readonly cluster: string;
   readonly node: string;
   readonly log: Logger;
 }
 
-export interface TrackReply {
-  readonly track: Track;
+export interface DeliveryReply {
+  readonly delivery: EpochDelivery;
   readonly reply: AckReply;
 }
 
-export class Word {
-  readonly #options: WordOptions;
+export class AckReader {
+  readonly #options: AckReaderOptions;
   readonly #redis: RedisClient;
-  #flow: FlowSettings | null = null;
-  #flowAsked: Mono | null = null;
-  #repliesAsked: Mono | null = null;
-  #repliesPause = ASK_REPLY;
-  #unreadable = '';
+  #flowSettings: FlowSettings | null = null;
+  #flowSettingsAskedAt: Mono | null = null;
+  #repliesAskedAt: Mono | null = null;
+  #replyWait = MIN_REPLY_WAIT;
+  #loggedError = '';
 
-  constructor(options: WordOptions, redis: RedisClient) {
+  constructor(options: AckReaderOptions, redis: RedisClient) {
     this.#options = options;
     this.#redis = redis;
   }
 
-  /** The flow settings; null before the first ones. */
-  get flow(): FlowSettings | null {
-    return this.#flow;
+  /** The last flow settings; null before the first ones. */
+  get flowSettings(): FlowSettings | null {
+    return this.#flowSettings;
   }
 
-  /** The connection is a new one: the flow settings are read again at once. */
+  /** After a new connection: makes the next poll of the flow settings due. */
   connected(): void {
-    this.#flowAsked = null;
+    this.#flowSettingsAskedAt = null;
   }
 
-  /** The settings that were read just now; null where those before them stand. */
-  async readFlow(): Promise<FlowSettings | null> {
+  /** Asks for the flow settings if that is due. Missing or unreadable ones leave the last ones valid. */
+  async pollFlowSettings(): Promise<void> {
     const now = monoNow();
-    if (this.#flowAsked !== null && between(this.#flowAsked, now) < ASK_FLOW) return null;
-    const json = await this.#unlessOfWrongType('flow', () =>
-      this.#redis.get(flowSettingsKey(this.#options.cluster)),
-    );
-    this.#flowAsked = now;
-    // Without a word from any controller the last one stands; without a first one nothing can be sent.
-    if (json === null) return null;
-    const flow = parseFlowSettings(json);
-    if (!flow.ok) {
-      this.#complain('flow', flow.error);
-      return null;
-    }
-    this.#flow = flow.value;
-    return flow.value;
+    const askedAt = this.#flowSettingsAskedAt;
+    if (askedAt !== null && between(askedAt, now) < FLOW_SETTINGS_INTERVAL) return;
+    const key = flowSettingsKey(this.#options.cluster);
+    const json = await this.#unlessWrongType(key, () => this.#redis.get(key));
+    this.#flowSettingsAskedAt = now;
+    if (json === null) return;
+    const settings = parseFlowSettings(json);
+    if (settings.ok) this.#flowSettings = settings.value;
+    else this.#logOnce(key, settings.error);
   }
 
-  /** What the store says of tracks that wait for a reply; nothing where it is too early to ask. */
-  async readReplies(tracks: readonly Track[], hurry: boolean): Promise<TrackReply[]> {
+  /** Asks for the replies to deliveries that await one, if that is due; `hurry`: at once. */
+  async pollReplies(deliveries: readonly EpochDelivery[], hurry: boolean): Promise<DeliveryReply[]> {
     const now = monoNow();
-    const asked = this.#repliesAsked;
-    if (tracks.length === 0 || !(hurry || asked === null || between(asked, now) >= this.#repliesPause))
-      return [];
-    const replies =
-      (await this.#unlessOfWrongType('reply', () =>
-        this.#redis.hgetall(ackReplyKey(this.#options.cluster, this.#options.node)),
-      )) ?? {};
-    this.#repliesAsked = now;
-    this.#repliesPause = millis(Math.min(LONGEST_ASK_REPLY, 2 * this.#repliesPause) / 1000);
-    const read: TrackReply[] = [];
-    for (const track of tracks) {
-      const json = replies[track.epoch.meta.epoch];
-      if (json === undefined) continue;
+    const awaiting = deliveries.filter(({ awaitsReply }) => awaitsReply);
+    const askedAt = this.#repliesAskedAt;
+    const isDue = hurry || askedAt === null || between(askedAt, now) >= this.#replyWait;
+    if (awaiting.length === 0 || !isDue) return [];
+    const key = ackReplyKey(this.#options.cluster, this.#options.node);
+    const replies = (await this.#unlessWrongType(key, () => this.#redis.hgetall(key))) ?? {};
+    this.#repliesAskedAt = now;
+    this.#replyWait = millis(Math.min(MAX_REPLY_WAIT, 2 * this.#replyWait) / 1000);
+    return awaiting.flatMap((delivery) => {
+      const json = replies[delivery.epoch.meta.epoch];
+      if (json === undefined) return [];
       const reply = parseAckReply(json);
-      if (reply.ok) read.push({ track, reply: reply.value });
-      else this.#complain('reply', reply.error);
-    }
-    return read;
+      if (reply.ok) return [{ delivery, reply: reply.value }];
+      this.#logOnce(key, reply.error);
+      return [];
+    });
   }
 
-  /** Looks for replies soon: something was sent, or something moved. */
+  /** Asks for replies soon: something was sent, or the acked seq changed. */
   expectReply(): void {
-    this.#repliesPause = ASK_REPLY;
-    this.#repliesAsked ??= monoNow();
+    this.#replyWait = MIN_REPLY_WAIT;
+    this.#repliesAskedAt ??= monoNow();
   }
 
-  /** Something else under a key, which only a stranger can have put there, is as good as nothing: a controller replaces it. */
-  async #unlessOfWrongType<T>(what: 'flow' | 'reply', ask: () => Promise<T>): Promise<T | null> {
+  /** Null if the key holds another type of value, which no program of ours writes: a controller replaces it. */
+  async #unlessWrongType<T>(key: string, ask: () => Promise<T>): Promise<T | null> {
     try {
       return await ask();
     } catch (error) {
       const message = messageOf(error);
       if (!message.startsWith('WRONGTYPE')) throw error;
-      this.#complain(what, message);
+      this.#logOnce(key, message);
       return null;
     }
   }
 
-  /** What stays unreadable is said once. */
-  #complain(what: 'flow' | 'reply', error: string): void {
-    if (this.#unreadable === error) return;
-    this.#unreadable = error;
-    this.#options.log.warn({ what, error }, 'what a controller says in Redis cannot be read');
+  #logOnce(key: string, error: string): void {
+    if (this.#loggedError === error) return;
+    this.#loggedError = error;
+    this.#options.log.warn({ key, error }, 'unreadable value in Redis');
   }
 }

@@ -1,6 +1,5 @@
 /*
- * The sealer: makes batches of what was cut, and hellos, which are batches without a record. What is sealed is never made
- * anew.
+ * Builds batches of records, and probes, which are batches without a record.
  */
 import { monoNow, wallNow } from '../../platform/clock.ts';
 import { BATCH_VERSION, type Batch, batchId, type Context, encodeBatch } from '../../protocol/batch.ts';
@@ -8,47 +7,58 @@ import type { ContainerIdentity } from '../../protocol/record.ts';
 import type { Epoch } from '../spool/epoch.ts';
 import type { SpoolEntry } from '../spool/segmentFormat.ts';
 import type { Spool } from '../spool/spool.ts';
-import type { Sealed, Track } from './epochDelivery.ts';
+import type { Deliveries } from './deliveries.ts';
+import type { EpochDelivery } from './epochDelivery.ts';
+import { SealedBatch } from './sealedBatch.ts';
 
-/** The schema's limit. What is left out follows when the mark has passed what went before. */
-const MOST_HOLES = 1000;
+/** The envelope's limits. Lost ranges that are left out follow when the acked seq has passed the earlier ones. */
+const MAX_LOST_RANGES = 1000;
+const MAX_HELD_EPOCHS = 1000;
 
-export class Sealer {
+export class BatchBuilder {
   readonly #spool: Spool;
-  readonly #tracks: ReadonlyMap<Epoch, Track>;
+  readonly #deliveries: Deliveries;
+  /** The first contexts of earlier epochs, for probes. */
+  readonly #contexts = new WeakMap<Epoch, Context>();
 
-  constructor(spool: Spool, tracks: ReadonlyMap<Epoch, Track>) {
+  constructor(spool: Spool, deliveries: Deliveries) {
     this.#spool = spool;
-    this.#tracks = tracks;
+    this.#deliveries = deliveries;
   }
 
-  /** A batch of the entries; without any, a hello that says what is next. */
-  async seal(track: Track, entries: readonly SpoolEntry[], next = track.next): Promise<Sealed> {
-    const context = entries[0]?.context ?? (await this.#contextOf(track));
-    const batch = this.#batch(track, entries, { context, first: entries[0]?.seq ?? next });
-    const data = await encodeBatch(batch);
-    return { id: batchId(batch), data, last: batch.last, bytes: data.z.length, added: null, tries: 0 };
+  /** A batch of consecutive entries of one context. Without entries: a probe, where `next` is the next seq to send. */
+  async build(
+    delivery: EpochDelivery,
+    entries: readonly SpoolEntry[],
+    next: number = delivery.nextSeq,
+  ): Promise<SealedBatch> {
+    const context = entries[0]?.context ?? (await this.#contextOf(delivery.epoch));
+    const first = entries[0]?.seq ?? next;
+    const batch = this.#batch(delivery, entries, { context, first });
+    return new SealedBatch(batchId(batch), await encodeBatch(batch), batch.last);
   }
 
-  /** The versions that a hello speaks under. The store keeps them for the epoch, so an earlier one must not claim ours. */
-  async #contextOf(track: Track): Promise<Context> {
-    const spool = this.#spool;
-    if (track.epoch !== spool.current && track.context === null) {
-      const [entry] = await track.epoch.read(track.epoch.oldestSeq, 1, 1);
-      track.context = entry?.context ?? track.epoch.retirement?.context ?? null;
-      track.epoch.forgetCache();
-    }
-    const context = track.context ?? spool.context;
+  /** The context of a probe. The store keeps it for the epoch, so that of an earlier epoch must not be the current one. */
+  async #contextOf(epoch: Epoch): Promise<Context> {
+    const context = this.#contexts.get(epoch) ?? (await this.#firstContextOf(epoch)) ?? this.#spool.context;
     if (context === null) throw new Error('a batch before the first context');
     return context;
   }
 
+  async #firstContextOf(epoch: Epoch): Promise<Context | null> {
+    if (epoch === this.#spool.current) return null;
+    const [entry] = await epoch.read(epoch.oldestSeq, 1, 1);
+    const context = entry?.context ?? epoch.retirement?.context ?? null;
+    if (context !== null) this.#contexts.set(epoch, context);
+    epoch.forgetCache();
+    return context;
+  }
+
   #batch(
-    track: Track,
+    { epoch, ackGeneration }: EpochDelivery,
     entries: readonly SpoolEntry[],
     { context, first }: { readonly context: Context; readonly first: number },
   ): Batch {
-    const { epoch, round } = track;
     const { meta } = epoch;
     const last = first + entries.length - 1;
     const age = this.#age(epoch, entries);
@@ -62,42 +72,42 @@ export class Sealer {
       incarnation: meta.incarnation,
       prev: meta.prev,
       held: this.#heldEpochs(),
-      ackGeneration: round,
+      ackGeneration,
       context,
       first,
       last,
       oldestSeq: epoch.oldestSeq,
       lost: epoch.lost
-        .filter((hole) => hole.to > epoch.ackedSeq && (hole.to < first || hole.from > last))
-        .slice(0, MOST_HOLES),
+        .filter(({ from, to }) => to > epoch.ackedSeq && (to < first || from > last))
+        .slice(0, MAX_LOST_RANGES),
       mono0: age,
       wall0: epoch === this.#spool.current ? wallNow() : meta.startedWall + age,
       objects: objectsOf(entries),
-      records: entries.map((entry) => entry.record),
+      records: entries.map(({ record }) => record),
     };
   }
 
-  /** How old the epoch is; of an earlier one only the youngest record tells. */
+  /** The time since the epoch's start, in microseconds; of an earlier epoch, up to its latest record in the batch. */
   #age(epoch: Epoch, entries: readonly SpoolEntry[]): number {
     if (epoch === this.#spool.current) return Math.max(0, monoNow() - this.#spool.start);
-    return Math.max(0, ...entries.map((entry) => entry.record.t));
+    return Math.max(0, ...entries.map(({ record }) => record.t));
   }
 
   /**
-   * What the store must not close. One that it has acknowledged belongs to them while its records are here: a store that was
-   * restored may know less of it, and hears of that from a batch that was on its way before it is asked again.
+   * The epochs that the store must keep open. These include acknowledged ones while their records are in the spool: a restored
+   * store may know less of them, and a batch on its way may arrive before the store is asked again.
    */
   #heldEpochs(): Batch['held'] {
     const { epochs, current } = this.#spool;
-    const open = epochs.filter(
+    const held = epochs.filter(
       (epoch) =>
         epoch === current ||
         epoch.segments.length > 0 ||
         !epoch.isAcknowledged ||
-        !this.#tracks.get(epoch)?.answered,
+        !this.#deliveries.isAnswered(epoch),
     );
-    return open
-      .slice(-1000)
+    return held
+      .slice(-MAX_HELD_EPOCHS)
       .map(({ meta, lastSeq }) => ({ epoch: meta.epoch, incarnation: meta.incarnation, last: lastSeq }));
   }
 }

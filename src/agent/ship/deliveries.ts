@@ -1,0 +1,86 @@
+/*
+ * The deliveries of all epochs in the spool, and their ack generations.
+ *
+ * A new generation starts at every connection and at an interval. Retired epochs join it only at a longer interval, and at
+ * once when the store turns out to know less than before.
+ */
+import { monoNow } from '../../platform/clock.ts';
+import type { AckReply } from '../../protocol/keys.ts';
+import { between, type Micros, type Mono } from '../../protocol/units.ts';
+import type { Epoch } from '../spool/epoch.ts';
+import type { Spool } from '../spool/spool.ts';
+import { EpochDelivery, type ReplyEffect } from './epochDelivery.ts';
+
+export interface DeliveryIntervals {
+  readonly intervalAckGeneration: Micros;
+  readonly intervalRetiredEpochs: Micros;
+  readonly intervalResend: Micros;
+}
+
+export class Deliveries {
+  readonly #spool: Spool;
+  readonly #intervals: DeliveryIntervals;
+  readonly #byEpoch = new Map<Epoch, EpochDelivery>();
+  #generationStarted: Mono = monoNow();
+  #retiredAsked: Mono = monoNow();
+
+  constructor(spool: Spool, intervals: DeliveryIntervals) {
+    this.#spool = spool;
+    this.#intervals = intervals;
+  }
+
+  get all(): readonly EpochDelivery[] {
+    return [...this.#byEpoch.values()];
+  }
+
+  get isBusy(): boolean {
+    return this.all.some((delivery) => delivery.isBusy);
+  }
+
+  get unackedBytes(): number {
+    return this.all.reduce((sum, delivery) => sum + delivery.unackedBytes, 0);
+  }
+
+  isAnswered(epoch: Epoch): boolean {
+    return this.#byEpoch.get(epoch)?.isAnswered ?? false;
+  }
+
+  /** Adds the epochs that are new in the spool, and removes those that it forgot. */
+  followSpool(): void {
+    const { epochs } = this.#spool;
+    for (const epoch of epochs) {
+      if (!this.#byEpoch.has(epoch))
+        this.#byEpoch.set(epoch, new EpochDelivery(epoch, this.#intervals.intervalResend));
+    }
+    for (const epoch of this.#byEpoch.keys()) {
+      if (!epochs.includes(epoch)) this.#byEpoch.delete(epoch);
+    }
+  }
+
+  startGenerationIfDue(): void {
+    const { intervalAckGeneration } = this.#intervals;
+    if (between(this.#generationStarted, monoNow()) >= intervalAckGeneration) this.startGeneration();
+  }
+
+  startGeneration(): void {
+    this.#generationStarted = monoNow();
+    for (const delivery of this.all) {
+      if (delivery.epoch.retirement === null || !delivery.isAnswered) delivery.startGeneration();
+    }
+    if (between(this.#retiredAsked, this.#generationStarted) >= this.#intervals.intervalRetiredEpochs)
+      this.#startRetiredGeneration();
+  }
+
+  apply(delivery: EpochDelivery, reply: AckReply): ReplyEffect {
+    const effect = delivery.apply(reply);
+    if (effect === 'regressed') this.#startRetiredGeneration();
+    return effect;
+  }
+
+  #startRetiredGeneration(): void {
+    this.#retiredAsked = monoNow();
+    for (const delivery of this.all) {
+      if (delivery.epoch.retirement !== null) delivery.startGeneration();
+    }
+  }
+}

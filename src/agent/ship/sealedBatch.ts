@@ -1,0 +1,47 @@
+/*
+ * A sealed batch: it is built once, and every re-send has the same bytes under the same job id.
+ */
+import type { JobData } from '../../protocol/batch.ts';
+import { between, type Micros, type Mono } from '../../protocol/units.ts';
+
+export class SealedBatch {
+  readonly id: string;
+  readonly data: JobData;
+  /** The seq of its last record. */
+  readonly last: number;
+  /** Null: it is sent as soon as possible. */
+  #sentAt: Mono | null = null;
+  #sends = 0;
+
+  constructor(id: string, data: JobData, last: number) {
+    this.id = id;
+    this.data = data;
+    this.last = last;
+  }
+
+  /** The size of its job data. */
+  get bytes(): number {
+    return this.data.z.length;
+  }
+
+  /** Whether to send it now, when `waitAfter` says how long to wait for an answer after a number of sends. */
+  isDue(now: Mono, waitAfter: (sends: number) => Micros): boolean {
+    return this.#sentAt === null || between(this.#sentAt, now) > waitAfter(this.#sends);
+  }
+
+  /** Makes it due: whether it is in the queue is unknown. */
+  makeDue(): void {
+    this.#sentAt = null;
+  }
+
+  /** Makes it due if it was sent before a time. */
+  makeDueIfSentBefore(time: Mono): void {
+    if (this.#sentAt !== null && this.#sentAt < time) this.#sentAt = null;
+  }
+
+  /** It was added to the queue. */
+  sent(now: Mono): void {
+    this.#sentAt = now;
+    this.#sends += 1;
+  }
+}
