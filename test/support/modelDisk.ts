@@ -1,42 +1,42 @@
 /*
- * A disk that loses power, for tests of the spool: what was not synced is there after that in part, or not at all.
+ * A disk that loses power, for tests of the spool. After a power cut, what was not synced is there in part or not at all:
  *
- *   data    of a file: what was synced, and then a beginning of what was written since, or zeros in its place
- *   names   of a folder: what was synced, and then the first few of the changes since, in their order
+ *   data of a file      what was synced, then a prefix of what was written after that, or zeros in its place
+ *   names in a folder   those that were synced, then the first few of the changes after that, in order
  *
- * A file that was synced is lost all the same where its name was not. After the cut every call fails.
+ * A synced file is lost if its name was not synced. While power is off every call fails.
  */
 import { basename, dirname } from 'node:path';
 import type { SpoolFile, SpoolFiles } from '../../src/agent/spool/files.ts';
 
-interface File {
+interface ModelFile {
   readonly is: 'file';
   written: Buffer;
   synced: Buffer;
 }
-interface Folder {
+interface ModelFolder {
   readonly is: 'folder';
-  readonly names: Map<string, File | Folder>;
-  /** The names as they are on the disk, and what has changed since. */
-  readonly synced: Map<string, File | Folder>;
-  changes: Change[];
+  readonly names: Map<string, ModelFile | ModelFolder>;
+  /** The synced names, and the changes after that. */
+  readonly synced: Map<string, ModelFile | ModelFolder>;
+  changes: NameChange[];
 }
-/** What a name stands for from now on; null: for nothing. A rename is two of them, and they happen together. */
-type Change = readonly { readonly name: string; readonly to: File | Folder | null }[];
+/** What names refer to from now on; null: to nothing. The two changes of a rename happen together. */
+type NameChange = readonly { readonly name: string; readonly to: ModelFile | ModelFolder | null }[];
 
-/** Chance: a number in [0, 1). */
-export type Luck = () => number;
+/** A random number in [0, 1). */
+type Luck = () => number;
 
-const file = (): File => ({ is: 'file', written: Buffer.alloc(0), synced: Buffer.alloc(0) });
-const folder = (): Folder => ({ is: 'folder', names: new Map(), synced: new Map(), changes: [] });
+const file = (): ModelFile => ({ is: 'file', written: Buffer.alloc(0), synced: Buffer.alloc(0) });
+const folder = (): ModelFolder => ({ is: 'folder', names: new Map(), synced: new Map(), changes: [] });
 
 export class ModelDisk implements SpoolFiles {
-  /** Told when a file is synced: its path and what it holds. */
+  /** Called when a file is synced, with its path and its content. */
   onSynced: (path: string, text: string) => void = () => undefined;
-  #root: Folder = folder();
+  #root: ModelFolder = folder();
   #left = Number.POSITIVE_INFINITY;
 
-  /** Power is cut at so many steps from now; Infinity: never. */
+  /** Cuts power after so many calls. Infinity: never. */
   cutAfter(steps: number): void {
     this.#left = steps;
   }
@@ -45,7 +45,7 @@ export class ModelDisk implements SpoolFiles {
     return this.#left <= 0;
   }
 
-  /** Power is back: what is left is what the disk had, and luck. */
+  /** Power is back: keeps what was synced, and at random some of the rest. */
   comeBack(luck: Luck): void {
     this.#root = survivor(this.#root, luck);
     this.#left = Number.POSITIVE_INFINITY;
@@ -55,9 +55,9 @@ export class ModelDisk implements SpoolFiles {
     await this.#step();
     const parent = this.#folder(dirname(path));
     const there = parent.names.get(basename(path));
-    if (flags === 'r') return this.#handle(path, there ?? this.#root_(path));
+    if (flags === 'r') return this.#handle(path, there ?? this.#rootAt(path));
     if (there !== undefined && flags === 'ax') throw failure('EEXIST', path);
-    // A file that is written anew under the same name: the old one stays on the disk until the name is synced.
+    // When a file is replaced, the old one stays on the disk until the name is synced.
     const made = file();
     change(parent, [{ name: basename(path), to: made }]);
     return this.#handle(path, made);
@@ -110,7 +110,7 @@ export class ModelDisk implements SpoolFiles {
     return 0;
   }
 
-  #handle(path: string, node: File | Folder): SpoolFile {
+  #handle(path: string, node: ModelFile | ModelFolder): SpoolFile {
     return {
       write: async (text) => {
         await this.#step();
@@ -139,19 +139,19 @@ export class ModelDisk implements SpoolFiles {
     };
   }
 
-  /** Every call gives way to others, and is the one at which power is cut, or comes too late. */
+  /** Every call lets others run first. Fails at and after the power cut. */
   async #step(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
     this.#left -= 1;
     if (this.#left <= 0) throw failure('EIO', 'the power is off');
   }
 
-  #root_(path: string): Folder {
+  #rootAt(path: string): ModelFolder {
     if (path === '/') return this.#root;
     throw failure('ENOENT', path);
   }
 
-  #folder(path: string): Folder {
+  #folder(path: string): ModelFolder {
     let at = this.#root;
     for (const name of path.split('/').filter(Boolean)) {
       const next = at.names.get(name);
@@ -161,26 +161,26 @@ export class ModelDisk implements SpoolFiles {
     return at;
   }
 
-  #file(path: string): File {
+  #file(path: string): ModelFile {
     const there = this.#folder(dirname(path)).names.get(basename(path));
     if (there?.is !== 'file') throw failure('ENOENT', path);
     return there;
   }
 }
 
-function change(parent: Folder, what: Change): void {
+function change(parent: ModelFolder, what: NameChange): void {
   apply(parent.names, what);
   parent.changes.push(what);
 }
 
-function apply(names: Map<string, File | Folder>, what: Change): void {
+function apply(names: Map<string, ModelFile | ModelFolder>, what: NameChange): void {
   for (const { name, to } of what) {
     if (to === null) names.delete(name);
     else names.set(name, to);
   }
 }
 
-function survivor(old: Folder, luck: Luck): Folder {
+function survivor(old: ModelFolder, luck: Luck): ModelFolder {
   const names = new Map(old.synced);
   for (const each of old.changes.slice(0, Math.floor(luck() * (old.changes.length + 1)))) apply(names, each);
   const left = folder();
@@ -192,7 +192,7 @@ function survivor(old: Folder, luck: Luck): Folder {
   return left;
 }
 
-function remains({ written, synced }: File, luck: Luck): File {
+function remains({ written, synced }: ModelFile, luck: Luck): ModelFile {
   const since = written.subarray(synced.length);
   const kept = since.subarray(0, Math.floor(luck() * (since.length + 1)));
   // The length may be there before the data is.

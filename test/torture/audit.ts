@@ -1,6 +1,6 @@
 /*
- * What agents were about to record, read from their audit files, and how much of it their spools have, read from the
- * segments. Read with code of its own: a spool that misreads itself must not hide that here.
+ * Reads the audit files of agents, and how far the segments of their spools go. It has its own parser, so that a defect in the
+ * spool's parser cannot hide here.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { crc32 } from 'node:zlib';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
 import type { Attempt } from './checker.ts';
 
-/** Every attempt in an audit file. A line that was cut short by a kill is none. */
+/** The records in an audit file. A line that a kill cut short is left out. */
 export function readAudit(file: string, node: string): Attempt[] {
   if (!existsSync(file)) return [];
   return wholeLines(readFileSync(file, 'utf8')).flatMap((text) => {
@@ -17,7 +17,7 @@ export function readAudit(file: string, node: string): Attempt[] {
   });
 }
 
-/** The highest seq that the segments of each epoch in a spool folder hold. */
+/** The highest seq in the segments of each epoch in a spool folder. */
 export function readSpool(dir: string): Map<string, number> {
   const reached = new Map<string, number>();
   const epochs = join(dir, 'epochs');

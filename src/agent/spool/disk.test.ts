@@ -1,5 +1,5 @@
 /*
- * What the spool does about a disk that it cannot use, must not use, or that is not its own.
+ * The spool on a disk that cannot be used, must not be filled further, or belongs to another node.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,19 +14,19 @@ import type { Spool } from './spool.ts';
 
 const MIB = 1024 * 1024;
 
-/** The machine's disk, as full as it is told to be, and without room for another byte when told so. */
+/** The machine's disk with a usage that a test sets, and without space for another byte if the test says so. */
 class Disk implements SpoolFiles {
-  fullness = 0.5;
-  hasRoom = true;
-  /** Room that a file which is removed gives back, in bytes, while there is none else. */
+  used = 0.5;
+  hasSpace = true;
+  /** How many bytes removed files have freed while there is no other space. */
   freed = 0;
 
   async open(path: string, flags: 'r' | 'w' | 'ax') {
     const handle = await LOCAL_FILES.open(path, flags);
     const write = (text: string) => {
-      if (!this.hasRoom && this.freed < text.length)
+      if (!this.hasSpace && this.freed < text.length)
         throw Object.assign(new Error('ENOSPC: no space'), { code: 'ENOSPC' });
-      this.freed -= this.hasRoom ? 0 : text.length;
+      this.freed -= this.hasSpace ? 0 : text.length;
       return handle.write(text);
     };
     return {
@@ -41,7 +41,7 @@ class Disk implements SpoolFiles {
     if (existsSync(path) && statSync(path).isFile()) this.freed += statSync(path).size;
     await LOCAL_FILES.remove(path);
   }
-  usage = async () => this.fullness;
+  usage = async () => this.used;
   readText = LOCAL_FILES.readText;
   makeFolder = LOCAL_FILES.makeFolder;
   list = LOCAL_FILES.list;
@@ -124,7 +124,7 @@ const upTo = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
 const segments = (spool: Spool) => readdirSync(spool.current.dir).filter((name) => name.endsWith('.seg'));
 
 describe('a disk that is over 90 % full', () => {
-  test('leaves a life of which nothing is left something that tells how far it went', async () => {
+  test('keeps the last seq of an epoch whose segments were all evicted', async () => {
     const spool = await open();
     await write(spool, 1, 3);
     const { epoch } = spool.current.meta;
@@ -133,7 +133,7 @@ describe('a disk that is over 90 % full', () => {
     const last = next.epochs.find(({ meta }) => meta.epoch === epoch);
     if (last === undefined) throw new Error('the epoch is gone');
     last.acknowledge(seq(3));
-    disk.fullness = 0.95;
+    disk.used = 0.95;
     await write(next, 1, 1);
     expect(last.segments).toEqual([]);
     await close(next);
@@ -141,22 +141,22 @@ describe('a disk that is over 90 % full', () => {
     expect(found).toMatchObject({ lastSeq: 3, oldestSeq: 4 });
   });
 
-  test('is not written to: records wait, and are written when there is room', async () => {
+  test('is not written to: records wait in the buffer until there is space', async () => {
     const spool = await open();
     await write(spool, 1, 3);
-    disk.fullness = 0.95;
+    disk.used = 0.95;
     await vi.advanceTimersByTimeAsync(6_000);
     await write(spool, 4, 6);
     expect(spool.error).toBe('the disk is over 90 % full');
     expect(await readAll(spool)).toEqual(upTo(3));
-    disk.fullness = 0.85;
+    disk.used = 0.85;
     await vi.advanceTimersByTimeAsync(6_000);
     await spool.flush();
     expect(spool.error).toBeNull();
     expect(await readAll(spool)).toEqual(upTo(6));
   });
 
-  test('gets back first what is acknowledged, however long that was to be kept', async () => {
+  test('first gets space from acknowledged segments, whatever their retention', async () => {
     const spool = await open();
     await write(spool, 1, 2_500, 300);
     await write(spool, 2_501, 4_500, 300);
@@ -170,7 +170,7 @@ describe('a disk that is over 90 % full', () => {
     expect(spool.dropped).toBe(0);
   });
 
-  test('is known by what the machine says of it', async () => {
+  test('is measured by the usage of its file system, between 0 and 1', async () => {
     const full = await LOCAL_FILES.usage(dir);
     expect(full).toBeGreaterThan(0);
     expect(full).toBeLessThanOrEqual(1);
@@ -180,7 +180,7 @@ describe('a disk that is over 90 % full', () => {
 describe('with --spool-fallback memory', () => {
   const fallback = 'memory';
 
-  test('a folder that cannot be used makes it run from memory, and say so', async () => {
+  test('a folder that cannot be used makes the spool run from memory and report it', async () => {
     writeFileSync(join(dir, 'file'), '');
     const spool = await open({ dir: join(dir, 'file'), fallback });
     await write(spool, 1, 5);
@@ -190,17 +190,17 @@ describe('with --spool-fallback memory', () => {
     expect(readFileSync(join(dir, 'file'), 'utf8')).toBe('');
   });
 
-  test('a disk that fills up is left for memory, nothing is lost, and it comes back when there is room', async () => {
+  test('a spool whose disk fills up goes on in memory without a loss, and returns when there is space', async () => {
     const spool = await open({ fallback });
     await write(spool, 1, 3);
-    disk.hasRoom = false;
+    disk.hasSpace = false;
     await write(spool, 4, 6);
     expect(spool.error).toContain('runs from memory: ENOSPC');
     expect(await readAll(spool)).toEqual(upTo(6));
     expect(spool.current.lost).toEqual([]);
     await vi.advanceTimersByTimeAsync(30_000);
     expect(spool.isInMemory).toBe(true);
-    disk.hasRoom = true;
+    disk.hasSpace = true;
     await vi.advanceTimersByTimeAsync(30_000);
     await vi.waitFor(() => expect(spool.error).toBeNull());
     await write(spool, 7, 9);
@@ -210,21 +210,21 @@ describe('with --spool-fallback memory', () => {
     expect(onDisk.join('')).not.toContain('"s":5');
   });
 
-  test('memory is bounded: the oldest there goes and is declared, what is on the disk stays', async () => {
+  test('over the limit in memory the oldest records there are dropped and declared lost, those on disk stay', async () => {
     const spool = await open({ fallback });
     await write(spool, 1, 3);
-    disk.hasRoom = false;
+    disk.hasSpace = false;
     for (let n = 4; n < 20_000; n += 500) await write(spool, n, n + 499, 1_000);
     expect(spool.bytes).toBeLessThan(18 * MIB);
-    const [hole] = spool.current.lost;
-    expect(hole).toMatchObject({ from: 4, cause: 'spool_memory_full' });
+    const [range] = spool.current.lost;
+    expect(range).toMatchObject({ from: 4, cause: 'spool_memory_full' });
     expect(await readAll(spool)).toEqual(
-      upTo(spool.current.lastSeq).filter((n) => n < 4 || n > (hole?.to ?? 0)),
+      upTo(spool.current.lastSeq).filter((n) => n < 4 || n > (range?.to ?? 0)),
     );
-    expect(spool.dropped).toBe((hole?.to ?? 0) - 3);
+    expect(spool.dropped).toBe((range?.to ?? 0) - 3);
   });
 
-  test('what a life on the disk leaves behind is not trusted to memory', async () => {
+  test('an epoch on disk is not retired while the spool runs from memory', async () => {
     const first = await open({ fallback });
     await write(first, 1, 3);
     const { epoch } = first.current.meta;
@@ -232,29 +232,29 @@ describe('with --spool-fallback memory', () => {
     const spool = await open({ fallback, retention: millis(-1) });
     const last = spool.epochs.find(({ meta }) => meta.epoch === epoch);
     if (last === undefined) throw new Error('the epoch is gone');
-    disk.hasRoom = false;
+    disk.hasSpace = false;
     await write(spool, 1, 3);
     expect(spool.isInMemory).toBe(true);
     last.acknowledge(seq(3));
     await vi.advanceTimersByTimeAsync(31_000);
     await close(spool);
-    disk.hasRoom = true;
+    disk.hasSpace = true;
     const found = (await open({ fallback })).epochs.find(({ meta }) => meta.epoch === epoch);
     expect(found?.lastSeq).toBe(3);
   });
 
-  test('nothing of memory is there for the next life', async () => {
+  test('records in memory are gone for the next incarnation', async () => {
     const spool = await open({ fallback });
     await write(spool, 1, 3);
-    disk.hasRoom = false;
+    disk.hasSpace = false;
     await write(spool, 4, 6);
     await close(spool);
-    disk.hasRoom = true;
+    disk.hasSpace = true;
     const next = await open({ fallback });
     expect(next.epochs[0]?.lastSeq).toBe(3);
   });
 
-  test('a life on the disk comes after one that ran from memory meanwhile', async () => {
+  test('an incarnation on disk has a higher number than an earlier one in memory', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'performance', 'Date'], now: Date.UTC(2026, 5, 1) });
     await close(await open({ fallback }));
     vi.setSystemTime(Date.UTC(2026, 6, 1));
@@ -266,26 +266,26 @@ describe('with --spool-fallback memory', () => {
     expect(next.current.meta.incarnation).toBeGreaterThan(inMemory.current.meta.incarnation);
   });
 
-  test('a clock that tells an absurd time makes no life that no envelope could carry', async () => {
+  test('an absurd clock does not make an incarnation number too large for the envelope', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'performance', 'Date'], now: Date.UTC(2150, 0, 1) });
     expect((await open()).current.meta.incarnation).toBe(1);
   });
 
-  test('without it, a folder that cannot be used is refused', async () => {
+  test('without the fallback a folder that cannot be used is an error', async () => {
     writeFileSync(join(dir, 'file'), '');
     await expect(open({ dir: join(dir, 'file') })).rejects.toMatchObject({ code: 'SPOOL_UNUSABLE' });
   });
 });
 
-describe('a spool of somebody else', () => {
+describe('the spool of another', () => {
   const machine = '4c4c4544-0001';
   const asides = () => readdirSync(dir).filter((name) => name.startsWith('foreign-'));
 
   test.each([
     ['node', { machine, node: 'node-2' }],
     ['cluster', { machine, cluster: 'other' }],
-    ['machine: a disk that was cloned', { machine: '4c4c4544-0002' }],
-  ])('of another %s is moved aside as it is, and a new one is begun', async (_, other) => {
+    ['machine (a cloned disk)', { machine: '4c4c4544-0002' }],
+  ])('%s is quarantined unchanged, and a new spool begins', async (_, other) => {
     const first = await open({ machine });
     await write(first, 1, 3);
     await close(first);
@@ -301,7 +301,7 @@ describe('a spool of somebody else', () => {
     );
   });
 
-  test('is nothing that a machine without a name finds, nor a spool that does not know its machine', async () => {
+  test('machine cannot be recognized when either machine id is unknown', async () => {
     await close(await open({ machine }));
     await close(await open({ machine: '' }));
     const spool = await open({ machine });
@@ -310,22 +310,22 @@ describe('a spool of somebody else', () => {
   });
 });
 
-test('the loss is written down on a full disk, in the room that was kept for it', async () => {
+test('losses are saved on a full disk, in the space of the reserve', async () => {
   const spool = await open();
   expect(statSync(join(dir, 'reserve')).size).toBeGreaterThan(4_096);
   await write(spool, 1, 3);
-  disk.hasRoom = false;
+  disk.hasSpace = false;
   for (let n = 4; n < 9_000; n += 500) await write(spool, n, n + 499, 1_000);
   const gone = spool.current.lost.flatMap(({ from, to }) => upTo(to).slice(from - 1));
   expect(gone.length).toBe(spool.dropped);
-  // What waits to be written must not look like what was written.
+  // Every seq up to the last one is readable or lost, although others are still in the buffer.
   const there = new Set([...gone, ...(await readAll(spool))]);
   expect(upTo(spool.current.lastSeq).filter((n) => !there.has(n))).toEqual([]);
   await close(spool);
   const lost: unknown = JSON.parse(readFileSync(join(spool.current.dir, 'lost.json'), 'utf8'));
   expect(lost).toEqual(spool.current.lost);
   expect(existsSync(join(dir, 'reserve'))).toBe(false);
-  disk.hasRoom = true;
+  disk.hasSpace = true;
   await open();
   expect(existsSync(join(dir, 'reserve'))).toBe(true);
 });

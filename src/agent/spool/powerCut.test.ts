@@ -1,6 +1,6 @@
 /*
- * The promise of the spool when power is cut at any step: every record that was synced is read again by a later life, or
- * declared lost, and nothing is read that was not written.
+ * What the spool promises when power is cut at any step: a later incarnation reads every synced record, or declares it lost,
+ * and reads nothing that was not written.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,7 +24,7 @@ const HISTORIES = Math.min(ALL_HISTORIES, Number(process.env['PLEGWATCH_HISTORIE
 const MIB = 1024 * 1024;
 const CONTEXT = { runtime: { name: 'containerd', version: '2.1.9' }, kubelet: '', agent: '0.1.0' };
 
-/** The lock is held on a real file. */
+/** The lock needs a real file. */
 let dir: string;
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'plegwatch-cut-'));
@@ -32,19 +32,19 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 /**
- * A life: so many records of such a size, one write after another, until power is cut at some step. Meanwhile the store
- * acknowledges a share of every epoch that is there, and a small spool is full again and again.
+ * One incarnation: it writes records of some size, write after write, until power is cut at some step. Meanwhile the store
+ * acknowledges a share of every epoch, and a small spool fills up again and again.
  */
-interface Life {
+interface PoweredRun {
   readonly writes: readonly { readonly records: number; readonly padding: number }[];
   readonly steps: number;
   readonly everyWrite: boolean;
   readonly small: boolean;
-  /** After each write, in turn: how much of each epoch is acknowledged. */
+  /** The share of each epoch that is acknowledged after each write, in turn. */
   readonly acknowledged: readonly number[];
 }
 
-const life: fc.Arbitrary<Life> = fc.record({
+const anyRun: fc.Arbitrary<PoweredRun> = fc.record({
   writes: fc.array(
     fc.record({
       records: fc.integer({ min: 1, max: 5 }),
@@ -58,13 +58,13 @@ const life: fc.Arbitrary<Life> = fc.record({
   acknowledged: fc.array(fc.constantFrom(0, 0, 0.5, 1), { minLength: 1, maxLength: 4 }),
 });
 
-test('whatever was synced is read again, whenever power is cut, twice and three times too', {
+test('a synced record is read again or declared lost after one to three power cuts at any step', {
   timeout: 300_000,
 }, async () => {
   let cuts = 0;
   let synced = 0;
   await fc.assert(
-    fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 3 }), fc.nat(), async (lives, seed) => {
+    fc.asyncProperty(fc.array(anyRun, { minLength: 1, maxLength: 3 }), fc.nat(), async (runs, seed) => {
       const random = randomFor(seed, 'power');
       const disk = new ModelDisk();
       await disk.makeFolder(dir);
@@ -76,8 +76,8 @@ test('whatever was synced is read again, whenever power is cut, twice and three 
         const last = path.endsWith('.seg') ? parseSegment(text).entries.at(-1)?.seq : undefined;
         if (last !== undefined) promised.set(epoch, Math.max(last, promised.get(epoch) ?? 0));
       };
-      for (const each of lives) {
-        await live(disk, each, known);
+      for (const each of runs) {
+        await runUntilCut(disk, each, known);
         cuts += 1;
         disk.comeBack(() => random.next());
       }
@@ -88,7 +88,7 @@ test('whatever was synced is read again, whenever power is cut, twice and three 
           const epoch = spool.epochs.find(({ meta }) => meta.epoch === name);
           const acknowledged = known.acknowledged.get(name) ?? 0;
           expect((await missing(epoch, last)).filter((each) => each > acknowledged)).toEqual([]);
-          // What is acknowledged may be deleted, and is never forgotten: the store may be restored.
+          // Acknowledged records may be deleted, but the epoch is remembered: the store may be restored.
           expect(epoch?.lastSeq ?? 0).toBeGreaterThanOrEqual(Math.min(last, acknowledged));
           expect(epoch?.lastSeq).toBeLessThanOrEqual(written.get(name) ?? 0);
         }
@@ -102,19 +102,19 @@ test('whatever was synced is read again, whenever power is cut, twice and three 
   if (HISTORIES >= ALL_HISTORIES) expect(synced).toBeGreaterThan(500);
 });
 
-/** By epoch: the highest seq that was synced, that was written at all, and that the store has. */
+/** By epoch: the highest seq that was synced, that was appended, and that the store acknowledged. */
 interface Known {
   readonly promised: Map<string, number>;
   readonly written: Map<string, number>;
   readonly acknowledged: Map<string, number>;
 }
 
-async function live(disk: ModelDisk, life: Life, known: Known): Promise<void> {
-  const { writes, steps, everyWrite } = life;
+async function runUntilCut(disk: ModelDisk, run: PoweredRun, known: Known): Promise<void> {
+  const { writes, steps, everyWrite } = run;
   const { promised, written } = known;
   disk.cutAfter(steps);
-  const spool = await open(disk, life).catch((error: unknown) => {
-    // Power went while it began.
+  const spool = await open(disk, run).catch((error: unknown) => {
+    // Power was cut while it was opened.
     if (disk.isOff) return null;
     throw error;
   });
@@ -129,23 +129,26 @@ async function live(disk: ModelDisk, life: Life, known: Known): Promise<void> {
     }
     await spool.flush();
     if (everyWrite && !disk.isOff) expect(promised.get(epoch)).toBe(written.get(epoch));
-    acknowledge(spool, life.acknowledged[turn % life.acknowledged.length] ?? 0, known);
+    acknowledge(spool, run.acknowledged[turn % run.acknowledged.length] ?? 0, known);
   }
   if (!disk.isOff) disk.cutAfter(1);
   await spool.close();
 }
 
-/** The store has this share of what is not acknowledged yet, or was told that it is lost. */
+/** Acknowledges this share of the unacknowledged records of every epoch. */
 function acknowledge(spool: Spool, share: number, { acknowledged }: Known): void {
   for (const epoch of spool.epochs) {
-    const mark = epoch.ackedSeq + Math.floor(share * (epoch.lastSeq - epoch.ackedSeq));
-    epoch.acknowledge(seq(mark));
+    const acked = epoch.ackedSeq + Math.floor(share * (epoch.lastSeq - epoch.ackedSeq));
+    epoch.acknowledge(seq(acked));
     const { epoch: name } = epoch.meta;
-    acknowledged.set(name, Math.max(mark, acknowledged.get(name) ?? 0));
+    acknowledged.set(name, Math.max(acked, acknowledged.get(name) ?? 0));
   }
 }
 
-function open(disk: ModelDisk, { everyWrite, small }: Pick<Life, 'everyWrite' | 'small'>): Promise<Spool> {
+function open(
+  disk: ModelDisk,
+  { everyWrite, small }: Pick<PoweredRun, 'everyWrite' | 'small'>,
+): Promise<Spool> {
   return openSpool(
     {
       dir,
@@ -162,7 +165,7 @@ function open(disk: ModelDisk, { everyWrite, small }: Pick<Life, 'everyWrite' | 
   );
 }
 
-/** What of the seqs up to this one is neither read, as it was written, nor declared. */
+/** The seqs up to this one that are neither readable nor declared lost. Fails if a record is not as it was written. */
 async function missing(epoch: Epoch | undefined, last: number): Promise<number[]> {
   const all = Array.from({ length: last }, (_, i) => i + 1);
   if (epoch === undefined) return all;

@@ -14,7 +14,7 @@ const CONTEXT = { runtime: { name: 'containerd', version: '2.1.9' }, kubelet: ''
 
 let dir: string;
 beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'plegwatch-past-'));
+  dir = mkdtempSync(join(tmpdir(), 'plegwatch-retired-'));
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
@@ -44,8 +44,8 @@ const record = (n: number): EvidenceRecord => ({
   hasSandboxStatus: true,
 });
 
-/** A life with so many records; gives its epoch's name. */
-async function life(records: number): Promise<string> {
+/** Runs an incarnation with so many records and returns the name of its epoch. */
+async function incarnation(records: number): Promise<string> {
   const spool = await open();
   if (records > 0) spool.setContext(CONTEXT);
   for (let n = 1; n <= records; n += 1) spool.append(record(n), null);
@@ -56,7 +56,7 @@ async function life(records: number): Promise<string> {
 const epochIn = (spool: Spool, name: string): Epoch | undefined =>
   spool.epochs.find(({ meta }) => meta.epoch === name);
 
-/** The store acknowledges everything of the earlier lives, and they are swept. */
+/** Acknowledges all records of the earlier epochs and waits until they are retired. */
 async function acknowledgeAll(): Promise<void> {
   const spool = await open();
   for (const epoch of spool.epochs) if (epoch !== spool.current) epoch.acknowledge(epoch.lastSeq);
@@ -69,8 +69,8 @@ async function acknowledgeAll(): Promise<void> {
   await spool.close();
 }
 
-test('an epoch of which everything was acknowledged and deleted is remembered, by later lives too', async () => {
-  const name = await life(7);
+test('an epoch whose records are all acknowledged and deleted is remembered, by later incarnations too', async () => {
+  const name = await incarnation(7);
   await acknowledgeAll();
   const spool = await open();
   const epoch = epochIn(spool, name);
@@ -82,8 +82,8 @@ test('an epoch of which everything was acknowledged and deleted is remembered, b
   await spool.close();
 });
 
-test('what is not acknowledged does not go into the past while what is does', async () => {
-  const [kept, gone] = [await life(7), await life(7)];
+test('an acknowledged epoch is retired while an unacknowledged one is not', async () => {
+  const [kept, gone] = [await incarnation(7), await incarnation(7)];
   const spool = await open();
   const [one, other] = [epochIn(spool, kept), epochIn(spool, gone)];
   if (one === undefined || other === undefined) throw new Error('an epoch is gone');
@@ -95,25 +95,25 @@ test('what is not acknowledged does not go into the past while what is does', as
   await spool.close();
 });
 
-test('an epoch without a record is forgotten', async () => {
-  const name = await life(0);
+test('an epoch without records is forgotten', async () => {
+  const name = await incarnation(0);
   const spool = await open();
   await vi.waitFor(() => expect(epochIn(spool, name)).toBeUndefined(), 10_000);
   await spool.close();
   expect(existsSync(join(dir, 'retired.json'))).toBe(false);
 });
 
-test('only so many epochs are remembered, the latest ones', async () => {
+test('only the latest 32 retired epochs are remembered', async () => {
   const names: string[] = [];
-  for (let i = 0; i < MAX_RETIRED_EPOCHS + 2; i += 1) names.push(await life(1));
+  for (let i = 0; i < MAX_RETIRED_EPOCHS + 2; i += 1) names.push(await incarnation(1));
   await acknowledgeAll();
   const spool = await open();
   expect(names.filter((name) => epochIn(spool, name) !== undefined)).toEqual(names.slice(2));
   await spool.close();
 });
 
-test('what is older than any backup is forgotten', async () => {
-  const name = await life(1);
+test('an epoch that retired over 30 days ago is forgotten', async () => {
+  const name = await incarnation(1);
   await acknowledgeAll();
   const file = join(dir, 'retired.json');
   const lines = JSON.parse(readFileSync(file, 'utf8')) as { at: number }[];
@@ -126,8 +126,8 @@ test('what is older than any backup is forgotten', async () => {
   await spool.close();
 });
 
-test('a file of the past that cannot be read is as good as none', async () => {
-  await life(1);
+test('an unreadable retired.json counts as missing', async () => {
+  await incarnation(1);
   await acknowledgeAll();
   writeFileSync(join(dir, 'retired.json'), '[{"meta":');
   const spool = await open();

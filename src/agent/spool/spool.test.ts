@@ -79,7 +79,7 @@ async function write(spool: Spool, from: number, to: number, padding = 0): Promi
   await spool.flush();
 }
 
-/** Everything that can be read of an epoch, batch by batch, as a shipper does. */
+/** The seqs of all readable records of an epoch, read batch by batch as the shipper does. */
 async function readAll(epoch: Epoch): Promise<number[]> {
   const seqs: number[] = [];
   for (let from = 1; ; ) {
@@ -97,14 +97,14 @@ async function readAll(epoch: Epoch): Promise<number[]> {
 const upTo = (n: number, from = 1): number[] => Array.from({ length: n - from + 1 }, (_, i) => i + from);
 const segmentsOf = (epoch: Epoch): string[] => epoch.segments.map(({ file }) => join(epoch.dir, file));
 const onlySegment = (epoch: Epoch): string => segmentsOf(epoch)[0] ?? '';
-const past = (spool: Spool): Epoch => {
+const firstOf = (spool: Spool): Epoch => {
   const [epoch] = spool.epochs;
-  if (epoch === undefined || epoch === spool.current) throw new Error('there is no past epoch');
+  if (epoch === undefined || epoch === spool.current) throw new Error('there is no earlier epoch');
   return epoch;
 };
 
-describe('what is appended', () => {
-  test('can be read at once, in its order, with its object and its context', async () => {
+describe('appending', () => {
+  test('a written record can be read at once, in order, with its object and its context', async () => {
     const spool = await open();
     spool.setContext(CONTEXT);
     const object = {
@@ -125,7 +125,7 @@ describe('what is appended', () => {
     expect(second).toMatchObject({ seq: 2, object: null });
   });
 
-  test('is cut into batches by number, by bytes and by context, and each has at least one', async () => {
+  test('a read ends at the maximum of records or bytes and at a new context, but returns at least one record', async () => {
     const spool = await open();
     await write(spool, 1, 5);
     spool.setContext({ ...CONTEXT, kubelet: '1.36.2' });
@@ -139,7 +139,7 @@ describe('what is appended', () => {
     expect(await sizes(9, 500, MIB)).toEqual([]);
   });
 
-  test('is read without a hole while more of it is written', async () => {
+  test('reading while records are written skips none', async () => {
     const spool = await open({ fsyncInterval: millis(1_000) });
     const all = 4_000;
     const writing = (async () => {
@@ -148,24 +148,24 @@ describe('what is appended', () => {
         await setImmediate();
       }
     })();
-    const begins: { asked: number; got: number | undefined }[] = [];
+    const reads: { asked: number; got: number | undefined }[] = [];
     for (let next = 1; next <= all; await setImmediate()) {
       if (next > spool.current.lastSeq) continue;
       const entries = await spool.current.read(next, 500, MIB);
-      begins.push({ asked: next, got: entries[0]?.seq });
-      // Nothing, where something is written, is what a shipper takes for a declared loss.
+      reads.push({ asked: next, got: entries[0]?.seq });
+      // The shipper would take an empty read of written records for a loss.
       next = (entries.at(-1)?.seq ?? spool.current.lastSeq) + 1;
     }
     await writing;
-    expect(begins.filter(({ asked, got }) => got !== asked)).toEqual([]);
+    expect(reads.filter(({ asked, got }) => got !== asked)).toEqual([]);
   });
 
-  test('before the first context is a mistake of ours', async () => {
+  test('a record before the first context is an error', async () => {
     const spool = await open();
     expect(() => spool.append(record(1), null)).toThrow();
   });
 
-  test('goes into a new segment after a mebibyte', async () => {
+  test('a new segment begins after 1 MiB', async () => {
     const spool = await open();
     for (let n = 1; n <= 2000; n += 500) await write(spool, n, n + 499, 1000);
     expect(spool.current.segments.length).toBeGreaterThan(1);
@@ -173,8 +173,8 @@ describe('what is appended', () => {
   });
 });
 
-describe('the next life', () => {
-  test('finds what this one wrote, and counts on', async () => {
+describe('the next incarnation', () => {
+  test('reads what the one before wrote, and has a higher number', async () => {
     const first = await open();
     await write(first, 1, 10);
     const { meta } = first.current;
@@ -186,12 +186,12 @@ describe('the next life', () => {
       node: 'node-1',
     });
     expect(second.current.meta.incarnation).toBeGreaterThan(meta.incarnation);
-    expect(past(second).meta).toEqual(meta);
-    expect(await readAll(past(second))).toEqual(upTo(10));
+    expect(firstOf(second).meta).toEqual(meta);
+    expect(await readAll(firstOf(second))).toEqual(upTo(10));
     expect(second.lastAlive).not.toBeNull();
   });
 
-  test('counts on even when nothing of the past is left', async () => {
+  test('has a higher number even when all earlier epochs are gone', async () => {
     const first = await open();
     const { incarnation } = first.current.meta;
     await close(first);
@@ -199,14 +199,14 @@ describe('the next life', () => {
     expect((await open()).current.meta.incarnation).toBeGreaterThan(incarnation);
   });
 
-  test('is not kept out by a folder without its meta.json, and removes it', async () => {
+  test('removes an epoch folder that has neither meta.json nor records', async () => {
     mkdirSync(join(dir, 'epochs', '0000000001-half'), { recursive: true });
     const spool = await open();
     expect(spool.epochs).toHaveLength(1);
     expect(existsSync(join(dir, 'epochs', '0000000001-half'))).toBe(false);
   });
 
-  test('never removes records whose meta.json cannot be read', async () => {
+  test('keeps records whose meta.json cannot be read', async () => {
     const first = await open();
     await write(first, 1, 3);
     const kept = onlySegment(first.current);
@@ -219,7 +219,7 @@ describe('the next life', () => {
   });
 });
 
-describe('a segment that cannot be believed to its end', () => {
+describe('a damaged segment', () => {
   async function damaged(damage: (file: string) => void, last = 10): Promise<Spool> {
     const first = await open();
     await write(first, 1, last);
@@ -235,19 +235,19 @@ describe('a segment that cannot be believed to its end', () => {
     return { from: starts[n] ?? 0, to: (starts[n + 1] ?? 0) - 1 };
   };
 
-  test('a torn tail ends it before the torn line', async () => {
+  test('ends before its torn last line', async () => {
     const spool = await damaged((file) => writeFileSync(file, readFileSync(file).subarray(0, -5)));
-    expect(await readAll(past(spool))).toEqual(upTo(9));
-    expect(past(spool).lost).toEqual([]);
-    expect(past(spool).lastSeq).toBe(9);
+    expect(await readAll(firstOf(spool))).toEqual(upTo(9));
+    expect(firstOf(spool).lost).toEqual([]);
+    expect(firstOf(spool).lastSeq).toBe(9);
   });
 
-  test('a tail of zeros, as a power cut leaves it, is nothing', async () => {
+  test('ends before a tail of zeros, which a power cut may leave', async () => {
     const spool = await damaged((file) => appendFileSync(file, Buffer.alloc(4096)));
-    expect(await readAll(past(spool))).toEqual(upTo(10));
+    expect(await readAll(firstOf(spool))).toEqual(upTo(10));
   });
 
-  test('wherever it is torn, what is read is a beginning of what was written', async () => {
+  test('truncated anywhere, yields a prefix of what was written', async () => {
     const first = await open();
     await write(first, 1, 10);
     const file = onlySegment(first.current);
@@ -257,7 +257,7 @@ describe('a segment that cannot be believed to its end', () => {
       fc.asyncProperty(fc.nat({ max: whole.length }), async (size) => {
         writeFileSync(file, whole.subarray(0, size));
         const spool = await open();
-        const read = spool.epochs.length > 1 ? await readAll(past(spool)) : [];
+        const read = spool.epochs.length > 1 ? await readAll(firstOf(spool)) : [];
         expect(read).toEqual(upTo(read.length));
         await close(spool);
         for (const name of readdirSync(join(dir, 'epochs'))) {
@@ -268,21 +268,21 @@ describe('a segment that cannot be believed to its end', () => {
     );
   });
 
-  test('what a flipped byte takes with it is declared, as far as it can be told', async () => {
+  test('loses the records from a flipped byte on, and declares them as far as later lines show them', async () => {
     const spool = await damaged((file) => {
       const bytes = readFileSync(file);
       const { from } = lineOf(file, 7);
       bytes[from + 30] = (bytes[from + 30] ?? 0) ^ 1;
       writeFileSync(file, bytes);
     });
-    const read = await readAll(past(spool));
+    const read = await readAll(firstOf(spool));
     expect(read).toEqual(upTo(read.length));
     expect(read.length).toBeLessThan(10);
-    expect(past(spool).lost).toEqual([{ from: read.length + 1, to: 10, cause: 'spool_corrupt' }]);
-    expect(past(spool).lastSeq).toBe(10);
+    expect(firstOf(spool).lost).toEqual([{ from: read.length + 1, to: 10, cause: 'spool_corrupt' }]);
+    expect(firstOf(spool).lastSeq).toBe(10);
   });
 
-  test('a segment that is gone is a hole', async () => {
+  test('that is gone in the middle of an epoch is declared lost', async () => {
     const first = await open();
     for (let n = 1; n <= 3000; n += 500) await write(first, n, n + 499, 1000);
     const [, second, third] = first.current.segments;
@@ -291,15 +291,15 @@ describe('a segment that cannot be believed to its end', () => {
     rmSync(gone);
     const spool = await open();
     const lost = { from: second?.first ?? 0, to: (third?.first ?? 0) - 1 };
-    expect(past(spool).lost).toEqual([{ ...lost, cause: 'spool_corrupt' }]);
-    expect(await readAll(past(spool))).toEqual([...upTo(lost.from - 1), ...upTo(3000, lost.to + 1)]);
+    expect(firstOf(spool).lost).toEqual([{ ...lost, cause: 'spool_corrupt' }]);
+    expect(await readAll(firstOf(spool))).toEqual([...upTo(lost.from - 1), ...upTo(3000, lost.to + 1)]);
   });
 });
 
 describe('a full spool', () => {
   const small = { maxBytes: 4 * MIB };
 
-  test('drops what was acknowledged first, and loses nothing by it', async () => {
+  test('drops acknowledged segments first, which loses nothing', async () => {
     const spool = await open(small);
     for (let n = 1; n <= 8000; n += 500) {
       await write(spool, n, n + 499, 1000);
@@ -310,7 +310,7 @@ describe('a full spool', () => {
     expect(spool.bytes).toBeLessThanOrEqual(small.maxBytes);
   });
 
-  test('drops the oldest, and declares exactly what is gone, across a restart too', async () => {
+  test('drops the oldest segments and declares exactly their records lost, after a restart too', async () => {
     const spool = await open(small);
     for (let n = 1; n <= 8000; n += 500) await write(spool, n, n + 499, 1000);
     spool.current.acknowledge(seq(100));
@@ -323,12 +323,12 @@ describe('a full spool', () => {
     expect(await readAll(spool.current)).toEqual(upTo(8500, oldestSeq));
     await close(spool);
     const next = await open(small);
-    expect(past(next).lost).toEqual(lost);
-    expect(await readAll(past(next))).toEqual(upTo(8500, past(next).oldestSeq));
+    expect(firstOf(next).lost).toEqual(lost);
+    expect(await readAll(firstOf(next))).toEqual(upTo(8500, firstOf(next).oldestSeq));
   });
 });
 
-test('a segment that somebody removes does not keep what is behind it from being read', async () => {
+test('records after a segment that someone deleted can be read', async () => {
   const spool = await open();
   for (let n = 1; n <= 3000; n += 500) await write(spool, n, n + 499, 1000);
   const [, second, third] = spool.current.segments;
@@ -338,7 +338,7 @@ test('a segment that somebody removes does not keep what is behind it from being
   expect(spool.current.isDeclaredLost(second?.first ?? 0, second?.last ?? 0)).toBe(false);
 });
 
-test('what is declared twice does not stand for what is not declared', async () => {
+test('overlapping lost ranges count once', async () => {
   const { current } = await open();
   current.declareLost({ from: 1, to: 10, cause: 'spool_unreadable' });
   current.declareLost({ from: 1, to: 10, cause: 'spool_full' });
@@ -350,24 +350,24 @@ test('what is declared twice does not stand for what is not declared', async () 
 });
 
 describe('a segment that is dropped while it is read', () => {
-  test('does not take the next one with it', async () => {
+  test('does not make the reader skip the next one', async () => {
     const spool = await open();
     for (let n = 1; n <= 4; n += 1) await write(spool, 300 * (n - 1) + 1, 300 * n, 4_000);
     const [first, second] = spool.current.segments;
     if (first === undefined) throw new Error('there is no segment');
     const reading = spool.current.read(1, 500, MIB);
-    // Its file has been opened, and it is dropped before it has been read.
+    // The file is open and not read yet.
     const dropping = spool.current.drop(first, 'spool_full');
     const entries = await reading.catch(() => []);
     await dropping;
     expect(spool.current.segments[0]).toBe(second);
-    const began = entries[0]?.seq ?? (await spool.current.read(first.last + 1, 1, 1))[0]?.seq;
-    expect(began).toBe(second?.first);
+    const nextRead = entries[0]?.seq ?? (await spool.current.read(first.last + 1, 1, 1))[0]?.seq;
+    expect(nextRead).toBe(second?.first);
   });
 });
 
 describe('a spool that cannot be written', () => {
-  /** A folder in the place of the epoch's makes every new segment fail, whoever we are. */
+  /** With a file in place of the epoch's folder every new segment fails, for root too. */
   const breakDisk = (spool: Spool): void => {
     rmSync(spool.current.dir, { recursive: true });
     writeFileSync(spool.current.dir, '');
@@ -377,7 +377,7 @@ describe('a spool that cannot be written', () => {
     mkdirSync(spool.current.dir);
   };
 
-  test('says so, keeps what waits, and writes it when it can again', async () => {
+  test('reports an error, keeps records in the buffer, and writes them when it can again', async () => {
     const spool = await open();
     breakDisk(spool);
     await write(spool, 1, 5);
@@ -390,66 +390,69 @@ describe('a spool that cannot be written', () => {
     expect(spool.dropped).toBe(0);
   });
 
-  test('drops the oldest of what waits beyond its bound, and declares it', async () => {
+  test('drops the oldest records when its buffer is full, and declares them lost', async () => {
     const spool = await open();
     breakDisk(spool);
     await write(spool, 1, 10_000, 1000);
     expect(spool.dropped).toBeGreaterThan(0);
     mendDisk(spool);
     await spool.flush();
-    const [hole, ...others] = spool.current.lost;
+    const [range, ...others] = spool.current.lost;
     expect(others).toEqual([]);
-    expect(hole).toMatchObject({ cause: 'spool_unwritable' });
-    // The first one was being written while the others came.
-    const { from, to } = hole ?? { from: 0, to: 0 };
+    expect(range).toMatchObject({ cause: 'spool_unwritable' });
+    // The first record was being written while the others were appended.
+    const { from, to } = range ?? { from: 0, to: 0 };
     expect(to - from + 1).toBe(spool.dropped);
     expect(await readAll(spool.current)).toEqual([...upTo(from - 1), ...upTo(10_000, to + 1)]);
   });
 });
 
-describe.skipIf(process.getuid?.() !== 0)('a disk that is full (a small tmpfs, which needs root)', () => {
-  let disk: string;
+describe.skipIf(process.getuid?.() !== 0)(
+  'on a full disk (a small tmpfs, which needs root) the spool',
+  () => {
+    let disk: string;
 
-  beforeEach(() => {
-    disk = mkdtempSync(join(tmpdir(), 'plegwatch-disk-'));
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', disk]);
-  });
-  afterEach(async () => {
-    for (const spool of spools.splice(0)) await spool.close();
-    execFileSync('umount', [disk]);
-    rmSync(disk, { recursive: true });
-  });
+    beforeEach(() => {
+      disk = mkdtempSync(join(tmpdir(), 'plegwatch-disk-'));
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', disk]);
+    });
+    afterEach(async () => {
+      for (const spool of spools.splice(0)) await spool.close();
+      execFileSync('umount', [disk]);
+      rmSync(disk, { recursive: true });
+    });
 
-  test('leaves no litter, loses nothing that was written, and goes on when there is room', async () => {
-    const filler = join(disk, 'filler');
-    const spool = await open({ dir: disk });
-    await write(spool, 1, 100, 500);
-    writeFileSync(filler, '');
-    const fill = () => {
-      try {
-        for (;;) appendFileSync(filler, Buffer.alloc(4096));
-      } catch (error) {
-        expect(error).toMatchObject({ code: 'ENOSPC' });
-      }
-    };
-    fill();
-    for (let n = 101; n <= 600; n += 50) await write(spool, n, n + 49, 500);
-    expect(spool.error).toContain('ENOSPC');
-    const files = readdirSync(spool.current.dir).filter((name) => name.endsWith('.seg'));
-    expect(files.length).toBeLessThanOrEqual(2);
-    const before = await readAll(spool.current);
-    expect(before).toEqual(upTo(before.length));
-    expect(before.length).toBeGreaterThanOrEqual(100);
-    rmSync(filler);
-    await spool.flush();
-    expect(spool.error).toBeNull();
-    expect(await readAll(spool.current)).toEqual(upTo(600));
-    await close(spool);
-    const next = await open({ dir: disk });
-    expect(await readAll(past(next))).toEqual(upTo(600));
-    expect(past(next).lost).toEqual([]);
-  });
-});
+    test('leaves no empty files, loses no record, and writes again when there is space', async () => {
+      const filler = join(disk, 'filler');
+      const spool = await open({ dir: disk });
+      await write(spool, 1, 100, 500);
+      writeFileSync(filler, '');
+      const fill = () => {
+        try {
+          for (;;) appendFileSync(filler, Buffer.alloc(4096));
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'ENOSPC' });
+        }
+      };
+      fill();
+      for (let n = 101; n <= 600; n += 50) await write(spool, n, n + 49, 500);
+      expect(spool.error).toContain('ENOSPC');
+      const files = readdirSync(spool.current.dir).filter((name) => name.endsWith('.seg'));
+      expect(files.length).toBeLessThanOrEqual(2);
+      const before = await readAll(spool.current);
+      expect(before).toEqual(upTo(before.length));
+      expect(before.length).toBeGreaterThanOrEqual(100);
+      rmSync(filler);
+      await spool.flush();
+      expect(spool.error).toBeNull();
+      expect(await readAll(spool.current)).toEqual(upTo(600));
+      await close(spool);
+      const next = await open({ dir: disk });
+      expect(await readAll(firstOf(next))).toEqual(upTo(600));
+      expect(firstOf(next).lost).toEqual([]);
+    });
+  },
+);
 
 describe('one agent per node', () => {
   const holder = `
@@ -460,7 +463,7 @@ describe('one agent per node', () => {
     setInterval(() => {}, 1000);
   `;
 
-  test('a spool that another process holds is waited for, until that dies, however it dies', async () => {
+  test('an agent waits for a spool that another process has locked, until that process is killed', async () => {
     const child = spawn(process.execPath, ['--input-type=module', '-e', holder, join(dir, 'lock')], {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
@@ -475,7 +478,7 @@ describe('one agent per node', () => {
     expect(warned).toHaveBeenCalledTimes(1);
   });
 
-  test('waiting ends when the program is told to stop', async () => {
+  test('waiting for the lock ends when the agent is stopped', async () => {
     await open();
     const stop = new AbortController();
     const options = {
@@ -492,7 +495,7 @@ describe('one agent per node', () => {
     await expect(second).rejects.toThrow();
   });
 
-  test('a folder that cannot be one is told with its cure', async () => {
+  test('a spool folder that cannot be created is reported with its cure', async () => {
     writeFileSync(join(dir, 'file'), '');
     await expect(open({ dir: join(dir, 'file') })).rejects.toMatchObject({
       code: 'SPOOL_UNUSABLE',
