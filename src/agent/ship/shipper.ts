@@ -6,7 +6,7 @@
  *     └── acked seq ◄── ack reply of the current generation ◄── Redis hash
  *
  * The Shipper decides when to work: every 250 ms while something is under way, seldom while idle, and after a failure with a
- * pause that grows to half a minute. Deliveries, Sender and AckReader do the work.
+ * pause that grows to half a minute. Deliveries, BatchSender and AckReader do the work.
  */
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
@@ -16,8 +16,8 @@ import type { AgentInternals } from '../internalSettings.ts';
 import type { Spool } from '../spool/spool.ts';
 import { AckReader } from './ackReader.ts';
 import { BatchQueue } from './batchQueue.ts';
+import { BatchSender } from './batchSender.ts';
 import { Deliveries } from './deliveries.ts';
-import { Sender } from './sender.ts';
 import { ShippingStatus } from './shippingStatus.ts';
 
 /** The wait between two passes while something is under way, in milliseconds. */
@@ -41,7 +41,7 @@ export class Shipper {
   readonly #ackReader: AckReader;
   readonly #deliveries: Deliveries;
   readonly #queue: BatchQueue;
-  readonly #sender: Sender;
+  readonly #sender: BatchSender;
   #timer: NodeJS.Timeout | undefined;
   /** Whether there is nothing to do until a record is written. */
   #isIdle = false;
@@ -62,7 +62,7 @@ export class Shipper {
     this.#ackReader = new AckReader(options, this.#redis);
     this.#deliveries = new Deliveries(spool, intervals);
     this.#queue = new BatchQueue({ cluster, node, onError: (error) => this.#onError(error) }, this.#redis);
-    this.#sender = new Sender({
+    this.#sender = new BatchSender({
       spool,
       deliveries: this.#deliveries,
       queue: this.#queue,

@@ -69,7 +69,7 @@ test('a synced record is read again or declared lost after one to three power cu
       const disk = new ModelDisk();
       await disk.makeFolder(dir);
       disk.comeBack(() => 0.999);
-      const known: Known = { promised: new Map(), written: new Map(), acknowledged: new Map() };
+      const known: KnownSeqs = { promised: new Map(), written: new Map(), acknowledged: new Map() };
       const { promised, written } = known;
       disk.onSynced = (path, text) => {
         const epoch = epochOf(path);
@@ -103,13 +103,13 @@ test('a synced record is read again or declared lost after one to three power cu
 });
 
 /** By epoch: the highest seq that was synced, that was appended, and that the store acknowledged. */
-interface Known {
+interface KnownSeqs {
   readonly promised: Map<string, number>;
   readonly written: Map<string, number>;
   readonly acknowledged: Map<string, number>;
 }
 
-async function runUntilCut(disk: ModelDisk, run: PoweredRun, known: Known): Promise<void> {
+async function runUntilCut(disk: ModelDisk, run: PoweredRun, known: KnownSeqs): Promise<void> {
   const { writes, steps, everyWrite } = run;
   const { promised, written } = known;
   disk.cutAfter(steps);
@@ -136,7 +136,7 @@ async function runUntilCut(disk: ModelDisk, run: PoweredRun, known: Known): Prom
 }
 
 /** Acknowledges this share of the unacknowledged records of every epoch. */
-function acknowledge(spool: Spool, share: number, { acknowledged }: Known): void {
+function acknowledge(spool: Spool, share: number, { acknowledged }: KnownSeqs): void {
   for (const epoch of spool.epochs) {
     const acked = epoch.ackedSeq + Math.floor(share * (epoch.lastSeq - epoch.ackedSeq));
     epoch.acknowledge(seq(acked));

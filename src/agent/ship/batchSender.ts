@@ -19,7 +19,7 @@ import type { SealedBatch } from './sealedBatch.ts';
 const LINGER = millis(250);
 const SLOW_LINGER = millis(5_000);
 
-export interface SenderParts {
+export interface BatchSenderParts {
   readonly spool: Spool;
   readonly deliveries: Deliveries;
   readonly queue: BatchQueue;
@@ -27,15 +27,15 @@ export interface SenderParts {
   readonly log: Logger;
 }
 
-export class Sender {
-  readonly #parts: SenderParts;
+export class BatchSender {
+  readonly #parts: BatchSenderParts;
   readonly #builder: BatchBuilder;
   readonly #records: NextRecords;
   /** When the last batch of the current epoch was built. */
   #lastBatchAt: Mono = monoNow();
   #turn = 0;
 
-  constructor(parts: SenderParts) {
+  constructor(parts: BatchSenderParts) {
     this.#parts = parts;
     this.#builder = new BatchBuilder(parts.spool, parts.deliveries);
     this.#records = new NextRecords(parts.log);
