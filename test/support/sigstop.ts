@@ -1,14 +1,14 @@
 /*
- * Processes that are stopped from running at all, with everything they hold open, as the cgroup freezer or a stuck disk
- * does it.
+ * Stops processes while they hold everything open, as the cgroup freezer or a stuck disk
+ * does.
  */
 import { readFileSync } from 'node:fs';
 import { waitFor } from './waitFor.ts';
 
-/** Stops processes; returns when none of them runs any more. */
+/** Returns when none of the processes runs any more. */
 export async function freeze(...pids: readonly number[]): Promise<void> {
   for (const pid of pids) process.kill(pid, 'SIGSTOP');
-  await waitFor('they stand still', () => pids.every((pid) => stateOf(pid) === 'T') || undefined);
+  await waitFor('the processes are stopped', () => pids.every((pid) => stateOf(pid) === 'T') || undefined);
 }
 
 export function thaw(...pids: readonly number[]): void {
@@ -22,10 +22,10 @@ export function childrenOf(pid: number): number[] {
   return children === '' ? [] : children.split(' ').map(Number);
 }
 
-/** Whether the process is there and not only waiting to be reaped. */
+/** Whether the process exists and is no zombie. */
 export const exists = (pid: number): boolean => !['', 'Z', 'X'].includes(stateOf(pid));
 
-/** One letter (proc(5)); empty where there is no such process. */
+/** One letter (proc(5)); empty if there is no such process. */
 function stateOf(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
