@@ -284,7 +284,7 @@ export class Expectations {
     return sent.includes(EVENT_TYPES[stage]);
   }
 
-  /** Of an unknown runtime nobody knows what it never sends. */
+  /** What an unknown runtime never sends is not known. */
   #neverSent(container: TrackedContainer, stage: Stage, proof: StageProof): void {
     const { sandboxEvents, containerEvents } = this.#profile;
     if (sandboxEvents.length === 0 && containerEvents.length === 0) return;

@@ -93,7 +93,7 @@ test('nothing is reported overdue where the event comes in time, nor for sandbox
   expect(overdueIn(others.records)).toEqual([]);
 });
 
-test('overdue reports are rate limited, the rest are counted, and every judgement still comes', () => {
+test('overdue reports are rate limited, the others are counted, and every judgement still comes', () => {
   const ids = Array.from({ length: 100 }, (_, i) => `c${i + 1}`);
   const all = (state: 'running' | 'exited') => Object.fromEntries(ids.map((id) => [id, state]));
   const { records, counters, missed } = compare(

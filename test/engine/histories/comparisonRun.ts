@@ -12,7 +12,7 @@ import type { Delivery, HistorySession } from './announcements.ts';
 import { shownAt, timesAt } from './containers.ts';
 import { type GroundTruth, wallAt } from './groundTruth.ts';
 import { type History, HORIZON, LATE_AFTER, MISSED_AFTER, OVERDUE_AFTER } from './history.ts';
-import type { HistoryRelist, ListCall } from './relists.ts';
+import type { HistoryListCall, HistoryRelist } from './relists.ts';
 
 const TICK = 250;
 /** How often the reader reports how far it has drained. */
@@ -119,7 +119,7 @@ class HistoryRunner {
   }
 
   #trackedAfterEnd(): number {
-    const none = (start: number): ListCall => ({ start, end: start + 1, shown: new Map() });
+    const none = (start: number): HistoryListCall => ({ start, end: start + 1, shown: new Map() });
     for (const ms of [HORIZON, HORIZON + 20_000]) {
       const both = { sandboxes: none(ms), containers: none(ms + 1) };
       this.#relisted({ ...both, whole: true, compared: ms + 2, afterFailure: false });
@@ -185,7 +185,7 @@ class HistoryRunner {
 
   #relisted({ sandboxes, containers, whole }: HistoryRelist): void {
     const objects = new Map(this.#truth.containers.map(({ id, object }) => [id, object]));
-    const answer = (known: RecognisedItems, { start, end, shown }: ListCall): ListAnswer => {
+    const answer = (known: RecognisedItems, { start, end, shown }: HistoryListCall): ListAnswer => {
       const items = [...shown].flatMap(([id, state]) => {
         const object = objects.get(id);
         return object === undefined ? [] : [{ object, state }];

@@ -6,15 +6,15 @@ import type { ShownState } from '../../../src/protocol/observation.ts';
 import { type HistoryContainer, shownAt } from './containers.ts';
 import { type History, HORIZON } from './history.ts';
 
-export interface ListCall {
+export interface HistoryListCall {
   readonly start: number;
   readonly end: number;
   readonly shown: ReadonlyMap<string, ShownState>;
 }
 
 export interface HistoryRelist {
-  readonly sandboxes: ListCall;
-  readonly containers: ListCall;
+  readonly sandboxes: HistoryListCall;
+  readonly containers: HistoryListCall;
   readonly whole: boolean;
   readonly compared: number;
   /** A list failed between the previous one and this one. */
@@ -37,7 +37,7 @@ export function relistsOf(history: History, containers: readonly HistoryContaine
   for (let n = 0; at < HORIZON; n += 1) {
     const { gap, took, fate, lag } = history.lists[n % history.lists.length] ?? ORDINARY;
     const end = at + 2 * took;
-    const call = (start: number, isSandbox: boolean): ListCall => {
+    const call = (start: number, isSandbox: boolean): HistoryListCall => {
       const all = containers.filter((container) => container.isSandbox === isSandbox);
       // An answer with an unreadable item lacks that item.
       const read = fate === 1 ? all.slice(1) : all;

@@ -78,7 +78,7 @@ function haveOverlapped(truth: GroundTruth, both: readonly [HistoryContainer, Hi
   return truth.lists.some((list) => list.compared > last);
 }
 
-/** Two lists in a row show one of them running, and its end said that the other ran in between. */
+/** Two lists in a row show one of them running, and the end event of the other shows that it ran in between. */
 const areBeside = (
   truth: GroundTruth,
   [one, other]: readonly [HistoryContainer, HistoryContainer],

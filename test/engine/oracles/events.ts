@@ -16,7 +16,7 @@ import { type Delivery, isLater } from '../histories/announcements.ts';
 import { handedOverAt, type ReportedFinding } from '../histories/comparisonRun.ts';
 import { stageOfState, stageOfType, stateAt } from '../histories/containers.ts';
 import { LATE_AFTER, OVERDUE_AFTER } from '../histories/history.ts';
-import type { ListCall } from '../histories/relists.ts';
+import type { HistoryListCall } from '../histories/relists.ts';
 import {
   before,
   callOf,
@@ -81,7 +81,7 @@ function isSo(run: HistoryRun, reported: ReportedFinding): boolean {
   }
 }
 
-/** Whether an event had turned out to be spurious by the time something was said. */
+/** Whether an event had turned out to be spurious by the time of a later finding. */
 const wasSpurious = (run: HistoryRun, delivery: Delivery, reported: ReportedFinding): boolean =>
   findingsOf(run, 'spurious').some(
     (each) => each.delivery === delivery && each.reportedAt < reported.reportedAt,
@@ -111,7 +111,7 @@ function isTooLate({ truth }: HistoryRun, delivery: Delivery): boolean {
 }
 
 /** Calls that showed the stage of an event passed and were compared before it was handed over. */
-function passing({ truth }: HistoryRun, delivery: Delivery): ListCall[] {
+function passing({ truth }: HistoryRun, delivery: Delivery): HistoryListCall[] {
   const { container, type } = delivery.of;
   let listed = false;
   return truth.lists.flatMap((list) => {
@@ -151,7 +151,7 @@ function clearlyStale(run: HistoryRun, delivery: Delivery): 'stale' | 'nothing' 
   const { of, received } = delivery;
   const [first, ...others] = passing(run, delivery);
   if (first === undefined) return 'nothing';
-  const stale = ({ start, end }: ListCall) => of.built < start && received > end + OVERDUE_AFTER;
+  const stale = ({ start, end }: HistoryListCall) => of.built < start && received > end + OVERDUE_AFTER;
   if (stale(first) && isClean(run, of.built, delivery)) return 'stale';
   return [first, ...others].some(stale) ? null : 'nothing';
 }

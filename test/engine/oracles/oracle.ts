@@ -13,7 +13,7 @@ import { type ComparisonRun, handedOverAt, type ReportedFinding } from '../histo
 import type { HistoryContainer } from '../histories/containers.ts';
 import { type GroundTruth, wallAt } from '../histories/groundTruth.ts';
 import { HORIZON } from '../histories/history.ts';
-import type { HistoryRelist, ListCall } from '../histories/relists.ts';
+import type { HistoryListCall, HistoryRelist } from '../histories/relists.ts';
 
 export interface HistoryRun {
   readonly truth: GroundTruth;
@@ -56,7 +56,7 @@ export const containerOf = (
   { finding }: ReportedFinding,
 ): HistoryContainer | undefined => truth.containers.find(({ id }) => id === finding.containerId);
 
-export const callOf = (list: HistoryRelist, { isSandbox }: HistoryContainer): ListCall =>
+export const callOf = (list: HistoryRelist, { isSandbox }: HistoryContainer): HistoryListCall =>
   isSandbox ? list.sandboxes : list.containers;
 
 export const shownBy = (list: HistoryRelist, container: HistoryContainer): string =>
@@ -83,7 +83,7 @@ export function isWatched(truth: GroundTruth, from: number, to: number): boolean
   return begun !== null && from > begun && isUndisturbed(truth, session, from, to);
 }
 
-/** Whether a stretch is whole: one session, no pause, no step of the clock, and over before the end. */
+/** Whether a stretch lies in one session, without a stream gap, stall or clock step, and ends before the horizon. */
 function isUndisturbed({ history }: GroundTruth, session: HistorySession, from: number, to: number): boolean {
   const { streamGaps, clockSteps, readerStalls } = history;
   const within = (at: number) => at >= from - 1_000 && at <= to;
@@ -92,7 +92,7 @@ function isUndisturbed({ history }: GroundTruth, session: HistorySession, from: 
     to < Math.min(session.closed, HORIZON) &&
     !streamGaps.some(within) &&
     !clockSteps.some(({ at }) => within(at)) &&
-    // Its stall shows in its next sign of life.
+    // A stall is noticed at the next watermark.
     !readerStalls.some((each) => each.at + each.for >= from - 1_000 && each.at <= to)
   );
 }
