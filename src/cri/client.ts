@@ -1,8 +1,7 @@
 /*
- * The CRI client: the few calls that only read, over a unix socket, with answers as raw bytes.
+ * The CRI client: the few read-only calls, over a unix socket, with answers as raw bytes. Nothing here writes to the runtime.
  *
- * Nothing in here writes to the runtime. There is no keepalive: on a unix socket it is not needed, and runtimes answer
- * pings faster than one in five minutes by closing the connection.
+ * There is no keepalive: a unix socket does not need it, and runtimes close a connection that sends more than one ping in five minutes.
  */
 import {
   Client,
@@ -14,7 +13,7 @@ import {
 } from '@grpc/grpc-js';
 import { MAX_NAME_LENGTH } from '../protocol/record.ts';
 import { cleanText } from '../protocol/text.ts';
-import { letGoOfClosedStreams } from './closedStreams.ts';
+import { releaseClosedStreams } from './closedStreams.ts';
 import { decode, MalformedMessage } from './malformed.ts';
 import type { RuntimeVersion } from './profiles.ts';
 import {
@@ -35,58 +34,58 @@ import {
   VersionResponse,
 } from './runtime.ts';
 
-/** What the kubelet accepts too (cri-client pkg/utils.go); over it a call ends with RESOURCE_EXHAUSTED. */
+/** The kubelet's limit too (cri-client pkg/utils.go); a larger answer ends the call with RESOURCE_EXHAUSTED. */
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
-/** Room in the HTTP/2 window of a connection, so that a late moment of ours never makes the runtime wait. */
+/** The HTTP/2 window of a connection: large, so that a delay in this process never makes the runtime wait. */
 const FLOW_WINDOW_BYTES = 16 * 1024 * 1024;
 
 const OPTIONS: ClientOptions = {
   'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
   'grpc-node.flow_control_window': FLOW_WINDOW_BYTES,
   'grpc.enable_retries': 0,
-  // Bookkeeping about every call, for a service that nobody offers here.
+  // Records every call for a service that is not offered here.
   'grpc.enable_channelz': 0,
   'grpc.initial_reconnect_backoff_ms': 500,
   'grpc.max_reconnect_backoff_ms': 10_000,
-  // Each client has a connection of its own: what one suffers says nothing about another.
+  // Each client has its own connection, so that the failure of one does not affect another.
   'grpc.use_local_subchannel_pool': 1,
 };
 
-letGoOfClosedStreams();
+releaseClosedStreams();
 
 const path = (method: keyof typeof RuntimeServiceDefinition.methods): string =>
   `/${RuntimeServiceDefinition.fullName}/${RuntimeServiceDefinition.methods[method].name}`;
 
-const asIs = (bytes: Buffer): Buffer => bytes;
+const unchanged = (bytes: Buffer): Buffer => bytes;
 
-/** How a call ended, where it did not end well. */
+/** A call that failed. */
 export class CriError extends Error {
   override readonly name = 'CriError';
   /**
-   * The gRPC status name, such as UNAVAILABLE. Of an answer that was too large to be one message it is whose limit that was:
-   * OVER_OUR_LIMIT or OVER_RUNTIME_LIMIT. RESOURCE_EXHAUSTED is then left for a runtime that is out of something else. MALFORMED where it could not be read.
+   * The gRPC status name, such as UNAVAILABLE. For an answer too large for one message, whose limit it was: OVER_OUR_LIMIT or
+   * OVER_RUNTIME_LIMIT; RESOURCE_EXHAUSTED then means that the runtime is out of something else. MALFORMED if it could not be decoded.
    */
   readonly code: string;
 
   constructor(call: string, error: ServiceError | MalformedMessage) {
-    const [said, code, details] = wordsOf(error);
-    super(`${call}: ${said}: ${cleanText(details, 300)}`, { cause: error });
+    const [summary, code, details] = describe(error);
+    super(`${call}: ${summary}: ${cleanText(details, 300)}`, { cause: error });
     this.code = code;
   }
 }
 
-function wordsOf(error: ServiceError | MalformedMessage): [said: string, code: string, details: string] {
+function describe(error: ServiceError | MalformedMessage): [summary: string, code: string, details: string] {
   if (error instanceof MalformedMessage) return [error.code, error.code, error.message];
   return [statusName(error.code), codeOf(error), error.details ?? ''];
 }
 
-/** The code of an {@link CriError}, of anything that gRPC ended. */
+/** The code that a {@link CriError} has for an error of gRPC. */
 export const codeOf = (error: ServiceError): string => limitOf(error) ?? statusName(error.code);
 
-/** Whose limit of a message an answer was over. No field of a status says it: these are the words of the libraries. */
+/** Whose message limit an answer exceeded. No field of a status says so, only the libraries' messages. */
 function limitOf({ code, details }: ServiceError): 'OVER_OUR_LIMIT' | 'OVER_RUNTIME_LIMIT' | null {
   if (code !== status.RESOURCE_EXHAUSTED) return null;
-  // grpc-js, stream-decoder.ts: it never left this process.
+  // grpc-js, stream-decoder.ts, in this process.
   if (/^Received message larger than max \(/.test(details)) return 'OVER_OUR_LIMIT';
   // grpc-go, server.go, sendResponse and SendMsg.
   return /trying to send message larger than max \(/.test(details) ? 'OVER_RUNTIME_LIMIT' : null;
@@ -114,7 +113,7 @@ export const CALL_CODES: readonly string[] = [
 /** A number that gRPC has no name for is UNKNOWN, so that the number of names is bounded. */
 export const statusName = (code: number | undefined): string => status[code ?? status.UNKNOWN] ?? 'UNKNOWN';
 
-/** Reads the answer of a call. */
+/** Decodes the answer of a call. */
 function read<T>(call: string, type: MessageFns<T>, bytes: Buffer): T {
   try {
     return decode(type, bytes);
@@ -123,7 +122,7 @@ function read<T>(call: string, type: MessageFns<T>, bytes: Buffer): T {
   }
 }
 
-/** When a call ends, whatever the runtime does. */
+/** Ends a call, whatever the runtime does. */
 export interface CallBounds {
   readonly timeoutMs: number;
   /** Ends it as CANCELLED. */
@@ -159,13 +158,13 @@ export class CriClient {
     return this.#call('listContainers', request, bounds);
   }
 
-  /** The same sandboxes as batches, each the bytes of a StreamPodSandboxesResponse. A `take` that throws ends the call. */
+  /** The same sandboxes in batches, each the bytes of a StreamPodSandboxesResponse. If `take` throws, the call ends. */
   streamSandboxes(bounds: CallBounds, take: (batch: Buffer) => void): Promise<void> {
     const request = Buffer.from(StreamPodSandboxesRequest.encode({ filter: undefined }).finish());
     return this.#batches('streamPodSandboxes', request, bounds, take);
   }
 
-  /** The same containers as batches, each the bytes of a StreamContainersResponse. A `take` that throws ends the call. */
+  /** The same containers in batches, each the bytes of a StreamContainersResponse. If `take` throws, the call ends. */
   streamContainers(bounds: CallBounds, take: (batch: Buffer) => void): Promise<void> {
     const request = Buffer.from(StreamContainersRequest.encode({ filter: undefined }).finish());
     return this.#batches('streamContainers', request, bounds, take);
@@ -185,10 +184,10 @@ export class CriClient {
     return read('PodSandboxStatus', PodSandboxStatusResponse, answer).status;
   }
 
-  /** The event stream, each message as raw bytes. It must be read on without a pause. */
+  /** The event stream, each message as raw bytes. It must be read without a pause. */
   events(): ClientReadableStream<Buffer> {
     const request = Buffer.from(GetEventsRequest.encode({}).finish());
-    return this.#client.makeServerStreamRequest(path('getContainerEvents'), asIs, asIs, request);
+    return this.#client.makeServerStreamRequest(path('getContainerEvents'), unchanged, unchanged, request);
   }
 
   close(): void {
@@ -204,8 +203,8 @@ export class CriClient {
       const options = { deadline: Date.now() + bounds.timeoutMs };
       const call = this.#client.makeUnaryRequest(
         path(method),
-        asIs,
-        asIs,
+        unchanged,
+        unchanged,
         request,
         options,
         (error, answer) => {
@@ -218,7 +217,7 @@ export class CriClient {
     });
   }
 
-  /** Resolves at the orderly end of the stream; what came before any other end is no answer. */
+  /** Resolves when the stream ends with OK; after any other end the batches are no answer. */
   #batches(
     method: 'streamPodSandboxes' | 'streamContainers',
     request: Buffer,
@@ -227,10 +226,10 @@ export class CriClient {
   ): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const options = { deadline: Date.now() + bounds.timeoutMs };
-    const stream = this.#client.makeServerStreamRequest(path(method), asIs, asIs, request, options);
+    const stream = this.#client.makeServerStreamRequest(path(method), unchanged, unchanged, request, options);
     let refused = false;
     stream.on('data', (batch: Buffer) => {
-      // What was on its way when the call was cancelled.
+      // Was under way when the call was cancelled.
       if (refused) return;
       try {
         take(batch);
@@ -248,7 +247,7 @@ export class CriClient {
   }
 }
 
-/** Cancels a call when the signal is aborted, until what is returned is called. */
+/** Cancels a call when the signal is aborted, until the returned function is called. */
 function cancelOn(signal: AbortSignal | undefined, call: { cancel(): void }): () => void {
   const cancel = () => call.cancel();
   if (signal?.aborted === true) cancel();

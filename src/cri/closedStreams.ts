@@ -1,29 +1,28 @@
 /*
- * Lets go of what HTTP/2 streams that are closed still hold.
+ * Releases what closed HTTP/2 streams still hold.
  *
- * Behind each stream stands an object of Node's own that the quick collection of young objects must keep. It holds the
- * stream, the stream's listeners hold the call, and the call holds the answer: everything grew old with it and waited for a
- * collection of the whole heap, 34 kB and the buffers of both answers for each relist. A stream that is closed tells nobody
- * anything any more, so its listeners can go.
+ * Each stream has an internal object of Node's that survives collections of the young generation. It holds the stream, whose listeners
+ * hold the call, which holds the answer: all of it waited for a full collection, 34 kB and the buffers of both answers per relist. A
+ * closed stream emits nothing more, so its listeners can be removed.
  */
 import { subscribe } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
 
-/** Node's documented channel: told when a client's stream was closed. Where it is not told, memory grows old as before. */
+/** Node's documented channel for closed client streams. If it is silent, memory is only released later. */
 const CLOSED = 'http2.client.stream.close';
 
-/** For all streams of this process, from now on. */
-export function letGoOfClosedStreams(): void {
+/** For all streams of this process from now on. */
+export function releaseClosedStreams(): void {
   subscribe(CLOSED, (message) => {
     const stream: unknown = Reflect.get(Object(message), 'stream');
-    // What it has received may not have been read yet, and its end is told after that. Once it says `close` itself nothing follows
-    // but what its listeners do in the same turn.
-    if (stream instanceof EventEmitter) stream.once('close', () => setImmediate(letGo, stream));
+    // It may still have data to be read, and its end comes after that. After its own `close` nothing follows but what its listeners do in
+    // the same turn.
+    if (stream instanceof EventEmitter) stream.once('close', () => setImmediate(release, stream));
   });
 }
 
-function letGo(stream: EventEmitter): void {
+function release(stream: EventEmitter): void {
   stream.removeAllListeners();
-  // An error that nobody hears would end the process.
+  // An error without a listener would end the process.
   stream.on('error', () => undefined);
 }

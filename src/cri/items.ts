@@ -1,7 +1,7 @@
 /*
- * Items: one sandbox or container of a list answer, and one event, from the runtime's bytes into values.
+ * Items: decodes one sandbox or container of a list answer, and one event.
  *
- * Every text is cleaned and bounded here, at the door: the socket may be anybody's.
+ * Every text is cleaned and bounded here, because any program may own the socket.
  */
 
 import type {
@@ -25,16 +25,16 @@ import {
   type PodSandboxStatus,
 } from './runtime.ts';
 
-/** The numbers of the fields from which on a PodSandbox and a Container consist of maps, and of what nobody here reads. */
+/** From these field numbers on a PodSandbox and a Container consist of maps and of fields that are not used here. */
 export const SANDBOX_LABELS = 5;
 export const CONTAINER_LABELS = 8;
 
 const name = (text: string | undefined): string => cleanText(text ?? '', MAX_NAME_LENGTH);
 
-/** Ids are compared, so one that would have to be changed is not used at all. */
+/** Ids are compared, so one that would have to be cleaned is not used at all. */
 const usableId = (id: string): boolean => id !== '' && id.length <= MAX_ID_LENGTH && !id.includes('\0');
 
-/** A sandbox from the bytes of a PodSandbox; null where it has no usable id. Throws MalformedMessage. */
+/** Decodes a PodSandbox; null if it has no usable id. Throws MalformedMessage. */
 export function readSandbox(bytes: Uint8Array): ListedItem | null {
   const sandbox = decode(PodSandbox, bytes);
   if (!usableId(sandbox.id)) return null;
@@ -53,7 +53,7 @@ export function readSandbox(bytes: Uint8Array): ListedItem | null {
   };
 }
 
-/** A container from the bytes of a Container; null where it has no usable id. Throws MalformedMessage. */
+/** Decodes a Container; null if it has no usable id. Throws MalformedMessage. */
 export function readContainer(bytes: Uint8Array): ListedItem | null {
   const container = decode(Container, bytes);
   if (!usableId(container.id)) return null;
@@ -70,7 +70,7 @@ export function readContainer(bytes: Uint8Array): ListedItem | null {
   };
 }
 
-/** An event from the bytes of a ContainerEventResponse; null where it has no usable id. Throws MalformedMessage. */
+/** Decodes a ContainerEventResponse; null if it has no usable id. Throws MalformedMessage. */
 export function readEvent(bytes: Uint8Array, session: number, received: Mono): ReceivedEvent | null {
   const event = decode(ContainerEventResponse, bytes);
   if (!usableId(event.containerId)) return null;
@@ -88,7 +88,7 @@ export function readEvent(bytes: Uint8Array, session: number, received: Mono): R
   };
 }
 
-/** What the event's statuses say of ids other than its own. Items with an empty id are fillers of the runtime. */
+/** The event's statuses of other ids. Runtimes fill up with items without an id. */
 function othersOf({
   containerId,
   podSandboxStatus,
@@ -116,13 +116,12 @@ const createdOnly = (createdNs: bigint): ExactTimes => ({
   reason: '',
 });
 
-/** A sandbox's status says when it was created, and nothing of its end. */
+/** A sandbox's status has the time of its creation, and none of its end. */
 function sandboxTimes({ containerId, podSandboxStatus }: ContainerEventResponse): ExactTimes | null {
   if (podSandboxStatus?.id !== containerId) return null;
   return createdOnly(podSandboxStatus.createdAt);
 }
 
-/** What the status of a sandbox tells of it. */
 export function sandboxAnswer({ createdAt, state }: PodSandboxStatus): {
   readonly times: ExactTimes;
   readonly sandbox: ShownState;
@@ -130,7 +129,7 @@ export function sandboxAnswer({ createdAt, state }: PodSandboxStatus): {
   return { times: createdOnly(createdAt), sandbox: sandboxState(state) };
 }
 
-/** An event of which only the digest could be kept. */
+/** An event of which only the digest was kept. */
 export function digestEvent(
   digest: { readonly id: string; readonly type: number; readonly createdNs: bigint },
   session: number,
@@ -177,7 +176,7 @@ function podOf(
   };
 }
 
-/** A number that is neither proves nothing (kubelet pkg/kubelet/container/runtime.go, SandboxToContainerState). */
+/** Any other number proves nothing (kubelet pkg/kubelet/container/runtime.go, SandboxToContainerState). */
 function sandboxState(state: number): ShownState {
   if (state === PodSandboxState.SANDBOX_READY) return 'running';
   return state === PodSandboxState.SANDBOX_NOTREADY ? 'exited' : 'unknown';
@@ -189,5 +188,5 @@ function containerState(state: number): ShownState {
   return state === ContainerState.CONTAINER_EXITED ? 'exited' : 'unknown';
 }
 
-/** A type that we have no name for is kept by its number, within what a byte can hold. */
+/** An unknown type is kept by its number if that fits into a byte. */
 const clampType = (type: number): number => (type >= 0 && type < 255 ? type : 255);

@@ -10,8 +10,8 @@ import { faultFacts, TestBed } from '../../devtools/simulator/testBed.ts';
 import { until } from '../../test/support/waitFor.ts';
 import { CriClient } from './client.ts';
 import { CONTAINER_LABELS, readContainer } from './items.ts';
-import { ListCall, type Way } from './listCall.ts';
-import { ListReader } from './lists.ts';
+import { ListCall, type ListMethod } from './listCall.ts';
+import { ListDecoder } from './lists.ts';
 
 const always = { seed: 1 };
 const PODS = 20;
@@ -38,7 +38,7 @@ async function runtimeOf(profile: Partial<Profile> = {}): Promise<SimulatedRunti
 
 interface Asked {
   readonly list: ListCall;
-  readonly turns: [Way, string][];
+  readonly turns: [ListMethod, string][];
   /** How many items had to be decoded. */
   decoded: number;
   readonly ask: (signal?: AbortSignal) => ReturnType<ListCall['ask']>;
@@ -49,7 +49,7 @@ function containersOf(
   runtime: SimulatedRuntime,
   profile: { readonly streamingLists: boolean } = STREAMS,
   timeoutMs = 20_000,
-  limits?: ConstructorParameters<typeof ListReader>[2],
+  limits?: ConstructorParameters<typeof ListDecoder>[2],
 ): Asked {
   const cri = new CriClient(runtime.socket);
   client = cri;
@@ -59,15 +59,15 @@ function containersOf(
     return readContainer(bytes);
   };
   const list = new ListCall(
-    new ListReader(read, CONTAINER_LABELS, limits),
+    new ListDecoder(read, CONTAINER_LABELS, limits),
     {
       plain: (bounds) => cri.listContainers(bounds),
       streamed: (bounds, take) => cri.streamContainers(bounds, take),
     },
     timeoutMs,
-    (way, why) => turns.push([way, why.code]),
+    (method, why) => turns.push([method, why.code]),
   );
-  list.runtimeIs(profile);
+  list.setRuntime(profile);
   const asked: Asked = {
     list,
     turns,
@@ -137,7 +137,7 @@ describe('an answer over the limit of a message', () => {
 describe('a streamed list', () => {
   /** A list that is streamed, of a runtime that is well again. */
   async function streamed(
-    ...more: [timeoutMs?: number, limits?: ConstructorParameters<typeof ListReader>[2]]
+    ...more: [timeoutMs?: number, limits?: ConstructorParameters<typeof ListDecoder>[2]]
   ) {
     const runtime = await runtimeOf();
     runtime.setListFaults([oversizedLists(always)]);
@@ -197,7 +197,7 @@ describe('a streamed list', () => {
         { timeout: 10_000 },
       )
       .toBe(true);
-    expect(asked.turns.map(([way]) => way)).toEqual(['streamed', 'plain']);
+    expect(asked.turns.map(([method]) => method)).toEqual(['streamed', 'plain']);
     runtime.setListFaults([oversizedLists(always)]);
     await expect(asked.ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
     expect(asked.turns).toHaveLength(2);
@@ -205,7 +205,7 @@ describe('a streamed list', () => {
 
   test('is asked for plainly again when another runtime answers', async () => {
     const { runtime, asked } = await streamed();
-    asked.list.runtimeIs(STREAMS);
+    asked.list.setRuntime(STREAMS);
     runtime.setListFaults([failingLists(always, status.INTERNAL)]);
     await expect(asked.ask()).rejects.toEqual(coded('INTERNAL'));
     expect(calls(runtime).at(-1)).toBe('listContainers');

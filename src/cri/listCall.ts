@@ -1,21 +1,21 @@
 /*
- * A list call: one of the two lists, asked for in the way that bears its size.
+ * A list call: one of the two lists, requested by the method that can carry its size.
  *
- *   plain ── over a message's limit, the runtime streams lists ──► streamed ── UNIMPLEMENTED ──► plain, for good
+ *   plain ── over a message's limit, the runtime offers streaming ──► streamed ── UNIMPLEMENTED ──► plain, for good
  *
- * The way is a list's own: there may be many more containers than sandboxes. The answer that was too large is asked for again
- * at once, so that no relist is lost over it. Once streamed, a list stays so: which of both it takes next time would hang on a
- * few bytes. A runtime that is replaced by another begins anew.
+ * Each list has its own method: there may be many more containers than sandboxes. An answer that was too large is requested again at
+ * once, so that no relist is lost. A list that is streamed stays so; otherwise a few bytes would decide each time. Another runtime at
+ * the socket starts from the beginning.
  */
 import { monoNow } from '../platform/clock.ts';
 import type { ListAnswer } from '../protocol/observation.ts';
 import { type CallBounds, CriError } from './client.ts';
-import type { ListReader } from './lists.ts';
+import type { ListDecoder } from './lists.ts';
 
-/** A buffer of its own has little around an answer: the few bytes that frame a message. */
-const MOST_AROUND = 16;
+/** An answer in a buffer of its own is surrounded only by the few bytes that frame a message. */
+const MAX_FRAMING_BYTES = 16;
 
-/** How one of the two lists is asked for. */
+/** How one of the two lists is requested. */
 export interface ListCallPorts {
   readonly plain: (bounds: CallBounds) => Promise<Buffer>;
   readonly streamed: (bounds: CallBounds, take: (batch: Buffer) => void) => Promise<void>;
@@ -25,39 +25,39 @@ export interface MeasuredListAnswer extends ListAnswer {
   readonly bytes: number;
 }
 
-export type Way = 'plain' | 'streamed';
+export type ListMethod = 'plain' | 'streamed';
 
 export class ListCall {
-  readonly reader: ListReader;
+  readonly decoder: ListDecoder;
   readonly #ports: ListCallPorts;
   readonly #timeoutMs: number;
-  readonly #turned: (way: Way, why: CriError) => void;
-  #way: Way = 'plain';
-  /** Whether streaming may be tried: known of the runtime, and not disproved by it. */
+  readonly #methodChanged: (method: ListMethod, why: CriError) => void;
+  #method: ListMethod = 'plain';
+  /** The runtime is known to offer streaming, and has not refused it. */
   #mayStream = false;
 
-  /** `turned` is told each change of the way, and why; `timeoutMs` is for each call. */
+  /** `methodChanged` is called with the new method and the error that led to it; `timeoutMs` is for each call. */
   constructor(
-    reader: ListReader,
+    decoder: ListDecoder,
     ports: ListCallPorts,
     timeoutMs: number,
-    turned: (way: Way, why: CriError) => void,
+    methodChanged: (method: ListMethod, why: CriError) => void,
   ) {
-    this.reader = reader;
+    this.decoder = decoder;
     this.#ports = ports;
     this.#timeoutMs = timeoutMs;
-    this.#turned = turned;
+    this.#methodChanged = methodChanged;
   }
 
-  /** From now on another runtime answers. */
-  runtimeIs({ streamingLists }: { readonly streamingLists: boolean }): void {
-    this.#way = 'plain';
+  /** Another runtime answers at the socket. */
+  setRuntime({ streamingLists }: { readonly streamingLists: boolean }): void {
+    this.#method = 'plain';
     this.#mayStream = streamingLists;
   }
 
-  /** Asks; the signal ends it early, as CANCELLED. Throws CriError, MalformedAnswer and EndlessAnswer. */
+  /** Requests the list; the signal cancels it. Throws CriError, MalformedAnswer and EndlessAnswer. */
   async ask(signal: AbortSignal): Promise<MeasuredListAnswer> {
-    return this.#way === 'plain' ? this.#askPlainFirst(signal) : this.#askStreamedFirst(signal);
+    return this.#method === 'plain' ? this.#askPlainFirst(signal) : this.#askStreamedFirst(signal);
   }
 
   async #askPlainFirst(signal: AbortSignal): Promise<MeasuredListAnswer> {
@@ -72,13 +72,13 @@ export class ListCall {
   async #streamedInstead(signal: AbortSignal, tooLarge: CriError): Promise<MeasuredListAnswer> {
     try {
       const answer = await this.#streamed(signal);
-      this.#way = 'streamed';
-      this.#turned('streamed', tooLarge);
+      this.#method = 'streamed';
+      this.#methodChanged('streamed', tooLarge);
       return answer;
     } catch (error) {
       if (!isUnimplemented(error)) throw error;
       this.#cannotStream(error);
-      // What is wrong is still that the answer is too large.
+      // The cause is still that the answer is too large.
       throw tooLarge;
     }
   }
@@ -94,9 +94,9 @@ export class ListCall {
   }
 
   #cannotStream(why: CriError): void {
-    this.#way = 'plain';
+    this.#method = 'plain';
     this.#mayStream = false;
-    this.#turned('plain', why);
+    this.#methodChanged('plain', why);
   }
 
   async #plain(signal: AbortSignal): Promise<MeasuredListAnswer> {
@@ -104,28 +104,28 @@ export class ListCall {
     const answer = await this.#ports.plain({ timeoutMs: this.#timeoutMs, signal });
     const end = monoNow();
     try {
-      return { start, end, ...this.reader.read(answer) };
+      return { start, end, ...this.decoder.read(answer) };
     } finally {
-      giveBack(answer);
+      freeAnswer(answer);
     }
   }
 
   async #streamed(signal: AbortSignal): Promise<MeasuredListAnswer> {
     const start = monoNow();
-    const reading = this.reader.begin();
+    const reading = this.decoder.begin();
     await this.#ports.streamed({ timeoutMs: this.#timeoutMs, signal }, (batch) => reading.add(batch));
     return { start, end: monoNow(), ...reading.end() };
   }
 }
 
 /**
- * Frees the memory of an answer that has been read; it is empty then. The stream of HTTP/2 behind the call holds it until
- * the next full collection, however young it is: answers would pile up, and bring on what they wait for every half minute.
+ * Frees the memory of an answer that has been read, and leaves it empty. The call's HTTP/2 stream would hold it until the next full
+ * collection: answers would pile up and cause one every half minute.
  */
-function giveBack(answer: Buffer): void {
+function freeAnswer(answer: Buffer): void {
   const { buffer } = answer;
-  const isItsOwn = buffer.byteLength - answer.length <= MOST_AROUND;
-  if (isItsOwn && buffer instanceof ArrayBuffer) buffer.transfer(0);
+  const ownsBuffer = buffer.byteLength - answer.length <= MAX_FRAMING_BYTES;
+  if (ownsBuffer && buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
 const isTooLarge = (error: unknown): error is CriError =>

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from './items.ts';
-import { EndlessAnswer, ListReader, MalformedAnswer } from './lists.ts';
+import { EndlessAnswer, ListDecoder, MalformedAnswer } from './lists.ts';
 import {
   Container,
   ContainerState,
@@ -26,7 +26,7 @@ const answer = (containers: readonly Container[]): Buffer =>
 /** A reader that counts how many items it had to decode. */
 function counting() {
   const decoded = { items: 0 };
-  const reader = new ListReader((bytes) => {
+  const reader = new ListDecoder((bytes) => {
     decoded.items += 1;
     return readContainer(bytes);
   }, CONTAINER_LABELS);
@@ -141,7 +141,7 @@ test('what is read with the memory of earlier answers is what a new reader reads
 });
 
 describe('the items of an answer', () => {
-  const of = (reader: ListReader, ...ids: readonly string[]) =>
+  const of = (reader: ListDecoder, ...ids: readonly string[]) =>
     reader.read(answer(ids.map((id) => container(id)))).items;
 
   test('are the same map as before where each of them is what it was', () => {
@@ -204,9 +204,9 @@ describe('an item', () => {
     const broken = item(Buffer.from([0x0a, 0x7f, 1]));
     const { items, whole } = reader.read(Buffer.concat([broken, answer([container('a')])]));
     expect([...items.keys()]).toEqual(['a']);
-    expect({ whole, refused: reader.refused }).toEqual({ whole: false, refused: 1 });
+    expect({ whole, refused: reader.malformedItems }).toEqual({ whole: false, refused: 1 });
     expect(reader.read(answer([container('a')])).whole).toBe(true);
-    expect(reader.refused).toBe(1);
+    expect(reader.malformedItems).toBe(1);
   });
 
   test('without a usable id is left out, and nobody can miss it', () => {
@@ -214,7 +214,7 @@ describe('an item', () => {
     const { items, whole } = reader.read(
       answer([container(''), container('x'.repeat(257)), container('a\0b')]),
     );
-    expect({ items: items.size, whole, refused: reader.refused }).toEqual({
+    expect({ items: items.size, whole, refused: reader.malformedItems }).toEqual({
       items: 0,
       whole: true,
       refused: 3,
@@ -223,7 +223,7 @@ describe('an item', () => {
 });
 
 describe('an answer in several messages', () => {
-  const inMessages = (reader: ListReader, ...messages: (readonly Container[])[]) => {
+  const inMessages = (reader: ListDecoder, ...messages: (readonly Container[])[]) => {
     const reading = reader.begin();
     for (const message of messages) reading.add(answer(message));
     return reading.end();
@@ -266,7 +266,7 @@ test('an answer that was given up for another takes nothing more, so that neithe
 
 describe('an answer without end is refused', () => {
   const limited = (items: number, bytes: number) =>
-    new ListReader(readContainer, CONTAINER_LABELS, { items, bytes });
+    new ListDecoder(readContainer, CONTAINER_LABELS, { items, bytes });
   const one = answer([container('a')]);
 
   test('by its items, also those that nobody could use, and the same again and again', () => {
@@ -291,7 +291,7 @@ describe('an answer without end is refused', () => {
 
   test('and what was remembered stays', () => {
     let decoded = 0;
-    const reader = new ListReader(
+    const reader = new ListDecoder(
       (bytes) => {
         decoded += 1;
         return readContainer(bytes);
@@ -363,7 +363,7 @@ test('sandboxes are read in the same way', () => {
     state: PodSandboxState.SANDBOX_NOTREADY,
   });
   const bytes = Buffer.from(ListPodSandboxResponse.encode({ items: [sandbox] }).finish());
-  expect(new ListReader(readSandbox, SANDBOX_LABELS).read(bytes).items.get('s1')).toEqual({
+  expect(new ListDecoder(readSandbox, SANDBOX_LABELS).read(bytes).items.get('s1')).toEqual({
     object: {
       id: 's1',
       sandbox: 's1',

@@ -1,29 +1,29 @@
 /*
- * Lists: the two list answers, read with little work.
+ * Lists: decodes the two list answers with little work.
  *
- * An answer is mostly the same as the one before, in another order. So its bytes are only cut at the top level, each item's
- * bytes are compared with what is kept under its id, and only what changed is decoded. The id is looked for at the front
- * of an item, where encoders put it; an item that begins otherwise is decoded whole.
+ * An answer is mostly the same as the one before, in another order. So it is only split at the top level, each item's bytes are
+ * compared with those cached under its id, and only what changed is decoded. The id is expected at the start of an item, where encoders
+ * put it; an item that starts otherwise is decoded whole.
  *
  *   id · metadata · state · created_at … | labels · annotations …
  *   the head, compared byte by byte      | the tail, of which only the length is compared
  *
- * The order of a map's entries is new in each answer of a runtime written in Go, so the bytes of a tail say nothing. Nor is
- * there a call that changes labels or annotations: what an id was made with, it keeps.
+ * Go runtimes order the entries of a map anew in each answer, so the bytes of a tail mean nothing. No call changes labels or
+ * annotations: an id keeps those it was created with.
  *
- * An answer is one message, or, of a streaming list, several that are read as they come: a batch has its items where the
- * whole answer has them. Whatever the runtime sends, an answer has an end here, and so has what is remembered of it.
+ * An answer is one message or, from a streaming list, several: a batch has its items where the whole answer has them. Whatever the
+ * runtime sends, the size of an answer and of its cache is bounded.
  */
 import type { ListedItem } from '../protocol/observation.ts';
 import { MalformedMessage } from './malformed.ts';
 
-/** The answer is not what the protocol says: the field that holds the items is malformed. */
+/** The answer does not follow the protocol: the field that holds the items is malformed. */
 export class MalformedAnswer extends Error {
   override readonly name = 'MalformedAnswer';
   readonly code = 'MALFORMED';
 }
 
-/** The answer is larger than any that is read. */
+/** The answer exceeds the limits. */
 export class EndlessAnswer extends Error {
   override readonly name = 'EndlessAnswer';
   readonly code: 'TOO_MANY_ITEMS' | 'TOO_MANY_BYTES';
@@ -34,18 +34,18 @@ export class EndlessAnswer extends Error {
   }
 }
 
-/** How large an answer may be, all its messages together. */
+/** Limits for all messages of an answer together. */
 export interface AnswerLimits {
   readonly items: number;
   readonly bytes: number;
 }
 
-/** As many items as ids are followed, and the bytes that so many have at most on any node that works. */
+/** As many items as containers are tracked, and more bytes than so many have on any working node. */
 const LIMITS: AnswerLimits = { items: 50_000, bytes: 64 * 1024 * 1024 };
-/** Heads of an answer beyond this are not remembered, and their items decoded each time. */
-const MOST_REMEMBERED_BYTES = 32 * 1024 * 1024;
+/** Heads beyond this are not cached, and their items are decoded each time. */
+const MAX_CACHED_BYTES = 32 * 1024 * 1024;
 
-/** Reads one item; null where it must be left out. Throws MalformedMessage. */
+/** Decodes one item; null if it must be left out. Throws MalformedMessage. */
 type ReadItem = (bytes: Uint8Array) => ListedItem | null;
 
 interface CachedItem {
@@ -57,20 +57,20 @@ interface CachedItem {
   inAnswer: number;
 }
 
-/** What is remembered of the last answer. */
+/** What is kept of the last answer. */
 interface AnswerCache {
   /** By id. */
   readonly items: ReadonlyMap<string, ListedItem>;
-  /** Those of them whose bytes are known, by id. */
+  /** Those of them whose bytes are cached, by id. */
   readonly kept: ReadonlyMap<string, CachedItem>;
 }
 
-const NOTHING: AnswerCache = { items: new Map(), kept: new Map() };
+const EMPTY_CACHE: AnswerCache = { items: new Map(), kept: new Map() };
 
-/** Reads the bytes of an item that was not recognised. */
-type Decode = (bytes: Buffer) => Decoded | 'nobody' | 'unreadable';
+/** Decodes an item that was not recognised. */
+type DecodeItem = (bytes: Buffer) => DecodedItem | 'noId' | 'malformed';
 
-type Decoded = Omit<CachedItem, 'inAnswer'>;
+type DecodedItem = Omit<CachedItem, 'inAnswer'>;
 
 /** Tag of field 1 with a length: the items of both list answers, and the id within an item. */
 const FIELD_1_BYTES = 0x0a;
@@ -79,14 +79,14 @@ const WIRE_FIXED64 = 1;
 const WIRE_BYTES = 2;
 const WIRE_FIXED32 = 5;
 
-/** Reads the answers of one of the two list calls, and remembers the last one. */
-export class ListReader {
-  /** Items that had no usable id, or were no item at all, since the start. */
-  refused = 0;
+/** Decodes the answers of one of the two list calls, and keeps the last one. */
+export class ListDecoder {
+  /** Items without a usable id, or that could not be decoded, since the start. */
+  malformedItems = 0;
   readonly #read: ReadItem;
   readonly #tailFrom: number;
   readonly #limits: AnswerLimits;
-  readonly #shelf: Shelf = { answers: 0, memory: NOTHING };
+  readonly #shared: SharedCache = { answers: 0, memory: EMPTY_CACHE };
 
   /** `tailFrom`: the number of the first field of the tail; without it items are compared whole. */
   constructor(read: ReadItem, tailFrom = Number.POSITIVE_INFINITY, limits = LIMITS) {
@@ -95,42 +95,42 @@ export class ListReader {
     this.#limits = limits;
   }
 
-  /** The items of an answer that is one message. Throws as {@link AnswerReading.add}; what was remembered stays then. */
+  /** The items of an answer that is one message. Throws as {@link AnswerReading.add}; the cache stays then. */
   read(answer: Buffer): ReadItems {
     const reading = this.begin();
     reading.add(answer);
     return reading.end();
   }
 
-  /** Begins an answer, and gives up the one before where that has not ended. What was remembered stays until it ends. */
+  /** Begins an answer, and abandons one that has not ended. The cache stays until the answer ends. */
   begin(): AnswerReading {
-    return new AnswerReading(this.#limits, this.#shelf, (bytes) => this.#decode(bytes));
+    return new AnswerReading(this.#limits, this.#shared, (bytes) => this.#decode(bytes));
   }
 
-  #decode(bytes: Buffer): Decoded | 'nobody' | 'unreadable' {
+  #decode(bytes: Buffer): DecodedItem | 'noId' | 'malformed' {
     let item: ListedItem | null;
     try {
       item = this.#read(bytes);
     } catch (error) {
       if (!(error instanceof MalformedMessage)) throw error;
-      // Told by the answer that is not whole; the runtime's other items are still good.
-      this.refused += 1;
-      return 'unreadable';
+      // The answer is then not `whole`; its other items are still good.
+      this.malformedItems += 1;
+      return 'malformed';
     }
     if (item === null) {
-      this.refused += 1;
-      return 'nobody';
+      this.malformedItems += 1;
+      return 'noId';
     }
     // A copy: a view would keep the whole answer in memory.
     return { head: Buffer.from(bytes.subarray(0, this.#headLength(bytes))), length: bytes.length, item };
   }
 
-  /** Where the tail begins. An item with another field behind a map has none, nor has one that cannot be cut. */
+  /** Where the tail begins. An item with another field after a map has none, nor has one that cannot be split. */
   #headLength(bytes: Buffer): number {
     try {
       return headLength(bytes, this.#tailFrom);
     } catch {
-      // It could be read, which is what counts: the decoder knows encodings that no runtime uses.
+      // It was decoded, which is what counts: the decoder knows encodings that no runtime uses.
       return bytes.length;
     }
   }
@@ -138,49 +138,49 @@ export class ListReader {
 
 /** What an answer held. */
 export interface ReadItems {
-  /** By id. The same map as of the last answer that ended where each item was recognised; then each is what it was. */
+  /** By id. The same map as that of the last answer if every item was recognised: nothing changed. */
   readonly items: ReadonlyMap<string, ListedItem>;
-  /** Whether every item could be read; one without a usable id is nobody's loss. */
+  /** Whether every item could be decoded; items without a usable id do not count. */
   readonly whole: boolean;
   readonly bytes: number;
 }
 
 /** What the answers of one call share. */
-interface Shelf {
+interface SharedCache {
   /** How many were begun: the number of the last one. */
   answers: number;
   memory: AnswerCache;
 }
 
-/** An answer while it is read. */
+/** An answer while it is being decoded. */
 export class AnswerReading {
   readonly #limits: AnswerLimits;
-  readonly #shelf: Shelf;
-  readonly #decode: Decode;
+  readonly #shared: SharedCache;
+  readonly #decode: DecodeItem;
   readonly #number: number;
   /** Items that were decoded, by id: they changed, or cannot be recognised. */
   readonly #changed = new Map<string, CachedItem>();
-  /** How many of the items before were recognised. */
+  /** How many items of the last answer were recognised. */
   #unchanged = 0;
   #whole = true;
   #bytes = 0;
   #count = 0;
 
-  constructor(limits: AnswerLimits, shelf: Shelf, decode: Decode) {
+  constructor(limits: AnswerLimits, shared: SharedCache, decode: DecodeItem) {
     this.#limits = limits;
-    this.#shelf = shelf;
+    this.#shared = shared;
     this.#decode = decode;
-    shelf.answers += 1;
-    this.#number = shelf.answers;
+    shared.answers += 1;
+    this.#number = shared.answers;
   }
 
   /** Takes a message of the answer. Throws {@link MalformedAnswer} and {@link EndlessAnswer}: then there is no answer. */
   add(message: Buffer): void {
     this.#mustBeTheLast();
-    const { items, bytes: most } = this.#limits;
+    const { items, bytes: maxBytes } = this.#limits;
     this.#bytes += message.length;
-    if (this.#bytes > most) throw new EndlessAnswer('TOO_MANY_BYTES', most);
-    const fields = new Fields(message);
+    if (this.#bytes > maxBytes) throw new EndlessAnswer('TOO_MANY_BYTES', maxBytes);
+    const fields = new MessageFields(message);
     while (fields.next()) {
       if (fields.tag !== FIELD_1_BYTES) continue;
       this.#count += 1;
@@ -189,40 +189,40 @@ export class AnswerReading {
     }
   }
 
-  /** The answer has come to its end: it is what the next one is compared with. */
+  /** Ends the answer; the next one is compared with it. */
   end(): ReadItems {
     this.#mustBeTheLast();
-    const isTheSame = this.#changed.size === 0 && this.#unchanged === this.#shelf.memory.items.size;
-    if (!isTheSame) this.#shelf.memory = this.#memory();
-    return { items: this.#shelf.memory.items, whole: this.#whole, bytes: this.#bytes };
+    const isTheSame = this.#changed.size === 0 && this.#unchanged === this.#shared.memory.items.size;
+    if (!isTheSame) this.#shared.memory = this.#memory();
+    return { items: this.#shared.memory.items, whole: this.#whole, bytes: this.#bytes };
   }
 
-  /** The marks that an answer leaves would be taken for those of another. */
+  /** Two answers at once would mix up the items that each has seen. */
   #mustBeTheLast(): void {
-    if (this.#number !== this.#shelf.answers) throw new Error('another answer was begun since');
+    if (this.#number !== this.#shared.answers) throw new Error('another answer was begun since');
   }
 
   #take(message: Buffer, start: number, end: number): void {
-    const known = this.#recall(message, start, end);
+    const known = this.#findCached(message, start, end);
     if (known !== null) {
       if (known.inAnswer !== this.#number) this.#unchanged += 1;
       known.inAnswer = this.#number;
-      // Of two items with one id the last one counts.
+      // If two items have one id, the last one counts.
       this.#changed.delete(known.item.object.id);
       return;
     }
     const decoded = this.#decode(message.subarray(start, end));
-    if (decoded === 'unreadable') this.#whole = false;
+    if (decoded === 'malformed') this.#whole = false;
     if (typeof decoded === 'string') return;
     this.#changed.set(decoded.item.object.id, { ...decoded, inAnswer: this.#number });
   }
 
-  /** What is kept of the item between these two; null where it is another, or none. No view of it is made: there are many. */
-  #recall(message: Buffer, start: number, end: number): CachedItem | null {
+  /** The cached item with the bytes between these two, or null. Creates no view: there are many items. */
+  #findCached(message: Buffer, start: number, end: number): CachedItem | null {
     const id = start + 2;
     const idEnd = id + (message[start + 1] ?? 0);
     if (message[start] !== FIELD_1_BYTES || idEnd - id > 127 || idEnd > end) return null;
-    const known = this.#shelf.memory.kept.get(message.toString('latin1', id, idEnd));
+    const known = this.#shared.memory.kept.get(message.toString('latin1', id, idEnd));
     if (known === undefined || known.length !== end - start) return null;
     const { head } = known;
     return message.compare(head, 0, head.length, start, start + head.length) === 0 ? known : null;
@@ -234,7 +234,7 @@ export class AnswerReading {
     let bytes = 0;
     for (const [id, each] of this.#entries()) {
       items.set(id, each.item);
-      if (bytes + each.head.length > MOST_REMEMBERED_BYTES) continue;
+      if (bytes + each.head.length > MAX_CACHED_BYTES) continue;
       bytes += each.head.length;
       kept.set(id, each);
     }
@@ -242,7 +242,7 @@ export class AnswerReading {
   }
 
   *#entries(): Generator<readonly [id: string, CachedItem]> {
-    for (const [id, known] of this.#shelf.memory.kept) {
+    for (const [id, known] of this.#shared.memory.kept) {
       if (known.inAnswer === this.#number && !this.#changed.has(id)) yield [id, known];
     }
     yield* this.#changed;
@@ -251,7 +251,7 @@ export class AnswerReading {
 
 function headLength(bytes: Buffer, tailFrom: number): number {
   let length = bytes.length;
-  const fields = new Fields(bytes);
+  const fields = new MessageFields(bytes);
   for (let at = 0; fields.next(); at = fields.end) {
     const inTail = Math.floor(fields.tag / 8) >= tailFrom;
     if (inTail) length = Math.min(length, at);
@@ -260,10 +260,10 @@ function headLength(bytes: Buffer, tailFrom: number): number {
   return length;
 }
 
-/** Goes through the fields of a message, one after the other. */
-class Fields {
+/** Iterates over the fields of a message. */
+class MessageFields {
   tag = 0;
-  /** Where the body of the present field begins, and where it ends. */
+  /** Where the body of the current field begins and ends. */
   start = 0;
   end = 0;
   readonly #bytes: Buffer;
@@ -273,7 +273,7 @@ class Fields {
     this.#bytes = bytes;
   }
 
-  /** Goes to the next one; false where there is none. Throws {@link MalformedAnswer}. */
+  /** Moves to the next field; false if there is none. Throws {@link MalformedAnswer}. */
   next(): boolean {
     this.#at = this.end;
     if (this.#at >= this.#bytes.length) return false;

@@ -1,15 +1,15 @@
 /*
- * Malformed: what a runtime sent and nobody can read. It is refused at the door, with a code; the socket may be anybody's.
+ * Malformed messages: what a runtime sent and cannot be decoded. Any program may own the socket.
  */
 import type { MessageFns } from './runtime.ts';
 
 /**
- * The longest message that tells of one pod or one container: an item of a list, an event, a status. An object of the API
- * server has at most 1.5 MiB. Decoded, small fields take a hundred times their bytes.
+ * The longest message about one pod or container: an item of a list, an event, a status. An object of the API server has at most
+ * 1.5 MiB. Small fields take a hundred times their bytes when decoded.
  */
 export const MAX_ITEM_BYTES = 4 * 1024 * 1024;
 
-/** The bytes are not what the protocol says, or more of it than can be true. */
+/** The bytes do not follow the protocol, or are too many. */
 export class MalformedMessage extends Error {
   override readonly name = 'MalformedMessage';
   readonly code = 'MALFORMED';

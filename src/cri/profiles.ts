@@ -1,10 +1,9 @@
 /*
- * What is known of each runtime and version: which events it announces, and what it does to those who subscribe.
+ * What is known of each runtime and version: which events it announces, and how it treats subscribers.
  *
- * The policy for streams (policy.ts) comes from how a runtime treats several subscribers: containerd 2 gives every
- * subscriber every event; containerd 1.7 gives each event to one of them, so that we would take events away from the
- * kubelet (containerd pkg/cri/server, one shared channel); CRI-O before 1.33 may crash when a subscriber leaves
- * (cri-o issue 9004). What is not known is not subscribed to.
+ * The subscribe policy follows from how a runtime treats several subscribers: containerd 2 gives every subscriber every event;
+ * containerd 1.7 gives each event to one of them, so an agent would take events from the kubelet (containerd pkg/cri/server, one shared
+ * channel); CRI-O before 1.33 may crash when a subscriber leaves (cri-o issue 9004). Agents do not subscribe to unknown runtimes.
  */
 
 import type { PlegProfile } from '../protocol/eventProfile.ts';
@@ -12,7 +11,7 @@ import type { ReceivedEvent } from '../protocol/observation.ts';
 import { EVENT_TYPES, type EventType } from '../protocol/record.ts';
 import { millis } from '../protocol/units.ts';
 
-/** What Version said. */
+/** The answer of Version. */
 export interface RuntimeVersion {
   readonly name: string;
   readonly version: string;
@@ -21,25 +20,25 @@ export interface RuntimeVersion {
 export interface RuntimeProfile extends PlegProfile {
   readonly name: string;
   /**
-   * `safe`: subscribing harms nobody. `steals`: each event goes to one subscriber only. `crashes`: a subscriber that leaves may
-   * bring the runtime down. `impossible`: there are no events to subscribe to. `unknown`: nobody knows.
+   * `safe`: subscribing does no harm. `steals`: each event goes to one subscriber only. `crashes`: the runtime may crash when a
+   * subscriber leaves. `impossible`: there are no events to subscribe to. `unknown`: not known.
    */
   readonly subscription: 'safe' | 'steals' | 'crashes' | 'impossible' | 'unknown';
-  /** Why, in words for the report. */
+  /** Why, for the report. */
   readonly why: string;
-  /** The events of a sandbox that have no sandbox status in them although all is well. */
+  /** The sandbox events that normally have no sandbox status. */
   readonly sandboxEventsWithoutStatus: readonly EventType[];
-  /** Whether the streaming lists of CRI 1.36 are offered. */
+  /** Whether it offers the streaming lists of CRI 1.36. */
   readonly streamingLists: boolean;
-  /** Habits of this version that explain what a reader of the evidence may wonder about. */
+  /** Peculiarities of this version that explain unexpected evidence. */
   readonly notes: readonly string[];
 }
 
 const ALL: readonly EventType[] = ['CREATED', 'STARTED', 'STOPPED', 'DELETED'];
 
-interface Rule {
+interface ProfileRule {
   readonly runtime: RegExp;
-  /** The lowest version that the rule is for. Rules of one runtime stand in falling order. */
+  /** The lowest version that the rule is for. Rules of one runtime are in falling order. */
   readonly from: readonly [major: number, minor: number, patch: number];
   readonly profile: RuntimeProfile;
 }
@@ -76,10 +75,10 @@ const CONTAINERD: RuntimeProfile = {
 const CRIO: RuntimeProfile = {
   ...UNKNOWN,
   name: 'crio-1.33',
-  // A sandbox's CREATED and DELETED are made while its status cannot be had, and are skipped.
+  // A sandbox's CREATED and DELETED are built while its status is unavailable, and are skipped.
   sandboxEvents: ['STARTED', 'STOPPED'],
   containerEvents: ALL,
-  // Only RemoveContainer announces; what RemovePodSandbox takes along goes without a word.
+  // Only RemoveContainer announces; containers removed by RemovePodSandbox are not announced.
   announcesRemovedWithSandbox: false,
   subscription: 'safe',
   why: 'CRI-O 1.33 and later give every subscriber every event',
@@ -100,27 +99,27 @@ const ISULAD: RuntimeProfile = {
   announcesRemovedWithSandbox: true,
   subscription: 'safe',
   why: 'iSulad keeps a queue for each subscriber',
-  // It is made when the sandbox is gone already.
+  // It is built when the sandbox is gone already.
   sandboxEventsWithoutStatus: ['DELETED'],
-  notes: ['without a subscriber no event is made at all'],
+  notes: ['no event is built while nobody is subscribed'],
 };
 
 const NO_EVENTS = { sandboxEvents: [], containerEvents: [], subscription: 'impossible' } as const;
 
-const rule = (runtime: RegExp, from: Rule['from'], profile: RuntimeProfile): Rule => ({
+const rule = (runtime: RegExp, from: ProfileRule['from'], profile: RuntimeProfile): ProfileRule => ({
   runtime,
   from,
   profile,
 });
 
-const RULES: readonly Rule[] = [
+const RULES: readonly ProfileRule[] = [
   rule(/^containerd$/, [2, 4, 0], { ...CONTAINERD, name: 'containerd-2.4', streamingLists: true }),
   rule(/^containerd$/, [2, 0, 3], CONTAINERD),
   rule(/^containerd$/, [2, 0, 0], {
     ...CONTAINERD,
     name: 'containerd-2.0.0',
     notes: [
-      'PodSandboxStatus has a timestamp without the statuses that it vouches for: a kubelet with EventedPLEG on sees no containers',
+      'PodSandboxStatus has a timestamp without the container statuses that belong to it: a kubelet with EventedPLEG on sees no containers',
     ],
   }),
   rule(/^containerd$/, [1, 7, 0], {
@@ -128,11 +127,11 @@ const RULES: readonly Rule[] = [
     name: 'containerd-1.7',
     subscription: 'steals',
     why: 'containerd 1.7 gives each event to one subscriber only: we would take events from the kubelet',
-    // It is made when the sandbox is gone already.
+    // It is built when the sandbox is gone already.
     sandboxEventsWithoutStatus: ['DELETED'],
     notes: [
       'a subscriber that leaves takes one more event with it',
-      'while nobody listens the oldest 1000 events are kept, whatever their age, and the newer ones dropped',
+      'while nobody is subscribed the oldest 1000 events are kept, whatever their age, and newer ones are dropped',
     ],
   }),
   rule(/^containerd$/, [0, 0, 0], {
@@ -153,7 +152,7 @@ const RULES: readonly Rule[] = [
   rule(/^cri-o$/, [1, 26, 0], {
     ...CRIO_STEALS,
     name: 'crio-1.26',
-    notes: ['early patches announce a DELETED too when a container is stopped'],
+    notes: ['early patches also announce a DELETED when a container is stopped'],
   }),
   rule(/^cri-o$/, [0, 0, 0], {
     ...CRIO,
@@ -176,7 +175,7 @@ const RULES: readonly Rule[] = [
   }),
 ];
 
-/** Whether an event lacks a status that this runtime puts into it when all is well. */
+/** Whether an event lacks a status that this runtime normally includes. */
 export function lacksStatus(
   { containerEvents, sandboxEventsWithoutStatus }: RuntimeProfile,
   { type, hasSandboxStatus }: Pick<ReceivedEvent, 'type' | 'hasSandboxStatus'>,
@@ -186,7 +185,7 @@ export function lacksStatus(
   return !sandboxEventsWithoutStatus.includes(name);
 }
 
-/** The profile of a runtime; the profile `unknown` where no rule fits. */
+/** The profile of a runtime; `unknown` if no rule fits. */
 export function profileOf(runtime: RuntimeVersion): RuntimeProfile {
   const version = parseVersion(runtime.version);
   if (version === null) return UNKNOWN;
@@ -199,7 +198,7 @@ function parseVersion(text: string): readonly [number, number, number] | null {
   return match === null ? null : [Number(match[1]), Number(match[2]), Number(match[3] ?? 0)];
 }
 
-function atLeast(version: Rule['from'], bound: Rule['from']): boolean {
+function atLeast(version: ProfileRule['from'], bound: ProfileRule['from']): boolean {
   const differing = version.findIndex((part, i) => part !== bound[i]);
   return differing === -1 || (version[differing] ?? 0) > (bound[differing] ?? 0);
 }

@@ -17,7 +17,7 @@ import {
   SANDBOX_LABELS,
   timesOf,
 } from '../../src/cri/items.ts';
-import { EndlessAnswer, ListReader, MalformedAnswer } from '../../src/cri/lists.ts';
+import { EndlessAnswer, ListDecoder, MalformedAnswer } from '../../src/cri/lists.ts';
 import { decode, MalformedMessage } from '../../src/cri/malformed.ts';
 import { profileOf } from '../../src/cri/profiles.ts';
 import { ContainerStatusResponse, VersionResponse } from '../../src/cri/runtime.ts';
@@ -36,8 +36,8 @@ const EVERY: number = millis(1_000);
 
 /** An agent from the bytes on, without its shell. */
 class FuzzedAgent {
-  readonly #sandboxes = new ListReader(readSandbox, SANDBOX_LABELS);
-  readonly #containers = new ListReader(readContainer, CONTAINER_LABELS);
+  readonly #sandboxes = new ListDecoder(readSandbox, SANDBOX_LABELS);
+  readonly #containers = new ListDecoder(readContainer, CONTAINER_LABELS);
   readonly comparison = new Comparison({
     epochStart: mono(0),
     overdueAfter: millis(2_000),
@@ -118,7 +118,7 @@ function runtimeOf(bytes: Buffer): { name: string; version: string } {
 }
 
 /** A list is checked whole: an item that is the same as before goes no further. */
-function read(reader: ListReader, bytes: Buffer): Pick<ListAnswer, 'items' | 'whole'> {
+function read(reader: ListDecoder, bytes: Buffer): Pick<ListAnswer, 'items' | 'whole'> {
   const { items, whole } = reader.read(bytes);
   for (const [id, { object }] of items) fits(parse(ContainerIdentitySchema, { ...object, id }), object);
   return { items, whole };

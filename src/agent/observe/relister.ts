@@ -9,8 +9,13 @@
 
 import { type CriCall, type CriClient, CriError } from '../../cri/client.ts';
 import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from '../../cri/items.ts';
-import { ListCall, type ListCallPorts, type MeasuredListAnswer, type Way } from '../../cri/listCall.ts';
-import { EndlessAnswer, ListReader, MalformedAnswer } from '../../cri/lists.ts';
+import {
+  ListCall,
+  type ListCallPorts,
+  type ListMethod,
+  type MeasuredListAnswer,
+} from '../../cri/listCall.ts';
+import { EndlessAnswer, ListDecoder, MalformedAnswer } from '../../cri/lists.ts';
 import type { RuntimeProfile } from '../../cri/profiles.ts';
 import { jittered } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
@@ -89,11 +94,11 @@ export class Relister {
     const { client } = options;
     this.#options = options;
     this.#events = events;
-    this.#sandboxes = this.#listCall('sandboxes', new ListReader(readSandbox, SANDBOX_LABELS), {
+    this.#sandboxes = this.#listCall('sandboxes', new ListDecoder(readSandbox, SANDBOX_LABELS), {
       plain: (bounds) => client.listSandboxes(bounds),
       streamed: (bounds, take) => client.streamSandboxes(bounds, take),
     });
-    this.#containers = this.#listCall('containers', new ListReader(readContainer, CONTAINER_LABELS), {
+    this.#containers = this.#listCall('containers', new ListDecoder(readContainer, CONTAINER_LABELS), {
       plain: (bounds) => client.listContainers(bounds),
       streamed: (bounds, take) => client.streamContainers(bounds, take),
     });
@@ -106,8 +111,8 @@ export class Relister {
   }
 
   setProfile(profile: Pick<RuntimeProfile, 'streamingLists'>): void {
-    this.#sandboxes.runtimeIs(profile);
-    this.#containers.runtimeIs(profile);
+    this.#sandboxes.setRuntime(profile);
+    this.#containers.setRuntime(profile);
   }
 
   /** Many events bring the next relist forward. */
@@ -179,7 +184,7 @@ export class Relister {
   }
 
   async #ask(call: ListName, list: ListCall, signal: AbortSignal): Promise<MeasuredListAnswer> {
-    const before = list.reader.refused;
+    const before = list.decoder.malformedItems;
     let answers = 0;
     try {
       return await list.ask(signal);
@@ -187,15 +192,15 @@ export class Relister {
       if (error instanceof MalformedAnswer || error instanceof EndlessAnswer) answers = 1;
       throw error;
     } finally {
-      const malformed = answers + list.reader.refused - before;
+      const malformed = answers + list.decoder.malformedItems - before;
       if (malformed > 0) this.#events.malformed(call, malformed);
     }
   }
 
-  #listCall(list: string, reader: ListReader, ports: ListCallPorts): ListCall {
+  #listCall(list: string, decoder: ListDecoder, ports: ListCallPorts): ListCall {
     const { log, timeoutMs = LIST_TIMEOUT_MS } = this.#options;
-    return new ListCall(reader, ports, timeoutMs, (way: Way, why) => {
-      if (way === 'streamed') log.info({ list, code: why.code, error: why.message }, 'list is streamed');
+    return new ListCall(decoder, ports, timeoutMs, (method: ListMethod, why) => {
+      if (method === 'streamed') log.info({ list, code: why.code, error: why.message }, 'list is streamed');
       else log.warn({ list, code: why.code, error: why.message }, 'list cannot be streamed');
     });
   }
