@@ -34,18 +34,18 @@ export const CONTROLLER_SETTINGS = {
   cluster: CLUSTER,
   redisUrl: REDIS_URL,
   databaseUrl: database,
-  kubeconfig: optional('file', 'how to reach the API server; in a pod its service account is used', string),
-  noKube: toggle('write no PLEGReports: without an API server'),
+  kubeconfig: optional('file', 'how to reach the API server; default in a pod: its service account', string),
+  noKube: toggle('run without an API server: no PLEGReports, no node conditions, no status lag'),
   statusLag: withDefault(
     'on|off',
     'on',
-    'whether pods are read to tell how long their status was behind a missed event: takes the right to get pods',
+    'measure how far the status of pods lags behind missed events; needs permission to get pods',
     oneOf('on', 'off'),
   ),
   statusLagReadsPerSecond: withDefault(
     'number',
     '10',
-    'the most pods read in a second, over the whole cluster',
+    'maximum pods read per second, for the whole cluster',
     integer(1, 1000),
   ),
   httpAddress: HTTP_ADDRESS,
@@ -57,8 +57,8 @@ export type ControllerConfig = ConfigOf<typeof CONTROLLER_SETTINGS>;
 
 export const MIGRATE_SETTINGS = {
   databaseUrl: database,
-  cluster: optional('name', 'a cluster to make known, so that its rows can be granted', clusterName),
-  queues: withDefault('number', '16', 'how many queues the agents spread over', integer(1, 1024)),
+  cluster: optional('name', 'a cluster to create, so that its rows can be granted', clusterName),
+  queues: withDefault('number', '16', 'number of queues that the agents are spread over', integer(1, 1024)),
   logLevel,
 } as const;
 

@@ -1,9 +1,8 @@
 /*
- * The controller: takes batches from Redis into Postgres, and keeps one PLEGReport per Node.
+ * The controller: stores batches from Redis in Postgres, and keeps one PLEGReport per Node.
  *
- * Start: settings are checked against the real parts once, and what is wrong is told at once. After that nothing ends it:
- * whatever goes away is tried again, and shows in /readyz and the log meanwhile. Stop: finish or give back the jobs at
- * hand, end the report round, close.
+ * At its start it checks Redis, Postgres and the API server once, and ends if a setting is wrong. Later failures do not end it: it retries,
+ * and /readyz and the log show the error. When stopped, it finishes or returns its jobs, finishes the report pass, and closes.
  */
 import { PlegwatchError } from '../platform/errors.ts';
 import { type HttpServer, serveHttp } from '../platform/http.ts';
@@ -23,11 +22,11 @@ import { startConditionRecorder } from './nodeConditions/recorder.ts';
 import { SILENT_AFTER_MS } from './reports/conditions.ts';
 import { type ReportWriter, startReportWriter } from './reports/writer.ts';
 import type { WatchKind } from './statusLag/metrics.ts';
-import { startPodReader } from './statusLag/podPoller.ts';
+import { startPodPoller } from './statusLag/podPoller.ts';
 import { createWatchEnqueuer } from './statusLag/watchEnqueue.ts';
 import { openStore, type Store } from './store/store.ts';
 
-/** Runs until the signal is aborted. Throws PlegwatchError where a setting does not lead to what it should. */
+/** Runs until the signal is aborted. Throws PlegwatchError if a setting is wrong. */
 export async function runController(config: ControllerConfig, signal: AbortSignal): Promise<void> {
   const log = createLogger(config.logLevel, 'controller').child({ cluster: config.cluster });
   log.info(
@@ -40,7 +39,7 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
     await checkRedis(config.redisUrl);
     const store = await openStore({ databaseUrl: config.databaseUrl, log });
     cleanUps.push(() => store.close());
-    const measured = config.statusLag === 'on' && !config.noKube;
+    const measuresStatusLag = config.statusLag === 'on' && !config.noKube;
     const { statusLagReadsPerSecond: readsPerSecond } = config;
     const onShed = (kind: WatchKind, count: number) => metrics.statusLagShed.inc({ kind }, count);
     const ingest = await startIngest({
@@ -50,12 +49,12 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
       intervals: config,
       log,
       metrics,
-      watches: measured ? createWatchEnqueuer({ readsPerSecond, onShed }) : undefined,
+      watches: measuresStatusLag ? createWatchEnqueuer({ readsPerSecond, onShed }) : undefined,
     });
     cleanUps.push(() => ingest.stop());
     const reportWriter = config.noKube
       ? null
-      : await report(config, { store, ingest, metrics, log }, cleanUps);
+      : await startReports(config, { store, ingest, metrics, log }, cleanUps);
     const http = await serve(config, ingest, reportWriter, metrics);
     cleanUps.push(() => http.stop());
     log.info({ port: http.port, reports: reportWriter !== null }, 'controller ready');
@@ -66,21 +65,21 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
   }
 }
 
-interface Parts {
+interface ControllerParts {
   readonly store: Store;
   readonly ingest: Ingest;
   readonly metrics: ControllerMetrics;
   readonly log: Logger;
 }
 
-async function report(
+async function startReports(
   config: ControllerConfig,
-  { store, ingest, metrics, log }: Parts,
+  { store, ingest, metrics, log }: ControllerParts,
   cleanUps: (() => Promise<void> | void)[],
 ): Promise<ReportWriter> {
   const kube = await createKubeClient({ kubeconfig: config.kubeconfig });
   cleanUps.push(() => kube.close());
-  await kube.list(NODES, { limit: 1 }).catch(orLater(log));
+  await kube.list(NODES, { limit: 1 }).catch(unlessTemporary(log));
   const nodes = startNodeWatch({ kube, log, onMissed: () => metrics.nodeWatchMissed.inc() });
   cleanUps.push(() => nodes.stop());
   const recorder = startConditionRecorder({
@@ -102,7 +101,7 @@ async function report(
   });
   cleanUps.push(() => reportWriter.stop());
   if (config.statusLag === 'on') {
-    const pods = startPodReader({
+    const podPoller = startPodPoller({
       store,
       kube,
       cluster: config.cluster,
@@ -110,25 +109,24 @@ async function report(
       log,
       metrics: {
         read: (result) => metrics.statusLagReads.inc({ result }),
-        watched: ({ overdue, samples }) => {
+        watches: ({ overdue, samples }) => {
           metrics.statusLagWatches.set({ kind: 'overdue' }, overdue);
           metrics.statusLagWatches.set({ kind: 'sample' }, samples);
         },
         shed: (kind, count) => metrics.statusLagShed.inc({ kind }, count),
       },
     });
-    cleanUps.push(() => pods.stop());
+    cleanUps.push(() => podPoller.stop());
   }
-  // One replica writes reports; it leads alone.
   return reportWriter;
 }
 
-/** Wrong credentials end the start; a server that is ill or starting is waited for. */
-function orLater(log: Logger): (error: unknown) => void {
+/** Rethrows wrong credentials; a server that is failing or starting is retried later. */
+function unlessTemporary(log: Logger): (error: unknown) => void {
   return (error) => {
     if (error instanceof PlegwatchError) throw error;
     if (!(error instanceof KubeStatusError)) throw error;
-    log.warn({ error: error.message }, 'the API server is not well yet');
+    log.warn({ error: error.message }, 'the API server is not ready yet');
   };
 }
 

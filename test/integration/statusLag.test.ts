@@ -11,7 +11,7 @@ import { type LocalApiServer, startApiServer } from '../../devtools/localService
 import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { podsOf } from '../../src/controller/kube/object.ts';
 import type { ReadResult } from '../../src/controller/statusLag/metrics.ts';
-import { type PodReader, startPodReader } from '../../src/controller/statusLag/podPoller.ts';
+import { type PodPoller, startPodPoller } from '../../src/controller/statusLag/podPoller.ts';
 import { createWatchEnqueuer } from '../../src/controller/statusLag/watchEnqueue.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../src/protocol/record.ts';
@@ -24,19 +24,19 @@ import { waitFor } from '../support/waitFor.ts';
 
 const log = pino({ level: 'silent' });
 const PODS = podsOf('default');
-const PACE = { pollMs: 20, tendMs: 50, backoff: { firstMs: 20, maxMs: 100 } };
+const PACE = { pollMs: 20, expiryMs: 50, backoff: { firstMs: 20, maxMs: 100 } };
 const RATE = 200;
 
 let server: LocalApiServer;
 let postgres: TestServer;
 let admin: KubeClient;
-/** What a reader is given for the API server: passes everything on, unless a test says otherwise. */
+/** Between the pollers and the real API server: forwards requests unless a test sets `refuse`. */
 let between: FakeApiServer;
 let refuse: RequestListener | null = null;
 let databaseUrl: string;
 let controllerUrl: string;
 let store: Store;
-let readers: { readonly reader: PodReader; readonly kube: KubeClient }[] = [];
+let pollers: { readonly poller: PodPoller; readonly kube: KubeClient }[] = [];
 let results: ReadResult[] = [];
 let shed: string[] = [];
 let pods = 0;
@@ -52,19 +52,19 @@ needs(
   'kube-apiserver',
   'etcd',
   'postgres',
-)('the lag of a published status', () => {
+)('the status lag', () => {
   beforeAll(async () => {
     [server, postgres] = await Promise.all([
-      // Nobody makes service accounts here.
+      // No controller creates service accounts here.
       startApiServer({ args: ['--disable-admission-plugins=ServiceAccount'] }),
       startServer(),
     ]);
     admin = await createKubeClient({ kubeconfig: server.kubeconfig });
-    between = await startFakeApiServer((asked, response) => (refuse ?? passOn)(asked, response));
+    between = await startFakeApiServer((asked, response) => (refuse ?? forward)(asked, response));
   });
   beforeEach(async () => {
     databaseUrl = await postgres.database();
-    // With the rights of a controller, and no others.
+    // With the permissions of a controller only.
     controllerUrl = await postgres.role(databaseUrl, 'controller');
     await query(databaseUrl, 'SELECT store.grant_controller($1)', [new URL(controllerUrl).username]);
     store = await openStore({ databaseUrl: controllerUrl, log });
@@ -73,8 +73,8 @@ needs(
     shed = [];
   });
   afterEach(async () => {
-    for (const one of readers) await end(one);
-    readers = [];
+    for (const each of pollers) await end(each);
+    pollers = [];
     await store.close();
   });
   afterAll(async () => {
@@ -84,14 +84,14 @@ needs(
     await postgres?.stop();
   });
 
-  test('lies between what reads can have seen, and is told once, however often its batch comes', async () => {
+  test('lies between the bounds of the reads, and is stored once, however often its batch arrives', async () => {
     const pod = await made();
     await publish(pod, running(pod));
     const began = performance.now();
     const { batch, finding } = overdue(pod, 'STOPPED');
     await commit(batch);
     await start();
-    await waitFor('a read that does not show it', () => (results.includes('stale') ? true : undefined));
+    await waitFor('a stale read', () => (results.includes('stale') ? true : undefined));
     await publish(pod, ended(pod));
     const row = await measured(finding);
     const took = performance.now() - began;
@@ -108,7 +108,7 @@ needs(
     expect(queued).toEqual({ urgent: true });
   });
 
-  test('is closer where the verdict says when it happened', async () => {
+  test('is narrower if the finding has an exact time', async () => {
     const pod = await made();
     const { node, batch, finding } = overdue(pod, 'STOPPED');
     await commit(batch);
@@ -127,7 +127,7 @@ needs(
     expect(await width()).toBeLessThan(before);
   });
 
-  test('of a start is known from a pod that runs, or has run', async () => {
+  test('of a start ends with a pod that runs or has run', async () => {
     const pod = await made();
     await publish(pod, ended(pod));
     const { batch, finding } = overdue(pod, 'STARTED');
@@ -136,12 +136,12 @@ needs(
     expect(await measured(finding)).toMatchObject({ lag_min_ms: 0, lag_reason: null });
   });
 
-  test('is known of a static pod from its mirror, which comes after it', async () => {
+  test('of a static pod is measured with its mirror pod, which is created later', async () => {
     const pod = podWith('5ca1ab1e5ca1ab1e5ca1ab1e5ca1ab1e');
     const { batch, finding } = overdue(pod, 'STARTED');
     await commit(batch);
     await start();
-    await waitFor('a read that finds none', () => (results.includes('stale') ? true : undefined));
+    await waitFor('a read that finds no pod', () => (results.includes('stale') ? true : undefined));
     await applied(pod, {
       'kubernetes.io/config.hash': pod.object.podUid,
       'kubernetes.io/config.mirror': pod.object.podUid,
@@ -150,7 +150,7 @@ needs(
     expect(await measured(finding)).toMatchObject({ lag_reason: null });
   });
 
-  test('is not known where the pod is deleted, is another, was never there, or went on without it', async () => {
+  test('is unknown, with a reason, if the pod is deleted, replaced, never existed, or has a later container', async () => {
     const gone = await made();
     await publish(gone, running(gone));
     const never = podWith('never-had-an-object');
@@ -186,7 +186,7 @@ needs(
     expect(reasons).toEqual(['pod_deleted', 'no_api_object', 'pod_deleted', 'uid_differs', 'superseded']);
   });
 
-  test('is not known where it is never published, and not where nobody could ask', async () => {
+  test('is unknown if the status is never published or could not be read in time', async () => {
     const pod = await made();
     await publish(pod, running(pod));
     const read = overdue(pod, 'STOPPED');
@@ -201,7 +201,7 @@ needs(
     expect(await measured(unread.finding)).toMatchObject({ lag_min_ms: null, lag_reason: 'not_read' });
   });
 
-  test('is not asked for where the runtime names no pod that there can be', async () => {
+  test('is not measured without a pod that the API server can have', async () => {
     for (const names of [{ pod: '../secrets' }, { namespace: '..' }, { podUid: '' }, { pod: '' }]) {
       const pod = podWith(randomUUID(), names);
       const { batch, finding } = overdue(pod, 'STOPPED');
@@ -211,32 +211,32 @@ needs(
     expect(await watches()).toBe(0);
   });
 
-  test('is found in spite of an API server that is busy, ill, away or sends too much', async () => {
+  test('is measured in spite of an API server that throttles, fails, disconnects or sends too much', async () => {
     const pod = await made();
     await publish(pod, ended(pod));
     const { batch, finding } = overdue(pod, 'STOPPED');
-    const ills: RequestListener[] = [
+    const faults: RequestListener[] = [
       (_, response) => respondJson(response, 429, { message: 'slow down' }, { 'retry-after': '0' }),
       (_, response) => respondJson(response, 500, { message: 'ill' }),
       (_, response) => response.destroy(),
       (_, response) => response.end('x'.repeat(5 * 1024 * 1024)),
       (_, response) => respondJson(response, 200, { metadata: {}, status: { containerStatuses: 'none' } }),
     ];
-    refuse = (asked, response) => (ills.shift() ?? passOn)(asked, response);
+    refuse = (asked, response) => (faults.shift() ?? forward)(asked, response);
     await commit(batch);
     await start();
     for (let left = 5; left > 0; left -= 1) {
       // Nobody wants to wait for the pauses between two reads.
       await waitFor('the next read', async () => {
         await query(databaseUrl, 'UPDATE store.status_lag_watch SET due_at = now() WHERE reads = 0');
-        return ills.length < left ? true : undefined;
+        return faults.length < left ? true : undefined;
       });
     }
     expect(await measured(finding)).toMatchObject({ lag_reason: null });
     expect(results.slice(0, 5)).toEqual(['throttled', 'failed', 'failed', 'failed', 'failed']);
   });
 
-  test('takes no more reads than are allowed', async () => {
+  test('takes no more reads than the limit allows', async () => {
     for (let i = 0; i < 30; i += 1) await commit(overdue(podWith(randomUUID()), 'STOPPED').batch);
     const before = between.requests.length;
     const perSecond = 10;
@@ -248,13 +248,13 @@ needs(
     expect(30).toBeLessThanOrEqual(perSecond * (seconds + 1));
   });
 
-  test('is taken over by the next leader with what the last one saw, and told once where two lead', async () => {
+  test('is measured on by the next leader with the reads of the previous one, and stored once if there are two', async () => {
     const pod = await made();
     await publish(pod, running(pod));
     const { batch, finding } = overdue(pod, 'STOPPED');
     await commit(batch);
     const first = await start();
-    const unshown = await waitFor('a read', async () => {
+    const staleMs = await waitFor('a read', async () => {
       const [row] = await query<{ ms: number | null }>(
         databaseUrl,
         'SELECT (extract(epoch FROM stale_read_at - latest_at) * 1000)::float8 AS ms FROM store.status_lag_watch',
@@ -265,11 +265,11 @@ needs(
     await publish(pod, ended(pod));
     await Promise.all([start(), start()]);
     const row = await measured(finding);
-    expect(row.lag_min_ms).toBeGreaterThanOrEqual(Math.max(0, unshown));
+    expect(row.lag_min_ms).toBeGreaterThanOrEqual(Math.max(0, staleMs));
     expect(await updates(finding)).toEqual(['lag_max', 'lag_min', 'overdue']);
   });
 
-  test('of announced events is sampled, and a kubelet is said to be blind where it was longer than 99 of 100 can have been', async () => {
+  test('of announced events is sampled, and a lag is anomalous if its minimum exceeds the 99th percentile of the samples', async () => {
     const pod = await made();
     await publish(pod, ended(pod));
     const node = life(`node-${randomUUID().slice(0, 8)}`);
@@ -302,18 +302,18 @@ needs(
     for (const { lag_max_ms } of lags) expect(lag_max_ms).toBeGreaterThan(1_000);
     expect(await watches()).toBe(0);
 
-    await ordinary(node.node, 97, 1);
-    expect(await blind(node.node)).toBeNull();
-    await ordinary(node.node, 1, 1);
+    await storeSamples(node.node, 97, 1);
+    expect(await isAnomalous(node.node)).toBeNull();
+    await storeSamples(node.node, 1, 1);
     // The second longest of a hundred counts: that of a sample.
-    expect(await blind(node.node)).toBe(true);
-    await ordinary(node.node, 3, 86_400_000);
-    expect(await blind(node.node)).toBe(false);
+    expect(await isAnomalous(node.node)).toBe(true);
+    await storeSamples(node.node, 3, 86_400_000);
+    expect(await isAnomalous(node.node)).toBe(false);
     await query(databaseUrl, "UPDATE store.status_lag SET at = at - interval '25 hours'");
-    expect(await blind(node.node)).toBeNull();
+    expect(await isAnomalous(node.node)).toBeNull();
   });
 
-  test('is not measured where the list is full, of all nodes or of this one, and the finding says so', async () => {
+  test('is not measured, with the reason `shed`, beyond the maximum of watches per cluster or node', async () => {
     const pod = await made();
     const fill = (node: string, count: number) =>
       query(
@@ -345,7 +345,7 @@ needs(
     expect(await watches()).toBe(2_000);
   });
 
-  test('is not measured where that is switched off; what was overdue is recorded all the same', async () => {
+  test('is not measured if it is switched off; overdue events are stored all the same', async () => {
     const pod = await made();
     const { batch, finding } = overdue(pod, 'STOPPED');
     await commitAll(controllerUrl, [batch]);
@@ -455,34 +455,34 @@ const missed = (
   proof: { v: 1 },
 });
 
-const enlisting = createWatchEnqueuer({
+const enqueuer = createWatchEnqueuer({
   readsPerSecond: RATE,
   onShed: (kind, count) => shed.push(`${kind} ${count}`),
 });
 
 const commit = (batch: ReturnType<BatchIncarnation['batch']>): Promise<void> =>
-  commitAll(controllerUrl, [batch], enlisting);
+  commitAll(controllerUrl, [batch], enqueuer);
 
 async function start(readsPerSecond = RATE) {
   const kube = await createKubeClient({ kubeconfig: between.kubeconfig });
   const metrics = {
     read: (result: ReadResult) => results.push(result),
-    watched: () => undefined,
+    watches: () => undefined,
     shed: (kind: string, count: number) => shed.push(`${kind} ${count}`),
   };
-  const reader = startPodReader({ store, kube, cluster: CLUSTER, readsPerSecond, log, metrics, pace: PACE });
-  const one = { reader, kube };
-  readers.push(one);
-  return one;
+  const poller = startPodPoller({ store, kube, cluster: CLUSTER, readsPerSecond, log, metrics, pace: PACE });
+  const started = { poller, kube };
+  pollers.push(started);
+  return started;
 }
 
-async function end({ reader, kube }: (typeof readers)[number]): Promise<void> {
-  await reader.stop();
+async function end({ poller, kube }: (typeof pollers)[number]): Promise<void> {
+  await poller.stop();
   kube.close();
 }
 
-/** Hands a request to the real API server, as its administrator. */
-const passOn: RequestListener = (asked, response) => {
+/** Forwards a request to the real API server, with the administrator's token. */
+const forward: RequestListener = (asked, response) => {
   const onward = request(
     new URL(asked.url ?? '/', server.url),
     { ca: server.ca, method: asked.method, headers: { authorization: `Bearer ${server.token}` } },
@@ -495,7 +495,6 @@ const passOn: RequestListener = (asked, response) => {
   asked.pipe(onward);
 };
 
-/** A finding as people read it. */
 async function lag(finding: string): Promise<LagRow | undefined> {
   const [row] = await query<LagRow>(
     databaseUrl,
@@ -529,24 +528,24 @@ async function watches(): Promise<number> {
   return row?.n ?? Number.NaN;
 }
 
-/** So many samples of a node, each with this lag at most. */
-async function ordinary(node: string, count: number, mostMs: number): Promise<void> {
+/** Stores samples of a node, each with this maximum lag. */
+async function storeSamples(node: string, count: number, maxMs: number): Promise<void> {
   await query(
     databaseUrl,
     `INSERT INTO store.status_lag (node_id, cluster_id, at, event_type, lag_min_ms, lag_max_ms)
      SELECT node_id, cluster_id, now(), 'STOPPED', 0, $3 FROM store.node CROSS JOIN generate_series(1, $2) WHERE name = $1`,
-    [node, count, mostMs],
+    [node, count, maxMs],
   );
 }
 
-/** Measures one more end on a node, with a lag of more than 40 s. */
-async function blind(node: string): Promise<boolean | null> {
+/** Measures a stop on this node with a lag of more than 40 s. Returns whether it is anomalous. */
+async function isAnomalous(node: string): Promise<boolean | null> {
   const pod = await made();
   await publish(pod, running(pod));
   results = [];
   const { batch, finding } = overdue(pod, 'STOPPED', { name: node, to: 20_000_000 });
   await commit(batch);
-  await waitFor('a read that does not show it', () => (results.includes('stale') ? true : undefined));
+  await waitFor('a stale read', () => (results.includes('stale') ? true : undefined));
   await publish(pod, ended(pod));
   return (await measured(finding)).lag_anomalous;
 }

@@ -14,7 +14,7 @@ import { type LocalKubelet, startKubelet } from '../../devtools/localServices/ku
 import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts';
 import { podsOf } from '../../src/controller/kube/object.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
-import { pauseAfter } from '../../src/controller/statusLag/podPoller.ts';
+import { waitAfter } from '../../src/controller/statusLag/podPoller.ts';
 import type { ContainerEventResponse } from '../../src/cri/runtime.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
@@ -157,7 +157,7 @@ needs(
       expect(max).toBeGreaterThanOrEqual(min);
       // It may be read one pause after it was published.
       expect(min).toBeLessThanOrEqual(RELIST_MS + most);
-      expect(max).toBeLessThanOrEqual(RELIST_MS + most + pauseAfter(1_000));
+      expect(max).toBeLessThanOrEqual(RELIST_MS + most + waitAfter(1_000));
       // Both were true of one moment, so neither may lie wholly beside the other.
       expect(min).toBeLessThanOrEqual(seen.published[1] - seen.killed[0]);
       expect(max).toBeGreaterThanOrEqual(seen.published[0] - seen.killed[1]);

@@ -1,15 +1,15 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { lagOf, type Published, transitionOf } from './bounds.ts';
+import { lagBetween, type TimeBounds, transitionBounds } from './bounds.ts';
 
 const SECOND = 1_000_000;
 
 /**
- * What happened to one transition, in microseconds of true time from the start of the epoch: when it happened, how wide its window
- * is on both sides, how much later its batch was cut and arrived, when its state was published, and when the pod was read. The
- * store's clock shows true time; the node's is `skew` ahead.
+ * The history of a transition, in microseconds of true time from the start of the epoch: when it happened, how wide its window is on both
+ * sides, how much later its batch was cut and stored, when its state was published, and when the pod was read. The store's clock shows
+ * true time; the node's clock is `skew` ahead.
  */
-const happening = fc.record({
+const transitionHistory = fc.record({
   happened: fc.integer({ min: 0, max: 3_600 * SECOND }),
   before: fc.integer({ min: 0, max: 60 * SECOND }),
   after: fc.integer({ min: 0, max: 60 * SECOND }),
@@ -19,84 +19,95 @@ const happening = fc.record({
   skew: fc.integer({ min: -3_600 * SECOND, max: 3_600 * SECOND }),
   reads: fc.array(
     fc.record({
-      pause: fc.integer({ min: 0, max: 20 * SECOND }),
+      wait: fc.integer({ min: 0, max: 20 * SECOND }),
       took: fc.integer({ min: 0, max: 5 * SECOND }),
     }),
     { minLength: 1, maxLength: 60 },
   ),
-  /** How much of its duration a read takes before it sees the pod. */
+  /** The share of its duration after which a read sees the pod. */
   sees: fc.double({ min: 0, max: 1, noNaN: true }),
 });
-type Happening = typeof happening extends fc.Arbitrary<infer T> ? T : never;
+type TransitionHistory = typeof transitionHistory extends fc.Arbitrary<infer T> ? T : never;
 
 const START = 1_790_000_000 * SECOND;
 
-/** The last read that did not show it and the first that did; null where none did. */
-function published({ happened, after, waited, travel, lag, reads, sees }: Happening): Published | null {
+/** From the last stale read and the first one that shows the transition; null if none does. */
+function publication({
+  happened,
+  after,
+  waited,
+  travel,
+  lag,
+  reads,
+  sees,
+}: TransitionHistory): TimeBounds | null {
   let at = happened + after + waited + travel;
-  let unshown: number | null = null;
-  for (const { pause, took } of reads) {
-    at += pause;
-    if (at + took * sees >= happened + lag) return { unshown, shown: START + at + took };
-    unshown = START + at;
+  let earliest: number | null = null;
+  for (const { wait, took } of reads) {
+    at += wait;
+    if (at + took * sees >= happened + lag) return { earliest, latest: START + at + took };
+    earliest = START + at;
     at += took;
   }
   return null;
 }
 
-function boundsOf(one: Happening, read: Published) {
-  const { happened, before, after, waited, travel, skew } = one;
+function lagOf(history: TransitionHistory, published: TimeBounds) {
+  const { happened, before, after, waited, travel, skew } = history;
   const cut = happened + after + waited;
-  const received = { storedAt: START + cut + travel, cutAt: cut, epochStart: START + skew };
-  return lagOf(transitionOf(received, { from: happened - before, to: happened + after }), read);
+  const times = { storedAt: START + cut + travel, cutAt: cut, epochStart: START + skew };
+  const transition = transitionBounds(times, { from: happened - before, to: happened + after });
+  return lagBetween(transition, published);
 }
 
-test('the true lag is never less than the least, however wrong the clock of the node and however long the way', () => {
+test('the minimum lag never exceeds the true lag, however wrong the clock of the node and however slow the delivery', () => {
   fc.assert(
-    fc.property(happening, (one) => {
-      const read = published(one);
-      fc.pre(read !== null);
-      const { min, max } = boundsOf(one, read);
+    fc.property(transitionHistory, (history) => {
+      const published = publication(history);
+      fc.pre(published !== null);
+      const { min, max } = lagOf(history, published);
       expect(min).toBeGreaterThanOrEqual(0);
-      expect(min * 1000).toBeLessThanOrEqual(one.lag);
+      expect(min * 1000).toBeLessThanOrEqual(history.lag);
       expect(max).toBeGreaterThanOrEqual(min);
     }),
     { numRuns: 5_000 },
   );
 });
 
-test('nor more than the most, where the clock of the node is right or behind; one that is ahead takes off as much, or what the way took', () => {
+test('the maximum lag is at least the true lag, less the time by which the clock of the node is ahead, up to the delivery time', () => {
   fc.assert(
-    fc.property(happening, (one) => {
-      const read = published(one);
-      fc.pre(read !== null);
-      const { max } = boundsOf(one, read);
-      expect((max ?? 0) * 1000).toBeGreaterThanOrEqual(one.lag - Math.max(0, Math.min(one.skew, one.travel)));
+    fc.property(transitionHistory, (history) => {
+      const published = publication(history);
+      fc.pre(published !== null);
+      const { max } = lagOf(history, published);
+      expect((max ?? 0) * 1000).toBeGreaterThanOrEqual(
+        history.lag - Math.max(0, Math.min(history.skew, history.travel)),
+      );
     }),
     { numRuns: 5_000 },
   );
 });
 
-test('a transition without a lower bound has no most', () => {
-  const transition = transitionOf({ storedAt: 100, cutAt: 50, epochStart: 0 }, { from: null, to: 20 });
+test('a transition without an earliest time has no maximum lag', () => {
+  const transition = transitionBounds({ storedAt: 100, cutAt: 50, epochStart: 0 }, { from: null, to: 20 });
   expect(transition).toEqual({ latest: 70, earliest: null });
-  expect(lagOf(transition, { unshown: 5_070, shown: 9_000 })).toEqual({ min: 5, max: null });
+  expect(lagBetween(transition, { earliest: 5_070, latest: 9_000 })).toEqual({ min: 5, max: null });
 });
 
-test('a batch that claims to have been cut before what it tells of says that it arrived later', () => {
-  expect(transitionOf({ storedAt: 100, cutAt: 10, epochStart: 0 }, { from: 20, to: 30 })).toEqual({
+test('a transition after the cut of its batch is bounded by the time of storing', () => {
+  expect(transitionBounds({ storedAt: 100, cutAt: 10, epochStart: 0 }, { from: 20, to: 30 })).toEqual({
     latest: 100,
     earliest: 20,
   });
 });
 
-test('bounds are as tight as the reads: one that shows it at once leaves what the window and the way leave', () => {
-  const transition = transitionOf(
+test('the reads narrow the lag to what window and delivery leave open', () => {
+  const transition = transitionBounds(
     { storedAt: 10 * SECOND, cutAt: 9 * SECOND, epochStart: 0 },
     { from: 2 * SECOND, to: 5 * SECOND },
   );
-  expect(lagOf(transition, { unshown: null, shown: 12 * SECOND })).toEqual({ min: 0, max: 10_000 });
-  expect(lagOf(transition, { unshown: 11 * SECOND, shown: 12 * SECOND })).toEqual({
+  expect(lagBetween(transition, { earliest: null, latest: 12 * SECOND })).toEqual({ min: 0, max: 10_000 });
+  expect(lagBetween(transition, { earliest: 11 * SECOND, latest: 12 * SECOND })).toEqual({
     min: 5_000,
     max: 10_000,
   });

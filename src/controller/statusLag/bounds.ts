@@ -1,54 +1,47 @@
 /*
- * How long a pod's published status was behind a transition, from both sides. Pure.
+ * Bounds of the status lag: the time from a transition until the API server shows it in the pod's status. Pure.
  *
- *   published lag   from the transition to the moment from which the API server shows it
- *   latest          the transition happened then or before
- *   earliest        it happened then or after; null where nobody knows
- *   unshown         a read that began then or later did not show it
- *   shown           a read that ended then or before showed it
- *
- * All are microseconds since 1970 on one clock, the store's. `latest` rests on no other: the agent's monotonic clock says how old
- * the transition was when its batch was cut, and a batch is stored after it was cut. So the least lag holds whatever the
- * node's clock shows. `earliest` takes the node's clock at its word, as nothing else says how long the batch was under way.
+ * The transition and the publication of its status are each known to lie between two times. All times are microseconds since 1970 on the
+ * store's clock. A transition's `latest` depends on no other wall clock: the agent's monotonic clock gives its age when its batch was cut,
+ * and a batch is stored after it was cut. So the minimum lag holds however wrong the node's clock is. A transition's `earliest` trusts the
+ * node's clock, because nothing else shows how long the batch was in transit.
  */
 import type { BatchTimes } from '../ingest/batchScope.ts';
 
-/** When a transition happened. */
-export interface Transition {
-  readonly latest: number;
+/** Something happened at `earliest` or later (null: unknown), and at `latest` or before. */
+export interface TimeBounds {
   readonly earliest: number | null;
+  readonly latest: number;
 }
 
-/** What reads of the pod say of when it was published. */
-export interface Published {
-  readonly unshown: number | null;
-  readonly shown: number;
-}
-
-/** In milliseconds; `max` is null where no lower bound of the transition is known. Never negative. */
-export interface Lag {
+/** In milliseconds, never negative; `max` is null if it is unknown. */
+export interface StatusLag {
   readonly min: number;
   readonly max: number | null;
 }
 
-/** Offsets between which something happened; `from` is null where that is not known. */
-export interface Window {
+/** Bounds as offsets from the start of the epoch; `from` is null if it is unknown. */
+export interface OffsetWindow {
   readonly from: number | null;
   readonly to: number;
 }
 
-/** Puts a window of the epoch on the store's clock. */
-export function transitionOf({ storedAt, cutAt, epochStart }: BatchTimes, { from, to }: Window): Transition {
-  const atTheLatest = (offset: number) => storedAt - Math.max(0, cutAt - offset);
+/** Converts a window of the epoch to the store's clock. */
+export function transitionBounds(
+  { storedAt, cutAt, epochStart }: BatchTimes,
+  { from, to }: OffsetWindow,
+): TimeBounds {
+  const latestOf = (offset: number) => storedAt - Math.max(0, cutAt - offset);
   return {
-    latest: atTheLatest(to),
-    // Where the node's clock is ahead, its word may be later than can be.
-    earliest: from === null ? null : Math.min(epochStart + from, atTheLatest(from)),
+    // A node's clock that is ahead can give times after the batch was stored.
+    earliest: from === null ? null : Math.min(epochStart + from, latestOf(from)),
+    latest: latestOf(to),
   };
 }
 
-/** Never less than 0, and never more at least than at most. */
-export function lagOf({ latest, earliest }: Transition, { unshown, shown }: Published): Lag {
-  const min = unshown === null ? 0 : Math.max(0, unshown - latest);
-  return { min: min / 1000, max: earliest === null ? null : Math.max(min, shown - earliest) / 1000 };
+export function lagBetween(transition: TimeBounds, publication: TimeBounds): StatusLag {
+  const min = publication.earliest === null ? 0 : Math.max(0, publication.earliest - transition.latest);
+  const max =
+    transition.earliest === null ? null : Math.max(min, publication.latest - transition.earliest) / 1000;
+  return { min: min / 1000, max };
 }

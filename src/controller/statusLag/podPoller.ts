@@ -1,17 +1,15 @@
 /*
- * The reader of pods: looks at the published status of each pod on the work list until it shows what happened. Run by the leader
- * only.
+ * The pod poller reads the published status of each watched pod until it shows the transition. Only the leader runs it.
  *
- *   due ──► read ──► shown: the lag is known ──► store.finding_update, or a sample in store.status_lag
- *            │  └──► deleted, superseded, another pod, not in time: no lag, and the reason
- *            └─────► not shown: again, after a pause that grows with the age
+ *   due ──► read ──► published ──► store.finding_update, or for a sample store.status_lag
+ *            │  └──► ended ──► no lag, with the reason
+ *            └─────► stale ──► due again, after a wait that grows
  *
- * The pauses grow by a quarter, from one second to ten, so that the bounds stay narrow against the lag. All reads share one budget;
- * overdue transitions come before samples. While the API server is ill nobody is asked, and what was to be read stays on the list.
+ * The waits grow by a quarter, from one to ten seconds, so that the bounds stay narrow compared with the lag. All reads share one budget;
+ * overdue transitions come before samples. While the API server fails, nothing is read and the watches stay.
  *
- * Rights it needs: pods get.
+ * Permissions: pods get.
  */
-
 import { Backoff, type BackoffOptions } from '../../platform/backoff.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { errorFields } from '../../platform/errors.ts';
@@ -22,92 +20,84 @@ import type { KubeClient } from '../kube/client.ts';
 import { KubeStatusError, retryAfterMs } from '../kube/kubeErrors.ts';
 import { podsOf } from '../kube/object.ts';
 import type { Store } from '../store/store.ts';
-import { type Lag, lagOf } from './bounds.ts';
 import type { ReadResult, WatchKind } from './metrics.ts';
-import { isPod, look, type PublishedPod, publishedPod } from './podStatus.ts';
-import {
-  type Claimed,
-  type Expired,
-  monotonic,
-  type NoLag,
-  type StoreClock,
-  WatchList,
-} from './watchList.ts';
+import { publishedPod } from './podStatus.ts';
+import { expiredResult, type ReadOutcome, readOutcome } from './readOutcome.ts';
+import { type ClaimedWatch, monotonic, type StoreClock, WatchStore } from './watchStore.ts';
 
-interface ReaderMetrics {
+export interface PodPollerMetrics {
   readonly read: (result: ReadResult) => void;
-  readonly watched: (counts: { readonly overdue: number; readonly samples: number }) => void;
+  readonly watches: (counts: { readonly overdue: number; readonly samples: number }) => void;
   readonly shed: (kind: WatchKind, count: number) => void;
 }
 
-export interface ReaderOptions {
+export interface PodPollerOptions {
   readonly store: Store;
   readonly kube: Pick<KubeClient, 'get'>;
   /** The name of the cluster. */
   readonly cluster: string;
   readonly readsPerSecond: number;
   readonly log: Logger;
-  readonly metrics: ReaderMetrics;
-  /** The times it goes by, for tests. */
-  readonly pace?: Partial<ReaderPace>;
+  readonly metrics: PodPollerMetrics;
+  /** For tests. */
+  readonly pace?: Partial<PodPollerPace>;
 }
 
-interface ReaderPace {
-  /** How often the work list is looked at while nothing is due. */
+interface PodPollerPace {
+  /** Time between two claims while nothing is due. */
   readonly pollMs: number;
-  readonly tendMs: number;
+  /** How often expired watches are ended. */
+  readonly expiryMs: number;
   readonly backoff: BackoffOptions;
 }
 
-export interface PodReader {
-  /** Ends after the reads under way. */
+export interface PodPoller {
+  /** Resolves after the reads under way. */
   stop(): Promise<void>;
 }
 
-const PACE: ReaderPace = { pollMs: 250, tendMs: 5_000, backoff: { firstMs: 500, maxMs: 30_000 } };
-/** Few at once, so that what is announced last does not wait long behind what was claimed before. */
-const AT_ONCE = 4;
-const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 10_000;
-const GROWTH = 1.25;
-/** A sample that waited longer for its read is let go. */
-const STARVED_MS = 5_000;
-/** The API server makes uids of this form; what has another is a static pod, or nothing that the API server ever had. */
-const API_UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** For so long a kubelet may not have made the mirror of a static pod. */
-const MIRROR_WITHIN_US = 60_000_000;
-const MOST_EXPIRED = 100;
-/** A sample that was read for so long is slow; one that was read less may have been read too little. */
-const SLOW_MS = 30_000;
+const DEFAULT_PACE: PodPollerPace = {
+  pollMs: 250,
+  expiryMs: 5_000,
+  backoff: { firstMs: 500, maxMs: 30_000 },
+};
+/** Few, so that a new watch does not wait long behind watches that were claimed before. */
+const MAX_CONCURRENT_READS = 4;
+const FIRST_WAIT_MS = 1_000;
+const MAX_WAIT_MS = 10_000;
+const WAIT_GROWTH = 1.25;
+/** A sample that waits longer for its read is dropped. */
+const MAX_SAMPLE_DELAY_MS = 5_000;
+const MAX_EXPIRED = 100;
 
-/** The pause after so many reads that did not show it. */
-export const pauseAfter = (reads: number): number =>
-  Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * GROWTH ** reads);
+/** The wait after this many stale reads. */
+export const waitAfter = (staleReads: number): number =>
+  Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * WAIT_GROWTH ** staleReads);
 
-/** Starts at once and goes on through every failure until it is stopped. */
-export function startPodReader(options: ReaderOptions): PodReader {
-  const reader = new Reader(options);
-  const ended = reader.run();
+/** Runs until it is stopped, and survives every failure. */
+export function startPodPoller(options: PodPollerOptions): PodPoller {
+  const poller = new Poller(options);
+  const ended = poller.run();
   return {
     async stop() {
-      reader.stop();
+      poller.stop();
       await ended;
     },
   };
 }
 
-class Reader {
-  readonly #options: ReaderOptions;
-  readonly #pace: ReaderPace;
+class Poller {
+  readonly #options: PodPollerOptions;
+  readonly #pace: PodPollerPace;
   readonly #readLimit: TokenBucket;
   readonly #backoff: Backoff;
   readonly #stop = new AbortController();
-  #list: WatchList | undefined;
-  #tendedAt = Number.NEGATIVE_INFINITY;
+  #watches: WatchStore | undefined;
+  #expiryCheckedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: ReaderOptions) {
+  constructor(options: PodPollerOptions) {
     this.#options = options;
-    this.#pace = { ...PACE, ...options.pace };
+    this.#pace = { ...DEFAULT_PACE, ...options.pace };
     const { readsPerSecond } = options;
     this.#readLimit = new TokenBucket({ capacity: readsPerSecond, interval: perSecond(readsPerSecond) });
     this.#backoff = new Backoff(this.#pace.backoff);
@@ -121,46 +111,41 @@ class Reader {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       try {
-        if (!(await this.#round())) await sleep(this.#pace.pollMs, signal);
+        if (!(await this.#poll())) await sleep(this.#pace.pollMs, signal);
       } catch (error) {
-        if (!signal.aborted) await this.#failed(error);
+        if (!signal.aborted) await this.#backOff(error);
       }
     }
   }
 
-  async #failed(error: unknown): Promise<void> {
+  async #backOff(error: unknown): Promise<void> {
     const waitMs = Math.round(this.#backoff.next(retryAfterMs(error)));
-    this.#options.log.warn(
-      { ...errorFields(error), waitMs },
-      'the status of pods cannot be read, trying again',
-    );
+    this.#options.log.warn({ ...errorFields(error), waitMs }, 'reading pods failed, retrying');
     await sleep(waitMs, this.#stop.signal);
   }
 
-  /** True when there may be more to do at once. */
-  async #round(): Promise<boolean> {
+  /** Reads the pods of some due watches. False if none was due. */
+  async #poll(): Promise<boolean> {
     const { store, cluster } = this.#options;
-    this.#list ??= new WatchList(store, await store.ensureCluster(cluster));
-    const list = this.#list;
-    if (performance.now() - this.#tendedAt >= this.#pace.tendMs) await this.#tend(list);
-    const { claimed, clock } = await list.claim(AT_ONCE);
-    const ends = await Promise.allSettled(claimed.map((one) => this.#read(list, one, clock)));
-    for (const end of ends) if (end.status === 'rejected') throw end.reason;
+    this.#watches ??= new WatchStore(store, await store.ensureCluster(cluster));
+    const watches = this.#watches;
+    if (performance.now() - this.#expiryCheckedAt >= this.#pace.expiryMs) await this.#endExpired(watches);
+    const { claimed, clock } = await watches.claim(MAX_CONCURRENT_READS);
+    const results = await Promise.allSettled(claimed.map((watch) => this.#read(watches, watch, clock)));
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
     return claimed.length > 0;
   }
 
-  async #tend(list: WatchList): Promise<void> {
+  async #endExpired(watches: WatchStore): Promise<void> {
     const { metrics } = this.#options;
-    for (const late of await list.expired(MOST_EXPIRED)) {
-      await list.end(late, inVain(late));
-    }
-    const starved = await list.starve(STARVED_MS);
-    if (starved > 0) metrics.shed('sample', starved);
-    metrics.watched(await list.counts());
-    this.#tendedAt = performance.now();
+    for (const watch of await watches.expired(MAX_EXPIRED)) await watches.end(watch, expiredResult(watch));
+    const dropped = await watches.dropOverdueSamples(MAX_SAMPLE_DELAY_MS);
+    if (dropped > 0) metrics.shed('sample', dropped);
+    metrics.watches(await watches.counts());
+    this.#expiryCheckedAt = performance.now();
   }
 
-  async #read(list: WatchList, one: Claimed, clock: StoreClock): Promise<void> {
+  async #read(watches: WatchStore, watch: ClaimedWatch, clock: StoreClock): Promise<void> {
     const { kube, metrics } = this.#options;
     const { signal } = this.#stop;
     await sleep(this.#readLimit.reserve(monoNow()) / 1000, signal);
@@ -168,11 +153,11 @@ class Reader {
     const began = monotonic();
     let object: Awaited<ReturnType<KubeClient['get']>>;
     try {
-      object = await kube.get(podsOf(one.pod_namespace), one.pod_name, signal);
+      object = await kube.get(podsOf(watch.pod_namespace), watch.pod_name, signal);
     } catch (error) {
-      await list.later(one, pauseAfter(one.reads));
+      await watches.postpone(watch, waitAfter(watch.reads));
       metrics.read(isThrottled(error) ? 'throttled' : 'failed');
-      if (isOfThisPod(error)) return;
+      if (concernsOnePod(error)) return;
       throw error;
     }
     const ended = monotonic();
@@ -180,69 +165,23 @@ class Reader {
     const pod = object === undefined ? undefined : publishedPod(object);
     if (pod === null) {
       metrics.read('failed');
-      await list.later(one, pauseAfter(one.reads));
+      await watches.postpone(watch, waitAfter(watch.reads));
       return;
     }
-    await this.#conclude(list, one, pod, {
-      began: clock.atLeast(began),
-      ended: clock.atMost(ended),
-    });
+    const outcome = readOutcome(watch, pod, clock.atMost(ended));
+    metrics.read(outcome.is);
+    await this.#store(watches, watch, outcome, clock.atLeast(began));
   }
 
-  async #conclude(
-    list: WatchList,
-    one: Claimed,
-    pod: PublishedPod | undefined,
-    { began, ended }: { readonly began: number; readonly ended: number },
-  ): Promise<void> {
-    const { metrics } = this.#options;
-    const why = absence(one, pod, ended);
-    if (why !== null) {
-      metrics.read('ended');
-      await list.end(one, why);
-      return;
-    }
-    const ofPod = pod !== undefined && isPod(pod, one.pod_uid);
-    const seen = ofPod ? look(pod, wantedOf(one)) : { is: 'unshown' as const, present: false };
-    if (seen.is === 'unshown') {
-      metrics.read('stale');
-      await list.unshown(one, { began, ofPod, present: seen.present, nextMs: pauseAfter(one.reads) });
-      return;
-    }
-    metrics.read(seen.is === 'shown' ? 'published' : 'ended');
-    await list.end(
-      one,
-      seen.is === 'shown' ? lagOf(one, { unshown: one.stale_read, shown: ended }) : 'superseded',
-    );
+  async #store(watches: WatchStore, watch: ClaimedWatch, outcome: ReadOutcome, began: number): Promise<void> {
+    if (outcome.is === 'published') await watches.end(watch, outcome.lag);
+    else if (outcome.is === 'ended') await watches.end(watch, outcome.reason);
+    else await watches.recordStaleRead(watch, { began, nextMs: waitAfter(watch.reads), ...outcome });
   }
-}
-
-const wantedOf = (one: Claimed) => ({
-  type: one.event_type,
-  containerId: one.container_id,
-  containerName: one.container_name,
-  attempt: one.attempt,
-  seen: one.container_matched,
-});
-
-/** Why a pod that is not there, or is another one, will never show it; null where it may. */
-function absence(one: Claimed, pod: PublishedPod | undefined, now: number): NoLag | null {
-  if (pod !== undefined && isPod(pod, one.pod_uid)) return null;
-  if (one.pod_matched) return 'pod_deleted';
-  const ofApi = API_UID.test(one.pod_uid);
-  if (!ofApi && now - one.arrived < MIRROR_WITHIN_US) return null;
-  if (pod !== undefined) return 'uid_differs';
-  return ofApi ? 'pod_deleted' : 'no_api_object';
-}
-
-/** What is to be said of one that was waited for long enough. Of a sample that was slow the least lag is known, and no most. */
-function inVain({ sample, reads, behind_ms }: Expired): Lag | NoLag {
-  if (sample && behind_ms !== null && behind_ms >= SLOW_MS) return { min: behind_ms, max: null };
-  return reads > 0 ? 'timed_out' : 'not_read';
 }
 
 const isThrottled = (error: unknown): boolean => error instanceof KubeStatusError && error.code === 429;
 
-/** Whether an error is about this pod alone, and not about all. */
-const isOfThisPod = (error: unknown): boolean =>
+/** Whether other pods can still be read after this error. */
+const concernsOnePod = (error: unknown): boolean =>
   error instanceof KubeStatusError && error.code !== 429 && error.code < 500;

@@ -2,18 +2,21 @@ import fc from 'fast-check';
 import * as v from 'valibot';
 import { describe, expect, test } from 'vitest';
 import { type KubeObject, KubeObjectSchema } from '../kube/object.ts';
-import { isPod, look, publishedPod, type Wanted } from './podStatus.ts';
+import { checkStatus, isPod, publishedPod, type WatchedTransition } from './podStatus.ts';
 
 const ID = 'a'.repeat(64);
 const BEFORE = 'b'.repeat(64);
 const AFTER = 'c'.repeat(64);
 
-const wanted = (type: Wanted['type'], more: Partial<Wanted> = {}): Wanted => ({
+const wanted = (
+  type: WatchedTransition['type'],
+  more: Partial<WatchedTransition> = {},
+): WatchedTransition => ({
   type,
   containerId: ID,
   containerName: 'app',
   attempt: 1,
-  seen: false,
+  wasPresent: false,
   ...more,
 });
 
@@ -32,71 +35,76 @@ function pod(container: object | null, list = 'containerStatuses'): KubeObject {
   });
 }
 
-function looked(object: KubeObject, one: Wanted) {
+function checked(object: KubeObject, transition: WatchedTransition) {
   const published = publishedPod(object);
-  if (published === null) throw new Error('it cannot be read');
-  return look(published, one);
+  if (published === null) throw new Error('not a valid pod');
+  return checkStatus(published, transition);
 }
 
 describe.each(['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses'])(
   'in %s',
   (list) => {
     test.each([
-      ['is running', { ...running(ID) }, 'shown', 'unshown'],
-      ['has ended', { containerID: `containerd://${ID}`, state: ended(ID) }, 'shown', 'shown'],
+      ['is running', { ...running(ID) }, 'published', 'stale'],
+      ['has terminated', { containerID: `containerd://${ID}`, state: ended(ID) }, 'published', 'published'],
       [
-        'ended before the present one',
+        'terminated before the present one',
         { ...running(AFTER), restartCount: 2, lastState: ended(ID) },
-        'shown',
-        'shown',
+        'published',
+        'published',
       ],
       [
-        'ended and the next one waits',
+        'terminated while the next one waits',
         { containerID: `containerd://${ID}`, state: waiting, lastState: ended(ID) },
-        'shown',
-        'shown',
+        'published',
+        'published',
       ],
-      ['is still the one before', { ...running(BEFORE), restartCount: 0 }, 'unshown', 'unshown'],
-      ['is still the end of the one before', { restartCount: 0, state: ended(BEFORE) }, 'unshown', 'unshown'],
-      ['is there without a state', { containerID: `containerd://${ID}` }, 'unshown', 'unshown'],
-      ['waits for its image', { restartCount: 0, state: waiting }, 'unshown', 'unshown'],
+      ['has not replaced the previous one yet', { ...running(BEFORE), restartCount: 0 }, 'stale', 'stale'],
       [
-        'was followed by another that ended',
+        'has not replaced the terminated previous one yet',
+        { restartCount: 0, state: ended(BEFORE) },
+        'stale',
+        'stale',
+      ],
+      ['has no state', { containerID: `containerd://${ID}` }, 'stale', 'stale'],
+      ['waits for its image', { restartCount: 0, state: waiting }, 'stale', 'stale'],
+      [
+        'was followed by another one that terminated',
         { ...running('d'), restartCount: 3, lastState: ended(AFTER) },
         'superseded',
         'superseded',
       ],
-    ])('a container that %s', (_, status, started, stopped) => {
-      expect(looked(pod(status, list), wanted('STARTED')).is).toBe(started);
-      expect(looked(pod(status, list), wanted('STOPPED')).is).toBe(stopped);
+    ])('checks a container that %s', (_, status, started, stopped) => {
+      expect(checked(pod(status, list), wanted('STARTED')).is).toBe(started);
+      expect(checked(pod(status, list), wanted('STOPPED')).is).toBe(stopped);
     });
   },
 );
 
-test('a container that was there and is no more the present one is superseded, whatever the count of restarts says', () => {
+test('a container that was the present one and no longer is, is superseded, whatever the restart count', () => {
   const object = pod({ ...running(AFTER), restartCount: 1 });
-  expect(looked(object, wanted('STOPPED'))).toEqual({ is: 'unshown', present: false });
-  expect(looked(object, wanted('STOPPED', { seen: true }))).toEqual({ is: 'superseded' });
-  expect(looked(pod({ ...running(ID) }), wanted('STOPPED'))).toEqual({ is: 'unshown', present: true });
+  expect(checked(object, wanted('STOPPED'))).toEqual({ is: 'stale', present: false });
+  expect(checked(object, wanted('STOPPED', { wasPresent: true }))).toEqual({ is: 'superseded' });
+  expect(checked(pod({ ...running(ID) }), wanted('STOPPED'))).toEqual({ is: 'stale', present: true });
 });
 
-test('another container of the pod neither shows it nor takes its place', () => {
+test('another container of the pod neither publishes nor supersedes a transition', () => {
   const object = pod({ ...running(AFTER), name: 'sidecar', restartCount: 9 });
-  expect(looked(object, wanted('STOPPED', { seen: true }))).toEqual({ is: 'unshown', present: false });
+  expect(checked(object, wanted('STOPPED', { wasPresent: true }))).toEqual({ is: 'stale', present: false });
 });
 
-test('a pod without a status shows nothing', () => {
-  expect(looked(pod(null), wanted('STARTED'))).toEqual({ is: 'unshown', present: false });
-  expect(looked(v.parse(KubeObjectSchema, { metadata: {} }), wanted('STARTED')).is).toBe('unshown');
+test('a pod without a status is stale', () => {
+  expect(checked(pod(null), wanted('STARTED'))).toEqual({ is: 'stale', present: false });
+  expect(checked(v.parse(KubeObjectSchema, { metadata: {} }), wanted('STARTED')).is).toBe('stale');
 });
 
-test('a mirror pod is the static pod whose hash it carries, and any other pod the one with its uid', () => {
+test('a mirror pod matches the hash of its static pod, and every pod its own UID', () => {
   const mirror = publishedPod(
     v.parse(KubeObjectSchema, {
       metadata: { uid: 'uid-2', annotations: { 'kubernetes.io/config.hash': 'f00d', other: 7 } },
     }),
   );
-  if (mirror === null) throw new Error('it cannot be read');
+  if (mirror === null) throw new Error('not a valid pod');
   expect(isPod(mirror, 'f00d')).toBe(true);
   expect(isPod(mirror, 'uid-2')).toBe(true);
   expect(isPod(mirror, 'uid-3')).toBe(false);
@@ -104,27 +112,27 @@ test('a mirror pod is the static pod whose hash it carries, and any other pod th
   expect(plain !== null && isPod(plain, '')).toBe(false);
 });
 
-test('an object of any shape at all is read or refused, and never shows what it does not name', () => {
+test('an arbitrary object is decoded or rejected, and never publishes a transition', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (status, annotations) => {
       const published = publishedPod({
         metadata: { ...v.parse(KubeObjectSchema, { metadata: {} }).metadata, annotations },
         status,
       });
-      if (published !== null) expect(look(published, wanted('STARTED')).is).not.toBe('shown');
+      if (published !== null) expect(checkStatus(published, wanted('STARTED')).is).not.toBe('published');
     }),
   );
 });
 
 test.each([
-  ['an id without an end', { ...running('a'.repeat(600)) }],
-  ['a name without an end', { ...running(ID), name: 'n'.repeat(600) }],
-  ['restarts below nothing', { ...running(ID), restartCount: -1 }],
-])('%s is refused', (_, status) => {
+  ['an id that is too long', { ...running('a'.repeat(600)) }],
+  ['a name that is too long', { ...running(ID), name: 'n'.repeat(600) }],
+  ['a negative restart count', { ...running(ID), restartCount: -1 }],
+])('a pod with %s is rejected', (_, status) => {
   expect(publishedPod(pod(status))).toBeNull();
 });
 
-test('more containers than a pod can have are refused', () => {
+test('a pod with more than 1,000 containers is rejected', () => {
   const many = Array.from({ length: 1_001 }, () => ({ name: 'app', ...running(ID) }));
   const object = v.parse(KubeObjectSchema, { metadata: {}, status: { containerStatuses: many } });
   expect(publishedPod(object)).toBeNull();

@@ -1,21 +1,21 @@
 /*
- * Whether the published status of a pod shows that a container started or ended. Pure.
+ * Whether the published status of a pod shows that a container started or stopped. Pure.
  *
- *   shown        the container's id is there with the state, or with one that comes after it
- *   unshown      it is not there yet
- *   superseded   what is there came after it: when it was published, if it ever was, nobody can tell any more
+ *   published    the status has the container in this state or a later one
+ *   stale        it does not yet
+ *   superseded   it has a later container: whether and when it showed the transition cannot be known any more
  *
- * A static pod has no API object of its own: the kubelet makes a mirror pod, whose annotation kubernetes.io/config.hash is the uid
- * that the runtime knows (kubelet pkg/kubelet/config, applyDefaults).
+ * A static pod has no API object. The kubelet creates a mirror pod, whose annotation kubernetes.io/config.hash is the UID that the runtime
+ * has (kubelet pkg/kubelet/config, applyDefaults).
  *
- * Whoever may write pods says what is in them. Only what is needed is taken over, with a bound for each.
+ * Anybody who may write pods can put anything into them, so every field that is read has a bound.
  */
 import * as v from 'valibot';
 import type { KubeObject } from '../kube/object.ts';
 
 const CONFIG_HASH = 'kubernetes.io/config.hash';
-/** The API server allows no pod anywhere near as many. */
-const MOST_CONTAINERS = 1_000;
+/** Far more than the API server allows. */
+const MAX_CONTAINERS = 1_000;
 
 const id = v.pipe(v.string(), v.maxLength(512));
 const restarts = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
@@ -33,7 +33,7 @@ const ContainerStatus = v.looseObject({
   lastState: v.nullish(State),
 });
 
-const Statuses = v.nullish(v.pipe(v.array(ContainerStatus), v.maxLength(MOST_CONTAINERS)));
+const Statuses = v.nullish(v.pipe(v.array(ContainerStatus), v.maxLength(MAX_CONTAINERS)));
 
 const Status = v.nullish(
   v.looseObject({
@@ -45,41 +45,42 @@ const Status = v.nullish(
 
 const Annotations = v.nullish(v.record(v.string(), v.unknown()));
 
-/** What is kept of a container's published status. Ids are those of the runtime; empty where there is none. */
+/** The published status of a container. Ids are those of the runtime, or empty. */
 interface PublishedContainer {
   readonly name: string;
   readonly restarts: number;
-  /** The container that the status is about. */
+  /** The present container. */
   readonly current: string;
   readonly running: boolean;
-  /** The containers that are said to have ended: the present one, and the one before. */
+  /** Those of the present and the previous container that have terminated. */
   readonly ended: readonly string[];
 }
 
 export interface PublishedPod {
   readonly uid: string;
-  /** Empty for a pod that is no mirror of a static one. */
+  /** Empty unless this is a mirror pod. */
   readonly configHash: string;
   readonly containers: readonly PublishedContainer[];
 }
 
-/** What is looked for. */
-export interface Wanted {
-  readonly type: 'STARTED' | 'STOPPED';
+export type TransitionType = 'STARTED' | 'STOPPED';
+
+export interface WatchedTransition {
+  readonly type: TransitionType;
   readonly containerId: string;
   readonly containerName: string;
-  /** How often the container was restarted before this one, by the runtime. */
+  /** The restart count of the container, from the runtime. */
   readonly attempt: number;
-  /** Whether a read before showed this container as the present one. */
-  readonly seen: boolean;
+  /** Whether an earlier read showed this container as the present one. */
+  readonly wasPresent: boolean;
 }
 
-export type Look =
-  | { readonly is: 'shown' | 'superseded' }
+export type StatusCheck =
+  | { readonly is: 'published' | 'superseded' }
   /** `present`: whether the container is the present one. */
-  | { readonly is: 'unshown'; readonly present: boolean };
+  | { readonly is: 'stale'; readonly present: boolean };
 
-/** The pod as it is published; null where the object is not what a pod is. */
+/** Null if the object is not a valid pod. */
 export function publishedPod({ metadata, ...rest }: KubeObject): PublishedPod | null {
   const status = v.safeParse(Status, rest['status']);
   const annotations = v.safeParse(Annotations, metadata['annotations']);
@@ -107,26 +108,32 @@ function containerOf(status: v.InferOutput<typeof ContainerStatus>): PublishedCo
   };
 }
 
-/** `containerd://…` as the runtime itself has it. */
+/** `containerd://ID` → `ID`. */
 const withoutScheme = (text: string): string =>
   text.slice(text.indexOf('://') === -1 ? 0 : text.indexOf('://') + 3);
 
-/** Whether a pod is the one that the runtime knows by this uid. */
+/** Whether this is the pod that has this UID in the runtime. */
 export const isPod = ({ uid, configHash }: PublishedPod, wanted: string): boolean =>
   wanted !== '' && (uid === wanted || configHash === wanted);
 
-export function look({ containers }: PublishedPod, wanted: Wanted): Look {
-  if (containers.some((container) => shows(container, wanted))) return { is: 'shown' };
-  if (containers.some((container) => passed(container, wanted))) return { is: 'superseded' };
-  return { is: 'unshown', present: containers.some(({ current }) => current === wanted.containerId) };
+export function checkStatus({ containers }: PublishedPod, wanted: WatchedTransition): StatusCheck {
+  if (containers.some((container) => shows(container, wanted))) return { is: 'published' };
+  if (containers.some((container) => supersedes(container, wanted))) return { is: 'superseded' };
+  return { is: 'stale', present: containers.some(({ current }) => current === wanted.containerId) };
 }
 
-function shows({ current, running, ended }: PublishedContainer, { type, containerId }: Wanted): boolean {
+function shows(
+  { current, running, ended }: PublishedContainer,
+  { type, containerId }: WatchedTransition,
+): boolean {
   if (ended.includes(containerId)) return true;
   return type === 'STARTED' && running && current === containerId;
 }
 
-function passed({ name, restarts: count, current }: PublishedContainer, wanted: Wanted): boolean {
+function supersedes(
+  { name, restarts: count, current }: PublishedContainer,
+  wanted: WatchedTransition,
+): boolean {
   if (name !== wanted.containerName || current === wanted.containerId) return false;
-  return count > wanted.attempt || (wanted.seen && current !== '');
+  return count > wanted.attempt || (wanted.wasPresent && current !== '');
 }

@@ -1,9 +1,8 @@
 /*
- * The ingest side of impact: puts transitions on the work list, in the transaction of the batch that tells of them, so that a batch
- * that comes again adds nothing.
+ * Adds watches in the transaction that stores their batch, so that a duplicate batch adds none.
  *
- *   overdue   always, unless the list is full: then the finding says `shed`
- *   sample    few: each node and all nodes together have a rate
+ *   overdue   every overdue transition; beyond a limit the finding gets the lag reason `shed`
+ *   sample    few announced transitions: rates limit them per node and in total
  */
 import { randomUUID } from 'node:crypto';
 import { monoNow } from '../../platform/clock.ts';
@@ -12,131 +11,135 @@ import type { BatchScope } from '../ingest/batchScope.ts';
 import type { WatchEnqueuer } from '../ingest/commitBatch.ts';
 import { ofType, type StorableRecord } from '../ingest/recordValidation.ts';
 import type { SqlRunner } from '../store/store.ts';
+import type { WatchKind } from './metrics.ts';
 import insertLagReasons from './sql/insertLagReasons.sql';
 import insertWatches from './sql/insertWatches.sql';
 import narrowWatches from './sql/narrowWatches.sql';
-import { announcedOf, type Batched, closerOf, overdueOf, type Watch } from './transitions.ts';
+import {
+  type NewWatch,
+  narrowedBounds,
+  overdueWatches,
+  type StoredBatch,
+  sampleCandidates,
+} from './watchSelection.ts';
 
-/** The most transitions on the list of a cluster. At 10 reads a second 2,000 are each read every 200 s. */
-const MOST_OVERDUE = 2_000;
-const MOST_SAMPLES = 200;
-/** And of one node: where a stream has died, or somebody speaks for it, the others are measured all the same. */
-const MOST_OVERDUE_OF_NODE = 200;
-/** After this the status is not waited for. Longer than a kubelet whose events are lost takes to relist: 300 s. */
+/** Watches of a cluster. At 10 reads/s each of 2,000 pods is read every 200 s. */
+const MAX_OVERDUE = 2_000;
+const MAX_SAMPLES = 200;
+/** A broken stream, or a forged node, does not use up the watches of other nodes. */
+const MAX_OVERDUE_OF_NODE = 200;
+/** Longer than the 300 s after which a kubelet relists that has lost its events. */
 const OVERDUE_EXPIRES_MS = 15 * 60_000;
 const SAMPLE_EXPIRES_MS = 60_000;
-/** A kubelet needs a moment to publish what it heard. */
-const SAMPLE_FIRST_MS = 1_000;
+/** A kubelet needs time to publish a status. */
+const SAMPLE_FIRST_READ_MS = 1_000;
 
-/** Samples of a node: so many at once, and so many a second. */
+/** Samples of a node. */
 const NODE_LIMIT = { capacity: 20, interval: perSecond(0.5) };
-/** The share of the reads that may begin samples; each takes about two. */
+/** The share of reads that may start a sample; a sample takes about two reads. */
 const SAMPLE_SHARE = 0.25;
-/** Nodes beyond these have their rate forgotten; the rate of all together holds. */
-const MOST_NODES = 20_000;
+/** Beyond this many nodes the limits per node start again; the total limit remains. */
+const MAX_NODES = 20_000;
 
 export interface WatchEnqueuerOptions {
   readonly readsPerSecond: number;
-  /** Told how many found no place on the list. */
-  readonly onShed: (kind: 'overdue' | 'sample', count: number) => void;
+  /** Called with the number of watches that exceeded a limit. */
+  readonly onShed: (kind: WatchKind, count: number) => void;
 }
 
 export function createWatchEnqueuer({ readsPerSecond, onShed }: WatchEnqueuerOptions): WatchEnqueuer {
-  const everywhere = new TokenBucket({
+  const total = new TokenBucket({
     capacity: Math.max(1, readsPerSecond),
     interval: perSecond(readsPerSecond * SAMPLE_SHARE),
   });
   const nodes = new Map<number, TokenBucket>();
 
-  const mayMeasure = (nodeId: number): boolean => {
-    if (nodes.size >= MOST_NODES) nodes.clear();
+  const mayAddSample = (nodeId: number): boolean => {
+    if (nodes.size >= MAX_NODES) nodes.clear();
     const node = nodes.get(nodeId) ?? new TokenBucket(NODE_LIMIT);
     nodes.set(nodeId, node);
     const now = monoNow();
-    return node.tryTake(now) && everywhere.tryTake(now);
+    return node.tryTake(now) && total.tryTake(now);
   };
 
   return {
     async enqueue(runner, scope, times, records) {
-      const batched: Batched = { records, times, identities: scope.identities };
-      const { watches, unnamed } = overdueOf(batched);
-      const shed = await put(runner, scope, false, watches);
-      await tell(
-        runner,
-        scope,
-        records,
-        new Map([
-          ...unnamed.map((finding) => [finding, 'no_pod'] as const),
-          ...shed.map((finding) => [finding, 'shed'] as const),
-        ]),
-      );
+      const batch: StoredBatch = { records, times, identities: scope.identities };
+      const { watches, withoutPod } = overdueWatches(batch);
+      const shed = await insert(runner, scope, 'overdue', watches);
+      const reasons = new Map([
+        ...withoutPod.map((findingId) => [findingId, 'no_pod'] as const),
+        ...shed.map((findingId) => [findingId, 'shed'] as const),
+      ]);
+      await recordReasons(runner, scope, records, reasons);
       if (shed.length > 0) onShed('overdue', shed.length);
-      await bringCloser(runner, scope, batched);
-      const samples = announcedOf(batched)
-        .filter(() => mayMeasure(scope.nodeId))
-        .map((sample) => ({ ...sample, finding: randomUUID() }));
-      const left = await put(runner, scope, true, samples);
-      if (left.length > 0) onShed('sample', left.length);
+      await narrow(runner, scope, batch);
+      const samples = sampleCandidates(batch)
+        .filter(() => mayAddSample(scope.nodeId))
+        .map((sample) => ({ ...sample, findingId: randomUUID() }));
+      const shedSamples = await insert(runner, scope, 'sample', samples);
+      if (shedSamples.length > 0) onShed('sample', shedSamples.length);
     },
   };
 }
 
-/** Returns the findings that found no place. */
-async function put(
+/** Returns the finding ids of the watches that exceed a limit. */
+async function insert(
   runner: SqlRunner,
   { nodeId, clusterId }: BatchScope,
-  sample: boolean,
-  watches: readonly Watch[],
+  kind: WatchKind,
+  watches: readonly NewWatch[],
 ): Promise<string[]> {
   if (watches.length === 0) return [];
+  const sample = kind === 'sample';
   const { rows } = await runner.run<{ finding_id: string }>({ name: 'insert_watches', text: insertWatches }, [
     nodeId,
     clusterId,
     sample,
-    sample ? MOST_SAMPLES : MOST_OVERDUE,
-    sample ? MOST_SAMPLES : MOST_OVERDUE_OF_NODE,
-    sample ? SAMPLE_FIRST_MS : 0,
+    sample ? MAX_SAMPLES : MAX_OVERDUE,
+    sample ? MAX_SAMPLES : MAX_OVERDUE_OF_NODE,
+    sample ? SAMPLE_FIRST_READ_MS : 0,
     sample ? SAMPLE_EXPIRES_MS : OVERDUE_EXPIRES_MS,
-    watches.map(({ finding }) => finding),
+    watches.map(({ findingId }) => findingId),
     watches.map(({ type }) => type),
-    watches.map(({ object }) => object.id),
-    watches.map(({ object }) => object.podUid),
-    watches.map(({ object }) => object.namespace),
-    watches.map(({ object }) => object.pod),
-    watches.map(({ object }) => object.container),
-    watches.map(({ object }) => object.attempt),
+    watches.map(({ container }) => container.id),
+    watches.map(({ container }) => container.podUid),
+    watches.map(({ container }) => container.namespace),
+    watches.map(({ container }) => container.pod),
+    watches.map(({ container }) => container.container),
+    watches.map(({ container }) => container.attempt),
     watches.map(({ latest }) => Math.round(latest)),
     watches.map(({ earliest }) => (earliest === null ? null : Math.round(earliest))),
   ]);
-  const taken = new Set(rows.map((row) => row.finding_id));
-  return watches.map(({ finding }) => finding).filter((finding) => !taken.has(finding));
+  const inserted = new Set(rows.map((row) => row.finding_id));
+  return watches.map(({ findingId }) => findingId).filter((findingId) => !inserted.has(findingId));
 }
 
-/** Says why there will be no lag of these findings. */
-async function tell(
+/** Records why these findings get no lag. */
+async function recordReasons(
   runner: SqlRunner,
   { nodeId, clusterId }: BatchScope,
   records: readonly StorableRecord[],
   reasons: ReadonlyMap<string, string>,
 ): Promise<void> {
   if (reasons.size === 0) return;
-  const told = ofType(records, 'event_overdue').filter(({ record }) => reasons.has(record.findingId));
+  const overdue = ofType(records, 'event_overdue').filter(({ record }) => reasons.has(record.findingId));
   await runner.run({ text: insertLagReasons }, [
     nodeId,
     clusterId,
-    told.map(({ record }) => record.findingId),
-    told.map(({ at }) => at),
-    told.map(({ record }) => reasons.get(record.findingId)),
+    overdue.map(({ record }) => record.findingId),
+    overdue.map(({ at }) => at),
+    overdue.map(({ record }) => reasons.get(record.findingId)),
   ]);
 }
 
-async function bringCloser(runner: SqlRunner, { nodeId }: BatchScope, batched: Batched): Promise<void> {
-  const closer = closerOf(batched);
-  if (closer.length === 0) return;
+async function narrow(runner: SqlRunner, { nodeId }: BatchScope, batch: StoredBatch): Promise<void> {
+  const bounds = narrowedBounds(batch);
+  if (bounds.length === 0) return;
   await runner.run({ text: narrowWatches }, [
     nodeId,
-    closer.map(({ finding }) => finding),
-    closer.map(({ latest }) => Math.round(latest)),
-    closer.map(({ earliest }) => (earliest === null ? null : Math.round(earliest))),
+    bounds.map(({ findingId }) => findingId),
+    bounds.map(({ latest }) => Math.round(latest)),
+    bounds.map(({ earliest }) => (earliest === null ? null : Math.round(earliest))),
   ]);
 }

@@ -1,5 +1,6 @@
--- Ends a watch with a lag, or with the reason why there is none. Only the transaction that deletes the watch records the result. The
--- lag is anomalous if its lower bound exceeds what 99 of 100 samples of the node can have been; with too few samples nothing is said.
+-- Ends a watch with a lag, or with the reason why there is none. Only the transaction that deletes the watch records the result.
+-- lag_anomalous: lag_min exceeds the 99th percentile of lag_max over the node's announced transitions of the last 24 hours. Not recorded
+-- with too few samples.
 -- $1 node_id, $2 finding_id, $3 lag_min ms, $4 lag_max ms, $5 reason, $6 how many samples are required
 WITH ended AS (
   DELETE FROM store.status_lag_watch WHERE node_id = $1::int4 AND finding_id = $2::uuid

@@ -1,14 +1,15 @@
 /*
- * The work list: transitions whose pods are read, kept in Postgres so that a new leader goes on where the last one was.
+ * The watches in Postgres: transitions whose pods are being read. A new leader continues with them.
  *
- * Reads are timed by this machine's monotonic clock and put on the store's clock by the time that the store tells with each claim:
- * it looked at its clock after it was asked and before it answered.
+ * Reads are timed with this machine's monotonic clock and converted to the store's clock with the time that each claim returns: the store
+ * read its clock between our request and its response.
  */
 import { type Micros, millis } from '../../protocol/units.ts';
 import { dayOf, ensurePartition } from '../store/partitions.ts';
 import enqueueReport from '../store/sql/enqueueReport.sql';
 import type { SqlRunner, Store } from '../store/store.ts';
-import type { Lag } from './bounds.ts';
+import type { StatusLag } from './bounds.ts';
+import type { TransitionType } from './podStatus.ts';
 import claimDueWatches from './sql/claimDueWatches.sql';
 import countWatches from './sql/countWatches.sql';
 import dropOverdueSamples from './sql/dropOverdueSamples.sql';
@@ -16,17 +17,21 @@ import endWatch from './sql/endWatch.sql';
 import listExpiredWatches from './sql/listExpiredWatches.sql';
 import postponeWatch from './sql/postponeWatch.sql';
 import recordStaleRead from './sql/recordStaleRead.sql';
-import type { LifeEvent } from './transitions.ts';
 
-/** Why there is no lag. */
-export type NoLag = 'superseded' | 'pod_deleted' | 'uid_differs' | 'no_api_object' | 'timed_out' | 'not_read';
+/** Why a watch ends without a lag. */
+export type LagReason =
+  | 'superseded'
+  | 'pod_deleted'
+  | 'uid_differs'
+  | 'no_api_object'
+  | 'timed_out'
+  | 'not_read';
 
-/** A transition that is due to be read; times are microseconds since 1970 on the store's clock. */
-export interface Claimed {
+/** A watch that is due to be read. Times are microseconds since 1970 on the store's clock. */
+export interface ClaimedWatch {
   readonly node_id: number;
   readonly finding_id: string;
-  readonly sample: boolean;
-  readonly event_type: LifeEvent;
+  readonly event_type: TransitionType;
   readonly container_id: string;
   readonly pod_uid: string;
   readonly pod_namespace: string;
@@ -42,31 +47,31 @@ export interface Claimed {
   readonly arrived: number;
 }
 
-type ClaimedRow = Claimed & { readonly now: number };
+type ClaimedWatchRow = ClaimedWatch & { readonly now: number };
 
-export interface Expired extends Pick<Claimed, 'node_id' | 'finding_id' | 'sample' | 'reads'> {
-  /** How long after the transition the last read was begun that did not show it; null without a read. */
+export interface ExpiredWatch extends Pick<ClaimedWatch, 'node_id' | 'finding_id' | 'reads'> {
+  readonly sample: boolean;
+  /** Time from the transition to the start of the last stale read; null without one. */
   readonly behind_ms: number | null;
 }
 
-type Which = Pick<Claimed, 'node_id' | 'finding_id'>;
+type WatchKey = Pick<ClaimedWatch, 'node_id' | 'finding_id'>;
 
-/** The store's clock, as far as this machine knows it. */
+/** Bounds of the store's clock at a time of this machine's monotonic clock. */
 export interface StoreClock {
-  /** What it showed at least, and at most, when the monotonic clock here showed this. */
   readonly atLeast: (at: Micros) => number;
   readonly atMost: (at: Micros) => number;
 }
 
-/** A claim is ours for longer than a read can take. */
+/** Longer than a read can take. */
 const CLAIM_MS = 30_000;
-/** So many ordinary lags of the last day it takes to say that one is not ordinary: with fewer, the largest of them decides. */
+/** A lag is not compared with fewer samples than these: their 99th percentile would be their maximum. */
 const MIN_SAMPLES = 100;
 
-export class WatchList {
+export class WatchStore {
   readonly #store: Store;
   readonly #cluster: number;
-  /** The day for which there are partitions. */
+  /** The day whose partitions exist. */
   #partitioned = 0;
 
   constructor(store: Store, clusterId: number) {
@@ -74,28 +79,27 @@ export class WatchList {
     this.#cluster = clusterId;
   }
 
-  async claim(most: number): Promise<{ claimed: readonly Claimed[]; clock: StoreClock }> {
-    const asked = monotonic();
-    const { rows } = await this.#store.run<ClaimedRow>({ name: 'claim_due_watches', text: claimDueWatches }, [
-      this.#cluster,
-      most,
-      CLAIM_MS,
-    ]);
+  async claim(limit: number): Promise<{ claimed: readonly ClaimedWatch[]; clock: StoreClock }> {
+    const requested = monotonic();
+    const { rows } = await this.#store.run<ClaimedWatchRow>(
+      { name: 'claim_due_watches', text: claimDueWatches },
+      [this.#cluster, limit, CLAIM_MS],
+    );
     const answered = monotonic();
     const now = rows[0]?.now ?? 0;
     const clock = {
       atLeast: (at: Micros) => now + (at - answered),
-      atMost: (at: Micros) => now + (at - asked),
+      atMost: (at: Micros) => now + (at - requested),
     };
     return { claimed: rows, clock };
   }
 
-  async unshown(
-    { node_id, finding_id }: Which,
+  async recordStaleRead(
+    { node_id, finding_id }: WatchKey,
     read: {
       readonly began: number;
-      readonly ofPod: boolean;
-      readonly present: boolean;
+      readonly podMatched: boolean;
+      readonly containerMatched: boolean;
       readonly nextMs: number;
     },
   ): Promise<void> {
@@ -103,19 +107,19 @@ export class WatchList {
       node_id,
       finding_id,
       Math.floor(read.began),
-      read.ofPod,
-      read.present,
+      read.podMatched,
+      read.containerMatched,
       Math.ceil(read.nextMs),
     ];
     await this.#store.run({ name: 'record_stale_read', text: recordStaleRead }, values);
   }
 
-  async later({ node_id, finding_id }: Which, waitMs: number): Promise<void> {
+  async postpone({ node_id, finding_id }: WatchKey, waitMs: number): Promise<void> {
     await this.#store.run({ text: postponeWatch }, [node_id, finding_id, Math.ceil(waitMs)]);
   }
 
-  /** Ends a watch, once; says whether it was there and told of a finding. */
-  async end({ node_id, finding_id }: Which, result: Lag | NoLag): Promise<boolean> {
+  /** Ends a watch. Returns whether that changed a finding. */
+  async end({ node_id, finding_id }: WatchKey, result: StatusLag | LagReason): Promise<boolean> {
     const [lag, reason] = typeof result === 'string' ? [null, result] : [result, null];
     const today = dayOf(Date.now() * 1000);
     const ended = await this.#store.transaction(async (runner) => {
@@ -128,7 +132,7 @@ export class WatchList {
         reason,
         MIN_SAMPLES,
       ]);
-      // What a report says of a missed event has changed.
+      // Reports show the lag of missed events.
       if (count > 0) await runner.run({ text: enqueueReport }, [node_id, this.#cluster, true]);
       return count > 0;
     });
@@ -136,13 +140,12 @@ export class WatchList {
     return ended;
   }
 
-  /** What has been waited for long enough. */
-  async expired(most: number): Promise<readonly Expired[]> {
-    return (await this.#store.run<Expired>({ text: listExpiredWatches }, [this.#cluster, most])).rows;
+  async expired(limit: number): Promise<readonly ExpiredWatch[]> {
+    return (await this.#store.run<ExpiredWatch>({ text: listExpiredWatches }, [this.#cluster, limit])).rows;
   }
 
-  /** Lets go of samples that have waited too long for a read; says how many. */
-  async starve(afterMs: number): Promise<number> {
+  /** Returns the number of dropped samples. */
+  async dropOverdueSamples(afterMs: number): Promise<number> {
     return (await this.#store.run({ text: dropOverdueSamples }, [this.#cluster, afterMs])).count;
   }
 
@@ -154,7 +157,7 @@ export class WatchList {
   }
 }
 
-/** Those of the days around this one: the store's clock says which day it is. */
+/** Of three days: the store's clock, which decides the day, may differ from ours. */
 async function makePartitions(runner: SqlRunner, today: number): Promise<void> {
   for (const day of [today - 1, today, today + 1]) {
     await ensurePartition(runner, 'finding_update', day);

@@ -1,0 +1,156 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import type { ContainerIdentity, EvidenceRecord, RecordOf } from '../../protocol/record.ts';
+import {
+  hasValidPod,
+  narrowedBounds,
+  overdueWatches,
+  type StoredBatch,
+  sampleCandidates,
+} from './watchSelection.ts';
+
+const SECOND = 1_000_000;
+const BASE = 1_790_000_000 * SECOND;
+/** The batch was cut when the epoch was a minute old, and stored two seconds later. */
+const TIMES = { storedAt: BASE + 62 * SECOND, cutAt: 60 * SECOND, epochStart: BASE };
+
+const CONTAINER: ContainerIdentity = {
+  id: 'c1',
+  sandbox: 's1',
+  isSandbox: false,
+  podUid: 'uid-1',
+  namespace: 'shop',
+  pod: 'cart-7',
+  container: 'app',
+  attempt: 2,
+};
+
+function batch(records: readonly EvidenceRecord[], container = CONTAINER): StoredBatch {
+  const stored = records.map((record, i) => ({ seq: i + 1, at: BASE + record.t, record }));
+  return { records: stored, times: TIMES, identities: new Map([[container.id, container]]) };
+}
+
+const overdue = (more: Partial<RecordOf<'event_overdue'>> = {}): RecordOf<'event_overdue'> => ({
+  type: 'event_overdue',
+  t: 58 * SECOND,
+  findingId: '00000000-0000-4000-8000-000000000001',
+  containerId: 'c1',
+  eventType: 'STOPPED',
+  window: { from: 50 * SECOND, to: 55 * SECOND },
+  occurred: null,
+  ...more,
+});
+
+const event = (more: Partial<RecordOf<'container_event'>> = {}): RecordOf<'container_event'> => ({
+  type: 'container_event',
+  t: 59 * SECOND,
+  containerId: 'c1',
+  eventType: 2,
+  createdNs: '0',
+  isSandbox: false,
+  replayed: false,
+  hasSandboxStatus: true,
+  ...more,
+});
+
+const finding = (more: Partial<RecordOf<'finding'>> = {}): RecordOf<'finding'> => ({
+  type: 'finding',
+  t: 59 * SECOND,
+  findingId: overdue().findingId,
+  kind: 'missed',
+  eventType: 'STOPPED',
+  cause: 'unannounced_by_list',
+  containerId: 'c1',
+  window: { from: 50 * SECOND, to: 55 * SECOND },
+  occurred: null,
+  lateness: null,
+  delivery: null,
+  proof: {},
+  ...more,
+});
+
+/** Offsets from the start of the epoch, in seconds. Delivery took two seconds. */
+const secondsOf = ({ latest, earliest }: { latest: number; earliest: number | null }) => ({
+  latest: (latest - BASE) / SECOND,
+  earliest: earliest === null ? null : (earliest - BASE) / SECOND,
+});
+
+test('an overdue transition has the bounds of its window, the latest as if delivery took no time', () => {
+  const { watches, withoutPod } = overdueWatches(batch([overdue()]));
+  expect(withoutPod).toEqual([]);
+  expect(watches).toMatchObject([{ findingId: overdue().findingId, type: 'STOPPED', container: CONTAINER }]);
+  expect(watches.map(secondsOf)).toEqual([{ latest: 57, earliest: 50 }]);
+});
+
+test.each([
+  ['inside the window', 53, { latest: 55.5, earliest: 52.5 }],
+  ['at its start', 50, { latest: 52.5, earliest: 50 }],
+  ['at its end', 55, { latest: 57, earliest: 54.5 }],
+  ['long before it', 20, { latest: 22.5, earliest: 19.5 }],
+  ['after it', 58, { latest: 57, earliest: 50 }],
+])(
+  'an exact time %s narrows the bounds to half a second, unless it is impossible',
+  (_, occurred, expected) => {
+    const { watches } = overdueWatches(batch([overdue({ occurred: occurred * SECOND })]));
+    expect(watches.map(secondsOf)).toEqual([expected]);
+    expect(narrowedBounds(batch([finding({ occurred: occurred * SECOND })])).map(secondsOf)).toEqual([
+      expected,
+    ]);
+  },
+);
+
+test('a finding without an exact time, or about another event, narrows nothing', () => {
+  expect(
+    narrowedBounds(
+      batch([finding(), finding({ eventType: 'DELETED', occurred: 1 }), finding({ eventType: null })]),
+    ),
+  ).toEqual([]);
+  const late = finding({ kind: 'late', window: null, occurred: 53 * SECOND });
+  expect(narrowedBounds(batch([late])).map(secondsOf)).toEqual([{ latest: 55.5, earliest: 52.5 }]);
+});
+
+test('a transition without a pod that the API server can have is not watched', () => {
+  const hostile = [
+    { namespace: '..' },
+    { namespace: 'a/b' },
+    { pod: '../x' },
+    { pod: '' },
+    { podUid: '' },
+    { pod: 'P' },
+  ];
+  for (const names of hostile) {
+    const container = { ...CONTAINER, ...names };
+    expect(hasValidPod(container)).toBe(false);
+    expect(overdueWatches(batch([overdue()], container))).toEqual({
+      watches: [],
+      withoutPod: [overdue().findingId],
+    });
+    expect(sampleCandidates(batch([event()], container))).toEqual([]);
+  }
+  expect(overdueWatches({ ...batch([overdue()]), identities: new Map() }).withoutPod).toEqual([
+    overdue().findingId,
+  ]);
+});
+
+test('an announced start or stop can be a sample, from a second before the event until it was received', () => {
+  const samples = sampleCandidates(batch([event({ eventType: 1 }), event()]));
+  expect(samples.map(({ type }) => type)).toEqual(['STARTED', 'STOPPED']);
+  expect(samples.map(secondsOf)).toEqual(Array(2).fill({ latest: 61, earliest: 58 }));
+});
+
+test.each<[string, Partial<RecordOf<'container_event'>>]>([
+  ['of a sandbox', { isSandbox: true }],
+  ['that was replayed', { replayed: true }],
+  ['of a creation', { eventType: 0 }],
+  ['of an unknown type', { eventType: 77 }],
+  ['that waited for its batch', { t: 40 * SECOND }],
+  ['of an unknown container', { containerId: 'c2' }],
+])('an event %s is not a sample', (_, more) => {
+  expect(sampleCandidates(batch([event(more)]))).toEqual([]);
+});
+
+test('a late event, or one whose batch was delivered slowly, is not a sample', () => {
+  expect(sampleCandidates(batch([event(), finding({ findingId: randomUUID(), kind: 'late' })]))).toEqual([]);
+  const slow = { ...batch([event()]), times: { ...TIMES, storedAt: BASE + 300 * SECOND } };
+  expect(sampleCandidates(slow)).toEqual([]);
+});
