@@ -89,7 +89,7 @@ needs(
   });
 
   describe('the definition', () => {
-    test('is established, with names accepted and a structural schema', () => {
+    test('is established, with accepted names and a structural schema', () => {
       expect(Object.fromEntries(conditions)).toMatchObject({ Established: 'True', NamesAccepted: 'True' });
       expect(conditions.has('NonStructuralSchema')).toBe(false);
     });
@@ -102,7 +102,7 @@ needs(
   });
 
   describe('the table', () => {
-    test('has exactly the promised columns, the wide ones with priority 1', async () => {
+    test('has exactly the documented columns, the wide ones with priority 1', async () => {
       await kube.applyStatus(PLEG_REPORTS, report(full));
       const table = await fetchTable();
       expect(table.columnDefinitions.map(({ name, priority }) => [name, priority])).toEqual([
@@ -144,7 +144,7 @@ needs(
     });
   });
 
-  describe('a status is refused', () => {
+  describe('a status is rejected', () => {
     const cases: [string, Record<string, unknown>, RegExp][] = [
       ['with a text that is too long', { stream: { reason: 'x'.repeat(257) } }, /stream\.reason.*Too long/],
       ['with a word that breaks its pattern', { mode: 'not a mode' }, /status\.mode.*should match/],
@@ -186,7 +186,7 @@ needs(
     });
   });
 
-  test('a word that this definition has never heard of is accepted', async () => {
+  test('an unknown value of an enumeration is accepted', async () => {
     const newer = {
       mode: 'EventedTwice',
       stream: { state: 'Resuming' },
@@ -196,16 +196,16 @@ needs(
   });
 });
 
-describe('the bounds', () => {
-  test('are on every field', () => {
+describe('the schema', () => {
+  test('has bounds for every field', () => {
     expect(unbounded(statusSchema(), 'status')).toEqual([]);
   });
 
-  test('keep the largest possible status at a tenth of what etcd takes', () => {
+  test('limits a status to a tenth of the object size that etcd accepts', () => {
     expect(largest(statusSchema())).toBeLessThan(150 * 1024);
   });
 
-  test('describe every field', () => {
+  test('describes every field', () => {
     expect(undescribed(statusSchema(), 'status')).toEqual([]);
   });
 });

@@ -18,7 +18,7 @@ needs(
   'etcd',
   'redis-server',
   'postgres',
-)('a controller that has just come', () => {
+)('a new controller', () => {
   beforeAll(async () => {
     system = await System.start({ kube: true });
     store = await openStore({ databaseUrl: system.postgres.url, log: silent });
@@ -28,7 +28,7 @@ needs(
     await system?.stop();
   });
 
-  test('calls nobody silent that may have spoken while there was none, and does not take back what another one saw', async () => {
+  test('does not call an agent silent that may have reported without a controller, and keeps the silence that another one found', async () => {
     const evidence = new EvidenceFixture(store, await store.ensureCluster(CLUSTER));
     for (const name of ['perhaps', 'silent', 'heard']) {
       await system.addNode(name);

@@ -1,9 +1,15 @@
 /*
- * The events that a kubelet's Generic PLEG makes of a state change, as the bits of store.relist_change.pleg_events.
+ * The events that a kubelet's Generic PLEG makes of a state change, as the bits of store.relist_change.pleg_events. Sandboxes count as
+ * containers (kubelet pkg/kubelet/pleg/generic.go, generateEvents; the same from 1.25 to 1.36):
+ *
+ *   old \ new      running           exited           unknown            non-existent
+ *   non-existent   ContainerStarted  ContainerDied    ContainerChanged   -
+ *   running        -                 ContainerDied    ContainerChanged   ContainerDied, ContainerRemoved
+ *   exited         ContainerStarted  -                ContainerChanged   ContainerRemoved
+ *   unknown        ContainerStarted  ContainerDied    -                  ContainerDied, ContainerRemoved
  */
 import { PLEG_EVENTS, type PlegEvent, type PlegState } from '../../protocol/record.ts';
 
-/** kubelet pkg/kubelet/pleg/generic.go, generateEvents. */
 export function plegEventMask(oldState: PlegState, newState: PlegState): number {
   return plegEvents(oldState, newState).reduce((mask, event) => mask | (1 << PLEG_EVENTS.indexOf(event)), 0);
 }
