@@ -98,8 +98,9 @@ test('a synced record is read again or declared lost after one to three power cu
     }),
     { numRuns: HISTORIES, seed: 20 },
   );
-  expect(cuts).toBeGreaterThanOrEqual(HISTORIES);
-  if (HISTORIES >= ALL_HISTORIES) expect(synced).toBeGreaterThan(500);
+  if (HISTORIES < ALL_HISTORIES) return;
+  expect(cuts).toBeGreaterThan(150);
+  expect(synced).toBeGreaterThan(500);
 });
 
 /** By epoch: the highest seq that was synced, that was appended, and that the store acknowledged. */
