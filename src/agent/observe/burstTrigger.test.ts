@@ -18,7 +18,7 @@ function taken(bursts: BurstTrigger, now: Mono): number {
 }
 
 describe('a burst of events', () => {
-  test('asks for an earlier relist, one event less does not', () => {
+  test('a burst of 20 events brings the next relist forward, 19 events do not', () => {
     const bursts = new BurstTrigger();
     hear(bursts, BURST_EVENTS - 1);
     expect(bursts.tryTake(at(1))).toBe(false);
@@ -26,7 +26,7 @@ describe('a burst of events', () => {
     expect(bursts.tryTake(at(1))).toBe(true);
   });
 
-  test('is what was heard since the last relist began', () => {
+  test('only events since the last relist started count towards a burst', () => {
     const bursts = new BurstTrigger();
     hear(bursts, BURST_EVENTS - 1);
     bursts.relistStarted();
@@ -36,7 +36,7 @@ describe('a burst of events', () => {
 });
 
 describe('tokens', () => {
-  test('are two at first, then one in half a minute', () => {
+  test('two early relists are allowed at first, then one every half minute', () => {
     const bursts = new BurstTrigger();
     expect(taken(bursts, at(1))).toBe(2);
     expect(taken(bursts, at(30.9))).toBe(0);
@@ -45,13 +45,13 @@ describe('tokens', () => {
     expect(taken(bursts, at(61))).toBe(1);
   });
 
-  test('that were not needed are no more than two after a day', () => {
+  test('unused tokens never exceed two', () => {
     const bursts = new BurstTrigger();
     expect(taken(bursts, at(86_400))).toBe(2);
     expect(taken(bursts, at(86_429))).toBe(0);
   });
 
-  test('bound a day of bursts to a relist in half a minute', () => {
+  test('a day of bursts brings one early relist every half minute at most', () => {
     const bursts = new BurstTrigger();
     let count = 0;
     for (let second = 1; second <= 86_400; second += 1) {

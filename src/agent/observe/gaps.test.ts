@@ -16,7 +16,7 @@ function gaps() {
 const brief = (records: readonly RecordOf<'gap'>[]) =>
   records.map(({ scope, cause, from, to }) => [scope, cause, from / 1e6, to === null ? null : to / 1e6]);
 
-test('a gap is told when it opens and when it closes, under one id', () => {
+test('a gap is recorded when it opens and when it closes, under one id', () => {
   const { gaps: open, records } = gaps();
   open.open('stream', 'broken', at(1), at(2));
   open.close('stream', at(5), at(6));
@@ -29,7 +29,7 @@ test('a gap is told when it opens and when it closes, under one id', () => {
   for (const record of records) expect(parseRecord(record)).toMatchObject({ ok: true });
 });
 
-test('one that is open goes on: its first cause and its beginning stand', () => {
+test('an open gap keeps its first cause and its start', () => {
   const { gaps: open, records } = gaps();
   open.open('stream', 'unproven', at(1), at(1));
   open.open('stream', 'broken', at(3), at(3));
@@ -65,7 +65,7 @@ test('a gap never ends before it begins', () => {
   expect(brief(records).at(-1)).toEqual(['stream', 'broken', 3, 3]);
 });
 
-test('a gap that is over is told once, beside one that is open', () => {
+test('a gap that has already ended is recorded once, beside one that is open', () => {
   const { gaps: open, records } = gaps();
   open.open('stream', 'unproven', at(0), at(0));
   open.recordClosed('stream', 'agent_stalled', at(1), at(2), at(3));
@@ -77,7 +77,7 @@ test('a gap that is over is told once, beside one that is open', () => {
   ]);
 });
 
-test('holes of one cause are one gap until a whole stretch was without', () => {
+test('losses of one cause are one gap until an interval passes without any', () => {
   const { gaps: open, records } = gaps();
   open.addLoss('stream', 'malformed_event', at(1), at(2), at(3));
   expect(brief(records)).toEqual([['stream', 'malformed_event', 1, 2]]);
@@ -99,7 +99,7 @@ test('holes of one cause are one gap until a whole stretch was without', () => {
   expect(new Set(records.map(({ gapId: gap }) => gap)).size).toBe(2);
 });
 
-test('holes of different causes are told apart, and beside a gap that is open', () => {
+test('losses of different causes are separate gaps, beside one that is open', () => {
   const { gaps: open, records } = gaps();
   open.open('stream', 'unproven', at(0), at(0));
   open.addLoss('stream', 'malformed_event', at(1), at(2), at(2));
@@ -114,7 +114,7 @@ test('holes of different causes are told apart, and beside a gap that is open', 
   expect(new Set(records.map(({ gapId: gap }) => gap)).size).toBe(4);
 });
 
-test('what ends everything ends a hole where it was, not later', () => {
+test('closing everything ends a loss at its last moment, not later', () => {
   const { gaps: open, records } = gaps();
   open.addLoss('stream', 'reader_overflow', at(1), at(2), at(2));
   open.addLoss('stream', 'reader_overflow', at(2), at(3), at(3));

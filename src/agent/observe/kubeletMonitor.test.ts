@@ -48,7 +48,7 @@ function monitorWith(previous: SavedMode | null = null) {
   return { monitor, records, saved, modes, states };
 }
 
-test('a change is a record that the store takes, and is kept for the next agent', () => {
+test('a mode change is a valid record, and is saved for the next agent', () => {
   const { monitor, records, saved } = monitorWith();
   for (const scrape of [null, scrapeAt(2), scrapeAt(12, { errors: 5 })]) monitor.take(scrape);
   expect(records).toMatchObject([
@@ -59,7 +59,7 @@ test('a change is a record that the store takes, and is kept for the next agent'
   expect(saved).toEqual(['Evented', 'Fallback']);
 });
 
-test('a look that is told twice means nothing', () => {
+test('a scrape that is passed twice is ignored', () => {
   const { monitor, records } = monitorWith();
   const once = scrapeAt(2);
   monitor.take(once);
@@ -68,7 +68,7 @@ test('a look that is told twice means nothing', () => {
   expect(monitor.takeMinute()).toMatchObject({ relists: 0 });
 });
 
-test('while the kubelet cannot be asked there is one gap, from the last look that was good to the next', () => {
+test('while scrapes fail there is one gap, from the last good scrape to the next', () => {
   const { monitor, records } = monitorWith();
   for (const scrape of [scrapeAt(2), failed(12, 'BadStatus'), failed(22, 'Timeout'), scrapeAt(32)])
     monitor.take(scrape);
@@ -80,7 +80,7 @@ test('while the kubelet cannot be asked there is one gap, from the last look tha
   for (const gap of gaps) expect(parseRecord(gap)).toMatchObject({ ok: true });
 });
 
-test('a kubelet that never answered was not asked since the agent began, and nothing is kept of it', () => {
+test('a kubelet that never answered is a gap from the start of the agent, and no mode is saved', () => {
   const { monitor, records, saved, states } = monitorWith();
   monitor.take(failed(12, 'Unauthorized'));
   expect(records).toMatchObject([{ type: 'gap', cause: 'unauthorized', from: 0, to: null }]);
@@ -89,7 +89,7 @@ test('a kubelet that never answered was not asked since the agent began, and not
   expect(saved).toEqual([]);
 });
 
-test('a kubelet that runs for longer than a record may reach back gives one that the store takes', () => {
+test('a kubelet older than a record may reach back still makes a valid record', () => {
   const { monitor, records } = monitorWith();
   monitor.take(scrapeAt(2, { start: 1.6e9, errors: 5 }));
   expect(records).toMatchObject([{ to: 'Fallback', notBefore: -MAX_OFFSET }]);

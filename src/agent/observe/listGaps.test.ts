@@ -21,7 +21,7 @@ function trouble() {
   return { lists: new ListGaps(gaps), told };
 }
 
-test('a list that hangs is told while it hangs, from when it was asked for to its answer', () => {
+test('a slow list is a gap while it lasts, from its request to its answer', () => {
   const { lists, told } = trouble();
   lists.checkRunning(at(10), at(12));
   expect(told()).toEqual([]);
@@ -39,14 +39,14 @@ test('a list hangs after half a minute', () => {
   expect(lists.checkRunning(at(10), at(41))).toBe(true);
 });
 
-test('one that was slow is told even where nobody looked while it was', () => {
+test('a slow list is a gap even if it was not checked while it ran', () => {
   const { lists, told } = trouble();
   lists.answered(at(1), at(2));
   lists.answered(at(10), at(16));
   expect(told()).toEqual([['slow', 10, 16]]);
 });
 
-test('one that hangs and then fails was slow first, and fails from then on to the next answer', () => {
+test('a list that hangs and then fails is slow until it fails, and failing until the next answer', () => {
   const { lists, told } = trouble();
   lists.checkRunning(at(0), at(6));
   expect(lists.failed({ from: at(0), at: at(120), code: 'DEADLINE_EXCEEDED' })).toBe(true);
@@ -58,7 +58,7 @@ test('one that hangs and then fails was slow first, and fails from then on to th
   ]);
 });
 
-test('after failures an answer that was slow ends them where it was asked for', () => {
+test('a slow answer after failures ends them at its request', () => {
   const { lists, told } = trouble();
   lists.failed({ from: at(0), at: at(1), code: 'UNAVAILABLE' });
   lists.checkRunning(at(5), at(20));
@@ -70,7 +70,7 @@ test('after failures an answer that was slow ends them where it was asked for', 
   ]);
 });
 
-test('another reason is another gap, and what hung before it was slow', () => {
+test('another reason is another gap, and the hang before it is slow', () => {
   const { lists, told } = trouble();
   lists.failed({ from: at(0), at: at(1), code: 'UNAVAILABLE' });
   lists.failed({ from: at(5), at: at(6), code: 'MALFORMED' });

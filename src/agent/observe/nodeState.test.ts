@@ -6,14 +6,14 @@ import { NodeState } from './nodeState.ts';
 const START = mono(1_000_000);
 const at = (seconds: number) => mono(START + seconds * 1e6);
 
-test('says nothing before the subscription has said its first word', () => {
+test('no state is reported before the subscription has one', () => {
   const state = new NodeState(START);
   state.setRelist(true, '');
   expect(state.takeChange(at(1))).toBeNull();
   expect(state.stream).toBeNull();
 });
 
-test('is told at first, and then only when something in it changes', () => {
+test('the state is reported once, and then only when it changes', () => {
   const state = new NodeState(START);
   state.setStream('Arming', '', '', at(1));
   const first = state.takeChange(at(1));
@@ -29,7 +29,7 @@ test('is told at first, and then only when something in it changes', () => {
   expect(state.takeChange(at(4))).toBeNull();
 });
 
-test('a state lasts since it began, whatever its reason becomes', () => {
+test('another reason does not change since when a stream state lasts', () => {
   const state = new NodeState(START);
   state.setStream('Active', '', '', at(5));
   state.setStream('Active', 'still', '', at(9));
@@ -38,7 +38,7 @@ test('a state lasts since it began, whatever its reason becomes', () => {
   });
 });
 
-test('the last error stays until there is another, so that a reader sees what broke the stream', () => {
+test('the last error stays until there is another', () => {
   const state = new NodeState(START);
   state.setStream('Interrupted', 'broken', 'UNAVAILABLE: gone', at(1));
   state.setStream('Active', '', '', at(2));
@@ -49,7 +49,7 @@ test('the last error stays until there is another, so that a reader sees what br
   expect(state.takeChange(at(3))).toMatchObject({ stream: { lastError: 'INTERNAL' } });
 });
 
-test('the relist problem is the reason while lists fail', () => {
+test('the relist error is the reason while lists fail', () => {
   const state = new NodeState(START);
   expect(state.relistError).toBe('no relist yet');
   state.setRelist(false, 'UNAVAILABLE');

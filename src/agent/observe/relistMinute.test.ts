@@ -36,7 +36,7 @@ test('an uneventful minute is a record of zeros', () => {
   expect(parseRecord(record)).toMatchObject({ ok: true });
 });
 
-test('a relist falls into the first bucket whose bound it does not exceed, a long one into the last', () => {
+test('a relist counts in the first bucket whose bound it does not exceed, a longer one in the last', () => {
   const minute = new RelistMinute(START, MINUTE, figures());
   for (const ms of [0.2, 1, 1.001, 5, 65_536, 65_537, 1e6]) minute.addRelist(relist(ms));
   const { hist, relists, max } = minute.record(START, END, figures());
@@ -61,7 +61,7 @@ test('sizes are those of the last relist, errors are counted', () => {
   });
 });
 
-test('figures are what was added since the minute began', () => {
+test('the counters of a minute are the increase since it started', () => {
   const before = figures({ expected: 10, matched: 8, unobservable: 1, covered: 1000.4 });
   const minute = new RelistMinute(START, MINUTE, before);
   // What happens to the figures later does not reach back.

@@ -175,24 +175,27 @@ const relistErrorCodes = async ({ relistErrors }: AgentMetrics) =>
   (await relistErrors.get()).values.filter(({ value }) => value > 0).map(({ labels }) => labels.code);
 
 describe('a relist that fails', () => {
-  test.each(oneList)('with %s says so in its gap, its metric and its log line, once', async (code, fault) => {
-    const runtime = await bed.start();
-    runtime.runPod({ name: 'web', containers: ['app'] });
-    runtime.setListFaults([fault]);
-    const { observer, metrics, gaps, logged } = await observe(runtime);
-    await until(() => gaps().length > 0);
-    runtime.setListFaults([]);
-    await until(() => gaps().length > 1);
-    expect(gaps()).toMatchObject([
-      { cause: code.toLowerCase(), to: null },
-      { cause: code.toLowerCase(), to: expect.any(Number) },
-    ]);
-    expect(await relistErrorCodes(metrics)).toEqual([code]);
-    expect(logged('relist failed')).toMatchObject([{ code }]);
-    expect(observer.relistError).toBeNull();
-  });
+  test.each(oneList)(
+    'a relist that fails with %s has that code in its gap, its metric and its log line, once',
+    async (code, fault) => {
+      const runtime = await bed.start();
+      runtime.runPod({ name: 'web', containers: ['app'] });
+      runtime.setListFaults([fault]);
+      const { observer, metrics, gaps, logged } = await observe(runtime);
+      await until(() => gaps().length > 0);
+      runtime.setListFaults([]);
+      await until(() => gaps().length > 1);
+      expect(gaps()).toMatchObject([
+        { cause: code.toLowerCase(), to: null },
+        { cause: code.toLowerCase(), to: expect.any(Number) },
+      ]);
+      expect(await relistErrorCodes(metrics)).toEqual([code]);
+      expect(logged('relist failed')).toMatchObject([{ code }]);
+      expect(observer.relistError).toBeNull();
+    },
+  );
 
-  test('for another reason than the one before is another gap, and told again', async () => {
+  test('a relist that fails for another reason than the one before is another gap and another log line', async () => {
     const runtime = await bed.start();
     runtime.setListFaults([failingLists(always, status.UNAVAILABLE)]);
     const { gaps, logged } = await observe(runtime);
@@ -208,7 +211,7 @@ describe('a relist that fails', () => {
     expect(logged('relist failed').map(({ code }) => code)).toEqual(['UNAVAILABLE', 'RESOURCE_EXHAUSTED']);
   });
 
-  test('by our own deadline has that name too', async () => {
+  test('a relist that exceeds our own deadline fails with DEADLINE_EXCEEDED', async () => {
     const { failures } = relist(await bed.start({ listFaults: [hangingLists(always)] }), {
       period: millis(100),
       timeoutMs: 300,
@@ -218,7 +221,7 @@ describe('a relist that fails', () => {
     expect(failures[0]?.at).toBeGreaterThan(failures[0]?.from ?? Number.POSITIVE_INFINITY);
   });
 
-  test('only because we stop is no failure, and holds nobody up', async () => {
+  test('a relist cancelled by a stop is no failure, and does not delay the stop', async () => {
     const runtime = await bed.start({ listFaults: [hangingLists(always)] });
     const { observer, gaps } = await observe(runtime);
     await until(() => faultFacts(runtime.truth, 'list_hang').length > 0);
@@ -227,7 +230,7 @@ describe('a relist that fails', () => {
   });
 });
 
-test('a list that outgrows a message goes on as a stream, without a gap, and the other one as it was', async () => {
+test('a list that outgrows a message is streamed from then on, without a gap and without affecting the other list', async () => {
   const runtime = await bed.start({ profile: { ...PROFILES['crio-1.36'], listBatch: 5 } });
   for (let n = 0; n < 20; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });
   runtime.setListFaults([oversizedLists({ ...always, of: 'containers' })]);
@@ -240,7 +243,7 @@ test('a list that outgrows a message goes on as a stream, without a gap, and the
   expect(observer.relistError).toBeNull();
 });
 
-test('ids beyond those that are followed are counted each time that they are shown, and are a gap', async () => {
+test('containers beyond the limit are counted each time they are listed, and are a gap', async () => {
   const { observer, metrics, records } = await observe(await crowd(25_001));
   await expect.poll(() => observer.untrackedContainers, { timeout: 30_000 }).toBeGreaterThan(0);
   expect(observer.trackedContainers).toBe(50_000);
@@ -253,7 +256,7 @@ test('ids beyond those that are followed are counted each time that they are sho
   );
 });
 
-test('a runtime that was replaced by one that streams lists is asked for streams', async () => {
+test('lists are streamed after the runtime was replaced by one that offers streaming', async () => {
   const runtime = await bed.start({ profile: { ...PROFILES['crio-1.36'], listBatch: 5 } });
   for (let n = 0; n < 20; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });
   runtime.setListFaults([failingLists(always, status.UNAVAILABLE)]);
@@ -296,7 +299,7 @@ describe('a burst of events', () => {
     expect(third?.sandboxes.start).toBeGreaterThan(early(soonestAfter(second)));
   });
 
-  test('brings one at once where that time is over, and no warning of a timer', {
+  test('a burst after the minimum wait brings a relist at once, without a timer warning', {
     timeout: 120_000,
   }, async () => {
     const warnings: Error[] = [];
@@ -312,7 +315,7 @@ describe('a burst of events', () => {
     expect(warnings).toEqual([]);
   });
 
-  test('brings none where less than a second is to be won', async () => {
+  test('a burst brings no relist forward by less than a second', async () => {
     const period = millis(1_500);
     const { relists, burst } = relist(await bed.start(), { period });
     for (let count = 1; count <= 3; count += 1) {
@@ -325,7 +328,7 @@ describe('a burst of events', () => {
     expect(Math.min(...gaps)).toBeGreaterThan(0.9 * period - millis(3));
   });
 
-  test('brings none after one that failed', async () => {
+  test('a burst brings no relist forward after one that failed', async () => {
     const runtime = await bed.start({ listFaults: [failingLists(always, status.RESOURCE_EXHAUSTED)] });
     const { failures, burst } = relist(runtime, { period: millis(3_000) });
     await until(() => failures.length === 1);
@@ -336,7 +339,9 @@ describe('a burst of events', () => {
     expect(failures[1]?.from).toBeGreaterThan(early(due));
   });
 
-  test('brings none after the end, and holds nobody up', { timeout: 40_000 }, async () => {
+  test('a burst brings no relist after a stop, and does not delay the stop', {
+    timeout: 40_000,
+  }, async () => {
     const { relists, burst, stop } = relist(await bed.start(), { period: HOUR });
     await until(() => relists.length === 1);
     const stopped = stop();

@@ -37,7 +37,7 @@ async function ask(...asks: StatusQuery[]): Promise<readonly StatusAnswer[]> {
   return answers.splice(0);
 }
 
-test('a sandbox tells when it was created and whether it is ready, and no time of its end', async () => {
+test('the status of a sandbox has its creation and whether it is ready, but no time of its end', async () => {
   const before = BigInt(Date.now()) * 1_000_000n;
   const { sandbox } = runtime.runPod({ name: 'web', containers: ['app'] });
   const asked = { id: sandbox.id, isSandbox: true };
@@ -52,7 +52,7 @@ test('a sandbox tells when it was created and whether it is ready, and no time o
   expect(ended.at).toBeGreaterThan(ready.at);
 });
 
-test('a container tells its exact times', async () => {
+test('the status of a container has its exact times', async () => {
   const { containers } = runtime.runPod({ name: 'web', containers: ['app'] });
   const id = containers[0]?.id ?? '';
   const [answer] = await ask({ id, isSandbox: false });
@@ -61,7 +61,7 @@ test('a container tells its exact times', async () => {
   expect(answer.times.startedNs).toBeGreaterThanOrEqual(answer.times.createdNs);
 });
 
-test('what is not there is said to be so, under the name of the failure', async () => {
+test('a query for an unknown id answers not found, with the code of the failure', async () => {
   const { sandbox } = runtime.runPod({ name: 'web' });
   runtime.core.pods.stopPod(sandbox.id);
   runtime.core.pods.beginRemoval(sandbox.id);
@@ -77,7 +77,7 @@ test('what is not there is said to be so, under the name of the failure', async 
   ]);
 });
 
-test('containers go first, each id waits once, and no more than a thousand wait', async () => {
+test('containers are queried first, each id waits once, and at most a thousand wait', async () => {
   const { sandbox, containers } = runtime.runPod({ name: 'web', containers: ['app'] });
   const container = containers[0]?.id ?? '';
   for (let n = 0; n < 3; n += 1) questions.ask({ id: sandbox.id, isSandbox: true });

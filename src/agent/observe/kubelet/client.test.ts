@@ -55,8 +55,8 @@ const reason = async (some: Partial<KubeletClientOptions> = {}) => {
   return found.ok ? 'well' : found.reason;
 };
 const shown = () => kubelet.requests.map(({ headers }) => headers.authorization);
-describe('a look', () => {
-  test('asks for plain metrics with the token, and tells when it looked', async () => {
+describe('a scrape', () => {
+  test('a scrape requests plain text with the token, and has the times around it', async () => {
     const found = await scrape();
     expect(found).toMatchObject({ ok: true, figures: { eventedPleg: false, version: 'v1.36.3' } });
     if (found.ok) expect(found.ended).toBeGreaterThan(found.started);
@@ -66,7 +66,7 @@ describe('a look', () => {
     expect(request?.headers).toMatchObject({ authorization: 'Bearer first', 'accept-encoding': 'identity' });
   });
 
-  test('without a token file shows none', async () => {
+  test('without a token file no token is sent', async () => {
     expect(await reason({ tokenFile: undefined })).toBe('well');
     expect(shown()).toEqual([undefined]);
   });
@@ -84,7 +84,7 @@ describe('a look', () => {
     expect(await reason()).toBe(expected);
   });
 
-  test('never follows a redirect, so the token goes nowhere else', async () => {
+  test('a redirect is not followed, so the token is sent nowhere else', async () => {
     const other = await FakeKubelet.start(authority);
     cleanUps.push(() => other.stop());
     kubelet.answer = plain('', { location: `${other.url}metrics` }, 302);
@@ -99,7 +99,7 @@ describe('a look', () => {
     expect(await Promise.race([reason({ timeoutMs: 200 }), longAfter])).toBe('Timeout');
   });
 
-  test('that is answered drop by drop is over in time too', async () => {
+  test('a scrape that is answered byte by byte ends at its timeout too', async () => {
     kubelet.answer = (_request, response) => {
       response.writeHead(200, { 'content-type': 'text/plain' });
       const timer = setInterval(() => response.write('#\n'), 10);
@@ -108,7 +108,7 @@ describe('a look', () => {
     expect(await reason({ timeoutMs: 300 })).toBe('Timeout');
   });
 
-  test('stops reading what is too large', async () => {
+  test('an answer that is too large is not read to its end', async () => {
     let sent = 0;
     kubelet.answer = (_request, response) => {
       response.writeHead(200, { 'content-type': 'text/plain' });
@@ -123,7 +123,7 @@ describe('a look', () => {
     expect(sent).toBeLessThan(16 * 1024 * 1024);
   });
 
-  test('takes no compressed answer, which it did not ask for', async () => {
+  test('a compressed answer, which was not requested, is refused', async () => {
     const bomb = gzipSync(Buffer.alloc(50 * 1024 * 1024));
     kubelet.answer = (_request, response) => {
       response.writeHead(200, { 'content-type': 'text/plain', 'content-encoding': 'gzip' });
@@ -143,7 +143,7 @@ describe('a look', () => {
     expect(await reason()).toBe('NotMetrics');
   });
 
-  test('at an answer that breaks off has seen nothing', async () => {
+  test('an answer that breaks off is a failure', async () => {
     kubelet.answer = (_request, response) => {
       response.writeHead(200, { 'content-type': 'text/plain', 'content-length': '100000' });
       response.write(metricsText());
@@ -152,7 +152,7 @@ describe('a look', () => {
     expect(await reason()).toBe('Unreachable');
   });
 
-  test('at what speaks no HTTP was at no kubelet', async () => {
+  test('an answer that is not HTTP is NotMetrics', async () => {
     const server = createServer((socket) => socket.end('SSH-2.0-OpenSSH\r\n\r\n'));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     cleanUps.push(() => server.close());
@@ -161,13 +161,13 @@ describe('a look', () => {
     expect(await reason({ url: new URL(`https://127.0.0.1:${port}`) })).toBe('Tls');
   });
 
-  test('at nobody is unreachable', async () => {
+  test('a scrape without a listener is Unreachable', async () => {
     const { url } = kubelet;
     await kubelet.stop();
     expect(await reason({ url })).toBe('Unreachable');
   });
 
-  test('ends when it is told to', async () => {
+  test('a scrape ends when its signal is aborted', async () => {
     kubelet.answer = () => undefined;
     const stop = new AbortController();
     const looking = client().scrape(stop.signal);
@@ -177,21 +177,21 @@ describe('a look', () => {
   });
 });
 
-describe('trust', () => {
-  test('is not given to a certificate of another authority', async () => {
+describe('the certificate', () => {
+  test('a certificate of another authority is not trusted', async () => {
     const other = makeAuthority();
     cleanUps.push(() => removeAuthority(other));
     expect(await reason({ caFile: other.caFile })).toBe('Tls');
     expect(kubelet.requests).toEqual([]);
   });
 
-  test('is not given to a certificate for another name', async () => {
+  test('a certificate for another name is not trusted', async () => {
     const url = new URL(`https://localhost:${kubelet.port}`);
     expect(await reason({ url })).toBe('Tls');
     expect(kubelet.requests).toEqual([]);
   });
 
-  test('is given to a certificate for the name that was said, and to no other then', async () => {
+  test('with a server name only a certificate for that name is trusted', async () => {
     const byNode = makeAuthority('DNS:node-1,IP:10.0.0.7');
     cleanUps.push(() => removeAuthority(byNode));
     const named = await FakeKubelet.start(byNode);
@@ -209,7 +209,7 @@ describe('trust', () => {
     expect(kubelet.requests).toEqual([]);
   });
 
-  test('is given to a kubelet by the file that it serves from, which has its certificate and its authority in it', async () => {
+  test("the kubelet's own serving file, with its certificate and authority, works as CA file", async () => {
     const own = makeAuthority('DNS:node-1');
     cleanUps.push(() => removeAuthority(own));
     const served = own.cert + readFileSync(own.caFile, 'utf8');
@@ -221,11 +221,11 @@ describe('trust', () => {
     expect(await reason({ url: selfSigned.url, caFile })).toBe('Tls');
   });
 
-  test('is not asked for only where there is no CA at all', async () => {
+  test('certificates are verified unless there is no CA file', async () => {
     expect(await reason({ caFile: undefined })).toBe('well');
   });
 
-  test('follows a CA file that is replaced, without a restart', async () => {
+  test('a replaced CA file is used without a restart', async () => {
     const caFile = join(authority.folder, 'rotating.crt');
     const other = makeAuthority();
     cleanUps.push(() => removeAuthority(other));
@@ -240,7 +240,7 @@ describe('trust', () => {
 });
 
 describe('a token', () => {
-  test('that was rotated is used for the next look', async () => {
+  test('a rotated token is used for the next scrape', async () => {
     const it = client();
     await it.scrape(NEVER);
     writeFileSync(tokenFile, 'second');
@@ -248,7 +248,7 @@ describe('a token', () => {
     expect(shown()).toEqual(['Bearer first', 'Bearer second']);
   });
 
-  test('that is rotated at this very moment is tried once more after a 401', async () => {
+  test('a token rotated during a scrape is tried once more after a 401', async () => {
     kubelet.answer = (request, response) => {
       if (request.headers.authorization === 'Bearer second') plain(metricsText())(request, response);
       else {
@@ -260,13 +260,13 @@ describe('a token', () => {
     expect(shown()).toEqual(['Bearer first', 'Bearer second']);
   });
 
-  test('that is refused is not tried again as it is', async () => {
+  test('a refused token that did not change is not tried again', async () => {
     kubelet.answer = plain('', {}, 401);
     expect(await reason()).toBe('Unauthorized');
     expect(kubelet.requests).toHaveLength(1);
   });
 
-  test('that cannot be read is told, without a word of what is in the file', async () => {
+  test('an unusable token file is reported without its contents', async () => {
     writeFileSync(tokenFile, 'secret token\nwith lines');
     const found = await scrape();
     expect(found).toMatchObject({ ok: false, reason: 'Credentials' });
@@ -277,7 +277,7 @@ describe('a token', () => {
 });
 
 describe('the connection', () => {
-  test('is one, and kept between two looks', async () => {
+  test('one connection is kept between scrapes', async () => {
     const it = client();
     for (let i = 0; i < 3; i += 1) await it.scrape(NEVER);
     expect(new Set(kubelet.requests.map(({ socket }) => socket)).size).toBe(1);
@@ -286,7 +286,7 @@ describe('the connection', () => {
     await until(() => kubelet.connections === 0);
   });
 
-  test('that the kubelet closes is told at once, and the next look makes another', async () => {
+  test('a connection that the kubelet closes is reported at once, and the next scrape makes another', async () => {
     const it = client();
     let lost = 0;
     it.onLost = () => {
@@ -300,7 +300,7 @@ describe('the connection', () => {
     expect(lost).toBe(1);
   });
 
-  test('of a server that closes after each answer says nothing by it', async () => {
+  test('a server that closes after each answer does not count as lost', async () => {
     kubelet.answer = plain(metricsText(), { connection: 'close' });
     const it = client();
     let lost = 0;

@@ -36,11 +36,11 @@ function known(...scrapes: Scrape[]): string {
 const RESTARTED = 'the kubelet was restarted';
 
 describe('the gate', () => {
-  test('is not known before the first look', () => {
+  test('the gate is unknown before the first scrape', () => {
     expect(new FeatureGate().status(mono(0))).toMatchObject({ is: 'unknown', before: null });
   });
 
-  test('is what the kubelet says, from the moment that was asked for', () => {
+  test('the gate is known from the start of the scrape that showed it', () => {
     const gate = new FeatureGate();
     gate.take(look(3));
     expect(gate.status(mono(4e6))).toEqual({ is: 'off', readAt: 3e6 });
@@ -48,12 +48,12 @@ describe('the gate', () => {
     expect(gate.status(mono(14e6))).toEqual({ is: 'on', readAt: 13e6 });
   });
 
-  test('is not known after a failed look, and known again after a good one', () => {
+  test('the gate is unknown after a failed scrape, and known again after a good one', () => {
     expect(known(look(0), FAILED)).toContain('Timeout');
     expect(known(look(0), FAILED, look(20))).toBe('off');
   });
 
-  test('is not known of a kubelet that does not tell it, or not since when it runs', () => {
+  test('the gate is unknown if the kubelet does not report it, or not its start time', () => {
     expect(known(look(0, {}, 0, 'kubelet_pleg_discard_events 0\nprocess_start_time_seconds 5'))).toContain(
       'the gate',
     );
@@ -61,14 +61,14 @@ describe('the gate', () => {
     expect(known(look(0, {}, 0, timeless))).toContain('start time');
   });
 
-  test('is not known any more when the answer has increase old', () => {
+  test('the gate is unknown when the last scrape is too old', () => {
     const gate = new FeatureGate();
     gate.take(look(0, { gate: 1 }));
     expect(gate.status(mono(millis(25_000)))).toMatchObject({ is: 'on' });
     expect(gate.status(mono(millis(25_001)))).toMatchObject({ is: 'unknown', before: 'on' });
   });
 
-  test('is not known while the connection is lost, and what it was is remembered', () => {
+  test('the gate is unknown while the connection is lost, and its last state is kept', () => {
     const gate = new FeatureGate();
     gate.take(look(0, { gate: 1 }));
     gate.connectionLost();
@@ -77,14 +77,14 @@ describe('the gate', () => {
   });
 });
 
-describe('another kubelet than at the look before', () => {
-  test('proves nothing at the look that shows it, and what it says at the next', () => {
+describe('another kubelet run', () => {
+  test('the scrape that shows another run proves nothing, the next one does', () => {
     const restarted = look(10, { start: 1.7e9 + 500 });
     expect(known(look(0), restarted)).toBe(RESTARTED);
     expect(known(look(0), restarted, look(20, { start: 1.7e9 + 500 }))).toBe('off');
   });
 
-  test('is seen behind failed looks too', () => {
+  test('another run is detected after failed scrapes too', () => {
     expect(known(look(0), FAILED, FAILED, look(30, { start: 1.7e9 + 20 }))).toBe(RESTARTED);
   });
 
@@ -110,13 +110,13 @@ describe('another kubelet than at the look before', () => {
     },
   );
 
-  test('is one of which a counter is gone; one that is new means nothing', () => {
+  test('a counter that disappears means another run, a new one does not', () => {
     const without = metricsText().replace(/kubelet_runtime_operations_total\{operation_type="list_pod.*/, '');
     expect(known(look(0), look(10, {}, 0, without))).toBe(RESTARTED);
     expect(known(look(0, {}, 0, without), look(10))).toBe('off');
   });
 
-  test('is counted', () => {
+  test('restarts are counted', () => {
     const gate = new FeatureGate();
     for (const scrape of [look(0), look(10, { start: 1 }), look(20, { start: 1 }), look(30)])
       gate.take(scrape);

@@ -63,7 +63,7 @@ function look(seconds: number, told: Told): GoodScrape {
   return { ok: true, figures, started: ended, ended, wall: wall((START_S + seconds) * 1e6) };
 }
 
-test('a minute is what was added since the look before it', () => {
+test('a minute is the increase since the scrape before it', () => {
   const minutes = new KubeletMinutes(mono(0));
   minutes.add(look(0, { relists: [3, 3, 400], intervals: [1], lists: [1, 1], discarded: 2 }));
   const more = {
@@ -88,7 +88,7 @@ test('a minute is what was added since the look before it', () => {
   });
 });
 
-test('what lies between the last look of a minute and the first of the next belongs to the next', () => {
+test('the increase between the last scrape of a minute and the first of the next counts in the next', () => {
   const minutes = new KubeletMinutes(mono(0));
   minutes.add(look(0, { relists: [1] }));
   minutes.take();
@@ -96,7 +96,7 @@ test('what lies between the last look of a minute and the first of the next belo
   expect(minutes.take()).toMatchObject({ relists: 2 });
 });
 
-test('a minute without a good look is none', () => {
+test('a minute without a good scrape has no figures', () => {
   const minutes = new KubeletMinutes(mono(0));
   expect(minutes.take()).toBeUndefined();
   minutes.add(look(0, { relists: [1] }));
@@ -104,7 +104,7 @@ test('a minute without a good look is none', () => {
   expect(minutes.take()).toBeUndefined();
 });
 
-test('the times between relists are those of the mode in which the minute ends', () => {
+test('relist intervals are those of the mode in which the minute ends', () => {
   const minutes = new KubeletMinutes(mono(0));
   minutes.add(look(0, { relists: [1], intervals: [300] }));
   minutes.add(look(10, { relists: [1, 1], intervals: [300, 120] }));
@@ -113,14 +113,14 @@ test('the times between relists are those of the mode in which the minute ends',
   expect(minutes.take()).toMatchObject({ relists: 3, intervals: 2, intervalSum: 2_000_000 });
 });
 
-test('a kubelet that was restarted counts from zero', () => {
+test('a kubelet that restarted counts from zero', () => {
   const minutes = new KubeletMinutes(mono(0));
   minutes.add(look(0, { relists: [1, 1, 1], discarded: 9 }));
   minutes.add(look(10, { relists: [1, 1, 1, 1, 1], discarded: 1, start: START_S + 5 }));
   expect(minutes.take()).toMatchObject({ relists: 5, discarded: 1 });
 });
 
-test('the last relist was at most so old when it was asked for; a clock that is behind makes no age', () => {
+test('the age of the last relist is the highest of the minute; a clock that is behind makes it 0', () => {
   const minutes = new KubeletMinutes(mono(0));
   minutes.add(look(60, { relists: [], lastSeen: START_S + 30 }));
   minutes.add(look(70, { relists: [], lastSeen: START_S + 69 }));
@@ -147,7 +147,7 @@ test('the 99th percentile of its lists lies in their bucket, and there is none w
   expect(minutes.take()).toMatchObject({ listP99: null });
 });
 
-test('what its calls took is counted from look to look, and the longest list took at least its bucket, or the mean', () => {
+test('call durations are summed over scrapes, and the longest list took at least its bucket or the mean', () => {
   const minutes = new KubeletMinutes(mono(0));
   minutes.add(look(0, { relists: [1], lists: [1, 9_000] }));
   // Nothing to count from: nothing is said.
@@ -170,7 +170,7 @@ test('what its calls took is counted from look to look, and the longest list too
   expect(minutes.take()?.calls).toMatchObject({ from: 20_000_000, lists: 3, longestList: 10_000_000 });
 });
 
-test('what a kubelet tells that no record can carry is cut to what one can', () => {
+test('figures too large for a record are clamped', () => {
   const minutes = new KubeletMinutes(mono(0));
   minutes.add(look(0, { relists: [1] }));
   minutes.add(look(10, { relists: [1, 1e300], lists: [1e300], discarded: 1.5, errors: 1e18 }));

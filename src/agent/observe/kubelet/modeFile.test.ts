@@ -61,7 +61,7 @@ async function kept(of: Parameters<ModeFile['save']>[0] = { state, lastScrape: s
 }
 
 describe('the mode on disk', () => {
-  test('is what was saved last, on the clock it was saved with', async () => {
+  test('the mode loaded is the one saved last, on the same clock', async () => {
     const file = await open();
     for (let errors = 0; errors <= 20; errors += 1) file.save({ state, lastScrape: { ...scrape, errors } });
     await file.saved();
@@ -76,7 +76,7 @@ describe('the mode on disk', () => {
     expect(readdirSync(folder)).toEqual(['mode.json']);
   });
 
-  test('of another boot is brought to the clock of this one by the wall clock', async () => {
+  test('a mode of another boot is converted to the clock of this one by the wall clock', async () => {
     await kept();
     // Two minutes after the scrape; this boot is 10 s old.
     const loaded = await (await open(folder, 'boot-2')).load({ mono: mono(10e6), wall: at(220).wall });
@@ -91,7 +91,7 @@ describe('the mode on disk', () => {
     expect(await load()).toBeNull();
   });
 
-  test('is nothing at first, nor in a damaged file, nor in one that says what there is not', async () => {
+  test('a missing, damaged or implausible file has no mode', async () => {
     expect(await (await open()).load(NOW)).toBeNull();
     await kept();
     const file = join(folder, 'mode.json');
@@ -110,12 +110,12 @@ describe('the mode on disk', () => {
     expect(lines).toEqual([]);
   });
 
-  test('is not kept before a kubelet answered', async () => {
+  test('nothing is saved before a kubelet answered', async () => {
     await kept({ state, lastScrape: null });
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  test('that cannot be kept is told, and ends nothing', async () => {
+  test('a mode that cannot be saved is logged, and nothing else', async () => {
     const file = await open(join(folder, 'missing'));
     file.save({ state, lastScrape: scrape });
     await file.saved();

@@ -44,7 +44,7 @@ function taking(...scrapes: Scrape[]) {
 }
 
 describe('a change of mode', () => {
-  test('lies between the two looks around it, and carries the figures of both', () => {
+  test('a change lies between the two scrapes around it, and has the figures of both', () => {
     const { changes } = taking(scrapeAt(10), scrapeAt(20), scrapeAt(30, { ...FALLBACK, relists: 19 }));
     expect(told(changes)).toEqual(['Unknown Evented Connected', null, 'Evented Fallback StreamBroke']);
     const change = changes[2];
@@ -65,12 +65,12 @@ describe('a change of mode', () => {
     expect(parseRecord(record)).toMatchObject({ ok: true });
   });
 
-  test('that the first look shows is no older than the kubelet', () => {
+  test('a change shown by the first scrape is no older than the kubelet', () => {
     const { changes } = taking(scrapeAt(10, FALLBACK));
     expect(changes[0]).toMatchObject({ notBefore: 10e6 - 110e6, at: 10e6, proof: { before: null } });
   });
 
-  test('is told once, and the mode lasts since then, with the reason it began with', () => {
+  test('a change is reported once, and the mode keeps its start and reason', () => {
     const { tracker, changes } = taking(
       scrapeAt(10),
       scrapeAt(20, FALLBACK),
@@ -86,7 +86,7 @@ describe('a change of mode', () => {
     });
   });
 
-  test('holds how often the kubelet relisted before it', () => {
+  test('a change has the rate of relists before it', () => {
     const { changes } = taking(
       scrapeAt(0, { ...EVENTED, relists: 10 }),
       scrapeAt(31, { ...EVENTED, relists: 11 }),
@@ -96,8 +96,8 @@ describe('a change of mode', () => {
   });
 });
 
-describe('a look that fails', () => {
-  test('does not end the mode before it', () => {
+describe('a failed scrape', () => {
+  test('a failed scrape does not end the mode', () => {
     const { tracker, changes } = taking(
       scrapeAt(10),
       failed(20, 'Timeout'),
@@ -108,21 +108,21 @@ describe('a look that fails', () => {
     expect(tracker.state).toMatchObject({ mode: 'Evented', reason: 'Connected', since: 10e6 });
   });
 
-  test('is the reason where nothing is known', () => {
+  test('a failed scrape is the reason while the mode is unknown', () => {
     const { tracker } = taking(failed(10, 'Unreachable'));
     expect(tracker.state).toMatchObject({ mode: 'Unknown', reason: 'Unreachable', since: START });
     tracker.take(failed(20, 'Forbidden'));
     expect(tracker.state.reason).toBe('Forbidden');
   });
 
-  test('leaves the mode unknown for the reason of the last look', () => {
+  test('the reason of an unknown mode is that of the last scrape', () => {
     const untold = { ...EVENTED, version: '' };
     const { tracker, changes } = taking(scrapeAt(10, untold), failed(20, 'Timeout'), scrapeAt(30, untold));
     expect(told(changes)).toEqual([null, null, null]);
     expect(tracker.state).toMatchObject({ mode: 'Unknown', reason: 'VersionNotTold', since: START });
   });
 
-  test('does not hide what changed behind it, nor shorten the bounds', () => {
+  test('failed scrapes neither hide a change nor narrow its bounds', () => {
     const { changes } = taking(scrapeAt(10), failed(20, 'Timeout'), scrapeAt(30, FALLBACK));
     expect(changes[2]).toMatchObject({ mode: 'Fallback', notBefore: 10e6 - 20_000, at: 30e6 });
   });
@@ -131,19 +131,19 @@ describe('a look that fails', () => {
 describe('a restart of the kubelet', () => {
   const later = { start: BORN + 500 };
 
-  test('ends a fallback, and is the reason', () => {
+  test('a restart ends a fallback and is the reason', () => {
     const { changes } = taking(scrapeAt(10), scrapeAt(20, FALLBACK), scrapeAt(30, { ...EVENTED, ...later }));
     expect(told(changes)[2]).toBe('Fallback Evented KubeletRestarted');
     expect(changes[2]?.proof).toMatchObject({ kubelet_restarted: 'start_time', relists_per_second: null });
   });
 
-  test('is seen by a counter that fell, too', () => {
+  test('a counter that fell shows a restart too', () => {
     const { changes } = taking(scrapeAt(10, FALLBACK), scrapeAt(20, EVENTED));
     expect(told(changes)[1]).toBe('Fallback Evented KubeletRestarted');
     expect(changes[1]?.proof).toMatchObject({ kubelet_restarted: 'counter_fell' });
   });
 
-  test('is not a step of the wall clock, which moves the start time with it', () => {
+  test('a step of the wall clock, which moves the start time, is no restart', () => {
     const stepped = (seconds: number, figures: FakeFigures) =>
       scrapeAt(seconds, { ...figures, start: BORN + 3600 }, 3600);
     const { changes } = taking(scrapeAt(10), stepped(20, EVENTED), stepped(30, FALLBACK));
@@ -151,19 +151,19 @@ describe('a restart of the kubelet', () => {
     expect(changes[2]?.proof).toMatchObject({ kubelet_restarted: null });
   });
 
-  test('into the same good mode is no change', () => {
+  test('a restart into the same good mode is no change', () => {
     const { changes } = taking(scrapeAt(10), scrapeAt(20, { ...EVENTED, ...later }));
     expect(changes[1]).toBeNull();
   });
 
-  test('into the same good mode takes the reason of the new life', () => {
+  test('a restart into the same good mode takes the reason of the new run', () => {
     const { tracker } = taking(scrapeAt(10, FALLBACK), scrapeAt(20, { ...EVENTED, ...later }));
     expect(tracker.state.reason).toBe('KubeletRestarted');
     tracker.take(scrapeAt(30, { ...EVENTED, start: BORN + 900 }));
     expect(tracker.state).toMatchObject({ reason: 'Connected', since: 20e6 });
   });
 
-  test('into another fallback is one more', () => {
+  test('a restart into a fallback again is another change', () => {
     const down = { ...FALLBACK, ...later, successes: 0 };
     const { changes } = taking(scrapeAt(10), scrapeAt(20, FALLBACK), scrapeAt(30, down), scrapeAt(40, down));
     expect(told(changes).slice(2)).toEqual(['Fallback Fallback RuntimeDownAtStart', null]);
@@ -179,7 +179,7 @@ describe('a restart of the kubelet', () => {
     expect(told(changes).slice(1)).toEqual(['Evented Generic GateDisabled', 'Generic Evented GateEnabled']);
   });
 
-  test('with another version is told by the rules of that one', () => {
+  test('a restart with another version follows the rules of that version', () => {
     const upgraded = { ...FALLBACK, start: BORN + 500, version: 'v1.37.0' };
     const { changes } = taking(
       scrapeAt(10),
@@ -192,7 +192,7 @@ describe('a restart of the kubelet', () => {
     ]);
   });
 
-  test('forgets how often the kubelet relisted before it', () => {
+  test('a restart resets the rate of relists', () => {
     const generic = (relists: number): FakeFigures => ({ gate: 0, start: BORN, relists });
     const { tracker } = taking(
       scrapeAt(0, generic(10)),
@@ -207,7 +207,7 @@ describe('how often the kubelet relists', () => {
   const at = (seconds: number, relists: number, more: FakeFigures = EVENTED) =>
     scrapeAt(seconds, { ...more, relists });
 
-  test('means nothing before half a minute, and contradicts after it', () => {
+  test('the rate of relists counts only after half a minute', () => {
     const { changes } = taking(at(0, 10), at(20, 30), at(29, 39), at(30, 40), at(40, 50));
     expect(told(changes)).toEqual([
       'Unknown Evented Connected',
@@ -218,7 +218,7 @@ describe('how often the kubelet relists', () => {
     ]);
   });
 
-  test('is that of the last minute, not of all time', () => {
+  test('the rate of relists is that of the last minute, not of the whole run', () => {
     const quick = [0, 10, 20, 30].map((seconds) => at(seconds, 10 + seconds));
     const slow = [40, 50, 60, 70, 80, 90, 100].map((seconds) => at(seconds, 40));
     const { tracker } = taking(...quick, ...slow);
@@ -285,7 +285,7 @@ describe('after 1.37', () => {
   });
 });
 
-describe('an agent that was told what the one before knew', () => {
+describe('an agent with a saved mode', () => {
   const saved = (sameBoot: boolean): SavedMode => ({
     model: 'EventedCache',
     mode: 'Evented',
@@ -295,13 +295,13 @@ describe('an agent that was told what the one before knew', () => {
     sameBoot,
   });
 
-  test('tells no change where there was none', () => {
+  test('an unchanged mode is no change for the next agent', () => {
     const tracker = new ModeTracker(START, saved(true));
     expect(tracker.take(scrapeAt(300))).toBeNull();
     expect(tracker.state).toMatchObject({ mode: 'Evented', since: 5e6 });
   });
 
-  test('tells what changed while nobody looked, from the last look of the one before', () => {
+  test('a change while no agent ran starts at the last scrape of the previous agent', () => {
     const tracker = new ModeTracker(START, saved(true));
     expect(tracker.take(scrapeAt(300, FALLBACK))).toMatchObject({
       from: 'Evented',
@@ -312,7 +312,7 @@ describe('an agent that was told what the one before knew', () => {
     });
   });
 
-  test('knows that a restart of the machine was one of the kubelet', () => {
+  test('a reboot of the machine is a restart of the kubelet', () => {
     const tracker = new ModeTracker(START, saved(false));
     expect(tracker.take(scrapeAt(300, { ...FALLBACK, successes: 0 }))).toMatchObject({
       reason: 'RuntimeDownAtStart',

@@ -61,8 +61,8 @@ function watching(periodMs: number, minPeriodMs = 20) {
   return { watch, heard, lines, failures };
 }
 
-describe('watching a kubelet', () => {
-  test('looks again and again, and says what is known after each look', async () => {
+describe('the scraper', () => {
+  test('the kubelet is scraped periodically, and listeners are called after each scrape', async () => {
     const { watch, heard } = watching(30);
     await until(() => heard.length >= 3);
     expect(new Set(heard)).toEqual(new Set(['off']));
@@ -72,7 +72,7 @@ describe('watching a kubelet', () => {
     expect(watch.connectionSuccesses()).toBe(1);
   });
 
-  test('looks at once when it is asked to, but not more often than it may', async () => {
+  test('a requested scrape comes at once, but not before the minimum period', async () => {
     const began = performance.now();
     const { watch, heard } = watching(60_000, 200);
     await until(() => heard.length === 1);
@@ -82,7 +82,7 @@ describe('watching a kubelet', () => {
     expect(kubelet.requests).toHaveLength(2);
   });
 
-  test('knows at once when the connection is lost, and looks again', async () => {
+  test('a lost connection makes the gate unknown at once, and the kubelet is scraped again', async () => {
     const { heard } = watching(60_000);
     await until(() => heard.length === 1);
     kubelet.cut();
@@ -90,7 +90,7 @@ describe('watching a kubelet', () => {
     expect(heard).toEqual(['off', 'unknown', 'off']);
   });
 
-  test('goes on through failures, tells each, and logs each kind once and its end', async () => {
+  test('failures do not end scraping; each is counted, each reason is logged once, and so is the recovery', async () => {
     kubelet.answer = plain('', {}, 403);
     const { heard, lines, failures } = watching(20);
     await until(() => heard.length >= 3);
@@ -103,7 +103,7 @@ describe('watching a kubelet', () => {
     expect(lines).toHaveLength(2);
   });
 
-  test('ends at once when it is stopped, and lets the connection go', async () => {
+  test('a stop ends scraping at once and closes the connection', async () => {
     const { heard } = watching(60_000);
     await until(() => heard.length === 1);
     for (const cleanUp of cleanUps.splice(0)) await cleanUp();

@@ -36,12 +36,12 @@ const problems = (some: Partial<KubeletSettings>): Promise<string> =>
   kubeletAddress(settings(some)).then(() => '', messageOf);
 
 describe('the settings of a kubelet', () => {
-  test('are not looked at without its URL', async () => {
+  test('without --kubelet-url the other settings are not checked', async () => {
     const nothing = { kubeletUrl: undefined, kubeletTokenFile: '/nowhere', kubeletInsecureSkipVerify: true };
     expect(await kubeletAddress(settings(nothing))).toBeNull();
   });
 
-  test('are well with a CA, and with the word that nobody checks', async () => {
+  test('a CA file or --kubelet-insecure-skip-verify is accepted', async () => {
     const kubeletTokenFile = file('token', 'abc.def\n');
     expect(await kubeletAddress(settings({ kubeletTokenFile }))).toMatchObject({ caFile: authority.caFile });
     const unchecked = { kubeletCaFile: undefined, kubeletInsecureSkipVerify: true };
@@ -68,14 +68,14 @@ describe('the settings of a kubelet', () => {
     expect(message).not.toContain('secret');
   });
 
-  test('never verify and not verify at once, nor silently not', async () => {
+  test('a CA file and --kubelet-insecure-skip-verify exclude each other, and one is required', async () => {
     expect(await problems({ kubeletInsecureSkipVerify: true })).toContain(
       '--kubelet-ca-file (PLEGWATCH_KUBELET_CA_FILE) and --kubelet-insecure-skip-verify (PLEGWATCH_KUBELET_INSECURE_SKIP_VERIFY) contradict',
     );
     expect(await problems({ kubeletCaFile: undefined })).toContain('must name the CA');
   });
 
-  test('name who the certificate is for only where one is verified', async () => {
+  test('--kubelet-server-name requires a verified certificate', async () => {
     const kubeletServerName = 'node-1';
     expect(await kubeletAddress(settings({ kubeletServerName }))).toMatchObject({ serverName: 'node-1' });
     const unchecked = { kubeletServerName, kubeletCaFile: undefined, kubeletInsecureSkipVerify: true };
@@ -107,7 +107,7 @@ describe('the settings of a kubelet', () => {
     expect(() => AGENT_SETTINGS.kubeletServerName.read(name)).toThrow('must be a host name'),
   );
 
-  test('name files that are there and hold what they should', async () => {
+  test('files that are missing or invalid are refused', async () => {
     const token = (name: string) => problems({ kubeletTokenFile: name });
     const ca = (name: string) => problems({ kubeletCaFile: name });
     expect(await token('/nowhere/token')).toContain('names /nowhere/token, which cannot be read (ENOENT)');
@@ -122,7 +122,7 @@ describe('the settings of a kubelet', () => {
     expect(await ca(file('broken.crt', broken))).toContain('that cannot be parsed');
   });
 
-  test('are refused all together, with the code of a bad setting', async () => {
+  test('all errors are reported together, as SETTING_INVALID', async () => {
     const error = await kubeletAddress(
       settings({ kubeletUrl: 'http://10.0.0.7', kubeletTokenFile: '/nowhere', kubeletCaFile: '/nowhere' }),
     ).catch((thrown: unknown) => thrown);

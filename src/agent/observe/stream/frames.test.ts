@@ -36,7 +36,7 @@ function through(bytes: Buffer, cuts: readonly number[]): Frame[] {
   return edges.flatMap((edge, i) => [...reader.push(bytes.subarray(edge, edges[i + 1] ?? edge))]);
 }
 
-test('frames come out as they went in, wherever the pipe cuts them', () => {
+test('frames are decoded as encoded, wherever the pipe splits them', () => {
   fc.assert(
     fc.property(
       fc.array(anyFrame, { maxLength: 8 }),
@@ -48,7 +48,7 @@ test('frames come out as they went in, wherever the pipe cuts them', () => {
   );
 });
 
-test('byte by byte too', () => {
+test('frames are decoded from single bytes', () => {
   const frames: Frame[] = [
     { is: 'event', at: mono(1.5), bytes: Buffer.from('abc') },
     { is: 'drained', at: mono(2) },
@@ -63,14 +63,14 @@ test('byte by byte too', () => {
   ).toEqual(frames);
 });
 
-test('half a frame at the end is no frame', () => {
+test('an incomplete frame is not yielded', () => {
   const bytes = encodeFrame({ is: 'event', at: mono(1), bytes: Buffer.from('abc') });
   for (let cut = 0; cut < bytes.length; cut += 1) {
     expect([...new FrameReader().push(bytes.subarray(0, cut))]).toEqual([]);
   }
 });
 
-test('a large event in many chunks is put together without copying it for each of them', () => {
+test('a large event in many chunks is not copied for each of them', () => {
   const large = Buffer.alloc(8 * 1024 * 1024, 7);
   const bytes = encodeFrame({ is: 'event', at: mono(1), bytes: large });
   const reader = new FrameReader();
@@ -86,7 +86,7 @@ test('a large event in many chunks is put together without copying it for each o
   expect(copied).toBeLessThan(2 * large.length);
 });
 
-describe('what no reader of ours sends is refused', () => {
+describe('frames that no reader sends are refused', () => {
   test.each([
     ['a length of nothing', Buffer.from([0, 0, 0, 0, 0])],
     ['a length of four gigabytes', Buffer.from([255, 255, 255, 255, 0])],

@@ -17,7 +17,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const fileIn = (dir: string) => new PaceFile(dir, pino({}, { write: (line: string) => lines.push(line) }));
 
 describe('the pace on disk', () => {
-  test('is what was saved last', async () => {
+  test('the pace loaded is the one saved last', async () => {
     const file = fileIn(folder);
     for (let attempts = 1; attempts <= 20; attempts += 1) file.save({ attempts, subscribed: wall(7) });
     await file.saved();
@@ -25,13 +25,13 @@ describe('the pace on disk', () => {
     expect(readdirSync(folder)).toEqual(['stream.json']);
   });
 
-  test('is nothing at first, nor in a damaged file', async () => {
+  test('a missing or damaged file has no pace', async () => {
     expect(await fileIn(folder).load()).toBeNull();
     writeFileSync(join(folder, 'stream.json'), '{"attempts":');
     expect(await fileIn(folder).load()).toBeNull();
   });
 
-  test('that cannot be kept is told, and ends nothing', async () => {
+  test('a pace that cannot be saved is logged, and nothing else', async () => {
     const file = fileIn(join(folder, 'missing'));
     file.save({ attempts: 1, subscribed: null });
     await file.saved();

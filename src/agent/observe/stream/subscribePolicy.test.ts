@@ -59,13 +59,13 @@ describe('whether to subscribe', () => {
     else expect(decided.whileGateOff ? 'watched' : 'subscribe').toBe(expected);
   });
 
-  test('a refusal says what is missing', () => {
+  test('a refusal has the reason', () => {
     expect(decision('always', 'steals', 'unknown').why).toContain('the kubelet is away');
     expect(decision('always', 'steals', 'on').why).toContain('EventedPLEG is on');
     expect(decision('auto', 'steals', 'off').why).toContain('one subscriber only');
   });
 
-  test('that leaving may crash the runtime is said, and it is subscribed to every ten minutes at most', () => {
+  test('a runtime that may crash is subscribed to at most every ten minutes, and the report says why', () => {
     expect(decision('always', 'crashes', 'off').why).toContain('may crash when a subscriber leaves');
     expect(decision('always', 'crashes', 'off', millis(599_000))).toMatchObject({ state: 'Interrupted' });
     expect(decision('always', 'crashes', 'off', millis(600_000)).subscribe).toBe(true);
@@ -74,7 +74,7 @@ describe('whether to subscribe', () => {
 });
 
 describe('after a lost stream the kubelet subscribes first', () => {
-  test('where its gate is on, or was when it could be asked last', () => {
+  test('the kubelet subscribes first if its gate is on, or was when last known', () => {
     expect(mustWaitForKubelet(true, ON)).toBe(true);
     expect(mustWaitForKubelet(true, { ...UNKNOWN, before: 'on' })).toBe(true);
     expect(mustWaitForKubelet(true, { ...UNKNOWN, before: 'off' })).toBe(false);
@@ -83,7 +83,7 @@ describe('after a lost stream the kubelet subscribes first', () => {
     expect(mustWaitForKubelet(false, ON)).toBe(false);
   });
 
-  test('it came when its count rose, or began anew and is not 0', () => {
+  test('the kubelet has subscribed if its counter rose, or was reset and is not 0', () => {
     expect(kubeletSubscribed(3, 3)).toBe(false);
     expect(kubeletSubscribed(3, 4)).toBe(true);
     expect(kubeletSubscribed(3, 0)).toBe(false);
@@ -103,7 +103,7 @@ describe('the pace of subscribing', () => {
     return { pace: new SubscriptionPace(memory, () => random), saved };
   }
 
-  test('waits longer after each failure, from 1 s up to a minute', () => {
+  test('the wait grows with each failure, from 1 s to a minute', () => {
     const longest = pace().pace;
     const waits = Array.from({ length: 8 }, () => longest.failed() / 1e6);
     expect(waits).toEqual([2, 4, 8, 16, 32, 60, 60, 60]);
@@ -111,7 +111,7 @@ describe('the pace of subscribing', () => {
     expect([shortest.failed(), shortest.failed()]).toEqual([1_000_000, 1_000_000]);
   });
 
-  test('begins anew once a subscription lasted', () => {
+  test('a subscription that lasted resets the wait', () => {
     const { pace: it, saved } = pace();
     it.failed();
     it.failed();
@@ -124,13 +124,13 @@ describe('the pace of subscribing', () => {
     expect(it.failed()).toBe(2_000_000);
   });
 
-  test('does not wait at a first start, nor after a subscription that lasted', async () => {
+  test('there is no wait at the first start, nor after a subscription that lasted', async () => {
     expect(await pace().pace.load(at)).toBe(0);
     expect(await pace({ attempts: 0, subscribed: at }).pace.load(shift(at, 1))).toBe(0);
     expect(await new SubscriptionPace(NO_PACE_STORE).load(at)).toBe(0);
   });
 
-  test('goes on where a process that died left it', async () => {
+  test('the count of attempts survives the process', async () => {
     const { pace: it } = pace({ attempts: 5, subscribed: at });
     expect(await it.load(shift(at, millis(2_000)))).toBe(millis(30_000));
     expect(it.sinceSubscribed(shift(at, millis(2_000)))).toBe(millis(2_000));
@@ -138,7 +138,7 @@ describe('the pace of subscribing', () => {
     expect(await pace({ attempts: 5, subscribed: at }).pace.load(shift(at, millis(3_600_000)))).toBe(0);
   });
 
-  test('never waits more than a minute, whatever the clock or the file says', async () => {
+  test('the wait is at most a minute, whatever the clock or the file contains', async () => {
     const before = shift(at, -millis(86_400_000));
     expect(await pace({ attempts: 1e9, subscribed: at }).pace.load(before)).toBe(millis(60_000));
     for (const kept of ['', 7, [], { attempts: -1, subscribed: at }, { attempts: 'x' }, { attempts: 3 }]) {

@@ -124,7 +124,7 @@ describe('always, where subscribers steal or nobody knows,', () => {
     },
   );
 
-  test('never joins while the gate is on', { timeout: 30_000 }, async () => {
+  test('always: no subscription while the gate is on', { timeout: 30_000 }, async () => {
     says({ gate: 1 });
     const runtime = await runtimeOf('containerd-1.7');
     const told = subscribe(runtime);
@@ -156,7 +156,7 @@ describe('always, where subscribers steal or nobody knows,', () => {
 });
 
 describe('always', () => {
-  test('comes back when the kubelet proves it again, not before a second has passed', {
+  test('always: the subscription returns when the gate is proven off again, after at least a second', {
     timeout: 30_000,
   }, async () => {
     const runtime = await runtimeOf('containerd-1.7');
@@ -170,7 +170,7 @@ describe('always', () => {
     expect(performance.now() - left).toBeGreaterThan(900);
   });
 
-  test('needs no proof where subscribing harms nobody, and stays', { timeout: 30_000 }, async () => {
+  test('always: a safe runtime needs no proof', { timeout: 30_000 }, async () => {
     says({ gate: 1 });
     const runtime = await runtimeOf('containerd-2.1');
     const told = subscribe(runtime);
@@ -181,7 +181,7 @@ describe('always', () => {
     expect(told.ended).toEqual([]);
   });
 
-  test('subscribes to a runtime that may crash, says so, and after it left not again for ten minutes', {
+  test('always: a runtime that may crash is subscribed to with a reason, and not again for ten minutes', {
     timeout: 30_000,
   }, async () => {
     const runtime = await runtimeOf('crio-1.30');
@@ -199,7 +199,9 @@ describe('always', () => {
 });
 
 describe('auto', () => {
-  test('never joins where subscribers steal, whatever the kubelet proves', { timeout: 30_000 }, async () => {
+  test('auto: no subscription where subscribers steal, whatever the kubelet proves', {
+    timeout: 30_000,
+  }, async () => {
     const runtime = await runtimeOf('containerd-1.7');
     const told = subscribe(runtime, 'auto');
     await until(() => told.states.length > 0);
@@ -227,7 +229,7 @@ describe('auto', () => {
     expect(told.states.at(-1)).toBe('Connected');
   });
 
-  test('does not wait for ever for a kubelet that does not come', { timeout: 40_000 }, async () => {
+  test('auto: the wait for a kubelet that does not subscribe is bounded', { timeout: 40_000 }, async () => {
     says({ gate: 1, successes: 5, errors: 5 });
     const runtime = await runtimeOf('containerd-2.1');
     const told = subscribe(runtime, 'auto');
@@ -240,7 +242,7 @@ describe('auto', () => {
     expect(performance.now() - began).toBeGreaterThan(9_000);
   });
 
-  test('does not wait where the gate is off', { timeout: 30_000 }, async () => {
+  test('auto: no wait for the kubelet if the gate is off', { timeout: 30_000 }, async () => {
     const runtime = await runtimeOf('containerd-2.1');
     const told = subscribe(runtime, 'auto');
     await until(() => runtime.subscribers === 1);

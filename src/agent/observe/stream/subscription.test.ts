@@ -88,13 +88,13 @@ describe('policy', () => {
     expect(told.states).toEqual([state]);
     expect(told.opened).toEqual([]);
     expect(everSubscribed(runtime)).toBe(false);
-    // No process is left behind, and none needs to give a sign of life.
+    // No process is left, so no heartbeat is expected.
     await until(() => told.subscription.lastHeartbeat() === null);
   });
 });
 
 describe('a subscription', () => {
-  test('hears every event from its opening on, and is told that all was read', {
+  test('a subscription receives every event from its opening on, and the reader reports that it has drained the socket', {
     timeout: 20_000,
   }, async () => {
     const runtime = await runtimeOf();
@@ -114,7 +114,7 @@ describe('a subscription', () => {
     expect(told.states).toEqual(['Connected']);
   });
 
-  test('that breaks is told, and tried again after a second at least', { timeout: 20_000 }, async () => {
+  test('a broken stream is reported and retried after at least a second', { timeout: 20_000 }, async () => {
     const runtime = await runtimeOf();
     const told = subscribe(runtime.socket);
     await until(() => runtime.subscribers === 1);
@@ -128,7 +128,7 @@ describe('a subscription', () => {
     expect(told.states).toEqual(['Connected', 'Interrupted', 'Connected']);
   });
 
-  test('to a runtime that is away is tried until that is back', { timeout: 30_000 }, async () => {
+  test('a subscription is retried until the runtime is back', { timeout: 30_000 }, async () => {
     const runtime = await runtimeOf();
     await runtime.goDown();
     const told = subscribe(runtime.socket);
@@ -138,7 +138,7 @@ describe('a subscription', () => {
     await until(() => told.opened.length === 1, 20_000);
   });
 
-  test('to a runtime that does not implement it is unsupported', { timeout: 20_000 }, async () => {
+  test('an unimplemented stream is Unsupported', { timeout: 20_000 }, async () => {
     const runtime = await runtimeOf({ ...PROFILES['containerd-2.1'], stream: 'unimplemented' });
     const told = subscribe(runtime.socket);
     await until(() => told.ended.length === 1);
@@ -146,7 +146,7 @@ describe('a subscription', () => {
     expect(told.states.at(-1)).toBe('Unsupported');
   });
 
-  test('that ends at once and well, twice, is disabled', { timeout: 20_000 }, async () => {
+  test('a stream that ends with OK at once, twice, is Disabled', { timeout: 20_000 }, async () => {
     const runtime = await runtimeOf('crio-1.33-disabled');
     const told = subscribe(runtime.socket);
     await until(() => told.states.includes('Disabled'));
@@ -154,7 +154,7 @@ describe('a subscription', () => {
     expect(told.states.filter((state) => state !== 'Connected')).toEqual(['Interrupted', 'Disabled']);
   });
 
-  test('leaves when it is stopped, and the runtime knows it', { timeout: 20_000 }, async () => {
+  test('a stopped subscription closes its connection to the runtime', { timeout: 20_000 }, async () => {
     const runtime = await runtimeOf();
     const told = subscribe(runtime.socket);
     await until(() => runtime.subscribers === 1);
@@ -184,21 +184,21 @@ describe('a reader', () => {
     return { reader, frames, gone: gone.promise };
   }
 
-  test('asks who it talks to before and after it subscribes', { timeout: 20_000 }, async () => {
+  test('a reader calls Version before and after it subscribes', { timeout: 20_000 }, async () => {
     const { frames } = await started(await runtimeOf());
     await until(() => frames.filter(({ is }) => is === 'version').length === 2);
     const order = frames.map(({ is }) => is).filter((is) => is !== 'drained');
     expect(order).toEqual(['version', 'opened', 'version']);
   });
 
-  test('that is killed is gone, and says by what and nothing else', { timeout: 20_000 }, async () => {
+  test('a killed reader is reported with the signal', { timeout: 20_000 }, async () => {
     const { reader, gone } = await started(await runtimeOf());
     process.kill(reader.pid, 'SIGKILL');
     // A flag that this version of Node does not know would be among its last words.
     expect(await gone).toBe('the reader ended with SIGKILL: ');
   });
 
-  test('that stands still is killed within three seconds, and the runtime is rid of it', {
+  test('a stalled reader is killed within three seconds, and its connection closed', {
     timeout: 20_000,
   }, async () => {
     const runtime = await runtimeOf();
@@ -210,7 +210,7 @@ describe('a reader', () => {
     await until(() => runtime.subscribers === 0);
   });
 
-  test('that stands still is killed too where its parent stands still again and again', {
+  test('a stalled reader is killed even if its parent stalls again and again', {
     timeout: 60_000,
   }, async () => {
     const runtime = await runtimeOf();
@@ -250,7 +250,7 @@ describe('a reader', () => {
     expect(said[1]).toContain('fell silent');
   });
 
-  test('that cannot even be started is gone, and says why', { timeout: 20_000 }, async () => {
+  test('a reader that cannot be started is reported with the reason', { timeout: 20_000 }, async () => {
     const script = `
       import { openSync } from 'node:fs';
       import { startReader } from ${JSON.stringify(fileURLToPath(new URL('readerProcess.ts', import.meta.url)))};
@@ -271,7 +271,7 @@ describe('a reader', () => {
     expect(said.join('')).toContain('EMFILE');
   });
 
-  test('ends when its parent is killed', { timeout: 20_000 }, async () => {
+  test('a reader ends when its parent is killed', { timeout: 20_000 }, async () => {
     const runtime = await runtimeOf();
     const script = `
       import { startReader } from ${JSON.stringify(fileURLToPath(new URL('readerProcess.ts', import.meta.url)))};
@@ -293,7 +293,7 @@ describe('a reader', () => {
     await until(() => runtime.subscribers === 0);
   });
 
-  test('whose parent does not read never stops reading, and keeps what is small', {
+  test('a reader whose parent does not read never stops reading, and keeps digests', {
     timeout: 60_000,
   }, async () => {
     const runtime = await runtimeOf();
