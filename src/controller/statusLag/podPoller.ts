@@ -25,7 +25,7 @@ import { publishedPod } from './podStatus.ts';
 import { expiredResult, type ReadOutcome, readOutcome } from './readOutcome.ts';
 import { type ClaimedWatch, monotonic, type StoreClock, WatchStore } from './watchStore.ts';
 
-export interface PodPollerMetrics {
+interface PodPollerMetrics {
   readonly read: (result: ReadResult) => void;
   readonly watches: (counts: { readonly overdue: number; readonly samples: number }) => void;
   readonly shed: (kind: WatchKind, count: number) => void;
