@@ -37,7 +37,7 @@ function settingsPage(): string {
   const sections = Object.entries(COMMANDS).map(
     ([command, settings]) =>
       `\n## plegwatch ${command}\n\n` +
-      table('flag', 'variable', 'default', 'what it sets') +
+      table('flag', 'variable', 'default', 'meaning') +
       Object.entries(settings)
         .filter(([, { internal }]) => internal !== true)
         .map(settingRow)
@@ -46,9 +46,9 @@ function settingsPage(): string {
   return (
     generatedFrom('the tables of settings in src/agent/config.ts and src/controller/config.ts') +
     '# Settings\n\n' +
-    'Every setting is a flag and an environment variable; the flag wins. Durations have a unit (`250ms`, `5s`, `24h`), as sizes\n' +
-    'do (`256MiB`). A wrong or unknown setting ends the program with exit code 2 and a list of everything that is wrong. At its\n' +
-    'start a program logs its effective settings without secrets. The values of the Helm chart are explained in\n' +
+    'Every setting is a flag and an environment variable; the flag takes precedence. Durations and sizes have a unit (`250ms`,\n' +
+    '`5s`, `24h`, `256MiB`). A program with a wrong or unknown setting exits with code 2 and lists everything that is wrong.\n' +
+    'When it starts, a program logs its effective settings without secrets. The values of the Helm chart are explained in\n' +
     '[values.yaml](../../helm/plegwatch/values.yaml).\n' +
     sections.join('')
   );
@@ -111,7 +111,7 @@ function reportPage(): string {
       )
       .join('') +
     '\n## Fields\n\n' +
-    table('field', 'type', 'what it says') +
+    table('field', 'type', 'meaning') +
     fieldRows('status', root.properties?.['status'] ?? {})
   );
 }
