@@ -10,7 +10,7 @@ import { faultFacts, TestBed } from '../../devtools/simulator/testBed.ts';
 import { until } from '../../test/support/waitFor.ts';
 import { CriClient } from './client.ts';
 import { CONTAINER_LABELS, readContainer } from './items.ts';
-import { ListCall, type ListMethod } from './listCall.ts';
+import { ListCall, type ListTransport } from './listCall.ts';
 import { ListDecoder } from './lists.ts';
 
 const always = { seed: 1 };
@@ -38,7 +38,7 @@ async function runtimeOf(profile: Partial<Profile> = {}): Promise<SimulatedRunti
 
 interface Asked {
   readonly list: ListCall;
-  readonly turns: [ListMethod, string][];
+  readonly turns: [ListTransport, string][];
   /** How many items had to be decoded. */
   decoded: number;
   readonly ask: (signal?: AbortSignal) => ReturnType<ListCall['ask']>;

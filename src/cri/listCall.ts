@@ -1,9 +1,9 @@
 /*
- * A list call: one of the two lists, requested by the method that can carry its size.
+ * A list call: one of the two lists, requested by the transport that can carry its size.
  *
  *   plain ── over a message's limit, the runtime offers streaming ──► streamed ── UNIMPLEMENTED ──► plain, for good
  *
- * Each list has its own method: there may be many more containers than sandboxes. An answer that was too large is requested again at
+ * Each list has its own transport: there may be many more containers than sandboxes. An answer that was too large is requested again at
  * once, so that no relist is lost. A list that is streamed stays so; otherwise a few bytes would decide each time. Another runtime at
  * the socket starts from the beginning.
  */
@@ -25,39 +25,39 @@ export interface MeasuredListAnswer extends ListAnswer {
   readonly bytes: number;
 }
 
-export type ListMethod = 'plain' | 'streamed';
+export type ListTransport = 'plain' | 'streamed';
 
 export class ListCall {
   readonly decoder: ListDecoder;
   readonly #ports: ListCallPorts;
   readonly #timeoutMs: number;
-  readonly #methodChanged: (method: ListMethod, why: CriError) => void;
-  #method: ListMethod = 'plain';
+  readonly #transportChanged: (transport: ListTransport, why: CriError) => void;
+  #transport: ListTransport = 'plain';
   /** The runtime is known to offer streaming, and has not refused it. */
   #mayStream = false;
 
-  /** `methodChanged` is called with the new method and the error that led to it; `timeoutMs` is for each call. */
+  /** `transportChanged` is called with the new transport and the error that led to it; `timeoutMs` is for each call. */
   constructor(
     decoder: ListDecoder,
     ports: ListCallPorts,
     timeoutMs: number,
-    methodChanged: (method: ListMethod, why: CriError) => void,
+    transportChanged: (transport: ListTransport, why: CriError) => void,
   ) {
     this.decoder = decoder;
     this.#ports = ports;
     this.#timeoutMs = timeoutMs;
-    this.#methodChanged = methodChanged;
+    this.#transportChanged = transportChanged;
   }
 
   /** Another runtime answers at the socket. */
   setRuntime({ streamingLists }: { readonly streamingLists: boolean }): void {
-    this.#method = 'plain';
+    this.#transport = 'plain';
     this.#mayStream = streamingLists;
   }
 
   /** Requests the list; the signal cancels it. Throws CriError, MalformedAnswer and EndlessAnswer. */
   async ask(signal: AbortSignal): Promise<MeasuredListAnswer> {
-    return this.#method === 'plain' ? this.#askPlainFirst(signal) : this.#askStreamedFirst(signal);
+    return this.#transport === 'plain' ? this.#askPlainFirst(signal) : this.#askStreamedFirst(signal);
   }
 
   async #askPlainFirst(signal: AbortSignal): Promise<MeasuredListAnswer> {
@@ -72,8 +72,8 @@ export class ListCall {
   async #streamedInstead(signal: AbortSignal, tooLarge: CriError): Promise<MeasuredListAnswer> {
     try {
       const answer = await this.#streamed(signal);
-      this.#method = 'streamed';
-      this.#methodChanged('streamed', tooLarge);
+      this.#transport = 'streamed';
+      this.#transportChanged('streamed', tooLarge);
       return answer;
     } catch (error) {
       if (!isUnimplemented(error)) throw error;
@@ -94,9 +94,9 @@ export class ListCall {
   }
 
   #cannotStream(why: CriError): void {
-    this.#method = 'plain';
+    this.#transport = 'plain';
     this.#mayStream = false;
-    this.#methodChanged('plain', why);
+    this.#transportChanged('plain', why);
   }
 
   async #plain(signal: AbortSignal): Promise<MeasuredListAnswer> {

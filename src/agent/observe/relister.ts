@@ -12,7 +12,7 @@ import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from '..
 import {
   ListCall,
   type ListCallPorts,
-  type ListMethod,
+  type ListTransport,
   type MeasuredListAnswer,
 } from '../../cri/listCall.ts';
 import { EndlessAnswer, ListDecoder, MalformedAnswer } from '../../cri/lists.ts';
@@ -199,8 +199,9 @@ export class Relister {
 
   #listCall(list: string, decoder: ListDecoder, ports: ListCallPorts): ListCall {
     const { log, timeoutMs = LIST_TIMEOUT_MS } = this.#options;
-    return new ListCall(decoder, ports, timeoutMs, (method: ListMethod, why) => {
-      if (method === 'streamed') log.info({ list, code: why.code, error: why.message }, 'list is streamed');
+    return new ListCall(decoder, ports, timeoutMs, (transport: ListTransport, why) => {
+      if (transport === 'streamed')
+        log.info({ list, code: why.code, error: why.message }, 'list is streamed');
       else log.warn({ list, code: why.code, error: why.message }, 'list cannot be streamed');
     });
   }

@@ -67,7 +67,7 @@ class ScrapeError extends Error {
   }
 }
 
-interface HttpAnswer {
+interface MetricsResponse {
   readonly status: number;
   readonly text: string;
 }
@@ -147,7 +147,7 @@ export class KubeletClient {
           });
   }
 
-  async #ask(token: string | null, signal: AbortSignal): Promise<HttpAnswer> {
+  async #ask(token: string | null, signal: AbortSignal): Promise<MetricsResponse> {
     this.#kept = null;
     const request = this.#request(token, signal);
     try {
@@ -177,7 +177,7 @@ export class KubeletClient {
     });
   }
 
-  async #exchange(request: ClientRequest): Promise<HttpAnswer> {
+  async #exchange(request: ClientRequest): Promise<MetricsResponse> {
     const response = await respond(request);
     const { socket } = response;
     const status = response.statusCode ?? 0;
@@ -237,7 +237,7 @@ function respond(request: ClientRequest): Promise<IncomingMessage> {
   });
 }
 
-function textOf({ status, text }: HttpAnswer): string {
+function textOf({ status, text }: MetricsResponse): string {
   if (status === 200) return text;
   if (status === 401)
     throw new ScrapeError('Unauthorized', 'the kubelet does not accept the token (HTTP 401)');

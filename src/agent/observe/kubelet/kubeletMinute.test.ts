@@ -7,7 +7,7 @@ import { readMetrics } from './metrics.ts';
 
 const START_S = 1_700_000_000;
 
-interface Told {
+interface ReportedFigures {
   /** Durations of all relists so far, in milliseconds. */
   readonly relists: readonly number[];
   /** Times between them, in seconds. */
@@ -35,7 +35,7 @@ const histogram = (name: string, labels: string, ms: readonly number[]): string[
   ];
 };
 
-function look(seconds: number, told: Told): GoodScrape {
+function look(seconds: number, told: ReportedFigures): GoodScrape {
   const { relists, intervals = [], lists = [], discarded = 0, errors = 0, start = START_S, lastSeen } = told;
   const { listErrors = 0, statuses = [] } = told;
   const text = [

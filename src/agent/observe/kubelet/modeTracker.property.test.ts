@@ -94,7 +94,7 @@ class Kubelet {
   }
 }
 
-interface Told {
+interface KubeletReport {
   readonly change: ModeChange;
   readonly life: number;
   readonly gaveUp: boolean;
@@ -103,7 +103,7 @@ interface Told {
 function play(steps: readonly Step[]) {
   const tracker = new ModeTracker(START);
   const kubelet = new Kubelet();
-  const told: Told[] = [];
+  const told: KubeletReport[] = [];
   const good: Mono[] = [];
   let now = START;
   let stepped = 0;

@@ -41,7 +41,7 @@ async function runtimeOf(
   return runtime;
 }
 
-interface Told {
+interface SubscriptionLog {
   readonly states: string[];
   readonly opened: number[];
   readonly ended: string[];
@@ -52,8 +52,8 @@ interface Told {
 function subscribe(
   socket: string,
   setting: SubscribeSetting = 'auto',
-): Told & { subscription: Subscription } {
-  const told: Told = { states: [], opened: [], ended: [], events: [], drained: [] };
+): SubscriptionLog & { subscription: Subscription } {
+  const told: SubscriptionLog = { states: [], opened: [], ended: [], events: [], drained: [] };
   const subscription = new Subscription(socket, setting, {
     identified: () => undefined,
     opened: (session) => told.opened.push(session),
