@@ -14,7 +14,7 @@ import { waitFor } from '../support/waitFor.ts';
 
 const MIB = 1024 * 1024;
 const MEMORY = 64 * MIB;
-const LANES = 4;
+const QUEUES = 4;
 const NODES = ['a', 'b', 'c', 'd'];
 const EVERY_MS = 20;
 /** As many as make a window that these agents fill in seconds. */
@@ -93,18 +93,18 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
     fleet.live(100);
     for (const agent of fleet.agents) {
       await waitFor(
-        'the agent says so',
+        'the agent logs it',
         async () => /^not ok redis: .*OOM/m.test((await agent.ask('/readyz'))?.body ?? '') || undefined,
         BACK_WITHIN_MS,
       );
     }
     await waitFor(
-      'the controller says so',
+      'the controller logs it',
       async () =>
         (await controller.ask('/readyz'))?.body.includes('not ok redis: Redis does not serve') || undefined,
     );
     await fleet.deliveredSinceNow(1_000);
-    // Without a pause that grows each agent alone would try four times a second, and each lane as often as it can.
+    // Without a pause that grows each agent alone would try four times a second, and each queue as often as it can.
     const seconds = (performance.now() - began) / 1000;
     expect((await refusedScripts()) / seconds).toBeLessThan(6);
     for (const agent of fleet.agents) {
@@ -112,7 +112,7 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
       expect((await agent.ask('/livez'))?.status).toBe(200);
     }
     await stranger.leave();
-    await fleet.saysReady();
+    await fleet.becomesReady();
     await fleet.expectEverythingOnce();
     await waitFor(
       'the controller is ready',
@@ -129,11 +129,11 @@ const names = (what: string): string[] => NODES.map((name) => `${what}-${name}`)
 
 const sum = (sizes: readonly number[]): number => sizes.reduce((all, size) => all + size, 0);
 
-/** What is in all lanes: of each agent the bytes of its batches, in the order of their records. */
+/** What is in all queues: of each agent the bytes of its batches, in the order of their records. */
 async function batchesOfAgents(): Promise<number[][]> {
   const agents = new Map<string, { first: number; bytes: number }[]>();
-  for (let lane = 0; lane < LANES; lane += 1) {
-    const queue = `${queuePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
+  for (let queueNo = 0; queueNo < QUEUES; queueNo += 1) {
+    const queue = `${queuePrefix(CLUSTER, queueNo)}:${QUEUE_NAME}`;
     const waiting = await redis.lrange(`${queue}:wait`, 0, -1);
     // The controller may have been killed over one.
     for (const id of [...waiting, ...(await redis.lrange(`${queue}:active`, 0, -1))]) {

@@ -1,10 +1,10 @@
 /*
- * Ten thousand hostile jobs in the lanes of a real Redis, between good batches, with a real controller on a real Postgres:
- * each ends where it must, nothing that was good is lost or stored twice, and the controller neither stops, nor grows, nor
+ * Ten thousand hostile jobs in the queues of a real Redis, between good batches, with a real controller on a real Postgres:
+ * each ends as expected, no good batch is lost or stored twice, and the controller neither stops, nor leaks memory, nor
  * fills its log.
  *
- * PLEGWATCH_JOBS sets how many, PLEGWATCH_SEED which ones: the ordinary run puts in the same ones every time, so that it
- * fails for a change and not by chance.
+ * PLEGWATCH_JOBS sets their number and PLEGWATCH_SEED selects them. The defaults repeat the same jobs every time, so that a failure
+ * comes from a change and not from chance.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -12,7 +12,7 @@ import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { randomFor } from '../../devtools/simulator/random.ts';
 import { MAX_REJECTED } from '../../src/controller/ingest/rejections.ts';
 import { QUEUE_NAME, queueOf, queuePrefix } from '../../src/protocol/keys.ts';
-import { createSender, events, life, type Sender } from '../support/batches.ts';
+import { agentIncarnation, createSender, events, type Sender } from '../support/batches.ts';
 import { type Fate, type HostileJob, hostileJob, type Lying } from '../support/hostileJobs.ts';
 import { needs } from '../support/needs.ts';
 import { metric, System } from '../support/system.ts';
@@ -20,8 +20,8 @@ import { waitFor } from '../support/waitFor.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
 const JOBS = Number(process.env['PLEGWATCH_JOBS'] ?? 10_000);
-const LANES = 4;
-/** After each so many hostile jobs, a good batch of each life. */
+const QUEUES = 4;
+/** Hostile jobs between two good batches of each incarnation. */
 const EVERY = 100;
 const PER_BATCH = 10;
 const WITHIN_MS = 120_000;
@@ -30,24 +30,23 @@ let system: System;
 let controller: LocalPlegwatch;
 let sender: Sender;
 
-/** What was put in. */
 const good = ['node-a', 'node-b', 'node-c', 'node-d'].flatMap((node) => [
-  life(node, 1),
-  life(node, 2, 30_000),
+  agentIncarnation(node, 1),
+  agentIncarnation(node, 2, 30_000),
 ]);
-/** Of this one nothing comes after its first two batches: whatever moves its mark is somebody else. */
-const quiet = life('node-quiet');
+/** It sends two batches and nothing more: whatever else moves its acked seq is a hostile job. */
+const victim = agentIncarnation('node-victim');
 const fates: Fate[] = [];
 let sent = 0;
-/** The controller after a fifth of it. */
+/** The controller after a fifth of the jobs. */
 let warm = { rss: 0, logged: 0 };
 
 const rssMiB = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 
-/** Puts a job into a lane as somebody would who may write to its keys and has no queue library. */
-async function put(lane: number, id: string, lying: Lying): Promise<void> {
-  const queue = `${queuePrefix('test', lane)}:${QUEUE_NAME}`;
+/** Adds a job as an attacker would who may write to the keys of a queue and does not use the queue library. */
+async function put(queueNo: number, id: string, lying: Lying): Promise<void> {
+  const queue = `${queuePrefix('test', queueNo)}:${QUEUE_NAME}`;
   const multi = sender.redis.multi();
   if (lying.is === 'fields') multi.hset(`${queue}:${id}`, { ...lying.fields });
   if (lying.is === 'list') multi.lpush(`${queue}:${id}`, 'not a hash');
@@ -55,51 +54,51 @@ async function put(lane: number, id: string, lying: Lying): Promise<void> {
 }
 
 const drained = () =>
-  waitFor('the lanes are empty', async () => ((await sender.left()) === 0 ? true : undefined), WITHIN_MS);
+  waitFor('the queues are empty', async () => ((await sender.left()) === 0 ? true : undefined), WITHIN_MS);
 
-/** Of each good life the next batch. */
+/** Sends the next batch of each good incarnation. */
 async function sendGood(): Promise<void> {
   const last = sent + PER_BATCH;
   for (const one of good) {
-    const lives = good.filter(({ node }) => node === one.node);
-    const held = lives.map(({ epoch }, i) => ({ epoch, incarnation: i + 1, last }));
+    const incarnations = good.filter(({ node }) => node === one.node);
+    const held = incarnations.map(({ epoch }, i) => ({ epoch, incarnation: i + 1, last }));
     await sender.send(one.batch(sent + 1, events(sent + 1, last), { held }));
   }
   sent = last;
 }
 
-/** Somebody who may write to the queue's settings puts all the brakes on. */
-async function stopLanes(): Promise<void> {
-  for (let lane = 0; lane < LANES; lane++) {
+/** Pauses and throttles every queue, as an attacker would who may write to the queue settings. */
+async function pauseQueues(): Promise<void> {
+  for (let queueNo = 0; queueNo < QUEUES; queueNo++) {
     const brakes = { paused: 1, concurrency: 0, max: 0, duration: 1e12 };
-    await sender.redis.hset(`${queuePrefix('test', lane)}:${QUEUE_NAME}:meta`, brakes);
+    await sender.redis.hset(`${queuePrefix('test', queueNo)}:${QUEUE_NAME}:meta`, brakes);
   }
 }
 
 async function flood(): Promise<void> {
   const random = randomFor(SEED, 'hostile jobs');
-  await sender.send(quiet.batch(1, events(1, 5)));
-  await sender.send(quiet.batch(7, events(7, 8)));
+  await sender.send(victim.batch(1, events(1, 5)));
+  await sender.send(victim.batch(7, events(7, 8)));
   for (let n = 0; n < JOBS; n++) {
     if (n % EVERY === 0) await sendGood();
-    const job: HostileJob = await hostileJob(random, { life: quiet }, n);
+    const job: HostileJob = await hostileJob(random, { incarnation: victim }, n);
     fates.push(job.fate);
-    const node = job.fate.is === 'record' ? job.fate.life.node : quiet.node;
-    await put(n % 3 === 0 ? queueOf(node, LANES) : n % LANES, `h${n}`, job.lying);
+    const node = job.fate.is === 'record' ? job.fate.incarnation.node : victim.node;
+    await put(n % 3 === 0 ? queueOf(node, QUEUES) : n % QUEUES, `h${n}`, job.lying);
     if (n === Math.floor(JOBS / 5)) {
       await drained();
       warm = { rss: rssMiB(controller.pid), logged: statSync(controller.logFile).size };
     }
-    if (n === Math.floor(JOBS / 2)) await stopLanes();
+    if (n === Math.floor(JOBS / 2)) await pauseQueues();
   }
   await sendGood();
 }
 
-/** What is stored of each epoch, and how far its mark is. */
+/** The stored events and the acked seq of each epoch. */
 const stored = () =>
-  system.sql<{ epoch: string; n: number; seqs: number; last: number; mark: number }>(
+  system.sql<{ epoch: string; n: number; seqs: number; last: number; acked: number }>(
     `SELECT c.epoch::text, count(*)::int AS n, count(DISTINCT e.seq)::int AS seqs, max(e.seq)::int AS last,
-            (SELECT acked_seq FROM plegwatch.epochs WHERE epoch = c.epoch) AS mark
+            (SELECT acked_seq FROM plegwatch.epochs WHERE epoch = c.epoch) AS acked
      FROM store.container_event e JOIN store.context c USING (context_id) GROUP BY c.epoch`,
   );
 
@@ -107,23 +106,23 @@ needs('redis-server', 'postgres')(`${JOBS} hostile jobs of seed ${SEED}`, () => 
   beforeAll(async () => {
     system = await System.start({ kube: false });
     controller = await system.controller();
-    sender = createSender(system.redis.url, LANES);
+    sender = createSender(system.redis.url, QUEUES);
   });
   afterAll(async () => {
     await sender?.close();
     await system?.stop();
   });
 
-  test('never stop a lane', { timeout: 2 * WITHIN_MS }, async () => {
+  test('hostile jobs never stop a queue', { timeout: 2 * WITHIN_MS }, async () => {
     await flood();
     await drained();
     expect((await controller.ask('/livez'))?.status).toBe(200);
   });
 
-  test('take nothing from what is good: all of it is stored once and acknowledged', async () => {
+  test('every good batch between hostile jobs is stored once and acknowledged', async () => {
     const rows = await stored();
     for (const { epoch, node } of good) {
-      const all = { n: sent, seqs: sent, last: sent, mark: sent };
+      const all = { n: sent, seqs: sent, last: sent, acked: sent };
       expect(
         rows.find((row) => row.epoch === epoch),
         node,
@@ -131,25 +130,25 @@ needs('redis-server', 'postgres')(`${JOBS} hostile jobs of seed ${SEED}`, () => 
     }
   });
 
-  test('never move the mark of another node, nor make one', async () => {
-    expect((await stored()).find(({ epoch }) => epoch === quiet.epoch)).toMatchObject({
+  test('hostile jobs never move the acked seq of another node, nor create a node', async () => {
+    expect((await stored()).find(({ epoch }) => epoch === victim.epoch)).toMatchObject({
       n: 7,
       last: 8,
-      mark: 5,
+      acked: 5,
     });
-    expect(await sender.reply(quiet)).toEqual({ ackGeneration: 1, ackedSeq: 5 });
+    expect(await sender.reply(victim)).toEqual({ ackGeneration: 1, ackedSeq: 5 });
     const nodes = await system.sql<{ node: string }>(
       "SELECT node FROM plegwatch.nodes WHERE node NOT LIKE 'poisoned-%' ORDER BY node",
     );
-    expect(nodes.map(({ node }) => node)).toEqual(['node-a', 'node-b', 'node-c', 'node-d', 'node-quiet']);
+    expect(nodes.map(({ node }) => node)).toEqual(['node-a', 'node-b', 'node-c', 'node-d', 'node-victim']);
   });
 
-  test('become a gap for each record that cannot be stored, beside those that can', async () => {
+  test('each record that cannot be stored becomes a gap, and the others of its batch are stored', async () => {
     const rows = await stored();
     const poisoned = fates.filter((fate) => fate.is === 'record');
     for (const fate of poisoned) {
-      const { stored: n, last: mark } = fate;
-      expect(rows.find(({ epoch }) => epoch === fate.life.epoch)).toMatchObject({ n, seqs: n, mark });
+      const { stored: n, last: acked } = fate;
+      expect(rows.find(({ epoch }) => epoch === fate.incarnation.epoch)).toMatchObject({ n, seqs: n, acked });
     }
     const gaps = await system.sql(
       "SELECT count(*)::int AS n FROM plegwatch.gaps WHERE scope = 'seq' AND node LIKE 'poisoned-%'",
@@ -157,16 +156,16 @@ needs('redis-server', 'postgres')(`${JOBS} hostile jobs of seed ${SEED}`, () => 
     expect(gaps).toEqual([{ n: poisoned.reduce((sum, fate) => sum + fate.last - fate.stored, 0) }]);
   });
 
-  test('are counted as rejected or as of a newer version, each of them once, and few of them kept', async () => {
+  test('each hostile job is counted once as rejected or of a newer version, and the number of kept ones is capped', async () => {
     const rejected = await system.sql<{ reason: string; kinds: number; times: number }>(
       'SELECT reason, count(*)::int AS kinds, sum(times)::int AS times FROM plegwatch.rejected GROUP BY reason',
     );
     const timesOf = (reason: string) => rejected.find((row) => row.reason === reason)?.times ?? 0;
     const due = fates.filter((fate) => fate.is === 'rejected');
     expect(rejected.reduce((sum, { times }) => sum + times, 0)).toBe(due.length);
-    // One row for all that came over the cap, and one for each other lane that saw the last place free.
+    // One row counts all that exceed the cap, and each other queue may have seen the last place free.
     const kept = rejected.reduce((sum, { kinds }) => sum + kinds, 0);
-    expect(kept).toBeLessThanOrEqual(MAX_REJECTED + 1 + (LANES - 1));
+    expect(kept).toBeLessThanOrEqual(MAX_REJECTED + 1 + (QUEUES - 1));
     for (const { reason } of rejected.filter((row) => row.reason !== 'over_the_cap')) {
       expect(timesOf(reason), reason).toBeLessThanOrEqual(
         due.filter((fate) => fate.reason === reason).length,
@@ -177,7 +176,7 @@ needs('redis-server', 'postgres')(`${JOBS} hostile jobs of seed ${SEED}`, () => 
     );
   });
 
-  test('neither fill the log nor the memory of the controller', () => {
+  test('hostile jobs fill neither the log nor the memory of the controller', () => {
     const lines = controller.log().split('\n').length;
     const rss = rssMiB(controller.pid);
     process.stdout.write(

@@ -1,6 +1,6 @@
 /*
- * Redis to Postgres, with both of them real: everything once, whatever comes in whatever order, and an answer only for
- * what is committed.
+ * Ingest from a real Redis to a real Postgres: every record is stored once in any order of arrival, and only committed records
+ * are acknowledged.
  */
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
@@ -24,13 +24,13 @@ import {
 } from '../../src/protocol/keys.ts';
 import type { EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
 import {
+  agentIncarnation,
   type BatchIncarnation,
   CLUSTER,
   createSender,
   event,
   events,
   hexId,
-  life,
   objectOf,
   type Sender,
 } from '../support/batches.ts';
@@ -38,7 +38,7 @@ import { query, silent, startServer, type TestServer } from '../support/database
 import { buildIngestProgram } from '../support/ingestProcess.ts';
 import { needs } from '../support/needs.ts';
 
-const LANES = 2;
+const QUEUES = 2;
 const US_PER_DAY = 86_400_000_000;
 const US_PER_SECOND = 1_000_000;
 const STOPPED = 2;
@@ -64,8 +64,8 @@ needs('postgres', 'redis-server')('ingest', () => {
     await Promise.all([server.stop(), redis.stop()]);
   });
   beforeEach(async () => {
-    databaseUrl = await server.database(LANES);
-    sender = createSender(redis.url, LANES);
+    databaseUrl = await server.database(QUEUES);
+    sender = createSender(redis.url, QUEUES);
     await sender.redis.flushall();
     metrics = createControllerMetrics();
     store = await openStore({ databaseUrl, log: silent });
@@ -104,8 +104,8 @@ needs('postgres', 'redis-server')('ingest', () => {
 
   const upTo = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
 
-  it('stores an event with every name that is known of it', async () => {
-    const one = life('node-a');
+  it('stores an event with all known names of its container', async () => {
+    const one = agentIncarnation('node-a');
     await sender.send(
       one.batch(1, [
         event(5, { eventType: 2 }),
@@ -124,8 +124,8 @@ needs('postgres', 'redis-server')('ingest', () => {
     expect(second).toMatchObject({ event_type: 'UNKNOWN(9)', container_id: 'cri-o://x', is_sandbox: true });
   });
 
-  it('takes two batches under versions that are new to both of its controllers at once', async () => {
-    const one = life('node-a');
+  it('stores two batches at once whose versions are new to both controllers', async () => {
+    const one = agentIncarnation('node-a');
     await sender.send(one.batch(1, [event(1), event(2)]));
     await acked(one, 2);
     const other = await openStore({ databaseUrl, log: silent });
@@ -160,8 +160,8 @@ needs('postgres', 'redis-server')('ingest', () => {
     }
   });
 
-  it('shows a row whose identity and context are not known', async () => {
-    const one = life('node-a');
+  it('shows an event whose identity and context are unknown', async () => {
+    const one = agentIncarnation('node-a');
     await sender.send(one.batch(1, [event(1)], { objects: [] }));
     await acked(one, 1);
     await rows('DELETE FROM store.container');
@@ -172,7 +172,7 @@ needs('postgres', 'redis-server')('ingest', () => {
   });
 
   it('stores every record once when batches are repeated, reordered and overlap', async () => {
-    const one = life('node-a');
+    const one = agentIncarnation('node-a');
     const sent: Batch[] = [
       one.batch(21, events(21, 30)),
       one.batch(1, events(1, 10)),
@@ -186,8 +186,8 @@ needs('postgres', 'redis-server')('ingest', () => {
     expect(await seqs(one)).toEqual(upTo(30));
   });
 
-  it('tells the mark of what is contiguous only, and tells it again for a duplicate', async () => {
-    const one = life('node-a');
+  it('acknowledges contiguous records only, and again for a duplicate batch', async () => {
+    const one = agentIncarnation('node-a');
     await sender.send(one.batch(11, events(11, 20)));
     await acked(one, 0);
     await sender.send(one.batch(1, events(1, 10)));
@@ -200,23 +200,23 @@ needs('postgres', 'redis-server')('ingest', () => {
     expect(text).toContain('plegwatch_records_total{result="duplicate"} 10');
   });
 
-  it('answers a hello in its round', async () => {
-    const one = life('node-a');
+  it('answers a probe in its ack generation', async () => {
+    const one = agentIncarnation('node-a');
     await sender.send(one.batch(1, events(1, 3)));
     await acked(one, 3);
     await sender.send(one.batch(4, [], { ackGeneration: 7 }));
     await acked(one, 3, 7);
   });
 
-  it('answers over what a stranger has left under the key of the reply', async () => {
-    const one = life('node-a');
+  it('replaces a value of another type under the reply key', async () => {
+    const one = agentIncarnation('node-a');
     await sender.redis.set(ackReplyKey(CLUSTER, one.node), 'no hash');
     await sender.send(one.batch(1, events(1, 3)));
     await acked(one, 3);
   });
 
-  it('moves the mark over declared holes, and shrinks their gap when the records come after all', async () => {
-    const one = life('node-a');
+  it('moves the acked seq over a declared lost range, and shrinks its gap when the records arrive after all', async () => {
+    const one = agentIncarnation('node-a');
     const lost = [{ from: 3, to: 6, cause: 'spool_full' }];
     await sender.send(one.batch(1, events(1, 2)));
     await sender.send(one.batch(7, events(7, 8), { lost, oldestSeq: 7 }));
@@ -225,19 +225,19 @@ needs('postgres', 'redis-server')('ingest', () => {
     await acked(one, 9);
     const gap =
       'SELECT scope, cause, from_seq, to_seq, records, filled_at IS NOT NULL AS filled FROM plegwatch.gaps';
-    const hole = { scope: 'seq', cause: 'spool_full', from_seq: 3, to_seq: 6 };
-    expect(await rows(gap)).toEqual([{ ...hole, records: 4, filled: false }]);
+    const lostRange = { scope: 'seq', cause: 'spool_full', from_seq: 3, to_seq: 6 };
+    expect(await rows(gap)).toEqual([{ ...lostRange, records: 4, filled: false }]);
     await sender.send(one.batch(3, events(3, 4)));
     await drained();
-    expect(await rows(gap)).toEqual([{ ...hole, records: 2, filled: false }]);
+    expect(await rows(gap)).toEqual([{ ...lostRange, records: 2, filled: false }]);
     await sender.send(one.batch(5, events(5, 6)));
     await drained();
-    expect(await rows(gap)).toEqual([{ ...hole, records: 0, filled: true }]);
+    expect(await rows(gap)).toEqual([{ ...lostRange, records: 0, filled: true }]);
     expect(await seqs(one)).toEqual(upTo(9));
   });
 
-  it('calls what is below the floor and not here lost by the store, as after a restored backup', async () => {
-    const one = life('node-a');
+  it('records below the oldest seq that are not stored are lost by the store, as after a restored backup', async () => {
+    const one = agentIncarnation('node-a');
     await sender.send(one.batch(101, events(101, 102), { oldestSeq: 101 }));
     await acked(one, 102);
     expect(await rows('SELECT cause, from_seq, to_seq, records FROM plegwatch.gaps')).toEqual([
@@ -245,9 +245,9 @@ needs('postgres', 'redis-server')('ingest', () => {
     ]);
   });
 
-  it('closes an earlier life once the spool no longer holds it', async () => {
-    const first = life('node-a', 1);
-    const second = life('node-a', 2, 30_000);
+  it('closes an earlier incarnation once the spool no longer holds it', async () => {
+    const first = agentIncarnation('node-a', 1);
+    const second = agentIncarnation('node-a', 2, 30_000);
     const held = (last: number) => [
       { epoch: first.epoch, incarnation: 1, last: 5 },
       { epoch: second.epoch, incarnation: 2, last },
@@ -270,9 +270,9 @@ needs('postgres', 'redis-server')('ingest', () => {
     expect(await sender.reply(first)).toBeNull();
   });
 
-  it('closes an earlier life that said hello and died before its first record', async () => {
-    const first = life('node-a', 1);
-    const second = life('node-a', 2, 30_000);
+  it('closes an earlier incarnation that sent a probe and died before its first record', async () => {
+    const first = agentIncarnation('node-a', 1);
+    const second = agentIncarnation('node-a', 2, 30_000);
     await sender.send(first.batch(1, []));
     await acked(first, 0);
     const held = [{ epoch: second.epoch, incarnation: 2, last: 1 }];
@@ -286,26 +286,29 @@ needs('postgres', 'redis-server')('ingest', () => {
     ]);
   });
 
-  it('keeps each kind of poison apart and stores everything around it', async () => {
-    const one = life('node-a');
-    const lane = queueOf(one.node, LANES);
-    const queueKey = `${queuePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
+  it('rejects each kind of poisoned job and stores every good batch around it', async () => {
+    const one = agentIncarnation('node-a');
+    const queueNo = queueOf(one.node, QUEUES);
+    const queueKey = `${queuePrefix(CLUSTER, queueNo)}:${QUEUE_NAME}`;
     const raw = async (jobId: string, field: string) => {
-      // Made as a job like any other and spoilt afterwards, before the worker is started.
-      await sender.sendData(lane, {}, jobId);
+      // A regular job, corrupted before the worker starts.
+      await sender.sendData(queueNo, {}, jobId);
       await sender.redis.hset(`${queueKey}:${jobId}`, field, '{"broken');
     };
     await ingest.stop();
     await sender.send(one.batch(1, events(1, 2)));
     await raw('not-json', 'data');
-    await sender.sendData(lane, { z: 'bm90IHpzdGQ=' }, 'not-zstd');
-    await sender.sendData(lane, { z: 'bm90IHpzdGQ=' }, 'not-zstd-again');
+    await sender.sendData(queueNo, { z: 'bm90IHpzdGQ=' }, 'not-zstd');
+    await sender.sendData(queueNo, { z: 'bm90IHpzdGQ=' }, 'not-zstd-again');
     await raw('no-options', 'opts');
-    await sender.send({ ...life('node-b').batch(1, events(1, 1)), cluster: 'other' }, 'other-cluster');
+    await sender.send(
+      { ...agentIncarnation('node-b').batch(1, events(1, 1)), cluster: 'other' },
+      'other-cluster',
+    );
     const stolen = { ...one.batch(1, events(1, 1)), node: 'thief' };
-    await sender.sendData(lane, await encodeBatch(stolen), 'stolen');
+    await sender.sendData(queueNo, await encodeBatch(stolen), 'stolen');
     const newer: object = { ...one.batch(3, events(3, 4)), v: 2 };
-    await sender.sendData(lane, await encodeBatch(newer as Batch), 'newer');
+    await sender.sendData(queueNo, await encodeBatch(newer as Batch), 'newer');
     await sender.send(one.batch(5, events(5, 6)));
     ingest = await start();
     await drained();
@@ -316,13 +319,13 @@ needs('postgres', 'redis-server')('ingest', () => {
         'SELECT node, queue, reason, claimed_node, times FROM plegwatch.rejected ORDER BY reason, times',
       ),
     ).toEqual([
-      { node: null, queue: lane, reason: 'epoch_of_another_node', claimed_node: 'thief', times: '1' },
-      { node: null, queue: lane, reason: 'not_a_batch', claimed_node: '', times: '2' },
-      { node: null, queue: lane, reason: 'not_json', claimed_node: '', times: '1' },
-      { node: null, queue: lane, reason: 'not_json', claimed_node: '', times: '1' },
+      { node: null, queue: queueNo, reason: 'epoch_of_another_node', claimed_node: 'thief', times: '1' },
+      { node: null, queue: queueNo, reason: 'not_a_batch', claimed_node: '', times: '2' },
+      { node: null, queue: queueNo, reason: 'not_json', claimed_node: '', times: '1' },
+      { node: null, queue: queueNo, reason: 'not_json', claimed_node: '', times: '1' },
       {
         node: null,
-        queue: queueOf('node-b', LANES),
+        queue: queueOf('node-b', QUEUES),
         reason: 'other_cluster',
         claimed_node: 'node-b',
         times: '1',
@@ -331,7 +334,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     expect(await rows('SELECT node FROM plegwatch.nodes')).toEqual([{ node: 'node-a' }]);
   });
 
-  it('keeps only so many different refused inputs, and counts the rest', async () => {
+  it('keeps rejected inputs up to the cap, and counts those beyond it', async () => {
     await rows(
       `INSERT INTO store.rejected (cluster_id, hash, at, last_at, queue, reason, error, claimed_node, bytes, head)
        SELECT 1, sha256(n::text::bytea), now(), now(), 0, 'not_a_batch', '', '', 1, '' FROM generate_series(1, $1::int) AS n`,
@@ -345,9 +348,9 @@ needs('postgres', 'redis-server')('ingest', () => {
     expect(await rows('SELECT count(*)::int AS n FROM store.rejected')).toEqual([{ n: MAX_REJECTED + 1 }]);
   });
 
-  it('makes a gap with its bytes of a record that cannot be stored, and stores the others', async () => {
-    const one = life('node-a');
-    const lonely = { v: 1, text: '\ud800' };
+  it('a record that cannot be stored becomes a gap with its bytes, and the others are stored', async () => {
+    const one = agentIncarnation('node-a');
+    const loneSurrogate = { v: 1, text: '\ud800' };
     const finding: EvidenceRecord = {
       type: 'finding',
       t: 1,
@@ -360,8 +363,8 @@ needs('postgres', 'redis-server')('ingest', () => {
       occurred: null,
       lateness: null,
       delivery: null,
-      // Legal JSON, and no text that Postgres can hold: it passes every check and is refused by the database.
-      proof: lonely,
+      // Valid JSON that Postgres cannot store as text: it passes every check and the database refuses it.
+      proof: loneSurrogate,
     };
     const bad = [
       { ...event(2), id: 'a\0b' },
@@ -391,15 +394,15 @@ needs('postgres', 'redis-server')('ingest', () => {
     expect(await rows('SELECT count(*)::int AS n FROM store.gap')).toEqual([{ n: 5 }]);
   });
 
-  it('makes the partition of a day that an agent comes back with', async () => {
-    const one = life('node-a', 1, 10 * 86_400_000);
+  it('creates the partition for an old day that a returning agent sends', async () => {
+    const one = agentIncarnation('node-a', 1, 10 * 86_400_000);
     await sender.send(one.batch(1, events(1, 2)));
     await acked(one, 2);
     expect(await seqs(one)).toEqual([1, 2]);
   });
 
-  it("takes the time of an epoch from its own clock while the agent's is more than a day off", async () => {
-    const one = life('node-a');
+  it("dates an epoch by the store's clock while the agent's is more than a day off", async () => {
+    const one = agentIncarnation('node-a');
     const batch = one.batch(1, events(1, 1));
     await sender.send({ ...batch, wall0: batch.wall0 + 400 * US_PER_DAY });
     await acked(one, 1);
@@ -409,9 +412,9 @@ needs('postgres', 'redis-server')('ingest', () => {
     expect(Math.abs(row?.off ?? 1e9)).toBeLessThan(600);
   });
 
-  it('keeps the state of the highest life and seq, whatever comes last', async () => {
-    const older = life('node-a', 1);
-    const newer = life('node-a', 2, 30_000);
+  it('keeps the state of the highest incarnation and seq, in any order of arrival', async () => {
+    const older = agentIncarnation('node-a', 1);
+    const newer = agentIncarnation('node-a', 2, 30_000);
     const state = (mode: string): EvidenceRecord => ({
       type: 'node_state',
       t: 5,
@@ -434,8 +437,8 @@ needs('postgres', 'redis-server')('ingest', () => {
     ]);
   });
 
-  it('ends sessions and gaps the same in any order', async () => {
-    const one = life('node-a');
+  it('ends sessions and gaps the same way in any order of arrival', async () => {
+    const one = agentIncarnation('node-a');
     const gap = randomUUID();
     const records: EvidenceRecord[] = [
       { type: 'gap', t: 9, gapId: gap, scope: 'stream', cause: 'broken', from: 4, to: null },
@@ -480,14 +483,14 @@ needs('postgres', 'redis-server')('ingest', () => {
       [{ armed: true, code: 'UNAVAILABLE', message: 'gone', events: 5, replayed: 1 }],
       [{ scope: 'stream', cause: 'broken', closed: true }],
     ]);
-    const other = life('node-b');
+    const other = agentIncarnation('node-b');
     for (const [at, record] of records.entries()) await sender.send(other.batch(4 - at, [record]));
     await acked(other, 4);
     expect(await ended('node-b')).toEqual(await ended('node-a'));
   });
 
-  describe('a miss whose event comes in another life', () => {
-    /** The STOPPED of an id, due by second 2 of its life; the verdict falls in second 32. */
+  describe('a miss whose event another incarnation received', () => {
+    /** A missed STOPPED, due by second 2 of its epoch and reported in second 32. */
     const missed = (n: number, more: Partial<RecordOf<'finding'>> = {}): RecordOf<'finding'> => ({
       type: 'finding',
       t: 32 * US_PER_SECOND,
@@ -504,11 +507,11 @@ needs('postgres', 'redis-server')('ingest', () => {
       ...more,
     });
 
-    /** The STOPPED of an id, heard in that second of its life. */
-    const heard = (n: number, second: number, more: Partial<RecordOf<'container_event'>> = {}) =>
+    /** The STOPPED of an id, received in that second of its epoch. */
+    const received = (n: number, second: number, more: Partial<RecordOf<'container_event'>> = {}) =>
       event(n, { t: second * US_PER_SECOND, eventType: STOPPED, ...more });
 
-    /** When misses of a node were resolved, in whole seconds since a life of it began; null of those that were not. */
+    /** When the misses of a node were resolved, in whole seconds since the epoch began; null if unresolved. */
     const resolvedAt = async (one: BatchIncarnation) =>
       (
         await rows<{ after: number | null }>(
@@ -527,82 +530,86 @@ needs('postgres', 'redis-server')('ingest', () => {
       }
     };
 
-    it('is resolved when that life received it, whichever of the two is stored first', async () => {
+    it('a miss is resolved by the event of another incarnation, whichever of the two is stored first', async () => {
       for (const node of ['node-a', 'node-b']) {
-        const older = life(node, 1, 60_000);
-        const newer = life(node, 2, 20_000);
-        const batches = [older.batch(1, [missed(1)]), newer.batch(1, [heard(1, 3)])];
+        const older = agentIncarnation(node, 1, 60_000);
+        const newer = agentIncarnation(node, 2, 20_000);
+        const batches = [older.batch(1, [missed(1)]), newer.batch(1, [received(1, 3)])];
         await sendInTurn(...(node === 'node-a' ? batches : batches.toReversed()));
         expect(await resolvedAt(newer), node).toEqual([3]);
       }
     });
 
-    it('is resolved by a replayed event, and by one from between the window and the verdict', async () => {
-      const older = life('node-a', 1, 60_000);
-      const replayed = life('node-a', 2, 20_000);
-      const askew = life('node-a', 3, 57_000);
+    it('a miss is resolved by a replayed event, and by one received between its window and its report', async () => {
+      const older = agentIncarnation('node-a', 1, 60_000);
+      const replayed = agentIncarnation('node-a', 2, 20_000);
+      const askew = agentIncarnation('node-a', 3, 57_000);
       await sendInTurn(
         older.batch(1, [missed(1), missed(2)]),
-        replayed.batch(1, [heard(1, 1, { replayed: true })]),
-        askew.batch(1, [heard(2, 1)]),
+        replayed.batch(1, [received(1, 1, { replayed: true })]),
+        askew.batch(1, [received(2, 1)]),
       );
       expect(await resolvedAt(older)).toEqual([41, 4]);
     });
 
-    it('is not resolved by another type or id, nor on another node', async () => {
+    it('a miss is not resolved by an event of another type, id or node', async () => {
       for (const order of ['forwards', 'backwards']) {
-        const older = life(`node-${order}`, 1, 60_000);
-        const newer = life(`node-${order}`, 2, 20_000);
-        const stranger = life(`other-${order}`, 1, 20_000);
+        const older = agentIncarnation(`node-${order}`, 1, 60_000);
+        const newer = agentIncarnation(`node-${order}`, 2, 20_000);
+        const otherNode = agentIncarnation(`other-${order}`, 1, 20_000);
         const batches = [
           older.batch(1, [missed(1)]),
-          newer.batch(1, [heard(1, 1, { eventType: 1 }), heard(1, 2, { eventType: 9 }), heard(2, 3)]),
-          stranger.batch(1, [heard(1, 1)]),
+          newer.batch(1, [
+            received(1, 1, { eventType: 1 }),
+            received(1, 2, { eventType: 9 }),
+            received(2, 3),
+          ]),
+          otherNode.batch(1, [received(1, 1)]),
         ];
         await sendInTurn(...(order === 'forwards' ? batches : batches.toReversed()));
         expect(await resolvedAt(older), order).toEqual([null]);
       }
     });
 
-    it('is not resolved by an event from before the end of its window', async () => {
+    it('a miss is not resolved by an event from before the end of its window', async () => {
       for (const order of ['forwards', 'backwards']) {
-        const before = life(`node-${order}`, 1, 90_000);
-        const accuser = life(`node-${order}`, 2, 60_000);
-        // The last one falls on the end of the window, or a moment before it.
+        const before = agentIncarnation(`node-${order}`, 1, 90_000);
+        const reporter = agentIncarnation(`node-${order}`, 2, 60_000);
+        // The last event falls on the end of the window, or just before it.
         const batches = [
-          before.batch(1, [heard(1, 5), heard(2, 60), heard(1, 32)]),
-          accuser.batch(1, [missed(1)]),
+          before.batch(1, [received(1, 5), received(2, 60), received(1, 32)]),
+          reporter.batch(1, [missed(1)]),
         ];
         await sendInTurn(...(order === 'forwards' ? batches : batches.toReversed()));
-        expect(await resolvedAt(accuser), order).toEqual([null]);
+        expect(await resolvedAt(reporter), order).toEqual([null]);
       }
     });
 
-    it('is the own business of a life as long as that lives', async () => {
-      const one = life('node-a', 1, 60_000);
-      await sendInTurn(one.batch(1, [missed(1), heard(1, 40)]), one.batch(3, [heard(1, 41)]));
+    it('only a live epoch resolves its own misses', async () => {
+      const one = agentIncarnation('node-a', 1, 60_000);
+      await sendInTurn(one.batch(1, [missed(1), received(1, 40)]), one.batch(3, [received(1, 41)]));
       expect(await resolvedAt(one)).toEqual([null]);
     });
 
-    it('leaves findings of other kinds alone', async () => {
-      const older = life('node-a', 1, 60_000);
-      const newer = life('node-a', 2, 20_000);
+    it('an event of another incarnation resolves no finding of another kind', async () => {
+      const older = agentIncarnation('node-a', 1, 60_000);
+      const newer = agentIncarnation('node-a', 2, 20_000);
       await sendInTurn(
         older.batch(1, [
           missed(1, { kind: 'unobservable' }),
           missed(2, { containerId: null, eventType: null }),
         ]),
-        newer.batch(1, [heard(1, 1), heard(2, 1)]),
+        newer.batch(1, [received(1, 1), received(2, 1)]),
         older.batch(3, [missed(1, { kind: 'late' })]),
       );
       expect(await rows('SELECT FROM store.finding_update')).toEqual([]);
     });
 
-    it('counts from the earliest that resolves it, an event or the word of its own life, in any order of arrival', async () => {
+    it('a miss is resolved at the earliest event or resolution record, in any order of arrival', async () => {
       for (const order of permutations([0, 1, 2, 3])) {
         const node = `node-${order.join('')}`;
-        const older = life(node, 1, 60_000);
-        const newer = life(node, 2, 20_000);
+        const older = agentIncarnation(node, 1, 60_000);
+        const newer = agentIncarnation(node, 2, 20_000);
         const finding = randomUUID();
         const resolution: EvidenceRecord = {
           type: 'finding_resolved',
@@ -613,27 +620,27 @@ needs('postgres', 'redis-server')('ingest', () => {
         const batches = [
           older.batch(1, [missed(1), missed(2, { findingId: finding })]),
           older.batch(3, [resolution]),
-          newer.batch(1, [heard(1, 1), heard(1, 2), heard(2, 1)]),
-          newer.batch(4, [heard(1, 3), heard(2, 4)]),
+          newer.batch(1, [received(1, 1), received(1, 2), received(2, 1)]),
+          newer.batch(4, [received(1, 3), received(2, 4)]),
         ];
         await sendInTurn(...order.flatMap((at) => batches[at] ?? []));
         expect(await resolvedAt(older), node).toEqual([41, 35]);
       }
     });
 
-    it('is resolved once, however often both are delivered', async () => {
-      const older = life('node-a', 1, 60_000);
-      const newer = life('node-a', 2, 20_000);
-      const batches = [older.batch(1, [missed(1)]), newer.batch(1, [heard(1, 1), heard(1, 2)])];
-      await sendInTurn(...batches, ...batches, newer.batch(3, [heard(1, 5)]), ...batches.toReversed());
+    it('a miss is resolved once, however often it and its event are delivered', async () => {
+      const older = agentIncarnation('node-a', 1, 60_000);
+      const newer = agentIncarnation('node-a', 2, 20_000);
+      const batches = [older.batch(1, [missed(1)]), newer.batch(1, [received(1, 1), received(1, 2)])];
+      await sendInTurn(...batches, ...batches, newer.batch(3, [received(1, 5)]), ...batches.toReversed());
       expect(await rows('SELECT what FROM store.finding_update')).toEqual([{ what: 'resolved' }]);
       expect(await resolvedAt(newer)).toEqual([1]);
     });
 
-    it('is resolved where both are on their way into the store at once', async () => {
-      const older = life('node-a', 1, 60_000);
-      const newer = life('node-a', 2, 20_000);
-      // The older life is closed: its batches and those of the newer one do not wait for each other's epoch.
+    it('a miss is resolved when it and its event are committed concurrently', async () => {
+      const older = agentIncarnation('node-a', 1, 60_000);
+      const newer = agentIncarnation('node-a', 2, 20_000);
+      // The older epoch is closed: its batches and those of the newer one do not lock each other out.
       await sendInTurn(older.batch(1, [event(7)]), newer.batch(1, [event(8)], { prev: older.epoch }));
       const other = await openStore({ databaseUrl, log: silent });
       const second = await startIngest({
@@ -645,7 +652,7 @@ needs('postgres', 'redis-server')('ingest', () => {
       try {
         await holder.query("BEGIN; SELECT FROM store.node WHERE name = 'node-a' FOR NO KEY UPDATE");
         await sender.send(older.batch(2, [missed(1)]));
-        await sender.send(newer.batch(2, [heard(1, 3)]));
+        await sender.send(newer.batch(2, [received(1, 3)]));
         await until(async () => {
           const [waiting] = await rows(
             "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
@@ -662,36 +669,36 @@ needs('postgres', 'redis-server')('ingest', () => {
       }
     });
 
-    it('makes the partition that its resolution needs', async () => {
+    it('resolving a miss creates the missing partition', async () => {
       await rows(
         `DO $$ BEGIN EXECUTE 'DROP TABLE store.' || store.partition_name('finding_update', (now() AT TIME ZONE 'UTC')::date); END $$`,
       );
-      const older = life('node-a', 1, 60_000);
-      const newer = life('node-a', 2, 20_000);
-      await sendInTurn(older.batch(1, [missed(1)]), newer.batch(1, [heard(1, 3)]));
+      const older = agentIncarnation('node-a', 1, 60_000);
+      const newer = agentIncarnation('node-a', 2, 20_000);
+      await sendInTurn(older.batch(1, [missed(1)]), newer.batch(1, [received(1, 3)]));
       expect(await resolvedAt(newer)).toEqual([3]);
     });
 
-    it('counts as resolved in the report, which is due at once', async () => {
-      const older = life('node-a', 1, 60_000);
-      const newer = life('node-a', 2, 20_000);
-      const told = async () =>
+    it('a resolved miss counts as resolved in the report, which becomes due at once', async () => {
+      const older = agentIncarnation('node-a', 1, 60_000);
+      const newer = agentIncarnation('node-a', 2, 20_000);
+      const reportStatus = async () =>
         JSON.parse(await runReport({ store, cluster: CLUSTER, output: 'json' })).items[0].status;
       await sendInTurn(older.batch(1, [missed(1), missed(2)]), newer.batch(1, [event(8)]));
-      expect((await told()).missed).toMatchObject({ total: 2, last24h: 2, resolved24h: 0 });
+      expect((await reportStatus()).missed).toMatchObject({ total: 2, last24h: 2, resolved24h: 0 });
       await rows('DELETE FROM store.report_queue');
-      await sendInTurn(newer.batch(2, [heard(3, 1)]));
+      await sendInTurn(newer.batch(2, [received(3, 1)]));
       expect(await rows('SELECT FROM store.report_queue')).toEqual([]);
-      await sendInTurn(newer.batch(3, [heard(1, 3)]));
+      await sendInTurn(newer.batch(3, [received(1, 3)]));
       expect(await rows('SELECT urgent FROM store.report_queue')).toEqual([{ urgent: true }]);
-      const { missed: figures, findings24h } = await told();
+      const { missed: figures, findings24h } = await reportStatus();
       expect(figures).toMatchObject({ total: 1, last24h: 1, resolved24h: 1 });
       expect(findings24h).toEqual([{ kind: 'missed', count: 1 }]);
     });
   });
 
-  it('waits while Postgres is away, acknowledges nothing, and goes on after', async () => {
-    const one = life('node-a');
+  it('acknowledges nothing while Postgres is down, and continues when it is back', async () => {
+    const one = agentIncarnation('node-a');
     await sender.send(one.batch(1, events(1, 10)));
     await acked(one, 10);
     await server.part.kill();
@@ -709,8 +716,8 @@ needs('postgres', 'redis-server')('ingest', () => {
     expect(ingest.health().alive).toBe(true);
   });
 
-  it('goes on after Redis came back empty', async () => {
-    const one = life('node-a');
+  it('continues after Redis came back empty', async () => {
+    const one = agentIncarnation('node-a');
     await sender.send(one.batch(1, events(1, 10)));
     await acked(one, 10);
     await redis.kill();
@@ -721,14 +728,14 @@ needs('postgres', 'redis-server')('ingest', () => {
     expect(await seqs(one)).toEqual(upTo(20));
   });
 
-  it('stores once and answers when a controller is killed between commit and reply', async () => {
+  it('stores a batch once and acknowledges it when a controller is killed between commit and reply', async () => {
     await ingest.stop();
     const program = await buildIngestProgram();
     const holder = new Client({ connectionString: databaseUrl });
     await holder.connect();
-    const one = life('node-a');
+    const one = agentIncarnation('node-a');
     try {
-      // It is held inside its transaction, then lets it commit while Redis takes no writes: the reply cannot be told.
+      // The lock holds ingest inside its transaction; it commits while Redis accepts no writes, so the reply cannot be sent.
       await holder.query('BEGIN; LOCK TABLE store.container_event IN SHARE ROW EXCLUSIVE MODE');
       const doomed = await program.start(databaseUrl, redis.url);
       await sender.send(one.batch(1, events(1, 10)));
@@ -756,33 +763,33 @@ needs('postgres', 'redis-server')('ingest', () => {
     }
   });
 
-  it('stores once while two controllers share the lanes', async () => {
+  it('stores each record once while two controllers share the queues', async () => {
     const second = await openStore({ databaseUrl, log: silent });
     const other = await startIngest({
       ...{ store: second, redisUrl: redis.url, cluster: CLUSTER, log: silent },
       metrics: createControllerMetrics(),
     });
-    const lives = ['node-a', 'node-b', 'node-c'].map((node) => life(node));
+    const incarnations = ['node-a', 'node-b', 'node-c'].map((node) => agentIncarnation(node));
     let copy = 0;
     for (const shift of [0, 3, 6, 0, 9]) {
-      for (const one of lives) {
+      for (const one of incarnations) {
         for (let first = 91 - shift; first >= 1; first -= 10) {
           await sender.send(one.batch(first, events(first, first + 9)), `copy-${++copy}`);
         }
       }
     }
-    for (const one of lives) await sender.send(one.batch(1, events(1, 100)));
-    for (const one of lives) await acked(one, 100);
+    for (const one of incarnations) await sender.send(one.batch(1, events(1, 100)));
+    for (const one of incarnations) await acked(one, 100);
     await drained();
-    for (const one of lives) expect(await seqs(one)).toEqual(upTo(100));
+    for (const one of incarnations) expect(await seqs(one)).toEqual(upTo(100));
     await other.stop();
     await second.close();
   });
 
-  it('drains lanes that agents no longer use', async () => {
+  it('drains queues that agents no longer use', async () => {
     await ingest.stop();
     await migrate({ databaseUrl, queues: 1, log: silent });
-    const one = life('node-a');
+    const one = agentIncarnation('node-a');
     await sender.sendData(1, await encodeBatch(one.batch(1, events(1, 2))), 'left-behind');
     ingest = await start();
     await acked(one, 2);
@@ -793,22 +800,22 @@ needs('postgres', 'redis-server')('ingest', () => {
     });
   });
 
-  it('tells the agents how to send', async () => {
+  it('publishes the flow settings to the agents', async () => {
     await until(async () => {
       const flow = parseFlowSettings((await sender.redis.get(flowSettingsKey(CLUSTER))) ?? '');
-      expect(flow).toEqual({ ok: true, value: { queues: LANES, window: 1024 * 1024, accepts: [1] } });
+      expect(flow).toEqual({ ok: true, value: { queues: QUEUES, window: 1024 * 1024, accepts: [1] } });
     });
     expect(await sender.redis.ttl(flowSettingsKey(CLUSTER))).toBeGreaterThan(60);
   });
 
   it('stores at least 1,000 records for each second of processor time', async () => {
     const before = process.cpuUsage();
-    const lives = Array.from({ length: 10 }, (_, i) => life(`node-${i}`));
-    for (const one of lives) {
+    const incarnations = Array.from({ length: 10 }, (_, i) => agentIncarnation(`node-${i}`));
+    for (const one of incarnations) {
       for (let first = 1; first <= 1_000; first += 250)
         await sender.send(one.batch(first, events(first, first + 249)));
     }
-    for (const one of lives) await acked(one, 1_000);
+    for (const one of incarnations) await acked(one, 1_000);
     const { user, system } = process.cpuUsage(before);
     const perSecond = 10_000 / ((user + system) / 1e6);
     expect(await rows('SELECT count(*)::int AS n FROM store.container_event')).toEqual([{ n: 10_000 }]);

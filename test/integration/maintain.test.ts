@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { MAINTENANCE_LOCK, maintain } from '../../src/controller/store/maintain.ts';
-import { events, life } from '../support/batches.ts';
+import { agentIncarnation, events } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -30,7 +30,7 @@ needs('postgres')('maintenance', () => {
     return rows[0]?.name ?? '';
   };
 
-  it('drops days that are too old and keeps the others; its minutes stay as hours', async () => {
+  it('drops only the days beyond the retention, and keeps their minutes as hours', async () => {
     const databaseUrl = await server.database();
     for (const daysAgo of [14, 15, 20]) {
       for (const table of ['container_event', 'relist_minute'])
@@ -67,7 +67,7 @@ needs('postgres')('maintenance', () => {
     expect((await maintain({ databaseUrl, log: silent }))?.dropped).toEqual([]);
   });
 
-  it('drops partitions by the retention that is set in the database', async () => {
+  it('drops partitions by the retention settings of the database', async () => {
     const databaseUrl = await server.database();
     await partitionOf(databaseUrl, 'relist_change', 5);
     await query(databaseUrl, "UPDATE store.setting SET value = '3' WHERE key = 'event_retention_days'");
@@ -75,7 +75,7 @@ needs('postgres')('maintenance', () => {
     expect(done?.dropped).toEqual([await nameOf(databaseUrl, 'relist_change', 5)]);
   });
 
-  it('finishes what an interrupted run left half detached', async () => {
+  it('finishes detaching a partition after an interrupted run', async () => {
     const databaseUrl = await server.database();
     await partitionOf(databaseUrl, 'container_event', 20);
     const name = await nameOf(databaseUrl, 'container_event', 20);
@@ -94,7 +94,7 @@ needs('postgres')('maintenance', () => {
     expect((await maintain({ databaseUrl, log: silent }))?.dropped).toEqual([name]);
   });
 
-  it('runs once at a time', async () => {
+  it('only one maintenance runs at a time', async () => {
     const databaseUrl = await server.database();
     const other = new Client({ connectionString: databaseUrl });
     await other.connect();
@@ -104,9 +104,9 @@ needs('postgres')('maintenance', () => {
     await vi.waitFor(async () => expect(await maintain({ databaseUrl, log: silent })).not.toBeNull());
   });
 
-  it('gives up an epoch after a week of silence, and takes it back when it is heard again', async () => {
+  it('gives up an epoch after a week without batches, and reopens it on the next batch', async () => {
     const databaseUrl = await server.database();
-    const one = life('node-a');
+    const one = agentIncarnation('node-a');
     await commitAll(databaseUrl, [one.batch(1, events(1, 2)), one.batch(6, events(6, 8))]);
     const epochs = 'SELECT end_cause, acked_seq, records_lost FROM plegwatch.epochs';
     expect(await query(databaseUrl, epochs)).toEqual([{ end_cause: null, acked_seq: 2, records_lost: 0 }]);
@@ -122,9 +122,9 @@ needs('postgres')('maintenance', () => {
     ).toEqual([{ cause: 'abandoned', records: 0, filled: true }]);
   });
 
-  it('keeps a gap for its time, and one that was left open as long as the life that left it', async () => {
+  it('keeps a gap for the retention, and a gap left open for as long as its epoch', async () => {
     const databaseUrl = await server.database();
-    const one = life('node-a');
+    const one = agentIncarnation('node-a');
     const gap = (cause: string, to: number | null) => {
       return { type: 'gap', t: 9, gapId: randomUUID(), scope: 'stream', cause, from: 4, to } as const;
     };
@@ -143,9 +143,9 @@ needs('postgres')('maintenance', () => {
     expect(await later(2)).toEqual([]);
   });
 
-  it('gives up an epoch that only said hello', async () => {
+  it('gives up an epoch that sent only a probe', async () => {
     const databaseUrl = await server.database();
-    await commitAll(databaseUrl, [life('node-a').batch(1, [])]);
+    await commitAll(databaseUrl, [agentIncarnation('node-a').batch(1, [])]);
     await query(databaseUrl, "UPDATE store.epoch SET last_seen = now() - interval '8 days'");
     expect((await maintain({ databaseUrl, log: silent }))?.abandoned).toBe(1);
   });

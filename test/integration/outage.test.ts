@@ -62,18 +62,18 @@ needs(
   test('a Redis that is killed and comes back empty, twice, loses nothing', async () => {
     const agent = await watched();
     live();
-    for (let round = 0; round < 2; round += 1) {
+    for (let crash = 0; crash < 2; crash += 1) {
       await deliveredSinceNow(100);
       await system.redis.kill();
       await saysNotReady(agent, 'redis');
       await deliveredSinceNow(100);
       await system.redis.restart();
-      await saysReady(agent);
+      await becomesReady(agent);
     }
     await expectEverythingOnce(agent);
     expect(logged(agent, 'Redis unreachable, records stay in the spool').length).toBeLessThanOrEqual(4);
     expect(logged(agent, 'Redis reachable, records are shipped').length).toBeGreaterThanOrEqual(2);
-    await saysReady(controller);
+    await becomesReady(controller);
   });
 
   test('a Redis that is wiped while it runs loses nothing', async () => {
@@ -95,7 +95,7 @@ needs(
     await saysNotReady(agent, 'redis');
     await deliveredSinceNow(300);
     await thaw();
-    await saysReady(agent);
+    await becomesReady(agent);
     await expectEverythingOnce(agent);
     expect(logged(agent, 'Redis unreachable, records stay in the spool')).toHaveLength(1);
     expect(agent.log().split('\n').length).toBeLessThan(60);
@@ -109,7 +109,7 @@ needs(
     await deliveredSinceNow(300);
     expect((await agent.ask('/readyz'))?.body).toMatch(/^not ok redis: .*OOM/m);
     await redisCommand('CONFIG', 'SET', 'maxmemory', '0');
-    await saysReady(agent);
+    await becomesReady(agent);
     await expectEverythingOnce(agent);
     expect(logged(agent, 'Redis unreachable, records stay in the spool')).toHaveLength(1);
   });
@@ -122,7 +122,7 @@ needs(
     await saysNotReady(controller, 'database');
     await deliveredSinceNow(200);
     await system.postgres.restart();
-    await saysReady(controller);
+    await becomesReady(controller);
     await expectEverythingOnce(agent);
     expect((await agent.ask('/readyz'))?.status).toBe(200);
   });
@@ -134,7 +134,7 @@ needs(
     await saysNotReady(controller, 'database');
     await deliveredSinceNow(100);
     await thaw();
-    await saysReady(controller);
+    await becomesReady(controller);
     await expectEverythingOnce(agent);
   });
 
@@ -148,7 +148,7 @@ needs(
     } finally {
       await Promise.all(strangers.map((stranger) => stranger.end()));
     }
-    await saysReady(controller);
+    await becomesReady(controller);
     await expectEverythingOnce(agent);
   });
 
@@ -174,7 +174,7 @@ needs(
     await saysNotReady(controller, 'reports');
     await deliveredSinceNow(100);
     await system.api.restart();
-    await saysReady(controller);
+    await becomesReady(controller);
     await waitFor(
       'the report is there',
       async () => {
@@ -199,7 +199,7 @@ needs(
     for (const id of [...runtime.pods.sandboxes.keys()].slice(0, 3)) runtime.removePod(id);
     await saysNotReady(agent, 'relist');
     await runtime.comeUp();
-    await saysReady(agent);
+    await becomesReady(agent);
     await listensAgain();
     live();
     await deliveredSinceNow(100);
@@ -248,7 +248,7 @@ needs(
     await restarted(agent);
     const back = Date.now();
     await system.redis.restart();
-    await saysReady(agent);
+    await becomesReady(agent);
     await deliveredSinceNow(50);
     await expectEverythingOnce(agent);
     const absences = await system.sql<{ from_ms: number; to_ms: number }>(
@@ -261,8 +261,8 @@ needs(
     expect(absences[0]?.from_ms).toBeGreaterThan(killed - 11_000);
     expect(absences[0]?.to_ms).toBeGreaterThan(killed);
     expect(absences[0]?.to_ms).toBeLessThanOrEqual(back);
-    const lives = await system.sql('SELECT 1 FROM plegwatch.epochs WHERE node = $1', node());
-    expect(lives).toHaveLength(2);
+    const incarnations = await system.sql('SELECT 1 FROM plegwatch.epochs WHERE node = $1', node());
+    expect(incarnations).toHaveLength(2);
   });
 
   test('what an earlier life saw keeps the versions that it saw, although the store hears of that life later', async () => {
@@ -281,7 +281,7 @@ needs(
     await agent.restart();
     await waitFor('the agent listens', () => runtime.subscribers > 0 || undefined);
     await system.redis.restart();
-    await saysReady(agent);
+    await becomesReady(agent);
     live();
     await deliveredSinceNow(50);
     await stopTraffic();
@@ -323,7 +323,7 @@ needs(
     await waitFor('it has ended', () => !agent.running() || undefined);
     await thaw();
     await restarted(agent);
-    await saysReady(agent);
+    await becomesReady(agent);
     await expectEverythingOnce(agent);
   });
 
@@ -344,7 +344,7 @@ needs(
     before = delivered().length;
     const successor = await second;
     agents.push(successor);
-    await saysReady(successor);
+    await becomesReady(successor);
     live();
     await deliveredSinceNow(100);
     await expectEverythingOnce(successor);
@@ -365,7 +365,7 @@ async function listening(): Promise<LocalPlegwatch> {
 async function watched(): Promise<LocalPlegwatch> {
   const agent = await listening();
   runtime.runPod({ name: 'first', containers: ['app'] });
-  await saysReady(agent);
+  await becomesReady(agent);
   return agent;
 }
 
@@ -440,7 +440,7 @@ async function saysNotReady(program: LocalPlegwatch, check: string): Promise<voi
   );
 }
 
-async function saysReady(program: LocalPlegwatch): Promise<void> {
+async function becomesReady(program: LocalPlegwatch): Promise<void> {
   await waitFor(
     'ready',
     async () => (await program.ask('/readyz'))?.status === 200 || undefined,

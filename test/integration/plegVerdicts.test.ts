@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { GapScope, KubeletCalls, KubeletMinute, RecordOf } from '../../src/protocol/record.ts';
-import { life } from '../support/batches.ts';
+import { agentIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -250,7 +250,7 @@ needs('postgres')('a verdict on PLEG', () => {
     databaseUrl = await server.database();
     const lives = Object.entries(STORIES).map(([title, { story }]) => {
       const node = nodeOf(title);
-      return { node, story, one: life(node, 1, 600_000) };
+      return { node, story, one: agentIncarnation(node, 1, 600_000) };
     });
     await commitAll(
       databaseUrl,

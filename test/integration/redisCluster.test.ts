@@ -1,5 +1,5 @@
 /*
- * Redis as more than one server: a cluster whose masters share the lanes, and a master that fails over by its Sentinel. What
+ * Redis as more than one server: a cluster whose masters share the queues, and a master that fails over by its Sentinel. What
  * goes away takes what was in it along; nothing of it is lost.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -24,7 +24,7 @@ import { needs } from '../support/needs.ts';
 import { CLUSTER, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-const LANES = 4;
+const QUEUES = 4;
 const NODES = ['a', 'b', 'c', 'd'];
 const EVERY_MS = 60;
 const MEMORY = 64 * 1024 * 1024;
@@ -84,9 +84,9 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       throw new Error(`no master has the slot of ${key}`);
     }
     const laneKey = (node: string, key: string) =>
-      `${queuePrefix(CLUSTER, queueOf(node, LANES))}:${QUEUE_NAME}:${key}`;
+      `${queuePrefix(CLUSTER, queueOf(node, QUEUES))}:${QUEUE_NAME}:${key}`;
 
-    test('has the lanes on several masters, and everything arrives once', async () => {
+    test('has the queues on several masters, and everything arrives once', async () => {
       const nodes = await watch(cluster.url);
       nodes.live(EVERY_MS);
       await nodes.deliveredSinceNow(150);
@@ -114,7 +114,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
         });
         await doomed.kill();
         await waitFor(
-          'the agent says so',
+          'the agent logs it',
           async () => (await first.agent.ask('/readyz'))?.body.includes('not ok redis') || undefined,
           BACK_WITHIN_MS,
         );
@@ -124,7 +124,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       } finally {
         process.kill(controller.pid, 'SIGCONT');
       }
-      await nodes.saysReady();
+      await nodes.becomesReady();
       await nodes.expectEverythingOnce();
     });
 
@@ -165,11 +165,11 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       await nodes.expectEverythingOnce();
     });
 
-    /** The bytes of all batches in all lanes. */
+    /** The bytes of all batches in all queues. */
     async function laneBytes(): Promise<number> {
       let bytes = 0;
-      for (let lane = 0; lane < LANES; lane += 1) {
-        const queue = `${queuePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
+      for (let queueNo = 0; queueNo < QUEUES; queueNo += 1) {
+        const queue = `${queuePrefix(CLUSTER, queueNo)}:${QUEUE_NAME}`;
         const master = await masterOf(queue);
         const ids = await Promise.all(
           ['wait', 'active'].map((list) => command(master, 'LRANGE', `${queue}:${list}`, '0', '-1')),
@@ -189,14 +189,14 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       await nodes.deliveredSinceNow(700);
       for (const agent of nodes.agents) {
         await waitFor(
-          'the agent says so',
+          'the agent logs it',
           async () => (await agent.ask('/readyz'))?.body.includes('not ok redis') || undefined,
           BACK_WITHIN_MS,
         );
         expect(await unacknowledged(agent)).toBeGreaterThan(0);
       }
       await Promise.all(cluster.masters.map((master) => master.restart()));
-      await nodes.saysReady();
+      await nodes.becomesReady();
       await nodes.expectEverythingOnce();
       expect(logged(controller, 'warn').length).toBeLessThan(30);
       for (const agent of nodes.agents) {
@@ -230,8 +230,10 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       await waitFor(
         'the first follows it',
         async () => {
-          const said = String(await command(first, 'INFO', 'replication'));
-          return (said.includes('role:slave') && said.includes('master_link_status:up')) || undefined;
+          const replication = String(await command(first, 'INFO', 'replication'));
+          return (
+            (replication.includes('role:slave') && replication.includes('master_link_status:up')) || undefined
+          );
         },
         BACK_WITHIN_MS,
       );
@@ -242,7 +244,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
         BACK_WITHIN_MS,
       );
       await nodes.deliveredSinceNow(50);
-      await nodes.saysReady();
+      await nodes.becomesReady();
       await nodes.expectEverythingOnce();
     });
   });

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { EvidenceRecord, KubeletMinute, RecordOf } from '../../src/protocol/record.ts';
-import { event, hexId, life } from '../support/batches.ts';
+import { agentIncarnation, event, hexId } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -155,14 +155,14 @@ needs('postgres')('the queries of docs/how-to/sql.md', () => {
   beforeAll(async () => {
     server = await startServer();
     const databaseUrl = await server.database();
-    const one = life('node-a', 1, 120_000);
+    const one = agentIncarnation('node-a', 1, 120_000);
     // As users do it: a controller that owns nothing writes, a reader reads.
     const controller = await server.role(databaseUrl, 'controller');
     const reader = await server.role(databaseUrl, 'reader');
     await query(databaseUrl, 'SELECT store.grant_controller($1)', [new URL(controller).username]);
     await query(databaseUrl, 'SELECT store.grant_reader($1)', [new URL(reader).username]);
     const lost = [{ from: 1, to: 2, cause: 'spool_full' }];
-    const next = life('node-a', 2, 30_000);
+    const next = agentIncarnation('node-a', 2, 30_000);
     await commitAll(controller, [one.batch(3, evidence(), { lost }), one.batch(1, [event(1), event(2)])]);
     await commitAll(controller, [
       next.batch(1, [event(3), { ...event(4), containerId: '' }], { prev: one.epoch }),

@@ -15,7 +15,14 @@ import { type PodPoller, startPodPoller } from '../../src/controller/statusLag/p
 import { createWatchEnqueuer } from '../../src/controller/statusLag/watchEnqueue.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../src/protocol/record.ts';
-import { type BatchIncarnation, CLUSTER, event, hexId, life, objectOf } from '../support/batches.ts';
+import {
+  agentIncarnation,
+  type BatchIncarnation,
+  CLUSTER,
+  event,
+  hexId,
+  objectOf,
+} from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { type FakeApiServer, respondJson, startFakeApiServer } from '../support/fakeApiServer.ts';
@@ -272,7 +279,7 @@ needs(
   test('of announced events is sampled, and a lag is anomalous if its minimum exceeds the 99th percentile of the samples', async () => {
     const pod = await made();
     await publish(pod, ended(pod));
-    const node = life(`node-${randomUUID().slice(0, 8)}`);
+    const node = agentIncarnation(`node-${randomUUID().slice(0, 8)}`);
     const at = 58_000_000;
     const sandbox = { ...pod.object, id: hexId(0xabc), isSandbox: true };
     await commit(
@@ -419,7 +426,7 @@ function overdue(
   { name = `node-${randomUUID().slice(0, 8)}`, to = 55_000_000 } = {},
 ) {
   lives += 1;
-  const node = life(name, lives);
+  const node = agentIncarnation(name, lives);
   const finding = randomUUID();
   const record: EvidenceRecord = {
     type: 'event_overdue',

@@ -20,7 +20,7 @@ import {
   KUBELET_RELIST_BOUNDS_MS,
   RELIST_BOUNDS_MS,
 } from '../../src/protocol/record.ts';
-import { life } from '../support/batches.ts';
+import { agentIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -320,8 +320,8 @@ needs('postgres')('the store', () => {
       from: t,
       to: null,
     });
-    const killed = life('node-a', 1, 60_000);
-    const present = life('node-a', 2, 20_000);
+    const killed = agentIncarnation('node-a', 1, 60_000);
+    const present = agentIncarnation('node-a', 2, 20_000);
     await commitAll(databaseUrl, [
       killed.batch(1, [stream(1_000_000)]),
       present.batch(1, [stream(2_000_000)], { prev: killed.epoch }),

@@ -1,5 +1,5 @@
 /*
- * Batches for tests, and a sender that puts them into lanes as an agent does.
+ * Batches for tests, and a sender that adds them to the queues as an agent does.
  */
 
 import { randomUUID } from 'node:crypto';
@@ -21,14 +21,14 @@ export const CLUSTER = 'test';
 
 export const hexId = (n: number): string => n.toString(16).padStart(64, '0');
 
-/** A life of an agent whose clock is right and which started so long ago. */
-export function life(node: string, no = 1, agoMs = 60_000) {
+/** An incarnation of an agent that started `agoMs` ago and whose clock is right. */
+export function agentIncarnation(node: string, no = 1, agoMs = 60_000) {
   const epoch = randomUUID();
   const startedUs = (Date.now() - agoMs) * 1000;
   return {
     node,
     epoch,
-    /** A batch of these records from seq `first` on. */
+    /** A batch of these records, the first of which has seq `first`. */
     batch(first: number, records: readonly EvidenceRecord[], more: Partial<Batch> = {}): Batch {
       const mono0 = Date.now() * 1000 - startedUs;
       return {
@@ -65,7 +65,7 @@ export function life(node: string, no = 1, agoMs = 60_000) {
     },
   };
 }
-export type BatchIncarnation = ReturnType<typeof life>;
+export type BatchIncarnation = ReturnType<typeof agentIncarnation>;
 
 export const objectOf = (id: string): ContainerIdentity => ({
   id,
@@ -99,16 +99,16 @@ export const events = (from: number, to: number): RecordOf<'container_event'>[] 
 export interface Sender {
   readonly redis: RedisClient;
   send(batch: Batch, jobId?: string): Promise<void>;
-  /** Puts anything at all into a lane. */
-  sendData(lane: number, data: unknown, jobId: string): Promise<void>;
-  reply(life: BatchIncarnation): Promise<AckReply | null>;
-  /** Jobs in all lanes, in whatever state. */
+  /** Adds a job with any data to a queue. */
+  sendData(queue: number, data: unknown, jobId: string): Promise<void>;
+  reply(incarnation: BatchIncarnation): Promise<AckReply | null>;
+  /** Jobs in all queues, in any state. */
   left(): Promise<number>;
   close(): Promise<void>;
 }
 
-export function createSender(redisUrl: string, lanes: number): Sender {
-  // A test that stops Redis looks at what comes of it, not at this connection.
+export function createSender(redisUrl: string, queueCount: number): Sender {
+  // Errors of this connection are expected: tests stop Redis.
   const redis = connectRedis({
     url: redisUrl,
     maxRetry: millis(30_000),
@@ -116,19 +116,23 @@ export function createSender(redisUrl: string, lanes: number): Sender {
     patient: true,
   });
   const queues = Array.from(
-    { length: lanes },
-    (_, lane) =>
-      new Queue(QUEUE_NAME, { connection: redis, prefix: queuePrefix(CLUSTER, lane), skipMetasUpdate: true }),
+    { length: queueCount },
+    (_, queue) =>
+      new Queue(QUEUE_NAME, {
+        connection: redis,
+        prefix: queuePrefix(CLUSTER, queue),
+        skipMetasUpdate: true,
+      }),
   );
-  const add = async (lane: number, data: unknown, jobId: string) => {
-    const queue = queues[lane];
-    if (queue === undefined) throw new Error(`there is no lane ${lane}`);
+  const add = async (queueNo: number, data: unknown, jobId: string) => {
+    const queue = queues[queueNo];
+    if (queue === undefined) throw new Error(`there is no queue ${queueNo}`);
     await queue.add('batch', data, { jobId, removeOnComplete: true, removeOnFail: true });
   };
   return {
     redis,
     async send(batch, jobId = batchId(batch)) {
-      await add(queueOf(batch.node, lanes), await encodeBatch(batch), jobId);
+      await add(queueOf(batch.node, queueCount), await encodeBatch(batch), jobId);
     },
     sendData: add,
     async reply({ node, epoch }) {

@@ -1,5 +1,5 @@
 /*
- * Batches straight into the store, without a queue, for tests of what is in it.
+ * Commits batches straight to the store, without a queue, for tests of the stored data.
  */
 
 import { commitBatch, type WatchEnqueuer } from '../../src/controller/ingest/commitBatch.ts';
@@ -9,7 +9,7 @@ import { type Batch, decodeBatch, encodeBatch } from '../../src/protocol/batch.t
 import { CLUSTER } from './batches.ts';
 import { silent } from './database.ts';
 
-/** `watches`: as in a controller that measures the status lag. */
+/** `watches`: set in a controller that measures the status lag. */
 export async function commitAll(
   databaseUrl: string,
   batches: readonly Batch[],

@@ -1,6 +1,6 @@
 /*
- * A migrated database for tests: owned by a role that is nothing but its owner, so that every test also shows that no
- * superuser is needed.
+ * A migrated database for tests: its owner has no other rights, so that every test also shows that no superuser is
+ * needed.
  */
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
@@ -14,9 +14,9 @@ export interface TestServer {
   readonly part: LocalPostgres;
   /** An empty database and the URL of its owner. */
   emptyDatabase(): Promise<string>;
-  /** A migrated one. */
-  database(lanes?: number): Promise<string>;
-  /** A role that may log in and nothing else; the URL of that role on a database. */
+  /** A migrated database. */
+  database(queues?: number): Promise<string>;
+  /** Creates a role with no right but LOGIN and returns its URL for the database. */
   role(databaseUrl: string, name: string): Promise<string>;
   stop(): Promise<void>;
 }
@@ -34,9 +34,9 @@ export async function startServer(): Promise<TestServer> {
   return {
     part,
     emptyDatabase,
-    async database(lanes = 2) {
+    async database(queues = 2) {
       const databaseUrl = await emptyDatabase();
-      await migrate({ databaseUrl, queues: lanes, cluster: 'test', log: silent });
+      await migrate({ databaseUrl, queues, cluster: 'test', log: silent });
       return databaseUrl;
     },
     async role(databaseUrl, role) {
@@ -49,7 +49,7 @@ export async function startServer(): Promise<TestServer> {
   };
 }
 
-/** Runs one statement on a connection of its own. */
+/** Runs one statement on a new connection. */
 export async function query<R extends Record<string, unknown>>(
   databaseUrl: string,
   text: string,

@@ -1,6 +1,6 @@
 /*
- * Several nodes whose pods come and go: of each a simulated runtime and an agent. At the end the store has exactly what the
- * truths of the runtimes say was delivered, each event once.
+ * Several nodes with pod churn, each with a simulated runtime and an agent. At the end the store holds every event that the
+ * runtimes delivered according to their ground truth, each once.
  */
 import { expect } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
@@ -8,10 +8,10 @@ import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/sim
 import { metric, type System } from './system.ts';
 import { waitFor } from './waitFor.ts';
 
-/** Long enough for any backoff to have passed, at a busy machine. */
+/** Longer than any backoff, with room for a busy machine. */
 export const BACK_WITHIN_MS = 60_000;
-/** Pods of a node that live at the same time. */
-const LIVING = 4;
+/** Pods that a node runs at the same time. */
+const PODS_PER_NODE = 4;
 
 export interface FleetNode {
   readonly name: string;
@@ -30,7 +30,7 @@ export class Fleet {
     this.nodes = nodes;
   }
 
-  /** Every agent listens and is ready. */
+  /** Returns once every agent is subscribed and ready. */
   static async start(
     system: System,
     names: readonly string[],
@@ -47,9 +47,10 @@ export class Fleet {
         });
         nodes.push({ name, runtime, agent });
       }
-      for (const node of nodes) await waitFor('it listens', () => node.runtime.subscribers > 0 || undefined);
+      for (const node of nodes)
+        await waitFor('the agent is subscribed', () => node.runtime.subscribers > 0 || undefined);
       for (const { runtime } of nodes) runtime.runPod({ name: 'first', containers: ['app'] });
-      await fleet.saysReady();
+      await fleet.becomesReady();
       return fleet;
     } catch (error) {
       await fleet.stop();
@@ -61,19 +62,19 @@ export class Fleet {
     return this.nodes.map(({ agent }) => agent);
   }
 
-  /** Lets a pod come and another go, on every node, until `still`. */
+  /** Starts a pod and removes the oldest on every node, until `stopChurn`. */
   live(everyMs: number): void {
     this.#timers = this.nodes.map(({ runtime }) =>
       setInterval(() => {
         this.#pods += 1;
         runtime.runPod({ name: `pod-${this.#pods}`, namespace: 'shop', containers: ['app'] });
         const [oldest] = runtime.pods.sandboxes.keys();
-        if (runtime.pods.sandboxes.size > LIVING && oldest !== undefined) runtime.removePod(oldest);
+        if (runtime.pods.sandboxes.size > PODS_PER_NODE && oldest !== undefined) runtime.removePod(oldest);
       }, everyMs),
     );
   }
 
-  still(): void {
+  stopChurn(): void {
     for (const timer of this.#timers) clearInterval(timer);
     this.#timers = [];
   }
@@ -91,7 +92,7 @@ export class Fleet {
     }
   }
 
-  async saysReady(): Promise<void> {
+  async becomesReady(): Promise<void> {
     for (const { agent, name } of this.nodes) {
       await waitFor(
         `${name} is ready`,
@@ -101,15 +102,15 @@ export class Fleet {
     }
   }
 
-  /** Nothing is under way any more, and the store has exactly what the truths have. */
+  /** Waits until nothing is in flight, then expects the store to equal the ground truth. */
   async expectEverythingOnce(): Promise<void> {
-    this.still();
+    this.stopChurn();
     for (const node of this.nodes) await this.#expectEverythingOnce(node);
     expect(await this.#system.sql('SELECT * FROM plegwatch.rejected')).toEqual([]);
   }
 
   async stop(): Promise<void> {
-    this.still();
+    this.stopChurn();
     for (const { agent } of this.nodes) await agent.stop();
     for (const { runtime } of this.nodes) await runtime.stop();
   }
@@ -118,7 +119,7 @@ export class Fleet {
     await waitFor(`${name} has every event`, async () => {
       return (await received(agent)) === delivered(runtime).length || undefined;
     });
-    await waitFor(`every event of ${name} that is due has its verdict`, async () => {
+    await waitFor(`every pending event of ${name} is judged`, async () => {
       return (await metric(agent, 'plegwatch_pending_events')) === 0 || undefined;
     });
     await waitFor(
@@ -142,17 +143,17 @@ export class Fleet {
   }
 }
 
-/** What a program has logged of a level. */
+/** The log lines of a program at a level. */
 export function logged(program: LocalPlegwatch, level: string): { readonly msg: string }[] {
   const lines = program.log().split('\n');
   return lines.filter((line) => line.includes(`"level":"${level}"`)).map((line) => JSON.parse(line));
 }
 
-/** Records that an agent has and the store has not acknowledged. */
+/** Records of an agent that the store has not acknowledged. */
 export const unacknowledged = async (agent: LocalPlegwatch): Promise<number> =>
   (await metric(agent, 'plegwatch_unacked_records')) ?? 0;
 
-/** The events that the truth says were given to a subscriber. */
+/** The events that were delivered to a subscriber according to the ground truth. */
 function delivered(runtime: SimulatedRuntime) {
   return runtime.truth.entries.flatMap((entry) => (entry.what === 'event' && entry.delivered ? [entry] : []));
 }

@@ -12,7 +12,7 @@ import type { Random } from '../../devtools/simulator/random.ts';
 import type { Rejection } from '../../src/controller/ingest/rejections.ts';
 import { type Batch, encodeBatch, MAX_DECODED_BYTES } from '../../src/protocol/batch.ts';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
-import { type BatchIncarnation, event, hexId, life } from './batches.ts';
+import { agentIncarnation, type BatchIncarnation, event, hexId } from './batches.ts';
 
 export type Fate =
   | { readonly is: 'rejected'; readonly reason: Rejection['reason'] }
@@ -20,7 +20,7 @@ export type Fate =
   /** Seqs from 1 to `last` of an epoch of its own, of which `stored` are stored. */
   | {
       readonly is: 'record';
-      readonly life: BatchIncarnation;
+      readonly incarnation: BatchIncarnation;
       readonly last: number;
       readonly stored: number;
     };
@@ -39,7 +39,7 @@ export interface HostileJob {
 
 /** A batch of these that others' epochs could be harmed with. */
 export interface Victim {
-  readonly life: BatchIncarnation;
+  readonly incarnation: BatchIncarnation;
 }
 
 const NOT_A_BATCH: Fate = { is: 'rejected', reason: 'not_a_batch' };
@@ -176,13 +176,13 @@ const MAKERS: readonly Maker[] = [
   }),
   // Compression.
   async (random, _, n) => {
-    const { z } = await encodeBatch(life(`cut-${n}`).batch(1, [event(1)]));
+    const { z } = await encodeBatch(agentIncarnation(`cut-${n}`).batch(1, [event(1)]));
     const raw = Buffer.from(z, 'base64');
     const cut = raw.subarray(0, Math.floor(random.between(0, raw.length - 1)));
     return { what: 'zstd that is cut', lying: withData({ z: cut.toString('base64') }), fate: NOT_A_BATCH };
   },
   async (_random, _, n) => {
-    const { z } = await encodeBatch(life(`flip-${n}`).batch(1, [event(1)]));
+    const { z } = await encodeBatch(agentIncarnation(`flip-${n}`).batch(1, [event(1)]));
     const raw = Buffer.from(z, 'base64');
     // In the frame's magic number: a flip in the text may make another batch that is as good.
     raw.writeUInt8(0, 1);
@@ -229,7 +229,7 @@ const MAKERS: readonly Maker[] = [
   // Fields of the envelope.
   async (random, _, n) => {
     const [field, value] = pick(random, FIELDS);
-    const batch: object = { ...life(`field-${n}`).batch(1, [event(1)]), [field]: value };
+    const batch: object = { ...agentIncarnation(`field-${n}`).batch(1, [event(1)]), [field]: value };
     return {
       what: `a batch whose ${field} is ${JSON.stringify(value).slice(0, 20)}`,
       lying: withData(await encodeBatch(batch as Batch)),
@@ -237,7 +237,7 @@ const MAKERS: readonly Maker[] = [
     };
   },
   async (random, _, n) => {
-    const batch = life(`without-${n}`).batch(1, [event(1)]);
+    const batch = agentIncarnation(`without-${n}`).batch(1, [event(1)]);
     const field = pick(random, Object.keys(batch));
     const { [field as keyof Batch]: gone, ...rest } = batch;
     return {
@@ -247,7 +247,7 @@ const MAKERS: readonly Maker[] = [
     };
   },
   (random, _, n) => {
-    const json = JSON.stringify(life(`proto-${n}`).batch(1, [event(1)]));
+    const json = JSON.stringify(agentIncarnation(`proto-${n}`).batch(1, [event(1)]));
     const with_ = pick(random, [
       '"__proto__":{"ok":true}',
       '"constructor":{"prototype":{"ok":true}}',
@@ -260,17 +260,17 @@ const MAKERS: readonly Maker[] = [
     };
   },
   async (random, _, n) => {
-    const batch = { ...life(`sql-${n}`).batch(1, [event(1)]), node: pick(random, INJECTIONS) };
+    const batch = { ...agentIncarnation(`sql-${n}`).batch(1, [event(1)]), node: pick(random, INJECTIONS) };
     return { what: 'a node that is SQL', lying: withData(await encodeBatch(batch)), fate: NOT_A_BATCH };
   },
   // Others' names.
-  async (random, { life: theirs }, n) => {
+  async (random, { incarnation: theirs }, n) => {
     const cluster = pick(random, ['other', 'test2', 'test.', 'production']);
     const batch = { ...theirs.batch(1 + (n % 9), [event(1)]), cluster };
     const fate: Fate = { is: 'rejected', reason: cluster === 'test.' ? 'not_a_batch' : 'other_cluster' };
     return { what: "another cluster's batch", lying: withData(await encodeBatch(batch)), fate };
   },
-  async (random, { life: theirs }, n) => {
+  async (random, { incarnation: theirs }, n) => {
     const first = 1 + Math.floor(random.between(0, 1_000));
     const lost = [{ from: first + 10, to: 2_000_000, cause: 'stolen' }];
     const epoch = random.chance(0.5) ? theirs.epoch.toUpperCase() : theirs.epoch;
@@ -282,7 +282,7 @@ const MAKERS: readonly Maker[] = [
     };
   },
   // What is not of today.
-  async (random, { life: theirs }, n) => {
+  async (random, { incarnation: theirs }, n) => {
     const v = pick(random, [2, 3, 1_000, 2 ** 31, 2 ** 53]);
     const batch: object = { ...theirs.batch(6, [event(n)]), v };
     return {
@@ -356,7 +356,7 @@ const MAKERS: readonly Maker[] = [
 
 /** A batch of an epoch of its own in which every second record cannot be stored. */
 async function poisoned(random: Random, n: number): Promise<HostileJob> {
-  const own = life(`poisoned-${n}`);
+  const own = agentIncarnation(`poisoned-${n}`);
   const records: unknown[] = [];
   for (let i = 0; i < 3; i++) records.push(event(i + 1), pick(random, POISON)(random));
   const objects: unknown[] = [
@@ -380,7 +380,7 @@ async function poisoned(random: Random, n: number): Promise<HostileJob> {
   return {
     what: 'a batch with records that cannot be stored',
     lying: withData(packed(text)),
-    fate: { is: 'record', life: own, last: 6, stored: 3 },
+    fate: { is: 'record', incarnation: own, last: 6, stored: 3 },
   };
 }
 

@@ -1,5 +1,5 @@
 /*
- * The process that test/support/ingestProcess.ts starts: ingest and nothing else. It says a word when it has started.
+ * The process that test/support/ingestProcess.ts starts: ingest alone. It writes a line once it has started.
  */
 import { pino } from 'pino';
 import { startIngest } from '../../src/controller/ingest/ingest.ts';

@@ -1,5 +1,5 @@
 /*
- * Ingest in a process of its own, so that a test can kill it.
+ * Runs ingest in a separate process, so that a test can kill it.
  */
 
 import { spawn } from 'node:child_process';
@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
 interface IngestProcess {
-  /** kill -9; returns when it is gone. */
+  /** Sends SIGKILL; returns when the process has ended. */
   kill(): Promise<void>;
 }
 
@@ -20,7 +20,7 @@ export interface IngestProgram {
   remove(): void;
 }
 
-/** Bundles ingest as the release does: SQL as text, everything in one file. */
+/** Bundles ingest as the release does: one file, with SQL as text. */
 export async function buildIngestProgram(): Promise<IngestProgram> {
   const dir = mkdtempSync(join(tmpdir(), `plegwatch-ingest-${process.pid}-`));
   const file = join(dir, 'ingest.cjs');
@@ -44,9 +44,9 @@ export async function buildIngestProgram(): Promise<IngestProgram> {
       await once(child.stdout, 'data');
       return {
         async kill() {
-          const gone = once(child, 'exit');
+          const exited = once(child, 'exit');
           child.kill('SIGKILL');
-          await gone;
+          await exited;
         },
       };
     },

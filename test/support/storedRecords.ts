@@ -1,5 +1,5 @@
 /*
- * Evidence of a node put straight into the store, as ingest would have put it, for tests of what comes after.
+ * Writes the evidence of a node straight into the store, as ingest would, for tests of its readers.
  */
 import { randomUUID } from 'node:crypto';
 import type { Store } from '../../src/controller/store/store.ts';
@@ -30,7 +30,7 @@ export class EvidenceFixture {
     await this.#store.run({ text }, values);
   }
 
-  /** A node with an epoch, a context and a state, first heard `ageS` seconds ago. Returns its id. */
+  /** Adds a node with an epoch, a context and a state, first seen `ageS` seconds ago. Returns its id. */
   async node(name: string, ageS = 3600): Promise<number> {
     const id = await this.#one<number>(
       `INSERT INTO store.node (cluster_id, name, first_seen, incarnation, context_no)
@@ -68,7 +68,7 @@ export class EvidenceFixture {
     );
   }
 
-  /** Minutes of figures, up to now, each covered whole. */
+  /** Adds relist minutes up to now, each fully covered. */
   async minutes(id: number, count: number): Promise<void> {
     const first = this.#seq + 1;
     this.#seq += count;
@@ -87,7 +87,7 @@ export class EvidenceFixture {
     );
   }
 
-  /** A missed STOPPED of a container. Returns the finding's id. */
+  /** Adds a missed STOPPED of a container. Returns the finding's id. */
   async missed(id: number, pod: string): Promise<string> {
     const finding = randomUUID();
     await this.#do(
@@ -101,7 +101,7 @@ export class EvidenceFixture {
     return finding;
   }
 
-  /** The report of the node is due, as ingest asks for it. */
+  /** Makes the report of the node due, as ingest does. */
   async due(id: number): Promise<void> {
     await this.#do(
       `INSERT INTO store.report_queue AS q (node_id, cluster_id, due_at, urgent) VALUES ($1, $2, now(), true)
@@ -110,7 +110,7 @@ export class EvidenceFixture {
     );
   }
 
-  /** Their reports were written hours ago, and are due to be written again. */
+  /** Makes the reports of the nodes hours old and due again. */
   async old(ids: readonly number[]): Promise<void> {
     await this.#do(
       `UPDATE store.report SET written_at = now() - interval '5 hours' WHERE node_id = ANY ($1)`,
@@ -123,7 +123,7 @@ export class EvidenceFixture {
     );
   }
 
-  /** The agent was last heard this long ago; its last minute asked for a refresh hours from now, as ingest does. */
+  /** Makes the agent silent for `seconds`, with a report refresh queued hours ahead, as ingest leaves it. */
   async silentFor(id: number, seconds: number): Promise<void> {
     await this.#do(`UPDATE store.node SET last_seen = now() - $2 * interval '1 second' WHERE node_id = $1`, [
       id,
@@ -136,7 +136,7 @@ export class EvidenceFixture {
     );
   }
 
-  /** How many rows of a table the node has. */
+  /** The number of rows that a table has for the node. */
   rows(table: 'relist_minute' | 'finding' | 'report_queue', id: number): Promise<number> {
     return this.#one<number>(`SELECT count(*)::int4 AS one FROM store.${table} WHERE node_id = $1`, [id]);
   }

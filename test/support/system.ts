@@ -1,6 +1,6 @@
 /*
- * The whole system for a test, on real parts: Redis, Postgres, and, where wanted, the API server with the CRD, all empty
- * at first; controllers and agents are the built program in processes of their own.
+ * The whole system for a test, on real services: Redis, Postgres and, if wanted, an API server with the CRD, all empty at
+ * first. Controllers and agents are processes of the built program.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,8 +21,8 @@ import { installPlegReports } from './plegreports.ts';
 export const CLUSTER = 'test';
 
 /**
- * Short times, so that a test need not wait: a relist twice a second, a verdict after four. The grace stays long: half of it
- * is how long a busy machine may keep an agent from running before that counts as a pause.
+ * Short times, so that tests need not wait: a relist twice a second, a missed event after four seconds. `overdueAfter` stays
+ * long: half of it is how long a busy machine may keep an agent from running before that counts as a stall.
  */
 const FAST = { relistPeriod: '500ms', overdueAfter: '3s', missedAfter: '4s', spoolFsync: '100ms' };
 
@@ -68,7 +68,7 @@ export class System {
     return this.#kube;
   }
 
-  /** A folder of this system, which goes with it. */
+  /** A path in the folder of this system, which `stop` removes. */
   folder(name: string): string {
     return join(this.#dir, name);
   }
@@ -90,7 +90,7 @@ export class System {
     );
   }
 
-  /** `nodeArgs`: more words for Node itself. */
+  /** `nodeArgs`: options for Node.js itself. */
   async agent(
     node: string,
     socket: string,
@@ -119,7 +119,7 @@ export class System {
     await this.kube.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name } });
   }
 
-  /** Rows of one statement; `$1`… are the values. */
+  /** Returns the rows of one statement; `$1`… are the values. */
   sql<R extends Record<string, unknown>>(text: string, ...values: unknown[]): Promise<R[]> {
     return query<R>(this.postgres.url, text, values);
   }
@@ -128,7 +128,7 @@ export class System {
     return run(where('kubectl'), ['--kubeconfig', this.api.kubeconfig, ...args]);
   }
 
-  /** Of a service account with the one right that the chart gives to agents. To be asked for once. */
+  /** The token of a service account with the one right that the chart gives to agents. Call it once. */
   async agentToken(): Promise<string> {
     await this.kubectl('create', 'serviceaccount', 'agent');
     await this.kubectl('create', 'clusterrole', 'agent', '--verb=get', '--resource=nodes/metrics');
@@ -156,7 +156,7 @@ export class System {
   }
 }
 
-/** The figure of a metric without labels; undefined where it is not there. */
+/** The value of a metric by its full name; undefined if it is absent. */
 export async function metric(program: LocalPlegwatch, name: string): Promise<number | undefined> {
   const answer = await program.ask('/metrics');
   const line = answer?.body.split('\n').find((each) => each.startsWith(`${name} `));
