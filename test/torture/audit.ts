@@ -8,7 +8,7 @@ import { crc32 } from 'node:zlib';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
 import type { Attempt } from './checker.ts';
 
-/** The records in an audit file. A line that a kill cut short is left out. */
+/** The records in an audit file. A line truncated by a kill is skipped. */
 export function readAudit(file: string, node: string): Attempt[] {
   if (!existsSync(file)) return [];
   return wholeLines(readFileSync(file, 'utf8')).flatMap((text) => {

@@ -1,15 +1,15 @@
 /*
- * The verdict: what agents attempted to record against what the store has. Pure.
+ * Compares the records that agents attempted with those in the store. Pure.
  *
- *   attempted      told to the audit, before the spool heard of it
- *   stored         in the store, once, and as it was
+ *   attempted      written to the audit file, before the record reached the spool
+ *   stored         in the store once and unchanged
  *   lost           attempted, in the spool, and neither stored nor in a gap of that epoch
- *   unexpected     in the store and never attempted, or not as it was
+ *   unexpected     in the store but never attempted, or changed
  *   duplicated     in the store more than once
- *   declared       attempted, not stored, and in a gap of that epoch; a gap must be explained by a fault
- *   undetermined   attempted, and the agent died before it was in the spool: a bounded tail of an epoch that has ended
+ *   declared       attempted, not stored, and in a gap of that epoch; a fault must explain the gap
+ *   undetermined   attempted, and the agent died before it was in the spool: a bounded tail of an ended epoch
  *   premature      acknowledged before it was committed
- *   undrained      batches that still stand in the lanes when everything else is settled
+ *   undrained      batches left in the queues after everything else has settled
  */
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
 import { factsOf } from './facts.ts';
@@ -22,7 +22,7 @@ export interface Attempt {
   readonly record: EvidenceRecord;
 }
 
-/** A row of the store that stands for one record. */
+/** A row of the store that holds one record. */
 export interface CheckedRow {
   readonly node: string;
   readonly epoch: string;
@@ -31,7 +31,7 @@ export interface CheckedRow {
   readonly facts: string;
 }
 
-/** An epoch as the store has it: ranges of seqs, both ends inclusive. */
+/** An epoch in the store: ranges of seqs, both ends inclusive. */
 export interface StoredEpoch {
   readonly node: string;
   readonly epoch: string;
@@ -39,7 +39,7 @@ export interface StoredEpoch {
   readonly lost: readonly (readonly [number, number])[];
 }
 
-/** A gap of seqs that is not filled. */
+/** An unfilled gap of seqs. */
 export interface SeqGap {
   readonly node: string;
   readonly epoch: string;
@@ -48,8 +48,8 @@ export interface SeqGap {
   readonly to: number;
 }
 
-/** A stretch in which no agent ran, as the agent after it tells. Milliseconds since the Unix epoch. */
-export interface Absence {
+/** A period without an agent, as reported by the next one. Milliseconds since the Unix epoch. */
+export interface AgentDowntime {
   readonly node: string;
   readonly from: number;
   readonly to: number;
@@ -69,7 +69,7 @@ export interface Folded {
   readonly gaps: ReadonlyMap<string, boolean>;
   /** Findings that are resolved. */
   readonly resolutions: ReadonlySet<string>;
-  /** Findings whose event was told to be overdue. */
+  /** Findings whose event was reported overdue. */
   readonly overdue: ReadonlySet<string>;
   /** Nodes that have a state. */
   readonly states: ReadonlySet<string>;
@@ -79,14 +79,14 @@ export interface CheckedStore {
   readonly rows: readonly CheckedRow[];
   readonly epochs: readonly StoredEpoch[];
   readonly gaps: readonly SeqGap[];
-  readonly absences: readonly Absence[];
+  readonly downtimes: readonly AgentDowntime[];
   readonly folded: Folded;
 }
 
-/** An acknowledgement beyond what was committed at that time. */
+/** An acknowledgement ahead of what was committed at that time. */
 export interface Premature {
   readonly epoch: string;
-  readonly round: number;
+  readonly ackGeneration: number;
   readonly acknowledged: number;
   readonly committed: number;
 }
@@ -96,14 +96,14 @@ export interface TortureEvidence {
   /** The highest seq in the spool of each epoch whose agent has died; the others are alive. */
   readonly ended: ReadonlyMap<string, number>;
   readonly deaths: readonly Death[];
-  /** What living agents attempted behind this is not waited for. */
+  /** Later records of agents that are alive are not waited for. */
   readonly upTo: ReadonlyMap<string, number>;
   readonly store: CheckedStore;
   readonly faults: readonly Event[];
   readonly premature: readonly Premature[];
-  /** Batches in the lanes. */
+  /** Batches in the queues. */
   readonly undrained: number;
-  /** Nodes that delete what is acknowledged at once. */
+  /** Nodes that delete acknowledged records at once. */
   readonly forgetful: ReadonlySet<string>;
 }
 
@@ -118,14 +118,14 @@ export interface CheckResult {
   readonly undetermined: number;
   readonly premature: readonly string[];
   readonly undrained: number;
-  /** Empty where everything is as it was promised. */
+  /** Empty if every guarantee held. */
   readonly problems: readonly string[];
 }
 
-/** So many records may be on their way from the audit to the spool when an agent dies. */
-const MOST_UNDETERMINED = 50;
+/** Records that may be between the audit and the spool when an agent dies. */
+const MAX_UNDETERMINED = 50;
 
-export function judge(evidence: TortureEvidence): CheckResult {
+export function checkRecords(evidence: TortureEvidence): CheckResult {
   const { attempts, store, ended, upTo } = evidence;
   const rows = Map.groupBy(store.rows, nameOf);
   const epochs = new Map(store.epochs.map((epoch) => [epoch.epoch, epoch]));
@@ -146,22 +146,22 @@ export function judge(evidence: TortureEvidence): CheckResult {
     else lost.push(`${attempt.node} ${name} ${attempt.record.type}`);
     due += 1;
   }
-  const verdict = {
+  const result = {
     attempted: due,
     stored,
     lost,
-    unexpected: store.rows.flatMap((row) => strangeness(row, attempted.get(nameOf(row)))),
+    unexpected: store.rows.flatMap((row) => differenceFrom(row, attempted.get(nameOf(row)))),
     duplicated: [...rows].flatMap(([name, all]) => (all.length > 1 ? [`${name}: ${all.length} rows`] : [])),
     declared,
     unexplained: [
-      ...store.gaps.filter((gap) => !isExplained(gap, evidence)).map(tellGap),
-      ...store.absences.filter((absence) => !hadDeath(absence, evidence)).map(tellAbsence),
+      ...store.gaps.filter((gap) => !isExplained(gap, evidence)).map(describeGap),
+      ...store.downtimes.filter((downtime) => !hadDeath(downtime, evidence)).map(describeDowntime),
     ],
     undetermined: [...undetermined.values()].reduce((a, b) => a + b, 0),
-    premature: evidence.premature.map(tellPremature),
+    premature: evidence.premature.map(describePremature),
     undrained: evidence.undrained,
   };
-  return { ...verdict, problems: problemsOf(verdict, undetermined, evidence) };
+  return { ...result, problems: problemsOf(result, undetermined, evidence) };
 }
 
 const nameOf = ({ epoch, seq }: { readonly epoch: string; readonly seq: number }): string =>
@@ -196,7 +196,7 @@ const within = (ranges: readonly (readonly [number, number])[], seq: number): bo
 const inGap = (gaps: readonly SeqGap[], epoch: string, seq: number): boolean =>
   gaps.some((gap) => gap.epoch === epoch && seq >= gap.from && seq <= gap.to);
 
-function strangeness(row: CheckedRow, attempt: Attempt | undefined): string[] {
+function differenceFrom(row: CheckedRow, attempt: Attempt | undefined): string[] {
   const where = `${row.node} ${nameOf(row)} ${row.kind}`;
   if (attempt === undefined) return [`${where}: nobody attempted it`];
   if (attempt.node !== row.node) return [`${where}: ${attempt.node} attempted it`];
@@ -205,18 +205,17 @@ function strangeness(row: CheckedRow, attempt: Attempt | undefined): string[] {
   return [`${where}: it was ${attempt.record.type} ${facts}, and is ${row.facts}`];
 }
 
-/** Whether a fault that was injected can have made this gap. */
+/** Whether an injected fault can have caused this gap. */
 function isExplained({ node, cause }: SeqGap, { faults, forgetful }: TortureEvidence): boolean {
-  const had = (test: (event: Event) => boolean) => faults.some(test);
   switch (cause) {
     case 'spool_full':
     case 'spool_unwritable':
       return hadFullDisk(node, faults);
     case 'store_lost':
-      // On a disk that is too full an agent deletes what is acknowledged, as a forgetful one always does.
+      // On a full disk an agent deletes acknowledged records, as a forgetful one always does.
       return (
         (forgetful.has(node) || hadFullDisk(node, faults)) &&
-        had(({ fault }) => fault.kind === 'restore' && fault.of === 'postgres')
+        faults.some(({ fault }) => fault.kind === 'restore' && fault.of === 'postgres')
       );
     default:
       return false;
@@ -226,40 +225,40 @@ function isExplained({ node, cause }: SeqGap, { faults, forgetful }: TortureEvid
 const hadFullDisk = (node: string | undefined, faults: readonly Event[]): boolean =>
   faults.some(({ fault }) => fault.kind === 'full disk' && `node-${fault.node}` === node);
 
-/** What the wall clock may say differently in two places. */
+/** How far wall clocks may differ between two places. */
 const SLACK_MS = 1_000;
 
-/** Where the agent's clock was moved, its absences have other bounds than its deaths here: that it died must do. */
-function hadDeath({ node, from, to }: Absence, { deaths, faults }: TortureEvidence): boolean {
+/** If the agent's clock was moved, the bounds of a downtime do not match its deaths: any death of that agent explains it. */
+function hadDeath({ node, from, to }: AgentDowntime, { deaths, faults }: TortureEvidence): boolean {
   const moved = faults.some(({ fault }) => fault.kind === 'clock' && `node-${fault.node}` === node);
   return deaths.some(
     ({ node: died, at }) => died === node && (moved || (at >= from - SLACK_MS && at <= to + SLACK_MS)),
   );
 }
 
-const tellAbsence = ({ node, from, to }: Absence): string =>
+const describeDowntime = ({ node, from, to }: AgentDowntime): string =>
   `${node} had no agent from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
 
-const tellGap = ({ node, epoch, cause, from, to }: SeqGap): string =>
+const describeGap = ({ node, epoch, cause, from, to }: SeqGap): string =>
   `${node} ${epoch}:${from}-${to} ${cause}`;
 
-const tellPremature = ({ epoch, round, acknowledged, committed }: Premature): string =>
-  `${epoch} round ${round}: ${acknowledged} acknowledged, ${committed} committed`;
+const describePremature = ({ epoch, ackGeneration, acknowledged, committed }: Premature): string =>
+  `${epoch} ack generation ${ackGeneration}: ${acknowledged} acknowledged, ${committed} committed`;
 
 function problemsOf(
-  verdict: Omit<CheckResult, 'problems'>,
+  result: Omit<CheckResult, 'problems'>,
   undetermined: ReadonlyMap<string, number>,
   { faults, attempts }: TortureEvidence,
 ): string[] {
   const nodeOf = new Map(attempts.map(({ epoch, node }) => [epoch, node]));
   const classes = ['lost', 'unexpected', 'duplicated', 'unexplained', 'premature'] as const;
   const tails = [...undetermined].filter(
-    ([epoch, n]) => n > MOST_UNDETERMINED && !hadFullDisk(nodeOf.get(epoch), faults),
+    ([epoch, n]) => n > MAX_UNDETERMINED && !hadFullDisk(nodeOf.get(epoch), faults),
   );
   return [
-    ...(verdict.stored === 0 ? ['nothing was stored at all'] : []),
-    ...classes.flatMap((each) => (verdict[each].length > 0 ? [`${verdict[each].length} ${each}`] : [])),
-    ...(verdict.undrained > 0 ? [`${verdict.undrained} batches stand in the lanes`] : []),
+    ...(result.stored === 0 ? ['nothing was stored at all'] : []),
+    ...classes.flatMap((each) => (result[each].length > 0 ? [`${result[each].length} ${each}`] : [])),
+    ...(result.undrained > 0 ? [`${result.undrained} batches left in the queues`] : []),
     ...tails.map(([epoch, n]) => `${n} records of ${epoch} never reached the spool`),
   ];
 }

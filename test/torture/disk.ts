@@ -1,5 +1,5 @@
 /*
- * A small disk of one's own, a tmpfs, which only root can make: it can be filled to its last byte.
+ * A small tmpfs, which only root can mount: it can be filled to its last byte.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ export class LimitedDisk {
     this.dir = dir;
   }
 
-  /** Why this machine cannot have one; null where it can. */
+  /** Why this machine cannot mount one; null if it can. */
   static async whyNot(): Promise<string | null> {
     if (process.getuid?.() !== 0) return 'only root can mount a tmpfs';
     const dir = join(process.env['TMPDIR'] ?? '/tmp', `plegwatch-disk-${process.pid}`);
@@ -31,12 +31,12 @@ export class LimitedDisk {
     }
   }
 
-  /** Mounts one; null where this machine cannot have one. */
+  /** Mounts one; null if this machine cannot. */
   static async make(dir: string): Promise<LimitedDisk | null> {
     return (await LimitedDisk.whyNot()) === null ? mounted(dir) : null;
   }
 
-  /** Writes until it takes nothing more. */
+  /** Writes until the disk is full. */
   fill(): void {
     const block = (size: number, at: number) =>
       writeFileSync(join(this.dir, `ballast-${size}-${at}`), BLOCK.subarray(0, size));
@@ -57,7 +57,7 @@ export class LimitedDisk {
     await run('umount', [this.dir]);
   }
 
-  /** Unmounts one that nobody removed. */
+  /** Unmounts one that was left behind. */
   static async sweep(dir: string): Promise<void> {
     const mounts = readFileSync('/proc/mounts', 'utf8').split('\n');
     if (mounts.some((line) => line.split(' ')[1] === dir)) await run('umount', [dir]);

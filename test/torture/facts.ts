@@ -1,9 +1,9 @@
 /*
- * What the store is to have of a record, as one text: equal exactly where nothing was changed on the way. Written from
- * the words of the schema (migrations/0002_tables.sql), not from the code that writes it. Pure.
+ * The fields that the store must hold of a record, as one text: equal exactly if nothing was changed on the way. Derived from
+ * the schema (migrations/0002_tables.sql), not from the code that writes it. Pure.
  *
- *   a row of its own   event, change, minute, finding, mode
- *   folded             session, gap, state, resolution, overdue: many records make one row, which must know of the last of them
+ *   one row each   event, change, minute, finding, mode
+ *   folded         session, gap, state, resolution, overdue: many records update one row, which must reflect the last of them
  *
  * Times are microseconds from the epoch's start, as in the record.
  */
@@ -15,7 +15,7 @@ export type RowKind = (typeof ROW_KINDS)[number];
 
 const INT2_MAX = 32_767;
 
-/** The fields of a record that have a row of their own; null where it is folded. */
+/** The fields of a record that has a row; null if it is folded. */
 export function factsOf(record: EvidenceRecord): string | null {
   switch (record.type) {
     case 'container_event': {
@@ -47,7 +47,7 @@ export function factsOf(record: EvidenceRecord): string | null {
       const {
         t,
         findingId: finding,
-        kind: verdict,
+        kind,
         eventType: type,
         cause,
         containerId: id,
@@ -58,7 +58,7 @@ export function factsOf(record: EvidenceRecord): string | null {
         proof,
       } = record;
       const times = [window?.from ?? null, window?.to ?? null, occurred, lateness, delivery];
-      return asText([t, finding, verdict, type, cause, id, ...times, sorted(proof)]);
+      return asText([t, finding, kind, type, cause, id, ...times, sorted(proof)]);
     }
     case 'mode_change': {
       const { t, notBefore, model, from, to, reason, proof } = record;
@@ -82,7 +82,7 @@ const asText = (fields: readonly unknown[]): string => fields.map(String).join('
 /** The first 8 bytes of sha256(id), as a signed integer. */
 const keyOf = (id: string): string => createHash('sha256').update(id).digest().readBigInt64BE(0).toString();
 
-/** JSON that does not depend on the order of keys: the database has its own. */
+/** JSON with sorted keys: the database keeps its own order. */
 function sorted(value: unknown): string {
   return JSON.stringify(value, (_, each: unknown) =>
     typeof each === 'object' && each !== null && !Array.isArray(each)

@@ -1,6 +1,6 @@
 /*
- * Faults, done to a world. Each lasts for a time and is over when its promise is settled: what was broken is whole again,
- * what was killed runs again.
+ * Injects faults into a world. Each lasts for a time; when its promise settles, what was broken is repaired and what was killed
+ * runs again.
  */
 import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,21 +17,21 @@ import { QUEUE_NAME, queuePrefix } from '../../src/protocol/keys.ts';
 import { moveClock } from '../support/movedClock.ts';
 import type { BreakableRoute } from './route.ts';
 import type { Event, Fault, Part, RouteName } from './schedule.ts';
-import { CLUSTER, LANES, type World } from './world.ts';
+import { CLUSTER, QUEUES, type World } from './world.ts';
 
 const WAITS_WITHIN_MS = 20_000;
 
-/** What was seen of a fault that could not do what it was to do. */
+/** A fault that could not be injected. */
 class FaultError extends Error {
   override readonly name = 'FaultError';
 }
 
-/** Injects a fault when its part has its turn, and resolves when it is over. */
+/** Injects a fault when its part is free, and resolves when it has ended. */
 export function inject(world: World, { fault, forMs }: Event): Promise<void> {
   return world.inTurn(turnOf(fault), () => effect(world, fault, forMs));
 }
 
-/** What a fault is done to: one at a time. */
+/** What a fault acts on: one fault at a time. */
 function turnOf(fault: Fault): string {
   switch (fault.kind) {
     case 'kill':
@@ -68,9 +68,9 @@ async function effect(world: World, fault: Fault, forMs: number): Promise<void> 
       await world.inRedis((redis) => redis.flushall());
       return;
     case 'cut':
-      return troubled(routeOf(world, fault.route), forMs, (route) => route.cut());
+      return withBrokenRoute(routeOf(world, fault.route), forMs, (route) => route.cut());
     case 'silence':
-      return troubled(routeOf(world, fault.route), forMs, (route) => route.silence());
+      return withBrokenRoute(routeOf(world, fault.route), forMs, (route) => route.silence());
     case 'slow':
       return slow(world, fault.delayMs, forMs);
     case 'copy':
@@ -111,7 +111,7 @@ function childrenOf(pid: number): number[] {
   return readFileSync(file, 'utf8').split(' ').filter(Boolean).map(Number);
 }
 
-/** A child may have ended by itself. */
+/** A child may have exited meanwhile. */
 function signal(pids: readonly number[], name: NodeJS.Signals): void {
   for (const pid of pids) {
     try {
@@ -129,12 +129,12 @@ function routeOf(world: World, name: RouteName): BreakableRoute {
   return to === 'redis' ? controller.redis : controller.postgres;
 }
 
-async function troubled(
+async function withBrokenRoute(
   route: BreakableRoute,
   forMs: number,
-  trouble: (route: BreakableRoute) => Promise<void> | void,
+  breakRoute: (route: BreakableRoute) => Promise<void> | void,
 ): Promise<void> {
-  await trouble(route);
+  await breakRoute(route);
   await delay(forMs);
   await route.heal();
 }
@@ -145,12 +145,12 @@ async function slow(world: World, delayMs: number, forMs: number): Promise<void>
   for (const { postgres } of world.controllers) postgres.slow(0);
 }
 
-/** What waits in the lanes is there twice now, and a third time later, the last one first. */
+/** Adds every waiting job a second time now, and a third time later in reverse order. */
 async function repeat(world: World, forMs: number): Promise<void> {
-  const taken: { lane: number; data: unknown }[] = [];
+  const taken: { queueNo: number; data: unknown }[] = [];
   const again = (name: string) =>
-    inLanes(world, async (queue, lane) => {
-      const mine = taken.filter((job) => job.lane === lane).reverse();
+    inQueues(world, async (queue, queueNo) => {
+      const mine = taken.filter((job) => job.queueNo === queueNo).reverse();
       for (const [i, { data }] of mine.entries())
         await queue.add('batch', data, {
           jobId: `${name}-${process.hrtime.bigint()}-${i}`,
@@ -158,13 +158,13 @@ async function repeat(world: World, forMs: number): Promise<void> {
         });
     });
   const pids = world.controllers.map(({ program }) => program.pid);
-  // Nothing waits for long in front of controllers that run.
+  // Running controllers soon take every job.
   const until = performance.now() + Math.min(forMs, 1_500);
   while (performance.now() < until) {
-    await inLanes(world, async (queue, lane) => {
+    await inQueues(world, async (queue, queueNo) => {
       for (const job of await queue.getJobs(['wait', 'active', 'delayed'])) {
         if (job?.data !== undefined && taken.length < 50 && !taken.some(({ data }) => same(data, job.data)))
-          taken.push({ lane, data: job.data });
+          taken.push({ queueNo, data: job.data });
       }
     });
     await delay(5);
@@ -176,24 +176,24 @@ async function repeat(world: World, forMs: number): Promise<void> {
 
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-async function inLanes(world: World, work: (queue: Queue, lane: number) => Promise<void>): Promise<void> {
+async function inQueues(world: World, work: (queue: Queue, queueNo: number) => Promise<void>): Promise<void> {
   await world.inRedis(async (redis) => {
-    for (let lane = 0; lane < LANES; lane += 1) {
+    for (let queueNo = 0; queueNo < QUEUES; queueNo += 1) {
       const queue = new Queue(QUEUE_NAME, {
         connection: redis,
-        prefix: queuePrefix(CLUSTER, lane),
+        prefix: queuePrefix(CLUSTER, queueNo),
         skipMetasUpdate: true,
         skipVersionCheck: true,
       });
       queue.on('error', () => undefined);
-      await work(queue, lane);
+      await work(queue, queueNo);
     }
   });
 }
 
 async function fillDisk(world: World, i: number, alsoKill: boolean, forMs: number): Promise<void> {
   const { disk, agent } = world.node(i);
-  if (disk === null) throw new FaultError('this node has no disk that could be full');
+  if (disk === null) throw new FaultError('this node has no disk to fill');
   disk.fill();
   await delay(forMs);
   if (alsoKill) {
@@ -204,7 +204,7 @@ async function fillDisk(world: World, i: number, alsoKill: boolean, forMs: numbe
   if (alsoKill) await world.startAgain(`agent ${i}`);
 }
 
-/** What happens to the agent meanwhile happens at another time of day. */
+/** Moves the wall clock of an agent, and later back. */
 async function step(world: World, i: number, byMs: number, forMs: number): Promise<void> {
   const { clock } = world.node(i);
   moveClock(clock, byMs);
@@ -212,7 +212,7 @@ async function step(world: World, i: number, byMs: number, forMs: number): Promi
   moveClock(clock, 0);
 }
 
-/** A golden image: another node finds the spool of this one, and must not say a word in its name. */
+/** A golden image: another node finds the spool of this one, and must not send anything in its name. */
 async function clone(world: World, i: number, forMs: number): Promise<void> {
   const copy = join(world.dir, `clone-${i}`);
   rmSync(copy, { recursive: true, force: true });
@@ -225,7 +225,7 @@ async function clone(world: World, i: number, forMs: number): Promise<void> {
   let agent = await startBeside(world, `clone-${i}`, settings);
   try {
     await waitFor('the clone moves the spool aside', WAITS_WITHIN_MS, async () => {
-      // Where it finds nothing that speaks as Redis does it ends, and its keeper starts it again.
+      // Without a Redis to connect to the agent exits, and a supervisor would restart it.
       if (!agent.running()) agent = await startBeside(world, `clone-${i}`, settings);
       return readFileSync(agent.logFile, 'utf8').includes('is quarantined');
     });
@@ -239,7 +239,7 @@ async function secondAgent(world: World, i: number, forMs: number): Promise<void
   const { agent, spool } = world.node(i);
   let second = await startBeside(world, `second-${i}`, world.agentSettings(i, spool));
   await waitFor('the second agent waits', WAITS_WITHIN_MS, async () => {
-    // Where it finds nothing that speaks as Redis does it ends, and its keeper starts it again.
+    // Without a Redis to connect to the agent exits, and a supervisor would restart it.
     if (!second.running()) second = await startBeside(world, `second-${i}`, world.agentSettings(i, spool));
     return readFileSync(second.logFile, 'utf8').includes('waiting for the spool lock');
   }).catch(async (error: unknown) => {
@@ -256,7 +256,7 @@ async function secondAgent(world: World, i: number, forMs: number): Promise<void
   await world.startAgain(`agent ${i}`);
 }
 
-/** An agent that is not known to be ready: it may wait, or end. */
+/** Starts an agent without waiting for it to be ready: it may block, or exit. */
 async function startBeside(
   world: World,
   name: string,

@@ -1,17 +1,17 @@
 /*
- * The loss checker, from the command line: schedules of random faults on a whole system, and what came of its records.
+ * The command line of the loss checker: runs schedules of random faults on a whole system and checks its records.
  *
- *   --seed N         the first schedule's seed; the next ones count on from there. Random when left out
- *   --schedules N    how many
- *   --faults N       in each
+ *   --seed N         seed of the first schedule, plus 1 for each further one; random by default
+ *   --schedules N    number of schedules
+ *   --faults N       faults in each schedule
  *   --nodes N        agents
- *   --every MS       from one fault to the next, on average
- *   --root DIR       the checkout whose dist/ is tormented; this one when left out
- *   --settle MS      how long what is due may take to arrive when nothing is broken any more
- *   --forgetful N    so many of the nodes, the last ones, delete what is acknowledged at once
- *   --quiet          one line a schedule
+ *   --every MS       average time between two faults
+ *   --root DIR       the checkout whose dist/ is tested; this one by default
+ *   --settle MS      how long the remaining records may take to arrive after the last fault
+ *   --forgetful N    the last N nodes delete acknowledged records at once
+ *   --quiet          print one line per schedule
  *
- * Exit code 0: nothing lost, nothing unexpected, nothing twice, nothing unexplained. 1: not so. 2: wrong usage.
+ * Exit code 0: no record lost, unexpected or duplicated, and no gap unexplained. 1: otherwise. 2: wrong usage.
  */
 
 import { randomInt } from 'node:crypto';
@@ -21,7 +21,7 @@ import { type Outcome, runSchedule } from './run.ts';
 import type { FaultKind } from './schedule.ts';
 import { ROOT } from './world.ts';
 
-const MOST_SHOWN = 20;
+const MAX_LISTED = 20;
 
 const { values } = parseArgs({
   options: {
@@ -39,10 +39,10 @@ const { values } = parseArgs({
 
 type Numeric = 'schedules' | 'faults' | 'nodes' | 'every' | 'settle' | 'forgetful' | 'seed';
 
-const number = (name: Numeric, least = 1, otherwise = 0): number => {
+const number = (name: Numeric, min = 1, otherwise = 0): number => {
   const value = Number(values[name] ?? otherwise);
-  if (Number.isSafeInteger(value) && value >= least) return value;
-  console.error(`--${name} must be a whole number from ${least}`);
+  if (Number.isSafeInteger(value) && value >= min) return value;
+  console.error(`--${name} must be a integer of at least ${min}`);
   process.exit(2);
 };
 
@@ -67,32 +67,32 @@ for (let seed = first; seed < first + number('schedules'); seed += 1) {
     forgetful: new Set(Array.from({ length: number('forgetful', 0) }, (_, i) => options.nodes - 1 - i)),
     settlesWithinMs: number('settle'),
     root: values.root,
-    say: values.quiet ? () => undefined : console.log,
+    log: values.quiet ? () => undefined : console.log,
   });
-  tell(seed, outcome);
+  printOutcome(seed, outcome);
 }
-console.log(`in all: ${figures(totals)}`);
-if (failed.length > 0) console.log(`schedules that failed, each again with --seed: ${failed.join(', ')}`);
+console.log(`total: ${figures(totals)}`);
+if (failed.length > 0) console.log(`failed schedules, to repeat with --seed: ${failed.join(', ')}`);
 process.exitCode = failed.length > 0 ? 1 : 0;
 
-function tell(seed: number, { verdict, events, failures, looks, seconds, logs }: Outcome): void {
-  const { attempted, stored, declared, undetermined } = verdict;
+function printOutcome(seed: number, { result, events, failures, comparisons, seconds, logs }: Outcome): void {
+  const { attempted, stored, declared, undetermined } = result;
   const lists = ['lost', 'unexpected', 'duplicated', 'unexplained', 'premature'] as const;
-  const counts = Object.fromEntries(lists.map((name) => [name, verdict[name].length]));
+  const counts = Object.fromEntries(lists.map((name) => [name, result[name].length]));
   totals.schedules += 1;
   totals.faults += events.length;
   totals.attempted += attempted;
   totals.stored += stored;
-  totals.lost += verdict.lost.length;
-  totals.unexpected += verdict.unexpected.length;
-  totals.duplicated += verdict.duplicated.length;
-  const all = { attempted, stored, declared, undetermined, ...counts, replies: looks };
+  totals.lost += result.lost.length;
+  totals.unexpected += result.unexpected.length;
+  totals.duplicated += result.duplicated.length;
+  const all = { attempted, stored, declared, undetermined, ...counts, replies: comparisons };
   console.log(`  ${figures(all)}; ${Math.round(seconds)} s`);
-  if (verdict.problems.length === 0 && failures.length === 0) return;
+  if (result.problems.length === 0 && failures.length === 0) return;
   failed.push(seed);
-  console.log(`  FAILED: ${[...verdict.problems, ...failures].join('; ')}`);
+  console.log(`  FAILED: ${[...result.problems, ...failures].join('; ')}`);
   for (const name of lists) {
-    for (const each of verdict[name].slice(0, MOST_SHOWN)) console.log(`    ${name}: ${each}`);
+    for (const each of result[name].slice(0, MAX_LISTED)) console.log(`    ${name}: ${each}`);
   }
   for (const log of logs) console.log(log);
 }

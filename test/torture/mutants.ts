@@ -1,7 +1,7 @@
 /*
- * Broken on purpose: the loss checker must find each of these builds, or it is worth nothing. Run by `make torture-mutants`.
+ * Builds broken on purpose: the loss checker must detect each of them. Run by `make torture-mutants`.
  *
- * Each is a copy of this tree with one edit; an edit that does not apply any more fails, for then nothing was shown.
+ * Each is a copy of this tree with a few edits. An edit that no longer applies is an error.
  */
 import { join } from 'node:path';
 import { run } from '../../devtools/localServices/process.ts';
@@ -13,11 +13,11 @@ import { runSchedule } from './run.ts';
 interface BuildMutant {
   readonly name: string;
   readonly edits: readonly Edit[];
-  /** Schedules that are tried, one after another, until one finds it; null: the test of power cuts must find it. */
+  /** Schedules to try in turn until one detects it; null: the power cut test must detect it. */
   readonly seeds: readonly number[] | null;
 }
 
-/** Any will do. */
+/** Any seed detects it. */
 const ANY = [101, 102, 103, 104];
 
 const MUTANTS: readonly BuildMutant[] = [
@@ -65,8 +65,8 @@ const MUTANTS: readonly BuildMutant[] = [
     ],
   },
   {
-    name: 'a reply of an older round is believed',
-    // Postgres goes back behind the end of an agent's life, and nobody wipes Redis after that.
+    name: 'a reply of an older ack generation is accepted',
+    // Postgres is restored to before the end of an agent's incarnation, and Redis is not wiped after that.
     seeds: [252, 317, 410, 447],
     edits: [
       {
@@ -77,7 +77,7 @@ const MUTANTS: readonly BuildMutant[] = [
     ],
   },
   {
-    name: 'a segment is written before its name is on the disk',
+    name: 'a segment is written before its directory entry is synced',
     seeds: null,
     edits: [
       {
@@ -88,14 +88,14 @@ const MUTANTS: readonly BuildMutant[] = [
     ],
   },
   {
-    name: 'an epoch is named before it is on the disk what it is',
+    name: 'an epoch is named before its identity is synced',
     seeds: null,
     edits: [
       { file: 'src/agent/spool/files.ts', from: '(file) => file.datasync()', to: 'async () => undefined' },
     ],
   },
   {
-    name: 'the name of an epoch is never brought to the disk',
+    name: 'the directory entry of an epoch is never synced',
     seeds: null,
     edits: [
       {
@@ -115,20 +115,20 @@ let missed = 0;
 for (const [i, mutant] of MUTANTS.entries()) {
   if (wanted.length > 0 && !wanted.includes(`${i + 1}`)) continue;
   console.log(`${i + 1}. ${mutant.name}`);
-  const found = await hunt(mutant);
+  const found = await detects(mutant);
   if (!found) missed += 1;
 }
-console.log(missed === 0 ? 'every one of them was found' : `${missed} of them were NOT found`);
+console.log(missed === 0 ? 'every mutant was detected' : `${missed} mutants were NOT detected`);
 process.exitCode = missed === 0 ? 0 : 1;
 
-async function hunt(mutant: BuildMutant): Promise<boolean> {
+async function detects(mutant: BuildMutant): Promise<boolean> {
   const tree = brokenTree(mutant.edits);
   const root = tree.dir;
   try {
     if (mutant.seeds === null) return await foundByPowerCuts(root);
     await run(process.execPath, ['build.mjs'], { cwd: root });
     for (const seed of mutant.seeds) {
-      const { verdict, seconds } = await runSchedule({
+      const { result, seconds } = await runSchedule({
         seed,
         faults: FAULTS,
         nodes: 3,
@@ -138,11 +138,11 @@ async function hunt(mutant: BuildMutant): Promise<boolean> {
         forgetful: new Set(),
         settlesWithinMs: 20_000,
         root,
-        say: () => undefined,
+        log: () => undefined,
       });
-      const { problems } = verdict;
-      const said = problems.length === 0 ? 'nothing' : problems.join(', ');
-      console.log(`   schedule ${seed}: ${said}; ${Math.round(seconds)} s`);
+      const { problems } = result;
+      const summary = problems.length === 0 ? 'nothing' : problems.join(', ');
+      console.log(`   schedule ${seed}: ${summary}; ${Math.round(seconds)} s`);
       if (problems.length > 0) return true;
     }
     return false;
@@ -151,15 +151,15 @@ async function hunt(mutant: BuildMutant): Promise<boolean> {
   }
 }
 
-/** The test must fail, and by what it says of the spool. */
+/** The test must fail on its property of the spool, not for another reason. */
 async function foundByPowerCuts(root: string): Promise<boolean> {
   const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
   const args = [vitest, 'run', '--project', 'unit', 'src/agent/spool/powerCut.test.ts'];
-  const said = await run(process.execPath, args, { cwd: root, timeoutMs: 300_000 }).then(
+  const failure = await run(process.execPath, args, { cwd: root, timeoutMs: 300_000 }).then(
     () => null,
     (error: unknown) => messageOf(error),
   );
-  const found = said?.includes('Property failed after') === true;
-  console.log(`   power cuts: ${found ? 'the property fails' : (said ?? 'nothing')}`);
+  const found = failure?.includes('Property failed after') === true;
+  console.log(`   power cuts: ${found ? 'the property fails' : (failure ?? 'nothing')}`);
   return found;
 }

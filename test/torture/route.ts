@@ -1,9 +1,9 @@
 /*
- * A route: a TCP proxy that a program reaches Redis or Postgres over, so that the network between them can fail.
+ * A route: a TCP proxy between a program and Redis or Postgres, so that the network between them can fail.
  *
- *   open     what comes is passed on, perhaps late
- *   cut      connections are broken off, and nobody listens
- *   silent   connections stay, and nothing passes
+ *   open     data is forwarded, possibly delayed
+ *   cut      connections are reset and new ones refused
+ *   silent   connections stay open, and no data passes
  */
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -74,7 +74,7 @@ export class BreakableRoute {
       if (latest <= now) to.write(chunk);
       else setTimeout(() => to.writable && to.write(chunk), latest - now);
     });
-    // The other side hears of it as a broken connection: that is what a fault looks like.
+    // The other side sees a broken connection: that is the fault.
     from.on('error', () => to.destroy());
     from.on('close', () => {
       this.#sockets.delete(from);

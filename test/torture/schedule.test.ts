@@ -11,12 +11,12 @@ const options = (seed: number, without: readonly FaultKind[] = []): ScheduleOpti
 });
 const seeds = Array.from({ length: 200 }, (_, i) => i + 1);
 
-test('the same seed gives the same schedule, another seed another', () => {
+test('the same seed gives the same schedule, and another seed another one', () => {
   expect(scheduleOf(options(7))).toEqual(scheduleOf(options(7)));
   expect(scheduleOf(options(7))).not.toEqual(scheduleOf(options(8)));
 });
 
-test('a schedule has as many faults as it was asked for, in the order of their times', () => {
+test('a schedule has the requested number of faults, ordered by time', () => {
   for (const seed of seeds) {
     const events = scheduleOf(options(seed));
     expect(events).toHaveLength(24);
@@ -24,7 +24,7 @@ test('a schedule has as many faults as it was asked for, in the order of their t
   }
 });
 
-test('nothing is restored before it was copied', () => {
+test('no restore comes before a copy', () => {
   for (const seed of seeds) {
     const copied = new Set<string>();
     for (const { fault } of scheduleOf(options(seed))) {
@@ -34,7 +34,7 @@ test('nothing is restored before it was copied', () => {
   }
 });
 
-test('what a machine cannot do is in no schedule', () => {
+test('a fault that the machine cannot inject is in no schedule', () => {
   for (const seed of seeds) {
     expect(scheduleOf(options(seed, ['full disk'])).map(({ fault }) => fault.kind)).not.toContain(
       'full disk',
@@ -42,7 +42,7 @@ test('what a machine cannot do is in no schedule', () => {
   }
 });
 
-test('every kind of fault comes in some schedule, and so does every part and route', () => {
+test('every kind of fault, every part and every route occurs in some schedule', () => {
   const faults = seeds.flatMap((seed) => scheduleOf(options(seed)).map(({ fault }) => fault));
   expect(new Set(faults.map(({ kind }) => kind)).size).toBe(13);
   const parts = faults.flatMap((fault) => (fault.kind === 'kill' ? [fault.part] : []));

@@ -1,7 +1,7 @@
 /*
- * A schedule: what goes wrong, when, and for how long. Pure: the same seed gives the same schedule.
+ * A schedule: which faults occur, when and for how long. Pure: the same seed gives the same schedule.
  *
- * Faults overlap, except on one part: a part that is still being put back has the next fault when it is there again.
+ * Faults overlap, except on the same part: the next fault waits until the part is repaired.
  */
 import { type Random, randomFor } from '../../devtools/simulator/random.ts';
 
@@ -12,7 +12,7 @@ export type RouteName =
   | `controller ${number} postgres`;
 
 export type Fault =
-  /** kill -9; it is started again later. A Redis comes back empty. */
+  /** SIGKILL, and a restart later. Redis comes back empty. */
   | { readonly kind: 'kill'; readonly part: Part }
   /** SIGSTOP, to a process and its children. */
   | { readonly kind: 'freeze'; readonly part: Part }
@@ -20,18 +20,18 @@ export type Fault =
   | { readonly kind: 'wipe' }
   /** Connections break and are refused. */
   | { readonly kind: 'cut'; readonly route: RouteName }
-  /** Nothing passes, nothing is told. */
+  /** Connections stay open, and no data passes. */
   | { readonly kind: 'silence'; readonly route: RouteName }
-  /** Every packet to and from Postgres is late. */
+  /** Every packet to and from Postgres is delayed. */
   | { readonly kind: 'slow'; readonly delayMs: number }
   | { readonly kind: 'copy'; readonly of: 'postgres' | 'redis' }
-  /** What was copied last takes the place of what is there. */
+  /** Replaces the data by the last copy. */
   | { readonly kind: 'restore'; readonly of: 'postgres' | 'redis' }
-  /** Every batch that waits in a lane is there twice, and comes once more later. */
+  /** Every waiting batch is added a second time, and a third time later. */
   | { readonly kind: 'repeat' }
-  /** The disk of a spool takes nothing more; the agent is killed in the middle, perhaps. */
+  /** The disk of a spool is full; the agent may be killed meanwhile. */
   | { readonly kind: 'full disk'; readonly node: number; readonly kill: boolean }
-  /** Another node begins with a copy of this one's spool. */
+  /** Another node starts with a copy of this one's spool. */
   | { readonly kind: 'clone'; readonly node: number }
   /** A second agent waits for the spool of this node; the first is killed. */
   | { readonly kind: 'second agent'; readonly node: number }
@@ -52,7 +52,7 @@ export interface ScheduleOptions {
   readonly faults: number;
   readonly nodes: number;
   readonly controllers: number;
-  /** Kinds that this machine cannot do. */
+  /** Kinds that this machine cannot inject. */
   readonly without: ReadonlySet<FaultKind>;
   /** Milliseconds from one fault to the next, on average. */
   readonly everyMs: number;
@@ -75,13 +75,13 @@ const WEIGHTS: Readonly<Record<FaultKind, number>> = {
   clock: 2,
 };
 
-/** A clock steps by up to so much: further than that, what is kept for a day would be gone. */
-const FURTHEST_STEP_MS = 12 * 3_600_000;
+/** The largest step of a clock: a larger one would delete records that are kept for a day. */
+const MAX_STEP_MS = 12 * 3_600_000;
 
 export function scheduleOf(options: ScheduleOptions): Event[] {
   const random = randomFor(options.seed, 'schedule');
   const events: Event[] = [];
-  // What is restored must have been copied; not at the very start, when there is nothing to copy.
+  // A restore needs a copy first; not at the very start, when there is nothing to copy.
   const copied = new Set<'postgres' | 'redis'>();
   let atMs = 1_000;
   for (const kind of kindsOf(options, random)) {
@@ -95,7 +95,7 @@ export function scheduleOf(options: ScheduleOptions): Event[] {
   return events;
 }
 
-/** Every kind once, as far as there is room, and the rest by weight. */
+/** Every kind once, as far as there is room, and the others by weight. */
 function kindsOf({ faults, without }: ScheduleOptions, random: Random): FaultKind[] {
   const kinds = (Object.keys(WEIGHTS) as FaultKind[]).filter((kind) => !without.has(kind));
   const urn = kinds.flatMap((kind) => Array.from({ length: WEIGHTS[kind] }, () => kind));
@@ -141,7 +141,7 @@ function faultOf(kind: FaultKind, { nodes, controllers }: ScheduleOptions, rando
       return {
         kind,
         node: below(nodes),
-        byMs: either(-1, 1) * Math.round(FURTHEST_STEP_MS ** random.between(0.5, 1)),
+        byMs: either(-1, 1) * Math.round(MAX_STEP_MS ** random.between(0.5, 1)),
       };
     case 'wipe':
     case 'repeat':
@@ -149,8 +149,8 @@ function faultOf(kind: FaultKind, { nodes, controllers }: ScheduleOptions, rando
   }
 }
 
-/** A fault in words, for the log. */
-export function inWords(fault: Fault): string {
+/** A fault as text, for the log. */
+export function describeFault(fault: Fault): string {
   const { kind, ...more } = fault;
   return [kind, ...Object.entries(more).map(([key, value]) => `${key}=${value}`)].join(' ');
 }

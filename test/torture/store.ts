@@ -1,9 +1,9 @@
 /*
- * What the store has, read from its tables: every row that stands for a record, the rows into which records are folded,
- * the epochs' range sets and the gaps.
+ * Reads the tables of the store: every row that holds a record, the rows into which records are folded, the epochs' range sets
+ * and the gaps.
  */
 import { Client } from 'pg';
-import type { Absence, CheckedRow, CheckedStore, Folded, SeqGap, StoredEpoch } from './checker.ts';
+import type { AgentDowntime, CheckedRow, CheckedStore, Folded, SeqGap, StoredEpoch } from './checker.ts';
 import type { RowKind } from './facts.ts';
 import { factsOfRow } from './facts.ts';
 
@@ -47,12 +47,12 @@ const ROWS: Readonly<Record<RowKind, { readonly table: string; readonly columns:
   },
 };
 
-type Reply = Record<string, unknown>;
+type TableRow = Record<string, unknown>;
 
-/** Reads it all in one snapshot. */
+/** Reads everything in one snapshot. */
 export async function readStore(url: string): Promise<CheckedStore> {
   return withClient(url, async (client) => {
-    const ask = async (text: string) => (await client.query<Reply>(text)).rows;
+    const ask = async (text: string) => (await client.query<TableRow>(text)).rows;
     await ask('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     const rows: CheckedRow[] = [];
     for (const kind of Object.keys(ROWS) as RowKind[]) rows.push(...(await readRows(client, kind)));
@@ -66,22 +66,22 @@ export async function readStore(url: string): Promise<CheckedStore> {
       await ask(`SELECT n.name AS node, g.epoch::text AS epoch, g.cause, g.from_seq AS from, g.to_seq AS to
         FROM store.gap g JOIN store.node n USING (node_id) WHERE g.scope = 'seq' AND g.filled_at IS NULL`)
     ).map((row) => row as unknown as SeqGap);
-    const absences = (
+    const downtimes = (
       await ask(`SELECT n.name AS node, extract(epoch FROM g.from_at)::float8 * 1000 AS from,
         extract(epoch FROM g.to_at)::float8 * 1000 AS to
         FROM store.gap g JOIN store.node n USING (node_id) WHERE g.scope = 'agent'`)
-    ).map((row) => row as unknown as Absence);
+    ).map((row) => row as unknown as AgentDowntime);
     return {
       rows: rows.filter(isOurs),
       epochs: epochs.filter(isOurs),
       gaps: gaps.filter(isOurs),
-      absences: absences.filter(isOurs),
+      downtimes: downtimes.filter(isOurs),
       folded: await readFolded(ask),
     };
   });
 }
 
-/** A node that began with a copied spool speaks for itself afterwards. What it says is nobody's evidence here. */
+/** A node that started with a copied spool sends records under its own name afterwards; those are not checked. */
 const isOurs = ({ node }: { readonly node: string }): boolean => !node.startsWith('clone-');
 
 async function readRows(client: Client, kind: RowKind): Promise<CheckedRow[]> {
@@ -101,7 +101,7 @@ async function readRows(client: Client, kind: RowKind): Promise<CheckedRow[]> {
   }));
 }
 
-async function readFolded(ask: (text: string) => Promise<Reply[]>): Promise<Folded> {
+async function readFolded(ask: (text: string) => Promise<TableRow[]>): Promise<Folded> {
   const sessions = await ask('SELECT epoch::text AS epoch, session_no, seq FROM store.stream_session');
   const gaps = await ask(
     "SELECT gap_id::text AS gap, to_at IS NOT NULL AS ended FROM store.gap WHERE scope <> 'seq'",
@@ -121,17 +121,25 @@ async function readFolded(ask: (text: string) => Promise<Reply[]>): Promise<Fold
   };
 }
 
-/** The mark and the round of every epoch, as they are committed at this moment. */
-export async function readMarks(client: Client): Promise<Map<string, { mark: number; round: number }>> {
-  const { rows } = await client.query<{ epoch: string; mark: number; round: number }>(
-    'SELECT epoch::text AS epoch, store.acked_seq(received, lost) AS mark, ack_generation AS round FROM store.epoch',
+/** The acked seq and the ack generation of an epoch, as committed. */
+export interface CommittedAck {
+  readonly ackedSeq: number;
+  readonly ackGeneration: number;
+}
+
+/** The committed acknowledgements of all epochs. */
+export async function readCommittedAcks(client: Client): Promise<Map<string, CommittedAck>> {
+  const { rows } = await client.query<{ epoch: string; acked: number; generation: number }>(
+    'SELECT epoch::text AS epoch, store.acked_seq(received, lost) AS acked, ack_generation AS generation FROM store.epoch',
   );
-  return new Map(rows.map(({ epoch, mark, round }) => [epoch, { mark, round }]));
+  return new Map(
+    rows.map(({ epoch, acked, generation }) => [epoch, { ackedSeq: acked, ackGeneration: generation }]),
+  );
 }
 
 export async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000, query_timeout: 20_000 });
-  // A connection that breaks rejects what is under way on it, and says so here again.
+  // A broken connection also rejects its pending query.
   client.on('error', () => undefined);
   try {
     await client.connect();

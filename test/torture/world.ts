@@ -1,8 +1,8 @@
 /*
- * The world that a schedule torments: a real Redis and Postgres, two controllers and some agents in processes of their own,
- * each on routes of its own, and simulated runtimes with pods that live and die.
+ * The system that a schedule breaks: a real Redis and Postgres, processes of two controllers and some agents, each with its own
+ * routes, and simulated runtimes with pod churn.
  *
- * Each part has one turn at a time: a fault of it waits until the one before is over.
+ * Each part has one fault at a time: the next one waits until the one before has ended.
  */
 import { cpSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,18 +21,18 @@ import {
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { QUEUE_NAME, queuePrefix } from '../../src/protocol/keys.ts';
 import { clockArgs } from '../support/movedClock.ts';
+import { AckWatch } from './ackWatch.ts';
 import { readAudit, readSpool } from './audit.ts';
 import type { Attempt, Death } from './checker.ts';
 import { LimitedDisk } from './disk.ts';
 import { BreakableRoute } from './route.ts';
 import type { Part } from './schedule.ts';
-import { readMarks, withClient } from './store.ts';
-import { Witness } from './witness.ts';
+import { readCommittedAcks, withClient } from './store.ts';
 
 export const CLUSTER = 'torture';
-export const LANES = 2;
+export const QUEUES = 2;
 
-/** The long intervals, short. The grace stays long: half of it is how long a busy machine may hold an agent up. */
+/** Short intervals. `overdueAfter` stays long: half of it is how long a busy machine may stall an agent. */
 const AGENT_INTERVALS = {
   intervalAckGeneration: '4s',
   intervalRetiredEpochs: '8s',
@@ -61,12 +61,12 @@ const LOGGED_LINES = 8;
 const LOGGED_CHARACTERS = 300;
 
 export interface WorldOptions {
-  /** The folder of the program that is tormented: this checkout, or one that is broken on purpose. */
+  /** The checkout of the program under test: this one, or one that is broken on purpose. */
   readonly root: string;
   readonly seed: number;
   readonly nodes: number;
   readonly controllers: number;
-  /** Nodes that delete what is acknowledged at once, by number. */
+  /** Nodes that delete acknowledged records at once, by number. */
   readonly forgetful: ReadonlySet<number>;
 }
 
@@ -76,10 +76,10 @@ export interface Node {
   readonly agent: LocalPlegwatch;
   readonly spool: string;
   readonly audit: string;
-  /** By how much its clock is moved. */
+  /** The file that holds the offset of its clock. */
   readonly clock: string;
   readonly redis: BreakableRoute;
-  /** A disk of its own that can be full; null where this machine cannot make one. */
+  /** A disk that can be filled; null if this machine cannot mount one. */
   readonly disk: LimitedDisk | null;
 }
 
@@ -100,7 +100,7 @@ export class World {
   readonly options: WorldOptions;
   readonly redis: LocalRedis;
   readonly postgres: LocalPostgres;
-  readonly witness: Witness;
+  readonly ackWatch: AckWatch;
   readonly #place: TemporaryFolder;
   readonly #turns = new Map<string, Promise<void>>();
   readonly #cleanUps: (() => Promise<void> | void)[] = [];
@@ -116,7 +116,7 @@ export class World {
     this.#place = place;
     this.redis = redis;
     this.postgres = postgres;
-    this.witness = new Witness({
+    this.ackWatch = new AckWatch({
       redisUrl: redis.url,
       databaseUrl: postgres.url,
       cluster: CLUSTER,
@@ -125,7 +125,7 @@ export class World {
   }
 
   static async start(options: WorldOptions): Promise<World> {
-    // What was killed has left its disk mounted.
+    // A killed run leaves its disk mounted.
     const left = abandonedFolders('torture');
     for (const folder of left) await LimitedDisk.sweep(join(folder, 'node-0', 'disk'));
     const place = temporaryFolder('torture', undefined, left);
@@ -145,7 +145,7 @@ export class World {
       '--cluster',
       CLUSTER,
       '--queues',
-      `${LANES}`,
+      `${QUEUES}`,
     ];
     await run(process.execPath, migrate);
     const world = new World(options, place, redis, postgres);
@@ -159,7 +159,7 @@ export class World {
     return world;
   }
 
-  /** Does something to a part when it is its turn. */
+  /** Runs work on a part after the work queued before it. */
   inTurn(part: string, work: () => Promise<void>): Promise<void> {
     const before = this.#turns.get(part) ?? Promise.resolve();
     const turn = before.then(work);
@@ -190,7 +190,7 @@ export class World {
     return part.startsWith('agent') ? this.node(i).agent : this.controller(i).program;
   }
 
-  /** Starts a part again, as often as it takes: a program that finds nothing to connect to ends, and its keeper tries again. */
+  /** Restarts a part, repeatedly if needed: without its services a program exits, and a supervisor would retry. */
   async startAgain(part: Part): Promise<void> {
     const deadline = performance.now() + STARTS_WITHIN_MS;
     for (;;) {
@@ -203,7 +203,7 @@ export class World {
     }
   }
 
-  /** What was in the spool of a node when its agent had died. Must be called before the next one begins. */
+  /** Records what is in the spool of a dead agent. Call it before the next one starts. */
   agentDied(i: number): void {
     this.deaths.push({ node: this.node(i).name, at: Date.now() });
     for (const [epoch, last] of readSpool(this.node(i).spool)) {
@@ -215,14 +215,14 @@ export class World {
     return this.nodes.flatMap(({ name, audit }) => readAudit(audit, name));
   }
 
-  /** Runs one command on Redis, past all routes. */
+  /** Runs commands on Redis directly, not over a route. */
   async inRedis<T>(work: (redis: Redis) => Promise<T>): Promise<T> {
     const redis = new Redis(this.redis.url, {
       maxRetriesPerRequest: 0,
       commandTimeout: 5_000,
       retryStrategy: () => null,
     });
-    // Told by the command too.
+    // The command rejects too.
     redis.on('error', () => undefined);
     try {
       return await work(redis);
@@ -231,12 +231,12 @@ export class World {
     }
   }
 
-  /** How many batches are in the lanes. */
+  /** The number of batches in the queues. */
   undrained(): Promise<number> {
     return this.inRedis(async (redis) => {
       let jobs = 0;
-      for (let lane = 0; lane < LANES; lane += 1) {
-        const key = `${queuePrefix(CLUSTER, lane)}:${QUEUE_NAME}`;
+      for (let queueNo = 0; queueNo < QUEUES; queueNo += 1) {
+        const key = `${queuePrefix(CLUSTER, queueNo)}:${QUEUE_NAME}`;
         jobs += (await redis.llen(`${key}:wait`)) + (await redis.llen(`${key}:active`));
         jobs += await redis.zcard(`${key}:delayed`);
       }
@@ -244,19 +244,19 @@ export class World {
     });
   }
 
-  /** Postgres is stopped, its files are copied, and it goes on. */
+  /** Stops Postgres, copies its files and starts it again. */
   async copyPostgres(): Promise<void> {
     await this.#endPostgres();
     await this.#replace('copy', 'data');
     await this.startAgain('postgres');
   }
 
-  /** Postgres goes on from the copy. */
+  /** Restarts Postgres from the copy. */
   async restorePostgres(): Promise<void> {
     if (!existsSync(join(this.dir, 'postgres', 'copy'))) return;
-    const committed = await withClient(this.postgres.url, readMarks);
+    const committed = await withClient(this.postgres.url, readCommittedAcks);
     await this.#endPostgres();
-    await this.witness.restoring(committed);
+    await this.ackWatch.restoring(committed);
     await this.#replace('data', 'copy');
     await this.startAgain('postgres');
   }
@@ -292,7 +292,7 @@ export class World {
   }
 
   async stop(): Promise<void> {
-    await this.witness.stop();
+    await this.ackWatch.stop();
     for (const { agent } of this.nodes) await agent.kill('SIGKILL');
     for (const { program } of this.controllers) await program.kill('SIGKILL');
     for (const cleanUp of this.#cleanUps.reverse()) await cleanUp();
@@ -306,7 +306,7 @@ export class World {
     if (this.postgres.running()) await this.postgres.kill('SIGKILL');
   }
 
-  /** Files of Postgres by a copy of others; they stay whose they are. */
+  /** Replaces files of Postgres by a copy of others, keeping their owner. */
   async #replace(there: string, by: string): Promise<void> {
     const [to, from] = [there, by].map((name) => join(this.dir, 'postgres', name));
     await run('/bin/sh', ['-c', 'rm -rf "$0" && cp -a "$1" "$0"', `${to}`, `${from}`]);
