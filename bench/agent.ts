@@ -125,12 +125,12 @@ async function ownNode(dir: string): Promise<string> {
   return dir;
 }
 
-interface HttpAnswer {
+interface ProbeAnswer {
   readonly status: number;
   readonly body: string;
 }
 
-type Ask = (path: string) => Promise<HttpAnswer>;
+type Ask = (path: string) => Promise<ProbeAnswer>;
 
 /** The figure of a metric without labels; 0 where it is not there yet. */
 async function figure(ask: Ask, metric: string): Promise<number> {
@@ -140,7 +140,7 @@ async function figure(ask: Ask, metric: string): Promise<number> {
   return Number(line?.split(' ')[1] ?? 0);
 }
 
-function fetched(port: number, path: string): Promise<HttpAnswer> {
+function fetched(port: number, path: string): Promise<ProbeAnswer> {
   return new Promise((resolve, reject) => {
     const request = get({ host: '127.0.0.1', port, path, agent: false, timeout: 5_000 }, (response) => {
       const chunks: Buffer[] = [];

@@ -8,9 +8,9 @@ import { ODDITY_NAMES } from './oddities.ts';
 import type { OddityProbabilities } from './podScript.ts';
 
 const HOUR_MS = 3_600_000;
-type ValueReader<T> = (raw: string) => T;
+type FlagReader<T> = (raw: string) => T;
 
-export function decimal(min: number, max: number): ValueReader<number> {
+export function decimal(min: number, max: number): FlagReader<number> {
   return (raw) => {
     const value = Number(raw);
     if (raw.trim() === '' || !(value >= min && value <= max)) {
@@ -23,10 +23,10 @@ export function decimal(min: number, max: number): ValueReader<number> {
 export const probability = decimal(0, 1);
 
 /** A duration in milliseconds. */
-export const milliseconds: ValueReader<number> = (raw) => duration(1, 24 * HOUR_MS)(raw) / 1000;
+export const milliseconds: FlagReader<number> = (raw) => duration(1, 24 * HOUR_MS)(raw) / 1000;
 
 /** One of a list of names. */
-export function nameOf<const T extends string>(names: readonly T[]): ValueReader<T> {
+export function nameOf<const T extends string>(names: readonly T[]): FlagReader<T> {
   return (raw) => {
     const found = names.find((name) => name === raw);
     if (found === undefined) throw new BadValue(`must be one of ${names.join(', ')}`);
@@ -35,7 +35,7 @@ export function nameOf<const T extends string>(names: readonly T[]): ValueReader
 }
 
 /** Two values separated by a colon. */
-export function pair<A, B>(first: ValueReader<A>, second: ValueReader<B>): ValueReader<readonly [A, B]> {
+export function pair<A, B>(first: FlagReader<A>, second: FlagReader<B>): FlagReader<readonly [A, B]> {
   return (raw) => {
     const colon = raw.indexOf(':');
     if (colon < 0) throw new BadValue('must be two values separated by a colon');
@@ -45,21 +45,21 @@ export function pair<A, B>(first: ValueReader<A>, second: ValueReader<B>): Value
 
 /** The same with an optional second value. */
 export function pairOr<A, B>(
-  first: ValueReader<A>,
-  second: ValueReader<B>,
+  first: FlagReader<A>,
+  second: FlagReader<B>,
   without: B,
-): ValueReader<readonly [A, B]> {
+): FlagReader<readonly [A, B]> {
   return (raw) => (raw.includes(':') ? pair(first, second)(raw) : [first(raw), without]);
 }
 
 /** A gRPC status by its name. */
-export const statusCode: ValueReader<status> = (raw) => {
+export const statusCode: FlagReader<status> = (raw) => {
   const found = Object.entries(status).find(([name, code]) => name === raw && typeof code === 'number');
   if (found === undefined) throw new BadValue('must be the name of a gRPC status, such as UNAVAILABLE or OK');
   return Number(found[1]);
 };
 
-export const eventTypes: ValueReader<readonly EventType[]> = (raw) =>
+export const eventTypes: FlagReader<readonly EventType[]> = (raw) =>
   raw.split(',').map((name) => {
     const type = EVENT_TYPES.find((each) => each === name.trim());
     if (type === undefined) throw new BadValue(`must be a list of ${EVENT_TYPES.join(', ')}`);
@@ -67,7 +67,7 @@ export const eventTypes: ValueReader<readonly EventType[]> = (raw) =>
   });
 
 /** `failed-start:0.1,regression:0.05` */
-export const odds: ValueReader<OddityProbabilities> = (raw) => {
+export const odds: FlagReader<OddityProbabilities> = (raw) => {
   const entries = raw.split(',').map((each) => pair(nameOf(ODDITY_NAMES), probability)(each.trim()));
   if (entries.reduce((sum, [, chance]) => sum + chance, 0) > 1) {
     throw new BadValue('must have probabilities whose sum is at most 1');
@@ -76,8 +76,8 @@ export const odds: ValueReader<OddityProbabilities> = (raw) => {
 };
 
 /** `10s:-1h`: the time after the start, and the step. */
-export const wallStep: ValueReader<{ readonly afterMs: number; readonly byMs: number }> = (raw) => {
-  const signed: ValueReader<number> = (by) =>
+export const wallStep: FlagReader<{ readonly afterMs: number; readonly byMs: number }> = (raw) => {
+  const signed: FlagReader<number> = (by) =>
     by.startsWith('-') ? -milliseconds(by.slice(1)) : milliseconds(by.replace('+', ''));
   const [afterMs, byMs] = pair(milliseconds, signed)(raw);
   return { afterMs, byMs };

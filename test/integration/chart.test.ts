@@ -47,7 +47,7 @@ interface Probe {
   readonly terminationGracePeriodSeconds?: number;
 }
 
-interface Container {
+interface RenderedContainer {
   readonly args: string[];
   readonly env: Variable[];
   readonly livenessProbe: Probe;

@@ -210,31 +210,31 @@ describe('the schema', () => {
   });
 });
 
-interface OpenApiSchema {
+interface CrdFieldSchema {
   readonly type: string;
   readonly description?: string;
-  readonly properties?: Readonly<Record<string, OpenApiSchema>>;
-  readonly items?: OpenApiSchema;
+  readonly properties?: Readonly<Record<string, CrdFieldSchema>>;
+  readonly items?: CrdFieldSchema;
   readonly maxLength?: number;
   readonly maxItems?: number;
   readonly minimum?: number;
 }
 
-function statusSchema(): OpenApiSchema {
+function statusSchema(): CrdFieldSchema {
   const file = new URL('../../crds/plegreports.plegwatch.dev.yaml', import.meta.url);
   return parse(readFileSync(file, 'utf8')).spec.versions[0].schema.openAPIV3Schema.properties.status;
 }
 
 /** The parts of a schema with their paths. */
-function partsOf(schema: OpenApiSchema, path: string): [string, OpenApiSchema][] {
-  const properties = Object.entries(schema.properties ?? {}).map(([k, s]): [string, OpenApiSchema] => [
+function partsOf(schema: CrdFieldSchema, path: string): [string, CrdFieldSchema][] {
+  const properties = Object.entries(schema.properties ?? {}).map(([k, s]): [string, CrdFieldSchema] => [
     `${path}.${k}`,
     s,
   ]);
   return schema.items === undefined ? properties : [...properties, [`${path}[]`, schema.items]];
 }
 
-function unbounded(schema: OpenApiSchema, path: string): string[] {
+function unbounded(schema: CrdFieldSchema, path: string): string[] {
   const bounds: Record<string, unknown> = {
     string: schema.maxLength,
     array: schema.maxItems,
@@ -245,13 +245,13 @@ function unbounded(schema: OpenApiSchema, path: string): string[] {
   return [...own, ...partsOf(schema, path).flatMap(([at, part]) => unbounded(part, at))];
 }
 
-function undescribed(schema: OpenApiSchema, path: string): string[] {
+function undescribed(schema: CrdFieldSchema, path: string): string[] {
   const own = schema.description === undefined && !path.endsWith('[]') ? [path] : [];
   return [...own, ...partsOf(schema, path).flatMap(([at, part]) => undescribed(part, at))];
 }
 
 /** The bytes of the largest JSON within the bounds; a character has at most six (an escape). */
-function largest(schema: OpenApiSchema): number {
+function largest(schema: CrdFieldSchema): number {
   if (schema.type === 'string') return 2 + 6 * (schema.maxLength ?? Number.POSITIVE_INFINITY);
   if (schema.type === 'integer') return 20;
   if (schema.items !== undefined)
