@@ -57,7 +57,7 @@ interface RenderedContainer {
 }
 
 interface PodSpec {
-  readonly containers: [Container];
+  readonly containers: [RenderedContainer];
   readonly securityContext: { readonly runAsUser: number; readonly seccompProfile: unknown };
   readonly automountServiceAccountToken: boolean;
   readonly volumes?: readonly Record<string, unknown>[];
