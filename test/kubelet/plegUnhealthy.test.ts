@@ -167,7 +167,7 @@ async function listsHang(node: string): Promise<true | undefined> {
   const path = '{.status.conditions[?(@.type=="RelistHealthy")]}';
   const said = await system.kubectl('get', 'pleg', node, '-o', `jsonpath=${path}`);
   const { status, message }: { status: string; message: string } = JSON.parse(said);
-  return (status === 'False' && message.includes('half a minute')) || undefined;
+  return (status === 'False' && message.includes('has not answered a list')) || undefined;
 }
 
 /** What the kubelet's calls took is in the store. */
