@@ -1,5 +1,5 @@
 # `make demo` shows what plegwatch is for. `make check` (a minute), `make test` (25 minutes) and `make test-long` (hours) prove
-# that it works. Each target fetches or builds what it needs (devtools/localServices/prepare) into a cache outside the tree.
+# that it works. Each target fetches or builds what it needs (devtools/localServices/prepare) into a cache outside the checkout.
 
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
@@ -8,23 +8,23 @@ SHELL := /usr/bin/env bash
 
 node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
-# A real containerd can only be run by root; without the API server the table comes straight from SQL.
+# Only root can run a real containerd. Without the API server, the table comes straight from SQL.
 demo_programs := $(if $(NO_KUBE),node npm postgres redis,demo) $(if $(root),containerd runc images)
-# Exit code 3 of devtools/localServices/prepare: something cannot be had on this machine, which was said, and the rest is there.
+# Exit code 3 of devtools/localServices/prepare: a program is not available on this machine, and prepare has printed why.
 prepare = devtools/localServices/prepare $(1) || [ $$? = 3 ]
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## Show it on this machine: three nodes, one lossy, one unsafe (ONCE=1 prints once; NO_KUBE=1 needs no API server)
+demo: ## Run the demo on this machine: three nodes, one lossy, one unsafe (ONCE=1 prints once; NO_KUBE=1 starts no API server)
 	@$(call prepare,$(demo_programs))
 	@$(node) build.mjs
 	@./bin/plegwatch-dev demo $(if $(ONCE),--once) $(if $(NO_KUBE),--no-kube)
 
-check: lint ## While you work: style, types, imports, quick tests (a minute)
+check: lint ## Run the quick checks while you work: style, types, imports, quick tests (a minute)
 	@PLEGWATCH_HISTORIES=100 $(node) node_modules/vitest/vitest.mjs run --project unit
 
-test: ## Run every test on real services (25 minutes; TESTS="test/integration/sql" runs those)
+test: ## Run all tests on real services (25 minutes; TESTS="test/integration/sql" runs only those)
 	@$(call prepare,test)
 	@$(node) node_modules/vitest/vitest.mjs run $(TESTS)
 
@@ -32,16 +32,16 @@ test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, 
 	@$(MAKE) torture TORTURE='--schedules 100 --quiet'
 	@$(MAKE) bench PLEGWATCH_BENCH_LONG=1
 
-torture: ## Look for lost records under random faults (3 minutes; TORTURE='--seed N' repeats a schedule)
+torture: ## Search for lost records under random faults (3 minutes; TORTURE='--seed N' repeats a schedule)
 	@$(call prepare,node npm postgres redis)
 	@$(node) build.mjs
 	@$(node) test/torture/main.ts $(or $(TORTURE),--schedules 3 --quiet)
 
-torture-mutants: ## Show that the torture finds builds that lose records on purpose (10 minutes)
+torture-mutants: ## Check that make torture detects builds that lose records on purpose (10 minutes)
 	@$(call prepare,node npm postgres redis)
 	@$(node) test/torture/mutants.ts
 
-engine-mutants: ## Show that a test fails for each rule of the comparison that is broken (hours; MUTANTS="3 7" tries those)
+engine-mutants: ## Check that a test fails for each broken rule of the comparison (hours; MUTANTS="3 7" runs only those)
 	@$(call prepare,npm)
 	@$(node) test/engine/mutants/run.ts $(MUTANTS)
 
@@ -52,31 +52,31 @@ lint: ## Check style, types, imports between folders, unused code
 	@$(node) node_modules/dependency-cruiser/bin/dependency-cruiser.mjs src devtools test bench
 	@$(node) node_modules/knip/bin/knip.js
 
-format: ## Put the sources into the house style
+format: ## Format the sources
 	@$(call prepare,npm)
 	@node_modules/.bin/biome check --write .
 
-generate: ## Make the generated files again: CRI types from proto/, the chart's CRD from crds/, reference pages from the source
+generate: ## Regenerate the CRI types (from proto/), the chart's CRD (from crds/) and the reference pages
 	@$(call prepare,npm)
 	@PATH="$$(dirname "$$(devtools/localServices/where node)"):$$PATH" node_modules/.bin/buf generate
 	@$(node) helm/sync-crd.mjs
 	@$(node) devtools/referencePages.ts
 
-check-generated: ## Fail when a generated file is not what its source makes
+check-generated: ## Fail if a generated file is stale
 	@$(call prepare,npm)
 	@PATH="$$(dirname "$$(devtools/localServices/where node)"):$$PATH" node_modules/.bin/buf generate --output dist/generated
 	@diff -u src/cri/runtime.ts dist/generated/src/cri/runtime.ts || { echo 'src/cri/runtime.ts is stale: run make generate and commit.' >&2; exit 1; }
 	@$(node) helm/sync-crd.mjs --check
 	@$(node) devtools/referencePages.ts --check
 
-bench: ## Measure what an agent costs its node against the budgets (root; 17 minutes; PLEGWATCH_BENCH_LONG=1: after an hour)
+bench: ## Compare the cost of an agent with its budgets (root; 17 minutes; PLEGWATCH_BENCH_LONG=1: after an hour)
 	@$(call prepare,bench)
 	@$(node) build.mjs
 	@$(node) bench/agentCost.ts
 
-build: ## Bundle the program into dist/, for ./bin/plegwatch
+build: ## Bundle the program into dist/ for ./bin/plegwatch
 	@$(call prepare,npm)
 	@$(node) build.mjs
 
-clean: ## Remove what was built in this tree (not the cache: see devtools/localServices/README.md)
+clean: ## Remove dist/ and node_modules/ (not the cache: see devtools/localServices/README.md)
 	@rm -rf dist node_modules
