@@ -193,7 +193,7 @@ const StreamSessionRecord = v.strictObject({
   opened: at,
   armed: v.nullable(at),
   closed: v.nullable(at),
-  /** The gRPC status it ended with, or a code of ours such as READER_KILLED. */
+  /** The gRPC status it ended with, or a code of ours such as READER_ENDED. */
   code: v.nullable(text(64)),
   message: v.nullable(text(MAX_TEXT_LENGTH)),
   events: count,
