@@ -23,7 +23,7 @@ import { ModeFile } from './observe/kubelet/modeFile.ts';
 import { KubeletScraper } from './observe/kubelet/scraper.ts';
 import { type KubeletAddress, kubeletAddress } from './observe/kubelet/settings.ts';
 import { type KubeletSource, Observer } from './observe/observer.ts';
-import { PaceFile } from './observe/stream/paceFile.ts';
+import { PaceFile } from './observe/stream/subscribePaceFile.ts';
 import { Shipper } from './ship/shipper.ts';
 import { openSpool } from './spool/openSpool.ts';
 import type { Spool } from './spool/spool.ts';

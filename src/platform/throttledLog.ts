@@ -3,7 +3,7 @@
  * as it likes.
  *
  * Messages are limited per kind: the message with the `reason`, `cause` or `call` in its fields. When a minute has passed, the next
- * line of a kind has in `suppressed` how many before it were left out. Metrics count all of them.
+ * line of a kind has in `suppressed` how many before it were left out. Metrics count all of them. Agents allow one line a minute, ingest five.
  */
 import { between, type Mono, millis } from '../protocol/units.ts';
 import { monoNow } from './clock.ts';

@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { windowOf } from '../../src/controller/ingest/flow.ts';
-import { flowSettingsKey, parseFlowSettings, QUEUE_NAME, queuePrefix } from '../../src/protocol/keys.ts';
+import { flowSettingsKey, parseFlowSettings, QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
 import { BACK_WITHIN_MS, Fleet, logged, unacknowledged } from '../support/fleet.ts';
 import { needs } from '../support/needs.ts';
 import { CLUSTER, System } from '../support/system.ts';

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { randomFor } from '../../devtools/simulator/random.ts';
 import { MAX_REJECTED } from '../../src/controller/ingest/rejections.ts';
-import { QUEUE_NAME, queueOf, queuePrefix } from '../../src/protocol/keys.ts';
+import { QUEUE_NAME, queueOf, queuePrefix } from '../../src/protocol/redisKeys.ts';
 import { agentIncarnation, createSender, events, type Sender } from '../support/batches.ts';
 import { type Fate, type HostileJob, hostileJob, type Lying } from '../support/hostileJobs.ts';
 import { needs } from '../support/needs.ts';

@@ -14,6 +14,7 @@ import { migrate } from '../../src/controller/store/migrate.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import { encodeBatch } from '../../src/protocol/batch.ts';
+import type { EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
 import {
   ackReplyKey,
   flowSettingsKey,
@@ -21,8 +22,7 @@ import {
   QUEUE_NAME,
   queueOf,
   queuePrefix,
-} from '../../src/protocol/keys.ts';
-import type { EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
+} from '../../src/protocol/redisKeys.ts';
 import {
   agentIncarnation,
   type BatchIncarnation,

@@ -18,7 +18,7 @@ import {
   QUEUE_NAME,
   queueOf,
   queuePrefix,
-} from '../../src/protocol/keys.ts';
+} from '../../src/protocol/redisKeys.ts';
 import { BACK_WITHIN_MS, Fleet, logged, unacknowledged } from '../support/fleet.ts';
 import { needs } from '../support/needs.ts';
 import { CLUSTER, System } from '../support/system.ts';

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { Queue } from 'bullmq';
 import { connectRedis, type RedisClient } from '../../src/platform/redis.ts';
 import { type Batch, batchId, encodeBatch } from '../../src/protocol/batch.ts';
+import type { ContainerIdentity, EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
 import {
   type AckReply,
   ackReplyKey,
@@ -13,8 +14,7 @@ import {
   QUEUE_NAME,
   queueOf,
   queuePrefix,
-} from '../../src/protocol/keys.ts';
-import type { ContainerIdentity, EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
+} from '../../src/protocol/redisKeys.ts';
 import { millis } from '../../src/protocol/units.ts';
 
 export const CLUSTER = 'test';

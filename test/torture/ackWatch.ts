@@ -6,7 +6,7 @@
  * replaces them.
  */
 import { Redis } from 'ioredis';
-import { ackReplyKey, parseAckReply } from '../../src/protocol/keys.ts';
+import { ackReplyKey, parseAckReply } from '../../src/protocol/redisKeys.ts';
 import type { Premature } from './checker.ts';
 import { type CommittedAck, readCommittedAcks, withClient } from './store.ts';
 

@@ -13,7 +13,7 @@ import {
   waitFor,
 } from '../../devtools/localServices/process.ts';
 import { variableOf } from '../../src/platform/settings.ts';
-import { QUEUE_NAME, queuePrefix } from '../../src/protocol/keys.ts';
+import { QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
 import { moveClock } from '../support/movedClock.ts';
 import type { BreakableRoute } from './route.ts';
 import type { Event, Fault, Part, RouteName } from './schedule.ts';

@@ -19,7 +19,7 @@ import {
   temporaryFolder,
 } from '../../devtools/localServices/temporaryFolder.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
-import { QUEUE_NAME, queuePrefix } from '../../src/protocol/keys.ts';
+import { QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
 import { clockArgs } from '../support/movedClock.ts';
 import { AckWatch } from './ackWatch.ts';
 import { readAudit, readSpool } from './audit.ts';

@@ -24,7 +24,7 @@ import { Gaps } from './gaps.ts';
 import type { SavedMode } from './kubelet/modeTracker.ts';
 import type { KubeletScraper } from './kubelet/scraper.ts';
 import { KubeletMonitor, type ModeStore } from './kubeletMonitor.ts';
-import { MalformedMessages } from './malformedMessages.ts';
+import { MalformedMessages } from './malformedMessageCounts.ts';
 import { NodeState } from './nodeState.ts';
 import { RelistMonitor } from './relistMonitor.ts';
 import { type RecordSink, Reporter } from './reporter.ts';

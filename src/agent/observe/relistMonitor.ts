@@ -12,7 +12,7 @@ import type { AgentMetrics } from '../metrics.ts';
 import type { Gaps } from './gaps.ts';
 import type { KubeletMonitor } from './kubeletMonitor.ts';
 import { ListGaps } from './listGaps.ts';
-import type { MalformedMessages } from './malformedMessages.ts';
+import type { MalformedMessages } from './malformedMessageCounts.ts';
 import type { NodeState } from './nodeState.ts';
 import { Relister, type RelisterOptions, type RelistFailure } from './relister.ts';
 import { FIRST_MINUTE, MINUTE, RelistMinute, type RelistStats } from './relistMinute.ts';

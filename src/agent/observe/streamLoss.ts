@@ -8,7 +8,7 @@ import type { Mono } from '../../protocol/units.ts';
 import type { Comparison } from '../compare/comparison.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import type { Gaps } from './gaps.ts';
-import type { MalformedMessages } from './malformedMessages.ts';
+import type { MalformedMessages } from './malformedMessageCounts.ts';
 
 interface StreamLossOptions {
   readonly comparison: Pick<Comparison, 'streamGap'>;

@@ -18,7 +18,7 @@ import type { AgentConfig } from '../config.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import type { Gaps } from './gaps.ts';
 import { type KubeletView, NO_KUBELET } from './kubelet/scraper.ts';
-import type { MalformedMessages } from './malformedMessages.ts';
+import type { MalformedMessages } from './malformedMessageCounts.ts';
 import type { NodeState } from './nodeState.ts';
 import type { Reporter } from './reporter.ts';
 import { Stalls } from './stalls.ts';

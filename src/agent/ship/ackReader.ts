@@ -13,7 +13,7 @@ import {
   flowSettingsKey,
   parseAckReply,
   parseFlowSettings,
-} from '../../protocol/keys.ts';
+} from '../../protocol/redisKeys.ts';
 import { between, type Mono, millis } from '../../protocol/units.ts';
 import type { EpochDelivery } from './epochDelivery.ts';
 

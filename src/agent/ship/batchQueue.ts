@@ -4,7 +4,7 @@
 import { type JobsOptions, Queue } from 'bullmq';
 import { messageOf } from '../../platform/errors.ts';
 import type { RedisClient } from '../../platform/redis.ts';
-import { QUEUE_NAME, queueOf, queuePrefix } from '../../protocol/keys.ts';
+import { QUEUE_NAME, queueOf, queuePrefix } from '../../protocol/redisKeys.ts';
 import type { SealedBatch } from './sealedBatch.ts';
 
 const JOB_OPTIONS: JobsOptions = {

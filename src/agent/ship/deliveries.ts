@@ -5,7 +5,7 @@
  * once when the store turns out to know less than before.
  */
 import { monoNow } from '../../platform/clock.ts';
-import type { AckReply } from '../../protocol/keys.ts';
+import type { AckReply } from '../../protocol/redisKeys.ts';
 import { between, type Micros, type Mono } from '../../protocol/units.ts';
 import type { Epoch } from '../spool/epoch.ts';
 import type { Spool } from '../spool/spool.ts';

@@ -7,7 +7,7 @@
  * generation replaces it, and may be lower: then everything after it is sent again.
  */
 import { doubled } from '../../platform/backoff.ts';
-import type { AckReply } from '../../protocol/keys.ts';
+import type { AckReply } from '../../protocol/redisKeys.ts';
 import { between, type Micros, type Mono, seq } from '../../protocol/units.ts';
 import type { Epoch } from '../spool/epoch.ts';
 import type { SealedBatch } from './sealedBatch.ts';

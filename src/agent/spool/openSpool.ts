@@ -3,8 +3,8 @@
  */
 import { join } from 'node:path';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
+import { readHeartbeat } from './agentHeartbeat.ts';
 import { LOCAL_FILES, type SpoolFiles, syncFolder } from './files.ts';
-import { readHeartbeat } from './heartbeat.ts';
 import { lockSpool } from './lock.ts';
 import { machineId } from './machine.ts';
 import { MemoryFallback } from './memoryFallback.ts';

@@ -6,9 +6,9 @@
 import { join } from 'node:path';
 import type { Logger } from '../../platform/log.ts';
 import type { Wall } from '../../protocol/units.ts';
+import { HEARTBEAT_FILE, readHeartbeat } from './agentHeartbeat.ts';
 import type { EpochMeta } from './epoch.ts';
 import { readJson, type SpoolFiles, syncFolder } from './files.ts';
-import { HEARTBEAT_FILE, readHeartbeat } from './heartbeat.ts';
 import { RETIRED_FILE } from './retiredEpochs.ts';
 
 export interface QuarantineOptions {

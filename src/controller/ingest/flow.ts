@@ -4,7 +4,7 @@
 import { messageOf } from '../../platform/errors.ts';
 import type { RedisClient } from '../../platform/redis.ts';
 import { ACCEPTED_VERSIONS } from '../../protocol/batch.ts';
-import { FLOW_SETTINGS_TTL_S, type FlowSettings, flowSettingsKey } from '../../protocol/keys.ts';
+import { FLOW_SETTINGS_TTL_S, type FlowSettings, flowSettingsKey } from '../../protocol/redisKeys.ts';
 
 /** What all agents of a cluster together may have unacknowledged in Redis, but at most this share of its memory. */
 const BUDGET_BYTES = 128 * 1024 * 1024;

@@ -14,7 +14,7 @@ import { DelayedError, type Job, type JobJson, Worker } from 'bullmq';
 import { messageOf } from '../../platform/errors.ts';
 import type { RedisClient } from '../../platform/redis.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
-import { QUEUE_NAME, queuePrefix } from '../../protocol/keys.ts';
+import { QUEUE_NAME, queuePrefix } from '../../protocol/redisKeys.ts';
 import { isUnreadable, removeUnreadableJobs, type UnreadableJob } from './unreadableJobs.ts';
 
 /** What to do with a job after its handler returned. */

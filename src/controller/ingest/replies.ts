@@ -7,7 +7,7 @@
  */
 
 import type { RedisClient } from '../../platform/redis.ts';
-import { ACK_REPLIES_TTL_S, type AckReply, ackReplyKey } from '../../protocol/keys.ts';
+import { ACK_REPLIES_TTL_S, type AckReply, ackReplyKey } from '../../protocol/redisKeys.ts';
 
 export interface ReplyPublisher {
   /** Publishes a reply and deletes those of closed epochs. Throws if Redis is unavailable. */

@@ -1,5 +1,5 @@
 /*
- * The reader process as its parent sees it: started for one session, killed when it falls silent.
+ * The reader process as its parent sees it: started for one session, killed when its heartbeat (`HEARTBEAT` in frames.ts) stops.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { wall } from '../../../protocol/units.ts';
-import { PaceFile } from './paceFile.ts';
+import { PaceFile } from './subscribePaceFile.ts';
 
 let folder: string;
 let lines: string[];

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
 import { AgentMetrics } from '../metrics.ts';
-import { MalformedMessages } from './malformedMessages.ts';
+import { MalformedMessages } from './malformedMessageCounts.ts';
 
 function malformedMessages() {
   const metrics = new AgentMetrics();
