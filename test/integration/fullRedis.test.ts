@@ -1,6 +1,6 @@
 /*
- * A small Redis, 64 MiB that evicts nothing: agents stop at their windows before it is full, and where a stranger has filled it
- * they wait. What happens meanwhile stays in the spools and arrives later.
+ * A small Redis, 64 MiB that evicts nothing: agents stop at their windows before it is full, and wait if another client
+ * has filled it. Records stay in the spools and arrive later.
  */
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -17,10 +17,10 @@ const MEMORY = 64 * MIB;
 const QUEUES = 4;
 const NODES = ['a', 'b', 'c', 'd'];
 const EVERY_MS = 20;
-/** As many as make a window that these agents fill in seconds. */
+/** Nodes that make the window small enough to fill within seconds. */
 const KNOWN_NODES = 1_000;
-/** Batches without records, which ask for a reply, do not count. */
-const HELLOS = 4 * 1024;
+/** Room for probes: batches without records do not count. */
+const PROBE_BYTES = 4 * 1024;
 const SOON = { intervalFlow: '1s' };
 
 let system: System;
@@ -46,7 +46,7 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
     await system?.stop();
   });
 
-  test('is not filled while the controller is away: agents stop at their windows', async () => {
+  test('is not filled while the controller is down: agents stop at their windows', async () => {
     await system.sql(
       `INSERT INTO store.node (cluster_id, name, node_uid)
        SELECT cluster_id, 'other-' || n, '' FROM store.cluster, generate_series(1, ${KNOWN_NODES}) n`,
@@ -56,9 +56,12 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
       return flow.ok && flow.value.window <= windowOf(KNOWN_NODES, MEMORY) ? flow.value.window : undefined;
     });
     fleet = await Fleet.start(system, names('window'), {});
-    // An agent that was never answered holds everything back.
+    // An agent without a reply would hold everything back.
     for (const agent of fleet.agents) {
-      await waitFor('it was answered', async () => (await unacknowledged(agent)) === 0 || undefined);
+      await waitFor(
+        'the first records are acknowledged',
+        async () => (await unacknowledged(agent)) === 0 || undefined,
+      );
     }
     await controller.kill();
     const memory = watchMemory();
@@ -73,9 +76,9 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
     );
     const before = await Promise.all(fleet.agents.map(unacknowledged));
     await fleet.deliveredSinceNow(2_000);
-    // The one that reached the window is the last that was cut.
+    // The batch that reached the window is the last one built.
     for (const sizes of await batchesOfAgents())
-      expect(sum(sizes.slice(0, -1))).toBeLessThan(window + HELLOS);
+      expect(sum(sizes.slice(0, -1))).toBeLessThan(window + PROBE_BYTES);
     for (const [i, agent] of fleet.agents.entries()) {
       expect(await unacknowledged(agent)).toBeGreaterThan((before[i] ?? 0) + 1_000);
       expect((await agent.ask('/readyz'))?.status).toBe(200);
@@ -85,9 +88,9 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
     expect(memory.stop()).toBeLessThan(MEMORY / 4);
   });
 
-  test('that a stranger fills holds agents back, is not asked in a storm, and loses nothing', async () => {
+  test('filled by another client holds agents back, sees no retry storm, and loses nothing', async () => {
     fleet = await Fleet.start(system, names('full'), {});
-    const stranger = await fillAndGoOn();
+    const otherClient = await fillMemory();
     await redis.config('RESETSTAT');
     const began = performance.now();
     fleet.live(100);
@@ -104,21 +107,21 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
         (await controller.ask('/readyz'))?.body.includes('not ok redis: Redis does not serve') || undefined,
     );
     await fleet.deliveredSinceNow(1_000);
-    // Without a pause that grows each agent alone would try four times a second, and each queue as often as it can.
+    // Without backoff each agent alone would try four times a second, and each queue worker constantly.
     const seconds = (performance.now() - began) / 1000;
     expect((await refusedScripts()) / seconds).toBeLessThan(6);
     for (const agent of fleet.agents) {
       expect(await unacknowledged(agent)).toBeGreaterThan(0);
       expect((await agent.ask('/livez'))?.status).toBe(200);
     }
-    await stranger.leave();
+    await otherClient.leave();
     await fleet.becomesReady();
     await fleet.expectEverythingOnce();
     await waitFor(
       'the controller is ready',
       async () => (await controller.ask('/readyz'))?.status === 200 || undefined,
     );
-    // It may be full again after something had fitted in.
+    // Redis may be full again after a few writes succeeded.
     for (const agent of fleet.agents) expect(logged(agent, 'warn').length).toBeLessThanOrEqual(3);
     expect(logged(controller, 'warn').length).toBeLessThan(40);
     expect(logged(controller, 'error')).toEqual([]);
@@ -129,13 +132,13 @@ const names = (what: string): string[] => NODES.map((name) => `${what}-${name}`)
 
 const sum = (sizes: readonly number[]): number => sizes.reduce((all, size) => all + size, 0);
 
-/** What is in all queues: of each agent the bytes of its batches, in the order of their records. */
+/** The bytes of the queued batches of each agent, in the order of their records. */
 async function batchesOfAgents(): Promise<number[][]> {
   const agents = new Map<string, { first: number; bytes: number }[]>();
   for (let queueNo = 0; queueNo < QUEUES; queueNo += 1) {
     const queue = `${queuePrefix(CLUSTER, queueNo)}:${QUEUE_NAME}`;
     const waiting = await redis.lrange(`${queue}:wait`, 0, -1);
-    // The controller may have been killed over one.
+    // The controller may have been killed while processing one.
     for (const id of [...waiting, ...(await redis.lrange(`${queue}:active`, 0, -1))]) {
       const [agent = '', , first] = id.split('.');
       const bytes = await redis.hstrlen(`${queue}:${id}`, 'data');
@@ -151,56 +154,55 @@ async function usedMemory(): Promise<number> {
   return Number(/^used_memory:(\d+)/m.exec(await redis.info('memory'))?.[1]);
 }
 
-function watchMemory(): { most(): number; stop(): number } {
-  let most = 0;
+function watchMemory(): { stop(): number } {
+  let max = 0;
   const timer = setInterval(() => {
     usedMemory().then(
       (used) => {
-        most = Math.max(most, used);
+        max = Math.max(max, used);
       },
       () => undefined,
     );
   }, 100);
   return {
-    most: () => most,
     stop() {
       clearInterval(timer);
-      return most;
+      return max;
     },
   };
 }
 
-/** Fills it with values that get smaller, and goes on with small ones: Redis itself takes more memory and less. */
-async function fillAndGoOn(): Promise<{ leave(): Promise<void> }> {
-  const stranger = new Redis(system.redis.url);
+/** Fills Redis with ever smaller values and keeps it full, because its own memory use varies. */
+async function fillMemory(): Promise<{ leave(): Promise<void> }> {
+  const client = new Redis(system.redis.url);
   let made = 0;
   const fill = async (size: number): Promise<void> => {
     let fits = true;
     while (fits) {
       made += 1;
-      fits = await stranger.set(`stranger:${made}`, 'x'.repeat(size)).then(
+      fits = await client.set(`other:${made}`, 'x'.repeat(size)).then(
         () => true,
         () => false,
       );
     }
   };
   for (let size = MIB; size > 1024; size /= 2) await fill(size);
-  let going = fill(1024);
+  let filling = fill(1024);
   const timer = setInterval(() => {
-    going = going.then(() => fill(1024));
+    filling = filling.then(() => fill(1024));
   }, 20);
-  await going;
+  await filling;
   return {
     async leave() {
       clearInterval(timer);
-      await going;
-      await stranger.del(await stranger.keys('stranger:*'));
-      stranger.disconnect();
+      await filling;
+      await client.del(await client.keys('other:*'));
+      client.disconnect();
     },
   };
 }
 
-/** How many scripts, which are all that agents and workers send, Redis has refused. */
+/** Scripts that Redis has refused; agents and workers send nothing else. */
 async function refusedScripts(): Promise<number> {
   const scripts = /^cmdstat_evalsha:.*failed_calls=(\d+)/m.exec(await redis.info('commandstats'));
   return Number(scripts?.[1] ?? 0);

@@ -1,7 +1,7 @@
 /*
- * What goes away later: the runtime, Redis, Postgres, the API server, the agent, each killed or frozen while pods live and
- * die. At the end the store has exactly what the simulated runtime's truth says was delivered, each event once, every gap
- * is told, and nothing is accused that was announced.
+ * Outages of a running system: the runtime, Redis, Postgres, the API server and the agent, each killed or frozen during pod
+ * churn. At the end the store holds exactly the events that the simulated runtime delivered, each once, every gap is reported,
+ * and no delivered event is called missed.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,10 +17,10 @@ import { needs } from '../support/needs.ts';
 import { metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** Pods that live at the same time, and how often one is replaced. */
-const LIVING = 6;
+/** Pods that run at the same time, and how often one is replaced. */
+const MAX_PODS = 6;
 const EVERY_MS = 60;
-/** Long enough for any backoff to have passed, at a busy machine. */
+/** Longer than any backoff, with room for a busy machine. */
 const BACK_WITHIN_MS = 90_000;
 
 let system: System;
@@ -30,7 +30,7 @@ let agents: LocalPlegwatch[] = [];
 let frozen: number[] = [];
 let stopTraffic: () => Promise<void> = async () => undefined;
 let nodes = 0;
-/** What had been delivered when the present life of the agent began. */
+/** Events delivered before the current agent started. */
 let before = 0;
 
 needs(
@@ -39,7 +39,7 @@ needs(
   'kube-apiserver',
   'etcd',
   'kubectl',
-)('when it goes away later,', () => {
+)('an outage of a running system:', () => {
   beforeAll(async () => {
     system = await System.start({ kube: true });
     controller = await system.controller();
@@ -65,7 +65,7 @@ needs(
     for (let crash = 0; crash < 2; crash += 1) {
       await deliveredSinceNow(100);
       await system.redis.kill();
-      await saysNotReady(agent, 'redis');
+      await becomesUnready(agent, 'redis');
       await deliveredSinceNow(100);
       await system.redis.restart();
       await becomesReady(agent);
@@ -88,11 +88,11 @@ needs(
     await expectEverythingOnce(agent);
   });
 
-  test('a Redis that is frozen for a while loses nothing, and is not asked in a tight loop', async () => {
+  test('a Redis that is frozen for a while loses nothing, and is not retried in a tight loop', async () => {
     const agent = await watched();
     live();
     await freeze(system.redis);
-    await saysNotReady(agent, 'redis');
+    await becomesUnready(agent, 'redis');
     await deliveredSinceNow(300);
     await thaw();
     await becomesReady(agent);
@@ -101,11 +101,11 @@ needs(
     expect(agent.log().split('\n').length).toBeLessThan(60);
   });
 
-  test('a Redis that is full is told once, holds the agent back, and loses nothing', async () => {
+  test('a full Redis is logged once, holds the agent back, and loses nothing', async () => {
     const agent = await watched();
     await redisCommand('CONFIG', 'SET', 'maxmemory', '1');
     live();
-    await saysNotReady(agent, 'redis');
+    await becomesUnready(agent, 'redis');
     await deliveredSinceNow(300);
     expect((await agent.ask('/readyz'))?.body).toMatch(/^not ok redis: .*OOM/m);
     await redisCommand('CONFIG', 'SET', 'maxmemory', '0');
@@ -114,12 +114,12 @@ needs(
     expect(logged(agent, 'Redis unreachable, records stay in the spool')).toHaveLength(1);
   });
 
-  test('a Postgres that is killed and started again loses nothing', async () => {
+  test('a Postgres that is killed and restarted loses nothing', async () => {
     const agent = await watched();
     live();
     await deliveredSinceNow(100);
     await system.postgres.kill();
-    await saysNotReady(controller, 'database');
+    await becomesUnready(controller, 'database');
     await deliveredSinceNow(200);
     await system.postgres.restart();
     await becomesReady(controller);
@@ -131,28 +131,28 @@ needs(
     const agent = await watched();
     live();
     await freeze(system.postgres);
-    await saysNotReady(controller, 'database');
+    await becomesUnready(controller, 'database');
     await deliveredSinceNow(100);
     await thaw();
     await becomesReady(controller);
     await expectEverythingOnce(agent);
   });
 
-  test('a Postgres that has no connection left for the controller loses nothing', async () => {
+  test('a Postgres without a free connection for the controller loses nothing', async () => {
     const agent = await watched();
     live();
-    const strangers = await takeAllConnections(system.postgres.url);
+    const clients = await takeAllConnections(system.postgres.url);
     try {
-      await saysNotReady(controller, 'database');
+      await becomesUnready(controller, 'database');
       await deliveredSinceNow(200);
     } finally {
-      await Promise.all(strangers.map((stranger) => stranger.end()));
+      await Promise.all(clients.map((client) => client.end()));
     }
     await becomesReady(controller);
     await expectEverythingOnce(agent);
   });
 
-  test('a Postgres that takes no writes, as one in recovery, loses nothing', async () => {
+  test('a read-only Postgres, as in recovery, loses nothing', async () => {
     const agent = await watched();
     live();
     await deliveredSinceNow(100);
@@ -167,11 +167,11 @@ needs(
     expect(await system.sql('SELECT * FROM plegwatch.rejected')).toEqual([]);
   });
 
-  test('an API server that is killed and started again gets the reports that were due', async () => {
+  test('an API server that is killed and restarted receives the pending reports', async () => {
     const agent = await watched();
     await system.api.kill();
     live();
-    await saysNotReady(controller, 'reports');
+    await becomesUnready(controller, 'reports');
     await deliveredSinceNow(100);
     await system.api.restart();
     await becomesReady(controller);
@@ -186,7 +186,7 @@ needs(
     await expectEverythingOnce(agent);
   });
 
-  test('a runtime that goes down and comes up again is a gap with exact bounds, and accuses nobody', async () => {
+  test('a restart of the runtime is a gap with exact bounds, and no event is called missed', async () => {
     const agent = await watched();
     live();
     await deliveredSinceNow(100);
@@ -195,12 +195,12 @@ needs(
     const lastBefore = Math.max(...delivered().map(({ at }) => at));
     const down = Date.now() * 1000;
     await runtime.goDown();
-    // Whoever ends now is never announced.
+    // The end of these pods is never delivered.
     for (const id of [...runtime.pods.sandboxes.keys()].slice(0, 3)) runtime.removePod(id);
-    await saysNotReady(agent, 'relist');
+    await becomesUnready(agent, 'relist');
     await runtime.comeUp();
     await becomesReady(agent);
-    await listensAgain();
+    await resubscribes();
     live();
     await deliveredSinceNow(100);
     await stopTraffic();
@@ -213,12 +213,12 @@ needs(
     );
     expect(gaps).toHaveLength(1);
     const [gap] = gaps;
-    // It begins at the reader's last sign that it had drained everything, which it gives every 0.9 s.
-    // Twice that, and one relist: a busy machine may skip a word, and not more than one.
+    // It begins when the reader last reported its stream as drained, which it does every 0.9 s.
+    // Twice that, and one relist: on a busy machine one report may be skipped.
     expect(gap?.from_us).toBeGreaterThan(lastBefore - 2_000_000);
     expect(gap?.from_us).toBeGreaterThan(down - 2_500_000);
     expect(gap?.from_us).toBeLessThan(down + 100_000);
-    // It ends when the reader takes the first event, which is soon after that was handed to it.
+    // It ends when the reader takes the first event, soon after its delivery.
     expect(gap?.to_us).toBeGreaterThan(firstAfter - 100_000);
     expect(gap?.to_us).toBeLessThan(firstAfter + 2_000_000);
     const lists = await system.sql(
@@ -228,21 +228,21 @@ needs(
     expect(lists.length).toBeGreaterThan(0);
   });
 
-  test('an agent that is killed with a full spool and started again loses nothing, and its absence is a gap', async () => {
+  test('an agent that is killed with unsent records and restarted loses nothing, and its downtime is a gap', async () => {
     const agent = await watched();
     live();
     await system.redis.kill();
-    await saysNotReady(agent, 'redis');
+    await becomesUnready(agent, 'redis');
     await deliveredSinceNow(200);
     await stopTraffic();
     await received(agent);
     await agent.kill('SIGKILL');
     const killed = Date.now();
-    // Nobody listens: the runtime keeps what happens now for the next subscriber.
+    // Without a subscriber the runtime keeps events for the next one.
     await waitFor('nobody is subscribed', () => runtime.subscribers === 0 || undefined);
     live();
     await waitFor(
-      'pods live on',
+      'events are queued',
       () => runtime.truth.entries.some((e) => e.what === 'event' && e.queued) || undefined,
     );
     await restarted(agent);
@@ -251,24 +251,24 @@ needs(
     await becomesReady(agent);
     await deliveredSinceNow(50);
     await expectEverythingOnce(agent);
-    const absences = await system.sql<{ from_ms: number; to_ms: number }>(
+    const downtimes = await system.sql<{ from_ms: number; to_ms: number }>(
       `SELECT extract(epoch FROM from_at)::float8 * 1000 AS from_ms, extract(epoch FROM to_at)::float8 * 1000 AS to_ms
          FROM plegwatch.gaps WHERE node = $1 AND scope = 'agent' AND cause = 'down'`,
       node(),
     );
-    expect(absences).toHaveLength(1);
-    expect(absences[0]?.from_ms).toBeLessThanOrEqual(killed);
-    expect(absences[0]?.from_ms).toBeGreaterThan(killed - 11_000);
-    expect(absences[0]?.to_ms).toBeGreaterThan(killed);
-    expect(absences[0]?.to_ms).toBeLessThanOrEqual(back);
+    expect(downtimes).toHaveLength(1);
+    expect(downtimes[0]?.from_ms).toBeLessThanOrEqual(killed);
+    expect(downtimes[0]?.from_ms).toBeGreaterThan(killed - 11_000);
+    expect(downtimes[0]?.to_ms).toBeGreaterThan(killed);
+    expect(downtimes[0]?.to_ms).toBeLessThanOrEqual(back);
     const incarnations = await system.sql('SELECT 1 FROM plegwatch.epochs WHERE node = $1', node());
     expect(incarnations).toHaveLength(2);
   });
 
-  test('what an earlier life saw keeps the versions that it saw, although the store hears of that life later', async () => {
+  test('events of an earlier incarnation keep its versions although they are stored later', async () => {
     await system.redis.kill();
-    const agent = await listening();
-    await saysNotReady(agent, 'redis');
+    const agent = await subscribed();
+    await becomesUnready(agent, 'redis');
     live();
     await deliveredSinceNow(50);
     await stopTraffic();
@@ -279,7 +279,7 @@ needs(
     runtime = await startSimulatedRuntime({ socket: runtime.socket, seed: nodes, profile });
     before = 0;
     await agent.restart();
-    await waitFor('the agent listens', () => runtime.subscribers > 0 || undefined);
+    await waitFor('the agent is subscribed', () => runtime.subscribers > 0 || undefined);
     await system.redis.restart();
     await becomesReady(agent);
     live();
@@ -299,20 +299,20 @@ needs(
     expect(seen.map(({ versions }) => versions)).toEqual([['2.1.9+unknown'], ['2.2.0']]);
   });
 
-  test('an agent that is asked to end hands over what it has, and goes on where it was', async () => {
+  test('an agent ships its records before it exits, and loses nothing over a restart', async () => {
     const agent = await watched();
     live();
     await deliveredSinceNow(100);
     await stopTraffic();
     await received(agent);
     await restarted(agent);
-    await listensAgain();
+    await resubscribes();
     live();
     await deliveredSinceNow(100);
     await expectEverythingOnce(agent);
   });
 
-  test('an agent ends although Redis is frozen', async () => {
+  test('an agent exits although Redis is frozen', async () => {
     const agent = await watched();
     live();
     await freeze(system.redis);
@@ -327,14 +327,14 @@ needs(
     await expectEverythingOnce(agent);
   });
 
-  test('a second agent with the same spool waits until the first has ended', async () => {
+  test('a second agent with the same spool waits until the first has exited', async () => {
     const first = await watched();
     const second = system.agent(node(), runtime.socket, { spoolDir: system.folder(`spool-${node()}`) });
     live();
     await deliveredSinceNow(100);
     await waitFor(
       'the second asks for the lock',
-      () => saysAnyAgent('waiting for the spool lock') || undefined,
+      () => anyAgentLogged('waiting for the spool lock') || undefined,
     );
     expect(runtime.subscribers).toBe(1);
     await stopTraffic();
@@ -353,25 +353,25 @@ needs(
 
 const node = (): string => `node-${nodes}`;
 
-async function listening(): Promise<LocalPlegwatch> {
+async function subscribed(): Promise<LocalPlegwatch> {
   before = 0;
   const agent = await system.agent(node(), runtime.socket);
   agents.push(agent);
-  await waitFor('the agent listens', () => runtime.subscribers > 0 || undefined);
+  await waitFor('the agent is subscribed', () => runtime.subscribers > 0 || undefined);
   return agent;
 }
 
-/** An agent that listens and has listed; its stream is armed by a first pod. */
+/** Starts an agent that is subscribed and has listed; a first pod arms its stream. */
 async function watched(): Promise<LocalPlegwatch> {
-  const agent = await listening();
+  const agent = await subscribed();
   runtime.runPod({ name: 'first', containers: ['app'] });
   await becomesReady(agent);
   return agent;
 }
 
-/** The stream is tried again after up to a minute: every subscription costs some runtime something. */
-async function listensAgain(): Promise<void> {
-  await waitFor('the agent listens again', () => runtime.subscribers > 0 || undefined, BACK_WITHIN_MS);
+/** A subscription is retried after up to a minute, to spare the runtime. */
+async function resubscribes(): Promise<void> {
+  await waitFor('the agent is subscribed again', () => runtime.subscribers > 0 || undefined, BACK_WITHIN_MS);
 }
 
 async function restarted(agent: LocalPlegwatch): Promise<void> {
@@ -379,19 +379,19 @@ async function restarted(agent: LocalPlegwatch): Promise<void> {
   await agent.restart();
 }
 
-/** Lets pods come and go until `stopTraffic`. */
+/** Creates and removes pods until `stopTraffic`. */
 function live(): void {
   let made = 0;
   const timer = setInterval(() => {
     made += 1;
     runtime.runPod({ name: `pod-${made}`, namespace: 'shop', containers: ['app'] });
     const [oldest] = runtime.pods.sandboxes.keys();
-    if (runtime.pods.sandboxes.size > LIVING && oldest !== undefined) runtime.removePod(oldest);
+    if (runtime.pods.sandboxes.size > MAX_PODS && oldest !== undefined) runtime.removePod(oldest);
   }, EVERY_MS);
   stopTraffic = async () => clearInterval(timer);
 }
 
-/** The events that the truth says were given to a subscriber. */
+/** The events that were delivered to a subscriber according to the ground truth. */
 function delivered() {
   return runtime.truth.entries.flatMap((entry) => (entry.what === 'event' && entry.delivered ? [entry] : []));
 }
@@ -401,7 +401,7 @@ async function deliveredSinceNow(count: number): Promise<void> {
   await waitFor(`${count} more events`, () => delivered().length >= wanted || undefined, BACK_WITHIN_MS);
 }
 
-/** The agent has taken everything that was delivered in its present life. */
+/** Waits until the agent has received every event delivered since it started. */
 async function received(agent: LocalPlegwatch): Promise<void> {
   await waitFor('the agent has every event', async () => {
     const body = (await agent.ask('/metrics'))?.body ?? '';
@@ -422,14 +422,14 @@ function logged(program: LocalPlegwatch, message: string): string[] {
     .filter((line) => line.includes(`"msg":"${message}"`));
 }
 
-/** Whether any agent of these tests has logged this; one that has not started yet too. */
-function saysAnyAgent(message: string): boolean {
+/** Whether any agent of these tests has logged this, even one that is not ready yet. */
+function anyAgentLogged(message: string): boolean {
   return readdirSync(tmpdir())
     .filter((name) => name.startsWith(`plegwatch-agent-${process.pid}-`))
     .some((name) => readFileSync(join(tmpdir(), name, 'agent.log'), 'utf8').includes(message));
 }
 
-async function saysNotReady(program: LocalPlegwatch, check: string): Promise<void> {
+async function becomesUnready(program: LocalPlegwatch, check: string): Promise<void> {
   await waitFor(
     `not ok ${check}`,
     async () => {
@@ -448,38 +448,38 @@ async function becomesReady(program: LocalPlegwatch): Promise<void> {
   );
 }
 
-const STRANGER = 'a stranger';
+const OTHER_CLIENT = 'another client';
 
-/** Ends the controller's connections, and opens so many that it gets no other. */
+/** Terminates the controller's connections and takes every free one. */
 async function takeAllConnections(url: string): Promise<Client[]> {
-  const strangers: Client[] = [];
+  const clients: Client[] = [];
   const fill = async (): Promise<void> => {
     for (;;) {
-      const stranger = new Client({ connectionString: url, application_name: STRANGER });
-      stranger.on('error', () => undefined);
+      const client = new Client({ connectionString: url, application_name: OTHER_CLIENT });
+      client.on('error', () => undefined);
       try {
-        await stranger.connect();
+        await client.connect();
       } catch (error) {
         if (Reflect.get(Object(error), 'code') === '53300') return;
         throw error;
       }
-      strangers.push(stranger);
+      clients.push(client);
     }
   };
   await fill();
-  // It may have been faster; a connection that is only just being made has no name yet.
+  // The controller may reconnect first; a connection being established has no name yet.
   for (let its = 1; its > 0; ) {
-    const ended = await strangers[0]?.query(
+    const ended = await clients[0]?.query(
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> $1",
-      [STRANGER],
+      [OTHER_CLIENT],
     );
     its = ended?.rowCount ?? 0;
     await fill();
   }
-  return strangers;
+  return clients;
 }
 
-/** What a server in recovery says to each write. */
+/** Makes Postgres refuse writes, as a server in recovery does, or accept them. */
 async function mayWrite(may: boolean): Promise<void> {
   const client = new Client({
     connectionString: system.postgres.url,
@@ -494,7 +494,7 @@ async function mayWrite(may: boolean): Promise<void> {
   }
 }
 
-/** Stops a program and what it has started from running at all; its sockets stay open. */
+/** Freezes a program and its child processes; their sockets stay open. */
 async function freeze(service: LocalService): Promise<void> {
   const pids = [service.pid, ...childrenOf(service.pid)];
   for (const pid of pids) process.kill(pid, 'SIGSTOP');
@@ -522,11 +522,11 @@ async function redisCommand(command: string, ...args: readonly string[]): Promis
 
 const wipe = () => redisCommand('FLUSHALL');
 
-/** Nothing is under way any more, and the store has exactly what the truth has. */
+/** Waits until nothing is in flight, then expects the store to equal the ground truth. */
 async function expectEverythingOnce(agent: LocalPlegwatch): Promise<void> {
   await stopTraffic();
   await received(agent);
-  await waitFor('every event that is due has its verdict', async () => {
+  await waitFor('every pending event is judged', async () => {
     return (await metric(agent, 'plegwatch_pending_events')) === 0 || undefined;
   });
   await waitFor(

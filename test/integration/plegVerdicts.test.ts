@@ -1,7 +1,7 @@
 /*
- * plegwatch.pleg_verdicts on a real Postgres: which evidence makes which verdict, and that whatever proves neither is unknown.
+ * plegwatch.pleg_verdicts on a real Postgres: which evidence gives which verdict; without proof the verdict is unknown.
  *
- * Each story is ten minutes of one node. The kubelet was last seen active at 120 s, said so at 310 s, and was well at 340 s.
+ * Each scenario is ten minutes of one node. PLEG was last active at 120 s, reported unhealthy at 310 s, and healthy at 340 s.
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -17,19 +17,19 @@ const ILL = 'PLEG is not healthy: pleg was last seen active 3m10s ago; threshold
 
 type Ours = Pick<RecordOf<'relist_minute'>, 'relists' | 'errors' | 'max'>;
 
-interface Story {
-  /** What differs from a node that is well, by minute; null: nothing was told. */
+interface Scenario {
+  /** What differs from a healthy node, by minute; null: no scrape. */
   readonly kubelet?: Readonly<Record<number, Partial<KubeletCalls & KubeletMinute> | null>>;
   readonly ours?: Readonly<Record<number, Partial<Ours> | null>>;
-  /** In seconds; to null is open. */
+  /** In seconds; null: still open. */
   readonly gaps?: readonly [scope: GapScope, cause: string, from: number, to: number | null][];
-  /** Whether the Node said that PLEG was not healthy, and whether it was well in the end. */
-  readonly ill?: 'under way' | 'over';
+  /** Whether the Node condition reported PLEG as unhealthy, and whether it recovered. */
+  readonly unhealthy?: 'ongoing' | 'recovered';
 }
 
 const nodeOf = (title: string): string => title.replaceAll(/[^a-z0-9]+/gi, '-').toLowerCase();
 
-/** A kubelet whose lists hung from 120 s to 330 s; two of its calls timed out. */
+/** A kubelet whose list calls hung from 120 s to 330 s; two of them timed out. */
 const HUNG = {
   2: { relists: 0, lists: 2 },
   3: { relists: 0, lists: 0, listSum: 0, longestList: 0, relistSum: 0 },
@@ -43,13 +43,13 @@ const HUNG = {
   },
   5: { lists: 60, listSum: 180 * SECOND, longestList: 47 * SECOND, relistSum: 90 * SECOND },
 };
-/** Ours that hung with it. */
+/** List calls of the agent that hung with them. */
 const OURS_HUNG = {
   3: { relists: 0 },
   4: { relists: 0, errors: 1 },
   5: { relists: 5, max: 28 * SECOND },
 };
-const OUR_GAPS: Story['gaps'] = [
+const OUR_GAPS: Scenario['gaps'] = [
   ['list', 'slow', 124, 244],
   ['list', 'deadline_exceeded', 244, 302],
   ['list', 'slow', 302, 330],
@@ -57,28 +57,28 @@ const OUR_GAPS: Story['gaps'] = [
 const times = (count: number, what: Partial<KubeletCalls>): Record<number, Partial<KubeletCalls>> =>
   Object.fromEntries(Array.from({ length: count }, (_, minute) => [minute, what]));
 
-const STORIES: Record<string, { story: Story; verdicts: string[] }> = {
-  'a node that is well is not judged': { story: {}, verdicts: [] },
-  'both hung: the runtime': {
-    story: { kubelet: HUNG, ours: OURS_HUNG, gaps: OUR_GAPS, ill: 'over' },
+const SCENARIOS: Record<string, { scenario: Scenario; verdicts: string[] }> = {
+  'a healthy node has no verdict': { scenario: {}, verdicts: [] },
+  'lists of both hung: the runtime': {
+    scenario: { kubelet: HUNG, ours: OURS_HUNG, gaps: OUR_GAPS, unhealthy: 'recovered' },
     verdicts: ['unhealthy slow slow runtime'],
   },
-  'only the lists of the kubelet hung: the kubelet': {
-    story: { kubelet: HUNG, ill: 'over' },
+  "only the kubelet's lists hung: the kubelet": {
+    scenario: { kubelet: HUNG, unhealthy: 'recovered' },
     verdicts: ['unhealthy slow fast kubelet'],
   },
-  'while both hang, ours in a gap that is open: the runtime': {
-    story: {
+  "lists of both still hang, the agent's in an open gap: the runtime": {
+    scenario: {
       kubelet: { ...HUNG, 5: HUNG[3], 6: HUNG[4], 7: null, 8: null, 9: null },
       ours: { ...OURS_HUNG, 5: { relists: 0 }, 6: { relists: 0 }, 7: null, 8: null, 9: null },
       gaps: [['list', 'slow', 124, null]],
-      ill: 'under way',
+      unhealthy: 'ongoing',
     },
-    // It has lasted for eight minutes, and the kubelet told five of them.
+    // It has lasted for eight minutes, and five of them were scraped.
     verdicts: ['unhealthy slow slow runtime'],
   },
-  'the kubelet told nothing meanwhile, and all of it afterwards: as if it had': {
-    story: {
+  'the kubelet could only be scraped afterwards: the runtime': {
+    scenario: {
       kubelet: {
         2: null,
         3: null,
@@ -93,88 +93,91 @@ const STORIES: Record<string, { story: Story; verdicts: string[] }> = {
       },
       ours: OURS_HUNG,
       gaps: OUR_GAPS,
-      ill: 'over',
+      unhealthy: 'recovered',
     },
     verdicts: ['unhealthy slow slow runtime'],
   },
-  'the kubelet cannot be asked: unknown': {
-    story: {
+  'the kubelet cannot be scraped: unknown': {
+    scenario: {
       kubelet: Object.fromEntries(Array.from({ length: MINUTES }, (_, minute) => [minute, null])),
       ours: OURS_HUNG,
       gaps: OUR_GAPS,
-      ill: 'over',
+      unhealthy: 'recovered',
     },
     verdicts: ['unhealthy unknown slow unknown'],
   },
-  'the kubelet told of less than half of the time: unknown': {
-    story: {
+  'less than half of the time was scraped: unknown': {
+    scenario: {
       kubelet: { ...HUNG, 3: null, 4: null, 5: null, 6: null, 7: null, 8: null, 9: null },
       gaps: OUR_GAPS,
-      ill: 'over',
+      unhealthy: 'recovered',
     },
     verdicts: ['unhealthy unknown slow unknown'],
   },
-  'relists that were slow, and not for their lists: unknown': {
-    story: { kubelet: { 4: { relistSum: 170 * SECOND, statusSum: 168 * SECOND } }, ill: 'over' },
+  'relists were slow, but not because of lists: unknown': {
+    scenario: {
+      kubelet: { 4: { relistSum: 170 * SECOND, statusSum: 168 * SECOND } },
+      unhealthy: 'recovered',
+    },
     verdicts: ['unhealthy not_slow fast unknown'],
   },
-  'relists that were slow, and for one part of them in ten for their lists: unknown': {
-    story: {
+  'relists were slow, a tenth of it because of lists: unknown': {
+    scenario: {
       kubelet: { 4: { relistSum: 170 * SECOND, listSum: 17 * SECOND, longestList: 16 * SECOND } },
       ours: OURS_HUNG,
       gaps: OUR_GAPS,
-      ill: 'over',
+      unhealthy: 'recovered',
     },
     verdicts: ['unhealthy not_slow slow unknown'],
   },
-  'our lists waited while the agent itself stood still: unknown': {
-    story: {
+  "the agent's lists waited while the agent was stalled: unknown": {
+    scenario: {
       kubelet: HUNG,
       ours: OURS_HUNG,
       gaps: [
         ['list', 'slow', 124, 330],
         ['stream', 'agent_stalled', 125, 329],
       ],
-      ill: 'over',
+      unhealthy: 'recovered',
     },
     verdicts: ['unhealthy slow unknown unknown'],
   },
-  'there was no agent: unknown': {
-    story: {
+  'the agent was down: unknown': {
+    scenario: {
       kubelet: { ...HUNG, 2: null, 3: null, 4: null },
       ours: { 2: null, 3: null, 4: null },
       gaps: [['agent', 'down', 130, 295]],
-      ill: 'over',
+      unhealthy: 'recovered',
     },
     verdicts: ['unhealthy slow unknown unknown'],
   },
-  'there was no agent from when its list was slow: unknown': {
-    story: {
+  'the agent was down since its slow list: unknown': {
+    scenario: {
       kubelet: { ...HUNG, 2: null, 3: null, 4: null },
       ours: { 2: null, 3: null, 4: null },
       gaps: [
         ['list', 'slow', 124, 295],
         ['agent', 'down', 130, 295],
       ],
-      ill: 'over',
+      unhealthy: 'recovered',
     },
     verdicts: ['unhealthy slow unknown unknown'],
   },
-  'one list of ours was slow for a moment of it: unknown': {
-    story: {
+  "one of the agent's lists was briefly slow: unknown": {
+    scenario: {
       kubelet: HUNG,
       ours: { 3: { max: 8 * SECOND } },
       gaps: [['list', 'slow', 200, 208]],
-      ill: 'over',
+      unhealthy: 'recovered',
     },
     verdicts: ['unhealthy slow unknown unknown'],
   },
-  'ours took two seconds: unknown': {
-    story: { kubelet: HUNG, ours: { 3: { max: 2 * SECOND } }, ill: 'over' },
+  "the agent's lists took two seconds: unknown": {
+    scenario: { kubelet: HUNG, ours: { 3: { max: 2 * SECOND } }, unhealthy: 'recovered' },
     verdicts: ['unhealthy slow unknown unknown'],
   },
   'the runtime is down for both: the runtime': {
-    story: {
+    scenario: {
       kubelet: times(6, {
         lists: 60,
         listErrors: 58,
@@ -184,12 +187,12 @@ const STORIES: Record<string, { story: Story; verdicts: string[] }> = {
       }),
       ours: { 2: { relists: 0, errors: 12 }, 3: { relists: 0, errors: 12 }, 4: { relists: 0, errors: 12 } },
       gaps: [['list', 'unavailable', 121, 331]],
-      ill: 'over',
+      unhealthy: 'recovered',
     },
     verdicts: ['unhealthy failing slow runtime'],
   },
-  'the lists are too large for both: unknown': {
-    story: {
+  'the list responses are too large for both: unknown': {
+    scenario: {
       kubelet: times(6, {
         lists: 60,
         listErrors: 58,
@@ -199,12 +202,12 @@ const STORIES: Record<string, { story: Story; verdicts: string[] }> = {
       }),
       ours: { 2: { relists: 0, errors: 12 }, 3: { relists: 0, errors: 12 }, 4: { relists: 0, errors: 12 } },
       gaps: [['list', 'over_runtime_limit', 121, 331]],
-      ill: 'over',
+      unhealthy: 'recovered',
     },
     verdicts: ['unhealthy failing unknown unknown'],
   },
   'a relist of 12 s that both waited for: the runtime': {
-    story: {
+    scenario: {
       kubelet: {
         4: { hist: slowRelist(), listSum: 13 * SECOND, longestList: 12 * SECOND, relistSum: 13 * SECOND },
       },
@@ -214,15 +217,15 @@ const STORIES: Record<string, { story: Story; verdicts: string[] }> = {
     verdicts: ['slow slow slow runtime'],
   },
   'a relist of 12 s that only the kubelet waited for: the kubelet': {
-    story: {
+    scenario: {
       kubelet: {
         4: { hist: slowRelist(), listSum: 13 * SECOND, longestList: 12 * SECOND, relistSum: 13 * SECOND },
       },
     },
     verdicts: ['slow slow fast kubelet'],
   },
-  'a relist of 12 s between two of our lists: unknown': {
-    story: {
+  "a relist of 12 s between two of the agent's lists: unknown": {
+    scenario: {
       kubelet: {
         4: { hist: slowRelist(), listSum: 13 * SECOND, longestList: 12 * SECOND, relistSum: 13 * SECOND },
       },
@@ -230,8 +233,8 @@ const STORIES: Record<string, { story: Story; verdicts: string[] }> = {
     },
     verdicts: ['slow slow unknown unknown'],
   },
-  'a kubelet that has not begun a relist for 30 s, none of whose calls has ended: unknown': {
-    story: {
+  'no relist started for 30 s and no call returned: unknown': {
+    scenario: {
       kubelet: {
         9: { lastSeenAge: 30 * SECOND, lists: 0, listSum: 0, longestList: 0, relists: 0, relistSum: 0 },
       },
@@ -248,20 +251,20 @@ needs('postgres')('a verdict on PLEG', () => {
   beforeAll(async () => {
     server = await startServer();
     databaseUrl = await server.database();
-    const lives = Object.entries(STORIES).map(([title, { story }]) => {
+    const nodes = Object.entries(SCENARIOS).map(([title, { scenario }]) => {
       const node = nodeOf(title);
-      return { node, story, one: agentIncarnation(node, 1, 600_000) };
+      return { node, scenario, one: agentIncarnation(node, 1, 600_000) };
     });
     await commitAll(
       databaseUrl,
-      lives.map(({ one, story }) => one.batch(1, recordsOf(story))),
+      nodes.map(({ one, scenario }) => one.batch(1, recordsOf(scenario))),
     );
     await query(databaseUrl, `SELECT store.make_partition('node_condition', current_date)`);
-    for (const { node, story } of lives) await conditions(databaseUrl, node, story.ill);
+    for (const { node, scenario } of nodes) await conditions(databaseUrl, node, scenario.unhealthy);
   });
   afterAll(() => server?.stop());
 
-  test.each(Object.entries(STORIES))('%s', async (title, { verdicts }) => {
+  test.each(Object.entries(SCENARIOS))('%s', async (title, { verdicts }) => {
     const rows = await query(databaseUrl, 'SELECT * FROM plegwatch.pleg_verdicts WHERE node = $1', [
       nodeOf(title),
     ]);
@@ -271,11 +274,11 @@ needs('postgres')('a verdict on PLEG', () => {
     ).toEqual(verdicts);
   });
 
-  test('comes with the figures that it rests on', async () => {
+  test('a verdict shows the figures that it is based on', async () => {
     const [row] = await query(
       databaseUrl,
       `SELECT extract(epoch FROM at - from_at)::int AS before_s, extract(epoch FROM to_at - at)::int AS after_s, *
-         FROM plegwatch.pleg_verdicts WHERE node = 'both-hung-the-runtime'`,
+         FROM plegwatch.pleg_verdicts WHERE node = 'lists-of-both-hung-the-runtime'`,
     );
     expect(row).toMatchObject({
       before_s: 180,
@@ -300,7 +303,7 @@ function recordsOf({
   kubelet = {},
   ours = {},
   gaps = [],
-}: Story): (RecordOf<'relist_minute'> | RecordOf<'gap'>)[] {
+}: Scenario): (RecordOf<'relist_minute'> | RecordOf<'gap'>)[] {
   const minutes = Array.from({ length: MINUTES }, (_, minute) =>
     minuteOf(minute, ours[minute], kubelet[minute]),
   );
@@ -316,7 +319,7 @@ function recordsOf({
 function minuteOf(
   minute: number,
   ours: Partial<Ours> | null = {},
-  told: Partial<KubeletCalls & KubeletMinute> | null = {},
+  kubelet: Partial<KubeletCalls & KubeletMinute> | null = {},
 ): RecordOf<'relist_minute'> | null {
   if (ours === null) return null;
   const t = minute * 60 * SECOND;
@@ -331,11 +334,11 @@ function minuteOf(
   };
   const listing = { relists: 12, errors: 0, max: 5_000, hist: [], ...ours };
   const record = { type: 'relist_minute', t, span: 60 * SECOND, ...zero, ...listing } as const;
-  return told === null ? record : { ...record, kubelet: kubeletMinute(t, told) };
+  return kubelet === null ? record : { ...record, kubelet: kubeletMinute(t, kubelet) };
 }
 
-function kubeletMinute(t: number, told: Partial<KubeletCalls & KubeletMinute>): KubeletMinute {
-  const { relists = 60, hist = [60], lastSeenAge = 1_400_000, ...calls } = told;
+function kubeletMinute(t: number, kubelet: Partial<KubeletCalls & KubeletMinute>): KubeletMinute {
+  const { relists = 60, hist = [60], lastSeenAge = 1_400_000, ...calls } = kubelet;
   return {
     ...{ relists, hist, lastSeenAge, intervals: 0, intervalSum: 0 },
     ...{ discarded: null, streamErrors: null, listP99: null },
@@ -347,14 +350,19 @@ function kubeletMinute(t: number, told: Partial<KubeletCalls & KubeletMinute>): 
   };
 }
 
-/** Rows as the controller writes them. The life began ten minutes ago. */
-async function conditions(databaseUrl: string, node: string, ill: Story['ill']): Promise<void> {
+/** Inserts rows as the controller does. The epoch began ten minutes ago. */
+async function conditions(
+  databaseUrl: string,
+  node: string,
+  unhealthy: Scenario['unhealthy'],
+): Promise<void> {
   const insert = `
     INSERT INTO store.node_condition (at, day, node_id, cluster_id, status, reason, message, pleg_seen_ago_ms, threshold_ms)
     SELECT e.started_at + $2 * interval '1 second', (e.started_at AT TIME ZONE 'UTC')::date, n.node_id, n.cluster_id, $3, $4, $5, $6, $7
     FROM store.node n JOIN store.epoch e USING (node_id) WHERE n.name = $1`;
-  const well = 'kubelet is posting ready status';
-  if (ill !== undefined)
+  const healthy = 'kubelet is posting ready status';
+  if (unhealthy !== undefined)
     await query(databaseUrl, insert, [node, 310, 'False', 'KubeletNotReady', ILL, 190_000, 180_000]);
-  if (ill === 'over') await query(databaseUrl, insert, [node, 340, 'True', 'KubeletReady', well, null, null]);
+  if (unhealthy === 'recovered')
+    await query(databaseUrl, insert, [node, 340, 'True', 'KubeletReady', healthy, null, null]);
 }

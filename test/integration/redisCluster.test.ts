@@ -1,6 +1,6 @@
 /*
- * Redis as more than one server: a cluster whose masters share the queues, and a master that fails over by its Sentinel. What
- * goes away takes what was in it along; nothing of it is lost.
+ * Redis as more than one server: a cluster whose masters share the queues, and a master with failover by Sentinel. A killed
+ * server loses its data, and no record is lost.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
@@ -28,11 +28,11 @@ const QUEUES = 4;
 const NODES = ['a', 'b', 'c', 'd'];
 const EVERY_MS = 60;
 const MEMORY = 64 * 1024 * 1024;
-/** As many as make a window that these agents fill in seconds. */
+/** Nodes that make the window small enough to fill within seconds. */
 const KNOWN_NODES = 1_000;
-/** Compressed, of records such as these. */
+/** Compressed bytes of a batch of such records. */
 const LARGEST_BATCH = 64 * 1024;
-/** What is away is looked for often, and what is not answered is sent again soon. */
+/** Short intervals: reconnect often and resend soon. */
 const SOON = { intervalRetry: '1s', intervalStall: '2s', intervalFlow: '1s' };
 
 let system: System;
@@ -40,7 +40,7 @@ let controller: LocalPlegwatch;
 let fleet: Fleet | undefined;
 let generation = 0;
 
-/** Agents of their own for each test: what the ones before left in their spools is nobody's matter. */
+/** Starts new agents for each test, so that none inherits a spool. */
 async function watch(redisUrl: string): Promise<Fleet> {
   generation += 1;
   fleet = await Fleet.start(
@@ -83,34 +83,34 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       }
       throw new Error(`no master has the slot of ${key}`);
     }
-    const laneKey = (node: string, key: string) =>
+    const queueKey = (node: string, key: string) =>
       `${queuePrefix(CLUSTER, queueOf(node, QUEUES))}:${QUEUE_NAME}:${key}`;
 
-    test('has the queues on several masters, and everything arrives once', async () => {
+    test('spreads the queues over several masters, and every record arrives once', async () => {
       const nodes = await watch(cluster.url);
       nodes.live(EVERY_MS);
       await nodes.deliveredSinceNow(150);
       const masters = new Set<number>();
       for (const { name } of nodes.nodes) {
-        const master = await masterOf(laneKey(name, 'events'));
-        expect(await command(master, 'EXISTS', laneKey(name, 'events'))).toBe(1);
+        const master = await masterOf(queueKey(name, 'events'));
+        expect(await command(master, 'EXISTS', queueKey(name, 'events'))).toBe(1);
         masters.add(master.port);
       }
       expect(masters.size).toBeGreaterThan(1);
       await nodes.expectEverythingOnce();
     });
 
-    test('of which one master is killed with batches in it, and comes back empty, loses nothing', async () => {
+    test('loses nothing when a master with batches is killed and comes back empty', async () => {
       const nodes = await watch(cluster.url);
       nodes.live(EVERY_MS);
       await nodes.deliveredSinceNow(50);
       const [first] = nodes.nodes;
       if (first === undefined) throw new Error('a fleet without a node');
-      const doomed = await masterOf(laneKey(first.name, 'wait'));
+      const doomed = await masterOf(queueKey(first.name, 'wait'));
       process.kill(controller.pid, 'SIGSTOP');
       try {
-        await waitFor('batches wait in it', async () => {
-          return Number(await command(doomed, 'LLEN', laneKey(first.name, 'wait'))) > 0 || undefined;
+        await waitFor('batches wait on this master', async () => {
+          return Number(await command(doomed, 'LLEN', queueKey(first.name, 'wait'))) > 0 || undefined;
         });
         await doomed.kill();
         await waitFor(
@@ -128,7 +128,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       await nodes.expectEverythingOnce();
     });
 
-    test('of three times 64 MiB is not filled while the controller is away: agents stop at their windows', async () => {
+    test('of three times 64 MiB is not filled while the controller is down: agents stop at their windows', async () => {
       for (const master of cluster.masters) await command(master, 'CONFIG', 'SET', 'maxmemory', `${MEMORY}`);
       await system.sql(
         `INSERT INTO store.node (cluster_id, name, node_uid)
@@ -141,21 +141,24 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       });
       const nodes = await watch(cluster.url);
       for (const agent of nodes.agents) {
-        await waitFor('it was answered', async () => (await unacknowledged(agent)) === 0 || undefined);
+        await waitFor(
+          'the first records are acknowledged',
+          async () => (await unacknowledged(agent)) === 0 || undefined,
+        );
       }
       await controller.kill();
       nodes.live(EVERY_MS / 3);
       await waitFor(
         'agents send nothing more',
         async () => {
-          const before = await laneBytes();
+          const before = await queuedBytes();
           await nodes.deliveredSinceNow(500);
-          return (before >= NODES.length * window && (await laneBytes()) === before) || undefined;
+          return (before >= NODES.length * window && (await queuedBytes()) === before) || undefined;
         },
         BACK_WITHIN_MS,
       );
       // The batch that reaches the window is the last one of an agent.
-      expect(await laneBytes()).toBeLessThan(NODES.length * (window + LARGEST_BATCH));
+      expect(await queuedBytes()).toBeLessThan(NODES.length * (window + LARGEST_BATCH));
       for (const agent of nodes.agents) expect(await unacknowledged(agent)).toBeGreaterThan(0);
       for (const master of cluster.masters) {
         const used = /^used_memory:(\d+)/m.exec(String(await command(master, 'INFO', 'memory')));
@@ -166,7 +169,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
     });
 
     /** The bytes of all batches in all queues. */
-    async function laneBytes(): Promise<number> {
+    async function queuedBytes(): Promise<number> {
       let bytes = 0;
       for (let queueNo = 0; queueNo < QUEUES; queueNo += 1) {
         const queue = `${queuePrefix(CLUSTER, queueNo)}:${QUEUE_NAME}`;
@@ -180,12 +183,12 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       return bytes;
     }
 
-    test('of which all masters are killed, and come back empty, loses nothing', async () => {
+    test('loses nothing when all masters are killed and come back empty', async () => {
       const nodes = await watch(cluster.url);
       nodes.live(EVERY_MS);
       await nodes.deliveredSinceNow(50);
       await Promise.all(cluster.masters.map((master) => master.kill()));
-      // Longer than a worker waits for a job: each has found out, and has tried to connect again.
+      // Longer than a worker waits for a job: each has noticed and tried to reconnect.
       await nodes.deliveredSinceNow(700);
       for (const agent of nodes.agents) {
         await waitFor(
@@ -218,7 +221,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       await redis?.stop();
     });
 
-    test('that change places when the Sentinel is asked to, and when the master is killed, lose nothing', async () => {
+    test('lose nothing over a requested failover and over the death of the master', async () => {
       const [first, second] = redis.servers;
       const nodes = await watch(redis.url);
       nodes.live(EVERY_MS);

@@ -1,6 +1,6 @@
 /*
- * Wrong settings: the built program is run with each, and gives one error that names the setting and the cure, without a
- * stack trace and without a password. Exit 2: the command line is wrong; 1: a part is not what the setting says.
+ * Wrong settings: with each of them the built program prints one error that names the setting and the cure, without a stack
+ * trace or a password. Exit code 2: the command line is wrong; 1: a service is not what the setting expects.
  */
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -31,29 +31,29 @@ import { startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** Stands for every password: it must never be seen again. */
+/** Stands for every password: it must never be printed. */
 const SECRET = 'sesame-9f3c';
 const COMMANDS = ['agent', 'controller', 'migrate', 'maintain', 'report'] as const;
 type CommandName = (typeof COMMANDS)[number];
 
 interface Ended {
-  /** The exit code, or the signal of one that had to be ended. */
+  /** The exit code, or the signal that killed the program. */
   readonly code: number | string | null;
   readonly stdout: string;
-  /** What it said beside its log. */
-  readonly said: string;
+  /** The lines of stderr that are no log lines. */
+  readonly message: string;
   readonly log: readonly Record<string, unknown>[];
 }
 
 interface Run {
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Ends it once it has logged this. */
+  /** Terminates the program once it has logged this. */
   readonly until?: string;
 }
 
 /** Runs the program to its end. */
-function plegwatch(command: string, { args = [], env = {}, until: message }: Run = {}): Promise<Ended> {
+function plegwatch(command: string, { args = [], env = {}, until: logLine }: Run = {}): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [CLI, command, ...args], {
       env: { PATH: process.env['PATH'], ...env },
@@ -66,38 +66,38 @@ function plegwatch(command: string, { args = [], env = {}, until: message }: Run
     });
     child.stderr.on('data', (chunk: Buffer) => {
       stderr += chunk.toString('utf8');
-      if (message !== undefined && !asked && stderr.includes(message)) asked = child.kill('SIGTERM');
+      if (logLine !== undefined && !asked && stderr.includes(logLine)) asked = child.kill('SIGTERM');
     });
     const late = setTimeout(() => child.kill('SIGKILL'), 30_000);
     child.on('error', reject);
     child.on('close', (code, signal) => {
       clearTimeout(late);
-      if ((stdout + stderr).includes(SECRET)) reject(new Error(`a password is told: ${stdout}${stderr}`));
+      if ((stdout + stderr).includes(SECRET)) reject(new Error(`a password is printed: ${stdout}${stderr}`));
       const lines = stderr.split('\n').filter((line) => line !== '');
       resolve({
         code: code ?? signal,
         stdout,
-        said: lines.filter((line) => !line.startsWith('{')).join('\n'),
+        message: lines.filter((line) => !line.startsWith('{')).join('\n'),
         log: lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line)),
       });
     });
   });
 }
 
-/** One error: two lines, the second with the cure and the code, no stack trace. */
-function expectRefusal({ code, said }: Ended, error: ErrorCode, ...names: readonly string[]): void {
-  const lines = said.split('\n');
-  expect(said).toMatch(/^plegwatch: /);
+/** Expects one error of two lines, the second with the cure and the code, and no stack trace. */
+function expectRefusal({ code, message }: Ended, error: ErrorCode, ...names: readonly string[]): void {
+  const lines = message.split('\n');
+  expect(message).toMatch(/^plegwatch: /);
   expect(lines).toHaveLength(2);
   expect(lines[1]).toMatch(new RegExp(`^\\S.+  \\[${error}\\]$`));
-  expect(said).not.toMatch(/^ {4}at /m);
-  for (const name of names) expect(said).toContain(name);
+  expect(message).not.toMatch(/^ {4}at /m);
+  for (const name of names) expect(message).toContain(name);
   expect(code).toBe(error === 'SETTING_INVALID' ? 2 : 1);
 }
 
-/** A command line that is wrong: every problem in one line of its own. */
-function expectProblems({ code, said, log }: Ended, command: string, problems: readonly string[]): void {
-  expect(said.split('\n')).toEqual([
+/** Expects a usage error with one line for each problem. */
+function expectProblems({ code, message, log }: Ended, command: string, problems: readonly string[]): void {
+  expect(message.split('\n')).toEqual([
     ...problems.map((problem, i) => (i === 0 ? `plegwatch: ${problem}` : problem)),
     `See plegwatch ${command} --help.  [SETTING_INVALID]`,
   ]);
@@ -109,7 +109,7 @@ const flags = (settings: Readonly<Record<string, string>>): string[] =>
   Object.entries(settings).flatMap(([key, value]) => [flagOf(key), value]);
 
 describe('a command line', () => {
-  test('that lacks what is required is told all that it lacks', async () => {
+  test('without required settings is refused with all that are missing', async () => {
     expectProblems(await plegwatch('agent'), 'agent', [
       '--cluster (PLEGWATCH_CLUSTER) is required',
       '--node (PLEGWATCH_NODE) is required',
@@ -129,7 +129,7 @@ describe('a command line', () => {
     ]);
   });
 
-  test('with several faults is told all of them together', async () => {
+  test('with several errors is refused with all of them at once', async () => {
     const args = flags({
       cluster: 'Not Good',
       node: 'n',
@@ -151,19 +151,19 @@ describe('a command line', () => {
   });
 
   test.each(COMMANDS)(
-    'of %s with an unknown option is refused, its value is not repeated',
+    'of %s with an unknown option is refused without repeating its value',
     async (command) => {
       const ended = await plegwatch(command, { args: [`--pasword=${SECRET}`] });
-      expect(ended.said).toContain('--pasword');
-      expect(ended.said).toContain('there is no such option');
+      expect(ended.message).toContain('--pasword');
+      expect(ended.message).toContain('there is no such option');
       expect(ended.code).toBe(2);
     },
   );
 
-  test('without a command, or with an unknown one, gets the help or a hint', async () => {
+  test('with an unknown command is refused with a hint', async () => {
     expect(await plegwatch('agnet')).toMatchObject({
       code: 2,
-      said: "error: unknown command 'agnet'\n(Did you mean agent?)\nSee plegwatch --help.",
+      message: "error: unknown command 'agnet'\n(Did you mean agent?)\nSee plegwatch --help.",
     });
   });
 
@@ -342,7 +342,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       expectRefusal(await agent(endpoint('grpc.sock')), 'CRI_NOT_A_RUNTIME', 'UNIMPLEMENTED');
     });
 
-    test('where something listens and says nothing is refused', async () => {
+    test('where a silent server listens is refused', async () => {
       await silent(join(dir, 'silent.sock'));
       expectRefusal(await agent(endpoint('silent.sock')), 'CRI_NOT_A_RUNTIME', 'DEADLINE_EXCEEDED');
     });
@@ -362,7 +362,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       await both(`redis://:${SECRET}@127.0.0.1:${postgres.part.port}`, 'REDIS_NOT_REDIS');
     });
 
-    test('of a server that says nothing keeps a controller from starting', async () => {
+    test('of a silent server keeps a controller from starting', async () => {
       const redisUrl = `redis://:${SECRET}@127.0.0.1:${await silent()}`;
       expectRefusal(await controller({ redisUrl }, noKube), 'REDIS_UNREACHABLE', '--redis-url', 'timed out');
     });
@@ -401,7 +401,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       await both(`redis+cluster://u:${SECRET}@${hosts}`, 'REDIS_REFUSED', 'WRONGPASS');
     });
 
-    test('of which one host is away is as good as the others', async () => {
+    test('with one unreachable host works over the others', async () => {
       const redisUrl = `redis+cluster://127.0.0.1:${await freePort()},127.0.0.1:${cluster.masters[2]?.port}`;
       for (const ended of [
         await agent({ redisUrl }, { until: 'agent ready' }),
@@ -429,7 +429,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       }
     });
 
-    test('where nothing listens ends a controller, and an agent goes on without it', async () => {
+    test('where nothing listens ends a controller, and an agent runs without Redis', async () => {
       const redisUrl = `redis://:${SECRET}@127.0.0.1:${await freePort()}`;
       expectRefusal(
         await controller({ redisUrl }, noKube),
@@ -473,7 +473,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       await each(url, 'DATABASE_REFUSED', 'password authentication failed');
     });
 
-    test('of a database that is not there is refused', async () => {
+    test('of a missing database is refused', async () => {
       const url = changed((each) => {
         each.pathname = '/nowhere';
       });
@@ -528,14 +528,14 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       );
     });
 
-    test('that cannot be written runs from memory where --spool-fallback says so', async () => {
+    test('that cannot be written falls back to memory with --spool-fallback', async () => {
       const settings = { spoolDir: '/sys/plegwatch', spoolFallback: 'memory' };
       const ended = await agent(settings, { until: 'agent ready' });
       expect(ended.code).toBe(0);
       expect(ended.log.map(({ msg }) => msg)).toContain('spool unusable, running from memory');
     });
 
-    test('of another node or another cluster is moved aside, and left as it is', async () => {
+    test('of another node or cluster is moved aside unchanged', async () => {
       const spoolDir = join(dir, 'spool-of-a');
       const asides = () => readdirSync(spoolDir).filter((name) => name.startsWith('foreign-'));
       expect((await agent({ node: 'a', spoolDir }, { until: 'agent ready' })).code).toBe(0);
@@ -593,7 +593,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       expect(ended.code).toBe(0);
     });
 
-    test('with anything else for a switch are refused', async () => {
+    test('with any other value for a switch are refused', async () => {
       const ended = await controller({}, { env: { PLEGWATCH_NO_KUBE: 'nope' } });
       expectProblems(ended, 'controller', ['--no-kube (PLEGWATCH_NO_KUBE) must be true or false']);
     });
@@ -633,7 +633,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       expectRefusal(await controller({ kubeconfig: file }), 'KUBE_CONFIG', `--kubeconfig ${file}`, 'ENOENT');
     });
 
-    test('that is left out where this is no pod is refused', async () => {
+    test('that is omitted outside a pod is refused', async () => {
       expectRefusal(await controller(), 'KUBE_CONFIG', '--kubeconfig (PLEGWATCH_KUBECONFIG)', '--no-kube');
     });
 
@@ -650,14 +650,14 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       expectRefusal(await controller(settings), 'KUBE_CONFIG', '--kubeconfig');
     });
 
-    test('of a server that is not there is refused', async () => {
+    test('of an unreachable server is refused', async () => {
       const ended = await controller(
         naming('kube-away', { server: `https://127.0.0.1:${await freePort()}` }),
       );
       expectRefusal(ended, 'KUBE_UNREACHABLE', '--kubeconfig', 'ECONNREFUSED');
     });
 
-    test('of a server that speaks no TLS is refused', async () => {
+    test('of a server without TLS is refused', async () => {
       const ended = await controller(naming('kube-web', { server: `https://127.0.0.1:${await web()}` }));
       expectRefusal(ended, 'KUBE_UNREACHABLE', '--kubeconfig');
     });
@@ -683,19 +683,19 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
         expectRefusal(ended, 'KUBE_REFUSED', 'does not accept our credentials', '--kubeconfig');
       });
 
-      test('with a user that may do nothing is refused', async () => {
+      test('with a user without permissions is refused', async () => {
         const ended = await controller({ kubeconfig: api.kubeconfigOf('nobody') });
         expectRefusal(ended, 'KUBE_REFUSED', 'list nodes', 'Grant');
       });
     });
   });
 
-  test('right settings start both programs, which end in order', async () => {
+  test('valid settings start both programs, which exit cleanly', async () => {
     const ends = await Promise.all([
       agent({}, { until: 'agent ready' }),
       controller({}, { ...noKube, until: 'controller ready' }),
     ]);
-    expect(ends.map(({ code, said }) => [code, said])).toEqual([
+    expect(ends.map(({ code, message }) => [code, message])).toEqual([
       [0, ''],
       [0, ''],
     ]);

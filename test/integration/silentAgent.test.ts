@@ -1,5 +1,5 @@
 /*
- * Which agents a controller calls silent: those that were not heard while everybody could be heard, by the database's clock.
+ * Which agents a controller calls silent: those that sent nothing while ingest was running, by the database's clock.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { PLEG_REPORTS } from '../../src/controller/kube/object.ts';
@@ -30,10 +30,10 @@ needs(
 
   test('does not call an agent silent that may have reported without a controller, and keeps the silence that another one found', async () => {
     const evidence = new EvidenceFixture(store, await store.ensureCluster(CLUSTER));
-    for (const name of ['perhaps', 'silent', 'heard']) {
+    for (const name of ['perhaps', 'silent', 'reporting']) {
       await system.addNode(name);
       const id = await evidence.node(name);
-      await evidence.silentFor(id, name === 'heard' ? 0 : 1_000);
+      await evidence.silentFor(id, name === 'reporting' ? 0 : 1_000);
       await evidence.due(id);
     }
     await system.sql(
@@ -42,7 +42,7 @@ needs(
        FROM store.node WHERE name = 'silent'`,
     );
     await system.controller();
-    expect(await Promise.all(['perhaps', 'silent', 'heard'].map(reporting))).toEqual([
+    expect(await Promise.all(['perhaps', 'silent', 'reporting'].map(reporting))).toEqual([
       'Unknown IngestBehind',
       'False AgentSilent',
       'True Reporting',

@@ -13,7 +13,7 @@ import { needs } from '../support/needs.ts';
 
 const text = readFileSync(new URL('../../docs/how-to/sql.md', import.meta.url), 'utf8');
 
-/** The queries, each with the heading it stands under. */
+/** The queries, each with its heading. */
 const queries = text.split(/^## /m).flatMap((section) =>
   [...section.matchAll(/^```sql\n(.*?)^```/gms)].map(([, sql = '']) => ({
     heading: section.split('\n')[0] ?? '',
@@ -23,7 +23,7 @@ const queries = text.split(/^## /m).flatMap((section) =>
 
 const US_PER_MINUTE = 60_000_000;
 
-/** One of everything: a kubelet that fell back after its stream broke, and an event that was missed. */
+/** A record of each type: a kubelet that fell back after its stream broke, and a missed event. */
 function evidence(): EvidenceRecord[] {
   const id = hexId(1);
   const finding = (kind: 'missed' | 'short_life'): RecordOf<'finding'> => ({
@@ -143,7 +143,7 @@ const UNHEALTHY = `
   FROM store.node WHERE name = 'node-a'`;
 
 describe('docs/how-to/sql.md', () => {
-  it('answers the three questions, and a few more', () => {
+  it('has queries under at least three headings', () => {
     expect(new Set(queries.map(({ heading }) => heading)).size).toBeGreaterThanOrEqual(3);
   });
 });
@@ -156,7 +156,7 @@ needs('postgres')('the queries of docs/how-to/sql.md', () => {
     server = await startServer();
     const databaseUrl = await server.database();
     const one = agentIncarnation('node-a', 1, 120_000);
-    // As users do it: a controller that owns nothing writes, a reader reads.
+    // As in production: a controller that owns nothing writes, a reader reads.
     const controller = await server.role(databaseUrl, 'controller');
     const reader = await server.role(databaseUrl, 'reader');
     await query(databaseUrl, 'SELECT store.grant_controller($1)', [new URL(controller).username]);
@@ -176,14 +176,14 @@ needs('postgres')('the queries of docs/how-to/sql.md', () => {
     await server.stop();
   });
 
-  it.each(queries)('$heading', async ({ sql }) => {
+  it.each(queries)('the query under "$heading" returns rows of the cluster', async ({ sql }) => {
     const { rows, fields } = await client.query(sql);
     expect(fields[0]?.name).toBe('cluster');
     expect(rows.length).toBeGreaterThan(0);
     expect(rows[0]).toMatchObject({ cluster: 'test' });
   });
 
-  it("find the stream that broke beside the fallback, and the kubelet's mode beside the miss", async () => {
+  it("show the broken stream beside the fallback, and the kubelet's mode beside the miss", async () => {
     const [fallback] = (await client.query(queries[0]?.sql ?? '')).rows;
     expect(fallback).toMatchObject({
       to_mode: 'Fallback',
@@ -202,7 +202,7 @@ needs('postgres')('the queries of docs/how-to/sql.md', () => {
     });
   });
 
-  it('show what the kubelet said of itself, in the minutes in which it was asked', async () => {
+  it("show the kubelet's own metrics for the minutes in which it was scraped", async () => {
     const { rows } = await client.query('SELECT * FROM plegwatch.kubelet_minutes');
     expect(rows).toHaveLength(1);
     expect(rows[0]).toMatchObject({
@@ -220,18 +220,18 @@ needs('postgres')('the queries of docs/how-to/sql.md', () => {
     expect(nodes.rows).toMatchObject([{ kubelet_stream_errors: '5' }]);
   });
 
-  it('tell the chance that relisting misses a short life, from what the kubelet says of its period', async () => {
+  it("compute the chance that relisting misses a short life from the kubelet's own period", async () => {
     const { rows } = await client.query('SELECT * FROM plegwatch.short_lives ORDER BY life_max_ms');
     expect(rows).toMatchObject([
       { life_min_ms: 201, life_max_ms: 603, relist_period_ms: 1005 },
-      // What no agent of ours says.
+      // A proof that no agent of ours writes.
       { life_min_ms: null, chance_max: null, chance_min: 0 },
     ]);
     expect(rows[0].chance_min).toBeCloseTo(0.4);
     expect(rows[0].chance_max).toBeCloseTo(0.8);
   });
 
-  it('add up the minutes in figures, never by averaging percentiles', async () => {
+  it('aggregate minutes from sums and histograms, never from averaged percentiles', async () => {
     const { rows } = await client.query(
       'SELECT sum(expected)::int AS expected, sum(matched)::int AS matched, min(p99_ms) AS p99, max(max_ms) AS max FROM plegwatch.relist_minutes',
     );

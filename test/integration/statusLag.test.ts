@@ -158,8 +158,8 @@ needs(
   });
 
   test('is unknown, with a reason, if the pod is deleted, replaced, never existed, or has a later container', async () => {
-    const gone = await made();
-    await publish(gone, running(gone));
+    const deleted = await made();
+    await publish(deleted, running(deleted));
     const never = podWith('never-had-an-object');
     const uuid = podWith(randomUUID());
     const another = await made();
@@ -170,7 +170,7 @@ needs(
       restartCount: 3,
       containerID: `containerd://${hexId(0xdead)}`,
     });
-    const all = [gone, never, uuid, other, passed].map((pod) => overdue(pod, 'STOPPED'));
+    const all = [deleted, never, uuid, other, passed].map((pod) => overdue(pod, 'STOPPED'));
     for (const { batch } of all) await commit(batch);
     await query(
       databaseUrl,
@@ -180,10 +180,10 @@ needs(
     await start();
     await waitFor('the pod was seen', async () => {
       const seen = 'SELECT FROM store.status_lag_watch WHERE pod_name = $1 AND container_matched';
-      return (await query(databaseUrl, seen, [gone.object.pod])).length > 0 ? true : undefined;
+      return (await query(databaseUrl, seen, [deleted.object.pod])).length > 0 ? true : undefined;
     });
-    // A pod that was bound to no node goes at once.
-    await admin.delete(PODS, gone.object.pod);
+    // A pod that is bound to no node is deleted at once.
+    await admin.delete(PODS, deleted.object.pod);
     const reasons = [];
     for (const { finding } of all) {
       const row = await measured(finding);
@@ -417,16 +417,16 @@ async function publish({ object }: TestPod, status: object): Promise<void> {
   });
 }
 
-let lives = 0;
+let incarnations = 0;
 
-/** An agent tells that an event is overdue, and then that it was missed: it happened nine to five seconds ago. */
+/** A batch that reports an event as overdue and then as missed; it happened nine to five seconds ago. */
 function overdue(
   pod: TestPod,
   type: 'STARTED' | 'STOPPED',
   { name = `node-${randomUUID().slice(0, 8)}`, to = 55_000_000 } = {},
 ) {
-  lives += 1;
-  const node = agentIncarnation(name, lives);
+  incarnations += 1;
+  const node = agentIncarnation(name, incarnations);
   const finding = randomUUID();
   const record: EvidenceRecord = {
     type: 'event_overdue',
@@ -441,7 +441,7 @@ function overdue(
   return { node, finding, batch: node.batch(1, records, { objects: [pod.object] }) };
 }
 
-/** The verdict on what was overdue. */
+/** The missed event that was overdue before. */
 const missed = (
   pod: TestPod,
   finding: string,

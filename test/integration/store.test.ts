@@ -1,5 +1,5 @@
 /*
- * The store on a real Postgres: migrations, views, partitions, roles, and what an operator is told.
+ * The store on a real Postgres: migrations, views, partitions, roles, and the errors that an operator sees.
  */
 import { randomUUID } from 'node:crypto';
 import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -133,7 +133,7 @@ needs('postgres')('the store', () => {
     return dir;
   }
 
-  it('is migrated once when two migrate at the same time', async () => {
+  it('two concurrent migrations apply each migration once', async () => {
     const databaseUrl = await server.emptyDatabase();
     const both = await Promise.all([1, 2].map(() => migrate({ databaseUrl, queues: 4, log: silent })));
     const names = readMigrations(defaultMigrationsDir()).map((file) => file.name);
@@ -147,7 +147,7 @@ needs('postgres')('the store', () => {
     await store.close();
   });
 
-  it('keeps the most lanes there ever were beside the present number', async () => {
+  it('keeps the highest queue count beside the current one', async () => {
     const databaseUrl = await server.database(8);
     expect(await migrate({ databaseUrl, queues: 2, log: silent })).toEqual({ applied: [] });
     const store = await openStore({ databaseUrl, log: silent });
@@ -155,11 +155,11 @@ needs('postgres')('the store', () => {
     await store.close();
   });
 
-  it('the program needs the last migration of the folder', () => {
+  it('the program requires the last migration of the folder', () => {
     expect(readMigrations(defaultMigrationsDir()).at(-1)?.number).toBe(SCHEMA_VERSION);
   });
 
-  it('refuses a migration that was changed after it was applied, without changing anything', async () => {
+  it('refuses a migration that was changed after it was applied, and changes nothing', async () => {
     const databaseUrl = await server.database();
     const migrationsDir = copyOfMigrations();
     const file = join(migrationsDir, '0001_functions.sql');
@@ -187,7 +187,7 @@ needs('postgres')('the store', () => {
     expect(await query(databaseUrl, "SELECT to_regnamespace('store') AS store")).toEqual([{ store: null }]);
   });
 
-  it('tells which migration failed, without its statement, and leaves nothing half done', async () => {
+  it('a failed migration is named without its statement and rolled back', async () => {
     const databaseUrl = await server.emptyDatabase();
     const migrationsDir = copyOfMigrations();
     writeFileSync(join(migrationsDir, '0004_views.sql'), "SELECT 'secret' FROM nowhere");
@@ -201,7 +201,7 @@ needs('postgres')('the store', () => {
     ]);
   });
 
-  it('has every view with the columns people rely on, in their order, asking with the rights of the reader', async () => {
+  it('every view has its public columns in order, and runs with the rights of the reader', async () => {
     const databaseUrl = await server.database();
     for (const [view, columns] of Object.entries(VIEWS)) {
       const found = await query<{ name: string }>(
@@ -224,7 +224,7 @@ needs('postgres')('the store', () => {
     expect(plain).toEqual([]);
   });
 
-  it('has the bucket bounds of the agents, and quantiles that lie in the right bucket', async () => {
+  it('has the bucket bounds of the agents, and computes quantiles in the right bucket', async () => {
     const databaseUrl = await server.database();
     const [row] = await query<{ bounds: number[] }>(databaseUrl, 'SELECT store.hist_bounds() AS bounds');
     expect(row?.bounds).toEqual([...RELIST_BOUNDS_MS]);
@@ -244,7 +244,7 @@ needs('postgres')('the store', () => {
     expect(last).toEqual([{ q: RELIST_BOUNDS_MS.at(-1) }]);
   });
 
-  it('shows kinds it has no name for', async () => {
+  it('shows unknown event types and states by number', async () => {
     const databaseUrl = await server.database();
     const [row] = await query(
       databaseUrl,
@@ -257,7 +257,7 @@ needs('postgres')('the store', () => {
     });
   });
 
-  it('lets a controller work and a reader read without owning anything', async () => {
+  it('a controller can write and a reader can read without owning anything', async () => {
     const databaseUrl = await server.database();
     const controller = await server.role(databaseUrl, 'controller');
     const reader = await server.role(databaseUrl, 'reader');
@@ -278,7 +278,7 @@ needs('postgres')('the store', () => {
     await expect(query(reader, 'SELECT store.make_partitions(1)')).rejects.toThrow('permission denied');
   });
 
-  it('makes one partition when two ask for it at the same time', async () => {
+  it('concurrent requests for a partition create it once', async () => {
     const databaseUrl = await server.database();
     const made = await Promise.all(
       Array.from({ length: 4 }, () =>
@@ -291,7 +291,7 @@ needs('postgres')('the store', () => {
     expect(made.flat().filter(({ made }) => made)).toHaveLength(1);
   });
 
-  it('survives a connection that breaks inside a transaction, between two statements', async () => {
+  it('survives a connection that breaks between two statements of a transaction', async () => {
     const databaseUrl = await server.database();
     const store = await openStore({ databaseUrl, log: silent, maxConnections: 1 });
     const broken = store.transaction(async (runner) => {
@@ -309,7 +309,7 @@ needs('postgres')('the store', () => {
     await store.close();
   });
 
-  it('shows what a killed agent left open as lasting until its next life, and what is open as open', async () => {
+  it('a gap that a killed agent left open ends at the next incarnation, and one of a live agent stays open', async () => {
     const databaseUrl = await server.database();
     const stream = (t: number): EvidenceRecord => ({
       type: 'gap',
@@ -337,7 +337,7 @@ needs('postgres')('the store', () => {
     ]);
   });
 
-  it('tells an operator what is wrong with --database-url, never the password', async () => {
+  it('reports what is wrong with --database-url, never the password', async () => {
     const databaseUrl = await server.database();
     const open = async (change: (url: URL) => void) => {
       const url = new URL(databaseUrl);

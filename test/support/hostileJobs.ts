@@ -17,7 +17,7 @@ import { agentIncarnation, type BatchIncarnation, event, hexId } from './batches
 export type Fate =
   | { readonly is: 'rejected'; readonly reason: Rejection['reason'] }
   | { readonly is: 'unacked' }
-  /** Seqs from 1 to `last` of an epoch of its own, of which `stored` are stored. */
+  /** Seqs 1 to `last` of a new epoch, of which `stored` are stored. */
   | {
       readonly is: 'record';
       readonly incarnation: BatchIncarnation;
@@ -25,7 +25,7 @@ export type Fate =
       readonly stored: number;
     };
 
-/** What lies in a lane: fields of a job's hash as they are, or a key of another type, or no key at all. */
+/** The contents of a hostile job: raw fields of its hash, a key of another type, or no key at all. */
 export type Lying =
   | { readonly is: 'fields'; readonly fields: Readonly<Record<string, string | Buffer>> }
   | { readonly is: 'nothing' }
@@ -37,7 +37,7 @@ export interface HostileJob {
   readonly fate: Fate;
 }
 
-/** A batch of these that others' epochs could be harmed with. */
+/** The incarnation whose epoch hostile batches attack. */
 export interface Victim {
   readonly incarnation: BatchIncarnation;
 }
@@ -101,7 +101,7 @@ function pick<T>(random: Random, from: readonly T[]): T {
   return one;
 }
 
-/** A job as BullMQ would write it, with data that is not looked at. */
+/** A job as BullMQ would write it, with any data. */
 function job(data: string | Buffer, opts: string | Buffer = '{}', more: Record<string, string> = {}): Lying {
   return { is: 'fields', fields: { name: 'batch', data, opts, timestamp: '1', delay: '0', ...more } };
 }
@@ -239,9 +239,9 @@ const MAKERS: readonly Maker[] = [
   async (random, _, n) => {
     const batch = agentIncarnation(`without-${n}`).batch(1, [event(1)]);
     const field = pick(random, Object.keys(batch));
-    const { [field as keyof Batch]: gone, ...rest } = batch;
+    const { [field as keyof Batch]: removed, ...rest } = batch;
     return {
-      what: `a batch without ${field} (${typeof gone})`,
+      what: `a batch without ${field} (${typeof removed})`,
       lying: withData(packed(JSON.stringify(rest))),
       fate: NOT_A_BATCH,
     };
@@ -263,7 +263,7 @@ const MAKERS: readonly Maker[] = [
     const batch = { ...agentIncarnation(`sql-${n}`).batch(1, [event(1)]), node: pick(random, INJECTIONS) };
     return { what: 'a node that is SQL', lying: withData(await encodeBatch(batch)), fate: NOT_A_BATCH };
   },
-  // Others' names.
+  // Batches in the name of others.
   async (random, { incarnation: theirs }, n) => {
     const cluster = pick(random, ['other', 'test2', 'test.', 'production']);
     const batch = { ...theirs.batch(1 + (n % 9), [event(1)]), cluster };
@@ -274,14 +274,20 @@ const MAKERS: readonly Maker[] = [
     const first = 1 + Math.floor(random.between(0, 1_000));
     const lost = [{ from: first + 10, to: 2_000_000, cause: 'stolen' }];
     const epoch = random.chance(0.5) ? theirs.epoch.toUpperCase() : theirs.epoch;
-    const batch = { ...theirs.batch(first, [event(n)]), node: `thief-${n % 50}`, lost, epoch, floor: first };
+    const batch = {
+      ...theirs.batch(first, [event(n)]),
+      node: `thief-${n % 50}`,
+      lost,
+      epoch,
+      oldestSeq: first,
+    };
     return {
       what: "another node's epoch",
       lying: withData(await encodeBatch(batch)),
       fate: { is: 'rejected', reason: 'epoch_of_another_node' },
     };
   },
-  // What is not of today.
+  // Batches of another version.
   async (random, { incarnation: theirs }, n) => {
     const v = pick(random, [2, 3, 1_000, 2 ** 31, 2 ** 53]);
     const batch: object = { ...theirs.batch(6, [event(n)]), v };
@@ -329,7 +335,7 @@ const MAKERS: readonly Maker[] = [
     fate: NOT_JSON,
   }),
   (random) => ({
-    what: "a stranger's job",
+    what: 'a job of another application',
     lying: job(
       JSON.stringify({ to: 'someone@example.com', n: random.next() }),
       JSON.stringify(pick(random, OPTIONS)),
