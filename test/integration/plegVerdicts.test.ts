@@ -17,7 +17,7 @@ const ILL = 'PLEG is not healthy: pleg was last seen active 3m10s ago; threshold
 
 type Ours = Pick<RecordOf<'relist_minute'>, 'relists' | 'errors' | 'max'>;
 
-interface Scenario {
+interface VerdictScenario {
   /** What differs from a healthy node, by minute; null: no scrape. */
   readonly kubelet?: Readonly<Record<number, Partial<KubeletCalls & KubeletMinute> | null>>;
   readonly ours?: Readonly<Record<number, Partial<Ours> | null>>;
@@ -49,7 +49,7 @@ const OURS_HUNG = {
   4: { relists: 0, errors: 1 },
   5: { relists: 5, max: 28 * SECOND },
 };
-const OUR_GAPS: Scenario['gaps'] = [
+const OUR_GAPS: VerdictScenario['gaps'] = [
   ['list', 'slow', 124, 244],
   ['list', 'deadline_exceeded', 244, 302],
   ['list', 'slow', 302, 330],
@@ -57,7 +57,7 @@ const OUR_GAPS: Scenario['gaps'] = [
 const times = (count: number, what: Partial<KubeletCalls>): Record<number, Partial<KubeletCalls>> =>
   Object.fromEntries(Array.from({ length: count }, (_, minute) => [minute, what]));
 
-const SCENARIOS: Record<string, { scenario: Scenario; verdicts: string[] }> = {
+const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] }> = {
   'a healthy node has no verdict': { scenario: {}, verdicts: [] },
   'lists of both hung: the runtime': {
     scenario: { kubelet: HUNG, ours: OURS_HUNG, gaps: OUR_GAPS, unhealthy: 'recovered' },
@@ -303,7 +303,7 @@ function recordsOf({
   kubelet = {},
   ours = {},
   gaps = [],
-}: Scenario): (RecordOf<'relist_minute'> | RecordOf<'gap'>)[] {
+}: VerdictScenario): (RecordOf<'relist_minute'> | RecordOf<'gap'>)[] {
   const minutes = Array.from({ length: MINUTES }, (_, minute) =>
     minuteOf(minute, ours[minute], kubelet[minute]),
   );
@@ -354,7 +354,7 @@ function kubeletMinute(t: number, kubelet: Partial<KubeletCalls & KubeletMinute>
 async function conditions(
   databaseUrl: string,
   node: string,
-  unhealthy: Scenario['unhealthy'],
+  unhealthy: VerdictScenario['unhealthy'],
 ): Promise<void> {
   const insert = `
     INSERT INTO store.node_condition (at, day, node_id, cluster_id, status, reason, message, pleg_seen_ago_ms, threshold_ms)

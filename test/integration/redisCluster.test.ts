@@ -31,7 +31,7 @@ const MEMORY = 64 * 1024 * 1024;
 /** Nodes that make the window small enough to fill within seconds. */
 const KNOWN_NODES = 1_000;
 /** Compressed bytes of a batch of such records. */
-const LARGEST_BATCH = 64 * 1024;
+const MAX_BATCH_BYTES = 64 * 1024;
 /** Short intervals: reconnect often and resend soon. */
 const SOON = { intervalRetry: '1s', intervalStall: '2s', intervalFlow: '1s' };
 
@@ -158,7 +158,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
         BACK_WITHIN_MS,
       );
       // The batch that reaches the window is the last one of an agent.
-      expect(await queuedBytes()).toBeLessThan(NODES.length * (window + LARGEST_BATCH));
+      expect(await queuedBytes()).toBeLessThan(NODES.length * (window + MAX_BATCH_BYTES));
       for (const agent of nodes.agents) expect(await unacknowledged(agent)).toBeGreaterThan(0);
       for (const master of cluster.masters) {
         const used = /^used_memory:(\d+)/m.exec(String(await command(master, 'INFO', 'memory')));

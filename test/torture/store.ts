@@ -47,12 +47,12 @@ const ROWS: Readonly<Record<RowKind, { readonly table: string; readonly columns:
   },
 };
 
-type TableRow = Record<string, unknown>;
+type StoreRow = Record<string, unknown>;
 
 /** Reads everything in one snapshot. */
 export async function readStore(url: string): Promise<CheckedStore> {
   return withClient(url, async (client) => {
-    const ask = async (text: string) => (await client.query<TableRow>(text)).rows;
+    const ask = async (text: string) => (await client.query<StoreRow>(text)).rows;
     await ask('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     const rows: CheckedRow[] = [];
     for (const kind of Object.keys(ROWS) as RowKind[]) rows.push(...(await readRows(client, kind)));
@@ -101,7 +101,7 @@ async function readRows(client: Client, kind: RowKind): Promise<CheckedRow[]> {
   }));
 }
 
-async function readFolded(ask: (text: string) => Promise<TableRow[]>): Promise<Folded> {
+async function readFolded(ask: (text: string) => Promise<StoreRow[]>): Promise<Folded> {
   const sessions = await ask('SELECT epoch::text AS epoch, session_no, seq FROM store.stream_session');
   const gaps = await ask(
     "SELECT gap_id::text AS gap, to_at IS NOT NULL AS ended FROM store.gap WHERE scope <> 'seq'",
