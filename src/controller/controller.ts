@@ -118,6 +118,8 @@ async function startReports(
     });
     cleanUps.push(() => podPoller.stop());
   }
+  // There is no election: the one controller that has an API server leads.
+  metrics.leader.set(1);
   return reportWriter;
 }
 

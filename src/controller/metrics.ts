@@ -16,6 +16,7 @@ export interface ControllerMetrics {
   readonly queueDepth: Gauge<'queue'>;
   readonly lagSeconds: Gauge;
   readonly reportWrites: Counter<'result'>;
+  readonly leader: Gauge;
   readonly nodeConditions: Counter;
   readonly nodeWatchMissed: Counter;
   readonly statusLagReads: Counter<'result'>;
@@ -56,6 +57,11 @@ export function createControllerMetrics(): ControllerMetrics {
       name: 'plegwatch_report_writes_total',
       help: 'Due PLEGReports, by result.',
       labelNames: ['result'],
+      registers,
+    }),
+    leader: new Gauge({
+      name: 'plegwatch_leader',
+      help: '1 if this controller writes the reports.',
       registers,
     }),
     nodeConditions: new Counter({
