@@ -104,20 +104,20 @@ describe('the version', () => {
   });
 
   test('that is not told leaves the mode unknown, unless the gate is off', () => {
-    expect(verdict({ version: null })).toBe('Unknown Unknown VersionNotTold');
+    expect(verdict({ version: null })).toBe('Unknown Unknown VersionNotReported');
     expect(verdict({ version: null, gate: false })).toBe('GenericOnly Generic GateDisabled');
   });
 });
 
 describe('a metric that should be there and is not', () => {
   test('leaves the mode unknown: the gate from 1.26, the connections from 1.27', () => {
-    expect(verdict({ gate: null })).toBe('Unknown Unknown GateNotTold');
-    expect(verdict({ gate: null, version: 'v1.26.0' })).toBe('Unknown Unknown GateNotTold');
+    expect(verdict({ gate: null })).toBe('Unknown Unknown GateNotReported');
+    expect(verdict({ gate: null, version: 'v1.26.0' })).toBe('Unknown Unknown GateNotReported');
     expect(verdict({ gate: null, version: 'v1.25.9' })).toBe('GenericOnly Generic NoSuchGate');
-    expect(verdict({ errors: null })).toBe('EventedCache Unknown CounterNotTold');
-    expect(verdict({ successes: null })).toBe('EventedCache Unknown CounterNotTold');
-    expect(verdict({ version: 'v1.37.0', errors: null })).toBe('EventedHint Unknown CounterNotTold');
-    expect(verdict({ version: 'v1.26.0', relists: null })).toBe('EventedCache Unknown CounterNotTold');
+    expect(verdict({ errors: null })).toBe('EventedCache Unknown CounterNotReported');
+    expect(verdict({ successes: null })).toBe('EventedCache Unknown CounterNotReported');
+    expect(verdict({ version: 'v1.37.0', errors: null })).toBe('EventedHint Unknown CounterNotReported');
+    expect(verdict({ version: 'v1.26.0', relists: null })).toBe('EventedCache Unknown CounterNotReported');
   });
 
   test('does not hide a fallback that another one proves', () => {

@@ -67,9 +67,9 @@ const LAST_KNOWN = 37;
 export function infer(scrape: ScrapeSummary, history: RunHistory): Inference {
   const minor = minorOf(scrape.version);
   if (scrape.gate === false) return generic('GateDisabled');
-  if (minor === null) return unknown('Unknown', 'VersionNotTold');
+  if (minor === null) return unknown('Unknown', 'VersionNotReported');
   if (minor < FIRST_WITH_GATE) return generic('NoSuchGate');
-  if (scrape.gate === null) return unknown('Unknown', 'GateNotTold');
+  if (scrape.gate === null) return unknown('Unknown', 'GateNotReported');
   if (minor >= FIRST_WITH_HINTS) return hint(scrape, history, minor);
   return minor < FIRST_WITH_COUNTERS ? uncounted(scrape, history) : cache(scrape, history);
 }
@@ -86,9 +86,9 @@ const unknown = (model: Model, reason: string): Inference => ({ model, mode: 'Un
 
 function cache(scrape: ScrapeSummary, history: RunHistory): Inference {
   const model = 'EventedCache';
-  if (scrape.errors === null) return unknown(model, 'CounterNotTold');
+  if (scrape.errors === null) return unknown(model, 'CounterNotReported');
   if (scrape.errors >= LAST_ERROR) return { model, mode: 'Fallback', reason: whyFellBack(scrape, history) };
-  if (scrape.successes === null) return unknown(model, 'CounterNotTold');
+  if (scrape.successes === null) return unknown(model, 'CounterNotReported');
   // No known kubelet has errors left and yet relists like one without.
   if (relistsFast(history)) return unknown(model, 'RelistRateContradicts');
   if (scrape.successes === 0) return { model, mode: 'Starting', reason: 'NotConnectedYet' };
@@ -108,7 +108,7 @@ function whyFellBack(scrape: ScrapeSummary, history: RunHistory): string {
 /** 1.26. It reports its errors once there are any. */
 function uncounted(scrape: ScrapeSummary, history: RunHistory): Inference {
   const model = 'EventedCache';
-  if (scrape.relists === null) return unknown(model, 'CounterNotTold');
+  if (scrape.relists === null) return unknown(model, 'CounterNotReported');
   if ((scrape.streamEndErrors ?? 0) >= LAST_ERROR)
     return { model, mode: 'Fallback', reason: whyUncountedGaveUp(scrape) };
   if (history.gaveUp || relistsFast(history)) return { model, mode: 'Fallback', reason: 'RelistsOften' };
@@ -119,10 +119,10 @@ function uncounted(scrape: ScrapeSummary, history: RunHistory): Inference {
 function hint(scrape: ScrapeSummary, history: RunHistory, minor: number): Inference {
   const model = 'EventedHint';
   const { errors, successes } = scrape;
-  if (errors === null) return unknown(model, 'CounterNotTold');
+  if (errors === null) return unknown(model, 'CounterNotReported');
   if (errors >= LAST_ERROR && minor <= LAST_KNOWN)
     return { model, mode: 'HintDisabled', reason: whyGivenUp(scrape, history) };
-  if (successes === null) return unknown(model, 'CounterNotTold');
+  if (successes === null) return unknown(model, 'CounterNotReported');
   if (successes === 0 && errors < LAST_ERROR) return { model, mode: 'Starting', reason: 'NotConnectedYet' };
   // Every stream that ended is an error too: more successes than errors means that one is open.
   if (errors >= LAST_ERROR && successes <= errors && !history.reconnects)

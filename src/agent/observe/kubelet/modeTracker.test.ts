@@ -119,7 +119,7 @@ describe('a failed scrape', () => {
     const untold = { ...EVENTED, version: '' };
     const { tracker, changes } = taking(scrapeAt(10, untold), failed(20, 'Timeout'), scrapeAt(30, untold));
     expect(told(changes)).toEqual([null, null, null]);
-    expect(tracker.state).toMatchObject({ mode: 'Unknown', reason: 'VersionNotTold', since: START });
+    expect(tracker.state).toMatchObject({ mode: 'Unknown', reason: 'VersionNotReported', since: START });
   });
 
   test('failed scrapes neither hide a change nor narrow its bounds', () => {

@@ -59,7 +59,7 @@ export class ModeTracker {
     this.#state = {
       model: 'Unknown',
       mode: 'Unknown',
-      reason: 'NotAskedYet',
+      reason: 'NotScrapedYet',
       since: start,
       streamErrors: null,
     };
