@@ -150,7 +150,11 @@ async function suffer(): Promise<Suffered> {
   const hostile = await HostileRuntime.listen(runtime.socket, SEED);
   try {
     hostile.lying = true;
-    await waitFor('Version is refused', async () => (await refusedByCall()).get('Version'), WITHIN_MS);
+    await waitFor(
+      'Version is refused',
+      async () => ((await refusedByCall()).get('Version') ?? 0) > 0 || undefined,
+      WITHIN_MS,
+    );
     hostile.lying = false;
     await waitFor('it has subscribed', () => hostile.subscribed || undefined, WITHIN_MS);
     const refused = await sufferEvents(hostile);
