@@ -320,7 +320,8 @@ needs(
     await stopTraffic();
     await received(agent);
     await agent.kill('SIGTERM');
-    await waitFor('it has ended', () => !agent.running() || undefined);
+    // The chart gives an agent 15 s to end before it is killed.
+    await waitFor('it has ended', () => !agent.running() || undefined, 15_000);
     await thaw();
     await restarted(agent);
     await becomesReady(agent);

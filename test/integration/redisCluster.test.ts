@@ -33,7 +33,7 @@ const KNOWN_NODES = 1_000;
 /** Compressed bytes of a batch of such records. */
 const MAX_BATCH_BYTES = 64 * 1024;
 /** Short intervals: reconnect often and resend soon. */
-const SOON = { intervalRetry: '1s', intervalStall: '2s', intervalFlow: '1s' };
+const SOON = { intervalRedisRetry: '1s', intervalResend: '2s', intervalFlow: '1s' };
 
 let system: System;
 let controller: LocalPlegwatch;
