@@ -13,7 +13,7 @@ import { BUILT_CLI, CHECKOUT, DEV_CLI } from '../checkout.ts';
 import { type LocalApiServer, startApiServer } from '../localServices/apiServer.ts';
 import { type LocalContainerd, startContainerd } from '../localServices/containerd.ts';
 import type { LocalService } from '../localServices/localService.ts';
-import { startPlegwatch } from '../localServices/plegwatch.ts';
+import { type PlegwatchSettings, startPlegwatch } from '../localServices/plegwatch.ts';
 import { startPostgres } from '../localServices/postgres.ts';
 import { run, startProcess } from '../localServices/process.ts';
 import { startRedis } from '../localServices/redis.ts';
@@ -63,7 +63,7 @@ const HEALTHY: SimulatedNode = {
   settings: { profile: 'containerd-2.1', pods: '8', podLife: '15s' },
 };
 /** Short times for quick results; the defaults are 5 s and 30 s. */
-const AGENT = { relistPeriod: '1s', overdueAfter: '1s', missedAfter: '5s' };
+const AGENT: PlegwatchSettings = { relistPeriod: '1s', overdueAfter: '1s', missedAfter: '5s' };
 
 /** Starts everything; if a start fails, what was started is stopped again. */
 export async function startCluster(options: DemoOptions): Promise<DemoCluster> {

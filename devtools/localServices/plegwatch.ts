@@ -5,17 +5,33 @@
 import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
+import type { AGENT_SETTINGS } from '../../src/agent/config.ts';
+import type { AGENT_INTERNALS } from '../../src/agent/internalSettings.ts';
+import type { CONTROLLER_SETTINGS } from '../../src/controller/config.ts';
+import type { INGEST_INTERVALS } from '../../src/controller/internalSettings.ts';
 import { variableOf } from '../../src/platform/settings.ts';
 import { type LocalService, startService } from './localService.ts';
 import { freePort, startProcess } from './process.ts';
 import { temporaryFolder } from './temporaryFolder.ts';
 
+/** Settings by their names in the tables: `redisUrl`, not `--redis-url`. A name that no table has does not compile. */
+export type PlegwatchSettings = Readonly<
+  Partial<
+    Record<
+      keyof (typeof AGENT_SETTINGS &
+        typeof AGENT_INTERNALS &
+        typeof CONTROLLER_SETTINGS &
+        typeof INGEST_INTERVALS),
+      string
+    >
+  >
+>;
+
 export interface PlegwatchOptions {
   /** The built command line, dist/cli.js. */
   readonly cli: string;
   readonly command: 'agent' | 'controller';
-  /** By their names in the setting tables: `redisUrl`, not `--redis-url`. */
-  readonly settings: Readonly<Record<string, string>>;
+  readonly settings: PlegwatchSettings;
   /** More arguments for Node. */
   readonly nodeArgs?: readonly string[];
 }

@@ -4,7 +4,7 @@
  */
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import type { LocalPlegwatch, PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import { windowOf } from '../../src/controller/ingest/flow.ts';
 import { flowSettingsKey, parseFlowSettings, QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
 import { BACK_WITHIN_MS, Fleet, logged, unacknowledged } from '../support/fleet.ts';
@@ -21,7 +21,7 @@ const EVERY_MS = 20;
 const KNOWN_NODES = 1_000;
 /** Room for probes: batches without records do not count. */
 const PROBE_BYTES = 4 * 1024;
-const SOON = { intervalFlow: '1s' };
+const SOON: PlegwatchSettings = { intervalFlow: '1s' };
 
 let system: System;
 let controller: LocalPlegwatch;

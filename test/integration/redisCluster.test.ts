@@ -3,7 +3,7 @@
  * server loses its data, and no record is lost.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import type { LocalPlegwatch, PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import type { LocalRedis } from '../../devtools/localServices/redis.ts';
 import {
   command,
@@ -33,7 +33,7 @@ const KNOWN_NODES = 1_000;
 /** Compressed bytes of a batch of such records. */
 const MAX_BATCH_BYTES = 64 * 1024;
 /** Short intervals: reconnect often and resend soon. */
-const SOON = { intervalRedisRetry: '1s', intervalResend: '2s', intervalFlow: '1s' };
+const SOON: PlegwatchSettings = { intervalRedisRetry: '1s', intervalResend: '2s', intervalFlow: '1s' };
 
 let system: System;
 let controller: LocalPlegwatch;

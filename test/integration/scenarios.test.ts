@@ -8,7 +8,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, test } from 'vitest';
-import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import type { LocalPlegwatch, PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import { delay, drop, dropWhen, duplicate, reorder } from '../../devtools/simulator/eventFaults.ts';
 import {
   failingLists,
@@ -66,7 +66,7 @@ interface Scenario extends OracleConditions {
   /** Causes of gaps that must be stored. */
   readonly gaps?: readonly string[];
   readonly inject?: FaultInjection;
-  readonly agentSettings?: Readonly<Record<string, string>>;
+  readonly agentSettings?: PlegwatchSettings;
   /** The longest delay of an event. */
   readonly maxHeldMs?: number;
 }

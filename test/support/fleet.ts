@@ -3,7 +3,7 @@
  * runtimes delivered according to their ground truth, each once.
  */
 import { expect } from 'vitest';
-import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import type { LocalPlegwatch, PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { metric, type System } from './system.ts';
 import { waitFor } from './waitFor.ts';
@@ -31,11 +31,7 @@ export class Fleet {
   }
 
   /** Returns once every agent is subscribed and ready. */
-  static async start(
-    system: System,
-    names: readonly string[],
-    settings: Record<string, string>,
-  ): Promise<Fleet> {
+  static async start(system: System, names: readonly string[], settings: PlegwatchSettings): Promise<Fleet> {
     const nodes: FleetNode[] = [];
     const fleet = new Fleet(system, nodes);
     try {

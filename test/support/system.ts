@@ -6,7 +6,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
-import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import {
+  type LocalPlegwatch,
+  type PlegwatchSettings,
+  startPlegwatch,
+} from '../../devtools/localServices/plegwatch.ts';
 import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
 import { run } from '../../devtools/localServices/process.ts';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
@@ -24,7 +28,12 @@ export const CLUSTER = 'test';
  * Short times, so that tests need not wait: a relist twice a second, a missed event after four seconds. `overdueAfter` stays
  * long: half of it is how long a busy machine may keep an agent from running before that counts as a stall.
  */
-const FAST = { relistPeriod: '500ms', overdueAfter: '3s', missedAfter: '4s', spoolFsync: '100ms' };
+const FAST: PlegwatchSettings = {
+  relistPeriod: '500ms',
+  overdueAfter: '3s',
+  missedAfter: '4s',
+  spoolFsync: '100ms',
+};
 
 export class System {
   readonly redis: LocalRedis;
@@ -73,7 +82,7 @@ export class System {
     return join(this.#dir, name);
   }
 
-  async controller(settings: Record<string, string> = {}): Promise<LocalPlegwatch> {
+  async controller(settings: PlegwatchSettings = {}): Promise<LocalPlegwatch> {
     const kube = this.#api === null ? { noKube: 'true' } : { kubeconfig: this.#api.kubeconfig };
     return this.#started(
       await startPlegwatch({
@@ -94,7 +103,7 @@ export class System {
   async agent(
     node: string,
     socket: string,
-    settings: Readonly<Record<string, string>> = {},
+    settings: PlegwatchSettings = {},
     nodeArgs: readonly string[] = [],
   ): Promise<LocalPlegwatch> {
     return this.#started(

@@ -2,10 +2,12 @@
  * Injects faults into a world. Each lasts for a time; when its promise settles, what was broken is repaired and what was killed
  * runs again.
  */
+
 import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Queue } from 'bullmq';
+import type { PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import {
   freePort,
   type RunningProcess,
@@ -257,11 +259,7 @@ async function secondAgent(world: World, i: number, forMs: number): Promise<void
 }
 
 /** Starts an agent without waiting for it to be ready: it may block, or exit. */
-async function startBeside(
-  world: World,
-  name: string,
-  settings: Readonly<Record<string, string>>,
-): Promise<RunningProcess> {
+async function startBeside(world: World, name: string, settings: PlegwatchSettings): Promise<RunningProcess> {
   const all = { ...settings, httpAddress: `127.0.0.1:${await freePort()}` };
   const env = Object.fromEntries(Object.entries(all).map(([key, value]) => [variableOf(key), value]));
   return startProcess({

@@ -9,7 +9,11 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
-import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import {
+  type LocalPlegwatch,
+  type PlegwatchSettings,
+  startPlegwatch,
+} from '../../devtools/localServices/plegwatch.ts';
 import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
 import { run, tail } from '../../devtools/localServices/process.ts';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
@@ -33,7 +37,7 @@ export const CLUSTER = 'torture';
 export const QUEUES = 2;
 
 /** Short intervals. `overdueAfter` stays long: half of it is how long a busy machine may stall an agent. */
-const AGENT_INTERVALS = {
+const AGENT_INTERVALS: PlegwatchSettings = {
   intervalAckGeneration: '4s',
   intervalRetiredEpochs: '8s',
   intervalResend: '3s',
@@ -274,7 +278,7 @@ export class World {
     rmSync(join(this.dir, 'redis', 'dump.rdb'));
   }
 
-  agentSettings(i: number, spool: string): Record<string, string> {
+  agentSettings(i: number, spool: string): PlegwatchSettings {
     const { socket } = this.node(i).runtime;
     return this.#agentSettings(i, spool, socket, this.node(i).redis);
   }
@@ -357,7 +361,7 @@ export class World {
     return { name, runtime, agent, spool, audit: join(folder, 'audit'), redis, disk, clock };
   }
 
-  #agentSettings(i: number, spoolDir: string, socket: string, redis: BreakableRoute): Record<string, string> {
+  #agentSettings(i: number, spoolDir: string, socket: string, redis: BreakableRoute): PlegwatchSettings {
     return {
       cluster: CLUSTER,
       node: `node-${i}`,
