@@ -45,7 +45,7 @@ const AGENT_INTERVALS: PlegwatchSettings = {
   intervalSpoolSweep: '1s',
   intervalRedisRetry: '2s',
 };
-const INGEST_INTERVALS = {
+const INGEST_INTERVALS: PlegwatchSettings = {
   intervalFlow: '2s',
   intervalStoreWait: '4s',
   intervalJobDelay: '1s',
