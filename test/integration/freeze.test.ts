@@ -1,6 +1,6 @@
 /*
- * A containerd 2 gives every event to every subscriber, and waits for the slowest: one that stands still stops pods from
- * starting on the whole node. What becomes of the node when the agent, or a part of it, stands still.
+ * containerd 2 sends every event to every subscriber and waits for the slowest: a frozen subscriber stops pods from starting
+ * on the whole node. These tests freeze the agent's main process, its reader, or both.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
@@ -16,11 +16,11 @@ import { waitFor } from '../support/waitFor.ts';
 import { accusing, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
 const TIMEOUT_MS = 400_000;
-/** More than fit between containerd and a subscriber that takes none (about 490 were seen). */
+/** More events than fit between containerd and a subscriber that reads none (about 490 were measured). */
 const MANY = 600;
-/** A runtime that answers so many relists, and announces nothing meanwhile although pods are to start, is held up. */
-const QUIET_ROUNDS = 60;
-/** The budget: pods start again within 15 s of a freeze. What is measured here is a part of that. */
+/** A runtime that announces nothing during so many relists, although pods are waiting to start, is held up. */
+const RELISTS_WITHOUT_EVENT = 60;
+/** The budget: pods start again within 15 s of a freeze. The tests measure only part of that time. */
 const BUDGET_MS = 15_000;
 
 let system: System;
@@ -39,7 +39,7 @@ needs(
   'runc',
   'redis-server',
   'postgres',
-)('when it stands still,', () => {
+)('during a freeze,', () => {
   beforeAll(async () => {
     [system, containerd] = await Promise.all([
       System.start({ kube: false }),
@@ -73,10 +73,10 @@ needs(
     expect(leftovers()).toEqual([]);
   });
 
-  test('a main process holds nobody up, and the hole is told and nobody accused', {
+  test('a frozen main process does not delay pods, is recorded as a gap, and no event is reported as missed', {
     timeout: TIMEOUT_MS,
   }, async () => {
-    await standStill(node.agent.pid);
+    await freezeUntilCleanUp(node.agent.pid);
     const stopped = Date.now();
     const livedBefore = traffic.lived.length;
     await announced(MANY);
@@ -86,85 +86,101 @@ needs(
     await traffic.stop();
     await node.settled();
 
-    // A busy machine may make it stand still at other times too.
-    const holes = (await node.gaps('stream')).filter(({ cause }) => cause === 'agent_stalled');
-    const hole = holes.find(({ to }) => to !== null && to >= resumed);
-    expect(hole?.from).toBeLessThanOrEqual(stopped);
+    // On a busy machine the main process may stall at other times too.
+    const stalls = (await node.gaps('stream')).filter(({ cause }) => cause === 'agent_stalled');
+    const stall = stalls.find(({ to }) => to !== null && to >= resumed);
+    expect(stall?.from).toBeLessThanOrEqual(stopped);
     const lived = traffic.lived.slice(livedBefore);
     expect(about(lived, await node.events())).toEqual(eventsOf(lived));
     expect(accusing(await node.findings())).toEqual([]);
     expect(await node.sessions()).toMatchObject([{ code: null, closed: null }]);
   });
 
-  test('a main process does not answer /livez, so that the kubelet ends the agent', {
+  test('a frozen main process does not answer /livez, so that the kubelet restarts the agent', {
     timeout: TIMEOUT_MS,
   }, async () => {
     expect((await node.agent.ask('/livez'))?.status).toBe(200);
-    await standStill(node.agent.pid);
+    await freezeUntilCleanUp(node.agent.pid);
     expect(await node.agent.ask('/livez')).toBeNull();
   });
 
-  test('a reader is killed by its parent, and another one takes its place', {
+  test('a frozen reader is killed and replaced by the main process', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const reader = await readerOf(node);
-    await standStill(reader);
-    await waitFor('it is killed', () => !exists(reader) || undefined, WITHIN_MS);
-    await waitFor('there is another', async () => (await node.sessions()).at(1)?.armed, WITHIN_MS);
+    await freezeUntilCleanUp(reader);
+    await waitFor('the reader is killed', () => !exists(reader) || undefined, WITHIN_MS);
+    await waitFor(
+      'another reader has a session',
+      async () => (await node.sessions()).at(1)?.armed,
+      WITHIN_MS,
+    );
     await node.relisted();
     const livedBefore = traffic.lived.length;
-    await waitFor('pods go on', () => traffic.lived.length > livedBefore + 10 || undefined, WITHIN_MS);
+    await waitFor(
+      'more pods have run',
+      () => traffic.lived.length > livedBefore + 10 || undefined,
+      WITHIN_MS,
+    );
     await traffic.stop();
     await node.settled();
     expect(await node.sessions()).toMatchObject([{ code: 'READER_ENDED' }, { code: null, closed: null }]);
     expect(accusing(await node.findings())).toEqual([]);
   });
 
-  test('a reader that holds pods up does so until its parent has killed it', {
+  test('a frozen reader delays pods until the main process kills it', {
     timeout: TIMEOUT_MS,
   }, async () => {
-    // A parent that runs kills it long before there are events enough to hold anything up.
-    await standStill(node.agent.pid, await readerOf(node));
+    // A running main process would kill the reader long before enough events are queued to hold up pods.
+    await freezeUntilCleanUp(node.agent.pid, await readerOf(node));
     const room = await heldUp();
     const held = startOne();
-    for (let i = 0; i < QUIET_ROUNDS; i += 1) await list();
-    expect(held.isOver()).toBe(false);
+    for (let i = 0; i < RELISTS_WITHOUT_EVENT; i += 1) await list();
+    expect(held.isSettled()).toBe(false);
     const released = performance.now();
     thaw(node.agent.pid);
-    await held.over;
+    await held.settled;
     const took = performance.now() - released;
     console.log(
-      `held up after ${room} events; a pod starts ${Math.round(took)} ms after the parent runs again`,
+      `held up after ${room} events; a pod starts ${Math.round(took)} ms after the main process runs again`,
     );
     expect(took).toBeLessThan(BUDGET_MS + 10 * (await podStartMs()));
-    await waitFor('there is another reader', async () => (await node.sessions()).at(1)?.armed, WITHIN_MS);
+    await waitFor(
+      'another reader has a session',
+      async () => (await node.sessions()).at(1)?.armed,
+      WITHIN_MS,
+    );
     await traffic.stop();
     await node.settled();
     expect(accusing(await node.findings())).toEqual([]);
   });
 
-  test('a whole agent holds pods up until it is killed, and can be killed', {
+  test('a frozen agent delays pods until it is killed, and the runtime can still kill it', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const victim = await pods.runPod({ name: 'victim' });
     const reader = await readerOf(node);
-    await standStill(node.agent.pid, reader);
+    await freezeUntilCleanUp(node.agent.pid, reader);
     const room = await heldUp();
     const held = startOne();
-    // The kubelet has the agent killed by the very runtime that is held up.
+    // The kubelet kills the agent through the runtime that is held up.
     await pods.stopContainer(victim.containers['app'] ?? '');
-    expect(held.isOver()).toBe(false);
+    expect(held.isSettled()).toBe(false);
     const released = performance.now();
     process.kill(reader, 'SIGKILL');
     await node.agent.kill('SIGKILL');
-    await held.over;
+    await held.settled;
     const took = performance.now() - released;
     console.log(
       `held up after ${room} events; a pod starts ${Math.round(took)} ms after the agent is killed`,
     );
     expect(took).toBeLessThan(BUDGET_MS + 10 * (await podStartMs()));
     await node.agent.restart();
-    await waitFor('it listens again', async () => (await node.sessions()).at(1)?.armed, WITHIN_MS);
+    await waitFor(
+      'the restarted agent has a session',
+      async () => (await node.sessions()).at(1)?.armed,
+      WITHIN_MS,
+    );
     await traffic.stop();
     await node.settled();
     expect(await node.gaps('agent')).toMatchObject([{ cause: 'down' }]);
@@ -172,7 +188,7 @@ needs(
   });
 });
 
-async function standStill(...pids: readonly number[]): Promise<void> {
+async function freezeUntilCleanUp(...pids: readonly number[]): Promise<void> {
   frozen.push(...pids);
   await freeze(...pids);
 }
@@ -186,32 +202,32 @@ async function announced(count: number): Promise<void> {
   await waitFor(`${count} more events`, () => other.received.length >= wanted || undefined, TIMEOUT_MS);
 }
 
-/** Returns when the runtime is held up, with how many events it announced before. */
+/** Waits until the runtime is held up. Returns the number of events it announced before. */
 async function heldUp(): Promise<number> {
   const before = other.received.length;
   let last = before;
-  let quiet = 0;
+  let withoutEvent = 0;
   await waitFor(
     'pods no longer start',
     async () => {
       await list();
-      quiet = other.received.length === last ? quiet + 1 : 0;
+      withoutEvent = other.received.length === last ? withoutEvent + 1 : 0;
       last = other.received.length;
-      return quiet >= QUIET_ROUNDS || undefined;
+      return withoutEvent >= RELISTS_WITHOUT_EVENT || undefined;
     },
     TIMEOUT_MS,
   );
   return last - before;
 }
 
-/** Asks what a kubelet's relist asks; it fails where there is no answer. */
+/** Makes the calls of a kubelet's relist. Fails if one is not answered. */
 async function list(): Promise<void> {
   const deadline = Date.now() + WITHIN_MS;
   await asker.call('listPodSandbox', { filter: undefined }, { deadline });
   await asker.call('listContainers', { filter: undefined }, { deadline });
 }
 
-/** How long an unhindered pod takes to start at this load of the machine. */
+/** How long a pod takes to start at the present load if nothing holds it up. */
 async function podStartMs(): Promise<number> {
   const began = performance.now();
   await pods.runPod({ name: 'unhindered', containers: [] });
@@ -219,10 +235,10 @@ async function podStartMs(): Promise<number> {
 }
 
 /** Starts one sandbox. */
-function startOne(): { readonly over: Promise<unknown>; isOver(): boolean } {
-  let is = false;
-  const over = pods.runPod({ name: 'held', containers: [] }).finally(() => {
-    is = true;
+function startOne(): { readonly settled: Promise<unknown>; isSettled(): boolean } {
+  let isSettled = false;
+  const settled = pods.runPod({ name: 'held', containers: [] }).finally(() => {
+    isSettled = true;
   });
-  return { over, isOver: () => is };
+  return { settled, isSettled: () => isSettled };
 }

@@ -1,6 +1,6 @@
 /*
- * The kubelet's mode on real parts: what a kubelet does when its runtime is restarted, when it is restarted itself, and with its
- * gate off, and what becomes of it in the report and in SQL.
+ * The kubelet's mode with real services: how it changes when the runtime restarts, when the kubelet restarts, and with the
+ * feature gate off, and how the report and SQL show it.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ import { waitFor } from '../support/waitFor.ts';
 
 const SQL_PAGE = new URL('../../docs/how-to/sql.md', import.meta.url);
 const TIMEOUT_MS = 300_000;
-/** Some looks at the kubelet, on a busy machine. */
+/** Several scrapes of the kubelet, on a busy machine. */
 const WITHIN_MS = 60_000;
 
 interface ChangeRow extends Record<string, unknown> {
@@ -37,7 +37,7 @@ interface ChangeRow extends Record<string, unknown> {
 let system: System;
 let token: string;
 
-/** What a test started, ended in the opposite order. */
+/** Stop what a test started, in reverse order. */
 let cleanUps: (() => Promise<void> | void)[] = [];
 
 needs(
@@ -66,7 +66,7 @@ needs(
     expect(leftovers()).toEqual([]);
   });
 
-  test('is Fallback after one restart of its runtime, until it is restarted itself, and Generic with the gate off', {
+  test('is Fallback after one restart of the runtime until the kubelet restarts, and Generic with the gate off', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const { node, containerd, kubelet, agent } = await watched('falls-back', '2.1', true);
@@ -99,7 +99,7 @@ needs(
     expect(await modeMetric(agent, 'Fallback')).toBe(1);
     expect(await modeMetric(agent, 'Evented')).toBe(0);
     await relistsOften(node);
-    // What ended our own stream ended the kubelet's, and it relists far more often since.
+    // The restart that ended the agent's stream also ended the kubelet's, which has relisted far more often since.
     const [question = ''] = readFileSync(SQL_PAGE, 'utf8').match(/(?<=^```sql\n).*?(?=^```)/ms) ?? [];
     const [proof, ...more] = await system.sql(question);
     expect(more).toEqual([]);
@@ -111,7 +111,7 @@ needs(
     };
     expect(proof).toMatchObject(rates);
     const per = (when: string) => Number(proof?.[`relists_per_minute_${when}`]);
-    // Most of those before are from its start, which was a moment ago.
+    // Most relists before the restart are from the kubelet's start a moment earlier.
     expect(per('after')).toBeGreaterThan(per('before'));
 
     await kubelet.restart();
@@ -134,7 +134,7 @@ needs(
     expect(await system.kubectl('get', 'pleg', node)).toMatch(new RegExp(`${node} +Generic `));
   });
 
-  test('is Fallback from the start where the runtime has no event stream', {
+  test('is Fallback from the start if the runtime has no event stream', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const { node, containerd, kubelet } = await watched('unsupported', '1.6', true);
@@ -145,12 +145,12 @@ needs(
     const [seen] = await changes(node, 'Fallback');
     expect(seen).toMatchObject({ proof: { before: null, after: { errors: 5, successes: 5 } } });
 
-    // The same kubelet does not tell it to whom it may not.
+    // The same kubelet refuses an agent without permission.
     await system.kubectl('create', 'serviceaccount', 'stranger');
     const stranger = (await system.kubectl('create', 'token', 'stranger')).trim();
     await agentOf('forbidden', containerd, kubelet, stranger);
     const forbidden = await waitFor(
-      'it is told why the mode is not known',
+      'the reason for the unknown mode is stored',
       async () => {
         const [row] = await system.sql(`SELECT * FROM plegwatch.nodes WHERE node = 'forbidden'`);
         return row?.['mode_reason'] === 'Forbidden' ? row : undefined;
@@ -161,7 +161,7 @@ needs(
     expect(await changes('forbidden', 'Unknown')).toEqual([]);
   });
 
-  test('is what it was while the kubelet cannot be asked, and what changed meanwhile is told after a restart of the agent', {
+  test('does not change while the kubelet is unreachable, and a change during downtime of the agent is reported after its restart', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const { node, containerd, kubelet, agent } = await watched('unasked', '2.1', true);
@@ -169,7 +169,7 @@ needs(
     await system.end(agent);
     await containerd.restart();
     await waitFor(
-      'the kubelet gave up',
+      'the kubelet has stopped using the stream',
       async () => (/connection_error_count 5/.test(await kubelet.metrics()) ? true : undefined),
       WITHIN_MS,
     );
@@ -180,7 +180,7 @@ needs(
 
     await kubelet.kill();
     await waitFor(
-      'the kubelet cannot be asked',
+      'the unreachable kubelet is a gap',
       async () =>
         (await system.sql(`SELECT FROM plegwatch.gaps WHERE node = $1 AND scope = 'kubelet'`, node))[0],
       WITHIN_MS,
@@ -217,7 +217,7 @@ async function agentOf(
   return agent;
 }
 
-/** Waits until the report in Kubernetes says so. */
+/** Waits until the report in Kubernetes shows the mode. */
 function modeIs(node: string, mode: string): Promise<ReportStatus> {
   return waitFor(
     `${node} is ${mode}`,
@@ -246,9 +246,9 @@ const changes = (node: string, to: string): Promise<ChangeRow[]> =>
     to,
   );
 
-/** Its own figures confirm what it was said to be: a kubelet that is evented relists every 300 s. */
+/** The kubelet's own figures confirm the reported fallback: an evented kubelet relists every 300 s only. */
 async function relistsOften(node: string): Promise<void> {
-  // It is not known yet when the change of mode is told, and shows without any other change.
+  // The period is not known yet when the mode change is reported; the report gets it without any other change.
   const period = await waitFor(
     `the relist period of ${node}`,
     async () => {

@@ -1,6 +1,6 @@
 /*
- * Whose fault is it that PLEG is not healthy? Two real nodes at the same time, each with its kubelet, containerd and agent:
- * on one the runtime stands still, on the other only the kubelet's lists are held up, by a proxy of its own.
+ * What caused an unhealthy PLEG? Two real nodes at the same time, each with its kubelet, containerd and agent: on one the
+ * runtime is frozen, on the other a proxy holds up only the kubelet's lists.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,13 +13,13 @@ import { needs } from '../support/needs.ts';
 import { System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-/** With its gate off a kubelet calls itself ill after three minutes; its Node says so when it is next looked at. */
-const ILL_WITHIN_MS = 300_000;
+/** With the gate off a kubelet reports an unhealthy PLEG after three minutes, with its next update of the Node. */
+const UNHEALTHY_WITHIN_MS = 300_000;
 const WITHIN_MS = 120_000;
 const HANGING_WITHIN_MS = 100_000;
 const TIMEOUT_MS = 600_000;
 
-const FROZEN = 'runtime-stands-still';
+const FROZEN = 'runtime-is-frozen';
 const HELD = 'kubelet-is-held-up';
 const NODES = [FROZEN, HELD];
 
@@ -36,11 +36,11 @@ interface VerdictRow extends Record<string, unknown> {
   readonly node: string;
   readonly kind: string;
   readonly verdict: string;
-  readonly over: boolean;
+  readonly ended: boolean;
 }
 
 let system: System;
-/** With which agents ask kubelets. */
+/** Agents authenticate to kubelets with it. */
 let token: string;
 let runtime: LocalContainerd;
 let proxy: CriProxy;
@@ -74,7 +74,7 @@ needs(
     ]);
   });
   afterAll(async () => {
-    // A process that stands still does not end.
+    // A frozen process does not exit on SIGTERM.
     await runtime?.kill('SIGCONT');
     for (const cleanUp of cleanUps.reverse()) await cleanUp();
     cleanUps = [];
@@ -82,7 +82,7 @@ needs(
     expect(leftovers()).toEqual([]);
   });
 
-  test('is the fault of the runtime where our lists hang too, and of the kubelet where only its own do', {
+  test('is attributed to the runtime if lists of the agent hang too, and to the kubelet if only its own lists hang', {
     timeout: TIMEOUT_MS,
   }, async () => {
     await Promise.all(NODES.map((node) => readyIs(node, 'True')));
@@ -93,42 +93,50 @@ needs(
     await runtime.kill('SIGSTOP');
     proxy.hold('ListPodSandbox', 'ListContainers');
     // Long before a list fails, after two minutes.
-    await waitFor('the report tells that lists hang', () => listsHang(FROZEN), HANGING_WITHIN_MS);
-    await waitFor('both are ill', async () => (await conditions()).length === 2 || undefined, ILL_WITHIN_MS);
+    await waitFor('the report shows that lists hang', () => listsHang(FROZEN), HANGING_WITHIN_MS);
+    await waitFor(
+      'both Nodes are unhealthy',
+      async () => (await conditions()).length === 2 || undefined,
+      UNHEALTHY_WITHIN_MS,
+    );
     for (const condition of await conditions()) {
       expect(condition).toMatchObject({ status: 'False', reason: 'KubeletNotReady', threshold: 180_000 });
       expect(condition.message).toContain('PLEG is not healthy');
       expect(condition.seen).toBeGreaterThan(180_000);
     }
     // A list that hangs counts while it hangs.
-    await judged(false);
+    await haveVerdicts(false);
 
     proxy.hold();
     await runtime.kill('SIGCONT');
-    await waitFor('both are well', async () => (await conditions()).length === 4 || undefined, WITHIN_MS);
+    await waitFor(
+      'both Nodes have recovered',
+      async () => (await conditions()).length === 4 || undefined,
+      WITHIN_MS,
+    );
     expect((await conditions()).map(({ node, status }) => [node, status])).toEqual([
       [HELD, 'False'],
       [HELD, 'True'],
       [FROZEN, 'False'],
       [FROZEN, 'True'],
     ]);
-    await judged(true);
+    await haveVerdicts(true);
     expect(await listsHang(FROZEN)).toBeUndefined();
     expect(await listsHang(HELD)).toBeUndefined();
     const slow = (await verdicts()).filter(({ kind }) => kind === 'slow');
-    const blamed = (node: string) =>
+    const attributedTo = (node: string) =>
       new Set(slow.filter((row) => row.node === node).map(({ verdict }) => verdict));
-    expect(blamed(FROZEN)).not.toContain('kubelet');
-    expect(blamed(HELD)).not.toContain('runtime');
-    // Well again, and nothing more is said.
+    expect(attributedTo(FROZEN)).not.toContain('kubelet');
+    expect(attributedTo(HELD)).not.toContain('runtime');
+    // Both nodes recover.
     await Promise.all(NODES.map((node) => readyIs(node, 'True')));
   });
 });
 
 async function containerd(): Promise<LocalContainerd> {
-  const part = await startContainerd({ version: '2.1' });
-  cleanUps.push(() => part.stop());
-  return part;
+  const started = await startContainerd({ version: '2.1' });
+  cleanUps.push(() => started.stop());
+  return started;
 }
 
 /** A kubelet that reaches its runtime at `socket`, and an agent that reaches it directly. */
@@ -138,7 +146,7 @@ async function watched(node: string, { socket }: LocalContainerd, kubeletSocket:
     api: system.api,
     containerd: { socket: kubeletSocket },
     eventedPleg: false,
-    // Before it writes its Node's status it asks the runtime for its version, and waits for that too.
+    // Before the kubelet writes its Node's status it waits for the runtime's version.
     runtimeRequestTimeout: '30s',
   });
   cleanUps.push(() => kubelet.stop());
@@ -157,20 +165,20 @@ const readyIs = (node: string, status: string): Promise<true> =>
     `Ready of ${node} is ${status}`,
     async () => {
       const path = '{.status.conditions[?(@.type=="Ready")].status}';
-      const said = await system.kubectl('get', 'node', node, '-o', `jsonpath=${path}`);
-      return said === status || undefined;
+      const published = await system.kubectl('get', 'node', node, '-o', `jsonpath=${path}`);
+      return published === status || undefined;
     },
     WITHIN_MS,
   );
 
 async function listsHang(node: string): Promise<true | undefined> {
   const path = '{.status.conditions[?(@.type=="RelistHealthy")]}';
-  const said = await system.kubectl('get', 'pleg', node, '-o', `jsonpath=${path}`);
-  const { status, message }: { status: string; message: string } = JSON.parse(said);
+  const condition = await system.kubectl('get', 'pleg', node, '-o', `jsonpath=${path}`);
+  const { status, message }: { status: string; message: string } = JSON.parse(condition);
   return (status === 'False' && message.includes('has not answered a list')) || undefined;
 }
 
-/** What the kubelet's calls took is in the store. */
+/** Waits until the store has durations of the kubelet's calls. */
 const counted = (node: string): Promise<unknown> =>
   waitFor(
     `figures of the kubelet of ${node}`,
@@ -187,18 +195,18 @@ const conditions = (): Promise<UnhealthyConditionRow[]> =>
 
 const verdicts = (): Promise<VerdictRow[]> =>
   system.sql<VerdictRow>(
-    'SELECT *, to_at IS NOT NULL AS over FROM plegwatch.pleg_verdicts ORDER BY node, kind, from_at',
+    'SELECT *, to_at IS NOT NULL AS ended FROM plegwatch.pleg_verdicts ORDER BY node, kind, from_at',
   );
 
-/** Waits until both spells have their verdicts. */
-async function judged(over: boolean): Promise<void> {
+/** Waits until both unhealthy periods have their verdicts. */
+async function haveVerdicts(ended: boolean): Promise<void> {
   await waitFor(
-    `both are judged (${over ? 'over' : 'under way'})`,
+    `both have verdicts (${ended ? 'ended' : 'open'})`,
     async () => {
-      const spells = (await verdicts()).filter(({ kind }) => kind === 'unhealthy');
-      const said = spells.map(({ node, verdict, over: ended }) => `${node} ${verdict} ${ended}`);
-      const wanted = [`${HELD} kubelet ${over}`, `${FROZEN} runtime ${over}`];
-      if (said.join() !== wanted.join()) throw new Error(JSON.stringify(spells));
+      const unhealthy = (await verdicts()).filter(({ kind }) => kind === 'unhealthy');
+      const found = unhealthy.map((row) => `${row.node} ${row.verdict} ${row.ended}`);
+      const expected = [`${HELD} kubelet ${ended}`, `${FROZEN} runtime ${ended}`];
+      if (found.join() !== expected.join()) throw new Error(JSON.stringify(unhealthy));
       return true;
     },
     WITHIN_MS,

@@ -1,9 +1,9 @@
 /*
- * What a lost event costs, on a real node: a real kubelet with its gate on and an agent, both behind one proxy that loses the end of
- * chosen containers for both. The kubelet finds out at its next relist, 300 s after the last, and until then publishes that the
- * container runs. What is told of that is held against what this test sees of the pod itself.
+ * What a lost event costs on a real node: a kubelet with the gate on and an agent are behind one proxy, which drops the stop
+ * events of chosen containers for both. The kubelet notices the stop at its next relist, 300 s after the last, and until then
+ * publishes that the container runs. The test compares the measured status lag with its own reads of the pod.
  *
- * Takes six minutes: a kubelet's period cannot be set.
+ * Takes six minutes: a kubelet's relist period cannot be set.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,19 +21,19 @@ import { needs } from '../support/needs.ts';
 import { System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-const NODE = 'impact';
+const NODE = 'status-lag';
 const STOPPED = 2;
-/** A kubelet with events relists so often. */
+/** The relist period of an evented kubelet. */
 const RELIST_MS = 300_000;
 const START_MS = 90_000;
-/** Until a relist, and what it takes to hear of it. */
-const HEARD_MS = RELIST_MS + 90_000;
+/** A relist period, and time until its result is published. */
+const PUBLISHED_WITHIN_MS = RELIST_MS + 90_000;
 
 let system: System;
 let containerd: LocalContainerd;
 let proxy: CriProxy;
 let kubelet: LocalKubelet;
-/** Containers whose end is lost. */
+/** Ids of the containers whose stop events are dropped. */
 const lost = new Set<string>();
 
 interface PodStatus {
@@ -54,8 +54,8 @@ interface FindingRow extends Record<string, unknown> {
   readonly lag_anomalous: boolean | null;
 }
 
-/** When a container was killed and when its end was published, as this test saw it. Milliseconds, between two moments each. */
-interface Witnessed {
+/** Bounds (ms) of when a container was killed and when its end was published, from this test's own reads. */
+interface ObservedEnd {
   readonly killed: readonly [number, number];
   readonly published: readonly [number, number];
 }
@@ -80,7 +80,7 @@ needs(
     proxy.setFilter((event) => (isLost(event) ? 'drop' : 'deliver'));
     const staticPods = system.folder('static-pods');
     mkdirSync(staticPods);
-    // No controller makes one here, and no pod is admitted without.
+    // No controller creates one here, and no pod is admitted without it.
     await system.kubectl('create', 'serviceaccount', 'default');
     await system.controller({ statusLagReadsPerSecond: '20' });
     kubelet = await startKubelet({
@@ -104,17 +104,17 @@ needs(
     expect(leftovers()).toEqual([]);
   });
 
-  test('is behind by what it is said to be where the end of a container is lost, be it static or not, and nowhere else', {
-    timeout: START_MS + HEARD_MS + 120_000,
+  test('lags by the reported amount if a stop event is lost, for static and ordinary pods, and not if the event is announced', {
+    timeout: START_MS + PUBLISHED_WITHIN_MS + 120_000,
   }, async () => {
     expect(await kubelet.metrics()).toMatch(/^kubelet_evented_pleg_connection_success_count 1$/m);
     const stop = new AbortController();
     const ordinary = announce(stop.signal);
     await create('plain');
-    await create('heard');
+    await create('announced');
     const ids = {
       plain: await runningId('plain'),
-      heard: await runningId('heard'),
+      announced: await runningId('announced'),
       fixed: await runningId(`fixed-${NODE}`),
     };
     for (const id of Object.values(ids)) await listedRunning(id);
@@ -122,15 +122,15 @@ needs(
     const ends = Promise.all([
       endOf('plain', ids.plain),
       endOf(`fixed-${NODE}`, ids.fixed),
-      endOf('heard', ids.heard),
+      endOf('announced', ids.announced),
     ]);
-    // Long before the kubelet knows.
+    // Long before the kubelet notices.
     await waitFor('both are missed', async () => {
       const rows = await findingsOf(ids.plain, ids.fixed);
       if (rows.some(({ kind }) => kind !== 'missed')) throw new Error(JSON.stringify(rows));
       return rows.length === 2 ? rows : undefined;
     });
-    const [plain, fixed, heard] = await ends;
+    const [plain, fixed, announced] = await ends;
     expect(new Set(proxy.dropped.map(({ event }) => event.containerId))).toEqual(lost);
     const found = await waitFor(
       'both lags are known',
@@ -155,31 +155,31 @@ needs(
       expect(row).toMatchObject({ lag_reason: null, lag_anomalous: true });
       expect(min).toBeGreaterThan(most);
       expect(max).toBeGreaterThanOrEqual(min);
-      // It may be read one pause after it was published.
+      // It may be read one interval after it was published.
       expect(min).toBeLessThanOrEqual(RELIST_MS + most);
       expect(max).toBeLessThanOrEqual(RELIST_MS + most + waitAfter(1_000));
-      // Both were true of one moment, so neither may lie wholly beside the other.
+      // Both ranges contain the true lag, so they overlap.
       expect(min).toBeLessThanOrEqual(seen.published[1] - seen.killed[0]);
       expect(max).toBeGreaterThanOrEqual(seen.published[0] - seen.killed[1]);
     }
-    expect(heard.published[0] - heard.killed[1]).toBeLessThan(plainRow?.lag_min_ms ?? 0);
-    for (const row of await findingsOf(ids.heard)) expect(row.lag_min_ms ?? 0).toBeLessThanOrEqual(most);
+    expect(announced.published[0] - announced.killed[1]).toBeLessThan(plainRow?.lag_min_ms ?? 0);
+    for (const row of await findingsOf(ids.announced)) expect(row.lag_min_ms ?? 0).toBeLessThanOrEqual(most);
 
-    const report = await waitFor('the report says so', async () => {
+    const report = await waitFor('the report shows both lags', async () => {
       const { status }: { status: ReportStatus } = JSON.parse(
         await system.kubectl('get', 'pleg', NODE, '-o', 'json'),
       );
-      const told = status.missedEvents.filter(
+      const withLag = status.missedEvents.filter(
         ({ statusLagMilliseconds }) => statusLagMilliseconds !== undefined,
       );
-      if (told.length !== 2) throw new Error(`it is ${JSON.stringify(status)}`);
-      return told;
+      if (withLag.length !== 2) throw new Error(`it is ${JSON.stringify(status)}`);
+      return withLag;
     });
-    const told = new Map(
+    const reported = new Map(
       report.map(({ findingID, statusLagMilliseconds }) => [findingID, statusLagMilliseconds]),
     );
     for (const { finding_id, lag_min_ms } of found)
-      expect(told.get(finding_id)).toBe(Math.round(lag_min_ms ?? Number.NaN));
+      expect(reported.get(finding_id)).toBe(Math.round(lag_min_ms ?? Number.NaN));
   });
 });
 
@@ -223,12 +223,12 @@ async function create(
   await system.kubectl('create', '-f', file);
 }
 
-/** Pods whose containers start and end, one after another: what is ordinary on this node. */
+/** Runs short pods one after another: their announced events give the samples of ordinary lag. */
 async function announce(signal: AbortSignal): Promise<void> {
   for (let i = 1; !signal.aborted; i += 1) {
     const name = `ordinary-${i}`;
     await create(name, ['one', 'two', 'three'], ['sleep', '1']);
-    // Not to be quick, but to leave the machine to others.
+    // Leaves processor time for the other processes.
     await delay(6_000, undefined, { signal }).catch(() => undefined);
     if (i > 3) await system.kubectl('delete', 'pod', `ordinary-${i - 3}`, '--wait=false');
   }
@@ -256,7 +256,7 @@ function runningId(name: string): Promise<string> {
   );
 }
 
-/** An agent accuses nobody of what began before it watched: waits until one of its lists has shown the container. */
+/** An agent reports nothing missed of containers from before its first lists: waits until a list has shown this one. */
 async function listedRunning(id: string): Promise<void> {
   await waitFor(`a list shows ${id}`, async () => {
     const changes = `SELECT FROM plegwatch.relist_changes WHERE node = $1 AND container_id = $2 AND new_state = 'running'`;
@@ -265,11 +265,11 @@ async function listedRunning(id: string): Promise<void> {
 }
 
 /** Kills a container, and waits until its end is published. */
-async function endOf(name: string, id: string): Promise<Witnessed> {
+async function endOf(name: string, id: string): Promise<ObservedEnd> {
   const before = Date.now();
   await containerd.ctr(['tasks', 'kill', '--signal', 'SIGKILL', id]);
   const killed = [before, Date.now()] as const;
-  let unshown = before;
+  let unpublished = before;
   const shown = await waitFor(
     `the end of ${name} is published`,
     async () => {
@@ -277,12 +277,12 @@ async function endOf(name: string, id: string): Promise<Witnessed> {
       const isShown = (await statusOf(name)).containerStatuses?.some(({ state, lastState }) =>
         [state, lastState].some((each) => each?.terminated?.containerID === `containerd://${id}`),
       );
-      if (isShown !== true) unshown = began;
+      if (isShown !== true) unpublished = began;
       return isShown === true ? Date.now() : undefined;
     },
-    HEARD_MS,
+    PUBLISHED_WITHIN_MS,
   );
-  return { killed, published: [unshown, shown] };
+  return { killed, published: [unpublished, shown] };
 }
 
 const findingsOf = (...ids: readonly string[]): Promise<FindingRow[]> =>

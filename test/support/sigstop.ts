@@ -1,11 +1,10 @@
 /*
- * Stops processes while they hold everything open, as the cgroup freezer or a stuck disk
- * does.
+ * Freezes processes, which keep their files and sockets open, as the cgroup freezer or a stuck disk does.
  */
 import { readFileSync } from 'node:fs';
 import { waitFor } from './waitFor.ts';
 
-/** Returns when none of the processes runs any more. */
+/** Waits until all of the processes are stopped. */
 export async function freeze(...pids: readonly number[]): Promise<void> {
   for (const pid of pids) process.kill(pid, 'SIGSTOP');
   await waitFor('the processes are stopped', () => pids.every((pid) => stateOf(pid) === 'T') || undefined);
