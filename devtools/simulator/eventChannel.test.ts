@@ -8,12 +8,12 @@ import { VirtualRuntime } from './virtualRuntime.ts';
 /** Somebody who can be made to stop reading. */
 function reader(runtime: VirtualRuntime) {
   let reads = true;
-  const heard = subscribeVirtual(runtime, () => reads);
+  const subscriber = subscribeVirtual(runtime, () => reads);
   const read = (does: boolean): void => {
     reads = does;
     if (does) runtime.resume();
   };
-  return { ...heard, read };
+  return { ...subscriber, read };
 }
 
 describe('a subscriber that does not read', () => {
@@ -37,13 +37,13 @@ describe('a subscriber that does not read', () => {
     expect(runtime.core.channel.frozen).toBe(true);
     expect(other.events).toEqual([]);
     const late = subscribeVirtual(runtime);
-    let went = false;
+    let resolved = false;
     runtime.core.channel.whenFlowing(() => {
-      went = true;
+      resolved = true;
     });
-    expect(went).toBe(false);
+    expect(resolved).toBe(false);
     slow.read(true);
-    expect([went, other.events.length, slow.events.length]).toEqual([true, 2, 2]);
+    expect([resolved, other.events.length, slow.events.length]).toEqual([true, 2, 2]);
     runtime.core.pods.runPod({ name: 'next' });
     expect(late.events).toHaveLength(2);
     expect(faultFacts(runtime.core.truth, 'held_up')).toHaveLength(1);

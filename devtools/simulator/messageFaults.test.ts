@@ -17,9 +17,9 @@ const always = { seed: 1, probability: 1 };
 
 function live(...faults: readonly EventFault[]) {
   const runtime = new VirtualRuntime({ faults });
-  const heard = subscribeVirtual(runtime);
+  const subscriber = subscribeVirtual(runtime);
   playPod(runtime.core);
-  return { ...heard, truth: runtime.core.truth };
+  return { ...subscriber, truth: runtime.core.truth };
 }
 
 test.each(WRONG_CREATED_AT)(
@@ -47,7 +47,7 @@ test('partialStatuses sends events with no or with empty container statuses', ()
   expect(faultFacts(truth, 'partial_statuses')).toHaveLength(8);
 });
 
-const LOOKS: Readonly<Record<Malformation, (message: Uint8Array) => boolean>> = {
+const HAS_MALFORMATION: Readonly<Record<Malformation, (message: Uint8Array) => boolean>> = {
   mutated: (message) => message.length > 0,
   random: (message) => message.length >= 16,
   truncated: (message) => message.length > 0,
@@ -59,7 +59,7 @@ const LOOKS: Readonly<Record<Malformation, (message: Uint8Array) => boolean>> = 
 test.each(MALFORMATIONS)('malformed sends messages of the kind %s', (kind) => {
   const whole = live().messages.map((message) => Buffer.from(message).toString('hex'));
   const { messages, truth } = live(malformed(always, [kind]));
-  expect(messages.every(LOOKS[kind])).toBe(true);
+  expect(messages.every(HAS_MALFORMATION[kind])).toBe(true);
   expect(messages.filter((message, n) => Buffer.from(message).toString('hex') === whole[n])).toEqual([]);
   expect(faultFacts(truth, 'malformed').map(({ detail }) => detail)).toEqual(Array(8).fill(kind));
 });

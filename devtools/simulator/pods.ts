@@ -45,8 +45,11 @@ export class SimulatedPods {
   /** A second READY sandbox of one pod UID is legal, and recorded as a fault. */
   runPod(spec: SimulatedPodSpec, how: AnnounceOptions = {}): SimulatedSandbox {
     const sandbox = this.#newSandbox(spec, true);
-    const twin = [...this.sandboxes.values()].find(({ ready, pod }) => ready && pod.uid === sandbox.pod.uid);
-    if (twin !== undefined) this.#noteFault('duplicate_sandbox', sandbox, `${twin.id} is ready too`);
+    const duplicate = [...this.sandboxes.values()].find(
+      ({ ready, pod }) => ready && pod.uid === sandbox.pod.uid,
+    );
+    if (duplicate !== undefined)
+      this.#noteFault('duplicate_sandbox', sandbox, `${duplicate.id} is ready too`);
     this.sandboxes.set(sandbox.id, sandbox);
     this.#announcer.step(subjectOf(sandbox), 'created', how);
     this.#announcer.step(subjectOf(sandbox), 'started', how);
@@ -102,8 +105,9 @@ export class SimulatedPods {
     if (container.state !== 'created') {
       throw new IllegalStep('wrong-state', `container ${id} is ${container.state}, not created`);
     }
-    const twin = this.#duplicateOf(container);
-    if (twin !== undefined) this.#noteFault('duplicate_container', container, `${twin.id} runs too`);
+    const duplicate = this.#duplicateOf(container);
+    if (duplicate !== undefined)
+      this.#noteFault('duplicate_container', container, `${duplicate.id} runs too`);
     container.state = 'running';
     container.startedNs = this.#now();
     const draft = this.#announcer.record(subjectOf(container), 'started', how);

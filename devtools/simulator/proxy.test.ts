@@ -274,11 +274,11 @@ describe('events', () => {
       const silent = await subscribe(client);
       proxy.breakStreams(code);
       expect(await silent.ended).toBe(code);
-      const heard = await subscribe(client);
+      const subscriber = await subscribe(client);
       runtime.runPod({ name: 'web' });
-      await until(() => heard.events.length === 2);
+      await until(() => subscriber.events.length === 2);
       proxy.breakStreams(code);
-      expect(await heard.ended).toBe(code);
+      expect(await subscriber.ended).toBe(code);
       await until(() => runtime.subscribers === 0);
     },
   );

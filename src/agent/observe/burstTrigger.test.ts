@@ -5,13 +5,13 @@ import { BURST_EVENTS, BurstTrigger } from './burstTrigger.ts';
 const START = mono(1_000_000);
 const at = (seconds: number): Mono => shift(START, millis(seconds * 1000));
 
-function hear(bursts: BurstTrigger, events: number): void {
+function receive(bursts: BurstTrigger, events: number): void {
   for (let n = 0; n < events; n += 1) bursts.eventReceived();
 }
 
 /** How many relists may be had earlier, where one is taken again and again at a moment. */
 function taken(bursts: BurstTrigger, now: Mono): number {
-  hear(bursts, BURST_EVENTS);
+  receive(bursts, BURST_EVENTS);
   let count = 0;
   while (bursts.tryTake(now)) count += 1;
   return count;
@@ -20,7 +20,7 @@ function taken(bursts: BurstTrigger, now: Mono): number {
 describe('a burst of events', () => {
   test('a burst of 20 events brings the next relist forward, 19 events do not', () => {
     const bursts = new BurstTrigger();
-    hear(bursts, BURST_EVENTS - 1);
+    receive(bursts, BURST_EVENTS - 1);
     expect(bursts.tryTake(at(1))).toBe(false);
     bursts.eventReceived();
     expect(bursts.tryTake(at(1))).toBe(true);
@@ -28,7 +28,7 @@ describe('a burst of events', () => {
 
   test('only events since the last relist started count towards a burst', () => {
     const bursts = new BurstTrigger();
-    hear(bursts, BURST_EVENTS - 1);
+    receive(bursts, BURST_EVENTS - 1);
     bursts.relistStarted();
     bursts.eventReceived();
     expect(bursts.tryTake(at(1))).toBe(false);
@@ -55,7 +55,7 @@ describe('tokens', () => {
     const bursts = new BurstTrigger();
     let count = 0;
     for (let second = 1; second <= 86_400; second += 1) {
-      hear(bursts, BURST_EVENTS);
+      receive(bursts, BURST_EVENTS);
       if (bursts.tryTake(at(second))) count += 1;
       bursts.relistStarted();
     }

@@ -5,7 +5,7 @@
  * unavailable database is nothing that a restart would cure.
  *
  * Ingest has caught up while Postgres answers, Redis shows every queue, none is stalled, and few jobs wait. An agent counts as silent
- * only if it was not heard during such a time: its batches may be in a queue that nobody could read.
+ * only if nothing was received from it during such a time: its batches may be in a queue that nobody could read.
  */
 
 export interface IngestHealth {

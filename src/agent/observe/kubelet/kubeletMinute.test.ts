@@ -35,9 +35,17 @@ const histogram = (name: string, labels: string, ms: readonly number[]): string[
   ];
 };
 
-function look(seconds: number, told: ReportedFigures): GoodScrape {
-  const { relists, intervals = [], lists = [], discarded = 0, errors = 0, start = START_S, lastSeen } = told;
-  const { listErrors = 0, statuses = [] } = told;
+function goodScrape(seconds: number, reported: ReportedFigures): GoodScrape {
+  const {
+    relists,
+    intervals = [],
+    lists = [],
+    discarded = 0,
+    errors = 0,
+    start = START_S,
+    lastSeen,
+  } = reported;
+  const { listErrors = 0, statuses = [] } = reported;
   const text = [
     ...histogram('kubelet_pleg_relist_duration_seconds', '', relists),
     ...histogram(
@@ -65,7 +73,7 @@ function look(seconds: number, told: ReportedFigures): GoodScrape {
 
 test('a minute is the increase since the scrape before it', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.add(look(0, { relists: [3, 3, 400], intervals: [1], lists: [1, 1], discarded: 2 }));
+  minutes.add(goodScrape(0, { relists: [3, 3, 400], intervals: [1], lists: [1, 1], discarded: 2 }));
   const more = {
     relists: [3, 3, 400, 4, 7],
     intervals: [1, 1, 1.5],
@@ -73,8 +81,8 @@ test('a minute is the increase since the scrape before it', () => {
     discarded: 5,
     errors: 1,
   };
-  minutes.add(look(10, more));
-  minutes.add(look(20, { ...more, relists: [...more.relists, 20_000] }));
+  minutes.add(goodScrape(10, more));
+  minutes.add(goodScrape(20, { ...more, relists: [...more.relists, 20_000] }));
   expect(minutes.take()).toEqual({
     relists: 3,
     hist: [1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
@@ -90,50 +98,50 @@ test('a minute is the increase since the scrape before it', () => {
 
 test('the increase between the last scrape of a minute and the first of the next counts in the next', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.add(look(0, { relists: [1] }));
+  minutes.add(goodScrape(0, { relists: [1] }));
   minutes.take();
-  minutes.add(look(10, { relists: [1, 1, 1] }));
+  minutes.add(goodScrape(10, { relists: [1, 1, 1] }));
   expect(minutes.take()).toMatchObject({ relists: 2 });
 });
 
 test('a minute without a good scrape has no figures', () => {
   const minutes = new KubeletMinutes(mono(0));
   expect(minutes.take()).toBeUndefined();
-  minutes.add(look(0, { relists: [1] }));
+  minutes.add(goodScrape(0, { relists: [1] }));
   expect(minutes.take()).toMatchObject({ relists: 0 });
   expect(minutes.take()).toBeUndefined();
 });
 
 test('relist intervals are those of the mode in which the minute ends', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.add(look(0, { relists: [1], intervals: [300] }));
-  minutes.add(look(10, { relists: [1, 1], intervals: [300, 120] }));
+  minutes.add(goodScrape(0, { relists: [1], intervals: [300] }));
+  minutes.add(goodScrape(10, { relists: [1, 1], intervals: [300, 120] }));
   minutes.modeChanged();
-  minutes.add(look(20, { relists: [1, 1, 1, 1], intervals: [300, 120, 1, 1] }));
+  minutes.add(goodScrape(20, { relists: [1, 1, 1, 1], intervals: [300, 120, 1, 1] }));
   expect(minutes.take()).toMatchObject({ relists: 3, intervals: 2, intervalSum: 2_000_000 });
 });
 
 test('a kubelet that restarted counts from zero', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.add(look(0, { relists: [1, 1, 1], discarded: 9 }));
-  minutes.add(look(10, { relists: [1, 1, 1, 1, 1], discarded: 1, start: START_S + 5 }));
+  minutes.add(goodScrape(0, { relists: [1, 1, 1], discarded: 9 }));
+  minutes.add(goodScrape(10, { relists: [1, 1, 1, 1, 1], discarded: 1, start: START_S + 5 }));
   expect(minutes.take()).toMatchObject({ relists: 5, discarded: 1 });
 });
 
 test('the age of the last relist is the highest of the minute; a clock that is behind makes it 0', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.add(look(60, { relists: [], lastSeen: START_S + 30 }));
-  minutes.add(look(70, { relists: [], lastSeen: START_S + 69 }));
+  minutes.add(goodScrape(60, { relists: [], lastSeen: START_S + 30 }));
+  minutes.add(goodScrape(70, { relists: [], lastSeen: START_S + 69 }));
   expect(minutes.take()).toMatchObject({ lastSeenAge: 30_000_000 });
-  minutes.add(look(80, { relists: [], lastSeen: START_S + 99 }));
+  minutes.add(goodScrape(80, { relists: [], lastSeen: START_S + 99 }));
   expect(minutes.take()).toMatchObject({ lastSeenAge: 0 });
 });
 
 test('the 99th percentile of its lists lies in their bucket, and there is none without a list', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.add(look(0, { relists: [] }));
+  minutes.add(goodScrape(0, { relists: [] }));
   minutes.add(
-    look(10, {
+    goodScrape(10, {
       relists: [],
       lists: [...Array.from({ length: 90 }, () => 2), ...Array.from({ length: 10 }, () => 70)],
     }),
@@ -141,20 +149,20 @@ test('the 99th percentile of its lists lies in their bucket, and there is none w
   const p99 = minutes.take()?.listP99 ?? 0;
   expect(p99).toBeGreaterThan(50_000);
   expect(p99).toBeLessThanOrEqual(100_000);
-  minutes.add(look(20, { relists: [], lists: Array.from({ length: 100 }, () => 2) }));
+  minutes.add(goodScrape(20, { relists: [], lists: Array.from({ length: 100 }, () => 2) }));
   minutes.take();
-  minutes.add(look(30, { relists: [], lists: Array.from({ length: 100 }, () => 2) }));
+  minutes.add(goodScrape(30, { relists: [], lists: Array.from({ length: 100 }, () => 2) }));
   expect(minutes.take()).toMatchObject({ listP99: null });
 });
 
 test('call durations are summed over scrapes, and the longest list took at least its bucket or the mean', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.add(look(0, { relists: [1], lists: [1, 9_000] }));
-  // Nothing to count from: nothing is said.
+  minutes.add(goodScrape(0, { relists: [1], lists: [1, 9_000] }));
+  // There is nothing to count from, so there are no figures.
   expect(minutes.take()?.calls).toBeUndefined();
-  minutes.add(look(10, { relists: [1, 700], lists: [1, 9_000, 300], statuses: [400] }));
+  minutes.add(goodScrape(10, { relists: [1, 700], lists: [1, 9_000, 300], statuses: [400] }));
   minutes.add(
-    look(20, { relists: [1, 700, 4], lists: [1, 9_000, 300, 2, 2], statuses: [400], listErrors: 1 }),
+    goodScrape(20, { relists: [1, 700, 4], lists: [1, 9_000, 300, 2, 2], statuses: [400], listErrors: 1 }),
   );
   expect(minutes.take()?.calls).toEqual({
     from: 0,
@@ -166,14 +174,14 @@ test('call durations are summed over scrapes, and the longest list took at least
     longestList: 300_000,
     statusSum: 400_000,
   });
-  minutes.add(look(30, { relists: [1, 700, 4], lists: [1, 9_000, 300, 2, 2, 12_000, 2, 2] }));
+  minutes.add(goodScrape(30, { relists: [1, 700, 4], lists: [1, 9_000, 300, 2, 2, 12_000, 2, 2] }));
   expect(minutes.take()?.calls).toMatchObject({ from: 20_000_000, lists: 3, longestList: 10_000_000 });
 });
 
 test('figures too large for a record are clamped', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.add(look(0, { relists: [1] }));
-  minutes.add(look(10, { relists: [1, 1e300], lists: [1e300], discarded: 1.5, errors: 1e18 }));
+  minutes.add(goodScrape(0, { relists: [1] }));
+  minutes.add(goodScrape(10, { relists: [1, 1e300], lists: [1e300], discarded: 1.5, errors: 1e18 }));
   const zero = { relists: 0, errors: 0, max: 0, hist: [], sandboxes: 0, containers: 0, bytes: 0 };
   const figures = { expected: 0, matched: 0, unobservable: 0, covered: 0, span: 0 };
   const record = { type: 'relist_minute', t: 0, ...zero, ...figures, kubelet: minutes.take() };
@@ -182,8 +190,8 @@ test('figures too large for a record are clamped', () => {
 
 test('a minute fits into its record', () => {
   const minutes = new KubeletMinutes(mono(0));
-  minutes.add(look(0, { relists: [1] }));
-  minutes.add(look(10, { relists: [1, 2.5, 11_000], intervals: [0.3, 0.1], lists: [0.7] }));
+  minutes.add(goodScrape(0, { relists: [1] }));
+  minutes.add(goodScrape(10, { relists: [1, 2.5, 11_000], intervals: [0.3, 0.1], lists: [0.7] }));
   const zero = { relists: 0, errors: 0, max: 0, hist: [], sandboxes: 0, containers: 0, bytes: 0 };
   const figures = { expected: 0, matched: 0, unobservable: 0, covered: 0, span: 0 };
   const record = { type: 'relist_minute', t: 0, ...zero, ...figures, kubelet: minutes.take() };

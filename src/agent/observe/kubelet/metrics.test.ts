@@ -10,7 +10,7 @@ const gate = (...lines: string[]) => kubelet(...lines)?.eventedPleg;
 const EVENTED = 'kubernetes_feature_enabled{name="EventedPLEG",stage="ALPHA"}';
 
 describe("a kubelet's answer", () => {
-  test('is read as far as it is needed', () => {
+  test('the figures that are needed are read from an answer', () => {
     expect(readMetrics(metricsText({ gate: 1, errors: 5, successes: 3 }))).toEqual({
       eventedPleg: true,
       connectionErrors: 5,
@@ -49,7 +49,7 @@ describe("a kubelet's answer", () => {
     });
   });
 
-  test('of which everything is absent has nothing made up', () => {
+  test('a figure that is absent is undefined, not 0', () => {
     const figures = kubelet();
     expect(figures).toMatchObject({
       eventedPleg: undefined,
@@ -69,33 +69,33 @@ describe("a kubelet's answer", () => {
     'kubelet_pleg_discard_events',
     '# kubelet_pleg_discard_events 0',
     '\0\0\0',
-  ])('is none where no figure of PLEG is in it: %j', (text) => {
+  ])('an answer without a figure of PLEG is refused: %j', (text) => {
     expect(readMetrics(text)).toBeNull();
   });
 
-  test('has its counters with and without the suffix of OpenMetrics', () => {
+  test('counters are read with and without the suffix of OpenMetrics', () => {
     expect(kubelet('kubelet_evented_pleg_connection_error_count_total 4')?.connectionErrors).toBe(4);
     expect(kubelet('kubelet_evented_pleg_connection_error_count 4')?.connectionErrors).toBe(4);
     expect(kubelet('kubelet_evented_pleg_connection_success_count_total 2')?.connectionSuccesses).toBe(2);
   });
 
-  test('that contradicts itself says nothing there', () => {
+  test('a figure that is reported with contradicting values is undefined', () => {
     expect(kubelet('kubelet_pleg_discard_events 1')?.discardedEvents).toBeUndefined();
     expect(kubelet('kubelet_pleg_discard_events 0')?.discardedEvents).toBe(0);
   });
 
-  test.each(['-1', 'NaN', '+Inf', 'x', '', '1e999'])('does not count %j', (value) => {
+  test.each(['-1', 'NaN', '+Inf', 'x', '', '1e999'])('the value %j is ignored', (value) => {
     expect(kubelet(`process_start_time_seconds ${value}`)?.processStart).toBeUndefined();
   });
 
-  test('has a version of bounded length', () => {
+  test('the version has a bounded length', () => {
     const version = kubelet(`kubernetes_build_info{git_version="${'v'.repeat(5000)}"} 1`)?.version;
     expect(version).toHaveLength(512);
   });
 });
 
 describe('the gate', () => {
-  test('is what its line says, whatever its stage and order of labels', () => {
+  test('the gate is read whatever its stage and the order of its labels', () => {
     expect(gate(`${EVENTED} 0`)).toBe(false);
     expect(gate(`${EVENTED} 1`)).toBe(true);
     expect(gate('kubernetes_feature_enabled{stage="",name="EventedPLEG"} 0')).toBe(false);
@@ -104,7 +104,7 @@ describe('the gate', () => {
     ).toBe(true);
   });
 
-  test('is on as soon as one line says so', () => {
+  test('the gate is on if any of its lines is on', () => {
     const beta = 'kubernetes_feature_enabled{name="EventedPLEG",stage="BETA"}';
     expect(gate(`${EVENTED} 0`, `${beta} 1`)).toBe(true);
     expect(gate(`${EVENTED} 0`, `${beta} 0`)).toBe(false);
@@ -119,11 +119,11 @@ describe('the gate', () => {
     ['kubernetes_feature_enabled{name="EventedPLEG",name="Other"} 1', `${EVENTED} 0`],
     ['kubernetes_feature_enabled 0'],
     ['kubernetes_feature_enabled{name="EventedPLEG2"} 0'],
-  ])('is not known of %j %j', (...lines) => {
+  ])('the gate is unknown with %j %j', (...lines) => {
     expect(gate(...lines)).toBeUndefined();
   });
 
-  test('is not confused by broken lines of other features', () => {
+  test('broken lines of other features do not affect the gate', () => {
     expect(gate('kubernetes_feature_enabled{name="Other"} x', `${EVENTED} 0`)).toBe(false);
   });
 });
@@ -136,7 +136,7 @@ describe('a histogram', () => {
       'kubelet_pleg_relist_duration_seconds_count 3',
     )?.relistDuration;
 
-  test('is brought into order', () => {
+  test('the buckets of a histogram are sorted', () => {
     const found = relist('{le="+Inf"} 3', '{le="1"} 2', '{le="0.5"} 1');
     expect(found?.buckets.map(({ le }) => le)).toEqual([0.5, 1, Number.POSITIVE_INFINITY]);
   });
@@ -151,11 +151,11 @@ describe('a histogram', () => {
     ['{le=""} 1', '{le="+Inf"} 3'],
     ['{le="1"} NaN', '{le="+Inf"} 3'],
     ['{} 1', '{le="+Inf"} 3'],
-  ])('that is not whole is none: %j %j %j', (...buckets) => {
+  ])('an incomplete histogram is ignored: %j %j %j', (...buckets) => {
     expect(relist(...buckets)).toBeUndefined();
   });
 
-  test('has a bounded number of buckets', () => {
+  test('a histogram has a bounded number of buckets', () => {
     const many = Array.from({ length: 10_000 }, (_, i) => `{le="${i}"} 3`);
     expect(relist(...many, '{le="+Inf"} 3')).toBeUndefined();
   });
@@ -165,11 +165,11 @@ describe('the text format', () => {
   const read = (line: string) =>
     [...samplesOf(line, () => true)].map(({ labels, value }) => [[...labels], value]);
 
-  test('has escapes in its labels', () => {
+  test('escapes in labels are decoded', () => {
     expect(read(String.raw`m{a="b\"c\\d\ne,}"} 1`)).toEqual([[[['a', 'b"c\\d\ne,}']], 1]]);
   });
 
-  test('may have timestamps, exemplars, tabs and the line ends of others', () => {
+  test('timestamps, exemplars, tabs and other line endings are accepted', () => {
     expect(read('m 1 1700000000000')).toEqual([[[], 1]]);
     expect(read('m{a="b"} 1 # {trace="x"} 0.5 1.7e9')).toEqual([[[['a', 'b']], 1]]);
     expect(read('\tm\t1\r')).toEqual([[[], 1]]);
@@ -187,15 +187,15 @@ describe('the text format', () => {
     'm 1 2 3',
     'm{a="b"}',
     'm{a="x",a="y"} 1',
-  ])('knows no value in %j', (line) => {
+  ])('the line %j has no value', (line) => {
     expect(read(line).map(([, value]) => value)).toEqual([null]);
   });
 
-  test('has no line as long as ours may not be', () => {
+  test('a line that is too long is skipped', () => {
     expect(read(`m{a="${'x'.repeat(70_000)}"} 1`).map(([, value]) => value)).toEqual([null]);
   });
 
-  test('skips comments and what has no name', () => {
+  test('comments and lines without a name are skipped', () => {
     expect(read('# m 1\n\n{a="b"} 1\n"m" 1\n7 1')).toEqual([]);
   });
 });
@@ -232,14 +232,16 @@ describe('20,000 damaged answers', () => {
     return text;
   }
 
-  test('are read without an exception and without a figure that is none', { timeout: 60_000 }, () => {
+  test('20,000 damaged answers are read without an exception and without an invalid figure', {
+    timeout: 60_000,
+  }, () => {
     let read = 0;
     for (let i = 0; i < 20_000; i += 1) {
       const text = damaged();
       const figures = readMetrics(text);
       if (figures === null) continue;
       read += 1;
-      // Damage never switches the gate off: a line has to say so.
+      // Damage never switches the gate off: only an explicit line does that.
       if (figures.eventedPleg === false) expect(text).toMatch(/EventedPLEG[^\n]*\}[ \t]*[+-]?[0.]/);
       const values = [figures.connectionErrors, figures.processStart, figures.relistDuration?.sum];
       expect(values.every((value) => value === undefined || (Number.isFinite(value) && value >= 0))).toBe(

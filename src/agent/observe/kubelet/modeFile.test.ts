@@ -86,7 +86,7 @@ describe('the mode on disk', () => {
   test.each([
     ['of another node', async () => (await open(folder, 'boot-1', 'n2')).load(NOW)],
     ['of the future', async () => (await open()).load(at(50))],
-  ])('%s is none', async (_which, load) => {
+  ])('%s has no mode', async (_which, load) => {
     await kept();
     expect(await load()).toBeNull();
   });

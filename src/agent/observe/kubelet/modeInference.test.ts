@@ -17,7 +17,7 @@ const past = (more: Partial<RunHistory> = {}): RunHistory => ({
   ...more,
 });
 
-const look = (more: Partial<ScrapeSummary> = {}): ScrapeSummary => ({
+const summary = (more: Partial<ScrapeSummary> = {}): ScrapeSummary => ({
   started: mono(0),
   ended: mono(0),
   wall: wall((START_S + 10) * 1e6),
@@ -35,12 +35,12 @@ const look = (more: Partial<ScrapeSummary> = {}): ScrapeSummary => ({
   ...more,
 });
 
-const verdict = (of: Partial<ScrapeSummary>, before: Partial<RunHistory> = {}): string => {
-  const { model, mode, reason } = infer(look(of), past(before));
+const modeOf = (of: Partial<ScrapeSummary>, before: Partial<RunHistory> = {}): string => {
+  const { model, mode, reason } = infer(summary(of), past(before));
   return `${model} ${mode} ${reason}`;
 };
 
-/** As recorded, or constructed, in a file: the only look at a kubelet, ten seconds after its last relist. */
+/** As recorded, or constructed, in a file: the only scrape of a kubelet, ten seconds after its last relist. */
 function ofFile(name: string): string {
   const figures = readMetrics(readFileSync(new URL(name, FOLDER), 'utf8'));
   if (figures === null) throw new Error(`${name} is not a kubelet's`);
@@ -74,7 +74,7 @@ const FILES: Readonly<Record<string, string>> = {
 };
 
 describe('the metrics in testdata', () => {
-  test('are all here, and each says whether it was recorded', () => {
+  test('the folder has exactly the files of the table, and each states whether it was recorded or constructed', () => {
     const files = readdirSync(FOLDER).filter((name) => name.endsWith('.txt'));
     expect(files.sort()).toEqual(Object.keys(FILES).sort());
     for (const file of files) {
@@ -83,7 +83,7 @@ describe('the metrics in testdata', () => {
     }
   });
 
-  test.each(Object.entries(FILES))('%s is %s', (file, expected) => {
+  test.each(Object.entries(FILES))('the metrics in %s mean %s', (file, expected) => {
     expect(ofFile(file)).toBe(expected);
   });
 });
@@ -99,79 +99,79 @@ describe('the version', () => {
     ['unknown', null],
     ['', null],
     [null, null],
-  ])('%s has the minor one %s', (version, minor) => {
+  ])('version %s has the minor version %s', (version, minor) => {
     expect(minorOf(version)).toBe(minor);
   });
 
-  test('that is not told leaves the mode unknown, unless the gate is off', () => {
-    expect(verdict({ version: null })).toBe('Unknown Unknown VersionNotReported');
-    expect(verdict({ version: null, gate: false })).toBe('GenericOnly Generic GateDisabled');
+  test('without a version the mode is unknown, unless the gate is off', () => {
+    expect(modeOf({ version: null })).toBe('Unknown Unknown VersionNotReported');
+    expect(modeOf({ version: null, gate: false })).toBe('GenericOnly Generic GateDisabled');
   });
 });
 
-describe('a metric that should be there and is not', () => {
-  test('leaves the mode unknown: the gate from 1.26, the connections from 1.27', () => {
-    expect(verdict({ gate: null })).toBe('Unknown Unknown GateNotReported');
-    expect(verdict({ gate: null, version: 'v1.26.0' })).toBe('Unknown Unknown GateNotReported');
-    expect(verdict({ gate: null, version: 'v1.25.9' })).toBe('GenericOnly Generic NoSuchGate');
-    expect(verdict({ errors: null })).toBe('EventedCache Unknown CounterNotReported');
-    expect(verdict({ successes: null })).toBe('EventedCache Unknown CounterNotReported');
-    expect(verdict({ version: 'v1.37.0', errors: null })).toBe('EventedHint Unknown CounterNotReported');
-    expect(verdict({ version: 'v1.26.0', relists: null })).toBe('EventedCache Unknown CounterNotReported');
+describe('a missing metric', () => {
+  test('the mode is unknown without the gate from 1.26 on, and without the connection counters from 1.27 on', () => {
+    expect(modeOf({ gate: null })).toBe('Unknown Unknown GateNotReported');
+    expect(modeOf({ gate: null, version: 'v1.26.0' })).toBe('Unknown Unknown GateNotReported');
+    expect(modeOf({ gate: null, version: 'v1.25.9' })).toBe('GenericOnly Generic NoSuchGate');
+    expect(modeOf({ errors: null })).toBe('EventedCache Unknown CounterNotReported');
+    expect(modeOf({ successes: null })).toBe('EventedCache Unknown CounterNotReported');
+    expect(modeOf({ version: 'v1.37.0', errors: null })).toBe('EventedHint Unknown CounterNotReported');
+    expect(modeOf({ version: 'v1.26.0', relists: null })).toBe('EventedCache Unknown CounterNotReported');
   });
 
-  test('does not hide a fallback that another one proves', () => {
-    expect(verdict({ errors: 5, successes: null })).toMatch(/^EventedCache Fallback /);
+  test('a missing metric does not hide a fallback that another metric proves', () => {
+    expect(modeOf({ errors: 5, successes: null })).toMatch(/^EventedCache Fallback /);
   });
 });
 
 describe('1.27 to 1.36', () => {
-  test.each([1, 2, 3, 4])('is evented after %d errors, whatever became of the stream', (errors) => {
-    expect(verdict({ errors, successes: 1 })).toBe('EventedCache Evented Connected');
+  test.each([1, 2, 3, 4])('1.27 to 1.36 is Evented after %d errors once a stream was opened', (errors) => {
+    expect(modeOf({ errors, successes: 1 })).toBe('EventedCache Evented Connected');
   });
 
-  test('is starting until a stream was opened', () => {
-    expect(verdict({ errors: 3, successes: 0 })).toBe('EventedCache Starting NotConnectedYet');
+  test('1.27 to 1.36 is Starting until a stream was opened', () => {
+    expect(modeOf({ errors: 3, successes: 0 })).toBe('EventedCache Starting NotConnectedYet');
   });
 
-  test('has fallen back with the fifth error, and with more where a version counts on', () => {
-    expect(verdict({ errors: 5 })).toBe('EventedCache Fallback StreamBroke');
-    expect(verdict({ errors: 6 })).toBe('EventedCache Fallback StreamBroke');
+  test('1.27 to 1.36 is in Fallback from the fifth error on', () => {
+    expect(modeOf({ errors: 5 })).toBe('EventedCache Fallback StreamBroke');
+    expect(modeOf({ errors: 6 })).toBe('EventedCache Fallback StreamBroke');
   });
 
-  test('is not believed to be evented while it relists once a second', () => {
-    expect(verdict({}, { relistRate: 0.95 })).toBe('EventedCache Unknown RelistRateContradicts');
-    expect(verdict({}, { relistRate: 1 / 300 })).toBe('EventedCache Evented Connected');
+  test('1.27 to 1.36 is not reported as Evented while it relists once a second', () => {
+    expect(modeOf({}, { relistRate: 0.95 })).toBe('EventedCache Unknown RelistRateContradicts');
+    expect(modeOf({}, { relistRate: 1 / 300 })).toBe('EventedCache Evented Connected');
     // One for each of the errors it may have, in half a minute.
-    expect(verdict({ errors: 4 }, { relistRate: 5 / 30 })).toBe('EventedCache Evented Connected');
+    expect(modeOf({ errors: 4 }, { relistRate: 5 / 30 })).toBe('EventedCache Evented Connected');
   });
 
-  test('has fallen back even while its relists hang', () => {
-    expect(verdict({ errors: 5 }, { relistRate: 0 })).toBe('EventedCache Fallback StreamBroke');
+  test('1.27 to 1.36 is in Fallback after the fifth error even while its relists hang', () => {
+    expect(modeOf({ errors: 5 }, { relistRate: 0 })).toBe('EventedCache Fallback StreamBroke');
   });
 
   const five = { errors: 5, successes: 5 };
   const old = { firstSeenAge: 86_400 };
   const aDayOld = { ...five, wall: wall((START_S + 86_400) * 1e6) };
 
-  test('gave up five streams at once where the runtime has none, as a young kubelet tells', () => {
-    expect(verdict(five)).toBe('EventedCache Fallback RuntimeUnsupported');
+  test('a young kubelet with five errors for five streams has a runtime without the stream', () => {
+    expect(modeOf(five)).toBe('EventedCache Fallback RuntimeUnsupported');
   });
 
-  test('lost streams that were seen to be open, however many began again', () => {
-    expect(verdict(five, { wasConnected: true })).toBe('EventedCache Fallback StreamBroke');
+  test('a fallback after a stream was seen open means that the stream broke', () => {
+    expect(modeOf(five, { wasConnected: true })).toBe('EventedCache Fallback StreamBroke');
   });
 
-  test('never was evented where it relisted once a second for all its life', () => {
-    expect(verdict({ ...aDayOld, relists: 80_000 }, old)).toBe('EventedCache Fallback RuntimeUnsupported');
-    expect(verdict({ ...aDayOld, relists: 900 }, old)).toBe('EventedCache Fallback StreamBroke');
-    expect(verdict({ ...aDayOld, relists: 40_000 }, old)).toBe('EventedCache Fallback NotSeen');
-    expect(verdict({ ...aDayOld, relists: null }, old)).toBe('EventedCache Fallback NotSeen');
+  test('an old kubelet in Fallback never was Evented if it relisted once a second throughout its run', () => {
+    expect(modeOf({ ...aDayOld, relists: 80_000 }, old)).toBe('EventedCache Fallback RuntimeUnsupported');
+    expect(modeOf({ ...aDayOld, relists: 900 }, old)).toBe('EventedCache Fallback StreamBroke');
+    expect(modeOf({ ...aDayOld, relists: 40_000 }, old)).toBe('EventedCache Fallback NotSeen');
+    expect(modeOf({ ...aDayOld, relists: null }, old)).toBe('EventedCache Fallback NotSeen');
   });
 
-  test('tells by how long its streams lived, where it counts that', () => {
-    expect(verdict({ ...five, streamSeconds: 0.01 }, old)).toBe('EventedCache Fallback RuntimeUnsupported');
-    expect(verdict({ ...five, streamSeconds: 900 })).toBe('EventedCache Fallback StreamBroke');
+  test('the reason for a fallback follows from the duration of the streams if it is reported', () => {
+    expect(modeOf({ ...five, streamSeconds: 0.01 }, old)).toBe('EventedCache Fallback RuntimeUnsupported');
+    expect(modeOf({ ...five, streamSeconds: 900 })).toBe('EventedCache Fallback StreamBroke');
   });
 });
 
@@ -179,18 +179,18 @@ describe('1.26', () => {
   const version = 'v1.26.15';
   const counted = { version, errors: null, successes: null };
 
-  test('is told by how often it relists', () => {
-    expect(verdict(counted)).toBe('EventedCache Starting RelistRateNotKnownYet');
-    expect(verdict(counted, { relistRate: 0.003 })).toBe('EventedCache Evented RelistsSeldom');
-    expect(verdict(counted, { relistRate: 0.97 })).toBe('EventedCache Fallback RelistsOften');
+  test('the mode of 1.26 follows from its rate of relists', () => {
+    expect(modeOf(counted)).toBe('EventedCache Starting RelistRateNotKnownYet');
+    expect(modeOf(counted, { relistRate: 0.003 })).toBe('EventedCache Evented RelistsSeldom');
+    expect(modeOf(counted, { relistRate: 0.97 })).toBe('EventedCache Fallback RelistsOften');
   });
 
-  test('stays in the fallback while its relists hang', () => {
-    expect(verdict(counted, { relistRate: 0, gaveUp: true })).toBe('EventedCache Fallback RelistsOften');
+  test('1.26 stays in Fallback while its relists hang', () => {
+    expect(modeOf(counted, { relistRate: 0, gaveUp: true })).toBe('EventedCache Fallback RelistsOften');
   });
 
-  test('tells by the errors of its stream calls, where it counts those', () => {
-    expect(verdict({ ...counted, streamEndErrors: 5, streamSeconds: 80 })).toBe(
+  test('1.26 is in Fallback after five failed stream calls if they are counted', () => {
+    expect(modeOf({ ...counted, streamEndErrors: 5, streamSeconds: 80 })).toBe(
       'EventedCache Fallback StreamBroke',
     );
   });
@@ -198,23 +198,23 @@ describe('1.26', () => {
 
 describe('1.37 and later', () => {
   const at = (version: string, more: Partial<ScrapeSummary>, before: Partial<RunHistory> = {}) =>
-    verdict({ version, ...more }, before);
+    modeOf({ version, ...more }, before);
 
-  test('gives hints from its first stream to its fifth error, and relists once a second all the time', () => {
+  test('1.37 gives hints from its first stream to its fifth error, although it relists once a second', () => {
     expect(at('v1.37.0', { errors: 0, successes: 0 })).toBe('EventedHint Starting NotConnectedYet');
     expect(at('v1.37.0', { errors: 4 }, { relistRate: 0.99 })).toBe('EventedHint EventedHint Connected');
     expect(at('v1.37.0', { errors: 5, successes: 0 })).toBe('EventedHint HintDisabled RuntimeDownAtStart');
     expect(at('v1.37.0', { errors: 5, successes: 5 })).toBe('EventedHint HintDisabled RuntimeUnsupported');
   });
 
-  test('was given up for a reason that nobody saw, where the first look came late', () => {
+  test('1.37 has disabled its hints for an unknown reason (NotSeen) if the first scrape came late', () => {
     expect(at('v1.37.0', { errors: 5, successes: 5, relists: 80_000 }, { firstSeenAge: 86_400 })).toBe(
       'EventedHint HintDisabled NotSeen',
     );
   });
 
   test.each(['v1.38.0', 'v1.40.1', 'v2.1.0'])(
-    '%s is never said to be disabled for five errors',
+    '%s is never reported as HintDisabled for five errors',
     (version) => {
       expect(at(version, { errors: 5, successes: 5 })).toBe('EventedHint Unknown RetriesNotKnown');
       expect(at(version, { errors: 5, successes: 0 })).toBe('EventedHint Unknown RetriesNotKnown');

@@ -1,6 +1,6 @@
 /*
- * Random histories of a kubelet: streams that open and end, restarts, upgrades, a gate that is toggled, looks that fail, a wall clock
- * that steps. Whatever happens, what is told of it holds together.
+ * Random histories of a kubelet: streams that open and end, restarts, upgrades, a gate that is toggled, scrapes that fail, a wall clock
+ * that steps. Whatever happens, the reported modes are consistent.
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -13,18 +13,18 @@ import { type ModeChange, ModeTracker } from './modeTracker.ts';
 
 const START = mono(5e6);
 const WALL = 1.75e15;
-/** Errors in one life. */
+/** Errors in one kubelet run. */
 const GIVES_UP_AFTER = 5;
 
 type Step =
-  | { readonly does: 'open' | 'break' | 'break_down' | 'fail' | 'look' }
+  | { readonly does: 'open' | 'break' | 'break_down' | 'fail' | 'scrape' }
   | { readonly does: 'restart'; readonly gate: boolean; readonly minor: number; readonly counts: boolean }
   | { readonly does: 'step_clock'; readonly seconds: number };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 6,
-    arbitrary: fc.record({ does: fc.constantFrom('open', 'break', 'break_down', 'fail', 'look') }),
+    arbitrary: fc.record({ does: fc.constantFrom('open', 'break', 'break_down', 'fail', 'scrape') }),
   },
   {
     weight: 1,
@@ -46,7 +46,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 /** A kubelet as it is, which nobody but the history knows. */
 class Kubelet {
-  life = 0;
+  run = 0;
   gate = true;
   minor = 36;
   counts = true;
@@ -57,7 +57,7 @@ class Kubelet {
 
   #restart({ gate, minor, counts }: Extract<Step, { does: 'restart' }>, at: Mono): void {
     Object.assign(this, { gate, minor, counts, errors: 0, successes: 0 });
-    this.life += 1;
+    this.run += 1;
     this.#relists = 0;
     this.#born = at;
   }
@@ -80,15 +80,15 @@ class Kubelet {
     return this.gate && this.minor >= 26 && this.minor <= 37 && this.errors >= GIVES_UP_AFTER;
   }
 
-  look(at: Mono, stepped: number): Scrape {
+  scrape(at: Mono, stepped: number): Scrape {
     this.#relists += this.tries && this.minor <= 36 ? 0 : 10;
     const start = (WALL + this.#born) / 1e6 + stepped;
     const { errors, successes, minor } = this;
     const all = { gate: this.gate ? 1 : 0, start, errors, successes, version: `v1.${minor}.1` } as const;
     const text = metricsText({ ...all, relists: 1 + this.#relists });
-    const told =
+    const reported =
       this.counts && minor >= 27 ? text : text.replaceAll(/^kubelet_evented_pleg_connection.*\n/gm, '');
-    const figures = readMetrics(told);
+    const figures = readMetrics(reported);
     if (figures === null) throw new Error('not a kubelet');
     return { ok: true, figures, started: shift(at, -1000), ended: at, wall: wall(WALL + at + stepped * 1e6) };
   }
@@ -96,14 +96,14 @@ class Kubelet {
 
 interface KubeletReport {
   readonly change: ModeChange;
-  readonly life: number;
+  readonly run: number;
   readonly gaveUp: boolean;
 }
 
 function play(steps: readonly Step[]) {
   const tracker = new ModeTracker(START);
   const kubelet = new Kubelet();
-  const told: KubeletReport[] = [];
+  const reports: KubeletReport[] = [];
   const good: Mono[] = [];
   let now = START;
   let stepped = 0;
@@ -113,44 +113,44 @@ function play(steps: readonly Step[]) {
     if (one.does === 'step_clock') stepped += one.seconds;
     now = shift(now, 1e6);
     const failed: Scrape = { ok: false, reason: 'Timeout', message: '', ended: now };
-    const scrape = one.does === 'fail' ? failed : kubelet.look(now, stepped);
+    const scrape = one.does === 'fail' ? failed : kubelet.scrape(now, stepped);
     const change = tracker.take(scrape);
     if (scrape.ok) good.push(now);
-    if (change !== null) told.push({ change, life: kubelet.life, gaveUp: kubelet.gaveUp });
+    if (change !== null) reports.push({ change, run: kubelet.run, gaveUp: kubelet.gaveUp });
   }
-  return { told, good, tracker, kubelet };
+  return { reports, good, tracker, kubelet };
 }
 
-test('whatever a kubelet does, what is told of its mode holds together', () => {
+test('whatever a kubelet does, the reported modes are consistent', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-      const { told, good, tracker } = play(steps);
-      told.forEach(({ change, life, gaveUp }, i) => {
-        const before = told[i - 1];
-        // One change follows on the other, between two good looks.
+      const { reports, good, tracker } = play(steps);
+      reports.forEach(({ change, run, gaveUp }, i) => {
+        const before = reports[i - 1];
+        // One change follows on the other, between two good scrapes.
         expect(change.from).toBe(before?.change.mode ?? 'Unknown');
         expect(change.notBefore).toBeLessThanOrEqual(change.at);
         expect(good).toContain(change.at);
         if (before !== undefined) expect(change.notBefore).toBeGreaterThan(before.change.at - 2_000);
-        // Given up is what has given up, and ends with the life of the kubelet.
+        // Given up is reported exactly while the kubelet has given up, and ends with its run.
         const isGivenUp = change.mode === 'Fallback' || change.mode === 'HintDisabled';
         if (isGivenUp) expect(gaveUp).toBe(true);
-        if (before?.life === life && !isGivenUp && before.change.mode === 'Fallback')
-          throw new Error(`left ${before.change.mode} for ${change.mode} in one life`);
+        if (before?.run === run && !isGivenUp && before.change.mode === 'Fallback')
+          throw new Error(`left ${before.change.mode} for ${change.mode} in one kubelet run`);
         const { model, mode, reason, from, notBefore, at, proof } = change;
         const record = { type: 'mode_change', t: at, notBefore, model, from, to: mode, reason, proof };
         expect(parseRecord(record)).toMatchObject({ ok: true });
       });
-      expect(tracker.state.mode).toBe(told.at(-1)?.change.mode ?? 'Unknown');
+      expect(tracker.state.mode).toBe(reports.at(-1)?.change.mode ?? 'Unknown');
     }),
     { numRuns: 2_000 },
   );
 });
 
-test('a kubelet that gave up is known at the next good look, from 1.27 to 1.37', () => {
+test('a kubelet that gave up is known at the next good scrape, from 1.27 to 1.37', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-      const { tracker, kubelet } = play([...steps, { does: 'look' }]);
+      const { tracker, kubelet } = play([...steps, { does: 'scrape' }]);
       if (!kubelet.gaveUp || !kubelet.counts || kubelet.minor < 27) return;
       expect(tracker.state.mode).toBe(kubelet.minor === 37 ? 'HintDisabled' : 'Fallback');
     }),

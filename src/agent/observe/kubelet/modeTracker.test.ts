@@ -15,7 +15,7 @@ const BORN = 1.75e9 - 100;
 const EVENTED: FakeFigures = { gate: 1, errors: 0, successes: 1, start: BORN };
 const FALLBACK: FakeFigures = { ...EVENTED, errors: 5 };
 
-/** A good look that ends at a moment in seconds; `stepped` is what the wall clock was moved by until then. */
+/** A good scrape that ends at a moment in seconds; `stepped` is what the wall clock was moved by until then. */
 function scrapeAt(
   seconds: number,
   figures: FakeFigures = EVENTED,
@@ -35,7 +35,7 @@ const failed = (seconds: number, reason: ScrapeFailure): Scrape => ({
   ended: mono(seconds * 1e6),
 });
 
-const told = (changes: readonly (ModeChange | null)[]) =>
+const described = (changes: readonly (ModeChange | null)[]) =>
   changes.map((change) => change && `${change.from} ${change.mode} ${change.reason}`);
 
 function taking(...scrapes: Scrape[]) {
@@ -46,7 +46,7 @@ function taking(...scrapes: Scrape[]) {
 describe('a change of mode', () => {
   test('a change lies between the two scrapes around it, and has the figures of both', () => {
     const { changes } = taking(scrapeAt(10), scrapeAt(20), scrapeAt(30, { ...FALLBACK, relists: 19 }));
-    expect(told(changes)).toEqual(['Unknown Evented Connected', null, 'Evented Fallback StreamBroke']);
+    expect(described(changes)).toEqual(['Unknown Evented Connected', null, 'Evented Fallback StreamBroke']);
     const change = changes[2];
     expect(change).toMatchObject({
       model: 'EventedCache',
@@ -77,7 +77,7 @@ describe('a change of mode', () => {
       scrapeAt(30, FALLBACK),
       scrapeAt(40, FALLBACK),
     );
-    expect(told(changes).slice(2)).toEqual([null, null]);
+    expect(described(changes).slice(2)).toEqual([null, null]);
     expect(tracker.state).toMatchObject({
       mode: 'Fallback',
       reason: 'StreamBroke',
@@ -104,7 +104,7 @@ describe('a failed scrape', () => {
       failed(30, 'Unauthorized'),
       scrapeAt(40),
     );
-    expect(told(changes)).toEqual(['Unknown Evented Connected', null, null, null]);
+    expect(described(changes)).toEqual(['Unknown Evented Connected', null, null, null]);
     expect(tracker.state).toMatchObject({ mode: 'Evented', reason: 'Connected', since: 10e6 });
   });
 
@@ -118,7 +118,7 @@ describe('a failed scrape', () => {
   test('the reason of an unknown mode is that of the last scrape', () => {
     const untold = { ...EVENTED, version: '' };
     const { tracker, changes } = taking(scrapeAt(10, untold), failed(20, 'Timeout'), scrapeAt(30, untold));
-    expect(told(changes)).toEqual([null, null, null]);
+    expect(described(changes)).toEqual([null, null, null]);
     expect(tracker.state).toMatchObject({ mode: 'Unknown', reason: 'VersionNotReported', since: START });
   });
 
@@ -133,13 +133,13 @@ describe('a restart of the kubelet', () => {
 
   test('a restart ends a fallback and is the reason', () => {
     const { changes } = taking(scrapeAt(10), scrapeAt(20, FALLBACK), scrapeAt(30, { ...EVENTED, ...later }));
-    expect(told(changes)[2]).toBe('Fallback Evented KubeletRestarted');
+    expect(described(changes)[2]).toBe('Fallback Evented KubeletRestarted');
     expect(changes[2]?.proof).toMatchObject({ kubelet_restarted: 'start_time', relists_per_second: null });
   });
 
   test('a counter that fell shows a restart too', () => {
     const { changes } = taking(scrapeAt(10, FALLBACK), scrapeAt(20, EVENTED));
-    expect(told(changes)[1]).toBe('Fallback Evented KubeletRestarted');
+    expect(described(changes)[1]).toBe('Fallback Evented KubeletRestarted');
     expect(changes[1]?.proof).toMatchObject({ kubelet_restarted: 'counter_fell' });
   });
 
@@ -147,7 +147,7 @@ describe('a restart of the kubelet', () => {
     const stepped = (seconds: number, figures: FakeFigures) =>
       scrapeAt(seconds, { ...figures, start: BORN + 3600 }, 3600);
     const { changes } = taking(scrapeAt(10), stepped(20, EVENTED), stepped(30, FALLBACK));
-    expect(told(changes)).toEqual(['Unknown Evented Connected', null, 'Evented Fallback StreamBroke']);
+    expect(described(changes)).toEqual(['Unknown Evented Connected', null, 'Evented Fallback StreamBroke']);
     expect(changes[2]?.proof).toMatchObject({ kubelet_restarted: null });
   });
 
@@ -166,17 +166,20 @@ describe('a restart of the kubelet', () => {
   test('a restart into a fallback again is another change', () => {
     const down = { ...FALLBACK, ...later, successes: 0 };
     const { changes } = taking(scrapeAt(10), scrapeAt(20, FALLBACK), scrapeAt(30, down), scrapeAt(40, down));
-    expect(told(changes).slice(2)).toEqual(['Fallback Fallback RuntimeDownAtStart', null]);
+    expect(described(changes).slice(2)).toEqual(['Fallback Fallback RuntimeDownAtStart', null]);
   });
 
-  test('with the gate off is Generic, and with the gate on again that is the reason', () => {
+  test('a restart with the gate off is Generic; with the gate on again, GateEnabled is the reason', () => {
     const off = { gate: 0, start: BORN + 500 } as const;
     const { changes } = taking(
       scrapeAt(10),
       scrapeAt(20, off),
       scrapeAt(30, { ...EVENTED, start: BORN + 900 }),
     );
-    expect(told(changes).slice(1)).toEqual(['Evented Generic GateDisabled', 'Generic Evented GateEnabled']);
+    expect(described(changes).slice(1)).toEqual([
+      'Evented Generic GateDisabled',
+      'Generic Evented GateEnabled',
+    ]);
   });
 
   test('a restart with another version follows the rules of that version', () => {
@@ -186,7 +189,7 @@ describe('a restart of the kubelet', () => {
       scrapeAt(20, { ...EVENTED, ...later, version: 'v1.37.0' }),
       scrapeAt(30, upgraded),
     );
-    expect(told(changes).slice(1)).toEqual([
+    expect(described(changes).slice(1)).toEqual([
       'Evented EventedHint KubeletRestarted',
       'EventedHint HintDisabled StreamBroke',
     ]);
@@ -209,7 +212,7 @@ describe('how often the kubelet relists', () => {
 
   test('the rate of relists counts only after half a minute', () => {
     const { changes } = taking(at(0, 10), at(20, 30), at(29, 39), at(30, 40), at(40, 50));
-    expect(told(changes)).toEqual([
+    expect(described(changes)).toEqual([
       'Unknown Evented Connected',
       null,
       null,
@@ -225,13 +228,13 @@ describe('how often the kubelet relists', () => {
     expect(tracker.state.mode).toBe('Evented');
   });
 
-  test('tells the mode of 1.26, which stays in its fallback while lists hang', () => {
+  test('a kubelet 1.26 stays in Fallback while its lists hang', () => {
     const old: FakeFigures = { gate: 1, start: BORN, version: 'v1.26.9' };
     const { changes } = taking(
       ...[0, 10, 20, 30, 40].map((seconds) => at(seconds, 10 + seconds, old)),
       ...[80, 120, 160].map((seconds) => at(seconds, 50, old)),
     );
-    expect(told(changes.filter((change) => change !== null))).toEqual([
+    expect(described(changes.filter((change) => change !== null))).toEqual([
       'Unknown Starting RelistRateNotKnownYet',
       'Starting Fallback RelistsOften',
     ]);
@@ -239,37 +242,37 @@ describe('how often the kubelet relists', () => {
 });
 
 describe('a runtime without the stream', () => {
-  test('is one whose streams all end as they begin, seen half-way too', () => {
+  test('a runtime whose streams all end at once is unsupported, even if a scrape falls between the attempts', () => {
     const young = { start: 1.75e9 + 5 };
     const { changes } = taking(
       scrapeAt(10, { ...EVENTED, ...young, errors: 3, successes: 3 }),
       scrapeAt(11, { ...FALLBACK, ...young, successes: 5 }),
     );
-    expect(told(changes)[1]).toBe('Evented Fallback RuntimeUnsupported');
+    expect(described(changes)[1]).toBe('Evented Fallback RuntimeUnsupported');
   });
 
-  test('is not one of which a stream was seen open', () => {
+  test('a runtime with a stream that was open at a scrape is not unsupported', () => {
     const young = { start: 1.75e9 + 5 };
     const { changes } = taking(
       scrapeAt(10, { ...EVENTED, ...young }),
       scrapeAt(20, { ...FALLBACK, ...young, successes: 5 }),
     );
-    expect(told(changes)[1]).toBe('Evented Fallback StreamBroke');
+    expect(described(changes)[1]).toBe('Evented Fallback StreamBroke');
   });
 });
 
 describe('after 1.37', () => {
-  test('a stream that began again before the fifth error proves nothing of what comes after it', () => {
+  test('after 1.37 a stream that reopens before the fifth error does not prove that the kubelet retries after the fifth', () => {
     const later = { ...EVENTED, version: 'v1.39.0' };
     const { changes } = taking(
       scrapeAt(10, later),
       scrapeAt(20, { ...later, errors: 1, successes: 2 }),
       scrapeAt(30, { ...later, errors: 5, successes: 2 }),
     );
-    expect(told(changes)[2]).toBe('EventedHint Unknown RetriesNotKnown');
+    expect(described(changes)[2]).toBe('EventedHint Unknown RetriesNotKnown');
   });
 
-  test('a stream that begins again after five errors proves that the kubelet tries on', () => {
+  test('after 1.37 a stream that reopens after five errors proves that the kubelet keeps trying', () => {
     const later = { ...EVENTED, version: 'v1.39.0' };
     const { changes } = taking(
       scrapeAt(10, later),
@@ -277,7 +280,7 @@ describe('after 1.37', () => {
       scrapeAt(30, { ...later, errors: 8, successes: 2 }),
       scrapeAt(40, { ...later, errors: 30, successes: 2 }),
     );
-    expect(told(changes).slice(1)).toEqual([
+    expect(described(changes).slice(1)).toEqual([
       'EventedHint Unknown RetriesNotKnown',
       'Unknown EventedHint Connected',
       null,

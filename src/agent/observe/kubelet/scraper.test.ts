@@ -50,62 +50,62 @@ function watching(periodMs: number, minPeriodMs = 20) {
     period: millis(periodMs),
     minPeriod: millis(minPeriodMs),
   });
-  const heard: string[] = [];
-  watch.onChange(() => heard.push(watch.gate(monoNow()).is));
+  const gates: string[] = [];
+  watch.onChange(() => gates.push(watch.gate(monoNow()).is));
   const stop = new AbortController();
   const running = watch.run(stop.signal);
   cleanUps.push(() => {
     stop.abort();
     return running;
   });
-  return { watch, heard, lines, failures };
+  return { watch, gates, lines, failures };
 }
 
 describe('the scraper', () => {
   test('the kubelet is scraped periodically, and listeners are called after each scrape', async () => {
-    const { watch, heard } = watching(30);
-    await until(() => heard.length >= 3);
-    expect(new Set(heard)).toEqual(new Set(['off']));
+    const { watch, gates } = watching(30);
+    await until(() => gates.length >= 3);
+    expect(new Set(gates)).toEqual(new Set(['off']));
     expect(watch.version).toBe('v1.36.3');
     kubelet.answer = plain(metricsText({ gate: 1, successes: 1 }));
-    await until(() => heard.at(-1) === 'on');
+    await until(() => gates.at(-1) === 'on');
     expect(watch.connectionSuccesses()).toBe(1);
   });
 
   test('a requested scrape comes at once, but not before the minimum period', async () => {
     const began = performance.now();
-    const { watch, heard } = watching(60_000, 200);
-    await until(() => heard.length === 1);
+    const { watch, gates } = watching(60_000, 200);
+    await until(() => gates.length === 1);
     for (let i = 0; i < 50; i += 1) watch.scrapeSoon();
-    await until(() => heard.length === 2);
+    await until(() => gates.length === 2);
     expect(performance.now() - began).toBeGreaterThan(195);
     expect(kubelet.requests).toHaveLength(2);
   });
 
   test('a lost connection makes the gate unknown at once, and the kubelet is scraped again', async () => {
-    const { heard } = watching(60_000);
-    await until(() => heard.length === 1);
+    const { gates } = watching(60_000);
+    await until(() => gates.length === 1);
     kubelet.cut();
-    await until(() => heard.length === 3);
-    expect(heard).toEqual(['off', 'unknown', 'off']);
+    await until(() => gates.length === 3);
+    expect(gates).toEqual(['off', 'unknown', 'off']);
   });
 
   test('failures do not end scraping; each is counted, each reason is logged once, and so is the recovery', async () => {
     kubelet.answer = plain('', {}, 403);
-    const { heard, lines, failures } = watching(20);
-    await until(() => heard.length >= 3);
+    const { gates, lines, failures } = watching(20);
+    await until(() => gates.length >= 3);
     expect(failures.length).toBeGreaterThanOrEqual(3);
     expect(new Set(failures)).toEqual(new Set(['Forbidden']));
-    expect(new Set(heard)).toEqual(new Set(['unknown']));
+    expect(new Set(gates)).toEqual(new Set(['unknown']));
     expect(lines.filter((line) => line.includes('Forbidden'))).toHaveLength(1);
     kubelet.answer = plain(metricsText());
-    await until(() => heard.at(-1) === 'off');
+    await until(() => gates.at(-1) === 'off');
     expect(lines).toHaveLength(2);
   });
 
   test('a stop ends scraping at once and closes the connection', async () => {
-    const { heard } = watching(60_000);
-    await until(() => heard.length === 1);
+    const { gates } = watching(60_000);
+    await until(() => gates.length === 1);
     for (const cleanUp of cleanUps.splice(0)) await cleanUp();
     await until(() => kubelet.connections === 0);
   });

@@ -49,7 +49,7 @@ describe('the settings of a kubelet', () => {
   });
 
   test.each(['http://127.0.0.1:10255', 'http://localhost:1', 'http://[::1]:1'])(
-    'may be %s',
+    '--kubelet-url may be %s',
     async (kubeletUrl) => {
       expect(await problems({ kubeletUrl, kubeletCaFile: undefined })).toBe('');
     },
@@ -62,7 +62,7 @@ describe('the settings of a kubelet', () => {
     ['https://user:secret@10.0.0.7:10250', 'must have no user'],
     ['https://10.0.0.7:10250/metrics', 'must consist of https, host and port only'],
     ['https://10.0.0.7:10250/?a=b', 'must consist of https, host and port only'],
-  ])('may not be %s', async (kubeletUrl, problem) => {
+  ])('--kubelet-url may not be %s', async (kubeletUrl, problem) => {
     const message = await problems({ kubeletUrl });
     expect(message).toContain(`--kubelet-url (PLEGWATCH_KUBELET_URL) ${problem}`);
     expect(message).not.toContain('secret');
@@ -87,7 +87,7 @@ describe('the settings of a kubelet', () => {
   });
 
   test.each(['node-1', 'Node-1.example.com', 'n', '10.0.0.7', 'fd00::7', 'a'.repeat(253)])(
-    'may name %s',
+    '--kubelet-server-name may be %s',
     (name) => expect(AGENT_SETTINGS.kubeletServerName.read(name)).toBe(name),
   );
 
@@ -103,7 +103,7 @@ describe('the settings of a kubelet', () => {
     'a b',
     '*.a',
     'a'.repeat(254),
-  ])('may not name %s', (name) =>
+  ])('--kubelet-server-name may not be %s', (name) =>
     expect(() => AGENT_SETTINGS.kubeletServerName.read(name)).toThrow('must be a host name'),
   );
 

@@ -17,8 +17,8 @@ const SILENCE: Micros = millis(2_000);
 const START_SILENCE: Micros = millis(10_000);
 /** A timer that fires later than this shows that this process itself did not run. */
 const OWN_STALL: Micros = millis(500);
-/** So many stalls of this process in a row excuse a silence; after that it counts as the reader's. */
-const MAX_EXCUSES = 2;
+/** A silence is tolerated for this many stalls of this process in a row; after that the reader is to blame. */
+const MAX_TOLERATED_STALLS = 2;
 /** As bin/plegwatch starts the agent: a small young generation, one helper thread for V8. */
 const NODE_FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=1'];
 const MAX_STDERR = 500;
@@ -101,8 +101,8 @@ class SilenceWatchdog {
   reason: string | null = null;
   readonly #child: ChildProcess;
   #limit: Micros = START_SILENCE;
-  /** How many stalls of this process excused it since it last sent anything. */
-  #excuses = 0;
+  /** Stalls of this process tolerated since the reader last sent anything. */
+  #toleratedStalls = 0;
   #timer: NodeJS.Timeout;
 
   constructor(child: ChildProcess) {
@@ -112,7 +112,7 @@ class SilenceWatchdog {
 
   heartbeat(): void {
     this.last = monoNow();
-    this.#excuses = 0;
+    this.#toleratedStalls = 0;
     if (this.#limit === SILENCE) this.#timer.refresh();
     else this.#rearm(SILENCE);
   }
@@ -133,8 +133,8 @@ class SilenceWatchdog {
 
   #silenceExpired(): void {
     const stalled = between(this.last, monoNow()) > this.#limit + OWN_STALL;
-    if (stalled && this.#excuses < MAX_EXCUSES) {
-      this.#excuses += 1;
+    if (stalled && this.#toleratedStalls < MAX_TOLERATED_STALLS) {
+      this.#toleratedStalls += 1;
       // It may have sent something meanwhile, or stalled as this process did.
       this.last = monoNow();
       this.#rearm(this.#limit);

@@ -44,7 +44,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-const says = (figures: FakeFigures) => {
+const report = (figures: FakeFigures) => {
   kubelet.answer = plain(metricsText(figures));
 };
 
@@ -97,8 +97,8 @@ function subscribe(runtime: SimulatedRuntime, setting: SubscribeSetting = 'alway
   return { states, reasons, ended };
 }
 
-/** Long enough for several looks at the kubelet and several rounds of the policy. */
-const looks = (count: number) => {
+/** Long enough for several scrapes of the kubelet and several decisions of the policy. */
+const scrapes = (count: number) => {
   const from = kubelet.requests.length;
   return until(() => kubelet.requests.length >= from + count);
 };
@@ -113,45 +113,45 @@ describe('always, where subscribers steal or nobody knows,', () => {
     async (profile) => {
       kubelet.answer = plain('', {}, 403);
       const runtime = await runtimeOf(profile);
-      const told = subscribe(runtime);
-      await until(() => told.reasons.some((reason) => reason.includes('Forbidden')));
-      expect(told.states.at(-1)).toBe('Unsafe');
+      const log = subscribe(runtime);
+      await until(() => log.reasons.some((reason) => reason.includes('Forbidden')));
+      expect(log.states.at(-1)).toBe('Unsafe');
       expect(everSubscribed(runtime)).toBe(false);
-      says({ gate: 0 });
+      report({ gate: 0 });
       await until(() => runtime.subscribers === 1);
-      expect(told.states.at(-1)).toBe('Connected');
-      expect(told.reasons.at(-1)).toContain('while the kubelet proves');
+      expect(log.states.at(-1)).toBe('Connected');
+      expect(log.reasons.at(-1)).toContain('while the kubelet proves');
     },
   );
 
   test('always: no subscription while the gate is on', { timeout: 30_000 }, async () => {
-    says({ gate: 1 });
+    report({ gate: 1 });
     const runtime = await runtimeOf('containerd-1.7');
-    const told = subscribe(runtime);
-    await until(() => told.reasons.some((reason) => reason.includes('EventedPLEG is on')));
-    await looks(10);
+    const log = subscribe(runtime);
+    await until(() => log.reasons.some((reason) => reason.includes('EventedPLEG is on')));
+    await scrapes(10);
     expect(everSubscribed(runtime)).toBe(false);
-    expect(new Set(told.states)).toEqual(new Set(['Unsafe']));
+    expect(new Set(log.states)).toEqual(new Set(['Unsafe']));
   });
 
   test.each([
-    ['the gate turns on', () => says({ gate: 1 })],
-    ['a look fails', () => (kubelet.answer = plain('', {}, 500))],
-    ['the gate is not told any more', () => (kubelet.answer = plain('kubelet_pleg_discard_events 0\n'))],
-    ['another kubelet is there', () => says({ gate: 0, start: 1.7e9 + 60 })],
+    ['the gate turns on', () => report({ gate: 1 })],
+    ['a scrape fails', () => (kubelet.answer = plain('', {}, 500))],
+    ['the gate is no longer reported', () => (kubelet.answer = plain('kubelet_pleg_discard_events 0\n'))],
+    ['another kubelet answers', () => report({ gate: 0, start: 1.7e9 + 60 })],
     ['the kubelet closes the connection', () => kubelet.cut()],
   ] as const)('leaves at once when %s', { timeout: 30_000 }, async (_when, happens) => {
     const runtime = await runtimeOf('containerd-1.7');
-    const told = subscribe(runtime);
+    const log = subscribe(runtime);
     await until(() => runtime.subscribers === 1);
     const scrapes = kubelet.requests.length;
     happens();
     await until(() => runtime.subscribers === 0);
     // One that was under way, and the one that shows it.
     expect(kubelet.requests.length - scrapes).toBeLessThanOrEqual(2);
-    await until(() => told.ended.length === 1);
-    expect(told.ended).toEqual(['POLICY']);
-    expect(told.states.slice(-1)).toEqual(['Unsafe']);
+    await until(() => log.ended.length === 1);
+    expect(log.ended).toEqual(['POLICY']);
+    expect(log.states.slice(-1)).toEqual(['Unsafe']);
   });
 });
 
@@ -160,40 +160,40 @@ describe('always', () => {
     timeout: 30_000,
   }, async () => {
     const runtime = await runtimeOf('containerd-1.7');
-    const told = subscribe(runtime);
+    const log = subscribe(runtime);
     await until(() => runtime.subscribers === 1);
-    says({ gate: 1 });
-    await until(() => told.ended.length === 1);
+    report({ gate: 1 });
+    await until(() => log.ended.length === 1);
     const left = performance.now();
-    says({ gate: 0 });
+    report({ gate: 0 });
     await until(() => runtime.subscribers === 1, 15_000);
     expect(performance.now() - left).toBeGreaterThan(900);
   });
 
   test('always: a safe runtime needs no proof', { timeout: 30_000 }, async () => {
-    says({ gate: 1 });
+    report({ gate: 1 });
     const runtime = await runtimeOf('containerd-2.1');
-    const told = subscribe(runtime);
+    const log = subscribe(runtime);
     await until(() => runtime.subscribers === 1);
     kubelet.answer = plain('', {}, 500);
-    await looks(10);
+    await scrapes(10);
     expect(runtime.subscribers).toBe(1);
-    expect(told.ended).toEqual([]);
+    expect(log.ended).toEqual([]);
   });
 
   test('always: a runtime that may crash is subscribed to with a reason, and not again for ten minutes', {
     timeout: 30_000,
   }, async () => {
     const runtime = await runtimeOf('crio-1.30');
-    const told = subscribe(runtime);
+    const log = subscribe(runtime);
     await until(() => runtime.subscribers === 1);
-    expect(told.reasons.at(-1)).toContain('may crash when a subscriber leaves');
-    says({ gate: 1 });
-    await until(() => told.states.at(-1) === 'Unsafe');
-    says({ gate: 0 });
-    await until(() => told.states.at(-1) === 'Interrupted');
-    expect(told.reasons.at(-1)).toContain('every ten minutes at most');
-    await looks(10);
+    expect(log.reasons.at(-1)).toContain('may crash when a subscriber leaves');
+    report({ gate: 1 });
+    await until(() => log.states.at(-1) === 'Unsafe');
+    report({ gate: 0 });
+    await until(() => log.states.at(-1) === 'Interrupted');
+    expect(log.reasons.at(-1)).toContain('every ten minutes at most');
+    await scrapes(10);
     expect(runtime.subscribers).toBe(0);
   });
 });
@@ -203,40 +203,40 @@ describe('auto', () => {
     timeout: 30_000,
   }, async () => {
     const runtime = await runtimeOf('containerd-1.7');
-    const told = subscribe(runtime, 'auto');
-    await until(() => told.states.length > 0);
-    await looks(10);
-    expect(told.states).toEqual(['Unsafe']);
+    const log = subscribe(runtime, 'auto');
+    await until(() => log.states.length > 0);
+    await scrapes(10);
+    expect(log.states).toEqual(['Unsafe']);
     expect(everSubscribed(runtime)).toBe(false);
   });
 
-  test('lets the kubelet subscribe first when the runtime is back and the gate is on', {
+  test('auto: the kubelet subscribes first when the runtime is back and the gate is on', {
     timeout: 30_000,
   }, async () => {
-    says({ gate: 1, successes: 1 });
+    report({ gate: 1, successes: 1 });
     const runtime = await runtimeOf('containerd-2.1');
-    const told = subscribe(runtime, 'auto');
+    const log = subscribe(runtime, 'auto');
     await until(() => runtime.subscribers === 1);
-    await looks(3);
+    await scrapes(3);
     await runtime.goDown();
-    await until(() => told.ended.length === 1);
+    await until(() => log.ended.length === 1);
     await runtime.comeUp();
-    await until(() => told.reasons.at(-1) === 'waiting for the kubelet to subscribe first', 20_000);
-    await looks(5);
+    await until(() => log.reasons.at(-1) === 'waiting for the kubelet to subscribe first', 20_000);
+    await scrapes(5);
     expect(runtime.subscribers).toBe(0);
-    says({ gate: 1, successes: 2, errors: 1 });
+    report({ gate: 1, successes: 2, errors: 1 });
     await until(() => runtime.subscribers === 1, 3_000);
-    expect(told.states.at(-1)).toBe('Connected');
+    expect(log.states.at(-1)).toBe('Connected');
   });
 
   test('auto: the wait for a kubelet that does not subscribe is bounded', { timeout: 40_000 }, async () => {
-    says({ gate: 1, successes: 5, errors: 5 });
+    report({ gate: 1, successes: 5, errors: 5 });
     const runtime = await runtimeOf('containerd-2.1');
-    const told = subscribe(runtime, 'auto');
+    const log = subscribe(runtime, 'auto');
     await until(() => runtime.subscribers === 1);
-    await looks(3);
+    await scrapes(3);
     runtime.breakStreams();
-    await until(() => told.reasons.at(-1) === 'waiting for the kubelet to subscribe first', 20_000);
+    await until(() => log.reasons.at(-1) === 'waiting for the kubelet to subscribe first', 20_000);
     const began = performance.now();
     await until(() => runtime.subscribers === 1, 15_000);
     expect(performance.now() - began).toBeGreaterThan(9_000);
@@ -244,13 +244,13 @@ describe('auto', () => {
 
   test('auto: no wait for the kubelet if the gate is off', { timeout: 30_000 }, async () => {
     const runtime = await runtimeOf('containerd-2.1');
-    const told = subscribe(runtime, 'auto');
+    const log = subscribe(runtime, 'auto');
     await until(() => runtime.subscribers === 1);
-    await looks(3);
+    await scrapes(3);
     runtime.breakStreams();
-    await until(() => told.ended.length === 1);
+    await until(() => log.ended.length === 1);
     await until(() => runtime.subscribers === 1);
-    expect(told.reasons).not.toContain('waiting for the kubelet to subscribe first');
+    expect(log.reasons).not.toContain('waiting for the kubelet to subscribe first');
   });
 });
 
@@ -267,7 +267,9 @@ describe('a process that follows one which died with its subscription', () => {
     return store;
   }
 
-  test('waits before it subscribes, and continues the count of attempts', { timeout: 30_000 }, async () => {
+  test('a process that follows one which died while subscribed waits before it subscribes, and continues the count of attempts', {
+    timeout: 30_000,
+  }, async () => {
     const runtime = await runtimeOf('containerd-2.1');
     const store = storeOf(null);
     subscribe(runtime, 'auto', store);
@@ -275,10 +277,10 @@ describe('a process that follows one which died with its subscription', () => {
     expect(store.kept?.attempts).toBe(1);
     for (const cleanUp of cleanUps.splice(1).reverse()) await cleanUp();
     const start = performance.now();
-    const told = subscribe(runtime, 'auto', store);
-    await until(() => told.states.length > 0);
-    expect(told.states).toEqual(['Interrupted']);
-    await until(() => told.states.at(-1) === 'Connected');
+    const log = subscribe(runtime, 'auto', store);
+    await until(() => log.states.length > 0);
+    expect(log.states).toEqual(['Interrupted']);
+    await until(() => log.states.at(-1) === 'Connected');
     expect(performance.now() - start).toBeGreaterThan(500);
     expect(store.kept?.attempts).toBe(2);
   });

@@ -53,21 +53,21 @@ function subscribe(
   socket: string,
   setting: SubscribeSetting = 'auto',
 ): SubscriptionLog & { subscription: Subscription } {
-  const told: SubscriptionLog = { states: [], opened: [], ended: [], events: [], drained: [] };
+  const log: SubscriptionLog = { states: [], opened: [], ended: [], events: [], drained: [] };
   const subscription = new Subscription(socket, setting, {
     identified: () => undefined,
-    opened: (session) => told.opened.push(session),
-    event: (event) => told.events.push(event),
-    drained: (session) => told.drained.push(session),
+    opened: (session) => log.opened.push(session),
+    event: (event) => log.events.push(event),
+    drained: (session) => log.drained.push(session),
     overflow: () => undefined,
     eventWithoutStatus: () => undefined,
     malformed: () => undefined,
-    ended: (session, _at, code) => told.ended.push(`${session} ${code}`),
-    state: (state) => told.states.push(state),
+    ended: (session, _at, code) => log.ended.push(`${session} ${code}`),
+    state: (state) => log.states.push(state),
   });
   cleanUps.push(() => subscription.stop());
   subscription.start();
-  return { ...told, subscription };
+  return { ...log, subscription };
 }
 
 const everSubscribed = ({ truth }: SimulatedRuntime): boolean =>
@@ -83,13 +83,13 @@ describe('policy', () => {
     ['containerd-2.1', 'never', 'Off'],
   ] as const)('%s is never subscribed to with --subscribe %s: %s', async (profile, setting, state) => {
     const runtime = await runtimeOf(profile);
-    const told = subscribe(runtime.socket, setting);
-    await until(() => told.states.length > 0);
-    expect(told.states).toEqual([state]);
-    expect(told.opened).toEqual([]);
+    const log = subscribe(runtime.socket, setting);
+    await until(() => log.states.length > 0);
+    expect(log.states).toEqual([state]);
+    expect(log.opened).toEqual([]);
     expect(everSubscribed(runtime)).toBe(false);
     // No process is left, so no heartbeat is expected.
-    await until(() => told.subscription.lastHeartbeat() === null);
+    await until(() => log.subscription.lastHeartbeat() === null);
   });
 });
 
@@ -98,68 +98,68 @@ describe('a subscription', () => {
     timeout: 20_000,
   }, async () => {
     const runtime = await runtimeOf();
-    const told = subscribe(runtime.socket);
+    const log = subscribe(runtime.socket);
     await until(() => runtime.subscribers === 1);
     const { sandbox } = runtime.runPod({ name: 'web', containers: ['app'] });
-    await until(() => told.events.length === 4);
-    expect(told.events.map(({ type, id, session }) => [type, id === sandbox.id, session])).toEqual([
+    await until(() => log.events.length === 4);
+    expect(log.events.map(({ type, id, session }) => [type, id === sandbox.id, session])).toEqual([
       [0, true, 1],
       [1, true, 1],
       [0, false, 1],
       [1, false, 1],
     ]);
-    expect(told.events[3]?.object).toMatchObject({ pod: 'web', container: 'app', sandbox: sandbox.id });
-    const before = told.drained.length;
-    await until(() => told.drained.length > before + 1);
-    expect(told.states).toEqual(['Connected']);
+    expect(log.events[3]?.object).toMatchObject({ pod: 'web', container: 'app', sandbox: sandbox.id });
+    const before = log.drained.length;
+    await until(() => log.drained.length > before + 1);
+    expect(log.states).toEqual(['Connected']);
   });
 
   test('a broken stream is reported and retried after at least a second', { timeout: 20_000 }, async () => {
     const runtime = await runtimeOf();
-    const told = subscribe(runtime.socket);
+    const log = subscribe(runtime.socket);
     await until(() => runtime.subscribers === 1);
     runtime.breakStreams();
-    await until(() => told.ended.length === 1);
+    await until(() => log.ended.length === 1);
     const broken = performance.now();
-    expect(told.ended).toEqual(['1 UNAVAILABLE']);
-    expect(told.states).toEqual(['Connected', 'Interrupted']);
-    await until(() => told.opened.length === 2);
+    expect(log.ended).toEqual(['1 UNAVAILABLE']);
+    expect(log.states).toEqual(['Connected', 'Interrupted']);
+    await until(() => log.opened.length === 2);
     expect(performance.now() - broken).toBeGreaterThan(950);
-    expect(told.states).toEqual(['Connected', 'Interrupted', 'Connected']);
+    expect(log.states).toEqual(['Connected', 'Interrupted', 'Connected']);
   });
 
   test('a subscription is retried until the runtime is back', { timeout: 30_000 }, async () => {
     const runtime = await runtimeOf();
     await runtime.goDown();
-    const told = subscribe(runtime.socket);
-    await until(() => told.states.includes('Interrupted'));
-    expect(told.opened).toEqual([]);
+    const log = subscribe(runtime.socket);
+    await until(() => log.states.includes('Interrupted'));
+    expect(log.opened).toEqual([]);
     await runtime.comeUp();
-    await until(() => told.opened.length === 1, 20_000);
+    await until(() => log.opened.length === 1, 20_000);
   });
 
   test('an unimplemented stream is Unsupported', { timeout: 20_000 }, async () => {
     const runtime = await runtimeOf({ ...PROFILES['containerd-2.1'], stream: 'unimplemented' });
-    const told = subscribe(runtime.socket);
-    await until(() => told.ended.length === 1);
-    expect(told.ended).toEqual(['1 UNIMPLEMENTED']);
-    expect(told.states.at(-1)).toBe('Unsupported');
+    const log = subscribe(runtime.socket);
+    await until(() => log.ended.length === 1);
+    expect(log.ended).toEqual(['1 UNIMPLEMENTED']);
+    expect(log.states.at(-1)).toBe('Unsupported');
   });
 
   test('a stream that ends with OK at once, twice, is Disabled', { timeout: 20_000 }, async () => {
     const runtime = await runtimeOf('crio-1.33-disabled');
-    const told = subscribe(runtime.socket);
-    await until(() => told.states.includes('Disabled'));
-    expect(told.ended).toEqual(['1 OK', '2 OK']);
-    expect(told.states.filter((state) => state !== 'Connected')).toEqual(['Interrupted', 'Disabled']);
+    const log = subscribe(runtime.socket);
+    await until(() => log.states.includes('Disabled'));
+    expect(log.ended).toEqual(['1 OK', '2 OK']);
+    expect(log.states.filter((state) => state !== 'Connected')).toEqual(['Interrupted', 'Disabled']);
   });
 
   test('a stopped subscription closes its connection to the runtime', { timeout: 20_000 }, async () => {
     const runtime = await runtimeOf();
-    const told = subscribe(runtime.socket);
+    const log = subscribe(runtime.socket);
     await until(() => runtime.subscribers === 1);
-    await told.subscription.stop();
-    expect(told.ended).toEqual(['1 AGENT_STOPPED']);
+    await log.subscription.stop();
+    expect(log.ended).toEqual(['1 AGENT_STOPPED']);
     await until(() => runtime.subscribers === 0);
   });
 });
@@ -239,15 +239,15 @@ describe('a reader', () => {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     cleanUps.push(() => parent.kill('SIGKILL'));
-    const said: string[] = [];
-    parent.stdout.on('data', (chunk: Buffer) => said.push(String(chunk)));
-    await until(() => said.length > 0);
-    const pid = Number(said[0]);
+    const output: string[] = [];
+    parent.stdout.on('data', (chunk: Buffer) => output.push(String(chunk)));
+    await until(() => output.length > 0);
+    const pid = Number(output[0]);
     cleanUps.push(() => {
       if (isRunning(pid)) process.kill(pid, 'SIGKILL');
     });
-    await until(() => said.length > 1, 50_000);
-    expect(said[1]).toContain('fell silent');
+    await until(() => output.length > 1, 50_000);
+    expect(output[1]).toContain('fell silent');
   });
 
   test('a reader that cannot be started is reported with the reason', { timeout: 20_000 }, async () => {
@@ -264,11 +264,11 @@ describe('a reader', () => {
     const few = ['-c', 'ulimit -n 64; exec "$0" --input-type=module -e "$1"', process.execPath, script];
     const parent = spawn('sh', few, { stdio: ['ignore', 'pipe', 'pipe'] });
     cleanUps.push(() => parent.kill('SIGKILL'));
-    const said: string[] = [];
-    parent.stdout.on('data', (chunk: Buffer) => said.push(String(chunk)));
+    const output: string[] = [];
+    parent.stdout.on('data', (chunk: Buffer) => output.push(String(chunk)));
     parent.stderr.resume();
     await once(parent, 'close');
-    expect(said.join('')).toContain('EMFILE');
+    expect(output.join('')).toContain('EMFILE');
   });
 
   test('a reader ends when its parent is killed', { timeout: 20_000 }, async () => {
@@ -284,8 +284,8 @@ describe('a reader', () => {
     const parent = spawn(process.execPath, ['--input-type=module', '-e', script, runtime.socket], {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
-    const [said] = await once(parent.stdout, 'data');
-    const pid = Number(String(said));
+    const [output] = await once(parent.stdout, 'data');
+    const pid = Number(String(output));
     await until(() => runtime.subscribers === 1);
     expect(isRunning(pid)).toBe(true);
     parent.kill('SIGKILL');
