@@ -277,7 +277,7 @@ function idleRows(windows: readonly CostWindow[]): TableRow[] {
   ];
 }
 
-/** A list in five seconds drowns in what containerd does by itself; so its price is taken where there are many. */
+/** One list in five seconds is too little to measure beside what containerd does anyway, so the cost is measured with many lists. */
 function containerdRows(windows: readonly CostWindow[], alone: Runtime): TableRow[] {
   const itself = alone.containerd / alone.seconds;
   const idle = windows.map((each) => each.idle);

@@ -28,12 +28,12 @@ export async function startSystem(): Promise<BenchSystem> {
   const started: LocalService[] = [];
   const dir = mkdtempSync(join(tmpdir(), 'plegwatch-bench-'));
   const stop = async () => {
-    for (const part of started.reverse()) await part.stop();
+    for (const service of started.reverse()) await service.stop();
     rmSync(dir, { recursive: true, force: true });
   };
-  const keep = <S extends LocalService>(part: S): S => {
-    started.push(part);
-    return part;
+  const keep = <S extends LocalService>(service: S): S => {
+    started.push(service);
+    return service;
   };
   try {
     const redis = keep(await startRedis());

@@ -56,7 +56,7 @@ needs(
   });
   afterEach(async () => {
     front.injectNothing();
-    for (const part of running.splice(0).reverse()) await part.stop();
+    for (const program of running.splice(0).reverse()) await program.stop();
   });
   afterAll(async () => {
     ours?.close();

@@ -1,6 +1,6 @@
 /*
- * From a real container's start to `kubectl get plegreports`: a real containerd, a proxy of ours in front of it that drops
- * chosen events, the real API server, and the built programs.
+ * From a real container's start to `kubectl get plegreports`: a real containerd, a proxy in front of it that drops chosen
+ * events, the real API server, and the built programs.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
@@ -21,7 +21,7 @@ let pods: PodDriver;
 let controller: LocalPlegwatch;
 let agents: LocalPlegwatch[] = [];
 let nodes = 0;
-/** Lives since the test began. */
+/** Pods that have run and been removed in this test. */
 let lived = 0;
 
 needs(
@@ -54,15 +54,15 @@ needs(
     await system?.stop();
   });
 
-  test('exactly the three events that were dropped are reported as missed', async () => {
+  test('exactly the three dropped events are reported as missed, and the findings outlive the report', async () => {
     const node = await newNode();
     const agent = await watched(node);
     const dropped = dropOnce({ 'life-5': 'STARTED', 'life-11': 'STOPPED', 'life-17': 'DELETED' });
-    const lives = await live(24);
+    const podsByName = await live(24);
     await settled(agent, node);
 
     const expected = Object.entries(dropped).map(([pod, type]) => {
-      const container = lives.get(pod)?.containers['app'];
+      const container = podsByName.get(pod)?.containers['app'];
       return { event_type: type, pod_name: pod, container_name: 'app', container_id: container };
     });
     const missed = await system.sql(
@@ -74,7 +74,7 @@ needs(
     expect(proxy.dropped).toHaveLength(3);
     await expectEveryDeliveredEventOnce(node);
 
-    const row = await waitFor('the report says so', async () => {
+    const row = await waitFor('the report shows three missed events', async () => {
       const table = await system.kubectl('get', 'plegreports', node);
       return table.split('\n').find((line) => new RegExp(`^${node} +\\S+ +Active +3 `).test(line));
     });
@@ -94,27 +94,27 @@ needs(
     expect(rows?.n).toBe(3);
   });
 
-  test('where nothing is dropped nothing is missed', async () => {
+  test('no event is reported as missed if none is dropped', async () => {
     const node = await newNode();
     const agent = await watched(node);
     await live(20);
     await settled(agent, node);
-    expect(await accusations(node)).toEqual([]);
+    expect(await missedEvents(node)).toEqual([]);
     await expectEveryDeliveredEventOnce(node);
   });
 
-  test('an agent that starts in the middle of the churn accuses nothing', async () => {
+  test('an agent that starts under load reports no event as missed', async () => {
     const node = await newNode();
     const churn = live(20);
-    await waitFor('a few pods have lived', () => (lived > 4 ? true : undefined));
+    await waitFor('a few pods have run', () => (lived > 4 ? true : undefined));
     const agent = await start(node);
     await churn;
     await live(4);
     await settled(agent, node);
-    expect(await accusations(node)).toEqual([]);
+    expect(await missedEvents(node)).toEqual([]);
   });
 
-  test('a controller that is killed in the middle and started again changes nothing', async () => {
+  test('a controller that is killed and restarted loses and duplicates nothing', async () => {
     const node = await newNode();
     const agent = await watched(node);
     dropOnce({ 'life-3': 'STOPPED', 'life-12': 'STARTED' });
@@ -122,13 +122,13 @@ needs(
     await waitFor('something was stored', async () => ((await stored(node)) > 20 ? true : undefined));
     await controller.kill('SIGKILL');
     await waitFor(
-      'something waits',
+      'unacknowledged records are in the spool',
       async () => ((await metric(agent, 'plegwatch_unacked_records')) ?? 0) > 0 || undefined,
     );
     await controller.restart();
     await churn;
     await settled(agent, node);
-    const missed = await accusations(node);
+    const missed = await missedEvents(node);
     expect(missed.map(({ event_type, pod_name }) => [pod_name, event_type]).sort()).toEqual([
       ['life-12', 'STARTED'],
       ['life-3', 'STOPPED'],
@@ -154,7 +154,7 @@ async function start(node: string): Promise<LocalPlegwatch> {
   return agent;
 }
 
-/** An agent whose coverage has begun: a pod armed the stream, and a relist after that was compared. */
+/** An agent whose coverage has begun: a pod's event armed the stream, and a later relist was compared. */
 async function watched(node: string): Promise<LocalPlegwatch> {
   const agent = await start(node);
   await waitFor('the reader listens', () => (proxy.streams > 0 ? true : undefined));
@@ -177,27 +177,27 @@ async function watched(node: string): Promise<LocalPlegwatch> {
   return agent;
 }
 
-/** Whole lives, one after another: some far shorter than a relist period, every third longer than two. */
+/** Runs pods one after another: most far shorter than a relist period, every third longer than two. */
 async function live(count: number): Promise<Map<string, DrivenPod>> {
-  const lives = new Map<string, DrivenPod>();
+  const podsByName = new Map<string, DrivenPod>();
   for (let i = 1; i <= count; i += 1) {
     const name = `life-${i}`;
     const containers = [{ name: 'app' }];
     if (i % 3 !== 0) {
-      lives.set(name, await pods.liveOnePod({ name, namespace: 'shop', containers }));
+      podsByName.set(name, await pods.liveOnePod({ name, namespace: 'shop', containers }));
       lived += 1;
       continue;
     }
     const pod = await pods.runPod({ name, namespace: 'shop', containers });
-    lives.set(name, pod);
+    podsByName.set(name, pod);
     await relisted();
     await pods.removePod(pod);
     lived += 1;
   }
-  return lives;
+  return podsByName;
 }
 
-/** Returns when every agent has relisted twice more. */
+/** Waits until every agent has relisted twice more. */
 async function relisted(): Promise<void> {
   const count = (agent: LocalPlegwatch) => metric(agent, 'plegwatch_relist_duration_seconds_count');
   for (const agent of agents) {
@@ -208,7 +208,7 @@ async function relisted(): Promise<void> {
   }
 }
 
-/** Drops one event of the container of each pod that is named. */
+/** Drops one event of the container of each named pod. */
 function dropOnce<const T extends Readonly<Record<string, EventType>>>(plan: T): T {
   const left = new Map<string, EventType>(Object.entries(plan));
   proxy.setFilter((event) => {
@@ -223,7 +223,7 @@ function dropOnce<const T extends Readonly<Record<string, EventType>>>(plan: T):
 const isSandbox = (event: ContainerEventResponse): boolean =>
   event.podSandboxStatus?.id === event.containerId;
 
-/** Everything has its verdict, and the store has it. */
+/** Waits until no event is pending and the store has every record. */
 async function settled(agent: LocalPlegwatch, node: string): Promise<void> {
   await relisted();
   await waitFor('every event that is due has come or has a verdict', async () => {
@@ -243,7 +243,7 @@ async function stored(node: string): Promise<number> {
   return row?.n ?? 0;
 }
 
-function accusations(node: string) {
+function missedEvents(node: string) {
   return system.sql<{ event_type: string; pod_name: string; cause: string }>(
     "SELECT event_type, pod_name, cause FROM plegwatch.findings WHERE node = $1 AND kind = 'missed'",
     node,

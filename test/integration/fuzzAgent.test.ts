@@ -1,9 +1,9 @@
 /*
- * A whole agent at a socket that somebody took over: first mutated messages of a runtime that speaks gRPC, then one that
- * hardly speaks HTTP/2, then an honest runtime again. The agent goes on, does not grow, says what it refused, accuses
- * nobody, and records what happens afterwards.
+ * A complete agent at a hostile socket: first a gRPC server that sends mutated messages, then a server that hardly speaks
+ * HTTP/2, then a correct runtime again. The agent keeps running, uses bounded memory, counts what it refused, reports nothing as
+ * missed, and records what happens afterwards.
  *
- * PLEGWATCH_SEED sets which messages: see fuzzDecoders.test.ts.
+ * PLEGWATCH_SEED selects the messages: see fuzzDecoders.test.ts.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,24 +25,24 @@ import { accusing, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
 const EVENTS = 45_000;
-/** In how many parts they are sent. Slow lists are asked for rarely, so only some come between them. */
+/** The events are sent in so many rounds, each with at least one list: an agent requests slow lists rarely. */
 const ROUNDS = 9;
-/** So many at once are less than the reader holds for an agent that does not run just now. */
-const PART = 500;
-/** So many are more than it holds of what cannot be read. */
+/** Fewer events than the reader buffers while the main process does not run. */
+const EVENTS_AT_ONCE = 500;
+/** More unreadable events than the reader buffers. */
 const FLOOD = 10_000;
 const CALLS = ['ListPodSandbox', 'ListContainers', 'ContainerStatus', 'Version', 'GetContainerEvents'];
-/** Of what it had before. A heap that was once larger stays so for a while. */
+/** Limit of memory, relative to the start. A heap that has grown stays large for a while. */
 const GROWTH = 3;
-/** It comes back less and less often, so it does not wait for all of them. */
+/** The agent reconnects ever more rarely, so the test does not wait for all ways. */
 const WAYS_FOR_AN_AGENT = 4;
 
 let system: System;
 let runtime: SimulatedRuntime;
 let node: WatchedNode;
-let lives = 0;
+let podsRun = 0;
 
-needs('redis-server', 'postgres')('at a socket that somebody took over', () => {
+needs('redis-server', 'postgres')('an agent at a hostile socket', () => {
   beforeAll(async () => {
     system = await System.start({ kube: false });
     await system.controller();
@@ -54,7 +54,7 @@ needs('redis-server', 'postgres')('at a socket that somebody took over', () => {
     await system?.stop();
   });
 
-  test('the agent goes on, does not grow, names what it refused, and accuses nobody', {
+  test('keeps running within bounded memory, counts and logs what it refuses, and reports no event as missed', {
     timeout: 900_000,
   }, async () => {
     const { pid } = node.agent;
@@ -72,7 +72,7 @@ needs('redis-server', 'postgres')('at a socket that somebody took over', () => {
     await node.settled();
     const after = residentMiB();
     console.info(
-      `${EVENTS} events of seed ${SEED}, ${refusedEvents} of them refused; of ${FLOOD} in a flood ${dropped} dropped; MiB of the agent and its reader: ${before} before, ${during} during, ${after} after; armed again after ${armed} lives; refused`,
+      `${EVENTS} events of seed ${SEED}, ${refusedEvents} of them refused; of ${FLOOD} in a flood ${dropped} dropped; MiB of the agent and its reader: ${before} before, ${during} during, ${after} after; armed again after ${armed} pods; refused`,
       await refusedByCall(),
     );
 
@@ -90,10 +90,9 @@ needs('redis-server', 'postgres')('at a socket that somebody took over', () => {
     }
 
     for (const lost of ['malformed_event', 'reader_overflow']) {
-      const holes = (await node.gaps('stream')).filter(({ cause }) => cause === lost);
-      expect(holes).not.toEqual([]);
-      for (const [i, { to }] of holes.entries())
-        expect(to).toBeLessThanOrEqual(holes[i + 1]?.from ?? Infinity);
+      const gaps = (await node.gaps('stream')).filter(({ cause }) => cause === lost);
+      expect(gaps).not.toEqual([]);
+      for (const [i, { to }] of gaps.entries()) expect(to).toBeLessThanOrEqual(gaps[i + 1]?.from ?? Infinity);
     }
 
     const stored = new Set(await node.events());
@@ -106,24 +105,27 @@ needs('redis-server', 'postgres')('at a socket that somebody took over', () => {
   });
 });
 
-test.each(RUDE_WAYS)('a call of the client that is answered with %s ends with a code', async (way) => {
-  const place = temporaryFolder('rude', undefined);
-  const socket = join(place.dir, 'cri.sock');
-  const rude = await listenRudely(socket, [way]);
-  const client = new CriClient(socket);
-  try {
-    // A call of each kind, and again on the next connection.
-    for (let i = 0; i < 2; i += 1) {
-      await expect(client.version(2_000)).rejects.toMatchObject(CODED);
-      await expect(client.listContainers({ timeoutMs: 2_000 })).rejects.toMatchObject(CODED);
-      await expect(endOf(client.events())).resolves.toMatch(/^[A-Z_]+$/);
+test.each(RUDE_WAYS)(
+  'a call of the CRI client that is answered with %s ends with an error code',
+  async (way) => {
+    const place = temporaryFolder('rude', undefined);
+    const socket = join(place.dir, 'cri.sock');
+    const rude = await listenRudely(socket, [way]);
+    const client = new CriClient(socket);
+    try {
+      // A call of each kind, and again on the next connection.
+      for (let i = 0; i < 2; i += 1) {
+        await expect(client.version(2_000)).rejects.toMatchObject(CODED);
+        await expect(client.listContainers({ timeoutMs: 2_000 })).rejects.toMatchObject(CODED);
+        await expect(endOf(client.events())).resolves.toMatch(/^[A-Z_]+$/);
+      }
+    } finally {
+      client.close();
+      await rude.stop();
+      place.remove();
     }
-  } finally {
-    client.close();
-    await rude.stop();
-    place.remove();
-  }
-});
+  },
+);
 
 const CODED = { name: 'CriError', code: expect.stringMatching(/^[A-Z_]+$/) };
 
@@ -141,11 +143,11 @@ interface Suffered {
   readonly refused: number;
   /** Events of the flood that the reader had no room for. */
   readonly dropped: number;
-  /** What memory was in use. */
+  /** MiB in use. */
   readonly resident: number;
 }
 
-/** Mutated messages of all kinds, then more of them than there is room for while the agent stands still. */
+/** Sends mutated messages of all kinds, then more than the reader can buffer while the main process is frozen. */
 async function suffer(): Promise<Suffered> {
   const hostile = await HostileRuntime.listen(runtime.socket, SEED);
   try {
@@ -156,14 +158,14 @@ async function suffer(): Promise<Suffered> {
       WITHIN_MS,
     );
     hostile.lying = false;
-    await waitFor('it has subscribed', () => hostile.subscribed || undefined, WITHIN_MS);
+    await waitFor('the agent has subscribed', () => hostile.subscribed || undefined, WITHIN_MS);
     const refused = await sufferEvents(hostile);
     const resident = residentMiB();
     const dropped = await sufferFlood(hostile);
     hostile.announceBytes(17 * 1024 * 1024);
-    await waitFor('it has left', () => !hostile.subscribed || undefined, WITHIN_MS);
+    await waitFor('the agent has closed the stream', () => !hostile.subscribed || undefined, WITHIN_MS);
     await waitFor(
-      'it says that this was too large',
+      'the agent counts the message as too large',
       async () =>
         (await scrape()).includes('plegwatch_stream_errors_total{code="OVER_OUR_LIMIT"} 1') || undefined,
       WITHIN_MS,
@@ -174,26 +176,26 @@ async function suffer(): Promise<Suffered> {
   }
 }
 
-/** Until of every call something was refused. Each event that is none is counted, neither more nor less. */
+/** Continues until an answer of every call was refused. Each malformed event is counted exactly once. */
 async function sufferEvents(hostile: HostileRuntime): Promise<number> {
   let refused = 0;
   const round = async () => {
     const answered = hostile.answered;
-    for (let sent = 0; sent < EVENTS / ROUNDS; sent += PART) {
-      const events = await accounted(PART, () => hostile.announce(PART));
+    for (let sent = 0; sent < EVENTS / ROUNDS; sent += EVENTS_AT_ONCE) {
+      const events = await accounted(EVENTS_AT_ONCE, () => hostile.announce(EVENTS_AT_ONCE));
       refused += events.filter(isRefused).length;
     }
-    await waitFor('it has asked for lists', () => hostile.answered > answered || undefined, WITHIN_MS);
+    await waitFor('the agent has requested lists', () => hostile.answered > answered || undefined, WITHIN_MS);
   };
   for (let n = 0; n < ROUNDS; n += 1) await round();
-  // Which answers can be read is chance, and a status is asked for only while something is due.
+  // Chance decides which answers are readable, and the agent requests a status only while an event is due.
   const all = async () => {
     const counts = await refusedByCall();
     if (CALLS.every((call) => (counts.get(call) ?? 0) > 0)) return true;
     await round();
     return undefined;
   };
-  await waitFor('of every call something was refused', all, WITHIN_MS);
+  await waitFor('an answer of every call was refused', all, WITHIN_MS);
   expect((await refusedByCall()).get('GetContainerEvents')).toBe(refused);
   return refused;
 }
@@ -208,16 +210,16 @@ async function sufferFlood(hostile: HostileRuntime): Promise<number> {
       thaw(node.agent.pid);
     }
   });
-  const { dropped } = await toldOfEvents();
+  const { dropped } = await eventCounts();
   expect(dropped).toBeGreaterThan(0);
   return dropped;
 }
 
-/** Waits until each of so many events is told as an event, refused, or dropped. */
+/** Sends events and waits until each is counted as received, refused or dropped. */
 async function accounted<T>(events: number, sent: () => Promise<T>): Promise<T> {
-  const before = await toldOfEvents();
+  const before = await eventCounts();
   const result = await sent();
-  const all = async () => ((await toldOfEvents()).all - before.all === events ? true : undefined);
+  const all = async () => ((await eventCounts()).all - before.all === events ? true : undefined);
   await waitFor('every event is accounted for', all, WITHIN_MS);
   return result;
 }
@@ -226,7 +228,7 @@ async function sufferRudeness(): Promise<void> {
   const rude = await listenRudely(runtime.socket);
   try {
     await waitFor(
-      'it was treated in several ways',
+      'the agent has met several ways',
       () => rude.done.size >= WAYS_FOR_AN_AGENT || undefined,
       WITHIN_MS,
     );
@@ -235,7 +237,7 @@ async function sufferRudeness(): Promise<void> {
   }
 }
 
-/** As the agent counts it: what is no event, and what is nobody's. */
+/** As the agent counts: malformed events, and events without a container. */
 function isRefused(bytes: Buffer): boolean {
   try {
     return readEvent(bytes, 1, mono(0)) === null;
@@ -245,9 +247,9 @@ function isRefused(bytes: Buffer): boolean {
   }
 }
 
-/** Pods live until one of them is heard of. Returns how many did. */
+/** Runs pods until the agent receives an event. Returns how many it ran. */
 async function liveUntilActive(): Promise<number> {
-  const before = lives;
+  const before = podsRun;
   const sessions = (await node.sessions()).length;
   await waitFor(
     'a session is armed',
@@ -262,15 +264,15 @@ async function liveUntilActive(): Promise<number> {
     WITHIN_MS,
   );
   await node.relisted();
-  return lives - before;
+  return podsRun - before;
 }
 
-/** Whole lives of pods, each in two lists at least. Returns what was delivered of them. */
+/** Runs and removes pods; several at once are in at least two lists. Returns the delivered events. */
 async function live(count: number): Promise<string[]> {
   const from = runtime.truth.entries.length;
   const pods = Array.from({ length: count }, () => {
-    lives += 1;
-    const name = `life-${lives}`;
+    podsRun += 1;
+    const name = `life-${podsRun}`;
     return runtime.runPod({ name, namespace: 'shop', uid: name, containers: ['app'] });
   });
   if (count > 1) await node.relisted();
@@ -287,7 +289,7 @@ async function live(count: number): Promise<string[]> {
     .map((entry) => (entry.what === 'event' ? eventKey(entry.id, entry.type) : ''));
 }
 
-async function toldOfEvents(): Promise<{ readonly dropped: number; readonly all: number }> {
+async function eventCounts(): Promise<{ readonly dropped: number; readonly all: number }> {
   const body = await scrape();
   const sum = (pattern: RegExp) => [...body.matchAll(pattern)].reduce((all, [, n]) => all + Number(n), 0);
   const dropped = sum(/^plegwatch_reader_dropped_events_total (\d+)$/gm);
@@ -301,9 +303,9 @@ async function refusedByCall(): Promise<Map<string, number>> {
 }
 
 const scrape = (): Promise<string> =>
-  waitFor('it tells its metrics', async () => (await node.agent.ask('/metrics'))?.body, WITHIN_MS);
+  waitFor('the agent serves its metrics', async () => (await node.agent.ask('/metrics'))?.body, WITHIN_MS);
 
-/** Of the agent and what it started, in memory. */
+/** Resident memory of the agent and its child processes. */
 function residentMiB(): number {
   const pids = [node.agent.pid, ...childrenOf(node.agent.pid)];
   const kib = pids.map((pid) =>

@@ -1,9 +1,9 @@
 /*
- * A hundred thousand mutated messages, through everything of the agent that reads what a runtime sends, up to the records
- * that a store would get.
+ * A hundred thousand mutated messages pass through all code of the agent that reads a runtime's messages, up to the records
+ * for the store.
  *
- * PLEGWATCH_MESSAGES sets how many, PLEGWATCH_SEED which ones: the ordinary run tries the same ones every time, so that it fails for a change and not by
- * chance. A failure tells the number of its message, which comes again with the same seed.
+ * PLEGWATCH_MESSAGES sets their number, PLEGWATCH_SEED selects them. The ordinary run uses the same ones every time, so that
+ * only a change makes it fail. A failure shows the number of its message, which the same seed produces again.
  */
 import { expect, test } from 'vitest';
 import { type Random, randomFor } from '../../devtools/simulator/random.ts';
@@ -30,11 +30,11 @@ import { mutate } from '../support/mutations.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
 const MESSAGES = Number(process.env['PLEGWATCH_MESSAGES'] ?? 100_000);
-/** Of the wall clock at the start. */
+/** Wall clock at the start. */
 const START_NS = 1_700_000_000_000_000_000n;
 const EVERY: number = millis(1_000);
 
-/** An agent from the bytes on, without its shell. */
+/** Decoders and comparison of an agent, without sockets and timers. */
 class FuzzedAgent {
   readonly #sandboxes = new ListDecoder(readSandbox, SANDBOX_LABELS);
   readonly #containers = new ListDecoder(readContainer, CONTAINER_LABELS);
@@ -54,7 +54,7 @@ class FuzzedAgent {
     this.comparison.subscribed(1, mono(0), START_NS);
   }
 
-  /** What its shell would do with a message of a kind. Throws what {@link isRefusal} tells. */
+  /** Handles a message as the agent does. Throws errors for which {@link isRefusal} is true. */
   take(kind: CriMessageKind, bytes: Buffer, now: Mono): void {
     switch (kind) {
       case 'version':
@@ -98,7 +98,7 @@ class FuzzedAgent {
     if (event !== null) this.comparison.received(event);
   }
 
-  /** Time passes; every record that comes of it is one that a store takes. Returns how many. */
+  /** Advances the time; every resulting record must be valid for the store. Returns their number. */
   settle(now: Mono): number {
     this.comparison.drained(this.#session, now);
     this.comparison.tick(now, Number(START_NS / 1000n) + now);
@@ -117,19 +117,19 @@ function runtimeOf(bytes: Buffer): { name: string; version: string } {
   return { name: runtimeName, version: runtimeVersion };
 }
 
-/** A list is checked whole: an item that is the same as before goes no further. */
+/** Checks all items of a list, because the comparison ignores unchanged ones. */
 function read(reader: ListDecoder, bytes: Buffer): Pick<ListAnswer, 'items' | 'whole'> {
   const { items, whole } = reader.read(bytes);
   for (const [id, { object }] of items) fits(parse(ContainerIdentitySchema, { ...object, id }), object);
   return { items, whole };
 }
 
-/** Cheaper than an expectation, and there are half a million. */
+/** Cheaper than `expect`; there are half a million calls. */
 function fits(parsed: Parsed<unknown>, what: unknown): void {
-  if (!parsed.ok) throw new Error(`no store takes it: ${parsed.error} ${JSON.stringify(what)}`);
+  if (!parsed.ok) throw new Error(`invalid for the store: ${parsed.error} ${JSON.stringify(what)}`);
 }
 
-test(`of ${MESSAGES} mutated messages each is read, or refused with a code, and every record fits the store`, {
+test(`each of ${MESSAGES} mutated messages is read or refused with a code, and every record is valid for the store`, {
   timeout: 900_000,
 }, () => {
   const agent = new FuzzedAgent();
@@ -145,26 +145,26 @@ test(`of ${MESSAGES} mutated messages each is read, or refused with a code, and 
     try {
       agent.take(kind, bytes, now);
     } catch (error) {
-      if (!isRefusal(error)) throw told(error, number, kind, how);
+      if (!isRefusal(error)) throw failureOf(error, number, kind, how);
       refused.set(kind, (refused.get(kind) ?? 0) + 1);
     }
     if (number % 10 === 9) {
       try {
         records += agent.settle(now);
       } catch (error) {
-        throw told(error, number, kind, how);
+        throw failureOf(error, number, kind, how);
       }
     }
     most = Math.max(most, agent.comparison.tracked);
   }
   const seconds = Math.round(performance.now() - began) / 1000;
   console.info(
-    `${MESSAGES} messages of seed ${SEED} in ${seconds} s; ${records} records; at most ${most} ids remembered; refused`,
+    `${MESSAGES} messages of seed ${SEED} in ${seconds} s; ${records} records; at most ${most} ids tracked; refused`,
     Object.fromEntries(refused),
   );
-  // Ended ids are forgotten, however many there were.
+  // Ended ids are dropped, however many there were.
   expect(most).toBeLessThan(MESSAGES / 20);
-  // Of every kind some, and never all: the mutations are neither too mild nor too coarse.
+  // Some messages of every kind are refused, but not most: the mutations are neither too mild nor too coarse.
   for (const count of refused.values()) {
     expect(count).toBeGreaterThan(MESSAGES / 1000);
     expect(count).toBeLessThan(MESSAGES / 5);
@@ -173,22 +173,22 @@ test(`of ${MESSAGES} mutated messages each is read, or refused with a code, and 
 
 const CODES: readonly string[] = ['MALFORMED', 'TOO_MANY_ITEMS', 'TOO_MANY_BYTES'];
 
-/** An error of those rooms that says by a code that a message was refused. */
+/** Whether the error is a refusal of a message, with one of the codes. */
 function isRefusal(error: unknown): boolean {
   const refusals = [MalformedMessage, MalformedAnswer, EndlessAnswer];
   return refusals.some((each) => error instanceof each && CODES.includes(error.code));
 }
 
-/** Events and lists most often. */
+/** Half of all messages are events. */
 function kindOf(random: Random): CriMessageKind {
   if (random.chance(0.5)) return 'event';
   return MESSAGE_KINDS[Math.floor(random.between(0, MESSAGE_KINDS.length))] ?? 'event';
 }
 
-const told = (error: unknown, number: number, kind: CriMessageKind, how: string): Error =>
+const failureOf = (error: unknown, number: number, kind: CriMessageKind, how: string): Error =>
   new Error(`message ${number} of seed ${SEED}, ${kind}: ${how}`, { cause: error });
 
-test('what a runtime makes the reader say comes out of the pipe as it went in, however the pipe cuts it', () => {
+test('frames between reader and main process are decoded unchanged, however the pipe splits them', () => {
   const random = randomFor(SEED, 'frames');
   const frames: Frame[] = Array.from({ length: 2_000 }, (_, i) =>
     frameOf(randomFor(SEED, 'frame', i), mono(i)),
@@ -206,10 +206,10 @@ test('what a runtime makes the reader say comes out of the pipe as it went in, h
 
 function frameOf(random: Random, at: Mono): Frame {
   const { bytes } = mutate(plausible('event', random, START_NS), random);
-  const said = bytes.toString('utf8', 0, 500);
+  const text = bytes.toString('utf8', 0, 500);
   const number = Math.floor(random.between(0, 4));
-  if (number === 0) return { is: 'version', at, name: said, version: said };
-  if (number === 1) return { is: 'ended', at, code: 'UNKNOWN', message: said };
-  if (number === 2) return { is: 'digest', at, id: said, type: 255, createdNs: -(2n ** 63n) };
+  if (number === 0) return { is: 'version', at, name: text, version: text };
+  if (number === 1) return { is: 'ended', at, code: 'UNKNOWN', message: text };
+  if (number === 2) return { is: 'digest', at, id: text, type: 255, createdNs: -(2n ** 63n) };
   return { is: 'event', at, bytes };
 }

@@ -1,5 +1,5 @@
 /*
- * Lists larger than a message: the built agent, a simulated runtime that can stream them and one that cannot, and the store.
+ * Lists larger than a gRPC message: the built agent with a simulated runtime that can stream them and with one that cannot.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
@@ -31,9 +31,9 @@ needs('redis-server', 'postgres')('lists over 16 MiB', () => {
     expect(leftovers()).toEqual([]);
   });
 
-  test('are streamed by a runtime that can, and every item arrives', async () => {
+  test('are streamed if the runtime can stream them, and every item arrives', async () => {
     const { node, agent } = await watch('streams', 'crio-1.36');
-    await waitFor('it is streamed', () => logged(agent, 'list is streamed'), WITHIN_MS);
+    await waitFor('the list is streamed', () => logged(agent, 'list is streamed'), WITHIN_MS);
     const minute = await waitFor(
       'a minute is stored',
       async () =>
@@ -53,7 +53,7 @@ needs('redis-server', 'postgres')('lists over 16 MiB', () => {
     expect((await agent.ask('/readyz'))?.status).toBe(200);
   });
 
-  test('of a runtime that cannot are a gap under the name of the limit, and not ready', async () => {
+  test('of a runtime that cannot stream them are a gap with the limit as its cause, and the agent is not ready', async () => {
     const { node, agent } = await watch('fails', 'crio-1.33');
     const gaps = () => node.gaps('list');
     await waitFor('the gap is stored', async () => (await gaps())[0], WITHIN_MS);
@@ -66,7 +66,7 @@ needs('redis-server', 'postgres')('lists over 16 MiB', () => {
   });
 });
 
-/** A node whose containers are more than one message holds, and its agent. */
+/** An agent and a node whose list of containers exceeds one message. */
 async function watch(
   name: string,
   profile: ProfileName,

@@ -66,7 +66,7 @@ needs(
     await grant();
   });
   afterEach(async () => {
-    for (const part of running.splice(0)) await part.stop();
+    for (const program of running.splice(0)) await program.stop();
   });
   afterAll(async () => {
     admin?.close();
@@ -178,7 +178,7 @@ needs(
     for (const name of names) await admin.apply(NODES, nodeObject(name));
     start();
     for (const id of ids) await dequeued(id);
-    for (const part of running.splice(0)) await part.stop();
+    for (const program of running.splice(0)) await program.stop();
     // All reports are old, and the budget allows one after the other. The change comes last.
     await evidence.old(ids);
     const last = ids.at(-1) ?? 0;

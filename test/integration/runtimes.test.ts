@@ -1,6 +1,6 @@
 /*
- * Real runtimes: what each version gives, that the agent harms none of them, an upgrade in place, and a restart while pods
- * come and go.
+ * Real runtimes: what each version provides, that the agent harms none of them, an upgrade in place, and a restart under
+ * load.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
@@ -19,7 +19,7 @@ import { waitFor } from '../support/waitFor.ts';
 import { accusing, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
 const TIMEOUT_MS = 400_000;
-const LIVES = 12;
+const POD_COUNT = 12;
 const DOOMED = 3;
 
 let system: System;
@@ -27,7 +27,7 @@ let containerd: LocalContainerd;
 let pods: PodDriver;
 let nodes = 0;
 
-/** What a test started, ended in the opposite order. */
+/** Stop what a test started, in reverse order. */
 let cleanUps: (() => Promise<void> | void)[] = [];
 
 needs(
@@ -38,7 +38,7 @@ needs(
   'runc',
   'redis-server',
   'postgres',
-)('on a real runtime,', () => {
+)('on a real runtime', () => {
   beforeAll(async () => {
     system = await System.start({ kube: false });
     await system.controller();
@@ -52,13 +52,13 @@ needs(
     expect(leftovers()).toEqual([]);
   });
 
-  test('containerd 1.6 is Unsupported: relists are the evidence, missed is absent, and nothing is wrong', {
+  test('the stream of containerd 1.6 is Unsupported: relists give the evidence, the report has no missed count, and the node is healthy', {
     timeout: TIMEOUT_MS,
   }, async () => {
     await use('1.6');
     const node = await watch();
     await node.streamIs('Unsupported');
-    const pod = await lifeThatListsSee(node);
+    const pod = await runListedPod(node);
     await node.settled();
 
     await expectChanges(node, pod, ['running', 'non-existent']);
@@ -73,26 +73,29 @@ needs(
     await expectWell(node);
   });
 
-  test('containerd 1.7 is Unsafe: not one event is taken from those who listen', {
+  test('the stream of containerd 1.7 is Unsafe: the agent takes no event away from other subscribers', {
     timeout: TIMEOUT_MS,
   }, async () => {
     await use('1.7');
     const before = listener();
     const node = await watch();
     await node.streamIs('Unsafe');
-    const first = await lives();
-    await waitFor('all of them came', () => before.received.length >= eventsOf(first).length || undefined);
+    const first = await runPods();
+    await waitFor(
+      'all events have arrived',
+      () => before.received.length >= eventsOf(first).length || undefined,
+    );
     expect(about(first, before.received)).toEqual(eventsOf(first));
 
-    // Two of them share the events: what neither of them has, somebody else took.
+    // The two listeners share the events: an event that neither has was taken by another subscriber.
     const after = listener();
-    const second = await lives();
+    const second = await runPods();
     const both = () => about(second, [...before.received, ...after.received]);
-    await waitFor('all of them came', () => both().length >= eventsOf(second).length || undefined);
+    await waitFor('all events have arrived', () => both().length >= eventsOf(second).length || undefined);
     expect(both()).toEqual(eventsOf(second));
     expect(after.received.length).toBeGreaterThan(0);
 
-    const pod = await lifeThatListsSee(node);
+    const pod = await runListedPod(node);
     await node.settled();
     await expectChanges(node, pod, ['running', 'non-existent']);
     expect(await node.findings()).toEqual([]);
@@ -102,7 +105,7 @@ needs(
     await expectWell(node);
   });
 
-  test('containerd 2.1 is Active: every listener has every event, and so has the store', {
+  test('the stream of containerd 2.1 is Active: every subscriber receives every event, and the store has them all', {
     timeout: TIMEOUT_MS,
   }, async () => {
     await use('2.1');
@@ -110,10 +113,10 @@ needs(
     const node = await watch();
     const after = listener();
     await armed(node, after);
-    const all = await lives();
+    const all = await runPods();
     for (const { received } of [before, after]) {
       await waitFor(
-        'all of them came',
+        'all events have arrived',
         () => about(all, received).length >= eventsOf(all).length || undefined,
       );
       expect(about(all, received)).toEqual(eventsOf(all));
@@ -121,14 +124,18 @@ needs(
     await node.settled();
     expect(about(all, await node.events())).toEqual(eventsOf(all));
     expect(accusing(await node.findings())).toEqual([]);
-    // It is absent until a minute that was covered has been told.
-    const missed = await waitFor('missed is told', async () => (await node.report())?.missed, WITHIN_MS);
+    // It is absent until a covered minute has been stored.
+    const missed = await waitFor(
+      'the report has a missed count',
+      async () => (await node.report())?.missed,
+      WITHIN_MS,
+    );
     expect(missed).toEqual({ total: 0, last24h: 0, resolved24h: 0 });
     await expectWell(node);
   });
 
   test.each(['1.6', '1.7', '2.1'] as const)(
-    'containerd %s knows of a sandbox when it was created and whether it is ready, and nothing else',
+    'containerd %s reports of a sandbox only its creation time and whether it is ready',
     { timeout: TIMEOUT_MS },
     async (version) => {
       await use(version);
@@ -156,7 +163,7 @@ needs(
     },
   );
 
-  test('an upgrade in place from 1.7 to 2.1 is noticed, and the stream that is safe now is used', {
+  test('an agent notices an upgrade in place from containerd 1.7 to 2.1 and subscribes to the stream, which is safe now', {
     timeout: TIMEOUT_MS,
   }, async () => {
     await use('1.7');
@@ -166,7 +173,7 @@ needs(
     await node.relisted();
 
     await containerd.kill('SIGTERM');
-    await waitFor('it has ended', () => !containerd.running() || undefined);
+    await waitFor('containerd has ended', () => !containerd.running() || undefined);
     await use('2.1', containerd.dir);
     const traffic = churn(pods, containerd.socket);
     cleanUps.push(() => traffic.stop());
@@ -174,7 +181,7 @@ needs(
     expect(report.runtime.version).toMatch(/^2\.1/);
     await traffic.stop();
     await node.relisted();
-    const all = await lives();
+    const all = await runPods();
     await pods.removePod(survivor);
     await node.settled();
     expect(about(all, await node.events())).toEqual(eventsOf(all));
@@ -185,7 +192,7 @@ needs(
   });
 
   test.each(['SIGKILL', 'SIGTERM'] as const)(
-    'a containerd that ends by %s under load and comes back is a gap with exact bounds, and accuses nobody',
+    'a restart of containerd by %s under load is a gap with exact bounds, and no event is reported as missed',
     { timeout: TIMEOUT_MS },
     async (signal) => {
       await use('2.1');
@@ -200,17 +207,21 @@ needs(
 
       const killed = Date.now();
       await containerd.kill(signal);
-      await waitFor('it has ended', () => !containerd.running() || undefined);
+      await waitFor('containerd has ended', () => !containerd.running() || undefined);
       const gone = Date.now();
       for (const pid of pids) process.kill(pid, 'SIGKILL');
-      await waitFor('its containers have ended too', () => pids.every((pid) => !exists(pid)) || undefined);
+      await waitFor('the containers have ended', () => pids.every((pid) => !exists(pid)) || undefined);
       await containerd.restart();
       const returned = Date.now();
 
-      await waitFor('the stream is back', async () => (await node.sessions()).at(-1)?.armed, WITHIN_MS);
+      await waitFor('a session is armed', async () => (await node.sessions()).at(-1)?.armed, WITHIN_MS);
       await node.relisted();
       const livedBefore = traffic.lived.length;
-      await waitFor('pods go on', () => traffic.lived.length > livedBefore + LIVES || undefined, WITHIN_MS);
+      await waitFor(
+        'more pods have run',
+        () => traffic.lived.length > livedBefore + POD_COUNT || undefined,
+        WITHIN_MS,
+      );
       await traffic.stop();
       for (const pod of doomed) await pods.removePod(pod);
       await pods.cleanup();
@@ -224,14 +235,14 @@ needs(
   );
 });
 
-/** Starts a containerd, in the folder of an earlier one where it is given. */
+/** Starts a containerd, in the folder of an earlier one if given. */
 async function use(version: ContainerdVersion, dir?: string): Promise<void> {
-  const part = await startContainerd(dir === undefined ? { version } : { version, dir });
-  cleanUps.push(() => part.stop());
-  const driver = createPodDriver({ socket: part.socket, cgroupParent: part.cgroupParent });
-  // What it cannot remove goes with containerd.
+  const started = await startContainerd(dir === undefined ? { version } : { version, dir });
+  cleanUps.push(() => started.stop());
+  const driver = createPodDriver({ socket: started.socket, cgroupParent: started.cgroupParent });
+  // Whatever it cannot remove is removed with containerd.
   cleanUps.push(() => driver.close().catch(() => undefined));
-  containerd = part;
+  containerd = started;
   pods = driver;
 }
 
@@ -249,7 +260,7 @@ function listener(): Listener {
   return made;
 }
 
-/** Asks the runtime as an agent does of a sandbox that is overdue. */
+/** Requests the status of a sandbox as an agent does if an event is overdue. */
 function asking(): (id: string) => Promise<StatusAnswer> {
   const client = new CriClient(containerd.socket);
   cleanUps.push(() => client.close());
@@ -261,18 +272,18 @@ function asking(): (id: string) => Promise<StatusAnswer> {
   cleanUps.push(() => questions.stop());
   return (id) => {
     questions.ask({ id, isSandbox: true });
-    return waitFor('it is answered', () => answers.shift());
+    return waitFor('the runtime has answered', () => answers.shift());
   };
 }
 
-/** Whole lives, one after another. */
-async function lives(): Promise<DrivenPod[]> {
+/** Runs and removes pods one after another. */
+async function runPods(): Promise<DrivenPod[]> {
   const all: DrivenPod[] = [];
-  for (let i = 0; i < LIVES; i += 1) all.push(await pods.liveOnePod());
+  for (let i = 0; i < POD_COUNT; i += 1) all.push(await pods.liveOnePod());
   return all;
 }
 
-async function lifeThatListsSee(node: WatchedNode): Promise<DrivenPod> {
+async function runListedPod(node: WatchedNode): Promise<DrivenPod> {
   const pod = await pods.runPod({ name: 'seen' });
   await node.relisted();
   await pods.removePod(pod);
@@ -280,7 +291,7 @@ async function lifeThatListsSee(node: WatchedNode): Promise<DrivenPod> {
   return pod;
 }
 
-/** Lets pods live until the store has an event and the listener too: nothing else confirms a subscription. */
+/** Runs pods until store and listener have an event: nothing else confirms a subscription. */
 async function armed(node: WatchedNode, other: Listener): Promise<void> {
   await waitFor(
     'both are subscribed',
@@ -292,7 +303,7 @@ async function armed(node: WatchedNode, other: Listener): Promise<void> {
   );
 }
 
-/** What lists showed of the pod's container, in this order. They may have shown more, while it came up or was taken down. */
+/** The states that lists showed of the pod's container, in order. They may have shown others while it started or was removed. */
 async function expectChanges(node: WatchedNode, pod: DrivenPod, states: readonly string[]): Promise<void> {
   const shown = await node.changes(pod.containers['app'] ?? '');
   expect(shown.filter((state) => states.includes(state))).toEqual(states);
@@ -304,7 +315,7 @@ async function expectMissedAbsent(node: WatchedNode, state: string): Promise<voi
   expect(await node.row()).toMatch(new RegExp(`^${node.name} +Unknown +${state} +False +\\S+$`));
 }
 
-/** It relists, and neither it nor the report finds fault with anything. */
+/** The agent relists and is ready, and the report shows no problem. */
 async function expectWell(node: WatchedNode): Promise<void> {
   const report = await node.report();
   const status = new Map(report?.conditions.map((condition) => [condition.type, condition.status]));
@@ -326,9 +337,9 @@ async function expectOneGap(node: WatchedNode, gone: number): Promise<void> {
   const gaps = (await node.gaps('stream')).filter(({ cause }) => cause === 'broken');
   expect(gaps).toHaveLength(1);
   const [before, after] = await node.sessions();
-  // What was in the socket when the runtime ended may be taken a little later.
+  // Events that were in the socket when the runtime ended may be received a little later.
   const first = await node.firstEventAfter(before?.closed ?? Number.NaN);
-  // It begins where the stream was last known to be whole, not where its end was noticed.
+  // It begins when the stream was last known to be complete, not when its end was noticed.
   expect(gaps[0]?.from).toBeLessThanOrEqual(gone);
   expect(gaps[0]?.from).toBeLessThan(before?.closed ?? Number.NaN);
   expect(gaps[0]?.from).toBeGreaterThan(before?.armed ?? Number.NaN);
@@ -353,16 +364,16 @@ async function expectTwoSessions(
 }
 
 /**
- * Nothing but that events came in another order than their stages: a containerd that was killed while it removed a pod may tell
- * of its end after its removal. Each of them did.
+ * The only findings are events out of order: a containerd that was killed while it removed a pod may announce the stop after
+ * the removal. Each of those events really was out of order.
  */
 async function expectNothingMissed(node: WatchedNode): Promise<void> {
-  const blamed = accusing(await node.findings()).filter((finding) => !finding.startsWith('out_of_order'));
-  expect(blamed).toEqual([]);
+  const others = accusing(await node.findings()).filter((finding) => !finding.startsWith('out_of_order'));
+  expect(others).toEqual([]);
   expect(await node.disordered()).toEqual(expect.arrayContaining(await node.toldOutOfOrder()));
 }
 
-/** The runtime never announces what ended while it was down; lists find it, and nobody is blamed. */
+/** The runtime never announces what ended while it was down; lists show it, and no event is reported as missed. */
 async function expectUnobservedExits(node: WatchedNode, ended: readonly DrivenPod[]): Promise<void> {
   const events = new Set(await node.events());
   for (const pod of ended) {

@@ -47,7 +47,7 @@ import { waitFor } from '../support/waitFor.ts';
 
 /** How long an oddity lasts. */
 const ODD_MS = 2_500;
-/** A busy machine takes long until a scenario has shown what it is about. */
+/** On a busy machine a scenario takes long to produce its findings. */
 const PATIENCE_MS = 300_000;
 
 interface Scenario extends OracleConditions {
@@ -177,7 +177,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     odds: { 'state-late': 0.25, regression: 0.25, 'sandbox-regression': 0.25, absent: 0.25 },
     about: ['regression'],
   },
-  'containers live shortly': { odds: { 'short-life': 0.5, 'stopped-first': 0.3 }, about: ['short_life'] },
+  'containers are short-lived': { odds: { 'short-life': 0.5, 'stopped-first': 0.3 }, about: ['short_life'] },
   'starts fail': { odds: { 'failed-start': 0.5 }, about: ['unannounced'] },
   'sandboxes fail': { odds: { 'failed-sandbox': 0.4, 'unlisted-sandbox': 0.2 } },
   'containers and sandboxes exist twice': {
@@ -233,9 +233,9 @@ needs('redis-server', 'postgres')('the findings are right and complete when', ()
         const interference = await watch(runtime, node, scenario);
         const truth = new RuntimeTruth(runtime.truth.entries, calls, interference);
         const evidence = await evidenceOf(node);
-        const story = new FindingsOracle(truth, evidence, scenario);
-        its(story.wrong()).toEqual([]);
-        its(story.overlooked()).toEqual([]);
+        const oracle = new FindingsOracle(truth, evidence, scenario);
+        its(oracle.wrong()).toEqual([]);
+        its(oracle.overlooked()).toEqual([]);
         its(evidence.gaps.map(({ cause }) => cause)).toEqual(its.arrayContaining([...(scenario.gaps ?? [])]));
       } finally {
         await runtime.stop();
