@@ -1,7 +1,5 @@
 // Builds criclient, which `make bench` compares the agent with: the kubelet's CRI client, at the version of the kubelet in
 // devtools/localServices/kubernetes.
-module of its own: the kubelet's client at the version of the
-// kubelet in devtools/localServices/kubernetes, with what that asks for.
 module plegwatch.dev/devtools/criclient
 
 go 1.26.0

@@ -1,5 +1,4 @@
 // Builds the helm that the chart's tests run. A separate module, because its dependencies differ from those of Kubernetes.
-module of its own: its dependencies are not those of Kubernetes.
 module plegwatch.dev/devtools/helm
 
 go 1.26.0

@@ -1,7 +1,5 @@
 // Builds the Kubernetes programs that the demo and the tests run on. It is a separate module, so that its about 300
 // dependencies never meet those of other programs. The version of Kubernetes is pinned only here.
-module of its own so that its some 300
-// dependencies never meet those of another part. The version of Kubernetes is pinned here and nowhere else.
 module plegwatch.dev/devtools/kubernetes
 
 go 1.26.0
