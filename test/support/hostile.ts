@@ -9,7 +9,13 @@ import { Server, type ServerWritableStream } from '@grpc/grpc-js';
 import { listenOn } from '../../devtools/simulator/listener.ts';
 import { type Random, randomFor } from '../../devtools/simulator/random.ts';
 import { clearSocketPath } from '../../devtools/simulator/socketPath.ts';
-import { RuntimeServiceDefinition } from '../../src/cri/runtime.ts';
+import {
+  type Container,
+  ListContainersResponse,
+  ListPodSandboxResponse,
+  type PodSandbox,
+  RuntimeServiceDefinition,
+} from '../../src/cri/runtime.ts';
 import { type CriMessageKind, plausible } from './messages.ts';
 import { mutate } from './mutations.ts';
 
@@ -18,12 +24,16 @@ const { fullName, methods } = RuntimeServiceDefinition;
 const MUTATED = 0.7;
 /** Events that go out in one turn of the event loop. */
 const AT_ONCE = 50;
+/** A field that is longer than its message. */
+const UNREADABLE = Buffer.from([0x0a, 0x7f, 1]);
 
 type EventCall = ServerWritableStream<Buffer, Buffer>;
 
 export class HostileRuntime {
-  /** Whether Version tells what nobody can read. */
-  lying = false;
+  /** Whether answers to Version cannot be decoded. */
+  unreadableVersion = false;
+  /** What lists show, unmutated; no answer to a status query can be decoded then. Null: lists and statuses are drawn and mutated. */
+  pod: { readonly sandboxes: PodSandbox[]; readonly containers: Container[] } | null = null;
   readonly #random: Random;
   readonly #close: () => Promise<void>;
   #stream: EventCall | null = null;
@@ -68,9 +78,9 @@ export class HostileRuntime {
     return sent;
   }
 
-  /** Sends one message of so many bytes. */
-  announceBytes(length: number): void {
-    this.#stream?.write(Buffer.alloc(length));
+  /** Sends one message as it is given. */
+  send(message: Buffer): void {
+    this.#stream?.write(message);
   }
 
   stop(): Promise<void> {
@@ -79,12 +89,19 @@ export class HostileRuntime {
 
   #serve(server: Server): void {
     this.#answer(server, methods.version.name, () =>
-      this.lying ? Buffer.from([0x0a, 0x7f, 1]) : plausible('version', this.#random, 0n),
+      this.unreadableVersion ? UNREADABLE : plausible('version', this.#random, 0n),
     );
-    this.#answer(server, methods.listPodSandbox.name, () => this.#perhapsMutated('sandboxes'));
-    this.#answer(server, methods.listContainers.name, () => this.#perhapsMutated('containers'));
-    this.#answer(server, methods.containerStatus.name, () => this.#perhapsMutated('status'));
-    this.#answer(server, methods.podSandboxStatus.name, () => this.#perhapsMutated('status'));
+    this.#answer(server, methods.listPodSandbox.name, () => {
+      if (this.pod === null) return this.#perhapsMutated('sandboxes');
+      return Buffer.from(ListPodSandboxResponse.encode({ items: this.pod.sandboxes }).finish());
+    });
+    this.#answer(server, methods.listContainers.name, () => {
+      if (this.pod === null) return this.#perhapsMutated('containers');
+      return Buffer.from(ListContainersResponse.encode({ containers: this.pod.containers }).finish());
+    });
+    const status = (): Buffer => (this.pod === null ? this.#perhapsMutated('status') : UNREADABLE);
+    this.#answer(server, methods.containerStatus.name, status);
+    this.#answer(server, methods.podSandboxStatus.name, status);
     const subscribe = (stream: EventCall) => {
       this.#stream = stream;
       stream.on('error', () => undefined);
