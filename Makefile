@@ -4,7 +4,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check demo test test-long torture torture-mutants engine-mutants lint format generate check-generated build bench clean
+.PHONY: help check demo test test-long torture soak torture-mutants engine-mutants lint format generate check-generated build bench clean
 
 node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
@@ -40,6 +40,11 @@ torture: ## Search for lost records under random faults (3 minutes; TORTURE='--s
 torture-mutants: ## Check that make torture detects builds that lose records on purpose (10 minutes)
 	@$(call prepare,node npm postgres redis)
 	@$(node) test/torture/mutants.ts
+
+soak: ## Run a real node for hours: drops at a known rate, restarts, an independent witness (root; SOAK='--hours 2')
+	@$(call prepare,test)
+	@$(node) build.mjs
+	@$(node) test/soak/main.ts $(SOAK)
 
 engine-mutants: ## Check that a test fails for each broken rule of the comparison (hours; MUTANTS="3 7" runs only those)
 	@$(call prepare,npm)

@@ -72,7 +72,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'unit',
-          include: ['{src,devtools,test/engine,test/torture}/**/*.test.ts'],
+          include: ['{src,devtools,test/engine,test/soak,test/torture}/**/*.test.ts'],
           exclude: WITH_PROCESSES,
           maxWorkers: UNIT_WORKERS,
           testTimeout: 300_000,
