@@ -15,14 +15,14 @@ export interface PassedEvent extends Transition {
   readonly dropped: boolean;
 }
 
-export interface StoredFinding {
+interface StoredFinding {
   readonly id: string;
   readonly type: EventType;
   readonly kind: string;
   readonly resolved: boolean;
 }
 
-export interface StreamGap {
+interface StreamGap {
   readonly from: number;
   /** Null while it is open. */
   readonly to: number | null;
