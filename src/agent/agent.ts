@@ -8,7 +8,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { CriClient, CriError } from '../cri/client.ts';
 import type { RuntimeVersion } from '../cri/profiles.ts';
-import { monoNow, wallNow } from '../platform/clock.ts';
+import { readClocks } from '../platform/clock.ts';
 import { messageOf, PlegwatchError } from '../platform/errors.ts';
 import { type HttpServer, serveHttp } from '../platform/http.ts';
 import { createLogger, type Logger } from '../platform/log.ts';
@@ -99,7 +99,7 @@ async function startScraper(
 ): Promise<KubeletSource> {
   const store = await ModeFile.open({ dir: config.spoolDir, node: config.node, log });
   cleanUps.push(() => store.saved());
-  const saved = await store.load({ mono: monoNow(), wall: wallNow() });
+  const saved = await store.load(readClocks());
   const scraper = new KubeletScraper({
     client: new KubeletClient(address),
     log,

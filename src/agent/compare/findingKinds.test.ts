@@ -658,6 +658,19 @@ describe('short_life', () => {
     expect(short(compare([...covered, ...steps], { until: 20 }))).toEqual([]);
   });
 
+  test('a time from after a step that no tick had seen does not bound a short life', () => {
+    const steps = [
+      ...sandbox,
+      ...life.slice(0, 3),
+      clockStepped(6.3, -5),
+      received(6.4, 'c1', 'STOPPED', { times: times({ created: 6, started: 6.2, finished: 6.4 - 5 }) }),
+      listed(6.42, { s1: 'running', c1: 'exited' }),
+    ];
+    expect(short(compare([...covered, ...steps], { until: 20 }))).toMatchObject([
+      { cause: 'start', proof: { lifeMinMs: 0, lifeMaxMs: 1430 } },
+    ]);
+  });
+
   test('a short life is not reported where the stream was not covered since the list before', () => {
     const steps = [...sandbox, ...life, streamGap(7), listed(10, { s1: 'running' })];
     expect(short(compare([...covered, ...steps], { until: 20 }))).toEqual([]);

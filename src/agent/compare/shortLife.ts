@@ -8,6 +8,8 @@
  * How long the unseen part lasted is known between two bounds. Only exact times bound it from below: an event may have been
  * late, so the end that it announces is the latest possible, not the earliest. A Generic PLEG that lists every I milliseconds
  * misses what lasts L < I with probability 1 - L/I; the reader of the finding may work that out, it is never certain.
+ *
+ * Exact times are those of the wall clock, which may have been stepped since its last tick: a finding waits for the next one.
  */
 import type { ListAnswer } from '../../protocol/observation.ts';
 import type { RecordOf } from '../../protocol/record.ts';
@@ -53,7 +55,7 @@ export class ShortLives {
   reportUnseenRun(container: TrackedContainer): void {
     const { stages, times, unseenRun: interval } = container;
     if (interval === null || !stages.ran || times.proveFailedStart) return;
-    this.#report(container, unseenRun(container, interval));
+    this.#report(container, () => unseenRun(container, interval));
     container.recordUnseenRun(null);
   }
 
@@ -62,11 +64,8 @@ export class ShortLives {
     const interval = this.#interval(container, answer, previous);
     if (interval === null || previous === null) return;
     const ranBefore = previous.items.get(container.id)?.state === 'running';
-    if (ranBefore) this.#report(container, unseenExit(container, interval));
-    else if (!container.lists.isListed) {
-      const short = wholeLife(container, interval);
-      if (short !== null) this.#report(container, short);
-    }
+    if (ranBefore) this.#report(container, () => unseenExit(container, interval));
+    else if (!container.lists.isListed) this.#report(container, () => wholeLife(container, interval));
   }
 
   /** The stretch between this answer and the one right before it, where all of it was covered. */
@@ -85,10 +84,17 @@ export class ShortLives {
     };
   }
 
-  #report(container: TrackedContainer, short: ShortLife): void {
+  /** After a step of the clock, what `find` concludes from the times that still hold is reported. */
+  #report(container: TrackedContainer, find: () => ShortLife | null): void {
     const { emitter } = this.#parts;
+    const short = find();
+    if (short === null) return;
     const judgement = emitter.judgement('short_life', short.cause, {});
-    emitter.emit(container.identity, shortLifeFinding(judgement, container, short));
+    const finding = (each: ShortLife) => shortLifeFinding(judgement, container, each);
+    emitter.emitUnlessStepped(container.identity, finding(short), () => {
+      const left = find();
+      if (left !== null) emitter.emit(container.identity, finding(left));
+    });
   }
 }
 

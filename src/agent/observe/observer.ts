@@ -12,7 +12,7 @@
 import { randomUUID } from 'node:crypto';
 import { type CriClient, CriError } from '../../cri/client.ts';
 import { profileOf, type RuntimeProfile, type RuntimeVersion } from '../../cri/profiles.ts';
-import { monoNow, wallNow } from '../../platform/clock.ts';
+import { monoNow, readClocks } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
 import type { Mono } from '../../protocol/units.ts';
@@ -178,10 +178,10 @@ export class Observer {
 
   #tick(): void {
     if (this.#abort.signal.aborted) return;
-    const now = monoNow();
+    const { mono: now, wall } = readClocks();
     this.#stream.checkStall(now);
     this.#relists.checkRunning(now);
-    this.#comparison.tick(now, wallNow());
+    this.#comparison.tick(now, wall);
     this.#stream.updateState(now);
     if (this.#relists.minuteHasPassed(now)) this.#endMinute(now);
     this.#reportChanges();

@@ -1,7 +1,7 @@
 /*
  * Builds batches of records, and probes, which are batches without a record.
  */
-import { monoNow, wallNow } from '../../platform/clock.ts';
+import { readClocks } from '../../platform/clock.ts';
 import { BATCH_VERSION, type Batch, batchId, type Context, encodeBatch } from '../../protocol/batch.ts';
 import type { ContainerIdentity } from '../../protocol/record.ts';
 import type { Epoch } from '../spool/epoch.ts';
@@ -61,7 +61,6 @@ export class BatchBuilder {
   ): Batch {
     const { meta } = epoch;
     const last = first + entries.length - 1;
-    const age = this.#age(epoch, entries);
     return {
       v: BATCH_VERSION,
       cluster: meta.cluster,
@@ -80,17 +79,20 @@ export class BatchBuilder {
       lost: epoch.lost
         .filter(({ from, to }) => to > epoch.ackedSeq && (to < first || from > last))
         .slice(0, MAX_LOST_RANGES),
-      mono0: age,
-      wall0: epoch === this.#spool.current ? wallNow() : meta.startedWall + age,
+      ...this.#clocks(epoch, entries),
       objects: objectsOf(entries),
       records: entries.map(({ record }) => record),
     };
   }
 
-  /** The time since the epoch's start, in microseconds; of an earlier epoch, up to its latest record in the batch. */
-  #age(epoch: Epoch, entries: readonly SpoolEntry[]): number {
-    if (epoch === this.#spool.current) return Math.max(0, monoNow() - this.#spool.start);
-    return Math.max(0, ...entries.map(({ record }) => record.t));
+  /** The time since the epoch's start, and the wall clock then: now, or at the latest record in a batch of an earlier epoch. */
+  #clocks(epoch: Epoch, entries: readonly SpoolEntry[]): Pick<Batch, 'mono0' | 'wall0'> {
+    if (epoch === this.#spool.current) {
+      const { mono, wall } = readClocks();
+      return { mono0: Math.max(0, mono - this.#spool.start), wall0: wall };
+    }
+    const mono0 = Math.max(0, ...entries.map(({ record }) => record.t));
+    return { mono0, wall0: epoch.meta.startedWall + mono0 };
   }
 
   /**

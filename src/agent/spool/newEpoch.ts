@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { monoNow, wallNow } from '../../platform/clock.ts';
+import { readClocks } from '../../platform/clock.ts';
 import type { Mono } from '../../protocol/units.ts';
 import { Epoch, type EpochMeta } from './epoch.ts';
 import { type SpoolFiles, syncFolder, writeDurably } from './files.ts';
@@ -38,8 +38,7 @@ export async function createEpoch(
   lastIncarnation: number,
 ): Promise<NewEpoch> {
   const last = earlier.at(-1)?.meta;
-  const start = monoNow();
-  const startedWall = wallNow();
+  const { mono: start, wall: startedWall } = readClocks();
   const previous = Math.max(last?.incarnation ?? 0, lastIncarnation);
   const byClock = Math.floor(startedWall / 1e6) - INCARNATIONS_SINCE_S;
   const meta: EpochMeta = {

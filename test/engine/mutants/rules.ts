@@ -822,6 +822,18 @@ const CLOCKS: readonly Mutant[] = [
     'if (!stepped)',
   ),
   broken(
+    'the bounds of a short life outlive a step',
+    'shortLife.ts',
+    'emitter.emitUnlessStepped(container.identity, finding(short), () => {',
+    'emitter.emitUnlessStepped(container.identity, finding(short), () => emitter.emit(container.identity, finding(short)));\n    void (() => {',
+  ),
+  broken(
+    'a short life is not reported where the clock was stepped',
+    'shortLife.ts',
+    'if (left !== null) emitter.emit(container.identity, finding(left));',
+    '',
+  ),
+  broken(
     'an overlap of times outlives a step',
     'duplicateContainers.ts',
     'if (together === null) this',

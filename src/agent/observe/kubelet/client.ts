@@ -10,7 +10,7 @@ import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
-import { monoNow, wallNow } from '../../../platform/clock.ts';
+import { monoNow, readClocks } from '../../../platform/clock.ts';
 import { messageOf } from '../../../platform/errors.ts';
 import { cleanText } from '../../../protocol/text.ts';
 import type { Mono, Wall } from '../../../protocol/units.ts';
@@ -94,7 +94,8 @@ export class KubeletClient {
       const figures = readMetrics(text);
       if (figures === null)
         throw new ScrapeError('NotMetrics', 'the answer contains no metrics of a kubelet');
-      return { ok: true, figures, started, ended: monoNow(), wall: wallNow() };
+      const { mono: ended, wall } = readClocks();
+      return { ok: true, figures, started, ended, wall };
     } catch (error) {
       // The connection may be in any state, so the next scrape makes a new one.
       this.close();
