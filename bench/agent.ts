@@ -1,7 +1,6 @@
 /*
- * The agent to be measured: started by bin/plegwatch as a user would, on a copy of Node that nobody else has mapped, in a
- * memory control group of its own. Pages of files count for the group that asked for them first; with the Node that this
- * program itself runs on, the agent would get the largest part of its memory for nothing.
+ * The measured agent: started by bin/plegwatch, on its own copy of Node, in its own memory control group. Pages of files
+ * count for the group that read them first: with the Node that this program runs on, most of the agent's memory would not count.
  */
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { get } from 'node:http';
@@ -24,25 +23,25 @@ interface AgentCpu {
 }
 
 export interface BenchAgent {
-  /** Of both processes since their start, in milliseconds. */
+  /** CPU time of both processes since their start, in milliseconds. */
   cpu(): AgentCpu;
-  /** Since its start. Asks the agent itself, which costs it something. */
+  /** Since its start. The request itself costs the agent some CPU time. */
   relists(): Promise<number>;
   memory(): {
     readonly main: ProcessMemory;
     readonly reader: ProcessMemory;
     readonly workingSet: number | null;
   };
-  /** How many records wait for the store. */
+  /** Records that are not acknowledged yet. */
   unacknowledged(): Promise<number>;
-  /** Asks as a kubelet and a Prometheus do. */
+  /** A request as a kubelet or Prometheus makes it. */
   probe(path: '/livez' | '/metrics'): Promise<string>;
   stop(): Promise<void>;
 }
 
 let count = 0;
 
-/** Returns when the agent has relisted, has its stream, and ships. */
+/** Returns when the agent has relisted, has its stream and ships. */
 export async function startAgent(system: BenchSystem, period: string): Promise<BenchAgent> {
   count += 1;
   const name = `agent-${count}`;
@@ -102,7 +101,7 @@ export async function startAgent(system: BenchSystem, period: string): Promise<B
 
 async function end(agent: RunningProcess, group: MemoryGroup | null): Promise<void> {
   await agent.stop();
-  // The reader follows its parent, and a group can only go when nothing is in it.
+  // The reader ends shortly after its parent, and only an empty group can be removed.
   if (group !== null) await waitFor('the group is empty', 10_000, () => removed(group));
 }
 
@@ -115,12 +114,12 @@ function removed(group: MemoryGroup): boolean {
   }
 }
 
-/** A folder with a Node that is in nobody's memory yet. */
+/** A folder with a copy of Node that is in no page cache. */
 async function ownNode(dir: string): Promise<string> {
   mkdirSync(dir);
   const file = join(dir, 'node');
   copyFileSync(process.execPath, file);
-  // To the disk, and then out of the page cache.
+  // Writes the copy to the disk and drops it from the page cache.
   await run('dd', [`of=${file}`, 'conv=notrunc,fdatasync', 'oflag=nocache', 'count=0', 'status=none']);
   return dir;
 }
@@ -132,7 +131,7 @@ interface ProbeAnswer {
 
 type Ask = (path: string) => Promise<ProbeAnswer>;
 
-/** The figure of a metric without labels; 0 where it is not there yet. */
+/** The value of a metric without labels; 0 if there is none yet. */
 async function figure(ask: Ask, metric: string): Promise<number> {
   const line = (await ask('/metrics')).body
     .split('\n')
@@ -149,7 +148,7 @@ function fetched(port: number, path: string): Promise<ProbeAnswer> {
         resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') });
       });
     });
-    request.on('timeout', () => request.destroy(new Error(`${path} was not answered`)));
+    request.on('timeout', () => request.destroy(new Error(`no answer to ${path}`)));
     request.on('error', reject);
   });
 }

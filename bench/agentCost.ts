@@ -13,7 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../devtools/localServices/process.ts';
 import { where } from '../devtools/localServices/where.ts';
 import { type BenchAgent, startAgent } from './agent.ts';
-import { gather, meanItemBytes } from './crowd.ts';
+import { createPods, meanItemBytes } from './crowd.ts';
 import { type GoUse, runGoClient } from './goClient.ts';
 import { cpuMs, loadAverage } from './processes.ts';
 import { type BenchSystem, startSystem } from './system.ts';
@@ -23,7 +23,7 @@ const setting = (name: string, otherwise: number): number => Number(process.env[
 
 const LONG = process.env['PLEGWATCH_BENCH_LONG'] === '1';
 const WINDOW_S = setting('PLEGWATCH_BENCH_SECONDS', 60);
-const ROUNDS = setting('PLEGWATCH_BENCH_ROUNDS', 3);
+const WINDOWS = setting('PLEGWATCH_BENCH_WINDOWS', 3);
 /** Code that runs a few times a second takes minutes until it is compiled as it stays. */
 const WARM_S = setting('PLEGWATCH_BENCH_WARM_SECONDS', LONG ? 3600 : 300);
 const WARM_AGAIN_S = 60;
@@ -81,23 +81,23 @@ async function main(): Promise<boolean> {
   };
   const windows = async (agents: Agents): Promise<CostWindow[]> => {
     const all: CostWindow[] = [];
-    for (let round = 1; round <= ROUNDS; round += 1) {
-      say(`window ${round} of ${ROUNDS}`);
+    for (let window = 1; window <= WINDOWS; window += 1) {
+      log(`window ${window} of ${WINDOWS}`);
       all.push(await windowOf(system, agents));
       loads.push(loadAverage());
     }
     return all;
   };
   try {
-    say(`making ${PODS} pods`);
-    await gather(system.containerd, 0, PODS);
+    log(`making ${PODS} pods`);
+    await createPods(system.containerd, 0, PODS);
     const bytes = await meanItemBytes(system.containerd, PODS);
-    say('containerd by itself');
+    log('containerd by itself');
     const alone = await runtimeDuring(system, () => sleep(2 * WINDOW_S * 1000));
     const agents = { idle: await start(DEFAULT_PERIOD), brisk: await start('1s') };
     const agentsBegan = performance.now();
     const age = () => Math.round((performance.now() - agentsBegan) / 60_000);
-    say(`${WARM_S / 60} minutes for the agents to warm up`);
+    log(`${WARM_S / 60} minutes for the agents to warm up`);
     await sleep(WARM_S * 1000);
     const few = await windows(agents);
     const rows = [
@@ -108,8 +108,8 @@ async function main(): Promise<boolean> {
       ...containerdRows(few, alone),
       ...(await memoryRows(PODS, age(), agents.idle, few)),
     ];
-    say(`making ${MORE_PODS - PODS} pods more`);
-    await gather(system.containerd, PODS, MORE_PODS);
+    log(`making ${MORE_PODS - PODS} pods more`);
+    await createPods(system.containerd, PODS, MORE_PODS);
     await sleep(WARM_AGAIN_S * 1000);
     const many = await windows(agents);
     rows.push(...relistRows(MORE_PODS, many), ...(await memoryRows(MORE_PODS, age(), agents.idle, many)));
@@ -121,8 +121,6 @@ async function main(): Promise<boolean> {
     await system.stop();
   }
 }
-
-// What is measured.
 
 async function windowOf(system: BenchSystem, { idle, brisk }: Agents): Promise<CostWindow> {
   const uses = await Promise.all([begin(idle), begin(brisk)]);
@@ -196,9 +194,7 @@ async function memoryRows(
   ];
 }
 
-// What is made of it.
-
-/** A verdict only at the number of pods that the budgets are for. */
+/** The budget and whether it is met; empty for other numbers of pods than the budgets'. */
 const judged = (pods: number, budget: string, met: boolean | null): Pick<TableRow, 'budget' | 'met'> =>
   pods === PODS ? { budget, met } : {};
 
@@ -331,7 +327,7 @@ async function conditions(itemBytes: number, loads: readonly number[], began: nu
     `${cpus().length} cores (${cpu?.model}), load average ${list(loads)} in the course of ${minutes} minutes`,
     versions.join(', '),
     `each pod one sandbox and one container, ${Math.round(itemBytes)} bytes an item on average, nothing happens to them`,
-    `${ROUNDS} windows of ${WINDOW_S} s, after ${WARM_S} s to warm up; Redis, Postgres and the controller are real`,
+    `${WINDOWS} windows of ${WINDOW_S} s, after ${WARM_S} s to warm up; Redis, Postgres and the controller are real`,
     `each agent is asked for /livez every ${LIVE_EVERY_MS / 1000} s and for /metrics every ${SCRAPE_EVERY_MS / 1000} s, no kubelet is read`,
     '',
   ].join('\n');
@@ -352,6 +348,6 @@ const sum = (values: readonly number[]): number => values.reduce((total, each) =
 const list = (values: readonly number[]): string => values.map((each) => each.toFixed(2)).join(' ');
 const ms = (value: number): string => `${value.toFixed(2)} ms`;
 const mib = (bytes: number): string => `${(bytes / MIB).toFixed(1)} MiB`;
-const say = (what: string): void => void process.stderr.write(`bench: ${what}…\n`);
+const log = (what: string): void => void process.stderr.write(`bench: ${what}…\n`);
 
 process.exitCode = (await main()) ? 0 : 1;

@@ -1,6 +1,6 @@
 /*
- * A crowd of pods that do nothing: each a sandbox and one container, with the labels and annotations that a kubelet and
- * an ordinary Deployment leave on them, so that the items of a list are as long as they are on a real node.
+ * Idle pods: each a sandbox and one container with the labels and annotations of a kubelet and an ordinary Deployment, so that
+ * list items are as long as on a real node.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { LocalContainerd } from '../devtools/localServices/containerd.ts';
@@ -8,13 +8,13 @@ import { type CriTestClient, connectCri } from '../devtools/simulator/criClient.
 import { CriClient } from '../src/cri/client.ts';
 import { type ContainerConfig, NamespaceMode, type PodSandboxConfig } from '../src/cri/runtime.ts';
 
-const AT_ONCE = 3;
+const CONCURRENCY = 3;
 const CALL_TIMEOUT_MS = 120_000;
 
-/** Adds pods until there are `count`, of which `there` exist already. They go when the runtime goes. */
-export async function gather(runtime: LocalContainerd, there: number, count: number): Promise<void> {
+/** Adds pods until there are `count`, of which `existing` exist already. The runtime's stop removes them. */
+export async function createPods(runtime: LocalContainerd, existing: number, count: number): Promise<void> {
   const driver = connectCri(runtime.socket);
-  let last = there;
+  let last = existing;
   const work = async () => {
     while (last < count) {
       last += 1;
@@ -22,13 +22,13 @@ export async function gather(runtime: LocalContainerd, there: number, count: num
     }
   };
   try {
-    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    await Promise.all(Array.from({ length: CONCURRENCY }, work));
   } finally {
     driver.close();
   }
 }
 
-/** How long an item of the lists is on average, in bytes. */
+/** The mean size of a list item in bytes. */
 export async function meanItemBytes(runtime: LocalContainerd, pods: number): Promise<number> {
   const client = new CriClient(runtime.socket);
   try {

@@ -1,5 +1,5 @@
 /*
- * A memory control group of one's own, of either version, without a limit: what Kubernetes would call the container's.
+ * A memory control group without a limit, of either version, as Kubernetes makes for a container.
  */
 import { existsSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,30 +7,30 @@ import { join } from 'node:path';
 const ROOT = '/sys/fs/cgroup';
 
 export interface MemoryGroup {
-  /** Writing a process id here moves that process in; its children follow. */
+  /** Writing a process id to this file moves that process into the group; its later children belong to it too. */
   readonly procs: string;
-  /** In bytes, as the kubelet reckons it: what is used, without the pages of files that nobody has asked for lately. */
+  /** In bytes, as the kubelet computes it: usage without the inactive pages of files. */
   workingSet(): number;
-  /** Only when nothing runs in it any more. */
+  /** Fails while a process is in it. */
   remove(): void;
 }
 
-/** Null where this machine lets nobody make one. */
+/** Null where this machine allows none. */
 export function memoryGroup(name: string): MemoryGroup | null {
-  const old = existsSync(join(ROOT, 'memory', 'memory.usage_in_bytes'));
-  const dir = join(ROOT, old ? 'memory' : '', name);
-  const usage = join(dir, old ? 'memory.usage_in_bytes' : 'memory.current');
+  const isV1 = existsSync(join(ROOT, 'memory', 'memory.usage_in_bytes'));
+  const dir = join(ROOT, isV1 ? 'memory' : '', name);
+  const usage = join(dir, isV1 ? 'memory.usage_in_bytes' : 'memory.current');
   try {
     mkdirSync(dir, { recursive: true });
   } catch {
-    // Not root, or the hierarchy is mounted read-only: the caller says that it has no figure.
+    // Not root, or the hierarchy is mounted read-only: the caller prints that there is no figure.
     return null;
   }
   if (!existsSync(usage)) {
     rmdirSync(dir);
     return null;
   }
-  const inactive = new RegExp(`^${old ? 'total_inactive_file' : 'inactive_file'} (\\d+)$`, 'm');
+  const inactive = new RegExp(`^${isV1 ? 'total_inactive_file' : 'inactive_file'} (\\d+)$`, 'm');
   return {
     procs: join(dir, 'cgroup.procs'),
     workingSet: () => {

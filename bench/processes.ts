@@ -1,5 +1,5 @@
 /*
- * What a running process costs: its processor time and its memory, as the kernel counts them.
+ * The processor time and the memory of a running process, as the kernel counts them.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -7,7 +7,7 @@ import { basename } from 'node:path';
 /** User and system time of all threads, in milliseconds. The scheduler's own count: /proc/PID/stat moves in steps of 10. */
 export function cpuMs(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`);
-  const nanos = threads.map((thread) => Number(words(`/proc/${pid}/task/${thread}/schedstat`)[0]));
+  const nanos = threads.map((thread) => Number(fieldsOf(`/proc/${pid}/task/${thread}/schedstat`)[0]));
   return nanos.reduce((sum, each) => sum + each, 0) / 1e6;
 }
 
@@ -33,7 +33,7 @@ export function memory(pid: number): ProcessMemory {
 
 /** The child that runs this script. Throws where there is none. */
 export function childRunning(pid: number, script: string): number {
-  const children = words(`/proc/${pid}/task/${pid}/children`).filter((word) => word !== '');
+  const children = fieldsOf(`/proc/${pid}/task/${pid}/children`).filter((child) => child !== '');
   const found = children.find((child) =>
     readFileSync(`/proc/${child}/cmdline`, 'utf8')
       .split('\0')
@@ -43,7 +43,7 @@ export function childRunning(pid: number, script: string): number {
   return Number(found);
 }
 
-/** The mean number of processes that wanted to run in the last minute. */
-export const loadAverage = (): number => Number(words('/proc/loadavg')[0]);
+/** The mean number of runnable processes in the last minute. */
+export const loadAverage = (): number => Number(fieldsOf('/proc/loadavg')[0]);
 
-const words = (file: string): string[] => readFileSync(file, 'utf8').trim().split(' ');
+const fieldsOf = (file: string): string[] => readFileSync(file, 'utf8').trim().split(' ');

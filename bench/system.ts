@@ -1,6 +1,6 @@
 /*
- * What an agent needs around it: a real containerd, Redis and Postgres, and the built controller that takes its records,
- * so that it never has to hold them.
+ * A real containerd, Redis and Postgres, and the built controller, which stores an agent's records so that they do not fill
+ * its spool.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ export const CLUSTER = 'bench';
 export interface BenchSystem {
   readonly containerd: LocalContainerd;
   readonly redisUrl: string;
-  /** A folder that goes away with it. */
+  /** A folder that `stop` removes. */
   readonly dir: string;
   stop(): Promise<void>;
 }

@@ -12,8 +12,8 @@ export interface TableRow {
 
 export function printed(rows: readonly TableRow[]): string {
   const cells = [
-    ['what', 'figure', 'budget', 'verdict'],
-    ...rows.map(({ what, figure, budget, met }) => [what, figure, budget ?? '', verdict(met)]),
+    ['what', 'figure', 'budget', 'result'],
+    ...rows.map(({ what, figure, budget, met }) => [what, figure, budget ?? '', resultOf(met)]),
   ];
   const widths = [0, 1, 2].map((column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
   const lines = cells.map((row) =>
@@ -25,7 +25,7 @@ export function printed(rows: readonly TableRow[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-function verdict(met: boolean | null | undefined): string {
+function resultOf(met: boolean | null | undefined): string {
   if (met === undefined) return '';
   if (met === null) return 'not measured';
   return met ? 'met' : 'MISSED';

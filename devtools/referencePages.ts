@@ -1,5 +1,5 @@
 /*
- * Writes the reference pages whose words are in the source: docs/reference/settings.md from the tables of settings, and
+ * Writes the reference pages whose text is in the source: docs/reference/settings.md from the tables of settings, and
  * docs/reference/plegreport.md from the CRD.
  *
  *   node devtools/referencePages.ts            writes them

@@ -26,8 +26,8 @@ export const CLUSTER = 'demo';
 export interface DemoOptions {
   /** Do not start an API server; there is no kubectl then. */
   readonly noKube: boolean;
-  /** Called with each step in words. If it throws, nothing more is started. */
-  readonly say: (line: string) => void;
+  /** Called with a line for each step. If it throws, nothing more is started. */
+  readonly report: (line: string) => void;
 }
 
 export interface DemoCluster {
@@ -50,17 +50,17 @@ interface SimulatedNode extends DemoNode {
 const LOSSY: SimulatedNode = {
   name: 'worker-lossy',
   what: 'a simulated containerd 2.1 that drops 1 event in 20',
-  settings: { profile: 'containerd-2.1', pods: '12', podLife: '10s', drop: '0.05' },
+  settings: { profile: 'containerd-2.1', pods: '12', podLifetime: '10s', drop: '0.05' },
 };
 const UNSAFE: SimulatedNode = {
   name: 'worker-unsafe',
   what: 'a simulated containerd 1.7: a subscriber would take events from the kubelet',
-  settings: { profile: 'containerd-1.7', pods: '8', podLife: '20s' },
+  settings: { profile: 'containerd-1.7', pods: '8', podLifetime: '20s' },
 };
 const HEALTHY: SimulatedNode = {
   name: 'worker-healthy',
   what: 'a simulated containerd 2.1 that announces everything',
-  settings: { profile: 'containerd-2.1', pods: '8', podLife: '15s' },
+  settings: { profile: 'containerd-2.1', pods: '8', podLifetime: '15s' },
 };
 /** Short times for quick results; the defaults are 5 s and 30 s. */
 const AGENT: PlegwatchSettings = { relistPeriod: '1s', overdueAfter: '1s', missedAfter: '5s' };
@@ -102,20 +102,20 @@ function notStopped(failures: readonly unknown[]): PlegwatchError {
 type Stops = (() => Promise<void> | void)[];
 
 async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoCluster, 'stop'>> {
-  const { say } = options;
+  const { report } = options;
   const place = temporaryFolder('demo', undefined);
   stops.push(() => rmSync(place.dir, { recursive: true, force: true }));
   const keep = <T extends LocalService>(service: T): T => {
     stops.push(() => service.stop());
     return service;
   };
-  say('starting Redis and Postgres');
+  report('starting Redis and Postgres');
   const redis = keep(await startRedis());
   const postgres = keep(await startPostgres());
   const api = await startKube(options, keep);
-  say('creating the schema');
+  report('creating the schema');
   await run(process.execPath, [BUILT_CLI, 'migrate', '--database-url', postgres.url, '--cluster', CLUSTER]);
-  say('starting the controller');
+  report('starting the controller');
   const shared = { cluster: CLUSTER, redisUrl: redis.url };
   keep(
     await startPlegwatch({
@@ -130,7 +130,7 @@ async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoClust
   );
   const sockets = await startRuntimes(options, place.dir, stops, keep);
   for (const { name, what, socket } of sockets) {
-    say(`starting the agent of ${name}: ${what}`);
+    report(`starting the agent of ${name}: ${what}`);
     if (api !== null) await kubectl(api, ['create', '-f', nodeFile(place.dir, name)]);
     keep(
       await startPlegwatch({
@@ -155,17 +155,17 @@ async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoClust
 
 /** An API server for Node objects and PLEGReports only; nothing is scheduled. */
 async function startKube(
-  { noKube, say }: DemoOptions,
+  { noKube, report }: DemoOptions,
   keep: <T extends LocalService>(service: T) => T,
 ): Promise<LocalApiServer | null> {
   const missing = noKube ? 'NO_KUBE is set' : whyNot('kube-apiserver', 'etcd', 'kubectl');
   if (missing !== null) {
-    say(`no API server: ${missing}; the reports come straight from Postgres`);
+    report(`no API server: ${missing}; the reports come straight from Postgres`);
     return null;
   }
-  say('starting etcd and the Kubernetes API server');
+  report('starting etcd and the Kubernetes API server');
   const api = keep(await startApiServer());
-  say('installing the PLEGReport resource');
+  report('installing the PLEGReport resource');
   await kubectl(api, ['apply', '--server-side', '-f', join(CHECKOUT, 'crds')]);
   await kubectl(api, ['wait', '--for=condition=Established', 'crd/plegreports.plegwatch.dev']);
   return api;
@@ -195,10 +195,10 @@ async function startHealthy(
       ? whyNot('containerd-2.1', 'containerd-shim-2.1', 'runc', 'image-pause', 'image-busybox')
       : 'only root can run one';
   if (missing !== null) {
-    options.say(`no real containerd: ${missing}; using a simulated one`);
+    options.report(`no real containerd: ${missing}; using a simulated one`);
     return startSimulated(dir, stops, HEALTHY);
   }
-  options.say('starting a real containerd 2.1, with pods that start and end');
+  options.report('starting a real containerd 2.1, with pods that start and end');
   const containerd: LocalContainerd = keep(await startContainerd({ version: '2.1' }));
   const churn = new PodChurn(containerd);
   stops.push(() => churn.stop());

@@ -23,14 +23,14 @@ const CLEAR = '\x1b[2J\x1b[H';
 export async function runDemo(config: ConfigOf<typeof DEMO_SETTINGS>, signal: AbortSignal): Promise<void> {
   const started = performance.now();
   const end = AbortSignal.any([signal, outputClosed()]);
-  const say = (line: string) => {
+  const report = (line: string) => {
     end.throwIfAborted();
     process.stdout.write(`${seconds(started)}  ${line}\n`);
   };
   let cluster: DemoCluster | undefined;
   try {
-    cluster = await startCluster({ noKube: config.noKube, say });
-    say('waiting for the first findings');
+    cluster = await startCluster({ noKube: config.noKube, report });
+    report('waiting for the first findings');
     await showReports(cluster, config.once, end);
   } catch (error) {
     // An interrupted start is no failure.

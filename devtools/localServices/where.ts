@@ -48,8 +48,8 @@ export function where(name: ProgramName): string {
     return path;
   }
   if (answer.status === 1) {
-    const said = answer.stderr.trim();
-    const cure = /run: (.*)$/.exec(said)?.[1] ?? 'devtools/localServices/prepare --help';
+    const message = answer.stderr.trim();
+    const cure = /run: (.*)$/.exec(message)?.[1] ?? 'devtools/localServices/prepare --help';
     throw new ProgramMissing(`${name} is not prepared on this machine.`, `Run ${cure} in the checkout.`);
   }
   const why = answer.error?.message ?? answer.stderr.trim();

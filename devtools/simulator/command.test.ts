@@ -118,7 +118,7 @@ test('the command serves its socket until it is stopped, and writes the ground t
     const [socket, truth] = [join(folder, 'cri.sock'), join(folder, 'truth.jsonl')];
     const stop = new AbortController();
     const running = simulateRuntime(
-      read('--socket', socket, '--truth', truth, '--pod-life', '1s'),
+      read('--socket', socket, '--truth', truth, '--pod-lifetime', '1s'),
       stop.signal,
     );
     await vi.waitFor(() => expect(existsSync(socket)).toBe(true), { timeout: 5000 });

@@ -58,7 +58,7 @@ export const SIMULATE_RUNTIME_SETTINGS = {
   truth: optional('file', 'the file for the ground truth, one JSON line per entry', string),
 
   pods: withDefault('number', '10', 'pods that exist at the same time', integer(0, 5000)),
-  podLife: withDefault('duration', '20s', 'mean lifetime of a pod', duration(500, 24 * HOUR_MS)),
+  podLifetime: withDefault('duration', '20s', 'mean lifetime of a pod', duration(500, 24 * HOUR_MS)),
   restarts: withDefault('number', '0.4', 'container restarts in one pod, on average', decimal(0, 10)),
   removalLag: withDefault(
     'duration',
@@ -191,9 +191,9 @@ export function runtimeOptions(config: SimulateRuntimeConfig): SimulatedRuntimeO
 }
 
 function churnOf(config: SimulateRuntimeConfig): Pick<SimulatedRuntimeOptions, 'churn'> {
-  const { pods, podLife, restarts, removalLag: leadMs, odd = {}, oddFor: oddForMs } = config;
+  const { pods, podLifetime, restarts, removalLag: leadMs, odd = {}, oddFor: oddForMs } = config;
   if (pods === 0) return {};
-  return { churn: { pods, meanMs: podLife / 1000, restarts, leadMs, odds: odd, oddForMs } };
+  return { churn: { pods, meanMs: podLifetime / 1000, restarts, leadMs, odds: odd, oddForMs } };
 }
 
 function restartsOf(config: SimulateRuntimeConfig): RestartPlan | undefined {

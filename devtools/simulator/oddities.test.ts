@@ -9,7 +9,7 @@ import { VirtualRuntime } from './virtualRuntime.ts';
 
 const SECOND = 1000;
 
-/** Plays one life with an oddity that lasts two seconds, and lists ten times a second. */
+/** Plays one pod with an oddity that lasts two seconds, and lists ten times a second. */
 function play(oddity: Oddity, profile: 'containerd-2.1' | 'crio-1.33' = 'containerd-2.1') {
   const runtime = new VirtualRuntime({ seed: 3, profile });
   const { events } = subscribeVirtual(runtime);
@@ -32,7 +32,7 @@ function play(oddity: Oddity, profile: 'containerd-2.1' | 'crio-1.33' = 'contain
 
 const { CONTAINER_CREATED, CONTAINER_RUNNING, CONTAINER_EXITED, CONTAINER_UNKNOWN } = ContainerState;
 
-/** The states that lists showed one after the other, without repetition; for lives with one container. */
+/** The states that lists showed one after the other, without repetition; for pods with one container. */
 const shown = (lists: readonly (readonly ContainerState[])[]) => {
   const states = lists.map((list) => list[0] ?? null);
   return states.filter((state, n) => n === 0 || state !== states[n - 1]);

@@ -20,15 +20,15 @@ class Script {
   readonly random: Random;
   readonly holdMs: number;
   readonly sandbox: string;
-  readonly #life: OddPodOptions;
+  readonly #options: OddPodOptions;
   readonly #name: string;
   #at = 0;
 
-  constructor(life: OddPodOptions) {
-    this.#life = life;
-    this.#name = `odd-${life.slot}-${life.number}`;
-    this.holdMs = life.holdMs;
-    this.random = randomFor(life.seed, this.#name);
+  constructor(options: OddPodOptions) {
+    this.#options = options;
+    this.#name = `odd-${options.slot}-${options.number}`;
+    this.holdMs = options.holdMs;
+    this.random = randomFor(options.seed, this.#name);
     this.sandbox = this.#sandboxId(0);
   }
 
@@ -44,7 +44,7 @@ class Script {
   }
 
   pod(attempt = 0) {
-    const { seed } = this.#life;
+    const { seed } = this.#options;
     const id = this.#sandboxId(attempt);
     return { id, name: this.#name, namespace: 'sim', uid: uidFor(seed, this.#name), attempt };
   }
@@ -56,7 +56,7 @@ class Script {
   }
 
   create(attempt = 0): string {
-    const id = idFor(this.#life.seed, 'container', this.#name, attempt);
+    const id = idFor(this.#options.seed, 'container', this.#name, attempt);
     const container = { id, name: 'app', attempt };
     this.play(10, { do: 'createContainer', sandbox: this.sandbox, container });
     return id;
@@ -79,11 +79,11 @@ class Script {
   removePod(sandbox = this.sandbox): this {
     this.play(5, { do: 'stopPod', sandbox });
     this.play(5, { do: 'beginRemoval', sandbox });
-    return this.play(this.random.between(1, this.#life.leadMs), { do: 'finishRemoval', sandbox });
+    return this.play(this.random.between(1, this.#options.leadMs), { do: 'finishRemoval', sandbox });
   }
 
   #sandboxId(attempt: number): string {
-    return idFor(this.#life.seed, 'sandbox', this.#name, attempt);
+    return idFor(this.#options.seed, 'sandbox', this.#name, attempt);
   }
 }
 
@@ -187,8 +187,8 @@ export type Oddity = keyof typeof ODDITIES;
 export const ODDITY_NAMES = Object.keys(ODDITIES) as Oddity[];
 
 /** The script of a pod with one oddity. */
-export function oddPodScriptOf(oddity: Oddity, life: OddPodOptions): readonly ScriptStep[] {
-  const script = new Script(life);
+export function oddPodScriptOf(oddity: Oddity, options: OddPodOptions): readonly ScriptStep[] {
+  const script = new Script(options);
   ODDITIES[oddity](script);
   return script.steps;
 }

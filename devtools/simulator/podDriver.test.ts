@@ -26,8 +26,8 @@ const transitions = (id: string) =>
     entry.what === 'transition' && entry.id === id ? [entry.transition] : [],
   );
 
-test('liveOnePod takes the sandbox and the container through every transition', async () => {
-  const pod = await driver.liveOnePod();
+test('runToEnd takes the sandbox and the container through every transition', async () => {
+  const pod = await driver.runToEnd();
   const stages = ['created', 'started', 'stopped', 'deleted'];
   expect(transitions(pod.sandbox)).toEqual(stages);
   expect(transitions(pod.containers['app'] ?? '')).toEqual(stages);

@@ -55,7 +55,7 @@ export interface PodDriver {
   /** Stops and removes a pod: first its containers, then the sandbox. */
   removePod(pod: DrivenPod): Promise<void>;
   /** Runs, stops and removes a pod, container by container; returns its ids. */
-  liveOnePod(spec?: Partial<DrivenPodSpec>): Promise<DrivenPod>;
+  runToEnd(spec?: Partial<DrivenPodSpec>): Promise<DrivenPod>;
   /** Removes every remaining pod of this driver. Tries all of them before it throws. */
   cleanup(): Promise<void>;
   /** Cleans up and closes the connection. */
@@ -144,9 +144,9 @@ class Driver implements PodDriver {
     this.#made.delete(pod.sandbox);
   }
 
-  async liveOnePod(spec: Partial<DrivenPodSpec> = {}): Promise<DrivenPod> {
+  async runToEnd(spec: Partial<DrivenPodSpec> = {}): Promise<DrivenPod> {
     this.#count += 1;
-    const pod = await this.runPod({ ...spec, name: spec.name ?? `life-${this.#count}` });
+    const pod = await this.runPod({ ...spec, name: spec.name ?? `pod-${this.#count}` });
     for (const id of Object.values(pod.containers)) {
       await this.stopContainer(id);
       await this.removeContainer(id);

@@ -10,7 +10,7 @@ import { type PodScriptOptions, podScriptOf } from './podScript.ts';
 import { SimulatedPods } from './pods.ts';
 import { PROFILE_NAMES, PROFILES, type ProfileName } from './profiles.ts';
 
-const anyLife: fc.Arbitrary<PodScriptOptions> = fc.record({
+const anyPod: fc.Arbitrary<PodScriptOptions> = fc.record({
   seed: fc.nat(),
   slot: fc.nat({ max: 200 }),
   number: fc.nat({ max: 1000 }),
@@ -18,8 +18,8 @@ const anyLife: fc.Arbitrary<PodScriptOptions> = fc.record({
   restarts: fc.double({ min: 0, max: 5, noNaN: true }),
 });
 
-/** Plays a life without real time, with one subscriber from the start. */
-function play(life: PodScriptOptions, profile: ProfileName, faults: readonly EventFault[] = []) {
+/** Plays a pod without real time, with one subscriber from the start. */
+function play(pod: PodScriptOptions, profile: ProfileName, faults: readonly EventFault[] = []) {
   const { clock, advance } = manualClock();
   const truth = createGroundTruth(clock, { keep: true });
   const shared = { profile: PROFILES[profile], clock, truth };
@@ -35,12 +35,12 @@ function play(life: PodScriptOptions, profile: ProfileName, faults: readonly Eve
   const createdNs = () => BigInt(clock().wall) * 1000n;
   const pods = new SimulatedPods({
     ...shared,
-    seed: life.seed,
+    seed: pod.seed,
     announce: ({ listed: _, ...subject }) =>
       channel.publish({ ...subject, createdNs: createdNs(), message: new Uint8Array() }),
     isDown: () => false,
   });
-  for (const { at, act } of podScriptOf(life)) {
+  for (const { at, act } of podScriptOf(pod)) {
     advance((at - now()) * 1000);
     perform(pods, act);
   }
@@ -49,6 +49,8 @@ function play(life: PodScriptOptions, profile: ProfileName, faults: readonly Eve
   const transitions = truth.entries.flatMap((entry) => (entry.what === 'transition' ? [entry] : []));
   return { pods, events, transitions };
 }
+
+const pod = { seed: 5, slot: 0, number: 0, meanMs: 5000, restarts: 0 };
 
 const typesById = (events: readonly EventFact[]): string[][] =>
   [
@@ -60,8 +62,8 @@ const typesById = (events: readonly EventFact[]): string[][] =>
 
 test('every pod script runs to its end on every runtime and leaves nothing behind', () => {
   fc.assert(
-    fc.property(anyLife, fc.constantFrom(...PROFILE_NAMES), (life, profile) => {
-      const { pods, transitions } = play(life, profile);
+    fc.property(anyPod, fc.constantFrom(...PROFILE_NAMES), (pod, profile) => {
+      const { pods, transitions } = play(pod, profile);
       expect(pods.sandboxes.size + pods.containers.size).toBe(0);
       for (const [, group] of Map.groupBy(transitions, ({ id }) => id)) {
         expect(group.map(({ transition }) => transition)).toEqual([
@@ -77,8 +79,8 @@ test('every pod script runs to its end on every runtime and leaves nothing behin
 
 test('without faults every announced transition is delivered once, in order', () => {
   fc.assert(
-    fc.property(anyLife, (life) => {
-      const { events } = play(life, 'containerd-2.1');
+    fc.property(anyPod, (pod) => {
+      const { events } = play(pod, 'containerd-2.1');
       for (const types of typesById(events)) expect(types).toEqual(EVENT_TYPES);
       expect(events.every(({ delivered }) => delivered)).toBe(true);
     }),
@@ -87,9 +89,9 @@ test('without faults every announced transition is delivered once, in order', ()
 
 test('two attempts of one container never run at the same time', () => {
   fc.assert(
-    fc.property(anyLife, (life) => {
+    fc.property(anyPod, (pod) => {
       const running = new Set<string>();
-      for (const { isSandbox, container, transition } of play(life, 'containerd-2.1').transitions) {
+      for (const { isSandbox, container, transition } of play(pod, 'containerd-2.1').transitions) {
         if (isSandbox) continue;
         if (transition === 'started') expect(running.has(container)).toBe(false);
         if (transition === 'started') running.add(container);
@@ -102,24 +104,21 @@ test('two attempts of one container never run at the same time', () => {
 const certainly = { seed: 1, probability: 1 };
 
 test('a dropped event is built and delivered to no subscriber', () => {
-  const life = { seed: 5, slot: 0, number: 0, meanMs: 5000, restarts: 0 };
-  const { events } = play(life, 'containerd-2.1', [drop({ ...certainly, types: ['STOPPED'] })]);
+  const { events } = play(pod, 'containerd-2.1', [drop({ ...certainly, types: ['STOPPED'] })]);
   expect(events.filter(({ delivered }) => !delivered).map(({ type }) => type)).toEqual(
     events.filter(({ type }) => type === 'STOPPED').map(({ type }) => type),
   );
 });
 
 test('a duplicated event has two entries with one number, and a delayed event is delivered once, after the others', () => {
-  const life = { seed: 5, slot: 0, number: 0, meanMs: 5000, restarts: 0 };
-  const twice = play(life, 'containerd-2.1', [duplicate({ ...certainly, types: ['STARTED'] })]).events;
+  const twice = play(pod, 'containerd-2.1', [duplicate({ ...certainly, types: ['STARTED'] })]).events;
   for (const types of typesById(twice))
     expect(types).toEqual(['CREATED', 'STARTED', 'STARTED', 'STOPPED', 'DELETED']);
-  const late = play(life, 'containerd-2.1', [delay({ ...certainly, types: ['STARTED'] }, 90_000)]).events;
+  const late = play(pod, 'containerd-2.1', [delay({ ...certainly, types: ['STARTED'] }, 90_000)]).events;
   for (const types of typesById(late)) expect(types).toEqual(['CREATED', 'STOPPED', 'DELETED', 'STARTED']);
 });
 
 test('a reordered event is delivered right after the next event of its id', () => {
-  const life = { seed: 5, slot: 0, number: 0, meanMs: 5000, restarts: 0 };
-  const { events } = play(life, 'containerd-2.1', [reorder({ ...certainly, types: ['STARTED'] })]);
+  const { events } = play(pod, 'containerd-2.1', [reorder({ ...certainly, types: ['STARTED'] })]);
   for (const types of typesById(events)) expect(types).toEqual(['CREATED', 'STOPPED', 'STARTED', 'DELETED']);
 });

@@ -52,7 +52,7 @@ function oddityFor({ seed, slot, number, odds = {} }: PodScriptOptions): Oddity 
 
 function ordinaryScript(options: PodScriptOptions): readonly ScriptStep[] {
   const { seed, slot, number, leadMs = DEFAULT_LEAD_MS } = options;
-  const random = randomFor(seed, 'life', slot, number);
+  const random = randomFor(seed, 'pod', slot, number);
   const name = `pod-${slot}-${number}`;
   const sandbox = idFor(seed, 'sandbox', name);
   const steps: ScriptStep[] = [

@@ -238,7 +238,7 @@ describe('events', () => {
     const { events } = await subscribe(client);
     const driver = createPodDriver({ socket: runtime.socket });
     endings.push(() => driver.close());
-    const pod = await driver.liveOnePod();
+    const pod = await driver.runToEnd();
     await until(() => events.length === 6);
     expect(proxy.dropped.map(({ event }) => event.containerId)).toEqual([pod.containers['app'], pod.sandbox]);
     expect(proxy.delivered.map(({ event }) => event)).toEqual(events);

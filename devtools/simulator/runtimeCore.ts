@@ -2,7 +2,7 @@
  * The core of a simulated runtime: pods, event channel, lists and ground truth, without sockets and timers. runtime.ts
  * adds a socket and real time, virtualRuntime.ts virtual time.
  *
- *   up ── goDown() ──► down: streams are gone, nothing is announced, containers live on ── comeUp() ──► up, perhaps as
+ *   up ── goDown() ──► down: streams are gone, nothing is announced, containers keep running ── comeUp() ──► up, perhaps as
  *                                                                                           another version
  */
 import { status } from '@grpc/grpc-js';

@@ -12,8 +12,8 @@ const EVERY_ODDITY: OddityProbabilities = Object.fromEntries(ODDITY_NAMES.map((n
 
 const churn = { pods: 4, meanMs: 2000, restarts: 1, odds: EVERY_ODDITY, oddForMs: 500, leadMs: 5000 };
 
-/** Half a minute of lives and one more for what is left of them, with a restart in the middle. */
-function live(seed: number, profile: ProfileName, restart = true): VirtualRuntime {
+/** Creates pods for half a minute, then runs one more minute so that all end, with a restart in the middle. */
+function play(seed: number, profile: ProfileName, restart = true): VirtualRuntime {
   const faults = [drop({ seed, probability: 0.1 })];
   const runtime = new VirtualRuntime({ seed, profile, faults, crashProbability: 0 });
   subscribeVirtual(runtime);
@@ -32,7 +32,7 @@ const anyProfile = fc.constantFrom(...PROFILE_NAMES);
 test('every pod ends and leaves nothing behind, whatever the oddities and restarts', () => {
   fc.assert(
     fc.property(anySeed, anyProfile, (seed, profile) => {
-      const { pods } = live(seed, profile).core;
+      const { pods } = play(seed, profile).core;
       expect(pods.sandboxes.size + pods.containers.size).toBe(0);
     }),
     { numRuns: 40 },
@@ -42,7 +42,7 @@ test('every pod ends and leaves nothing behind, whatever the oddities and restar
 test('the same seed gives the same ground truth, to the microsecond', () => {
   fc.assert(
     fc.property(anySeed, anyProfile, (seed, profile) => {
-      expect(live(seed, profile).core.truth.entries).toEqual(live(seed, profile).core.truth.entries);
+      expect(play(seed, profile).core.truth.entries).toEqual(play(seed, profile).core.truth.entries);
     }),
     { numRuns: 5 },
   );
@@ -51,7 +51,7 @@ test('the same seed gives the same ground truth, to the microsecond', () => {
 test('every transition that is not silent has an event in the ground truth, or a fault that explains its absence', () => {
   fc.assert(
     fc.property(anySeed, anyProfile, (seed, profile) => {
-      const { truth } = live(seed, profile).core;
+      const { truth } = play(seed, profile).core;
       const key = (id: string, type: string | null) => `${id} ${type}`;
       const built = new Set(eventFacts(truth).map(({ id, type }) => key(id, type)));
       const never = new Set(faultFacts(truth, 'never_built').map(({ id, type }) => key(id ?? '', type)));
@@ -68,7 +68,7 @@ test('every transition that is not silent has an event in the ground truth, or a
 test('no event is lost without a fault while a subscriber is present', () => {
   fc.assert(
     fc.property(anySeed, (seed) => {
-      const { truth } = live(seed, 'containerd-2.1').core;
+      const { truth } = play(seed, 'containerd-2.1').core;
       const explained = new Set(faultFacts(truth).map(({ event }) => event));
       for (const [event, entries] of Map.groupBy(eventFacts(truth), (fact) => fact.event)) {
         const arrived = entries.some(({ delivered }) => delivered);
@@ -81,7 +81,7 @@ test('no event is lost without a fault while a subscriber is present', () => {
 });
 
 test('only exits happen while the runtime is down', () => {
-  const { truth } = live(5, 'containerd-2.1').core;
+  const { truth } = play(5, 'containerd-2.1').core;
   const [down, up] = ['down', 'up'].map(
     (name) => truth.entries.find((entry) => entry.what === 'fault' && entry.fault === name)?.n ?? 0,
   );

@@ -124,14 +124,14 @@ async function identify(client: CriClient, config: AgentConfig): Promise<Runtime
 
 function explainRuntime(where: string, error: unknown): PlegwatchError {
   const cure = 'Start the runtime, or set --cri-endpoint (PLEGWATCH_CRI_ENDPOINT) to its CRI socket.';
-  // The library's own words about balancers and resolvers, of which a unix socket has none.
-  const said = messageOf(error).replace(/\.? Resolution note:.*$|,name resolution:.*$/, '');
+  // The library adds text about balancers and resolvers, which a unix socket does not have.
+  const detail = messageOf(error).replace(/\.? Resolution note:.*$|,name resolution:.*$/, '');
   const options = { cause: error };
   // What speaks another protocol, or none, has a socket that can be connected to.
-  if (error instanceof CriError && error.code === 'UNAVAILABLE' && !said.includes('Protocol error')) {
-    return new PlegwatchError('CRI_UNREACHABLE', `No runtime answers at ${where}: ${said}.`, cure, options);
+  if (error instanceof CriError && error.code === 'UNAVAILABLE' && !detail.includes('Protocol error')) {
+    return new PlegwatchError('CRI_UNREACHABLE', `No runtime answers at ${where}: ${detail}.`, cure, options);
   }
-  const what = `What answers at ${where} is not a container runtime: ${said}.`;
+  const what = `What answers at ${where} is not a container runtime: ${detail}.`;
   return new PlegwatchError('CRI_NOT_A_RUNTIME', what, cure, options);
 }
 

@@ -28,38 +28,38 @@ afterEach(async () => {
   await bed.close();
 });
 
-const heardBy = (stream: EventEmitter): number =>
+const listenersOf = (stream: EventEmitter): number =>
   stream.eventNames().reduce((sum, name) => sum + stream.listenerCount(name), 0);
 
-test('the stream of a call that has ended holds on to nothing of it', async () => {
+test('the stream of an ended call keeps no listener but one for errors', async () => {
   const runtime = await bed.start();
   const client = new CriClient(runtime.socket);
   await client.listContainers({ timeoutMs: 20_000 });
   await client.listSandboxes({ timeoutMs: 20_000 });
   expect(streams).toHaveLength(2);
-  await until(() => streams.every((stream) => heardBy(stream) === 1));
+  await until(() => streams.every((stream) => listenersOf(stream) === 1));
   for (const stream of streams) expect(stream.eventNames()).toEqual(['error']);
   client.close();
 });
 
-test('a stream that is open is heard to its end, whatever ends beside it', async () => {
+test('an open stream is read to its end, whatever other calls end meanwhile', async () => {
   const runtime = await bed.start();
   const client = new CriClient(runtime.socket);
   const events = client.events();
-  const told: Buffer[] = [];
-  events.on('data', (bytes: Buffer) => told.push(bytes));
+  const received: Buffer[] = [];
+  events.on('data', (bytes: Buffer) => received.push(bytes));
   const ended = once(events, 'error');
   await until(() => streams.length === 1);
   await client.version(20_000);
   await turn();
   runtime.runPod({ name: 'a', containers: ['app'] });
-  await until(() => told.length === 4);
+  await until(() => received.length === 4);
   await runtime.goDown();
   expect((await ended)[0]).toMatchObject({ code: 14 });
   client.close();
 });
 
-test('a stream that the other side has closed is still heard by who has not read all of it', async () => {
+test('a stream that the other side has closed is still read to its end', async () => {
   const server = createServer((_, response) => response.end('answer'));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -81,7 +81,7 @@ test('a stream that the other side has closed is still heard by who has not read
     stream.resume();
     await until(() => stream.destroyed);
     expect([read, ended]).toEqual(['answer', true]);
-    await until(() => heardBy(stream) === 1);
+    await until(() => listenersOf(stream) === 1);
   } finally {
     session.close();
     server.close();

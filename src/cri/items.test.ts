@@ -14,7 +14,7 @@ const NOW = mono(1);
 const HUGE = 512 * 1024;
 
 type PartialEvent = Parameters<typeof ContainerEventResponse.fromPartial>[0];
-/** `more`: numbers that the protocol has no name for. */
+/** `more`: enum values that the protocol does not define. */
 const event = (partial: PartialEvent, more = {}) =>
   readEvent(
     ContainerEventResponse.encode(Object.assign(ContainerEventResponse.fromPartial(partial), more)).finish(),
@@ -33,7 +33,7 @@ const status = {
 };
 
 describe('an event', () => {
-  test('says who its container is, and when it was created, started and finished', () => {
+  test('an event identifies its container and has its created, started and finished times', () => {
     const own = ContainerStatus.fromPartial({
       id: 'c1',
       metadata: { name: 'app', attempt: 4 },
@@ -85,23 +85,23 @@ describe('an event', () => {
     });
   });
 
-  test('of a sandbox says when that was created', () => {
+  test("an event of a sandbox has the sandbox's created time", () => {
     const read = event({ containerId: 's1', createdAt: 7n, podSandboxStatus: status });
     expect(read?.object).toMatchObject({ id: 's1', isSandbox: true, pod: 'web', container: '', attempt: 1 });
     expect(read?.times).toMatchObject({ createdNs: 5n, startedNs: 0n, finishedNs: 0n });
   });
 
-  test("of a container does not take its sandbox's creation for its own", () => {
+  test("an event of a container never has its sandbox's created time", () => {
     expect(event({ containerId: 'c1', podSandboxStatus: status })?.times).toBeNull();
   });
 
-  test('without a sandbox status, or with an empty one, says nothing of who it is', () => {
+  test('an event without a sandbox status, or with an empty one, has no identity', () => {
     expect(event({ containerId: 'c1' })).toMatchObject({ hasSandboxStatus: false, object: null });
     const empty = event({ containerId: 'c1', podSandboxStatus: {} });
     expect(empty).toMatchObject({ hasSandboxStatus: false, object: null });
   });
 
-  test('does not take a status with an empty id for its own', () => {
+  test('an event never has the times of a status with an empty id', () => {
     const read = event({
       containerId: 'c1',
       podSandboxStatus: status,
@@ -119,7 +119,7 @@ describe('an event', () => {
     [1000, 255],
     [-1, 255],
     [2 ** 31 - 1, 255],
-  ])('of type %i is kept as %i', (sent, kept) => {
+  ])('an event of type %i is kept as %i', (sent, kept) => {
     expect(event({ containerId: 'c1' }, { containerEventType: sent })?.type).toBe(kept);
   });
 
@@ -127,11 +127,11 @@ describe('an event', () => {
     ['empty', ''],
     ['longer than any runtime makes them', 'x'.repeat(257)],
     ['with a NUL', 'a\0b'],
-  ])("whose id is %s is nobody's", (_, containerId) => {
+  ])('an event whose id is %s is ignored', (_, containerId) => {
     expect(event({ containerId })).toBeNull();
   });
 
-  test('of which a digest was kept has no identity', () => {
+  test('an event that was reduced to a digest has no identity', () => {
     expect(digestEvent({ id: 'c1', type: 1, createdNs: 5n }, 2, NOW)).toEqual({
       session: 2,
       received: NOW,
@@ -145,7 +145,7 @@ describe('an event', () => {
     });
   });
 
-  test('longer than what can be true of one pod is refused, however well formed', () => {
+  test('an event longer than any real pod can cause is refused, even if well formed', () => {
     const statuses = (count: number) => ({
       containerId: 'c1',
       containersStatuses: Array.from({ length: count }, () => ({
@@ -157,7 +157,7 @@ describe('an event', () => {
     expect(() => event(statuses(4))).toThrow(MalformedMessage);
   });
 
-  test('of any bytes is read or thrown away, and what is read has a usable id', () => {
+  test('any bytes are read as an event with a usable id, ignored, or refused as malformed', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         let read: ReturnType<typeof readEvent> = null;
@@ -183,7 +183,7 @@ describe('hostile text', () => {
   };
 
   test.each(Object.entries(hostile))(
-    '%s in every name makes an identity that every store takes',
+    '%s in every name gives an identity that the store accepts',
     (_, text) => {
       const metadata = { name: text, uid: text, namespace: text, attempt: 0 };
       const labels = {
@@ -199,13 +199,13 @@ describe('hostile text', () => {
       for (const object of read) {
         const parsed = parse(ContainerIdentitySchema, object);
         expect(parsed).toMatchObject({ ok: true });
-        // Postgres takes neither a NUL nor half a surrogate pair, which JSON writes as an escape.
+        // Postgres accepts neither a NUL nor half a surrogate pair, which JSON writes as an escape.
         expect(JSON.stringify(object)).not.toMatch(/\\u0000|\\ud[89a-f]/i);
       }
     },
   );
 
-  test('a text of any kind comes out well formed, without a NUL, and not too long', () => {
+  test('any text is cleaned to a well-formed one without NUL and within the limit', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.nat({ max: 20 }), (text, max) => {
         const cleaned = cleanText(text, max);
@@ -225,7 +225,7 @@ describe('states', () => {
     [3, 'unknown'],
     [99, 'unknown'],
     [-1, 'unknown'],
-  ])('of a container: %i is %s', (state, shown) => {
+  ])('container state %i is %s', (state, shown) => {
     expect(containerOf({ id: 'c1' }, { state })?.state).toBe(shown);
   });
 
@@ -234,12 +234,12 @@ describe('states', () => {
     [1, 'exited'],
     [99, 'unknown'],
     [-1, 'unknown'],
-  ])('of a sandbox: %i is %s', (state, shown) => {
+  ])('sandbox state %i is %s', (state, shown) => {
     expect(sandboxOf({ id: 's1' }, { state })?.state).toBe(shown);
   });
 });
 
-test('an attempt beyond what a store can hold is no attempt of a real pod, and is taken as it comes', () => {
+test('an attempt beyond the range of the store is accepted as it is', () => {
   const parsed = parse(
     ContainerIdentitySchema,
     sandboxOf({ id: 's1', metadata: { attempt: 2 ** 32 - 1 } })?.object,
@@ -247,7 +247,7 @@ test('an attempt beyond what a store can hold is no attempt of a real pod, and i
   expect(parsed).toMatchObject({ ok: true, value: { attempt: 4_294_967_295 } });
 });
 
-test('what is left of a long text keeps nothing of the rest in memory', async () => {
+test('a shortened text does not keep the long one in memory', async () => {
   setFlagsFromString('--expose-gc');
   const collect: () => void = runInNewContext('gc');
   const used = () => {
@@ -258,7 +258,7 @@ test('what is left of a long text keeps nothing of the rest in memory', async ()
   const length = 10 * 1024 * 1024;
   const before = used();
   const kept = Array.from({ length: 20 }, () => cleanText(Buffer.alloc(length, 'x').toString(), 253));
-  // What is collected is not always free at once.
+  // Collected memory is not always free at once.
   await expect.poll(() => used() - before, { timeout: 20_000 }).toBeLessThan(2 * length);
   expect(kept).toHaveLength(20);
 });

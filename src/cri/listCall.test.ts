@@ -38,7 +38,7 @@ async function runtimeOf(profile: Partial<Profile> = {}): Promise<SimulatedRunti
 
 interface Asked {
   readonly list: ListCall;
-  readonly turns: [ListTransport, string][];
+  readonly methods: [ListTransport, string][];
   /** How many items had to be decoded. */
   decoded: number;
   readonly ask: (signal?: AbortSignal) => ReturnType<ListCall['ask']>;
@@ -53,7 +53,7 @@ function containersOf(
 ): Asked {
   const cri = new CriClient(runtime.socket);
   client = cri;
-  const turns: Asked['turns'] = [];
+  const methods: Asked['methods'] = [];
   const read = (bytes: Uint8Array) => {
     asked.decoded += 1;
     return readContainer(bytes);
@@ -65,12 +65,12 @@ function containersOf(
       streamed: (bounds, take) => cri.streamContainers(bounds, take),
     },
     timeoutMs,
-    (method, why) => turns.push([method, why.code]),
+    (method, why) => methods.push([method, why.code]),
   );
   list.setRuntime(profile);
   const asked: Asked = {
     list,
-    turns,
+    methods,
     decoded: 0,
     ask: (signal = new AbortController().signal) => list.ask(signal),
   };
@@ -83,53 +83,53 @@ const calls = (runtime: SimulatedRuntime): string[] =>
 const coded = (code: string) => expect.objectContaining({ code });
 
 describe('an answer over the limit of a message', () => {
-  test('of ours is asked for again as a stream, and so is every one after it', async () => {
+  test('an answer over our limit is requested again as a stream, and so is every later list', async () => {
     const runtime = await runtimeOf();
     runtime.setListFaults([oversizedLists(always)]);
-    const { ask, turns } = containersOf(runtime);
+    const { ask, methods } = containersOf(runtime);
     const { items, whole, bytes, start, end } = await ask();
     expect({ items: items.size, whole }).toEqual({ items: PODS, whole: true });
     expect(bytes).toBeGreaterThan(16 * 1024 ** 2);
     expect(end).toBeGreaterThan(start);
     expect((await ask()).items.size).toBe(PODS);
-    expect(turns).toEqual([['streamed', 'OVER_OUR_LIMIT']]);
+    expect(methods).toEqual([['streamed', 'OVER_OUR_LIMIT']]);
     expect(calls(runtime)).toEqual(['listContainers', 'streamContainers', 'streamContainers']);
   });
 
-  test('of the runtime too', async () => {
+  test("an answer over the runtime's limit is requested again as a stream", async () => {
     const runtime = await runtimeOf({ maxSendBytes: 16 * 1024 ** 2 });
     runtime.setListFaults([oversizedLists(always)]);
-    const { ask, turns } = containersOf(runtime);
+    const { ask, methods } = containersOf(runtime);
     expect((await ask()).items.size).toBe(PODS);
-    expect(turns).toEqual([['streamed', 'OVER_RUNTIME_LIMIT']]);
+    expect(methods).toEqual([['streamed', 'OVER_RUNTIME_LIMIT']]);
   });
 
-  test('fails where the runtime is not known to stream lists, under the name of whose limit it was', async () => {
+  test('an answer over a limit fails with the name of the limit if the runtime does not stream lists', async () => {
     const runtime = await runtimeOf();
     runtime.setListFaults([oversizedLists(always)]);
-    const { ask, turns } = containersOf(runtime, PLAIN_ONLY);
+    const { ask, methods } = containersOf(runtime, PLAIN_ONLY);
     await expect(ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
     expect(calls(runtime)).toEqual(['listContainers']);
-    expect(turns).toEqual([]);
+    expect(methods).toEqual([]);
   });
 
-  test('fails as too large where there is no such call after all, which is asked for once', async () => {
+  test('an answer over a limit fails if the runtime turns out not to stream lists, which is tried once', async () => {
     const runtime = await runtimeOf({ listBatch: null });
     runtime.setListFaults([oversizedLists(always)]);
-    const { ask, turns } = containersOf(runtime);
+    const { ask, methods } = containersOf(runtime);
     await expect(ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
     await expect(ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
-    expect(turns).toEqual([['plain', 'UNIMPLEMENTED']]);
+    expect(methods).toEqual([['plain', 'UNIMPLEMENTED']]);
     runtime.setListFaults([]);
     expect((await ask()).items.size).toBe(PODS);
   });
 
-  test('is no reason to stream where the runtime is out of something else', async () => {
+  test('a list that fails because the runtime lacks another resource is not streamed', async () => {
     const runtime = await runtimeOf();
     runtime.setListFaults([failingLists(always, status.RESOURCE_EXHAUSTED)]);
-    const { ask, turns } = containersOf(runtime);
+    const { ask, methods } = containersOf(runtime);
     await expect(ask()).rejects.toEqual(coded('RESOURCE_EXHAUSTED'));
-    expect(turns).toEqual([]);
+    expect(methods).toEqual([]);
     expect(calls(runtime)).toEqual(['listContainers']);
   });
 });
@@ -147,7 +147,7 @@ describe('a streamed list', () => {
     return { runtime, asked };
   }
 
-  test('decodes what is new and what changed, and nothing else', async () => {
+  test('a streamed list decodes only new and changed items', async () => {
     const { runtime, asked } = await streamed();
     await asked.ask();
     const before = asked.decoded;
@@ -158,22 +158,22 @@ describe('a streamed list', () => {
     expect(asked.decoded).toBe(before + 1);
   });
 
-  test('that breaks after its first batch is no answer, and is streamed again', async () => {
+  test('a streamed list that breaks after its first batch fails, and the next one is streamed again', async () => {
     const { runtime, asked } = await streamed();
     runtime.setListFaults([failingLists(always, status.UNAVAILABLE)]);
     await expect(asked.ask()).rejects.toEqual(coded('UNAVAILABLE'));
     runtime.setListFaults([]);
     expect((await asked.ask()).items.size).toBe(PODS);
-    expect(asked.turns).toHaveLength(1);
+    expect(asked.methods).toHaveLength(1);
   });
 
-  test('ends at our own deadline', async () => {
+  test('a streamed list ends at our own deadline', async () => {
     const { runtime, asked } = await streamed(5_000);
     runtime.setListFaults([hangingLists(always)]);
     await expect(asked.ask()).rejects.toEqual(coded('DEADLINE_EXCEEDED'));
   });
 
-  test('ends at once when we stop', async () => {
+  test('a streamed list ends at once when the agent stops', async () => {
     const { runtime, asked } = await streamed();
     runtime.setListFaults([hangingLists(always)]);
     const stop = new AbortController();
@@ -183,7 +183,7 @@ describe('a streamed list', () => {
     await ended;
   });
 
-  test('becomes a plain one for good where it turns out that there is none', async () => {
+  test('lists are plain from then on if the runtime turns out not to stream them', async () => {
     const { runtime, asked } = await streamed();
     await runtime.goDown('stopped');
     await runtime.comeUp({ ...PROFILES['crio-1.33'] });
@@ -197,13 +197,13 @@ describe('a streamed list', () => {
         { timeout: 10_000 },
       )
       .toBe(true);
-    expect(asked.turns.map(([method]) => method)).toEqual(['streamed', 'plain']);
+    expect(asked.methods.map(([method]) => method)).toEqual(['streamed', 'plain']);
     runtime.setListFaults([oversizedLists(always)]);
     await expect(asked.ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
-    expect(asked.turns).toHaveLength(2);
+    expect(asked.methods).toHaveLength(2);
   });
 
-  test('is asked for plainly again when another runtime answers', async () => {
+  test('a list is plain again when another runtime answers', async () => {
     const { runtime, asked } = await streamed();
     asked.list.setRuntime(STREAMS);
     runtime.setListFaults([failingLists(always, status.INTERNAL)]);
@@ -211,7 +211,7 @@ describe('a streamed list', () => {
     expect(calls(runtime).at(-1)).toBe('listContainers');
   });
 
-  test('without end is refused before it has grown, and the next one is read', async () => {
+  test('an endless streamed list is refused at the limit, and the next one is read', async () => {
     const { runtime, asked } = await streamed(20_000, { items: 1000, bytes: 18 * 1024 ** 2 });
     runtime.setListFaults([oversizedLists(always, 30 * 1024 ** 2)]);
     await expect(asked.ask()).rejects.toEqual(coded('TOO_MANY_BYTES'));
@@ -222,7 +222,7 @@ describe('a streamed list', () => {
   });
 });
 
-test('each way in which a runtime fails a plain list has its own name', async () => {
+test('each failure of a plain list has its own code', async () => {
   const runtime = await runtimeOf();
   const { ask } = containersOf(runtime, STREAMS, 500);
   for (const code of ['UNAVAILABLE', 'UNIMPLEMENTED', 'DEADLINE_EXCEEDED', 'RESOURCE_EXHAUSTED'] as const) {

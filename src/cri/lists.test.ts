@@ -39,7 +39,7 @@ const item = (bytes: Buffer): Buffer => Buffer.concat([Buffer.from([0x0a, bytes.
 const encoded = (value: Container): Buffer => Buffer.from(Container.encode(value).finish());
 
 describe('the same items', () => {
-  test('are decoded once, in whatever order they come', () => {
+  test('unchanged items are decoded once, in whatever order they come', () => {
     const { reader, decoded } = counting();
     const all = ['a', 'b', 'c', 'd'].map((id) => container(id));
     const first = reader.read(answer(all));
@@ -48,13 +48,13 @@ describe('the same items', () => {
     expect(new Map([...second.items].sort())).toEqual(new Map([...first.items].sort()));
   });
 
-  test('are the values that they were: nothing is copied for an unchanged item', () => {
+  test('an unchanged item is the same value as before, not a copy', () => {
     const { reader } = counting();
     const first = reader.read(answer([container('a')])).items;
     expect(reader.read(answer([container('a')])).items.get('a')).toBe(first.get('a'));
   });
 
-  test('are decoded again when a byte differs, and when they come back', () => {
+  test('an item is decoded again when a byte differs, and when it returns', () => {
     const { reader, decoded } = counting();
     reader.read(answer([container('a')]));
     const changed = reader.read(answer([container('a', ContainerState.CONTAINER_EXITED)])).items;
@@ -64,7 +64,7 @@ describe('the same items', () => {
     expect(decoded.items).toBe(3);
   });
 
-  test('are recognised though the entries of their maps come in another order, as a Go runtime sends them', () => {
+  test('an item is unchanged if only the entries of its maps are reordered, as Go runtimes do', () => {
     const { reader, decoded } = counting();
     const labels = { a: '1', b: '2', c: '3' };
     const turned = Object.fromEntries(Object.entries(labels).reverse());
@@ -73,14 +73,14 @@ describe('the same items', () => {
     expect(decoded.items).toBe(1);
   });
 
-  test('are decoded again when their maps grew', () => {
+  test('an item is decoded again when one of its maps has grown', () => {
     const { reader, decoded } = counting();
     reader.read(answer([container('a')]));
     reader.read(answer([{ ...container('a'), annotations: { b: '2' } }]));
     expect(decoded.items).toBe(2);
   });
 
-  test('are compared whole where a map comes before the state', () => {
+  test('an item with a map before the state is compared as a whole', () => {
     const state = (value: ContainerState): Buffer => Buffer.from([0x30, value]);
     const head = encoded(Container.fromPartial({ id: 'a' }));
     const map = encoded(Container.fromPartial({ labels: { b: '2' } }));
@@ -91,7 +91,7 @@ describe('the same items', () => {
     expect(read(ContainerState.CONTAINER_EXITED)).toBe('exited');
   });
 
-  test('are compared whole where something in them cannot be cut', () => {
+  test('an item with a field that cannot be split is compared as a whole', () => {
     const group = Buffer.from([0x7b, 0x7c]);
     const { reader, decoded } = counting();
     const bytes = item(Buffer.concat([encoded(container('a')), group]));
@@ -100,7 +100,7 @@ describe('the same items', () => {
     expect(decoded.items).toBe(1);
   });
 
-  test('are not kept by the bytes of the answer, which may be used again', () => {
+  test('remembered items do not depend on the bytes of the answer, which may be reused', () => {
     const { reader } = counting();
     const bytes = answer([container('a')]);
     reader.read(bytes);
@@ -109,7 +109,7 @@ describe('the same items', () => {
   });
 });
 
-test('what is read with the memory of earlier answers is what a new reader reads', () => {
+test('a decoder that remembers earlier answers reads the same as a new one', () => {
   const states = fc.constantFrom(
     ContainerState.CONTAINER_CREATED,
     ContainerState.CONTAINER_RUNNING,
@@ -144,14 +144,14 @@ describe('the items of an answer', () => {
   const of = (reader: ListDecoder, ...ids: readonly string[]) =>
     reader.read(answer(ids.map((id) => container(id)))).items;
 
-  test('are the same map as before where each of them is what it was', () => {
+  test('the items of an unchanged answer are the same map as before', () => {
     const { reader } = counting();
     const before = of(reader, 'a', 'b');
     expect(of(reader, 'b', 'a')).toBe(before);
     expect(of(reader, 'b', 'a', 'b')).toBe(before);
   });
 
-  test('are another map where one came, went or changed, and the one before stays as it is', () => {
+  test('a new map holds the items if one was added, removed or changed, and the previous map is unchanged', () => {
     const { reader } = counting();
     const before = of(reader, 'a', 'b');
     for (const ids of [['a', 'b', 'c'], ['a', 'b'], ['a'], ['b']])
@@ -165,7 +165,7 @@ describe('the items of an answer', () => {
   });
 });
 
-test('an item whose id is not its first field is read all the same', () => {
+test('an item whose id is not its first field is read', () => {
   const bytes = encoded(container('a'));
   const id = bytes.subarray(0, 3);
   const turned = item(Buffer.concat([bytes.subarray(3), id]));
@@ -175,20 +175,20 @@ test('an item whose id is not its first field is read all the same', () => {
   expect(decoded.items).toBe(2);
 });
 
-test('an id longer than a one-byte length is read all the same', () => {
+test('an id longer than a one-byte length is read', () => {
   const { reader } = counting();
   const long = 'x'.repeat(200);
   expect([...reader.read(answer([container(long)])).items.keys()]).toEqual([long]);
   expect([...reader.read(answer([container(long)])).items.keys()]).toEqual([long]);
 });
 
-test('of two items with one id the last one counts', () => {
+test('the last of two items with one id counts', () => {
   const { reader } = counting();
   const { items } = reader.read(answer([container('a'), container('a', ContainerState.CONTAINER_EXITED)]));
   expect([...items].map(([id, { state }]) => [id, state])).toEqual([['a', 'exited']]);
 });
 
-test('fields that nobody knows are passed over, in every wire type', () => {
+test('unknown fields are skipped in every wire type', () => {
   const { reader } = counting();
   const unknown = Buffer.from([
     0x10, 0xff, 0x01, 0x1a, 0x02, 1, 2, 0x21, 1, 2, 3, 4, 5, 6, 7, 8, 0x2d, 1, 2, 3, 4,
@@ -199,7 +199,7 @@ test('fields that nobody knows are passed over, in every wire type', () => {
 });
 
 describe('an item', () => {
-  test('that is none is left out and makes the answer less than whole', () => {
+  test('a malformed item is left out, and the answer is not whole', () => {
     const { reader } = counting();
     const broken = item(Buffer.from([0x0a, 0x7f, 1]));
     const { items, whole } = reader.read(Buffer.concat([broken, answer([container('a')])]));
@@ -209,7 +209,7 @@ describe('an item', () => {
     expect(reader.malformedItems).toBe(1);
   });
 
-  test('without a usable id is left out, and nobody can miss it', () => {
+  test('an item without a usable id is left out, and the answer is still whole', () => {
     const { reader } = counting();
     const { items, whole } = reader.read(
       answer([container(''), container('x'.repeat(257)), container('a\0b')]),
@@ -229,7 +229,7 @@ describe('an answer in several messages', () => {
     return reading.end();
   };
 
-  test('is what it would be in one, and nothing that stays the same is decoded', () => {
+  test('an answer in several messages reads like one message, and unchanged items are not decoded', () => {
     const { reader, decoded } = counting();
     const all = ['a', 'b', 'c'].map((id) => container(id));
     const whole = reader.read(answer(all));
@@ -238,7 +238,7 @@ describe('an answer in several messages', () => {
     expect(decoded.items).toBe(3);
   });
 
-  test('is whole only where each of them is', () => {
+  test('an answer in several messages is whole only if each of them is', () => {
     const { reader } = counting();
     const reading = reader.begin();
     reading.add(item(Buffer.from([0x0a, 0x7f, 1])));
@@ -246,7 +246,7 @@ describe('an answer in several messages', () => {
     expect(reading.end().whole).toBe(false);
   });
 
-  test('that never ends changes nothing of what was remembered', () => {
+  test('an answer that does not end leaves the remembered items unchanged', () => {
     const { reader, decoded } = counting();
     reader.read(answer([container('a')]));
     reader.begin().add(answer([container('a', ContainerState.CONTAINER_EXITED)]));
@@ -255,7 +255,7 @@ describe('an answer in several messages', () => {
   });
 });
 
-test('an answer that was given up for another takes nothing more, so that neither is mistaken for the other', () => {
+test('an abandoned answer accepts no more messages, so that two answers never mix', () => {
   const { reader } = counting();
   const givenUp = reader.begin();
   const next = reader.begin();
@@ -269,7 +269,7 @@ describe('an answer without end is refused', () => {
     new ListDecoder(readContainer, CONTAINER_LABELS, { items, bytes });
   const one = answer([container('a')]);
 
-  test('by its items, also those that nobody could use, and the same again and again', () => {
+  test('an endless answer is refused by its number of items, unusable and repeated ones included', () => {
     const code = { code: 'TOO_MANY_ITEMS' };
     const three = answer([container('a'), container('b'), container('c')]);
     expect(limited(3, 1000).read(three).items.size).toBe(3);
@@ -280,7 +280,7 @@ describe('an answer without end is refused', () => {
     expect(() => same.add(one)).toThrow(expect.objectContaining(code));
   });
 
-  test('by its bytes, whatever they are', () => {
+  test('an endless answer is refused by its bytes, whatever they contain', () => {
     const reading = limited(10, 2 * one.length).begin();
     reading.add(one);
     reading.add(one);
@@ -289,7 +289,7 @@ describe('an answer without end is refused', () => {
     );
   });
 
-  test('and what was remembered stays', () => {
+  test('a refused endless answer leaves the remembered items unchanged', () => {
     let decoded = 0;
     const reader = new ListDecoder(
       (bytes) => {
@@ -306,7 +306,7 @@ describe('an answer without end is refused', () => {
   });
 });
 
-test('more bytes of items than are remembered are decoded each time, and read all the same', () => {
+test('items beyond the remembered bytes are read and decoded each time', () => {
   const { reader, decoded } = counting();
   const large = (id: string) => ({ ...container(id), imageRef: 'x'.repeat(3 * 1024 ** 2) });
   const ids = [...'abcdefghijk'];
@@ -333,15 +333,18 @@ describe('an answer is refused as a whole', () => {
     'whose fixed field is cut': Buffer.from([0x21, 1, 2, 3]),
   };
 
-  test.each(Object.entries(bad))('%s, and what was remembered stays', (_, bytes) => {
-    const { reader, decoded } = counting();
-    reader.read(good);
-    expect(() => reader.read(bytes)).toThrow(MalformedAnswer);
-    reader.read(good);
-    expect(decoded.items).toBeLessThanOrEqual(1);
-  });
+  test.each(Object.entries(bad))(
+    'an answer %s is refused, and the remembered items are unchanged',
+    (_, bytes) => {
+      const { reader, decoded } = counting();
+      reader.read(good);
+      expect(() => reader.read(bytes)).toThrow(MalformedAnswer);
+      reader.read(good);
+      expect(decoded.items).toBeLessThanOrEqual(1);
+    },
+  );
 
-  test('or read, whatever its bytes are: nothing else is ever thrown', () => {
+  test('any bytes are read or refused as malformed, and no other error is thrown', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         const { reader } = counting();
@@ -356,7 +359,7 @@ describe('an answer is refused as a whole', () => {
   });
 });
 
-test('sandboxes are read in the same way', () => {
+test('sandboxes are read like containers', () => {
   const sandbox = PodSandbox.fromPartial({
     id: 's1',
     metadata: { name: 'web', uid: 'u1', namespace: 'shop', attempt: 2 },

@@ -42,7 +42,7 @@ describe('a runtime is known by its name and version', () => {
     ['', '2.1.0', 'unknown'],
     ['Xcontainerd', '2.1.0', 'unknown'],
     ['containerd\n', '2.1.0', 'unknown'],
-  ])('%s %s is %s', (name, version, profile) => {
+  ])('%s %s has the profile %s', (name, version, profile) => {
     expect(named(name, version)).toBe(profile);
   });
 });
@@ -63,13 +63,13 @@ describe('what subscribing does to a runtime', () => {
     ['iSulad', '2.1.0', 'impossible'],
     ['docker', '28.0.0', 'impossible'],
     ['somethingd', '1.0.0', 'unknown'],
-  ] as const)('%s %s: %s, and it says why', (name, version, subscription) => {
+  ] as const)('subscribing to %s %s is %s, with a reason', (name, version, subscription) => {
     const profile = profileOf({ name, version });
     expect(profile.subscription).toBe(subscription);
     expect(profile.why).not.toBe('');
   });
 
-  test('where there is no stream, no event is due', () => {
+  test('no event is expected from a runtime without a stream', () => {
     for (const version of ['1.6.20', '1.5.0']) {
       expect(profileOf({ name: 'containerd', version })).toMatchObject({
         sandboxEvents: [],
@@ -79,18 +79,20 @@ describe('what subscribing does to a runtime', () => {
   });
 });
 
-describe('the table says what the simulator does', () => {
-  const treats = {
+describe('the table of profiles', () => {
+  const subscriptions = {
     broadcast: ['safe', 'crashes'],
     steal: ['steals'],
     unimplemented: ['impossible'],
     disabled: ['impossible'],
   };
-  const told = Object.entries(PROFILES).filter(([name]) => name !== 'unknown' && !name.endsWith('-disabled'));
+  const simulatedProfiles = Object.entries(PROFILES).filter(
+    ([name]) => name !== 'unknown' && !name.endsWith('-disabled'),
+  );
 
-  test.each(told)('%s', (_name, simulated) => {
+  test.each(simulatedProfiles)('the profile of %s matches the simulator', (_name, simulated) => {
     const profile = profileOf({ name: simulated.runtimeName, version: simulated.runtimeVersion });
-    expect(treats[simulated.stream]).toContain(profile.subscription);
+    expect(subscriptions[simulated.stream]).toContain(profile.subscription);
     expect(profile.subscription === 'crashes').toBe(simulated.crashesOnDisconnect);
     expect(profile.streamingLists).toBe(simulated.listBatch !== null);
     if (profile.subscription === 'impossible') return;
@@ -103,25 +105,25 @@ describe('the table says what the simulator does', () => {
 });
 
 describe('what is known of events', () => {
-  test('of an unknown runtime none is due, so that nothing can be missed there', () => {
+  test('no event is expected from an unknown runtime, so none can be missed', () => {
     expect(profileOf({ name: 'somethingd', version: '1.0' })).toMatchObject({
       sandboxEvents: [],
       containerEvents: [],
     });
   });
 
-  test('CRI-O announces neither the creation nor the removal of a sandbox, nor what goes with it', () => {
+  test('CRI-O announces neither the creation nor the removal of a sandbox, nor containers removed with it', () => {
     expect(profileOf({ name: 'cri-o', version: '1.33.0' })).toMatchObject({
       sandboxEvents: ['STARTED', 'STOPPED'],
       announcesRemovedWithSandbox: false,
     });
   });
 
-  test('containerd announces the removal of a sandbox up to ten seconds before it shows', () => {
+  test('containerd announces the removal of a sandbox up to ten seconds before lists show it', () => {
     expect(profileOf({ name: 'containerd', version: '2.1.0' }).lead).toBe(10_000_000);
   });
 
-  test('a sandbox status is missing in good order only where a sandbox is gone before it is announced', () => {
+  test('an event may lack a sandbox status only if the runtime removes the sandbox before announcing it', () => {
     const without = (name: string, version: string) =>
       profileOf({ name, version }).sandboxEventsWithoutStatus;
     expect(without('containerd', '1.7.24')).toEqual(['DELETED']);
@@ -136,18 +138,21 @@ describe('what is known of events', () => {
     ['containerd', '1.7.24', 1, true],
     ['somethingd', '1.0', 1, false],
     ['containerd', '2.1.9', 9, false],
-  ])('of %s %s an event of type %i without a status lacks it: %s', (name, version, type, lacks) => {
-    const profile = profileOf({ name, version });
-    expect(lacksStatus(profile, { type, hasSandboxStatus: false })).toBe(lacks);
-    expect(lacksStatus(profile, { type, hasSandboxStatus: true })).toBe(false);
-  });
+  ])(
+    'for %s %s an event of type %i without a status counts as incomplete: %s',
+    (name, version, type, lacks) => {
+      const profile = profileOf({ name, version });
+      expect(lacksStatus(profile, { type, hasSandboxStatus: false })).toBe(lacks);
+      expect(lacksStatus(profile, { type, hasSandboxStatus: true })).toBe(false);
+    },
+  );
 
-  test('only of containerd it is known that a failed start is never announced', () => {
+  test('only containerd is known never to announce a failed start', () => {
     expect(profileOf({ name: 'containerd', version: '2.1.0' }).failedStartsUnannounced).toBe(true);
     expect(profileOf({ name: 'cri-o', version: '1.33.0' }).failedStartsUnannounced).toBe(false);
   });
 
-  test('what is odd about a version is noted', () => {
+  test('the notes name the defects of a version', () => {
     expect(profileOf({ name: 'containerd', version: '2.0.2' }).notes.join()).toContain('timestamp');
     expect(profileOf({ name: 'containerd', version: '2.0.3' }).notes).toEqual([]);
     expect(profileOf({ name: 'cri-o', version: '1.26.0' }).notes.join()).toContain('DELETED');

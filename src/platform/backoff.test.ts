@@ -5,23 +5,23 @@ const LOWEST = () => 0;
 const HIGHEST = () => 1;
 
 describe('a backoff', () => {
-  test('doubles from the first wait to the maximum and stays there', () => {
+  test('a backoff doubles from the first wait to the maximum and stays there', () => {
     const backoff = new Backoff({ firstMs: 500, maxMs: 3_000, random: HIGHEST });
     expect([1, 2, 3, 4, 5].map(() => backoff.next())).toEqual([500, 1_000, 2_000, 3_000, 3_000]);
   });
 
-  test('never waits less than half of its step', () => {
+  test('a backoff never waits less than half of its step', () => {
     const backoff = new Backoff({ firstMs: 500, maxMs: 3_000, random: LOWEST });
     expect([1, 2, 3].map(() => backoff.next())).toEqual([250, 500, 1_000]);
   });
 
-  test('waits as long as the server asked, even where that is beyond its maximum', () => {
+  test('a backoff waits as long as the server asked, even beyond its maximum', () => {
     const backoff = new Backoff({ firstMs: 500, maxMs: 3_000, random: HIGHEST });
     expect(backoff.next(60_000)).toBe(60_000);
     expect(backoff.next(10)).toBe(1_000);
   });
 
-  test('begins again with the first wait after a success', () => {
+  test('a backoff begins again with the first wait after a success', () => {
     const backoff = new Backoff({ firstMs: 500, maxMs: 3_000, random: HIGHEST });
     backoff.next();
     backoff.next();
@@ -29,7 +29,7 @@ describe('a backoff', () => {
     expect(backoff.next()).toBe(500);
   });
 
-  test('stays finite after any number of failures', () => {
+  test('a backoff stays finite after any number of failures', () => {
     expect(doubled(1, Number.MAX_VALUE, 1e9)).toBe(2 ** 30);
   });
 });

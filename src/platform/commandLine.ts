@@ -13,7 +13,7 @@ const EXIT_USAGE = 2;
 export interface CommandLine {
   readonly name: string;
   readonly description: string;
-  /** By name; a name of two words is a subcommand. */
+  /** By name; a name with a space is a subcommand. */
   readonly commands: Readonly<Record<string, LazyCommand>>;
 }
 
@@ -52,9 +52,9 @@ function programOf({ name, description, commands }: CommandLine): Command {
     .exitOverride()
     .showHelpAfterError(`See ${name} --help.`);
   for (const [path, { description: what, load }] of Object.entries(commands)) {
-    const words = path.split(' ');
-    const parent = words.slice(0, -1).reduce(groupOf, program);
-    const command = parent.command(words.at(-1) ?? path).description(what);
+    const names = path.split(' ');
+    const parent = names.slice(0, -1).reduce(groupOf, program);
+    const command = parent.command(names.at(-1) ?? path).description(what);
     parent.hook('preSubcommand', async (_, chosen) => {
       if (chosen !== command) return;
       const { settings, run } = await load();

@@ -4,7 +4,7 @@ import { messageOf, redact } from './errors.ts';
 
 const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8');
 
-/** What stands under a heading of docs/reference/errors.md, up to the next one. */
+/** The text under a heading of docs/reference/errors.md. */
 const section = (title: string): string =>
   (read('../../docs/reference/errors.md').split(`## ${title}\n`)[1] ?? '').split('\n## ')[0] ?? '';
 
@@ -13,14 +13,14 @@ describe('docs/reference/errors.md', () => {
   const rows = page.split('\n').filter((line) => line.startsWith('| `'));
   const codes = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map((match) => match[1]);
 
-  test('lists exactly the codes there are, in their order', () => {
+  test('errors.md lists exactly the declared codes, in their order', () => {
     const union = /export type ErrorCode =([^;]+);/.exec(read('./errors.ts'))?.[1] ?? '';
     const declared = codes(union, /'([A-Z_]+)'/g);
     expect(declared.length).toBeGreaterThan(10);
     expect(codes(rows.join('\n'), /^\| `([A-Z_]+)` /gm)).toEqual(declared);
   });
 
-  test('says of each what it means, its usual cause and the cure', () => {
+  test('errors.md has the meaning, the usual cause and the cure of each code', () => {
     for (const row of rows) {
       const cells = row.split(' | ').map((cell) => cell.replaceAll('|', '').trim());
       expect(cells).toHaveLength(4);
@@ -40,7 +40,7 @@ test.each([
   'TOO_MANY_BYTES',
   'MALFORMED',
   'UNEXPECTED',
-])('docs/reference/errors.md tells what it means that a list fails with %s', (code) => {
+])('errors.md explains a list that fails with %s', (code) => {
   expect(section('Lists that fail')).toContain(`\`${code}\``);
 });
 
@@ -54,7 +54,7 @@ test.each([
   'MALFORMED',
   'INTERNAL',
   'AGENT_STOPPED',
-])('docs/reference/errors.md tells what it means that a stream ends with %s', (code) => {
+])('errors.md explains a stream that ends with %s', (code) => {
   expect(section('Streams that end')).toContain(`\`${code}\``);
 });
 
@@ -66,12 +66,12 @@ describe('a message', () => {
     ['redis://:ses/ame@host', 'redis://:***@host'],
     ['postgres://host/db?user=u&password=sesame&ssl=1', 'postgres://host/db?user=u&password=***&ssl=1'],
     ['at https://host:6443 and redis://:sesame@host', 'at https://host:6443 and redis://:***@host'],
-  ])('never tells the password of %s', (told, shown) => {
-    expect(redact(told)).toBe(shown);
-    expect(messageOf(new Error(`cannot reach ${told}`))).toBe(`cannot reach ${shown}`);
+  ])('a message never contains the password of %s', (raw, shown) => {
+    expect(redact(raw)).toBe(shown);
+    expect(messageOf(new Error(`cannot reach ${raw}`))).toBe(`cannot reach ${shown}`);
   });
 
-  test('of several failures in one is all of them, on one line', () => {
+  test('the message of an aggregate error has all its errors, on one line', () => {
     const both = new AggregateError([new Error('first\n  line'), new Error('second')], '');
     expect(messageOf(both)).toBe('first line; second');
   });

@@ -11,7 +11,7 @@ afterEach(async () => {
   await server?.stop();
 });
 
-test('Connections that are only held open do not keep a probe out', async () => {
+test('open idle connections never keep a probe out', async () => {
   const live = { here: () => null };
   const opened = await serveHttp({ address: '127.0.0.1:0', metrics: async () => '', live, ready: {} });
   server = opened;

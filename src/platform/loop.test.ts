@@ -24,13 +24,13 @@ function start(work: (run: number) => Promise<number>, options: Partial<LoopOpti
 }
 
 describe('a loop', () => {
-  test('runs at once, and again after the wait that the run returned', async () => {
+  test('a loop runs at once, and again after the wait that the run returned', async () => {
     const { runs } = start(async (run) => (run < 3 ? 1 : NEVER));
     expect(runs()).toBe(1);
     await vi.waitFor(() => expect(runs()).toBe(3));
   });
 
-  test('waits until it is woken where the run returned an endless wait', async () => {
+  test('a loop waits until it is woken if the run returned an endless wait', async () => {
     const { loop: endless, runs } = start(async () => NEVER);
     await new Promise(setImmediate);
     expect(runs()).toBe(1);
@@ -38,7 +38,7 @@ describe('a loop', () => {
     await vi.waitFor(() => expect(runs()).toBe(2));
   });
 
-  test('that is woken during a run, runs again after it', async () => {
+  test('a loop that is woken during a run runs again after it', async () => {
     const { runs } = start(async (run) => {
       if (run === 1) loop?.wake();
       return NEVER;
@@ -46,7 +46,7 @@ describe('a loop', () => {
     await vi.waitFor(() => expect(runs()).toBe(2));
   });
 
-  test('never runs twice at the same time', async () => {
+  test('a loop never runs twice at the same time', async () => {
     const run = Promise.withResolvers<number>();
     const { loop: busy, runs } = start(() => run.promise);
     busy.wake();
@@ -56,7 +56,7 @@ describe('a loop', () => {
     await vi.waitFor(() => expect(runs()).toBe(2));
   });
 
-  test('reports every error with a wait that doubles, and begins anew after a success', async () => {
+  test('a loop reports every error with a doubling wait, which starts again after a success', async () => {
     const fails = new Set([1, 2, 3, 5]);
     const { runs, errors } = start(async (run) => {
       if (fails.has(run)) throw new Error(`run ${run}`);
@@ -71,7 +71,7 @@ describe('a loop', () => {
     ]);
   });
 
-  test('waits after an error at least as long as the error asks', async () => {
+  test('a loop waits after an error at least as long as the error asks', async () => {
     const { runs, errors } = start(
       async (run) => {
         if (run === 1) throw new Error('busy');
@@ -83,7 +83,7 @@ describe('a loop', () => {
     expect(errors).toEqual([[new Error('busy'), 20]]);
   });
 
-  test('stops after the run under way, whose error is then not reported', async () => {
+  test('a loop stops after the current run, whose error is not reported', async () => {
     const run = Promise.withResolvers<number>();
     const { loop: stopping, runs, errors } = start(() => run.promise);
     const stopped = stopping.stop();

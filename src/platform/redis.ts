@@ -132,7 +132,7 @@ function openCluster(
     retryDelayOnClusterDown: pauseMs,
     slotsRefreshTimeout: COMMAND_TIMEOUT_MS,
     // A certificate is for the name of a node, not for its address.
-    ...(place.tls ? { dnsLookup: (name, told) => told(null, name) } : {}),
+    ...(place.tls ? { dnsLookup: (name, done) => done(null, name) } : {}),
   });
 }
 

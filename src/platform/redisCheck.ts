@@ -113,18 +113,18 @@ async function ask<T>(
   redis.on('connect', () => {
     listens = true;
   });
-  const said: unknown[] = [];
-  redis.on('error', (error) => said.push(error));
+  const errors: unknown[] = [];
+  redis.on('error', (error) => errors.push(error));
   try {
     await redis.connect();
     const pong = await redis.ping();
     if (pong !== 'PONG') throw new Error(`it answers PING with ${JSON.stringify(pong).slice(0, 60)}`);
-    // The driver has asked for it too, and takes a refusal for a success. The first needs no asking, nor the right to.
+    // The driver selects it too but ignores a refusal. Database 0 needs neither the command nor the permission.
     if (target.db > 0) await redis.select(target.db);
     await expectMode(redis, target);
     return await more?.(redis);
   } catch (error) {
-    throw error instanceof PlegwatchError ? error : explain(target, listens, [...said, error]);
+    throw error instanceof PlegwatchError ? error : explain(target, listens, [...errors, error]);
   } finally {
     signal?.removeEventListener('abort', end);
     redis.disconnect();
@@ -141,13 +141,13 @@ async function expectMode(redis: Redis, target: RedisTarget): Promise<void> {
   );
 }
 
-/** Null where it does not say, or does not say it to us. */
+/** Null if the answer does not contain it, or we may not ask. */
 async function modeOf(redis: Redis): Promise<RedisMode | null> {
   const mode = /^redis_mode:(\w+)/m.exec(await unlessForbidden(redis.info('server')))?.[1];
   return mode === 'standalone' || mode === 'cluster' || mode === 'sentinel' ? mode : null;
 }
 
-/** Empty where the answer is not for us. */
+/** Empty if we may not ask. */
 async function unlessForbidden(answer: Promise<unknown>): Promise<string> {
   try {
     return String(await answer);
@@ -158,16 +158,16 @@ async function unlessForbidden(answer: Promise<unknown>): Promise<string> {
 }
 
 const REFUSED = /NOAUTH|WRONGPASS|invalid (username-)?password|NOPERM|ERR AUTH|DB index|NOMASTER/i;
-/** Redis's own words, while it loads, is full of clients or follows nobody. */
-const NOT_WELL = /LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|max number of clients|DENIED/;
+/** Redis's errors while it loads, has too many clients or has no master. */
+const UNAVAILABLE = /LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|max number of clients|DENIED/;
 
 const whereOf = (target: RedisTarget): string => `${redact(target.url)} (--redis-url)`;
 
-/** `errors` in the order in which they came: the first says why, those after it that everything ended. */
+/** `errors` in order: the first one is the cause, the others only follow from it. */
 function explain(target: RedisTarget, listens: boolean, errors: readonly unknown[]): PlegwatchError {
   const where = whereOf(target);
-  const words = errors.map((error) => messageOf(error).replace(/\.+$/, ''));
-  const find = (pattern: RegExp) => words.find((each) => pattern.test(each));
+  const messages = errors.map((error) => messageOf(error).replace(/\.+$/, ''));
+  const find = (pattern: RegExp) => messages.find((each) => pattern.test(each));
   const options = { cause: errors[0] };
   const refused = find(REFUSED);
   if (refused !== undefined) {
@@ -180,19 +180,19 @@ function explain(target: RedisTarget, listens: boolean, errors: readonly unknown
       options,
     );
   }
-  // A Redis that hangs and a server that waits for other words look the same: neither is a reason not to watch a node.
-  const unwell = find(NOT_WELL) ?? find(/timed out/i);
-  if (!listens || unwell !== undefined) {
+  // A Redis that hangs and a server of another protocol that waits for input cannot be distinguished. Neither stops an agent.
+  const unavailable = find(UNAVAILABLE) ?? find(/timed out/i);
+  if (!listens || unavailable !== undefined) {
     return new PlegwatchError(
       'REDIS_UNREACHABLE',
-      `No Redis can be reached at ${where}: ${unwell ?? words[0]}.`,
+      `No Redis can be reached at ${where}: ${unavailable ?? messages[0]}.`,
       'Start it, or correct host and port in --redis-url (PLEGWATCH_REDIS_URL).',
       options,
     );
   }
   return new PlegwatchError(
     'REDIS_NOT_REDIS',
-    `What listens at ${where} does not answer as Redis does: ${words[0]}.`,
+    `What listens at ${where} does not answer as Redis does: ${messages[0]}.`,
     'Correct host and port in --redis-url (PLEGWATCH_REDIS_URL); it leads to something else.',
     options,
   );

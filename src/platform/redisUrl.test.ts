@@ -77,7 +77,7 @@ test.each([
   ['redis+sentinel://a,b/m/x', /^must have a number as its database/],
   ['redis+sentinel://a,b/m/1/2', /^must have a number as its database/],
   ['redis+sentinel://a,b/m?password=secret', /^must have nothing but sentinelPassword/],
-])('%s is refused, and not repeated', (raw, complaint) => {
+])('%s is refused, and the error never repeats its password', (raw, complaint) => {
   expect(() => readRedisUrl(raw)).toThrow(BadValue);
   expect(() => readRedisUrl(raw)).toThrow(complaint);
   expect(() => readRedisUrl(raw)).not.toThrow(/secret/);

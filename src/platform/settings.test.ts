@@ -39,7 +39,6 @@ beforeEach(() => {
 });
 afterEach(() => vi.unstubAllEnvs());
 
-/** The command's own doing is not what is tested. */
 const ignore = () => undefined;
 
 function read(...args: string[]) {
@@ -56,25 +55,25 @@ function refusal(...args: string[]): PlegwatchError {
     if (error instanceof PlegwatchError) return error;
     throw error;
   }
-  throw new Error('it was taken');
+  throw new Error('the settings were accepted');
 }
 
 const needed = ['--cluster', 'prod', '--redis-url', 'redis://h'];
 
 describe('a setting', () => {
-  test('has a flag and a variable of one name', () => {
+  test('a setting has a flag and a variable of the same name', () => {
     expect(flagOf('kubeletInsecureSkipVerify')).toBe('--kubelet-insecure-skip-verify');
     expect(variableOf('redisUrl')).toBe('PLEGWATCH_REDIS_URL');
   });
 
-  test('comes from its flag before its variable, and from that before its default', () => {
+  test('a flag overrides a variable, which overrides the default', () => {
     expect(read(...needed).relistPeriod).toBe(5_000_000);
     vi.stubEnv('PLEGWATCH_RELIST_PERIOD', '10s');
     expect(read(...needed).relistPeriod).toBe(10_000_000);
     expect(read(...needed, '--relist-period', '250ms').relistPeriod).toBe(250_000);
   });
 
-  test('that is required is so from either', () => {
+  test('a required setting may come from its flag or its variable', () => {
     vi.stubEnv('PLEGWATCH_CLUSTER', 'prod');
     vi.stubEnv('PLEGWATCH_REDIS_URL', 'redis://h');
     expect(read()).toMatchObject({ cluster: 'prod', redisUrl: 'redis://h' });
@@ -82,13 +81,13 @@ describe('a setting', () => {
     expect(refusal().message).toBe('--cluster (PLEGWATCH_CLUSTER) is required');
   });
 
-  test('that is optional is undefined where it is left out or empty', () => {
+  test('an optional setting is undefined if it is left out or empty', () => {
     expect(read(...needed).kubeletUrl).toBeUndefined();
     vi.stubEnv('PLEGWATCH_KUBELET_URL', '');
     expect(read(...needed).kubeletUrl).toBeUndefined();
   });
 
-  test('that is a switch is on by its flag, or by a variable that says so', () => {
+  test('a switch is on with its flag, or with a variable of true or 1', () => {
     expect(read(...needed).insecure).toBe(false);
     expect(read(...needed, '--insecure').insecure).toBe(true);
     for (const [raw, on] of [
@@ -105,12 +104,12 @@ describe('a setting', () => {
     expect(refusal(...needed).message).toContain('--insecure (PLEGWATCH_INSECURE) must be true or false');
   });
 
-  test('cannot be changed once it is read', () => {
+  test('settings cannot be changed after they are read', () => {
     expect(Object.isFrozen(read(...needed))).toBe(true);
   });
 });
 
-test('everything that is wrong is told together, one line each, with the way to help', () => {
+test('all faults are reported together, one line each, with a hint at --help', () => {
   vi.stubEnv('PLEGWATCH_SUBSCRIBE', 'sometimes');
   const error = refusal(
     '--relist-period',
@@ -131,27 +130,27 @@ test('everything that is wrong is told together, one line each, with the way to 
 });
 
 describe('an internal setting', () => {
-  test('comes from its variable, or is its default', () => {
+  test('an internal setting comes from its variable or is its default', () => {
     expect(read(...needed).interval).toBe(60_000_000);
     vi.stubEnv('PLEGWATCH_INTERVAL', '2s');
     expect(read(...needed).interval).toBe(2_000_000);
   });
 
-  test('has no flag, and a fault names its variable only', () => {
+  test('an internal setting has no flag, and a fault names only its variable', () => {
     vi.stubEnv('PLEGWATCH_INTERVAL', '2');
     const lines = refusal(...needed, '--interval', '2s').message.split('\n');
     expect(lines[0]).toBe('--interval: there is no such option');
     expect(lines[1]).toMatch(/^PLEGWATCH_INTERVAL must be a duration/);
   });
 
-  test('is neither in the help nor in the log', () => {
+  test('an internal setting is neither in the help nor in the log', () => {
     const command = declareSettings(new Command('agent'), TABLE);
     expect(command.helpInformation()).not.toMatch(/interval/i);
     expect(withoutSecrets(read(...needed), TABLE)).not.toHaveProperty('interval');
   });
 });
 
-test('the defaults of a table are those that its settings have without a command line', () => {
+test('the defaults of a table are the values without flags and variables', () => {
   const { insecure, interval } = TABLE;
   expect(defaultsOf({ insecure, interval })).toEqual({ insecure: false, interval: 60_000_000 });
 });
@@ -189,11 +188,11 @@ describe('a length of time', () => {
     'Infinitys',
     '1d',
     '５s',
-  ])('%j is none', (raw) => {
+  ])('%j is no duration', (raw) => {
     expect(() => milliseconds(raw)).toThrow(BadValue);
   });
 
-  test('of nothing is none where there is a lower bound', () => {
+  test('a duration of 0 is refused below a lower bound', () => {
     expect(() => duration(1, 10)('0')).toThrow(BadValue);
   });
 });
@@ -208,21 +207,24 @@ describe('a size', () => {
     expect(bytes(0, 1024 ** 4)(raw)).toBe(size);
   });
 
-  test.each(['', '1MB', '1.5MiB', '-1', '1 MiB', '1mib', 'MiB', '0x10', '99999GiB'])('%j is none', (raw) => {
-    expect(() => bytes(0, 1024 ** 4)(raw)).toThrow(BadValue);
-  });
+  test.each(['', '1MB', '1.5MiB', '-1', '1 MiB', '1mib', 'MiB', '0x10', '99999GiB'])(
+    '%j is no size',
+    (raw) => {
+      expect(() => bytes(0, 1024 ** 4)(raw)).toThrow(BadValue);
+    },
+  );
 });
 
-test.each([':9465', '127.0.0.1:9465', '[::1]:9465', 'localhost:1'])(
-  '%s is an address to listen on',
+test.each([':9465', '127.0.0.1:9465', '[::1]:9465', 'localhost:1'])('%s is a listen address', (raw) => {
+  expect(listenAddress(raw)).toBe(raw);
+});
+
+test.each(['9465', '', ':', '::1:80', 'a b:80', ':123456', '[::1]', 'http://x:80'])(
+  '%j is no listen address',
   (raw) => {
-    expect(listenAddress(raw)).toBe(raw);
+    expect(() => listenAddress(raw)).toThrow(BadValue);
   },
 );
-
-test.each(['9465', '', ':', '::1:80', 'a b:80', ':123456', '[::1]', 'http://x:80'])('%j is none', (raw) => {
-  expect(() => listenAddress(raw)).toThrow(BadValue);
-});
 
 test.each(['', ' ', '1.5', '0x', '11', '-1', '1e9', 'NaN'])('%j is no whole number from 0 to 10', (raw) => {
   expect(() => integer(0, 10)(raw)).toThrow(BadValue);
@@ -236,7 +238,7 @@ describe('in the log', () => {
     ['60s', '1m'],
     ['0.0002h', '720ms'],
     ['1.2345s', '1234.5ms'],
-  ])('a duration of %s is %s, whatever a program counts it in', (given, logged) => {
+  ])('a duration of %s is %s in the log', (given, logged) => {
     const config = read(...needed, '--relist-period', given);
     expect(withoutSecrets(config, TABLE)).toMatchObject({ relistPeriod: logged });
   });
@@ -245,12 +247,12 @@ describe('in the log', () => {
     ['256MiB', '256MiB'],
     ['1024MiB', '1GiB'],
     ['1025', '1025'],
-  ])('a size of %s is %s', (given, logged) => {
+  ])('a size of %s is %s in the log', (given, logged) => {
     const config = read(...needed, '--spool-max-bytes', given);
     expect(withoutSecrets(config, TABLE)).toMatchObject({ spoolMaxBytes: logged });
   });
 
-  test('nothing is 0, and what was not given stays away', () => {
+  test('a duration of 0 is 0 in the log, and an unset setting is undefined', () => {
     const table = {
       fsync: withDefault('duration', '0', 'how often', duration(0, 1000)),
       url: TABLE.kubeletUrl,
@@ -274,14 +276,14 @@ describe('a secret', () => {
     'redis+cluster://user:hunter2@a:1,b:2',
     'redis://user:hunter2:more@host',
     'redis://user:hunt@er2@host',
-  ])('never shows in the log: %s', (url) => {
+  ])('a secret never appears in the log: %s', (url) => {
     const logged = log(url);
     expect(logged).not.toMatch(/hunt|er2/);
     expect(logged).toContain('***');
     expect(logged).toContain('"cluster":"prod"');
   });
 
-  test('never shows in a refusal either', () => {
+  test('a secret never appears in a refusal', () => {
     const { message } = refusal(...needed, 'redis://:hunter2@host', '--other-url=redis://:hunter2@host');
     expect(message).not.toContain('hunter2');
     expect(message).toContain('***');

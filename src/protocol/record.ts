@@ -45,6 +45,9 @@ export const FINDING_KINDS = [
 ] as const;
 export type FindingKind = (typeof FINDING_KINDS)[number];
 
+/** The version of the shape of a finding's `proof`. */
+export const PROOF_VERSION = 1;
+
 /** What a gap is about. Only the store creates `seq` gaps. */
 const GAP_SCOPES = ['stream', 'list', 'spool', 'seq', 'agent', 'kubelet'] as const;
 export type GapScope = (typeof GAP_SCOPES)[number];

@@ -24,6 +24,9 @@ export const offset = (micros: number): Offset => micros as Offset;
 export const wall = (micros: number): Wall => micros as Wall;
 export const seq = (n: number): Seq => n as Seq;
 
+/** A time as an offset from the start of an epoch. */
+export const since = (epochStart: Mono, at: Mono): Offset => offset(at - epochStart);
+
 /** A duration given in milliseconds. */
 export const millis = (ms: number): Micros => Math.round(ms * 1000) as Micros;
 

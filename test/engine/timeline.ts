@@ -121,7 +121,7 @@ export interface EventDetails {
   /** When it was built, in seconds; by default when it was received. */
   readonly built?: number;
   readonly times?: ExactTimes;
-  /** What its statuses say of other ids. */
+  /** The statuses of other ids in it. */
   readonly others?: readonly ShownStatus[];
   /** The event carries no identity. */
   readonly nameless?: boolean;
@@ -147,6 +147,10 @@ export function received(
     });
   return { at, act };
 }
+
+/** Events of one id at the same time. */
+export const announced = (at: number, id: string, ...types: readonly EventType[]): TimelineStep[] =>
+  types.map((type) => received(at, id, type));
 
 export interface ListDetails {
   /** How long each of the two calls took, in seconds. */
@@ -179,6 +183,12 @@ export function listed(
       }),
   };
 }
+
+/** Relists that show the same. */
+export const listedAlike = (
+  shown: Readonly<Record<string, ShownState>>,
+  ...at: readonly number[]
+): TimelineStep[] => at.map((each) => listed(each, shown));
 
 /**
  * The answers of one list call as an agent reads them: an unchanged item is the same object, and an unchanged answer the same
@@ -250,6 +260,23 @@ export const runtimeReplaced = (at: number, profile: PlegProfile): TimelineStep 
   at,
   act: ({ comparison }) => comparison.runtimeReplaced(profile),
 });
+
+/** What lists show: the sandbox s1, and its container c1. */
+export const S1_RUNNING = { s1: 'running' } as const;
+export const S1_EXITED = { s1: 'exited' } as const;
+export const C1_CREATED = { s1: 'running', c1: 'created' } as const;
+export const C1_RUNNING = { s1: 'running', c1: 'running' } as const;
+export const C1_EXITED = { s1: 'running', c1: 'exited' } as const;
+
+/** A stream that is covered from the list at 3 s on. */
+export const covered: readonly TimelineStep[] = [
+  listed(0, {}),
+  opened(1),
+  received(2, 's0', 'STARTED', { built: 1.9 }),
+  listed(3, {}),
+];
+/** The beginning of a stream that is covered from the next list on. */
+export const armed: readonly TimelineStep[] = [listed(0, {}), opened(1), received(2, 's0', 'STARTED')];
 
 // Outcomes.
 

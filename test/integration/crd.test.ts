@@ -147,7 +147,7 @@ needs(
   describe('a status is rejected', () => {
     const cases: [string, Record<string, unknown>, RegExp][] = [
       ['with a text that is too long', { stream: { reason: 'x'.repeat(257) } }, /stream\.reason.*Too long/],
-      ['with a word that breaks its pattern', { mode: 'not a mode' }, /status\.mode.*should match/],
+      ['with a value that violates its pattern', { mode: 'not a mode' }, /status\.mode.*should match/],
       [
         'with a negative number',
         { missed: { total: -1, last24h: 0, resolved24h: 0 } },

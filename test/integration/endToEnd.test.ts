@@ -22,7 +22,7 @@ let controller: LocalPlegwatch;
 let agents: LocalPlegwatch[] = [];
 let nodes = 0;
 /** Pods that have run and been removed in this test. */
-let lived = 0;
+let podsRun = 0;
 
 needs(
   'root',
@@ -57,8 +57,8 @@ needs(
   test('exactly the three dropped events are reported as missed, and the findings outlive the report', async () => {
     const node = await newNode();
     const agent = await watched(node);
-    const dropped = dropOnce({ 'life-5': 'STARTED', 'life-11': 'STOPPED', 'life-17': 'DELETED' });
-    const podsByName = await live(24);
+    const dropped = dropOnce({ 'pod-5': 'STARTED', 'pod-11': 'STOPPED', 'pod-17': 'DELETED' });
+    const podsByName = await runPods(24);
     await settled(agent, node);
 
     const expected = Object.entries(dropped).map(([pod, type]) => {
@@ -97,7 +97,7 @@ needs(
   test('no event is reported as missed if none is dropped', async () => {
     const node = await newNode();
     const agent = await watched(node);
-    await live(20);
+    await runPods(20);
     await settled(agent, node);
     expect(await missedEvents(node)).toEqual([]);
     await expectEveryDeliveredEventOnce(node);
@@ -105,11 +105,11 @@ needs(
 
   test('an agent that starts under load reports no event as missed', async () => {
     const node = await newNode();
-    const churn = live(20);
-    await waitFor('a few pods have run', () => (lived > 4 ? true : undefined));
+    const churn = runPods(20);
+    await waitFor('a few pods have run', () => (podsRun > 4 ? true : undefined));
     const agent = await start(node);
     await churn;
-    await live(4);
+    await runPods(4);
     await settled(agent, node);
     expect(await missedEvents(node)).toEqual([]);
   });
@@ -117,8 +117,8 @@ needs(
   test('a controller that is killed and restarted loses and duplicates nothing', async () => {
     const node = await newNode();
     const agent = await watched(node);
-    dropOnce({ 'life-3': 'STOPPED', 'life-12': 'STARTED' });
-    const churn = live(20);
+    dropOnce({ 'pod-3': 'STOPPED', 'pod-12': 'STARTED' });
+    const churn = runPods(20);
     await waitFor('something was stored', async () => ((await stored(node)) > 20 ? true : undefined));
     await controller.kill('SIGKILL');
     await waitFor(
@@ -130,8 +130,8 @@ needs(
     await settled(agent, node);
     const missed = await missedEvents(node);
     expect(missed.map(({ event_type, pod_name }) => [pod_name, event_type]).sort()).toEqual([
-      ['life-12', 'STARTED'],
-      ['life-3', 'STOPPED'],
+      ['pod-12', 'STARTED'],
+      ['pod-3', 'STOPPED'],
     ]);
     await expectEveryDeliveredEventOnce(node);
   });
@@ -144,7 +144,7 @@ async function newNode(): Promise<string> {
   proxy.setFilter(() => 'deliver');
   proxy.delivered.length = 0;
   proxy.dropped.length = 0;
-  lived = 0;
+  podsRun = 0;
   return node;
 }
 
@@ -178,21 +178,21 @@ async function watched(node: string): Promise<LocalPlegwatch> {
 }
 
 /** Runs pods one after another: most far shorter than a relist period, every third longer than two. */
-async function live(count: number): Promise<Map<string, DrivenPod>> {
+async function runPods(count: number): Promise<Map<string, DrivenPod>> {
   const podsByName = new Map<string, DrivenPod>();
   for (let i = 1; i <= count; i += 1) {
-    const name = `life-${i}`;
+    const name = `pod-${i}`;
     const containers = [{ name: 'app' }];
     if (i % 3 !== 0) {
-      podsByName.set(name, await pods.liveOnePod({ name, namespace: 'shop', containers }));
-      lived += 1;
+      podsByName.set(name, await pods.runToEnd({ name, namespace: 'shop', containers }));
+      podsRun += 1;
       continue;
     }
     const pod = await pods.runPod({ name, namespace: 'shop', containers });
     podsByName.set(name, pod);
     await relisted();
     await pods.removePod(pod);
-    lived += 1;
+    podsRun += 1;
   }
   return podsByName;
 }
@@ -226,7 +226,7 @@ const isSandbox = (event: ContainerEventResponse): boolean =>
 /** Waits until no event is pending and the store has every record. */
 async function settled(agent: LocalPlegwatch, node: string): Promise<void> {
   await relisted();
-  await waitFor('every event that is due has come or has a verdict', async () => {
+  await waitFor('every expected event is received or judged', async () => {
     return (await metric(agent, 'plegwatch_pending_events')) === 0 ? true : undefined;
   });
   await waitFor('everything is acknowledged', async () => {

@@ -8,7 +8,7 @@ import { type CriTestClient, connectCri } from '../../devtools/simulator/criClie
 import { createPodDriver, type PodDriver } from '../../devtools/simulator/podDriver.ts';
 import { type Churn, churn } from '../support/churn.ts';
 import { leftovers } from '../support/leftovers.ts';
-import { about, eventsOf, type Listener, listen } from '../support/listener.ts';
+import { eventsOf, type Listener, listen, onlyOf } from '../support/listener.ts';
 import { needs } from '../support/needs.ts';
 import { childrenOf, exists, freeze, thaw } from '../support/sigstop.ts';
 import { System } from '../support/system.ts';
@@ -78,9 +78,9 @@ needs(
   }, async () => {
     await freezeUntilCleanUp(node.agent.pid);
     const stopped = Date.now();
-    const livedBefore = traffic.lived.length;
+    const completedBefore = traffic.completed.length;
     await announced(MANY);
-    expect(traffic.lived.length).toBeGreaterThan(livedBefore + MANY / 8 - 10);
+    expect(traffic.completed.length).toBeGreaterThan(completedBefore + MANY / 8 - 10);
     const resumed = Date.now();
     thaw(node.agent.pid);
     await traffic.stop();
@@ -90,8 +90,8 @@ needs(
     const stalls = (await node.gaps('stream')).filter(({ cause }) => cause === 'agent_stalled');
     const stall = stalls.find(({ to }) => to !== null && to >= resumed);
     expect(stall?.from).toBeLessThanOrEqual(stopped);
-    const lived = traffic.lived.slice(livedBefore);
-    expect(about(lived, await node.events())).toEqual(eventsOf(lived));
+    const completed = traffic.completed.slice(completedBefore);
+    expect(onlyOf(completed, await node.events())).toEqual(eventsOf(completed));
     expect(accusing(await node.findings())).toEqual([]);
     expect(await node.sessions()).toMatchObject([{ code: null, closed: null }]);
   });
@@ -116,10 +116,10 @@ needs(
       WITHIN_MS,
     );
     await node.relisted();
-    const livedBefore = traffic.lived.length;
+    const completedBefore = traffic.completed.length;
     await waitFor(
       'more pods have run',
-      () => traffic.lived.length > livedBefore + 10 || undefined,
+      () => traffic.completed.length > completedBefore + 10 || undefined,
       WITHIN_MS,
     );
     await traffic.stop();

@@ -65,7 +65,7 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
     }
     await controller.kill();
     const memory = watchMemory();
-    fleet.live(EVERY_MS);
+    fleet.startChurn(EVERY_MS);
     await waitFor(
       'every agent has reached its window',
       async () => {
@@ -93,7 +93,7 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
     const otherClient = await fillMemory();
     await redis.config('RESETSTAT');
     const began = performance.now();
-    fleet.live(100);
+    fleet.startChurn(100);
     for (const agent of fleet.agents) {
       await waitFor(
         'the agent logs it',

@@ -13,7 +13,7 @@ import { randomFor } from '../../devtools/simulator/random.ts';
 import { MAX_REJECTED } from '../../src/controller/ingest/rejections.ts';
 import { QUEUE_NAME, queueOf, queuePrefix } from '../../src/protocol/redisKeys.ts';
 import { agentIncarnation, createSender, events, type Sender } from '../support/batches.ts';
-import { type Fate, type HostileJob, hostileJob, type Lying } from '../support/hostileJobs.ts';
+import { hostileJob, type JobKey, type JobOutcome } from '../support/hostileJobs.ts';
 import { needs } from '../support/needs.ts';
 import { metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -36,20 +36,20 @@ const good = ['node-a', 'node-b', 'node-c', 'node-d'].flatMap((node) => [
 ]);
 /** It sends two batches and nothing more: whatever else moves its acked seq is a hostile job. */
 const victim = agentIncarnation('node-victim');
-const fates: Fate[] = [];
+const outcomes: JobOutcome[] = [];
 let sent = 0;
-/** The controller after a fifth of the jobs. */
+/** The controller's figures after a fifth of the jobs. */
 let warm = { rss: 0, logged: 0 };
 
 const rssMiB = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 
 /** Adds a job as an attacker would who may write to the keys of a queue and does not use the queue library. */
-async function put(queueNo: number, id: string, lying: Lying): Promise<void> {
+async function put(queueNo: number, id: string, key: JobKey): Promise<void> {
   const queue = `${queuePrefix('test', queueNo)}:${QUEUE_NAME}`;
   const multi = sender.redis.multi();
-  if (lying.is === 'fields') multi.hset(`${queue}:${id}`, { ...lying.fields });
-  if (lying.is === 'list') multi.lpush(`${queue}:${id}`, 'not a hash');
+  if (key.is === 'fields') multi.hset(`${queue}:${id}`, { ...key.fields });
+  if (key.is === 'list') multi.lpush(`${queue}:${id}`, 'not a hash');
   await multi.lpush(`${queue}:wait`, id).zadd(`${queue}:marker`, 0, '0').exec();
 }
 
@@ -70,8 +70,8 @@ async function sendGood(): Promise<void> {
 /** Pauses and throttles every queue, as an attacker would who may write to the queue settings. */
 async function pauseQueues(): Promise<void> {
   for (let queueNo = 0; queueNo < QUEUES; queueNo++) {
-    const brakes = { paused: 1, concurrency: 0, max: 0, duration: 1e12 };
-    await sender.redis.hset(`${queuePrefix('test', queueNo)}:${QUEUE_NAME}:meta`, brakes);
+    const settings = { paused: 1, concurrency: 0, max: 0, duration: 1e12 };
+    await sender.redis.hset(`${queuePrefix('test', queueNo)}:${QUEUE_NAME}:meta`, settings);
   }
 }
 
@@ -81,10 +81,10 @@ async function flood(): Promise<void> {
   await sender.send(victim.batch(7, events(7, 8)));
   for (let n = 0; n < JOBS; n++) {
     if (n % EVERY === 0) await sendGood();
-    const job: HostileJob = await hostileJob(random, { incarnation: victim }, n);
-    fates.push(job.fate);
-    const node = job.fate.is === 'record' ? job.fate.incarnation.node : victim.node;
-    await put(n % 3 === 0 ? queueOf(node, QUEUES) : n % QUEUES, `h${n}`, job.lying);
+    const { key, outcome } = await hostileJob(random, victim, n);
+    outcomes.push(outcome);
+    const node = outcome.is === 'partly_stored' ? outcome.incarnation.node : victim.node;
+    await put(n % 3 === 0 ? queueOf(node, QUEUES) : n % QUEUES, `h${n}`, key);
     if (n === Math.floor(JOBS / 5)) {
       await drained();
       warm = { rss: rssMiB(controller.pid), logged: statSync(controller.logFile).size };
@@ -145,15 +145,14 @@ needs('redis-server', 'postgres')(`${JOBS} hostile jobs of seed ${SEED}`, () => 
 
   test('each record that cannot be stored becomes a gap, and the others of its batch are stored', async () => {
     const rows = await stored();
-    const poisoned = fates.filter((fate) => fate.is === 'record');
-    for (const fate of poisoned) {
-      const { stored: n, last: acked } = fate;
-      expect(rows.find(({ epoch }) => epoch === fate.incarnation.epoch)).toMatchObject({ n, seqs: n, acked });
+    const poisoned = outcomes.filter((outcome) => outcome.is === 'partly_stored');
+    for (const { incarnation, stored: n, last: acked } of poisoned) {
+      expect(rows.find(({ epoch }) => epoch === incarnation.epoch)).toMatchObject({ n, seqs: n, acked });
     }
     const gaps = await system.sql(
       "SELECT count(*)::int AS n FROM plegwatch.gaps WHERE scope = 'seq' AND node LIKE 'poisoned-%'",
     );
-    expect(gaps).toEqual([{ n: poisoned.reduce((sum, fate) => sum + fate.last - fate.stored, 0) }]);
+    expect(gaps).toEqual([{ n: poisoned.reduce((sum, { last, stored }) => sum + last - stored, 0) }]);
   });
 
   test('each hostile job is counted once as rejected or of a newer version, and the number of kept ones is capped', async () => {
@@ -161,18 +160,18 @@ needs('redis-server', 'postgres')(`${JOBS} hostile jobs of seed ${SEED}`, () => 
       'SELECT reason, count(*)::int AS kinds, sum(times)::int AS times FROM plegwatch.rejected GROUP BY reason',
     );
     const timesOf = (reason: string) => rejected.find((row) => row.reason === reason)?.times ?? 0;
-    const due = fates.filter((fate) => fate.is === 'rejected');
+    const due = outcomes.filter((outcome) => outcome.is === 'rejected');
     expect(rejected.reduce((sum, { times }) => sum + times, 0)).toBe(due.length);
     // One row counts all that exceed the cap, and each other queue may have seen the last place free.
     const kept = rejected.reduce((sum, { kinds }) => sum + kinds, 0);
     expect(kept).toBeLessThanOrEqual(MAX_REJECTED + 1 + (QUEUES - 1));
     for (const { reason } of rejected.filter((row) => row.reason !== 'over_the_cap')) {
       expect(timesOf(reason), reason).toBeLessThanOrEqual(
-        due.filter((fate) => fate.reason === reason).length,
+        due.filter((outcome) => outcome.reason === reason).length,
       );
     }
     expect(await metric(controller, 'plegwatch_records_total{result="version"}')).toBe(
-      fates.filter((fate) => fate.is === 'unacked').length,
+      outcomes.filter((outcome) => outcome.is === 'unacked').length,
     );
   });
 

@@ -28,7 +28,7 @@ let controller: LocalPlegwatch;
 let runtime: SimulatedRuntime;
 let agents: LocalPlegwatch[] = [];
 let frozen: number[] = [];
-let stopTraffic: () => Promise<void> = async () => undefined;
+let stopChurn: () => Promise<void> = async () => undefined;
 let nodes = 0;
 /** Events delivered before the current agent started. */
 let before = 0;
@@ -52,7 +52,7 @@ needs(
   afterEach(async () => {
     for (const pid of frozen) process.kill(pid, 'SIGCONT');
     frozen = [];
-    await stopTraffic();
+    await stopChurn();
     for (const agent of agents) await agent.stop();
     agents = [];
     await runtime.stop();
@@ -61,7 +61,7 @@ needs(
 
   test('a Redis that is killed and comes back empty, twice, loses nothing', async () => {
     const agent = await watched();
-    live();
+    startChurn();
     for (let crash = 0; crash < 2; crash += 1) {
       await deliveredSinceNow(100);
       await system.redis.kill();
@@ -78,7 +78,7 @@ needs(
 
   test('a Redis that is wiped while it runs loses nothing', async () => {
     const agent = await watched();
-    live();
+    startChurn();
     await freeze(controller);
     await deliveredSinceNow(200);
     await waitFor('something waits in Redis', async () => (await unacknowledged(agent)) > 0 || undefined);
@@ -90,7 +90,7 @@ needs(
 
   test('a Redis that is frozen for a while loses nothing, and is not retried in a tight loop', async () => {
     const agent = await watched();
-    live();
+    startChurn();
     await freeze(system.redis);
     await becomesUnready(agent, 'redis');
     await deliveredSinceNow(300);
@@ -104,7 +104,7 @@ needs(
   test('a full Redis is logged once, holds the agent back, and loses nothing', async () => {
     const agent = await watched();
     await redisCommand('CONFIG', 'SET', 'maxmemory', '1');
-    live();
+    startChurn();
     await becomesUnready(agent, 'redis');
     await deliveredSinceNow(300);
     expect((await agent.ask('/readyz'))?.body).toMatch(/^not ok redis: .*OOM/m);
@@ -116,7 +116,7 @@ needs(
 
   test('a Postgres that is killed and restarted loses nothing', async () => {
     const agent = await watched();
-    live();
+    startChurn();
     await deliveredSinceNow(100);
     await system.postgres.kill();
     await becomesUnready(controller, 'database');
@@ -129,7 +129,7 @@ needs(
 
   test('a Postgres that is frozen for a while loses nothing', async () => {
     const agent = await watched();
-    live();
+    startChurn();
     await freeze(system.postgres);
     await becomesUnready(controller, 'database');
     await deliveredSinceNow(100);
@@ -140,7 +140,7 @@ needs(
 
   test('a Postgres without a free connection for the controller loses nothing', async () => {
     const agent = await watched();
-    live();
+    startChurn();
     const clients = await takeAllConnections(system.postgres.url);
     try {
       await becomesUnready(controller, 'database');
@@ -154,7 +154,7 @@ needs(
 
   test('a read-only Postgres, as in recovery, loses nothing', async () => {
     const agent = await watched();
-    live();
+    startChurn();
     await deliveredSinceNow(100);
     await mayWrite(false);
     try {
@@ -170,7 +170,7 @@ needs(
   test('an API server that is killed and restarted receives the pending reports', async () => {
     const agent = await watched();
     await system.api.kill();
-    live();
+    startChurn();
     await becomesUnready(controller, 'reports');
     await deliveredSinceNow(100);
     await system.api.restart();
@@ -188,9 +188,9 @@ needs(
 
   test('a restart of the runtime is a gap with exact bounds, and no event is called missed', async () => {
     const agent = await watched();
-    live();
+    startChurn();
     await deliveredSinceNow(100);
-    await stopTraffic();
+    await stopChurn();
     await received(agent);
     const lastBefore = Math.max(...delivered().map(({ at }) => at));
     const down = Date.now() * 1000;
@@ -201,9 +201,9 @@ needs(
     await runtime.comeUp();
     await becomesReady(agent);
     await resubscribes();
-    live();
+    startChurn();
     await deliveredSinceNow(100);
-    await stopTraffic();
+    await stopChurn();
     const firstAfter = Math.min(...delivered().flatMap(({ at }) => (at > down ? [at] : [])));
     await expectEverythingOnce(agent);
     const gaps = await system.sql<{ cause: string; from_us: number; to_us: number }>(
@@ -230,17 +230,17 @@ needs(
 
   test('an agent that is killed with unsent records and restarted loses nothing, and its downtime is a gap', async () => {
     const agent = await watched();
-    live();
+    startChurn();
     await system.redis.kill();
     await becomesUnready(agent, 'redis');
     await deliveredSinceNow(200);
-    await stopTraffic();
+    await stopChurn();
     await received(agent);
     await agent.kill('SIGKILL');
     const killed = Date.now();
     // Without a subscriber the runtime keeps events for the next one.
     await waitFor('nobody is subscribed', () => runtime.subscribers === 0 || undefined);
-    live();
+    startChurn();
     await waitFor(
       'events are queued',
       () => runtime.truth.entries.some((e) => e.what === 'event' && e.queued) || undefined,
@@ -269,9 +269,9 @@ needs(
     await system.redis.kill();
     const agent = await subscribed();
     await becomesUnready(agent, 'redis');
-    live();
+    startChurn();
     await deliveredSinceNow(50);
-    await stopTraffic();
+    await stopChurn();
     await received(agent);
     await agent.kill('SIGKILL');
     await runtime.stop();
@@ -282,9 +282,9 @@ needs(
     await waitFor('the agent is subscribed', () => runtime.subscribers > 0 || undefined);
     await system.redis.restart();
     await becomesReady(agent);
-    live();
+    startChurn();
     await deliveredSinceNow(50);
-    await stopTraffic();
+    await stopChurn();
     await received(agent);
     await waitFor(
       'everything is acknowledged',
@@ -301,23 +301,23 @@ needs(
 
   test('an agent ships its records before it exits, and loses nothing over a restart', async () => {
     const agent = await watched();
-    live();
+    startChurn();
     await deliveredSinceNow(100);
-    await stopTraffic();
+    await stopChurn();
     await received(agent);
     await restarted(agent);
     await resubscribes();
-    live();
+    startChurn();
     await deliveredSinceNow(100);
     await expectEverythingOnce(agent);
   });
 
   test('an agent exits although Redis is frozen', async () => {
     const agent = await watched();
-    live();
+    startChurn();
     await freeze(system.redis);
     await deliveredSinceNow(50);
-    await stopTraffic();
+    await stopChurn();
     await received(agent);
     await agent.kill('SIGTERM');
     // The chart gives an agent 15 s to end before it is killed.
@@ -331,14 +331,14 @@ needs(
   test('a second agent with the same spool waits until the first has exited', async () => {
     const first = await watched();
     const second = system.agent(node(), runtime.socket, { spoolDir: system.folder(`spool-${node()}`) });
-    live();
+    startChurn();
     await deliveredSinceNow(100);
     await waitFor(
       'the second asks for the lock',
       () => anyAgentLogged('waiting for the spool lock') || undefined,
     );
     expect(runtime.subscribers).toBe(1);
-    await stopTraffic();
+    await stopChurn();
     await received(first);
     await first.stop();
     agents = [];
@@ -346,7 +346,7 @@ needs(
     const successor = await second;
     agents.push(successor);
     await becomesReady(successor);
-    live();
+    startChurn();
     await deliveredSinceNow(100);
     await expectEverythingOnce(successor);
   });
@@ -380,8 +380,8 @@ async function restarted(agent: LocalPlegwatch): Promise<void> {
   await agent.restart();
 }
 
-/** Creates and removes pods until `stopTraffic`. */
-function live(): void {
+/** Creates and removes pods until `stopChurn`. */
+function startChurn(): void {
   let made = 0;
   const timer = setInterval(() => {
     made += 1;
@@ -389,7 +389,7 @@ function live(): void {
     const [oldest] = runtime.pods.sandboxes.keys();
     if (runtime.pods.sandboxes.size > MAX_PODS && oldest !== undefined) runtime.removePod(oldest);
   }, EVERY_MS);
-  stopTraffic = async () => clearInterval(timer);
+  stopChurn = async () => clearInterval(timer);
 }
 
 /** The events that were delivered to a subscriber according to the ground truth. */
@@ -525,7 +525,7 @@ const wipe = () => redisCommand('FLUSHALL');
 
 /** Waits until nothing is in flight, then expects the store to equal the ground truth. */
 async function expectEverythingOnce(agent: LocalPlegwatch): Promise<void> {
-  await stopTraffic();
+  await stopChurn();
   await received(agent);
   await waitFor('every pending event is judged', async () => {
     return (await metric(agent, 'plegwatch_pending_events')) === 0 || undefined;

@@ -88,7 +88,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
 
     test('spreads the queues over several masters, and every record arrives once', async () => {
       const nodes = await watch(cluster.url);
-      nodes.live(EVERY_MS);
+      nodes.startChurn(EVERY_MS);
       await nodes.deliveredSinceNow(150);
       const masters = new Set<number>();
       for (const { name } of nodes.nodes) {
@@ -102,7 +102,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
 
     test('loses nothing when a master with batches is killed and comes back empty', async () => {
       const nodes = await watch(cluster.url);
-      nodes.live(EVERY_MS);
+      nodes.startChurn(EVERY_MS);
       await nodes.deliveredSinceNow(50);
       const [first] = nodes.nodes;
       if (first === undefined) throw new Error('a fleet without a node');
@@ -147,7 +147,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
         );
       }
       await controller.kill();
-      nodes.live(EVERY_MS / 3);
+      nodes.startChurn(EVERY_MS / 3);
       await waitFor(
         'agents send nothing more',
         async () => {
@@ -185,7 +185,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
 
     test('loses nothing when all masters are killed and come back empty', async () => {
       const nodes = await watch(cluster.url);
-      nodes.live(EVERY_MS);
+      nodes.startChurn(EVERY_MS);
       await nodes.deliveredSinceNow(50);
       await Promise.all(cluster.masters.map((master) => master.kill()));
       // Longer than a worker waits for a job: each has noticed and tried to reconnect.
@@ -224,7 +224,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
     test('lose nothing over a requested failover and over the death of the master', async () => {
       const [first, second] = redis.servers;
       const nodes = await watch(redis.url);
-      nodes.live(EVERY_MS);
+      nodes.startChurn(EVERY_MS);
       await nodes.deliveredSinceNow(50);
       expect(await redis.master()).toBe(first.port);
       await command(redis.sentinel, 'SENTINEL', 'FAILOVER', 'plegwatch');

@@ -130,16 +130,16 @@ needs(
   });
 
   test('does not write a report without a relevant change', async () => {
-    const id = await storeNode('quiet', 0);
-    await admin.apply(NODES, nodeObject('quiet'));
+    const id = await storeNode('idle', 0);
+    await admin.apply(NODES, nodeObject('idle'));
     start();
-    const before = await reportOf('quiet', ({ status }) => status.mode === 'Unknown');
+    const before = await reportOf('idle', ({ status }) => status.mode === 'Unknown');
     await dequeued(id);
     await evidence.minutes(id, 1);
     await evidence.due(id);
     await dequeued(id);
     await waitFor('the result is counted', () => counted['unchanged']);
-    const after = await admin.get(PLEG_REPORTS, 'quiet');
+    const after = await admin.get(PLEG_REPORTS, 'idle');
     expect(after?.metadata.resourceVersion).toBe(before.metadata.resourceVersion);
   });
 

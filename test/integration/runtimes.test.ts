@@ -11,7 +11,7 @@ import { CriClient } from '../../src/cri/client.ts';
 import type { StatusAnswer } from '../../src/protocol/observation.ts';
 import { churn } from '../support/churn.ts';
 import { leftovers } from '../support/leftovers.ts';
-import { about, eventKey, eventsOf, type Listener, listen } from '../support/listener.ts';
+import { eventKey, eventsOf, type Listener, listen, onlyOf } from '../support/listener.ts';
 import { needs } from '../support/needs.ts';
 import { exists } from '../support/sigstop.ts';
 import { System } from '../support/system.ts';
@@ -85,12 +85,12 @@ needs(
       'all events have arrived',
       () => before.received.length >= eventsOf(first).length || undefined,
     );
-    expect(about(first, before.received)).toEqual(eventsOf(first));
+    expect(onlyOf(first, before.received)).toEqual(eventsOf(first));
 
     // The two listeners share the events: an event that neither has was taken by another subscriber.
     const after = listener();
     const second = await runPods();
-    const both = () => about(second, [...before.received, ...after.received]);
+    const both = () => onlyOf(second, [...before.received, ...after.received]);
     await waitFor('all events have arrived', () => both().length >= eventsOf(second).length || undefined);
     expect(both()).toEqual(eventsOf(second));
     expect(after.received.length).toBeGreaterThan(0);
@@ -117,12 +117,12 @@ needs(
     for (const { received } of [before, after]) {
       await waitFor(
         'all events have arrived',
-        () => about(all, received).length >= eventsOf(all).length || undefined,
+        () => onlyOf(all, received).length >= eventsOf(all).length || undefined,
       );
-      expect(about(all, received)).toEqual(eventsOf(all));
+      expect(onlyOf(all, received)).toEqual(eventsOf(all));
     }
     await node.settled();
-    expect(about(all, await node.events())).toEqual(eventsOf(all));
+    expect(onlyOf(all, await node.events())).toEqual(eventsOf(all));
     expect(accusing(await node.findings())).toEqual([]);
     // It is absent until a covered minute has been stored.
     const missed = await waitFor(
@@ -184,7 +184,7 @@ needs(
     const all = await runPods();
     await pods.removePod(survivor);
     await node.settled();
-    expect(about(all, await node.events())).toEqual(eventsOf(all));
+    expect(onlyOf(all, await node.events())).toEqual(eventsOf(all));
     expect(await node.events()).toContain(eventKey(survivor.containers['app'] ?? '', 'DELETED'));
     expect(accusing(await node.findings())).toEqual([]);
     expect(await node.sessions()).toMatchObject([{ closed: null, version: expect.stringMatching(/^2\.1/) }]);
@@ -216,10 +216,10 @@ needs(
 
       await waitFor('a session is armed', async () => (await node.sessions()).at(-1)?.armed, WITHIN_MS);
       await node.relisted();
-      const livedBefore = traffic.lived.length;
+      const completedBefore = traffic.completed.length;
       await waitFor(
         'more pods have run',
-        () => traffic.lived.length > livedBefore + POD_COUNT || undefined,
+        () => traffic.completed.length > completedBefore + POD_COUNT || undefined,
         WITHIN_MS,
       );
       await traffic.stop();
@@ -279,7 +279,7 @@ function asking(): (id: string) => Promise<StatusAnswer> {
 /** Runs and removes pods one after another. */
 async function runPods(): Promise<DrivenPod[]> {
   const all: DrivenPod[] = [];
-  for (let i = 0; i < POD_COUNT; i += 1) all.push(await pods.liveOnePod());
+  for (let i = 0; i < POD_COUNT; i += 1) all.push(await pods.runToEnd());
   return all;
 }
 
@@ -296,7 +296,7 @@ async function armed(node: WatchedNode, other: Listener): Promise<void> {
   await waitFor(
     'both are subscribed',
     async () => {
-      await pods.liveOnePod();
+      await pods.runToEnd();
       return (other.received.length > 0 && (await node.events()).length > 0) || undefined;
     },
     WITHIN_MS,
@@ -370,7 +370,7 @@ async function expectTwoSessions(
 async function expectNothingMissed(node: WatchedNode): Promise<void> {
   const others = accusing(await node.findings()).filter((finding) => !finding.startsWith('out_of_order'));
   expect(others).toEqual([]);
-  expect(await node.disordered()).toEqual(expect.arrayContaining(await node.toldOutOfOrder()));
+  expect(await node.disordered()).toEqual(expect.arrayContaining(await node.outOfOrderFindings()));
 }
 
 /** The runtime never announces what ended while it was down; lists show it, and no event is reported as missed. */

@@ -53,7 +53,7 @@ const PATIENCE_MS = 300_000;
 interface Scenario extends OracleConditions {
   readonly runtime?: Omit<SimulatedRuntimeOptions, 'socket'>;
   readonly odds?: OddityProbabilities;
-  /** The mean life of a container. Default 2500. */
+  /** The mean lifetime of a container. Default 2500. */
   readonly meanMs?: number;
   /** The least number of transitions while the agent watches. Default 160. */
   readonly transitions?: number;
@@ -247,25 +247,25 @@ needs('redis-server', 'postgres')('the findings are right and complete when', ()
 /** Lets an agent watch until enough has happened, every container has ended, and everything is stored. */
 async function watch(runtime: SimulatedRuntime, node: string, scenario: Scenario): Promise<Interference> {
   const ending = new AbortController();
-  const living = Array.from({ length: SLOTS }, (_, slot) => live(runtime, slot, scenario, ending.signal));
+  const slots = Array.from({ length: SLOTS }, (_, slot) => runPods(runtime, slot, scenario, ending.signal));
   const transitions = () => runtime.truth.entries.filter(({ what }) => what === 'transition').length;
-  const lived = (count: number) =>
+  const reached = (count: number) =>
     waitFor(`${count} transitions`, () => transitions() >= count || undefined, PATIENCE_MS);
-  await lived(scenario.before ?? 0);
+  await reached(scenario.before ?? 0);
   const clock = system.folder(`${node}.clock`);
   const agent = await system.agent(node, runtime.socket, scenario.agentSettings, clockArgs(clock));
   const plan = { everyMs: 6_000, downMs: 800, exits: 0.5 };
   const restarting = scenario.restarts ? runRestarts(runtime, plan, ending.signal) : Promise.resolve();
   await waitFor('the agent is known', () => isKnown(node), PATIENCE_MS);
   const injected = scenario.inject?.({ agent, runtime, clock });
-  await lived(transitions() + (scenario.transitions ?? ENOUGH_TRANSITIONS));
+  await reached(transitions() + (scenario.transitions ?? ENOUGH_TRANSITIONS));
   const interference = await injected;
   for (const kind of scenario.about ?? [])
     await waitFor(`a ${kind} is stored`, () => isStored(node, kind), PATIENCE_MS);
   for (const code of scenario.codes ?? [])
     await waitFor(`a session ends with ${status[code]}`, () => hasEnded(node, status[code]), PATIENCE_MS);
   ending.abort();
-  await Promise.all([...living, restarting]);
+  await Promise.all([...slots, restarting]);
   await runtime.comeUp();
   await pause(scenario.maxHeldMs ?? 0);
   await settled(agent, scenario);
@@ -274,7 +274,7 @@ async function watch(runtime: SimulatedRuntime, node: string, scenario: Scenario
 }
 
 /** Runs one pod after another, each to its end. */
-async function live(
+async function runPods(
   runtime: SimulatedRuntime,
   slot: number,
   { odds = {}, meanMs = 2_500 }: Scenario,

@@ -1,43 +1,43 @@
 /*
- * Pods that come and go without an end, some at the same time, for as long as the runtime is there.
+ * Runs pods one after the other, a few at the same time, until it is stopped.
  */
 import { isCriReady } from '../../devtools/localServices/criReadiness.ts';
 import type { DrivenPod, PodDriver } from '../../devtools/simulator/podDriver.ts';
 import { waitFor } from './waitFor.ts';
 import { WITHIN_MS } from './watchedNode.ts';
 
-const AT_ONCE = 3;
+const CONCURRENCY = 3;
 
 export interface Churn {
-  /** Those that lived from the first to the last call without a fault. */
-  readonly lived: readonly DrivenPod[];
-  /** Lets the last ones end. Pods whose life was cut short are left to the driver's `cleanup`. */
+  /** The pods that were created, run and removed without an error. */
+  readonly completed: readonly DrivenPod[];
+  /** Waits for the last pods. Pods that an error interrupted are left to the driver's `cleanup`. */
   stop(): Promise<void>;
 }
 
-let names = 0;
+let count = 0;
 
 export function churn(pods: PodDriver, socket: string): Churn {
-  const lived: DrivenPod[] = [];
-  let going = true;
-  const live = async () => {
-    while (going) {
-      names += 1;
+  const completed: DrivenPod[] = [];
+  let running = true;
+  const runPods = async () => {
+    while (running) {
+      count += 1;
       try {
-        lived.push(await pods.liveOnePod({ name: `churn-${names}` }));
+        completed.push(await pods.runToEnd({ name: `churn-${count}` }));
       } catch {
-        // The runtime went away in the middle of it.
+        // The runtime stopped answering meanwhile.
         await waitFor('the runtime answers', async () => (await isCriReady(socket)) || undefined, WITHIN_MS);
       }
     }
   };
-  const workers = Promise.all(Array.from({ length: AT_ONCE }, live));
-  // A test that fails before it stops the churn has its own error to tell.
+  const workers = Promise.all(Array.from({ length: CONCURRENCY }, runPods));
+  // A test that fails before it stops the churn reports its own error.
   workers.catch(() => undefined);
   return {
-    lived,
+    completed,
     stop: async () => {
-      going = false;
+      running = false;
       await workers;
     },
   };

@@ -1,6 +1,6 @@
 /*
- * The last lines of a test run, plain: what failed, a line each, then `N passed, N failed, N skipped`. Whoever sees only the
- * end of a long log still knows what to look for.
+ * The last lines of a test run: one line for each failure, then `N passed, N failed, N skipped`, so that the end of a long
+ * log is enough.
  */
 import { stripVTControlCharacters } from 'node:util';
 import type { TestModule, TestRunEndReason } from 'vitest/node';

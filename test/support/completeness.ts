@@ -5,7 +5,7 @@ import type { LifecycleTransition, TransitionFact } from '../../devtools/simulat
 import type { ProcessStop, RuntimeTruth, TimeRange } from './groundTruth.ts';
 import type { StoredChange, StoredEvidence, StoredGap, StoredSession } from './storedEvidence.ts';
 
-/** How far apart two processes may date the same moment. */
+/** How far apart the times may be that two processes record for the same moment, in milliseconds. */
 export const BLUR = 30;
 /** A process that was stopped for longer than this leaves a gap of the stream. */
 const MIN_GAP_MS = 1_500;
@@ -20,10 +20,10 @@ export function wrongDeliveries(
   const invented = [...stored].flatMap(([key, count]) =>
     count > (delivered.get(key) ?? 0) ? [`invented ${key}`] : [],
   );
-  const holes = gaps.filter(({ scope }) => scope === 'stream');
-  const inHoles = countOf(deliveries.filter(({ ms }) => holes.some((hole) => isWithin(ms, hole, end))));
+  const streamGaps = gaps.filter(({ scope }) => scope === 'stream');
+  const nearGaps = countOf(deliveries.filter(({ ms }) => streamGaps.some((gap) => isWithin(ms, gap, end))));
   const lost = [...delivered].flatMap(([key, count]) =>
-    count - (stored.get(key) ?? 0) > (inHoles.get(key) ?? 0) ? [`lost ${key}`] : [],
+    count - (stored.get(key) ?? 0) > (nearGaps.get(key) ?? 0) ? [`lost ${key}`] : [],
   );
   return [...invented, ...lost];
 }
@@ -42,10 +42,10 @@ const isWithin = (ms: number, { from, to }: TimeRange, end: number): boolean =>
 /** A change is stored only if the container reached its new state within the change's window. */
 export function wrongChanges(truth: RuntimeTruth, changes: readonly StoredChange[]): string[] {
   return changes.flatMap(({ id, old, new: state, from, to }) => {
-    const came = truth.transitions.some(
+    const isReal = truth.transitions.some(
       (each) => each.id === id && stateAfter(each) === state && isWithin(each.ms, { from, to }, to),
     );
-    return came || truth.isDoubtful(id) ? [] : [`change ${id} from ${old} to ${state}`];
+    return isReal || truth.isDoubtful(id) ? [] : [`change ${id} from ${old} to ${state}`];
   });
 }
 

@@ -5,7 +5,7 @@
 import type { EventFact, TransitionFact, ViewFact } from '../../devtools/simulator/groundTruth.ts';
 import { BLUR } from './completeness.ts';
 import { keyOf, type RuntimeTruth, type Timed } from './groundTruth.ts';
-import { type Observability, SEEN } from './observability.ts';
+import { LISTED_TWICE_MS, type Observability } from './observability.ts';
 import { LATE_AFTER, MISSED_AFTER, type OracleConditions } from './oracleConditions.ts';
 import type { CheckedKind, StoredEvidence } from './storedEvidence.ts';
 
@@ -63,8 +63,8 @@ export class ExpectedFindings {
         return [];
       case 'duplicate_container':
         return this.#truth
-          .duplicatePairs(SEEN)
-          .filter(({ from, to }) => this.#observability.isClear(from - SEEN, to))
+          .duplicatePairs(LISTED_TWICE_MS)
+          .filter(({ from, to }) => this.#observability.isClear(from - LISTED_TWICE_MS, to))
           .map(({ name }) => name);
       case 'regression':
         return this.#truth.views
@@ -130,13 +130,13 @@ export class ExpectedFindings {
   /** Only the wall clock dates what no list has shown. */
   #isVoidedByStep({ transition }: TransitionFact, from: number, to: number): boolean {
     const byWallClock = transition === 'created' || transition === 'started';
-    return byWallClock && this.#observability.isStepped(from - SEEN, to);
+    return byWallClock && this.#observability.isStepped(from - LISTED_TWICE_MS, to);
   }
 
   /** What ran before a session may also have ended before it. */
   #isOfSession({ id, ms }: Timed<TransitionFact>): boolean {
     const opened = this.#truth.openings.findLast((at) => at < ms) ?? this.#truth.end;
-    return (this.#truth.when(id, 'STARTED') ?? 0) > opened + SEEN;
+    return (this.#truth.when(id, 'STARTED') ?? 0) > opened + LISTED_TWICE_MS;
   }
 
   #isTooLate({ id, type, ms, isSandbox }: Timed<EventFact>): boolean {
@@ -155,8 +155,8 @@ export class ExpectedFindings {
       came.length === 1 &&
       first !== undefined &&
       first.ms - ms > LATE_AFTER + 300 &&
-      this.#observability.isCovered(ms - SEEN, first.ms) &&
-      !this.#observability.isStepped(ms - SEEN, first.ms + SEEN) &&
+      this.#observability.isCovered(ms - LISTED_TWICE_MS, first.ms) &&
+      !this.#observability.isStepped(ms - LISTED_TWICE_MS, first.ms + LISTED_TWICE_MS) &&
       !this.#truth.isShownAgain(ms)
     );
   }
@@ -176,7 +176,10 @@ export class ExpectedFindings {
         condition(each) &&
         !this.#truth.isDoubtful(each.id) &&
         this.#truth.events.every((one) => one.id !== each.id || !(one.spurious || one.replayed)) &&
-        this.#observability.isWatched((this.#truth.earlierOf(each)[0]?.ms ?? each.ms) - SEEN, each.ms + SEEN),
+        this.#observability.isWatched(
+          (this.#truth.earlierOf(each)[0]?.ms ?? each.ms) - LISTED_TWICE_MS,
+          each.ms + LISTED_TWICE_MS,
+        ),
     );
   }
 
@@ -184,8 +187,8 @@ export class ExpectedFindings {
     const happens = this.#truth.when(id, type);
     return (
       spurious &&
-      (happens === null || happens > ms + SEEN) &&
-      this.#observability.isClear(ms - SEEN, ms + SEEN)
+      (happens === null || happens > ms + LISTED_TWICE_MS) &&
+      this.#observability.isClear(ms - LISTED_TWICE_MS, ms + LISTED_TWICE_MS)
     );
   }
 
@@ -209,7 +212,11 @@ export class ExpectedFindings {
     const until = next ?? this.#truth.when(id, 'DELETED') ?? this.#truth.end;
     const isShown = (from: number, to: number) =>
       this.#truth.relists.some((each) => each.from > from && each.to < to);
-    return isShown(stopped, ms) && isShown(ms, until) && this.#observability.isWatched(stopped - SEEN, until);
+    return (
+      isShown(stopped, ms) &&
+      isShown(ms, until) &&
+      this.#observability.isWatched(stopped - LISTED_TWICE_MS, until)
+    );
   }
 }
 

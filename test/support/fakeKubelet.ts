@@ -1,5 +1,5 @@
 /*
- * What the tests of this folder share: a kubelet's metrics over real TLS, with a CA of its own, answering as a test says.
+ * A kubelet's metrics endpoint over real TLS, with its own CA. A test sets what it answers.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ export interface FakeFigures {
   readonly version?: string;
 }
 
-/** The metrics of a kubelet that runs well, with what a test wants otherwise. */
+/** The metrics of a healthy kubelet, with the given figures. */
 export function metricsText(figures: FakeFigures = {}): string {
   const { gate = 0, start = 1.7e9, errors = 0, successes = 0, relists = 10, version = 'v1.36.3' } = figures;
   return `# HELP kubernetes_feature_enabled [BETA] This metric records the data about the stage and enablement of a k8s feature.
@@ -49,7 +49,7 @@ process_start_time_seconds ${start}
 `;
 }
 
-/** Certificates of a CA that nobody else knows, made once for a run. */
+/** Certificates of a CA that only the tests trust, made once for a run. */
 export interface Authority {
   readonly folder: string;
   readonly caFile: string;
@@ -57,7 +57,7 @@ export interface Authority {
   readonly key: string;
 }
 
-/** `names`: who the certificate of the kubelet is for, as openssl writes it. */
+/** `names`: the subjectAltName of the kubelet's certificate, as openssl writes it. */
 export function makeAuthority(names = 'IP:127.0.0.1'): Authority {
   const folder = mkdtempSync(join(tmpdir(), 'plegwatch-kubelet-'));
   const file = (name: string) => join(folder, name);
@@ -86,14 +86,14 @@ export const removeAuthority = ({ folder }: Authority): void => rmSync(folder, {
 export class FakeKubelet {
   readonly requests: IncomingMessage[] = [];
   port = 0;
-  /** How the next requests are answered. */
+  /** Answers the next requests. */
   answer: RequestListener = plain(metricsText());
   readonly #sockets = new Set<Socket>();
   readonly #server: Server;
 
   private constructor(server: Server) {
     this.#server = server;
-    // Like a kubelet's, which lets idle connections live for 90 s and says nothing of it.
+    // A kubelet closes idle connections only after 90 s and does not announce that.
     server.keepAliveTimeout = 0;
     server.on('secureConnection', (socket: Socket) => {
       this.#sockets.add(socket);
@@ -138,7 +138,7 @@ export class FakeKubelet {
   }
 }
 
-/** An answer with a status of 200, unless said otherwise. */
+/** An answer with the given text. */
 export function plain(text: string, headers: Record<string, string> = {}, status = 200): RequestListener {
   return (_request, response) => {
     response.writeHead(status, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8', ...headers });

@@ -1,6 +1,6 @@
 /*
- * Faults from outside a runtime and its agent: stopped processes and clock steps. Each runs a fixed plan, with a calm period after
- * each round, and returns what it did.
+ * Faults from outside a runtime and its agent: stopped processes and clock steps. Each runs a fixed plan twice, with a calm
+ * period after it, and returns what it did.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
@@ -20,7 +20,7 @@ export interface FaultTarget {
 
 export type FaultInjection = (scene: FaultTarget) => Promise<Interference>;
 
-const ROUNDS = [1, 2];
+const REPETITIONS = [1, 2];
 /** Long enough for an event to become overdue and missed. */
 const CALM_MS = 14_000;
 const BETWEEN_MS = 2_500;
@@ -38,7 +38,7 @@ const PLANNED_STOPS: readonly PlannedStop[] = [
 /** Stops the agent, its reader or both, again and again. */
 export async function stopProcesses({ agent }: FaultTarget): Promise<Interference> {
   const stops: ProcessStop[] = [];
-  for (const _ of ROUNDS) {
+  for (const _ of REPETITIONS) {
     for (const each of PLANNED_STOPS) {
       await waitFor('the agent is subscribed', () => isSubscribed(agent));
       stops.push(await stopFor(agent.pid, each));
@@ -71,7 +71,7 @@ const STEPS_MS = [3_000, -5_000, 8_000, -2_000, -4_000];
 export async function clockSteps({ runtime, clock }: FaultTarget): Promise<Interference> {
   const steps: ClockStep[] = [];
   let moved = 0;
-  for (const _ of ROUNDS) {
+  for (const _ of REPETITIONS) {
     for (const by of STEPS_MS) {
       moved += by;
       moveClock(clock, moved);

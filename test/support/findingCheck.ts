@@ -81,10 +81,10 @@ export class FindingCheck {
     const announced = this.#truth.events.filter(
       (each) => each.id === id && each.type === type && !each.spurious,
     );
-    const came = announced.some((each) => each.delivered && each.ms < happened + MISSED_AFTER - BLUR);
+    const isReceived = announced.some((each) => each.delivered && each.ms < happened + MISSED_AFTER - BLUR);
     const listened =
-      this.#truth.isDoubtful(id) || this.#observability.isHeard(happened, happened + MISSED_AFTER - BLUR);
-    return announced.some(({ live }) => live) && !came && listened;
+      this.#truth.isDoubtful(id) || this.#observability.hasNoGap(happened, happened + MISSED_AFTER - BLUR);
+    return announced.some(({ live }) => live) && !isReceived && listened;
   }
 
   #wasMissed({ id, type }: StoredFinding): boolean {

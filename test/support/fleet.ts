@@ -59,7 +59,7 @@ export class Fleet {
   }
 
   /** Starts a pod and removes the oldest on every node, until `stopChurn`. */
-  live(everyMs: number): void {
+  startChurn(everyMs: number): void {
     this.#timers = this.nodes.map(({ runtime }) =>
       setInterval(() => {
         this.#pods += 1;

@@ -1,7 +1,6 @@
 /*
- * What parts may leave behind on a machine: processes, mounts, control groups and temporary folders. All of them carry
- * the name of a temporary folder, and that carries the process id of whoever started the part: others who run tests
- * on the same machine at the same time do not count.
+ * What local services may leave behind: processes, mounts, control groups and temporary folders. All of them carry the name
+ * of a temporary folder, and that name has the process id that started the service, so test runs at the same time do not count.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +8,7 @@ import { join } from 'node:path';
 
 const CGROUPS = '/sys/fs/cgroup';
 
-/** Everything that the parts started by this process (or by another one) have on the machine now, one line each. */
+/** One line for each process, mount, control group and folder of the services that a process started. */
 export function leftovers(owner: number = process.pid): string[] {
   const ours = new RegExp(`plegwatch-[a-z]+-${owner}-`);
   return [...processes(), ...mounts(), ...groups(), ...folders()].filter((line) => ours.test(line)).sort();
@@ -27,7 +26,7 @@ function mounts(): string[] {
     .map((line) => `mount ${line.split(' ')[4] ?? ''}`);
 }
 
-/** Those right below a hierarchy (v1) or the root (v2). */
+/** Those directly below a hierarchy (v1) or the root (v2). */
 function groups(): string[] {
   return [CGROUPS, ...list(CGROUPS).map((name) => join(CGROUPS, name))]
     .flatMap((dir) => list(dir).map((name) => join(dir, name)))
@@ -47,7 +46,7 @@ function list(dir: string): string[] {
   }
 }
 
-/** Empty where there is no such file, or no longer. */
+/** Empty if the file does not exist. */
 function read(file: string): string {
   try {
     return readFileSync(file, 'utf8');

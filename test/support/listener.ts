@@ -1,5 +1,5 @@
 /*
- * Another subscriber of a runtime's event stream, as a kubelet would be: what it was given, in the order it came.
+ * Another subscriber of a runtime's event stream, as a kubelet is, with what it received, in order.
  */
 
 import { connectCri } from '../../devtools/simulator/criClient.ts';
@@ -12,7 +12,7 @@ export interface Listener {
   close(): void;
 }
 
-/** Subscribes at once; as with every subscriber, nothing confirms it. Its stream may break: then no more comes. */
+/** Subscribes at once, without a confirmation. After its stream breaks it receives nothing more. */
 export function listen(socket: string): Listener {
   const client = connectCri(socket);
   const received: string[] = [];
@@ -32,14 +32,14 @@ export function listen(socket: string): Listener {
 
 export const eventKey = (id: string, type: EventType | undefined): string => `${id} ${type}`;
 
-/** All that a runtime that announces everything says of pods that lived and were removed: 4 for each sandbox and container. */
+/** The events of pods that were run and removed, if the runtime announces all: 4 for each sandbox and container. */
 export function eventsOf(pods: readonly DrivenPod[]): string[] {
   const ids = pods.flatMap(({ sandbox, containers }) => [sandbox, ...Object.values(containers)]);
   return ids.flatMap((id) => EVENT_TYPES.map((type) => eventKey(id, type))).sort();
 }
 
-/** Those of the events that are about the pods. */
-export function about(pods: readonly DrivenPod[], events: readonly string[]): string[] {
+/** The events of these pods. */
+export function onlyOf(pods: readonly DrivenPod[], events: readonly string[]): string[] {
   const wanted = new Set(eventsOf(pods));
   return events.filter((event) => wanted.has(event)).sort();
 }

@@ -1,5 +1,5 @@
 /*
- * Messages as a runtime of the CRI may send them, of every kind that an agent reads, about pods that nobody else knows.
+ * Well-formed CRI messages of every kind that an agent reads, about pods that do not exist.
  */
 
 import { idFor, type Random, uidFor } from '../../devtools/simulator/random.ts';
@@ -22,10 +22,10 @@ export type CriMessageKind = (typeof MESSAGE_KINDS)[number];
 const PODS = 6;
 const STATES: readonly [ContainerState, ...ContainerState[]] = [0, 1, 2, 3];
 const TYPES: readonly [ContainerEventType, ...ContainerEventType[]] = [0, 1, 2, 3];
-/** Some ids come again and again, in several kinds of message, others only once. */
-const FAMILIAR = 40;
+/** So many ids recur, in several kinds of message; others appear once. */
+const RECURRING_IDS = 40;
 
-/** A well-formed message. `nowNs` is when the runtime says that things happen. */
+/** `nowNs`: the times in the message. */
 export function plausible(kind: CriMessageKind, random: Random, nowNs: bigint): Buffer {
   switch (kind) {
     case 'version':
@@ -56,7 +56,7 @@ function pick<T>(random: Random, all: readonly [T, ...T[]]): T {
 }
 
 function someId(random: Random): string {
-  const number = random.chance(0.5) ? Math.floor(random.between(0, FAMILIAR)) : random.next();
+  const number = random.chance(0.5) ? Math.floor(random.between(0, RECURRING_IDS)) : random.next();
   return idFor('message', number);
 }
 

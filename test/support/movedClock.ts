@@ -1,6 +1,6 @@
 /*
- * Loaded into an agent before its program: the wall clock of that process differs from the machine's by as many milliseconds
- * as a file says at each reading. The monotonic clock stays what it is, as it does when a clock is set.
+ * Loaded into an agent before its program: adds the milliseconds in a file to each reading of the process's wall clock. The
+ * monotonic clock is unchanged, as when a clock is set.
  *
  *   node --import 'file:///…/support/movedClock.ts?by=/path/of/the/file' …
  */
@@ -8,26 +8,26 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 const HERE = new URL(import.meta.url);
 
-/** What Node is to be told so that a program's wall clock can be moved by `moveClock`. */
+/** Node's arguments for a program whose wall clock `moveClock` can move. */
 export function clockArgs(file: string): string[] {
   const module = new URL(HERE.pathname, 'file:');
   module.searchParams.set('by', file);
   return ['--import', module.href];
 }
 
-/** From the next reading on. */
+/** Takes effect at the next reading. */
 export function moveClock(file: string, byMs: number): void {
   writeFileSync(file, String(byMs));
 }
 
 const file = HERE.searchParams.get('by');
 if (file !== null) {
-  const machine = Date.now;
+  const machineNow = Date.now;
   let by = 0;
   Date.now = () => {
-    // Half written, it is no number yet.
-    const said = existsSync(file) ? Number.parseInt(readFileSync(file, 'utf8'), 10) : 0;
-    if (Number.isSafeInteger(said)) by = said;
-    return machine() + by;
+    // A half-written file may hold no number.
+    const read = existsSync(file) ? Number.parseInt(readFileSync(file, 'utf8'), 10) : 0;
+    if (Number.isSafeInteger(read)) by = read;
+    return machineNow() + by;
   };
 }

@@ -1,9 +1,9 @@
 /*
- * Mutations: what becomes of a well-formed protobuf message in the hands of somebody who means ill, or of a broken memory.
+ * Random damage to well-formed protobuf messages, as an attacker or broken memory may cause it.
  *
- * A mutation changes the message itself, or one that is inside it, whose length is then told anew: so that the damage
- * lies deep in what is otherwise well formed. Of a repeated field that is not a list the last one counts, so what is put
- * behind a message takes the place of what was in it.
+ * A mutation changes the message itself or a message inside it; the lengths around it are corrected, so that the damage lies
+ * deep in an otherwise well-formed message. If a field that is not a list occurs twice, the last one counts: appended bytes
+ * replace a field.
  */
 import type { Random } from '../../devtools/simulator/random.ts';
 
@@ -12,9 +12,9 @@ type Mutation = (bytes: Buffer, random: Random) => Buffer;
 const VARINT = 0;
 const BYTES = 2;
 const GROUP = 3;
-const HIGHEST_FIELD = 24;
+const MAX_FIELD = 24;
 const MEBIBYTE = 1024 * 1024;
-/** What numbers are tried: bounds of what 32 and 64 bits hold, with and without a sign. */
+/** Bounds of signed and unsigned 32-bit and 64-bit numbers. */
 const NUMBERS = [
   0n,
   1n,
@@ -27,65 +27,62 @@ const NUMBERS = [
   2n ** 64n - 1n,
 ];
 
-/** What is done often. */
+/** Chosen often. */
 const COMMON: Readonly<Record<string, Mutation>> = {
-  'a bit is another': (bytes, random) => changed(bytes, random, (byte) => byte ^ (1 << below(random, 8))),
-  'several bytes are others': (bytes, random) =>
+  'flip a bit': (bytes, random) => changed(bytes, random, (byte) => byte ^ (1 << below(random, 8))),
+  'change several bytes': (bytes, random) =>
     Array.from({ length: 8 }).reduce<Buffer>(
       (all) => changed(all, random, () => below(random, 256)),
       Buffer.from(bytes),
     ),
-  'it is cut short': (bytes, random) => bytes.subarray(0, below(random, bytes.length)),
-  'its beginning is missing': (bytes, random) => bytes.subarray(below(random, bytes.length)),
-  'it is empty': () => Buffer.alloc(0),
-  'there is something in the middle': (bytes, random) => {
+  'cut the end': (bytes, random) => bytes.subarray(0, below(random, bytes.length)),
+  'cut the beginning': (bytes, random) => bytes.subarray(below(random, bytes.length)),
+  'empty it': () => Buffer.alloc(0),
+  'insert noise': (bytes, random) => {
     const at = below(random, bytes.length + 1);
     return Buffer.concat([bytes.subarray(0, at), noise(random, 40), bytes.subarray(at)]);
   },
-  'it is noise': (_, random) => noise(random, 200),
-  'a field comes twice': (bytes, random) => {
+  'replace it by noise': (_, random) => noise(random, 200),
+  'repeat a field': (bytes, random) => {
     const field = pick(random, fieldsOf(bytes));
     return field === undefined ? bytes : Buffer.concat([bytes, bytes.subarray(field.start, field.end)]);
   },
-  'its fields come in another order': (bytes, random) =>
+  'reorder the fields': (bytes, random) =>
     Buffer.concat(random.shuffle(fieldsOf(bytes)).map(({ start, end }) => bytes.subarray(start, end))),
-  'a wire type is another': (bytes, random) => {
+  'change a wire type': (bytes, random) => {
     const field = pick(random, fieldsOf(bytes));
     if (field === undefined) return bytes;
     const copy = Buffer.from(bytes);
     copy.writeUInt8((copy.readUInt8(field.start) & ~7) | below(random, 8), field.start);
     return copy;
   },
-  'a number is a bound': (bytes, random) =>
+  'append a bound': (bytes, random) =>
     Buffer.concat([bytes, tag(random, VARINT), varint(pick(random, NUMBERS) ?? 0n)]),
-  'a number never ends': (bytes, random) =>
+  'append an endless number': (bytes, random) =>
     Buffer.concat([bytes, tag(random, VARINT), Buffer.alloc(below(random, 30), 0xff)]),
-  'a length is longer than all there is': (bytes, random) =>
+  'append a length beyond the end': (bytes, random) =>
     Buffer.concat([bytes, tag(random, BYTES), varint(pick(random, NUMBERS) ?? 0n), noise(random, 10)]),
-  'a text is no text': (bytes, random) => append(bytes, random, Buffer.from([0xc3, 0x28, 0xed, 0xa0, 0x80])),
-  'a text has a NUL': (bytes, random) => append(bytes, random, Buffer.from('a\0b')),
-  'an item is of no length': (bytes, random) => append(bytes, random, Buffer.alloc(0)),
-  'a field is nobody knows which': (bytes) =>
+  'append invalid UTF-8': (bytes, random) =>
+    append(bytes, random, Buffer.from([0xc3, 0x28, 0xed, 0xa0, 0x80])),
+  'append a NUL': (bytes, random) => append(bytes, random, Buffer.from('a\0b')),
+  'append an empty item': (bytes, random) => append(bytes, random, Buffer.alloc(0)),
+  'append an unknown field': (bytes) =>
     Buffer.concat([bytes, Buffer.from([0xf8, 0xff, 0xff, 0xff, 0x0f, 1])]),
 };
 
-/** What costs a lot. */
+/** Expensive, so chosen rarely. */
 const LARGE: Readonly<Record<string, Mutation>> = {
-  'a text, an id perhaps, is of a mebibyte': (bytes, random) =>
-    append(bytes, random, Buffer.alloc(MEBIBYTE, 'x')),
-  'groups are in groups in groups': (bytes, random) =>
+  'append a text of one mebibyte': (bytes, random) => append(bytes, random, Buffer.alloc(MEBIBYTE, 'x')),
+  'nest groups': (bytes, random) =>
     Buffer.concat([bytes, Buffer.alloc(below(random, 100_000), tag(random, GROUP))]),
-  'items are many and empty': (bytes, random) =>
+  'append many empty items': (bytes, random) =>
     Buffer.concat([bytes, Buffer.alloc(2 * below(random, 100_000), Buffer.from([0x0a, 0]))]),
 };
-const LARGE_ONES = 0.01;
-
-const NAMES = Object.entries(COMMON);
-const LARGE_NAMES = Object.entries(LARGE);
+const LARGE_SHARE = 0.01;
 
 export interface Mutated {
   readonly bytes: Buffer;
-  /** What was done to it. */
+  /** The names of the mutations. */
   readonly how: string;
 }
 
@@ -103,18 +100,21 @@ export function mutate(bytes: Buffer, random: Random): Mutated {
     const parts = [bytes.subarray(0, inner.start), head, varint(BigInt(body.length)), body];
     return { bytes: Buffer.concat([...parts, bytes.subarray(inner.end)]), how };
   }
-  const [name, mutation] = pick(random, random.chance(LARGE_ONES) ? LARGE_NAMES : NAMES) ?? ['', asItIs];
+  const [name, mutation] = pick(random, Object.entries(random.chance(LARGE_SHARE) ? LARGE : COMMON)) ?? [
+    '',
+    unchanged,
+  ];
   const once = { bytes: mutation(bytes, random), how: name };
   if (!random.chance(0.2)) return once;
   const twice = mutate(once.bytes, random);
   return { bytes: twice.bytes, how: `${name}, and ${twice.how}` };
 }
 
-const asItIs: Mutation = (bytes) => bytes;
+const unchanged: Mutation = (bytes) => bytes;
 
-/** Bytes of any value, up to so many. */
-const noise = (random: Random, most: number): Buffer =>
-  Buffer.from(Array.from({ length: below(random, most) }, () => below(random, 256)));
+/** Random bytes, fewer than `bound`. */
+const noise = (random: Random, bound: number): Buffer =>
+  Buffer.from(Array.from({ length: below(random, bound) }, () => below(random, 256)));
 
 const below = (random: Random, bound: number): number => Math.floor(random.between(0, bound));
 
@@ -129,29 +129,29 @@ function changed(bytes: Buffer, random: Random, change: (byte: number) => number
 
 const tag = (random: Random, wire: number): Buffer => Buffer.from([((1 + below(random, 15)) << 3) | wire]);
 
-/** Puts a field of these bytes behind all others; its number is any, the first ones most often. */
+/** Appends a field with these bytes; its number is 1 half of the time, else random. */
 function append(bytes: Buffer, random: Random, body: Buffer): Buffer {
-  const number = random.chance(0.5) ? 1 : 1 + below(random, HIGHEST_FIELD);
+  const number = random.chance(0.5) ? 1 : 1 + below(random, MAX_FIELD);
   return Buffer.concat([bytes, varint(BigInt((number << 3) | BYTES)), varint(BigInt(body.length)), body]);
 }
 
 function varint(value: bigint): Buffer {
   const bytes: number[] = [];
-  let rest = value;
-  for (; rest > 127n; rest >>= 7n) bytes.push(Number(rest & 127n) | 128);
-  return Buffer.from([...bytes, Number(rest)]);
+  let remaining = value;
+  for (; remaining > 127n; remaining >>= 7n) bytes.push(Number(remaining & 127n) | 128);
+  return Buffer.from([...bytes, Number(remaining)]);
 }
 
 interface Field {
   readonly wire: number;
-  /** Where its tag begins, its tag ends, what is in it begins, and all of it ends. */
+  /** The offsets at which the tag begins and ends, and the content begins and ends. */
   readonly start: number;
   readonly tagEnd: number;
   readonly body: number;
   readonly end: number;
 }
 
-/** The fields of a message as far as it is one. */
+/** The fields of a message up to the first malformed one. */
 function fieldsOf(bytes: Buffer): readonly Field[] {
   const fields: Field[] = [];
   for (let at = 0; at < bytes.length; ) {

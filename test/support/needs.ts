@@ -1,13 +1,13 @@
 /*
- * Tests that need a real part: where it is missing they are skipped and say why; with CI=true they fail, so that a
- * green run cannot be one that tested nothing.
+ * Tests that need a program or root: without it they are skipped, with the reason in their title. With CI=true they fail
+ * instead, so that a green run has tested everything.
  */
 import { describe, it } from 'vitest';
 import { ProgramMissing, type ProgramName, where } from '../../devtools/localServices/where.ts';
 
 export type Need = ProgramName | 'root';
 
-/** `needs('redis-server')('the queue', () => { … })` is `describe`, when everything named is there. */
+/** `needs('redis-server')('the queue', () => { … })` is `describe` if everything named is available. */
 export function needs(...names: readonly Need[]): (title: string, tests: () => void) => void {
   const reasons = names.map(reasonAgainst).filter((reason) => reason !== undefined);
   if (reasons.length === 0) return (title, tests) => describe(title, tests);

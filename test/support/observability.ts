@@ -1,6 +1,6 @@
 /*
- * Which stretches of a run a store's evidence covers: where relists came often and no gap is recorded, a finding can be asked
- * for. On a busy machine nothing may be left to ask for.
+ * Which periods of a run the stored evidence covers: where relists were frequent and no gap is recorded, a finding can be
+ * expected. On a busy machine there may be no such period.
  */
 import type { LifecycleTransition, TransitionFact } from '../../devtools/simulator/groundTruth.ts';
 import type { EventType } from '../../src/protocol/record.ts';
@@ -9,11 +9,11 @@ import type { RuntimeTruth, Timed, TimeRange } from './groundTruth.ts';
 import type { SeenRelist } from './relists.ts';
 import type { StoredEvidence, StoredGap } from './storedEvidence.ts';
 
-/** More than three relist periods: whatever lasts this long is in at least two lists. */
-export const SEEN = 1_800;
-/** Relists further apart than this, as on a busy machine, show too little to expect a finding. */
-const RARE = 1_200;
-/** The stage from which a relist shows that a transition is still to come, and the one from which it no longer shows it. */
+/** More than three relist periods: a state that lasts this long is in at least two lists. */
+export const LISTED_TWICE_MS = 1_800;
+/** Where relists are further apart than this, as on a busy machine, no finding is expected. */
+const MAX_RELIST_INTERVAL_MS = 1_200;
+/** The stage after which a relist shows that a transition has not happened yet, and the one after which it no longer shows that it has. */
 const SHOWN_BY: Readonly<Record<LifecycleTransition, readonly [EventType | null, EventType | null]>> = {
   created: [null, 'DELETED'],
   started: [null, 'STOPPED'],
@@ -24,23 +24,23 @@ const SHOWN_BY: Readonly<Record<LifecycleTransition, readonly [EventType | null,
 export class Observability {
   readonly #truth: RuntimeTruth;
   readonly #evidence: StoredEvidence;
-  /** Stretches with too few relists. */
-  readonly #rare: readonly TimeRange[];
+  /** Periods with too few relists. */
+  readonly #slowRelists: readonly TimeRange[];
 
   constructor(truth: RuntimeTruth, evidence: StoredEvidence) {
     this.#truth = truth;
     this.#evidence = evidence;
     const { relists } = truth;
-    this.#rare = relists
+    this.#slowRelists = relists
       .map(({ from: to }, i) => ({ from: relists[i - 1]?.from ?? to, to }))
-      .filter(({ from, to }) => to - from > RARE);
+      .filter(({ from, to }) => to - from > MAX_RELIST_INTERVAL_MS);
   }
 
   /** Subscribed, with frequent relists, and without any gap or step of the wall clock. */
   isClear(from: number, to: number): boolean {
     const steps = this.#truth.steps.map(({ at }) => ({ from: at, to: at }));
-    const holes = [...this.#evidence.gaps, ...this.#rare, ...steps];
-    return from > this.#truth.firstSubscribed && this.#isFree(holes, from, to);
+    const interruptions = [...this.#evidence.gaps, ...this.#slowRelists, ...steps];
+    return from > this.#truth.firstSubscribed && this.#isFree(interruptions, from, to);
   }
 
   /** Subscribed, and without a gap of the stream that the agent recorded. */
@@ -50,10 +50,10 @@ export class Observability {
 
   /** Watched, and a relist since the last gap has shown the state of everything: a finding can accuse. */
   isCovered(from: number, to: number): boolean {
-    const gone = this.#streamGaps.map((gap) => gap.to ?? this.#truth.end).filter((end) => end < to);
-    const since = Math.max(this.#truth.firstSubscribed, ...gone) + BLUR;
-    const said = this.#truth.relists.some((each) => each.from > since && each.to + SEEN < to);
-    return said && this.isWatched(from, to);
+    const gapEnds = this.#streamGaps.map((gap) => gap.to ?? this.#truth.end).filter((end) => end < to);
+    const since = Math.max(this.#truth.firstSubscribed, ...gapEnds) + BLUR;
+    const isListed = this.#truth.relists.some((each) => each.from > since && each.to + LISTED_TWICE_MS < to);
+    return isListed && this.isWatched(from, to);
   }
 
   isStepped(from: number, to: number): boolean {
@@ -61,26 +61,28 @@ export class Observability {
   }
 
   /** Without a gap of the stream, to the millisecond. */
-  isHeard(from: number, to: number): boolean {
+  hasNoGap(from: number, to: number): boolean {
     return this.#streamGaps.every((gap) => from > (gap.to ?? this.#truth.end) - BLUR || to < gap.from + BLUR);
   }
 
-  #isFree(holes: readonly TimeRange[], from: number, to: number): boolean {
-    return holes.every((hole) => from > (hole.to ?? this.#truth.end) + SEEN || to < hole.from);
+  #isFree(interruptions: readonly TimeRange[], from: number, to: number): boolean {
+    return interruptions.every(
+      (each) => from > (each.to ?? this.#truth.end) + LISTED_TWICE_MS || to < each.from,
+    );
   }
 
   get #streamGaps(): readonly StoredGap[] {
     return this.#evidence.gaps.filter(({ scope }) => scope === 'stream');
   }
 
-  /** The relists around a transition, if the one before shows that it was to come and the one after that it has come. */
+  /** The relists around a transition, if the one before it shows that it had not happened and the one after it that it had. */
   relistsAround({ id, ms, transition }: Timed<TransitionFact>): SeenRelist | null {
     const before = this.#truth.relistBefore(ms);
     const after = this.#truth.relistAfter(ms);
     if (before === undefined || after === undefined) return null;
-    const [shown, gone] = SHOWN_BY[transition];
-    const since = shown === null ? Number.NEGATIVE_INFINITY : this.#truth.when(id, shown);
-    const until = gone === null ? null : this.#truth.when(id, gone);
+    const [first, last] = SHOWN_BY[transition];
+    const since = first === null ? Number.NEGATIVE_INFINITY : this.#truth.when(id, first);
+    const until = last === null ? null : this.#truth.when(id, last);
     const isSeen = since !== null && since < before.from && after.to < (until ?? Number.POSITIVE_INFINITY);
     return isSeen ? { from: before.from, to: after.to } : null;
   }

@@ -40,7 +40,7 @@ interface ManifestPod {
 }
 
 export interface Pods {
-  /** A sandbox with one running container. `command` is what it runs: sleeps for an hour when not said. */
+  /** A sandbox with one running container. `command`: default is to sleep for an hour. */
   run(name: string, command?: readonly string[]): Promise<ManifestPod>;
   /** Stops the container within `graceSeconds`, removes it, then the sandbox. */
   end(pod: ManifestPod, graceSeconds?: number): Promise<void>;

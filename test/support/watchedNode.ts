@@ -1,5 +1,5 @@
 /*
- * A node whose runtime a real agent watches, and what the store says of it.
+ * A node whose runtime a real agent watches, with its rows in the store.
  */
 
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
@@ -11,13 +11,13 @@ import { eventKey } from './listener.ts';
 import { CLUSTER, metric, type System } from './system.ts';
 import { waitFor } from './waitFor.ts';
 
-/** Long enough for any backoff to have passed, at a busy machine. */
+/** Longer than any backoff, on a busy machine. */
 export const WITHIN_MS = 90_000;
 
 export interface GapRow {
   readonly [column: string]: unknown;
   readonly cause: string;
-  /** Wall clock in milliseconds, with their fractions. */
+  /** Wall clock in milliseconds, with fractions. */
   readonly from: number;
   readonly to: number | null;
 }
@@ -43,7 +43,7 @@ export class WatchedNode {
     this.agent = agent;
   }
 
-  /** Waits until the report says this of the stream. */
+  /** Waits until the report shows this state of the stream. */
   async streamIs(state: string, withinMs = WITHIN_MS): Promise<ReportStatus> {
     return waitFor(
       `${this.name} is ${state}`,
@@ -55,7 +55,7 @@ export class WatchedNode {
     );
   }
 
-  /** The report of the node from SQL; undefined before there is one. */
+  /** The node's report from SQL; undefined before the first one. */
   async report(): Promise<ReportStatus | undefined> {
     const list: { items: { metadata: { name: string }; status: ReportStatus }[] } = JSON.parse(
       await this.#reportCommand('json'),
@@ -63,7 +63,7 @@ export class WatchedNode {
     return list.items.find(({ metadata }) => metadata.name === this.name)?.status;
   }
 
-  /** Its row as people read it, by column. What is absent is empty. */
+  /** The node's line of the printed table; empty if there is none. */
   async row(): Promise<string> {
     const table = await this.#reportCommand('table');
     return table.split('\n').find((line) => line.startsWith(`${this.name} `)) ?? '';
@@ -75,15 +75,15 @@ export class WatchedNode {
     return run(process.execPath, [CLI, ...args]);
   }
 
-  /** A relist that began after this call has been compared. */
+  /** Waits until a relist that began after this call has been compared. */
   async relisted(): Promise<void> {
     const count = async () => (await metric(this.agent, 'plegwatch_relist_duration_seconds_count')) ?? 0;
     const before = await count();
-    // The first that ends may have been under way.
+    // The first one that ends may have begun before the call.
     await waitFor('more relists', async () => (await count()) >= before + 2 || undefined, WITHIN_MS);
   }
 
-  /** Everything has its verdict, and the store has it. */
+  /** Waits until every event is judged and every record is stored. */
   async settled(): Promise<void> {
     await this.relisted();
     await this.#isZero('plegwatch_pending_events');
@@ -103,7 +103,7 @@ export class WatchedNode {
     return rows.map(({ container_id, event_type }) => eventKey(container_id, event_type)).sort();
   }
 
-  /** Events that came after one of a later stage of the same id, as they are stored: keys of events. */
+  /** The stored events that were received after one of a later stage of the same id, as {@link eventKey}. */
   async disordered(): Promise<string[]> {
     const rows = await this.#system.sql<{ container_id: string; event_type: EventType }>(
       `SELECT e.container_id, e.event_type FROM plegwatch.container_events e
@@ -117,8 +117,8 @@ export class WatchedNode {
     return rows.map(({ container_id, event_type }) => eventKey(container_id, event_type));
   }
 
-  /** Events that a finding says were out of order: keys of events. */
-  async toldOutOfOrder(): Promise<string[]> {
+  /** The events with an out_of_order finding, as {@link eventKey}. */
+  async outOfOrderFindings(): Promise<string[]> {
     const rows = await this.#system.sql<{ container_id: string; event_type: EventType }>(
       `SELECT container_id, event_type FROM plegwatch.findings WHERE node = $1 AND kind = 'out_of_order'`,
       this.name,
@@ -126,7 +126,7 @@ export class WatchedNode {
     return rows.map(({ container_id, event_type }) => eventKey(container_id, event_type));
   }
 
-  /** When the first event after a moment was received. */
+  /** When the first event after this moment was received. */
   async firstEventAfter(moment: number): Promise<number | null> {
     const [row] = await this.#system.sql<{ at: number | null }>(
       `SELECT (extract(epoch FROM min(received_at)) * 1000)::float8 AS at FROM plegwatch.container_events
@@ -165,7 +165,7 @@ export class WatchedNode {
     );
   }
 
-  /** States that relists found of one id, in their order. */
+  /** The states of an id that relists found, in order. */
   async changes(id: string): Promise<string[]> {
     const rows = await this.#system.sql<{ state: string }>(
       `SELECT new_state AS state FROM plegwatch.relist_changes WHERE node = $1 AND container_id = $2 ORDER BY window_to`,
@@ -175,7 +175,7 @@ export class WatchedNode {
     return rows.map(({ state }) => state);
   }
 
-  /** Kinds of findings, those about one id only where it is given. */
+  /** The kinds of the findings; with an id only those about it. */
   async findings(id?: string): Promise<string[]> {
     const rows = await this.#system.sql<{ finding: string }>(
       `SELECT concat_ws(' ', kind, event_type, cause) AS finding FROM plegwatch.findings
@@ -188,8 +188,8 @@ export class WatchedNode {
 }
 
 /**
- * Of findings, those that hold something against the runtime. Not those that say what could not be seen (`unobservable`),
- * nor `short_life`, which is held against relisting.
+ * The findings that accuse the runtime: not `unobservable`, which accuses nobody, nor `short_life`, which is a limit of
+ * relisting.
  */
 export const accusing = (findings: readonly string[]): string[] =>
   findings.filter((finding) => !/^(unobservable|short_life)\b/.test(finding));

@@ -4,8 +4,8 @@
 
 import type { StatusQuery } from '../../protocol/observation.ts';
 import type { ContainerIdentity, EvidenceRecord, FindingKind } from '../../protocol/record.ts';
-import type { Mono, Offset } from '../../protocol/units.ts';
-import { type Judgement, type ProvenStage, since, stageFinding } from './findings.ts';
+import { type Mono, type Offset, since } from '../../protocol/units.ts';
+import { type Judgement, type ProvenStage, stageFinding } from './findings.ts';
 import type { TimeSpan } from './listHistory.ts';
 import type { Stage } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';

@@ -7,11 +7,11 @@
 
 import type { ExactTimes, ReceivedEvent, ShownStatus, StatusAnswer } from '../../protocol/observation.ts';
 import { EVENT_TYPES } from '../../protocol/record.ts';
-import type { Mono } from '../../protocol/units.ts';
+import { type Mono, since } from '../../protocol/units.ts';
 import type { ComparisonParts } from './comparisonParts.ts';
 import { classifyEvent, type EventClassification } from './eventClassifier.ts';
 import type { StageProof } from './expectation.ts';
-import { eventFinding, type Judgement, since } from './findings.ts';
+import { eventFinding, type Judgement } from './findings.ts';
 import { CREATED, STARTED, STOPPED, type Stage, stageOf } from './stages.ts';
 import { completed, type TrackedContainer } from './trackedContainer.ts';
 
@@ -190,7 +190,7 @@ export class Events {
   /**
    * Whether a STOPPED proves that the id ran. A runtime may announce the end of a container whose start failed; the status says
    * so. Without a status, as the runtime's own query for it may have failed, only a runtime that never announces failed starts
-   * proves it. Where the payload was dropped nobody knows what it said.
+   * proves it. If the payload was dropped its contents are unknown.
    */
   #provesRun({ isSandbox, times }: TrackedContainer, event: ReceivedEvent): boolean {
     if (isSandbox) return true;

@@ -225,7 +225,7 @@ export class Expectations {
     }
     for (const earlier of STAGES) {
       const concluded = container.stages.standing(earlier);
-      // Nothing is missed on its word alone, as long as that may turn out to be wrong.
+      // An event alone proves no miss as long as it may turn out to be wrong.
       const byIt = concluded.is === 'expected' && concluded.expectation.by === stage;
       if (byIt) this.retract(container, earlier, 'spurious');
     }

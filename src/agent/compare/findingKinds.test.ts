@@ -3,15 +3,23 @@
  */
 import { describe, expect, test } from 'vitest';
 import {
+  armed,
+  C1_CREATED,
+  C1_EXITED,
+  C1_RUNNING,
   CONTAINERD,
   CRIO,
   clockStepped,
   compare,
+  covered,
   identityOf,
   listed,
+  listedAlike,
   opened,
   readerStalled,
   received,
+  S1_EXITED,
+  S1_RUNNING,
   status,
   streamGap,
   type TimelineOutcome,
@@ -20,13 +28,6 @@ import {
 } from '../../../test/engine/timeline.ts';
 import type { EventType } from '../../protocol/record.ts';
 
-/** A stream that is covered from the list at 3 s on. */
-const covered: readonly TimelineStep[] = [
-  listed(0, {}),
-  opened(1),
-  received(2, 's0', 'STARTED', { built: 1.9 }),
-  listed(3, {}),
-];
 /** A pod whose events came in their order; its container runs from 5 s on. */
 const running: readonly TimelineStep[] = [
   received(4, 's1', 'CREATED'),
@@ -48,15 +49,15 @@ const proofsOf = (kind: string, steps: readonly TimelineStep[], settings = {}) =
 const findingsOf = (steps: readonly TimelineStep[], until = 30) =>
   summaries(compare([...covered, ...steps], { until }));
 
-test('a life whose events come in time and in order has no finding', () => {
+test('a container whose events come in time and in order has no finding', () => {
   const steps = [
     ...running,
-    listed(6, { s1: 'running', c1: 'running' }),
+    listed(6, C1_RUNNING),
     received(12, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 12 }) }),
-    listed(13, { s1: 'running', c1: 'exited' }),
+    listed(13, C1_EXITED),
     received(14, 'c1', 'DELETED'),
     received(15, 's1', 'STOPPED'),
-    listed(16, { s1: 'exited' }),
+    listed(16, S1_EXITED),
     received(17, 's1', 'DELETED'),
     listed(28, {}),
   ];
@@ -128,7 +129,7 @@ describe('late', () => {
   });
 
   test('an event is not late in a stream that no list has covered yet', () => {
-    const steps = [listed(0, {}), opened(1), received(2, 's0', 'STARTED'), ...slow(6.5, 6.4)];
+    const steps = [...armed, ...slow(6.5, 6.4)];
     expect(summaries(compare(steps, { until: 20 }))).toEqual([]);
   });
 
@@ -152,12 +153,7 @@ describe('late', () => {
   });
 
   test('an event after its missed is late, and the miss is resolved', () => {
-    const steps = [
-      ...running.slice(0, 3),
-      listed(6, { s1: 'running', c1: 'running' }),
-      listed(11, { s1: 'running', c1: 'running' }),
-      received(50, 'c1', 'STARTED'),
-    ];
+    const steps = [...running.slice(0, 3), ...listedAlike(C1_RUNNING, 6, 11), received(50, 'c1', 'STARTED')];
     const outcome = compare([...covered, ...steps], { until: 60 });
     expect(summaries(outcome)).toEqual([
       'missed c1 STARTED unannounced_by_list',
@@ -216,7 +212,7 @@ describe('out_of_order', () => {
     expect(findingsOf([...running.slice(0, 3), stopped, started])).toEqual(['late c1 STARTED built_late']);
     const steps = [
       ...running.slice(0, 3),
-      listed(6, { s1: 'running', c1: 'exited' }),
+      listed(6, C1_EXITED),
       received(14, 'c1', 'STOPPED'),
       received(14.1, 'c1', 'STARTED', { built: 5 }),
     ];
@@ -231,7 +227,7 @@ describe('out_of_order', () => {
 });
 
 describe('stale', () => {
-  const lists = [listed(6, { s1: 'running', c1: 'running' }), listed(11, { s1: 'running', c1: 'exited' })];
+  const lists = [listed(6, C1_RUNNING), listed(11, C1_EXITED)];
 
   test('an event built before, and received long after, a list that had shown its stage passed is stale', () => {
     const steps = [
@@ -263,12 +259,12 @@ describe('stale', () => {
     ];
     expect(findingsOf(steps)).toEqual([]);
     // Nor when more lists show the same.
-    const more = [listed(16, { s1: 'running', c1: 'exited' }), received(20, 'c1', 'STARTED', { built: 13 })];
+    const more = [listed(16, C1_EXITED), received(20, 'c1', 'STARTED', { built: 13 })];
     expect(findingsOf([...running.slice(0, 3), ...lists, ...more], 25)).toEqual([]);
   });
 
   test('an event built while the list was made is not stale', () => {
-    const slow = listed(10, { s1: 'running', c1: 'exited' }, { took: 1 });
+    const slow = listed(10, C1_EXITED, { took: 1 });
     const stop = received(15, 'c1', 'STOPPED', { built: 10.5 });
     const started = (built: number) => [received(14.9, 'c1', 'STARTED', { built }), stop];
     expect(findingsOf([...running.slice(0, 3), slow, ...started(11.5)])).toEqual([]);
@@ -278,7 +274,7 @@ describe('stale', () => {
   });
 
   test('overdueAfter counts from the end of the list for a stale event', () => {
-    const slow = listed(10, { s1: 'running', c1: 'exited' }, { took: 1 });
+    const slow = listed(10, C1_EXITED, { took: 1 });
     const started = (at: number) => [
       received(at, 'c1', 'STARTED', { built: 9 }),
       received(15, 'c1', 'STOPPED'),
@@ -301,7 +297,7 @@ describe('stale', () => {
 });
 
 describe('spurious', () => {
-  const still = (...at: number[]) => at.map((each) => listed(each, { s1: 'running', c1: 'running' }));
+  const still = (...at: number[]) => at.map((each) => listed(each, C1_RUNNING));
 
   test('an event that two lists contradict is spurious', () => {
     expect(findingsOf([...running, received(6, 'c1', 'STOPPED'), ...still(7, 12)])).toEqual([
@@ -324,7 +320,7 @@ describe('spurious', () => {
   });
 
   test('a list that began before the event does not contradict it', () => {
-    const slow = listed(5.2, { s1: 'running', c1: 'running' }, { took: 0.7 });
+    const slow = listed(5.2, C1_RUNNING, { took: 0.7 });
     const steps = [...running, received(6, 'c1', 'STOPPED'), slow, ...still(12)];
     expect(
       findingsOf(
@@ -335,7 +331,7 @@ describe('spurious', () => {
   });
 
   test('a sandbox may be listed for as long as the lead after its DELETED', () => {
-    const up = (at: number) => listed(at, { s1: 'exited' });
+    const up = (at: number) => listed(at, S1_EXITED);
     const steps = [...running.slice(0, 2), received(5, 's1', 'STOPPED'), received(6, 's1', 'DELETED')];
     expect(findingsOf([...steps, up(7), up(12), up(15), listed(20, {})])).toEqual([]);
     expect(findingsOf([...steps, up(7), up(17), up(22)])).toEqual(['spurious s1 DELETED lists_contradict']);
@@ -345,14 +341,14 @@ describe('spurious', () => {
     ...running,
     received(6, 'c1', 'STOPPED'),
     ...still(7, 12, 17),
-    listed(22, { s1: 'running', c1: 'exited' }),
-    listed(27, { s1: 'running', c1: 'exited' }),
+    ...listedAlike(C1_EXITED, 22, 27),
   ];
   const finishedAt = (s: number) => status(25, 'c1', times({ created: 4.2, started: 5, finished: s }));
 
   test('a spurious event discharges nothing: what it announced is due when it happens', () => {
-    const outcome = compare([...covered, ...stopsLater, finishedAt(20)], { until: 90 });
-    expect(outcome.missed).toEqual(['c1 STOPPED']);
+    expect(compare([...covered, ...stopsLater, finishedAt(20)], { until: 90 })).toMatchObject({
+      missed: ['c1 STOPPED'],
+    });
   });
 
   test('a spurious finding is resolved where the exact time says that the event was right and the lists wrong', () => {
@@ -371,7 +367,7 @@ describe('spurious', () => {
     expect(findingsOf([...running, announced, ...still(7, 12)])).toEqual([]);
   });
 
-  test('after a spurious event nothing is missed where nothing tells whether it or the lists were wrong', () => {
+  test('after a spurious event nothing is missed if nothing shows whether it or the lists were wrong', () => {
     const outcome = compare([...covered, ...stopsLater], { until: 90 });
     expect(outcome.everMissed).toEqual([]);
     expect(outcome.unobservable).toContain('c1 STOPPED contradicted');
@@ -393,9 +389,9 @@ describe('spurious', () => {
         received(6, 'c1', 'STOPPED'),
         ...still(7),
         // It stops after this list has read it.
-        listed(10, { s1: 'running', c1: 'running' }, { took: 1 }),
+        listed(10, C1_RUNNING, { took: 1 }),
         received(11.5, 'c1', 'STOPPED'),
-        listed(17, { s1: 'running', c1: 'exited' }),
+        listed(17, C1_EXITED),
       ],
       { until: 90 },
     );
@@ -427,7 +423,7 @@ describe('spurious', () => {
   });
 
   test('a spurious DELETED leaves the later removal unobservable', () => {
-    const steps = [...running, received(6, 'c1', 'DELETED'), ...still(7, 12), listed(17, { s1: 'running' })];
+    const steps = [...running, received(6, 'c1', 'DELETED'), ...still(7, 12), listed(17, S1_RUNNING)];
     expect(findingsOf(steps, 60)).toContain('unobservable c1 DELETED contradicted');
   });
 
@@ -439,8 +435,9 @@ describe('spurious', () => {
       shown(5, 'created'),
       shown(10, 'created'),
     ];
-    const outcome = compare([...covered, ...steps, shown(15, 'exited'), shown(20, 'exited')], { until: 90 });
-    expect(outcome.everMissed).toEqual([]);
+    expect(
+      compare([...covered, ...steps, shown(15, 'exited'), shown(20, 'exited')], { until: 90 }),
+    ).toMatchObject({ everMissed: [] });
   });
 
   test('a spurious event is in no counter', () => {
@@ -458,19 +455,15 @@ describe('spurious', () => {
   });
 
   test('a spurious event puts nothing out of order', () => {
-    const created = (at: number) => listed(at, { s1: 'running', c1: 'created' });
+    const created = (at: number) => listed(at, C1_CREATED);
     const early = [...running.slice(0, 3), received(4.5, 'c1', 'STOPPED'), created(5), created(10)];
     const summaries = findingsOf([...early, received(11, 'c1', 'STARTED')]);
     expect(summaries.filter((each) => each.startsWith('out_of_order'))).toEqual([]);
   });
 
   test('what was concluded from a spurious event is not missed', () => {
-    const steps = [
-      ...running.slice(0, 3),
-      listed(4.5, { s1: 'running', c1: 'created' }),
-      received(6, 'c1', 'STOPPED'),
-    ];
-    const created = (at: number) => listed(at, { s1: 'running', c1: 'created' });
+    const steps = [...running.slice(0, 3), listed(4.5, C1_CREATED), received(6, 'c1', 'STOPPED')];
+    const created = (at: number) => listed(at, C1_CREATED);
     const outcome = compare([...covered, ...steps, created(7), created(60), created(65)], { until: 120 });
     expect(outcome.everMissed).toEqual([]);
     expect(summaries(outcome)).toContain('spurious c1 STOPPED lists_contradict');
@@ -480,8 +473,8 @@ describe('spurious', () => {
 describe('unannounced', () => {
   const failed = [
     ...running.slice(0, 3),
-    listed(6, { s1: 'running', c1: 'created' }),
-    listed(11, { s1: 'running', c1: 'exited' }),
+    listed(6, C1_CREATED),
+    listed(11, C1_EXITED),
     status(11.5, 'c1', times({ created: 4.2, finished: 8 })),
   ];
 
@@ -496,11 +489,7 @@ describe('unannounced', () => {
   });
 
   test('a transition whose event the runtime never sends is unannounced', () => {
-    const steps = [
-      listed(5, { s1: 'running' }),
-      received(5.5, 's1', 'STARTED'),
-      listed(10, { s1: 'running' }),
-    ];
+    const steps = [listed(5, S1_RUNNING), received(5.5, 's1', 'STARTED'), listed(10, S1_RUNNING)];
     const outcome = compare([...covered, ...steps], { until: 60, profile: CRIO });
     expect(summaries(outcome)).toEqual(['unannounced s1 CREATED never_sent']);
     expect(outcome.counters).toMatchObject({ expected: 1, matched: 1 });
@@ -508,26 +497,17 @@ describe('unannounced', () => {
 
   test('nothing is unannounced by an unknown runtime', () => {
     const profile = { ...CONTAINERD, sandboxEvents: [], containerEvents: [] };
-    const steps = [
-      listed(5, { s1: 'running' }),
-      received(5.5, 's1', 'STARTED'),
-      listed(10, { s1: 'running' }),
-    ];
+    const steps = [listed(5, S1_RUNNING), received(5.5, 's1', 'STARTED'), listed(10, S1_RUNNING)];
     expect(summaries(compare([...covered, ...steps], { until: 60, profile }))).toEqual([]);
   });
 
   test('nothing is unannounced over a stretch with a stream gap', () => {
-    const steps = [
-      listed(5, {}),
-      streamGap(7),
-      listed(10, { s1: 'running' }),
-      received(10.5, 's1', 'STARTED'),
-    ];
+    const steps = [listed(5, {}), streamGap(7), listed(10, S1_RUNNING), received(10.5, 's1', 'STARTED')];
     expect(summaries(compare([...covered, ...steps], { until: 60, profile: CRIO }))).toEqual([]);
   });
 
   test('what a runtime never sends is unannounced once, although a spurious event announced it', () => {
-    const up = (at: number) => listed(at, { s1: 'running' });
+    const up = (at: number) => listed(at, S1_RUNNING);
     const steps = [
       up(5),
       received(5.5, 's1', 'STARTED'),
@@ -549,8 +529,8 @@ describe('unannounced', () => {
 
 describe('short_life', () => {
   const short = ({ findings }: TimelineOutcome) => findings.filter(({ kind }) => kind === 'short_life');
-  const life = [
-    listed(5, { s1: 'running' }),
+  const shortLived = [
+    listed(5, S1_RUNNING),
     received(6, 'c1', 'CREATED', { times: times({ created: 6 }) }),
     received(6.2, 'c1', 'STARTED', { times: times({ created: 6, started: 6.2 }) }),
     received(6.4, 'c1', 'STOPPED', { times: times({ created: 6, started: 6.2, finished: 6.4 }) }),
@@ -558,8 +538,8 @@ describe('short_life', () => {
   ];
   const sandbox = [received(4, 's1', 'CREATED'), received(4.1, 's1', 'STARTED')];
 
-  test('a whole life between two lists is a short life, with its length and both lists', () => {
-    const steps = [...sandbox, ...life, listed(10, { s1: 'running' })];
+  test('a container that lived between two lists is a short life, with its duration and both lists', () => {
+    const steps = [...sandbox, ...shortLived, listed(10, S1_RUNNING)];
     expect(short(compare([...covered, ...steps], { until: 20 }))).toMatchObject([
       {
         cause: 'life',
@@ -570,12 +550,7 @@ describe('short_life', () => {
   });
 
   test('a run that no list saw is a short life', () => {
-    const steps = [
-      ...sandbox,
-      ...life.slice(0, 4),
-      listed(10, { s1: 'running', c1: 'exited' }),
-      listed(15, { s1: 'running', c1: 'exited' }),
-    ];
+    const steps = [...sandbox, ...shortLived.slice(0, 4), listed(10, C1_EXITED), listed(15, C1_EXITED)];
     expect(short(compare([...covered, ...steps], { until: 20 }))).toMatchObject([
       { cause: 'start', proof: { lifeMinMs: 200, lifeMaxMs: 200 } },
     ]);
@@ -584,53 +559,48 @@ describe('short_life', () => {
   test('an end that no list saw is a short life', () => {
     const steps = [
       ...running,
-      listed(6, { s1: 'running', c1: 'running' }),
+      listed(6, C1_RUNNING),
       received(7, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 7 }) }),
       received(7.3, 'c1', 'DELETED'),
-      listed(11, { s1: 'running' }),
+      listed(11, S1_RUNNING),
     ];
     expect(short(compare([...covered, ...steps], { until: 20 }))).toMatchObject([
-      // When it was removed only the lists can tell: until the second of them had been made.
+      // Only the lists show when it was removed: at the latest when the second one was made.
       { cause: 'exit', proof: { lifeMinMs: 0, lifeMaxMs: 4020 } },
     ]);
   });
 
   test('a short life is not reported across a failed list', () => {
     const failing: TimelineStep = { at: 8, act: ({ comparison }) => comparison.listFailed() };
-    const steps = [...sandbox, ...life, failing, listed(10, { s1: 'running' })];
+    const steps = [...sandbox, ...shortLived, failing, listed(10, S1_RUNNING)];
     expect(short(compare([...covered, ...steps], { until: 20 }))).toEqual([]);
   });
 
   test('a short life is not reported across a list that could not be read whole', () => {
     const steps = [
       ...sandbox,
-      ...life,
-      listed(8, { s1: 'running' }, { partial: true }),
-      listed(10, { s1: 'running' }),
+      ...shortLived,
+      listed(8, S1_RUNNING, { partial: true }),
+      listed(10, S1_RUNNING),
     ];
     expect(short(compare([...covered, ...steps], { until: 20 }))).toEqual([]);
   });
 
   test('a container that a list saw before did not run unseen, even if a list lacked it since', () => {
-    const steps = [
-      ...running,
-      listed(6, { s1: 'running', c1: 'running' }),
-      listed(11, { s1: 'running' }),
-      listed(16, { s1: 'running', c1: 'exited' }),
-    ];
+    const steps = [...running, listed(6, C1_RUNNING), listed(11, S1_RUNNING), listed(16, C1_EXITED)];
     const summaries = short(compare([...covered, ...steps], { until: 20 }));
     expect(summaries.map(({ cause }) => cause)).toEqual(['exit']);
   });
 
   test('a short life is reported once although an event came again while the list was made', () => {
-    const slow = listed(10, { s1: 'running' }, { took: 1 });
-    const steps = [...sandbox, ...life, slow, received(11.5, 'c1', 'DELETED')];
+    const slow = listed(10, S1_RUNNING, { took: 1 });
+    const steps = [...sandbox, ...shortLived, slow, received(11.5, 'c1', 'DELETED')];
     expect(short(compare([...covered, ...steps], { until: 20 }))).toHaveLength(1);
   });
 
-  test('a life that may have ended after the second list began is no short life', () => {
-    const slow = listed(10, { s1: 'running' }, { took: 1 });
-    const ends = (at: number) => [...life.slice(0, 4), received(at, 'c1', 'DELETED'), slow];
+  test('a container that may have ended after the second list began is no short life', () => {
+    const slow = listed(10, S1_RUNNING, { took: 1 });
+    const ends = (at: number) => [...shortLived.slice(0, 4), received(at, 'c1', 'DELETED'), slow];
     expect(short(compare([...covered, ...sandbox, ...ends(10.9)], { until: 20 }))).toHaveLength(1);
     expect(short(compare([...covered, ...sandbox, ...ends(11.5)], { until: 20 }))).toEqual([]);
   });
@@ -639,7 +609,7 @@ describe('short_life', () => {
     const failed = times({ created: 6, finished: 6.4 });
     const steps = [
       ...sandbox,
-      listed(5, { s1: 'running' }),
+      listed(5, S1_RUNNING),
       received(6, 'c1', 'CREATED'),
       received(6.4, 'c1', 'STOPPED'),
       received(6.5, 'c1b', 'CREATED', { others: [{ id: 'c1', state: 'exited', times: failed }] }),
@@ -649,10 +619,10 @@ describe('short_life', () => {
   });
 
   test('a short life is not reported after a stream gap while the list before was made', () => {
-    const [, ...events] = life;
-    const slow = listed(4.2, { s1: 'running' }, { took: 0.7 });
+    const [, ...events] = shortLived;
+    const slow = listed(4.2, S1_RUNNING, { took: 0.7 });
     const pause = { ...streamGap(5.5), at: 5.55 };
-    const steps = [...sandbox, slow, pause, ...events, listed(10, { s1: 'running' })];
+    const steps = [...sandbox, slow, pause, ...events, listed(10, S1_RUNNING)];
     const paused = steps.filter((step) => step !== pause);
     expect(short(compare([...covered, ...paused], { until: 20 }))).toHaveLength(1);
     expect(short(compare([...covered, ...steps], { until: 20 }))).toEqual([]);
@@ -672,7 +642,7 @@ describe('short_life', () => {
   });
 
   test('a short life is not reported where the stream was not covered since the list before', () => {
-    const steps = [...sandbox, ...life, streamGap(7), listed(10, { s1: 'running' })];
+    const steps = [...sandbox, ...shortLived, streamGap(7), listed(10, S1_RUNNING)];
     expect(short(compare([...covered, ...steps], { until: 20 }))).toEqual([]);
   });
 });
@@ -698,10 +668,7 @@ describe('duplicate_container', () => {
   });
 
   test('a container that ran after the other is no duplicate', () => {
-    const steps = [
-      listed(10, { s1: 'running', c1: 'exited', c1b: 'running' }),
-      listed(15, { s1: 'running', c1: 'exited', c1b: 'running' }),
-    ];
+    const steps = [...listedAlike({ s1: 'running', c1: 'exited', c1b: 'running' }, 10, 15)];
     expect(duplicates(steps)).toEqual([]);
   });
 
@@ -731,9 +698,9 @@ describe('duplicate_container', () => {
 
   /** c1 runs all the time; c1b comes and goes between two lists. */
   const beside = (started: number, finished: number) => [
-    listed(10, { s1: 'running', c1: 'running' }),
+    listed(10, C1_RUNNING),
     received(14, 'c1b', 'STOPPED', { times: times({ created: 11, started, finished }) }),
-    listed(15, { s1: 'running', c1: 'running' }),
+    listed(15, C1_RUNNING),
   ];
 
   test('a container that ran while two lists show another running is its duplicate', () => {
@@ -751,7 +718,7 @@ describe('duplicate_container', () => {
   /** c1 ends at 11, and c1b starts at 12.05; the clock is set back in between, and no tick has seen that yet. */
   const steppedBetween = [
     ...running,
-    listed(6, { s1: 'running', c1: 'running' }),
+    listed(6, C1_RUNNING),
     received(11.1, 'c1', 'STOPPED', { times: times({ created: 4.2, started: 5, finished: 11 }) }),
     clockStepped(12.01, -5),
     received(12.06, 'c1b', 'STARTED', { times: times({ created: 12.02, started: 12.05 }, -5) }),
@@ -762,7 +729,7 @@ describe('duplicate_container', () => {
   });
 
   test('a duplicate that a clock step took back is reported by the next list, where it still holds', () => {
-    const up = (at: number) => listed(at, { s1: 'running', c1: 'running' });
+    const up = (at: number) => listed(at, C1_RUNNING);
     const [before, ended] = beside(12, 13.9);
     const steps = [...running, before, ended, clockStepped(15.01, -5), up(15.05)].filter(
       (step) => step !== undefined,
@@ -787,18 +754,12 @@ describe('duplicate_container', () => {
 
   test('a container that had stopped before the other started is no duplicate', () => {
     const [before, ended] = beside(12, 13.9);
-    const steps = [before, ended, listed(15, { s1: 'running', c1: 'exited' })].filter(
-      (step) => step !== undefined,
-    );
+    const steps = [before, ended, listed(15, C1_EXITED)].filter((step) => step !== undefined);
     expect(duplicates(steps)).toEqual([]);
   });
 
   test('a container that went back to running is no duplicate, as it may not have run all the time', () => {
-    const steps = [
-      listed(5, { s1: 'running', c1: 'running' }),
-      listed(6, { s1: 'running', c1: 'exited' }),
-      ...beside(12, 13.9),
-    ];
+    const steps = [listed(5, C1_RUNNING), listed(6, C1_EXITED), ...beside(12, 13.9)];
     expect(duplicates(steps)).toEqual([]);
   });
 
@@ -817,7 +778,7 @@ describe('the statuses in an event', () => {
   test('the statuses in an event prove what they show of other ids', () => {
     const steps = [
       ...running.slice(0, 2),
-      listed(5, { s1: 'running', c1: 'created' }),
+      listed(5, C1_CREATED),
       received(6, 's1', 'STARTED', {
         others: [{ id: 'c1', state: 'running', times: times({ created: 4.2, started: 5.5 }) }],
       }),
@@ -842,9 +803,8 @@ describe('the statuses in an event', () => {
 test('a miss whose true time lies long before the lists noticed has the cause runtime_state_late', () => {
   const finished = (at: number) => [
     ...running,
-    listed(6, { s1: 'running', c1: 'running' }),
-    listed(11, { s1: 'running', c1: 'running' }),
-    listed(16, { s1: 'running', c1: 'exited' }),
+    ...listedAlike(C1_RUNNING, 6, 11),
+    listed(16, C1_EXITED),
     status(19, 'c1', times({ created: 4.2, started: 5, finished: at })),
   ];
   expect(findingsOf(finished(7), 60)).toEqual(['missed c1 STOPPED runtime_state_late']);
@@ -855,8 +815,8 @@ test('a miss whose true time lies long before the lists noticed has the cause ru
 test('an event of an unknown type may have been what is due already', () => {
   const steps = [
     ...running.slice(0, 3),
-    listed(5, { s1: 'running', c1: 'created' }),
-    listed(10, { s1: 'running', c1: 'running' }),
+    listed(5, C1_CREATED),
+    listed(10, C1_RUNNING),
     received(12, 'c1', 9),
   ];
   expect(findingsOf(steps, 60)).toEqual(['unobservable c1 STARTED unknown_event_type']);
@@ -865,24 +825,25 @@ test('an event of an unknown type may have been what is due already', () => {
 test('an event of an unknown type may have been any that is due of its id, and of no other', () => {
   const steps = [
     ...running.slice(0, 3),
-    listed(5, { s1: 'running', c1: 'created' }),
+    listed(5, C1_CREATED),
     received(6, 'c1', 9),
-    listed(10, { s1: 'running', c1: 'running' }),
+    listed(10, C1_RUNNING),
     listed(15, { s1: 'exited', c1: 'running' }),
   ];
-  const outcome = compare([...covered, ...steps], { until: 60 });
-  expect(outcome.everMissed).toEqual(['s1 STOPPED']);
-  expect(outcome.unobservable).toEqual(['c1 STARTED before_baseline']);
+  expect(compare([...covered, ...steps], { until: 60 })).toMatchObject({
+    everMissed: ['s1 STOPPED'],
+    unobservable: ['c1 STARTED before_baseline'],
+  });
 });
 
 describe('a STOPPED without a status', () => {
   const ended = [
     ...running.slice(0, 2),
     received(4.2, 'c1', 'CREATED'),
-    listed(5, { s1: 'running', c1: 'created' }),
+    listed(5, C1_CREATED),
     received(6, 'c1', 'STOPPED'),
     received(7, 'c1', 'DELETED'),
-    listed(10, { s1: 'running' }),
+    listed(10, S1_RUNNING),
     status(12, 'c1', null),
   ];
 
@@ -899,10 +860,9 @@ describe('a STOPPED without a status', () => {
 test('a regression says which lists showed it exited and running', () => {
   const steps = [
     ...running,
-    listed(6, { s1: 'running', c1: 'running' }),
-    listed(11, { s1: 'running', c1: 'exited' }),
-    listed(16, { s1: 'running', c1: 'exited' }),
-    listed(21, { s1: 'running', c1: 'running' }),
+    listed(6, C1_RUNNING),
+    ...listedAlike(C1_EXITED, 11, 16),
+    listed(21, C1_RUNNING),
   ];
   expect(proofsOf('regression', steps)).toMatchObject([
     { listedExited: { from: 11_010_000 }, listedRunning: { from: 21_010_000 } },
@@ -910,18 +870,9 @@ test('a regression says which lists showed it exited and running', () => {
 });
 
 test('a second regression says which list showed it exited that time, not one that lacked it', () => {
-  const up = (at: number) => listed(at, { s1: 'running', c1: 'running' });
-  const down = (at: number) => listed(at, { s1: 'running', c1: 'exited' });
-  const steps = [
-    ...running,
-    up(6),
-    listed(8, { s1: 'running' }),
-    down(11),
-    up(16),
-    down(21),
-    down(26),
-    up(31),
-  ];
+  const up = (at: number) => listed(at, C1_RUNNING);
+  const down = (at: number) => listed(at, C1_EXITED);
+  const steps = [...running, up(6), listed(8, S1_RUNNING), down(11), up(16), down(21), down(26), up(31)];
   expect(proofsOf('regression', steps)).toMatchObject([
     { listedExited: { from: 11_010_000 }, listedRunning: { from: 16_010_000 } },
     { listedExited: { from: 21_010_000 }, listedRunning: { from: 31_010_000 } },

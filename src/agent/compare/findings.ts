@@ -5,16 +5,14 @@ import {
   type ContainerIdentity,
   EVENT_TYPES,
   type FindingKind,
+  PROOF_VERSION,
   type RecordOf,
 } from '../../protocol/record.ts';
-import { type Mono, type Offset, offset } from '../../protocol/units.ts';
+import { type Mono, since } from '../../protocol/units.ts';
 import type { EventClassification } from './eventClassifier.ts';
 import type { StageProof } from './expectation.ts';
 import { STARTED, type STOPPED, type Stage } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
-
-/** The version of the shape of `proof`. */
-export const PROOF_VERSION = 1;
 
 /** What all findings share; `epochStart` turns positions on the clock into offsets. */
 export interface Judgement {
@@ -28,8 +26,6 @@ export interface Judgement {
 
 /** When a stage was reached, and what says so. */
 export type ProvenStage = Pick<StageProof, 'from' | 'to' | 'evidence'>;
-
-export const since = (start: Mono, at: Mono): Offset => offset(at - start);
 
 /** A judgement on the event of one stage of one container. `exact` is the true time, where it is known. */
 export function stageFinding(

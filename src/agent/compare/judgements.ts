@@ -10,11 +10,11 @@
  */
 
 import { TokenBucket } from '../../platform/tokenBucket.ts';
-import { type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
+import { type Micros, type Mono, millis, shift, since } from '../../protocol/units.ts';
 import type { ComparisonParts } from './comparisonParts.ts';
 import type { OpenSession } from './coverage.ts';
 import type { Expectation } from './expectation.ts';
-import { overdueRecord, plainFinding, since } from './findings.ts';
+import { overdueRecord, plainFinding } from './findings.ts';
 import { DELETED, STARTED, STOPPED, type Stage } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
 import { causeOf, exactTime, hadHappened, unobservableReason } from './unobservableReason.ts';
@@ -73,7 +73,7 @@ export class Judgements {
     const { session } = coverage;
     // Until the reader has drained past the deadline the event may still be in the socket.
     if (session === null || session.watermark < deadline) return;
-    // Nothing is decided on the word of an event before lists have confirmed or contradicted it.
+    // Nothing is decided because of an event before lists have confirmed or contradicted it.
     const unconfirmed = expectation.by !== null && container.confirmations.isUnconfirmed(expectation.by);
     if (unconfirmed && emitter.now < shift(deadline, CONFIRMATION_TIMEOUT)) return;
     const reason = unconfirmed

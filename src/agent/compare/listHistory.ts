@@ -38,7 +38,7 @@ export class ListHistory {
   readonly #lowerBounds: PerStage<Mono | null> = [null, null, null, null];
   readonly #passed: PerStage<TimeSpan | null> = [null, null, null, null];
 
-  /** What the last relist showed, in the kubelet's words. */
+  /** What the last relist showed, in the kubelet's terms. */
   get state(): PlegState {
     return this.#state;
   }

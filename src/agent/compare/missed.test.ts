@@ -3,13 +3,21 @@
  */
 import { describe, expect, test } from 'vitest';
 import {
+  announced,
+  C1_CREATED,
+  C1_EXITED,
+  C1_RUNNING,
   CRIO,
   clockStepped,
   compare,
+  covered,
   listed,
+  listedAlike,
   opened,
   readerStalled,
   received,
+  S1_EXITED,
+  S1_RUNNING,
   sandboxStatus,
   seconds,
   status,
@@ -18,14 +26,6 @@ import {
   times,
 } from '../../../test/engine/timeline.ts';
 import { EVENT_TYPES, type EventType } from '../../protocol/record.ts';
-
-/** A stream that is covered from the list at 3 s on. */
-const covered: readonly TimelineStep[] = [
-  listed(0, {}),
-  opened(1),
-  received(2, 's0', 'STARTED', { built: 1.9 }),
-  listed(3, {}),
-];
 
 type TimedEvent = readonly [at: number, id: string, type: EventType];
 
@@ -42,16 +42,14 @@ const LONG: readonly TimedEvent[] = [
 
 const LONG_LISTS: readonly TimelineStep[] = [
   listed(5, {}),
-  listed(10, { s1: 'running', c1: 'created' }),
-  listed(15, { s1: 'running', c1: 'running' }),
-  listed(20, { s1: 'running', c1: 'running' }),
-  listed(25, { s1: 'running', c1: 'exited' }),
-  listed(30, { s1: 'running' }),
-  listed(35, { s1: 'exited' }),
+  listed(10, C1_CREATED),
+  ...listedAlike(C1_RUNNING, 15, 20),
+  listed(25, C1_EXITED),
+  listed(30, S1_RUNNING),
+  listed(35, S1_EXITED),
   // The sandbox is still there after its DELETED.
-  listed(40, { s1: 'exited' }),
-  listed(45, {}),
-  listed(50, {}),
+  listed(40, S1_EXITED),
+  ...listedAlike({}, 45, 50),
 ];
 
 const SHORT: readonly TimedEvent[] = [
@@ -84,9 +82,9 @@ function eventsOf(events: readonly TimedEvent[], short: boolean, dropped: readon
     });
 }
 
-const longLife = (...dropped: string[]) =>
+const listedPod = (...dropped: string[]) =>
   compare([...covered, ...LONG_LISTS, ...eventsOf(LONG, false, dropped)], { until: 100 });
-const shortLife = (...dropped: string[]) =>
+const unlistedPod = (...dropped: string[]) =>
   compare([...covered, ...SHORT_LISTS, ...eventsOf(SHORT, true, dropped)], { until: 100 });
 
 const ALL = ['s1', 'c1'].flatMap((id) => EVENT_TYPES.map((type) => `${id} ${type}`));
@@ -100,57 +98,57 @@ const TRACELESS: Readonly<Record<string, number>> = {
   'c1 STOPPED, c1 DELETED': 1,
 };
 
-describe('a life that several lists show', () => {
-  test('with no event dropped, a listed life has no miss and every transition is matched', () => {
-    const { missed, unobservable, counters } = longLife();
+describe('containers that several lists show', () => {
+  test('with no event dropped, a listed pod has no miss and every transition is matched', () => {
+    const { missed, unobservable, counters } = listedPod();
     expect(missed).toEqual([]);
     expect(unobservable).toEqual([]);
     expect(counters).toMatchObject({ expected: 8, matched: 8, missed: 0, unobservable: 0 });
   });
 
-  test.each(ALL)('a dropped %s of a listed life is the only miss', (event) => {
-    const { missed, counters } = longLife(event);
+  test.each(ALL)('a dropped %s of a listed pod is the only miss', (event) => {
+    const { missed, counters } = listedPod(event);
     expect(missed).toEqual([event]);
     expect(counters).toMatchObject({ expected: 8, matched: 7, missed: 1, unobservable: 0 });
   });
 
-  test.each(PAIRS)('a dropped %s and %s of a listed life are the only misses', (a, b) => {
-    expect([...longLife(a, b).missed].sort()).toEqual([a, b].sort());
+  test.each(PAIRS)('a dropped %s and %s of a listed pod are the only misses', (a, b) => {
+    expect([...listedPod(a, b).missed].sort()).toEqual([a, b].sort());
   });
 
-  test('with every event dropped, all transitions of a listed life are missed', () => {
-    expect([...longLife(...ALL).missed].sort()).toEqual([...ALL].sort());
+  test('with every event dropped, all transitions of a listed pod are missed', () => {
+    expect([...listedPod(...ALL).missed].sort()).toEqual([...ALL].sort());
   });
 });
 
-describe('a life between two lists', () => {
-  test('with no event dropped, an unlisted life has no miss', () => {
-    const { missed, unobservable, counters } = shortLife();
+describe('containers between two lists', () => {
+  test('with no event dropped, an unlisted pod has no miss', () => {
+    const { missed, unobservable, counters } = unlistedPod();
     expect(missed).toEqual([]);
     expect(unobservable).toEqual([]);
     expect(counters).toMatchObject({ expected: 8, matched: 8 });
   });
 
-  test.each(ALL)('a dropped %s of an unlisted life is the only miss', (event) => {
-    const { missed, counters } = shortLife(event);
+  test.each(ALL)('a dropped %s of an unlisted pod is the only miss', (event) => {
+    const { missed, counters } = unlistedPod(event);
     expect(missed).toEqual([event]);
     expect(counters).toMatchObject({ expected: 8, matched: 7, missed: 1, unobservable: 0 });
   });
 
-  test.each(PAIRS)('with %s and %s dropped, an unlisted life has no other miss', (a, b) => {
-    const { missed } = shortLife(a, b);
+  test.each(PAIRS)('with %s and %s dropped, an unlisted pod has no other miss', (a, b) => {
+    const { missed } = unlistedPod(a, b);
     expect([a, b]).toEqual(expect.arrayContaining([...missed]));
     expect(missed).toHaveLength(2 - (TRACELESS[`${a}, ${b}`] ?? 0));
   });
 
-  test('with every event dropped, an unlisted life leaves no trace and is not judged', () => {
-    const { missed, counters } = shortLife(...ALL);
+  test('with every event dropped, an unlisted pod leaves no trace and is not judged', () => {
+    const { missed, counters } = unlistedPod(...ALL);
     expect(missed).toEqual([]);
     expect(counters.expected).toBe(0);
   });
 });
 
-test('the start of an unlisted life is missed although the event that carries its creation came last', () => {
+test('the start of an unlisted pod is missed although the event that carries its creation came last', () => {
   const steps = [
     ...covered,
     ...SHORT_LISTS,
@@ -190,10 +188,8 @@ test('what was due before any list was whole gets its lower bound from the first
     received(5.01, 's1', 'STARTED'),
     received(5.1, 'c1', 'CREATED'),
     received(5.24, 'c3', 'CREATED', { others: [{ id: 'c1', state: 'running', times: nothing }] }),
-    listed(5.05, { s1: 'running', c1: 'created' }, { took: 0.1, partial: true }),
-    listed(7, shown),
-    listed(9, shown),
-    listed(12, shown),
+    listed(5.05, C1_CREATED, { took: 0.1, partial: true }),
+    ...listedAlike(shown, 7, 9, 12),
   ];
   const { findings } = compare(steps, { until: 60 });
   const missed = findings.filter(({ kind }) => kind === 'missed');
@@ -216,7 +212,7 @@ test('a placed exact time stays known, even when it is received again after a cl
   expect(findings).toMatchObject([{ eventType: 'STOPPED', occurred: seconds(22) }]);
 });
 
-test('how a container ended stays known when an older status arrives later', () => {
+test('the exit code and reason stay known when an older status arrives later', () => {
   const exact = { ...times({ created: 7, started: 11, finished: 22 }), exitCode: 137, reason: 'OOMKilled' };
   const steps = [
     ...covered,
@@ -230,7 +226,7 @@ test('how a container ended stays known when an older status arrives later', () 
 });
 
 test('no status is queried after a removal', () => {
-  expect(longLife('c1 DELETED').queries).toEqual([]);
+  expect(listedPod('c1 DELETED').queries).toEqual([]);
 });
 
 test('what no list showed yet is missed too when its status proves it', () => {
@@ -269,7 +265,7 @@ test('a watermark never goes back, and counts only for its own session', () => {
     at,
     act: ({ comparison }) => comparison.drained(session, seconds(to)),
   });
-  const steps = [...covered, listed(5, { s1: 'running' })];
+  const steps = [...covered, listed(5, S1_RUNNING)];
   const still = [...steps, drained(35.1, 1, 35.05), ...readerStalled(35.11, 90)];
   expect(compare([...still, drained(35.2, 1, 20)], { until: 60 }).missed).toHaveLength(2);
   const other = [...steps, ...readerStalled(20, 90), drained(30, 2, 59)];
@@ -277,7 +273,7 @@ test('a watermark never goes back, and counts only for its own session', () => {
 });
 
 test('a miss carries its proof', () => {
-  const [finding] = longLife('c1 STOPPED').findings;
+  const [finding] = listedPod('c1 STOPPED').findings;
   expect(finding).toMatchObject({
     kind: 'missed',
     eventType: 'STOPPED',
@@ -290,7 +286,7 @@ test('a miss carries its proof', () => {
 });
 
 test('a miss that only a later event proves has the cause sequence', () => {
-  const findings = shortLife('c1 STARTED').findings.filter(({ kind }) => kind === 'missed');
+  const findings = unlistedPod('c1 STARTED').findings.filter(({ kind }) => kind === 'missed');
   expect(findings).toMatchObject([{ eventType: 'STARTED', cause: 'sequence' }]);
 });
 
@@ -305,10 +301,11 @@ test('nothing is missed before missedAfter has passed', () => {
 test('a missed event that comes later resolves its finding', () => {
   const late = received(60, 'c1', 'STARTED', { built: 11 });
   const steps = [...covered, ...LONG_LISTS, ...eventsOf(LONG, false, ['c1 STARTED']), late];
-  const { everMissed, missed, counters } = compare(steps, { until: 70 });
-  expect(everMissed).toEqual(['c1 STARTED']);
-  expect(missed).toEqual([]);
-  expect(counters).toMatchObject({ expected: 8, matched: 8, missed: 0 });
+  expect(compare(steps, { until: 70 })).toMatchObject({
+    everMissed: ['c1 STARTED'],
+    missed: [],
+    counters: { expected: 8, matched: 8, missed: 0 },
+  });
 });
 
 test('the exact times of an overdue event are queried when overdueAfter has passed', () => {
@@ -318,7 +315,7 @@ test('the exact times of an overdue event are queried when overdueAfter has pass
 });
 
 test('the status of an overdue event is queried once, and never for a removal', () => {
-  expect(longLife('c1 STARTED', 's1 STOPPED', 's1 DELETED').queries).toEqual(['c1', 's1']);
+  expect(listedPod('c1 STARTED', 's1 STOPPED', 's1 DELETED').queries).toEqual(['c1', 's1']);
 });
 
 test('a start and an end between two lists are both missed when the status proves the run', () => {
@@ -326,12 +323,11 @@ test('a start and an end between two lists are both missed when the status prove
     [
       ...covered,
       listed(5, {}),
-      received(6, 's1', 'CREATED'),
-      received(6, 's1', 'STARTED'),
+      ...announced(6, 's1', 'CREATED', 'STARTED'),
       received(6.5, 'c1', 'CREATED', { times: times({ created: 6.5 }) }),
-      listed(10, { s1: 'running', c1: 'exited' }),
+      listed(10, C1_EXITED),
       status(10.5, 'c1', times({ created: 6.5, started: 7, finished: 8 })),
-      listed(15, { s1: 'running', c1: 'exited' }),
+      listed(15, C1_EXITED),
     ],
     { until: 60 },
   );
@@ -343,13 +339,7 @@ test('a start and an end between two lists are both missed when the status prove
 
 test('the removal of a container that its sandbox outlives is judged even where removed sandboxes take containers along', () => {
   const { missed } = compare(
-    [
-      ...covered,
-      listed(5, { s1: 'running', c1: 'running' }),
-      received(6, 'c1', 'STOPPED'),
-      listed(10, { s1: 'running' }),
-      listed(15, { s1: 'running' }),
-    ],
+    [...covered, listed(5, C1_RUNNING), received(6, 'c1', 'STOPPED'), ...listedAlike(S1_RUNNING, 10, 15)],
     { until: 60, profile: CRIO },
   );
   expect(missed).toContain('c1 DELETED');
@@ -359,17 +349,16 @@ describe('the status of a sandbox', () => {
   const listedTwice = [
     ...covered,
     listed(5, {}),
-    listed(10, { s1: 'running' }),
-    received(10.5, 's1', 'CREATED'),
-    received(10.5, 's1', 'STARTED'),
+    listed(10, S1_RUNNING),
+    ...announced(10.5, 's1', 'CREATED', 'STARTED'),
   ];
 
   test('a sandbox status has no end time: the lists around a missed STOPPED remain its proof, and the finding says so', () => {
     const steps = [
       ...listedTwice,
-      listed(15, { s1: 'exited' }),
+      listed(15, S1_EXITED),
       sandboxStatus(17.5, 's1', 'exited', 6),
-      listed(20, { s1: 'exited' }),
+      listed(20, S1_EXITED),
     ];
     const { findings, queries } = compare(steps, { until: 60 });
     expect(queries).toEqual(['s1']);
@@ -386,11 +375,7 @@ describe('the status of a sandbox', () => {
   });
 
   test('a sandbox status proves the end before a list does, and nothing is due twice', () => {
-    const steps = [
-      ...listedTwice.slice(0, -1),
-      sandboxStatus(13, 's1', 'exited', 6),
-      listed(15, { s1: 'exited' }),
-    ];
+    const steps = [...listedTwice.slice(0, -1), sandboxStatus(13, 's1', 'exited', 6), listed(15, S1_EXITED)];
     const { findings, counters } = compare(steps, { until: 60 });
     expect(findings).toMatchObject([
       { kind: 'missed', eventType: 'STARTED' },
@@ -405,17 +390,12 @@ describe('the status of a sandbox', () => {
   });
 
   test('an exited sandbox that was never seen ready proves neither a start nor an end', () => {
-    const steps = [
-      ...covered,
-      listed(5, {}),
-      listed(10, { s1: 'exited' }),
-      sandboxStatus(13, 's1', 'exited', 6),
-    ];
+    const steps = [...covered, listed(5, {}), listed(10, S1_EXITED), sandboxStatus(13, 's1', 'exited', 6)];
     expect(compare(steps, { until: 60 })).toMatchObject({ everMissed: [], pending: 0 });
   });
 
   test('a ready sandbox proves only what has happened', () => {
-    const steps = [...listedTwice, sandboxStatus(13, 's1', 'running', 6), listed(15, { s1: 'running' })];
+    const steps = [...listedTwice, sandboxStatus(13, 's1', 'running', 6), listed(15, S1_RUNNING)];
     expect(compare(steps, { until: 60 })).toMatchObject({ everMissed: [], unobservable: [], pending: 0 });
   });
 });
@@ -458,8 +438,9 @@ describe('a silent stream', () => {
   });
 
   test('what may have happened before a stream was opened does not make it silent', () => {
-    const outcome = compare([listed(0, {}), opened(1), listed(5, shown), listed(10, shown)], { until: 60 });
-    expect(outcome.stream).toBe('Arming');
+    expect(
+      compare([listed(0, {}), opened(1), listed(5, shown), listed(10, shown)], { until: 60 }),
+    ).toMatchObject({ stream: 'Arming' });
   });
 
   test('a silent stream is silent no longer once an event comes', () => {

@@ -3,17 +3,26 @@
  */
 import { describe, expect, test } from 'vitest';
 import {
+  announced,
+  armed,
+  C1_CREATED,
+  C1_EXITED,
+  C1_RUNNING,
   CONTAINERD,
   CRIO,
   clockStepped,
   closed,
   compare,
+  covered,
   type EventDetails,
   listed,
+  listedAlike,
   opened,
   readerStalled,
   received,
   runtimeReplaced,
+  S1_EXITED,
+  S1_RUNNING,
   seconds,
   status,
   streamGap,
@@ -23,19 +32,12 @@ import {
 } from '../../../test/engine/timeline.ts';
 import { EVENT_TYPES } from '../../protocol/record.ts';
 
-/** A stream that is covered from the list at 3 s on. */
-const covered: readonly TimelineStep[] = [
-  listed(0, {}),
-  opened(1),
-  received(2, 's0', 'STARTED', { built: 1.9 }),
-  listed(3, {}),
-];
-/** A pod whose events all came. */
-const pod: readonly TimelineStep[] = [
-  received(4, 's1', 'CREATED'),
-  received(4, 's1', 'STARTED'),
-  received(4, 'c1', 'CREATED'),
-];
+/** A pod whose events were all received. */
+const pod = [...announced(4, 's1', 'CREATED', 'STARTED'), received(4, 'c1', 'CREATED')];
+const createdPod = [...covered, ...pod];
+const runningPod = [...createdPod, received(4.5, 'c1', 'STARTED'), listed(5, C1_RUNNING)];
+/** The runtime restarts. */
+const newSession = [closed(6), opened(8, 2), received(9, 's0', 'STARTED')];
 
 const everMissed = (steps: readonly TimelineStep[], settings: Partial<TimelineSettings> = {}) =>
   compare(steps, { until: 120, ...settings }).everMissed;
@@ -49,18 +51,17 @@ describe('the beginning of a stream', () => {
   });
 
   test('what a list shows before any event came is not due to a stream that may not be registered yet', () => {
-    expect(everMissed([listed(0, {}), opened(1), listed(5, { s1: 'running' })])).toEqual([]);
+    expect(everMissed([listed(0, {}), opened(1), listed(5, S1_RUNNING)])).toEqual([]);
   });
 
   test('what happened between the opening and the first event of a stream is not due', () => {
     const steps = [
       listed(0, {}),
       opened(1),
-      listed(5, { s1: 'running', c1: 'created' }),
+      listed(5, C1_CREATED),
       // The stream was registered only now; c1 started at 7.
       received(9, 's0', 'STARTED'),
-      listed(10, { s1: 'running', c1: 'running' }),
-      listed(15, { s1: 'running', c1: 'running' }),
+      ...listedAlike(C1_RUNNING, 10, 15),
     ];
     expect(everMissed(steps)).toEqual([]);
   });
@@ -69,10 +70,10 @@ describe('the beginning of a stream', () => {
     const steps = [
       listed(0, {}),
       opened(1),
-      listed(3, { s1: 'running', c1: 'running' }),
+      listed(3, C1_RUNNING),
       received(4, 's0', 'STARTED'),
       listed(5, { s1: 'running', c1: 'exited', c2: 'created' }),
-      listed(10, { s1: 'running' }),
+      listed(10, S1_RUNNING),
     ];
     expect(everMissed(steps)).toEqual(['c1 DELETED', 'c2 DELETED']);
     expect(everMissed(steps.slice(0, -1))).toEqual([]);
@@ -82,9 +83,9 @@ describe('the beginning of a stream', () => {
     const steps = [
       listed(0, {}),
       opened(1),
-      listed(3, { s1: 'running' }, { took: 2 }),
+      listed(3, S1_RUNNING, { took: 2 }),
       received(4, 's0', 'STARTED'),
-      listed(8, { s1: 'exited' }),
+      listed(8, S1_EXITED),
     ];
     const outcome = compare(steps, { until: 60 });
     expect(outcome.everMissed).toEqual([]);
@@ -92,22 +93,15 @@ describe('the beginning of a stream', () => {
   });
 
   test('a list that began in the moment of the arming is no baseline', () => {
-    const steps = [
-      listed(0, {}),
-      opened(1),
-      received(2, 's0', 'STARTED'),
-      listed(2, {}),
-      listed(5, { s1: 'running' }),
-    ];
+    const steps = [...armed, listed(2, {}), listed(5, S1_RUNNING)];
     expect(everMissed(steps)).toEqual([]);
-    expect(everMissed([...steps.slice(0, 3), listed(2.01, {}), listed(5, { s1: 'running' })])).toHaveLength(
-      2,
-    );
+    expect(everMissed([...steps.slice(0, 3), listed(2.01, {}), listed(5, S1_RUNNING)])).toHaveLength(2);
   });
 
   test('an event that was built in the moment of the subscription is not replayed', () => {
-    const { records } = compare([opened(1), received(2, 's0', 'STARTED', { built: 1 })], { until: 5 });
-    expect(records).toMatchObject([{ type: 'container_event', replayed: false }]);
+    expect(compare([opened(1), received(2, 's0', 'STARTED', { built: 1 })], { until: 5 })).toMatchObject({
+      records: [{ type: 'container_event', replayed: false }],
+    });
   });
 
   test('what a replayed backlog lacks is not missed', () => {
@@ -117,10 +111,9 @@ describe('the beginning of a stream', () => {
       received(10.1, 's1', 'CREATED', { built: 2 }),
       received(10.1, 'c1', 'CREATED', { built: 4, times: times({ created: 4 }) }),
       received(10.1, 'c1', 'STOPPED', { built: 8, times: times({ created: 4, started: 5, finished: 8 }) }),
-      listed(11, { s1: 'running', c1: 'exited' }),
-      listed(15, { s1: 'running', c1: 'exited' }),
+      ...listedAlike(C1_EXITED, 11, 15),
       received(16, 'c1', 'DELETED'),
-      listed(20, { s1: 'running' }),
+      listed(20, S1_RUNNING),
     ];
     const outcome = compare(steps, { until: 90 });
     expect(outcome.everMissed).toEqual([]);
@@ -134,11 +127,9 @@ describe('the beginning of a stream', () => {
       ...covered.slice(0, 2),
       received(2, 's1', 'CREATED', { built: 0.5 }),
       received(2, 's1', 'STARTED', { built: 0.5 }),
-      listed(3, { s1: 'running' }),
+      listed(3, S1_RUNNING),
     ];
-    const { unobservable, counters } = compare(steps, { until: 60 });
-    expect(unobservable).toEqual([]);
-    expect(counters.expected).toBe(0);
+    expect(compare(steps, { until: 60 })).toMatchObject({ unobservable: [], counters: { expected: 0 } });
   });
 
   test('a removal that is announced after the id left the list, before the baseline, proves nothing of its past', () => {
@@ -156,41 +147,36 @@ describe('the beginning of a stream', () => {
 
 describe('the end of a stream', () => {
   test('a stream that breaks before an event is overdue makes it unobservable', () => {
-    const steps = [
-      ...covered,
-      listed(5, { s1: 'running' }),
-      closed(6),
-      opened(7, 2),
-      listed(10, { s1: 'running' }),
-    ];
-    const outcome = compare(steps, { until: 90 });
-    expect(outcome.everMissed).toEqual([]);
-    expect(outcome.unobservable).toEqual(['s1 CREATED stream_gap', 's1 STARTED stream_gap']);
+    const steps = [...covered, listed(5, S1_RUNNING), closed(6), opened(7, 2), listed(10, S1_RUNNING)];
+    expect(compare(steps, { until: 90 })).toMatchObject({
+      everMissed: [],
+      unobservable: ['s1 CREATED stream_gap', 's1 STARTED stream_gap'],
+    });
   });
 
   test('a new session between proof and judgement makes the event unobservable', () => {
     const steps = [
       ...covered,
-      listed(5, { s1: 'running' }),
+      listed(5, S1_RUNNING),
       opened(20, 2),
       received(21, 's0', 'STARTED'),
-      listed(25, { s1: 'running' }),
+      listed(25, S1_RUNNING),
     ];
-    const outcome = compare(steps, { until: 60 });
-    expect(outcome.everMissed).toEqual([]);
-    expect(outcome.unobservable).toEqual(['s1 CREATED stream_gap', 's1 STARTED stream_gap']);
+    expect(compare(steps, { until: 60 })).toMatchObject({
+      everMissed: [],
+      unobservable: ['s1 CREATED stream_gap', 's1 STARTED stream_gap'],
+    });
   });
 
   test('what was reached before a new session is not due to it, even if it is proven only then', () => {
     const steps = [
-      ...covered,
-      ...pod,
-      listed(5, { s1: 'running', c1: 'created' }),
+      ...createdPod,
+      listed(5, C1_CREATED),
       // Its payload was lost: nothing says yet whether it ever ran.
       received(6, 'c1', 'STOPPED', { nameless: true }),
       closed(8),
       opened(9, 2),
-      listed(10, { s1: 'running', c1: 'exited' }),
+      listed(10, C1_EXITED),
     ];
     const answer = status(11, 'c1', times({ created: 4, started: 5.5, finished: 6 }));
     const { counters, unobservable } = compare([...steps, answer], { until: 60 });
@@ -199,14 +185,16 @@ describe('the end of a stream', () => {
   });
 
   test('what happens while there is no stream is unobservable', () => {
-    const outcome = compare([...covered, closed(4), listed(5, { s1: 'running' })], { until: 60 });
-    expect(outcome.everMissed).toEqual([]);
-    expect(outcome.unobservable).toEqual(['s1 CREATED stream_down', 's1 STARTED stream_down']);
+    expect(compare([...covered, closed(4), listed(5, S1_RUNNING)], { until: 60 })).toMatchObject({
+      everMissed: [],
+      unobservable: ['s1 CREATED stream_down', 's1 STARTED stream_down'],
+    });
   });
 
   test('nothing is due where policy forbids the stream', () => {
-    const outcome = compare([...covered, closed(4, 'absent'), listed(5, { s1: 'running' })], { until: 60 });
-    expect(outcome.counters.expected).toBe(0);
+    expect(compare([...covered, closed(4, 'absent'), listed(5, S1_RUNNING)], { until: 60 })).toMatchObject({
+      counters: { expected: 0 },
+    });
   });
 
   test('an event of an older session that arrives late changes nothing', () => {
@@ -216,26 +204,18 @@ describe('the end of a stream', () => {
       opened(5, 2),
       received(6, 's0', 'STARTED', { session: 1 }),
       listed(10, {}),
-      listed(15, { s1: 'running' }),
+      listed(15, S1_RUNNING),
     ];
-    const outcome = compare(steps, { until: 60 });
-    expect(outcome.stream).toBe('Arming');
-    expect(outcome.everMissed).toEqual([]);
+    expect(compare(steps, { until: 60 })).toMatchObject({ stream: 'Arming', everMissed: [] });
   });
 
   test('a stop while the runtime was down is not missed', () => {
     const steps = [
-      ...covered,
-      ...pod,
-      received(4.5, 'c1', 'STARTED'),
-      listed(5, { s1: 'running', c1: 'running' }),
-      closed(6),
-      opened(8, 2),
-      received(9, 's0', 'STARTED'),
-      listed(10, { s1: 'running', c1: 'exited' }),
-      listed(15, { s1: 'running', c1: 'exited' }),
+      ...runningPod,
+      ...newSession,
+      ...listedAlike(C1_EXITED, 10, 15),
       received(16, 'c1', 'DELETED'),
-      listed(20, { s1: 'running' }),
+      listed(20, S1_RUNNING),
     ];
     expect(everMissed(steps)).toEqual([]);
   });
@@ -243,20 +223,16 @@ describe('the end of a stream', () => {
   test('a stop while the runtime was down is not missed when lists show it after the baseline, if its exact time says so', () => {
     const exit = times({ created: 4, started: 4.5, finished: 7 });
     const steps = [
-      ...covered,
-      ...pod,
-      received(4.5, 'c1', 'STARTED'),
-      listed(5, { s1: 'running', c1: 'running' }),
-      closed(6),
-      opened(8, 2),
-      received(9, 's0', 'STARTED'),
-      listed(10, { s1: 'running', c1: 'running' }),
-      listed(15, { s1: 'running', c1: 'exited' }),
+      ...runningPod,
+      ...newSession,
+      listed(10, C1_RUNNING),
+      listed(15, C1_EXITED),
       status(18, 'c1', exit),
     ];
-    const outcome = compare(steps, { until: 60 });
-    expect(outcome.everMissed).toEqual([]);
-    expect(outcome.unobservable).toEqual(['c1 STOPPED exact_time_not_covered']);
+    expect(compare(steps, { until: 60 })).toMatchObject({
+      everMissed: [],
+      unobservable: ['c1 STOPPED exact_time_not_covered'],
+    });
     // An event with older statuses does not make it forget.
     const older = received(20, 'c1', 'STARTED', { times: times({ created: 4, started: 4.5 }) });
     expect(everMissed([...steps, older])).toEqual([]);
@@ -267,29 +243,24 @@ describe('the end of a stream', () => {
 
   describe('a stop that lists show after the baseline, without an exact time', () => {
     const restarted = (stopped: number) => [
-      ...covered,
-      ...pod,
-      received(4.5, 'c1', 'STARTED'),
-      listed(5, { s1: 'running', c1: 'running' }),
-      closed(6),
-      opened(8, 2),
-      received(9, 's0', 'STARTED'),
-      listed(10, { s1: 'running', c1: 'running' }),
-      listed(stopped - 5, { s1: 'running', c1: 'running' }),
+      ...runningPod,
+      ...newSession,
+      ...listedAlike(C1_RUNNING, 10, stopped - 5),
     ];
 
     test.each([
       ['nobody answers', []],
       ['the container is not found', [status(18, 'c1', null)]],
     ])('a stop that lists show soon after the baseline is unobservable where %s', (_, asked) => {
-      const steps = [...restarted(15), listed(15, { s1: 'running', c1: 'exited' }), ...asked];
-      const outcome = compare(steps, { until: 60 });
-      expect(outcome.everMissed).toEqual([]);
-      expect(outcome.unobservable).toEqual(['c1 STOPPED may_have_ended_before']);
+      const steps = [...restarted(15), listed(15, C1_EXITED), ...asked];
+      expect(compare(steps, { until: 60 })).toMatchObject({
+        everMissed: [],
+        unobservable: ['c1 STOPPED may_have_ended_before'],
+      });
     });
 
     test('a stop that lists show soon after the baseline is not missed where its DELETED comes', () => {
-      const steps = [...restarted(15), received(14, 'c1', 'DELETED'), listed(15, { s1: 'running' })];
+      const steps = [...restarted(15), received(14, 'c1', 'DELETED'), listed(15, S1_RUNNING)];
       expect(everMissed(steps)).toEqual([]);
     });
 
@@ -298,7 +269,7 @@ describe('the end of a stream', () => {
     });
 
     test('six minutes into a session its lists are trusted to show a stop in time', () => {
-      const late = (by: number) => [...restarted(by), listed(by, { s1: 'running', c1: 'exited' })];
+      const late = (by: number) => [...restarted(by), listed(by, C1_EXITED)];
       expect(compare(late(370), { until: 420 }).everMissed).toEqual([]);
       expect(compare(late(380), { until: 430 }).everMissed).toEqual(['c1 STOPPED']);
     });
@@ -318,7 +289,7 @@ describe('the end of a stream', () => {
 
 describe('stream gaps and unread items', () => {
   test('a stream gap between the last list and the proof makes the event unobservable', () => {
-    const outcome = compare([...covered, streamGap(4), listed(5, { s1: 'running' })], { until: 60 });
+    const outcome = compare([...covered, streamGap(4), listed(5, S1_RUNNING)], { until: 60 });
     expect(outcome.everMissed).toEqual([]);
     expect(outcome.unobservable.map((each) => each.split(' ')[2])).toEqual([
       'window_not_covered',
@@ -327,13 +298,14 @@ describe('stream gaps and unread items', () => {
   });
 
   test('a stream gap between the proof and the judgement makes the event unobservable', () => {
-    const outcome = compare([...covered, listed(5, { s1: 'running' }), streamGap(20)], { until: 60 });
-    expect(outcome.everMissed).toEqual([]);
-    expect(outcome.unobservable).toEqual(['s1 CREATED agent_stalled', 's1 STARTED agent_stalled']);
+    expect(compare([...covered, listed(5, S1_RUNNING), streamGap(20)], { until: 60 })).toMatchObject({
+      everMissed: [],
+      unobservable: ['s1 CREATED agent_stalled', 's1 STARTED agent_stalled'],
+    });
   });
 
   test('what begins in covered time after a stream gap is judged again', () => {
-    expect(everMissed([...covered, streamGap(4), listed(5, {}), listed(10, { s1: 'running' })])).toEqual([
+    expect(everMissed([...covered, streamGap(4), listed(5, {}), listed(10, S1_RUNNING)])).toEqual([
       's1 CREATED',
       's1 STARTED',
     ]);
@@ -343,7 +315,7 @@ describe('stream gaps and unread items', () => {
     const steps = [
       ...covered,
       ...readerStalled(5, 60),
-      listed(5, { s1: 'running' }),
+      listed(5, S1_RUNNING),
       received(59, 's1', 'CREATED', { built: 4 }),
       received(59, 's1', 'STARTED', { built: 4 }),
     ];
@@ -352,7 +324,7 @@ describe('stream gaps and unread items', () => {
   });
 
   test('an event that came to the socket between its proof and the deadline is waited for', () => {
-    const steps = [...covered, listed(5, { s1: 'running' }), ...readerStalled(20, 60)];
+    const steps = [...covered, listed(5, S1_RUNNING), ...readerStalled(20, 60)];
     expect(compare(steps, { until: 59 })).toMatchObject({ everMissed: [], pending: 2 });
     expect(everMissed(steps)).toEqual(['s1 CREATED', 's1 STARTED']);
   });
@@ -362,8 +334,9 @@ describe('stream gaps and unread items', () => {
       at: 11,
       act: ({ comparison }) => comparison.streamGap(seconds(7), 'reader_stalled'),
     };
-    const outcome = compare([...covered, listed(5, {}), listed(10, { s1: 'running' }), gap], { until: 60 });
-    expect(outcome.unobservable).toEqual(['s1 CREATED reader_stalled', 's1 STARTED reader_stalled']);
+    expect(compare([...covered, listed(5, {}), listed(10, S1_RUNNING), gap], { until: 60 })).toMatchObject({
+      unobservable: ['s1 CREATED reader_stalled', 's1 STARTED reader_stalled'],
+    });
   });
 
   test('a stream gap that ended before the window and is reported after the proof changes nothing', () => {
@@ -371,7 +344,7 @@ describe('stream gaps and unread items', () => {
       at: 11,
       act: ({ comparison }) => comparison.streamGap(seconds(4), 'reader_stalled'),
     };
-    expect(everMissed([...covered, listed(5, {}), listed(10, { s1: 'running' }), gap])).toEqual([
+    expect(everMissed([...covered, listed(5, {}), listed(10, S1_RUNNING), gap])).toEqual([
       's1 CREATED',
       's1 STARTED',
     ]);
@@ -382,14 +355,14 @@ describe('stream gaps and unread items', () => {
       at: 7.5,
       act: ({ comparison }) => comparison.streamGap(seconds(4), 'reader_stalled'),
     };
-    const steps = [...covered, listed(5, {}), streamGap(7), gap, listed(10, { s1: 'running' })];
+    const steps = [...covered, listed(5, {}), streamGap(7), gap, listed(10, S1_RUNNING)];
     expect(everMissed(steps)).toEqual([]);
   });
 
   test('a list with an item that could not be read proves nothing by what it lacks', () => {
     const steps = [
       ...covered,
-      listed(5, { s1: 'running' }),
+      listed(5, S1_RUNNING),
       listed(10, {}, { partial: true }),
       listed(15, { s1: 'running', c2: 'running' }),
     ];
@@ -403,13 +376,7 @@ describe('stream gaps and unread items', () => {
   });
 
   test('an id that was in the list unread was not created since', () => {
-    const steps = [
-      listed(0, {}),
-      opened(1),
-      received(2, 's0', 'STARTED'),
-      listed(3, {}, { partial: true }),
-      listed(5, { s1: 'running', c1: 'running' }),
-    ];
+    const steps = [...armed, listed(3, {}, { partial: true }), listed(5, C1_RUNNING)];
     expect(everMissed(steps)).toEqual([]);
   });
 });
@@ -418,30 +385,30 @@ describe('events', () => {
   test('events that come seconds late from a slow runtime are matched', () => {
     const steps = [
       ...covered,
-      listed(5, { s1: 'running', c1: 'running' }),
-      ...[10, 15, 20, 25, 30].map((at) => listed(at, { s1: 'running', c1: 'exited' })),
+      listed(5, C1_RUNNING),
+      ...[10, 15, 20, 25, 30].map((at) => listed(at, C1_EXITED)),
       ...(['s1', 'c1'] as const).flatMap((id) => [
         received(33, id, 'CREATED', { built: 32 }),
         received(33.1, id, 'STARTED', { built: 33 }),
       ]),
       received(34, 'c1', 'STOPPED', { built: 34 }),
     ];
-    const outcome = compare(steps, { until: 90 });
-    expect(outcome.everMissed).toEqual([]);
-    expect(outcome.counters).toMatchObject({ expected: 5, matched: 5 });
+    expect(compare(steps, { until: 90 })).toMatchObject({
+      everMissed: [],
+      counters: { expected: 5, matched: 5 },
+    });
   });
 
   test('a buffered start and stop that come after the relist that saw the end are stale and late, never missed', () => {
     const ended = times({ created: 4, started: 6, finished: 8 });
     const steps = [
-      ...covered,
-      ...pod,
-      listed(5, { s1: 'running', c1: 'created' }),
-      listed(10, { s1: 'running', c1: 'exited' }),
+      ...createdPod,
+      listed(5, C1_CREATED),
+      listed(10, C1_EXITED),
       // Built before that list, delivered a while after it; without times, and with them.
       received(14, 'c1', 'STARTED', { built: 6 }),
       received(14.1, 'c1', 'STOPPED', { built: 8, times: ended }),
-      listed(15, { s1: 'running', c1: 'exited' }),
+      listed(15, C1_EXITED),
     ];
     const { everMissed: misses, findings, counters } = compare(steps, { until: 90 });
     expect(misses).toEqual([]);
@@ -460,9 +427,7 @@ describe('events', () => {
       received(12, 'c1', 'STOPPED', { built: 5 }),
       listed(15, {}),
     ];
-    const outcome = compare(steps, { until: 90 });
-    expect(outcome.everMissed).toEqual([]);
-    expect(outcome.pending).toBe(0);
+    expect(compare(steps, { until: 90 })).toMatchObject({ everMissed: [], pending: 0 });
   });
 
   test('events in any order discharge what they announce', () => {
@@ -474,9 +439,10 @@ describe('events', () => {
     ] as const;
     for (const order of orders) {
       const events = order.map((type, i) => received(6 + i / 10, 'c1', type, own));
-      const outcome = compare([...covered, ...events, listed(10, {}), listed(15, {})], { until: 90 });
-      expect(outcome.everMissed).toEqual([]);
-      expect(outcome.counters).toMatchObject({ expected: 4, matched: 4 });
+      expect(compare([...covered, ...events, listed(10, {}), listed(15, {})], { until: 90 })).toMatchObject({
+        everMissed: [],
+        counters: { expected: 4, matched: 4 },
+      });
     }
   });
 
@@ -485,11 +451,12 @@ describe('events', () => {
       ...covered,
       received(4, 's1', 'CREATED', { nameless: true }),
       received(4, 's1', 'STARTED', { nameless: true }),
-      listed(5, { s1: 'running' }),
+      listed(5, S1_RUNNING),
     ];
-    const outcome = compare(steps, { until: 60 });
-    expect(outcome.everMissed).toEqual([]);
-    expect(outcome.counters).toMatchObject({ expected: 2, matched: 2 });
+    expect(compare(steps, { until: 60 })).toMatchObject({
+      everMissed: [],
+      counters: { expected: 2, matched: 2 },
+    });
   });
 
   test('events that came twice are one event', () => {
@@ -498,8 +465,9 @@ describe('events', () => {
       received(4.1, 's1', 'CREATED'),
       received(4.2, 's1', 'STARTED'),
     ];
-    const outcome = compare([...covered, ...twice, listed(5, { s1: 'running' })], { until: 60 });
-    expect(outcome.counters).toMatchObject({ expected: 2, matched: 2 });
+    expect(compare([...covered, ...twice, listed(5, S1_RUNNING)], { until: 60 })).toMatchObject({
+      counters: { expected: 2, matched: 2 },
+    });
   });
 
   test('events of an unknown type are recorded and prove nothing', () => {
@@ -509,25 +477,18 @@ describe('events', () => {
   });
 
   test('events of an unknown type and an untracked id may be any that is due', () => {
-    const steps = [
-      ...covered,
-      received(4, 's1', 7, { nameless: true }),
-      listed(5, { s1: 'running' }),
-      listed(10, { s1: 'running' }),
-    ];
+    const steps = [...covered, received(4, 's1', 7, { nameless: true }), ...listedAlike(S1_RUNNING, 5, 10)];
     expect(everMissed(steps)).toEqual([]);
   });
 
   test('events of a forgotten id prove nothing of its past', () => {
     const long = 20 * 60;
     const steps = [
-      ...covered,
-      ...pod,
+      ...createdPod,
       received(5, 'c1', 'DELETED'),
       listed(10, {}),
       received(long, 'c1', 'STOPPED', { built: 5, times: times({ created: 4, started: 4.2, finished: 5 }) }),
-      listed(long + 5, {}),
-      listed(long + 10, {}),
+      ...listedAlike({}, long + 5, long + 10),
     ];
     expect(everMissed(steps, { until: long + 120 })).toEqual([]);
   });
@@ -535,10 +496,7 @@ describe('events', () => {
 
 describe('lists that fail so long that events are forgotten', () => {
   const long = 20 * 60;
-  const back = [
-    listed(long, { s1: 'running', c1: 'running' }),
-    listed(long + 5, { s1: 'running', c1: 'running' }),
-  ];
+  const back = [listed(long, C1_RUNNING), listed(long + 5, C1_RUNNING)];
   const events = (how: EventDetails = {}) => [
     received(4, 's1', 'CREATED', how),
     received(4, 's1', 'STARTED', how),
@@ -570,17 +528,17 @@ describe('lists that fail so long that events are forgotten', () => {
 describe('lists', () => {
   test('an answer older than an event already received is no regression', () => {
     const steps = [
-      ...covered,
-      ...pod,
+      ...createdPod,
       received(5, 'c1', 'STARTED'),
       received(9.5, 'c1', 'STOPPED'),
       // Asked before the exit, answered after it.
-      listed(9, { s1: 'running', c1: 'running' }, { took: 1 }),
-      listed(15, { s1: 'running', c1: 'exited' }),
+      listed(9, C1_RUNNING, { took: 1 }),
+      listed(15, C1_EXITED),
     ];
-    const outcome = compare(steps, { until: 90 });
-    expect(outcome.findings).toEqual([]);
-    expect(outcome.counters).toMatchObject({ expected: 5, matched: 5 });
+    expect(compare(steps, { until: 90 })).toMatchObject({
+      findings: [],
+      counters: { expected: 5, matched: 5 },
+    });
   });
 
   test('an answer that lacks an id does not prove it gone where an event came while it was made', () => {
@@ -589,22 +547,22 @@ describe('lists', () => {
       received(5.5, 's1', 'CREATED'),
       received(5.6, 's1', 'STARTED'),
       listed(5, {}, { took: 1 }),
-      listed(10, { s1: 'running' }),
+      listed(10, S1_RUNNING),
     ];
-    const outcome = compare(steps, { until: 90 });
-    expect(outcome.findings).toEqual([]);
-    expect(outcome.counters).toMatchObject({ expected: 2, matched: 2 });
+    expect(compare(steps, { until: 90 })).toMatchObject({
+      findings: [],
+      counters: { expected: 2, matched: 2 },
+    });
   });
 
   test('the two calls of a relist are two moments: what happens between them belongs to the second', () => {
     // The container call lacks c1 at 7 s; it was created at 7.5, its sandbox is in the answer before.
     const steps = [
       ...covered,
-      received(4, 's1', 'CREATED'),
-      received(4, 's1', 'STARTED'),
-      listed(5, { s1: 'running' }, { took: 2 }),
+      ...announced(4, 's1', 'CREATED', 'STARTED'),
+      listed(5, S1_RUNNING, { took: 2 }),
       received(7.5, 'c1', 'CREATED'),
-      listed(10, { s1: 'running', c1: 'created' }, { took: 2 }),
+      listed(10, C1_CREATED, { took: 2 }),
     ];
     expect(everMissed(steps)).toEqual([]);
     // A session that began between the two moments of one relist does not cover the first.
@@ -613,35 +571,32 @@ describe('lists', () => {
       opened(1),
       received(6, 's0', 'STARTED'),
       listed(5, {}, { took: 2 }),
-      listed(10, { s1: 'running' }, { took: 2 }),
+      listed(10, S1_RUNNING, { took: 2 }),
     ];
     expect(everMissed(between)).toEqual([]);
   });
 
   test('a list that is compared after newer events proves nothing new', () => {
     const steps = [
-      ...covered,
-      ...pod,
+      ...createdPod,
       received(5.2, 'c1', 'STARTED'),
       received(6, 'c1', 'STOPPED'),
       received(6.5, 'c1', 'DELETED'),
-      listed(5, { s1: 'running', c1: 'created' }, { compared: 2 }),
-      listed(10, { s1: 'running' }),
+      listed(5, C1_CREATED, { compared: 2 }),
+      listed(10, S1_RUNNING),
     ];
     expect(compare(steps, { until: 90 }).findings).toEqual([]);
   });
 
   test('an id that a list lacked by mistake is not gone, and is judged when it is removed', () => {
-    const steps = [
-      ...covered,
-      listed(5, { s1: 'running', c1: 'running' }),
-      listed(10, { s1: 'running' }),
-      listed(15, { s1: 'running', c1: 'running' }),
-    ].concat(['s1 CREATED', 's1 STARTED', 'c1 CREATED', 'c1 STARTED'].map(ofText));
-    const outcome = compare(steps, { until: 90 });
-    expect(outcome.everMissed).toEqual([]);
-    expect(outcome.unobservable).toEqual(['c1 DELETED listed_again']);
-    const gone = compare([...steps, received(17, 'c1', 'STOPPED'), listed(20, { s1: 'running' })], {
+    const steps = [...covered, listed(5, C1_RUNNING), listed(10, S1_RUNNING), listed(15, C1_RUNNING)].concat(
+      ['s1 CREATED', 's1 STARTED', 'c1 CREATED', 'c1 STARTED'].map(ofText),
+    );
+    expect(compare(steps, { until: 90 })).toMatchObject({
+      everMissed: [],
+      unobservable: ['c1 DELETED listed_again'],
+    });
+    const gone = compare([...steps, received(17, 'c1', 'STOPPED'), listed(20, S1_RUNNING)], {
       until: 90,
     });
     expect(gone.everMissed).toEqual(['c1 DELETED']);
@@ -659,36 +614,35 @@ describe('lists', () => {
       listed(60, { c1: 'running' }),
     ];
     expect(compare(steps, { until: 59 }).missed).toEqual(['c1 DELETED']);
-    const outcome = compare(steps, { until: 90 });
-    expect(outcome.missed).toEqual([]);
-    expect(outcome.counters).toMatchObject({ expected: 3, matched: 2, missed: 0, unobservable: 1 });
+    expect(compare(steps, { until: 90 })).toMatchObject({
+      missed: [],
+      counters: { expected: 3, matched: 2, missed: 0, unobservable: 1 },
+    });
   });
 
   test('a regression is recorded, and neither start nor stop is due any more', () => {
     const steps = [
-      ...covered,
-      ...pod,
+      ...createdPod,
       received(5, 'c1', 'STARTED'),
-      listed(6, { s1: 'running', c1: 'running' }),
-      listed(10, { s1: 'running', c1: 'exited' }),
-      listed(15, { s1: 'running', c1: 'running' }),
-      listed(20, { s1: 'running', c1: 'exited' }),
+      listed(6, C1_RUNNING),
+      listed(10, C1_EXITED),
+      listed(15, C1_RUNNING),
+      listed(20, C1_EXITED),
     ];
     const outcome = compare(steps, { until: 90 });
     expect(outcome.everMissed).toEqual([]);
     expect(outcome.findings.map(({ kind }) => kind)).toEqual(['regression', 'unobservable']);
-    expect(everMissed([...steps, listed(25, { s1: 'running' })])).toEqual(['c1 DELETED']);
+    expect(everMissed([...steps, listed(25, S1_RUNNING)])).toEqual(['c1 DELETED']);
   });
 
   test('events of a container that regressed are neither late nor out of order', () => {
     const steps = [
-      ...covered,
-      ...pod,
+      ...createdPod,
       received(4.5, 'c1', 'STARTED'),
       received(8, 'c1', 'STOPPED'),
-      listed(10, { s1: 'running', c1: 'exited' }),
+      listed(10, C1_EXITED),
       received(12, 'c1', 'STARTED'),
-      listed(15, { s1: 'running', c1: 'running' }),
+      listed(15, C1_RUNNING),
       received(17, 'c1', 'STARTED'),
     ];
     const { findings } = compare(steps, { until: 60 });
@@ -697,15 +651,11 @@ describe('lists', () => {
 
   test('the end that went back is not due where its event turns out to be spurious', () => {
     const steps = [
-      ...covered,
-      ...pod,
-      received(4.5, 'c1', 'STARTED'),
-      listed(5, { s1: 'running', c1: 'running' }),
-      listed(10, { s1: 'running', c1: 'exited' }),
+      ...runningPod,
+      listed(10, C1_EXITED),
       received(12, 'c1', 'STOPPED'),
-      listed(15, { s1: 'running', c1: 'running' }),
-      listed(20, { s1: 'running', c1: 'running' }),
-      listed(25, { s1: 'running', c1: 'exited' }),
+      ...listedAlike(C1_RUNNING, 15, 20),
+      listed(25, C1_EXITED),
       status(27, 'c1', times({ created: 4, started: 4.5, finished: 22 })),
     ];
     const { findings, counters } = compare(steps, { until: 90 });
@@ -728,7 +678,7 @@ describe('lists', () => {
       ...covered,
       received(30, 's1', 'CREATED'),
       received(50, 's1', 'STARTED'),
-      listed(60, { s1: 'running' }),
+      listed(60, S1_RUNNING),
     ];
     expect(everMissed(steps)).toEqual([]);
   });
@@ -737,14 +687,7 @@ describe('lists', () => {
 describe('UNKNOWN', () => {
   test('UNKNOWN proves nothing but that the id existed', () => {
     // c1 came and ran before the stream was armed; the baseline shows it as UNKNOWN.
-    const steps = [
-      listed(0, {}),
-      opened(1),
-      received(2, 's0', 'STARTED'),
-      listed(3, { c1: 'unknown' }),
-      listed(5, { c1: 'unknown' }),
-      listed(10, { c1: 'running' }),
-    ];
+    const steps = [...armed, ...listedAlike({ c1: 'unknown' }, 3, 5), listed(10, { c1: 'running' })];
     expect(everMissed(steps)).toEqual([]);
   });
 
@@ -760,14 +703,11 @@ describe('UNKNOWN', () => {
 
   test('UNKNOWN for a while hides nothing: the stop within it is due', () => {
     const steps = [
-      ...covered,
-      ...pod,
-      received(4.5, 'c1', 'STARTED'),
-      listed(5, { s1: 'running', c1: 'running' }),
+      ...runningPod,
       listed(10, { s1: 'running', c1: 'unknown' }),
-      listed(15, { s1: 'running', c1: 'running' }),
+      listed(15, C1_RUNNING),
       listed(20, { s1: 'running', c1: 'unknown' }),
-      listed(25, { s1: 'running', c1: 'exited' }),
+      listed(25, C1_EXITED),
     ];
     const { missed, findings } = compare(steps, { until: 90 });
     expect(missed).toEqual(['c1 STOPPED']);
@@ -785,41 +725,35 @@ describe('what never ran', () => {
     'neither start nor stop is due of a container that never ran: %s',
     (_, exact) => {
       const steps = [
-        ...covered,
-        ...pod,
-        listed(5, { s1: 'running', c1: 'created' }),
-        listed(10, { s1: 'running', c1: 'exited' }),
+        ...createdPod,
+        listed(5, C1_CREATED),
+        listed(10, C1_EXITED),
         status(10.3, 'c1', exact),
-        listed(15, { s1: 'running', c1: 'exited' }),
+        listed(15, C1_EXITED),
         received(16, 'c1', 'DELETED'),
-        listed(20, { s1: 'running' }),
+        listed(20, S1_RUNNING),
       ];
-      const outcome = compare(steps, { until: 90 });
-      expect(outcome.everMissed).toEqual([]);
-      expect(outcome.queries).toEqual(['c1']);
-      expect(outcome.counters).toMatchObject({ expected: 4, matched: 4 });
+      expect(compare(steps, { until: 90 })).toMatchObject({
+        everMissed: [],
+        queries: ['c1'],
+        counters: { expected: 4, matched: 4 },
+      });
     },
   );
 
   test.each(Object.entries(failures))(
     'the start of a container that never ran is not due although its end was announced: %s',
     (_, exact) => {
-      const steps = [
-        ...covered,
-        ...pod,
-        received(7, 'c1', 'STOPPED', { times: exact }),
-        listed(10, { s1: 'running', c1: 'exited' }),
-      ];
+      const steps = [...createdPod, received(7, 'c1', 'STOPPED', { times: exact }), listed(10, C1_EXITED)];
       const outcomeWithStatus = compare(steps, { until: 60 });
       expect(outcomeWithStatus.everMissed).toEqual([]);
       // It is not even waited for.
       expect(outcomeWithStatus.records.filter(({ type }) => type === 'event_overdue')).toEqual([]);
       // Nor when only its status shows the failed start, after an event that did not.
       const bare = [
-        ...covered,
-        ...pod,
+        ...createdPod,
         received(7, 'c1', 'STOPPED'),
-        listed(10, { s1: 'running', c1: 'exited' }),
+        listed(10, C1_EXITED),
         status(12, 'c1', exact),
       ];
       const outcome = compare(bare, { until: 60 });
@@ -830,11 +764,10 @@ describe('what never ran', () => {
 
   test('what started in the instant of its creation and ended later did run', () => {
     const steps = [
-      ...covered,
-      ...pod,
+      ...createdPod,
       received(4.1, 'c1', 'STARTED'),
-      listed(5, { s1: 'running', c1: 'running' }),
-      listed(10, { s1: 'running', c1: 'exited' }),
+      listed(5, C1_RUNNING),
+      listed(10, C1_EXITED),
       status(12, 'c1', times({ created: 4, started: 4, finished: 8 })),
     ];
     expect(everMissed(steps)).toEqual(['c1 STOPPED']);
@@ -844,13 +777,11 @@ describe('what never ran', () => {
     'a container that never ran may be removed silently where one that ran may not: %s',
     (_, exact) => {
       const steps = [
-        ...covered,
-        ...pod,
-        listed(5, { s1: 'running', c1: 'created' }),
-        listed(10, { s1: 'running', c1: 'exited' }),
+        ...createdPod,
+        listed(5, C1_CREATED),
+        listed(10, C1_EXITED),
         status(10.3, 'c1', exact),
-        listed(15, { s1: 'running' }),
-        listed(20, { s1: 'running' }),
+        ...listedAlike(S1_RUNNING, 15, 20),
       ];
       expect(everMissed(steps, { profile: CRIO })).toEqual([]);
     },
@@ -858,34 +789,27 @@ describe('what never ran', () => {
 
   test('nothing is due of an exited container whose status is gone', () => {
     const steps = [
-      ...covered,
-      ...pod,
-      listed(10, { s1: 'running', c1: 'exited' }),
+      ...createdPod,
+      listed(10, C1_EXITED),
       status(10.3, 'c1', null),
       received(11, 'c1', 'DELETED'),
-      listed(15, { s1: 'running' }),
+      listed(15, S1_RUNNING),
     ];
     expect(everMissed(steps)).toEqual([]);
   });
 
   test('an id that is gone without proof that it ran is gone, and nothing more', () => {
-    const steps = [
-      ...covered,
-      ...pod,
-      listed(5, { s1: 'running', c1: 'created' }),
-      listed(10, { s1: 'running' }),
-    ];
+    const steps = [...covered, ...pod, listed(5, C1_CREATED), listed(10, S1_RUNNING)];
     expect(everMissed(steps)).toEqual(['c1 DELETED']);
     expect(everMissed([...steps, received(8, 'c1', 'DELETED')])).toEqual([]);
   });
 
   test('a status taken before the start does not make a run a failed start', () => {
     const steps = [
-      ...covered,
-      ...pod,
+      ...createdPod,
       received(4.5, 'c1', 'CREATED', { times: times({ created: 4.4 }) }),
       received(8, 'c1', 'STOPPED'),
-      listed(10, { s1: 'running', c1: 'exited' }),
+      listed(10, C1_EXITED),
     ];
     expect(everMissed(steps)).toEqual(['c1 STARTED']);
   });
@@ -895,13 +819,11 @@ describe('a sandbox', () => {
   test('the DELETED of a sandbox may come before it leaves the list', () => {
     const steps = [
       ...covered,
-      received(4, 's1', 'CREATED'),
-      received(4, 's1', 'STARTED'),
-      listed(5, { s1: 'running' }),
+      ...announced(4, 's1', 'CREATED', 'STARTED'),
+      listed(5, S1_RUNNING),
       received(6, 's1', 'STOPPED'),
       received(7, 's1', 'DELETED'),
-      listed(10, { s1: 'exited' }),
-      listed(15, { s1: 'exited' }),
+      ...listedAlike(S1_EXITED, 10, 15),
       listed(20, {}),
     ];
     expect(compare(steps, { until: 90 }).findings).toEqual([]);
@@ -909,23 +831,18 @@ describe('a sandbox', () => {
 
   test('the DELETED of a sandbox is not due where it may have been announced before the stream was covered', () => {
     // Announced at 1.5, before anybody listened; gone from the list at 8.
-    const steps = [
-      listed(0, { s1: 'running' }),
-      opened(1),
-      received(2, 's0', 'STARTED'),
-      listed(3, { s1: 'exited' }),
-    ];
-    expect(everMissed([...steps, listed(6, { s1: 'exited' }), listed(11.9, {})])).toEqual([]);
+    const steps = [listed(0, S1_RUNNING), opened(1), received(2, 's0', 'STARTED'), listed(3, S1_EXITED)];
+    expect(everMissed([...steps, listed(6, S1_EXITED), listed(11.9, {})])).toEqual([]);
     // One that a covered list lacked was not announced gone before that list.
     const young = [...steps, listed(4, { s2: 'running' }), listed(8, { s2: 'running' }), listed(11, {})];
     const born = (['CREATED', 'STARTED'] as const).map((type) => received(3.5, 's2', type));
     expect(everMissed([...young, ...born])).toEqual(['s2 DELETED']);
     // When it was still there long after, the announcement must have come to us.
-    expect(everMissed([...steps, listed(12.1, { s1: 'exited' }), listed(20, {})])).toEqual(['s1 DELETED']);
+    expect(everMissed([...steps, listed(12.1, S1_EXITED), listed(20, {})])).toEqual(['s1 DELETED']);
   });
 
   test('a sandbox that never came up owes nothing: first seen NOTREADY, then gone, announced or not', () => {
-    const steps = [...covered, listed(5, { s1: 'exited' }), listed(10, { s1: 'exited' }), listed(30, {})];
+    const steps = [...covered, listed(5, S1_EXITED), listed(10, S1_EXITED), listed(30, {})];
     expect(everMissed(steps)).toEqual([]);
     expect(everMissed([...steps, received(25, 's1', 'DELETED')])).toEqual([]);
     expect(everMissed([...covered, received(4, 's1', 'DELETED'), listed(5, {}), listed(10, {})])).toEqual([]);
@@ -952,18 +869,18 @@ describe('a sandbox', () => {
       ...covered,
       received(4, 's1', 'STARTED'),
       ...EVENT_TYPES.slice(0, 3).map((type) => received(5, 'c1', type)),
-      listed(6, { s1: 'running', c1: 'exited' }),
+      listed(6, C1_EXITED),
       received(7, 's1', 'STOPPED'),
     ];
     const both = [...alive, listed(10, {}), listed(15, {})];
     expect(everMissed(both, { profile: CRIO })).toEqual([]);
     // On its way out: the containers have gone already, the sandbox is still there.
-    const slowly = [...alive, listed(10, { s1: 'exited' }), listed(15, { s1: 'exited' }), listed(20, {})];
+    const slowly = [...alive, listed(10, S1_EXITED), listed(15, S1_EXITED), listed(20, {})];
     expect(everMissed(slowly, { profile: CRIO })).toEqual([]);
     // Between the two calls of one relist.
     const between = [
       ...alive.slice(0, -1),
-      listed(10, { s1: 'running' }),
+      listed(10, S1_RUNNING),
       received(11, 's1', 'STOPPED'),
       listed(15, {}),
     ];
@@ -975,11 +892,10 @@ describe('a sandbox', () => {
     const steps = [
       ...covered,
       received(4, 's1', 'STARTED'),
-      listed(5, { s1: 'running' }),
+      listed(5, S1_RUNNING),
       received(6, 's1', 'STOPPED'),
-      listed(10, { s1: 'exited' }),
-      listed(25, {}),
-      listed(40, {}),
+      listed(10, S1_EXITED),
+      ...listedAlike({}, 25, 40),
     ];
     const outcome = compare(steps, { until: 90, profile: CRIO });
     expect(outcome.findings.map(({ kind, eventType }) => [kind, eventType])).toEqual([
@@ -993,18 +909,17 @@ describe('another runtime', () => {
   test('after a replacement the events are due that the new runtime announces, from its own session on', () => {
     const steps = [
       ...covered,
-      listed(5, { s1: 'running' }),
+      listed(5, S1_RUNNING),
       closed(6),
       runtimeReplaced(7, CRIO),
       opened(8, 2),
       received(9, 's0', 'STOPPED'),
-      listed(10, { s1: 'running' }),
+      listed(10, S1_RUNNING),
       received(11, 's2', 'STARTED'),
       listed(15, { s1: 'running', s2: 'running' }),
       received(16, 's1', 'STOPPED'),
       received(16, 's2', 'STOPPED'),
-      listed(20, {}),
-      listed(40, {}),
+      ...listedAlike({}, 20, 40),
     ];
     expect(everMissed(steps)).toEqual([]);
   });
@@ -1025,9 +940,10 @@ describe('the wall clock', () => {
   test.each([3600, -3600, 5, -5])(
     'a clock step of %i s after the proof voids a bound that was computed from the wall clock',
     (by) => {
-      const outcome = compare([...base, ...shortLife(0), clockStepped(40, by)], { until: 90 });
-      expect(outcome.everMissed).toEqual([]);
-      expect(outcome.unobservable).toEqual(['c1 CREATED clock_step']);
+      expect(compare([...base, ...shortLife(0), clockStepped(40, by)], { until: 90 })).toMatchObject({
+        everMissed: [],
+        unobservable: ['c1 CREATED clock_step'],
+      });
       expect(everMissed([...base, ...shortLife(0)])).toEqual(['c1 CREATED']);
     },
   );
@@ -1037,23 +953,22 @@ describe('the wall clock', () => {
     const steps = [
       opened(0.1),
       received(1, 'c1', 'STOPPED'),
-      listed(2, ended),
-      listed(4, ended),
+      ...listedAlike(ended, 2, 4),
       clockStepped(6, by),
     ];
-    const { unobservable } = compare(steps, { until: 60 });
-    expect(unobservable).toEqual(['c1 CREATED before_baseline', 'c1 STARTED before_baseline']);
+    expect(compare(steps, { until: 60 })).toMatchObject({
+      unobservable: ['c1 CREATED before_baseline', 'c1 STARTED before_baseline'],
+    });
   });
 
   test.each([3600, -3600, 5, -5])('a clock step of %i s changes nothing that lists prove', (by) => {
     const steps = [
       ...covered,
       clockStepped(6, by),
-      received(8, 's1', 'CREATED'),
-      received(8, 's1', 'STARTED'),
-      listed(10, { s1: 'running' }),
+      ...announced(8, 's1', 'CREATED', 'STARTED'),
+      listed(10, S1_RUNNING),
       clockStepped(12, -by),
-      listed(15, { s1: 'exited' }),
+      listed(15, S1_EXITED),
       clockStepped(18, by),
     ];
     expect(everMissed(steps)).toEqual(['s1 STOPPED']);
@@ -1066,15 +981,15 @@ describe('the wall clock', () => {
       clockStepped(1.5, -3600),
       received(2, 's0', 'STARTED'),
       listed(3, {}),
-      received(6, 's1', 'CREATED'),
-      received(6, 's1', 'STARTED'),
-      listed(10, { s1: 'running' }),
+      ...announced(6, 's1', 'CREATED', 'STARTED'),
+      listed(10, S1_RUNNING),
       received(12, 's1', 'STOPPED'),
-      listed(15, { s1: 'exited' }),
+      listed(15, S1_EXITED),
     ];
-    const outcome = compare(steps, { until: 90 });
-    expect(outcome.everMissed).toEqual([]);
-    expect(outcome.counters).toMatchObject({ expected: 3, matched: 3 });
+    expect(compare(steps, { until: 90 })).toMatchObject({
+      everMissed: [],
+      counters: { expected: 3, matched: 3 },
+    });
   });
 
   test('after a step back the times that the clock shows twice prove nothing', () => {
@@ -1092,12 +1007,7 @@ describe('the wall clock', () => {
   });
 
   test('a time is not placed where no tick has seen the clock step yet', () => {
-    const steps = [
-      ...pod,
-      received(4.5, 'c1', 'STARTED'),
-      listed(10, { s1: 'running', c1: 'running' }),
-      listed(15, { s1: 'running', c1: 'exited' }),
-    ];
+    const steps = [...pod, received(4.5, 'c1', 'STARTED'), listed(10, C1_RUNNING), listed(15, C1_EXITED)];
     const exact = (offset: number) => times({ created: 4, started: 4.5, finished: 14 }, offset);
     const seen = [...steps, clockStepped(17.6, -3600), status(18, 'c1', exact(-3600))];
     const unseen = [...steps, clockStepped(17.6, -3600), status(17.7, 'c1', exact(-3600))];
@@ -1114,9 +1024,7 @@ describe('the wall clock', () => {
   test('a clock set back by less than a step does not put a creation after the arming', () => {
     const own = times({ created: 1.8, started: 1.9, finished: 6 });
     const steps = [
-      listed(0, {}),
-      opened(1),
-      received(2, 's0', 'STARTED'),
+      ...armed,
       clockStepped(2.1, -0.4),
       listed(3, {}),
       received(6, 'c1', 'STOPPED', { times: own }),
@@ -1128,9 +1036,7 @@ describe('the wall clock', () => {
   test('a clock set back little by little does not put a creation after the arming', () => {
     const own = times({ created: 1.8, started: 1.9, finished: 6 });
     const steps = [
-      listed(0, {}),
-      opened(1),
-      received(2, 's0', 'STARTED'),
+      ...armed,
       clockStepped(2.1, -0.4),
       clockStepped(2.6, -0.4),
       listed(3, {}),
@@ -1148,8 +1054,7 @@ describe('the wall clock', () => {
       clockStepped(9.95, -0.4),
       // Forgotten at 910.
       received(910.1, 'c1', 'STOPPED', { times: times({ created: 9.9, started: 9.92, finished: 910 }) }),
-      listed(912, {}),
-      listed(917, {}),
+      ...listedAlike({}, 912, 917),
     ];
     expect(everMissed(steps, { until: 960 })).toEqual([]);
   });
@@ -1162,7 +1067,7 @@ describe('the wall clock', () => {
       received(2, 's0', 'STARTED'),
       clockStepped(2.1, -0.4),
       listed(3, up),
-      listed(10, { s1: 'running', c1: 'exited' }),
+      listed(10, C1_EXITED),
       status(13, 'c1', times({ created: -100, started: -90, finished: 1.8 })),
     ];
     expect(everMissed(steps)).toEqual([]);

@@ -3,36 +3,32 @@
  */
 import { describe, expect, test } from 'vitest';
 import {
+  announced,
+  C1_EXITED,
+  C1_RUNNING,
   compare,
+  covered,
   listed,
   opened,
   received,
+  S1_EXITED,
   seconds,
   status,
-  type TimelineStep,
   times,
 } from '../../../test/engine/timeline.ts';
 import type { EvidenceRecord, RecordOf } from '../../protocol/record.ts';
 
-const covered: readonly TimelineStep[] = [
-  listed(0, {}),
-  opened(1),
-  received(2, 's0', 'STARTED', { built: 1.9 }),
-  listed(3, {}),
-  received(4, 's1', 'CREATED'),
-  received(4.1, 's1', 'STARTED'),
-  received(4.2, 'c1', 'CREATED'),
-];
+const created = [...covered, ...announced(4, 's1', 'CREATED', 'STARTED'), received(4.2, 'c1', 'CREATED')];
 
 const overdueIn = (records: readonly EvidenceRecord[]): RecordOf<'event_overdue'>[] =>
   records.filter((record) => record.type === 'event_overdue');
 
-const runs = [received(4.3, 'c1', 'STARTED'), listed(5, { s1: 'running', c1: 'running' })];
-const exits = listed(10, { s1: 'running', c1: 'exited' });
+const runs = [received(4.3, 'c1', 'STARTED'), listed(5, C1_RUNNING)];
+const exits = listed(10, C1_EXITED);
 
 describe('a stop that is not announced', () => {
   test('an unannounced stop is reported overdue after overdueAfter, with the id of its later finding', () => {
-    const { records, findings } = compare([...covered, ...runs, exits], { until: 60 });
+    const { records, findings } = compare([...created, ...runs, exits], { until: 60 });
     const [overdue, ...others] = overdueIn(records);
     expect(others).toEqual([]);
     expect(overdue).toMatchObject({ containerId: 'c1', eventType: 'STOPPED', occurred: null });
@@ -48,11 +44,11 @@ describe('a stop that is not announced', () => {
 
   test('an overdue report, a late finding and an unobservable finding of one event share one id', () => {
     const exact = { times: times({ created: 4.2, started: 4.3, finished: 7 }) };
-    const late = compare([...covered, ...runs, exits, received(20, 'c1', 'STOPPED', exact)], { until: 60 });
+    const late = compare([...created, ...runs, exits, received(20, 'c1', 'STOPPED', exact)], { until: 60 });
     expect(late.findings).toMatchObject([
       { kind: 'late', findingId: overdueIn(late.records)[0]?.findingId, eventType: 'STOPPED' },
     ]);
-    const unknown = compare([...covered, ...runs, exits, opened(20, 2)], { until: 60 });
+    const unknown = compare([...created, ...runs, exits, opened(20, 2)], { until: 60 });
     expect(unknown.findings).toContainEqual(
       expect.objectContaining({ kind: 'unobservable', findingId: overdueIn(unknown.records)[0]?.findingId }),
     );
@@ -60,7 +56,7 @@ describe('a stop that is not announced', () => {
 
   test('an overdue event is reported once, and a finding after the resolution has an id of its own', () => {
     const after = received(50, 'c1', 'STOPPED');
-    const { records, findings } = compare([...covered, ...runs, exits, after], { until: 60 });
+    const { records, findings } = compare([...created, ...runs, exits, after], { until: 60 });
     expect(overdueIn(records)).toHaveLength(1);
     expect(findings.map(({ kind }) => kind)).toEqual(['missed', 'late']);
     expect(new Set(findings.map(({ findingId }) => findingId)).size).toBe(2);
@@ -68,7 +64,7 @@ describe('a stop that is not announced', () => {
 
   test('an overdue report carries the exact time where that is known', () => {
     const exact = times({ created: 4.2, started: 4.3, finished: 7 });
-    const { records } = compare([...covered, ...runs, exits, status(11, 'c1', exact)], { until: 60 });
+    const { records } = compare([...created, ...runs, exits, status(11, 'c1', exact)], { until: 60 });
     const [overdue] = overdueIn(records);
     expect(overdue?.occurred).toBeGreaterThan(seconds(6.4));
     expect(overdue?.occurred).toBeLessThan(seconds(7.6));
@@ -76,15 +72,15 @@ describe('a stop that is not announced', () => {
 });
 
 test('nothing is reported overdue where the event comes in time, nor for sandboxes, creations and removals', () => {
-  const announced = compare([...covered, ...runs, exits, received(11, 'c1', 'STOPPED')], { until: 60 });
-  expect(overdueIn(announced.records)).toEqual([]);
+  const stopped = compare([...created, ...runs, exits, received(11, 'c1', 'STOPPED')], { until: 60 });
+  expect(overdueIn(stopped.records)).toEqual([]);
   const others = compare(
     [
-      ...covered,
+      ...created,
       ...runs,
       received(7, 'c1', 'STOPPED'),
-      listed(10, { s1: 'running', c1: 'exited' }),
-      listed(15, { s1: 'exited' }),
+      listed(10, C1_EXITED),
+      listed(15, S1_EXITED),
       listed(45, {}),
     ],
     { until: 120 },
@@ -98,7 +94,7 @@ test('overdue reports are rate limited, the others are counted, and every judgem
   const all = (state: 'running' | 'exited') => Object.fromEntries(ids.map((id) => [id, state]));
   const { records, counters, missed } = compare(
     [
-      ...covered,
+      ...created,
       ...ids.slice(1).map((id) => received(4.2, id, 'CREATED')),
       ...ids.map((id) => received(4.3, id, 'STARTED')),
       listed(5, all('running')),

@@ -7,12 +7,11 @@
 
 import type { ListAnswer, ListedItem, Relist, ShownState } from '../../protocol/observation.ts';
 import type { PlegState } from '../../protocol/record.ts';
-import { type Mono, mono, shift } from '../../protocol/units.ts';
+import { type Mono, mono, shift, since } from '../../protocol/units.ts';
 import { Absences } from './absences.ts';
 import type { ComparisonParts } from './comparisonParts.ts';
 import { Contradictions } from './contradictions.ts';
 import { DuplicateContainers, type PreviousAnswers } from './duplicateContainers.ts';
-import { since } from './findings.ts';
 import { type ProvenState, spanOf, stageShown } from './listHistory.ts';
 import { ShortLives } from './shortLife.ts';
 import { CREATED, DELETED, STARTED, STOPPED, type Stage } from './stages.ts';
@@ -191,7 +190,7 @@ export class Relisting {
     });
   }
 
-  /** Exited, and nothing proves that it ran: only its exact times can tell whether events were due. */
+  /** Exited, and nothing proves that it ran: only its exact times show whether events were due. */
   #queryTimes(container: TrackedContainer): void {
     if (container.isSandbox || container.stages.standing(STARTED).is !== 'none') return;
     if (container.claimTimesQuery()) this.#parts.emitter.query(container.identity);
@@ -222,5 +221,5 @@ export class Relisting {
   }
 }
 
-/** The kubelet's word for a shown state (pkg/kubelet/pleg/generic.go, convertState: CREATED is `unknown`). */
+/** The kubelet's term for a shown state (pkg/kubelet/pleg/generic.go, convertState: CREATED is `unknown`). */
 const plegState = (state: ShownState): PlegState => (state === 'created' ? 'unknown' : state);

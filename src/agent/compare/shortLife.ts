@@ -12,10 +12,10 @@
  * Exact times are those of the wall clock, which may have been stepped since its last tick: a finding waits for the next one.
  */
 import type { ListAnswer } from '../../protocol/observation.ts';
-import type { RecordOf } from '../../protocol/record.ts';
-import { between, type Micros, type Mono, millis } from '../../protocol/units.ts';
+import { PROOF_VERSION, type RecordOf } from '../../protocol/record.ts';
+import { between, type Micros, type Mono, millis, since } from '../../protocol/units.ts';
 import type { ComparisonParts } from './comparisonParts.ts';
-import { type Judgement, PROOF_VERSION, plainFinding, since, timesOf } from './findings.ts';
+import { type Judgement, plainFinding, timesOf } from './findings.ts';
 import { CREATED, DELETED } from './stages.ts';
 import type { TrackedContainer, UnseenInterval } from './trackedContainer.ts';
 

@@ -59,7 +59,7 @@ export class TrackedContainer {
     return this.#identity.isSandbox;
   }
 
-  /** When a list or an event last said that it exists. */
+  /** When a list or an event last showed it. */
   get lastSign(): Mono {
     return this.#lastSign;
   }

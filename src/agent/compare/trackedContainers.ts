@@ -5,9 +5,8 @@
 
 import type { ListedItem } from '../../protocol/observation.ts';
 import type { ContainerIdentity, RecordOf } from '../../protocol/record.ts';
-import { type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
+import { type Micros, type Mono, millis, shift, since } from '../../protocol/units.ts';
 import type { Emitter } from './emitter.ts';
-import { since } from './findings.ts';
 import type { Stage } from './stages.ts';
 import { TrackedContainer } from './trackedContainer.ts';
 

@@ -3,23 +3,18 @@
  */
 import { describe, expect, test } from 'vitest';
 import {
+  C1_CREATED,
   CRIO,
   compare,
+  covered,
   listed,
+  listedAlike,
   opened,
   received,
+  S1_RUNNING,
   streamGap,
-  type TimelineStep,
   times,
 } from '../../../test/engine/timeline.ts';
-
-/** A stream that is covered from the list at 3 s on. */
-const covered: readonly TimelineStep[] = [
-  listed(0, {}),
-  opened(1),
-  received(2, 's0', 'STARTED', { built: 1.9 }),
-  listed(3, {}),
-];
 
 test('a replayed event proves nothing, whether its id is tracked or not', () => {
   const own = { times: times({ created: 4, started: 5, finished: 8 }) };
@@ -28,14 +23,13 @@ test('a replayed event proves nothing, whether its id is tracked or not', () => 
     opened(10),
     received(10.1, 'c1', 'STOPPED', { built: 8, ...own }),
     received(10.1, 'c2', 'STOPPED', { built: 8, ...own }),
-    listed(11, { c1: 'created' }),
-    listed(15, { c1: 'created' }),
+    ...listedAlike({ c1: 'created' }, 11, 15),
   ];
   expect(compare(steps, { until: 60 }).counters.expected).toBe(0);
 });
 
 test('a stream gap during the list that lacked an id makes its creation unobservable', () => {
-  const steps = [...covered, listed(5, {}, { took: 2 }), streamGap(6), listed(10, { s1: 'running' })];
+  const steps = [...covered, listed(5, {}, { took: 2 }), streamGap(6), listed(10, S1_RUNNING)];
   expect(compare(steps, { until: 90 }).everMissed).toEqual([]);
 });
 
@@ -56,9 +50,8 @@ test('a container that never ran may be removed silently where removed sandboxes
     ...covered,
     received(4, 's1', 'STARTED'),
     received(5, 'c1', 'CREATED'),
-    listed(6, { s1: 'running', c1: 'created' }),
-    listed(10, { s1: 'running' }),
-    listed(15, { s1: 'running' }),
+    listed(6, C1_CREATED),
+    ...listedAlike(S1_RUNNING, 10, 15),
   ];
   expect(compare(idle, { until: 90, profile: CRIO }).everMissed).toEqual([]);
 });
@@ -72,22 +65,21 @@ describe('what only an event proves, while no list confirms it', () => {
   ];
 
   test('what only an event proves is pending beyond missedAfter', () => {
-    const { everMissed, unobservable, pending } = compare(steps, { until: 100 });
-    expect(everMissed).toEqual([]);
-    expect(unobservable).toEqual([]);
-    expect(pending).toBe(2);
+    expect(compare(steps, { until: 100 })).toMatchObject({ everMissed: [], unobservable: [], pending: 2 });
   });
 
   test('what only an event proves is not missed, and not pending for ever', () => {
-    const { everMissed, unobservable, pending } = compare(steps, { until: 400 });
-    expect(everMissed).toEqual([]);
-    expect(unobservable).toEqual(['c1 CREATED unconfirmed', 'c1 STARTED unconfirmed']);
-    expect(pending).toBe(0);
+    expect(compare(steps, { until: 400 })).toMatchObject({
+      everMissed: [],
+      unobservable: ['c1 CREATED unconfirmed', 'c1 STARTED unconfirmed'],
+      pending: 0,
+    });
   });
 
   test('what only an event proves is missed once a list confirms the event', () => {
-    const { missed } = compare([...steps, listed(100, {})], { until: 101 });
-    expect(missed).toEqual(['c1 CREATED', 'c1 STARTED']);
+    expect(compare([...steps, listed(100, {})], { until: 101 })).toMatchObject({
+      missed: ['c1 CREATED', 'c1 STARTED'],
+    });
   });
 
   test('a list that began before the event and shows the same stage confirms it', () => {
@@ -97,20 +89,23 @@ describe('what only an event proves, while no list confirms it', () => {
 
   test('a confirmed event that comes again needs no other list', () => {
     const again = received(20, 'c1', 'STOPPED');
-    const { missed } = compare([...steps, listed(10, {}), again], { until: 60 });
-    expect(missed).toEqual(['c1 DELETED', 'c1 CREATED', 'c1 STARTED']);
+    expect(compare([...steps, listed(10, {}), again], { until: 60 })).toMatchObject({
+      missed: ['c1 DELETED', 'c1 CREATED', 'c1 STARTED'],
+    });
   });
 
   test('a list that began before the event and lacks the id does not confirm it', () => {
-    const { everMissed, pending } = compare([...steps, listed(5.5, {}, { took: 0.7 })], { until: 100 });
-    expect(everMissed).toEqual([]);
-    expect(pending).toBe(2);
+    expect(compare([...steps, listed(5.5, {}, { took: 0.7 })], { until: 100 })).toMatchObject({
+      everMissed: [],
+      pending: 2,
+    });
   });
 
   test('a list that could not be read whole does not confirm an event', () => {
-    const { everMissed, pending } = compare([...steps, listed(10, {}, { partial: true })], { until: 100 });
-    expect(everMissed).toEqual([]);
-    expect(pending).toBe(2);
+    expect(compare([...steps, listed(10, {}, { partial: true })], { until: 100 })).toMatchObject({
+      everMissed: [],
+      pending: 2,
+    });
   });
 });
 
@@ -126,7 +121,7 @@ test('an event that no memory is left for is a stream gap, not a miss', () => {
     ...flood,
     received(7, 's1', 'CREATED', { nameless: true }),
     received(7, 's1', 'STARTED', { nameless: true }),
-    listed(10, { s1: 'running' }),
+    listed(10, S1_RUNNING),
   ];
   expect(compare(steps, { until: 60 }).everMissed).toEqual([]);
 });
@@ -135,6 +130,5 @@ test('ids beyond the limit are counted, and nothing is due of them', () => {
   const many = Object.fromEntries(
     Array.from({ length: MOST + 5 }, (_, i) => [`c${i + 1}`, 'running' as const]),
   );
-  const { counters } = compare([listed(0, many)], { until: 1 });
-  expect(counters).toMatchObject({ untracked: 6, expected: 0 });
+  expect(compare([listed(0, many)], { until: 1 })).toMatchObject({ counters: { untracked: 6, expected: 0 } });
 });

@@ -66,7 +66,7 @@ export class WallClock {
 
   /**
    * The position of a wall-clock time in nanoseconds; null where it cannot be determined, lies after `now`, or so long before
-   * it that no record may carry it: a container may be years old, and a runtime may say that it is from 1970.
+   * it that no record may carry it: a container may be years old, and a runtime may date it to 1970.
    */
   place(ns: bigint, now: Mono): Mono | null {
     if (this.#distance === null || ns <= 0n) return null;

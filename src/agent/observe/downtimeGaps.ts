@@ -4,8 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { monoNow, wallNow } from '../../platform/clock.ts';
 import { type GapScope, MAX_OFFSET, type RecordOf } from '../../protocol/record.ts';
-import { type Mono, offset, type Wall } from '../../protocol/units.ts';
-import { since } from '../compare/findings.ts';
+import { type Mono, offset, since, type Wall } from '../../protocol/units.ts';
 
 /** What is known of the agents before this one. */
 export interface PreviousAgents {

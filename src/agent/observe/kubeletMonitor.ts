@@ -5,8 +5,7 @@
 import { monoNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
 import type { KubeletMinute, RecordOf } from '../../protocol/record.ts';
-import { type Mono, mono } from '../../protocol/units.ts';
-import { since } from '../compare/findings.ts';
+import { type Mono, mono, since } from '../../protocol/units.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import type { Gaps } from './gaps.ts';
 import type { Scrape } from './kubelet/client.ts';
@@ -102,4 +101,4 @@ export class KubeletMonitor {
   }
 }
 
-const snakeCase = (words: string): string => words.replaceAll(/(?!^)[A-Z]/g, (c) => `_${c}`).toLowerCase();
+const snakeCase = (name: string): string => name.replaceAll(/(?!^)[A-Z]/g, (c) => `_${c}`).toLowerCase();

@@ -2,9 +2,8 @@
  * One minute of relists, summed up on the agent, so that an idle node sends one small record a minute.
  */
 import { type KubeletMinute, RELIST_BOUNDS_MS, type RecordOf } from '../../protocol/record.ts';
-import { between, type Micros, type Mono, millis } from '../../protocol/units.ts';
+import { between, type Micros, type Mono, millis, since } from '../../protocol/units.ts';
 import type { ComparisonCounters } from '../compare/comparison.ts';
-import { since } from '../compare/findings.ts';
 
 export const MINUTE: Micros = millis(60_000);
 /** The first minute of an epoch is short, so that a node where plegwatch was just installed soon has figures. */

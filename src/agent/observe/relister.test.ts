@@ -287,7 +287,7 @@ describe('a burst of events', () => {
   test.each([
     ['within a second of the one before', []],
     ['before listing takes a hundredth of the time at most', [slowLists(always, 10)]],
-  ])('brings no relist %s', { timeout: 120_000 }, async (_when, listFaults) => {
+  ])('a burst brings no relist %s', { timeout: 120_000 }, async (_when, listFaults) => {
     const { relists, burst } = relist(await bed.start({ listFaults }), { period: HOUR });
     await until(() => relists.length === 1);
     burst();

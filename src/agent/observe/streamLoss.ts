@@ -1,5 +1,5 @@
 /*
- * Stream loss: moments in which an event may have been lost although the session lives on. Each is a gap, and nothing that was due
+ * Stream loss: moments in which an event may have been lost although the session continues. Each is a gap, and nothing that was due
  * across it counts as missed.
  */
 import { monoNow } from '../../platform/clock.ts';

@@ -3,9 +3,8 @@
  */
 import { monoNow } from '../../platform/clock.ts';
 import type { RecordOf } from '../../protocol/record.ts';
-import type { Mono } from '../../protocol/units.ts';
+import { type Mono, since } from '../../protocol/units.ts';
 import type { OpenSession } from '../compare/coverage.ts';
-import { since } from '../compare/findings.ts';
 
 export interface StreamSession {
   readonly no: number;

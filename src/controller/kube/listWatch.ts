@@ -5,11 +5,11 @@
  *      ▲                        │
  *      └── 410: version too old, or too many watches in a row failed ──┘
  *
- * A list shows only the present state, a watch from an old version shows every change. While the server is in trouble (429, 5xx,
+ * A list shows only the present state, a watch from an old version shows every change. While the server answers with errors (429, 5xx,
  * unreachable) the version is therefore kept, for about as long as the server keeps its history.
  *
  * Every failure backs off with jitter, and so does a watch that ends soon: the API server never gets requests in a tight loop. Only a
- * watch that delivered an event or lived for a while resets the backoff; a successful list does not, or else lists would follow one
+ * watch that delivered an event or lasted for a while resets the backoff; a successful list does not, or else lists would follow one
  * another.
  */
 import { Backoff, type BackoffOptions } from '../../platform/backoff.ts';
@@ -26,7 +26,7 @@ const PAGE = 500;
 /** List again after so many failed watches in a row: rejected requests, and other failures. */
 const MAX_REJECTED_WATCHES = 5;
 const MAX_FAILED_WATCHES = 20;
-/** A watch that lived this long was healthy, however it ended. */
+/** A watch that lasted this long was healthy, however it ended. */
 const HEALTHY_AFTER = millis(10_000);
 const DEFAULT_BACKOFF: BackoffOptions = { firstMs: 1_000, maxMs: 30_000 };
 
@@ -101,7 +101,7 @@ async function watchOnce<T>(options: ListWatchOptions<T>, from: string, backoff:
   const opened = monoNow();
   let version = from;
   let delivered = false;
-  const lived = () => between(opened, monoNow()) >= HEALTHY_AFTER;
+  const isHealthy = () => between(opened, monoNow()) >= HEALTHY_AFTER;
   try {
     const events = kube.watch(resource, {
       resourceVersion: from,
@@ -116,14 +116,14 @@ async function watchOnce<T>(options: ListWatchOptions<T>, from: string, backoff:
       if (event.type !== 'BOOKMARK') onEvent({ type: event.type, object: project(event.object) });
     }
   } catch (error) {
-    if (delivered || lived()) backoff.reset();
+    if (delivered || isHealthy()) backoff.reset();
     throw new WatchBroken(version, error);
   }
-  if (delivered || lived()) {
+  if (delivered || isHealthy()) {
     backoff.reset();
     onProgress();
   }
-  if (!lived()) await sleep(backoff.next(), signal);
+  if (!isHealthy()) await sleep(backoff.next(), signal);
   return version;
 }
 

@@ -107,7 +107,7 @@ describe('the status', () => {
 
   test('has mode Unknown until the agent reports a state', () => {
     expect(build({ state: null })).toMatchObject({ mode: 'Unknown' });
-    expect(withState({ mode: 'no such word!' }).mode).toBe('Unknown');
+    expect(withState({ mode: 'no such mode!' }).mode).toBe('Unknown');
   });
 
   test('names no pods if podNames is false', () => {
@@ -116,7 +116,7 @@ describe('the status', () => {
     expect(hidden.missedEvents[0]).toMatchObject({ eventType: 'STOPPED', at: '2026-11-20T11:00:00Z' });
   });
 
-  test('omits words that violate their pattern, because the API server would reject the whole report', () => {
+  test('omits values that violate their pattern, because the API server would reject the whole report', () => {
     const odd = { ...miss(1), cause: 'not a cause', event_type: 'UNKNOWN(9)' };
     expect(build({ missed_events: [odd] }).missedEvents[0]).not.toHaveProperty('cause');
     const change = { at: '2026-11-20T11:00:00Z', from_mode: 'a b', to_mode: 'Evented', reason: 'no metrics' };

@@ -9,15 +9,15 @@ export function cut(text: string | null, max: number): string | undefined {
   return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`;
 }
 
-/** A word such as `Evented` or `StreamBroke`; undefined for anything else. */
+/** An identifier such as `Evented` or `StreamBroke`; undefined for anything else. */
 export const pascalWord = (text: string | null): string | undefined =>
   matching(text, /^[A-Z][A-Za-z0-9]{0,62}$/);
 
-/** A word such as `out_of_order`; undefined for anything else. */
+/** An identifier such as `out_of_order`; undefined for anything else. */
 export const snakeWord = (text: string | null): string | undefined =>
   matching(text, /^[a-z][a-z0-9_]{0,62}$/);
 
-/** A word such as `STOPPED`; undefined for anything else. */
+/** An identifier such as `STOPPED`; undefined for anything else. */
 export const upperWord = (text: string | null): string | undefined =>
   matching(text, /^[A-Z][A-Z0-9_]{0,62}$/);
 

@@ -136,7 +136,7 @@ function spuriousOf({ spurious }: History, containers: readonly HistoryContainer
     const { CREATED, [type]: happens } = container.at;
     const already = CREATED === null || at < CREATED || (happens !== null && at >= happens);
     const gone = container.at.DELETED !== null && at >= container.at.DELETED;
-    // Nobody could tell for what never ran.
+    // Unknown for what never ran.
     return already || gone || container.failed !== null
       ? []
       : [{ container, type, happened: null, built: at, sent: at, digest: false }];

@@ -50,7 +50,7 @@ const TWO_SANDBOXES = 2;
 function containersOfPod(pod: Pod, n: number, crio: boolean): HistoryContainer[] {
   if (pod.habit < NEVER_CAME_UP) return [failedSandbox(pod, n, crio)];
   const containers = pod.containers.map((each, i) => containerOfPod(each, pod, n, i, crio));
-  const end = Math.max(pod.at, ...containers.map(({ at }) => at.STOPPED ?? 0)) + 5 + pod.rest;
+  const end = Math.max(pod.at, ...containers.map(({ at }) => at.STOPPED ?? 0)) + 5 + pod.pause;
   const gone = Math.max(end, ...containers.map(({ at }) => at.DELETED ?? 0)) + 5 + pod.remove;
   const at = { CREATED: pod.at, STARTED: pod.at + 1, STOPPED: end, DELETED: gone };
   const lead = crio ? 0 : Math.min(pod.lead, gone - end - 2);
@@ -60,7 +60,7 @@ function containersOfPod(pod: Pod, n: number, crio: boolean): HistoryContainer[]
     container.removedSilently ? { ...container, at: { ...container.at, DELETED: gone - 1 } } : container,
   );
   if (pod.habit !== TWO_SANDBOXES) return all;
-  const begun = pod.at + 1 + pod.rest;
+  const begun = pod.at + 1 + pod.pause;
   const second = { CREATED: begun, STARTED: begun + 1, STOPPED: gone + 5, DELETED: gone + 10 + pod.remove };
   return [...all, { ...nothingOdd, ...identity(n, 'b', null), at: second, lead: 0 }];
 }

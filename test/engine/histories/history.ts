@@ -34,7 +34,7 @@ const aPod = fc.record({
   /** 0, 1: its sandbox never comes up. 2: it has two sandboxes that are ready. */
   habit: ms(15),
   containers: fc.array(aContainer, { maxLength: 3 }),
-  rest: fc.oneof(ms(200), ms(10_000)),
+  pause: fc.oneof(ms(200), ms(10_000)),
   remove: fc.oneof(ms(200), ms(12_000)),
   lead: ms(LEAD - 500),
 });

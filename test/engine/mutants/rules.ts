@@ -263,13 +263,13 @@ const PROOFS: readonly Mutant[] = [
     'const ended = exact.finishedNs > 0n;',
   ),
   broken(
-    'an event does not say who an id is',
+    'an event does not identify an id',
     'events.ts',
     'if (event.object !== null) containers.identify(known, completed(known.identity, event.object));',
     '',
   ),
   broken(
-    'a list does not say who an id is',
+    'a list does not identify an id',
     'relisting.ts',
     'containers.identify(container, { ...completed(container.identity, item.object), isSandbox });',
     '',
@@ -585,7 +585,7 @@ const UNOBSERVABLE: readonly Mutant[] = [
     '',
   ),
   broken(
-    'what lists contradicted is missed although nothing tells which was wrong',
+    'what lists contradicted is missed although nothing shows which was wrong',
     'unobservableReason.ts',
     "if (exact === null && container.events.contradicted(stage) !== null) return 'contradicted';",
     '',
@@ -615,7 +615,7 @@ const UNOBSERVABLE: readonly Mutant[] = [
     '!coverage.covers(exact)',
   ),
   broken(
-    'something is missed on the word of an event alone',
+    'something is missed because of an event alone',
     'judgements.ts',
     'const unconfirmed = expectation.by !== null && container.confirmations.isUnconfirmed(expectation.by);',
     'const unconfirmed = false;',
@@ -654,13 +654,13 @@ const OVERLOOKED: readonly Mutant[] = [
     'longest: between(previous.end, answer.end),',
   ),
   broken(
-    'a life that began before the first list is one between two lists',
+    'a container from before the first list has a short life between two lists',
     'shortLife.ts',
     'if (created === null || created < before) return null;',
     'if (created === null) return null;',
   ),
   broken(
-    'a life whose last event came after the second list is one between two lists',
+    'a container whose last event came after the second list has a short life between two lists',
     'shortLife.ts',
     ' || last > after) return null;',
     ') return null;',

@@ -14,7 +14,7 @@
  *             for a while what ended before; or
  * (sequence)  no list ever showed the id, but a later event of it came that carries its creation, and for a stop the start
  *             had come too; and a whole list that was begun after its last event lacks it, still in that stretch: until
- *             then nothing confirms the word of an event. What carries its creation comes before what the first event
+ *             then nothing confirms what an event claims. What carries its creation comes before what the first event
  *             proved can be judged.
  */
 import type { EventType } from '../../../src/protocol/record.ts';

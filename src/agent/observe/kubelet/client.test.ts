@@ -170,10 +170,10 @@ describe('a scrape', () => {
   test('a scrape ends when its signal is aborted', async () => {
     kubelet.answer = () => undefined;
     const stop = new AbortController();
-    const looking = client().scrape(stop.signal);
+    const scraping = client().scrape(stop.signal);
     await until(() => kubelet.requests.length === 1);
     stop.abort();
-    expect(await looking).toMatchObject({ ok: false });
+    expect(await scraping).toMatchObject({ ok: false });
   });
 });
 

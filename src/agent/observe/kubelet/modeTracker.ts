@@ -9,8 +9,8 @@
  * Pure: scrapes in, changes out.
  */
 
+import { PROOF_VERSION } from '../../../protocol/record.ts';
 import { between, type Micros, type Mono, millis, mono, type Wall } from '../../../protocol/units.ts';
-import { PROOF_VERSION } from '../../compare/findings.ts';
 import type { Scrape } from './client.ts';
 import { type Inference, infer, LAST_ERROR, type Mode, type RunHistory } from './modeInference.ts';
 import { restartBetween, type ScrapeSummary, summarize } from './scrapeSummary.ts';

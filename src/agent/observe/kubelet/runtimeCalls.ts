@@ -5,8 +5,7 @@
  * least as long as the mean of the calls added with it.
  */
 import type { KubeletCalls } from '../../../protocol/record.ts';
-import type { Mono } from '../../../protocol/units.ts';
-import { since } from '../../compare/findings.ts';
+import { type Mono, since } from '../../../protocol/units.ts';
 import { bucketIncreases, increase, toCount, toMicros } from './counterDelta.ts';
 import type { Histogram, KubeletFigures } from './metrics.ts';
 

@@ -194,7 +194,7 @@ describe('a reader', () => {
   test('a killed reader is reported with the signal', { timeout: 20_000 }, async () => {
     const { reader, gone } = await started(await runtimeOf());
     process.kill(reader.pid, 'SIGKILL');
-    // A flag that this version of Node does not know would be among its last words.
+    // Its last output would contain a flag that this version of Node does not know.
     expect(await gone).toBe('the reader ended with SIGKILL: ');
   });
 

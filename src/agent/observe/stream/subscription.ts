@@ -324,8 +324,8 @@ export class Subscription {
   }
 
   #retryAfter(end: { code: string; message: string }, now: Mono): void {
-    const lived = this.#opened === null ? millis(0) : between(this.#opened, now);
-    const empty = end.code === 'OK' && this.#messages === 0 && lived < ENDED_AT_ONCE;
+    const openFor = this.#opened === null ? millis(0) : between(this.#opened, now);
+    const empty = end.code === 'OK' && this.#messages === 0 && openFor < ENDED_AT_ONCE;
     this.#emptyEnds = empty ? this.#emptyEnds + 1 : 0;
     const error = end.message === '' ? end.code : `${end.code}: ${end.message}`;
     const refusal = this.#decision?.subscribe === false ? this.#decision : null;

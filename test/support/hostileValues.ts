@@ -1,0 +1,144 @@
+/*
+ * Values, texts and records that the store refuses or that a parser stumbles over. Same seed, same values.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Random } from '../../devtools/simulator/random.ts';
+import type { EvidenceRecord } from '../../src/protocol/record.ts';
+import { event, hexId } from './batches.ts';
+
+export const INJECTIONS = [
+  "'; DROP TABLE store.container_event; --",
+  '"; DELETE FROM store.epoch; --',
+  '$1::int4); TRUNCATE store.node; --',
+  '%s%s%s%n',
+  '{plegwatch-test-0}:evidence:wait',
+  '../../../../etc/passwd',
+] as const;
+
+/** A value of a wrong type, or one that does not fit. */
+export const oddValue = (random: Random): unknown =>
+  pick(random, [
+    null,
+    true,
+    -1,
+    0.5,
+    1e308,
+    Number.MAX_SAFE_INTEGER,
+    2 ** 31,
+    '',
+    'x',
+    '\0',
+    '\ud800',
+    [],
+    {},
+    [[]],
+    { length: 1e9 },
+    JSON.parse('{"__proto__": {"v": 1}}'),
+    'a'.repeat(20_000),
+    ...INJECTIONS,
+  ]);
+
+export const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;
+
+export function pick<T>(random: Random, from: readonly T[]): T {
+  const one = from[Math.floor(random.next() * from.length)];
+  if (one === undefined) throw new Error('nothing to pick from');
+  return one;
+}
+
+/** Text that is inserted into a batch as it is. */
+class RawJson {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+const asJson = (value: unknown): string =>
+  value instanceof RawJson ? value.text : (JSON.stringify(value, undefined, 0) ?? 'null');
+
+const finding = (proof: unknown): Record<string, unknown> => ({
+  type: 'finding',
+  t: 1,
+  findingId: randomUUID(),
+  kind: 'missed',
+  eventType: 'STARTED',
+  cause: 'sequence',
+  containerId: hexId(1),
+  window: { from: 0, to: 1 },
+  occurred: null,
+  lateness: null,
+  delivery: null,
+  proof,
+});
+const deepProof = (depth: number): RawJson =>
+  new RawJson(JSON.stringify(finding({})).replace('"proof":{}', `"proof":{"a":${nested(depth)}}`));
+const minute: EvidenceRecord = {
+  type: 'relist_minute',
+  t: 1,
+  span: 1,
+  relists: 1,
+  errors: 0,
+  max: 1,
+  hist: [],
+  sandboxes: 0,
+  containers: 0,
+  bytes: 0,
+  expected: 0,
+  matched: 0,
+  unobservable: 0,
+  covered: 0,
+};
+
+/** Records that cannot be stored, each for another reason. */
+const UNSTORABLE: readonly ((random: Random) => unknown)[] = [
+  (random) => oddValue(random),
+  (random) => ({
+    ...event(1),
+    [pick(random, ['t', 'containerId', 'eventType', 'createdNs'])]: pick(random, [null, -1.5, [], {}, '\0']),
+  }),
+  () => new RawJson(JSON.stringify(event(1)).replace('{', '{"__proto__":{"type":"node_state"},')),
+  () => new RawJson(nested(50_000)),
+  () => deepProof(8_000),
+  () => deepProof(100_000),
+  () => finding({ text: '\ud800' }),
+  () => finding({ text: '\0' }),
+  () => finding({ text: 'x'.repeat(20_000) }),
+  () => ({ ...event(1), t: 30 * 86_400_000_000 }),
+  () => ({ ...event(1), t: -300 * 86_400_000_000 }),
+  () => ({ ...event(1), t: Number.MAX_SAFE_INTEGER }),
+  () => ({ ...event(1), createdNs: '-9999999999999999999' }),
+  () => ({ ...minute, sandboxes: 2 ** 40 }),
+  () => ({ ...minute, hist: Array.from({ length: 65 }, () => 1) }),
+  () => ({
+    type: 'stream_session',
+    t: 1,
+    sessionNo: 2 ** 50,
+    opened: 1,
+    armed: null,
+    closed: null,
+    code: null,
+    message: null,
+    events: 0,
+    replayed: 0,
+  }),
+  () => ({ type: 'no-such-type', t: 1 }),
+  () => ({ type: '__proto__', t: 1 }),
+];
+
+/** The JSON of six records, of which every second cannot be stored. */
+export function recordsJson(random: Random): string {
+  const records: unknown[] = [];
+  for (let i = 0; i < 3; i++) records.push(event(i + 1), pick(random, UNSTORABLE)(random));
+  return `[${records.map(asJson).join(',')}]`;
+}
+
+/** The JSON of objects that cannot be stored. */
+export function objectsJson(random: Random): string {
+  const identity = { sandbox: '', isSandbox: false, podUid: '', namespace: '', pod: '', container: '' };
+  const objects = [
+    oddValue(random),
+    new RawJson(nested(20_000)),
+    { id: hexId(1), ...identity, attempt: 2 ** 52 },
+  ];
+  return `[${objects.map(asJson).join(',')}]`;
+}
