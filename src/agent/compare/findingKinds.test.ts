@@ -631,10 +631,10 @@ describe('short_life', () => {
   test('a time from after a step that no tick had seen does not bound a short life', () => {
     const steps = [
       ...sandbox,
-      ...life.slice(0, 3),
+      ...shortLived.slice(0, 3),
       clockStepped(6.3, -5),
       received(6.4, 'c1', 'STOPPED', { times: times({ created: 6, started: 6.2, finished: 6.4 - 5 }) }),
-      listed(6.42, { s1: 'running', c1: 'exited' }),
+      listed(6.42, C1_EXITED),
     ];
     expect(short(compare([...covered, ...steps], { until: 20 }))).toMatchObject([
       { cause: 'start', proof: { lifeMinMs: 0, lifeMaxMs: 1430 } },
