@@ -77,7 +77,11 @@ class Script {
   }
 
   removePod(sandbox = this.sandbox): this {
-    this.play(5, { do: 'stopPod', sandbox });
+    return this.play(5, { do: 'stopPod', sandbox }).removeRunningPod(sandbox);
+  }
+
+  /** Removes a pod that was not stopped before. */
+  removeRunningPod(sandbox = this.sandbox): this {
     this.play(5, { do: 'beginRemoval', sandbox });
     return this.play(this.random.between(1, this.#options.leadMs), { do: 'finishRemoval', sandbox });
   }
@@ -138,6 +142,10 @@ const ODDITIES = {
     running(script);
     script.run(1);
     script.wait(script.holdMs).removePod();
+  },
+  'removed-running': (script) => {
+    running(script);
+    script.removeRunningPod();
   },
   'state-late': (script) => {
     const id = running(script);

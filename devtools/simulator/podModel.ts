@@ -71,7 +71,7 @@ export interface ContainerExit extends AnnounceOptions {
   readonly exitCode?: number;
   /** The runtime shows the container as running, and delays the event, until `notice` is called. */
   readonly unnoticed?: boolean;
-  /** Of a failed start: `zero` has no started_at, `same` has the same created_at, started_at and finished_at. */
+  /** Of a failed start of containerd: `zero` has no started_at, `same` has the same created_at, started_at and finished_at. */
   readonly failedTimes?: 'zero' | 'same';
 }
 

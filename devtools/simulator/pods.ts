@@ -4,9 +4,9 @@
  * and no random numbers.
  *
  *   sandbox     runPod ──► READY ── stopPod ──► NOTREADY ── beginRemoval ──► (still listed) ── finishRemoval ──► gone
- *               failPod ─────────────────────► NOTREADY
+ *               failPod ─────────────────────► NOTREADY     (beginRemoval also stops a READY one)
  *   container   createContainer ──► CREATED ── startContainer ──► RUNNING ── exitContainer ──► EXITED ── removeContainer ──► gone
- *                                      └─────── exitContainer: a failed start, which no runtime announces ──────┘
+ *                                      └─────── exitContainer: a failed start ──────────────────────────────────┘
  */
 import type { EventType } from '../../src/protocol/record.ts';
 import { type Clock, nanosOf } from './clock.ts';
@@ -29,6 +29,8 @@ export interface PodsOptions extends AnnouncerOptions {
   readonly clock: Clock;
   readonly seed: number;
 }
+
+const FAILED_TIMES = { zero: 'started_at is 0', same: 'all times are the same' } as const;
 
 export class SimulatedPods {
   readonly sandboxes = new Map<string, SimulatedSandbox>();
@@ -126,11 +128,14 @@ export class SimulatedPods {
     container.state = 'exited';
     container.exitCode = how.exitCode ?? (ran ? 0 : 128);
     container.finishedNs = this.#now();
-    if (!ran) this.#failStart(container, how.failedTimes ?? 'zero');
+    if (!ran) {
+      this.#failStart(container, how);
+      return;
+    }
     const { exitCode } = container;
-    const step = { ...how, exitCode, never: ran ? null : ('profile' as const) };
+    const step = { ...how, exitCode };
     const draft = this.#announcer.record(subjectOf(container), 'stopped', step);
-    if (how.unnoticed === true && ran) {
+    if (how.unnoticed === true) {
       container.unnoticed = draft;
       this.#noteFault('state_late', container, 'it has ended, and is shown as running');
       this.show(id, 'running');
@@ -172,24 +177,16 @@ export class SimulatedPods {
 
   /** Ends the containers of a sandbox, then the sandbox. Does nothing to a stopped one. */
   stopPod(sandboxId: string, how: AnnounceOptions = {}): void {
-    const sandbox = this.sandbox(sandboxId);
-    if (!sandbox.ready) return;
-    for (const container of this.containersOf(sandboxId)) {
-      if (container.unnoticed !== null) this.notice(container.id);
-      if (container.state === 'running') this.stopContainer(container.id, how);
-    }
-    sandbox.ready = false;
-    this.#announcer.step(subjectOf(sandbox), 'stopped', how);
+    this.#stopPod(this.sandbox(sandboxId), how, null);
   }
 
   /** The first half of a removal: everything before the sandbox leaves the list. */
   beginRemoval(sandboxId: string, how: AnnounceOptions = {}): void {
     const { profile } = this.#options;
     const sandbox = this.sandbox(sandboxId);
-    this.stopPod(sandboxId, how);
-    for (const container of this.containersOf(sandboxId)) {
-      this.#remove(container, how, profile.removalAnnouncesContainers ? null : 'profile');
-    }
+    const never = profile.announcesSandboxRemoval ? null : 'profile';
+    this.#stopPod(sandbox, how, never);
+    for (const container of this.containersOf(sandboxId)) this.#remove(container, how, never);
     if (profile.sandboxDeletedWhileListed) {
       this.#announcer.announce(subjectOf(sandbox), 'deleted', how, true);
     }
@@ -223,6 +220,16 @@ export class SimulatedPods {
     return [...this.containers.values()].filter((container) => container.sandbox.id === sandboxId);
   }
 
+  #stopPod(sandbox: SimulatedSandbox, how: AnnounceOptions, never: 'profile' | null): void {
+    if (!sandbox.ready) return;
+    for (const container of this.containersOf(sandbox.id)) {
+      if (container.unnoticed !== null) this.notice(container.id);
+      if (container.state === 'running') this.stopContainer(container.id, how);
+    }
+    sandbox.ready = false;
+    this.#announcer.step(subjectOf(sandbox), 'stopped', { ...how, never });
+  }
+
   #remove(container: SimulatedContainer, how: AnnounceOptions, never: 'profile' | null): void {
     const { id } = container;
     if (container.unnoticed !== null) this.notice(id);
@@ -232,15 +239,19 @@ export class SimulatedPods {
     this.#announcer.step(subjectOf(container), 'deleted', { ...how, never });
   }
 
-  #failStart(container: SimulatedContainer, times: 'zero' | 'same'): void {
-    this.#noteFault(
-      'start_failed',
-      container,
-      times === 'zero' ? 'started_at is 0' : 'all times are the same',
-    );
-    if (times === 'zero') return;
-    container.startedNs = container.createdNs;
-    container.finishedNs = container.createdNs;
+  #failStart(container: SimulatedContainer, how: ContainerExit): void {
+    const subject = subjectOf(container);
+    const { createdNs, exitCode } = container;
+    const { failedTimes = 'zero' } = how;
+    const crio = this.#options.profile.failedStart === 'cri-o';
+    if (crio || failedTimes === 'same') container.startedNs = createdNs;
+    if (!crio && failedTimes === 'same') container.finishedNs = createdNs;
+    const times = crio ? 'started_at is created_at' : FAILED_TIMES[failedTimes];
+    this.#noteFault('start_failed', container, times);
+    this.#announcer.step(subject, 'stopped', { ...how, exitCode, never: crio ? null : 'profile' });
+    if (!crio) return;
+    this.containers.delete(container.id);
+    this.#announcer.step(subject, 'deleted', { ...how, never: 'profile' });
   }
 
   #newSandbox(spec: SimulatedPodSpec, ready: boolean): SimulatedSandbox {

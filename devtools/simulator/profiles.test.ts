@@ -89,7 +89,9 @@ test.each(['containerd-1.7', 'isulad-2.1.6'] as const)(
   },
 );
 
-test.each(whose(streams))('%s never announces a failed start, but announces its removal', (name) => {
+const silentlyFailing = (name: ProfileName) => streams(name) && !isCrio(name);
+
+test.each(whose(silentlyFailing))('%s never announces a failed start, but announces its removal', (name) => {
   const runtime = with_(name);
   const { events } = subscribeVirtual(runtime);
   const { pods, truth } = runtime.core;
@@ -101,6 +103,39 @@ test.each(whose(streams))('%s never announces a failed start, but announces its 
   expect(own.map((event) => shape(event, id))).toEqual(['container CREATED', 'container DELETED']);
   expect(faultFacts(truth, 'start_failed')).toMatchObject([{ id: container }]);
 });
+
+test.each(whose((name) => streams(name) && isCrio(name)))(
+  '%s announces the end of a failed start with an end later than its creation, and removes the container silently',
+  (name) => {
+    const runtime = with_(name);
+    const { events } = subscribeVirtual(runtime);
+    const { pods, truth } = runtime.core;
+    const { id } = pods.runPod({ name: 'web' });
+    const container = pods.createContainer(id, { name: 'app' }).id;
+    runtime.advance(800);
+    pods.exitContainer(container);
+    const own = events.filter(({ containerId }) => containerId === container);
+    expect(own.map((event) => shape(event, id))).toEqual(['container CREATED', 'container STOPPED']);
+    const [status] = own.at(-1)?.containersStatuses ?? [];
+    expect(status?.startedAt).toBe(status?.createdAt);
+    expect(status?.finishedAt).toBe((status?.createdAt ?? 0n) + 800_000_000n);
+    expect([pods.containers.size, pods.sandbox(id).ready]).toEqual([0, true]);
+    expect(transitionFacts(truth).at(-1)).toMatchObject({ transition: 'deleted', silent: 'profile' });
+  },
+);
+
+test.each(whose(streams))(
+  '%s announces the STOPPED of a running sandbox that is removed unless it is a CRI-O',
+  (name) => {
+    const runtime = with_(name);
+    const { events } = subscribeVirtual(runtime);
+    const { pods } = runtime.core;
+    const { id } = pods.runPod({ name: 'web' });
+    pods.beginRemoval(id);
+    pods.finishRemoval(id);
+    expect(events.map((event) => shape(event, id)).includes('sandbox STOPPED')).toBe(!isCrio(name));
+  },
+);
 
 test('CRI-O 1.26.0 announces a DELETED when a container is stopped', () => {
   const runtime = with_('crio-1.26');

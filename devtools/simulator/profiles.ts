@@ -37,8 +37,13 @@ export interface Profile {
   /** The transitions that are announced at all. */
   readonly sandboxEvents: readonly EventType[];
   readonly containerEvents: readonly EventType[];
-  /** Whether RemovePodSandbox announces the containers that it removes. */
-  readonly removalAnnouncesContainers: boolean;
+  /** Whether RemovePodSandbox announces what it ends: the DELETED of its containers, the STOPPED of a running sandbox. */
+  readonly announcesSandboxRemoval: boolean;
+  /**
+   * What a failed start leaves. `containerd`: an exited container whose `started_at` is 0 or whose three times are the same, and no
+   * event. `cri-o`: a STOPPED with `started_at` = `created_at` and a later `finished_at`; the container is removed without a DELETED.
+   */
+  readonly failedStart: 'containerd' | 'cri-o';
   /** Whether StopContainer also announces a DELETED, although the container stays listed. */
   readonly stopAnnouncesDeleted: boolean;
   /** Whether a sandbox's DELETED is built while it is still listed; if not, the event has no sandbox status. */
@@ -78,7 +83,8 @@ const containerd: Profile = {
   stopEndsStreams: false,
   sandboxEvents: ALL,
   containerEvents: ALL,
-  removalAnnouncesContainers: true,
+  announcesSandboxRemoval: true,
+  failedStart: 'containerd',
   stopAnnouncesDeleted: false,
   sandboxDeletedWhileListed: true,
   statusesOf: 'sandbox',
@@ -96,7 +102,8 @@ const crio: Profile = {
   slow: { effect: 'delay', events: 1000 },
   stopEndsStreams: true,
   sandboxEvents: ['STARTED', 'STOPPED'],
-  removalAnnouncesContainers: false,
+  announcesSandboxRemoval: false,
+  failedStart: 'cri-o',
   statusesOf: 'pod',
   statusTimestamp: 'nanoseconds',
   statusHasContainers: true,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { PROFILES } from '../../devtools/simulator/profiles.ts';
+import { CONTAINERD, CRIO } from '../../test/engine/timeline.ts';
 import { lacksStatus, profileOf } from './profiles.ts';
 
 const named = (name: string, version: string) => profileOf({ name, version }).name;
@@ -98,7 +99,9 @@ describe('the table of profiles', () => {
     if (profile.subscription === 'impossible') return;
     expect(profile.sandboxEvents).toEqual(simulated.sandboxEvents);
     expect(profile.containerEvents).toEqual(simulated.containerEvents);
-    expect(profile.announcesRemovedWithSandbox).toBe(simulated.removalAnnouncesContainers);
+    expect(profile.announcesSandboxRemoval).toBe(simulated.announcesSandboxRemoval);
+    expect(profile.failedStartsUnannounced).toBe(simulated.failedStart !== 'cri-o');
+    expect(profile.failedStartsEndLater).toBe(simulated.failedStart === 'cri-o');
     const bare = simulated.sandboxEvents.includes('DELETED') && !simulated.sandboxDeletedWhileListed;
     expect(profile.sandboxEventsWithoutStatus).toEqual(bare ? ['DELETED'] : []);
   });
@@ -112,10 +115,10 @@ describe('what is known of events', () => {
     });
   });
 
-  test('CRI-O announces neither the creation nor the removal of a sandbox, nor containers removed with it', () => {
+  test('CRI-O announces neither the creation nor the removal of a sandbox, nor what the removal ends', () => {
     expect(profileOf({ name: 'cri-o', version: '1.33.0' })).toMatchObject({
       sandboxEvents: ['STARTED', 'STOPPED'],
-      announcesRemovedWithSandbox: false,
+      announcesSandboxRemoval: false,
     });
   });
 
@@ -147,9 +150,20 @@ describe('what is known of events', () => {
     },
   );
 
-  test('only containerd is known never to announce a failed start', () => {
-    expect(profileOf({ name: 'containerd', version: '2.1.0' }).failedStartsUnannounced).toBe(true);
-    expect(profileOf({ name: 'cri-o', version: '1.33.0' }).failedStartsUnannounced).toBe(false);
+  test('containerd never announces a failed start; CRI-O announces its end, which is later than its creation', () => {
+    expect(profileOf({ name: 'containerd', version: '2.1.0' })).toMatchObject({
+      failedStartsUnannounced: true,
+      failedStartsEndLater: false,
+    });
+    expect(profileOf({ name: 'cri-o', version: '1.33.0' })).toMatchObject({
+      failedStartsUnannounced: false,
+      failedStartsEndLater: true,
+    });
+  });
+
+  test('the profiles of the engine tests are those of real runtimes', () => {
+    expect(profileOf({ name: 'containerd', version: '2.1.9' })).toMatchObject(CONTAINERD);
+    expect(profileOf({ name: 'cri-o', version: '1.36.3' })).toMatchObject(CRIO);
   });
 
   test('the notes name the defects of a version', () => {

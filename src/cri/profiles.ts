@@ -47,13 +47,14 @@ const UNKNOWN: RuntimeProfile = {
   name: 'unknown',
   sandboxEvents: [],
   containerEvents: [],
-  announcesRemovedWithSandbox: false,
+  announcesSandboxRemoval: false,
   lead: millis(0),
   subscription: 'unknown',
   why: 'nothing is known of how this runtime treats subscribers',
   sandboxEventsWithoutStatus: [],
   stoppedMayComeFirst: false,
   failedStartsUnannounced: false,
+  failedStartsEndLater: false,
   streamingLists: false,
   notes: [],
 };
@@ -63,7 +64,7 @@ const CONTAINERD: RuntimeProfile = {
   name: 'containerd-2',
   sandboxEvents: ALL,
   containerEvents: ALL,
-  announcesRemovedWithSandbox: true,
+  announcesSandboxRemoval: true,
   // A sandbox's DELETED is announced seconds before the sandbox leaves the list.
   lead: millis(10_000),
   subscription: 'safe',
@@ -78,11 +79,13 @@ const CRIO: RuntimeProfile = {
   // A sandbox's CREATED and DELETED are built while its status is unavailable, and are skipped.
   sandboxEvents: ['STARTED', 'STOPPED'],
   containerEvents: ALL,
-  // Only RemoveContainer announces; containers removed by RemovePodSandbox are not announced.
-  announcesRemovedWithSandbox: false,
+  // Only RemoveContainer and StopPodSandbox announce; RemovePodSandbox does not.
+  announcesSandboxRemoval: false,
   subscription: 'safe',
   why: 'CRI-O 1.33 and later give every subscriber every event',
   stoppedMayComeFirst: true,
+  // The end of a failed start is announced; then CRI-O removes the container without a DELETED.
+  failedStartsEndLater: true,
 };
 
 const CRIO_STEALS: RuntimeProfile = {
@@ -96,11 +99,12 @@ const ISULAD: RuntimeProfile = {
   name: 'isulad-2.1.6',
   sandboxEvents: ALL,
   containerEvents: ALL,
-  announcesRemovedWithSandbox: true,
+  announcesSandboxRemoval: true,
   subscription: 'safe',
   why: 'iSulad keeps a queue for each subscriber',
   // It is built when the sandbox is gone already.
   sandboxEventsWithoutStatus: ['DELETED'],
+  failedStartsUnannounced: true,
   notes: ['no event is built while nobody is subscribed'],
 };
 

@@ -34,18 +34,20 @@ import { parse } from '../../src/protocol/validation.ts';
 export const CONTAINERD: PlegProfile = {
   sandboxEvents: EVENT_TYPES,
   containerEvents: EVENT_TYPES,
-  announcesRemovedWithSandbox: true,
+  announcesSandboxRemoval: true,
   stoppedMayComeFirst: true,
   failedStartsUnannounced: true,
+  failedStartsEndLater: false,
   lead: millis(10_000),
 };
 
 export const CRIO: PlegProfile = {
   sandboxEvents: ['STARTED', 'STOPPED'],
   containerEvents: EVENT_TYPES,
-  announcesRemovedWithSandbox: false,
+  announcesSandboxRemoval: false,
   stoppedMayComeFirst: true,
   failedStartsUnannounced: false,
+  failedStartsEndLater: true,
   lead: millis(0),
 };
 

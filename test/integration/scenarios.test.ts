@@ -184,10 +184,10 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     odds: { 'duplicate-container': 0.4, 'duplicate-sandbox': 0.4 },
     about: ['duplicate_container'],
   },
-  'CRI-O removes containers without an event': {
+  'CRI-O removes containers without an event, and starts fail there': {
     runtime: { profile: 'crio-1.33', faults: [drop({ ...often, types: ['STARTED', 'STOPPED'] })] },
-    odds: { 'removed-together': 0.6 },
-    removedTogether: true,
+    odds: { 'removed-together': 0.2, 'removed-running': 0.2, 'failed-start': 0.4 },
+    removesSilently: true,
     about: ['missed', 'unannounced'],
   },
   'containers are UNKNOWN for a while': {

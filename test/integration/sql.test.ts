@@ -26,7 +26,7 @@ const US_PER_MINUTE = 60_000_000;
 /** A record of each type: a kubelet that fell back after its stream broke, and a missed event. */
 function evidence(): EvidenceRecord[] {
   const id = hexId(1);
-  const finding = (kind: 'missed' | 'short_life'): RecordOf<'finding'> => ({
+  const finding = (kind: 'missed' | 'short_life' | 'unannounced'): RecordOf<'finding'> => ({
     type: 'finding',
     t: 50_000_000,
     findingId: randomUUID(),
@@ -86,6 +86,7 @@ function evidence(): EvidenceRecord[] {
       newState: 'non-existent',
     },
     finding('missed'),
+    { ...finding('unannounced'), eventType: 'CREATED', cause: 'never_sent' },
     short({ v: 1, lifeMinMs: 201, lifeMaxMs: 603 }),
     short({ v: 1, lifeMinMs: 'not long', lifeMaxMs: 1e300 }),
     {

@@ -116,11 +116,11 @@ export class ExpectedFindings {
 
   #isExcused(each: Timed<TransitionFact>): boolean {
     const { id, isSandbox, silent, transition } = each;
-    // CRI-O may remove a container with its sandbox.
-    const crio = this.#conditions.removedTogether === true && transition === 'deleted';
+    // CRI-O may have stopped a sandbox, or removed a container, only to remove the sandbox.
+    const isRemoval = transition === 'deleted' || (isSandbox && transition === 'stopped');
     return (
       silent !== null ||
-      crio ||
+      (this.#conditions.removesSilently === true && isRemoval) ||
       this.#truth.isSuspect(id) ||
       (transition === 'stopped' && !this.#isOfSession(each)) ||
       (transition === 'deleted' && isSandbox && this.#truth.when(id, 'STARTED') === null)

@@ -16,6 +16,6 @@ export interface OracleConditions {
   readonly hangs?: boolean;
   /** The agent's --overdue-after, in milliseconds. Default 3000. */
   readonly overdueAfterMs?: number;
-  /** The runtime may remove a container with its sandbox without an event. */
-  readonly removedTogether?: boolean;
+  /** The runtime announces nothing that the removal of a sandbox ends. */
+  readonly removesSilently?: boolean;
 }

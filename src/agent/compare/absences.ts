@@ -27,7 +27,7 @@ export class Absences {
     if (older || stages.reached === DELETED || (stages.reached === -1 && !lists.isListed)) return;
     lists.recordAbsent(answer);
     if (lists.isListed) lists.recordPassedBefore(DELETED, answer);
-    if (container.isSandbox || this.#parts.expectations.profile.announcesRemovedWithSandbox) {
+    if (container.isSandbox || this.#parts.expectations.profile.announcesSandboxRemoval) {
       this.#proveGone(container);
     }
   }
@@ -35,7 +35,7 @@ export class Absences {
   /** A list of sandboxes was compared: it decides about containers that earlier lists lacked. */
   decide(sandboxes: ListAnswer): void {
     const { containers, expectations } = this.#parts;
-    if (expectations.profile.announcesRemovedWithSandbox) return;
+    if (expectations.profile.announcesSandboxRemoval) return;
     for (const container of containers) {
       const { lists, stages, identity } = container;
       const { absence } = lists;

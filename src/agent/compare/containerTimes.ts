@@ -2,12 +2,14 @@
  * The exact times of one container or sandbox: as its status has them, and where they lie on the monotonic clock.
  */
 
+import type { PlegProfile } from '../../protocol/eventProfile.ts';
 import type { ExactTimes } from '../../protocol/observation.ts';
 import type { Mono } from '../../protocol/units.ts';
 import type { WallClock } from './wallClock.ts';
 
 export class ContainerTimes {
   #exact: ExactTimes | null = null;
+  #isOfFailedStart = false;
   /** Created, started and finished on the monotonic clock; null where that is not known for sure. */
   readonly #positions: [Mono | null, Mono | null, Mono | null] = [null, null, null];
   /** Which of them lay far ahead when first seen: they are of a clock that was set back since, whatever it shows later. */
@@ -32,23 +34,16 @@ export class ContainerTimes {
 
   /** Whether a container ever ran: it has a `started_at`, and not that of a failed start. */
   get proveRun(): boolean {
-    return this.#exact !== null && this.#exact.startedNs > 0n && !this.proveFailedStart;
+    return this.#exact !== null && this.#exact.startedNs > 0n && !this.#isOfFailedStart;
   }
 
-  /**
-   * Whether a container ended without ever having run: it has a `finished_at`, and a `started_at` of 0 or equal to both other
-   * times (containerd writes the latter for a failed start). Before the end its times prove nothing: they may have been taken
-   * before it started.
-   */
+  /** Whether a container ended without ever having run. Before the end its times may have been taken before it started. */
   get proveFailedStart(): boolean {
-    if (this.#exact === null) return false;
-    const { createdNs, startedNs, finishedNs } = this.#exact;
-    if (finishedNs <= 0n) return false;
-    return startedNs <= 0n || (startedNs === createdNs && startedNs === finishedNs);
+    return this.#exact !== null && this.#exact.finishedNs > 0n && this.#isOfFailedStart;
   }
 
   /** Takes in exact times. A time that was known stays known: an event may carry older statuses than the one before. */
-  learn(times: ExactTimes, wallClock: WallClock, now: Mono): void {
+  learn(times: ExactTimes, profile: PlegProfile, wallClock: WallClock, now: Mono): void {
     const known = this.#exact;
     const newer = (key: 'createdNs' | 'startedNs' | 'finishedNs') =>
       times[key] > 0n ? times[key] : (known?.[key] ?? 0n);
@@ -61,6 +56,7 @@ export class ContainerTimes {
       reason,
     };
     this.#exact = exact;
+    this.#isOfFailedStart = isOfFailedStart(exact, profile);
     for (const [i, ns] of [exact.createdNs, exact.startedNs, exact.finishedNs].entries()) {
       this.#foreign[i] ||= wallClock.isOfAnother(ns, now);
       if (!this.#foreign[i]) this.#positions[i] ??= wallClock.place(ns, now);
@@ -72,4 +68,13 @@ export class ContainerTimes {
     this.#positions.fill(null);
     this.#foreign.fill(false);
   }
+}
+
+/**
+ * Whether `started_at` is that of a failed start: 0, or equal to both other times (containerd writes either). CRI-O sets all three
+ * to the creation, and then `finished_at` to when the process ended (cri-o internal/oci/container.go, SetStartFailed).
+ */
+function isOfFailedStart({ createdNs, startedNs, finishedNs }: ExactTimes, profile: PlegProfile): boolean {
+  if (startedNs <= 0n) return true;
+  return startedNs === createdNs && (profile.failedStartsEndLater || startedNs === finishedNs);
 }

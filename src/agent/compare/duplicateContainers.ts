@@ -165,13 +165,14 @@ function proofOf(
 
 /** A stretch in which a container ran all the time; null where its start or its end is not known. */
 function ranWithin(
-  { times: { started, finished }, hasRegressed }: TrackedContainer,
+  { times: { started, finished, proveFailedStart }, hasRegressed }: TrackedContainer,
   { before, now }: ListedRunning,
 ): TimeSpan | null {
   const from = started ?? before;
   const to = finished ?? now;
-  // One that went back to running did not run all the time.
-  return from === null || to === null || hasRegressed ? null : { start: from, end: to };
+  // One that went back to running did not run all the time, and one whose start failed did not run at all.
+  const ran = !hasRegressed && !proveFailedStart;
+  return from === null || to === null || !ran ? null : { start: from, end: to };
 }
 
 function overlap(one: TimeSpan | null, other: TimeSpan | null): TimeSpan | null {

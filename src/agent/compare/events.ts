@@ -188,15 +188,14 @@ export class Events {
   }
 
   /**
-   * Whether a STOPPED proves that the id ran. A runtime may announce the end of a container whose start failed; the status says
-   * so. Without a status, as the runtime's own query for it may have failed, only a runtime that never announces failed starts
-   * proves it. If the payload was dropped its contents are unknown.
+   * Whether a STOPPED proves that the id ran. A runtime may announce the end of a container whose start failed; the status of
+   * the ended container says so. Without that, as the container may have been removed already or the runtime's own query failed,
+   * only a runtime that never announces failed starts proves it. If the payload was dropped its contents are unknown.
    */
   #provesRun({ isSandbox, times }: TrackedContainer, event: ReceivedEvent): boolean {
     if (isSandbox) return true;
     if (event.object === null) return false;
-    if (times.exact === null) return this.#parts.expectations.profile.failedStartsUnannounced;
-    return !times.proveFailedStart;
+    return !times.proveFailedStart && this.#parts.expectations.profile.failedStartsUnannounced;
   }
 
   /**

@@ -39,6 +39,8 @@ export class Expectations {
   readonly #counters = { expected: 0, matched: 0, missed: 0, unobservable: 0 };
   /** Containers with at least one open expectation, so that a tick costs nothing on a quiet node. */
   readonly #waiting = new Set<TrackedContainer>();
+  /** What the runtime never announces, as far as it was reported: once, not for each pod. */
+  readonly #blindSpots = new Set<string>();
   #profile: PlegProfile;
 
   constructor(parts: ExpectationsParts, profile: PlegProfile) {
@@ -79,6 +81,7 @@ export class Expectations {
 
   replaceProfile(profile: PlegProfile): void {
     this.#profile = profile;
+    this.#blindSpots.clear();
   }
 
   // Sessions.
@@ -143,7 +146,7 @@ export class Expectations {
   /** Takes in exact times. */
   learn(container: TrackedContainer, exact: ExactTimes): void {
     const { times, emitter } = this.#parts;
-    times.learn(container.times, exact, emitter.now);
+    times.learn(container.times, exact, this.#profile, emitter.now);
     if (!container.isSandbox && container.times.proveRun) container.stages.recordRun();
     if (!container.lists.isListed) this.#boundByCreation(container);
   }
@@ -284,10 +287,13 @@ export class Expectations {
     return sent.includes(EVENT_TYPES[stage]);
   }
 
-  /** What an unknown runtime never sends is not known. */
+  /** Reports the first transition of a kind that the runtime never announces. Of an unknown runtime nobody knows that. */
   #neverSent(container: TrackedContainer, stage: Stage, proof: StageProof): void {
     const { sandboxEvents, containerEvents } = this.#profile;
     if (sandboxEvents.length === 0 && containerEvents.length === 0) return;
+    const blindSpot = `${container.isSandbox} ${stage}`;
+    if (this.#blindSpots.has(blindSpot)) return;
+    this.#blindSpots.add(blindSpot);
     const { emitter } = this.#parts;
     emitter.emitStageFinding(emitter.judgement('unannounced', 'never_sent', {}), container, stage, proof);
   }

@@ -78,11 +78,16 @@ export class Judgements {
     if (unconfirmed && emitter.now < shift(deadline, CONFIRMATION_TIMEOUT)) return;
     const reason = unconfirmed
       ? 'unconfirmed'
-      : unobservableReason(container, stage, expectation, coverage, session);
+      : unobservableReason(container, stage, expectation, {
+          coverage,
+          session,
+          profile: expectations.profile,
+        });
     if (this.#cameAfterAll(container, stage)) expectations.announce(container, stage, emitter.now);
     else if (reason === null) this.#reportMissed(container, stage, expectation, session);
-    else if (reason === 'start_failed') this.#reportFailedStart(container, stage, expectation);
-    else {
+    else if (reason === 'start_failed' && !this.#endOfFailureIsAnnounced(stage)) {
+      this.#reportFailedStart(container, stage, expectation);
+    } else {
       expectations.giveUp(container, stage, expectation, reason);
       if (coverage.unannounced(expectation.from)) this.#reportSilentStream(session);
     }
@@ -117,7 +122,12 @@ export class Judgements {
     emitter.emitStageFinding(judgement, container, stage, expectation);
   }
 
-  /** No runtime announces a failed start: a blind spot, nothing that was due. */
+  /** Some runtimes announce the end of what failed to start; none announces the start. */
+  #endOfFailureIsAnnounced(stage: Stage): boolean {
+    return stage === STOPPED && !this.#parts.expectations.profile.failedStartsUnannounced;
+  }
+
+  /** A failed start that is not announced is a blind spot, nothing that was due. */
   #reportFailedStart(container: TrackedContainer, stage: Stage, expectation: Expectation): void {
     const { emitter, expectations } = this.#parts;
     expectations.withdraw(container, stage);

@@ -5,6 +5,7 @@
  * a time from before the step is void.
  */
 
+import type { PlegProfile } from '../../protocol/eventProfile.ts';
 import type { ExactTimes } from '../../protocol/observation.ts';
 import { type Mono, shift } from '../../protocol/units.ts';
 import type { ContainerTimes } from './containerTimes.ts';
@@ -34,9 +35,9 @@ export class MonotonicTimes {
     return stepped;
   }
 
-  learn(known: ContainerTimes, times: ExactTimes, now: Mono): void {
+  learn(known: ContainerTimes, times: ExactTimes, profile: PlegProfile, now: Mono): void {
     this.#placed.add(known);
-    known.learn(times, this.#wallClock, now);
+    known.learn(times, profile, this.#wallClock, now);
   }
 
   /** The position of a wall-clock time in nanoseconds; null where it cannot be determined. */

@@ -1,6 +1,7 @@
 /*
  * Why a missing event cannot be held against the runtime, and what its exact time says about that.
  */
+import type { PlegProfile } from '../../protocol/eventProfile.ts';
 import { type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
 import type { Coverage, OpenSession } from './coverage.ts';
 import type { Expectation } from './expectation.ts';
@@ -15,6 +16,9 @@ import { CLOCK_STEP } from './wallClock.ts';
  */
 const SETTLING: Micros = millis(6 * 60_000);
 
+/** A sandbox that is being removed may be listed NOTREADY for this long. */
+const MAX_REMOVAL: Micros = millis(10_000);
+
 /** The exact time at which a container reached a stage, where it is known. */
 export function exactTime({ isSandbox, times }: TrackedContainer, stage: Stage): Mono | null {
   if (isSandbox || stage === DELETED) return null;
@@ -28,13 +32,19 @@ export function hadHappened(container: TrackedContainer, stage: Stage, at: Mono)
   return exact !== null && exact <= shift(at, CLOCK_STEP);
 }
 
+/** What an expectation is judged by. */
+interface JudgedBy {
+  readonly coverage: Coverage;
+  readonly session: OpenSession;
+  readonly profile: PlegProfile;
+}
+
 /** Why this event cannot be held against the runtime; null where it can. */
 export function unobservableReason(
   container: TrackedContainer,
   stage: Stage,
   expectation: Expectation,
-  coverage: Coverage,
-  session: OpenSession,
+  { coverage, session, profile }: JudgedBy,
 ): string | null {
   const exact = exactTime(container, stage);
   if (!expectation.isCoverable) return 'before_baseline';
@@ -44,6 +54,9 @@ export function unobservableReason(
   if (exact === null && container.events.contradicted(stage) !== null) return 'contradicted';
   if (exact === null && stage === STOPPED && mayHaveEndedBefore(container, expectation.from, session)) {
     return 'may_have_ended_before';
+  }
+  if (stage === STOPPED && !profile.announcesSandboxRemoval && mayHaveBeenRemoved(container, expectation)) {
+    return 'may_have_been_removed';
   }
   if ((stage === STARTED || stage === STOPPED) && container.times.proveFailedStart) {
     // Its times may all be that of its creation, and say nothing about when it ended.
@@ -64,6 +77,12 @@ function mayHaveEndedBefore(
     (at) => at !== null && at >= opened,
   );
   return !startedSince && runningAt < shift(opened, SETTLING);
+}
+
+/** Whether a sandbox that stopped may have been on its way out, as no list shows that it stayed. */
+function mayHaveBeenRemoved({ isSandbox, lists }: TrackedContainer, { to }: Expectation): boolean {
+  const stayed = lists.lowerBound(DELETED);
+  return isSandbox && (stayed === null || stayed < shift(to, MAX_REMOVAL));
 }
 
 /** Lists may go on showing what has long ended: then the runtime's own state was late too. */

@@ -6,7 +6,7 @@
  */
 import { EVENT_TYPES, type EventType } from '../../../src/protocol/record.ts';
 import { type HistoryContainer, stageOfType } from './containers.ts';
-import { type History, HORIZON, MISSED_AFTER } from './history.ts';
+import { type History, type HistoryRuntime, HORIZON, MISSED_AFTER } from './history.ts';
 
 export interface HistorySession {
   readonly number: number;
@@ -84,7 +84,7 @@ function plannedOf(history: History, containers: readonly HistoryContainer[]): P
   const due = containers.flatMap((container) =>
     EVENT_TYPES.flatMap((type) => {
       const happened = container.at[type];
-      return happened === null || !announces(container, type, history.crio)
+      return happened === null || !announces(container, type, history.runtime)
         ? []
         : [{ container, type, happened }];
     }),
@@ -102,13 +102,16 @@ function plannedOf(history: History, containers: readonly HistoryContainer[]): P
   });
 }
 
-/** A runtime that announces the end of a failed start also sends its status, which it collects while there is one. */
+/**
+ * A runtime that announces the end of a failed start also sends its status, which it collects while there is one. CRI-O may have
+ * removed the container by then.
+ */
 const builtAt = (
   { failed, isSandbox }: HistoryContainer,
   type: EventType,
   at: number,
   usual: number,
-): number => (failed !== null && !isSandbox && type === 'STOPPED' ? at : usual);
+): number => (failed !== null && failed !== 'later' && !isSandbox && type === 'STOPPED' ? at : usual);
 
 /** How long a STARTED waits to be sent after the STOPPED. */
 function swapOf({ at }: HistoryContainer): number {
@@ -117,14 +120,14 @@ function swapOf({ at }: HistoryContainer): number {
 }
 
 function announces(
-  { isSandbox, removedSilently, failed, failureAnnounced }: HistoryContainer,
+  { isSandbox, stopsSilently, removedSilently, failed, failureAnnounced }: HistoryContainer,
   type: EventType,
-  crio: boolean,
+  runtime: HistoryRuntime,
 ) {
   if (failed !== null && isSandbox) return type === 'DELETED' && failureAnnounced;
   if (failed !== null && type === 'STOPPED') return failureAnnounced;
-  if (crio && isSandbox) return type === 'STARTED' || type === 'STOPPED';
-  return !(removedSilently && type === 'DELETED');
+  if ((stopsSilently && type === 'STOPPED') || (removedSilently && type === 'DELETED')) return false;
+  return !(runtime === 'crio' && isSandbox) || type === 'STARTED' || type === 'STOPPED';
 }
 
 /** Events of what has not happened by then. */

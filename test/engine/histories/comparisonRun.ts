@@ -4,6 +4,7 @@
 
 import { Comparison } from '../../../src/agent/compare/comparison.ts';
 import type { Emission } from '../../../src/agent/compare/emitter.ts';
+import type { PlegProfile } from '../../../src/protocol/eventProfile.ts';
 import type { ListAnswer, ShownStatus } from '../../../src/protocol/observation.ts';
 import { EVENT_TYPES, type RecordOf } from '../../../src/protocol/record.ts';
 import { type Mono, millis, mono } from '../../../src/protocol/units.ts';
@@ -11,9 +12,17 @@ import { CONTAINERD, CRIO, RecognisedItems } from '../timeline.ts';
 import type { Delivery, HistorySession } from './announcements.ts';
 import { shownAt, timesAt } from './containers.ts';
 import { type GroundTruth, wallAt } from './groundTruth.ts';
-import { type History, HORIZON, LATE_AFTER, MISSED_AFTER, OVERDUE_AFTER } from './history.ts';
+import {
+  type History,
+  type HistoryRuntime,
+  HORIZON,
+  LATE_AFTER,
+  MISSED_AFTER,
+  OVERDUE_AFTER,
+} from './history.ts';
 import type { HistoryListCall, HistoryRelist } from './relists.ts';
 
+const PROFILES: Readonly<Record<HistoryRuntime, PlegProfile>> = { containerd: CONTAINERD, crio: CRIO };
 const TICK = 250;
 /** How often the reader reports how far it has drained. */
 const HEARTBEAT = 900;
@@ -54,7 +63,7 @@ export function runComparison(truth: GroundTruth, recognised = true): Comparison
     overdueAfter: millis(OVERDUE_AFTER),
     missedAfter: millis(MISSED_AFTER),
     lateAfter: millis(LATE_AFTER),
-    profile: history.crio ? CRIO : CONTAINERD,
+    profile: PROFILES[history.runtime],
     mintId: () => {
       minted += 1;
       return `00000000-0000-4000-8000-${String(minted).padStart(12, '0')}`;

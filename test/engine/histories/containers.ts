@@ -7,7 +7,7 @@
 
 import type { ExactTimes, ShownState } from '../../../src/protocol/observation.ts';
 import { type ContainerIdentity, EVENT_TYPES, type EventType } from '../../../src/protocol/record.ts';
-import type { History } from './history.ts';
+import type { History, HistoryRuntime } from './history.ts';
 
 interface WrongView {
   readonly from: number;
@@ -23,17 +23,21 @@ export interface HistoryContainer {
   readonly at: Readonly<Record<EventType, number | null>>;
   /** Its DELETED is announced this long before it leaves the list. */
   readonly lead: number;
-  /** It is removed with its sandbox, and the runtime does not announce that. */
+  /** The runtime does not announce that it stopped, or that it was removed. */
+  readonly stopsSilently: boolean;
   readonly removedSilently: boolean;
-  /** Its start failed, or it never came up: with no `started_at`, or with all three times the same. */
-  readonly failed: 'zero' | 'equal' | null;
+  /**
+   * Its start failed, or it never came up: with no `started_at`, with all three times the same, or with `started_at` equal to
+   * `created_at` and a later `finished_at`.
+   */
+  readonly failed: 'zero' | 'equal' | 'later' | null;
   /** Whether the end of a failed start is announced: STOPPED for a container, DELETED for a sandbox. */
   readonly failureAnnounced: boolean;
   readonly wrongViews: readonly WrongView[];
 }
 
 export function containersOf(history: History): HistoryContainer[] {
-  const plain = history.pods.flatMap((pod, n) => containersOfPod(pod, n + 1, history.crio));
+  const plain = history.pods.flatMap((pod, n) => containersOfPod(pod, n + 1, history.runtime));
   return plain.map((container, i) => ({
     ...container,
     wrongViews: history.wrongViews.flatMap((view) =>
@@ -46,18 +50,30 @@ type Pod = History['pods'][number];
 
 const NEVER_CAME_UP = 2;
 const TWO_SANDBOXES = 2;
+const REMOVED_RUNNING = 3;
+/** How long a sandbox may be shown NOTREADY while it is removed. */
+const MAX_REMOVAL = 9_000;
 
-function containersOfPod(pod: Pod, n: number, crio: boolean): HistoryContainer[] {
-  if (pod.habit < NEVER_CAME_UP) return [failedSandbox(pod, n, crio)];
-  const containers = pod.containers.map((each, i) => containerOfPod(each, pod, n, i, crio));
+function containersOfPod(pod: Pod, n: number, runtime: HistoryRuntime): HistoryContainer[] {
+  if (pod.habit < NEVER_CAME_UP) return [failedSandbox(pod, n, runtime)];
+  const containers = pod.containers.map((each, i) => containerOfPod(each, pod, n, i, runtime));
+  const crio = runtime === 'crio';
   const end = Math.max(pod.at, ...containers.map(({ at }) => at.STOPPED ?? 0)) + 5 + pod.pause;
   const gone = Math.max(end, ...containers.map(({ at }) => at.DELETED ?? 0)) + 5 + pod.remove;
-  const at = { CREATED: pod.at, STARTED: pod.at + 1, STOPPED: end, DELETED: gone };
-  const lead = crio ? 0 : Math.min(pod.lead, gone - end - 2);
-  const sandbox: HistoryContainer = { ...nothingOdd, ...identity(n, '', null), at, lead };
+  const removedRunning = pod.habit === REMOVED_RUNNING;
+  const stopped = removedRunning ? Math.max(end, gone - Math.min(pod.pause, MAX_REMOVAL)) : end;
+  const at = { CREATED: pod.at, STARTED: pod.at + 1, STOPPED: stopped, DELETED: gone };
+  const lead = crio ? 0 : Math.min(pod.lead, gone - stopped - 2);
+  const sandbox: HistoryContainer = {
+    ...nothingOdd,
+    ...identity(n, '', null),
+    at,
+    lead: Math.max(0, lead),
+    stopsSilently: crio && removedRunning,
+  };
   const all = [sandbox, ...containers].map((container) =>
     // What is taken along is removed while the sandbox is on its way out.
-    container.removedSilently ? { ...container, at: { ...container.at, DELETED: gone - 1 } } : container,
+    isTakenAlong(container) ? { ...container, at: { ...container.at, DELETED: gone - 1 } } : container,
   );
   if (pod.habit !== TWO_SANDBOXES) return all;
   const begun = pod.at + 1 + pod.pause;
@@ -65,22 +81,27 @@ function containersOfPod(pod: Pod, n: number, crio: boolean): HistoryContainer[]
   return [...all, { ...nothingOdd, ...identity(n, 'b', null), at: second, lead: 0 }];
 }
 
+/** What failed to start was removed before, by the runtime itself. */
+const isTakenAlong = ({ removedSilently, failed }: HistoryContainer): boolean =>
+  removedSilently && failed === null;
+
 const nothingOdd = {
   lead: 0,
+  stopsSilently: false,
   removedSilently: false,
   failed: null,
   failureAnnounced: false,
   wrongViews: [],
 } as const;
 
-function failedSandbox(pod: Pod, n: number, crio: boolean): HistoryContainer {
+function failedSandbox(pod: Pod, n: number, runtime: HistoryRuntime): HistoryContainer {
   const at = { CREATED: pod.at, STARTED: null, STOPPED: pod.at, DELETED: pod.at + 5 + pod.remove };
   return {
     ...nothingOdd,
     ...identity(n, '', null),
     at,
     failed: 'zero',
-    failureAnnounced: !crio && pod.habit === 1,
+    failureAnnounced: runtime !== 'crio' && pod.habit === 1,
   };
 }
 
@@ -89,12 +110,14 @@ function containerOfPod(
   pod: Pod,
   n: number,
   i: number,
-  crio: boolean,
+  runtime: HistoryRuntime,
 ): HistoryContainer {
+  const crio = runtime === 'crio';
   const created = pod.at + 5 + each.create;
   const begun = created + 1 + each.start;
   const fails = each.habit === 0 || each.habit === 2 || each.habit === 4;
   const stopped = begun + (fails ? 5 : 1 + each.run);
+  if (fails && crio) return failedStartOnCrio(each, pod, n, i);
   const how = each.habit === 2 ? 'equal' : 'zero';
   return {
     ...nothingOdd,
@@ -108,6 +131,26 @@ function containerOfPod(
     removedSilently: crio && each.habit % 2 === 1,
     failed: fails ? how : null,
     failureAnnounced: each.habit === 4,
+  };
+}
+
+/** CRI-O announces the end, and removes the container itself, mostly at once: before its STOPPED is built if the habit is 2. */
+function failedStartOnCrio(
+  each: Pod['containers'][number],
+  pod: Pod,
+  n: number,
+  i: number,
+): HistoryContainer {
+  const created = pod.at + 5 + each.create;
+  const stopped = created + 1 + each.start;
+  const stays = each.habit === 4 ? each.remove : 0;
+  return {
+    ...nothingOdd,
+    ...identity(n, 'abc'[i] ?? '', each.habit % 3 === 2 ? `own-${i}` : 'app'),
+    at: { CREATED: created, STARTED: null, STOPPED: stopped, DELETED: stopped + 1 + stays },
+    removedSilently: true,
+    failed: 'later',
+    failureAnnounced: true,
   };
 }
 
@@ -174,6 +217,9 @@ export function timesAt(
   if (isSandbox) return times;
   if (failed === 'equal' && reached('STOPPED')) {
     return { ...times, startedNs: times.createdNs, finishedNs: times.createdNs };
+  }
+  if (failed === 'later' && reached('STOPPED')) {
+    return { ...times, startedNs: times.createdNs, finishedNs: ns('STOPPED') };
   }
   // While it is shown running it has not ended.
   const ended = shownAt(container, moment) !== 'running';

@@ -17,6 +17,8 @@ const LONG_WAIT = 40_000;
 const ms = (max: number, min = 0) => fc.integer({ min, max });
 const many = <T>(each: fc.Arbitrary<T>, maxLength: number) => fc.array(each, { maxLength });
 
+export type HistoryRuntime = 'containerd' | 'crio';
+
 const aContainer = fc.record({
   create: ms(4_000),
   start: ms(4_000),
@@ -31,7 +33,7 @@ const aContainer = fc.record({
 
 const aPod = fc.record({
   at: ms(90_000),
-  /** 0, 1: its sandbox never comes up. 2: it has two sandboxes that are ready. */
+  /** 0, 1: its sandbox never comes up. 2: it has two sandboxes that are ready. 3: its sandbox is removed while it runs. */
   habit: ms(15),
   containers: fc.array(aContainer, { maxLength: 3 }),
   pause: fc.oneof(ms(200), ms(10_000)),
@@ -56,7 +58,7 @@ const aWait = fc.record({
 
 /** Numbers that pick something do so by remainder. */
 export const anyHistory = fc.record({
-  crio: ms(4).map((n) => n === 0),
+  runtime: ms(4).map((n): HistoryRuntime => (n === 0 ? 'crio' : 'containerd')),
   pods: fc.array(aPod, { minLength: 1, maxLength: 5 }),
   drops: many(fc.nat(), 6),
   waits: many(aWait, 4),

@@ -44,7 +44,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'lists.recordPassedBefore(DELETED, answer);',
     ],
     'a container that went with its sandbox is missed, although the runtime does not announce it': [
-      'if (container.isSandbox || this.#parts.expectations.profile.announcesRemovedWithSandbox)',
+      'if (container.isSandbox || this.#parts.expectations.profile.announcesSandboxRemoval)',
       'if (true)',
     ],
     'a sandbox on its way out took nothing along': [
@@ -69,13 +69,20 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
   },
   'containerTimes.ts': {
     'a failed start is a run': [
-      'this.#exact.startedNs > 0n && !this.proveFailedStart',
+      'this.#exact.startedNs > 0n && !this.#isOfFailedStart',
       'this.#exact.startedNs > 0n',
     ],
-    'what has not ended is a failed start': ['if (finishedNs <= 0n) return false;', ''],
+    'what has not ended is a failed start': [
+      'this.#exact.finishedNs > 0n && this.#isOfFailedStart',
+      'this.#isOfFailedStart',
+    ],
+    'a failed start on CRI-O is a run, as its end is later than its creation': [
+      '(profile.failedStartsEndLater || startedNs === finishedNs)',
+      'startedNs === finishedNs',
+    ],
     'what started in the instant of its creation is a failed start': [
-      '(startedNs === createdNs && startedNs === finishedNs)',
-      'startedNs === createdNs',
+      '(profile.failedStartsEndLater || startedNs === finishedNs)',
+      'true',
     ],
     'a time that was placed just before a step was seen stays': ['    this.#positions.fill(null);\n', ''],
     'a time of another clock is placed once it lies ahead no longer': ['if (!this.#foreign[i]) this', 'this'],
@@ -158,7 +165,14 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'if (this.#identityVersion !== identityVersion)',
       'if (this.#identityVersion === null)',
     ],
-    'a container that regressed ran all the time': [' || to === null || hasRegressed', ' || to === null'],
+    'a container that regressed ran all the time': [
+      'const ran = !hasRegressed && !proveFailedStart;',
+      'const ran = !proveFailedStart;',
+    ],
+    'a container that failed to start ran until its end': [
+      'const ran = !hasRegressed && !proveFailedStart;',
+      'const ran = !hasRegressed;',
+    ],
     'any overlap of exact times proves duplicates': ['> MIN_OVERLAP', '> 0'],
     'duplicates are reported at every relist': [
       'one.duplicates.has(other.id) ? null : proofOf(one, other, running)',
@@ -245,12 +259,12 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       '',
     ],
     'a STOPPED whose status shows a failed start proves a run': [
-      'return !times.proveFailedStart;',
-      'return true;',
+      'return !times.proveFailedStart && this.',
+      'return this.',
     ],
     'a STOPPED without a status proves a run, whatever the runtime': [
-      'if (times.exact === null) return this.#parts.expectations.profile.failedStartsUnannounced;',
-      'if (times.exact === null) return true;',
+      ' && this.#parts.expectations.profile.failedStartsUnannounced;',
+      ';',
     ],
     'a STOPPED without its payload proves a run': ['if (event.object === null) return false;', ''],
     'a sandbox that never came up was created with an event': [
@@ -276,6 +290,14 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'expectations.ts': {
+    'what a runtime never announces is reported for each pod': [
+      'if (this.#blindSpots.has(blindSpot)) return;',
+      '',
+    ],
+    'what another runtime never announces is not reported after a replacement': [
+      'this.#blindSpots.clear();',
+      '',
+    ],
     'what was reached before a session is due to it': [
       'for (const { stages } of this.#parts.containers) stages.waiveUpTo(stages.reached);',
       '',
@@ -347,6 +369,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'judgements.ts': {
+    'the end of a failed start is a blind spot although the runtime announces it': [
+      "reason === 'start_failed' && !this.#endOfFailureIsAnnounced(stage)",
+      "reason === 'start_failed'",
+    ],
     'a judgement does not wait until the reader has drained past its deadline': [
       'if (session === null || session.watermark < deadline) return;',
       'if (session === null) return;',
@@ -548,6 +574,15 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     'lists are skipped though an id may not be': [' && unchanged.length === items.size', ''],
   },
   'unobservableReason.ts': {
+    'the STOPPED of a sandbox is missed although it may have been removed while it ran': [
+      '!profile.announcesSandboxRemoval && mayHaveBeenRemoved',
+      'false && mayHaveBeenRemoved',
+    ],
+    'a sandbox may have been stopped by its removal, whatever the runtime': [
+      '!profile.announcesSandboxRemoval && mayHaveBeenRemoved',
+      'mayHaveBeenRemoved',
+    ],
+    'the removal of a sandbox takes no time': ['stayed < shift(to, MAX_REMOVAL)', 'stayed <= to'],
     'the start of what failed to start is missed': ['container.times.proveFailedStart) {', 'false) {'],
     'what was proven before the baseline is missed': [
       "if (!expectation.isCoverable) return 'before_baseline';",

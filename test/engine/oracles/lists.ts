@@ -3,8 +3,10 @@
  *
  * Regression: reported once for each time that a list shows an id running and the last one that showed it, UNKNOWN aside,
  *   showed it exited; neither more nor less.
- * Unannounced: not wrong where the runtime never sends that type for such an id, or the start of that container failed and
- *   its end was not announced; reported once. Not overlooked: a failed start of a plain container whose `created` and
+ * Unannounced: not wrong where the runtime never sends that type for such an id, which is reported once and not for each id; or
+ *   where the start of that container failed, its end was not announced, and this runtime announces no such end; reported once. Not
+ *   overlooked: CREATED of a sandbox of CRI-O, where two whole lists in a row show that one came up while all was watched; and a
+ *   failed start of a plain container whose `created` and
  *   `exited` two whole lists in a row show, with every status query answered while it still exists, and all of it watched
  *   until it can be judged. That time begins with the answer, not with the list: only the answer says that it never ran.
  * Silent stream: not wrong where the session had received nothing by then.
@@ -44,17 +46,33 @@ export const regression: Oracle = (run) => {
 export const unannounced: Oracle = (run) => {
   const { truth } = run;
   const findings = findingsOf(run, 'unannounced');
-  const twice = findings.filter(
-    (reported, i) => findings.findIndex((each) => nameOf(each) === nameOf(reported)) < i,
-  );
-  const wrong = [...findings.filter((reported) => !isBlindSpot(run, reported)), ...twice];
-  const due = truth.containers.filter((container) => failedInSight(truth, container));
-  return compared(
-    wrong.map(nameOf),
-    due.map(({ id }) => `${id} STOPPED`),
-    findings.map(nameOf),
-  );
+  const nameIn = (reported: ReportedFinding) =>
+    reported.finding.cause === 'never_sent' ? blindSpotOf(run, reported) : nameOf(reported);
+  const names = findings.map(nameIn);
+  const twice = names.filter((name, i) => names.indexOf(name) < i);
+  const wrong = findings.filter((reported) => !isBlindSpot(run, reported)).map(nameOf);
+  const failed = truth.containers.filter((container) => failedInSight(truth, container));
+  const came = truth.history.runtime === 'crio' && truth.containers.some((each) => cameInSight(truth, each));
+  const due = [...failed.map(({ id }) => `${id} STOPPED`), ...(came ? ['sandbox CREATED'] : [])];
+  return compared([...wrong, ...twice], due, names);
 };
+
+const blindSpotOf = (run: HistoryRun, reported: ReportedFinding): string =>
+  `${containerOf(run, reported)?.isSandbox === true ? 'sandbox' : 'container'} ${reported.finding.eventType}`;
+
+/** A sandbox that one list lacks and the next one shows up, before any event of it. */
+const cameInSight = (truth: GroundTruth, container: HistoryContainer): boolean =>
+  container.isSandbox &&
+  isPlain(truth, container) &&
+  pairsOf(truth).some(
+    ([before, after]) =>
+      shownBy(before, container) === 'absent' &&
+      shownBy(after, container) === 'running' &&
+      !truth.deliveries.some(
+        ({ of, received }) => of.container.id === container.id && received <= after.compared,
+      ) &&
+      isWatched(truth, before.sandboxes.start, after.compared),
+  );
 
 function isBlindSpot(run: HistoryRun, reported: ReportedFinding): boolean {
   const { truth } = run;
@@ -62,14 +80,15 @@ function isBlindSpot(run: HistoryRun, reported: ReportedFinding): boolean {
   const { eventType: type, cause } = reported.finding;
   if (container === undefined || type === null || container.at[type] === null) return false;
   if (cause === 'never_sent') {
-    return truth.history.crio && container.isSandbox && (type === 'CREATED' || type === 'DELETED');
+    const crio = truth.history.runtime === 'crio';
+    return crio && container.isSandbox && (type === 'CREATED' || type === 'DELETED');
   }
   const came = truth.deliveries.some(
     (each) =>
       `${each.of.container.id} ${each.of.type}` === nameOf(reported) &&
       handedOverAt(truth, each) < reported.reportedAt,
   );
-  return type === 'STOPPED' && container.failed !== null && !came;
+  return type === 'STOPPED' && container.failed !== null && container.failed !== 'later' && !came;
 }
 
 function failedInSight(truth: GroundTruth, container: HistoryContainer): boolean {

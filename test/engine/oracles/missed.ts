@@ -23,6 +23,7 @@ import { handedOverAt, type ReportedFinding } from '../histories/comparisonRun.t
 import { type HistoryContainer, stateAt } from '../histories/containers.ts';
 import type { GroundTruth } from '../histories/groundTruth.ts';
 import { LEAD, MISSED_AFTER } from '../histories/history.ts';
+import type { HistoryRelist } from '../histories/relists.ts';
 import {
   callOf,
   compared,
@@ -102,7 +103,7 @@ function byLists(truth: GroundTruth, event: Announcement): boolean {
   const { lists, history } = truth;
   const { container, type } = event;
   // How silent removals are recognised is up to the comparison.
-  if (history.crio && type === 'DELETED') return false;
+  if (history.runtime === 'crio' && type === 'DELETED') return false;
   const lead = type === 'DELETED' && container.isSandbox ? LEAD : 0;
   return lists.some((after, i) => {
     const [earlier, previous] = [lists[i - 2], lists[i - 1]];
@@ -111,6 +112,7 @@ function byLists(truth: GroundTruth, event: Announcement): boolean {
       [earlier, previous, after].every(({ whole }) => whole) &&
       (type !== 'STOPPED' || isSettled(truth, container, callOf(previous, container).start)) &&
       isWatched(truth, earlier.sandboxes.start - lead, after.compared + MISSED_AFTER + SLACK) &&
+      (history.runtime !== 'crio' || type !== 'STOPPED' || staysListed(truth, container, after)) &&
       // An event that comes while a list is being made is newer than the list.
       !truth.deliveries.some(
         ({ of, received }) => of.container.id === container.id && received >= callOf(after, container).start,
@@ -120,6 +122,23 @@ function byLists(truth: GroundTruth, event: Announcement): boolean {
         lists.slice(0, i).some((list) => shownBy(list, container) === 'running'))
     );
   });
+}
+
+/** CRI-O does not announce that a running sandbox was stopped in order to remove it; then it is soon gone. */
+const CRIO_REMOVAL = 10_000;
+
+/** Whether a sandbox is still listed so long after a list that no removal takes that time, and before it is judged. */
+function staysListed({ lists }: GroundTruth, container: HistoryContainer, stopped: HistoryRelist): boolean {
+  const from = callOf(stopped, container).end;
+  return (
+    !container.isSandbox ||
+    lists.some(
+      (list) =>
+        shownBy(list, container) === 'exited' &&
+        callOf(list, container).start >= from + CRIO_REMOVAL &&
+        list.compared < from + MISSED_AFTER,
+    )
+  );
 }
 
 /** A restarted runtime may show for this long what ended before. */

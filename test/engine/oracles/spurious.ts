@@ -51,7 +51,7 @@ export const spurious: Oracle = (run) => {
 };
 
 const leadOf = ({ history }: GroundTruth, { isSandbox }: HistoryContainer) =>
-  isSandbox && !history.crio ? LEAD : 0;
+  isSandbox && history.runtime === 'containerd' ? LEAD : 0;
 
 function contradicts(list: HistoryRelist, { of }: Delivery): boolean {
   return isBefore(shownBy(list, of.container), of.type);

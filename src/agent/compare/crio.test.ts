@@ -1,0 +1,183 @@
+/*
+ * Timelines on CRI-O: what it announces, what it does not, and what of that may be held against it.
+ */
+import { describe, expect, test } from 'vitest';
+import {
+  CONTAINERD,
+  CRIO,
+  compare,
+  listed,
+  opened,
+  received,
+  runtimeReplaced,
+  status,
+  type TimelineOutcome,
+  type TimelineSettings,
+  type TimelineStep,
+  times,
+} from '../../../test/engine/timeline.ts';
+
+/** A stream that is covered from the list at 3 s on. */
+const covered: readonly TimelineStep[] = [
+  listed(0, {}),
+  opened(1),
+  received(2, 's0', 'STARTED', { built: 1.9 }),
+  listed(3, {}),
+];
+/** A pod that is up from 4 s on. */
+const up: readonly TimelineStep[] = [received(4, 's1', 'STARTED'), listed(5, { s1: 'running' })];
+
+const watch = (steps: readonly TimelineStep[], settings: Partial<TimelineSettings> = {}) =>
+  compare([...covered, ...steps], { until: 120, profile: CRIO, ...settings });
+/** The findings on events and names as `<kind> <id> <type> <cause>`, in their order; without the blind spots of CRI-O. */
+const findingsOf = ({ findings }: TimelineOutcome): string[] =>
+  findings
+    .filter(({ kind, cause }) => cause !== 'never_sent' && kind !== 'short_life')
+    .map(({ kind, containerId, eventType, cause }) => `${kind} ${containerId} ${eventType} ${cause}`);
+
+describe('a start that fails', () => {
+  const created = received(6, 'c1', 'CREATED', { times: times({ created: 6 }) });
+  const failedTimes = times({ created: 6, started: 6, finished: 6.8 });
+  const ended = received(6.9, 'c1', 'STOPPED', { times: failedTimes });
+  const gone = [listed(10, { s1: 'running' }), listed(15, { s1: 'running' }), listed(20, { s1: 'running' })];
+
+  test('a failed start whose STOPPED came owes neither STARTED nor DELETED, although its end is later than its creation', () => {
+    const outcome = watch([...up, created, ended, ...gone]);
+    expect(findingsOf(outcome)).toEqual([]);
+    expect(outcome.counters).toMatchObject({ expected: 3, matched: 3 });
+  });
+
+  test('a failed start that a list still shows owes neither STARTED nor DELETED', () => {
+    const shown = listed(8, { s1: 'running', c1: 'exited' });
+    expect(findingsOf(watch([...up, created, ended, shown, ...gone]))).toEqual([]);
+    expect(findingsOf(watch([...up, created, shown, status(8.5, 'c1', failedTimes), ...gone]))).toEqual([
+      'unobservable c1 STOPPED start_failed',
+    ]);
+  });
+
+  test('a STOPPED that no longer has the status of its removed container proves no run', () => {
+    expect(findingsOf(watch([...up, created, received(6.9, 'c1', 'STOPPED'), ...gone]))).toEqual([]);
+  });
+
+  test('a STOPPED whose status shows a run proves that its STARTED was due', () => {
+    const ran = times({ created: 6, started: 6.1, finished: 6.8 });
+    const outcome = watch([
+      ...up,
+      created,
+      received(6.9, 'c1', 'STOPPED', { times: ran }),
+      listed(10, { s1: 'running', c1: 'exited' }),
+    ]);
+    expect(findingsOf(outcome)).toEqual(['missed c1 STARTED sequence']);
+  });
+
+  test('a failed start did not run beside another container of its name', () => {
+    const beside = [
+      received(6, 'c1a', 'CREATED', { times: times({ created: 6 }) }),
+      received(6.1, 'c1a', 'STARTED', { times: times({ created: 6, started: 6.1 }) }),
+      received(8, 'c1a', 'STOPPED', { times: times({ created: 6, started: 6.1, finished: 8 }) }),
+      received(6.2, 'c1b', 'CREATED', { times: times({ created: 6.2 }) }),
+      received(8.1, 'c1b', 'STOPPED', { times: times({ created: 6.2, started: 6.2, finished: 8 }) }),
+      listed(10, { s1: 'running', c1a: 'exited' }),
+    ];
+    expect(findingsOf(watch([...up, ...beside]))).toEqual([]);
+    expect(findingsOf(watch([...up, ...beside], { profile: CONTAINERD }))).toContain(
+      'duplicate_container c1a null times_overlap',
+    );
+  });
+
+  test('elsewhere a container that was started in the instant of its creation ran', () => {
+    const outcome = watch([...up, received(4, 's1', 'CREATED'), created, ended, ...gone], {
+      profile: CONTAINERD,
+    });
+    expect(outcome.everMissed).toEqual(['c1 STARTED', 'c1 DELETED']);
+  });
+});
+
+describe('a sandbox that is removed', () => {
+  test('a sandbox that was removed while it ran owes no STOPPED', () => {
+    const removing = [
+      listed(10, { s1: 'exited' }),
+      listed(15, { s1: 'exited' }),
+      listed(20, {}),
+      listed(40, {}),
+    ];
+    const outcome = watch([...up, ...removing]);
+    expect(outcome.everMissed).toEqual([]);
+    expect(outcome.unobservable).toEqual(['s1 STOPPED may_have_been_removed']);
+    expect(watch([...up, ...removing], { profile: CONTAINERD }).everMissed).toContain('s1 STOPPED');
+  });
+
+  test('a sandbox that stays NOTREADY for longer than a removal takes was stopped, and its STOPPED was due', () => {
+    const stays = [10, 15, 20.1, 40].map((at) => listed(at, { s1: 'exited' }));
+    expect(watch([...up, ...stays]).everMissed).toEqual(['s1 STOPPED']);
+  });
+});
+
+describe('events that CRI-O itself loses', () => {
+  test('the CREATED of a container whose creation was retried after its deadline is missed', () => {
+    const running = times({ created: 6, started: 6.5 });
+    const outcome = watch([
+      ...up,
+      received(6.5, 'c1', 'STARTED', { times: running }),
+      listed(10, { s1: 'running', c1: 'running' }),
+    ]);
+    expect(outcome.missed).toEqual(['c1 CREATED']);
+  });
+
+  test('the STARTED of a sandbox whose start was retried after its deadline is missed', () => {
+    expect(watch([listed(5, { s1: 'running' })]).missed).toEqual(['s1 STARTED']);
+  });
+});
+
+describe('the blind spots of CRI-O', () => {
+  /** A pod that comes up and is stopped and removed, all announced that CRI-O announces. */
+  const life = (n: number, at: number): TimelineStep[] => [
+    received(at, `s${n}`, 'STARTED', { times: times({ created: at - 0.2 }) }),
+    listed(at + 1, { [`s${n}`]: 'running' }),
+    received(at + 2, `s${n}`, 'STOPPED'),
+    listed(at + 3, { [`s${n}`]: 'exited' }),
+    listed(at + 5, {}),
+  ];
+  const blindSpots = ({ findings }: TimelineOutcome) =>
+    findings
+      .filter(({ cause }) => cause === 'never_sent')
+      .map(({ containerId, eventType }) => `${containerId} ${eventType}`);
+
+  test('what CRI-O never announces of sandboxes is reported once, with the first pod that shows it', () => {
+    const outcome = watch([...life(1, 4), ...life(2, 12), ...life(3, 20)]);
+    expect(blindSpots(outcome)).toEqual(['s1 CREATED', 's1 DELETED']);
+    expect(findingsOf(outcome)).toEqual([]);
+    expect(outcome.counters).toMatchObject({ expected: 6, matched: 6 });
+  });
+
+  test('the blind spots of a runtime that replaces another are reported anew', () => {
+    const outcome = watch([...life(1, 4), runtimeReplaced(11, CRIO), ...life(2, 12)]);
+    expect(blindSpots(outcome)).toEqual(['s1 CREATED', 's1 DELETED', 's2 CREATED', 's2 DELETED']);
+  });
+});
+
+test('a STOPPED before the STARTED of a container is out of order, and known to be a habit of CRI-O', () => {
+  const at = times({ created: 6, started: 6.1, finished: 6.2 });
+  const outcome = watch([
+    ...up,
+    received(6, 'c1', 'CREATED', { times: times({ created: 6 }) }),
+    received(6.3, 'c1', 'STOPPED', { times: at }),
+    received(6.4, 'c1', 'STARTED', { times: at }),
+    listed(10, { s1: 'running', c1: 'exited' }),
+  ]);
+  expect(findingsOf(outcome)).toEqual(['out_of_order c1 STARTED after_a_later_stage']);
+  const [outOfOrder] = outcome.findings.filter(({ kind }) => kind === 'out_of_order');
+  expect(outOfOrder?.proof['habitOfRuntime']).toBe(true);
+});
+
+test('a STOPPED that CRI-O builds late in a burst is late, and was built late', () => {
+  const at = times({ created: 6, started: 6.1, finished: 6.2 });
+  const outcome = watch([
+    ...up,
+    received(6, 'c1', 'CREATED', { times: times({ created: 6 }) }),
+    received(6.1, 'c1', 'STARTED', { times: times({ created: 6, started: 6.1 }) }),
+    received(8.6, 'c1', 'STOPPED', { times: at, built: 8.55 }),
+    listed(10, { s1: 'running', c1: 'exited' }),
+  ]);
+  expect(findingsOf(outcome)).toEqual(['late c1 STOPPED built_late']);
+});
