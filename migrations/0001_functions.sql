@@ -30,6 +30,10 @@ RETURN CASE WHEN flags & 1 = 0 THEN encode(id, 'hex') ELSE convert_from(id, 'UTF
 CREATE FUNCTION store.time_of_ns(ns int8) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN timestamptz '1970-01-01 00:00:00+00' + (ns / 1000) * interval '1 microsecond';
 
+-- An agent of which nothing was stored for longer than this is silent: SILENT_AFTER_MS of the controller.
+CREATE FUNCTION store.silent_after() RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN interval '3 minutes';
+
 -- How long two periods overlap, in milliseconds.
 CREATE FUNCTION store.overlap_ms(from_a timestamptz, to_a timestamptz, from_b timestamptz, to_b timestamptz) RETURNS float8
 LANGUAGE sql IMMUTABLE PARALLEL SAFE

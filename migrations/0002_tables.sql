@@ -52,6 +52,7 @@ CREATE TABLE store.context (
 --   last_batch_seq, last_batch_at  the highest `last` of a batch, and when that batch was cut
 --   last_record_at                 the time of the latest stored record
 --   complete_through               everything the agent wrote up to here is stored or declared lost
+--   kubelet_seen_from, _to         the first and the last stored scrape of the kubelet: in between, its mode is that of the mode changes
 CREATE TABLE store.epoch (
   node_id int4 NOT NULL REFERENCES store.node,
   cluster_id int2 NOT NULL,
@@ -69,6 +70,8 @@ CREATE TABLE store.epoch (
   last_batch_at timestamptz,
   last_record_at timestamptz,
   complete_through timestamptz,
+  kubelet_seen_from timestamptz,
+  kubelet_seen_to timestamptz,
   last_seen timestamptz NOT NULL,
   closed_at timestamptz,
   close_cause text,
@@ -315,7 +318,9 @@ CREATE TABLE store.gap (
 CREATE INDEX gap_from_at ON store.gap (node_id, from_at);
 CREATE INDEX gap_unfilled ON store.gap (node_id, epoch, from_seq) WHERE scope = 'seq' AND filled_at IS NULL;
 
--- The present state of a node: the record with the highest (incarnation, seq).
+-- The last reported state of a node: the record with the highest (incarnation, seq). It says nothing of the present once a later
+-- incarnation has started or the agent is silent.
+--   kubelet_error  why the last scrape of the kubelet failed, while that leaves its mode unknown
 CREATE TABLE store.node_state (
   node_id int4 PRIMARY KEY REFERENCES store.node,
   cluster_id int2 NOT NULL,
@@ -331,7 +336,8 @@ CREATE TABLE store.node_state (
   mode text NOT NULL,
   mode_since timestamptz NOT NULL,
   mode_reason text NOT NULL,
-  kubelet_stream_errors int8
+  kubelet_stream_errors int8,
+  kubelet_error text
 ) WITH (fillfactor = 50);
 
 -- Nodes whose report must be written. A writer deletes a row only at the version that it read.

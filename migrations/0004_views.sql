@@ -3,18 +3,60 @@
 --
 -- `day` is the partition key of events, changes and minutes: a condition on it reads fewer partitions.
 
+-- The mode of each node's kubelet changed from one to the other at that time: the changes that agents saw, and those that follow from
+-- when an agent ended or became silent. From its last scrape on nobody observes the kubelet, so its mode is unknown from then on, unless
+-- the next agent scraped it within two minutes: a mode that both saw lasted in between. These rows have no seq.
+CREATE VIEW store.mode_transition WITH (security_invoker = true) AS
+SELECT node_id, cluster_id, NULL::uuid AS epoch, context_id, seq, at, not_before, model, from_mode, to_mode, reason, proof
+FROM store.mode_change
+UNION ALL
+SELECT e.node_id, e.cluster_id, e.epoch, last.context_id, NULL, t.at, e.kubelet_seen_to, t.model, t.from_mode, t.to_mode, t.reason,
+       jsonb_build_object('v', 1)
+FROM (
+  -- next_seen_from: the first scrape of the epochs that observed the kubelet after this one, or while this one did.
+  SELECT e.*, min(e.kubelet_seen_from) OVER (
+           PARTITION BY e.node_id ORDER BY e.kubelet_seen_to DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS next_seen_from
+  FROM store.epoch e WHERE e.kubelet_seen_to IS NOT NULL
+) e
+JOIN store.node n ON n.node_id = e.node_id
+CROSS JOIN LATERAL (
+  SELECT m.* FROM store.mode_change m
+  WHERE m.node_id = e.node_id AND m.at <= e.kubelet_seen_to
+  ORDER BY m.at DESC, m.seq DESC LIMIT 1
+) last
+CROSS JOIN LATERAL (VALUES
+  (e.kubelet_seen_to, 'Unknown', last.to_mode, 'Unknown', 'NotObserved'),
+  (e.next_seen_from, last.model, 'Unknown', last.to_mode, last.reason)
+) AS t (at, model, from_mode, to_mode, reason)
+WHERE last.to_mode <> 'Unknown' AND t.at IS NOT NULL
+  AND coalesce(e.next_seen_from, now()) > e.kubelet_seen_to + interval '2 minutes'
+  -- The present agent reports itself what it can no longer observe.
+  AND (e.next_seen_from IS NOT NULL OR e.incarnation < n.incarnation OR n.last_seen < now() - store.silent_after())
+  -- The next agent reported the mode that it found.
+  AND (t.to_mode = 'Unknown' OR NOT EXISTS (
+    SELECT FROM store.mode_change m WHERE m.node_id = e.node_id AND m.at > e.kubelet_seen_to AND m.at <= e.next_seen_from));
+
+-- What a node's agent reports now. An agent that is silent, or has started and not reported yet, says nothing of the present.
 CREATE VIEW plegwatch.nodes WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, n.first_seen, n.last_seen,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
        nullif(x.kubelet_version, '') AS kubelet_version, nullif(x.agent_version, '') AS agent_version,
-       s.stream_state, s.mode, s.mode_since,
-       n.node_uid, s.stream_since, nullif(s.stream_reason, '') AS stream_reason, nullif(s.stream_error, '') AS stream_error,
-       s.relist_healthy, nullif(s.relist_reason, '') AS relist_reason, s.model, nullif(s.mode_reason, '') AS mode_reason,
-       s.kubelet_stream_errors
+       coalesce(s.stream_state, 'Unknown') AS stream_state, coalesce(s.mode, 'Unknown') AS mode,
+       coalesce(s.mode_since, e.kubelet_seen_to) AS mode_since,
+       n.node_uid, s.stream_since, nullif(coalesce(s.stream_reason, absent.reason), '') AS stream_reason,
+       nullif(s.stream_error, '') AS stream_error, s.relist_healthy,
+       nullif(coalesce(s.relist_reason, absent.reason), '') AS relist_reason, coalesce(s.model, 'Unknown') AS model,
+       nullif(coalesce(s.mode_reason, absent.reason), '') AS mode_reason, s.kubelet_stream_errors, s.kubelet_error
 FROM store.node n
 LEFT JOIN store.cluster c USING (cluster_id)
-LEFT JOIN store.node_state s ON s.node_id = n.node_id
-LEFT JOIN store.context x ON x.context_id = n.context_id;
+CROSS JOIN LATERAL (
+  SELECT CASE WHEN n.last_seen < now() - store.silent_after() THEN 'AgentSilent' ELSE 'NotReportedYet' END AS reason
+) absent
+LEFT JOIN store.node_state s ON s.node_id = n.node_id AND s.incarnation = n.incarnation AND absent.reason <> 'AgentSilent'
+LEFT JOIN store.context x ON x.context_id = n.context_id
+LEFT JOIN LATERAL (
+  SELECT max(e.kubelet_seen_to) AS kubelet_seen_to FROM store.epoch e WHERE e.node_id = n.node_id
+) e ON true;
 
 CREATE VIEW plegwatch.epochs WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, e.epoch, e.prev, e.incarnation,
@@ -67,7 +109,7 @@ SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nu
        f.container_id, f.pod_uid, f.pod_namespace, f.pod_name, f.container_name,
        f.window_from, f.window_to, f.occurred_at, f.detected_at, u.resolved_at,
        f.lateness_us / 1000.0::float8 AS lateness_ms, f.delivery_us / 1000.0::float8 AS delivery_ms,
-       u.lag_min_ms, u.lag_max_ms, u.lag_anomalous, coalesce(before.to_mode, after.from_mode, s.mode) AS mode,
+       u.lag_min_ms, u.lag_max_ms, u.lag_anomalous, coalesce(k.mode, 'Unknown') AS mode,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
        nullif(x.kubelet_version, '') AS kubelet_version, f.proof,
        x.epoch, f.seq, u.lag_reason
@@ -83,18 +125,29 @@ LEFT JOIN LATERAL (
          bool_and(u.value_ms > 0) FILTER (WHERE what = 'lag_anomalous') AS lag_anomalous
   FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id
 ) u ON true
--- The kubelet's mode at that time: the one it last changed to, else the one it first changed from, else the present one.
+-- The kubelet's mode at that time, if an agent observed it: the one it last changed to, else the one it first changed from, else the
+-- present one.
 LEFT JOIN LATERAL (
-  SELECT m.to_mode FROM store.mode_change m
-  WHERE m.node_id = f.node_id AND m.at <= coalesce(f.occurred_at, f.window_to, f.detected_at)
-  ORDER BY m.at DESC LIMIT 1
-) before ON true
-LEFT JOIN LATERAL (
-  SELECT m.from_mode FROM store.mode_change m
-  WHERE m.node_id = f.node_id AND m.at > coalesce(f.occurred_at, f.window_to, f.detected_at)
-  ORDER BY m.at LIMIT 1
-) after ON true
-LEFT JOIN store.node_state s ON s.node_id = f.node_id;
+  SELECT coalesce(before.to_mode, after.from_mode, s.mode) AS mode
+  FROM (SELECT coalesce(f.occurred_at, f.window_to, f.detected_at) AS at) moment
+  LEFT JOIN LATERAL (
+    SELECT m.to_mode FROM store.mode_change m
+    WHERE m.node_id = f.node_id AND m.at <= moment.at
+    ORDER BY m.at DESC, m.seq DESC LIMIT 1
+  ) before ON true
+  LEFT JOIN LATERAL (
+    SELECT m.from_mode FROM store.mode_change m
+    WHERE m.node_id = f.node_id AND m.at > moment.at
+    ORDER BY m.at, m.seq LIMIT 1
+  ) after ON true
+  LEFT JOIN store.node_state s ON s.node_id = f.node_id AND s.incarnation = n.incarnation AND s.mode_since <= moment.at
+  WHERE EXISTS (
+    SELECT FROM store.epoch e
+    WHERE e.node_id = f.node_id AND e.kubelet_seen_from <= moment.at
+      -- The scrapes of the present minute are not stored yet.
+      AND (moment.at <= e.kubelet_seen_to
+           OR e.incarnation = n.incarnation AND n.last_seen >= now() - store.silent_after()))
+) k ON true;
 
 -- An agent that was killed could not record the end of its session: the session ended with the epoch at the latest.
 CREATE VIEW plegwatch.stream_sessions WITH (security_invoker = true) AS
@@ -113,8 +166,8 @@ LEFT JOIN store.context x ON x.context_id = s.context_id;
 
 CREATE VIEW plegwatch.mode_changes WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, m.not_before, m.at, m.model, m.from_mode, m.to_mode, nullif(m.reason, '') AS reason,
-       m.proof, x.epoch, m.seq, nullif(x.kubelet_version, '') AS kubelet_version
-FROM store.mode_change m
+       m.proof, coalesce(m.epoch, x.epoch) AS epoch, m.seq, nullif(x.kubelet_version, '') AS kubelet_version
+FROM store.mode_transition m
 LEFT JOIN store.node n ON n.node_id = m.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = m.cluster_id
 LEFT JOIN store.context x ON x.context_id = m.context_id;

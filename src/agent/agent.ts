@@ -104,6 +104,7 @@ async function startScraper(
     client: new KubeletClient(address),
     log,
     onFailure: (reason) => metrics.kubeletErrors.inc({ reason }),
+    period: config.intervalScrape,
   });
   const stop = new AbortController();
   const running = scraper.run(stop.signal);

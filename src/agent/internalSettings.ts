@@ -17,6 +17,8 @@ export const AGENT_INTERNALS = {
     'how often acknowledged segments past their retention are deleted',
   ),
   intervalRedisRetry: REDIS_RETRY_INTERVAL,
+  intervalScrape: internalInterval('10s', 'how often the metrics of the kubelet are scraped'),
+  intervalModeConfirmed: internalInterval('2m', 'how long a mode is known without a scrape that confirms it'),
   auditFile: internal(
     optional('file', 'file that every record is appended to before the spool gets it', string),
   ),

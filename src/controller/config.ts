@@ -16,7 +16,7 @@ import {
   withDefault,
   withShort,
 } from '../platform/settings.ts';
-import { INGEST_INTERVALS } from './internalSettings.ts';
+import { INGEST_INTERVALS, REPORT_INTERVALS } from './internalSettings.ts';
 
 const databaseUrl = (raw: string): string => {
   if (!/^postgres(ql)?:\/\//.test(raw) || !URL.canParse(raw)) {
@@ -51,6 +51,7 @@ export const CONTROLLER_SETTINGS = {
   httpAddress: HTTP_ADDRESS,
   logLevel,
   ...INGEST_INTERVALS,
+  ...REPORT_INTERVALS,
 } as const;
 
 export type ControllerConfig = ConfigOf<typeof CONTROLLER_SETTINGS>;

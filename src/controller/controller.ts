@@ -19,7 +19,6 @@ import { startNodeWatch } from './kube/nodes.ts';
 import { NODES } from './kube/object.ts';
 import { type ControllerMetrics, createControllerMetrics } from './metrics.ts';
 import { startConditionRecorder } from './nodeConditions/recorder.ts';
-import { SILENT_AFTER_MS } from './reports/conditions.ts';
 import { type ReportWriter, startReportWriter } from './reports/writer.ts';
 import type { WatchKind } from './statusLag/metrics.ts';
 import { startPodPoller } from './statusLag/podPoller.ts';
@@ -90,6 +89,7 @@ async function startReports(
     onRecorded: () => metrics.nodeConditions.inc(),
   });
   cleanUps.push(() => recorder.stop());
+  const silentAfterMs = config.intervalSilence / 1000;
   const reportWriter = startReportWriter({
     store,
     kube,
@@ -97,7 +97,8 @@ async function startReports(
     cluster: config.cluster,
     log,
     onResult: (result) => metrics.reportWrites.inc({ result }),
-    ingestUpToDate: () => ingest.health().caughtUpForMs >= SILENT_AFTER_MS,
+    silentAfterMs,
+    ingestUpToDate: () => ingest.health().caughtUpForMs >= silentAfterMs,
   });
   cleanUps.push(() => reportWriter.stop());
   if (config.statusLag === 'on') {

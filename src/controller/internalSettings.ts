@@ -16,4 +16,11 @@ export const INGEST_INTERVALS = {
   intervalRedisRetry: REDIS_RETRY_INTERVAL,
 } as const;
 
+export const REPORT_INTERVALS = {
+  intervalSilence: internalInterval(
+    '3m',
+    'an agent of which nothing was stored for longer than this is silent',
+  ),
+} as const;
+
 export type IngestIntervals = ConfigOf<typeof INGEST_INTERVALS>;

@@ -214,7 +214,9 @@ const GapRecord = v.strictObject({
   to: v.nullable(at),
 });
 
-/** A change of the kubelet's PLEG mode between two scrapes, at `notBefore` and at `t`. */
+/**
+ * A change of the kubelet's PLEG mode between two scrapes, at `notBefore` and at `t`. To `Unknown` for want of scrapes: `t` is the last one.
+ */
 const ModeChangeRecord = v.strictObject({
   type: v.literal('mode_change'),
   t: at,
@@ -245,6 +247,8 @@ export type KubeletCalls = v.InferOutput<typeof KubeletCalls>;
 
 /** One minute of the kubelet's own metrics. `hist` counts its relists by duration, in {@link KUBELET_RELIST_BOUNDS_MS}. */
 const KubeletMinute = v.strictObject({
+  /** The first and the last of its scrapes. */
+  scraped: window,
   relists: count,
   hist: v.pipe(v.array(count), v.maxLength(64)),
   /** Relist intervals that it reported in the mode at the end of the minute: their number and their sum. */
@@ -304,6 +308,8 @@ const NodeStateRecord = v.strictObject({
   modeReason: text(64),
   /** Errors of the kubelet's own event stream since the kubelet started; absent when it does not report them. */
   kubeletStreamErrors: v.optional(count),
+  /** Why the last scrape of the kubelet failed, while that leaves its mode unknown. */
+  kubeletError: v.optional(text(64)),
 });
 
 const RecordSchema = v.variant('type', [

@@ -337,9 +337,13 @@ function minuteOf(
   return kubelet === null ? record : { ...record, kubelet: kubeletMinute(t, kubelet) };
 }
 
-function kubeletMinute(t: number, kubelet: Partial<KubeletCalls & KubeletMinute>): KubeletMinute {
+function kubeletMinute(
+  t: number,
+  kubelet: Partial<KubeletCalls & Omit<KubeletMinute, 'scraped'>>,
+): KubeletMinute {
   const { relists = 60, hist = [60], lastSeenAge = 1_400_000, ...calls } = kubelet;
   return {
+    scraped: { from: t, to: t + 58 * SECOND },
     ...{ relists, hist, lastSeenAge, intervals: 0, intervalSum: 0 },
     ...{ discarded: null, streamErrors: null, listP99: null },
     calls: {

@@ -47,6 +47,7 @@ function evidence(): EvidenceRecord[] {
     proof,
   });
   const kubelet: KubeletMinute = {
+    scraped: { from: 65_000_000, to: 115_000_000 },
     relists: 60,
     hist: [59, 0, 0, 0, 1],
     intervals: 60,
@@ -112,6 +113,16 @@ function evidence(): EvidenceRecord[] {
     },
     {
       type: 'mode_change',
+      t: 5_000_000,
+      notBefore: 1,
+      model: 'EventedCache',
+      from: 'Unknown',
+      to: 'Evented',
+      reason: 'Connected',
+      proof: { v: 1, before: null, after: { errors: 0 } },
+    },
+    {
+      type: 'mode_change',
       t: 45_000_000,
       notBefore: 35_000_000,
       model: 'EventedCache',
@@ -120,21 +131,22 @@ function evidence(): EvidenceRecord[] {
       reason: 'StreamBroke',
       proof: { v: 1, before: { errors: 0 }, after: { errors: 5 } },
     },
-    {
-      type: 'node_state',
-      t: 45_000_000,
-      stream: { state: 'Active', since: 1, reason: '', lastError: '' },
-      relist: { healthy: true, reason: '' },
-      model: 'EventedCache',
-      mode: 'Fallback',
-      modeSince: 45_000_000,
-      modeReason: 'StreamBroke',
-      kubeletStreamErrors: 5,
-    },
     minute(0),
     minute(1),
   ];
 }
+
+const STATE: EvidenceRecord = {
+  type: 'node_state',
+  t: 5_000_000,
+  stream: { state: 'Active', since: 1, reason: '', lastError: '' },
+  relist: { healthy: true, reason: '' },
+  model: 'EventedCache',
+  mode: 'Fallback',
+  modeSince: 1,
+  modeReason: 'StreamBroke',
+  kubeletStreamErrors: 5,
+};
 
 /** As the recorder of conditions writes it. */
 const UNHEALTHY = `
@@ -166,7 +178,7 @@ needs('postgres')('the queries of docs/how-to/sql.md', () => {
     const next = agentIncarnation('node-a', 2, 30_000);
     await commitAll(controller, [one.batch(3, evidence(), { lost }), one.batch(1, [event(1), event(2)])]);
     await commitAll(controller, [
-      next.batch(1, [event(3), { ...event(4), containerId: '' }], { prev: one.epoch }),
+      next.batch(1, [event(3), { ...event(4), containerId: '' }, STATE], { prev: one.epoch }),
     ]);
     await query(controller, UNHEALTHY);
     client = new Client({ connectionString: reader });

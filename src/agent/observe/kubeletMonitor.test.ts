@@ -5,15 +5,17 @@ import { type EvidenceRecord, MAX_OFFSET, parseRecord } from '../../protocol/rec
 import { mono, wall } from '../../protocol/units.ts';
 import { Gaps } from './gaps.ts';
 import type { Scrape, ScrapeFailure } from './kubelet/client.ts';
+import type { GoodScrape } from './kubelet/gate.ts';
 import { readMetrics } from './kubelet/metrics.ts';
 import type { Mode } from './kubelet/modeInference.ts';
 import type { ModeState, SavedMode } from './kubelet/modeTracker.ts';
+import { summarize } from './kubelet/scrapeSummary.ts';
 import { KubeletMonitor } from './kubeletMonitor.ts';
 
 const START = mono(1_000_000);
 const BORN = 1.75e9 - 100;
 
-function scrapeAt(seconds: number, figures: FakeFigures = {}): Scrape {
+function scrapeAt(seconds: number, figures: FakeFigures = {}): GoodScrape {
   const read = readMetrics(metricsText({ gate: 1, successes: 1, start: BORN, ...figures }));
   if (read === null) throw new Error('not a kubelet');
   const ended = mono(seconds * 1e6);
@@ -94,4 +96,49 @@ test('a kubelet older than a record may reach back still makes a valid record', 
   monitor.take(scrapeAt(2, { start: 1.6e9, errors: 5 }));
   expect(records).toMatchObject([{ to: 'Fallback', notBefore: -MAX_OFFSET }]);
   expect(parseRecord(records[0])).toMatchObject({ ok: true });
+});
+
+test('a mode that is not confirmed for two minutes ends at the last good scrape, in the records, the metric and the state', () => {
+  const { monitor, records, saved, modes, states } = monitorWith();
+  monitor.take(scrapeAt(2));
+  monitor.take(failed(12, 'Tls'));
+  monitor.tick(mono(122e6));
+  expect(modes.at(-1)).toBe('Evented');
+  monitor.tick(mono(122e6 + 1));
+  const changes = records.filter(({ type }) => type === 'mode_change');
+  expect(changes).toMatchObject([
+    { to: 'Evented' },
+    { t: 1e6, notBefore: 1e6, from: 'Evented', to: 'Unknown', model: 'Unknown', reason: 'NotObserved' },
+  ]);
+  for (const record of records) expect(parseRecord(record)).toMatchObject({ ok: true });
+  expect(modes.at(-1)).toBe('Unknown');
+  expect(states.at(-1)).toMatchObject({ mode: 'Unknown', reason: 'NotObserved', since: 2e6 });
+  expect(saved).toEqual(['Evented', 'Unknown']);
+});
+
+test('the first scrape after a stall of two minutes ends the mode before it and begins another', () => {
+  const { monitor, records } = monitorWith();
+  monitor.take(scrapeAt(2));
+  monitor.take(scrapeAt(302));
+  expect(records).toMatchObject([
+    { from: 'Unknown', to: 'Evented', t: 1e6 },
+    { from: 'Evented', to: 'Unknown', t: 1e6, reason: 'NotObserved' },
+    { from: 'Unknown', to: 'Evented', t: 301e6 },
+  ]);
+});
+
+test('the mode that the previous agent saved is neither published nor reported before a scrape', () => {
+  const { monitor, records, modes, states } = monitorWith({
+    model: 'EventedCache',
+    mode: 'Evented',
+    reason: 'Connected',
+    scrape: summarize(scrapeAt(0)),
+    since: wall(1.75e15 - 60e6),
+    sameBoot: true,
+  });
+  monitor.take(failed(2, 'Tls'));
+  monitor.tick(mono(200e6));
+  expect(new Set(modes)).toEqual(new Set(['Unknown']));
+  expect(states.map(({ reason }) => reason)).toEqual(['NotScrapedYet', 'Tls', 'NotObserved']);
+  expect(records.filter(({ type }) => type === 'mode_change')).toEqual([]);
 });

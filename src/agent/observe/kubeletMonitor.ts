@@ -5,12 +5,12 @@
 import { monoNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
 import type { KubeletMinute, RecordOf } from '../../protocol/record.ts';
-import { type Mono, mono, since } from '../../protocol/units.ts';
+import { type Micros, type Mono, mono, since } from '../../protocol/units.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import type { Gaps } from './gaps.ts';
 import type { Scrape } from './kubelet/client.ts';
 import { KubeletMinutes } from './kubelet/kubeletMinute.ts';
-import { type ModeChange, ModeTracker, type SavedMode } from './kubelet/modeTracker.ts';
+import { type ModeChange, type ModeState, ModeTracker, type SavedMode } from './kubelet/modeTracker.ts';
 import { clampOffset, type NodeState } from './nodeState.ts';
 import type { Reporter } from './reporter.ts';
 
@@ -21,6 +21,8 @@ export interface ModeStore {
 
 interface KubeletMonitorOptions {
   readonly epochStart: Mono;
+  /** How long a mode is known without a scrape that confirms it. */
+  readonly confirmedFor?: Micros;
   /** What the previous agent saved. */
   readonly saved: SavedMode | null;
   readonly store: ModeStore;
@@ -36,12 +38,13 @@ export class KubeletMonitor {
   readonly #tracker: ModeTracker;
   readonly #minutes: KubeletMinutes;
   #last: Scrape | null = null;
+  #published: ModeState | null = null;
   /** Only what this agent saw itself is saved: the previous agent's times may be on the clock of another boot. */
   #hasScraped = false;
 
   constructor(options: KubeletMonitorOptions) {
     this.#options = options;
-    this.#tracker = new ModeTracker(options.epochStart, options.saved);
+    this.#tracker = new ModeTracker(options.epochStart, options.saved, options.confirmedFor);
     this.#minutes = new KubeletMinutes(options.epochStart);
     this.#publishMode();
   }
@@ -52,6 +55,13 @@ export class KubeletMonitor {
     this.#publishMode();
   }
 
+  /** Ends a mode that no scrape confirms any more. To be called every second or so. */
+  tick(now: Mono): void {
+    const change = this.#tracker.expire(now);
+    if (change !== null) this.#changed(change);
+    this.#publishMode();
+  }
+
   /** Ends the minute. Undefined if no scrape of it succeeded. */
   takeMinute(): KubeletMinute | undefined {
     if (this.#hasScraped) this.#options.store.save(this.#tracker);
@@ -59,9 +69,10 @@ export class KubeletMonitor {
   }
 
   #takeNew(scrape: Scrape): void {
-    const { epochStart, gaps, store } = this.#options;
+    const { epochStart, gaps } = this.#options;
     const before = this.#tracker.lastScrape;
     this.#last = scrape;
+    this.tick(scrape.ended);
     const change = this.#tracker.take(scrape);
     if (scrape.ok) {
       this.#hasScraped = true;
@@ -71,9 +82,12 @@ export class KubeletMonitor {
       const from = Math.max(before?.ended ?? 0, epochStart);
       gaps.open('kubelet', snakeCase(scrape.reason), mono(from), scrape.ended);
     }
-    if (change === null) return;
+    if (change !== null) this.#changed(change);
+  }
+
+  #changed(change: ModeChange): void {
     this.#minutes.modeChanged();
-    store.save(this.#tracker);
+    this.#options.store.save(this.#tracker);
     this.#reportChange(change);
   }
 
@@ -96,6 +110,8 @@ export class KubeletMonitor {
   #publishMode(): void {
     const { metrics, nodeState } = this.#options;
     const { state } = this.#tracker;
+    if (state === this.#published) return;
+    this.#published = state;
     nodeState.setMode(state);
     metrics.setKubeletMode(state.mode);
   }

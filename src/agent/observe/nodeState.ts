@@ -12,6 +12,7 @@ const NO_KUBELET_MODE = {
   mode: 'Unknown',
   reason: 'NoKubeletUrl',
   streamErrors: null,
+  scrapeError: null,
 } as const;
 
 export class NodeState {
@@ -76,6 +77,7 @@ export class NodeState {
       modeSince: clampOffset(offset(mode.since - this.#epochStart)),
       modeReason: mode.reason,
       ...(mode.streamErrors === null ? {} : { kubeletStreamErrors: mode.streamErrors }),
+      ...(mode.scrapeError === null ? {} : { kubeletError: mode.scrapeError }),
     };
   }
 }

@@ -41,6 +41,7 @@ async function observe(
       subscribe: 'auto',
       missedAfter: millis(30_000),
       lateAfter: millis(1_000),
+      intervalModeConfirmed: millis(120_000),
       ...periods,
     },
     client,

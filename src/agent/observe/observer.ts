@@ -44,7 +44,13 @@ export interface KubeletSource {
 export interface ObserverOptions {
   readonly config: Pick<
     AgentConfig,
-    'criEndpoint' | 'subscribe' | 'relistPeriod' | 'overdueAfter' | 'missedAfter' | 'lateAfter'
+    | 'criEndpoint'
+    | 'subscribe'
+    | 'relistPeriod'
+    | 'overdueAfter'
+    | 'missedAfter'
+    | 'lateAfter'
+    | 'intervalModeConfirmed'
   >;
   readonly client: CriClient;
   readonly runtime: RuntimeVersion;
@@ -66,6 +72,7 @@ export class Observer {
   readonly #throttledLog: ThrottledLog;
   readonly #malformed: MalformedMessages;
   readonly #stream: StreamMonitor;
+  readonly #kubelet: KubeletMonitor | null;
   readonly #relists: RelistMonitor;
   readonly #statusQueries: StatusQueries;
   readonly #abort = new AbortController();
@@ -104,7 +111,8 @@ export class Observer {
       reporter: this.#reporter,
       log,
     };
-    const kubeletMonitor = kubelet === null ? null : new KubeletMonitor({ ...kubelet, ...shared });
+    const confirmedFor = config.intervalModeConfirmed;
+    this.#kubelet = kubelet === null ? null : new KubeletMonitor({ ...kubelet, ...shared, confirmedFor });
     this.#stream = new StreamMonitor(
       {
         ...shared,
@@ -120,15 +128,13 @@ export class Observer {
         tick: () => this.#tick(),
       },
     );
-    kubelet?.scraper.onChange(() => {
-      if (kubeletMonitor !== null) this.#kubeletScraped(kubelet.scraper, kubeletMonitor);
-    });
+    kubelet?.scraper.onChange(() => this.#kubeletScraped(kubelet.scraper));
     this.#relists = new RelistMonitor({
       ...shared,
       client,
       period: config.relistPeriod,
       profile,
-      kubelet: kubeletMonitor,
+      kubelet: this.#kubelet,
       onRelist: (recovered) => this.#relisted(recovered),
     });
     this.#stream.start();
@@ -183,6 +189,7 @@ export class Observer {
     this.#relists.checkRunning(now);
     this.#comparison.tick(now, wall);
     this.#stream.updateState(now);
+    this.#kubelet?.tick(now);
     if (this.#relists.minuteHasPassed(now)) this.#endMinute(now);
     this.#reportChanges();
   }
@@ -204,10 +211,10 @@ export class Observer {
     this.#reportChanges();
   }
 
-  #kubeletScraped(scraper: KubeletScraper, monitor: KubeletMonitor): void {
+  #kubeletScraped(scraper: KubeletScraper): void {
     if (this.#abort.signal.aborted) return;
     this.#reporter.setKubeletVersion(scraper.version ?? '');
-    monitor.take(scraper.last);
+    this.#kubelet?.take(scraper.last);
     this.#reportChanges();
   }
 

@@ -80,6 +80,7 @@ async function observe(runtime: Pick<SimulatedRuntime, 'socket'>, before?: Runti
       overdueAfter: millis(2_000),
       missedAfter: millis(30_000),
       lateAfter: millis(1_000),
+      intervalModeConfirmed: millis(120_000),
     },
     client,
     runtime: before ?? (await client.version(5_000)),

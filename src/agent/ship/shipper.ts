@@ -30,7 +30,10 @@ export interface ShipperOptions {
   readonly cluster: string;
   readonly node: string;
   readonly spool: Spool;
-  readonly intervals: Omit<AgentInternals, 'intervalSpoolSweep' | 'auditFile'>;
+  readonly intervals: Omit<
+    AgentInternals,
+    'intervalSpoolSweep' | 'intervalScrape' | 'intervalModeConfirmed' | 'auditFile'
+  >;
   readonly log: Logger;
 }
 

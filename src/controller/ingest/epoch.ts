@@ -165,7 +165,7 @@ export async function advanceEpoch(
   stored: readonly StorableRecord[],
   unstorable: readonly UnstorableRecord[],
 ): Promise<{ ackGeneration: number; ackedSeq: number }> {
-  const latest = stored.reduce<number | null>((at, record) => Math.max(at ?? record.at, record.at), null);
+  const scrapes = stored.flatMap((record) => scrapesOf(record, epochStart));
   const { rows } = await runner.run<{ acked_seq: number; ack_generation: number }>(
     { name: 'update_epoch', text: updateEpoch },
     [
@@ -176,7 +176,9 @@ export async function advanceEpoch(
       epochStart + envelope.mono0,
       multirange(stored.map(({ seq }) => seq)),
       multirange(unstorable.map(({ seq }) => seq)),
-      latest,
+      latestOf(stored.map(({ at }) => at)),
+      earliestOf(scrapes),
+      latestOf(scrapes),
     ],
   );
   if (fillsGap) await runner.run({ text: shrinkFilledGaps }, [nodeId, epoch]);
@@ -191,3 +193,16 @@ export async function advanceEpoch(
   if (row === undefined) throw new Error('a locked epoch does not exist');
   return { ackGeneration: row.ack_generation, ackedSeq: row.acked_seq };
 }
+
+/** When the kubelet was scraped, as far as a record says. A change to `Unknown` for want of scrapes has the time of the last one. */
+function scrapesOf({ at, record }: StorableRecord, epochStart: number): number[] {
+  if (record.type === 'mode_change') return [at];
+  if (record.type !== 'relist_minute' || record.kubelet === undefined) return [];
+  const { from, to } = record.kubelet.scraped;
+  return [epochStart + from, epochStart + to];
+}
+
+const latestOf = (times: readonly number[]): number | null =>
+  times.reduce<number | null>((latest, at) => Math.max(latest ?? at, at), null);
+const earliestOf = (times: readonly number[]): number | null =>
+  times.reduce<number | null>((earliest, at) => Math.min(earliest ?? at, at), null);

@@ -239,7 +239,7 @@ const writeNodeState = recordWriter('node_state', {
   values: (scope, rows) => {
     // Only the latest state of a batch can win.
     const { seq, record } = rows.reduce((a, b) => (b.seq > a.seq ? b : a));
-    const { stream, relist, model, mode, modeSince, modeReason, kubeletStreamErrors } = record;
+    const { stream, relist, model, mode, modeSince, modeReason, kubeletStreamErrors, kubeletError } = record;
     return [
       scope.nodeId,
       scope.clusterId,
@@ -256,6 +256,7 @@ const writeNodeState = recordWriter('node_state', {
       scope.epochStart + modeSince,
       modeReason,
       kubeletStreamErrors ?? null,
+      kubeletError ?? null,
     ];
   },
 });

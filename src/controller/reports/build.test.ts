@@ -20,6 +20,7 @@ const state: NodeStateRow = {
   mode: 'Evented',
   mode_since: '2026-11-19T11:00:01+00:00',
   mode_reason: '',
+  kubelet_error: null,
 };
 
 const row: EvidenceRow = {
@@ -33,6 +34,7 @@ const row: EvidenceRow = {
   status_digest: null,
   epoch: 'a1b2c3d4-0000-4000-8000-000000000001',
   complete_through: ago(6),
+  kubelet_seen_to: ago(15),
   agent_version: '0.1.0',
   runtime_name: 'containerd',
   runtime_version: '2.1.9',
@@ -88,7 +90,7 @@ describe('the status', () => {
   test('has the values of the evidence, in the units of the resource', () => {
     expect(build()).toMatchObject({
       observedAt: '2026-11-20T12:00:00Z',
-      agent: { version: '0.1.0', lastSeen: '2026-11-20T11:59:55Z' },
+      agent: { version: '0.1.0' },
       runtime: { name: 'containerd', version: '2.1.9' },
       mode: 'Evented',
       modeSince: '2026-11-19T11:00:01Z',
@@ -198,6 +200,52 @@ describe('conditions', () => {
     expect(stateOf(silent, 'Ready')).toBe('False AgentSilent');
     expect(stateOf(silent, 'RelistHealthy')).toBe('Unknown AgentSilent');
     expect(stateOf(silent, 'EvidenceComplete')).toBe('False AgentSilent');
+  });
+
+  test.each([
+    ['silent', true, 'AgentSilent'],
+    ['without stored records while ingest is behind', false, 'IngestBehind'],
+  ])('of an agent that is %s, nothing says what nobody observes', (_which, ingestUpToDate, reason) => {
+    const silent = build({ last_seen: ago(600) }, { ingestUpToDate, podNames: true });
+    expect(silent).toMatchObject({
+      mode: 'Unknown',
+      modeSince: '2026-11-20T11:59:45Z',
+      stream: { state: 'Unknown', since: '2026-11-20T11:50:00Z' },
+      agent: { lastSeen: '2026-11-20T11:50:00Z' },
+    });
+    expect(silent.kubelet).toEqual({ version: 'v1.36.3', model: 'Unknown' });
+    for (const type of ['StreamConnected', 'RelistHealthy', 'EventedPLEGInUse'])
+      expect(stateOf(silent, type)).toBe(`Unknown ${reason}`);
+  });
+
+  test.each(['Unsafe', 'Off'])('the stream of a silent agent that was %s is Unknown too', (stream_state) => {
+    const silent = build({ last_seen: ago(600), state: { ...state, stream_state } });
+    expect(silent.stream?.state).toBe('Unknown');
+    expect(stateOf(silent, 'StreamConnected')).toBe('Unknown AgentSilent');
+  });
+
+  test('an agent that reports has no lastSeen, because any time would be outdated as soon as it is written', () => {
+    expect(build({ last_seen: ago(180) }).agent).not.toHaveProperty('lastSeen');
+    expect(build({ last_seen: ago(181) }).agent).toMatchObject({ lastSeen: '2026-11-20T11:56:59Z' });
+  });
+
+  test('silence begins after the time that is set', () => {
+    const options = { ingestUpToDate: true, podNames: true, silentAfterMs: 5_000 };
+    expect(build({ last_seen: ago(6) }, options).mode).toBe('Unknown');
+    expect(build({ last_seen: ago(5) }, options).mode).toBe('Evented');
+  });
+
+  test('EventedPLEGInUse has the error of the last scrape while the mode is not observed', () => {
+    const unseen = { mode: 'Unknown', model: 'Unknown', mode_reason: 'NotObserved' };
+    const failing = condition(withState({ ...unseen, kubelet_error: 'Tls' }), 'EventedPLEGInUse');
+    expect(failing).toMatchObject({
+      status: 'Unknown',
+      reason: 'NotObserved',
+      message: "The agent cannot read the kubelet's metrics: Tls.",
+    });
+    expect(stateOf(withState(unseen), 'EventedPLEGInUse')).toBe('Unknown NotObserved');
+    const never = withState({ ...unseen, mode_reason: 'Forbidden', kubelet_error: 'Forbidden' });
+    expect(stateOf(never, 'EventedPLEGInUse')).toBe('Unknown NotObserved');
   });
 
   test('no agent becomes silent while ingest is behind', () => {
@@ -366,7 +414,8 @@ test('a status can have every field of the resource definition, and no others', 
     state: { ...state, stream_reason: 'x', stream_error: 'y' },
   });
   const defined = new Set(schemaPaths(openAPIV3Schema.properties.status, ''));
-  const filled = new Set(valuePaths(status, ''));
+  const silent = build({ last_seen: ago(600) });
+  const filled = new Set([...valuePaths(status, ''), ...valuePaths(silent, '')]);
   expect([...filled].filter((path) => !defined.has(path))).toEqual([]);
   expect(schemaLeaves(openAPIV3Schema.properties.status, '').filter((path) => !filled.has(path))).toEqual([]);
   expect(Object.keys(openAPIV3Schema.properties.status.properties).sort()).toEqual(

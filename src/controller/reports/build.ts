@@ -2,14 +2,12 @@
  * Builds the status of a report from the evidence of its node. Pure: the time comes with the row, from the database's clock.
  */
 import { createHash } from 'node:crypto';
-import { conditionsOf, SILENT_AFTER_MS } from './conditions.ts';
+import { conditionsOf, isReporting, SILENT_AFTER_MS, type SilenceOptions } from './conditions.ts';
 import type { EvidenceRow, MissedEventRow, ModeChangeRow, NodeStateRow } from './evidence.ts';
 import type { ReportedMiss, ReportedModeChange, ReportStatus } from './status.ts';
 import { bytesOf, cut, pascalWord, present, snakeWord, timestamp, upperWord } from './text.ts';
 
-export interface BuildOptions {
-  /** Whether everything that agents sent in the last {@link SILENT_AFTER_MS} is stored. */
-  readonly ingestUpToDate: boolean;
+export interface BuildOptions extends SilenceOptions {
   /** Whether the report names pods and containers. */
   readonly podNames: boolean;
 }
@@ -23,27 +21,30 @@ const MAX_KINDS = 32;
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
-export function buildStatus(row: EvidenceRow, { ingestUpToDate, podNames }: BuildOptions): ReportStatus {
+export function buildStatus(row: EvidenceRow, options: BuildOptions): ReportStatus {
+  const { podNames } = options;
+  const reporting = isReporting(row, options);
+  const state = reporting ? row.state : null;
   const status: ReportStatus = present({
     observedAt: timestamp(row.now),
     completeThrough: row.complete_through === null ? undefined : timestamp(row.complete_through),
     agent: present({
       version: cut(row.agent_version, 128),
       epoch: row.epoch ?? undefined,
-      lastSeen: timestamp(row.last_seen),
+      lastSeen: reporting ? undefined : timestamp(row.last_seen),
     }),
     runtime: present({ name: cut(row.runtime_name, 128), version: cut(row.runtime_version, 128) }),
-    kubelet: kubeletOf(row),
-    mode: modeOf(row.state),
-    modeSince: row.state === null ? undefined : timestamp(row.state.mode_since),
-    stream: streamOf(row.state),
+    kubelet: kubeletOf(row, state),
+    mode: modeOf(state),
+    modeSince: modeSinceOf(row, state),
+    stream: reporting ? streamOf(state) : { state: 'Unknown', since: timestamp(row.last_seen) },
     relist: relistOf(row),
     observed24h: observedOf(row),
     missed: missedOf(row),
     findings24h: row.findings.filter(({ kind }) => snakeWord(kind) !== undefined).slice(0, MAX_KINDS),
     missedEvents: row.missed_events.slice(0, MAX_HISTORY).map((event) => missedEventOf(event, podNames)),
     modeHistory: row.mode_history.slice(0, MAX_HISTORY).map(modeChangeOf),
-    conditions: conditionsOf(row, ingestUpToDate),
+    conditions: conditionsOf(row, options),
   });
   return fitInto(status, MAX_REPORT_BYTES - FRAME_BYTES - 2 * row.node.length);
 }
@@ -111,13 +112,20 @@ function completenessRecheck({ now, first_seen }: EvidenceRow): number {
 
 const modeOf = (state: NodeStateRow | null): string => pascalWord(state?.mode ?? null) ?? 'Unknown';
 
-function kubeletOf(row: EvidenceRow): ReportStatus['kubelet'] {
+/** An unknown mode has lasted since the kubelet was last scraped. */
+function modeSinceOf({ kubelet_seen_to }: EvidenceRow, state: NodeStateRow | null): string | undefined {
+  if (state !== null) return timestamp(state.mode_since);
+  return kubelet_seen_to === null ? undefined : timestamp(kubelet_seen_to);
+}
+
+/** Its figures are those of the present, which nobody knows without a state. */
+function kubeletOf(row: EvidenceRow, state: NodeStateRow | null): ReportStatus['kubelet'] {
+  const { kubelet_relist_period_ms: period, kubelet_stream_errors: errors } = row;
   return present({
     version: cut(row.kubelet_version, 128),
-    model: pascalWord(row.state?.model ?? null),
-    streamErrors: row.kubelet_stream_errors ?? undefined,
-    relistPeriodMilliseconds:
-      row.kubelet_relist_period_ms === null ? undefined : Math.round(row.kubelet_relist_period_ms),
+    model: pascalWord(state?.model ?? 'Unknown'),
+    streamErrors: state === null ? undefined : (errors ?? undefined),
+    relistPeriodMilliseconds: state === null || period === null ? undefined : Math.round(period),
   });
 }
 

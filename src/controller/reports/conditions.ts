@@ -1,7 +1,8 @@
 /*
- * The six conditions of a report.
+ * The six conditions of a report, and whether the agent's last reported state is that of the present.
  *
- *   silent    no batch of the agent was stored for three minutes, by the database's clock
+ *   silent    no batch of the agent was stored for three minutes, by the database's clock. Its last reported state says nothing of the
+ *             present then, whatever it was
  *   behind    ingest was not up to date in those three minutes: the silence may be our fault, so no agent becomes silent. An agent that was
  *             silent before, and of which nothing was stored since, stays silent
  *   policy    we chose not to subscribe (an unsafe runtime, or a setting): not a fault, but the evidence is not complete
@@ -9,12 +10,20 @@
  *
  * Messages contain no counts: a condition is written again whenever its message changes.
  */
-import type { EvidenceRow } from './evidence.ts';
+import type { EvidenceRow, NodeStateRow } from './evidence.ts';
 import type { ReportCondition } from './status.ts';
 import { cut, pascalWord, timestamp } from './text.ts';
 
-/** An agent without a stored batch for longer than this is silent. */
+/** An agent without a stored batch for longer than this is silent; in the views: `store.silent_after()`. */
 export const SILENT_AFTER_MS = 180_000;
+
+export interface SilenceOptions {
+  /** Whether everything that agents sent in the last `silentAfterMs` is stored. */
+  readonly ingestUpToDate: boolean;
+  /** Default: {@link SILENT_AFTER_MS}. */
+  readonly silentAfterMs?: number;
+}
+
 /** A thousandth of 24 hours. A new node has the same allowance, because its agent takes time to start. */
 const MAX_UNCOVERED_S = 86.4;
 
@@ -32,9 +41,9 @@ const BEHIND = unknown('IngestBehind', 'Evidence is waiting to be stored; the ag
 const NO_EVIDENCE = unknown('NoEvidence', 'The agent has not reported its state yet.');
 const SILENT_STATE = unknown('AgentSilent', 'The agent is silent; its last reported state may be outdated.');
 
-/** All six, in a fixed order. `ingestUpToDate`: everything that agents sent in the last {@link SILENT_AFTER_MS} is stored. */
-export function conditionsOf(row: EvidenceRow, ingestUpToDate: boolean): ReportCondition[] {
-  const agent = agentReporting(row, ingestUpToDate);
+/** All six, in a fixed order. */
+export function conditionsOf(row: EvidenceRow, options: SilenceOptions): ReportCondition[] {
+  const agent = agentReporting(row, options);
   const relist = relistHealthy(row, agent);
   const states: [string, ConditionState][] = [
     ['Ready', ready(agent, relist)],
@@ -42,7 +51,7 @@ export function conditionsOf(row: EvidenceRow, ingestUpToDate: boolean): ReportC
     ['StreamConnected', streamConnected(row, agent)],
     ['RelistHealthy', relist],
     ['EvidenceComplete', evidenceComplete(row, agent)],
-    ['EventedPLEGInUse', eventedPlegInUse(row)],
+    ['EventedPLEGInUse', eventedPlegInUse(row, agent)],
   ];
   return states.map(([type, { status, reason, message }]) => {
     const before = row.conditions.find((condition) => condition.type === type);
@@ -51,10 +60,17 @@ export function conditionsOf(row: EvidenceRow, ingestUpToDate: boolean): ReportC
   });
 }
 
-function agentReporting(row: EvidenceRow, ingestUpToDate: boolean): ConditionState {
-  if (row.now.getTime() - row.last_seen.getTime() <= SILENT_AFTER_MS)
-    return yes('Reporting', 'The agent reports.');
-  if (!ingestUpToDate && !isSilentAlready(row)) return BEHIND;
+/** Whether a batch of the agent was stored lately: only then is its state that of the present. */
+export function isReporting(
+  { now, last_seen }: EvidenceRow,
+  { silentAfterMs = SILENT_AFTER_MS }: SilenceOptions,
+): boolean {
+  return now.getTime() - last_seen.getTime() <= silentAfterMs;
+}
+
+function agentReporting(row: EvidenceRow, options: SilenceOptions): ConditionState {
+  if (isReporting(row, options)) return yes('Reporting', 'The agent reports.');
+  if (!options.ingestUpToDate && !isSilentAlready(row)) return BEHIND;
   return no('AgentSilent', `Nothing from the agent was stored since ${timestamp(row.last_seen)}.`);
 }
 
@@ -94,10 +110,8 @@ const CONNECTION_BY_STATE: Readonly<Record<string, ConditionState>> = {
 };
 
 function streamConnected({ state }: EvidenceRow, agent: ConditionState): ConditionState {
-  if (state === null) return NO_EVIDENCE;
-  const connected = ofStreamState(state.stream_state);
-  if (connected.reason === 'Policy' || agent.status === 'True') return connected;
-  return outdated(agent);
+  if (agent.status !== 'True') return outdated(agent);
+  return state === null ? NO_EVIDENCE : ofStreamState(state.stream_state);
 }
 
 function ofStreamState(name: string): ConditionState {
@@ -134,7 +148,8 @@ function uncoveredSeconds(row: EvidenceRow, to: Date): number {
 
 const RUNTIME_UNSUPPORTED = no('RuntimeUnsupported', 'The gate is on, but the runtime has no event stream.');
 
-function eventedPlegInUse({ state }: EvidenceRow): ConditionState {
+function eventedPlegInUse({ state }: EvidenceRow, agent: ConditionState): ConditionState {
+  if (agent.status !== 'True') return outdated(agent);
   if (state === null) return unknown('NoEvidence', 'The mode of the kubelet is not known yet.');
   switch (state.mode) {
     case 'Evented':
@@ -151,9 +166,16 @@ function eventedPlegInUse({ state }: EvidenceRow): ConditionState {
       if (state.mode_reason === 'RuntimeUnsupported') return RUNTIME_UNSUPPORTED;
       return no('FellBack', 'The kubelet stopped using the event stream for hints until it restarts.');
     default:
-      return unknown(
-        'NoEvidence',
-        `The mode of the kubelet is unknown: ${pascalWord(state.mode_reason) ?? 'NotReported'}.`,
-      );
+      return modeUnknown(state);
   }
+}
+
+function modeUnknown({ mode_reason, kubelet_error }: NodeStateRow): ConditionState {
+  const error = pascalWord(kubelet_error);
+  if (error !== undefined)
+    return unknown('NotObserved', `The agent cannot read the kubelet's metrics: ${error}.`);
+  if (mode_reason === 'NotObserved')
+    return unknown('NotObserved', "The agent has not read the kubelet's metrics for two minutes.");
+  const reason = pascalWord(mode_reason) ?? 'NotReported';
+  return unknown('NoEvidence', `The mode of the kubelet is unknown: ${reason}.`);
 }

@@ -13,6 +13,8 @@ export interface NodeStateRow {
   readonly mode: string;
   readonly mode_since: string;
   readonly mode_reason: string;
+  /** Why the last scrape of the kubelet failed, while that leaves its mode unknown. */
+  readonly kubelet_error: string | null;
 }
 
 export interface MissedEventRow {
@@ -54,10 +56,13 @@ export interface EvidenceRow {
   readonly status_digest: string | null;
   readonly epoch: string | null;
   readonly complete_through: Date | null;
+  /** The last stored scrape of the kubelet, by any of the node's agents. */
+  readonly kubelet_seen_to: Date | null;
   readonly agent_version: string;
   readonly runtime_name: string;
   readonly runtime_version: string;
   readonly kubelet_version: string;
+  /** As last reported by the present agent; null until it has reported. */
   readonly state: NodeStateRow | null;
   readonly expected: number;
   readonly matched: number;

@@ -31,7 +31,7 @@ export interface ReportedModeChange {
 export interface ReportStatus {
   readonly observedAt: string;
   readonly completeThrough?: string;
-  readonly agent: { readonly version?: string; readonly epoch?: string; readonly lastSeen: string };
+  readonly agent: { readonly version?: string; readonly epoch?: string; readonly lastSeen?: string };
   readonly runtime: { readonly name?: string; readonly version?: string };
   readonly kubelet: {
     readonly version?: string;

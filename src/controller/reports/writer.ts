@@ -43,7 +43,9 @@ export interface ReportWriterOptions {
   readonly onResult: (result: ReportResult) => void;
   /** Whether reports name pods and containers. Default: true. */
   readonly podNames?: boolean;
-  /** Whether everything that agents sent in the last {@link SILENT_AFTER_MS} is stored. Default: always. */
+  /** An agent without a stored batch for longer than this is silent. Default: {@link SILENT_AFTER_MS}. */
+  readonly silentAfterMs?: number;
+  /** Whether everything that agents sent in the last `silentAfterMs` is stored. Default: always. */
   readonly ingestUpToDate?: () => boolean;
   /** For tests. */
   readonly pace?: Partial<ReportPace>;
@@ -190,7 +192,7 @@ export class ReportWriter {
     }
     await this.#reports.reconcileChanged(queue, signal);
     if (performance.now() - this.#staleCheckedAt >= this.#pace.staleCheckMs) {
-      await queue.enqueueStale(SILENT_AFTER_MS);
+      await queue.enqueueStale(this.#options.silentAfterMs ?? SILENT_AFTER_MS);
       this.#staleCheckedAt = performance.now();
     }
     const due = await queue.due(this.#pace.minIntervalMs, MAX_DUE);
@@ -233,8 +235,8 @@ export class ReportWriter {
   }
 
   #build(due: DueReport, row: EvidenceRow, node: KubeNode): PlannedReport {
-    const { podNames = true, ingestUpToDate = () => true } = this.#options;
-    const status = buildStatus(row, { podNames, ingestUpToDate: ingestUpToDate() });
+    const { podNames = true, ingestUpToDate = () => true, silentAfterMs = SILENT_AFTER_MS } = this.#options;
+    const status = buildStatus(row, { podNames, silentAfterMs, ingestUpToDate: ingestUpToDate() });
     return {
       due,
       row,

@@ -84,6 +84,7 @@ test('a minute is the increase since the scrape before it', () => {
   minutes.add(goodScrape(10, more));
   minutes.add(goodScrape(20, { ...more, relists: [...more.relists, 20_000] }));
   expect(minutes.take()).toEqual({
+    scraped: { from: 0, to: 20e6 },
     relists: 3,
     hist: [1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
     intervals: 2,

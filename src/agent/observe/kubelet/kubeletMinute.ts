@@ -3,7 +3,7 @@
  * restarted counts from zero.
  */
 import { KUBELET_RELIST_BOUNDS_MS, type KubeletMinute } from '../../../protocol/record.ts';
-import type { Mono } from '../../../protocol/units.ts';
+import { type Mono, since } from '../../../protocol/units.ts';
 import { bucketIncreases, increase, toCount, toMicros } from './counterDelta.ts';
 import type { GoodScrape } from './gate.ts';
 import type { KubeletFigures } from './metrics.ts';
@@ -27,8 +27,9 @@ export class KubeletMinutes {
     const before = this.#last;
     this.#last = scrape;
     const isSameRun = before !== null && restartBetween(summarize(before), summarize(scrape)) === null;
-    const draft = this.#minute ?? emptyDraft();
+    const draft = this.#minute ?? emptyDraft(scrape.ended);
     this.#minute = draft;
+    draft.lastScrape = scrape.ended;
     const seenAge = figures.lastSeen === undefined ? null : scrape.wall / 1e6 - figures.lastSeen;
     if (seenAge !== null) draft.lastSeenAge = Math.max(draft.lastSeenAge ?? 0, seenAge);
     draft.streamErrors = figures.connectionErrors ?? figures.operations.get_container_events.errors ?? null;
@@ -57,6 +58,10 @@ export class KubeletMinutes {
     const { relists, hist, intervals, intervalSum, discarded, streamErrors, callTotals } = draft;
     const p99 = quantile(draft.listCalls, 0.99);
     return {
+      scraped: {
+        from: since(this.#epochStart, draft.firstScrape),
+        to: since(this.#epochStart, draft.lastScrape),
+      },
       relists: toCount(relists),
       hist: hist.map(toCount),
       intervals: toCount(intervals),
@@ -71,6 +76,8 @@ export class KubeletMinutes {
 }
 
 interface MinuteDraft {
+  readonly firstScrape: Mono;
+  lastScrape: Mono;
   relists: number;
   hist: number[];
   intervals: number;
@@ -85,7 +92,9 @@ interface MinuteDraft {
   callTotals: RuntimeCallTotals | null;
 }
 
-const emptyDraft = (): MinuteDraft => ({
+const emptyDraft = (at: Mono): MinuteDraft => ({
+  firstScrape: at,
+  lastScrape: at,
   relists: 0,
   hist: Array.from({ length: KUBELET_RELIST_BOUNDS_MS.length + 1 }, () => 0),
   intervals: 0,

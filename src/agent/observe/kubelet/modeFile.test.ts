@@ -36,6 +36,7 @@ const state = {
   reason: 'StreamBroke',
   since: mono(40e6),
   streamErrors: 5,
+  scrapeError: null,
 } as const;
 
 let folder: string;

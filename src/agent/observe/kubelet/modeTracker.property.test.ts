@@ -1,6 +1,6 @@
 /*
- * Random histories of a kubelet: streams that open and end, restarts, upgrades, a gate that is toggled, scrapes that fail, a wall clock
- * that steps. Whatever happens, the reported modes are consistent.
+ * Random histories of a kubelet: streams that open and end, restarts, upgrades, a gate that is toggled, scrapes that fail or
+ * pause, a wall clock that steps. Whatever happens, the reported modes are consistent, and confirmed by scrapes.
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -9,15 +9,17 @@ import { parseRecord } from '../../../protocol/record.ts';
 import { type Mono, mono, shift, wall } from '../../../protocol/units.ts';
 import type { Scrape } from './client.ts';
 import { readMetrics } from './metrics.ts';
-import { type ModeChange, ModeTracker } from './modeTracker.ts';
+import type { Mode } from './modeInference.ts';
+import { CONFIRMED_FOR, type ModeChange, ModeTracker } from './modeTracker.ts';
 
 const START = mono(5e6);
 const WALL = 1.75e15;
 /** Errors in one kubelet run. */
 const GIVES_UP_AFTER = 5;
+const PAUSE = 180e6;
 
 type Step =
-  | { readonly does: 'open' | 'break' | 'break_down' | 'fail' | 'scrape' }
+  | { readonly does: 'open' | 'break' | 'break_down' | 'fail' | 'scrape' | 'pause' }
   | { readonly does: 'restart'; readonly gate: boolean; readonly minor: number; readonly counts: boolean }
   | { readonly does: 'step_clock'; readonly seconds: number };
 
@@ -25,6 +27,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.record({ does: fc.constantFrom('open', 'break', 'break_down', 'fail', 'scrape') }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ does: fc.constant('pause' as const) }),
   },
   {
     weight: 1,
@@ -98,6 +104,7 @@ interface KubeletReport {
   readonly change: ModeChange;
   readonly run: number;
   readonly gaveUp: boolean;
+  readonly now: Mono;
 }
 
 function play(steps: readonly Step[]) {
@@ -105,21 +112,44 @@ function play(steps: readonly Step[]) {
   const kubelet = new Kubelet();
   const reports: KubeletReport[] = [];
   const good: Mono[] = [];
+  const claims: { readonly mode: Mode; readonly unconfirmedFor: number }[] = [];
   let now = START;
   let stepped = 0;
   for (const one of steps) {
-    now = shift(now, 10e6);
+    // No scrape for longer than a mode is known.
+    now = shift(now, one.does === 'pause' ? PAUSE : 10e6);
     kubelet.does(one, now);
     if (one.does === 'step_clock') stepped += one.seconds;
     now = shift(now, 1e6);
     const failed: Scrape = { ok: false, reason: 'Timeout', message: '', ended: now };
     const scrape = one.does === 'fail' ? failed : kubelet.scrape(now, stepped);
+    const expired = tracker.expire(now);
     const change = tracker.take(scrape);
     if (scrape.ok) good.push(now);
-    if (change !== null) reports.push({ change, run: kubelet.run, gaveUp: kubelet.gaveUp });
+    const changes = [expired, change].filter((each) => each !== null);
+    reports.push(...changes.map((each) => ({ change: each, run: kubelet.run, gaveUp: kubelet.gaveUp, now })));
+    claims.push({ mode: tracker.state.mode, unconfirmedFor: now - (good.at(-1) ?? START) });
   }
-  return { reports, good, tracker, kubelet };
+  return { reports, good, claims, tracker, kubelet };
 }
+
+const isNotObserved = ({ change }: Pick<KubeletReport, 'change'>): boolean => change.reason === 'NotObserved';
+
+test('a mode is claimed for two minutes after a good scrape, and ends at that scrape afterwards', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      const { reports, good, claims } = play(steps);
+      for (const { mode, unconfirmedFor } of claims)
+        if (mode !== 'Unknown') expect(unconfirmedFor).toBeLessThanOrEqual(CONFIRMED_FOR);
+      for (const { change, now } of reports.filter(isNotObserved)) {
+        const last = good.filter((at) => at < now).at(-1);
+        expect(change).toMatchObject({ mode: 'Unknown', at: last, notBefore: last });
+        expect(now - change.at).toBeGreaterThan(CONFIRMED_FOR);
+      }
+    }),
+    { numRuns: 1_000 },
+  );
+});
 
 test('whatever a kubelet does, the reported modes are consistent', () => {
   fc.assert(
@@ -135,8 +165,9 @@ test('whatever a kubelet does, the reported modes are consistent', () => {
         // Given up is reported exactly while the kubelet has given up, and ends with its run.
         const isGivenUp = change.mode === 'Fallback' || change.mode === 'HintDisabled';
         if (isGivenUp) expect(gaveUp).toBe(true);
-        if (before?.run === run && !isGivenUp && before.change.mode === 'Fallback')
-          throw new Error(`left ${before.change.mode} for ${change.mode} in one kubelet run`);
+        const seen = reports.slice(0, i).findLast((report) => !isNotObserved(report));
+        if (seen?.run === run && !isGivenUp && !isNotObserved({ change }) && seen.change.mode === 'Fallback')
+          throw new Error(`left ${seen.change.mode} for ${change.mode} in one kubelet run`);
         const { model, mode, reason, from, notBefore, at, proof } = change;
         const record = { type: 'mode_change', t: at, notBefore, model, from, to: mode, reason, proof };
         expect(parseRecord(record)).toMatchObject({ ok: true });

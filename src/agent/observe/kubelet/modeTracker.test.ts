@@ -128,6 +128,67 @@ describe('a failed scrape', () => {
   });
 });
 
+describe('a mode that no scrape confirms', () => {
+  /** Fails every ten seconds up to a moment, as the scraper does. */
+  function failing(tracker: ModeTracker, from: number, to: number, reason: ScrapeFailure = 'Tls') {
+    const changes: (ModeChange | null)[] = [];
+    for (let seconds = from; seconds <= to; seconds += 10) {
+      changes.push(tracker.expire(mono(seconds * 1e6)), tracker.take(failed(seconds, reason)));
+    }
+    return changes.filter((change) => change !== null);
+  }
+
+  test('a mode lasts for two minutes without a good scrape, and is Unknown from its last good scrape on after that', () => {
+    const { tracker } = taking(scrapeAt(10), scrapeAt(20));
+    expect(failing(tracker, 30, 140)).toEqual([]);
+    expect(tracker.state).toMatchObject({ mode: 'Evented', scrapeError: null });
+    const changes = failing(tracker, 150, 400);
+    expect(described(changes)).toEqual(['Evented Unknown NotObserved']);
+    expect(changes[0]).toMatchObject({
+      model: 'Unknown',
+      notBefore: 20e6,
+      at: 20e6,
+      proof: { v: 1, before: { errors: 0, successes: 1 }, after: null },
+    });
+    expect(tracker.state).toEqual({
+      model: 'Unknown',
+      mode: 'Unknown',
+      reason: 'NotObserved',
+      since: 20e6,
+      streamErrors: null,
+      scrapeError: 'Tls',
+    });
+  });
+
+  test('a mode that was never seen is NotObserved after two minutes, and that is no change', () => {
+    const tracker = new ModeTracker(START);
+    expect(failing(tracker, 10, 120)).toEqual([]);
+    expect(tracker.state).toMatchObject({ reason: 'Tls', scrapeError: 'Tls' });
+    expect(failing(tracker, 130, 200, 'Forbidden')).toEqual([]);
+    expect(tracker.state).toMatchObject({ reason: 'NotObserved', since: START, scrapeError: 'Forbidden' });
+  });
+
+  test('a mode that is seen again after two minutes is a change from Unknown, even if it is the same', () => {
+    const { tracker } = taking(scrapeAt(10), scrapeAt(20));
+    expect(tracker.expire(mono(200e6))).toMatchObject({ mode: 'Unknown', at: 20e6 });
+    expect(tracker.take(scrapeAt(200))).toMatchObject({
+      from: 'Unknown',
+      mode: 'Evented',
+      notBefore: 20e6 - 20_000,
+      at: 200e6,
+    });
+    expect(tracker.state).toMatchObject({ mode: 'Evented', since: 200e6, scrapeError: null });
+  });
+
+  test('a fallback that nobody observed is explained by the scrape before it', () => {
+    const { tracker } = taking(scrapeAt(10), scrapeAt(20));
+    tracker.expire(mono(400e6));
+    const change = tracker.take(scrapeAt(400, FALLBACK));
+    expect(described([change])).toEqual(['Unknown Fallback StreamBroke']);
+    expect(change?.proof).toMatchObject({ before: { errors: 0 }, after: { errors: 5 } });
+  });
+});
+
 describe('a restart of the kubelet', () => {
   const later = { start: BORN + 500 };
 
@@ -298,16 +359,49 @@ describe('an agent with a saved mode', () => {
     sameBoot,
   });
 
-  test('an unchanged mode is no change for the next agent', () => {
+  test('the mode is unknown until the first good scrape, whatever the previous agent saved', () => {
     const tracker = new ModeTracker(START, saved(true));
-    expect(tracker.take(scrapeAt(300))).toBeNull();
+    expect(tracker.state).toMatchObject({ mode: 'Unknown', reason: 'NotScrapedYet', since: START });
+    tracker.expire(mono(20e6));
+    expect(tracker.take(failed(20, 'Tls'))).toBeNull();
+    expect(tracker.state).toMatchObject({
+      model: 'Unknown',
+      mode: 'Unknown',
+      reason: 'Tls',
+      streamErrors: null,
+    });
+    expect(tracker.expire(mono(300e6))).toBeNull();
+    expect(tracker.state).toMatchObject({ mode: 'Unknown', reason: 'NotObserved' });
+  });
+
+  test('an unchanged mode is no change for the next agent if it scrapes within two minutes of the last scrape', () => {
+    const tracker = new ModeTracker(START, saved(true));
+    expect(tracker.take(scrapeAt(130))).toBeNull();
     expect(tracker.state).toMatchObject({ mode: 'Evented', since: 5e6 });
+  });
+
+  test('a mode that the next agent sees after two minutes is a change from Unknown', () => {
+    const tracker = new ModeTracker(START, saved(true));
+    tracker.expire(mono(131e6));
+    expect(described([tracker.take(scrapeAt(131))])).toEqual(['Unknown Evented Connected']);
+    expect(tracker.state).toMatchObject({ mode: 'Evented', since: 131e6 });
   });
 
   test('a change while no agent ran starts at the last scrape of the previous agent', () => {
     const tracker = new ModeTracker(START, saved(true));
-    expect(tracker.take(scrapeAt(300, FALLBACK))).toMatchObject({
+    expect(tracker.take(scrapeAt(130, FALLBACK))).toMatchObject({
       from: 'Evented',
+      mode: 'Fallback',
+      reason: 'StreamBroke',
+      notBefore: 10e6 - 20_000,
+      at: 130e6,
+    });
+  });
+
+  test('a change while no agent ran for long has the same bounds and reason, and is from Unknown', () => {
+    const tracker = new ModeTracker(START, saved(true));
+    expect(tracker.take(scrapeAt(300, FALLBACK))).toMatchObject({
+      from: 'Unknown',
       mode: 'Fallback',
       reason: 'StreamBroke',
       notBefore: 10e6 - 20_000,

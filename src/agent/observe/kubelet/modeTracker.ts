@@ -3,15 +3,20 @@
  *
  *   good scrape ──► what it shows becomes the mode
  *   failed scrape ──► the mode stays; if it is unknown, the reason says why
+ *   no good scrape for two minutes ──► the mode is `Unknown` (`NotObserved`) since the last good scrape
  *   good scrape of another kubelet run ──► the history starts again; a mode that lasts until the kubelet restarts is reported anew even
  *       if the next run is in it too
+ *
+ * The mode is unknown until the first good scrape of this agent. What the previous agent saved is only compared with that scrape: a mode
+ * that both saw within two minutes lasted in between, and a fallback between them is reported with what preceded it.
  *
  * Pure: scrapes in, changes out.
  */
 
 import { PROOF_VERSION } from '../../../protocol/record.ts';
 import { between, type Micros, type Mono, millis, mono, type Wall } from '../../../protocol/units.ts';
-import type { Scrape } from './client.ts';
+import type { Scrape, ScrapeFailure } from './client.ts';
+import type { GoodScrape } from './gate.ts';
 import { type Inference, infer, LAST_ERROR, type Mode, type RunHistory } from './modeInference.ts';
 import { restartBetween, type ScrapeSummary, summarize } from './scrapeSummary.ts';
 
@@ -19,6 +24,8 @@ export interface ModeState extends Inference {
   /** When it was first seen to be in this mode. */
   readonly since: Mono;
   readonly streamErrors: number | null;
+  /** Why the last scrape failed, while that leaves the mode unknown. */
+  readonly scrapeError: ScrapeFailure | null;
 }
 
 export interface ModeChange extends Inference {
@@ -40,6 +47,10 @@ export interface SavedMode extends Inference {
 
 type Restart = 'start_time' | 'counter_fell' | 'machine' | null;
 
+/** The reason of a mode that is not known any more. */
+const NOT_OBSERVED = 'NotObserved';
+/** A mode that no good scrape has confirmed for this long is unknown. */
+export const CONFIRMED_FOR: Micros = millis(120_000);
 /** The rate of relists is meaningful only over at least this long. */
 const MIN_RATE_SPAN: Micros = millis(30_000);
 
@@ -50,20 +61,28 @@ interface KubeletRun extends RunHistory {
 }
 
 export class ModeTracker {
+  readonly #confirmedFor: Micros;
   #state: ModeState;
+  /** The mode that the previous agent saved, until the first good scrape. */
+  #saved: SavedMode | null;
+  /** When this agent last saw the mode; its start before that. */
+  #confirmed: Mono;
   #lastScrape: ScrapeSummary | null = null;
   #run: KubeletRun | null = null;
   #sameBoot = true;
 
-  constructor(start: Mono, saved: SavedMode | null = null) {
-    this.#state = {
-      model: 'Unknown',
-      mode: 'Unknown',
-      reason: 'NotScrapedYet',
-      since: start,
-      streamErrors: null,
-    };
-    if (saved !== null) this.#restore(saved);
+  constructor(start: Mono, saved: SavedMode | null = null, confirmedFor: Micros = CONFIRMED_FOR) {
+    this.#confirmedFor = confirmedFor;
+    this.#confirmed = start;
+    this.#saved = saved;
+    this.#state = { ...unknown('NotScrapedYet'), since: start };
+    if (saved === null) return;
+    const { mode, sameBoot, scrape } = saved;
+    this.#lastScrape = scrape;
+    this.#sameBoot = sameBoot;
+    this.#run = sameBoot
+      ? { ...startRun(scrape), wasConnected: isConnected(scrape), gaveUp: mode === 'Fallback' }
+      : null;
   }
 
   get state(): ModeState {
@@ -75,18 +94,39 @@ export class ModeTracker {
     return this.#lastScrape;
   }
 
-  /** Takes the scrapes in order. Returns null if the mode did not change. */
+  /**
+   * Takes the scrapes in order, each after {@link expire} was called with the time of its end. Returns null if the mode did not
+   * change.
+   */
   take(scrape: Scrape): ModeChange | null {
-    if (!scrape.ok) {
-      if (this.#state.mode === 'Unknown') this.#state = { ...this.#state, reason: scrape.reason };
+    if (scrape.ok) return this.#takeGood(scrape);
+    if (this.#state.mode === 'Unknown') this.#state = this.#withError(scrape.reason);
+    return null;
+  }
+
+  /** Ends a mode that no scrape has confirmed for two minutes. Returns null if the mode did not change. */
+  expire(now: Mono): ModeChange | null {
+    const { mode: from, scrapeError } = this.#state;
+    if (this.#state.reason === NOT_OBSERVED || between(this.#confirmed, now) <= this.#confirmedFor)
       return null;
-    }
+    const since = from === 'Unknown' ? this.#state.since : this.#confirmed;
+    this.#state = { ...unknown(NOT_OBSERVED), since, scrapeError };
+    const last = this.#lastScrape;
+    if (from === 'Unknown' || last === null) return null;
+    const { model, mode, reason } = this.#state;
+    const proof = { v: PROOF_VERSION, before: figuresOf(last), after: null };
+    return { model, mode, reason, from, notBefore: last.ended, at: last.ended, proof };
+  }
+
+  #takeGood(scrape: GoodScrape): ModeChange | null {
     const before = this.#lastScrape;
     const summary = summarize(scrape);
+    this.#resume(summary);
     const restart: Restart =
       before === null ? null : this.#sameBoot ? restartBetween(before, summary) : 'machine';
     this.#sameBoot = true;
     this.#lastScrape = summary;
+    this.#confirmed = summary.ended;
     this.#run =
       before === null || this.#run === null || restart !== null
         ? startRun(summary)
@@ -96,14 +136,20 @@ export class ModeTracker {
     return this.#conclude(inference, before, summary, restart);
   }
 
-  #restore({ scrape, since, sameBoot, model, mode, reason }: SavedMode): void {
-    this.#lastScrape = scrape;
-    this.#sameBoot = sameBoot;
-    this.#run = sameBoot
-      ? { ...startRun(scrape), wasConnected: isConnected(scrape), gaveUp: mode === 'Fallback' }
-      : null;
+  /** The first good scrape of this agent: the saved mode lasted until now if it was seen at most two minutes ago. */
+  #resume(now: ScrapeSummary): void {
+    if (this.#saved === null) return;
+    const { scrape, since, model, mode, reason } = this.#saved;
+    this.#saved = null;
+    if (between(scrape.ended, now.ended) > this.#confirmedFor) return;
     const from = mono(scrape.ended - (scrape.wall - since));
-    this.#state = { model, mode, reason, since: from, streamErrors: scrape.errors };
+    this.#state = { model, mode, reason, since: from, streamErrors: scrape.errors, scrapeError: null };
+  }
+
+  /** The reason `NotObserved` stays: the error says why. */
+  #withError(scrapeError: ScrapeFailure): ModeState {
+    const { reason } = this.#state;
+    return { ...this.#state, reason: reason === NOT_OBSERVED ? reason : scrapeError, scrapeError };
   }
 
   #conclude(
@@ -124,6 +170,7 @@ export class ModeTracker {
       reason: lasts ? this.#state.reason : reason,
       since: changed ? summary.ended : since,
       streamErrors,
+      scrapeError: null,
     };
     if (!changed) return null;
     return {
@@ -148,6 +195,14 @@ export class ModeTracker {
     return restart === null ? (this.#run?.relistRate ?? null) : null;
   }
 }
+
+const unknown = (reason: string): Omit<ModeState, 'since'> => ({
+  model: 'Unknown',
+  mode: 'Unknown',
+  reason,
+  streamErrors: null,
+  scrapeError: null,
+});
 
 /** A restart explains a good mode better than that it is connected; it does not explain a bad one. */
 function whyChanged(from: Mode, now: Inference, restart: Restart): string {

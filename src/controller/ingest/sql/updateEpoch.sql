@@ -1,6 +1,6 @@
 -- Applies a batch to its epoch. Returns the acked seq, which may be published once this is committed.
 -- $1 node_id, $2 epoch, $3 ack_generation, $4 last, $5 when the batch was cut (microseconds since 1970), $6 stored and $7 unstored
--- seqs as multiranges, $8 time of the latest stored record or null
+-- seqs as multiranges, $8 time of the latest stored record or null, $9 and $10 times of the first and the last stored scrape or null
 WITH next AS (
   SELECT e.received + $6::int4multirange AS received,
          e.lost + $7::int4multirange - $6::int4multirange AS lost,
@@ -22,6 +22,8 @@ UPDATE store.epoch e SET
     WHEN a.acked_seq >= e.last_batch_seq THEN greatest(e.complete_through, e.last_batch_at)
     WHEN a.acked_seq >= $4::int4 THEN greatest(e.complete_through, a.cut_at)
     ELSE e.complete_through END,
+  kubelet_seen_from = least(e.kubelet_seen_from, timestamptz 'epoch' + $9::int8 * interval '1 microsecond'),
+  kubelet_seen_to = greatest(e.kubelet_seen_to, timestamptz 'epoch' + $10::int8 * interval '1 microsecond'),
   last_seen = now(),
   -- The agent came back after it was given up.
   closed_at = CASE WHEN e.close_cause = 'abandoned' THEN NULL ELSE e.closed_at END,

@@ -2,7 +2,7 @@
 WITH w AS (SELECT now() AS now, now() - interval '24 hours' AS day_ago, now() - interval '1 hour' AS hour_ago)
 SELECT n.node_id, n.name AS node, w.now, n.first_seen, n.last_seen,
        coalesce(r.created_at, n.first_seen) AS created_at, r.written_at, r.status_digest,
-       e.epoch, e.complete_through,
+       e.epoch, e.complete_through, o.kubelet_seen_to,
        coalesce(x.agent_version, '') AS agent_version, coalesce(x.runtime_name, '') AS runtime_name,
        coalesce(x.runtime_version, '') AS runtime_version, coalesce(x.kubelet_version, '') AS kubelet_version,
        CASE WHEN s.node_id IS NOT NULL THEN to_jsonb(s) END AS state,
@@ -11,7 +11,7 @@ SELECT n.node_id, n.name AS node, w.now, n.first_seen, n.last_seen,
        greatest(w.day_ago, least(n.first_seen, m.since)) AS observed_from, m.until AS observed_to,
        least(store.hist_quantile(m.hist, 0.5), m.max_us / 1000) AS p50_ms,
        least(store.hist_quantile(m.hist, 0.99), m.max_us / 1000) AS p99_ms,
-       m.errors AS relist_errors, coalesce(s.kubelet_stream_errors, m.kubelet_stream_errors)::float8 AS kubelet_stream_errors,
+       m.errors AS relist_errors, s.kubelet_stream_errors::float8 AS kubelet_stream_errors,
        m.kubelet_relist_period_ms,
        f.total AS missed_total, f.last24h AS missed_last24h, f.resolved24h AS missed_resolved24h,
        f.last_at AS missed_last_at, f.oldest24h AS missed_oldest24h,
@@ -28,11 +28,15 @@ CROSS JOIN unnest($1::int4[]) AS asked (node_id)
 JOIN store.node n ON n.node_id = asked.node_id
 LEFT JOIN store.report r ON r.node_id = n.node_id
 LEFT JOIN store.context x ON x.context_id = n.context_id
-LEFT JOIN store.node_state s ON s.node_id = n.node_id
+-- What an earlier agent reported says nothing of the present.
+LEFT JOIN store.node_state s ON s.node_id = n.node_id AND s.incarnation = n.incarnation
 LEFT JOIN LATERAL (
   SELECT e.epoch, e.complete_through FROM store.epoch e
   WHERE e.node_id = n.node_id AND e.incarnation = n.incarnation ORDER BY e.last_seen DESC LIMIT 1
 ) e ON true
+LEFT JOIN LATERAL (
+  SELECT max(e.kubelet_seen_to) AS kubelet_seen_to FROM store.epoch e WHERE e.node_id = n.node_id
+) o ON true
 LEFT JOIN LATERAL (
   -- A minute at the edge of the window counts for the part inside.
   SELECT sum(m.expected)::float8 AS expected, sum(m.matched)::float8 AS matched, sum(m.unobservable)::float8 AS unobservable,
@@ -41,8 +45,6 @@ LEFT JOIN LATERAL (
          store.hist_sum(m.hist::int4[]) FILTER (WHERE m.minute > w.hour_ago) AS hist,
          max(m.max_us) FILTER (WHERE m.minute > w.hour_ago)::float8 AS max_us,
          sum(m.errors) FILTER (WHERE m.minute > w.hour_ago)::float8 AS errors,
-         (array_agg(m.kubelet_stream_errors ORDER BY m.minute DESC) FILTER (WHERE m.kubelet_stream_errors IS NOT NULL))[1]
-           AS kubelet_stream_errors,
          -- The kubelet's own times between relists, in its present mode only: they differ between modes.
          sum(m.kubelet_interval_us) FILTER (WHERE m.ended_at > greatest(w.hour_ago, s.mode_since))::float8 / 1000
            / nullif(sum(m.kubelet_intervals) FILTER (WHERE m.ended_at > greatest(w.hour_ago, s.mode_since)), 0) AS kubelet_relist_period_ms
@@ -87,10 +89,10 @@ LEFT JOIN LATERAL (
   ) latest
 ) l ON true
 LEFT JOIN LATERAL (
-  SELECT jsonb_agg(to_jsonb(latest) ORDER BY latest.at DESC) AS mode_history
+  SELECT jsonb_agg(to_jsonb(latest) - 'seq' ORDER BY latest.at DESC, latest.seq DESC) AS mode_history
   FROM (
-    SELECT h.at, h.from_mode, h.to_mode, h.reason FROM store.mode_change h
-    WHERE h.node_id = n.node_id ORDER BY h.at DESC LIMIT 5
+    SELECT h.at, h.from_mode, h.to_mode, h.reason, h.seq FROM store.mode_transition h
+    WHERE h.node_id = n.node_id ORDER BY h.at DESC, h.seq DESC LIMIT 5
   ) latest
 ) h ON true
 LEFT JOIN LATERAL (
