@@ -244,6 +244,22 @@ describe('events', () => {
     expect(proxy.delivered.map(({ event }) => event)).toEqual(events);
   });
 
+  test('are repeated, or held back until the filter releases them, while later ones pass', async () => {
+    const held = Promise.withResolvers<void>();
+    const { client, proxy } = await proxied({
+      filter: ({ containerEventType }) => (containerEventType === 1 ? { until: held.promise } : 'twice'),
+    });
+    const { events } = await subscribe(client);
+    const { id } = runtime.pods.runPod({ name: 'web' });
+    const typesOf = () =>
+      events.flatMap((event) => (event.containerId === id ? event.containerEventType : []));
+    await until(() => typesOf().length === 2);
+    held.resolve();
+    await until(() => typesOf().length === 3);
+    expect(typesOf()).toEqual([0, 0, 1]);
+    expect(proxy.delivered.map(({ event }) => event)).toEqual(events);
+  });
+
   test('are not delayed by a client that stops reading, because it is cut off', async () => {
     const { client, proxy } = await proxied({ queueBytes: 200_000 });
     const slow = client.events();

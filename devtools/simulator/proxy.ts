@@ -29,7 +29,9 @@ import { EVENTS_PATH, MAX_MESSAGE_BYTES } from './criClient.ts';
 import { FrameSplitter } from './grpcFrames.ts';
 import { clearSocketPath } from './socketPath.ts';
 
-export type EventFilter = (event: ContainerEventResponse) => 'deliver' | 'drop';
+/** `twice` delivers an event and its copy. `until` holds it back, so that later events overtake it. */
+export type EventDecision = 'deliver' | 'drop' | 'twice' | { readonly until: Promise<void> };
+export type EventFilter = (event: ContainerEventResponse) => EventDecision;
 
 export interface CriProxyOptions {
   /** The runtime's socket, a path. */
@@ -44,7 +46,7 @@ export interface CriProxyOptions {
 
 export interface ProxiedEvent {
   readonly event: ContainerEventResponse;
-  /** When the proxy received it. */
+  /** When the proxy passed it on, or dropped it. */
   readonly mono: Mono;
   /** The number of the event stream, from 1. */
   readonly stream: number;
@@ -171,17 +173,31 @@ export class CriProxy {
     const number = this.#opened;
     this.#streams.set(number, call);
     stream.once('close', () => this.#streams.delete(number));
-    call.passChosen((event) => this.#decide(event, number), this.#options.queueBytes ?? DEFAULT_QUEUE_BYTES);
+    const queueBytes = this.#options.queueBytes ?? DEFAULT_QUEUE_BYTES;
+    call.passEvents((event, pass) => this.#decide(event, number, pass), queueBytes);
   }
 
   #holds({ [constants.HTTP2_HEADER_PATH]: path }: IncomingHttpHeaders): boolean {
     return this.#held.has(String(path).split('/').at(-1) ?? '');
   }
 
-  #decide(event: ContainerEventResponse, stream: number): boolean {
-    const deliver = this.#filter(event) === 'deliver';
-    (deliver ? this.delivered : this.dropped).push({ event, mono: monoNow(), stream });
-    return deliver;
+  #decide(event: ContainerEventResponse, stream: number, pass: () => void): void {
+    const decision = this.#filter(event);
+    const record = (all: ProxiedEvent[]) => all.push({ event, mono: monoNow(), stream });
+    if (decision === 'drop') {
+      record(this.dropped);
+      return;
+    }
+    const deliver = () => {
+      record(this.delivered);
+      pass();
+    };
+    if (typeof decision === 'object') {
+      void decision.until.then(deliver);
+      return;
+    }
+    deliver();
+    if (decision === 'twice') deliver();
   }
 }
 
@@ -242,18 +258,21 @@ class ForwardedCall {
     this.#runtime.pipe(this.#client, { end: false });
   }
 
-  passChosen(choose: (event: ContainerEventResponse) => boolean, queueBytes: number): void {
+  /** `decide` calls `pass` for each time that the client is to get the event. Compression is never requested. */
+  passEvents(decide: (event: ContainerEventResponse, pass: () => void) => void, queueBytes: number): void {
     const splitter = new FrameSplitter();
     this.#runtime.on('data', (chunk: Buffer) => {
       for (const frame of splitter.push(chunk)) {
-        if (this.#trailers !== null || this.#client.destroyed) return;
-        // Compression is never requested; a compressed message passes without being decoded.
-        if (frame.compressed || choose(ContainerEventResponse.decode(frame.payload))) {
-          this.#client.write(frame.bytes);
-        }
+        if (frame.compressed) this.#pass(frame.bytes, queueBytes);
+        else decide(ContainerEventResponse.decode(frame.payload), () => this.#pass(frame.bytes, queueBytes));
       }
-      if (this.#client.writableLength > queueBytes) this.#client.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
     });
+  }
+
+  #pass(bytes: Buffer, queueBytes: number): void {
+    if (this.#trailers !== null || this.#client.destroyed) return;
+    this.#client.write(bytes);
+    if (this.#client.writableLength > queueBytes) this.#client.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
 
   /** Ends the call for the client and cancels it at the runtime. */

@@ -1,0 +1,232 @@
+/*
+ * Order and time on a real containerd: a proxy holds back, reorders and repeats chosen events of an agent's stream. Each gets exactly the
+ * finding of its kind, and a model of the kubelet's cache says which of them a kubelet would have ignored.
+ *
+ * The cache refuses a pod's status that is older than the one it has (kubelet, pkg/kubelet/container/cache.go, Set): that of an event is as
+ * old as its `created_at`, that of a relist as its beginning.
+ */
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
+import type { PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
+import { createPodDriver, type DrivenPod, type PodDriver } from '../../devtools/simulator/podDriver.ts';
+import { type CriProxy, type EventDecision, startCriProxy } from '../../devtools/simulator/proxy.ts';
+import { CriClient } from '../../src/cri/client.ts';
+import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
+import { leftovers } from '../support/leftovers.ts';
+import { needs } from '../support/needs.ts';
+import { metric, System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
+import { accusing, WatchedNode } from '../support/watchedNode.ts';
+
+/** Nothing is missed or late by these, however slow the machine: each test shortens the one that it is about. */
+const PATIENT: PlegwatchSettings = { lateAfter: '60s', overdueAfter: '60s', missedAfter: '300s' };
+
+let system: System;
+let containerd: LocalContainerd;
+let pods: PodDriver;
+let proxy: CriProxy;
+let node: WatchedNode;
+let nodes = 0;
+
+/** Stop what a test started, in reverse order. */
+let cleanUps: (() => Promise<void> | void)[] = [];
+
+/** Events that are not simply delivered. */
+let decide: (container: string, type: EventType) => EventDecision;
+
+needs(
+  'root',
+  'containerd-2.1',
+  'runc',
+  'redis-server',
+  'postgres',
+)('on a stream out of order', () => {
+  beforeAll(async () => {
+    [system, containerd] = await Promise.all([
+      System.start({ kube: false }),
+      startContainerd({ version: '2.1' }),
+    ]);
+    await system.controller();
+    pods = createPodDriver({ socket: containerd.socket, cgroupParent: containerd.cgroupParent });
+  });
+  afterEach(async () => {
+    for (const cleanUp of cleanUps.reverse()) await cleanUp();
+    cleanUps = [];
+  });
+  afterAll(async () => {
+    await pods?.close();
+    await containerd?.stop();
+    await system?.stop();
+    expect(leftovers()).toEqual([]);
+  });
+
+  test('an event that a later one of its container overtook is out_of_order, and a kubelet ignores it', async () => {
+    const held = await watch(PATIENT, 'STARTED');
+    const pod = await pods.runToEnd();
+    await passed(pod, ['CREATED', 'STOPPED', 'DELETED']);
+    held.release();
+    const late = await passed(pod, ['CREATED', 'STOPPED', 'DELETED', 'STARTED']);
+    await expectFindings(pod, ['out_of_order STARTED']);
+    expect(await proof(pod)).toMatchObject({ after: 'DELETED', habitOfRuntime: false });
+    expect(ignoredByKubelet(pod)).toEqual([late]);
+  });
+
+  test('an event that arrives long after its true time is late by exactly that, and a kubelet takes it', async () => {
+    const held = await watch({ ...PATIENT, lateAfter: '1s' }, 'STARTED');
+    const pod = await pods.runPod({ name: 'late' });
+    await passed(pod, ['CREATED']);
+    const started = await startedAt(pod);
+    await waitFor('it is late', () => Date.now() > started + 1_500 || undefined);
+    held.release();
+    await passed(pod, ['CREATED', 'STARTED']);
+    await expectFindings(pod, ['late STARTED']);
+    const [finding] = await system.sql<{ lateness: number; occurred: number; received: number }>(
+      `SELECT f.lateness_ms AS lateness, (extract(epoch FROM f.occurred_at) * 1000)::float8 AS occurred,
+              (extract(epoch FROM e.received_at) * 1000)::float8 AS received
+         FROM plegwatch.findings f
+         JOIN plegwatch.container_events e USING (node, container_id, event_type) WHERE f.node = $1 AND f.container_id = $2`,
+      node.name,
+      idOf(pod),
+    );
+    expect(finding?.occurred).toBeCloseTo(started, 0);
+    expect(finding?.lateness).toBeCloseTo((finding?.received ?? 0) - (finding?.occurred ?? 0), 0);
+    expect(ignoredByKubelet(pod)).toEqual([]);
+    await pods.removePod(pod);
+  });
+
+  test('an event that arrives after a list has shown a later stage is stale, and a kubelet that relisted ignores it', async () => {
+    const held = await watch({ ...PATIENT, overdueAfter: '1s' }, 'CREATED', 'STARTED');
+    const pod = await pods.runPod({ name: 'stale' });
+    await waitFor('a list shows that it runs', async () => {
+      const states = await node.changes(idOf(pod));
+      return states.includes('running') || undefined;
+    });
+    const listed = Date.now();
+    await waitFor('it is stale', () => Date.now() > listed + 1_500 || undefined);
+    held.release();
+    const [created] = await passedAll(pod, ['CREATED', 'STARTED']);
+    await expectFindings(pod, ['stale CREATED']);
+    expect(ignoredByKubelet(pod, listed)).toContainEqual(created);
+    await pods.removePod(pod);
+  });
+
+  test('an event that arrives twice is a duplicate once, and a kubelet takes both', async () => {
+    await watch(PATIENT);
+    decide = (_, type) => (type === 'STOPPED' ? 'twice' : 'deliver');
+    const pod = await pods.runToEnd();
+    await passed(pod, ['CREATED', 'STARTED', 'STOPPED', 'STOPPED', 'DELETED']);
+    await expectFindings(pod, ['duplicate STOPPED']);
+    expect(ignoredByKubelet(pod)).toEqual([]);
+  });
+
+  test('events that are only held for a moment, in their order, are no finding', async () => {
+    const held = await watch(PATIENT, ...EVENT_TYPES);
+    const pod = await pods.runToEnd();
+    held.release();
+    await passed(pod, EVENT_TYPES);
+    await expectFindings(pod, []);
+    expect(ignoredByKubelet(pod)).toEqual([]);
+  });
+});
+
+/** Starts a proxy and an agent whose stream is active, and holds these events of every container from now on. */
+async function watch(settings: PlegwatchSettings, ...held: EventType[]): Promise<{ release(): void }> {
+  nodes += 1;
+  const name = `disorder-${nodes}`;
+  decide = () => 'deliver';
+  proxy = await startCriProxy({
+    upstream: containerd.socket,
+    socket: system.folder(`${name}.sock`),
+    filter: ({ containerId, containerEventType, podSandboxStatus }) => {
+      const type = EVENT_TYPES[containerEventType] ?? 'CREATED';
+      return containerId === podSandboxStatus?.id ? 'deliver' : decide(containerId, type);
+    },
+  });
+  cleanUps.push(() => proxy.stop());
+  const agent = await system.agent(name, proxy.socket, settings);
+  cleanUps.push(() => agent.stop());
+  node = new WatchedNode(system, name, agent);
+  await waitFor('the stream is active', async () => {
+    await pods.runToEnd();
+    return (await node.report())?.stream?.state === 'Active' || undefined;
+  });
+  await node.relisted();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  decide = (_, type) => (held.includes(type) ? { until: promise } : 'deliver');
+  return { release: resolve };
+}
+
+const idOf = ({ containers }: DrivenPod): string => containers['app'] ?? '';
+
+interface Passed {
+  readonly type: EventType;
+  readonly createdNs: bigint;
+  readonly at: number;
+}
+
+const eventsAbout = (pod: DrivenPod): Passed[] =>
+  proxy.delivered.flatMap(({ event, mono }) =>
+    event.containerId === idOf(pod)
+      ? [{ type: EVENT_TYPES[event.containerEventType] ?? 'CREATED', createdNs: event.createdAt, at: mono }]
+      : [],
+  );
+
+/** Waits until the agent was given exactly these, and has stored them. */
+async function passedAll(pod: DrivenPod, types: readonly EventType[]): Promise<Passed[]> {
+  await waitFor(`${types} were passed on`, async () => {
+    expect(eventsAbout(pod).map(({ type }) => type)).toEqual(types);
+    const [row] = await system.sql<{ n: number }>(
+      'SELECT count(*)::int4 AS n FROM plegwatch.container_events WHERE node = $1 AND container_id = $2',
+      node.name,
+      idOf(pod),
+    );
+    return row?.n === types.length || undefined;
+  });
+  return eventsAbout(pod);
+}
+
+/** The last of them. */
+async function passed(pod: DrivenPod, types: readonly EventType[]): Promise<Passed | undefined> {
+  return (await passedAll(pod, types)).at(-1);
+}
+
+/** Only what is held against the runtime: lists may have missed a short life. */
+async function expectFindings(pod: DrivenPod, expected: readonly string[]): Promise<void> {
+  await node.relisted();
+  await waitFor(
+    'everything is stored',
+    async () => (await metric(node.agent, 'plegwatch_unacked_records')) === 0 || undefined,
+  );
+  const found = accusing(await node.findings(idOf(pod)));
+  expect(found.map((each) => each.split(' ').slice(0, 2).join(' '))).toEqual(expected);
+}
+
+async function proof(pod: DrivenPod): Promise<unknown> {
+  const [row] = await system.sql(
+    'SELECT proof FROM plegwatch.findings WHERE node = $1 AND container_id = $2',
+    node.name,
+    idOf(pod),
+  );
+  return row?.['proof'];
+}
+
+/** When containerd itself says that it started, in milliseconds of the wall clock. */
+async function startedAt(pod: DrivenPod): Promise<number> {
+  const client = new CriClient(containerd.socket);
+  try {
+    const status = await client.containerStatus(idOf(pod), 30_000);
+    return Number(status?.startedAt) / 1e6;
+  } finally {
+    client.close();
+  }
+}
+
+/** The events that the cache of a kubelet refuses which was given the same stream. `relisted`: when it had also relisted. */
+function ignoredByKubelet(pod: DrivenPod, relisted?: number): Passed[] {
+  let modified = relisted === undefined ? 0n : BigInt(relisted) * 1_000_000n;
+  return eventsAbout(pod).filter(({ createdNs }) => {
+    const ignored = createdNs < modified;
+    if (!ignored) modified = createdNs;
+    return ignored;
+  });
+}
