@@ -136,6 +136,11 @@ export const SIMULATE_RUNTIME_SETTINGS = {
     'the probability that a disconnect crashes a CRI-O from 1.28 to 1.32',
     probability,
   ),
+  neighbourFreeze: optional(
+    'every:for',
+    'let another subscriber stop reading periodically, such as 1m:40s for 40 s after each minute',
+    pair(milliseconds, milliseconds),
+  ),
   freeze: toggle('let a subscriber that does not read freeze containerd 2, instead of cutting it off'),
   wallStep: optional('after:by', 'step the runtime’s wall clock, such as 10s:-1h', wallStep),
 };
@@ -168,6 +173,7 @@ export function runtimeOptions(config: SimulateRuntimeConfig): SimulatedRuntimeO
     freeze,
     starting,
     crash,
+    neighbourFreeze,
     wallStep: step,
   } = config;
   return {
@@ -183,6 +189,8 @@ export function runtimeOptions(config: SimulateRuntimeConfig): SimulatedRuntimeO
     freeze,
     crashProbability: crash,
     startingMs: starting / 1000,
+    neighbourFreezes:
+      neighbourFreeze === undefined ? undefined : { everyMs: neighbourFreeze[0], forMs: neighbourFreeze[1] },
     restarts: restartsOf(config),
     wallSteps: step === undefined ? [] : [step],
     truthFile: truth,

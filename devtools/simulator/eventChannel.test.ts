@@ -101,6 +101,95 @@ describe('a subscriber that does not read', () => {
   });
 });
 
+describe('a neighbour that freezes', () => {
+  const runPods = ({ core }: VirtualRuntime, count: number) => {
+    for (let n = 0; n < count; n += 1) core.pods.runPod({ name: `pod-${n}` });
+  };
+
+  test('starves the others on CRI-O after 102 events, and they receive what was held back once it reads', () => {
+    const runtime = new VirtualRuntime({ profile: 'crio-1.36' });
+    const other = subscribeVirtual(runtime);
+    runtime.core.freezeNeighbour();
+    runPods(runtime, 300);
+    expect(other.events).toHaveLength(102);
+    runtime.core.thawNeighbour();
+    expect(other.events).toHaveLength(300);
+  });
+
+  test('makes CRI-O drop the newest events when 1000 wait', () => {
+    const runtime = new VirtualRuntime({ profile: 'crio-1.36' });
+    const other = subscribeVirtual(runtime);
+    runtime.core.freezeNeighbour();
+    runPods(runtime, 102 + 1000 + 192);
+    expect(faultFacts(runtime.core.truth, 'queue_full')).toHaveLength(192);
+    runtime.core.thawNeighbour();
+    expect(other.events).toHaveLength(1102);
+  });
+
+  test('does not stop pod starts on CRI-O', () => {
+    const runtime = new VirtualRuntime({ profile: 'crio-1.36' });
+    runtime.core.freezeNeighbour();
+    runPods(runtime, 300);
+    let resolved = false;
+    runtime.core.channel.whenFlowing(() => {
+      resolved = true;
+    });
+    expect(resolved).toBe(true);
+  });
+
+  test('freezes containerd 2, pod starts included, once it holds 360 events', () => {
+    const runtime = new VirtualRuntime();
+    const other = subscribeVirtual(runtime);
+    runtime.core.freezeNeighbour();
+    runPods(runtime, 180);
+    expect(runtime.core.channel.frozen).toBe(false);
+    runPods(runtime, 1);
+    expect(runtime.core.channel.frozen).toBe(true);
+    expect(other.events).toHaveLength(360);
+    runtime.core.thawNeighbour();
+    expect(runtime.core.channel.frozen).toBe(false);
+    expect(other.events).toHaveLength(362);
+  });
+
+  test.each(['isulad-2.1.6', 'containerd-1.7'] as const)('affects nobody on %s', (profile) => {
+    const runtime = new VirtualRuntime({ profile });
+    const other = subscribeVirtual(runtime);
+    runtime.core.freezeNeighbour();
+    runPods(runtime, 500);
+    expect(other.events.length).toBeGreaterThanOrEqual(500);
+  });
+
+  test('is gone when the runtime restarts', () => {
+    const runtime = new VirtualRuntime({ profile: 'crio-1.36' });
+    runtime.core.freezeNeighbour();
+    runtime.restart({ downMs: 100 });
+    runtime.advance(200);
+    const other = subscribeVirtual(runtime);
+    runPods(runtime, 300);
+    expect(other.events).toHaveLength(300);
+  });
+
+  test('freezes again and again with the neighbourFreezes option', () => {
+    const runtime = new VirtualRuntime({
+      profile: 'crio-1.36',
+      neighbourFreezes: { everyMs: 100, forMs: 50 },
+    });
+    const other = subscribeVirtual(runtime);
+    const received = () => {
+      runPods(runtime, 150);
+      return other.events.splice(0).length;
+    };
+    expect(received()).toBe(150);
+    runtime.advance(110);
+    expect(received()).toBe(102);
+    runtime.advance(50);
+    expect(other.events.splice(0)).toHaveLength(48);
+    expect(received()).toBe(150);
+    runtime.advance(100);
+    expect(received()).toBe(102);
+  });
+});
+
 describe('events from before a subscription', () => {
   test('have holes with the backlogHoles fault, and the ground truth records them', () => {
     const faults = [backlogHoles({ seed: 1, probability: 1, types: ['STARTED'] })];

@@ -10,6 +10,7 @@
 import { Backlog, type BacklogOptions, type NumberedEvent } from './backlog.ts';
 import { distorted, type EventFault, fateOf, type SimulatedEvent } from './eventFaults.ts';
 import type { EventFact } from './groundTruth.ts';
+import { Neighbour } from './neighbour.ts';
 import { subjectOfEvent } from './podModel.ts';
 
 /** The receiving end of a subscriber. */
@@ -39,6 +40,7 @@ export interface ChannelOptions extends BacklogOptions {
 }
 
 export class EventChannel {
+  readonly neighbour: Neighbour;
   readonly #options: ChannelOptions;
   readonly #backlog: Backlog;
   #receivers: { readonly receiver: EventReceiver; gone: boolean }[] = [];
@@ -60,6 +62,12 @@ export class EventChannel {
   constructor(options: ChannelOptions) {
     this.#options = options;
     this.#backlog = new Backlog(options);
+    this.neighbour = new Neighbour({
+      get profile() {
+        return options.profile;
+      },
+      onRoom: () => this.resume(),
+    });
   }
 
   get subscribers(): number {
@@ -142,6 +150,7 @@ export class EventChannel {
     this.#backlog.reset();
     this.#held.clear();
     this.#subscriberLeft = false;
+    this.neighbour.thaw();
     this.resume();
   }
 
@@ -190,7 +199,8 @@ export class EventChannel {
   #hasRoom(): boolean {
     const free = ({ receiver, gone }: { readonly receiver: EventReceiver; readonly gone: boolean }) =>
       gone || receiver.hasRoom?.() !== false;
-    if (this.#options.profile.stream !== 'steal') return this.#receivers.every(free);
+    if (this.#options.profile.stream !== 'steal')
+      return this.neighbour.hasRoom() && this.#receivers.every(free);
     return this.#receivers.length === 0 || this.#receivers.some(free);
   }
 
@@ -201,6 +211,7 @@ export class EventChannel {
   }
 
   #toAll(event: NumberedEvent): void {
+    this.neighbour.take();
     const to = this.#receivers.map(({ receiver }) => receiver.number);
     this.#record(event, to, {});
     for (const { receiver } of [...this.#receivers]) receiver.send(event.message);

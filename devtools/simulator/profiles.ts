@@ -27,9 +27,14 @@ export interface Profile {
   /**
    * The effect of a subscriber that does not read: `freeze` blocks everything, including pod starts, after `events` more
    * events; `delay` delays the others, and events beyond `events` are lost; `steal` leaves its events to the others, and up
-   * to `events` wait; `own-queue` has no effect on the others.
+   * to `events` wait; `own-queue` has no effect on the others. `room` is how many events fit between the runtime and a
+   * process that reads none.
    */
-  readonly slow: { readonly effect: 'freeze' | 'delay' | 'steal' | 'own-queue'; readonly events: number };
+  readonly slow: {
+    readonly effect: 'freeze' | 'delay' | 'steal' | 'own-queue';
+    readonly events: number;
+    readonly room: number;
+  };
   /** Whether an event for a subscriber that has just left may crash the runtime. */
   readonly crashesOnDisconnect: boolean;
   /** Whether an orderly stop ends the streams with status OK before the socket closes. */
@@ -67,7 +72,7 @@ const NO_BACKLOG = { events: 0, ageMs: 0, when: 'alone' } as const;
 /** Queued until the first subscriber; when the queue is full, new events are dropped. */
 const ONE_THOUSAND_OLDEST = { events: 1000, ageMs: EVER, when: 'alone' } as const;
 const FIVE_MINUTES = { events: EVER, ageMs: 300_000, when: 'alone' } as const;
-const ONE_SHARED_QUEUE = { stream: 'steal', slow: { effect: 'steal', events: 1000 } } as const;
+const ONE_SHARED_QUEUE = { stream: 'steal', slow: { effect: 'steal', events: 1000, room: EVER } } as const;
 const NO_STREAM = { stream: 'unimplemented', backlog: NO_BACKLOG } as const;
 const NO_EVENTS = { stream: 'disabled', backlog: NO_BACKLOG } as const;
 
@@ -78,7 +83,7 @@ const containerd: Profile = {
   refusal: 'method GetContainerEvents not implemented',
   backlog: FIVE_MINUTES,
   buildsAlone: true,
-  slow: { effect: 'freeze', events: 100 },
+  slow: { effect: 'freeze', events: 100, room: 360 },
   crashesOnDisconnect: false,
   stopEndsStreams: false,
   sandboxEvents: ALL,
@@ -99,7 +104,7 @@ const crio: Profile = {
   runtimeName: 'cri-o',
   runtimeVersion: '1.33.0',
   backlog: { events: 1000, ageMs: EVER, when: 'never-subscribed' },
-  slow: { effect: 'delay', events: 1000 },
+  slow: { effect: 'delay', events: 1000, room: 102 },
   stopEndsStreams: true,
   sandboxEvents: ['STARTED', 'STOPPED'],
   announcesSandboxRemoval: false,
@@ -127,7 +132,7 @@ const isulad: Profile = {
   refusal: 'Pod events is not enabled',
   backlog: NO_BACKLOG,
   buildsAlone: false,
-  slow: { effect: 'own-queue', events: EVER },
+  slow: { effect: 'own-queue', events: EVER, room: EVER },
   sandboxDeletedWhileListed: false,
   statusTimestamp: 'nanoseconds',
   statusHasContainers: true,
@@ -173,7 +178,7 @@ export const PROFILES = {
     ...containerd,
     runtimeName: 'somethingd',
     runtimeVersion: '0.1.0',
-    slow: { effect: 'own-queue', events: EVER },
+    slow: { effect: 'own-queue', events: EVER, room: EVER },
   },
 } as const satisfies Record<string, Profile>;
 

@@ -87,7 +87,7 @@ test('churn waits while the runtime is down, and continues when it is back', asy
 });
 
 test('with freeze, a subscriber that does not read blocks pod starts of containerd 2 until it reads', async () => {
-  const slow = { effect: 'freeze', events: 5 } as const;
+  const slow = { effect: 'freeze', events: 5, room: 5 } as const;
   const runtime = await bed.start({ freeze: true, profile: { ...PROFILES['containerd-2.1'], slow } });
   const frozen = bed.connect(runtime).events();
   frozen.on('error', () => {});

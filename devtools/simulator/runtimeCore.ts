@@ -39,6 +39,8 @@ export interface RuntimeOptions {
   readonly crashProbability?: number;
   /** How long after its start the runtime refuses every call but Version. Default 0. */
   readonly startingMs?: number;
+  /** Another subscriber freezes again and again: how long it reads in between, and how long it does not. Default: never. */
+  readonly neighbourFreezes?: { readonly everyMs: number; readonly forMs: number } | undefined;
 }
 
 export interface CoreOptions extends RuntimeOptions {
@@ -115,6 +117,7 @@ export class RuntimeCore {
       }),
     );
     this.lister = new Lister(lasting(shared, { pods: this.pods, faults: () => this.#listFaults }));
+    this.#freezeNeighbourLater();
   }
 
   get profile(): Profile {
@@ -176,6 +179,18 @@ export class RuntimeCore {
   stepWallClock(ms: number): void {
     this.#step(ms * 1000);
     noteFault(this.truth, 'wall_step', `${ms} ms`);
+  }
+
+  /** From now on another subscriber reads nothing. */
+  freezeNeighbour(): void {
+    noteFault(this.truth, 'neighbour_frozen', 'another subscriber reads nothing');
+    this.channel.neighbour.freeze();
+  }
+
+  /** It reads everything again. */
+  thawNeighbour(): void {
+    noteFault(this.truth, 'neighbour_thawed', 'it reads again');
+    this.channel.neighbour.thaw();
   }
 
   /** Opens an event stream, which `make` creates from its number. */
@@ -255,6 +270,18 @@ export class RuntimeCore {
         this.#isStarting = false;
       });
     }
+  }
+
+  #freezeNeighbourLater(): void {
+    const { later, neighbourFreezes } = this.#options;
+    if (neighbourFreezes === undefined) return;
+    later(neighbourFreezes.everyMs, () => {
+      this.freezeNeighbour();
+      later(neighbourFreezes.forMs, () => {
+        this.thawNeighbour();
+        this.#freezeNeighbourLater();
+      });
+    });
   }
 
   /** Streams are numbered from 1. */
