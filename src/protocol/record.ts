@@ -57,6 +57,7 @@ export const STREAM_STATES = [
   'Active',
   'Arming',
   'Silent',
+  'Starved',
   'Interrupted',
   'Unsupported',
   'Disabled',

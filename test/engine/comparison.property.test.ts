@@ -47,7 +47,7 @@ const STAGE_PROOF = ['evidence', 'lowerBoundKnown', 'state', 'exactTimes', 'stat
 const EVENT_PROOF = ['received', 'state', 'exactTimes'];
 /** What the proof of each kind of finding has at least. */
 const PROOFS: Readonly<Record<FindingKind, readonly string[]>> = {
-  missed: [...STAGE_PROOF, 'session', 'armedAt', 'coveredSince', 'drainedTo', 'eventsInSession'],
+  missed: [...STAGE_PROOF, 'session', 'armedAt', 'coveredSince', 'drainedTo', 'eventsInSession', 'lastEvent'],
   unobservable: STAGE_PROOF,
   unannounced: STAGE_PROOF,
   late: EVENT_PROOF,
@@ -58,7 +58,7 @@ const PROOFS: Readonly<Record<FindingKind, readonly string[]>> = {
   short_life: ['lifeMinMs', 'lifeMaxMs', 'listBefore', 'listAfter', 'exactTimes'],
   duplicate_container: ['other', 'together', 'exactTimes', 'exactTimesOfOther', 'listedRunning'],
   regression: ['listedExited', 'listedRunning', 'exactTimes'],
-  silent_stream: ['transitions', 'session', 'openedAt', 'drainedTo'],
+  silent_stream: ['session', 'drainedTo'],
 };
 const proofOf = (kind: FindingKind) => expect.arrayContaining([...PROOFS[kind]]);
 

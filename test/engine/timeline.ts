@@ -9,7 +9,7 @@
  * counters are added up.
  */
 
-import type { ComparisonCounters } from '../../src/agent/compare/comparison.ts';
+import type { ComparisonCounters, ProvenStreamState } from '../../src/agent/compare/comparison.ts';
 import { Comparison } from '../../src/agent/compare/comparison.ts';
 import type { Emission } from '../../src/agent/compare/emitter.ts';
 import type { PlegProfile } from '../../src/protocol/eventProfile.ts';
@@ -244,6 +244,12 @@ export const streamGap = (at: number, cause = 'agent_stalled'): TimelineStep => 
   act: ({ comparison }) => comparison.streamGap(seconds(at), cause),
 });
 
+/** Something came that could not be read as an event. */
+export const eventLost = (at: number): TimelineStep => ({
+  at,
+  act: ({ comparison }) => comparison.eventsLost(seconds(at), 'malformed_event'),
+});
+
 /** The reader is stalled: what comes stays in its socket. */
 export const readerStalled = (from: number, to: number): readonly TimelineStep[] => [
   { at: from, act: (state) => Object.assign(state, { readerStalled: true }) },
@@ -294,7 +300,7 @@ export interface TimelineOutcome {
   readonly counters: Readonly<ComparisonCounters>;
   readonly pending: number;
   readonly queries: readonly string[];
-  readonly stream: 'Arming' | 'Active' | 'Silent' | null;
+  readonly stream: ProvenStreamState | null;
 }
 
 export interface TimelineSettings {

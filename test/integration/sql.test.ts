@@ -46,6 +46,15 @@ function evidence(): EvidenceRecord[] {
     window: { from: 117_000_000, to: 118_000_000 },
     proof,
   });
+  const starved: EvidenceRecord = {
+    ...finding('missed'),
+    kind: 'silent_stream',
+    eventType: null,
+    cause: 'starved',
+    containerId: null,
+    window: { from: 15_000_000, to: 49_000_000 },
+    proof: { v: 1, changes: 6, relists: 2 },
+  };
   const kubelet: KubeletMinute = {
     scraped: { from: 65_000_000, to: 115_000_000 },
     relists: 60,
@@ -88,6 +97,8 @@ function evidence(): EvidenceRecord[] {
     },
     finding('missed'),
     { ...finding('unannounced'), eventType: 'CREATED', cause: 'never_sent' },
+    starved,
+    { ...finding('missed'), t: 50_500_000, proof: { v: 1, hint: 'stream_starved' } },
     short({ v: 1, lifeMinMs: 201, lifeMaxMs: 603 }),
     short({ v: 1, lifeMinMs: 'not long', lifeMaxMs: 1e300 }),
     {
@@ -213,6 +224,14 @@ needs('postgres')('the queries of docs/how-to/sql.md', () => {
       event_type: 'STOPPED',
       mode: 'Evented',
     });
+  });
+
+  it('show from when to when a stream was starved, and what was missed meanwhile', async () => {
+    const starved = queries.find(({ heading }) => heading.startsWith('When was a stream starved'));
+    const { rows } = await client.query(starved?.sql ?? '');
+    expect(rows).toMatchObject([
+      { starved_from: expect.any(Date), missed_meanwhile: '1', of_these_lost: '1' },
+    ]);
   });
 
   it("show the kubelet's own metrics for the minutes in which it was scraped", async () => {

@@ -20,7 +20,11 @@ import { Expectations } from './expectations.ts';
 import { Judgements } from './judgements.ts';
 import { MonotonicTimes } from './monotonicTimes.ts';
 import { Relisting } from './relisting.ts';
+import { Starvation, type StarvedStream } from './starvation.ts';
 import { TrackedContainers } from './trackedContainers.ts';
+
+/** What the evidence says about an open stream. */
+export type ProvenStreamState = 'Arming' | 'Active' | 'Silent' | 'Starved';
 
 /** Counted since the start, in transitions. */
 export interface ComparisonCounters {
@@ -50,7 +54,9 @@ export class Comparison {
       containers: new TrackedContainers(emitter),
       times: new MonotonicTimes(options.epochStart),
     };
-    this.#parts = { ...parts, options, expectations: new Expectations(parts, options.profile) };
+    const expectations = new Expectations(parts, options.profile);
+    const starvation = new Starvation({ ...parts, expectations }, options.overdueAfter);
+    this.#parts = { ...parts, options, expectations, starvation };
     this.#relisting = new Relisting(this.#parts);
     this.#events = new Events(this.#parts);
     this.#judgements = new Judgements(this.#parts);
@@ -88,6 +94,7 @@ export class Comparison {
 
   /** There is no subscription: one is wanted (`down`), or policy forbids it and nothing is due (`absent`). */
   unsubscribed(state: 'down' | 'absent'): void {
+    this.#parts.starvation.sessionEnded();
     this.#parts.expectations.sessionEnded();
     this.#parts.coverage.close(state);
   }
@@ -102,6 +109,13 @@ export class Comparison {
   /** Nobody watched for a while until this moment, although the session is still open. */
   streamGap(until: Mono, cause: string): void {
     this.#parts.expectations.streamGap(until, cause);
+  }
+
+  /** Something came until this moment that nobody could read: the stream flows, and an event that is due may be lost. */
+  eventsLost(until: Mono, cause: string): void {
+    this.streamGap(until, cause);
+    this.#parts.coverage.eventLost(until);
+    this.#parts.starvation.eventReceived(until);
   }
 
   /** The reader had drained the socket by then. */
@@ -123,11 +137,17 @@ export class Comparison {
   }
 
   /** The state of the stream, by the evidence; null where there is no session. */
-  streamState(): 'Arming' | 'Active' | 'Silent' | null {
+  streamState(): ProvenStreamState | null {
     const session = this.session();
     if (session === null) return null;
     if (session.silent) return 'Silent';
+    if (this.starved !== null) return 'Starved';
     return session.armed === null ? 'Arming' : 'Active';
+  }
+
+  /** Null unless the stream is starved. */
+  get starved(): StarvedStream | null {
+    return this.#parts.starvation.present;
   }
 
   /** The present session; null where there is none. */

@@ -5,6 +5,7 @@
 import type { PlegProfile } from '../../protocol/eventProfile.ts';
 import type { Micros, Mono } from '../../protocol/units.ts';
 import type { Expectations, ExpectationsParts } from './expectations.ts';
+import type { Starvation } from './starvation.ts';
 
 export interface ComparisonOptions {
   readonly epochStart: Mono;
@@ -22,4 +23,5 @@ export interface ComparisonOptions {
 export interface ComparisonParts extends ExpectationsParts {
   readonly options: ComparisonOptions;
   readonly expectations: Expectations;
+  readonly starvation: Starvation;
 }

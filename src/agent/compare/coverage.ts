@@ -26,6 +26,8 @@ export interface OpenSession {
   readonly baseline: boolean;
   /** Start of the stretch without a stream gap. */
   readonly since: Mono;
+  /** When the last event of any id came; null before the first. */
+  readonly lastEvent: Mono | null;
   readonly events: number;
   readonly replayed: number;
   /** Transitions that lists proved in this session, while no event at all came. */
@@ -88,6 +90,7 @@ export class Coverage {
       baseline: false,
       since: opened,
       replaying: true,
+      lastEvent: null,
       events: 0,
       replayed: 0,
       unannounced: 0,
@@ -103,6 +106,11 @@ export class Coverage {
 
   streamGap(until: Mono): void {
     if (this.#session !== null && until > this.#session.since) this.#session.since = until;
+  }
+
+  /** Something came that could not be read as an event: it proves no subscription, but the stream flows. */
+  eventLost(at: Mono): void {
+    if (this.#session !== null && this.#session.lastEvent !== null) this.#session.lastEvent = at;
   }
 
   drained(session: number, watermark: Mono): void {
@@ -121,6 +129,7 @@ export class Coverage {
     const session = this.#session;
     if (session?.session !== event.session) return null;
     session.armed ??= event.received;
+    session.lastEvent = event.received;
     session.silent = false;
     session.events += 1;
     if (event.createdNs >= session.openedNs) session.replaying = false;

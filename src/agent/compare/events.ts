@@ -23,11 +23,12 @@ export class Events {
   }
 
   received(event: ReceivedEvent): void {
-    const { coverage, emitter, expectations } = this.#parts;
+    const { coverage, emitter, expectations, starvation } = this.#parts;
     const replayed = coverage.received(event);
     // Of another session.
     if (replayed === null) return;
     emitter.reach(event.received);
+    starvation.eventReceived(event.received);
     const container = this.#containerOf(event, replayed);
     this.#recordEvent(event, replayed, container);
     const stage = stageOf(event.type);
@@ -106,7 +107,7 @@ export class Events {
     const { emitter } = this.#parts;
     const standing = container.stages.standing(stage);
     const overdueId = standing.is === 'expected' ? standing.expectation.findingId : null;
-    const details = this.#detailsOf(container, stage, kind);
+    const details = { ...this.#detailsOf(container, stage, kind), ...this.#hintFor(kind, event) };
     const judgement = emitter.judgement(kind, cause, details, overdueId);
     const finding = eventFinding(judgement, container, stage, event.received, classification);
     if (byWallClock) emitter.emitUnlessStepped(container.identity, finding);
@@ -126,6 +127,13 @@ export class Events {
     const drained = coverage.session?.watermark ?? received;
     const context = { stage, received, built, overdueAfter, lateAfter, drained, coveredSince };
     return classifyEvent(container, context);
+  }
+
+  /** Being held back explains why an event comes after others, not why it comes twice or out of order. */
+  #hintFor(kind: EventClassification['kind'], { createdNs }: ReceivedEvent): Judgement['details'] {
+    const { emitter, starvation, times } = this.#parts;
+    if (kind !== 'late' && kind !== 'stale') return {};
+    return starvation.hintForDelay(times.place(createdNs, emitter.now));
   }
 
   /** What a finding on an event rests on, beside the event and the exact times. */

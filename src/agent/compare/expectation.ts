@@ -31,17 +31,20 @@ export class Expectation implements StageProof {
   readonly evidence: string;
   /** False where the stage may have been reached before the stream was proven to be ours. */
   readonly isCoverable: boolean;
+  /** The number of the latest relist when it was proven. */
+  readonly relist: number;
   #from: Mono | null;
   #to: Mono;
   #byWallClock: boolean;
   #overdue = false;
   #findingId: string | null = null;
 
-  constructor(proof: StageProof, isCoverable: boolean) {
+  constructor(proof: StageProof, isCoverable: boolean, relist: number) {
     this.by = proof.by;
     this.cause = proof.cause;
     this.evidence = proof.evidence;
     this.isCoverable = isCoverable;
+    this.relist = relist;
     this.#from = proof.from;
     this.#to = proof.to;
     this.#byWallClock = proof.byWallClock;

@@ -42,6 +42,7 @@ export class Expectations {
   /** What the runtime never announces, as far as it was reported: once, not for each pod. */
   readonly #blindSpots = new Set<string>();
   #profile: PlegProfile;
+  #relists = 0;
 
   constructor(parts: ExpectationsParts, profile: PlegProfile) {
     this.#parts = parts;
@@ -82,6 +83,11 @@ export class Expectations {
   replaceProfile(profile: PlegProfile): void {
     this.#profile = profile;
     this.#blindSpots.clear();
+  }
+
+  /** What is proven from now on is proven by another relist. */
+  relistBegan(): void {
+    this.#relists += 1;
   }
 
   // Sessions.
@@ -186,7 +192,7 @@ export class Expectations {
       if (proof.from !== null && coverage.covers(proof.from)) this.#neverSent(container, stage, proof);
       return;
     }
-    const expectation = new Expectation(proof, coverage.isCovered && !container.isTainted);
+    const expectation = new Expectation(proof, coverage.isCovered && !container.isTainted, this.#relists);
     this.#counters.expected += 1;
     container.stages.settle(stage, { is: 'expected', expectation });
     if (coverage.session === null) {

@@ -115,6 +115,8 @@ export class Judgements {
       coveredSince: since(epochStart, session.since),
       drainedTo: since(epochStart, session.watermark),
       eventsInSession: session.events,
+      lastEvent: session.lastEvent === null ? null : since(epochStart, session.lastEvent),
+      ...this.#parts.starvation.missed(container, expectation),
     };
     const cause = causeOf(expectation, exactTime(container, stage), options.overdueAfter);
     const judgement = emitter.judgement('missed', cause, details, expectation.findingId);

@@ -44,6 +44,7 @@ export class Relisting {
 
   compare(relist: Relist): void {
     const { sandboxes, containers } = relist;
+    this.#parts.expectations.relistBegan();
     this.#compare(sandboxes, this.#previous.sandboxes, true);
     this.#absences.decide(sandboxes);
     this.#compare(containers, this.#previous.containers, false);

@@ -11,7 +11,7 @@ import type { Gaps } from './gaps.ts';
 import type { MalformedMessages } from './malformedMessageCounts.ts';
 
 interface StreamLossOptions {
-  readonly comparison: Pick<Comparison, 'streamGap'>;
+  readonly comparison: Pick<Comparison, 'eventsLost'>;
   readonly gaps: Gaps;
   readonly malformed: MalformedMessages;
   readonly metrics: Pick<AgentMetrics, 'readerDropped'>;
@@ -41,6 +41,6 @@ export class StreamLoss {
 
   #record(cause: 'malformed_event' | 'reader_overflow', from: Mono, at: Mono): void {
     this.#options.gaps.addLoss('stream', cause, from, at, monoNow());
-    this.#options.comparison.streamGap(at, cause);
+    this.#options.comparison.eventsLost(at, cause);
   }
 }

@@ -8,7 +8,7 @@
  * timer. A reader without a heartbeat is killed, which ends the session.
  */
 import type { RuntimeProfile, RuntimeVersion } from '../../cri/profiles.ts';
-import { monoNow } from '../../platform/clock.ts';
+import { monoNow, wallNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import type { ReceivedEvent } from '../../protocol/observation.ts';
@@ -25,6 +25,7 @@ import { Stalls } from './stalls.ts';
 import type { PaceStore } from './stream/subscribePolicy.ts';
 import { Subscription, type SubscriptionState } from './stream/subscription.ts';
 import { StreamLoss } from './streamLoss.ts';
+import { streamReason } from './streamReason.ts';
 import { type SessionEnd, type StreamSession, sessionRecord } from './streamSession.ts';
 
 /** Without a reader: this often, or four times within `--overdue-after` if that is more often. */
@@ -132,11 +133,14 @@ export class StreamMonitor {
     this.#stalls.tick(now);
   }
 
-  /** Takes over what the evidence says about an open stream: `Arming`, `Active` or `Silent`. */
+  /** Takes over what the evidence says about an open stream. */
   updateState(now: Mono): void {
-    const { comparison, nodeState } = this.#options;
+    const { comparison, log, nodeState } = this.#options;
     const state = comparison.streamState();
-    if (state !== null && state !== nodeState.stream) nodeState.setStream(state, this.#reason, '', now);
+    if (state === null || state === nodeState.stream) return;
+    const reason = streamReason(state, this.#reason, comparison.starved, { now, wall: wallNow() });
+    nodeState.setStream(state, reason, '', now);
+    if (state === 'Starved') log.warn({ reason }, 'event stream is starved');
   }
 
   reportSession(end: SessionEnd | null = null): void {

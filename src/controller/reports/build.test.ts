@@ -274,6 +274,7 @@ describe('conditions', () => {
     ['Active', 'True Active'],
     ['Arming', 'Unknown Arming'],
     ['Silent', 'False Silent'],
+    ['Starved', 'False Starved'],
     ['Interrupted', 'False Interrupted'],
     ['Unsupported', 'False Unsupported'],
     ['Disabled', 'False Disabled'],

@@ -100,8 +100,15 @@ const outdated = (agent: ConditionState): ConditionState =>
 
 const CONNECTION_BY_STATE: Readonly<Record<string, ConditionState>> = {
   Active: yes('Active', 'Events arrive.'),
-  Arming: unknown('Arming', 'Subscribed; the first event has not arrived yet.'),
+  Arming: unknown(
+    'Arming',
+    'Subscribed; nothing proves yet that events arrive, because the runtime sends nothing before its first event.',
+  ),
   Silent: no('Silent', 'Subscribed, but no events arrive although containers change.'),
+  Starved: no(
+    'Starved',
+    'Events no longer arrive although containers change: another subscriber may not be reading, or the runtime stalls.',
+  ),
   Interrupted: no('Interrupted', 'The stream broke and is being reopened.'),
   Unsupported: no('Unsupported', 'This runtime has no event stream.'),
   Disabled: no('Disabled', 'The event stream is switched off in the runtime.'),

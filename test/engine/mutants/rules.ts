@@ -66,6 +66,12 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'coverage.tick(now, !containers.isLeavingOut);',
       'coverage.tick(now, true);',
     ],
+    'an event that cannot be read does not end a starvation': [
+      '    this.#parts.starvation.eventReceived(until);\n',
+      '',
+    ],
+    'an event that cannot be read is no event': ['    this.#parts.coverage.eventLost(until);\n', ''],
+    'the end of a session does not end a starvation': ['    this.#parts.starvation.sessionEnded();\n', ''],
   },
   'containerTimes.ts': {
     'a failed start is a run': [
@@ -147,6 +153,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
     'a stream that was silent stays silent': ['session.silent = false;', ''],
     'a stream that had events is silent': ['session.events > 0 || session.silent', 'session.silent'],
+    'the last event of a session is its first': [
+      'session.lastEvent = event.received;',
+      'session.lastEvent ??= event.received;',
+    ],
   },
   'duplicateContainers.ts': {
     'one list that shows two of a name running is proof': [
@@ -281,6 +291,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
     'a time from before a step makes an event late': ['times.holdsSince(at) && ', ''],
     'what no list shows is forgotten by its first event': ['known.recordSign(event.received);', ''],
+    'an event does not end a starvation': ['    starvation.eventReceived(event.received);\n', ''],
   },
   'expectation.ts': {
     'the last lower bound that becomes known holds': ['if (this.#from !== null) return;', ''],
@@ -485,6 +496,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'container.compareAgain();\n      this.#shortLives.absent(',
       'this.#shortLives.absent(',
     ],
+    'all relists are one': ['    this.#parts.expectations.relistBegan();\n', ''],
   },
   'shortLife.ts': {
     'a run that no list saw lasted up to the stretch between the lists, whatever its exact times': [
@@ -528,6 +540,50 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'if (left !== null) emitter.emit(container.identity, finding(left));',
       '',
     ],
+  },
+  'starvation.ts': {
+    'a stream is starved by four changes': ['const MIN_CHANGES = 5;', 'const MIN_CHANGES = 4;'],
+    'a stream is starved only by more than six changes': ['const MIN_CHANGES = 5;', 'const MIN_CHANGES = 7;'],
+    'the changes of one id starve a stream': ['const MIN_IDS = 2;', 'const MIN_IDS = 1;'],
+    'the changes of one relist starve a stream': ['const MIN_RELISTS = 2;', 'const MIN_RELISTS = 1;'],
+    'a change before the last event counts for a starvation': [
+      'from !== null && from > lastEvent;',
+      'from !== null;',
+    ],
+    'a change counts for a starvation before its event is overdue': [
+      'session.watermark >= shift(expectation.to, this.#overdueAfter)',
+      'true',
+    ],
+    'an unobservable change counts for a starvation': [
+      'if (excuse === null) changes.add(container, expectation);',
+      'changes.add(container, expectation);',
+    ],
+    'what was missed before is forgotten when a starvation is proven': [
+      '    this.#missed.add(container, expectation);\n',
+      '',
+    ],
+    'what is missed in a starved stream has no hint': [
+      'return this.#present === null ? {} : HINT;',
+      'return {};',
+    ],
+    'a miss that began before the last event has the hint': [
+      'if (!this.#beganSince(expectation)) return {};',
+      'if (!this.#beganSince(expectation)) return this.#present === null ? {} : HINT;',
+    ],
+    'a starvation is reported again at each miss': [
+      'if (this.#present !== null || this.#countedAt',
+      'if (this.#countedAt',
+    ],
+    'the end of a starvation does not resolve its finding': [
+      'this.#parts.emitter.resolve(null, this.#present.findingId, at);',
+      'this.#countedAt = at;',
+    ],
+    'what was missed in one starvation counts in the next': [
+      '    this.#present = null;\n    this.#missed = new Changes();\n',
+      '    this.#present = null;\n',
+    ],
+    'an event that was held back has no hint': ['return heldBack ? HINT : {};', 'return {};'],
+    'every event after a starvation has the hint': ['built > from && built <= to;', 'built > from;'],
   },
   'trackedContainer.ts': {
     'a window begins at the end of the list that showed the stage before': [

@@ -9,7 +9,8 @@
  *   failed start of a plain container whose `created` and
  *   `exited` two whole lists in a row show, with every status query answered while it still exists, and all of it watched
  *   until it can be judged. That time begins with the answer, not with the list: only the answer says that it never ran.
- * Silent stream: not wrong where the session had received nothing by then.
+ * Silent stream: not wrong where the session had received nothing by then; for a starved one, nothing since what its window
+ *   calls the last event, and that one it had received.
  */
 
 import { handedOverAt, type ReportedFinding } from '../histories/comparisonRun.ts';
@@ -111,13 +112,15 @@ function failedInSight(truth: GroundTruth, container: HistoryContainer): boolean
 export const silentStream: Oracle = (run) => {
   const { truth } = run;
   const findings = findingsOf(run, 'silent_stream');
-  const wrong = findings.filter(({ reportedAt }) => {
+  const wrong = findings.filter(({ finding, reportedAt }) => {
     const session = truth.sessions.find(
       ({ opened, closed }) => reportedAt >= opened && reportedAt <= closed + truth.history.pipe,
     );
-    return truth.deliveries.some(
+    const received = truth.deliveries.filter(
       (each) => each.session === session?.number && handedOverAt(truth, each) < reportedAt,
     );
+    if (finding.cause !== 'starved') return received.length > 0;
+    return Math.max(...received.map((each) => each.received)) !== (finding.window?.from ?? 0) / 1000;
   });
   return { wrong: wrong.map(({ reportedAt }) => `at ${reportedAt}`), overlooked: [], clear: findings.length };
 };

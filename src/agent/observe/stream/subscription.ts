@@ -19,6 +19,7 @@ import type { ReceivedEvent } from '../../../protocol/observation.ts';
 import type { StreamState } from '../../../protocol/record.ts';
 import { cleanText } from '../../../protocol/text.ts';
 import { between, type Mono, millis, shift } from '../../../protocol/units.ts';
+import type { ProvenStreamState } from '../../compare/comparison.ts';
 import { type KubeletView, NO_KUBELET } from '../kubelet/scraper.ts';
 import type { Frame } from './frames.ts';
 import { type ReaderProcess, startReader } from './readerProcess.ts';
@@ -48,8 +49,8 @@ const MAX_MESSAGE_LENGTH = 600;
 export const SESSION_END_CODES = ['RUNTIME_REPLACED', 'POLICY', 'READER_ENDED', 'AGENT_STOPPED'] as const;
 const STOPPED = { code: 'AGENT_STOPPED', message: 'the agent stopped' } as const;
 
-/** The subscription's own state; `Arming`, `Active` and `Silent` come from the evidence. */
-export type SubscriptionState = Exclude<StreamState, 'Arming' | 'Active' | 'Silent'> | 'Connected';
+/** The subscription's own state; `Arming`, `Active`, `Silent` and `Starved` come from the evidence. */
+export type SubscriptionState = Exclude<StreamState, ProvenStreamState> | 'Connected';
 
 export interface SubscriptionEvents {
   /** Called before subscribing. */
