@@ -48,6 +48,7 @@ CREATE TABLE store.context (
 
 -- One run of an agent. An epoch belongs to one node for ever, hence the unique index on the epoch alone.
 --   started_at                     fixed when the epoch is first seen; every record's time is this plus the record's offset
+--   started_mono                   the same moment on the monotonic clock of boot_id, in microseconds
 --   last_seq                       the highest seq known to exist
 --   last_batch_seq, last_batch_at  the highest `last` of a batch, and when that batch was cut
 --   last_record_at                 the time of the latest stored record
@@ -61,6 +62,7 @@ CREATE TABLE store.epoch (
   incarnation int4 NOT NULL,
   node_uid text NOT NULL,
   boot_id text NOT NULL,
+  started_mono int8 NOT NULL,
   started_at timestamptz NOT NULL,
   ack_generation int4 NOT NULL,
   last_seq int4 NOT NULL,
@@ -79,6 +81,7 @@ CREATE TABLE store.epoch (
   UNIQUE (epoch)
 ) WITH (fillfactor = 50);
 CREATE INDEX epoch_open ON store.epoch (node_id, incarnation) WHERE closed_at IS NULL;
+CREATE INDEX epoch_incarnation ON store.epoch (node_id, incarnation);
 
 -- flags: the CRI's event type in the low byte, 256 replayed, 512 has_sandbox_status, 1024 is_sandbox.
 CREATE TABLE store.container_event (
@@ -316,6 +319,7 @@ CREATE TABLE store.gap (
   PRIMARY KEY (node_id, gap_id)
 );
 CREATE INDEX gap_from_at ON store.gap (node_id, from_at);
+CREATE INDEX gap_agent ON store.gap (node_id, epoch) WHERE scope IN ('agent', 'spool');
 CREATE INDEX gap_unfilled ON store.gap (node_id, epoch, from_seq) WHERE scope = 'seq' AND filled_at IS NULL;
 
 -- The last reported state of a node: the record with the highest (incarnation, seq). It says nothing of the present once a later

@@ -149,11 +149,45 @@ LEFT JOIN LATERAL (
            OR e.incarnation = n.incarnation AND n.last_seen >= now() - store.silent_after()))
 ) k ON true;
 
--- An agent that was killed could not record the end of its session: the session ended with the epoch at the latest.
+-- From when until when each epoch observed its node, on the timeline of the epoch.
+--
+--   next_started_at   when the node's next incarnation started, as far as the store knows
+--   ended_at          the last moment that was observed; null while the agent runs
+--   declared          whether an agent said so: the epoch's own, which recorded that it stopped (an open gap `agent`), or the next
+--                     one, which found it in the spool (its gap `agent` or `spool`). Epochs of one boot share its monotonic clock;
+--                     only the wall clock connects others. If nobody said it, it is the last thing known of the epoch, less the
+--                     three seconds for which a reader may be silent before that shows, once the next incarnation has started or
+--                     nothing was stored for three minutes
+CREATE VIEW store.epoch_span WITH (security_invoker = true) AS
+SELECT e.node_id, e.cluster_id, e.epoch, e.started_at, e.last_seq, e.complete_through, next.started_at AS next_started_at,
+       coalesce(own.from_at, successor.from_at) IS NOT NULL AS declared,
+       coalesce(
+         own.from_at,
+         CASE WHEN next.boot_id = e.boot_id
+              THEN e.started_at + (next.started_mono - e.started_mono) * interval '1 microsecond' + (successor.from_at - next.started_at)
+              ELSE successor.from_at END,
+         CASE WHEN next.started_at IS NOT NULL OR e.last_seen < now() - interval '3 minutes'
+              THEN greatest(e.started_at, greatest(e.complete_through, e.last_record_at) - interval '3 seconds') END
+       ) AS ended_at
+FROM store.epoch e
+LEFT JOIN LATERAL (
+  SELECT x.epoch, x.boot_id, x.started_mono, x.started_at FROM store.epoch x
+  WHERE x.node_id = e.node_id AND x.incarnation > e.incarnation ORDER BY x.incarnation LIMIT 1
+) next ON true
+LEFT JOIN LATERAL (
+  SELECT min(g.from_at) AS from_at FROM store.gap g
+  WHERE g.node_id = e.node_id AND g.epoch = e.epoch AND g.scope = 'agent' AND g.to_at IS NULL
+) own ON true
+LEFT JOIN LATERAL (
+  SELECT min(g.from_at) AS from_at FROM store.gap g
+  WHERE g.node_id = e.node_id AND g.epoch = next.epoch AND g.scope IN ('agent', 'spool') AND g.to_at IS NOT NULL
+) successor ON true;
+
+-- An agent that was killed could not record the end of its session: the session ended with the epoch.
 CREATE VIEW plegwatch.stream_sessions WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, s.opened_at, s.armed_at,
        coalesce(s.closed_at, CASE WHEN e.closed_at IS NOT NULL OR e.incarnation < n.incarnation
-                                  THEN greatest(e.last_record_at, s.opened_at) END) AS closed_at,
+                                  THEN greatest(span.ended_at, s.opened_at) END) AS closed_at,
        s.code, s.message, s.events, s.replayed,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
        nullif(x.kubelet_version, '') AS kubelet_version,
@@ -162,6 +196,7 @@ FROM store.stream_session s
 LEFT JOIN store.node n ON n.node_id = s.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = s.cluster_id
 LEFT JOIN store.epoch e ON e.node_id = s.node_id AND e.epoch = s.epoch
+LEFT JOIN store.epoch_span span ON span.node_id = s.node_id AND span.epoch = s.epoch
 LEFT JOIN store.context x ON x.context_id = s.context_id;
 
 CREATE VIEW plegwatch.mode_changes WITH (security_invoker = true) AS
@@ -172,18 +207,100 @@ LEFT JOIN store.node n ON n.node_id = m.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = m.cluster_id
 LEFT JOIN store.context x ON x.context_id = m.context_id;
 
--- An agent that was killed could not close an open gap: it lasts until the next incarnation starts, which records its own.
+-- A gap that its agent left open, above all the last one (`agent`, `stopped`), lasts until the next incarnation starts. Where no agent
+-- said how an epoch ended, the gap `agent` `silent` says that nothing is known of the time after it; it disappears if more arrives.
 CREATE VIEW plegwatch.gaps WITH (security_invoker = true) AS
-SELECT c.name AS cluster, n.name AS node, g.scope, g.cause, g.from_at,
-       coalesce(g.to_at, CASE WHEN g.scope <> 'seq' AND next.started_at IS NOT NULL THEN greatest(next.started_at, g.from_at) END) AS to_at,
-       g.epoch, g.from_seq, g.to_seq, g.records,
+SELECT c.name AS cluster, n.name AS node, g.scope, g.cause, g.from_at, g.to_at, g.epoch, g.from_seq, g.to_seq, g.records,
        g.filled_at, g.gap_id, g.record_bytes
-FROM store.gap g
+FROM (
+  SELECT g.node_id, g.cluster_id, g.scope, g.cause, g.from_at,
+         coalesce(g.to_at, (
+           SELECT greatest(x.started_at, g.from_at) FROM store.epoch e
+           JOIN store.epoch x ON x.node_id = e.node_id AND x.incarnation > e.incarnation
+           WHERE e.node_id = g.node_id AND e.epoch = g.epoch AND g.scope <> 'seq' ORDER BY x.incarnation LIMIT 1
+         )) AS to_at,
+         g.epoch, g.from_seq, g.to_seq, g.records, g.filled_at, g.gap_id, g.record_bytes
+  FROM store.gap g
+  UNION ALL
+  SELECT s.node_id, s.cluster_id, 'agent', 'silent', s.ended_at, s.next_started_at, s.epoch, NULL, NULL, NULL, NULL,
+         md5(s.epoch || ':silent')::uuid, NULL
+  FROM store.epoch_span s
+  WHERE NOT s.declared AND s.ended_at < coalesce(s.next_started_at, 'infinity')
+) g
 LEFT JOIN store.node n ON n.node_id = g.node_id
-LEFT JOIN store.cluster c ON c.cluster_id = g.cluster_id
-LEFT JOIN LATERAL (
-  SELECT min(e.started_at) AS started_at FROM store.epoch e WHERE e.node_id = g.node_id AND e.prev = g.epoch
-) next ON true;
+LEFT JOIN store.cluster c ON c.cluster_id = g.cluster_id;
+
+-- Periods that neither evidence nor a gap covers: there should be none, and a row is a defect of plegwatch. Checks each epoch from
+-- its start to the last moment that was observed, or up to which its records have arrived; how the time between two epochs is
+-- covered is said at `store.epoch_span`. Older epochs than findings are kept are left out.
+--
+--   stream            covered by a session from its first event to its end
+--   list, kubelet     covered by the minutes with a relist, or a scrape of the kubelet. Holes of up to two minutes are left out: a
+--                     relist may take place once in 66 s, and the last minute of an agent that dies is not recorded
+CREATE FUNCTION plegwatch.undeclared_gaps(since timestamptz DEFAULT '-infinity', until timestamptz DEFAULT 'infinity')
+RETURNS TABLE (cluster text, node text, scope text, from_at timestamptz, to_at timestamptz, epoch uuid)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+SELECT c.name, n.name, h.scope, h.from_at, h.to_at, h.epoch
+FROM store.node n
+JOIN store.cluster c ON c.cluster_id = n.cluster_id
+CROSS JOIN LATERAL (
+  WITH kept AS (
+    SELECT now() - max(value::int4) FILTER (WHERE key = 'finding_retention_days') * interval '1 day' AS gaps,
+           now() - max(value::int4) FILTER (WHERE key = 'event_retention_days') * interval '1 day' AS minutes
+    FROM store.setting
+  ), span AS (
+    SELECT s.epoch, s.last_seq, greatest(s.started_at, since, kept.gaps) AS from_at,
+           least(coalesce(s.ended_at, s.complete_through), until) AS to_at
+    FROM store.epoch_span s, kept
+    WHERE s.node_id = n.node_id AND s.started_at < until AND coalesce(s.ended_at, s.complete_through) > greatest(since, kept.gaps)
+  ), session AS (
+    SELECT s.epoch, s.armed_at, coalesce(s.closed_at, lead(s.opened_at) OVER (PARTITION BY s.epoch ORDER BY s.session_no), 'infinity') AS closed_at
+    FROM store.stream_session s WHERE s.node_id = n.node_id AND s.epoch IN (SELECT epoch FROM span)
+  ), minute AS (
+    SELECT x.epoch, m.ended_at - m.span_us * interval '1 microsecond' AS from_at, m.ended_at, m.relists, m.kubelet_relists
+    FROM store.relist_minute m
+    JOIN store.context x ON x.context_id = m.context_id, kept
+    WHERE m.node_id = n.node_id AND m.day >= (greatest(since, kept.minutes) AT TIME ZONE 'UTC')::date - 1
+      AND m.day <= (until AT TIME ZONE 'UTC')::date
+  ), gap AS (
+    SELECT g.epoch, g.scope, g.cause,
+           CASE WHEN g.from_seq = 1 THEN '-infinity' ELSE g.from_at END AS from_at,
+           CASE WHEN g.to_at IS NULL OR g.to_seq >= s.last_seq THEN 'infinity' ELSE g.to_at END AS to_at
+    FROM store.gap g JOIN span s ON s.epoch = g.epoch
+    WHERE g.node_id = n.node_id AND g.filled_at IS NULL
+  ), watched AS (
+    SELECT 'stream' AS scope, s.epoch, s.from_at, s.to_at, interval '0' AS precision FROM span s
+    UNION ALL
+    SELECT w.scope, s.epoch, greatest(s.from_at, kept.minutes), s.to_at, interval '2 minutes'
+    FROM span s, kept, (VALUES ('list'), ('kubelet')) AS w (scope)
+    -- Without --kubelet-url there are neither scrapes nor gaps of the kubelet.
+    WHERE w.scope = 'list' OR EXISTS (SELECT FROM minute m WHERE m.epoch = s.epoch AND m.kubelet_relists IS NOT NULL)
+       OR EXISTS (SELECT FROM gap g WHERE g.epoch = s.epoch AND g.scope = 'kubelet')
+  ), piece AS (
+    SELECT w.scope, w.epoch, w.from_at, w.from_at AS to_at FROM watched w
+    UNION ALL
+    SELECT w.scope, w.epoch, w.to_at, w.to_at FROM watched w
+    UNION ALL
+    SELECT 'stream', epoch, armed_at, closed_at FROM session
+    UNION ALL
+    SELECT 'list', epoch, from_at, ended_at FROM minute WHERE relists > 0
+    UNION ALL
+    SELECT 'kubelet', epoch, from_at, ended_at FROM minute WHERE kubelet_relists IS NOT NULL
+    UNION ALL
+    SELECT w.scope, g.epoch, g.from_at, g.to_at FROM gap g, (VALUES ('stream'), ('list'), ('kubelet')) AS w (scope)
+    WHERE g.scope IN (w.scope, 'agent', 'spool', 'seq') OR g.cause = 'agent_stalled'
+  ), ordered AS (
+    SELECT p.scope, p.epoch, p.from_at, w.precision,
+           max(p.to_at) OVER (PARTITION BY p.scope, p.epoch ORDER BY p.from_at, p.to_at
+                              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reached
+    FROM piece p JOIN watched w ON w.scope = p.scope AND w.epoch = p.epoch
+    WHERE p.from_at <= w.to_at AND p.to_at >= w.from_at
+  )
+  SELECT o.scope, o.epoch, o.reached AS from_at, o.from_at AS to_at
+  FROM ordered o
+  WHERE o.from_at > o.reached + o.precision
+) h
+$$;
 
 -- Two incarnations of an agent can share a minute: their figures are added.
 CREATE VIEW plegwatch.relist_minutes WITH (security_invoker = true) AS
@@ -366,10 +483,8 @@ WITH period AS (
                WHERE g.scope = 'agent' OR g.cause = 'agent_stalled'), 0)
            ) AS our_waiting_ms
     FROM (
-      SELECT g.scope, g.cause, g.from_at,
-             coalesce(g.to_at, (SELECT min(e.started_at) FROM store.epoch e WHERE e.node_id = g.node_id AND e.prev = g.epoch),
-                      now()) AS to_at
-      FROM store.gap g
+      SELECT g.scope, g.cause, g.from_at, coalesce(g.to_at, s.next_started_at, now()) AS to_at
+      FROM store.gap g LEFT JOIN store.epoch_span s ON s.node_id = g.node_id AND s.epoch = g.epoch AND g.to_at IS NULL
       WHERE g.node_id = k.node_id AND g.from_at < k.until AND (g.scope IN ('list', 'agent') OR g.cause = 'agent_stalled')
     ) g
     WHERE g.to_at > k.from_at

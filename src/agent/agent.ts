@@ -68,7 +68,10 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
       kubelet,
       paceStore: new PaceFile(config.spoolDir, log),
     });
+    // Before the hand-over, which may be cut short.
+    cleanUps.push(() => spool.stopHeartbeat(observer.observedUntil));
     cleanUps.push(() => observer.stop());
+    await spool.startHeartbeat(() => observer.observedUntil);
     const http = await serve(config, { observer, shipper, spool, metrics });
     cleanUps.push(() => http.stop());
     log.info(

@@ -47,6 +47,7 @@ const aBatch = (more: Partial<Batch> = {}): Batch => ({
   nodeUid: '',
   bootId: 'b',
   epoch: EPOCH,
+  startedMono: 1_000_000,
   incarnation: 7,
   prev: null,
   held: [{ epoch: EPOCH, incarnation: 7, last: 3 }],

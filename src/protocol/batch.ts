@@ -58,6 +58,8 @@ const EnvelopeSchema = v.strictObject({
   nodeUid: text(128),
   bootId: text(64),
   epoch: uuid,
+  /** When the epoch started on the monotonic clock of the boot, in microseconds: places all epochs of a boot on one timeline. */
+  startedMono: v.pipe(v.number(), v.safeInteger(), v.minValue(0)),
   /** Numbers the agent runs of this node's spool; together with `prev` it orders epochs without a clock. */
   incarnation: positive,
   /** The epoch before this one in the spool. */

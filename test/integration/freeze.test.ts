@@ -183,7 +183,7 @@ needs(
     );
     await traffic.stop();
     await node.settled();
-    expect(await node.gaps('agent')).toMatchObject([{ cause: 'down' }]);
+    expect(await node.gaps('agent')).toMatchObject([{ cause: 'died' }]);
     expect(accusing(await node.findings())).toEqual([]);
   });
 });

@@ -57,7 +57,10 @@ needs(
     agents = [];
     await runtime.stop();
   });
-  afterAll(() => system?.stop());
+  afterAll(async () => {
+    expect(await system?.undeclaredGaps()).toEqual([]);
+    await system?.stop();
+  });
 
   test('a Redis that is killed and comes back empty, twice, loses nothing', async () => {
     const agent = await watched();
@@ -253,7 +256,7 @@ needs(
     await expectEverythingOnce(agent);
     const downtimes = await system.sql<{ from_ms: number; to_ms: number }>(
       `SELECT extract(epoch FROM from_at)::float8 * 1000 AS from_ms, extract(epoch FROM to_at)::float8 * 1000 AS to_ms
-         FROM plegwatch.gaps WHERE node = $1 AND scope = 'agent' AND cause = 'down'`,
+         FROM plegwatch.gaps WHERE node = $1 AND scope = 'agent' AND cause = 'died'`,
       node(),
     );
     expect(downtimes).toHaveLength(1);
@@ -554,4 +557,5 @@ async function expectEverythingOnce(agent: LocalPlegwatch): Promise<void> {
     expect([acked_seq, records_lost]).toEqual([last_seq, 0]);
   expect(epochs.length).toBeGreaterThan(0);
   expect(await system.sql('SELECT * FROM plegwatch.rejected')).toEqual([]);
+  expect(await system.undeclaredGaps(node())).toEqual([]);
 }

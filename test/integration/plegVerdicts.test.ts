@@ -146,7 +146,7 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
     scenario: {
       kubelet: { ...HUNG, 2: null, 3: null, 4: null },
       ours: { 2: null, 3: null, 4: null },
-      gaps: [['agent', 'down', 130, 295]],
+      gaps: [['agent', 'died', 130, 295]],
       unhealthy: 'recovered',
     },
     verdicts: ['unhealthy slow unknown unknown'],
@@ -157,7 +157,7 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
       ours: { 2: null, 3: null, 4: null },
       gaps: [
         ['list', 'slow', 124, 295],
-        ['agent', 'down', 130, 295],
+        ['agent', 'died', 130, 295],
       ],
       unhealthy: 'recovered',
     },

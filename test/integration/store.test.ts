@@ -329,7 +329,8 @@ needs('postgres')('the store', () => {
     const gaps = await query(
       databaseUrl,
       `SELECT g.to_at IS NULL AS open, g.to_at = n.started_at AS until_next
-         FROM plegwatch.gaps g LEFT JOIN plegwatch.epochs n ON n.prev = g.epoch ORDER BY g.from_at`,
+         FROM plegwatch.gaps g LEFT JOIN plegwatch.epochs n ON n.prev = g.epoch
+         WHERE g.scope = 'stream' ORDER BY g.from_at`,
     );
     expect(gaps).toEqual([
       { open: false, until_next: true },

@@ -142,7 +142,7 @@ async function collect(witness: Witness, proxy: CriProxy, { url }: LocalPostgres
     );
     const { rows: gaps } = await client.query(
       `SELECT (extract(epoch FROM from_at) * 1000)::float8 AS "from", (extract(epoch FROM to_at) * 1000)::float8 AS "to"
-         FROM plegwatch.gaps WHERE node = $1 AND scope = 'stream'`,
+         FROM plegwatch.gaps WHERE node = $1 AND scope IN ('stream', 'agent')`,
       [NODE],
     );
     return {

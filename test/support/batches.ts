@@ -38,6 +38,7 @@ export function agentIncarnation(node: string, no = 1, agoMs = 60_000) {
         nodeUid: `uid-of-${node}`,
         bootId: 'boot-1',
         epoch,
+        startedMono: startedUs,
         incarnation: no,
         prev: null,
         held: [{ epoch, incarnation: no, last: first + records.length - 1 }],

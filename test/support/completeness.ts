@@ -10,7 +10,7 @@ export const BLUR = 30;
 /** A process that was stopped for longer than this leaves a gap of the stream. */
 const MIN_GAP_MS = 1_500;
 
-/** Exactly the delivered events are stored; those delivered near a gap of the stream may be missing. */
+/** Exactly the delivered events are stored; those delivered near a gap of the stream or of the agent may be missing. */
 export function wrongDeliveries(
   { deliveries, end }: RuntimeTruth,
   { events, gaps }: StoredEvidence,
@@ -20,7 +20,7 @@ export function wrongDeliveries(
   const invented = [...stored].flatMap(([key, count]) =>
     count > (delivered.get(key) ?? 0) ? [`invented ${key}`] : [],
   );
-  const streamGaps = gaps.filter(({ scope }) => scope === 'stream');
+  const streamGaps = gaps.filter(({ scope }) => scope === 'stream' || scope === 'agent');
   const nearGaps = countOf(deliveries.filter(({ ms }) => streamGaps.some((gap) => isWithin(ms, gap, end))));
   const lost = [...delivered].flatMap(([key, count]) =>
     count - (stored.get(key) ?? 0) > (nearGaps.get(key) ?? 0) ? [`lost ${key}`] : [],

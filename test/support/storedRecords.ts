@@ -39,8 +39,8 @@ export class EvidenceFixture {
     );
     const epoch = randomUUID();
     await this.#do(
-      `INSERT INTO store.epoch (node_id, cluster_id, epoch, incarnation, node_uid, boot_id, started_at, ack_generation, last_seq, complete_through, last_seen)
-       VALUES ($1, $2, $3, 1, '', '', now() - $4 * interval '1 second', 1, 0, now(), now())`,
+      `INSERT INTO store.epoch (node_id, cluster_id, epoch, incarnation, node_uid, boot_id, started_mono, started_at, ack_generation, last_seq, complete_through, last_seen)
+       VALUES ($1, $2, $3, 1, '', '', 0, now() - $4 * interval '1 second', 1, 0, now(), now())`,
       [id, this.#clusterId, epoch, ageS],
     );
     const ctx = await this.#one<number>(

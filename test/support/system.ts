@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import {
   type LocalPlegwatch,
@@ -131,6 +132,20 @@ export class System {
   /** Returns the rows of one statement; `$1`… are the values. */
   sql<R extends Record<string, unknown>>(text: string, ...values: unknown[]): Promise<R[]> {
     return query<R>(this.postgres.url, text, values);
+  }
+
+  /**
+   * Periods of the whole history that neither evidence nor a gap covers, of one node or of all. What is on its way is waited for: a
+   * batch may end between the end of a session and the gap after it.
+   */
+  async undeclaredGaps(node: string | null = null): Promise<Record<string, unknown>[]> {
+    const text = 'SELECT * FROM plegwatch.undeclared_gaps() WHERE $1::text IS NULL OR node = $1';
+    let rows = await this.sql(text, node);
+    for (let tries = 0; rows.length > 0 && tries < 100; tries += 1) {
+      await delay(200);
+      rows = await this.sql(text, node);
+    }
+    return rows;
   }
 
   kubectl(...args: readonly string[]): Promise<string> {

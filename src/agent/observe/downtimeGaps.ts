@@ -1,34 +1,43 @@
 /*
- * Downtime gaps: stretches before this agent started in which nobody observed its node.
+ * Downtime gaps: stretches before this agent started in which nobody observed its node. An agent that could stop in order has declared
+ * its own end, and the gap lasts until this one starts; here is what it could not say.
  */
 import { randomUUID } from 'node:crypto';
 import { monoNow, wallNow } from '../../platform/clock.ts';
 import { type GapScope, MAX_OFFSET, type RecordOf } from '../../protocol/record.ts';
-import { type Mono, offset, since, type Wall } from '../../protocol/units.ts';
+import { type Mono, mono, offset, since, type Wall } from '../../protocol/units.ts';
 
 /** What is known of the agents before this one. */
 export interface PreviousAgents {
   /** The start of this epoch. */
   readonly start: Mono;
-  /** The last sign of life of the previous agent. */
-  readonly lastAlive: Wall | null;
+  /** The last moment that the previous agent observed; null if there was none, or if it has recorded its own end. */
+  readonly lastObserved: {
+    /** Null on another boot: only the wall clock connects the two. */
+    readonly mono: Mono | null;
+    readonly wall: Wall;
+    readonly cause: string;
+  } | null;
   /** A spool of another node or cluster was found and moved aside; its records are not delivered from here. */
   readonly quarantined?: { readonly lastAlive: Wall | null } | null;
 }
 
-/** Gaps from the last sign of life of a previous agent until now. */
-export function downtimeGaps({ start, lastAlive, quarantined }: PreviousAgents): RecordOf<'gap'>[] {
+/** Gaps from the last moment that a previous agent observed until now. */
+export function downtimeGaps({ start, lastObserved, quarantined }: PreviousAgents): RecordOf<'gap'>[] {
   const gaps: RecordOf<'gap'>[] = [];
-  if (lastAlive !== null) gaps.push(gapUntilNow(start, 'agent', 'down', lastAlive));
+  if (lastObserved !== null) {
+    const { mono: at, wall, cause } = lastObserved;
+    gaps.push(gapUntilNow(start, 'agent', cause, at ?? onThisBoot(wall)));
+  }
   if (quarantined != null)
-    gaps.push(gapUntilNow(start, 'spool', 'foreign_spool', quarantined.lastAlive ?? wallNow()));
+    gaps.push(gapUntilNow(start, 'spool', 'foreign_spool', onThisBoot(quarantined.lastAlive ?? wallNow())));
   return gaps;
 }
 
-function gapUntilNow(start: Mono, scope: GapScope, cause: string, wallFrom: Wall): RecordOf<'gap'> {
-  const length = Math.max(0, wallNow() - wallFrom);
-  const now = monoNow();
-  const to = since(start, now);
-  const from = offset(Math.max(-MAX_OFFSET, now - start - length));
-  return { type: 'gap', t: to, gapId: randomUUID(), scope, cause, from, to };
+const onThisBoot = (wall: Wall): Mono => mono(monoNow() - Math.max(0, wallNow() - wall));
+
+function gapUntilNow(start: Mono, scope: GapScope, cause: string, from: Mono): RecordOf<'gap'> {
+  const to = since(start, monoNow());
+  const earliest = offset(Math.max(-MAX_OFFSET, since(start, from)));
+  return { type: 'gap', t: to, gapId: randomUUID(), scope, cause, from: earliest, to };
 }

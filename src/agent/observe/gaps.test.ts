@@ -46,10 +46,8 @@ test('gaps of different scopes are independent', () => {
   open.open('list', 'unavailable', at(2), at(2));
   open.close('list', at(3), at(3));
   expect(brief(records).at(-1)).toEqual(['list', 'unavailable', 2, 3]);
-  open.closeAll(at(4));
+  open.close('stream', at(4), at(4));
   expect(brief(records).at(-1)).toEqual(['stream', 'broken', 1, 4]);
-  open.closeAll(at(9));
-  expect(records).toHaveLength(4);
 });
 
 test('a gap that is not open cannot be closed', () => {
@@ -114,12 +112,25 @@ test('losses of different causes are separate gaps, beside one that is open', ()
   expect(new Set(records.map(({ gapId: gap }) => gap)).size).toBe(4);
 });
 
-test('closing everything ends a loss at its last moment, not later', () => {
+test('at the end of the agent every gap is closed, and one of the agent opens at the last moment that was observed', () => {
+  const { gaps: open, records } = gaps();
+  open.open('stream', 'broken', at(1), at(1));
+  open.open('list', 'unavailable', at(2), at(2));
+  open.stop(at(3), at(4));
+  expect(brief(records).slice(2)).toEqual([
+    ['stream', 'broken', 1, 4],
+    ['list', 'unavailable', 2, 4],
+    ['agent', 'stopped', 3, null],
+  ]);
+});
+
+test('at the end of the agent a loss ends at its last moment, not later', () => {
   const { gaps: open, records } = gaps();
   open.addLoss('stream', 'reader_overflow', at(1), at(2), at(2));
   open.addLoss('stream', 'reader_overflow', at(2), at(3), at(3));
-  open.closeAll(at(9));
-  open.closeAll(at(10));
-  expect(brief(records).at(-1)).toEqual(['stream', 'reader_overflow', 1, 3]);
-  expect(records).toHaveLength(2);
+  open.stop(at(9), at(9));
+  expect(brief(records).slice(1)).toEqual([
+    ['stream', 'reader_overflow', 1, 3],
+    ['agent', 'stopped', 9, null],
+  ]);
 });

@@ -34,6 +34,10 @@ export class Gaps {
     this.#report = report;
   }
 
+  isOpen(scope: GapScope): boolean {
+    return this.#open.has(scope);
+  }
+
   /** Opens a gap at `from`. If one of this scope is open already, that one continues with its first cause. */
   open(scope: GapScope, cause: string, from: Mono, now: Mono): void {
     if (this.#open.has(scope)) return;
@@ -80,10 +84,14 @@ export class Gaps {
     this.#losses.clear();
   }
 
-  /** Closes everything when the agent stops: what follows is the next incarnation's to report. */
-  closeAll(now: Mono): void {
+  /**
+   * The agent stops: closes everything and opens a last gap, from the last moment that was observed. Nobody may ever come back to close
+   * it, so it lasts until the next incarnation starts.
+   */
+  stop(observedUntil: Mono, now: Mono): void {
     this.endLosses(now);
     for (const scope of [...this.#open.keys()]) this.close(scope, now, now);
+    this.open('agent', 'stopped', observedUntil, now);
   }
 
   #recordGrowth(loss: Loss, now: Mono): void {

@@ -49,7 +49,7 @@ async function observe(
     agentVersion: '0.0.0',
     sink: {
       start: monoNow(),
-      lastAlive: null,
+      lastObserved: null,
       setContext: () => undefined,
       append: (record) => void records.push(record),
     },

@@ -170,15 +170,22 @@ export class Observer {
     return this.#comparison.counters.overdueSuppressed;
   }
 
+  /** Everything that was observed until then is reported: events, or a gap. */
+  get observedUntil(): Mono {
+    return this.#stream.observedUntil(monoNow());
+  }
+
+  /** Ends observing, and declares that nobody observes the node from here on. */
   async stop(): Promise<void> {
     this.#abort.abort();
     this.#statusQueries.stop();
     await this.#stream.stop();
     await this.#relisting;
     const now = monoNow();
+    const observedUntil = this.#stream.observedUntil(now);
     this.#relists.reportMinute(now);
     this.#throttledLog.flush();
-    this.#gaps.closeAll(now);
+    this.#gaps.stop(observedUntil, now);
     this.#reportChanges();
   }
 

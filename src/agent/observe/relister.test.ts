@@ -87,7 +87,7 @@ async function observe(runtime: Pick<SimulatedRuntime, 'socket'>, before?: Runti
     agentVersion: '0.0.0',
     sink: {
       start: monoNow(),
-      lastAlive: null,
+      lastObserved: null,
       setContext: () => undefined,
       append: (record) => void records.push(record),
     },

@@ -113,6 +113,11 @@ export class StreamMonitor {
     await this.#subscription.stop();
   }
 
+  /** Until then no event can have been lost without a gap. */
+  observedUntil(now: Mono): Mono {
+    return this.#options.gaps.isOpen('stream') ? now : this.#stalls.drainedUntil;
+  }
+
   get hasSession(): boolean {
     return this.#session !== null;
   }
@@ -164,8 +169,8 @@ export class StreamMonitor {
     this.#events.eventReceived();
     if (this.#session !== null && !this.#gapClosed) {
       this.#gapClosed = true;
-      gaps.close('stream', event.received, monoNow());
       this.reportSession();
+      gaps.close('stream', event.received, monoNow());
     }
     this.#events.changed();
   }
@@ -183,12 +188,13 @@ export class StreamMonitor {
   #ended(end: SessionEnd): void {
     const { comparison, gaps, kubelet, metrics } = this.#options;
     metrics.streamErrors.inc({ code: end.code });
+    gaps.endLosses(end.closed);
+    // The agent's own end is a gap of everything, which the observer reports.
+    if (!this.#stopped) gaps.open('stream', 'broken', this.#stalls.drainedUntil, end.closed);
     this.reportSession(end);
     comparison.unsubscribed('down');
     this.#session = null;
     this.#startTimer();
-    gaps.endLosses(end.closed);
-    gaps.open('stream', 'broken', this.#stalls.drainedUntil, end.closed);
     // What broke this stream may have broken the kubelet's: a scrape soon after bounds that well.
     kubelet?.scrapeSoon();
     this.#events.changed();

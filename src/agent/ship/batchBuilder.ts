@@ -68,6 +68,7 @@ export class BatchBuilder {
       nodeUid: '',
       bootId: meta.bootId,
       epoch: meta.epoch,
+      startedMono: meta.startedMono,
       incarnation: meta.incarnation,
       prev: meta.prev,
       held: this.#heldEpochs(),

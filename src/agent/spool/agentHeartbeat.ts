@@ -1,30 +1,99 @@
 /*
- * The heartbeat of the agent: a file with the time, written every 10 seconds. When an agent starts, the gap "agent down" begins
- * at the last heartbeat of the one before.
+ * The heartbeat of the agent: a file that says until when the node was observed, written every 10 seconds and when the agent stops,
+ * after every record about the time before. So the next agent knows since when nobody observed the node, however this one ended:
+ *
+ *   stopped    it said so itself, in a record of its own: nothing is left to say
+ *   died       it was killed, crashed or ran out of memory
+ *   rebooted   the node was restarted, and with it the monotonic clock
  */
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { wallNow } from '../../platform/clock.ts';
-import { type Wall, wall } from '../../protocol/units.ts';
+import { type Mono, mono, type Wall, wall } from '../../protocol/units.ts';
+import type { Epoch } from './epoch.ts';
 import { readJson, type SpoolFiles, writeJson } from './files.ts';
 
 export const HEARTBEAT_FILE = 'heartbeat.json';
 export const HEARTBEAT_MS = 10_000;
 
 export interface Heartbeat {
-  readonly at: Wall;
+  /** The node was observed until then, on the clock of the boot. */
+  readonly mono: Mono;
+  /** The same moment, on the wall clock of the epoch's start. */
+  readonly wall: Wall;
+  readonly bootId: string;
   /** The incarnation that wrote it. */
   readonly incarnation: number;
+  readonly hasStopped: boolean;
 }
 
-export async function writeHeartbeat(files: SpoolFiles, dir: string, incarnation: number): Promise<void> {
-  await writeJson(files, join(dir, HEARTBEAT_FILE), { wall: wallNow(), incarnation });
+/** The last moment that the previous agent observed. */
+export interface LastObserved {
+  /** Null on another boot, whose clock it was. */
+  readonly mono: Mono | null;
+  readonly wall: Wall;
+  readonly cause: 'died' | 'rebooted';
+}
+
+export function writeHeartbeat(files: SpoolFiles, dir: string, heartbeat: Heartbeat): Promise<void> {
+  return writeJson(files, join(dir, HEARTBEAT_FILE), heartbeat);
 }
 
 /** The last heartbeat; null if there is none. */
 export async function readHeartbeat(files: SpoolFiles, dir: string): Promise<Heartbeat | null> {
-  const heartbeat = Object(await readJson(files, join(dir, HEARTBEAT_FILE)));
-  const at: unknown = Reflect.get(heartbeat, 'wall');
-  const incarnation: unknown = Reflect.get(heartbeat, 'incarnation');
-  if (!Number.isSafeInteger(at) || !Number.isSafeInteger(incarnation)) return null;
-  return { at: wall(Number(at)), incarnation: Number(incarnation) };
+  const read: Partial<Record<keyof Heartbeat, unknown>> = Object(
+    await readJson(files, join(dir, HEARTBEAT_FILE)),
+  );
+  const { bootId } = read;
+  const numbers = [read.mono, read.wall, read.incarnation].filter((n) => Number.isSafeInteger(n)).map(Number);
+  const [monoAt, wallAt, incarnation] = numbers;
+  if (monoAt === undefined || wallAt === undefined || incarnation === undefined) return null;
+  if (typeof bootId !== 'string') return null;
+  return {
+    mono: mono(monoAt),
+    wall: wall(wallAt),
+    bootId,
+    incarnation,
+    hasStopped: read.hasStopped === true,
+  };
 }
+
+/**
+ * The last moment that the agent before this one observed: its last heartbeat, or an event that it wrote after that. Null if there was
+ * no agent, or if it has recorded its own end.
+ */
+export function lastObserved(
+  heartbeat: Heartbeat | null,
+  earlier: readonly Epoch[],
+  bootId: string,
+): LastObserved | null {
+  const previous = earlier.findLast(({ lastSeq }) => lastSeq > 0);
+  if (heartbeat !== null && heartbeat.incarnation > (previous?.meta.incarnation ?? 0))
+    return endedAt(heartbeat, bootId);
+  if (previous === undefined) return null;
+  const { meta, lastEvent } = previous;
+  // Without a heartbeat it ended in its first seconds, and the older heartbeat is of another.
+  const own = heartbeat?.incarnation === meta.incarnation ? heartbeat : null;
+  const observed = Math.max(lastEvent, own === null ? 0 : own.mono - meta.startedMono);
+  return endedAt(
+    {
+      mono: mono(meta.startedMono + observed),
+      wall: wall(meta.startedWall + observed),
+      bootId: meta.bootId,
+      hasStopped: own?.hasStopped ?? false,
+    },
+    bootId,
+  );
+}
+
+function endedAt(
+  last: Pick<Heartbeat, 'mono' | 'wall' | 'bootId' | 'hasStopped'>,
+  bootId: string,
+): LastObserved | null {
+  if (last.hasStopped) return null;
+  const isSameBoot = last.bootId === bootId;
+  return { mono: isSameBoot ? last.mono : null, wall: last.wall, cause: isSameBoot ? 'died' : 'rebooted' };
+}
+
+/** The id of this boot of the machine. */
+export const readBootId = async (): Promise<string> =>
+  (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();

@@ -291,12 +291,13 @@ describe('the spool of another', () => {
   ])('%s is quarantined unchanged, and a new spool begins', async (_, other) => {
     const first = await open({ machine });
     await write(first, 1, 3);
+    await first.startHeartbeat(() => first.start);
     await close(first);
     const left = readdirSync(join(dir, 'epochs'));
     const spool = await open(other);
     expect(spool.epochs).toHaveLength(1);
     expect(spool.quarantined?.lastAlive).toEqual(expect.any(Number));
-    expect(spool.lastAlive).toBeNull();
+    expect(spool.lastObserved).toBeNull();
     const [aside = ''] = asides();
     expect(readdirSync(join(dir, aside, 'epochs'))).toEqual(left);
     expect(readdirSync(join(dir, aside, 'epochs', left[0] ?? '')).some((name) => name.endsWith('.seg'))).toBe(

@@ -28,6 +28,8 @@ export interface EpochMeta {
   readonly machine: string;
   /** The wall clock at the epoch's start, in microseconds since the Unix epoch. */
   readonly startedWall: number;
+  /** The same moment on the monotonic clock of its boot. */
+  readonly startedMono: number;
 }
 
 export interface LostRange {
@@ -51,11 +53,14 @@ export interface EpochContent {
   readonly lost?: readonly LostRange[];
   /** How far it is known to have gone, when that is further than its segments. */
   readonly lastSeq?: number;
+  readonly lastEvent?: number;
 }
 
 export class Epoch {
   readonly meta: EpochMeta;
   readonly dir: string;
+  /** When the last event that was recovered was received: microseconds since the epoch's start, 0 if there is none. */
+  readonly lastEvent: number;
   readonly #files: SpoolFiles;
   readonly #reader: SegmentReader;
   #segments: Segment[];
@@ -64,11 +69,15 @@ export class Epoch {
   #ackedSeq: Seq = seq(0);
   #retirement: Retirement | null = null;
 
-  constructor(files: SpoolFiles, { meta, dir, segments = [], lost = [], lastSeq = 0 }: EpochContent) {
+  constructor(
+    files: SpoolFiles,
+    { meta, dir, segments = [], lost = [], lastSeq = 0, lastEvent = 0 }: EpochContent,
+  ) {
     this.#files = files;
     this.#reader = new SegmentReader(files, dir);
     this.meta = meta;
     this.dir = dir;
+    this.lastEvent = lastEvent;
     this.#segments = [...segments];
     this.#lost = [...lost];
     this.#lastSeq = seq(

@@ -2,7 +2,6 @@
  * A new epoch: its incarnation, its name, and the folder that is named after both.
  */
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readClocks } from '../../platform/clock.ts';
 import type { Mono } from '../../protocol/units.ts';
@@ -22,6 +21,7 @@ export interface NewEpochOptions {
   readonly cluster: string;
   readonly node: string;
   readonly machine: string;
+  readonly bootId: string;
   readonly files: SpoolFiles;
 }
 
@@ -47,9 +47,10 @@ export async function createEpoch(
     prev: last?.epoch ?? null,
     cluster: options.cluster,
     node: options.node,
-    bootId: await bootId(),
+    bootId: options.bootId,
     machine: options.machine,
     startedWall,
+    startedMono: start,
   };
   const dir = join(options.dir, 'epochs', `${String(meta.incarnation).padStart(10, '0')}-${meta.epoch}`);
   await options.files.makeFolder(dir);
@@ -57,8 +58,4 @@ export async function createEpoch(
   // Without its own name on the disk, a folder is lost with everything that was synced in it.
   await syncFolder(options.files, join(options.dir, 'epochs'));
   return { epoch: new Epoch(options.files, { meta, dir }), start };
-}
-
-async function bootId(): Promise<string> {
-  return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
 }

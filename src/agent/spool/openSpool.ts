@@ -3,7 +3,7 @@
  */
 import { join } from 'node:path';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
-import { readHeartbeat } from './agentHeartbeat.ts';
+import { lastObserved, readBootId, readHeartbeat } from './agentHeartbeat.ts';
 import { LOCAL_FILES, type SpoolFiles, syncFolder } from './files.ts';
 import { lockSpool } from './lock.ts';
 import { machineId } from './machine.ts';
@@ -24,6 +24,8 @@ export interface SpoolOptions extends SpoolSettings {
   readonly files?: SpoolFiles;
   /** Default: the id of this machine. */
   readonly machine?: string;
+  /** Default: that of this machine. */
+  readonly bootId?: string;
 }
 
 type CompleteOptions = Required<Omit<SpoolOptions, 'auditFile' | 'fallback'>> & {
@@ -38,10 +40,9 @@ export async function openSpool(given: SpoolOptions, signal: AbortSignal): Promi
   const disk = given.files ?? LOCAL_FILES;
   const fallback = given.fallback === 'memory' ? new MemoryFallback(disk) : null;
   const machine = given.machine ?? (await machineId());
-  const options = { ...given, machine, fallback, files: fallback ?? disk };
-  const spool = new Spool(given, await open(options, signal));
-  await spool.run();
-  return spool;
+  const bootId = given.bootId ?? (await readBootId());
+  const options = { ...given, machine, bootId, fallback, files: fallback ?? disk };
+  return new Spool(given, await open(options, signal));
 }
 
 async function open(options: CompleteOptions, signal: AbortSignal): Promise<OpenedSpool> {
@@ -60,11 +61,11 @@ async function open(options: CompleteOptions, signal: AbortSignal): Promise<Open
 async function openInMemory(options: CompleteOptions): Promise<OpenedSpool> {
   const { files, fallback } = options;
   const current = await createEpoch(options, [], 0);
-  return { files, fallback, lock: null, earlier: [], current, lastAlive: null, quarantined: null };
+  return { files, fallback, lock: null, earlier: [], current, lastObserved: null, quarantined: null };
 }
 
 async function openOnDisk(options: CompleteOptions, signal: AbortSignal): Promise<OpenedSpool> {
-  const { dir, files, fallback, log } = options;
+  const { dir, files, fallback, log, bootId } = options;
   try {
     await files.makeFolder(join(dir, 'epochs'));
     await syncFolder(files, dir);
@@ -82,7 +83,8 @@ async function openOnDisk(options: CompleteOptions, signal: AbortSignal): Promis
     );
     const current = await createEpoch(options, earlier, heartbeat?.incarnation ?? 0);
     await writeReserve(files, dir);
-    return { files, fallback, lock, earlier, current, lastAlive: heartbeat?.at ?? null, quarantined };
+    const last = lastObserved(heartbeat, earlier, bootId);
+    return { files, fallback, lock, earlier, current, lastObserved: last, quarantined };
   } catch (error) {
     lock.release();
     throw error instanceof PlegwatchError ? error : unusable(error);

@@ -32,7 +32,7 @@ export async function quarantine(options: QuarantineOptions): Promise<Quarantine
   const { dir, files, log } = options;
   const foreign = await findForeign(options);
   if (foreign === null) return null;
-  const lastAlive = (await readHeartbeat(files, dir))?.at ?? null;
+  const lastAlive = (await readHeartbeat(files, dir))?.wall ?? null;
   const aside = join(dir, `foreign-${Date.now()}`);
   await files.makeFolder(aside);
   const { cluster, node, machine } = foreign;

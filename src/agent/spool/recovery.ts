@@ -3,7 +3,7 @@
  */
 import { join } from 'node:path';
 import type { Logger } from '../../platform/log.ts';
-import { Epoch, type EpochMeta, type LostRange } from './epoch.ts';
+import { Epoch, type EpochContent, type EpochMeta, type LostRange } from './epoch.ts';
 import { readJson, type SpoolFiles, writeDurably } from './files.ts';
 import { Segment } from './segment.ts';
 import { parseSegment } from './segmentFormat.ts';
@@ -40,7 +40,7 @@ async function recoverEpoch(dir: string, options: RecoveryOptions): Promise<Epoc
     return null;
   }
   const declared = ((await readJson(files, join(dir, 'lost.json'))) as LostRange[] | null) ?? [];
-  const { segments, missing } = await recoverSegments(dir, options);
+  const { segments, missing, lastEvent } = await recoverSegments(dir, options);
   const lost = [...declared, ...missing.flatMap((range) => without(range, declared))];
   const reached = await readJson(files, join(dir, REACHED_FILE));
   return new Epoch(files, {
@@ -49,6 +49,7 @@ async function recoverEpoch(dir: string, options: RecoveryOptions): Promise<Epoc
     segments,
     lost: lost.sort((a, b) => a.from - b.from),
     lastSeq: typeof reached === 'number' ? reached : 0,
+    lastEvent,
   });
 }
 
@@ -78,12 +79,13 @@ function without(range: LostRange, declared: readonly LostRange[]): LostRange[] 
 async function recoverSegments(
   dir: string,
   { files, log }: RecoveryOptions,
-): Promise<{ segments: Segment[]; missing: LostRange[] }> {
+): Promise<Required<Pick<EpochContent, 'lastEvent'>> & { segments: Segment[]; missing: LostRange[] }> {
   const segments: Segment[] = [];
   const missing: LostRange[] = [];
   // Segments may overlap: records of a failed write are written again to the next segment.
   let reached = 0;
   let end = 0;
+  let lastEvent = 0;
   for (const file of (await files.list(dir)).filter((name) => name.endsWith('.seg')).sort()) {
     const path = join(dir, file);
     const { entries, isWhole, highestUntrusted } = parseSegment(await files.readText(path));
@@ -91,6 +93,8 @@ async function recoverSegments(
     if (!isWhole) log.warn({ file, entries: entries.length }, 'spool segment has a corrupt tail');
     const first = entries[0]?.seq;
     const last = entries.at(-1)?.seq;
+    const event = entries.findLast(({ record }) => record.type === 'container_event');
+    lastEvent = Math.max(lastEvent, event?.record.t ?? 0);
     if (first !== undefined && last !== undefined) {
       if (segments.length > 0 && first > reached + 1) {
         missing.push({ from: reached + 1, to: first - 1, cause: 'spool_corrupt' });
@@ -101,5 +105,5 @@ async function recoverSegments(
     end = Math.max(end, highestUntrusted);
   }
   if (end > reached) missing.push({ from: reached + 1, to: end, cause: 'spool_corrupt' });
-  return { segments, missing };
+  return { segments, missing, lastEvent };
 }

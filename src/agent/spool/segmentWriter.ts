@@ -44,6 +44,7 @@ export class SegmentWriter {
   #open: OpenSegment | null = null;
   #isDirty = false;
   #syncTimer: NodeJS.Timeout | undefined;
+  #syncing: Promise<unknown> = Promise.resolve();
   #isEnding = false;
 
   constructor(options: SegmentWriterOptions, epoch: Epoch, eviction: Eviction, status: SpoolStatus) {
@@ -86,10 +87,17 @@ export class SegmentWriter {
     });
   }
 
+  /** Syncs what was appended before. Returns whether that succeeded. */
+  sync(): Promise<boolean> {
+    const done = this.#syncing.then(() => this.#sync());
+    this.#syncing = done;
+    return done;
+  }
+
   /** Syncs and closes the last segment. */
   async end(): Promise<void> {
     this.#isEnding = true;
-    await this.#sync();
+    await this.sync();
     await this.#open?.file.close();
   }
 
@@ -128,20 +136,22 @@ export class SegmentWriter {
   /** One fsync serves all writes until the timer ends; without a write there is no timer. */
   #scheduleSync(): void {
     const { fsyncInterval } = this.#options;
-    if (fsyncInterval > 0) this.#syncTimer ??= setTimeout(() => void this.#sync(), fsyncInterval / 1000);
+    if (fsyncInterval > 0) this.#syncTimer ??= setTimeout(() => void this.sync(), fsyncInterval / 1000);
   }
 
-  async #sync(): Promise<void> {
+  async #sync(): Promise<boolean> {
     clearTimeout(this.#syncTimer);
     this.#syncTimer = undefined;
-    if (!this.#isDirty || this.#open === null) return;
+    if (!this.#isDirty || this.#open === null) return true;
     this.#isDirty = false;
     try {
       await this.#open.file.datasync();
+      return true;
     } catch (error) {
       this.#isDirty = true;
       this.#status.failed(messageOf(error));
       if (!this.#isEnding) this.#scheduleSync();
+      return false;
     }
   }
 }

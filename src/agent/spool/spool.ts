@@ -2,7 +2,7 @@
  * The spool: records on the node's own disk until the store has them.
  *
  *   <dir>/lock                                 held by the one agent of this node
- *   <dir>/heartbeat.json                       when the agent was last alive
+ *   <dir>/heartbeat.json                       until when the node was observed
  *   <dir>/retired.json                         epochs that have no records left
  *   <dir>/epochs/<incarnation>-<epoch>/        one folder for each epoch: meta.json, lost.json, <first seq>-*.seg
  *
@@ -19,8 +19,8 @@ import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import type { Context } from '../../protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
-import { type Micros, type Mono, seq, type Wall } from '../../protocol/units.ts';
-import { HEARTBEAT_MS, writeHeartbeat } from './agentHeartbeat.ts';
+import { between, type Micros, type Mono, seq, wall } from '../../protocol/units.ts';
+import { HEARTBEAT_MS, type LastObserved, writeHeartbeat } from './agentHeartbeat.ts';
 import { openAudit, type SpoolAudit } from './audit.ts';
 import type { Epoch } from './epoch.ts';
 import { EpochList } from './epochList.ts';
@@ -63,7 +63,7 @@ export interface OpenedSpool {
   readonly lock: SpoolLock | null;
   readonly earlier: readonly Epoch[];
   readonly current: NewEpoch;
-  readonly lastAlive: Wall | null;
+  readonly lastObserved: LastObserved | null;
   readonly quarantined: QuarantinedSpool | null;
 }
 
@@ -71,8 +71,8 @@ export interface OpenedSpool {
 export class Spool {
   /** The time that the offsets of the current epoch's records count from. */
   readonly start: Mono;
-  /** The last heartbeat of the agent before this one; null in a new spool. */
-  readonly lastAlive: Wall | null;
+  /** The last moment that the agent before this one observed; null if there was none, or if it has recorded its own end. */
+  readonly lastObserved: LastObserved | null;
   /** Another's spool that was in the folder; null if there was none. */
   readonly quarantined: QuarantinedSpool | null;
   readonly #settings: SpoolSettings & { readonly files: SpoolFiles };
@@ -86,7 +86,8 @@ export class Spool {
   readonly #segments: SegmentWriter;
   readonly #writer: SpoolWriter;
   readonly #sweeper: Sweeper;
-  #timers: readonly NodeJS.Timeout[] = [];
+  readonly #sweepTimer: NodeJS.Timeout;
+  #heartbeatTimer: NodeJS.Timeout | undefined;
   #sweeping: Promise<void> | null = null;
   #context: Context | null = null;
   #nextSeq = 1;
@@ -96,7 +97,7 @@ export class Spool {
     const { log, retention } = settings;
     const options = { ...settings, files };
     this.start = current.start;
-    this.lastAlive = opened.lastAlive;
+    this.lastObserved = opened.lastObserved;
     this.quarantined = opened.quarantined;
     this.#settings = options;
     this.#lock = opened.lock;
@@ -124,19 +125,11 @@ export class Spool {
       losses,
       status,
     });
-  }
-
-  /** Writes the first heartbeat; from then on heartbeats and sweeps run on timers. */
-  async run(): Promise<void> {
-    this.#timers = [
-      setInterval(() => void this.#writeHeartbeat(), HEARTBEAT_MS),
-      setInterval(() => {
-        this.#sweeping ??= this.#sweep().finally(() => {
-          this.#sweeping = null;
-        });
-      }, this.#settings.sweepInterval / 1000),
-    ];
-    await this.#writeHeartbeat();
+    this.#sweepTimer = setInterval(() => {
+      this.#sweeping ??= this.#sweep().finally(() => {
+        this.#sweeping = null;
+      });
+    }, settings.sweepInterval / 1000);
   }
 
   /** All epochs, ordered by incarnation; the current one is the last. */
@@ -201,12 +194,27 @@ export class Spool {
     return this.#writer.flush();
   }
 
+  /**
+   * Writes a heartbeat, and from then on one every 10 s. To be called once everything that is known of the time before this agent was
+   * appended. `observedUntil` returns a moment up to which every record was appended.
+   */
+  async startHeartbeat(observedUntil: () => Mono): Promise<void> {
+    this.#heartbeatTimer = setInterval(() => void this.#writeHeartbeat(observedUntil(), false), HEARTBEAT_MS);
+    await this.#writeHeartbeat(observedUntil(), false);
+  }
+
+  /** Writes the last heartbeat: the agent has recorded its own end. */
+  async stopHeartbeat(observedUntil: Mono): Promise<void> {
+    clearInterval(this.#heartbeatTimer);
+    await this.#writeHeartbeat(observedUntil, true);
+  }
+
   async close(): Promise<void> {
-    for (const timer of this.#timers) clearInterval(timer);
+    clearInterval(this.#heartbeatTimer);
+    clearInterval(this.#sweepTimer);
     // The next holder of the lock must not find a sweep under way.
     await this.#sweeping;
     await this.#writer.close();
-    await this.#writeHeartbeat();
     await this.#losses.trySave();
     this.#lock?.release();
   }
@@ -228,10 +236,16 @@ export class Spool {
     this.#settings.log.info('spool is on disk again');
   }
 
-  async #writeHeartbeat(): Promise<void> {
+  /** Writes nothing if a record that was appended before is not on the disk: the older heartbeat still holds then. */
+  async #writeHeartbeat(at: Mono, hasStopped: boolean): Promise<void> {
     const { files, dir } = this.#settings;
+    const { incarnation, bootId, startedWall } = this.current.meta;
+    const last = this.#nextSeq - 1;
     try {
-      await writeHeartbeat(files, dir, this.current.meta.incarnation);
+      await this.flush();
+      if (this.current.lastSeq < last || !(await this.#segments.sync())) return;
+      const label = wall(startedWall + between(this.start, at));
+      await writeHeartbeat(files, dir, { mono: at, wall: label, bootId, incarnation, hasStopped });
     } catch (error) {
       this.#status.failed(messageOf(error));
     }

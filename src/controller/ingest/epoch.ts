@@ -60,14 +60,14 @@ export async function lockEpoch(
 ): Promise<LockedEpoch | ForeignEpoch> {
   const known = await lock(runner, clusterId, envelope, false);
   if (known !== null) return known;
-  const { node, nodeUid, epoch, prev, incarnation, bootId, wall0, mono0 } = envelope;
+  const { node, nodeUid, epoch, prev, incarnation, bootId, startedMono, wall0, mono0 } = envelope;
   const owner = await runner.run<{ cluster: string; node: string }>({ text: findEpochOwner }, [epoch]);
   if (owner.rows[0] !== undefined) {
     const error = `epoch ${epoch} belongs to node ${owner.rows[0].node} of cluster ${owner.rows[0].cluster}`;
     return { kind: 'foreign_epoch', error };
   }
   await runner.run({ text: ensureNode }, [clusterId, node, nodeUid]);
-  const values = [clusterId, node, epoch, prev, incarnation, nodeUid, bootId, wall0, mono0];
+  const values = [clusterId, node, epoch, prev, incarnation, nodeUid, bootId, wall0, mono0, startedMono];
   await runner.run({ text: insertEpoch }, values);
   const added = await lock(runner, clusterId, envelope, true);
   // Another node has claimed it between the two statements; the next attempt finds that.

@@ -2,13 +2,13 @@
  * The kubelet's mode, kept in a small file beside the spool, so that the next agent reports only what changed meanwhile. A file that is
  * damaged, of another node, or from the future is ignored: then the mode is reported anew.
  */
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { messageOf } from '../../../platform/errors.ts';
 import type { Logger } from '../../../platform/log.ts';
 import { MAX_NAME_LENGTH } from '../../../protocol/record.ts';
 import { type Mono, shift, type Wall, wall } from '../../../protocol/units.ts';
+import { readBootId } from '../../spool/agentHeartbeat.ts';
 import { LOCAL_FILES, readJson, writeJson } from '../../spool/files.ts';
 import { MODELS, MODES } from './modeInference.ts';
 import type { ModeTracker, SavedMode } from './modeTracker.ts';
@@ -49,7 +49,7 @@ export class ModeFile {
   }
 
   static async open(options: ModeFileOptions): Promise<ModeFile> {
-    return new ModeFile(options, await (options.bootId ?? machineBootId)());
+    return new ModeFile(options, await (options.bootId ?? readBootId)());
   }
 
   /** What the previous agent saved, with its scrape on the clock of this boot; null if there is nothing usable. */
@@ -97,6 +97,3 @@ export class ModeFile {
     return null;
   }
 }
-
-const machineBootId = async (): Promise<string> =>
-  (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();

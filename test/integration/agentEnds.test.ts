@@ -1,0 +1,337 @@
+/*
+ * However an agent ends, a gap lasts from the last moment that was observed to the first that is observed again: no second is without
+ * coverage or a gap. A built agent watches a simulated runtime on which pods come and go all the time.
+ */
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { LocalPlegwatch, PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
+import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
+import { needs } from '../support/needs.ts';
+import { childrenOf, exists, freeze, thaw } from '../support/sigstop.ts';
+import { metric, System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+/** How far apart two processes may date the same moment, in milliseconds. */
+const BLUR = 30;
+/** A process that is stopped for this long in the runtime's time has stalled. */
+const STALL_MS = 4_000;
+
+let system: System;
+let runtime: SimulatedRuntime;
+let agents: LocalPlegwatch[] = [];
+let frozen: number[] = [];
+let nodes = 0;
+
+needs('redis-server', 'postgres')('no second is without coverage or a gap when', () => {
+  beforeAll(async () => {
+    system = await System.start({ kube: false });
+    await system.controller();
+  });
+  beforeEach(async () => {
+    nodes += 1;
+    runtime = await startSimulatedRuntime({
+      socket: system.folder(`cri-${nodes}.sock`),
+      seed: nodes,
+      churn: { pods: 3, meanMs: 1_500, restarts: 1 },
+      keepTruth: true,
+    });
+  });
+  afterEach(async () => {
+    thaw(...frozen);
+    frozen = [];
+    for (const agent of agents) await agent.stop();
+    agents = [];
+    await runtime.stop();
+  });
+  afterAll(() => system?.stop());
+
+  test('an agent is asked to stop and never comes back', async () => {
+    const agent = await watching();
+    await agent.kill('SIGTERM');
+    await waitFor('it has ended', () => !agent.running() || undefined);
+    const [gap] = await agentGaps(1);
+    expect(gap).toMatchObject({ cause: 'stopped', to: null });
+    await expectNothingUndeclared();
+  });
+
+  test('an agent is asked to stop and another one follows', async () => {
+    const agent = await watching();
+    await agent.kill('SIGTERM');
+    await waitFor('it has ended', () => !agent.running() || undefined);
+    const ended = Date.now();
+    await comesBack(agent);
+    const gaps = await agentGaps(1);
+    expect(gaps).toMatchObject([{ cause: 'stopped' }]);
+    expect(gaps[0]?.to).toBeGreaterThan(ended);
+    await expectNothingUndeclared();
+  });
+
+  test.each([
+    ['is killed or runs out of memory', 'SIGKILL'],
+    ['crashes', 'SIGABRT'],
+  ] as const)('an agent %s', async (_, signal) => {
+    const agent = await watching();
+    const died = await end(agent, signal);
+    await comesBack(agent);
+    const gaps = await agentGaps(1);
+    expect(gaps).toMatchObject([{ cause: 'died' }]);
+    expect(gaps[0]?.from).toBeGreaterThan((await lastEventOf(1)) - BLUR);
+    expect(gaps[0]?.from).toBeLessThan(died + BLUR);
+    expect(gaps[0]?.to).toBeGreaterThan(died);
+    await expectNothingUndeclared();
+  });
+
+  test('an agent dies again and again', async () => {
+    const agent = await watching();
+    for (let deaths = 1; deaths < 5; deaths += 1) {
+      await end(agent, 'SIGKILL');
+      await agent.restart();
+    }
+    await end(agent, 'SIGKILL');
+    await comesBack(agent);
+    expect(new Set((await agentGaps(1)).map(({ cause }) => cause))).toEqual(new Set(['died']));
+    await expectNothingUndeclared();
+  });
+
+  test('a node is restarted', async () => {
+    await system.redis.kill();
+    const agent = await subscribed();
+    await armed(agent);
+    const died = await end(agent, 'SIGKILL');
+    anotherBoot();
+    await system.redis.restart();
+    await comesBack(agent);
+    const gaps = await agentGaps(1);
+    expect(gaps).toMatchObject([{ cause: 'rebooted' }]);
+    expect(gaps[0]?.from).toBeLessThan(died + BLUR);
+    expect(gaps[0]?.to).toBeGreaterThan(died);
+    const boots = await system.sql('SELECT DISTINCT boot_id FROM plegwatch.epochs WHERE node = $1', node());
+    expect(boots).toHaveLength(2);
+    await expectNothingUndeclared();
+  });
+
+  test('the spool is lost with the agent', async () => {
+    const agent = await watching();
+    const died = await end(agent, 'SIGKILL');
+    rmSync(spool(), { recursive: true });
+    await comesBack(agent);
+    const gaps = await agentGaps(1);
+    expect(gaps).toMatchObject([{ cause: 'silent' }]);
+    expect(gaps[0]?.from).toBeLessThan(died + BLUR);
+    expect(gaps[0]?.to).toBeGreaterThan(died);
+    await expectNothingUndeclared();
+  });
+
+  test('an agent without a usable spool dies', async () => {
+    writeFileSync(spool(), '');
+    const agent = await watching({ spoolFallback: 'memory' });
+    await end(agent, 'SIGKILL');
+    await comesBack(agent);
+    expect(await agentGaps(1)).toMatchObject([{ cause: 'silent' }]);
+    await expectNothingUndeclared();
+  });
+
+  test('an agent dies and never comes back', async () => {
+    const agent = await watching();
+    const died = await end(agent, 'SIGKILL');
+    expect(await agentGaps(0)).toEqual([]);
+    // What three minutes of silence do.
+    await system.sql(
+      `UPDATE store.epoch e SET last_seen = now() - interval '4 minutes' FROM store.node n WHERE n.node_id = e.node_id AND n.name = $1`,
+      node(),
+    );
+    const gaps = await agentGaps(1);
+    expect(gaps).toMatchObject([{ cause: 'silent', to: null }]);
+    expect(gaps[0]?.from).toBeLessThan(died + BLUR);
+    await expectNothingUndeclared();
+  });
+
+  test('an agent is frozen for a while', async () => {
+    const agent = await watching();
+    frozen = [agent.pid, ...childrenOf(agent.pid)];
+    await freeze(...frozen);
+    const from = Date.now();
+    await happensUntil(from + STALL_MS);
+    thaw(...frozen);
+    const to = Date.now();
+    await waitFor('the stall is stored', async () => {
+      const stalls = (await gapsOf('stream')).filter(({ cause }) => /stalled|broken/.test(cause));
+      return stalls.some((gap) => gap.from < from + BLUR && (gap.to ?? 0) > to - BLUR) || undefined;
+    });
+    await expectNothingUndeclared();
+  });
+
+  test('an agent is frozen and then killed', async () => {
+    const agent = await watching();
+    const pids = [agent.pid, ...childrenOf(agent.pid)];
+    await freeze(...pids);
+    const from = Date.now();
+    await happensUntil(from + STALL_MS);
+    for (const pid of pids) process.kill(pid, 'SIGKILL');
+    await agent.kill();
+    await comesBack(agent);
+    const gaps = await agentGaps(1);
+    expect(gaps).toMatchObject([{ cause: 'died' }]);
+    expect(gaps[0]?.from).toBeLessThan(from + BLUR);
+    await expectNothingUndeclared();
+  });
+
+  test('a reader dies', async () => {
+    const agent = await watching();
+    const [reader = 0] = childrenOf(agent.pid);
+    process.kill(reader, 'SIGKILL');
+    await waitFor('the reader is gone', () => !exists(reader) || undefined);
+    const died = Date.now();
+    await waitFor('another session is armed', async () => (await sessions()) > 1 || undefined);
+    await settled(agent);
+    const broken = (await gapsOf('stream')).filter(({ cause }) => cause === 'broken');
+    expect(broken[0]?.from).toBeLessThan(died + BLUR);
+    expect(broken[0]?.to).toBeGreaterThan(died - BLUR);
+    await expectNothingUndeclared();
+  });
+});
+
+const node = (): string => `node-${nodes}`;
+const spool = (): string => system.folder(`spool-${node()}`);
+
+async function subscribed(settings: PlegwatchSettings = {}): Promise<LocalPlegwatch> {
+  const agent = await system.agent(node(), runtime.socket, settings);
+  agents.push(agent);
+  return agent;
+}
+
+/** An agent that observes events, all of which are stored. */
+async function watching(settings: PlegwatchSettings = {}): Promise<LocalPlegwatch> {
+  const agent = await subscribed(settings);
+  await armed(agent);
+  await waitFor('its session is stored', async () => (await sessions()) > 0 || undefined);
+  await settled(agent);
+  return agent;
+}
+
+/** The agent receives events and relists. */
+async function armed(agent: LocalPlegwatch): Promise<void> {
+  const events = async () => {
+    const body = (await agent.ask('/metrics'))?.body ?? '';
+    const counts = [...body.matchAll(/^plegwatch_events_received_total\{.*\} (\d+)$/gm)];
+    return counts.reduce((sum, [, count]) => sum + Number(count), 0);
+  };
+  const before = await events();
+  await waitFor('events arrive', async () => (await events()) > before + 5 || undefined);
+}
+
+async function settled(agent: LocalPlegwatch): Promise<void> {
+  const unacked = () => metric(agent, 'plegwatch_unacked_records');
+  await waitFor('everything is acknowledged', async () => (await unacked()) === 0 || undefined);
+}
+
+/** Ends the agent without giving it a chance to say so. Returns when, in milliseconds of the wall clock. */
+async function end(agent: LocalPlegwatch, signal: NodeJS.Signals): Promise<number> {
+  await agent.kill(signal);
+  await waitFor('it has ended', () => !agent.running() || undefined);
+  return Date.now();
+}
+
+/** Starts an agent again and waits until it observes. */
+async function comesBack(agent: LocalPlegwatch): Promise<void> {
+  const before = await sessions();
+  await agent.restart();
+  await waitFor('another session is armed', async () => (await sessions()) > before || undefined);
+  await settled(agent);
+}
+
+/** What a restart of the machine does: another boot id, and a monotonic clock that began again. */
+function anotherBoot(): void {
+  const files = readdirSync(join(spool(), 'epochs')).map((name) =>
+    join(spool(), 'epochs', name, 'meta.json'),
+  );
+  for (const file of [...files, join(spool(), 'heartbeat.json')]) {
+    const content: Record<string, unknown> = JSON.parse(readFileSync(file, 'utf8'));
+    const clock = 'mono' in content ? 'mono' : 'startedMono';
+    writeFileSync(file, JSON.stringify({ ...content, bootId: 'boot-before', [clock]: 10 ** 14 }));
+  }
+}
+
+async function happensUntil(at: number): Promise<void> {
+  const later = () => runtime.truth.entries.some((entry) => entry.at / 1_000 > at);
+  await waitFor('more happens', () => later() || undefined);
+}
+
+async function sessions(): Promise<number> {
+  const rows = await system.sql(
+    'SELECT FROM plegwatch.stream_sessions WHERE node = $1 AND armed_at IS NOT NULL',
+    node(),
+  );
+  return rows.length;
+}
+
+interface StoredGap {
+  readonly [column: string]: unknown;
+  readonly cause: string;
+  readonly from: number;
+  readonly to: number | null;
+}
+
+function gapsOf(scope: string): Promise<StoredGap[]> {
+  return system.sql<StoredGap>(
+    `SELECT cause, extract(epoch FROM from_at)::float8 * 1000 AS from, extract(epoch FROM to_at)::float8 * 1000 AS to
+       FROM plegwatch.gaps WHERE node = $1 AND scope = $2 ORDER BY from_at`,
+    node(),
+    scope,
+  );
+}
+
+/** At least so many gaps of the agent, once they are stored. */
+function agentGaps(count: number): Promise<StoredGap[]> {
+  return waitFor('the end of the agent is stored', async () => {
+    const gaps = await gapsOf('agent');
+    return gaps.length >= count ? gaps : undefined;
+  });
+}
+
+/** When the last event of an epoch was received. */
+async function lastEventOf(epoch: number): Promise<number> {
+  const [row] = await system.sql<{ at: number }>(
+    `SELECT extract(epoch FROM max(received_at))::float8 * 1000 AS at FROM plegwatch.container_events
+      WHERE node = $1 AND epoch = (SELECT epoch FROM plegwatch.epochs WHERE node = $1 ORDER BY incarnation OFFSET $2 LIMIT 1)`,
+    node(),
+    epoch - 1,
+  );
+  return row?.at ?? Number.NaN;
+}
+
+/** Neither the store nor the runtime knows of a moment that is neither covered nor within a gap. */
+async function expectNothingUndeclared(): Promise<void> {
+  const until = Date.now();
+  expect(await system.undeclaredGaps(node())).toEqual([]);
+  // The last events may be on their way.
+  await waitFor('every transition is stored or within a gap', async () => {
+    const unseen = await unseenTransitions(until);
+    if (unseen.length > 0) throw new Error(unseen.join(', '));
+    return true;
+  });
+}
+
+/** Transitions that are neither stored nor within a gap. */
+async function unseenTransitions(until: number): Promise<string[]> {
+  const rows = await system.sql<{ event: string }>(
+    "SELECT container_id || ' ' || lower(event_type) AS event FROM plegwatch.container_events WHERE node = $1",
+    node(),
+  );
+  const stored = new Set(rows.map(({ event }) => event));
+  const gaps = [...(await gapsOf('agent')), ...(await gapsOf('stream'))];
+  const [known] = await system.sql<{ from: number; to: number }>(
+    `SELECT extract(epoch FROM min(started_at))::float8 * 1000 AS from,
+            extract(epoch FROM max(complete_through))::float8 * 1000 AS to FROM plegwatch.epochs WHERE node = $1`,
+    node(),
+  );
+  return runtime.truth.entries.flatMap((entry) => {
+    if (entry.what !== 'transition' || entry.silent === 'profile') return [];
+    const at = entry.at / 1_000;
+    const isKnown = at > (known?.from ?? 0) && at < Math.min(known?.to ?? 0, until);
+    if (!isKnown || stored.has(`${entry.id} ${entry.transition}`)) return [];
+    const isInGap = gaps.some(({ from, to }) => at > from - BLUR && at < (to ?? until) + BLUR);
+    return isInGap ? [] : [`${entry.id} ${entry.transition} at ${new Date(at).toISOString()}`];
+  });
+}

@@ -1,0 +1,189 @@
+/*
+ * What plegwatch.undeclared_gaps lists: periods that neither a session nor a gap covers. Records are committed as agents write them.
+ */
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import type { Batch } from '../../src/protocol/batch.ts';
+import type { EvidenceRecord, GapScope } from '../../src/protocol/record.ts';
+import { agentIncarnation, type BatchIncarnation } from '../support/batches.ts';
+import { commitAll } from '../support/committed.ts';
+import { query, startServer, type TestServer } from '../support/database.ts';
+import { needs } from '../support/needs.ts';
+
+const SECOND = 1_000_000;
+const BEGAN = Date.now() - 3_600_000;
+
+let server: TestServer;
+let databaseUrl: string;
+
+/** Times are seconds since the start of the epoch. */
+const gap = (scope: GapScope, from: number, to: number | null, cause = 'broken'): EvidenceRecord => ({
+  type: 'gap',
+  t: Math.max(0, (to ?? from) * SECOND),
+  gapId: randomUUID(),
+  scope,
+  cause,
+  from: from * SECOND,
+  to: to === null ? null : to * SECOND,
+});
+
+const session = (no: number, armed: number | null, closed: number | null): EvidenceRecord => ({
+  type: 'stream_session',
+  t: (closed ?? armed ?? 0) * SECOND,
+  sessionNo: no,
+  opened: (armed ?? 1) * SECOND - 1,
+  armed: armed === null ? null : armed * SECOND,
+  closed: closed === null ? null : closed * SECOND,
+  code: closed === null ? null : 'UNAVAILABLE',
+  message: closed === null ? null : 'EOF',
+  events: 1,
+  replayed: 0,
+});
+
+const minute = (from: number, relists: number, span = 60): EvidenceRecord => ({
+  type: 'relist_minute',
+  t: from * SECOND,
+  span: span * SECOND,
+  relists,
+  errors: 0,
+  max: 1_000,
+  hist: [relists],
+  sandboxes: 1,
+  containers: 1,
+  bytes: 1_000,
+  expected: 0,
+  matched: 0,
+  unobservable: 0,
+  covered: 0,
+});
+
+/** An incarnation that started so many seconds after the first one and wrote its last batch so many seconds later. */
+function incarnation(no: number, startedS: number): BatchIncarnation {
+  return agentIncarnation('node-a', no, Date.now() - BEGAN - startedS * 1_000);
+}
+
+/** A batch that was cut so many seconds after the start of its epoch. */
+const cut = (
+  agent: BatchIncarnation,
+  atS: number,
+  records: readonly EvidenceRecord[],
+  more: Partial<Batch> = {},
+) => {
+  const batch = agent.batch(1, records);
+  const started = batch.wall0 - batch.mono0;
+  return { ...batch, mono0: atS * SECOND, wall0: started + atS * SECOND, ...more };
+};
+
+/** Scope, start and end in seconds since the start of the first epoch. */
+async function undeclared(more = ''): Promise<unknown[]> {
+  const rows = await query<{ hole: unknown }>(
+    databaseUrl,
+    `SELECT json_build_array(scope, round(extract(epoch FROM from_at - began), 1), round(extract(epoch FROM to_at - began), 1)) AS hole
+       FROM plegwatch.undeclared_gaps(${more}) u, (SELECT min(started_at) AS began FROM plegwatch.epochs) e ORDER BY scope DESC, from_at`,
+  );
+  return rows.map(({ hole }) => hole);
+}
+
+needs('postgres')('an undeclared gap', () => {
+  beforeAll(async () => {
+    server = await startServer();
+  });
+  beforeEach(async () => {
+    databaseUrl = await server.database();
+  });
+  afterAll(() => server?.stop());
+
+  it('is none where a gap lasts from the start to the first event, and a session from there on', async () => {
+    await commitAll(databaseUrl, [
+      cut(incarnation(1, 0), 100, [gap('stream', 0, 10, 'unproven'), session(1, 10, null)]),
+    ]);
+    expect(await undeclared()).toEqual([]);
+  });
+
+  it('is listed between the end of a session and the gap after it', async () => {
+    await commitAll(databaseUrl, [
+      cut(incarnation(1, 0), 100, [
+        gap('stream', 0, 10),
+        session(1, 10, 40),
+        gap('stream', 45, 60),
+        session(2, 60, null),
+      ]),
+    ]);
+    expect(await undeclared()).toEqual([['stream', 40, 45]]);
+  });
+
+  it('is listed at the start and at the end of what has arrived', async () => {
+    await commitAll(databaseUrl, [cut(incarnation(1, 0), 100, [session(1, 10, 90)])]);
+    expect(await undeclared()).toEqual([
+      ['stream', 0, 10],
+      ['stream', 90, 100],
+    ]);
+  });
+
+  it('is listed between the end of all gaps of an agent and the downtime that the next one declares', async () => {
+    const [first, second] = [incarnation(1, 0), incarnation(2, 105)];
+    await commitAll(databaseUrl, [
+      cut(first, 98, [gap('stream', 0, 10), session(1, 10, 97), gap('stream', 96, 98)]),
+      cut(second, 20, [gap('agent', -4, 0.1, 'died'), gap('stream', 0, null)], { prev: first.epoch }),
+    ]);
+    expect(await undeclared()).toEqual([['stream', 98, 101]]);
+  });
+
+  it('is none from the moment at which an agent says that it stopped to the start of the next one', async () => {
+    const [first, second] = [incarnation(1, 0), incarnation(2, 105)];
+    await commitAll(databaseUrl, [
+      cut(first, 98, [gap('stream', 0, 10), session(1, 10, 97.5), gap('agent', 97, null, 'stopped')]),
+      cut(second, 20, [gap('stream', 0, null)], { prev: first.epoch }),
+    ]);
+    expect(await undeclared()).toEqual([]);
+  });
+
+  it('is none where an open session ends with the downtime that the next agent declares, whatever the wall clock did', async () => {
+    const [first, second] = [incarnation(1, 0), incarnation(2, 105)];
+    const stepped = cut(second, 20, [gap('agent', -10, 0.1, 'died'), gap('stream', 0, null)]);
+    await commitAll(databaseUrl, [
+      cut(first, 90, [gap('stream', 0, 10), session(1, 10, null)]),
+      { ...stepped, wall0: stepped.wall0 + 1_800 * SECOND, prev: first.epoch },
+    ]);
+    expect(await undeclared()).toEqual([]);
+    const [ended] = await query(
+      databaseUrl,
+      'SELECT extract(epoch FROM closed_at - opened_at)::int4 AS lasted FROM plegwatch.stream_sessions',
+    );
+    expect(ended).toEqual({ lasted: 85 });
+  });
+
+  it('is none while lost records may have said why', async () => {
+    const lost = [{ from: 2, to: 3, cause: 'spool_full' }];
+    const agent = incarnation(1, 0);
+    const first = cut(agent, 20, [gap('stream', 0, 10)]);
+    const second = cut(agent, 100, [session(2, 60, null)], { first: 4, last: 4, lost });
+    await commitAll(databaseUrl, [first, second]);
+    expect(await undeclared()).toEqual([]);
+  });
+
+  it('is a period of more than two minutes without a relist or a gap of lists', async () => {
+    await commitAll(databaseUrl, [
+      cut(incarnation(1, 0), 1_000, [
+        gap('stream', 0, null),
+        minute(0, 12),
+        minute(60, 0),
+        minute(120, 12),
+        minute(180, 0, 300),
+        minute(480, 12),
+        gap('list', 540, 1_000, 'unavailable'),
+      ]),
+    ]);
+    expect(await undeclared()).toEqual([['list', 180, 480]]);
+  });
+
+  it('is cut to the period that is asked about', async () => {
+    await commitAll(databaseUrl, [
+      cut(incarnation(1, 0), 100, [gap('stream', 0, 10), session(1, 10, 40), gap('stream', 80, null)]),
+    ]);
+    const at = (seconds: number) => `to_timestamp(${(BEGAN / 1_000 + seconds).toFixed(3)})`;
+    expect(await undeclared(`${at(50)}, ${at(60)}`)).toHaveLength(1);
+    expect(await undeclared(`${at(0)}, ${at(30)}`)).toEqual([]);
+    expect(await undeclared(`${at(90)}`)).toEqual([]);
+  });
+});
