@@ -118,7 +118,7 @@ needs(
       const began = performance.now();
       for (const [at, [status, seconds]] of FLIPS.entries()) {
         await ready(node, status, seconds);
-        await waitFor('the row is stored', async () => (await rows(node)).length === at + 1 || undefined);
+        await waitFor('the row is stored', async () => (await rows(node)).length === at + 1);
       }
       const watches = await attempts(6, ({ call }) => call === 'watch');
       expect(watches).toBeLessThanOrEqual(maxAttempts(BACKOFF, began));
@@ -133,7 +133,7 @@ needs(
       const missedBefore = missed;
       front.inject(onWatches({ is: 'headers' }));
       await ready(node, 'False', 10);
-      await waitFor('the row is stored', async () => (await rows(node)).length === 1 || undefined);
+      await waitFor('the row is stored', async () => (await rows(node)).length === 1);
       expect(missed).toBeGreaterThan(missedBefore);
     });
   });
@@ -150,7 +150,7 @@ needs(
       for (const name of names) await system.addNode(name);
       startWatch();
       startWriter();
-      await waitFor('all reports exist', async () => (await modes(names, 'Unknown')) || undefined);
+      await waitFor('all reports exist', () => modes(names, 'Unknown'));
       front.inject(faults);
       const began = performance.now();
       for (const id of ids) await evidence.state(id, { mode: 'Fallback', modeReason: 'StreamBroke' });
@@ -166,7 +166,7 @@ needs(
         count(({ call, resource }) => call === 'list' && resource === 'plegreports'),
       ).toBeLessThanOrEqual(maxAttempts(BACKOFF, began));
       front.injectNothing();
-      await waitFor('all reports are updated', async () => (await modes(names, 'Fallback')) || undefined);
+      await waitFor('all reports are updated', () => modes(names, 'Fallback'));
     });
 
     test('when it fails for one report, and writes the others first', async () => {
@@ -179,16 +179,13 @@ needs(
       for (const id of ids) await evidence.due(id);
       startWatch();
       startWriter();
-      await waitFor(
-        'the other reports exist',
-        async () => (await modes(names.slice(1), 'Unknown')) || undefined,
-      );
+      await waitFor('the other reports exist', () => modes(names.slice(1), 'Unknown'));
       const attempted = count(isPoisoned);
       expect(attempted).toBeGreaterThan(0);
       // A change of its Node makes the report due again at once.
       expect(attempted).toBeLessThanOrEqual(3 + Math.floor((performance.now() - began) / FAILED_WAIT_MS));
       front.injectNothing();
-      await waitFor('the report exists', async () => (await modes(names, 'Unknown')) || undefined);
+      await waitFor('the report exists', () => modes(names, 'Unknown'));
     });
   });
 
@@ -204,7 +201,7 @@ needs(
     expect((await controller.ask('/livez'))?.status).toBe(200);
     front.injectNothing();
     await ready('program', 'False', 10);
-    await waitFor('the row is stored', async () => (await rows('program')).length === 1 || undefined);
+    await waitFor('the row is stored', async () => (await rows('program')).length === 1);
     await controller.stop();
   });
 });
@@ -271,7 +268,7 @@ async function addWatched(title: string, resyncMs?: number): Promise<string> {
   startWatch(resyncMs);
   const recorder: ConditionRecorder = startConditionRecorder({ store, cluster: CLUSTER, nodes, log });
   running.push(recorder);
-  await waitFor('the Node is known', () => nodes.get(node)?.ready?.status === 'True' || undefined);
+  await waitFor('the Node is known', () => nodes.get(node)?.ready?.status === 'True');
   return node;
 }
 

@@ -650,9 +650,7 @@ needs(
     test('lets the controller, with the token of its service account, send every request that it sends', async () => {
       const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'node-a' } };
       expect(await kubectl(['create', '-f', '-'], stringify(node))).toMatchObject({ code: 0 });
-      await waitFor('the resource is served', async () =>
-        (await kubectl(['get', 'plegreports'])).code === 0 ? true : undefined,
-      );
+      await waitFor('the resource is served', async () => (await kubectl(['get', 'plegreports'])).code === 0);
       const kube = await clientOf('plegwatch-controller');
       try {
         const { items, resourceVersion } = await kube.list(NODES, { limit: 500, metadataOnly: true });

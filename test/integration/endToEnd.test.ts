@@ -106,7 +106,7 @@ needs(
   test('an agent that starts under load reports no event as missed', async () => {
     const node = await newNode();
     const churn = runPods(20);
-    await waitFor('a few pods have run', () => (podsRun > 4 ? true : undefined));
+    await waitFor('a few pods have run', () => podsRun > 4);
     const agent = await start(node);
     await churn;
     await runPods(4);
@@ -119,11 +119,11 @@ needs(
     const agent = await watched(node);
     dropOnce({ 'pod-3': 'STOPPED', 'pod-12': 'STARTED' });
     const churn = runPods(20);
-    await waitFor('something was stored', async () => ((await stored(node)) > 20 ? true : undefined));
+    await waitFor('something was stored', async () => (await stored(node)) > 20);
     await controller.kill('SIGKILL');
     await waitFor(
       'unacknowledged records are in the spool',
-      async () => ((await metric(agent, 'plegwatch_unacked_records')) ?? 0) > 0 || undefined,
+      async () => ((await metric(agent, 'plegwatch_unacked_records')) ?? 0) > 0,
     );
     await controller.restart();
     await churn;
@@ -157,14 +157,14 @@ async function start(node: string): Promise<LocalPlegwatch> {
 /** An agent whose coverage has begun: a pod's event armed the stream, and a later relist was compared. */
 async function watched(node: string): Promise<LocalPlegwatch> {
   const agent = await start(node);
-  await waitFor('the reader listens', () => (proxy.streams > 0 ? true : undefined));
+  await waitFor('the reader listens', () => proxy.streams > 0);
   const pod = await pods.runPod({ name: 'first', containers: [{ name: 'app' }] });
   await waitFor('a relist shows it', async () => {
     const [row] = await system.sql<{ n: number }>(
       "SELECT count(*)::int AS n FROM plegwatch.relist_changes WHERE node = $1 AND pod_name = 'first' AND new_state = 'running'",
       node,
     );
-    return (row?.n ?? 0) > 0 ? true : undefined;
+    return (row?.n ?? 0) > 0;
   });
   await pods.removePod(pod);
   await waitFor('a relist shows that it is gone', async () => {
@@ -172,7 +172,7 @@ async function watched(node: string): Promise<LocalPlegwatch> {
       "SELECT count(*)::int AS n FROM plegwatch.relist_changes WHERE node = $1 AND pod_name = 'first' AND new_state = 'non-existent'",
       node,
     );
-    return (row?.n ?? 0) > 1 ? true : undefined;
+    return (row?.n ?? 0) > 1;
   });
   return agent;
 }
@@ -202,9 +202,7 @@ async function relisted(): Promise<void> {
   const count = (agent: LocalPlegwatch) => metric(agent, 'plegwatch_relist_duration_seconds_count');
   for (const agent of agents) {
     const before = (await count(agent)) ?? 0;
-    await waitFor('two more relists', async () =>
-      ((await count(agent)) ?? 0) >= before + 2 ? true : undefined,
-    );
+    await waitFor('two more relists', async () => ((await count(agent)) ?? 0) >= before + 2);
   }
 }
 
@@ -227,10 +225,10 @@ const isSandbox = (event: ContainerEventResponse): boolean =>
 async function settled(agent: LocalPlegwatch, node: string): Promise<void> {
   await relisted();
   await waitFor('every expected event is received or judged', async () => {
-    return (await metric(agent, 'plegwatch_pending_events')) === 0 ? true : undefined;
+    return (await metric(agent, 'plegwatch_pending_events')) === 0;
   });
   await waitFor('everything is acknowledged', async () => {
-    return (await metric(agent, 'plegwatch_unacked_records')) === 0 ? true : undefined;
+    return (await metric(agent, 'plegwatch_unacked_records')) === 0;
   });
   expect(await stored(node)).toBeGreaterThan(0);
 }

@@ -109,7 +109,7 @@ needs(
   }, async () => {
     const reader = await readerOf(node);
     await freezeUntilCleanUp(reader);
-    await waitFor('the reader is killed', () => !exists(reader) || undefined, WITHIN_MS);
+    await waitFor('the reader is killed', () => !exists(reader), WITHIN_MS);
     await waitFor(
       'another reader has a session',
       async () => (await node.sessions()).at(1)?.armed,
@@ -117,11 +117,7 @@ needs(
     );
     await node.relisted();
     const completedBefore = traffic.completed.length;
-    await waitFor(
-      'more pods have run',
-      () => traffic.completed.length > completedBefore + 10 || undefined,
-      WITHIN_MS,
-    );
+    await waitFor('more pods have run', () => traffic.completed.length > completedBefore + 10, WITHIN_MS);
     await traffic.stop();
     await node.settled();
     expect(await node.sessions()).toMatchObject([{ code: 'READER_ENDED' }, { code: null, closed: null }]);
@@ -199,7 +195,7 @@ async function readerOf({ agent }: WatchedNode): Promise<number> {
 
 async function announced(count: number): Promise<void> {
   const wanted = other.received.length + count;
-  await waitFor(`${count} more events`, () => other.received.length >= wanted || undefined, TIMEOUT_MS);
+  await waitFor(`${count} more events`, () => other.received.length >= wanted, TIMEOUT_MS);
 }
 
 /** Waits until the runtime is held up. Returns the number of events it announced before. */
@@ -213,7 +209,7 @@ async function heldUp(): Promise<number> {
       await list();
       withoutEvent = other.received.length === last ? withoutEvent + 1 : 0;
       last = other.received.length;
-      return withoutEvent >= RELISTS_WITHOUT_EVENT || undefined;
+      return withoutEvent >= RELISTS_WITHOUT_EVENT;
     },
     TIMEOUT_MS,
   );

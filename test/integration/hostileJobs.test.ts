@@ -12,9 +12,10 @@ import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { randomFor } from '../../devtools/simulator/random.ts';
 import { MAX_REJECTED } from '../../src/controller/ingest/rejections.ts';
 import { QUEUE_NAME, queueOf, queuePrefix } from '../../src/protocol/redisKeys.ts';
-import { agentIncarnation, createSender, events, type Sender } from '../support/batches.ts';
+import { agentIncarnation, createSender, type Sender } from '../support/batches.ts';
 import { hostileJob, type JobKey, type JobOutcome } from '../support/hostileJobs.ts';
 import { needs } from '../support/needs.ts';
+import { events } from '../support/records.ts';
 import { metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
@@ -53,8 +54,7 @@ async function put(queueNo: number, id: string, key: JobKey): Promise<void> {
   await multi.lpush(`${queue}:wait`, id).zadd(`${queue}:marker`, 0, '0').exec();
 }
 
-const drained = () =>
-  waitFor('the queues are empty', async () => ((await sender.left()) === 0 ? true : undefined), WITHIN_MS);
+const drained = () => waitFor('the queues are empty', async () => (await sender.left()) === 0, WITHIN_MS);
 
 /** Sends the next batch of each good incarnation. */
 async function sendGood(): Promise<void> {

@@ -28,15 +28,13 @@ import {
   type BatchIncarnation,
   CLUSTER,
   createSender,
-  event,
-  events,
-  hexId,
   objectOf,
   type Sender,
 } from '../support/batches.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { buildIngestProgram } from '../support/ingestProcess.ts';
 import { needs } from '../support/needs.ts';
+import { event, events, hexId, missedFinding, nodeState, streamSession } from '../support/records.ts';
 
 const QUEUES = 2;
 const US_PER_DAY = 86_400_000_000;
@@ -79,18 +77,32 @@ needs('postgres', 'redis-server')('ingest', () => {
 
   const start = () => startIngest({ store, redisUrl: redis.url, cluster: CLUSTER, log: silent, metrics });
 
+  /** Starts another controller on the same store and queues; returns what stops it. */
+  async function startSecond(): Promise<() => Promise<void>> {
+    const other = await openStore({ databaseUrl, log: silent });
+    const settings = { store: other, redisUrl: redis.url, cluster: CLUSTER, log: silent };
+    const second = await startIngest({ ...settings, metrics: createControllerMetrics() });
+    return async () => {
+      await second.stop();
+      await other.close();
+    };
+  }
+
   const until = (check: () => Promise<void>, timeout = 20_000) =>
     vi.waitFor(check, { timeout, interval: 25 });
 
-  const drained = () =>
+  const drained = () => until(async () => expect(await sender.left()).toBe(0));
+
+  const bothWaitForLocks = () =>
     until(async () => {
-      expect(await sender.left()).toBe(0);
+      const [waiting] = await rows(
+        "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+      );
+      expect(waiting).toEqual({ n: 2 });
     });
 
   const acked = (one: BatchIncarnation, ackedSeq: number, ackGeneration = 1) =>
-    until(async () => {
-      expect(await sender.reply(one)).toEqual({ ackGeneration, ackedSeq });
-    });
+    until(async () => expect(await sender.reply(one)).toEqual({ ackGeneration, ackedSeq }));
 
   const rows = <R extends Record<string, unknown>>(text: string, values: unknown[] = []) =>
     query<R>(databaseUrl, text, values);
@@ -128,14 +140,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     const one = agentIncarnation('node-a');
     await sender.send(one.batch(1, [event(1), event(2)]));
     await acked(one, 2);
-    const other = await openStore({ databaseUrl, log: silent });
-    const second = await startIngest({
-      store: other,
-      redisUrl: redis.url,
-      cluster: CLUSTER,
-      log: silent,
-      metrics: createControllerMetrics(),
-    });
+    const stopSecond = await startSecond();
     const holder = new Client({ connectionString: databaseUrl });
     await holder.connect();
     try {
@@ -144,19 +149,13 @@ needs('postgres', 'redis-server')('ingest', () => {
       const newer = { context: { ...one.batch(1, []).context, no: 2, kubelet: 'v1.37.0' } };
       await sender.send(one.batch(3, [event(3), event(4)], newer));
       await sender.send(one.batch(5, [event(5), event(6)], newer));
-      await until(async () => {
-        const [waiting] = await rows(
-          "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-        );
-        expect(waiting).toEqual({ n: 2 });
-      });
+      await bothWaitForLocks();
       await holder.query('COMMIT');
       await acked(one, 6);
       expect(await seqs(one)).toEqual(upTo(6));
     } finally {
       await holder.end();
-      await second.stop();
-      await other.close();
+      await stopSecond();
     }
   });
 
@@ -350,22 +349,8 @@ needs('postgres', 'redis-server')('ingest', () => {
 
   it('a record that cannot be stored becomes a gap with its bytes, and the others are stored', async () => {
     const one = agentIncarnation('node-a');
-    const loneSurrogate = { v: 1, text: '\ud800' };
-    const finding: EvidenceRecord = {
-      type: 'finding',
-      t: 1,
-      findingId: randomUUID(),
-      kind: 'missed',
-      eventType: 'STARTED',
-      cause: 'sequence',
-      containerId: hexId(1),
-      window: { from: 0, to: 1 },
-      occurred: null,
-      lateness: null,
-      delivery: null,
-      // Valid JSON that Postgres cannot store as text: it passes every check and the database refuses it.
-      proof: loneSurrogate,
-    };
+    // Valid JSON that Postgres cannot store as text: it passes every check and the database refuses it.
+    const finding = missedFinding({ proof: { v: 1, text: '\ud800' } });
     const bad = [
       { ...event(2), id: 'a\0b' },
       { ...event(3), createdNs: '9999999999999999999' },
@@ -415,19 +400,9 @@ needs('postgres', 'redis-server')('ingest', () => {
   it('keeps the state of the highest incarnation and seq, in any order of arrival', async () => {
     const older = agentIncarnation('node-a', 1);
     const newer = agentIncarnation('node-a', 2, 30_000);
-    const state = (mode: string): EvidenceRecord => ({
-      type: 'node_state',
-      t: 5,
-      stream: { state: 'Active', since: 1, reason: '', lastError: '' },
-      relist: { healthy: true, reason: '' },
-      model: 'EventedCache',
-      mode,
-      modeSince: 2,
-      modeReason: '',
-    });
-    await sender.send(newer.batch(1, [state('Starting'), state('Fallback')]));
+    await sender.send(newer.batch(1, [nodeState({ mode: 'Starting' }), nodeState({ mode: 'Fallback' })]));
     await acked(newer, 2);
-    await sender.send(older.batch(1, [state('Evented')]));
+    await sender.send(older.batch(1, [nodeState({ mode: 'Evented' })]));
     await acked(older, 1);
     expect(await rows('SELECT mode, stream_state, runtime_version FROM plegwatch.nodes')).toEqual([
       { mode: 'Fallback', stream_state: 'Active', runtime_version: '2.1.4' },
@@ -443,30 +418,16 @@ needs('postgres', 'redis-server')('ingest', () => {
     const records: EvidenceRecord[] = [
       { type: 'gap', t: 9, gapId: gap, scope: 'stream', cause: 'broken', from: 4, to: null },
       { type: 'gap', t: 9, gapId: gap, scope: 'stream', cause: 'broken', from: 4, to: 8 },
-      {
-        type: 'stream_session',
-        t: 1,
-        sessionNo: 1,
-        opened: 1,
-        armed: null,
-        closed: null,
-        code: null,
-        message: null,
-        events: 0,
-        replayed: 0,
-      },
-      {
-        type: 'stream_session',
+      streamSession(),
+      streamSession({
         t: 9,
-        sessionNo: 1,
-        opened: 1,
         armed: 2,
         closed: 8,
         code: 'UNAVAILABLE',
         message: 'gone',
         events: 5,
         replayed: 1,
-      },
+      }),
     ];
     await sender.send(one.batch(1, records));
     await acked(one, 4);
@@ -491,21 +452,10 @@ needs('postgres', 'redis-server')('ingest', () => {
 
   describe('a miss whose event another incarnation received', () => {
     /** A missed STOPPED, due by second 2 of its epoch and reported in second 32. */
-    const missed = (n: number, more: Partial<RecordOf<'finding'>> = {}): RecordOf<'finding'> => ({
-      type: 'finding',
-      t: 32 * US_PER_SECOND,
-      findingId: randomUUID(),
-      kind: 'missed',
-      eventType: 'STOPPED',
-      cause: 'unannounced_by_list',
-      containerId: hexId(n),
-      window: { from: US_PER_SECOND, to: 2 * US_PER_SECOND },
-      occurred: null,
-      lateness: null,
-      delivery: null,
-      proof: { v: 1 },
-      ...more,
-    });
+    const missed = (n: number, more: Partial<RecordOf<'finding'>> = {}) => {
+      const window = { from: US_PER_SECOND, to: 2 * US_PER_SECOND };
+      return missedFinding({ t: 32 * US_PER_SECOND, containerId: hexId(n), window, ...more });
+    };
 
     /** The STOPPED of an id, received in that second of its epoch. */
     const received = (n: number, second: number, more: Partial<RecordOf<'container_event'>> = {}) =>
@@ -642,30 +592,20 @@ needs('postgres', 'redis-server')('ingest', () => {
       const newer = agentIncarnation('node-a', 2, 20_000);
       // The older epoch is closed: its batches and those of the newer one do not lock each other out.
       await sendInTurn(older.batch(1, [event(7)]), newer.batch(1, [event(8)], { prev: older.epoch }));
-      const other = await openStore({ databaseUrl, log: silent });
-      const second = await startIngest({
-        ...{ store: other, redisUrl: redis.url, cluster: CLUSTER, log: silent },
-        metrics: createControllerMetrics(),
-      });
+      const stopSecond = await startSecond();
       const holder = new Client({ connectionString: databaseUrl });
       await holder.connect();
       try {
         await holder.query("BEGIN; SELECT FROM store.node WHERE name = 'node-a' FOR NO KEY UPDATE");
         await sender.send(older.batch(2, [missed(1)]));
         await sender.send(newer.batch(2, [received(1, 3)]));
-        await until(async () => {
-          const [waiting] = await rows(
-            "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-          );
-          expect(waiting).toEqual({ n: 2 });
-        });
+        await bothWaitForLocks();
         await holder.query('COMMIT');
         await drained();
         expect(await resolvedAt(newer)).toEqual([3]);
       } finally {
         await holder.end();
-        await second.stop();
-        await other.close();
+        await stopSecond();
       }
     });
 
@@ -764,11 +704,7 @@ needs('postgres', 'redis-server')('ingest', () => {
   });
 
   it('stores each record once while two controllers share the queues', async () => {
-    const second = await openStore({ databaseUrl, log: silent });
-    const other = await startIngest({
-      ...{ store: second, redisUrl: redis.url, cluster: CLUSTER, log: silent },
-      metrics: createControllerMetrics(),
-    });
+    const stopSecond = await startSecond();
     const incarnations = ['node-a', 'node-b', 'node-c'].map((node) => agentIncarnation(node));
     let copy = 0;
     for (const shift of [0, 3, 6, 0, 9]) {
@@ -782,8 +718,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     for (const one of incarnations) await acked(one, 100);
     await drained();
     for (const one of incarnations) expect(await seqs(one)).toEqual(upTo(100));
-    await other.stop();
-    await second.close();
+    await stopSecond();
   });
 
   it('drains queues that agents no longer use', async () => {

@@ -5,10 +5,11 @@ import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { MAINTENANCE_LOCK, maintain } from '../../src/controller/store/maintain.ts';
-import { agentIncarnation, events } from '../support/batches.ts';
+import { agentIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
+import { events } from '../support/records.ts';
 
 needs('postgres')('maintenance', () => {
   let server: TestServer;

@@ -55,9 +55,7 @@ needs(
     await ready('node-a', 'False', plegMessage('3m5.2s', '3m0s'), 10);
     await ready('node-a', 'False', plegMessage('4m5.2s', '3m0s'), 10);
     await ready('node-a', 'True', 'kubelet is posting ready status', 130);
-    await waitFor('both rows are stored', async () =>
-      (await rows('node-a')).length === 2 ? true : undefined,
-    );
+    await waitFor('both rows are stored', async () => (await rows('node-a')).length === 2);
     expect(await rows('node-a')).toEqual([
       {
         status: 'False',
@@ -82,18 +80,19 @@ needs(
     await addNode('node-b');
     start();
     await ready('node-b', 'False', plegMessage('10m3s', '10m0s'), 0);
-    await waitFor('the row is stored', async () => ((await rows('node-b')).length === 1 ? true : undefined));
+    await waitFor('the row is stored', async () => (await rows('node-b')).length === 1);
     await stop();
     await ready('node-b', 'True', 'kubelet is posting ready status', 60);
     start();
-    await waitFor('the end is stored', async () => ((await rows('node-b')).length === 2 ? true : undefined));
+    await waitFor('the end is stored', async () => (await rows('node-b')).length === 2);
     await stop();
     start();
     await addNode('node-after-b');
     await ready('node-after-b', 'False', plegMessage('3m1s', '3m0s'), 61);
     // Changes are recorded in order: when this row is stored, node-b has been checked again.
-    await waitFor('the row of the other Node is stored', async () =>
-      (await rows('node-after-b')).length === 1 ? true : undefined,
+    await waitFor(
+      'the row of the other Node is stored',
+      async () => (await rows('node-after-b')).length === 1,
     );
     expect((await rows('node-b')).map(({ status, threshold }) => [status, threshold])).toEqual([
       ['False', '600000'],
@@ -105,14 +104,12 @@ needs(
     await addNode('node-c');
     start();
     await ready('node-c', 'False', plegMessage('3m6s', '3m0s'), 0);
-    await waitFor('the row is stored', async () => ((await rows('node-c')).length === 1 ? true : undefined));
+    await waitFor('the row is stored', async () => (await rows('node-c')).length === 1);
     await postgres.kill();
     await ready('node-c', 'True', 'kubelet is posting ready status', 30);
     await ready('node-c', 'False', plegMessage('3m9s', '3m0s'), 90);
     await postgres.restart();
-    await waitFor('three rows are stored', async () =>
-      (await rows('node-c')).length === 3 ? true : undefined,
-    );
+    await waitFor('three rows are stored', async () => (await rows('node-c')).length === 3);
     expect((await rows('node-c')).map(({ status, seconds }) => [status, seconds])).toEqual([
       ['False', 0],
       ['True', 30],
@@ -124,13 +121,13 @@ needs(
     await addNode('node-d');
     start();
     await ready('node-d', 'False', plegMessage('3m1s', '3m0s'), 0);
-    await waitFor('the row is stored', async () => ((await rows('node-d')).length === 1 ? true : undefined));
+    await waitFor('the row is stored', async () => (await rows('node-d')).length === 1);
     await server.kill();
     await server.restart();
     await waitFor('the API server accepts the condition', () =>
       ready('node-d', 'True', 'kubelet is posting ready status', 45),
     );
-    await waitFor('the end is stored', async () => ((await rows('node-d')).length === 2 ? true : undefined));
+    await waitFor('the end is stored', async () => (await rows('node-d')).length === 2);
   });
 });
 

@@ -84,7 +84,7 @@ needs(
     startChurn();
     await freeze(controller);
     await deliveredSinceNow(200);
-    await waitFor('something waits in Redis', async () => (await unacknowledged(agent)) > 0 || undefined);
+    await waitFor('something waits in Redis', async () => (await unacknowledged(agent)) > 0);
     await wipe();
     await deliveredSinceNow(100);
     await thaw();
@@ -162,7 +162,7 @@ needs(
     await mayWrite(false);
     try {
       await deliveredSinceNow(200);
-      await waitFor('records wait', async () => (await unacknowledged(agent)) > 0 || undefined);
+      await waitFor('records wait', async () => (await unacknowledged(agent)) > 0);
     } finally {
       await mayWrite(true);
     }
@@ -182,7 +182,7 @@ needs(
       'the report is there',
       async () => {
         const table = await system.kubectl('get', 'plegreports', '--no-headers');
-        return table.includes(`${node()} `) || undefined;
+        return table.includes(`${node()} `);
       },
       BACK_WITHIN_MS,
     );
@@ -242,11 +242,10 @@ needs(
     await agent.kill('SIGKILL');
     const killed = Date.now();
     // Without a subscriber the runtime keeps events for the next one.
-    await waitFor('nobody is subscribed', () => runtime.subscribers === 0 || undefined);
+    await waitFor('nobody is subscribed', () => runtime.subscribers === 0);
     startChurn();
-    await waitFor(
-      'events are queued',
-      () => runtime.truth.entries.some((e) => e.what === 'event' && e.queued) || undefined,
+    await waitFor('events are queued', () =>
+      runtime.truth.entries.some((e) => e.what === 'event' && e.queued),
     );
     await restarted(agent);
     const back = Date.now();
@@ -282,7 +281,7 @@ needs(
     runtime = await startSimulatedRuntime({ socket: runtime.socket, seed: nodes, profile });
     before = 0;
     await agent.restart();
-    await waitFor('the agent is subscribed', () => runtime.subscribers > 0 || undefined);
+    await waitFor('the agent is subscribed', () => runtime.subscribers > 0);
     await system.redis.restart();
     await becomesReady(agent);
     startChurn();
@@ -291,7 +290,7 @@ needs(
     await received(agent);
     await waitFor(
       'everything is acknowledged',
-      async () => (await unacknowledged(agent)) === 0 || undefined,
+      async () => (await unacknowledged(agent)) === 0,
       BACK_WITHIN_MS,
     );
     const seen = await system.sql<{ versions: string[] }>(
@@ -324,7 +323,7 @@ needs(
     await received(agent);
     await agent.kill('SIGTERM');
     // The chart gives an agent 15 s to end before it is killed.
-    await waitFor('it has ended', () => !agent.running() || undefined, 15_000);
+    await waitFor('it has ended', () => !agent.running(), 15_000);
     await thaw();
     await restarted(agent);
     await becomesReady(agent);
@@ -336,10 +335,7 @@ needs(
     const second = system.agent(node(), runtime.socket, { spoolDir: system.folder(`spool-${node()}`) });
     startChurn();
     await deliveredSinceNow(100);
-    await waitFor(
-      'the second asks for the lock',
-      () => anyAgentLogged('waiting for the spool lock') || undefined,
-    );
+    await waitFor('the second asks for the lock', () => anyAgentLogged('waiting for the spool lock'));
     expect(runtime.subscribers).toBe(1);
     await stopChurn();
     await received(first);
@@ -361,7 +357,7 @@ async function subscribed(): Promise<LocalPlegwatch> {
   before = 0;
   const agent = await system.agent(node(), runtime.socket);
   agents.push(agent);
-  await waitFor('the agent is subscribed', () => runtime.subscribers > 0 || undefined);
+  await waitFor('the agent is subscribed', () => runtime.subscribers > 0);
   return agent;
 }
 
@@ -375,7 +371,7 @@ async function watched(): Promise<LocalPlegwatch> {
 
 /** A subscription is retried after up to a minute, to spare the runtime. */
 async function resubscribes(): Promise<void> {
-  await waitFor('the agent is subscribed again', () => runtime.subscribers > 0 || undefined, BACK_WITHIN_MS);
+  await waitFor('the agent is subscribed again', () => runtime.subscribers > 0, BACK_WITHIN_MS);
 }
 
 async function restarted(agent: LocalPlegwatch): Promise<void> {
@@ -402,7 +398,7 @@ function delivered() {
 
 async function deliveredSinceNow(count: number): Promise<void> {
   const wanted = delivered().length + count;
-  await waitFor(`${count} more events`, () => delivered().length >= wanted || undefined, BACK_WITHIN_MS);
+  await waitFor(`${count} more events`, () => delivered().length >= wanted, BACK_WITHIN_MS);
 }
 
 /** Waits until the agent has received every event delivered since it started. */
@@ -412,7 +408,7 @@ async function received(agent: LocalPlegwatch): Promise<void> {
     const counts = [...body.matchAll(/^plegwatch_events_received_total\{.*\} (\d+)$/gm)].map((m) =>
       Number(m[1]),
     );
-    return counts.reduce((sum, n) => sum + n, 0) === delivered().length - before || undefined;
+    return counts.reduce((sum, n) => sum + n, 0) === delivered().length - before;
   });
 }
 
@@ -438,18 +434,14 @@ async function becomesUnready(program: LocalPlegwatch, check: string): Promise<v
     `not ok ${check}`,
     async () => {
       const answer = await program.ask('/readyz');
-      return (answer?.status === 503 && answer.body.includes(`not ok ${check}`)) || undefined;
+      return answer?.status === 503 && answer.body.includes(`not ok ${check}`);
     },
     BACK_WITHIN_MS,
   );
 }
 
 async function becomesReady(program: LocalPlegwatch): Promise<void> {
-  await waitFor(
-    'ready',
-    async () => (await program.ask('/readyz'))?.status === 200 || undefined,
-    BACK_WITHIN_MS,
-  );
+  await waitFor('ready', async () => (await program.ask('/readyz'))?.status === 200, BACK_WITHIN_MS);
 }
 
 const OTHER_CLIENT = 'another client';
@@ -531,11 +523,11 @@ async function expectEverythingOnce(agent: LocalPlegwatch): Promise<void> {
   await stopChurn();
   await received(agent);
   await waitFor('every pending event is judged', async () => {
-    return (await metric(agent, 'plegwatch_pending_events')) === 0 || undefined;
+    return (await metric(agent, 'plegwatch_pending_events')) === 0;
   });
   await waitFor(
     'everything is acknowledged',
-    async () => (await unacknowledged(agent)) === 0 || undefined,
+    async () => (await unacknowledged(agent)) === 0,
     BACK_WITHIN_MS,
   );
   const rows = await system.sql<{ event: string }>(

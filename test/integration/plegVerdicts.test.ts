@@ -10,6 +10,7 @@ import { agentIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
+import { relistMinute } from '../support/records.ts';
 
 const MINUTES = 10;
 const SECOND = 1_000_000;
@@ -54,13 +55,27 @@ const OUR_GAPS: VerdictScenario['gaps'] = [
   ['list', 'deadline_exceeded', 244, 302],
   ['list', 'slow', 302, 330],
 ];
-const times = (count: number, what: Partial<KubeletCalls>): Record<number, Partial<KubeletCalls>> =>
+const OURS: VerdictScenario = { ours: OURS_HUNG, gaps: OUR_GAPS };
+const times = <T>(count: number, what: T): Record<number, T> =>
   Object.fromEntries(Array.from({ length: count }, (_, minute) => [minute, what]));
+/** Almost every list of both fails. */
+const FAILED = { lists: 60, listErrors: 58, listSum: 60_000, longestList: 1_000, relistSum: 60_000 };
+const ALL_FAIL: VerdictScenario = {
+  kubelet: times(6, FAILED),
+  ours: { 2: { relists: 0, errors: 12 }, 3: { relists: 0, errors: 12 }, 4: { relists: 0, errors: 12 } },
+};
+/** One relist of 12 s in the fifth minute. */
+const SLOW_RELIST = {
+  4: {
+    hist: [50, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+    ...{ listSum: 13 * SECOND, longestList: 12 * SECOND, relistSum: 13 * SECOND },
+  },
+};
 
 const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] }> = {
   'a healthy node has no verdict': { scenario: {}, verdicts: [] },
   'lists of both hung: the runtime': {
-    scenario: { kubelet: HUNG, ours: OURS_HUNG, gaps: OUR_GAPS, unhealthy: 'recovered' },
+    scenario: { kubelet: HUNG, ...OURS, unhealthy: 'recovered' },
     verdicts: ['unhealthy slow slow runtime'],
   },
   "only the kubelet's lists hung: the kubelet": {
@@ -91,17 +106,15 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
           relistSum: 210 * SECOND,
         },
       },
-      ours: OURS_HUNG,
-      gaps: OUR_GAPS,
+      ...OURS,
       unhealthy: 'recovered',
     },
     verdicts: ['unhealthy slow slow runtime'],
   },
   'the kubelet cannot be scraped: unknown': {
     scenario: {
-      kubelet: Object.fromEntries(Array.from({ length: MINUTES }, (_, minute) => [minute, null])),
-      ours: OURS_HUNG,
-      gaps: OUR_GAPS,
+      kubelet: times(MINUTES, null),
+      ...OURS,
       unhealthy: 'recovered',
     },
     verdicts: ['unhealthy unknown slow unknown'],
@@ -124,8 +137,7 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
   'relists were slow, a tenth of it because of lists: unknown': {
     scenario: {
       kubelet: { 4: { relistSum: 170 * SECOND, listSum: 17 * SECOND, longestList: 16 * SECOND } },
-      ours: OURS_HUNG,
-      gaps: OUR_GAPS,
+      ...OURS,
       unhealthy: 'recovered',
     },
     verdicts: ['unhealthy not_slow slow unknown'],
@@ -178,14 +190,7 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
   },
   'the runtime is down for both: the runtime': {
     scenario: {
-      kubelet: times(6, {
-        lists: 60,
-        listErrors: 58,
-        listSum: 60_000,
-        longestList: 1_000,
-        relistSum: 60_000,
-      }),
-      ours: { 2: { relists: 0, errors: 12 }, 3: { relists: 0, errors: 12 }, 4: { relists: 0, errors: 12 } },
+      ...ALL_FAIL,
       gaps: [['list', 'unavailable', 121, 331]],
       unhealthy: 'recovered',
     },
@@ -193,14 +198,7 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
   },
   'the list responses are too large for both: unknown': {
     scenario: {
-      kubelet: times(6, {
-        lists: 60,
-        listErrors: 58,
-        listSum: 60_000,
-        longestList: 1_000,
-        relistSum: 60_000,
-      }),
-      ours: { 2: { relists: 0, errors: 12 }, 3: { relists: 0, errors: 12 }, 4: { relists: 0, errors: 12 } },
+      ...ALL_FAIL,
       gaps: [['list', 'over_runtime_limit', 121, 331]],
       unhealthy: 'recovered',
     },
@@ -208,9 +206,7 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
   },
   'a relist of 12 s that both waited for: the runtime': {
     scenario: {
-      kubelet: {
-        4: { hist: slowRelist(), listSum: 13 * SECOND, longestList: 12 * SECOND, relistSum: 13 * SECOND },
-      },
+      kubelet: SLOW_RELIST,
       ours: { 4: { max: 7 * SECOND } },
       gaps: [['list', 'slow', 252, 259]],
     },
@@ -218,17 +214,13 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
   },
   'a relist of 12 s that only the kubelet waited for: the kubelet': {
     scenario: {
-      kubelet: {
-        4: { hist: slowRelist(), listSum: 13 * SECOND, longestList: 12 * SECOND, relistSum: 13 * SECOND },
-      },
+      kubelet: SLOW_RELIST,
     },
     verdicts: ['slow slow fast kubelet'],
   },
   "a relist of 12 s between two of the agent's lists: unknown": {
     scenario: {
-      kubelet: {
-        4: { hist: slowRelist(), listSum: 13 * SECOND, longestList: 12 * SECOND, relistSum: 13 * SECOND },
-      },
+      kubelet: SLOW_RELIST,
       ours: { 4: { relists: 2 } },
     },
     verdicts: ['slow slow unknown unknown'],
@@ -295,10 +287,6 @@ needs('postgres')('a verdict on PLEG', () => {
   });
 });
 
-function slowRelist(): number[] {
-  return [50, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-}
-
 function recordsOf({
   kubelet = {},
   ours = {},
@@ -323,17 +311,7 @@ function minuteOf(
 ): RecordOf<'relist_minute'> | null {
   if (ours === null) return null;
   const t = minute * 60 * SECOND;
-  const zero = {
-    sandboxes: 0,
-    containers: 0,
-    bytes: 0,
-    expected: 0,
-    matched: 0,
-    unobservable: 0,
-    covered: 0,
-  };
-  const listing = { relists: 12, errors: 0, max: 5_000, hist: [], ...ours };
-  const record = { type: 'relist_minute', t, span: 60 * SECOND, ...zero, ...listing } as const;
+  const record = relistMinute({ t, relists: 12, max: 5_000, ...ours });
   return kubelet === null ? record : { ...record, kubelet: kubeletMinute(t, kubelet) };
 }
 

@@ -110,12 +110,12 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       process.kill(controller.pid, 'SIGSTOP');
       try {
         await waitFor('batches wait on this master', async () => {
-          return Number(await command(doomed, 'LLEN', queueKey(first.name, 'wait'))) > 0 || undefined;
+          return Number(await command(doomed, 'LLEN', queueKey(first.name, 'wait'))) > 0;
         });
         await doomed.kill();
         await waitFor(
           'the agent logs it',
-          async () => (await first.agent.ask('/readyz'))?.body.includes('not ok redis') || undefined,
+          async () => (await first.agent.ask('/readyz'))?.body.includes('not ok redis'),
           BACK_WITHIN_MS,
         );
         await nodes.deliveredSinceNow(50);
@@ -141,10 +141,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       });
       const nodes = await watch(cluster.url);
       for (const agent of nodes.agents) {
-        await waitFor(
-          'the first records are acknowledged',
-          async () => (await unacknowledged(agent)) === 0 || undefined,
-        );
+        await waitFor('the first records are acknowledged', async () => (await unacknowledged(agent)) === 0);
       }
       await controller.kill();
       nodes.startChurn(EVERY_MS / 3);
@@ -153,7 +150,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
         async () => {
           const before = await queuedBytes();
           await nodes.deliveredSinceNow(500);
-          return (before >= NODES.length * window && (await queuedBytes()) === before) || undefined;
+          return before >= NODES.length * window && (await queuedBytes()) === before;
         },
         BACK_WITHIN_MS,
       );
@@ -193,7 +190,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       for (const agent of nodes.agents) {
         await waitFor(
           'the agent logs it',
-          async () => (await agent.ask('/readyz'))?.body.includes('not ok redis') || undefined,
+          async () => (await agent.ask('/readyz'))?.body.includes('not ok redis'),
           BACK_WITHIN_MS,
         );
         expect(await unacknowledged(agent)).toBeGreaterThan(0);
@@ -228,22 +225,20 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       await nodes.deliveredSinceNow(50);
       expect(await redis.master()).toBe(first.port);
       await command(redis.sentinel, 'SENTINEL', 'FAILOVER', 'plegwatch');
-      await waitFor('the other is master', async () => (await redis.master()) === second.port || undefined);
+      await waitFor('the other is master', async () => (await redis.master()) === second.port);
       await nodes.deliveredSinceNow(50);
       await waitFor(
         'the first follows it',
         async () => {
           const replication = String(await command(first, 'INFO', 'replication'));
-          return (
-            (replication.includes('role:slave') && replication.includes('master_link_status:up')) || undefined
-          );
+          return replication.includes('role:slave') && replication.includes('master_link_status:up');
         },
         BACK_WITHIN_MS,
       );
       await second.kill();
       await waitFor(
         'the first is master again',
-        async () => (await redis.master()) === first.port || undefined,
+        async () => (await redis.master()) === first.port,
         BACK_WITHIN_MS,
       );
       await nodes.deliveredSinceNow(50);

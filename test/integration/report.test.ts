@@ -156,7 +156,7 @@ needs(
     }
     await reportOf('burst', ({ status }) => status.mode === 'Fallback');
     await dequeued(id);
-    await waitFor('one write is counted', () => (counted['written'] === before + 1 ? true : undefined));
+    await waitFor('one write is counted', () => counted['written'] === before + 1);
   });
 
   test('writes an unchanged report again when it is old, with present counts', async () => {
@@ -166,7 +166,7 @@ needs(
     const first = await reportOf('old', ({ status }) => status?.observedAt !== undefined);
     await evidence.minutes(id, 1);
     const again = await reportOf('old', ({ status }) => status?.observed24h?.expected === 244);
-    await waitFor('the refresh is counted', () => (counted['refreshed'] ?? 0) > 0 || undefined);
+    await waitFor('the refresh is counted', () => (counted['refreshed'] ?? 0) > 0);
     expect(Date.parse(again.status.observedAt ?? '')).toBeGreaterThan(
       Date.parse(first.status.observedAt ?? ''),
     );
@@ -187,7 +187,7 @@ needs(
     start({ writesPerSecond: 2 });
     await reportOf('crowd-39', ({ status }) => status.mode === 'Fallback');
     expect(counted['refreshed'] ?? 0).toBeLessThan(10);
-    await waitFor('the other reports are refreshed', () => (counted['refreshed'] ?? 0) > 0 || undefined);
+    await waitFor('the other reports are refreshed', () => (counted['refreshed'] ?? 0) > 0);
   });
 
   test('deletes the report of a deleted Node, and the evidence stays', async () => {
@@ -196,8 +196,9 @@ needs(
     start();
     await reportOf('leaves', () => true);
     await admin.delete(NODES, 'leaves');
-    await waitFor('the report is deleted', async () =>
-      (await admin.get(PLEG_REPORTS, 'leaves')) === undefined ? true : undefined,
+    await waitFor(
+      'the report is deleted',
+      async () => (await admin.get(PLEG_REPORTS, 'leaves')) === undefined,
     );
     expect(await evidence.rows('finding', id)).toBe(2);
     expect(await evidence.rows('relist_minute', id)).toBe(60);
@@ -241,8 +242,9 @@ needs(
     await former.stop();
     await admin.delete(NODES, 'orphan');
     start();
-    await waitFor('the orphan is deleted', async () =>
-      (await admin.get(PLEG_REPORTS, 'orphan')) === undefined ? true : undefined,
+    await waitFor(
+      'the orphan is deleted',
+      async () => (await admin.get(PLEG_REPORTS, 'orphan')) === undefined,
     );
     expect((await admin.get(PLEG_REPORTS, 'stays'))?.metadata.resourceVersion).toBe(
       before.metadata.resourceVersion,
@@ -282,14 +284,14 @@ needs(
     for (const name of ['out-a', 'out-b', 'out-c']) {
       await reportOf(name, ({ status }) => status.missed?.last24h === 1);
     }
-    await waitFor('the writer is ready', () => (writer.health() === null ? true : undefined));
+    await waitFor('the writer is ready', () => writer.health() === null);
   });
 
   test('names verb and resource of a missing permission', async () => {
     await admin.delete(BINDINGS, 'plegwatch-test');
     const writer = start();
     await waitFor('the error is reported', () =>
-      /does not let us list (nodes|plegreports)/.test(writer.health() ?? '') ? true : undefined,
+      /does not let us list (nodes|plegreports)/.test(writer.health() ?? ''),
     );
     await expect(ours.list(PLEG_REPORTS)).rejects.toMatchObject({
       code: 'KUBE_REFUSED',
@@ -351,9 +353,7 @@ async function storeNode(name: string, misses: number, state = {}): Promise<numb
 
 /** Waits until the queue row is removed. */
 async function dequeued(id: number): Promise<void> {
-  await waitFor('the queue row is removed', async () =>
-    (await evidence.rows('report_queue', id)) === 0 ? true : undefined,
-  );
+  await waitFor('the queue row is removed', async () => (await evidence.rows('report_queue', id)) === 0);
 }
 
 const kubectl = async (...args: string[]): Promise<string> =>

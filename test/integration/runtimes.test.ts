@@ -81,17 +81,14 @@ needs(
     const node = await watch();
     await node.streamIs('Unsafe');
     const first = await runPods();
-    await waitFor(
-      'all events have arrived',
-      () => before.received.length >= eventsOf(first).length || undefined,
-    );
+    await waitFor('all events have arrived', () => before.received.length >= eventsOf(first).length);
     expect(onlyOf(first, before.received)).toEqual(eventsOf(first));
 
     // The two listeners share the events: an event that neither has was taken by another subscriber.
     const after = listener();
     const second = await runPods();
     const both = () => onlyOf(second, [...before.received, ...after.received]);
-    await waitFor('all events have arrived', () => both().length >= eventsOf(second).length || undefined);
+    await waitFor('all events have arrived', () => both().length >= eventsOf(second).length);
     expect(both()).toEqual(eventsOf(second));
     expect(after.received.length).toBeGreaterThan(0);
 
@@ -115,10 +112,7 @@ needs(
     await armed(node, after);
     const all = await runPods();
     for (const { received } of [before, after]) {
-      await waitFor(
-        'all events have arrived',
-        () => onlyOf(all, received).length >= eventsOf(all).length || undefined,
-      );
+      await waitFor('all events have arrived', () => onlyOf(all, received).length >= eventsOf(all).length);
       expect(onlyOf(all, received)).toEqual(eventsOf(all));
     }
     await node.settled();
@@ -173,7 +167,7 @@ needs(
     await node.relisted();
 
     await containerd.kill('SIGTERM');
-    await waitFor('containerd has ended', () => !containerd.running() || undefined);
+    await waitFor('containerd has ended', () => !containerd.running());
     await use('2.1', containerd.dir);
     const traffic = churn(pods, containerd.socket);
     cleanUps.push(() => traffic.stop());
@@ -207,10 +201,10 @@ needs(
 
       const killed = Date.now();
       await containerd.kill(signal);
-      await waitFor('containerd has ended', () => !containerd.running() || undefined);
+      await waitFor('containerd has ended', () => !containerd.running());
       const gone = Date.now();
       for (const pid of pids) process.kill(pid, 'SIGKILL');
-      await waitFor('the containers have ended', () => pids.every((pid) => !exists(pid)) || undefined);
+      await waitFor('the containers have ended', () => pids.every((pid) => !exists(pid)));
       await containerd.restart();
       const returned = Date.now();
 
@@ -219,7 +213,7 @@ needs(
       const completedBefore = traffic.completed.length;
       await waitFor(
         'more pods have run',
-        () => traffic.completed.length > completedBefore + POD_COUNT || undefined,
+        () => traffic.completed.length > completedBefore + POD_COUNT,
         WITHIN_MS,
       );
       await traffic.stop();
@@ -297,7 +291,7 @@ async function armed(node: WatchedNode, other: Listener): Promise<void> {
     'both are subscribed',
     async () => {
       await pods.runToEnd();
-      return (other.received.length > 0 && (await node.events()).length > 0) || undefined;
+      return other.received.length > 0 && (await node.events()).length > 0;
     },
     WITHIN_MS,
   );

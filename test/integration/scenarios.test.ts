@@ -250,7 +250,7 @@ async function watch(runtime: SimulatedRuntime, node: string, scenario: Scenario
   const slots = Array.from({ length: SLOTS }, (_, slot) => runPods(runtime, slot, scenario, ending.signal));
   const transitions = () => runtime.truth.entries.filter(({ what }) => what === 'transition').length;
   const reached = (count: number) =>
-    waitFor(`${count} transitions`, () => transitions() >= count || undefined, PATIENCE_MS);
+    waitFor(`${count} transitions`, () => transitions() >= count, PATIENCE_MS);
   await reached(scenario.before ?? 0);
   const clock = system.folder(`${node}.clock`);
   const agent = await system.agent(node, runtime.socket, scenario.agentSettings, clockArgs(clock));
@@ -292,7 +292,7 @@ async function runPods(
       oddForMs: ODD_MS,
     })) {
       await pause(Math.max(0, begun + at - performance.now()));
-      if (needsRuntime(act)) await waitFor('the runtime is up', () => !runtime.core.isDown || undefined);
+      if (needsRuntime(act)) await waitFor('the runtime is up', () => !runtime.core.isDown);
       performIfPossible(runtime.pods, act);
     }
   }
@@ -307,19 +307,15 @@ const isStored = (node: string, kind: CheckedKind) =>
   some('SELECT FROM plegwatch.findings WHERE node = $1 AND kind = $2 LIMIT 1', node, kind);
 
 /** Whether a query finds anything, for `until`. */
-const some = async (text: string, ...values: readonly string[]): Promise<true | undefined> =>
-  (await system.sql(text, ...values)).length > 0 || undefined;
+const some = async (text: string, ...values: readonly string[]): Promise<boolean> =>
+  (await system.sql(text, ...values)).length > 0;
 
 async function settled(agent: LocalPlegwatch, { hangs = false }: Scenario): Promise<void> {
   const relists = async () => (await metric(agent, 'plegwatch_relist_duration_seconds_count')) ?? 0;
   const before = await relists();
-  const none = (name: string) => async () => ((await metric(agent, name)) === 0 ? true : undefined);
+  const none = (name: string) => async () => (await metric(agent, name)) === 0;
   if (!hangs) {
-    await waitFor(
-      'two more relists',
-      async () => ((await relists()) > before + 1 ? true : undefined),
-      PATIENCE_MS,
-    );
+    await waitFor('two more relists', async () => (await relists()) > before + 1, PATIENCE_MS);
     await waitFor('no event is pending', none('plegwatch_pending_events'), PATIENCE_MS);
   }
   await waitFor('everything is acknowledged', none('plegwatch_unacked_records'));

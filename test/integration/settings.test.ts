@@ -699,6 +699,6 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       [0, ''],
       [0, ''],
     ]);
-    await waitFor('nobody is subscribed any more', () => (runtime.subscribers === 0 ? true : undefined));
+    await waitFor('nobody is subscribed any more', () => runtime.subscribers === 0);
   });
 });

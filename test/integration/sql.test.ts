@@ -5,11 +5,12 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { EvidenceRecord, KubeletMinute, RecordOf } from '../../src/protocol/record.ts';
-import { agentIncarnation, event, hexId } from '../support/batches.ts';
+import type { EvidenceRecord, KubeletMinute } from '../../src/protocol/record.ts';
+import { agentIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
+import { event, hexId, missedFinding, nodeState, relistMinute, streamSession } from '../support/records.ts';
 
 const text = readFileSync(new URL('../../docs/how-to/sql.md', import.meta.url), 'utf8');
 
@@ -23,38 +24,19 @@ const queries = text.split(/^## /m).flatMap((section) =>
 
 const US_PER_MINUTE = 60_000_000;
 
+const DETECTED = { t: 50_000_000, window: { from: 20_000_000, to: 21_000_000 } };
+
 /** A record of each type: a kubelet that fell back after its stream broke, and a missed event. */
 function evidence(): EvidenceRecord[] {
   const id = hexId(1);
-  const finding = (kind: 'missed' | 'short_life' | 'unannounced'): RecordOf<'finding'> => ({
-    type: 'finding',
-    t: 50_000_000,
-    findingId: randomUUID(),
-    kind,
-    eventType: kind === 'missed' ? 'STOPPED' : null,
-    cause: 'unannounced_by_list',
-    containerId: id,
-    window: { from: 20_000_000, to: 21_000_000 },
-    occurred: null,
-    lateness: null,
-    delivery: null,
-    proof: { v: 1 },
-  });
-  const short = (proof: Readonly<Record<string, unknown>>): EvidenceRecord => ({
-    ...finding('short_life'),
-    t: 118_000_000,
-    window: { from: 117_000_000, to: 118_000_000 },
-    proof,
-  });
-  const starved: EvidenceRecord = {
-    ...finding('missed'),
-    kind: 'silent_stream',
-    eventType: null,
-    cause: 'starved',
-    containerId: null,
-    window: { from: 15_000_000, to: 49_000_000 },
-    proof: { v: 1, changes: 6, relists: 2 },
+  const short = (proof: Readonly<Record<string, unknown>>) => {
+    const window = { from: 117_000_000, to: 118_000_000 };
+    return missedFinding({ t: 118_000_000, kind: 'short_life', eventType: null, window, proof });
   };
+  const starved = missedFinding({
+    ...{ t: 50_000_000, kind: 'silent_stream', eventType: null, cause: 'starved', containerId: null },
+    ...{ window: { from: 15_000_000, to: 49_000_000 }, proof: { v: 1, changes: 6, relists: 2 } },
+  });
   const kubelet: KubeletMinute = {
     scraped: { from: 65_000_000, to: 115_000_000 },
     relists: 60,
@@ -66,24 +48,14 @@ function evidence(): EvidenceRecord[] {
     streamErrors: 5,
     listP99: 4_200,
   };
-  const minute = (no: number): EvidenceRecord => ({
-    type: 'relist_minute',
-    t: no * US_PER_MINUTE,
-    relists: 12,
-    errors: 0,
-    max: 7_000,
-    hist: [0, 3, 9],
-    sandboxes: 10,
-    containers: 20,
-    bytes: 60_000,
-    expected: 5,
-    matched: 4,
-    unobservable: 1,
-    covered: 59_000_000,
-    span: 60_000_000,
-    // The kubelet is asked from the second minute on.
-    ...(no === 0 ? {} : { kubelet }),
-  });
+  const minute = (no: number) =>
+    relistMinute({
+      t: no * US_PER_MINUTE,
+      ...{ relists: 12, max: 7_000, hist: [0, 3, 9], sandboxes: 10, containers: 20, bytes: 60_000 },
+      ...{ expected: 5, matched: 4, unobservable: 1, covered: 59_000_000 },
+      // The kubelet is asked from the second minute on.
+      ...(no === 0 ? {} : { kubelet }),
+    });
   return [
     event(1, { eventType: 1 }),
     {
@@ -95,24 +67,16 @@ function evidence(): EvidenceRecord[] {
       oldState: 'running',
       newState: 'non-existent',
     },
-    finding('missed'),
-    { ...finding('unannounced'), eventType: 'CREATED', cause: 'never_sent' },
+    missedFinding(DETECTED),
+    missedFinding({ ...DETECTED, kind: 'unannounced', eventType: 'CREATED', cause: 'never_sent' }),
     starved,
-    { ...finding('missed'), t: 50_500_000, proof: { v: 1, hint: 'stream_starved' } },
+    missedFinding({ ...DETECTED, t: 50_500_000, proof: { v: 1, hint: 'stream_starved' } }),
     short({ v: 1, lifeMinMs: 201, lifeMaxMs: 603 }),
     short({ v: 1, lifeMinMs: 'not long', lifeMaxMs: 1e300 }),
-    {
-      type: 'stream_session',
-      t: 40_000_000,
-      sessionNo: 1,
-      opened: 1,
-      armed: 2,
-      closed: 40_000_000,
-      code: 'UNAVAILABLE',
-      message: 'EOF',
-      events: 4,
-      replayed: 1,
-    },
+    streamSession({
+      ...{ t: 40_000_000, armed: 2, closed: 40_000_000, code: 'UNAVAILABLE', message: 'EOF' },
+      ...{ events: 4, replayed: 1 },
+    }),
     {
       type: 'gap',
       t: 40_000_000,
@@ -147,17 +111,12 @@ function evidence(): EvidenceRecord[] {
   ];
 }
 
-const STATE: EvidenceRecord = {
-  type: 'node_state',
+const STATE = nodeState({
   t: 5_000_000,
-  stream: { state: 'Active', since: 1, reason: '', lastError: '' },
-  relist: { healthy: true, reason: '' },
-  model: 'EventedCache',
   mode: 'Fallback',
-  modeSince: 1,
   modeReason: 'StreamBroke',
   kubeletStreamErrors: 5,
-};
+});
 
 /** As the recorder of conditions writes it. */
 const UNHEALTHY = `

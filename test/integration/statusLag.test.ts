@@ -15,18 +15,12 @@ import { type PodPoller, startPodPoller } from '../../src/controller/statusLag/p
 import { createWatchEnqueuer } from '../../src/controller/statusLag/watchEnqueue.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../src/protocol/record.ts';
-import {
-  agentIncarnation,
-  type BatchIncarnation,
-  CLUSTER,
-  event,
-  hexId,
-  objectOf,
-} from '../support/batches.ts';
+import { agentIncarnation, type BatchIncarnation, CLUSTER, objectOf } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { type FakeApiServer, respondJson, startFakeApiServer } from '../support/fakeApiServer.ts';
 import { needs } from '../support/needs.ts';
+import { event, hexId, missedFinding } from '../support/records.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const log = pino({ level: 'silent' });
@@ -98,7 +92,7 @@ needs(
     const { batch, finding } = overdue(pod, 'STOPPED');
     await commit(batch);
     await start();
-    await waitFor('a stale read', () => (results.includes('stale') ? true : undefined));
+    await waitFor('a stale read', () => results.includes('stale'));
     await publish(pod, ended(pod));
     const row = await measured(finding);
     const took = performance.now() - began;
@@ -148,7 +142,7 @@ needs(
     const { batch, finding } = overdue(pod, 'STARTED');
     await commit(batch);
     await start();
-    await waitFor('a read that finds no pod', () => (results.includes('stale') ? true : undefined));
+    await waitFor('a read that finds no pod', () => results.includes('stale'));
     await applied(pod, {
       'kubernetes.io/config.hash': pod.object.podUid,
       'kubernetes.io/config.mirror': pod.object.podUid,
@@ -180,7 +174,7 @@ needs(
     await start();
     await waitFor('the pod was seen', async () => {
       const seen = 'SELECT FROM store.status_lag_watch WHERE pod_name = $1 AND container_matched';
-      return (await query(databaseUrl, seen, [deleted.object.pod])).length > 0 ? true : undefined;
+      return (await query(databaseUrl, seen, [deleted.object.pod])).length > 0;
     });
     // A pod that is bound to no node is deleted at once.
     await admin.delete(PODS, deleted.object.pod);
@@ -199,7 +193,7 @@ needs(
     const read = overdue(pod, 'STOPPED');
     await commit(read.batch);
     await start();
-    await waitFor('a read', () => (results.includes('stale') ? true : undefined));
+    await waitFor('a read', () => results.includes('stale'));
     refuse = (_, response) => respondJson(response, 500, {});
     const unread = overdue(pod, 'STOPPED');
     await commit(unread.batch);
@@ -236,7 +230,7 @@ needs(
       // Nobody wants to wait for the pauses between two reads.
       await waitFor('the next read', async () => {
         await query(databaseUrl, 'UPDATE store.status_lag_watch SET due_at = now() WHERE reads = 0');
-        return faults.length < left ? true : undefined;
+        return faults.length < left;
       });
     }
     expect(await measured(finding)).toMatchObject({ lag_reason: null });
@@ -249,7 +243,7 @@ needs(
     const perSecond = 10;
     const started = performance.now();
     await start(perSecond);
-    await waitFor('all have ended', async () => ((await watches()) === 0 ? true : undefined));
+    await waitFor('all have ended', async () => (await watches()) === 0);
     const seconds = (performance.now() - started) / 1000;
     expect(between.requests.length - before).toBe(30);
     expect(30).toBeLessThanOrEqual(perSecond * (seconds + 1));
@@ -447,20 +441,11 @@ const missed = (
   finding: string,
   type: 'STARTED' | 'STOPPED',
   occurred: number | null = null,
-): EvidenceRecord => ({
-  type: 'finding',
-  t: 59_000_000,
-  findingId: finding,
-  kind: 'missed',
-  eventType: type,
-  cause: 'unannounced_by_list',
-  containerId: pod.object.id,
-  window: { from: 51_000_000, to: 55_000_000 },
-  occurred,
-  lateness: null,
-  delivery: null,
-  proof: { v: 1 },
-});
+): EvidenceRecord => {
+  const window = { from: 51_000_000, to: 55_000_000 };
+  const { id: containerId } = pod.object;
+  return missedFinding({ t: 59_000_000, findingId: finding, eventType: type, containerId, window, occurred });
+};
 
 const enqueuer = createWatchEnqueuer({
   readsPerSecond: RATE,
@@ -552,7 +537,7 @@ async function isAnomalous(node: string): Promise<boolean | null> {
   results = [];
   const { batch, finding } = overdue(pod, 'STOPPED', { name: node, to: 20_000_000 });
   await commit(batch);
-  await waitFor('a stale read', () => (results.includes('stale') ? true : undefined));
+  await waitFor('a stale read', () => results.includes('stale'));
   await publish(pod, ended(pod));
   return (await measured(finding)).lag_anomalous;
 }

@@ -170,7 +170,7 @@ needs(
     await containerd.restart();
     await waitFor(
       'the kubelet has stopped using the stream',
-      async () => (/connection_error_count 5/.test(await kubelet.metrics()) ? true : undefined),
+      async () => /connection_error_count 5/.test(await kubelet.metrics()),
       WITHIN_MS,
     );
     const next = await agentOf(node, containerd, kubelet);

@@ -96,7 +96,7 @@ needs(
     await waitFor('the report shows that lists hang', () => listsHang(FROZEN), HANGING_WITHIN_MS);
     await waitFor(
       'both Nodes are unhealthy',
-      async () => (await conditions()).length === 2 || undefined,
+      async () => (await conditions()).length === 2,
       UNHEALTHY_WITHIN_MS,
     );
     for (const condition of await conditions()) {
@@ -109,11 +109,7 @@ needs(
 
     proxy.hold();
     await runtime.kill('SIGCONT');
-    await waitFor(
-      'both Nodes have recovered',
-      async () => (await conditions()).length === 4 || undefined,
-      WITHIN_MS,
-    );
+    await waitFor('both Nodes have recovered', async () => (await conditions()).length === 4, WITHIN_MS);
     expect((await conditions()).map(({ node, status }) => [node, status])).toEqual([
       [HELD, 'False'],
       [HELD, 'True'],
@@ -166,16 +162,16 @@ const readyIs = (node: string, status: string): Promise<true> =>
     async () => {
       const path = '{.status.conditions[?(@.type=="Ready")].status}';
       const published = await system.kubectl('get', 'node', node, '-o', `jsonpath=${path}`);
-      return published === status || undefined;
+      return published === status;
     },
     WITHIN_MS,
   );
 
-async function listsHang(node: string): Promise<true | undefined> {
+async function listsHang(node: string): Promise<boolean> {
   const path = '{.status.conditions[?(@.type=="RelistHealthy")]}';
   const condition = await system.kubectl('get', 'pleg', node, '-o', `jsonpath=${path}`);
   const { status, message }: { status: string; message: string } = JSON.parse(condition);
-  return (status === 'False' && message.includes('has not answered a list')) || undefined;
+  return status === 'False' && message.includes('has not answered a list');
 }
 
 /** Waits until the store has durations of the kubelet's calls. */

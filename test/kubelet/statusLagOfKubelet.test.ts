@@ -260,7 +260,7 @@ function runningId(name: string): Promise<string> {
 async function listedRunning(id: string): Promise<void> {
   await waitFor(`a list shows ${id}`, async () => {
     const changes = `SELECT FROM plegwatch.relist_changes WHERE node = $1 AND container_id = $2 AND new_state = 'running'`;
-    return (await system.sql(changes, NODE, id)).length > 0 ? true : undefined;
+    return (await system.sql(changes, NODE, id)).length > 0;
   });
 }
 

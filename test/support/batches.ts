@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { Queue } from 'bullmq';
 import { connectRedis, type RedisClient } from '../../src/platform/redis.ts';
 import { type Batch, batchId, encodeBatch } from '../../src/protocol/batch.ts';
-import type { ContainerIdentity, EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
+import type { ContainerIdentity, EvidenceRecord } from '../../src/protocol/record.ts';
 import {
   type AckReply,
   ackReplyKey,
@@ -16,10 +16,9 @@ import {
   queuePrefix,
 } from '../../src/protocol/redisKeys.ts';
 import { millis } from '../../src/protocol/units.ts';
+import { hexId } from './records.ts';
 
 export const CLUSTER = 'test';
-
-export const hexId = (n: number): string => n.toString(16).padStart(64, '0');
 
 /** An incarnation of an agent that started `agoMs` ago and whose clock is right. */
 export function agentIncarnation(node: string, no = 1, agoMs = 60_000) {
@@ -78,24 +77,6 @@ export const objectOf = (id: string): ContainerIdentity => ({
   container: 'app',
   attempt: 2,
 });
-
-export const event = (
-  n: number,
-  more: Partial<RecordOf<'container_event'>> = {},
-): RecordOf<'container_event'> => ({
-  type: 'container_event',
-  t: n * 1000,
-  containerId: hexId(n),
-  eventType: n % 4,
-  createdNs: '1790000000123456789',
-  isSandbox: false,
-  replayed: false,
-  hasSandboxStatus: true,
-  ...more,
-});
-
-export const events = (from: number, to: number): RecordOf<'container_event'>[] =>
-  Array.from({ length: to - from + 1 }, (_, i) => event(from + i));
 
 export interface Sender {
   readonly redis: RedisClient;

@@ -27,7 +27,7 @@ export function churn(pods: PodDriver, socket: string): Churn {
         completed.push(await pods.runToEnd({ name: `churn-${count}` }));
       } catch {
         // The runtime stopped answering meanwhile.
-        await waitFor('the runtime answers', async () => (await isCriReady(socket)) || undefined, WITHIN_MS);
+        await waitFor('the runtime answers', () => isCriReady(socket), WITHIN_MS);
       }
     }
   };

@@ -49,8 +49,8 @@ export async function stopProcesses({ agent }: FaultTarget): Promise<Interferenc
   return { ...NO_INTERFERENCE, stops };
 }
 
-const isSubscribed = async (agent: LocalPlegwatch): Promise<true | undefined> =>
-  (await metric(agent, 'plegwatch_stream_connected')) === 1 || undefined;
+const isSubscribed = async (agent: LocalPlegwatch): Promise<boolean> =>
+  (await metric(agent, 'plegwatch_stream_connected')) === 1;
 
 async function stopFor(agent: number, { stopped, forMs }: PlannedStop): Promise<ProcessStop> {
   const reader = await waitFor('a reader runs', () => childrenOf(agent).find(exists));

@@ -43,8 +43,7 @@ export class Fleet {
         });
         nodes.push({ name, runtime, agent });
       }
-      for (const node of nodes)
-        await waitFor('the agent is subscribed', () => node.runtime.subscribers > 0 || undefined);
+      for (const node of nodes) await waitFor('the agent is subscribed', () => node.runtime.subscribers > 0);
       for (const { runtime } of nodes) runtime.runPod({ name: 'first', containers: ['app'] });
       await fleet.becomesReady();
       return fleet;
@@ -80,11 +79,7 @@ export class Fleet {
       ...node,
       wanted: delivered(node.runtime).length + count,
     }))) {
-      await waitFor(
-        `${count} more events`,
-        () => delivered(runtime).length >= wanted || undefined,
-        BACK_WITHIN_MS,
-      );
+      await waitFor(`${count} more events`, () => delivered(runtime).length >= wanted, BACK_WITHIN_MS);
     }
   }
 
@@ -92,7 +87,7 @@ export class Fleet {
     for (const { agent, name } of this.nodes) {
       await waitFor(
         `${name} is ready`,
-        async () => (await agent.ask('/readyz'))?.status === 200 || undefined,
+        async () => (await agent.ask('/readyz'))?.status === 200,
         BACK_WITHIN_MS,
       );
     }
@@ -113,14 +108,14 @@ export class Fleet {
 
   async #expectEverythingOnce({ name, runtime, agent }: FleetNode): Promise<void> {
     await waitFor(`${name} has every event`, async () => {
-      return (await received(agent)) === delivered(runtime).length || undefined;
+      return (await received(agent)) === delivered(runtime).length;
     });
     await waitFor(`every pending event of ${name} is judged`, async () => {
-      return (await metric(agent, 'plegwatch_pending_events')) === 0 || undefined;
+      return (await metric(agent, 'plegwatch_pending_events')) === 0;
     });
     await waitFor(
       `everything of ${name} is acknowledged`,
-      async () => (await unacknowledged(agent)) === 0 || undefined,
+      async () => (await unacknowledged(agent)) === 0,
       BACK_WITHIN_MS,
     );
     const rows = await this.#system.sql<{ event: string }>(

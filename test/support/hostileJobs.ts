@@ -5,8 +5,9 @@ import { zstdCompressSync } from 'node:zlib';
 import type { Random } from '../../devtools/simulator/random.ts';
 import type { Rejection } from '../../src/controller/ingest/rejections.ts';
 import { type Batch, encodeBatch, MAX_DECODED_BYTES } from '../../src/protocol/batch.ts';
-import { agentIncarnation, type BatchIncarnation, event } from './batches.ts';
+import { agentIncarnation, type BatchIncarnation } from './batches.ts';
 import { INJECTIONS, nested, objectsJson, oddValue, pick, recordsJson } from './hostileValues.ts';
+import { event } from './records.ts';
 
 export type JobOutcome =
   /** A row in `plegwatch.rejected` with this reason; nothing is stored. */

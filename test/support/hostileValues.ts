@@ -1,10 +1,8 @@
 /*
  * Values, texts and records that the store refuses or that a parser stumbles over. Same seed, same values.
  */
-import { randomUUID } from 'node:crypto';
 import type { Random } from '../../devtools/simulator/random.ts';
-import type { EvidenceRecord } from '../../src/protocol/record.ts';
-import { event, hexId } from './batches.ts';
+import { event, hexId, missedFinding, relistMinute, streamSession } from './records.ts';
 
 export const INJECTIONS = [
   "'; DROP TABLE store.container_event; --",
@@ -56,38 +54,9 @@ class RawJson {
 const asJson = (value: unknown): string =>
   value instanceof RawJson ? value.text : (JSON.stringify(value, undefined, 0) ?? 'null');
 
-const finding = (proof: unknown): Record<string, unknown> => ({
-  type: 'finding',
-  t: 1,
-  findingId: randomUUID(),
-  kind: 'missed',
-  eventType: 'STARTED',
-  cause: 'sequence',
-  containerId: hexId(1),
-  window: { from: 0, to: 1 },
-  occurred: null,
-  lateness: null,
-  delivery: null,
-  proof,
-});
+const finding = (proof: Readonly<Record<string, unknown>>) => missedFinding({ proof });
 const deepProof = (depth: number): RawJson =>
   new RawJson(JSON.stringify(finding({})).replace('"proof":{}', `"proof":{"a":${nested(depth)}}`));
-const minute: EvidenceRecord = {
-  type: 'relist_minute',
-  t: 1,
-  span: 1,
-  relists: 1,
-  errors: 0,
-  max: 1,
-  hist: [],
-  sandboxes: 0,
-  containers: 0,
-  bytes: 0,
-  expected: 0,
-  matched: 0,
-  unobservable: 0,
-  covered: 0,
-};
 
 /** Records that cannot be stored, each for another reason. */
 const UNSTORABLE: readonly ((random: Random) => unknown)[] = [
@@ -107,20 +76,9 @@ const UNSTORABLE: readonly ((random: Random) => unknown)[] = [
   () => ({ ...event(1), t: -300 * 86_400_000_000 }),
   () => ({ ...event(1), t: Number.MAX_SAFE_INTEGER }),
   () => ({ ...event(1), createdNs: '-9999999999999999999' }),
-  () => ({ ...minute, sandboxes: 2 ** 40 }),
-  () => ({ ...minute, hist: Array.from({ length: 65 }, () => 1) }),
-  () => ({
-    type: 'stream_session',
-    t: 1,
-    sessionNo: 2 ** 50,
-    opened: 1,
-    armed: null,
-    closed: null,
-    code: null,
-    message: null,
-    events: 0,
-    replayed: 0,
-  }),
+  () => relistMinute({ sandboxes: 2 ** 40 }),
+  () => relistMinute({ hist: Array.from({ length: 65 }, () => 1) }),
+  () => streamSession({ sessionNo: 2 ** 50 }),
   () => ({ type: 'no-such-type', t: 1 }),
   () => ({ type: '__proto__', t: 1 }),
 ];

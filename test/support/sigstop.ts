@@ -7,7 +7,7 @@ import { waitFor } from './waitFor.ts';
 /** Waits until all of the processes are stopped. */
 export async function freeze(...pids: readonly number[]): Promise<void> {
   for (const pid of pids) process.kill(pid, 'SIGSTOP');
-  await waitFor('the processes are stopped', () => pids.every((pid) => stateOf(pid) === 'T') || undefined);
+  await waitFor('the processes are stopped', () => pids.every((pid) => stateOf(pid) === 'T'));
 }
 
 export function thaw(...pids: readonly number[]): void {

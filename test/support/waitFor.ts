@@ -5,16 +5,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /** Waits until the condition holds. Fails after `timeoutMs`. */
 export async function until(condition: () => boolean | undefined, timeoutMs = 50_000): Promise<void> {
-  await waitFor(`${condition}`, () => condition() || undefined, timeoutMs, 5);
+  await waitFor(`${condition}`, condition, timeoutMs, 5);
 }
 
 /**
- * Asks every `intervalMs` until there is an answer that is not undefined, and returns it. An `ask` that throws is asked again. Fails
- * after `withinMs` with what was waited for and the last error.
+ * Asks every `intervalMs` until the answer is neither false nor undefined, and returns it. An `ask` that throws is asked again.
+ * Fails after `withinMs` with what was waited for and the last error.
  */
 export async function waitFor<T>(
   what: string,
-  ask: () => Promise<T | undefined> | T | undefined,
+  ask: () => Promise<T | false | undefined> | T | false | undefined,
   withinMs = 240_000,
   intervalMs = 50,
 ): Promise<T> {
@@ -23,7 +23,7 @@ export async function waitFor<T>(
   while (performance.now() < deadline) {
     try {
       const answer = await ask();
-      if (answer !== undefined) return answer;
+      if (answer !== undefined && answer !== false) return answer;
     } catch (error) {
       last = error;
     }

@@ -80,7 +80,7 @@ export class WatchedNode {
     const count = async () => (await metric(this.agent, 'plegwatch_relist_duration_seconds_count')) ?? 0;
     const before = await count();
     // The first one that ends may have begun before the call.
-    await waitFor('more relists', async () => (await count()) >= before + 2 || undefined, WITHIN_MS);
+    await waitFor('more relists', async () => (await count()) >= before + 2, WITHIN_MS);
   }
 
   /** Waits until every event is judged and every record is stored. */
@@ -91,7 +91,7 @@ export class WatchedNode {
   }
 
   async #isZero(name: string): Promise<void> {
-    await waitFor(`${name} is 0`, async () => (await metric(this.agent, name)) === 0 || undefined, WITHIN_MS);
+    await waitFor(`${name} is 0`, async () => (await metric(this.agent, name)) === 0, WITHIN_MS);
   }
 
   /** Every event in the store, as {@link eventKey}. */

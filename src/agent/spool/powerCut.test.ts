@@ -2,18 +2,14 @@
  * What the spool promises when power is cut at any step: a later incarnation reads every synced record, or declares it lost,
  * and reads nothing that was not written.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname } from 'node:path';
 import * as fc from 'fast-check';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { randomFor } from '../../../devtools/simulator/random.ts';
 import { ModelDisk } from '../../../test/support/modelDisk.ts';
-import { createLogger } from '../../platform/log.ts';
-import type { EvidenceRecord } from '../../protocol/record.ts';
-import { millis, offset, seq } from '../../protocol/units.ts';
+import { CONTEXT, readAll, SpoolBed, spoolRecord } from '../../../test/support/spoolBed.ts';
+import { millis, seq } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
-import { openSpool } from './openSpool.ts';
 import { parseSegment } from './segmentFormat.ts';
 import type { Spool } from './spool.ts';
 
@@ -22,14 +18,7 @@ const ALL_HISTORIES = 150;
 const HISTORIES = Math.min(ALL_HISTORIES, Number(process.env['PLEGWATCH_HISTORIES'] ?? ALL_HISTORIES));
 
 const MIB = 1024 * 1024;
-const CONTEXT = { runtime: { name: 'containerd', version: '2.1.9' }, kubelet: '', agent: '0.1.0' };
-
-/** The lock needs a real file. */
-let dir: string;
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'plegwatch-cut-'));
-});
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
+const bed = new SpoolBed();
 
 /**
  * One incarnation: it writes records of some size, write after write, until power is cut at some step. Meanwhile the store
@@ -67,7 +56,7 @@ test('a synced record is read again or declared lost after one to three power cu
     fc.asyncProperty(fc.array(anyRun, { minLength: 1, maxLength: 3 }), fc.nat(), async (runs, seed) => {
       const random = randomFor(seed, 'power');
       const disk = new ModelDisk();
-      await disk.makeFolder(dir);
+      await disk.makeFolder(bed.dir);
       disk.comeBack(() => 0.999);
       const known: KnownSeqs = { promised: new Map(), written: new Map(), acknowledged: new Map() };
       const { promised, written } = known;
@@ -93,7 +82,7 @@ test('a synced record is read again or declared lost after one to three power cu
           expect(epoch?.lastSeq).toBeLessThanOrEqual(written.get(name) ?? 0);
         }
       } finally {
-        await spool.close();
+        await bed.close(spool);
       }
     }),
     { numRuns: HISTORIES, seed: 20 },
@@ -126,14 +115,14 @@ async function runUntilCut(disk: ModelDisk, run: PoweredRun, known: KnownSeqs): 
     for (let i = 0; i < records; i += 1) {
       const next = (written.get(epoch) ?? 0) + 1;
       written.set(epoch, next);
-      spool.append(record(next, padding), null);
+      spool.append(spoolRecord(next, padding), null);
     }
     await spool.flush();
     if (everyWrite && !disk.isOff) expect(promised.get(epoch)).toBe(written.get(epoch));
     acknowledge(spool, run.acknowledged[turn % run.acknowledged.length] ?? 0, known);
   }
   if (!disk.isOff) disk.cutAfter(1);
-  await spool.close();
+  await bed.close(spool);
 }
 
 /** Acknowledges this share of the unacknowledged records of every epoch. */
@@ -146,41 +135,17 @@ function acknowledge(spool: Spool, share: number, { acknowledged }: KnownSeqs): 
   }
 }
 
-function open(
+const open = (
   disk: ModelDisk,
   { everyWrite, small }: Pick<PoweredRun, 'everyWrite' | 'small'>,
-): Promise<Spool> {
-  return openSpool(
-    {
-      dir,
-      cluster: 'prod',
-      node: 'node-1',
-      maxBytes: (small ? 4 : 64) * MIB,
-      fsyncInterval: millis(everyWrite ? 0 : 1),
-      retention: millis(0),
-      sweepInterval: millis(30_000),
-      log: createLogger('fatal', 'test'),
-      files: disk,
-    },
-    AbortSignal.timeout(20_000),
-  );
-}
+): Promise<Spool> =>
+  bed.open({ maxBytes: (small ? 4 : 64) * MIB, fsyncInterval: millis(everyWrite ? 0 : 1), files: disk });
 
 /** The seqs up to this one that are neither readable nor declared lost. Fails if a record is not as it was written. */
 async function missing(epoch: Epoch | undefined, last: number): Promise<number[]> {
   const all = Array.from({ length: last }, (_, i) => i + 1);
   if (epoch === undefined) return all;
-  const read = new Set<number>();
-  for (let from = 1; ; ) {
-    const entries = await epoch.read(from, 500, MIB);
-    for (const entry of entries) {
-      expect(entry.record).toMatchObject({ t: entry.seq });
-      read.add(entry.seq);
-    }
-    const end = entries.at(-1);
-    if (end === undefined) break;
-    from = end.seq + 1;
-  }
+  const read = new Set(await readAll(epoch));
   return all.filter((each) => !read.has(each) && !epoch.isDeclaredLost(each, each));
 }
 
@@ -188,14 +153,3 @@ const epochOf = (path: string): string => {
   const name = basename(dirname(path));
   return name.slice(name.indexOf('-') + 1);
 };
-
-const record = (n: number, padding: number): EvidenceRecord => ({
-  type: 'container_event',
-  t: offset(n),
-  containerId: `c${'x'.repeat(padding)}`,
-  eventType: 1,
-  createdNs: '1',
-  isSandbox: false,
-  replayed: false,
-  hasSandboxStatus: true,
-});

@@ -15,86 +15,24 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  CONTEXT,
+  readAll,
+  SpoolBed,
+  spoolOptions,
+  spoolRecord,
+  upTo,
+  write,
+} from '../../../test/support/spoolBed.ts';
 import { createLogger } from '../../platform/log.ts';
-import type { EvidenceRecord } from '../../protocol/record.ts';
-import { millis, offset, seq } from '../../protocol/units.ts';
+import { millis, seq } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
-import { openSpool, type SpoolOptions } from './openSpool.ts';
+import { openSpool } from './openSpool.ts';
 import type { Spool } from './spool.ts';
 
-const RUNTIME = { name: 'containerd', version: '2.1.9' };
-const CONTEXT = { runtime: RUNTIME, kubelet: '', agent: '0.1.0' };
 const MIB = 1024 * 1024;
+const bed = new SpoolBed();
 
-let dir: string;
-const spools: Spool[] = [];
-
-beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'plegwatch-spool-'));
-});
-
-afterEach(async () => {
-  for (const spool of spools.splice(0)) await spool.close();
-  rmSync(dir, { recursive: true, force: true });
-});
-
-async function open(more: Partial<SpoolOptions> = {}): Promise<Spool> {
-  const spool = await openSpool(
-    {
-      dir,
-      cluster: 'prod',
-      node: 'node-1',
-      maxBytes: 64 * MIB,
-      fsyncInterval: millis(0),
-      retention: millis(0),
-      sweepInterval: millis(30_000),
-      log: createLogger('fatal', 'test'),
-      ...more,
-    },
-    AbortSignal.timeout(20_000),
-  );
-  spools.push(spool);
-  return spool;
-}
-
-async function close(spool: Spool): Promise<void> {
-  spools.splice(spools.indexOf(spool), 1);
-  await spool.close();
-}
-
-const record = (n: number, id = `c${n}`): EvidenceRecord => ({
-  type: 'container_event',
-  t: offset(n),
-  containerId: id,
-  eventType: 1,
-  createdNs: '1',
-  isSandbox: false,
-  replayed: false,
-  hasSandboxStatus: true,
-});
-
-async function write(spool: Spool, from: number, to: number, padding = 0): Promise<void> {
-  if (spool.context === null) spool.setContext(CONTEXT);
-  for (let n = from; n <= to; n += 1) spool.append(record(n, `c${n}-${'x'.repeat(padding)}`), null);
-  await spool.flush();
-}
-
-/** The seqs of all readable records of an epoch, read batch by batch as the shipper does. */
-async function readAll(epoch: Epoch): Promise<number[]> {
-  const seqs: number[] = [];
-  for (let from = 1; ; ) {
-    const entries = await epoch.read(from, 500, 256 * 1024);
-    const last = entries.at(-1);
-    if (last === undefined) return seqs;
-    for (const entry of entries) {
-      expect(entry.record).toMatchObject({ t: entry.seq });
-      seqs.push(entry.seq);
-    }
-    from = last.seq + 1;
-  }
-}
-
-const upTo = (n: number, from = 1): number[] => Array.from({ length: n - from + 1 }, (_, i) => i + from);
 const segmentsOf = (epoch: Epoch): string[] => epoch.segments.map(({ file }) => join(epoch.dir, file));
 const onlySegment = (epoch: Epoch): string => segmentsOf(epoch)[0] ?? '';
 const firstOf = (spool: Spool): Epoch => {
@@ -105,7 +43,7 @@ const firstOf = (spool: Spool): Epoch => {
 
 describe('appending', () => {
   test('a written record can be read at once, in order, with its object and its context', async () => {
-    const spool = await open();
+    const spool = await bed.open();
     spool.setContext(CONTEXT);
     const object = {
       id: 'c1',
@@ -117,16 +55,21 @@ describe('appending', () => {
       container: 'app',
       attempt: 0,
     };
-    spool.append(record(1), object);
-    spool.append(record(2), null);
+    spool.append(spoolRecord(1), object);
+    spool.append(spoolRecord(2), null);
     await spool.flush();
     const [first, second] = await spool.current.read(1, 500, MIB);
-    expect(first).toMatchObject({ seq: 1, object, record: record(1), context: { no: 1, runtime: RUNTIME } });
+    expect(first).toMatchObject({
+      seq: 1,
+      object,
+      record: spoolRecord(1),
+      context: { no: 1, runtime: CONTEXT.runtime },
+    });
     expect(second).toMatchObject({ seq: 2, object: null });
   });
 
   test('a read ends at the maximum of records or bytes and at a new context, but returns at least one record', async () => {
-    const spool = await open();
+    const spool = await bed.open();
     await write(spool, 1, 5);
     spool.setContext({ ...CONTEXT, kubelet: '1.36.2' });
     await write(spool, 6, 8);
@@ -140,7 +83,7 @@ describe('appending', () => {
   });
 
   test('reading while records are written skips none', async () => {
-    const spool = await open({ fsyncInterval: millis(1_000) });
+    const spool = await bed.open({ fsyncInterval: millis(1_000) });
     const all = 4_000;
     const writing = (async () => {
       for (let n = 1; n <= all; n += 5) {
@@ -161,12 +104,12 @@ describe('appending', () => {
   });
 
   test('a record before the first context is an error', async () => {
-    const spool = await open();
-    expect(() => spool.append(record(1), null)).toThrow();
+    const spool = await bed.open();
+    expect(() => spool.append(spoolRecord(1), null)).toThrow();
   });
 
   test('a new segment begins after 1 MiB', async () => {
-    const spool = await open();
+    const spool = await bed.open();
     for (let n = 1; n <= 2000; n += 500) await write(spool, n, n + 499, 1000);
     expect(spool.current.segments.length).toBeGreaterThan(1);
     expect(await readAll(spool.current)).toEqual(upTo(2000));
@@ -175,11 +118,11 @@ describe('appending', () => {
 
 describe('the next incarnation', () => {
   test('reads what the one before wrote, and has a higher number', async () => {
-    const first = await open();
+    const first = await bed.open();
     await write(first, 1, 10);
     const { meta } = first.current;
-    await close(first);
-    const second = await open();
+    await bed.close(first);
+    const second = await bed.open();
     expect(second.current.meta).toMatchObject({
       prev: meta.epoch,
       cluster: 'prod',
@@ -191,29 +134,29 @@ describe('the next incarnation', () => {
   });
 
   test('has a higher number even when all earlier epochs are gone', async () => {
-    const first = await open();
+    const first = await bed.open();
     const { incarnation } = first.current.meta;
     await first.startHeartbeat(() => first.start);
-    await close(first);
-    rmSync(join(dir, 'epochs'), { recursive: true });
-    expect((await open()).current.meta.incarnation).toBeGreaterThan(incarnation);
+    await bed.close(first);
+    rmSync(join(bed.dir, 'epochs'), { recursive: true });
+    expect((await bed.open()).current.meta.incarnation).toBeGreaterThan(incarnation);
   });
 
   test('removes an epoch folder that has neither meta.json nor records', async () => {
-    mkdirSync(join(dir, 'epochs', '0000000001-half'), { recursive: true });
-    const spool = await open();
+    mkdirSync(join(bed.dir, 'epochs', '0000000001-half'), { recursive: true });
+    const spool = await bed.open();
     expect(spool.epochs).toHaveLength(1);
-    expect(existsSync(join(dir, 'epochs', '0000000001-half'))).toBe(false);
+    expect(existsSync(join(bed.dir, 'epochs', '0000000001-half'))).toBe(false);
   });
 
   test('keeps records whose meta.json cannot be read', async () => {
-    const first = await open();
+    const first = await bed.open();
     await write(first, 1, 3);
     const kept = onlySegment(first.current);
     const meta = join(first.current.dir, 'meta.json');
-    await close(first);
+    await bed.close(first);
     writeFileSync(meta, '');
-    const second = await open();
+    const second = await bed.open();
     expect(second.epochs).toHaveLength(1);
     expect(existsSync(kept)).toBe(true);
   });
@@ -221,12 +164,12 @@ describe('the next incarnation', () => {
 
 describe('a damaged segment', () => {
   async function damaged(damage: (file: string) => void, last = 10): Promise<Spool> {
-    const first = await open();
+    const first = await bed.open();
     await write(first, 1, last);
     const file = onlySegment(first.current);
-    await close(first);
+    await bed.close(first);
     damage(file);
-    return open();
+    return bed.open();
   }
   const lineOf = (file: string, n: number): { from: number; to: number } => {
     const text = readFileSync(file);
@@ -248,20 +191,20 @@ describe('a damaged segment', () => {
   });
 
   test('truncated anywhere, yields a prefix of what was written', async () => {
-    const first = await open();
+    const first = await bed.open();
     await write(first, 1, 10);
     const file = onlySegment(first.current);
     const whole = readFileSync(file);
-    await close(first);
+    await bed.close(first);
     await fc.assert(
       fc.asyncProperty(fc.nat({ max: whole.length }), async (size) => {
         writeFileSync(file, whole.subarray(0, size));
-        const spool = await open();
+        const spool = await bed.open();
         const read = spool.epochs.length > 1 ? await readAll(firstOf(spool)) : [];
         expect(read).toEqual(upTo(read.length));
-        await close(spool);
-        for (const name of readdirSync(join(dir, 'epochs'))) {
-          if (!file.includes(name)) rmSync(join(dir, 'epochs', name), { recursive: true });
+        await bed.close(spool);
+        for (const name of readdirSync(join(bed.dir, 'epochs'))) {
+          if (!file.includes(name)) rmSync(join(bed.dir, 'epochs', name), { recursive: true });
         }
       }),
       { numRuns: 25 },
@@ -283,13 +226,13 @@ describe('a damaged segment', () => {
   });
 
   test('that is gone in the middle of an epoch is declared lost', async () => {
-    const first = await open();
+    const first = await bed.open();
     for (let n = 1; n <= 3000; n += 500) await write(first, n, n + 499, 1000);
     const [, second, third] = first.current.segments;
     const gone = segmentsOf(first.current)[1] ?? '';
-    await close(first);
+    await bed.close(first);
     rmSync(gone);
-    const spool = await open();
+    const spool = await bed.open();
     const lost = { from: second?.first ?? 0, to: (third?.first ?? 0) - 1 };
     expect(firstOf(spool).lost).toEqual([{ ...lost, cause: 'spool_corrupt' }]);
     expect(await readAll(firstOf(spool))).toEqual([...upTo(lost.from - 1), ...upTo(3000, lost.to + 1)]);
@@ -300,7 +243,7 @@ describe('a full spool', () => {
   const small = { maxBytes: 4 * MIB };
 
   test('drops acknowledged segments first, which loses nothing', async () => {
-    const spool = await open(small);
+    const spool = await bed.open(small);
     for (let n = 1; n <= 8000; n += 500) {
       await write(spool, n, n + 499, 1000);
       spool.current.acknowledge(seq(n + 499));
@@ -311,7 +254,7 @@ describe('a full spool', () => {
   });
 
   test('drops the oldest segments and declares exactly their records lost, after a restart too', async () => {
-    const spool = await open(small);
+    const spool = await bed.open(small);
     for (let n = 1; n <= 8000; n += 500) await write(spool, n, n + 499, 1000);
     spool.current.acknowledge(seq(100));
     await write(spool, 8001, 8500, 1000);
@@ -321,15 +264,15 @@ describe('a full spool', () => {
     expect(lost).toEqual([{ from: 1, to, cause: 'spool_full' }]);
     expect(spool.dropped).toBe(to);
     expect(await readAll(spool.current)).toEqual(upTo(8500, oldestSeq));
-    await close(spool);
-    const next = await open(small);
+    await bed.close(spool);
+    const next = await bed.open(small);
     expect(firstOf(next).lost).toEqual(lost);
     expect(await readAll(firstOf(next))).toEqual(upTo(8500, firstOf(next).oldestSeq));
   });
 });
 
 test('records after a segment that someone deleted can be read', async () => {
-  const spool = await open();
+  const spool = await bed.open();
   for (let n = 1; n <= 3000; n += 500) await write(spool, n, n + 499, 1000);
   const [, second, third] = spool.current.segments;
   rmSync(segmentsOf(spool.current)[1] ?? '');
@@ -339,7 +282,7 @@ test('records after a segment that someone deleted can be read', async () => {
 });
 
 test('overlapping lost ranges count once', async () => {
-  const { current } = await open();
+  const { current } = await bed.open();
   current.declareLost({ from: 1, to: 10, cause: 'spool_unreadable' });
   current.declareLost({ from: 1, to: 10, cause: 'spool_full' });
   expect(current.isDeclaredLost(1, 10)).toBe(true);
@@ -351,7 +294,7 @@ test('overlapping lost ranges count once', async () => {
 
 describe('a segment that is dropped while it is read', () => {
   test('does not make the reader skip the next one', async () => {
-    const spool = await open();
+    const spool = await bed.open();
     for (let n = 1; n <= 4; n += 1) await write(spool, 300 * (n - 1) + 1, 300 * n, 4_000);
     const [first, second] = spool.current.segments;
     if (first === undefined) throw new Error('there is no segment');
@@ -378,7 +321,7 @@ describe('a spool that cannot be written', () => {
   };
 
   test('reports an error, keeps records in the buffer, and writes them when it can again', async () => {
-    const spool = await open();
+    const spool = await bed.open();
     breakDisk(spool);
     await write(spool, 1, 5);
     expect(spool.error).not.toBeNull();
@@ -391,7 +334,7 @@ describe('a spool that cannot be written', () => {
   });
 
   test('drops the oldest records when its buffer is full, and declares them lost', async () => {
-    const spool = await open();
+    const spool = await bed.open();
     breakDisk(spool);
     await write(spool, 1, 10_000, 1000);
     expect(spool.dropped).toBeGreaterThan(0);
@@ -417,14 +360,14 @@ describe.skipIf(process.getuid?.() !== 0)(
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', disk]);
     });
     afterEach(async () => {
-      for (const spool of spools.splice(0)) await spool.close();
+      await bed.closeAll();
       execFileSync('umount', [disk]);
       rmSync(disk, { recursive: true });
     });
 
     test('leaves no empty files, loses no record, and writes again when there is space', async () => {
       const filler = join(disk, 'filler');
-      const spool = await open({ dir: disk });
+      const spool = await bed.open({ dir: disk });
       await write(spool, 1, 100, 500);
       writeFileSync(filler, '');
       const fill = () => {
@@ -446,8 +389,8 @@ describe.skipIf(process.getuid?.() !== 0)(
       await spool.flush();
       expect(spool.error).toBeNull();
       expect(await readAll(spool.current)).toEqual(upTo(600));
-      await close(spool);
-      const next = await open({ dir: disk });
+      await bed.close(spool);
+      const next = await bed.open({ dir: disk });
       expect(await readAll(firstOf(next))).toEqual(upTo(600));
       expect(firstOf(next).lost).toEqual([]);
     });
@@ -464,40 +407,31 @@ describe('one agent per node', () => {
   `;
 
   test('an agent waits for a spool that another process has locked, until that process is killed', async () => {
-    const child = spawn(process.execPath, ['--input-type=module', '-e', holder, join(dir, 'lock')], {
+    const child = spawn(process.execPath, ['--input-type=module', '-e', holder, join(bed.dir, 'lock')], {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     await once(child.stdout, 'data');
     const warned = vi.fn();
     const log = Object.assign(createLogger('fatal', 'test'), { warn: warned });
-    const opening = open({ log });
+    const opening = bed.open({ log });
     await vi.waitFor(() => expect(warned).toHaveBeenCalledTimes(1));
-    expect(readdirSync(join(dir, 'epochs'))).toEqual([]);
+    expect(readdirSync(join(bed.dir, 'epochs'))).toEqual([]);
     child.kill('SIGKILL');
     expect((await opening).epochs).toHaveLength(1);
     expect(warned).toHaveBeenCalledTimes(1);
   });
 
   test('waiting for the lock ends when the agent is stopped', async () => {
-    await open();
+    await bed.open();
     const stop = new AbortController();
-    const options = {
-      dir,
-      cluster: 'prod',
-      node: 'node-1',
-      maxBytes: MIB,
-      fsyncInterval: millis(0),
-      retention: millis(0),
-      sweepInterval: millis(30_000),
-    };
-    const second = openSpool({ ...options, log: createLogger('fatal', 'test') }, stop.signal);
+    const second = openSpool(spoolOptions(bed.dir), stop.signal);
     stop.abort(new Error('enough'));
     await expect(second).rejects.toThrow();
   });
 
   test('a spool folder that cannot be created is reported with its cure', async () => {
-    writeFileSync(join(dir, 'file'), '');
-    await expect(open({ dir: join(dir, 'file') })).rejects.toMatchObject({
+    writeFileSync(join(bed.dir, 'file'), '');
+    await expect(bed.open({ dir: join(bed.dir, 'file') })).rejects.toMatchObject({
       code: 'SPOOL_UNUSABLE',
       cure: expect.stringContaining('--spool-dir'),
     });

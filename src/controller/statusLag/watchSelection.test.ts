@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { missedFinding } from '../../../test/support/records.ts';
 import type { ContainerIdentity, EvidenceRecord, RecordOf } from '../../protocol/record.ts';
 import {
   hasValidPod,
@@ -53,21 +54,11 @@ const event = (more: Partial<RecordOf<'container_event'>> = {}): RecordOf<'conta
   ...more,
 });
 
-const finding = (more: Partial<RecordOf<'finding'>> = {}): RecordOf<'finding'> => ({
-  type: 'finding',
-  t: 59 * SECOND,
-  findingId: overdue().findingId,
-  kind: 'missed',
-  eventType: 'STOPPED',
-  cause: 'unannounced_by_list',
-  containerId: 'c1',
-  window: { from: 50 * SECOND, to: 55 * SECOND },
-  occurred: null,
-  lateness: null,
-  delivery: null,
-  proof: {},
-  ...more,
-});
+const finding = (more: Partial<RecordOf<'finding'>> = {}) => {
+  const window = { from: 50 * SECOND, to: 55 * SECOND };
+  const { findingId } = overdue();
+  return missedFinding({ t: 59 * SECOND, findingId, containerId: 'c1', window, ...more });
+};
 
 /** Offsets from the start of the epoch, in seconds. Delivery took two seconds. */
 const secondsOf = ({ latest, earliest }: { latest: number; earliest: number | null }) => ({

@@ -1,0 +1,75 @@
+/*
+ * Records of each type, with the fields that a test does not set filled in.
+ */
+import { randomUUID } from 'node:crypto';
+import type { EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
+
+/** A container id of 64 digits. */
+export const hexId = (n: number): string => n.toString(16).padStart(64, '0');
+
+export const event = (
+  n: number,
+  more: Partial<RecordOf<'container_event'>> = {},
+): RecordOf<'container_event'> => ({
+  type: 'container_event',
+  t: n * 1000,
+  containerId: hexId(n),
+  eventType: n % 4,
+  createdNs: '1790000000123456789',
+  isSandbox: false,
+  replayed: false,
+  hasSandboxStatus: true,
+  ...more,
+});
+
+export const events = (from: number, to: number): RecordOf<'container_event'>[] =>
+  Array.from({ length: to - from + 1 }, (_, i) => event(from + i));
+
+export const missedFinding = (more: Partial<RecordOf<'finding'>> = {}): RecordOf<'finding'> => ({
+  type: 'finding',
+  t: 1,
+  findingId: randomUUID(),
+  kind: 'missed',
+  eventType: 'STOPPED',
+  cause: 'unannounced_by_list',
+  containerId: hexId(1),
+  window: { from: 0, to: 1 },
+  occurred: null,
+  lateness: null,
+  delivery: null,
+  proof: { v: 1 },
+  ...more,
+});
+
+/** A minute without relists. */
+export const relistMinute = (more: Partial<RecordOf<'relist_minute'>> = {}): RecordOf<'relist_minute'> => ({
+  type: 'relist_minute',
+  t: 1,
+  span: 60_000_000,
+  ...{ relists: 0, errors: 0, max: 0, hist: [], sandboxes: 0, containers: 0, bytes: 0 },
+  ...{ expected: 0, matched: 0, unobservable: 0, covered: 0 },
+  ...more,
+});
+
+/** An open session without events. */
+export const streamSession = (
+  more: Partial<RecordOf<'stream_session'>> = {},
+): RecordOf<'stream_session'> => ({
+  type: 'stream_session',
+  t: 1,
+  sessionNo: 1,
+  ...{ opened: 1, armed: null, closed: null, code: null, message: null, events: 0, replayed: 0 },
+  ...more,
+});
+
+export const nodeState = (more: Partial<RecordOf<'node_state'>>): EvidenceRecord => ({
+  type: 'node_state',
+  t: 5,
+  stream: { state: 'Active', since: 1, reason: '', lastError: '' },
+  relist: { healthy: true, reason: '' },
+  model: 'EventedCache',
+  mode: 'Unknown',
+  modeSince: 1,
+  modeReason: '',
+  ...more,
+});
