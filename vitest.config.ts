@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { configDefaults, defineConfig } from 'vitest/config';
+import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** SQL statements live in files of their own and are imported as text, as the bundler does. */
@@ -16,10 +16,8 @@ const sqlAsText = {
   },
 };
 
-const KUBELET = ['test/kubelet/**/*.test.ts'];
-const INTEGRATION = [
-  'test/integration/**/*.test.ts',
-  // Beside their source, and yet with sockets and processes that take their time.
+/** Beside their source, and yet with sockets and processes that take their time. */
+const WITH_PROCESSES = [
   'src/agent/observe/{observer,relister}.test.ts',
   'src/agent/observe/stream/subscription*.test.ts',
   'src/cri/listCall.test.ts',
@@ -74,18 +72,21 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'unit',
-          // All that the other two leave: so every test file is in exactly one project, wherever it is.
-          include: ['**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...INTEGRATION, ...KUBELET],
+          include: ['{src,devtools,test/engine,test/soak,test/torture}/**/*.test.ts'],
+          exclude: WITH_PROCESSES,
           maxWorkers: UNIT_WORKERS,
           testTimeout: 300_000,
         },
       },
       {
         extends: true,
-        test: { ...services, name: 'integration', include: INTEGRATION },
+        test: {
+          ...services,
+          name: 'integration',
+          include: ['test/integration/**/*.test.ts', ...WITH_PROCESSES],
+        },
       },
-      { extends: true, test: { ...services, name: 'kubelet', include: KUBELET } },
+      { extends: true, test: { ...services, name: 'kubelet', include: ['test/kubelet/**/*.test.ts'] } },
     ],
   },
 });

@@ -34,6 +34,15 @@ RETURN timestamptz '1970-01-01 00:00:00+00' + (ns / 1000) * interval '1 microsec
 CREATE FUNCTION store.silent_after() RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN interval '3 minutes';
 
+-- A time of a proof: microseconds since its epoch began. A proof comes from an agent, and may be any JSON.
+CREATE FUNCTION store.proof_time(epoch_start timestamptz, value jsonb) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN jsonb_typeof(value) = 'number' AND abs(value::numeric) < 1e14
+            THEN epoch_start + value::float8 * interval '1 microsecond' END;
+
+-- A time of a runtime in a proof: nanoseconds since 1970 as text; null for none.
+CREATE FUNCTION store.proof_ns(value jsonb) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN value #>> '{}' ~ '^[1-9][0-9]{0,17}$' THEN store.time_of_ns((value #>> '{}')::int8) END;
+
 -- How long two periods overlap, in milliseconds.
 CREATE FUNCTION store.overlap_ms(from_a timestamptz, to_a timestamptz, from_b timestamptz, to_b timestamptz) RETURNS float8
 LANGUAGE sql IMMUTABLE PARALLEL SAFE

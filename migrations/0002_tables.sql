@@ -3,7 +3,7 @@
 --   day            the UTC date of the record's time (start of the epoch plus the record's offset): a pure function of the
 --                  record, so that a redelivered record meets its first copy in the same partition
 --   container_key  the first 8 bytes of sha256(container or sandbox id), as a signed integer
---   context_id     an epoch and the versions of runtime, kubelet and agent during a part of it
+--   context_id     an epoch, and the versions of runtime, kubelet and agent and the agent's settings during a part of it
 --
 -- A unique index named …_once is the second check, after the epoch's set of received seqs, that a record is stored once.
 -- The two tables with a row per event or change keep kinds as small integers; the others keep text.
@@ -43,6 +43,10 @@ CREATE TABLE store.context (
   runtime_version text NOT NULL,
   kubelet_version text NOT NULL,
   agent_version text NOT NULL,
+  relist_period_us int8 NOT NULL,
+  overdue_after_us int8 NOT NULL,
+  missed_after_us int8 NOT NULL,
+  late_after_us int8 NOT NULL,
   UNIQUE (node_id, epoch, context_no)
 );
 
@@ -135,6 +139,8 @@ CREATE UNIQUE INDEX relist_change_once ON store.relist_change (node_id, context_
 CREATE INDEX relist_change_window_to ON store.relist_change USING brin (window_to);
 
 -- The figures of one minute; durations in microseconds.
+--   ended_at, wall_at                the end of the minute: its start and its length, and what the node's wall clock showed
+--   lists                            five numbers for each relist, from the minute's start: LIST_FIELDS of the agent
 --   kubelet_*                        from the kubelet's own metrics; null where it was not scraped or did not report them
 --   kubelet_intervals, _interval_us  the times between two relists that it counted in its mode at the end of the minute; their sum
 --   kubelet_counted_from, _to        the scrapes between which its calls were counted
@@ -176,7 +182,9 @@ CREATE TABLE store.relist_minute (
   kubelet_list_errors int4,
   kubelet_list_us int8,
   kubelet_longest_list_us int8,
-  kubelet_status_us int8
+  kubelet_status_us int8,
+  wall_at timestamptz NOT NULL,
+  lists int4[] NOT NULL
 ) PARTITION BY RANGE (day);
 CREATE UNIQUE INDEX relist_minute_once ON store.relist_minute (node_id, context_id, seq, day);
 CREATE INDEX relist_minute_minute ON store.relist_minute USING brin (minute);

@@ -323,6 +323,22 @@ FROM (
   GROUP BY c.name, n.name, r.minute, r.day
 ) m;
 
+-- Every relist: its two calls, and whether their answers were complete. One that failed has its begin and its end for both.
+CREATE VIEW plegwatch.relists WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node,
+       m.began_at + r.lists[i] * interval '1 microsecond' AS sandboxes_from,
+       m.began_at + r.lists[i + 1] * interval '1 microsecond' AS sandboxes_to,
+       m.began_at + r.lists[i + 2] * interval '1 microsecond' AS containers_from,
+       m.began_at + r.lists[i + 3] * interval '1 microsecond' AS containers_to,
+       r.lists[i + 4] & 1 = 0 AS sandboxes_whole, r.lists[i + 4] & 2 = 0 AS containers_whole, r.lists[i + 4] & 4 <> 0 AS failed,
+       x.epoch, r.seq, r.day
+FROM store.relist_minute r
+LEFT JOIN store.node n ON n.node_id = r.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = r.cluster_id
+LEFT JOIN store.context x ON x.context_id = r.context_id
+CROSS JOIN LATERAL (SELECT r.ended_at - r.span_us * interval '1 microsecond' AS began_at) m
+CROSS JOIN LATERAL generate_series(1, cardinality(r.lists) - 4, 5) AS i;
+
 -- The same by the hour, kept longer than minutes.
 CREATE VIEW plegwatch.relist_hours WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, h.hour, h.minutes, h.relists, h.errors,
@@ -409,6 +425,140 @@ LEFT JOIN LATERAL (
   ORDER BY m.minute DESC LIMIT 1
 ) k ON true
 WHERE f.kind = 'short_life';
+
+-- What each finding rests on, for somebody who wants to check it: a row for each time and each record, in words.
+--   line             the order in which to read the rows
+--   at, until        the time, or the period, that the row is about
+--   fact, record     what was seen, and the view and key where it is stored; record is null for what only the proof says
+CREATE VIEW plegwatch.finding_evidence WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, f.container_id, v.line, v.at, v.until, v.fact, v.record
+FROM store.finding f
+LEFT JOIN store.node n ON n.node_id = f.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = f.cluster_id
+LEFT JOIN store.context x ON x.context_id = f.context_id
+LEFT JOIN store.epoch e ON e.node_id = f.node_id AND e.epoch = x.epoch
+CROSS JOIN LATERAL (
+  SELECT coalesce(f.window_from, f.occurred_at, f.detected_at) AS from_at,
+         CASE WHEN f.container_id ~ '^([0-9a-f]{2})+$' THEN decode(f.container_id, 'hex') ELSE convert_to(f.container_id, 'UTF8') END AS id,
+         concat_ws(' of ', f.event_type, coalesce('container or sandbox ' || f.container_id, 'the stream as a whole')) AS subject,
+         CASE WHEN jsonb_typeof(f.proof) = 'object' THEN f.proof ELSE '{}' END AS proof
+) w
+CROSS JOIN LATERAL (
+  SELECT 10 AS line, f.detected_at AS at, NULL::timestamptz AS until,
+         concat('found: ', f.kind, ' ', w.subject, ' (' || nullif(f.cause, '') || ')') AS fact,
+         format('findings %s, epoch %s seq %s', f.finding_id, x.epoch, f.seq) AS record
+  UNION ALL
+  SELECT 20, f.window_from, l.to_at,
+         CASE WHEN w.proof -> 'lowerBoundKnown' = 'false' THEN 'nothing says since when it can have happened: this is the start of the agent'
+              WHEN l.to_at IS NOT NULL THEN 'it had not happened yet when this list began'
+              ELSE 'it had not happened yet: by its creation, by an event, or by the lead of a sandbox''s DELETED before a list' END,
+         CASE WHEN l.to_at IS NOT NULL THEN format('relists, epoch %s, call from %s', x.epoch, f.window_from) END
+  FROM (SELECT) AS once LEFT JOIN LATERAL (
+    SELECT l.to_at
+    FROM plegwatch.relists r,
+         LATERAL (VALUES (r.sandboxes_from, r.sandboxes_to), (r.containers_from, r.containers_to)) AS l (from_at, to_at)
+    WHERE r.cluster = c.name AND r.node = n.name AND r.epoch = x.epoch AND l.from_at = f.window_from
+      AND r.day BETWEEN (f.window_from AT TIME ZONE 'UTC')::date - 1 AND (f.window_from AT TIME ZONE 'UTC')::date + 1
+    LIMIT 1
+  ) l ON true
+  WHERE f.window_from IS NOT NULL
+  UNION ALL
+  SELECT 30, coalesce(l.from_at, f.window_to), f.window_to,
+         concat('it had happened by then: ', coalesce(w.proof ->> 'evidence', f.cause)),
+         CASE WHEN l.from_at IS NOT NULL THEN format('relists, epoch %s, call until %s', x.epoch, f.window_to) END
+  FROM (SELECT) AS once LEFT JOIN LATERAL (
+    SELECT l.from_at
+    FROM plegwatch.relists r,
+         LATERAL (VALUES (r.sandboxes_from, r.sandboxes_to), (r.containers_from, r.containers_to)) AS l (from_at, to_at)
+    WHERE r.cluster = c.name AND r.node = n.name AND r.epoch = x.epoch AND l.to_at = f.window_to
+      AND r.day BETWEEN (f.window_to AT TIME ZONE 'UTC')::date - 1 AND (f.window_to AT TIME ZONE 'UTC')::date + 1
+    LIMIT 1
+  ) l ON true
+  WHERE f.window_to IS NOT NULL
+  UNION ALL
+  SELECT 40, h.window_from, h.window_to,
+         format('lists showed it %s, then %s', store.pleg_state_name(h.states & 15), store.pleg_state_name((h.states >> 4) & 15)),
+         format('relist_changes, epoch %s seq %s', hx.epoch, h.seq)
+  FROM store.container o
+  JOIN store.relist_change h ON h.node_id = o.node_id AND h.container_key = o.container_key AND h.day = o.day
+  LEFT JOIN store.context hx ON hx.context_id = h.context_id
+  WHERE o.node_id = f.node_id AND o.container_id = w.id
+    AND o.day BETWEEN (w.from_at AT TIME ZONE 'UTC')::date AND (f.detected_at AT TIME ZONE 'UTC')::date
+    AND h.window_to >= w.from_at - interval '1 hour' AND h.window_from <= f.detected_at
+  UNION ALL
+  SELECT 50, v.received_at, NULL,
+         concat('event ', store.event_type_name(v.flags & 255), ' received',
+                CASE WHEN v.flags & 256 <> 0 THEN ', replayed from before the subscription' END),
+         format('container_events, epoch %s seq %s', vx.epoch, v.seq)
+  FROM store.container o
+  JOIN store.container_event v ON v.node_id = o.node_id AND v.container_key = o.container_key AND v.day = o.day
+  LEFT JOIN store.context vx ON vx.context_id = v.context_id
+  WHERE o.node_id = f.node_id AND o.container_id = w.id
+    AND o.day BETWEEN (w.from_at AT TIME ZONE 'UTC')::date AND (f.detected_at AT TIME ZONE 'UTC')::date + 1
+    AND v.received_at BETWEEN w.from_at - interval '1 hour' AND f.detected_at + interval '1 hour'
+  UNION ALL
+  SELECT 51, w.from_at, f.detected_at, format('no event %s of it was received', f.event_type), 'container_events'
+  WHERE f.event_type IS NOT NULL AND NOT EXISTS (
+    SELECT FROM store.container o
+    JOIN store.container_event v ON v.node_id = o.node_id AND v.container_key = o.container_key AND v.day = o.day
+    WHERE o.node_id = f.node_id AND o.container_id = w.id
+      AND o.day BETWEEN (w.from_at AT TIME ZONE 'UTC')::date - 1 AND (f.detected_at AT TIME ZONE 'UTC')::date
+      AND store.event_type_name(v.flags & 255) = f.event_type AND v.received_at <= f.detected_at)
+  UNION ALL
+  SELECT 60, t.at, NULL, t.fact, NULL
+  FROM (VALUES
+    (store.proof_ns(w.proof #> '{exactTimes,createdNs}'), 'created, by its status'),
+    (store.proof_ns(w.proof #> '{exactTimes,startedNs}'), 'started, by its status'),
+    (store.proof_ns(w.proof #> '{exactTimes,finishedNs}'), 'finished, by its status'),
+    (f.occurred_at, 'this is when it happened, on the clock of the agent')) AS t (at, fact)
+  WHERE t.at IS NOT NULL
+  UNION ALL
+  SELECT 61, NULL, NULL, concat('the runtime was asked for its status: ', w.proof ->> 'statusAnswer'), NULL
+  WHERE w.proof ? 'statusAnswer'
+  UNION ALL
+  SELECT 70, s.opened_at, s.closed_at,
+         format('subscription %s: first event %s, %s events in all, ended with %s', s.session_no,
+                coalesce('at ' || s.armed_at, 'never'), s.events, coalesce(s.code, 'nothing yet')),
+         format('stream_sessions, epoch %s session_no %s', s.epoch, s.session_no)
+  FROM store.stream_session s
+  WHERE s.node_id = f.node_id AND s.epoch = x.epoch AND s.opened_at <= f.detected_at
+    AND coalesce(s.closed_at, 'infinity') >= w.from_at
+  UNION ALL
+  SELECT 71, t.at, NULL, t.fact, NULL
+  FROM (VALUES
+    (store.proof_time(e.started_at, w.proof -> 'coveredSince'), 'the stream was watched without a gap from here on'),
+    (store.proof_time(e.started_at, w.proof -> 'received'), 'the event that this is about was received'),
+    (store.proof_time(e.started_at, w.proof -> 'firstReceived'), 'the same event was received before'),
+    (store.proof_time(e.started_at, w.proof -> 'afterReceived'), concat('the event of a later stage was received: ', w.proof ->> 'after')),
+    (store.proof_time(e.started_at, w.proof #> '{list,from}'), 'a list that began here had shown its stage passed'),
+    (store.proof_time(e.started_at, w.proof #> '{lists,0,from}'), concat('a list that began here contradicts the event: ', w.proof #>> '{lists,0,shown}')),
+    (store.proof_time(e.started_at, w.proof #> '{lists,1,from}'), concat('so does one that began here: ', w.proof #>> '{lists,1,shown}')),
+    (store.proof_time(e.started_at, w.proof #> '{listedExited,from}'), 'a list that began here showed it exited'),
+    (store.proof_time(e.started_at, w.proof #> '{listedRunning,from}'), 'a list that began here showed it running'),
+    (store.proof_time(e.started_at, w.proof -> 'drainedTo'), 'the reader had read everything that was sent until here')) AS t (at, fact)
+  WHERE t.at IS NOT NULL
+  UNION ALL
+  SELECT 80, g.from_at, g.to_at, format('gap of the scope %s: %s', g.scope, g.cause), format('gaps %s', g.gap_id)
+  FROM plegwatch.gaps g
+  WHERE g.cluster = c.name AND g.node = n.name AND g.scope <> 'kubelet' AND g.from_at <= f.detected_at
+    AND coalesce(g.to_at, 'infinity') >= w.from_at
+  UNION ALL
+  SELECT 81, w.from_at, f.detected_at, 'the stream had no gap', 'gaps'
+  WHERE NOT EXISTS (
+    SELECT FROM plegwatch.gaps g
+    WHERE g.cluster = c.name AND g.node = n.name AND g.scope IN ('stream', 'agent') AND g.from_at <= f.detected_at
+      AND coalesce(g.to_at, 'infinity') >= w.from_at)
+  UNION ALL
+  SELECT 90, NULL, NULL,
+         format('runtime %s %s, kubelet %s, agent %s; overdue after %s ms, missed after %s ms, late after %s ms, relists every %s ms',
+                x.runtime_name, x.runtime_version, coalesce(nullif(x.kubelet_version, ''), 'unknown'), x.agent_version,
+                x.overdue_after_us / 1000, x.missed_after_us / 1000, x.late_after_us / 1000, x.relist_period_us / 1000),
+         format('epochs %s', x.epoch)
+  UNION ALL
+  SELECT 95, u.at, NULL, concat_ws(' ', 'later:', u.what, u.value_ms, u.note), format('findings %s', f.finding_id)
+  FROM store.finding_update u WHERE u.node_id = f.node_id AND u.finding_id = f.finding_id
+) v;
+
 
 -- When PLEG was unhealthy or relists were slow: was it the runtime or the kubelet?
 --

@@ -6,7 +6,7 @@
  *   probe      a batch without records: it asks the store for an ack reply and shows that the agent runs
  *   base       the wall-clock time of an epoch's start; the store fixes it at the first batch, from `wall0 - mono0`
  *
- * A batch never spans two contexts (versions of runtime, kubelet and agent). Lost ranges travel in the envelope (`oldestSeq`,
+ * A batch never spans two contexts (versions of runtime, kubelet and agent, and settings). Lost ranges travel in the envelope (`oldestSeq`,
  * `lost`): a record that came after them could never become contiguous.
  */
 import { createHash } from 'node:crypto';
@@ -39,6 +39,8 @@ export const ClusterName = v.pipe(v.string(), v.regex(/^[a-z0-9]([a-z0-9.-]{0,61
 /** A node's name: what the API server allows. */
 export const NodeName = v.pipe(v.string(), v.regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/));
 
+const duration = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
+
 const ContextSchema = v.strictObject({
   /** The number of the context in its epoch, from 1. */
   no: v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1_000_000)),
@@ -46,8 +48,15 @@ const ContextSchema = v.strictObject({
   /** Empty until the kubelet's version is known. */
   kubelet: text(MAX_NAME_LENGTH),
   agent: text(MAX_NAME_LENGTH),
+  /** The settings of the agent that decide about findings, in microseconds. */
+  settings: v.strictObject({
+    relistPeriod: duration,
+    overdueAfter: duration,
+    missedAfter: duration,
+    lateAfter: duration,
+  }),
 });
-/** The versions that records were observed under. */
+/** The versions and settings that records were observed under. */
 export type Context = v.InferOutput<typeof ContextSchema>;
 
 const EnvelopeSchema = v.strictObject({

@@ -79,6 +79,9 @@ const id = v.pipe(text(MAX_ID_LENGTH), v.minLength(1));
 const name = text(MAX_NAME_LENGTH);
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
+/** The largest number of four bytes. */
+export const MAX_INT4 = 2 ** 31 - 1;
+
 /** 400 days in microseconds: the furthest that a record's time may be from the start of its epoch. */
 export const MAX_OFFSET = 400 * 86_400 * 1_000_000;
 const at = v.pipe(v.number(), v.safeInteger(), v.minValue(-MAX_OFFSET), v.maxValue(MAX_OFFSET));
@@ -267,6 +270,17 @@ const KubeletMinute = v.strictObject({
 export type KubeletMinute = v.InferOutput<typeof KubeletMinute>;
 
 /**
+ * What `lists` of a minute says of each relist: when its two calls began and ended, in microseconds from the minute's `t`, and
+ * flags: 1 the answer on sandboxes was incomplete, 2 that on containers was, 4 the relist failed (both calls then have its
+ * begin and its end).
+ */
+const LIST_FIELDS = ['sandboxesFrom', 'sandboxesTo', 'containersFrom', 'containersTo', 'flags'] as const;
+export const LIST_FLAGS = { sandboxesPartial: 1, containersPartial: 2, failed: 4 } as const;
+/** Of this many relists a minute says when they were. */
+export const MAX_LISTED = 1000;
+const int4Offset = v.pipe(v.number(), v.integer(), v.minValue(-MAX_INT4), v.maxValue(MAX_INT4));
+
+/**
  * One minute of relists. `hist` counts them by duration, in {@link RELIST_BOUNDS_MS}; `max` is the longest. `expected`,
  * `matched` and `unobservable` count transitions whose event was due. `span` is how long the minute lasted, `covered` how
  * much of it was covered.
@@ -276,6 +290,10 @@ const RelistMinuteRecord = v.strictObject({
   /** When the minute began. */
   t: at,
   span: count,
+  /** The wall clock at the end of the minute, in microseconds since 1970. */
+  wall: count,
+  /** The times of its list calls; see {@link LIST_FIELDS}. Fewer than it had where these were too many. */
+  lists: v.pipe(v.array(int4Offset), v.maxLength(MAX_LISTED * LIST_FIELDS.length)),
   relists: count,
   errors: count,
   max: count,

@@ -55,6 +55,8 @@ const minute = (from: number, relists: number, span = 60): EvidenceRecord => ({
   matched: 0,
   unobservable: 0,
   covered: 0,
+  wall: 0,
+  lists: [],
 });
 
 /** An incarnation that started so many seconds after the first one and wrote its last batch so many seconds later. */

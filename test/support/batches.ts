@@ -47,6 +47,7 @@ export function agentIncarnation(node: string, no = 1, agoMs = 60_000) {
           runtime: { name: 'containerd', version: '2.1.4' },
           kubelet: 'v1.36.2',
           agent: '0.1.0',
+          settings: { relistPeriod: 5e6, overdueAfter: 2e6, missedAfter: 30e6, lateAfter: 1e6 },
         },
         first,
         last: first + records.length - 1,

@@ -13,7 +13,12 @@ import type { EvidenceRecord } from '../../src/protocol/record.ts';
 import { millis, offset } from '../../src/protocol/units.ts';
 import { event } from './records.ts';
 
-export const CONTEXT = { runtime: { name: 'containerd', version: '2.1.9' }, kubelet: '', agent: '0.1.0' };
+export const CONTEXT = {
+  runtime: { name: 'containerd', version: '2.1.9' },
+  kubelet: '',
+  agent: '0.1.0',
+  settings: { relistPeriod: 5e6, overdueAfter: 2e6, missedAfter: 30e6, lateAfter: 1e6 },
+};
 
 export const spoolOptions = (dir: string): SpoolOptions => ({
   dir,

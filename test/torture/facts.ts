@@ -38,10 +38,21 @@ export function factsOf(record: EvidenceRecord): string | null {
     }
     case 'relist_minute': {
       const { t, span, relists, errors, max, sandboxes, containers, bytes } = record;
-      const { expected, matched, unobservable, covered } = record;
+      const { expected, matched, unobservable, covered, wall, lists } = record;
       const hist = record.hist.map((n) => Math.min(n, INT2_MAX));
       const figures = [relists, errors, max, sandboxes, containers, bytes];
-      return asText([t + span, ...figures, expected, matched, unobservable, covered, span, ...hist]);
+      return asText([
+        t + span,
+        ...figures,
+        expected,
+        matched,
+        unobservable,
+        covered,
+        span,
+        ...hist,
+        wall,
+        ...lists,
+      ]);
     }
     case 'finding': {
       const {

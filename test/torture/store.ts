@@ -27,6 +27,8 @@ const ROWS: Readonly<Record<RowKind, { readonly table: string; readonly columns:
       ...['relists', 'errors', 'max_us', 'sandboxes', 'containers', 'bytes'].map((name) => `r.${name}`),
       ...['expected', 'matched', 'unobservable', 'covered_us', 'span_us'].map((name) => `r.${name}`),
       "array_to_string(r.hist, ' ')",
+      '(extract(epoch FROM r.wall_at) * 1000000)::int8',
+      "array_to_string(r.lists, ' ')",
     ],
   },
   finding: {

@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
+import type { ListedItem } from '../../protocol/observation.ts';
 import { parseRecord, RELIST_BOUNDS_MS } from '../../protocol/record.ts';
-import { millis, mono } from '../../protocol/units.ts';
+import { type Mono, millis, mono, shift, wall } from '../../protocol/units.ts';
 import type { ComparisonCounters } from '../compare/comparison.ts';
 import { MINUTE, RelistMinute } from './relistMinute.ts';
 
 const START = mono(5_000_000);
-const END = mono(65_000_000);
+const END = { now: mono(65_000_000), wall: wall(1_700_000_000e6) };
 const figures = (more: Partial<ComparisonCounters> = {}): ComparisonCounters => ({
   expected: 0,
   matched: 0,
@@ -16,12 +17,22 @@ const figures = (more: Partial<ComparisonCounters> = {}): ComparisonCounters => 
   overdueSuppressed: 0,
   ...more,
 });
-const relist = (ms: number) => ({ took: millis(ms), sandboxes: 3, containers: 4, bytes: 500 });
+const stats = (ms: number) => ({ took: millis(ms), sandboxes: 3, containers: 4, bytes: 500 });
+const list = (start: Mono, ms: number, whole = true) => ({
+  start,
+  end: shift(start, ms * 1000),
+  items: new Map<string, ListedItem>(),
+  whole,
+});
+const relist = (start: Mono, ms = 1) => ({
+  sandboxes: list(start, ms),
+  containers: list(shift(start, ms * 1000), ms),
+});
 
 test('an uneventful minute is a record of zeros', () => {
   const record = new RelistMinute(mono(START + 60e6), MINUTE, figures()).record(
     START,
-    mono(START + 70e6),
+    { now: mono(START + 70e6), wall: wall(1_700_000_070e6) },
     figures(),
   );
   expect(record).toMatchObject({
@@ -38,7 +49,7 @@ test('an uneventful minute is a record of zeros', () => {
 
 test('a relist counts in the first bucket whose bound it does not exceed, a longer one in the last', () => {
   const minute = new RelistMinute(START, MINUTE, figures());
-  for (const ms of [0.2, 1, 1.001, 5, 65_536, 65_537, 1e6]) minute.addRelist(relist(ms));
+  for (const ms of [0.2, 1, 1.001, 5, 65_536, 65_537, 1e6]) minute.addRelist(relist(START), stats(ms));
   const { hist, relists, max } = minute.record(START, END, figures());
   expect(relists).toBe(7);
   expect(max).toBe(1e9);
@@ -49,10 +60,10 @@ test('a relist counts in the first bucket whose bound it does not exceed, a long
 
 test('sizes are those of the last relist, errors are counted', () => {
   const minute = new RelistMinute(START, MINUTE, figures());
-  minute.addRelist(relist(1));
-  minute.addRelist({ took: millis(1), sandboxes: 7, containers: 8, bytes: 9 });
-  minute.addFailure();
-  minute.addFailure();
+  minute.addRelist(relist(START), stats(1));
+  minute.addRelist(relist(START), { took: millis(1), sandboxes: 7, containers: 8, bytes: 9 });
+  minute.addFailure({ from: START, at: START });
+  minute.addFailure({ from: START, at: START });
   expect(minute.record(START, END, figures())).toMatchObject({
     sandboxes: 7,
     containers: 8,
@@ -70,4 +81,39 @@ test('the counters of a minute are the increase since it started', () => {
   const record = minute.record(START, END, after);
   expect(record).toMatchObject({ expected: 5, matched: 4, unobservable: 0, covered: 60_999_001 });
   expect(parseRecord(record)).toMatchObject({ ok: true });
+});
+
+test('a minute says when each of its list calls began and ended, which answers were incomplete and which relists failed', () => {
+  const minute = new RelistMinute(START, MINUTE, figures());
+  minute.addRelist(
+    { sandboxes: list(shift(START, -500), 2), containers: list(shift(START, 1_600), 3, false) },
+    stats(5),
+  );
+  minute.addFailure({ from: shift(START, 5e6), at: shift(START, 5.2e6) });
+  minute.addRelist(
+    { sandboxes: list(shift(START, 9e6), 1, false), containers: list(shift(START, 9.001e6), 1) },
+    stats(2),
+  );
+  const record = minute.record(START, END, figures());
+  expect(record.lists).toEqual([
+    ...[-500, 1_500, 1_600, 4_600, 2],
+    ...[5_000_000, 5_200_000, 5_000_000, 5_200_000, 4],
+    ...[9_000_000, 9_001_000, 9_001_000, 9_002_000, 1],
+  ]);
+  expect(parseRecord(record)).toMatchObject({ ok: true });
+});
+
+test('a minute of more relists than a record takes says when the first of them were', () => {
+  const minute = new RelistMinute(START, MINUTE, figures());
+  for (let i = 0; i < 1_500; i++) minute.addRelist(relist(shift(START, i * 1000), 0), stats(1));
+  const record = minute.record(START, END, figures());
+  expect(record).toMatchObject({ relists: 1_500 });
+  expect(record.lists).toHaveLength(5_000);
+  expect(parseRecord(record)).toMatchObject({ ok: true });
+});
+
+test('a relist further from the start of its minute than four bytes can say is left out', () => {
+  const minute = new RelistMinute(START, MINUTE, figures());
+  minute.addRelist(relist(shift(START, 3e9)), stats(1));
+  expect(minute.record(START, END, figures())).toMatchObject({ relists: 1, lists: [] });
 });

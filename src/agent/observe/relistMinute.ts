@@ -1,8 +1,16 @@
 /*
  * One minute of relists, summed up on the agent, so that an idle node sends one small record a minute.
  */
-import { type KubeletMinute, RELIST_BOUNDS_MS, type RecordOf } from '../../protocol/record.ts';
-import { between, type Micros, type Mono, millis, since } from '../../protocol/units.ts';
+import type { Relist } from '../../protocol/observation.ts';
+import {
+  type KubeletMinute,
+  LIST_FLAGS,
+  MAX_INT4,
+  MAX_LISTED,
+  RELIST_BOUNDS_MS,
+  type RecordOf,
+} from '../../protocol/record.ts';
+import { between, type Micros, type Mono, millis, since, type Wall } from '../../protocol/units.ts';
 import type { ComparisonCounters } from '../compare/comparison.ts';
 
 export const MINUTE: Micros = millis(60_000);
@@ -22,6 +30,7 @@ export class RelistMinute {
   readonly length: Micros;
   readonly #before: Readonly<ComparisonCounters>;
   readonly #hist: number[] = Array.from({ length: RELIST_BOUNDS_MS.length + 1 }, () => 0);
+  readonly #lists: number[][] = [];
   #relists = 0;
   #errors = 0;
   #max = 0;
@@ -34,7 +43,12 @@ export class RelistMinute {
     this.#before = { ...counters };
   }
 
-  addRelist(stats: RelistStats): void {
+  addRelist({ sandboxes, containers }: Relist, stats: RelistStats): void {
+    this.#addLists(
+      [sandboxes.start, sandboxes.end, containers.start, containers.end],
+      (sandboxes.whole ? 0 : LIST_FLAGS.sandboxesPartial) |
+        (containers.whole ? 0 : LIST_FLAGS.containersPartial),
+    );
     this.#relists += 1;
     this.#max = Math.max(this.#max, stats.took);
     this.#last = stats;
@@ -43,14 +57,23 @@ export class RelistMinute {
     this.#hist[at] = (this.#hist[at] ?? 0) + 1;
   }
 
-  addFailure(): void {
+  /** A relist failed that began at `from`. */
+  addFailure({ from, at }: { readonly from: Mono; readonly at: Mono }): void {
+    this.#addLists([from, at, from, at], LIST_FLAGS.failed);
     this.#errors += 1;
   }
 
-  /** `counters`: those of the comparison now. `kubelet` is undefined if none was scraped. */
+  /** A relist that cannot be said in four bytes (this process did not run for more than half an hour) is left out. */
+  #addLists(times: readonly Mono[], flags: number): void {
+    const numbers = times.map((at) => Math.round(between(this.start, at)));
+    const fits = numbers.every((each) => Math.abs(each) <= MAX_INT4);
+    if (fits && this.#lists.length < MAX_LISTED) this.#lists.push([...numbers, flags]);
+  }
+
+  /** `wall`: the wall clock now. `counters`: those of the comparison. `kubelet` is undefined if none was scraped. */
   record(
     epochStart: Mono,
-    now: Mono,
+    { now, wall }: { readonly now: Mono; readonly wall: Wall },
     counters: Readonly<ComparisonCounters>,
     kubelet?: KubeletMinute,
   ): RecordOf<'relist_minute'> {
@@ -60,6 +83,8 @@ export class RelistMinute {
       type: 'relist_minute',
       t: since(epochStart, this.start),
       span: Math.max(0, between(this.start, now)),
+      wall: Math.max(0, Math.round(wall)),
+      lists: this.#lists.flat(),
       relists: this.#relists,
       errors: this.#errors,
       max: Math.round(this.#max),

@@ -3,6 +3,7 @@
  * gaps, the metrics and the minute.
  */
 import type { RuntimeProfile } from '../../cri/profiles.ts';
+import { wallNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
 import type { Relist } from '../../protocol/observation.ts';
 import { cleanText } from '../../protocol/text.ts';
@@ -83,7 +84,8 @@ export class RelistMonitor {
   reportMinute(now: Mono): void {
     const { comparison, epochStart, kubelet, reporter } = this.#options;
     const { counters } = comparison;
-    reporter.report(this.#minute.record(epochStart, now, counters, kubelet?.takeMinute()));
+    const clocks = { now, wall: wallNow() };
+    reporter.report(this.#minute.record(epochStart, clocks, counters, kubelet?.takeMinute()));
     this.#minute = new RelistMinute(now, MINUTE, counters);
   }
 
@@ -91,7 +93,7 @@ export class RelistMonitor {
     const { comparison, metrics, nodeState, onRelist } = this.#options;
     const recovered = nodeState.relistError !== null;
     comparison.relisted(relist);
-    this.#minute.addRelist(stats);
+    this.#minute.addRelist(relist, stats);
     metrics.relistDuration.observe(stats.took / 1e6);
     nodeState.setRelist(true, '');
     this.#listGaps.answered(relist.sandboxes.start, relist.containers.end);
@@ -102,7 +104,7 @@ export class RelistMonitor {
     const { code, message } = failure;
     const { comparison, log, metrics, nodeState } = this.#options;
     metrics.relistErrors.inc({ code });
-    this.#minute.addFailure();
+    this.#minute.addFailure(failure);
     comparison.listFailed();
     nodeState.setRelist(false, cleanText(message, MAX_ERROR_LENGTH));
     if (this.#listGaps.failed(failure)) log.warn({ code, error: message }, 'relist failed');

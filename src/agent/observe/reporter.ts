@@ -23,6 +23,7 @@ interface ReporterOptions {
   readonly nodeState: NodeState;
   readonly runtime: RuntimeVersion;
   readonly agentVersion: string;
+  readonly config: Context['settings'];
 }
 
 export class Reporter {
@@ -74,7 +75,15 @@ export class Reporter {
   }
 
   #setContext(): void {
-    const { sink, agentVersion } = this.#options;
-    sink.setContext({ runtime: this.#runtime, kubelet: this.#kubeletVersion, agent: agentVersion });
+    const { sink, agentVersion, config } = this.#options;
+    const { relistPeriod, overdueAfter, missedAfter, lateAfter } = config;
+    const settings = { relistPeriod, overdueAfter, missedAfter, lateAfter };
+    const { name, version } = this.#runtime;
+    sink.setContext({
+      runtime: { name, version },
+      kubelet: this.#kubeletVersion,
+      agent: agentVersion,
+      settings,
+    });
   }
 }

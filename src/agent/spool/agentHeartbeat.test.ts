@@ -8,7 +8,12 @@ import { millis, offset, shift } from '../../protocol/units.ts';
 import { openSpool } from './openSpool.ts';
 import type { Spool } from './spool.ts';
 
-const CONTEXT = { runtime: { name: 'containerd', version: '2.1.9' }, kubelet: '', agent: '0.1.0' };
+const CONTEXT = {
+  runtime: { name: 'containerd', version: '2.1.9' },
+  kubelet: '',
+  agent: '0.1.0',
+  settings: { relistPeriod: 5e6, overdueAfter: 2e6, missedAfter: 30e6, lateAfter: 1e6 },
+};
 
 let dir: string;
 const spools: Spool[] = [];

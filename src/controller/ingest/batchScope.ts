@@ -53,9 +53,11 @@ async function addContext(
   runner: SqlRunner,
   nodeId: number,
   epoch: string,
-  { no, runtime, kubelet, agent }: Envelope['context'],
+  { no, runtime, kubelet, agent, settings }: Envelope['context'],
 ): Promise<number> {
-  const values = [nodeId, epoch, no, runtime.name, runtime.version, kubelet, agent];
+  const { relistPeriod, overdueAfter, missedAfter, lateAfter } = settings;
+  const versions = [runtime.name, runtime.version, kubelet, agent];
+  const values = [nodeId, epoch, no, ...versions, relistPeriod, overdueAfter, missedAfter, lateAfter];
   const { rows } = await runner.run<{ context_id: number }>({ text: ensureContext }, values);
   if (rows[0] === undefined) throw new Error('a context was not returned');
   return rows[0].context_id;

@@ -71,5 +71,7 @@ export const writeRelistMinutes = recordWriter('relist_minute', {
     literal(rows, ({ record }) => record.span),
     ...kubeletColumns(rows),
     ...callColumns(scope, rows),
+    literal(rows, ({ record }) => record.wall),
+    rows.map(({ record }) => arrayLiteral(record.lists)),
   ],
 });

@@ -22,7 +22,7 @@ import {
 } from './history.ts';
 import type { HistoryListCall, HistoryRelist } from './relists.ts';
 
-const PROFILES: Readonly<Record<HistoryRuntime, PlegProfile>> = { containerd: CONTAINERD, crio: CRIO };
+export const PROFILES: Readonly<Record<HistoryRuntime, PlegProfile>> = { containerd: CONTAINERD, crio: CRIO };
 const TICK = 250;
 /** How often the reader reports how far it has drained. */
 const HEARTBEAT = 900;
@@ -46,6 +46,8 @@ export interface ComparisonRun {
   trackedAfterEnd(): number;
 }
 
+type OnGap = (from: Mono, to: Mono, cause: string) => void;
+
 interface ScheduledStep {
   readonly at: number;
   readonly act: () => void;
@@ -54,8 +56,11 @@ interface ScheduledStep {
 /** A position on the monotonic clock. */
 const at = (ms: number): Mono => mono(ms * 1000);
 
-/** `recognised`: an unchanged item is the same object in each list, as it is to an agent; otherwise it is a new one each time. */
-export function runComparison(truth: GroundTruth, recognised = true): ComparisonRun {
+/**
+ * `recognised`: an unchanged item is the same object in each list, as it is to an agent; otherwise it is a new one each time.
+ * `onGap` is called with each gap of the stream.
+ */
+export function runComparison(truth: GroundTruth, recognised = true, onGap: OnGap = () => {}): ComparisonRun {
   const { history } = truth;
   let minted = 0;
   const comparison = new Comparison({
@@ -70,7 +75,7 @@ export function runComparison(truth: GroundTruth, recognised = true): Comparison
     },
   });
   comparison.unsubscribed('down');
-  const runner = new HistoryRunner(truth, comparison, recognised);
+  const runner = new HistoryRunner(truth, comparison, recognised, onGap);
   runner.run();
   return runner.outcome();
 }
@@ -84,12 +89,14 @@ class HistoryRunner {
   #later: ScheduledStep[] = [];
   #queried = 0;
   readonly #recognised: boolean;
+  readonly #onGap: OnGap;
   readonly #sandboxes = new RecognisedItems();
   readonly #containers = new RecognisedItems();
   /** The last watermark that the reader reported; null before its first in this session. */
   #drained: number | null = null;
 
-  constructor(truth: GroundTruth, comparison: Comparison, recognised: boolean) {
+  constructor(truth: GroundTruth, comparison: Comparison, recognised: boolean, onGap: OnGap) {
+    this.#onGap = onGap;
     this.#truth = truth;
     this.#comparison = comparison;
     this.#recognised = recognised;
@@ -104,7 +111,7 @@ class HistoryRunner {
       ...lists.map((list) => ({ at: list.compared, act: () => this.#relisted(list) })),
       ...history.streamGaps.map((ms) => ({
         at: ms,
-        act: () => this.#comparison.streamGap(at(ms), 'agent_stalled'),
+        act: () => this.#streamGap(ms, ms, 'agent_stalled'),
       })),
       ...Array.from({ length: HORIZON / TICK }, (_, n) => this.#tickStep(n * TICK)),
       ...Array.from({ length: HORIZON / HEARTBEAT }, (_, n) => this.#heartbeatStep(n * HEARTBEAT)),
@@ -239,8 +246,13 @@ class HistoryRunner {
   #watchReader(ms: number): void {
     const stalled = this.#drained !== null && ms - this.#drained > HEARTBEAT + OVERDUE_AFTER / 2;
     if (!stalled) return;
-    this.#comparison.streamGap(at(ms), 'reader_stalled');
+    this.#streamGap(this.#drained ?? ms, ms, 'reader_stalled');
     this.#drained = ms;
+  }
+
+  #streamGap(from: number, to: number, cause: string): void {
+    this.#comparison.streamGap(at(to), cause);
+    this.#onGap(at(from), at(to), cause);
   }
 
   #collect({ at: reportedAt }: ScheduledStep): void {

@@ -184,7 +184,7 @@ test('figures too large for a record are clamped', () => {
   minutes.add(goodScrape(0, { relists: [1] }));
   minutes.add(goodScrape(10, { relists: [1, 1e300], lists: [1e300], discarded: 1.5, errors: 1e18 }));
   const zero = { relists: 0, errors: 0, max: 0, hist: [], sandboxes: 0, containers: 0, bytes: 0 };
-  const figures = { expected: 0, matched: 0, unobservable: 0, covered: 0, span: 0 };
+  const figures = { expected: 0, matched: 0, unobservable: 0, covered: 0, span: 0, wall: 0, lists: [] };
   const record = { type: 'relist_minute', t: 0, ...zero, ...figures, kubelet: minutes.take() };
   expect(parseRecord(record)).toMatchObject({ ok: true });
 });
@@ -194,7 +194,7 @@ test('a minute fits into its record', () => {
   minutes.add(goodScrape(0, { relists: [1] }));
   minutes.add(goodScrape(10, { relists: [1, 2.5, 11_000], intervals: [0.3, 0.1], lists: [0.7] }));
   const zero = { relists: 0, errors: 0, max: 0, hist: [], sandboxes: 0, containers: 0, bytes: 0 };
-  const figures = { expected: 0, matched: 0, unobservable: 0, covered: 0, span: 0 };
+  const figures = { expected: 0, matched: 0, unobservable: 0, covered: 0, span: 0, wall: 0, lists: [] };
   const record = { type: 'relist_minute', t: 0, ...zero, ...figures, kubelet: minutes.take() };
   expect(parseRecord(record)).toMatchObject({ ok: true });
 });

@@ -1,0 +1,227 @@
+/*
+ * The audit of one epoch: runs the agent's comparison over what is stored, in several readings, and says where what they all make
+ * differs from what is stored.
+ */
+import type { ListedItem } from '../protocol/observation.ts';
+import { type Mono, millis, mono, shift } from '../protocol/units.ts';
+import type { Difference } from './difference.ts';
+import { TimesOfProofs } from './exactTimes.ts';
+import { FindingMatch } from './findingMatch.ts';
+import { ListContents } from './listContents.ts';
+import { Lookahead } from './lookahead.ts';
+import { ASSUMPTIONS, Reading, type ReadingOutput } from './reading.ts';
+import { RecentRecords } from './recentRecords.ts';
+import { type Step, stepsOf } from './steps.ts';
+import type { StoredChange, StoredEpoch, StoredEvent, StoredFinding } from './storedEpoch.ts';
+
+type EventStep = Extract<Step, { is: 'event' }>;
+
+export interface EpochResult {
+  readonly differences: readonly Difference[];
+  readonly confirmed: number;
+  readonly undecided: ReadonlyMap<string, number>;
+}
+
+const TICK = millis(1_000);
+/** Proofs are read this far ahead, for what they say of exact times. */
+const AHEAD = millis(10 * 60_000);
+/** The comparison remembers what has ended for a quarter of an hour. */
+const REMEMBERED = millis(16 * 60_000);
+/** What began in the middle of an epoch knows everything after this. */
+const WARM_UP = REMEMBERED;
+/** The same as the comparison's limit: more is a step of the wall clock. */
+const CLOCK_STEP = millis(500);
+const AROUND_STEP = millis(180_000);
+
+export async function auditEpoch(epoch: StoredEpoch): Promise<EpochResult> {
+  return new EpochAudit(epoch).run();
+}
+
+class EpochAudit {
+  readonly #epoch: StoredEpoch;
+  readonly #times = new TimesOfProofs();
+  readonly #readings: readonly Reading[];
+  readonly #match: FindingMatch;
+  readonly #lists: ListContents;
+  readonly #differences: Difference[] = [];
+  readonly #findings: Lookahead<StoredFinding>;
+  readonly #waiting: StoredFinding[] = [];
+  /** Ids whose past is not on record, and when they were last mentioned. */
+  readonly #strangers = new Map<string, Mono>();
+  readonly #seen = new Map<string, Mono>();
+  readonly #steps: { readonly from: Mono; readonly to: Mono }[] = [];
+  #clock: number | null;
+  #now: Mono;
+  /** Since when the reader has drained nothing. */
+  #stalled: Mono | null = null;
+  readonly #recent = new RecentRecords();
+
+  constructor(epoch: StoredEpoch) {
+    this.#epoch = epoch;
+    this.#now = epoch.start;
+    this.#clock = epoch.clock;
+    const [runtime] = epoch.runtimes;
+    if (runtime === undefined) throw new Error('an epoch without a runtime');
+    this.#readings = ASSUMPTIONS.map(
+      (assumptions) => new Reading(assumptions, epoch.settings, runtime.profile, this.#times),
+    );
+    this.#match = new FindingMatch(this.#readings.length, this.#recent, (from, to, id) =>
+      this.#whyUndecided(from, to, id),
+    );
+    this.#recent.lead = runtime.profile.lead;
+    this.#lists = new ListContents(epoch.initial);
+    for (const { identity } of epoch.initial) this.#seen.set(identity.id, epoch.start);
+    this.#findings = new Lookahead(epoch.findings);
+  }
+
+  async run(): Promise<EpochResult> {
+    for await (const step of stepsOf(this.#epoch)) {
+      await this.#pass(step.at);
+      this.#take(step);
+    }
+    await this.#pass(this.#epoch.end);
+    this.#differences.push(...this.#match.settle());
+    const { confirmed, undecided } = this.#match;
+    return { differences: this.#differences, confirmed, undecided };
+  }
+
+  /** Lets time pass, a second at once, as it did for the agent. */
+  async #pass(until: Mono): Promise<void> {
+    while (this.#now < until) {
+      this.#now = mono(Math.min(until, this.#now + TICK));
+      await this.#readFindings();
+      const wall = this.#now + (this.#clock ?? 0);
+      for (const reading of this.#readings) reading.passed(this.#now, this.#stalled ?? this.#now, wall);
+      this.#collect([]);
+      if (Math.floor(this.#now / WARM_UP) !== Math.floor((this.#now - TICK) / WARM_UP)) this.#forget();
+    }
+  }
+
+  async #readFindings(): Promise<void> {
+    const ahead = shift(this.#now, AHEAD);
+    for (const finding of await this.#findings.takeWhile(({ at }) => at <= ahead)) {
+      this.#times.learn(finding);
+      this.#waiting.push(finding);
+    }
+    while (this.#waiting[0] !== undefined && this.#waiting[0].at <= this.#now) {
+      const finding = this.#waiting.shift();
+      if (finding !== undefined) this.#match.stored(finding);
+    }
+  }
+
+  #forget(): void {
+    const before = shift(this.#now, -REMEMBERED);
+    for (const seen of [this.#strangers, this.#seen])
+      for (const [id, at] of seen) if (at < before && !this.#lists.has(id)) seen.delete(id);
+    this.#times.forget(before);
+    this.#recent.forget(before);
+    this.#differences.push(...this.#match.settle(this.#now));
+  }
+
+  #take(step: Step): void {
+    this.#recent.add(step);
+    switch (step.is) {
+      case 'clock':
+        this.#setClock(step.at, step.clock);
+        break;
+      case 'opened':
+        for (const reading of this.#readings) reading.opened(step.at, step.openedNs);
+        break;
+      case 'ended':
+        for (const reading of this.#readings) reading.ended(step.state);
+        break;
+      case 'stalled':
+        this.#stalled ??= step.at;
+        break;
+      case 'gap':
+        this.#stalled = null;
+        for (const reading of this.#readings) reading.gap(step.at, step.cause);
+        break;
+      case 'runtime':
+        this.#recent.lead = step.profile.lead;
+        for (const reading of this.#readings) reading.runtimeReplaced(step.profile);
+        break;
+      case 'event':
+        this.#takeEvent(step);
+        break;
+      case 'stray':
+        this.#takeStray(step.change);
+        break;
+      case 'relist':
+        this.#takeRelist(step);
+        break;
+    }
+    if (step.is !== 'relist') this.#collect([]);
+  }
+
+  #setClock(at: Mono, clock: number): void {
+    if (this.#clock !== null && Math.abs(clock - this.#clock) > CLOCK_STEP)
+      this.#steps.push({ from: shift(at, -AROUND_STEP), to: shift(at, AROUND_STEP) });
+    this.#clock = clock;
+    this.#times.clock = clock;
+  }
+
+  #takeEvent({ event, upcoming }: EventStep): void {
+    const { id, received, type } = event;
+    const known = this.#lists.has(id) || this.#seen.has(id);
+    if (!known && type !== 0) this.#strangers.set(id, received);
+    this.#seen.set(id, received);
+    const others = this.#othersOf(event, upcoming);
+    for (const reading of this.#readings) reading.received(event, others);
+  }
+
+  /** What the statuses of an event may have shown of other ids of its pod: what the next list shows. */
+  #othersOf({ id, identity }: StoredEvent, upcoming: readonly StoredChange[]): readonly ListedItem[] {
+    if (identity === null || identity.podUid === '') return [];
+    return this.#lists.ofPod(identity.podUid, upcoming).filter(({ object }) => object.id !== id);
+  }
+
+  #takeStray(change: StoredChange): void {
+    this.#differences.push({ is: 'change_without_list', change });
+    this.#lists.change([change]);
+  }
+
+  #takeRelist({ relist, changes }: Extract<Step, { is: 'relist' }>): void {
+    if (relist.failed) {
+      for (const reading of this.#readings) reading.listFailed();
+      return;
+    }
+    for (const change of this.#lists.change(changes))
+      this.#differences.push({ is: 'change_out_of_order', change });
+    for (const { identity } of changes) this.#seen.set(identity.id, this.#now);
+    const lists = this.#lists.relist(relist);
+    for (const reading of this.#readings) reading.relisted(lists);
+    this.#collect(changes);
+  }
+
+  /** Takes over what the readings found; `changes`: those that are stored of the relist that they compared. */
+  #collect(changes: readonly StoredChange[]): void {
+    for (const [i, reading] of this.#readings.entries()) {
+      const output = reading.take();
+      for (const finding of output.findings) this.#match.made(i, finding);
+      if (i === 0) this.#checkWindows(changes, output);
+    }
+  }
+
+  #checkWindows(changes: readonly StoredChange[], { changes: made }: ReadingOutput): void {
+    for (const change of changes) {
+      const same = made.find(({ containerId }) => containerId === change.identity.id);
+      if (same === undefined || same.window.from === change.from) continue;
+      if (this.#whyUndecided(change.from, change.to, change.identity.id) !== null) continue;
+      const { id } = change.identity;
+      if (this.#recent.boundedBy(change.from) && this.#recent.isDoubtful(id, change.from)) continue;
+      this.#differences.push({ is: 'changed_window', change, from: same.window.from });
+    }
+  }
+
+  #whyUndecided(from: Mono, to: Mono, id: string | null): string | null {
+    const { start, end } = this.#epoch;
+    if (start > 0 && from < shift(start, WARM_UP))
+      return 'it is from before the records that were read, or soon after';
+    if (to > end) return 'it is from after the last minute that the agent recorded';
+    if (id !== null && this.#strangers.has(id))
+      return 'what lists showed of this id when the agent started is not on record';
+    const stepped = this.#steps.some((step) => step.from <= to && step.to >= from);
+    return stepped ? 'the wall clock was stepped' : null;
+  }
+}

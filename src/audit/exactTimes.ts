@@ -1,0 +1,60 @@
+/*
+ * The exact times of containers, as the runtime's statuses had them. They are on record only in the proofs of findings: what
+ * these say of the runtime is taken over, what they conclude is not.
+ */
+import type { ExactTimes } from '../protocol/observation.ts';
+import type { Mono } from '../protocol/units.ts';
+import type { KnownTimes } from './reading.ts';
+import type { StoredFinding } from './storedEpoch.ts';
+
+export class TimesOfProofs implements KnownTimes {
+  readonly #times = new Map<string, { readonly exact: ExactTimes; readonly at: Mono }>();
+  /** The wall clock less the monotonic clock, in microseconds. */
+  clock = 0;
+
+  learn({ id, at, proof }: StoredFinding): void {
+    this.#learn(id, at, proof['exactTimes']);
+    const other = proof['other'];
+    if (typeof other === 'string') this.#learn(other, at, proof['exactTimesOfOther']);
+  }
+
+  at(id: string, moment: Mono): ExactTimes | null {
+    const known = this.#times.get(id);
+    if (known === undefined) return null;
+    const wallNs = BigInt(Math.round(moment + this.clock)) * 1000n;
+    // A status shows what had happened by then.
+    const by = (ns: bigint) => (ns <= wallNs ? ns : 0n);
+    const { createdNs, startedNs, finishedNs } = known.exact;
+    return { ...known.exact, createdNs, startedNs: by(startedNs), finishedNs: by(finishedNs) };
+  }
+
+  /** Forgets what was last said before a moment. */
+  forget(before: Mono): void {
+    for (const [id, { at }] of this.#times) if (at < before) this.#times.delete(id);
+  }
+
+  #learn(id: string | null, at: Mono, stored: unknown): void {
+    const exact = timesOf(stored);
+    if (id === null || exact === null) return;
+    const known = this.#times.get(id)?.exact;
+    const later = (key: 'createdNs' | 'startedNs' | 'finishedNs') =>
+      exact[key] > 0n ? exact[key] : (known?.[key] ?? 0n);
+    const createdNs = later('createdNs');
+    this.#times.set(id, {
+      exact: { ...exact, createdNs, startedNs: later('startedNs'), finishedNs: later('finishedNs') },
+      at,
+    });
+  }
+}
+
+/** Null for anything that does not have the shape of a proof's exact times. */
+function timesOf(stored: unknown): ExactTimes | null {
+  if (typeof stored !== 'object' || stored === null) return null;
+  const ns = (key: string): bigint | null => {
+    const value: unknown = Reflect.get(stored, key);
+    return typeof value === 'string' && /^-?\d{1,19}$/.test(value) ? BigInt(value) : null;
+  };
+  const [createdNs, startedNs, finishedNs] = [ns('createdNs'), ns('startedNs'), ns('finishedNs')];
+  if (createdNs === null || startedNs === null || finishedNs === null) return null;
+  return { createdNs, startedNs, finishedNs, exitCode: 0, reason: '' };
+}

@@ -1,0 +1,197 @@
+/*
+ * Holds the findings that are stored against those that the readings make.
+ *
+ * A stored finding that no reading makes is wrong; one that all readings make and that is not stored is missing. What only some
+ * readings make cannot be decided.
+ */
+import type { RecordOf } from '../protocol/record.ts';
+import { type Micros, type Mono, millis, shift } from '../protocol/units.ts';
+import type { Difference } from './difference.ts';
+import type { RecentRecords } from './recentRecords.ts';
+import type { StoredFinding } from './storedEpoch.ts';
+
+type Made = RecordOf<'finding'>;
+
+/** All findings on one event of one id, or on one id as a whole. */
+interface Subject {
+  readonly stored: StoredFinding[];
+  /** By reading. */
+  readonly made: Made[][];
+  last: Mono;
+}
+
+/** A subject is judged when nothing was found on it for so long: verdicts may wait for lists for some minutes. */
+const SETTLED_AFTER: Micros = millis(20 * 60_000);
+/** A wall-clock time may be off by this much. */
+const CLOCK_ERROR = millis(1_000);
+
+/** Why nothing can be said of a stretch of time; null where it can. */
+export type WhyUndecided = (from: Mono, to: Mono, id: string | null) => string | null;
+
+export class FindingMatch {
+  readonly #readings: number;
+  readonly #recent: RecentRecords;
+  readonly #whyUndecided: WhyUndecided;
+  readonly #subjects = new Map<string, Subject>();
+  readonly #undecided = new Map<string, number>();
+  #confirmed = 0;
+
+  constructor(readings: number, recent: RecentRecords, whyUndecided: WhyUndecided) {
+    this.#recent = recent;
+    this.#readings = readings;
+    this.#whyUndecided = whyUndecided;
+  }
+
+  /** Stored findings that the rules make too. */
+  get confirmed(): number {
+    return this.#confirmed;
+  }
+
+  /** Findings of which the records do not say whether the rules make them, by reason. */
+  get undecided(): ReadonlyMap<string, number> {
+    return this.#undecided;
+  }
+
+  stored(finding: StoredFinding): void {
+    this.#subjectOf(finding.id, finding.eventType, finding.proof, finding.at).stored.push(finding);
+  }
+
+  made(reading: number, finding: Made): void {
+    const subject = this.#subjectOf(finding.containerId, finding.eventType, finding.proof, finding.t as Mono);
+    subject.made[reading]?.push(finding);
+  }
+
+  /** Judges what has been settled by then; everything without a time. */
+  settle(now?: Mono): Difference[] {
+    const differences: Difference[] = [];
+    for (const [key, subject] of this.#subjects) {
+      if (now !== undefined && shift(subject.last, SETTLED_AFTER) > now) continue;
+      this.#subjects.delete(key);
+      differences.push(...this.#judge(subject));
+    }
+    return differences;
+  }
+
+  #subjectOf(
+    id: string | null,
+    eventType: string | null,
+    proof: Readonly<Record<string, unknown>>,
+    at: Mono,
+  ): Subject {
+    // A pair of containers may be named either way round.
+    const other = proof['other'];
+    const ids = typeof other === 'string' ? [id ?? '', other].sort().join(' ') : id;
+    const key = `${ids} ${eventType}`;
+    const known = this.#subjects.get(key);
+    const subject = known ?? { stored: [], made: Array.from({ length: this.#readings }, () => []), last: at };
+    if (known === undefined) this.#subjects.set(key, subject);
+    if (at > subject.last) subject.last = at;
+    return subject;
+  }
+
+  #judge({ stored, made }: Subject): Difference[] {
+    const left = made.map((each) => [...each]);
+    const wrong = stored.filter((finding) => !this.#isConfirmed(finding, left));
+    const missing = (left[0] ?? []).filter((one) =>
+      left.every((each) => each.some(({ kind }) => kind === one.kind)),
+    );
+    const differences = missing.map((one) => this.#inPlaceOf(one, wrong));
+    const unmade = wrong.map((finding): Difference => {
+      const instead = left.flat().find(({ kind }) => kind !== finding.kind) ?? null;
+      const same = left.flat().find(({ kind }) => kind === finding.kind);
+      return same === undefined
+        ? { is: 'wrong_finding', stored: finding, instead }
+        : { is: 'changed_finding', stored: finding, made: same };
+    });
+    return [...differences, ...unmade].filter((difference) => this.#isDecided(difference));
+  }
+
+  /** Takes what confirms the finding from what the readings make. */
+  #isConfirmed(finding: StoredFinding, left: readonly Made[][]): boolean {
+    const fits = left.map((each) => each.findIndex((one) => agree(finding, one, this.#recent)));
+    if (fits.every((at) => at === -1)) return false;
+    this.#confirmed += 1;
+    for (const [i, each] of left.entries()) {
+      // The other readings make it too, though perhaps a little differently.
+      const fit = fits[i] ?? -1;
+      const at = fit === -1 ? each.findIndex(({ kind }) => kind === finding.kind) : fit;
+      if (at !== -1) each.splice(at, 1);
+    }
+    return true;
+  }
+
+  /** What all readings make is missing, or something else is stored in its place, which is taken from `wrong`. */
+  #inPlaceOf(made: Made, wrong: StoredFinding[]): Difference {
+    const same = wrong.findIndex(({ kind }) => kind === made.kind);
+    const [stored] = wrong.splice(Math.max(0, same), 1);
+    if (stored === undefined) return { is: 'missing_finding', made };
+    return { is: stored.kind === made.kind ? 'changed_finding' : 'changed_kind', stored, made };
+  }
+
+  #isDecided(difference: Difference): boolean {
+    const stored = 'stored' in difference ? difference.stored : null;
+    const made = 'made' in difference ? difference.made : null;
+    const times = [stored?.from, stored?.to, stored?.at, made?.window?.from, made?.window?.to, made?.t];
+    const reason = this.#reason(times, stored?.id ?? made?.containerId ?? null, stored);
+    if (reason === null) return true;
+    if (stored !== null) this.#undecided.set(reason, (this.#undecided.get(reason) ?? 0) + 1);
+    return false;
+  }
+
+  #reason(
+    times: readonly (number | null | undefined)[],
+    id: string | null,
+    stored: StoredFinding | null,
+  ): string | null {
+    const known = times.filter((at) => typeof at === 'number') as Mono[];
+    if (known.some((at) => this.#recent.interruptedNear(at)))
+      return 'the stream was interrupted at about the same moment';
+    if (id !== null && this.#recent.isDoubtful(id, Math.min(...known)))
+      return 'a list was incomplete, or showed the id CREATED or UNKNOWN, which the records do not tell apart';
+    if (stored !== null && this.#restsOnStatus(stored)) return 'it rests on a status that is not on record';
+    return this.#whyUndecided(Math.min(...known) as Mono, Math.max(...known) as Mono, id);
+  }
+
+  /** No event of that type was received, and a status may have shown what no list did. */
+  #restsOnStatus(stored: StoredFinding): boolean {
+    const { eventType, id, at } = stored;
+    if (eventType === null || id === null || this.#recent.receivedBefore(eventType, id, at)) return false;
+    return provenByStatus(stored, this.#recent);
+  }
+}
+
+/** Whether a reading says what is stored, as far as the store can tell. */
+function agree(stored: StoredFinding, made: Made, recent: RecentRecords): boolean {
+  if (stored.kind !== made.kind) return false;
+  // Whether an event was late enough to have been judged missed first may depend on the tick that judged it.
+  if (stored.kind === 'late') return true;
+  if ((stored.from === null) !== (made.window === null)) return false;
+  if (made.window === null || stored.from === null || stored.to === null) return stored.cause === made.cause;
+  const { from, to } = made.window;
+  const doubtful = recent.isDoubtful(stored.id ?? '', Math.min(stored.from, from));
+  // What made a verdict impossible first depends on the order in which things reached the agent.
+  const sameCause = stored.cause === made.cause || stored.kind === 'unobservable';
+  const sameEnd = sameCause && stored.to === to;
+  return (
+    (sameEnd || doubtful || provenByStatus(stored, recent)) && fitsFrom(stored.from, made, recent, doubtful)
+  );
+}
+
+function fitsFrom(stored: Mono, made: Made, recent: RecentRecords, doubtful: boolean): boolean {
+  const from = made.window?.from;
+  if (from === undefined || stored === from) return true;
+  // Where no list showed the id, its own creation is the bound, by the wall clock.
+  const byClock = made.proof['state'] === 'non-existent' || made.cause === 'sequence';
+  if (byClock && Math.abs(stored - from) <= CLOCK_ERROR) return true;
+  return doubtful && recent.boundedBy(stored);
+}
+
+/** Whether an event on record proved it, or a status that came with one, or the answer to a query. */
+function provenByStatus({ id, proof, to }: StoredFinding, recent: RecentRecords): boolean {
+  const { evidence } = proof;
+  if (typeof evidence !== 'string' || to === null) return false;
+  if (evidence.endsWith(' in its status')) return true;
+  if (evidence.endsWith(' received')) return recent.receivedEvent(`${evidence.split(' ')[0]} of ${id}`, to);
+  const [, event] = /^[a-z]+ in the (.+)$/.exec(evidence) ?? [];
+  return event !== undefined && recent.receivedEvent(event, to);
+}

@@ -1,0 +1,153 @@
+/*
+ * A reading: the agent's own comparison, run over the stored records under one assumption about what they do not say.
+ *
+ *   drainedBehind   how far the reader was behind: a verdict waits until it has read everything up to its deadline
+ *   times           what events and queries said of exact times: what proofs of findings say that they did (`proofs`), nothing
+ *                   (`none`), that what was announced had happened then (`confirmed`), or that the start had failed (`failed`)
+ *   others          whether events had statuses of the other ids of their pod
+ *
+ * What all readings agree on follows from the records. What only some of them say may be so.
+ */
+import { Comparison } from '../agent/compare/comparison.ts';
+import type { PlegProfile } from '../protocol/eventProfile.ts';
+import type { ExactTimes, ListedItem, Relist, ShownStatus } from '../protocol/observation.ts';
+import { EVENT_TYPES, type RecordOf } from '../protocol/record.ts';
+import { type Micros, type Mono, millis, mono } from '../protocol/units.ts';
+import type { AgentSettings, StoredEvent } from './storedEpoch.ts';
+
+export interface Assumptions {
+  readonly drainedBehind: Micros;
+  readonly times: 'proofs' | 'none' | 'confirmed' | 'failed';
+  readonly others: boolean;
+}
+
+/** A reader that is further behind than this is a gap. */
+const MAX_BEHIND = millis(5_000);
+
+const STATUSES: readonly Omit<Assumptions, 'drainedBehind'>[] = [
+  { times: 'proofs', others: true },
+  { times: 'proofs', others: false },
+  { times: 'none', others: false },
+  { times: 'confirmed', others: false },
+  { times: 'failed', others: false },
+];
+
+export const ASSUMPTIONS: readonly Assumptions[] = [millis(0), MAX_BEHIND].flatMap((drainedBehind) =>
+  STATUSES.map((statuses) => ({ drainedBehind, ...statuses })),
+);
+
+/** What the records tell of exact times. */
+export interface KnownTimes {
+  /** What a status of an id showed at a moment; null where that is not on record. */
+  at(id: string, moment: Mono): ExactTimes | null;
+}
+
+export interface ReadingOutput {
+  readonly findings: readonly RecordOf<'finding'>[];
+  readonly changes: readonly RecordOf<'relist_change'>[];
+}
+
+export class Reading {
+  readonly #assumptions: Assumptions;
+  readonly #comparison: Comparison;
+  readonly #times: KnownTimes;
+  #session = 0;
+  #minted = 0;
+  #queries: { readonly id: string; readonly isSandbox: boolean }[] = [];
+
+  constructor(assumptions: Assumptions, settings: AgentSettings, profile: PlegProfile, times: KnownTimes) {
+    this.#assumptions = assumptions;
+    this.#times = times;
+    const mintId = () => {
+      this.#minted += 1;
+      return `00000000-0000-4000-8000-${String(this.#minted).padStart(12, '0')}`;
+    };
+    this.#comparison = new Comparison({ ...settings, epochStart: mono(0), profile, mintId });
+    this.#comparison.unsubscribed('down');
+  }
+
+  opened(at: Mono, openedNs: bigint): void {
+    this.#session += 1;
+    this.#comparison.subscribed(this.#session, at, openedNs);
+  }
+
+  ended(state: 'down' | 'absent'): void {
+    this.#comparison.unsubscribed(state);
+  }
+
+  gap(at: Mono, cause: string): void {
+    this.#comparison.streamGap(at, cause);
+  }
+
+  runtimeReplaced(profile: PlegProfile): void {
+    this.#comparison.runtimeReplaced(profile);
+  }
+
+  /** `drained`: the reader had drained everything by then. */
+  passed(now: Mono, drained: Mono, wallMicros: number): void {
+    for (const { id, isSandbox } of this.#queries.splice(0)) {
+      const times = this.#assumptions.times === 'proofs' && !isSandbox ? this.#times.at(id, now) : null;
+      this.#comparison.answered(
+        times === null
+          ? { id, at: now, found: false, reason: 'not on record' }
+          : { id, at: now, found: true, times, sandbox: null },
+      );
+    }
+    this.#comparison.drained(this.#session, mono(Math.min(drained, now - this.#assumptions.drainedBehind)));
+    this.#comparison.tick(now, wallMicros);
+  }
+
+  listFailed(): void {
+    this.#comparison.listFailed();
+  }
+
+  relisted(relist: Relist): void {
+    this.#comparison.relisted(relist);
+  }
+
+  /** `others`: what its statuses may have shown of other ids of the pod. */
+  received(event: StoredEvent, others: readonly ListedItem[]): void {
+    const { id, received, type, createdNs, hasSandboxStatus, identity } = event;
+    const { others: withOthers, times } = this.#assumptions;
+    this.#comparison.received({
+      session: this.#session,
+      received,
+      id,
+      type,
+      createdNs,
+      hasSandboxStatus,
+      // Where the payload was dropped, the id is all that was known of it.
+      object: times === 'proofs' || hasSandboxStatus ? identity : null,
+      times: this.#timesIn(event),
+      others: withOthers && hasSandboxStatus ? others.map((item) => this.#status(item, received)) : [],
+    });
+  }
+
+  /** Hands over what it found since the last call. */
+  take(): ReadingOutput {
+    const { emissions, queries } = this.#comparison.take();
+    this.#queries.push(...queries);
+    const records = emissions.map(({ record }) => record);
+    return {
+      findings: records.filter((record) => record.type === 'finding'),
+      changes: records.filter((record) => record.type === 'relist_change'),
+    };
+  }
+
+  #timesIn({ id, received, type, createdNs, hasSandboxStatus }: StoredEvent): ExactTimes | null {
+    const { times } = this.#assumptions;
+    if (times === 'proofs') return this.#times.at(id, received);
+    if (times === 'none' || !hasSandboxStatus || createdNs <= 0n) return null;
+    const finishedNs = type === STOPPED ? createdNs : 0n;
+    const startedNs = times === 'confirmed' && (type === STARTED || type === STOPPED) ? createdNs - 1n : 0n;
+    return { ...NO_TIMES, startedNs, finishedNs };
+  }
+
+  #status({ object: { id }, state }: ListedItem, at: Mono): ShownStatus {
+    return { id, state, times: this.#times.at(id, at) ?? NO_TIMES };
+  }
+}
+
+const STARTED = EVENT_TYPES.indexOf('STARTED');
+const STOPPED = EVENT_TYPES.indexOf('STOPPED');
+const NO_TIMES: ExactTimes = { createdNs: 0n, startedNs: 0n, finishedNs: 0n, exitCode: 0, reason: '' };

@@ -1,0 +1,115 @@
+/*
+ * What the store has of one epoch, as values: the inputs of an audit.
+ *
+ * Times are microseconds since the epoch began, as the agent recorded them. Whatever can be long is a stream, in the order in
+ * which the agent recorded it.
+ */
+
+import type { PlegProfile } from '../protocol/eventProfile.ts';
+import type { ContainerIdentity, FindingKind, PlegState } from '../protocol/record.ts';
+import type { Micros, Mono } from '../protocol/units.ts';
+
+export interface StoredEvent {
+  readonly seq: number;
+  readonly received: Mono;
+  readonly id: string;
+  /** Null where no record says whose it is. */
+  readonly identity: ContainerIdentity | null;
+  readonly type: number;
+  readonly createdNs: bigint;
+  readonly replayed: boolean;
+  readonly hasSandboxStatus: boolean;
+}
+
+export interface StoredChange {
+  readonly seq: number;
+  readonly from: Mono;
+  readonly to: Mono;
+  readonly identity: ContainerIdentity;
+  readonly oldState: PlegState;
+  readonly newState: PlegState;
+}
+
+export interface StoredFinding {
+  readonly seq: number;
+  readonly at: Mono;
+  readonly findingId: string;
+  readonly kind: FindingKind;
+  readonly eventType: string | null;
+  readonly cause: string;
+  readonly id: string | null;
+  readonly from: Mono | null;
+  readonly to: Mono | null;
+  readonly proof: Readonly<Record<string, unknown>>;
+}
+
+interface ListCall {
+  readonly start: Mono;
+  readonly end: Mono;
+  readonly whole: boolean;
+}
+
+export interface StoredRelist {
+  readonly sandboxes: ListCall;
+  readonly containers: ListCall;
+  readonly failed: boolean;
+}
+
+/** A minute of relists. */
+interface StoredMinute {
+  readonly from: Mono;
+  readonly to: Mono;
+  /** The wall clock at its end, less `to`. */
+  readonly clock: number;
+  readonly relists: readonly StoredRelist[];
+  /** False where it had more relists than it says the times of. */
+  readonly complete: boolean;
+}
+
+export interface StoredSession {
+  readonly opened: Mono;
+  /** Null where nothing says that it ended before the stored records do. */
+  readonly closed: Mono | null;
+  /** When its first event was built that was not replayed; null where all were, or none came. */
+  readonly firstLiveNs: bigint | null;
+}
+
+/** A gap of the scope `stream`. */
+export interface StoredGap {
+  readonly cause: string;
+  readonly from: Mono;
+  /** Null while it is open. */
+  readonly to: Mono | null;
+}
+
+/** From `seq` on this runtime was observed. */
+export interface StoredRuntime {
+  readonly seq: number;
+  readonly profile: PlegProfile;
+}
+
+export interface AgentSettings {
+  readonly overdueAfter: Micros;
+  readonly missedAfter: Micros;
+  readonly lateAfter: Micros;
+}
+
+export interface StoredEpoch {
+  /** From here on the records are there: 0, or later where older ones were deleted or are not asked for. */
+  readonly start: Mono;
+  /** Until here, by the last minute. */
+  readonly end: Mono;
+  /** The wall clock at the start, less `start`; null where it is not known. */
+  readonly clock: number | null;
+  readonly settings: AgentSettings;
+  /** At least one; in the order of their seqs. */
+  readonly runtimes: readonly StoredRuntime[];
+  readonly sessions: readonly StoredSession[];
+  readonly gaps: readonly StoredGap[];
+  /** What the first list showed, of the ids that changed since: nothing else is on record. */
+  readonly initial: readonly { readonly identity: ContainerIdentity; readonly state: PlegState }[];
+  readonly events: AsyncIterable<StoredEvent>;
+  readonly changes: AsyncIterable<StoredChange>;
+  readonly findings: AsyncIterable<StoredFinding>;
+  readonly minutes: AsyncIterable<StoredMinute>;
+}

@@ -1,0 +1,118 @@
+/*
+ * What a store has of a history after an agent has watched it. For tests.
+ */
+import type { StoredEpoch, StoredFinding, StoredGap } from '../../../src/audit/storedEpoch.ts';
+import type { ContainerIdentity } from '../../../src/protocol/record.ts';
+import { type Mono, millis, mono } from '../../../src/protocol/units.ts';
+import { PROFILES, runComparison } from './comparisonRun.ts';
+import { type GroundTruth, wallAt } from './groundTruth.ts';
+import { HORIZON, LATE_AFTER, MISSED_AFTER, OVERDUE_AFTER } from './history.ts';
+
+const MINUTE = 60_000;
+const us = (ms: number): Mono => mono(ms * 1000);
+
+async function* streamOf<T>(values: readonly T[]): AsyncGenerator<T> {
+  yield* values;
+}
+
+export function storedEpochOf(truth: GroundTruth): StoredEpoch {
+  const gaps: StoredGap[] = [];
+  const { emissions } = runComparison(truth, true, (from, to, cause) => gaps.push({ cause, from, to }));
+  const identities = new Map<string, ContainerIdentity>();
+  for (const { object } of emissions) if (object !== null) identities.set(object.id, object);
+  const records = emissions.map(({ record }, i) => ({ seq: i + 1, record }));
+  const events = records.flatMap(({ seq, record }) =>
+    record.type === 'container_event'
+      ? [
+          {
+            seq,
+            received: mono(record.t),
+            id: record.containerId,
+            identity: identities.get(record.containerId) ?? null,
+            type: record.eventType,
+            createdNs: BigInt(record.createdNs),
+            replayed: record.replayed,
+            hasSandboxStatus: record.hasSandboxStatus,
+          },
+        ]
+      : [],
+  );
+  const changes = records.flatMap(({ seq, record }) => {
+    const identity = record.type === 'relist_change' ? identities.get(record.containerId) : undefined;
+    if (record.type !== 'relist_change' || identity === undefined) return [];
+    const { window, oldState, newState, isSandbox } = record;
+    return [
+      {
+        seq,
+        from: mono(window.from),
+        to: mono(window.to),
+        identity: { ...identity, isSandbox },
+        oldState,
+        newState,
+      },
+    ];
+  });
+  const findings = records.flatMap(({ seq, record }): StoredFinding[] => {
+    if (record.type !== 'finding') return [];
+    const { t, findingId, kind, eventType, cause, containerId: id, window, proof } = record;
+    const [from, to] = [window?.from, window?.to].map((at) => (at === undefined ? null : mono(at)));
+    return [
+      { seq, at: mono(t), findingId, kind, eventType, cause, id, from: from ?? null, to: to ?? null, proof },
+    ];
+  });
+  const first = new Map(changes.toReversed().map((change) => [change.identity.id, change]));
+  const relists = [
+    ...truth.lists.map(({ sandboxes, containers, whole, compared }) => ({
+      compared,
+      relist: {
+        sandboxes: { start: us(sandboxes.start), end: us(sandboxes.end), whole },
+        containers: { start: us(containers.start), end: us(containers.end), whole },
+        failed: false,
+      },
+    })),
+    ...truth.failures.map((ms) => {
+      const call = { start: us(ms), end: us(ms), whole: true };
+      return { compared: ms, relist: { sandboxes: call, containers: call, failed: true } };
+    }),
+  ]
+    .filter(({ compared }) => compared < HORIZON)
+    .sort((a, b) => a.compared - b.compared);
+  const minutes = Array.from({ length: Math.ceil(HORIZON / MINUTE) }, (_, i) => {
+    const [from, to] = [i * MINUTE, Math.min(HORIZON, (i + 1) * MINUTE)];
+    const clock = (wallAt(truth.history, to) - to) * 1000;
+    const ofMinute = relists.filter(({ compared }) => compared >= from && compared < to);
+    return {
+      from: us(from),
+      to: us(to),
+      clock,
+      relists: ofMinute.map(({ relist }) => relist),
+      complete: true,
+    };
+  });
+  return {
+    start: us(0),
+    end: us(HORIZON),
+    clock: wallAt(truth.history, 0) * 1000,
+    settings: {
+      overdueAfter: millis(OVERDUE_AFTER),
+      missedAfter: millis(MISSED_AFTER),
+      lateAfter: millis(LATE_AFTER),
+    },
+    runtimes: [{ seq: 1, profile: PROFILES[truth.history.runtime] }],
+    sessions: truth.sessions.map(({ opened, closed }) => ({
+      opened: us(opened),
+      closed: closed < HORIZON ? us(closed) : null,
+      firstLiveNs:
+        events.find(({ received, replayed }) => !replayed && received >= us(opened) && received <= us(closed))
+          ?.createdNs ?? null,
+    })),
+    gaps,
+    initial: [...first.values()].flatMap(({ identity, oldState }) =>
+      oldState === 'non-existent' ? [] : [{ identity, state: oldState }],
+    ),
+    events: streamOf(events),
+    changes: streamOf(changes),
+    findings: streamOf(findings),
+    minutes: streamOf(minutes),
+  };
+}
