@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
 import { type LocalKubelet, startKubelet } from '../../devtools/localServices/kubelet.ts';
-import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import type { LocalPlegwatch, PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import type { ContainerdVersion } from '../../devtools/localServices/where.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
 import { leftovers } from '../support/leftovers.ts';
@@ -161,7 +161,7 @@ needs(
     expect(await changes('forbidden', 'Unknown')).toEqual([]);
   });
 
-  test('does not change while the kubelet is unreachable, and a change during downtime of the agent is reported after its restart', {
+  test('changes at the restart of the agent if it did while no agent ran, and is Unknown since its last scrape if the kubelet is down', {
     timeout: TIMEOUT_MS,
   }, async () => {
     const { node, containerd, kubelet, agent } = await watched('unasked', '2.1', true);
@@ -173,7 +173,7 @@ needs(
       async () => /connection_error_count 5/.test(await kubelet.metrics()),
       WITHIN_MS,
     );
-    const next = await agentOf(node, containerd, kubelet);
+    const next = await agentOf(node, containerd, kubelet, token, { intervalModeConfirmed: '60s' });
     const fallback = await modeIs(node, 'Fallback');
     expect(fallback.modeHistory[0]).toMatchObject({ from: 'Evented', to: 'Fallback', reason: 'StreamBroke' });
     expect(fallback.agent.epoch).not.toBe(evented.agent.epoch);
@@ -187,6 +187,19 @@ needs(
     );
     expect(await modeMetric(next, 'Fallback')).toBe(1);
     expect(await changes(node, 'Unknown')).toEqual([]);
+
+    const unseen = await modeIs(node, 'Unknown', 2 * WITHIN_MS);
+    expect(conditionOf(unseen)).toEqual(['Unknown', 'NotObserved']);
+    expect(await modeMetric(next, 'Fallback')).toBe(0);
+    const [ended, ...more] = await changes(node, 'Unknown');
+    expect(more).toEqual([]);
+    expect(ended).toMatchObject({
+      from_mode: 'Fallback',
+      reason: 'NotObserved',
+      model: 'Unknown',
+      seconds: 0,
+    });
+    expect(ended?.proof).toMatchObject({ before: { errors: 5 }, after: null });
   });
 });
 
@@ -204,6 +217,7 @@ async function agentOf(
   containerd: LocalContainerd,
   kubelet: LocalKubelet,
   shown = token,
+  more: PlegwatchSettings = {},
 ): Promise<LocalPlegwatch> {
   const tokenFile = join(system.folder('.'), `token-${node}`);
   writeFileSync(tokenFile, shown, { mode: 0o600 });
@@ -212,13 +226,14 @@ async function agentOf(
     kubeletTokenFile: tokenFile,
     kubeletCaFile: kubelet.caFile,
     kubeletServerName: kubelet.serverName,
+    ...more,
   });
   cleanUps.push(() => system.end(agent));
   return agent;
 }
 
 /** Waits until the report in Kubernetes shows the mode. */
-function modeIs(node: string, mode: string): Promise<ReportStatus> {
+function modeIs(node: string, mode: string, withinMs = WITHIN_MS): Promise<ReportStatus> {
   return waitFor(
     `${node} is ${mode}`,
     async () => {
@@ -228,7 +243,7 @@ function modeIs(node: string, mode: string): Promise<ReportStatus> {
       if (status?.mode !== mode) throw new Error(`it is ${JSON.stringify(status)}`);
       return status;
     },
-    WITHIN_MS,
+    withinMs,
   );
 }
 
