@@ -4,7 +4,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check demo test test-long torture soak torture-mutants engine-mutants lint format generate check-generated build bench clean
+.PHONY: help check demo test test-long histories torture soak torture-mutants engine-mutants lint format generate check-generated build bench clean
 
 node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
@@ -28,8 +28,10 @@ test: ## Run all tests on real services (25 minutes; TESTS="test/integration/sql
 	@$(call prepare,test)
 	@$(node) node_modules/vitest/vitest.mjs run $(TESTS)
 
-test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, 100 torture schedules, the long benchmark (root)
+test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, 100 torture schedules, a soak, the long benchmark (root)
+	@$(MAKE) histories HISTORIES=1000000
 	@$(MAKE) torture TORTURE='--schedules 100 --quiet'
+	@$(MAKE) soak
 	@$(MAKE) bench PLEGWATCH_BENCH_LONG=1
 
 torture: ## Search for lost records under random faults (3 minutes; TORTURE='--seed N' repeats a schedule)
@@ -40,6 +42,11 @@ torture: ## Search for lost records under random faults (3 minutes; TORTURE='--s
 torture-mutants: ## Check that make torture detects builds that lose records on purpose (10 minutes)
 	@$(call prepare,node npm postgres redis)
 	@$(node) test/torture/mutants.ts
+
+histories: ## Try random histories of the comparison (HISTORIES=10000; SEED=N repeats the ones that a run printed)
+	@$(call prepare,npm)
+	@PLEGWATCH_HISTORIES=$(or $(HISTORIES),10000) PLEGWATCH_SEED=$(or $(SEED),$(shell shuf -i 1-2147483647 -n 1)) \
+		$(node) node_modules/vitest/vitest.mjs run --project unit test/engine/comparison.property.test.ts
 
 soak: ## Run a real node for hours: drops at a known rate, restarts, an independent witness (root; SOAK='--hours 2')
 	@$(call prepare,test)

@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** SQL statements live in files of their own and are imported as text, as the bundler does. */
@@ -16,8 +16,10 @@ const sqlAsText = {
   },
 };
 
-/** Beside their source, and yet with sockets and processes that take their time. */
-const WITH_PROCESSES = [
+const KUBELET = ['test/kubelet/**/*.test.ts'];
+const INTEGRATION = [
+  'test/integration/**/*.test.ts',
+  // Beside their source, and yet with sockets and processes that take their time.
   'src/agent/observe/{observer,relister}.test.ts',
   'src/agent/observe/stream/subscription*.test.ts',
   'src/cri/listCall.test.ts',
@@ -72,21 +74,18 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'unit',
-          include: ['{src,devtools,test/engine,test/soak,test/torture}/**/*.test.ts'],
-          exclude: WITH_PROCESSES,
+          // All that the other two leave: so every test file is in exactly one project, wherever it is.
+          include: ['**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...INTEGRATION, ...KUBELET],
           maxWorkers: UNIT_WORKERS,
           testTimeout: 300_000,
         },
       },
       {
         extends: true,
-        test: {
-          ...services,
-          name: 'integration',
-          include: ['test/integration/**/*.test.ts', ...WITH_PROCESSES],
-        },
+        test: { ...services, name: 'integration', include: INTEGRATION },
       },
-      { extends: true, test: { ...services, name: 'kubelet', include: ['test/kubelet/**/*.test.ts'] } },
+      { extends: true, test: { ...services, name: 'kubelet', include: KUBELET } },
     ],
   },
 });

@@ -29,7 +29,8 @@ import { openSpool } from './spool/openSpool.ts';
 import type { Spool } from './spool/spool.ts';
 
 const VERSION_TIMEOUT_MS = 5_000;
-const HAND_OVER_MS = 3_000;
+/** At its end an agent tries for this long to deliver what it has. */
+export const HAND_OVER_MS = 3_000;
 
 /** Runs until the signal is aborted. Throws PlegwatchError if a setting is wrong. */
 export async function runAgent(config: AgentConfig, signal: AbortSignal): Promise<void> {

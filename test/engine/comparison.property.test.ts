@@ -2,8 +2,8 @@
  * Random histories, compared with oracles that know only what really happened. The rules are written down in oracles/: no
  * finding of any kind is wrong, and none that was clearly observable is overlooked.
  *
- * PLEGWATCH_HISTORIES sets how many are tried, PLEGWATCH_SEED which ones. The ordinary run always tries the same ones, so that
- * it fails because of a change and not by chance. Look for new ones with another seed.
+ * PLEGWATCH_HISTORIES sets how many are tried, PLEGWATCH_SEED which ones. `make test` always tries the same ones, so that it fails
+ * because of a change and not by chance; `make histories` tries others and prints their seed.
  */
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -87,7 +87,7 @@ test('no finding of any kind is wrong, and none that was clearly observable is o
     { numRuns: HISTORIES, seed: SEED },
   );
   if (ASKED !== undefined)
-    console.info(HISTORIES, 'histories; clearly observable:', Object.fromEntries(clear));
+    console.info(`${HISTORIES} histories of seed ${SEED}; clearly observable:`, Object.fromEntries(clear));
   // Histories in which nothing is at stake would prove nothing. A few of them need not contain every kind.
   if (HISTORIES < ALL_HISTORIES) return;
   for (const [name, count] of clear) expect({ name, none: count === 0 }).toEqual({ name, none: false });

@@ -10,6 +10,7 @@ import { parse, parseAllDocuments, stringify } from 'yaml';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { type TemporaryFolder, temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
 import { where } from '../../devtools/localServices/where.ts';
+import { HAND_OVER_MS } from '../../src/agent/agent.ts';
 import { AGENT_SETTINGS } from '../../src/agent/config.ts';
 import { CONTROLLER_SETTINGS, MAINTAIN_SETTINGS, MIGRATE_SETTINGS } from '../../src/controller/config.ts';
 import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
@@ -61,6 +62,7 @@ interface PodSpec {
   readonly securityContext: { readonly runAsUser: number; readonly seccompProfile: unknown };
   readonly automountServiceAccountToken: boolean;
   readonly volumes?: readonly Record<string, unknown>[];
+  readonly terminationGracePeriodSeconds?: number;
 }
 
 interface Rendered {
@@ -419,6 +421,11 @@ needs('helm')('a rendered release', () => {
       expect(periodSeconds * failureThreshold + timeoutSeconds + terminationGracePeriodSeconds).toBeLessThan(
         11,
       );
+    });
+
+    test('has longer to end than it tries to deliver what it has', async () => {
+      const { terminationGracePeriodSeconds = 30 } = podOf(await render(MINIMAL), 'plegwatch-agent');
+      expect(terminationGracePeriodSeconds * 1_000).toBeGreaterThanOrEqual(2 * HAND_OVER_MS);
     });
 
     test("mounts the folder of the runtime's socket, with the unmounts of the node propagated", async () => {

@@ -3,7 +3,7 @@
  * its own end, and the gap lasts until this one starts; here is what it could not say.
  */
 import { randomUUID } from 'node:crypto';
-import { monoNow, wallNow } from '../../platform/clock.ts';
+import { monoNow, readClocks, wallNow } from '../../platform/clock.ts';
 import { type GapScope, MAX_OFFSET, type RecordOf } from '../../protocol/record.ts';
 import { type Mono, mono, offset, since, type Wall } from '../../protocol/units.ts';
 
@@ -34,7 +34,10 @@ export function downtimeGaps({ start, lastObserved, quarantined }: PreviousAgent
   return gaps;
 }
 
-const onThisBoot = (wall: Wall): Mono => mono(monoNow() - Math.max(0, wallNow() - wall));
+function onThisBoot(at: Wall): Mono {
+  const { mono: now, wall } = readClocks();
+  return mono(now - Math.max(0, wall - at));
+}
 
 function gapUntilNow(start: Mono, scope: GapScope, cause: string, from: Mono): RecordOf<'gap'> {
   const to = since(start, monoNow());
