@@ -112,19 +112,24 @@ export function statusesFor(
 
 export function eventMessage(
   pods: SimulatedPods,
-  draft: EventDraft,
+  draft: EventDraft & { readonly stillRunning: boolean },
   createdNs: bigint,
   profile: Profile,
 ): ContainerEventResponse {
   const sandbox = draft.listed ? pods.sandboxes.get(draft.sandbox) : undefined;
+  const statuses = draft.listed ? statusesFor(pods, draft.sandbox, draft.pod.uid, profile) : [];
   return {
     containerId: draft.id,
     containerEventType: EVENT_NUMBERS[draft.type],
     createdAt: createdNs,
     podSandboxStatus: sandbox && sandboxMessage(sandbox),
-    containersStatuses: draft.listed ? statusesFor(pods, draft.sandbox, draft.pod.uid, profile) : [],
+    containersStatuses: statuses.map((each) =>
+      draft.stillRunning && each.id === draft.id ? { ...each, ...STILL_RUNNING } : each,
+    ),
   };
 }
+
+const STILL_RUNNING = { state: CONTAINER_STATES.running, finishedAt: 0n, exitCode: 0, reason: '' } as const;
 
 /** An id matches by prefix, as in real runtimes. */
 export function sandboxMatches(filter: PodSandboxFilter | undefined, sandbox: WireSandbox): boolean {

@@ -97,7 +97,7 @@ describe('a subscriber that does not read', () => {
     reader(runtime).read(false);
     const other = subscribeVirtual(runtime);
     playPod(runtime.core);
-    expect(other.events).toHaveLength(8);
+    expect(other.events).toHaveLength(7);
   });
 });
 

@@ -235,7 +235,7 @@ export class EventChannel {
   }
 
   #crashes(event: NumberedEvent): boolean {
-    if (!this.#subscriberLeft || !this.#options.profile.crashesOnDisconnect) return false;
+    if (!this.#subscriberLeft || this.#options.profile.crashesOnDisconnect !== 'next-event') return false;
     this.#subscriberLeft = false;
     if (this.#options.crash?.() !== true) return false;
     this.#lose('crash', event, 'it was for a subscriber that had left');

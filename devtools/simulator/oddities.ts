@@ -119,6 +119,11 @@ const ODDITIES = {
     script.play(20, { do: 'exitContainer', id, exitCode: 128, failedTimes });
     script.wait(script.holdMs).remove(id).removePod();
   },
+  'slow-sandbox': (script) => {
+    script.play(0, { do: 'createPod', pod: script.pod() });
+    script.wait(script.holdMs).runPod();
+    script.wait(script.holdMs).removePod();
+  },
   'failed-sandbox': (script) => {
     script.play(0, { do: 'failPod', pod: script.pod(), listed: true });
     script.wait(script.holdMs).removePod();

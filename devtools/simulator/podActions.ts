@@ -10,7 +10,7 @@ type WithId<T> = T & { readonly id: string };
 
 /** Each is the method of {@link SimulatedPods} of the same name. */
 export type PodAction =
-  | { readonly do: 'runPod'; readonly pod: WithId<SimulatedPodSpec> }
+  | { readonly do: 'createPod' | 'runPod'; readonly pod: WithId<SimulatedPodSpec> }
   | { readonly do: 'failPod'; readonly pod: WithId<SimulatedPodSpec>; readonly listed: boolean }
   | {
       readonly do: 'createContainer';
@@ -42,8 +42,9 @@ export const needsRuntime = (act: PodAction): boolean => act.do !== 'exitContain
 /** Performs one action. Throws IllegalStep where another client changed the pod. */
 export function perform(pods: SimulatedPods, act: PodAction): void {
   switch (act.do) {
+    case 'createPod':
     case 'runPod':
-      pods.runPod(act.pod);
+      pods[act.do](act.pod);
       return;
     case 'failPod':
       pods.failPod(act.pod, act);

@@ -37,6 +37,8 @@ export interface SimulatedContainer {
   shown: ShownItemState | null;
   /** The event of an exit that the runtime has not noticed yet. */
   unnoticed: EventDraft | null;
+  /** It exited while the runtime was down. */
+  exitedWhileDown: boolean;
 }
 
 /** Which events of an action are announced: none, or only these types. Default: those of the profile. */

@@ -3,7 +3,7 @@
  * the ground truth and builds the event, in the order of the profile's runtime. It is deterministic: no clock, no socket
  * and no random numbers.
  *
- *   sandbox     runPod ──► READY ── stopPod ──► NOTREADY ── beginRemoval ──► (still listed) ── finishRemoval ──► gone
+ *   sandbox     (createPod ──► NOTREADY) ── runPod ──► READY ── stopPod ──► NOTREADY ── beginRemoval ──► (still listed) ── finishRemoval ──► gone
  *               failPod ─────────────────────► NOTREADY     (beginRemoval also stops a READY one)
  *   container   createContainer ──► CREATED ── startContainer ──► RUNNING ── exitContainer ──► EXITED ── removeContainer ──► gone
  *                                      └─────── exitContainer: a failed start ──────────────────────────────────┘
@@ -30,7 +30,12 @@ export interface PodsOptions extends AnnouncerOptions {
   readonly seed: number;
 }
 
-const FAILED_TIMES = { zero: 'started_at is 0', same: 'all times are the same' } as const;
+const FAILED_TIMES = {
+  zero: 'started_at is 0',
+  same: 'all times are the same',
+  later: 'started_at is created_at',
+} as const;
+const FAILED_WITH = { 'cri-o': 'later', isulad: 'zero' } as const;
 
 export class SimulatedPods {
   readonly sandboxes = new Map<string, SimulatedSandbox>();
@@ -44,28 +49,33 @@ export class SimulatedPods {
     this.#announcer = new Announcer(options);
   }
 
+  /** Creates a sandbox that {@link runPod} starts later. Does nothing where no sandbox is listed before it starts. */
+  createPod(spec: SimulatedPodSpec & { readonly id: string }): void {
+    if (this.#options.profile.sandboxesListedBeforeStart) this.#createPod(spec, {});
+  }
+
   /** A second READY sandbox of one pod UID is legal, and recorded as a fault. */
   runPod(spec: SimulatedPodSpec, how: AnnounceOptions = {}): SimulatedSandbox {
-    const sandbox = this.#newSandbox(spec, true);
+    const sandbox = this.sandboxes.get(spec.id ?? '') ?? this.#createPod(spec, how);
     const duplicate = [...this.sandboxes.values()].find(
-      ({ ready, pod }) => ready && pod.uid === sandbox.pod.uid,
+      ({ id, ready, pod }) => ready && id !== sandbox.id && pod.uid === sandbox.pod.uid,
     );
     if (duplicate !== undefined)
       this.#noteFault('duplicate_sandbox', sandbox, `${duplicate.id} is ready too`);
-    this.sandboxes.set(sandbox.id, sandbox);
-    this.#announcer.step(subjectOf(sandbox), 'created', how);
+    sandbox.ready = true;
     this.#announcer.step(subjectOf(sandbox), 'started', how);
     return sandbox;
   }
 
-  /** A sandbox that fails to start: listed as NOTREADY, or never listed. It is never announced. */
+  /** A sandbox that fails to start: listed as NOTREADY, or never listed. At most its CREATED is announced. */
   failPod(spec: SimulatedPodSpec, how: { readonly listed?: boolean } = {}): SimulatedSandbox {
     const sandbox = this.#newSandbox(spec, false);
     const listed = how.listed ?? true;
     this.#noteFault('sandbox_failed', sandbox, listed ? 'listed as NOTREADY' : 'never listed');
     if (!listed) return sandbox;
     this.sandboxes.set(sandbox.id, sandbox);
-    this.#announcer.record(subjectOf(sandbox), 'created', { never: 'profile' });
+    const never = this.#options.profile.announcesFailedSandbox ? null : 'profile';
+    this.#announcer.step(subjectOf(sandbox), 'created', { never });
     return sandbox;
   }
 
@@ -92,6 +102,7 @@ export class SimulatedPods {
       exitCode: 0,
       shown: null,
       unnoticed: null,
+      exitedWhileDown: false,
     };
     this.containers.set(container.id, container);
     this.#announcer.step(subjectOf(container), 'created', how);
@@ -128,6 +139,7 @@ export class SimulatedPods {
     container.state = 'exited';
     container.exitCode = how.exitCode ?? (ran ? 0 : 128);
     container.finishedNs = this.#now();
+    container.exitedWhileDown = this.#options.isDown();
     if (!ran) {
       this.#failStart(container, how);
       return;
@@ -158,8 +170,21 @@ export class SimulatedPods {
     const container = this.container(id);
     const draft = container.unnoticed;
     container.unnoticed = null;
+    if (this.#options.profile.exitsDatedWhenNoticed) container.finishedNs = this.#now();
     this.show(id, null);
     this.#announcer.announceLater(draft);
+  }
+
+  /** A process of the runtime starts: it notices what ended before. */
+  noticeAfterRestart(): void {
+    for (const container of [...this.containers.values()]) {
+      if (container.unnoticed !== null) this.notice(container.id);
+      if (!container.exitedWhileDown) continue;
+      container.exitedWhileDown = false;
+      if (!this.#options.profile.exitsDatedWhenNoticed) continue;
+      container.finishedNs = this.#now();
+      container.exitCode = 255;
+    }
   }
 
   /** Shows another state than the true one in lists and statuses; null: the true one again. */
@@ -220,6 +245,14 @@ export class SimulatedPods {
     return [...this.containers.values()].filter((container) => container.sandbox.id === sandboxId);
   }
 
+  #createPod(spec: SimulatedPodSpec, how: AnnounceOptions): SimulatedSandbox {
+    // Most runtimes announce a sandbox only when it is up.
+    const sandbox = this.#newSandbox(spec, !this.#options.profile.sandboxesListedBeforeStart);
+    this.sandboxes.set(sandbox.id, sandbox);
+    this.#announcer.step(subjectOf(sandbox), 'created', how);
+    return sandbox;
+  }
+
   #stopPod(sandbox: SimulatedSandbox, how: AnnounceOptions, never: 'profile' | null): void {
     if (!sandbox.ready) return;
     for (const container of this.containersOf(sandbox.id)) {
@@ -241,13 +274,15 @@ export class SimulatedPods {
 
   #failStart(container: SimulatedContainer, how: ContainerExit): void {
     const subject = subjectOf(container);
-    const { createdNs, exitCode } = container;
-    const { failedTimes = 'zero' } = how;
-    const crio = this.#options.profile.failedStart === 'cri-o';
-    if (crio || failedTimes === 'same') container.startedNs = createdNs;
-    if (!crio && failedTimes === 'same') container.finishedNs = createdNs;
-    const times = crio ? 'started_at is created_at' : FAILED_TIMES[failedTimes];
-    this.#noteFault('start_failed', container, times);
+    const { createdNs } = container;
+    const { failedStart } = this.#options.profile;
+    const crio = failedStart === 'cri-o';
+    const times = failedStart === 'containerd' ? (how.failedTimes ?? 'zero') : FAILED_WITH[failedStart];
+    if (times !== 'zero') container.startedNs = createdNs;
+    if (times === 'same') container.finishedNs = createdNs;
+    if (failedStart === 'isulad') container.exitCode = 127;
+    const { exitCode } = container;
+    this.#noteFault('start_failed', container, FAILED_TIMES[times]);
     this.#announcer.step(subject, 'stopped', { ...how, exitCode, never: crio ? null : 'profile' });
     if (!crio) return;
     this.containers.delete(container.id);

@@ -2,6 +2,7 @@
  * Profiles: how a runtime of this name and version treats its events, lists and subscribers. Each entry follows the
  * runtime's sources and the observed behavior of real ones.
  */
+import { status } from '@grpc/grpc-js';
 import type { EventType } from '../../src/protocol/record.ts';
 
 export interface Profile {
@@ -35,10 +36,10 @@ export interface Profile {
     readonly events: number;
     readonly room: number;
   };
-  /** Whether an event for a subscriber that has just left may crash the runtime. */
-  readonly crashesOnDisconnect: boolean;
-  /** Whether an orderly stop ends the streams with status OK before the socket closes. */
-  readonly stopEndsStreams: boolean;
+  /** What may crash the runtime: an event for a subscriber that has just left, or a subscriber that leaves with unread events. */
+  readonly crashesOnDisconnect: 'next-event' | 'unread-events' | null;
+  /** How an orderly stop ends the streams before the socket closes; null where it does not. */
+  readonly stopEndsStreams: { readonly code: status; readonly details: string } | null;
   /** The transitions that are announced at all. */
   readonly sandboxEvents: readonly EventType[];
   readonly containerEvents: readonly EventType[];
@@ -47,8 +48,17 @@ export interface Profile {
   /**
    * What a failed start leaves. `containerd`: an exited container whose `started_at` is 0 or whose three times are the same, and no
    * event. `cri-o`: a STOPPED with `started_at` = `created_at` and a later `finished_at`; the container is removed without a DELETED.
+   * `isulad`: an exited container whose `started_at` is 0 and whose exit code is 127, and no event.
    */
-  readonly failedStart: 'containerd' | 'cri-o';
+  readonly failedStart: 'containerd' | 'cri-o' | 'isulad';
+  /** Whether the CREATED of a sandbox is announced that then fails to start. */
+  readonly announcesFailedSandbox: boolean;
+  /** Whether a sandbox is listed as NOTREADY before it starts; its CREATED says so too. */
+  readonly sandboxesListedBeforeStart: boolean;
+  /** Whether `finished_at` is when the runtime noticed the exit; for exits while it was down its restart, with exit code 255. */
+  readonly exitsDatedWhenNoticed: boolean;
+  /** The probability that a STOPPED has a status of its own container that still says RUNNING. */
+  readonly stoppedShownRunning: number;
   /** Whether StopContainer also announces a DELETED, although the container stays listed. */
   readonly stopAnnouncesDeleted: boolean;
   /** Whether a sandbox's DELETED is built while it is still listed; if not, the event has no sandbox status. */
@@ -84,12 +94,16 @@ const containerd: Profile = {
   backlog: FIVE_MINUTES,
   buildsAlone: true,
   slow: { effect: 'freeze', events: 100, room: 360 },
-  crashesOnDisconnect: false,
-  stopEndsStreams: false,
+  crashesOnDisconnect: null,
+  stopEndsStreams: null,
   sandboxEvents: ALL,
   containerEvents: ALL,
   announcesSandboxRemoval: true,
   failedStart: 'containerd',
+  announcesFailedSandbox: false,
+  sandboxesListedBeforeStart: false,
+  exitsDatedWhenNoticed: false,
+  stoppedShownRunning: 0,
   stopAnnouncesDeleted: false,
   sandboxDeletedWhileListed: true,
   statusesOf: 'sandbox',
@@ -105,7 +119,7 @@ const crio: Profile = {
   runtimeVersion: '1.33.0',
   backlog: { events: 1000, ageMs: EVER, when: 'never-subscribed' },
   slow: { effect: 'delay', events: 1000, room: 102 },
-  stopEndsStreams: true,
+  stopEndsStreams: { code: status.OK, details: '' },
   sandboxEvents: ['STARTED', 'STOPPED'],
   announcesSandboxRemoval: false,
   failedStart: 'cri-o',
@@ -123,7 +137,7 @@ const crioStealing: Profile = {
   backlog: ONE_THOUSAND_OLDEST,
   statusTimestamp: 'seconds',
 };
-const crioCrashing: Profile = { ...crio, crashesOnDisconnect: true, statusTimestamp: 'seconds' };
+const crioCrashing: Profile = { ...crio, crashesOnDisconnect: 'next-event', statusTimestamp: 'seconds' };
 
 const isulad: Profile = {
   ...containerd,
@@ -133,6 +147,15 @@ const isulad: Profile = {
   backlog: NO_BACKLOG,
   buildsAlone: false,
   slow: { effect: 'own-queue', events: EVER, room: EVER },
+  crashesOnDisconnect: 'unread-events',
+  stopEndsStreams: { code: status.UNKNOWN, details: 'Event queue is shutdown' },
+  // The STARTED of a sandbox is not sent: seven events for a whole pod with one container.
+  sandboxEvents: ['CREATED', 'STOPPED', 'DELETED'],
+  failedStart: 'isulad',
+  announcesFailedSandbox: true,
+  sandboxesListedBeforeStart: true,
+  exitsDatedWhenNoticed: true,
+  stoppedShownRunning: 4 / 17,
   sandboxDeletedWhileListed: false,
   statusTimestamp: 'nanoseconds',
   statusHasContainers: true,

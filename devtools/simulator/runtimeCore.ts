@@ -224,6 +224,10 @@ export class RuntimeCore {
     if (cause === 'slow') noteFault(this.truth, 'slow_subscriber', `subscriber ${number} was cut off`);
     this.truth.record({ what: 'subscriber', subscriber: number, change: 'closed', cause, undelivered });
     this.channel.unsubscribe(number);
+    const mayCrash = this.#profile.crashesOnDisconnect === 'unread-events' && !this.#isDown;
+    if (mayCrash && undelivered > 0 && this.#crash()) {
+      noteFault(this.truth, 'crash', `subscriber ${number} left ${undelivered} unread events`);
+    }
   }
 
   /** Ends every event stream with a status; clients may subscribe again at once. */
@@ -236,10 +240,10 @@ export class RuntimeCore {
   goDown(how: 'killed' | 'stopped'): void {
     noteFault(this.truth, 'down', how === 'killed' ? 'it was killed' : 'it was stopped');
     this.#isDown = true;
-    const polite = how === 'stopped' && this.#profile.stopEndsStreams;
-    const code = polite ? status.OK : status.UNAVAILABLE;
+    const dropped = { code: status.UNAVAILABLE, details: 'Connection dropped' };
+    const { code, details } = (how === 'stopped' ? this.#profile.stopEndsStreams : null) ?? dropped;
     this.channel.reset();
-    for (const stream of [...this.#streams.values()]) stream.end(code, 'Connection dropped', 'down');
+    for (const stream of [...this.#streams.values()]) stream.end(code, details, 'down');
   }
 
   /** Ends each running container with this probability, for exits while the runtime is down. */
@@ -259,9 +263,7 @@ export class RuntimeCore {
       const { runtimeName, runtimeVersion } = this.#profile;
       noteFault(this.truth, 'up', `${runtimeName} ${runtimeVersion}`);
     }
-    for (const { id, unnoticed } of [...this.pods.containers.values()]) {
-      if (unnoticed !== null) this.pods.notice(id);
-    }
+    this.pods.noticeAfterRestart();
     this.#isDown = false;
     const { startingMs = 0, later } = this.#options;
     this.#isStarting = startingMs > 0;
@@ -302,8 +304,11 @@ export class RuntimeCore {
 
   #build(draft: EventDraft): void {
     const createdNs = nanosOf(this.clock().wall);
+    const stillRunning =
+      draft.type === 'STOPPED' &&
+      randomFor(this.seed, 'shown-running', draft.id).chance(this.#profile.stoppedShownRunning);
     const message = ContainerEventResponse.encode(
-      eventMessage(this.pods, draft, createdNs, this.#profile),
+      eventMessage(this.pods, { ...draft, stillRunning }, createdNs, this.#profile),
     ).finish();
     const { listed: _, ...built } = draft;
     this.channel.publish({ ...built, createdNs, message });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { PROFILES } from '../../devtools/simulator/profiles.ts';
-import { CONTAINERD, CRIO } from '../../test/engine/timeline.ts';
+import { CONTAINERD, CRIO, ISULAD } from '../../test/engine/timeline.ts';
 import { lacksStatus, profileOf } from './profiles.ts';
 
 const named = (name: string, version: string) => profileOf({ name, version }).name;
@@ -33,6 +33,7 @@ describe('a runtime is known by its name and version', () => {
     ['iSulad', '2.1.6', 'isulad-2.1.6'],
     ['isulad', '2.2.0', 'isulad-2.1.6'],
     ['iSulad', '2.1.5', 'isulad-2.1.5'],
+    ['iSulad', '2.1.4', 'isulad-2.1.4'],
     ['docker', '28.3.3', 'cri-dockerd'],
     ['somethingd', '1.0.0', 'unknown'],
     ['containerd', '', 'unknown'],
@@ -60,8 +61,9 @@ describe('what subscribing does to a runtime', () => {
     ['cri-o', '1.27.0', 'steals'],
     ['cri-o', '1.26.0', 'steals'],
     ['cri-o', '1.25.0', 'impossible'],
-    ['iSulad', '2.1.6', 'safe'],
-    ['iSulad', '2.1.0', 'impossible'],
+    ['iSulad', '2.1.6', 'crashes'],
+    ['iSulad', '2.1.5', 'crashes'],
+    ['iSulad', '2.1.4', 'impossible'],
     ['docker', '28.0.0', 'impossible'],
     ['somethingd', '1.0.0', 'unknown'],
   ] as const)('subscribing to %s %s is %s, with a reason', (name, version, subscription) => {
@@ -94,7 +96,7 @@ describe('the table of profiles', () => {
   test.each(simulatedProfiles)('the profile of %s matches the simulator', (_name, simulated) => {
     const profile = profileOf({ name: simulated.runtimeName, version: simulated.runtimeVersion });
     expect(subscriptions[simulated.stream]).toContain(profile.subscription);
-    expect(profile.subscription === 'crashes').toBe(simulated.crashesOnDisconnect);
+    expect(profile.subscription === 'crashes').toBe(simulated.crashesOnDisconnect !== null);
     expect(profile.streamingLists).toBe(simulated.listBatch !== null);
     if (profile.subscription === 'impossible') return;
     expect(profile.sandboxEvents).toEqual(simulated.sandboxEvents);
@@ -102,6 +104,8 @@ describe('the table of profiles', () => {
     expect(profile.announcesSandboxRemoval).toBe(simulated.announcesSandboxRemoval);
     expect(profile.failedStartsUnannounced).toBe(simulated.failedStart !== 'cri-o');
     expect(profile.failedStartsEndLater).toBe(simulated.failedStart === 'cri-o');
+    expect(profile.exitsDatedWhenNoticed).toBe(simulated.exitsDatedWhenNoticed);
+    expect(profile.sandboxesListedBeforeStart).toBe(simulated.sandboxesListedBeforeStart);
     const bare = simulated.sandboxEvents.includes('DELETED') && !simulated.sandboxDeletedWhileListed;
     expect(profile.sandboxEventsWithoutStatus).toEqual(bare ? ['DELETED'] : []);
   });
@@ -119,6 +123,14 @@ describe('what is known of events', () => {
     expect(profileOf({ name: 'cri-o', version: '1.33.0' })).toMatchObject({
       sandboxEvents: ['STARTED', 'STOPPED'],
       announcesSandboxRemoval: false,
+    });
+  });
+
+  test('iSulad never announces the STARTED of a sandbox, and everything that a removal ends', () => {
+    expect(profileOf({ name: 'iSulad', version: '2.1.6' })).toMatchObject({
+      sandboxEvents: ['CREATED', 'STOPPED', 'DELETED'],
+      announcesSandboxRemoval: true,
+      failedStartsUnannounced: true,
     });
   });
 
@@ -164,6 +176,7 @@ describe('what is known of events', () => {
   test('the profiles of the engine tests are those of real runtimes', () => {
     expect(profileOf({ name: 'containerd', version: '2.1.9' })).toMatchObject(CONTAINERD);
     expect(profileOf({ name: 'cri-o', version: '1.36.3' })).toMatchObject(CRIO);
+    expect(profileOf({ name: 'iSulad', version: '2.1.6' })).toMatchObject(ISULAD);
   });
 
   test('the notes name the defects of a version', () => {

@@ -3,7 +3,8 @@
  *
  * The subscribe policy follows from how a runtime treats several subscribers: containerd 2 gives every subscriber every event;
  * containerd 1.7 gives each event to one of them, so an agent would take events from the kubelet (containerd pkg/cri/server, one shared
- * channel); CRI-O before 1.33 may crash when a subscriber leaves (cri-o issue 9004). Agents do not subscribe to unknown runtimes.
+ * channel); CRI-O before 1.33 may crash when a subscriber leaves (cri-o issue 9004), and so may iSulad when that subscriber has unread
+ * events (iSulad blocking_queue_clear). Agents do not subscribe to unknown runtimes.
  */
 
 import type { PlegProfile } from '../protocol/eventProfile.ts';
@@ -55,6 +56,8 @@ const UNKNOWN: RuntimeProfile = {
   stoppedMayComeFirst: false,
   failedStartsUnannounced: false,
   failedStartsEndLater: false,
+  exitsDatedWhenNoticed: false,
+  sandboxesListedBeforeStart: false,
   streamingLists: false,
   notes: [],
 };
@@ -97,15 +100,21 @@ const CRIO_STEALS: RuntimeProfile = {
 const ISULAD: RuntimeProfile = {
   ...UNKNOWN,
   name: 'isulad-2.1.6',
-  sandboxEvents: ALL,
+  // The STARTED of a sandbox is not sent.
+  sandboxEvents: ['CREATED', 'STOPPED', 'DELETED'],
   containerEvents: ALL,
   announcesSandboxRemoval: true,
-  subscription: 'safe',
-  why: 'iSulad keeps a queue for each subscriber',
+  subscription: 'crashes',
+  why: 'iSulad may crash when a subscriber leaves, and leaks memory with every event while anybody is subscribed',
   // It is built when the sandbox is gone already.
   sandboxEventsWithoutStatus: ['DELETED'],
   failedStartsUnannounced: true,
-  notes: ['no event is built while nobody is subscribed'],
+  exitsDatedWhenNoticed: true,
+  sandboxesListedBeforeStart: true,
+  notes: [
+    'no event is built while nobody is subscribed',
+    'finished_at is when iSulad noticed the exit: the lateness of a STOPPED is a lower bound',
+  ],
 };
 
 const NO_EVENTS = { sandboxEvents: [], containerEvents: [], subscription: 'impossible' } as const;
@@ -165,11 +174,17 @@ const RULES: readonly ProfileRule[] = [
     why: 'CRI-O before 1.26 has no events',
   }),
   rule(/^iSulad$/i, [2, 1, 6], ISULAD),
+  // Builds from April 2024 to November 2025 call themselves 2.1.5 and may have a stream.
+  rule(/^iSulad$/i, [2, 1, 5], {
+    ...ISULAD,
+    name: 'isulad-2.1.5',
+    notes: [...ISULAD.notes, 'builds before February 2025 also send the STARTED of a sandbox'],
+  }),
   rule(/^iSulad$/i, [0, 0, 0], {
     ...ISULAD,
     ...NO_EVENTS,
-    name: 'isulad-2.1.5',
-    why: 'iSulad before 2.1.6 has no event stream',
+    name: 'isulad-2.1.4',
+    why: 'iSulad before 2.1.5 has no event stream',
   }),
   rule(/^docker$/, [0, 0, 0], {
     ...UNKNOWN,

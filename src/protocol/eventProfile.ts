@@ -20,6 +20,13 @@ export interface PlegProfile {
    * may have run that was started in the instant of its creation.
    */
   readonly failedStartsEndLater: boolean;
+  /**
+   * Whether `finished_at` is only when the runtime noticed the exit: up to seconds after it, and the time of the restart for what
+   * ended while the runtime was down.
+   */
+  readonly exitsDatedWhenNoticed: boolean;
+  /** Whether a sandbox is listed as NOTREADY before it starts. */
+  readonly sandboxesListedBeforeStart: boolean;
   /** The DELETED of a sandbox may be sent this long before it leaves the list. */
   readonly lead: Micros;
 }

@@ -38,6 +38,8 @@ export const CONTAINERD: PlegProfile = {
   stoppedMayComeFirst: true,
   failedStartsUnannounced: true,
   failedStartsEndLater: false,
+  exitsDatedWhenNoticed: false,
+  sandboxesListedBeforeStart: false,
   lead: millis(10_000),
 };
 
@@ -48,6 +50,20 @@ export const CRIO: PlegProfile = {
   stoppedMayComeFirst: true,
   failedStartsUnannounced: false,
   failedStartsEndLater: true,
+  exitsDatedWhenNoticed: false,
+  sandboxesListedBeforeStart: false,
+  lead: millis(0),
+};
+
+export const ISULAD: PlegProfile = {
+  sandboxEvents: ['CREATED', 'STOPPED', 'DELETED'],
+  containerEvents: EVENT_TYPES,
+  announcesSandboxRemoval: true,
+  stoppedMayComeFirst: false,
+  failedStartsUnannounced: true,
+  failedStartsEndLater: false,
+  exitsDatedWhenNoticed: true,
+  sandboxesListedBeforeStart: true,
   lead: millis(0),
 };
 

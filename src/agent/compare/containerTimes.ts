@@ -10,6 +10,7 @@ import type { WallClock } from './wallClock.ts';
 export class ContainerTimes {
   #exact: ExactTimes | null = null;
   #isOfFailedStart = false;
+  #isEndExact = false;
   /** Created, started and finished on the monotonic clock; null where that is not known for sure. */
   readonly #positions: [Mono | null, Mono | null, Mono | null] = [null, null, null];
   /** Which of them lay far ahead when first seen: they are of a clock that was set back since, whatever it shows later. */
@@ -30,6 +31,11 @@ export class ContainerTimes {
 
   get finished(): Mono | null {
     return this.#positions[2];
+  }
+
+  /** Until then it ran for sure; null where only the time is known at which the runtime noticed its end. */
+  get ranUntil(): Mono | null {
+    return this.#isEndExact ? this.finished : null;
   }
 
   /** Whether a container ever ran: it has a `started_at`, and not that of a failed start. */
@@ -57,6 +63,7 @@ export class ContainerTimes {
     };
     this.#exact = exact;
     this.#isOfFailedStart = isOfFailedStart(exact, profile);
+    this.#isEndExact = !profile.exitsDatedWhenNoticed;
     for (const [i, ns] of [exact.createdNs, exact.startedNs, exact.finishedNs].entries()) {
       this.#foreign[i] ||= wallClock.isOfAnother(ns, now);
       if (!this.#foreign[i]) this.#positions[i] ??= wallClock.place(ns, now);

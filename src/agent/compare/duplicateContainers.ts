@@ -165,11 +165,11 @@ function proofOf(
 
 /** A stretch in which a container ran all the time; null where its start or its end is not known. */
 function ranWithin(
-  { times: { started, finished, proveFailedStart }, hasRegressed }: TrackedContainer,
+  { times: { started, ranUntil, proveFailedStart }, hasRegressed }: TrackedContainer,
   { before, now }: ListedRunning,
 ): TimeSpan | null {
   const from = started ?? before;
-  const to = finished ?? now;
+  const to = ranUntil ?? now;
   // One that went back to running did not run all the time, and one whose start failed did not run at all.
   const ran = !hasRegressed && !proveFailedStart;
   return from === null || to === null || !ran ? null : { start: from, end: to };

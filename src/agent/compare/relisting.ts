@@ -101,12 +101,12 @@ export class Relisting {
   }
 
   #compareItem(item: ListedItem, answer: ListAnswer, previous: ListAnswer | null): void {
-    const { state } = item;
     const container = this.#containerOf(item, answer);
     if (container === undefined) return;
     const { confirmations, lists, stages } = container;
+    const state = this.#mayBeStarting(container, item.state) ? 'unknown' : item.state;
     container.recordSign(answer.end);
-    this.#recordState(container, plegState(state), answer, previous);
+    this.#recordState(container, plegState(item.state), answer, previous);
     this.#recordListed(container, previous);
     if (confirmations.isAnyUnconfirmed) {
       this.#contradictions.examineEvents(container, { ...spanOf(answer), shown: state });
@@ -129,6 +129,12 @@ export class Relisting {
     // An unconfirmed event waits for what the next list shows, even if that is the same. And without a whole list before it,
     // this one could prove nothing yet.
     if (previous !== null && !confirmations.isAnyUnconfirmed) container.skipUntilChanged(item);
+  }
+
+  /** Whether it proves nothing that a list shows a sandbox as ended: it may not have started yet. */
+  #mayBeStarting({ isSandbox, stages }: TrackedContainer, state: ShownState): boolean {
+    const { sandboxesListedBeforeStart } = this.#parts.expectations.profile;
+    return isSandbox && state === 'exited' && !stages.ran && sandboxesListedBeforeStart;
   }
 
   #containerOf(item: ListedItem, answer: ListAnswer): TrackedContainer | undefined {

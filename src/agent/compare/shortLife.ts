@@ -129,16 +129,16 @@ function wholeLife(
 ): ShortLife | null {
   const [first, last] = [events.first(CREATED), events.first(DELETED)];
   if (last === null || first === null || first < before || last > after) return null;
-  const { created, finished } = times;
+  const { created, ranUntil } = times;
   // Events may be late: without an exact time it may all have happened before.
   if (created === null || created < before) return null;
-  return { cause: 'life', min: lasted(created, finished) ?? NO_TIME, max: longest, before, after };
+  return { cause: 'life', min: lasted(created, ranUntil) ?? NO_TIME, max: longest, before, after };
 }
 
 /** A container that the first list to show it shows exited, and that is known to have run. */
 function unseenRun({ times }: TrackedContainer, { before, after, longest }: UnseenInterval): ShortLife {
-  const exact = lasted(times.started, times.finished);
-  return { cause: 'start', min: exact ?? NO_TIME, max: exact ?? longest, before, after };
+  const min = lasted(times.started, times.ranUntil) ?? NO_TIME;
+  return { cause: 'start', min, max: lasted(times.started, times.finished) ?? longest, before, after };
 }
 
 /** A container that one list shows running and the next lacks. */

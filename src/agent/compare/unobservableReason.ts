@@ -52,7 +52,8 @@ export function unobservableReason(
   if (!coverage.covers(expectation.from)) return 'window_not_covered';
   // An event came, and lists contradicted it: only the exact time could decide between them.
   if (exact === null && container.events.contradicted(stage) !== null) return 'contradicted';
-  if (exact === null && stage === STOPPED && mayHaveEndedBefore(container, expectation.from, session)) {
+  const isEndUnknown = stage === STOPPED && container.times.ranUntil === null;
+  if (isEndUnknown && mayHaveEndedBefore(container, expectation.from, session)) {
     return 'may_have_ended_before';
   }
   if (stage === STOPPED && !profile.announcesSandboxRemoval && mayHaveBeenRemoved(container, expectation)) {

@@ -78,6 +78,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'this.#exact.startedNs > 0n && !this.#isOfFailedStart',
       'this.#exact.startedNs > 0n',
     ],
+    'finished_at is exact, whatever the runtime': [
+      'this.#isEndExact = !profile.exitsDatedWhenNoticed;',
+      'this.#isEndExact = true;',
+    ],
     'what has not ended is a failed start': [
       'this.#exact.finishedNs > 0n && this.#isOfFailedStart',
       'this.#isOfFailedStart',
@@ -164,8 +168,8 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       '({ now }) => now !== null',
     ],
     'what two lists show running is not compared with exact times': [
-      'const to = finished ?? now;',
-      'const to = finished;',
+      'const to = ranUntil ?? now;',
+      'const to = ranUntil;',
     ],
     'what the list before showed running has no start': [
       'const from = started ?? before;',
@@ -430,6 +434,18 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'relisting.ts': {
+    'a sandbox that is listed before it starts has ended': [
+      "isSandbox && state === 'exited' && !stages.ran && sandboxesListedBeforeStart;",
+      'false;',
+    ],
+    'a sandbox may be listed before it starts, whatever the runtime': [
+      "state === 'exited' && !stages.ran && sandboxesListedBeforeStart;",
+      "state === 'exited' && !stages.ran;",
+    ],
+    'a sandbox that was up may be starting': [
+      "isSandbox && state === 'exited' && !stages.ran && sandboxesListedBeforeStart;",
+      "isSandbox && state === 'exited' && sandboxesListedBeforeStart;",
+    ],
     'a list that began before the stream was armed is a baseline': [
       'coverage.relisted(mono(Math.min(sandboxes.start, containers.start)))',
       'coverage.relisted(containers.end)',
@@ -499,8 +515,16 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     'all relists are one': ['    this.#parts.expectations.relistBegan();\n', ''],
   },
   'shortLife.ts': {
+    'a whole life lasted at least until its end was noticed': [
+      'lasted(created, ranUntil)',
+      'lasted(created, times.finished)',
+    ],
+    'a run lasted at least until its end was noticed': [
+      'lasted(times.started, times.ranUntil)',
+      'lasted(times.started, times.finished)',
+    ],
     'a run that no list saw lasted up to the stretch between the lists, whatever its exact times': [
-      'max: exact ?? longest',
+      'max: lasted(times.started, times.finished) ?? longest',
       'max: longest',
     ],
     'the stretch between two lists begins at the end of the first': [
@@ -637,6 +661,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     'a sandbox may have been stopped by its removal, whatever the runtime': [
       '!profile.announcesSandboxRemoval && mayHaveBeenRemoved',
       'mayHaveBeenRemoved',
+    ],
+    'what ended while the runtime was down ended when that noticed it': [
+      'stage === STOPPED && container.times.ranUntil === null;',
+      'stage === STOPPED && exact === null;',
     ],
     'the removal of a sandbox takes no time': ['stayed < shift(to, MAX_REMOVAL)', 'stayed <= to'],
     'the start of what failed to start is missed': ['container.times.proveFailedStart) {', 'false) {'],

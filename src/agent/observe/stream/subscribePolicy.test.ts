@@ -65,6 +65,16 @@ describe('whether to subscribe', () => {
     expect(decision('auto', 'steals', 'off').why).toContain('one subscriber only');
   });
 
+  test('iSulad is not subscribed to on its own, and the reason says that leaving may crash it', () => {
+    for (const version of ['2.1.5', '2.1.6']) {
+      const profile = profileOf({ name: 'iSulad', version });
+      const decided = decide({ setting: 'auto', profile, gate: OFF, sinceSubscribed: null });
+      expect(decided).toMatchObject({ subscribe: false, state: 'Unsafe' });
+      expect(decided.why).toMatch(/may crash when a subscriber leaves.*leaks memory/);
+      expect(decide({ setting: 'always', profile, gate: OFF, sinceSubscribed: null }).subscribe).toBe(true);
+    }
+  });
+
   test('a runtime that may crash is subscribed to at most every ten minutes, and the report says why', () => {
     expect(decision('always', 'crashes', 'off').why).toContain('may crash when a subscriber leaves');
     expect(decision('always', 'crashes', 'off', millis(599_000))).toMatchObject({ state: 'Interrupted' });

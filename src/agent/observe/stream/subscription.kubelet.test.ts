@@ -181,21 +181,25 @@ describe('always', () => {
     expect(log.ended).toEqual([]);
   });
 
-  test('always: a runtime that may crash is subscribed to with a reason, and not again for ten minutes', {
-    timeout: 30_000,
-  }, async () => {
-    const runtime = await runtimeOf('crio-1.30');
-    const log = subscribe(runtime);
-    await until(() => runtime.subscribers === 1);
-    expect(log.reasons.at(-1)).toContain('may crash when a subscriber leaves');
-    report({ gate: 1 });
-    await until(() => log.states.at(-1) === 'Unsafe');
-    report({ gate: 0 });
-    await until(() => log.states.at(-1) === 'Interrupted');
-    expect(log.reasons.at(-1)).toContain('every ten minutes at most');
-    await scrapes(10);
-    expect(runtime.subscribers).toBe(0);
-  });
+  test.each(['crio-1.30', 'isulad-2.1.6'] as const)(
+    'always: %s, which may crash, is subscribed to with a reason, and not again for ten minutes',
+    {
+      timeout: 30_000,
+    },
+    async (profile) => {
+      const runtime = await runtimeOf(profile);
+      const log = subscribe(runtime);
+      await until(() => runtime.subscribers === 1);
+      expect(log.reasons.at(-1)).toContain('may crash when a subscriber leaves');
+      report({ gate: 1 });
+      await until(() => log.states.at(-1) === 'Unsafe');
+      report({ gate: 0 });
+      await until(() => log.states.at(-1) === 'Interrupted');
+      expect(log.reasons.at(-1)).toContain('every ten minutes at most');
+      await scrapes(10);
+      expect(runtime.subscribers).toBe(0);
+    },
+  );
 });
 
 describe('auto', () => {

@@ -80,6 +80,8 @@ describe('policy', () => {
     ['containerd-1.6', 'always', 'Unsupported'],
     ['cri-dockerd', 'auto', 'Unsupported'],
     ['unknown', 'auto', 'Unsafe'],
+    ['isulad-2.1.6', 'auto', 'Unsafe'],
+    ['isulad-2.1.6', 'always', 'Unsafe'],
     ['containerd-2.1', 'never', 'Off'],
   ] as const)('%s is never subscribed to with --subscribe %s: %s', async (profile, setting, state) => {
     const runtime = await runtimeOf(profile);
