@@ -5,6 +5,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
 import type { ContainerdVersion } from '../../devtools/localServices/where.ts';
+import { connectCri } from '../../devtools/simulator/criClient.ts';
 import { createPodDriver, type DrivenPod, type PodDriver } from '../../devtools/simulator/podDriver.ts';
 import { StatusQueries } from '../../src/agent/observe/statusQueries.ts';
 import { CriClient } from '../../src/cri/client.ts';
@@ -21,6 +22,7 @@ import { accusing, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 const TIMEOUT_MS = 400_000;
 const POD_COUNT = 12;
 const DOOMED = 3;
+const LATER_CALLS = 50;
 
 let system: System;
 let containerd: LocalContainerd;
@@ -154,6 +156,28 @@ needs(
       });
       await pods.removePod(pod);
       expect(await ask(pod.sandbox)).toMatchObject({ found: false, reason: 'NOT_FOUND' });
+    },
+  );
+
+  test.each(['1.7', '2.1'] as const)(
+    'containerd %s sends a subscriber nothing before the first event, so that nothing else proves a subscription',
+    { timeout: TIMEOUT_MS },
+    async (version) => {
+      await use(version);
+      const client = connectCri(containerd.socket);
+      cleanUps.push(() => client.close());
+      const stream = client.events();
+      stream.on('error', () => undefined);
+      cleanUps.push(() => stream.cancel());
+      const answers: string[] = [];
+      stream.on('metadata', () => answers.push('headers'));
+      stream.on('data', () => answers.push('event'));
+      // Answers to calls that were made after it on the same connection.
+      for (let i = 0; i < LATER_CALLS; i += 1) await client.call('listPodSandbox', { filter: undefined });
+      expect(answers).toEqual([]);
+      await pods.runPod({ name: 'first' });
+      await waitFor('an event has arrived', () => answers.includes('event') || undefined);
+      expect(answers.slice(0, 2)).toEqual(['headers', 'event']);
     },
   );
 
