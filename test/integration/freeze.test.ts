@@ -1,6 +1,6 @@
 /*
  * containerd 2 sends every event to every subscriber and waits for the slowest: a frozen subscriber stops pods from starting
- * on the whole node. These tests freeze the agent's main process, its reader, or both.
+ * on the whole node. These tests freeze the agent's main process, its reader, both, or another subscriber.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
@@ -10,6 +10,7 @@ import { type Churn, churn } from '../support/churn.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { eventsOf, type Listener, listen, onlyOf } from '../support/listener.ts';
 import { needs } from '../support/needs.ts';
+import { startNeighbour } from '../support/neighbour.ts';
 import { childrenOf, exists, freeze, thaw } from '../support/sigstop.ts';
 import { System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -181,6 +182,40 @@ needs(
     await node.settled();
     expect(await node.gaps('agent')).toMatchObject([{ cause: 'died' }]);
     expect(accusing(await node.findings())).toEqual([]);
+  });
+
+  test('a stream is Starved while another subscriber is frozen, and Active again once that reads: what was missed meanwhile is resolved and carries a hint', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const neighbour = startNeighbour(containerd.socket);
+    try {
+      await neighbour.subscribed;
+      await freezeUntilCleanUp(neighbour.pid);
+      await heldUp();
+      // Each of them is listed, and then waits until its CREATED can be announced.
+      const held = [startOne(), startOne(), startOne()];
+      await node.relisted();
+      held.push(startOne(), startOne(), startOne());
+      const { stream } = await node.streamIs('Starved');
+      expect(stream?.reason).toMatch(/^no event of any id since \S+Z while \d+ lists proved \d+ changes/);
+      expect(held.some(({ isSettled }) => isSettled())).toBe(false);
+      const lastEvent = await node.lastEvent();
+
+      thaw(neighbour.pid);
+      await Promise.all(held.map(({ settled }) => settled));
+      await node.streamIs('Active');
+      await traffic.stop();
+      await node.settled();
+      const [starvation, ...more] = await node.starvations();
+      expect(more).toEqual([]);
+      expect(starvation?.from).toBe(lastEvent);
+      expect(starvation?.to).toBe(await node.firstEventAfter(lastEvent));
+      const missed = await node.missed();
+      expect(missed.filter(({ hint }) => hint === 'stream_starved').length).toBeGreaterThan(0);
+      expect(missed.filter(({ resolved }) => !resolved)).toEqual([]);
+    } finally {
+      await neighbour.stop();
+    }
   });
 });
 

@@ -137,6 +137,33 @@ export class WatchedNode {
     return row?.at ?? null;
   }
 
+  /** When the last event was received. */
+  async lastEvent(): Promise<number> {
+    const [row] = await this.#system.sql<{ at: number }>(
+      `SELECT (extract(epoch FROM max(received_at)) * 1000)::float8 AS at FROM plegwatch.container_events WHERE node = $1`,
+      this.name,
+    );
+    return row?.at ?? 0;
+  }
+
+  /** From when to when the stream was starved. */
+  starvations(): Promise<{ readonly from: number; readonly to: number | null }[]> {
+    return this.#system.sql(
+      `SELECT (extract(epoch FROM window_from) * 1000)::float8 AS "from", (extract(epoch FROM resolved_at) * 1000)::float8 AS "to"
+         FROM plegwatch.findings WHERE node = $1 AND kind = 'silent_stream' AND cause = 'starved' ORDER BY window_from`,
+      this.name,
+    );
+  }
+
+  /** The misses, and the hint in their proof. */
+  missed(): Promise<{ readonly hint: string | null; readonly resolved: boolean }[]> {
+    return this.#system.sql(
+      `SELECT proof ->> 'hint' AS hint, resolved_at IS NOT NULL AS resolved
+         FROM plegwatch.findings WHERE node = $1 AND kind = 'missed'`,
+      this.name,
+    );
+  }
+
   async eventsUntil(moment: number): Promise<number> {
     const [row] = await this.#system.sql<{ count: number }>(
       `SELECT count(*)::int AS count FROM plegwatch.container_events
