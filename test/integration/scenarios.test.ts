@@ -199,6 +199,12 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     odds: { 'spurious-stopped': 0.4, 'spurious-deleted': 0.4 },
     about: ['spurious'],
   },
+  'another subscriber freezes again and again': {
+    runtime: { profile: 'crio-1.36', neighbourFreezes: { everyMs: 3_000, forMs: 20_000 } },
+    meanMs: 500,
+    about: ['silent_stream', 'missed', 'late'],
+    maxHeldMs: 20_000,
+  },
   'every event is lost': { runtime: { faults: [dropWhen(() => 'drop')] }, about: ['silent_stream'] },
 };
 

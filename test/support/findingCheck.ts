@@ -38,7 +38,7 @@ export class FindingCheck {
     const mine = this.#truth.deliveries.filter((each) => each.id === id);
     switch (kind) {
       case 'missed':
-        return this.#isMissed(finding);
+        return this.#isMissed(finding) && (finding.proof['hint'] === undefined || this.#isStarved(finding));
       case 'late':
         return finding.cause === 'after_missed' ? this.#wasMissed(finding) : this.#arrivedLate(finding);
       case 'out_of_order':
@@ -61,7 +61,7 @@ export class FindingCheck {
       case 'regression':
         return this.#truth.views.some((each) => each.id === id && each.shown === 'running');
       case 'silent_stream':
-        return this.#truth.deliveries.length === 0;
+        return finding.cause === 'starved' ? this.#isStarved(finding) : this.#truth.deliveries.length === 0;
       case 'stale':
         return this.#truth.isDoubtful(id) || this.#arrivedStale(finding);
       case 'unobservable':
@@ -85,6 +85,12 @@ export class FindingCheck {
     const listened =
       this.#truth.isDoubtful(id) || this.#observability.hasNoGap(happened, happened + MISSED_AFTER - BLUR);
     return announced.some(({ live }) => live) && !isReceived && listened;
+  }
+
+  /** Nothing at all was delivered for as long as it takes until an event is missed. */
+  #isStarved({ detected }: StoredFinding): boolean {
+    const since = detected - MISSED_AFTER + BLUR;
+    return !this.#truth.deliveries.some(({ ms }) => ms > since && ms < detected - BLUR);
   }
 
   #wasMissed({ id, type }: StoredFinding): boolean {

@@ -220,6 +220,13 @@ describe('the end of a starvation', () => {
     expect(resolvedAt(outcome, starvedFindings(outcome)[0])).toEqual([seconds(60)]);
   });
 
+  test('a starvation begins at the last event, even if that could not be read', () => {
+    const steps = [...covered, eventLost(7), listed(10, {}), listed(15, POD), listed(20, PODS)];
+    const outcome = compare(steps, { until: 100 });
+    expect(outcome.stream).toBe('Starved');
+    expect(starvedFindings(outcome)).toMatchObject([{ window: { from: seconds(7) } }]);
+  });
+
   test('a change before an event that could not be read does not prove that nothing arrives', () => {
     const outcome = compare([...covered, ...changes.slice(0, 1), eventLost(12), ...changes.slice(1)], {
       until: 100,
