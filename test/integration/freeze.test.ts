@@ -2,27 +2,27 @@
  * containerd 2 sends every event to every subscriber and waits for the slowest: a frozen subscriber stops pods from starting
  * on the whole node. These tests freeze the agent's main process, its reader, both, or another subscriber.
  */
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { where } from '../../devtools/localServices/where.ts';
 import { type CriTestClient, connectCri } from '../../devtools/simulator/criClient.ts';
 import { createPodDriver, type PodDriver } from '../../devtools/simulator/podDriver.ts';
 import { type Churn, churn } from '../support/churn.ts';
 import { leftovers } from '../support/leftovers.ts';
-import { eventsOf, type Listener, listen, onlyOf } from '../support/listener.ts';
+import { disordered, eventsOf, type Listener, listen, onlyOf } from '../support/listener.ts';
 import { needs } from '../support/needs.ts';
 import { startNeighbour } from '../support/neighbour.ts';
 import { childrenOf, exists, freeze, thaw } from '../support/sigstop.ts';
-import { System } from '../support/system.ts';
+import { PATIENT, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { accusing, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
 const TIMEOUT_MS = 400_000;
 /** More events than fit between containerd and a subscriber that reads none (about 490 were measured). */
 const MANY = 600;
-/** A runtime that announces nothing during so many relists, although pods are waiting to start, is held up. */
-const RELISTS_WITHOUT_EVENT = 60;
-/** The budget: pods start again within 15 s of a freeze. The tests measure only part of that time. */
-const BUDGET_MS = 15_000;
+/** Pods are held up if none announces anything while so many containers that announce nothing run, one after another. */
+const UNANNOUNCED_RUNS = 5;
 
 let system: System;
 let containerd: LocalContainerd;
@@ -33,6 +33,7 @@ let other: Listener;
 let traffic: Churn;
 let frozen: number[] = [];
 let nodes = 0;
+let runs = 0;
 
 needs(
   'root',
@@ -53,7 +54,7 @@ needs(
     nodes += 1;
     const { socket, cgroupParent } = containerd;
     pods = createPodDriver({ socket, cgroupParent, timeoutMs: TIMEOUT_MS });
-    node = new WatchedNode(system, `node-${nodes}`, await system.agent(`node-${nodes}`, socket));
+    node = new WatchedNode(system, `node-${nodes}`, await system.agent(`node-${nodes}`, socket, PATIENT));
     other = listen(socket);
     traffic = churn(pods, socket);
     await node.streamIs('Active');
@@ -93,7 +94,7 @@ needs(
     expect(stall?.from).toBeLessThanOrEqual(stopped);
     const completed = traffic.completed.slice(completedBefore);
     expect(onlyOf(completed, await node.events())).toEqual(eventsOf(completed));
-    expect(accusing(await node.findings())).toEqual([]);
+    await expectNothingButDisorder();
     expect(await node.sessions()).toMatchObject([{ code: null, closed: null }]);
   });
 
@@ -122,26 +123,23 @@ needs(
     await traffic.stop();
     await node.settled();
     expect(await node.sessions()).toMatchObject([{ code: 'READER_ENDED' }, { code: null, closed: null }]);
-    expect(accusing(await node.findings())).toEqual([]);
+    await expectNothingButDisorder();
   });
 
   test('a frozen reader delays pods until the main process kills it', {
     timeout: TIMEOUT_MS,
   }, async () => {
     // A running main process would kill the reader long before enough events are queued to hold up pods.
-    await freezeUntilCleanUp(node.agent.pid, await readerOf(node));
-    const room = await heldUp();
+    const reader = await readerOf(node);
+    await freezeUntilCleanUp(node.agent.pid, reader);
+    await heldUp();
     const held = startOne();
-    for (let i = 0; i < RELISTS_WITHOUT_EVENT; i += 1) await list();
+    await runUnannounced();
     expect(held.isSettled()).toBe(false);
-    const released = performance.now();
     thaw(node.agent.pid);
     await held.settled;
-    const took = performance.now() - released;
-    console.log(
-      `held up after ${room} events; a pod starts ${Math.round(took)} ms after the main process runs again`,
-    );
-    expect(took).toBeLessThan(BUDGET_MS + 10 * (await podStartMs()));
+    // It is still frozen: only its end can have let the pod start.
+    expect(exists(reader)).toBe(false);
     await waitFor(
       'another reader has a session',
       async () => (await node.sessions()).at(1)?.armed,
@@ -149,7 +147,7 @@ needs(
     );
     await traffic.stop();
     await node.settled();
-    expect(accusing(await node.findings())).toEqual([]);
+    await expectNothingButDisorder();
   });
 
   test('a frozen agent delays pods until it is killed, and the runtime can still kill it', {
@@ -158,20 +156,15 @@ needs(
     const victim = await pods.runPod({ name: 'victim' });
     const reader = await readerOf(node);
     await freezeUntilCleanUp(node.agent.pid, reader);
-    const room = await heldUp();
+    await heldUp();
     const held = startOne();
     // The kubelet kills the agent through the runtime that is held up.
     await pods.stopContainer(victim.containers['app'] ?? '');
+    await runUnannounced();
     expect(held.isSettled()).toBe(false);
-    const released = performance.now();
     process.kill(reader, 'SIGKILL');
     await node.agent.kill('SIGKILL');
     await held.settled;
-    const took = performance.now() - released;
-    console.log(
-      `held up after ${room} events; a pod starts ${Math.round(took)} ms after the agent is killed`,
-    );
-    expect(took).toBeLessThan(BUDGET_MS + 10 * (await podStartMs()));
     await node.agent.restart();
     await waitFor(
       'the restarted agent has a session',
@@ -181,7 +174,7 @@ needs(
     await traffic.stop();
     await node.settled();
     expect(await node.gaps('agent')).toMatchObject([{ cause: 'died' }]);
-    expect(accusing(await node.findings())).toEqual([]);
+    await expectNothingButDisorder();
   });
 
   test('a stream is Starved while another subscriber is frozen, and Active again once that reads: what was missed meanwhile is resolved and carries a hint', {
@@ -233,36 +226,32 @@ async function announced(count: number): Promise<void> {
   await waitFor(`${count} more events`, () => other.received.length >= wanted, TIMEOUT_MS);
 }
 
-/** Waits until the runtime is held up. Returns the number of events it announced before. */
-async function heldUp(): Promise<number> {
-  const before = other.received.length;
-  let last = before;
-  let withoutEvent = 0;
+/** Waits until pods no longer start, although the runtime answers and other containers run. */
+async function heldUp(): Promise<void> {
   await waitFor(
     'pods no longer start',
     async () => {
-      await list();
-      withoutEvent = other.received.length === last ? withoutEvent + 1 : 0;
-      last = other.received.length;
-      return withoutEvent >= RELISTS_WITHOUT_EVENT;
+      const before = other.received.length;
+      for (let i = 0; i < UNANNOUNCED_RUNS; i += 1) await runUnannounced();
+      return other.received.length === before;
     },
     TIMEOUT_MS,
   );
-  return last - before;
 }
 
-/** Makes the calls of a kubelet's relist. Fails if one is not answered. */
-async function list(): Promise<void> {
-  const deadline = Date.now() + WITHIN_MS;
+/** Runs a container that is no pod's, and makes the calls of a kubelet's relist. */
+async function runUnannounced(): Promise<void> {
+  runs += 1;
+  const runc = ['--runc-binary', where('runc'), '--runc-root', join(containerd.dir, 'runc')];
+  const group = ['--cgroup', join(containerd.cgroupParent, 'unannounced')];
+  const { busybox } = containerd.importedImages;
+  await containerd.ctr([
+    ...['run', '--rm', '--snapshotter', 'native', ...group, ...runc],
+    ...[busybox, `unannounced-${runs}`, 'true'],
+  ]);
+  const deadline = Date.now() + TIMEOUT_MS;
   await asker.call('listPodSandbox', { filter: undefined }, { deadline });
   await asker.call('listContainers', { filter: undefined }, { deadline });
-}
-
-/** How long a pod takes to start at the present load if nothing holds it up. */
-async function podStartMs(): Promise<number> {
-  const began = performance.now();
-  await pods.runPod({ name: 'unhindered', containers: [] });
-  return performance.now() - began;
 }
 
 /** Starts one sandbox. */
@@ -272,4 +261,22 @@ function startOne(): { readonly settled: Promise<unknown>; isSettled(): boolean 
     isSettled = true;
   });
   return { settled, isSettled: () => isSettled };
+}
+
+/**
+ * Of what ends, containerd may announce the stop after the removal: it wakes the caller of a stop before it announces it. Nothing else
+ * is held against it. The store has the events in the order in which another subscriber received them, and exactly those out of
+ * order are found.
+ */
+async function expectNothingButDisorder(): Promise<void> {
+  const findings = accusing(await node.findings());
+  expect(findings.filter((finding) => !finding.startsWith('out_of_order '))).toEqual([]);
+  const live = await node.liveEvents();
+  const stored = new Set(live);
+  await waitFor('the other has every event', () => {
+    const received = new Set(other.received);
+    return live.every((event) => received.has(event));
+  });
+  expect(live).toEqual(other.received.filter((event) => stored.has(event)));
+  expect((await node.outOfOrderFindings()).sort()).toEqual(disordered(live).sort());
 }

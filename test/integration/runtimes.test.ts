@@ -12,10 +12,10 @@ import { CriClient } from '../../src/cri/client.ts';
 import type { StatusAnswer } from '../../src/protocol/observation.ts';
 import { churn } from '../support/churn.ts';
 import { leftovers } from '../support/leftovers.ts';
-import { eventKey, eventsOf, type Listener, listen, onlyOf } from '../support/listener.ts';
+import { disordered, eventKey, eventsOf, type Listener, listen, onlyOf } from '../support/listener.ts';
 import { needs } from '../support/needs.ts';
 import { exists } from '../support/sigstop.ts';
-import { System } from '../support/system.ts';
+import { PATIENT, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { accusing, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
@@ -257,7 +257,11 @@ needs(
 async function use(version: ContainerdVersion, dir?: string): Promise<void> {
   const started = await startContainerd(dir === undefined ? { version } : { version, dir });
   cleanUps.push(() => started.stop());
-  const driver = createPodDriver({ socket: started.socket, cgroupParent: started.cgroupParent });
+  const driver = createPodDriver({
+    socket: started.socket,
+    cgroupParent: started.cgroupParent,
+    timeoutMs: TIMEOUT_MS,
+  });
   // Whatever it cannot remove is removed with containerd.
   cleanUps.push(() => driver.close().catch(() => undefined));
   containerd = started;
@@ -267,7 +271,7 @@ async function use(version: ContainerdVersion, dir?: string): Promise<void> {
 async function watch(): Promise<WatchedNode> {
   nodes += 1;
   const name = `node-${nodes}`;
-  const agent = await system.agent(name, containerd.socket);
+  const agent = await system.agent(name, containerd.socket, PATIENT);
   cleanUps.push(() => agent.stop());
   return new WatchedNode(system, name, agent);
 }
@@ -388,7 +392,7 @@ async function expectTwoSessions(
 async function expectNothingMissed(node: WatchedNode): Promise<void> {
   const others = accusing(await node.findings()).filter((finding) => !finding.startsWith('out_of_order'));
   expect(others).toEqual([]);
-  expect(await node.disordered()).toEqual(expect.arrayContaining(await node.outOfOrderFindings()));
+  expect(disordered(await node.liveEvents()).sort()).toEqual((await node.outOfOrderFindings()).sort());
 }
 
 /** The runtime never announces what ended while it was down; lists show it, and no event is reported as missed. */

@@ -38,6 +38,18 @@ export function eventsOf(pods: readonly DrivenPod[]): string[] {
   return ids.flatMap((id) => EVENT_TYPES.map((type) => eventKey(id, type))).sort();
 }
 
+/** Those of the events that came after one of a later stage of the same id. */
+export function disordered(events: readonly string[]): string[] {
+  const furthest = new Map<string, number>();
+  return events.filter((event) => {
+    const [id = '', type = ''] = event.split(' ');
+    const stage = (EVENT_TYPES as readonly string[]).indexOf(type);
+    const before = furthest.get(id) ?? -1;
+    furthest.set(id, Math.max(before, stage));
+    return stage < before;
+  });
+}
+
 /** The events of these pods. */
 export function onlyOf(pods: readonly DrivenPod[], events: readonly string[]): string[] {
   const wanted = new Set(eventsOf(pods));

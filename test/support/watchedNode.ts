@@ -5,7 +5,7 @@
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { run } from '../../devtools/localServices/process.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
-import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
+import type { EventType } from '../../src/protocol/record.ts';
 import { CLI } from './build.ts';
 import { eventKey } from './listener.ts';
 import { CLUSTER, metric, type System } from './system.ts';
@@ -94,25 +94,21 @@ export class WatchedNode {
     await waitFor(`${name} is 0`, async () => (await metric(this.agent, name)) === 0, WITHIN_MS);
   }
 
-  /** Every event in the store, as {@link eventKey}. */
+  /** Every event in the store in the order in which it was received, as {@link eventKey}. */
   async events(): Promise<string[]> {
-    const rows = await this.#system.sql<{ container_id: string; event_type: EventType }>(
-      'SELECT container_id, event_type FROM plegwatch.container_events WHERE node = $1',
-      this.name,
-    );
-    return rows.map(({ container_id, event_type }) => eventKey(container_id, event_type)).sort();
+    return this.#eventKeys('');
   }
 
-  /** The stored events that were received after one of a later stage of the same id, as {@link eventKey}. */
-  async disordered(): Promise<string[]> {
+  /** Those of them that were announced to this subscription and not replayed to it. */
+  async liveEvents(): Promise<string[]> {
+    return this.#eventKeys('AND NOT replayed');
+  }
+
+  async #eventKeys(where: string): Promise<string[]> {
     const rows = await this.#system.sql<{ container_id: string; event_type: EventType }>(
-      `SELECT e.container_id, e.event_type FROM plegwatch.container_events e
-        WHERE e.node = $1 AND EXISTS (
-          SELECT FROM plegwatch.container_events l
-           WHERE l.node = e.node AND l.container_id = e.container_id AND l.epoch = e.epoch AND l.seq < e.seq
-             AND array_position($2::text[], l.event_type) > array_position($2::text[], e.event_type))`,
+      `SELECT container_id, event_type FROM plegwatch.container_events
+        WHERE node = $1 ${where} ORDER BY received_at, seq`,
       this.name,
-      EVENT_TYPES,
     );
     return rows.map(({ container_id, event_type }) => eventKey(container_id, event_type));
   }
