@@ -44,7 +44,7 @@ export default {
       'light-agent',
       'An agent runs on every node: neither a database nor a Kubernetes client, not even through another file.',
       '^src/agent/',
-      { reachable: true, path: '^node_modules/(pg|drizzle-orm|@kubernetes/client-node)/' },
+      { reachable: true, path: '^node_modules/(pg|@kubernetes/client-node)/' },
     ),
     allowOnly(
       'pure-comparison',

@@ -34,9 +34,9 @@ await runCommandLine({
       description: 'create or update the schema in Postgres',
       async load() {
         const { MIGRATE_SETTINGS } = await import('./controller/config.ts');
-        return commandWith(MIGRATE_SETTINGS, async ({ databaseUrl, cluster, queues, logLevel }) => {
+        return commandWith(MIGRATE_SETTINGS, async ({ databaseUrl, queues, logLevel }) => {
           const { migrate } = await import('./controller/store/migrate.ts');
-          await migrate({ databaseUrl, queues, cluster, log: createLogger(logLevel, 'migrate') });
+          await migrate({ databaseUrl, queues, log: createLogger(logLevel, 'migrate') });
         });
       },
     },

@@ -114,7 +114,7 @@ async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoClust
   const postgres = keep(await startPostgres());
   const api = await startKube(options, keep);
   report('creating the schema');
-  await run(process.execPath, [BUILT_CLI, 'migrate', '--database-url', postgres.url, '--cluster', CLUSTER]);
+  await run(process.execPath, [BUILT_CLI, 'migrate', '--database-url', postgres.url]);
   report('starting the controller');
   const shared = { cluster: CLUSTER, redisUrl: redis.url };
   keep(

@@ -2,7 +2,7 @@
  * The settings of the controller, and of the commands that share its database.
  */
 
-import { CLUSTER, clusterName, HTTP_ADDRESS, logLevelFrom, REDIS_URL } from '../platform/commonSettings.ts';
+import { CLUSTER, HTTP_ADDRESS, logLevelFrom, REDIS_URL } from '../platform/commonSettings.ts';
 import {
   BadValue,
   type ConfigOf,
@@ -58,7 +58,6 @@ export type ControllerConfig = ConfigOf<typeof CONTROLLER_SETTINGS>;
 
 export const MIGRATE_SETTINGS = {
   databaseUrl: database,
-  cluster: optional('name', 'a cluster to create, so that its rows can be granted', clusterName),
   queues: withDefault('number', '16', 'number of queues that the agents are spread over', integer(1, 1024)),
   logLevel,
 } as const;

@@ -16,7 +16,7 @@ import {
   withDefault,
 } from './settings.ts';
 
-export const clusterName = (raw: string): string => {
+const clusterName = (raw: string): string => {
   if (!v.is(ClusterName, raw)) {
     throw new BadValue('must be lower case letters, digits, - and ., at most 63 characters');
   }

@@ -36,7 +36,8 @@ export async function startServer(): Promise<TestServer> {
     emptyDatabase,
     async database(queues = 2) {
       const databaseUrl = await emptyDatabase();
-      await migrate({ databaseUrl, queues, cluster: 'test', log: silent });
+      await migrate({ databaseUrl, queues, log: silent });
+      await query(databaseUrl, "INSERT INTO store.cluster (name) VALUES ('test')");
       return databaseUrl;
     },
     async role(databaseUrl, role) {

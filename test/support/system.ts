@@ -65,7 +65,7 @@ export class System {
       startPostgres({ settings: { fsync: 'off' } }),
       kube ? startApiServer() : null,
     ]);
-    await migrate({ databaseUrl: postgres.url, queues: 4, cluster: CLUSTER, log: silent });
+    await migrate({ databaseUrl: postgres.url, queues: 4, log: silent });
     const client = api === null ? null : await createKubeClient({ kubeconfig: api.kubeconfig });
     if (client !== null) await installPlegReports(client);
     return new System(redis, postgres, api, client);

@@ -146,8 +146,6 @@ export class World {
       'migrate',
       '--database-url',
       postgres.url,
-      '--cluster',
-      CLUSTER,
       '--queues',
       `${QUEUES}`,
     ];

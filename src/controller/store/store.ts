@@ -113,7 +113,7 @@ export async function openStore({
 
 async function checkSchema(pool: Pool, databaseUrl: string): Promise<void> {
   const { rows } = await pool.query<{ version: number | null }>(
-    'SELECT max(created_at)::int4 AS version FROM store.migration',
+    'SELECT max(number) AS version FROM store.migration',
   );
   const version = rows[0]?.version ?? 0;
   if (version < SCHEMA_VERSION) {
