@@ -63,7 +63,7 @@ const row: EvidenceRow = {
   conditions: [],
 };
 
-const build = (changes: Partial<EvidenceRow> = {}, options = { ingestUpToDate: true, podNames: true }) =>
+const build = (changes: Partial<EvidenceRow> = {}, options = { ingestUpToDate: true }) =>
   buildStatus({ ...row, ...changes }, options);
 const withState = (changes: Partial<NodeStateRow>) => build({ state: { ...state, ...changes } });
 
@@ -110,12 +110,6 @@ describe('the status', () => {
   test('has mode Unknown until the agent reports a state', () => {
     expect(build({ state: null })).toMatchObject({ mode: 'Unknown' });
     expect(withState({ mode: 'no such mode!' }).mode).toBe('Unknown');
-  });
-
-  test('names no pods if podNames is false', () => {
-    const hidden = build({ missed_events: [miss(1)] }, { ingestUpToDate: true, podNames: false });
-    expect(JSON.stringify(hidden)).not.toContain('pppp');
-    expect(hidden.missedEvents[0]).toMatchObject({ eventType: 'STOPPED', at: '2026-11-20T11:00:00Z' });
   });
 
   test('omits values that violate their pattern, because the API server would reject the whole report', () => {
@@ -206,7 +200,7 @@ describe('conditions', () => {
     ['silent', true, 'AgentSilent'],
     ['without stored records while ingest is behind', false, 'IngestBehind'],
   ])('of an agent that is %s, nothing says what nobody observes', (_which, ingestUpToDate, reason) => {
-    const silent = build({ last_seen: ago(600) }, { ingestUpToDate, podNames: true });
+    const silent = build({ last_seen: ago(600) }, { ingestUpToDate });
     expect(silent).toMatchObject({
       mode: 'Unknown',
       modeSince: '2026-11-20T11:59:45Z',
@@ -230,7 +224,7 @@ describe('conditions', () => {
   });
 
   test('silence begins after the time that is set', () => {
-    const options = { ingestUpToDate: true, podNames: true, silentAfterMs: 5_000 };
+    const options = { ingestUpToDate: true, silentAfterMs: 5_000 };
     expect(build({ last_seen: ago(6) }, options).mode).toBe('Unknown');
     expect(build({ last_seen: ago(5) }, options).mode).toBe('Evented');
   });
@@ -249,17 +243,17 @@ describe('conditions', () => {
   });
 
   test('no agent becomes silent while ingest is behind', () => {
-    const behind = build({ last_seen: ago(600) }, { ingestUpToDate: false, podNames: true });
+    const behind = build({ last_seen: ago(600) }, { ingestUpToDate: false });
     for (const type of ['Ready', 'AgentReporting', 'StreamConnected', 'RelistHealthy', 'EvidenceComplete']) {
       expect(stateOf(behind, type)).toBe('Unknown IngestBehind');
     }
-    expect(stateOf(build({}, { ingestUpToDate: false, podNames: true }), 'AgentReporting')).toBe(
+    expect(stateOf(build({}, { ingestUpToDate: false }), 'AgentReporting')).toBe(
       'True Reporting',
     );
   });
 
   test('a silent agent of which nothing was stored since stays silent while ingest is behind', () => {
-    const behind = { ingestUpToDate: false, podNames: true };
+    const behind = { ingestUpToDate: false };
     const silentSince = (since: Date) => [
       { type: 'AgentReporting', status: 'False', since: since.toISOString() },
     ];

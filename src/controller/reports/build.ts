@@ -7,11 +7,6 @@ import type { EvidenceRow, MissedEventRow, ModeChangeRow, NodeStateRow } from '.
 import type { ReportedMiss, ReportedModeChange, ReportStatus } from './status.ts';
 import { bytesOf, cut, pascalWord, present, snakeWord, timestamp, upperWord } from './text.ts';
 
-export interface BuildOptions extends SilenceOptions {
-  /** Whether the report names pods and containers. */
-  readonly podNames: boolean;
-}
-
 /** Without managedFields. */
 export const MAX_REPORT_BYTES = 4096;
 /** Room for apiVersion, kind and metadata, without the two occurrences of the node's name. */
@@ -21,8 +16,7 @@ const MAX_KINDS = 32;
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
-export function buildStatus(row: EvidenceRow, options: BuildOptions): ReportStatus {
-  const { podNames } = options;
+export function buildStatus(row: EvidenceRow, options: SilenceOptions): ReportStatus {
   const reporting = isReporting(row, options);
   const state = reporting ? row.state : null;
   const status: ReportStatus = present({
@@ -42,7 +36,7 @@ export function buildStatus(row: EvidenceRow, options: BuildOptions): ReportStat
     observed24h: observedOf(row),
     missed: missedOf(row),
     findings24h: row.findings.filter(({ kind }) => snakeWord(kind) !== undefined).slice(0, MAX_KINDS),
-    missedEvents: row.missed_events.slice(0, MAX_HISTORY).map((event) => missedEventOf(event, podNames)),
+    missedEvents: row.missed_events.slice(0, MAX_HISTORY).map(missedEventOf),
     modeHistory: row.mode_history.slice(0, MAX_HISTORY).map(modeChangeOf),
     conditions: conditionsOf(row, options),
   });
@@ -169,15 +163,14 @@ function missedOf(row: EvidenceRow): ReportStatus['missed'] {
   });
 }
 
-function missedEventOf(event: MissedEventRow, podNames: boolean): ReportedMiss {
-  const name = (text: string | null, max: number) => (podNames ? cut(text, max) : undefined);
+function missedEventOf(event: MissedEventRow): ReportedMiss {
   return present({
     findingID: event.finding_id,
     at: timestamp(event.at),
     eventType: upperWord(event.event_type),
-    namespace: name(event.pod_namespace, 63),
-    pod: name(event.pod_name, 253),
-    container: name(event.container_name, 63),
+    namespace: cut(event.pod_namespace, 63),
+    pod: cut(event.pod_name, 253),
+    container: cut(event.container_name, 63),
     cause: snakeWord(event.cause),
     statusLagMilliseconds: event.lag_ms === null ? undefined : Math.max(0, Math.round(event.lag_ms)),
   });

@@ -42,7 +42,7 @@ async function readCluster(store: SqlRunner, cluster: string): Promise<EvidenceR
 }
 
 function reportOf(row: EvidenceRow): NamedReport {
-  const status = buildStatus(row, { ingestUpToDate: true, podNames: true });
+  const status = buildStatus(row, { ingestUpToDate: true });
   return { name: row.node, createdAt: row.created_at, status };
 }
 

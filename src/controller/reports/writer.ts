@@ -41,8 +41,6 @@ export interface ReportWriterOptions {
   readonly log: Logger;
   /** Called with the result of each report that was due. */
   readonly onResult: (result: ReportResult) => void;
-  /** Whether reports name pods and containers. Default: true. */
-  readonly podNames?: boolean;
   /** An agent without a stored batch for longer than this is silent. Default: {@link SILENT_AFTER_MS}. */
   readonly silentAfterMs?: number;
   /** Whether everything that agents sent in the last `silentAfterMs` is stored. Default: always. */
@@ -235,8 +233,8 @@ export class ReportWriter {
   }
 
   #build(due: DueReport, row: EvidenceRow, node: KubeNode): PlannedReport {
-    const { podNames = true, ingestUpToDate = () => true, silentAfterMs = SILENT_AFTER_MS } = this.#options;
-    const status = buildStatus(row, { podNames, silentAfterMs, ingestUpToDate: ingestUpToDate() });
+    const { ingestUpToDate = () => true, silentAfterMs = SILENT_AFTER_MS } = this.#options;
+    const status = buildStatus(row, { silentAfterMs, ingestUpToDate: ingestUpToDate() });
     return {
       due,
       row,
