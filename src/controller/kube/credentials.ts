@@ -68,15 +68,11 @@ function replaceAgent(fresh: OpenConnection, old: OpenConnection): OpenConnectio
 
 function configFrom(config: KubeConfig, kubeconfig: string | undefined): KubeConfig {
   if (kubeconfig === undefined) {
-    if (!process.env['KUBERNETES_SERVICE_HOST']) {
-      throw new PlegwatchError(
-        'KUBE_CONFIG',
-        'There is no --kubeconfig, and the program does not run in a pod.',
-        CURE,
-      );
-    }
     config.loadFromCluster();
-    return config;
+    // In a pod the kubelet has put the address of the API server into the environment.
+    if (URL.canParse(config.getCurrentCluster()?.server ?? '')) return config;
+    const message = 'There is no --kubeconfig, and the program does not run in a pod.';
+    throw new PlegwatchError('KUBE_CONFIG', message, CURE);
   }
   try {
     config.loadFromFile(kubeconfig);
