@@ -167,12 +167,11 @@ const FindingRecord = v.strictObject({
   proof,
 });
 
-/** An update of an earlier finding, which itself never changes. */
+/** The event of an earlier `missed` finding was received after all. The finding itself never changes. */
 const FindingResolvedRecord = v.strictObject({
   type: v.literal('finding_resolved'),
   t: at,
   findingId: uuid,
-  what: v.picklist(['resolved']),
 });
 
 /**

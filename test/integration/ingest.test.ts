@@ -568,7 +568,6 @@ needs('postgres', 'redis-server')('ingest', () => {
           type: 'finding_resolved',
           t: 35 * US_PER_SECOND,
           findingId: finding,
-          what: 'resolved',
         };
         const batches = [
           older.batch(1, [missed(1), missed(2, { findingId: finding })]),

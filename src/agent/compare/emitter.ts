@@ -109,6 +109,6 @@ export class Emitter {
   /** A finding does not hold any more. `container` is null for one about the stream as a whole. */
   resolve(container: TrackedContainer | null, findingId: string, at: Mono): void {
     const t = since(this.epochStart, at);
-    this.emit(container?.identity ?? null, { type: 'finding_resolved', t, findingId, what: 'resolved' });
+    this.emit(container?.identity ?? null, { type: 'finding_resolved', t, findingId });
   }
 }

@@ -36,7 +36,7 @@ export async function resolveAcrossEpochs(
     // It stands for no record of this epoch.
     seq: 0,
     at: Number(at),
-    record: { type: 'finding_resolved', t: Number(at) - scope.epochStart, findingId, what: 'resolved' },
+    record: { type: 'finding_resolved', t: Number(at) - scope.epochStart, findingId },
   }));
 }
 
