@@ -38,7 +38,6 @@ export function writeHeartbeat(files: SpoolFiles, dir: string, heartbeat: Heartb
   return writeJson(files, join(dir, HEARTBEAT_FILE), heartbeat);
 }
 
-/** The last heartbeat; null if there is none. */
 export async function readHeartbeat(files: SpoolFiles, dir: string): Promise<Heartbeat | null> {
   const read: Partial<Record<keyof Heartbeat, unknown>> = Object(
     await readJson(files, join(dir, HEARTBEAT_FILE)),

@@ -12,9 +12,8 @@ import { join } from 'node:path';
 import type { Context } from '../../protocol/batch.ts';
 import { type Seq, seq } from '../../protocol/units.ts';
 import type { SpoolFiles } from './files.ts';
-import type { Segment } from './segment.ts';
+import { type Segment, SegmentReader } from './segment.ts';
 import type { SpoolEntry } from './segmentFormat.ts';
-import { SegmentReader } from './segmentReader.ts';
 
 /** What meta.json of an epoch contains. */
 export interface EpochMeta {
@@ -24,7 +23,7 @@ export interface EpochMeta {
   readonly cluster: string;
   readonly node: string;
   readonly bootId: string;
-  /** See machine.ts. */
+  /** See {@link machineId}. */
   readonly machine: string;
   /** The wall clock at the epoch's start, in microseconds since the Unix epoch. */
   readonly startedWall: number;
@@ -179,7 +178,6 @@ export class Epoch {
     return taken;
   }
 
-  /** Frees the memory that reading used. */
   forgetCache(): void {
     this.#reader.forgetCache();
   }
@@ -233,4 +231,28 @@ export class Epoch {
 
 function follows(last: SpoolEntry, next: SpoolEntry): boolean {
   return next.seq === last.seq + 1 && next.context.no === last.context.no;
+}
+
+/** The epochs of a spool, ordered by incarnation. */
+export class EpochList {
+  readonly current: Epoch;
+  readonly #epochs: Epoch[];
+
+  constructor(earlier: readonly Epoch[], current: Epoch) {
+    this.current = current;
+    this.#epochs = [...earlier, current];
+  }
+
+  get all(): readonly Epoch[] {
+    return this.#epochs;
+  }
+
+  get bytes(): number {
+    return this.#epochs.reduce((sum, epoch) => sum + epoch.bytes, 0);
+  }
+
+  remove(epoch: Epoch): void {
+    const at = this.#epochs.indexOf(epoch);
+    if (at !== -1) this.#epochs.splice(at, 1);
+  }
 }

@@ -4,20 +4,18 @@
  */
 import { join } from 'node:path';
 import type { Logger } from '../../platform/log.ts';
-import type { Epoch } from './epoch.ts';
-import type { EpochList } from './epochList.ts';
+import type { Epoch, EpochList } from './epoch.ts';
 import type { SpoolFiles } from './files.ts';
 import type { Losses } from './losses.ts';
 import type { MemoryFallback } from './memoryFallback.ts';
 import { saveReached } from './recovery.ts';
 import { SEGMENT_BYTES, type Segment } from './segment.ts';
+import type { WriteBuffer } from './writeBuffer.ts';
 
-/** How many bytes the segments in memory may have. */
 const MAX_MEMORY_BYTES = 16 * 1024 * 1024;
 /** A disk fuller than this is not written to; after it was, not before its usage is below the second figure. */
 const MAX_USAGE = 0.9;
 const MAX_USAGE_TO_RETURN = 0.88;
-/** For how many milliseconds a check of the usage is valid. */
 const USAGE_VALID_MS = 5_000;
 
 export interface EvictionOptions {
@@ -41,11 +39,11 @@ export class Eviction {
     this.#losses = losses;
   }
 
-  /** Deletes the oldest segments until there is space for another. `buffered`: how many bytes still wait to be written. */
-  async makeSpace(buffered: () => number): Promise<void> {
+  /** Deletes the oldest segments until there is space for another beside what still waits to be written. */
+  async makeSpace(buffer: WriteBuffer): Promise<void> {
     if (this.#fallback?.isEngaged === true) return this.#makeSpaceInMemory(this.#fallback);
     const limit = this.#options.maxBytes - SEGMENT_BYTES;
-    while (this.#epochs.bytes + buffered() > limit) {
+    while (this.#epochs.bytes + buffer.bytes > limit) {
       const { all } = this.#epochs;
       const acknowledged = all.find((epoch) => (epoch.segments[0]?.last ?? Infinity) <= epoch.ackedSeq);
       const epoch = acknowledged ?? all.find(({ segments }) => segments.length > 0);

@@ -28,7 +28,6 @@ export interface SpoolFiles {
   usage(path: string): Promise<number>;
 }
 
-/** The file system of this machine. */
 export const LOCAL_FILES: SpoolFiles = {
   open,
   readText: (path) => readFile(path, 'utf8'),
@@ -44,7 +43,6 @@ export const LOCAL_FILES: SpoolFiles = {
   },
 };
 
-/** The error code of a failed call, for example ENOENT. */
 export const errorCode = (error: unknown): unknown => Reflect.get(Object(error), 'code');
 
 /** Reads a JSON file. Null if it does not exist or is incomplete. */

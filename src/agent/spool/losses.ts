@@ -1,12 +1,17 @@
 /*
  * Losses of the spool: dropped records are counted, and saved beside their epoch (lost.json) before they are deleted.
+ *
+ * The reserve is a file that only takes up space. On a full disk it is deleted, so that losses can still be saved; it is written
+ * again when there is space.
  */
+import { join } from 'node:path';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
-import type { LostRange } from './epoch.ts';
-import type { EpochList } from './epochList.ts';
-import { type SpoolFiles, writeDurably } from './files.ts';
-import { withReserve } from './reserve.ts';
+import type { EpochList, LostRange } from './epoch.ts';
+import { errorCode, type SpoolFiles, writeAll, writeDurably } from './files.ts';
+
+const RESERVE_FILE = 'reserve';
+const RESERVE_BYTES = 64 * 1024;
 
 export interface LossesOptions {
   readonly dir: string;
@@ -31,12 +36,10 @@ export class Losses {
     return this.#dropped;
   }
 
-  /** Counts records that were dropped unacknowledged. */
   count(records: number): void {
     this.#dropped += records;
   }
 
-  /** Saves the losses of every epoch if there are new ones. */
   async save(): Promise<void> {
     const lost = this.#epochs.all.reduce((sum, epoch) => sum + recordsIn(epoch.lost), 0);
     if (lost === this.#saved) return;
@@ -69,3 +72,41 @@ export class Losses {
 
 const recordsIn = (lost: readonly LostRange[]): number =>
   lost.reduce((sum, { from, to }) => sum + to - from + 1, 0);
+
+/** Writes the reserve if it is missing or incomplete. On a full disk there is none. */
+export async function writeReserve(files: SpoolFiles, dir: string): Promise<void> {
+  const path = join(dir, RESERVE_FILE);
+  try {
+    if ((await sizeOf(files, path)) >= RESERVE_BYTES) return;
+    const file = await files.open(path, 'w');
+    try {
+      await writeAll(file, '\0'.repeat(RESERVE_BYTES));
+      await file.datasync();
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (errorCode(error) !== 'ENOSPC') throw error;
+    await files.remove(path);
+  }
+}
+
+/** Runs a write. On a full disk it deletes the reserve and tries once more. */
+async function withReserve(files: SpoolFiles, dir: string, write: () => Promise<void>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    if (errorCode(error) !== 'ENOSPC') throw error;
+    await files.remove(join(dir, RESERVE_FILE));
+    await write();
+  }
+}
+
+async function sizeOf(files: SpoolFiles, path: string): Promise<number> {
+  try {
+    return (await files.stat(path)).size;
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return 0;
+    throw error;
+  }
+}

@@ -31,7 +31,6 @@ export class MemoryFallback implements SpoolFiles {
     return this.#reason;
   }
 
-  /** The size of the files in memory. */
   get bytes(): number {
     return this.#memory.bytes;
   }
@@ -53,7 +52,6 @@ export class MemoryFallback implements SpoolFiles {
     return true;
   }
 
-  /** Whether a file is in memory. */
   holds(path: string): boolean {
     return this.#memory.has(path);
   }

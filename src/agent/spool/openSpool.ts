@@ -6,12 +6,11 @@ import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import { lastObserved, readBootId, readHeartbeat } from './agentHeartbeat.ts';
 import { LOCAL_FILES, type SpoolFiles, syncFolder } from './files.ts';
 import { lockSpool } from './lock.ts';
-import { machineId } from './machine.ts';
+import { writeReserve } from './losses.ts';
 import { MemoryFallback } from './memoryFallback.ts';
 import { createEpoch } from './newEpoch.ts';
-import { quarantine } from './quarantine.ts';
+import { machineId, quarantine } from './quarantine.ts';
 import { recoverEpochs } from './recovery.ts';
-import { writeReserve } from './reserve.ts';
 import { readRetiredEpochs } from './retiredEpochs.ts';
 import { type OpenedSpool, Spool, type SpoolSettings } from './spool.ts';
 

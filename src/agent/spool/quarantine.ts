@@ -3,6 +3,7 @@
  * as a whole. Its epochs are delivered by their own agent; sent from here as well, two agents would share one incarnation.
  * Nothing of it is deleted.
  */
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../../platform/log.ts';
 import type { Wall } from '../../protocol/units.ts';
@@ -21,9 +22,7 @@ export interface QuarantineOptions {
   readonly files: SpoolFiles;
 }
 
-/** A spool that was moved aside. */
 export interface QuarantinedSpool {
-  /** The last heartbeat in it; null if there is none. */
   readonly lastAlive: Wall | null;
 }
 
@@ -65,4 +64,17 @@ async function findForeign({
     if (meta.cluster !== cluster || meta.node !== node || isOtherMachine) return meta;
   }
   return null;
+}
+
+/**
+ * The identity of this machine, also from inside a container: the product UUID of its firmware or hypervisor, in lower case. A clone of a
+ * virtual machine has another one. /etc/machine-id would not do: it is cloned with the disk, and a container has its own. Empty if it is
+ * not readable: then machines are not distinguished.
+ */
+export async function machineId(): Promise<string> {
+  try {
+    return (await readFile('/sys/class/dmi/id/product_uuid', 'utf8')).trim().toLowerCase();
+  } catch {
+    return '';
+  }
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Logger } from '../../platform/log.ts';
 import { Epoch, type EpochContent, type EpochMeta, type LostRange } from './epoch.ts';
 import { readJson, type SpoolFiles, writeDurably } from './files.ts';
-import { Segment } from './segment.ts';
+import type { Segment } from './segment.ts';
 import { parseSegment } from './segmentFormat.ts';
 
 /** Contains the last seq of an epoch that has no segments left. */
@@ -99,7 +99,7 @@ async function recoverSegments(
       if (segments.length > 0 && first > reached + 1) {
         missing.push({ from: reached + 1, to: first - 1, cause: 'spool_corrupt' });
       }
-      segments.push(new Segment(file, first, { last, bytes: size, modifiedMs: mtimeMs }));
+      segments.push({ file, first, last, bytes: size, modifiedMs: mtimeMs });
       reached = Math.max(reached, last);
     }
     end = Math.max(end, highestUntrusted);

@@ -6,8 +6,7 @@
  * number and their age are bounded.
  */
 import { join } from 'node:path';
-import { Epoch, type EpochMeta, type Retirement } from './epoch.ts';
-import type { EpochList } from './epochList.ts';
+import { Epoch, type EpochList, type EpochMeta, type Retirement } from './epoch.ts';
 import { readJson, type SpoolFiles, writeDurably } from './files.ts';
 
 export const RETIRED_FILE = 'retired.json';
@@ -63,7 +62,6 @@ export class RetiredEpochs {
     await this.#files.remove(epoch.dir);
   }
 
-  /** Forgets retired epochs that are too many or too old. */
   async forgetOldest(): Promise<void> {
     const retired = this.#epochs.all.filter(({ retirement }) => retirement !== null);
     const horizon = Date.now() - RETIRED_RETENTION_MS;

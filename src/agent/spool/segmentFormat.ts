@@ -11,7 +11,6 @@ import type { Context } from '../../protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
 import { type Seq, seq } from '../../protocol/units.ts';
 
-/** A record in the spool. */
 export interface SpoolEntry {
   readonly seq: Seq;
   readonly context: Context;
@@ -37,7 +36,6 @@ function lineOf(value: SegmentLine): string {
 export interface ParsedSegment {
   /** The records before the first corrupt line. */
   readonly entries: SpoolEntry[];
-  /** Whether there is no corrupt line. */
   readonly isWhole: boolean;
   /** The highest seq after the corrupt line: how far the segment once reached. 0 if there is none. */
   readonly highestUntrusted: number;

@@ -3,7 +3,8 @@
  *
  *   closed ── append ──► open ── 1 MiB, a failure, or the memory fallback begins or ends ──► closed
  *
- * Every segment begins with the context, and is synced when it is closed and at most `fsyncInterval` after a write.
+ * In a segment a context comes before the first record and wherever it changes. A segment is synced when it is closed, and at most
+ * `fsyncInterval` after a write.
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -15,24 +16,24 @@ import type { Epoch } from './epoch.ts';
 import type { Eviction } from './eviction.ts';
 import { type SpoolFile, type SpoolFiles, syncFolder, writeAll } from './files.ts';
 import type { MemoryFallback } from './memoryFallback.ts';
-import { SEGMENT_BYTES, Segment } from './segment.ts';
+import { SEGMENT_BYTES, type Segment } from './segment.ts';
 import { contextLine } from './segmentFormat.ts';
 import type { SpoolStatus } from './status.ts';
-import type { BufferedLine } from './writeBuffer.ts';
+import type { BufferedLine, WriteBuffer } from './writeBuffer.ts';
 
 export interface SegmentWriterOptions {
   readonly files: SpoolFiles;
-  /** The time from a write to the fsync; 0: every write is synced. */
   readonly fsyncInterval: Micros;
   readonly fallback: MemoryFallback | null;
   readonly log: Logger;
-  /** How many bytes wait to be written. */
-  readonly buffered: () => number;
+  readonly buffer: WriteBuffer;
 }
 
 interface OpenSegment {
   readonly segment: Segment;
   readonly file: SpoolFile;
+  /** The context of its last record; null while it is empty. */
+  context: Context | null;
 }
 
 export class SegmentWriter {
@@ -40,7 +41,6 @@ export class SegmentWriter {
   readonly #epoch: Epoch;
   readonly #eviction: Eviction;
   readonly #status: SpoolStatus;
-  #context: Context | null = null;
   #open: OpenSegment | null = null;
   #isDirty = false;
   #syncTimer: NodeJS.Timeout | undefined;
@@ -54,26 +54,23 @@ export class SegmentWriter {
     this.#status = status;
   }
 
-  /** The context that the next segment begins with. */
-  setContext(context: Context): void {
-    this.#context = context;
-  }
-
   /** Appends lines. Throws if they could not be written, or not completely: then call {@link abandon}. */
   async append(lines: readonly BufferedLine[]): Promise<void> {
     const [first] = lines;
     if (first === undefined) return;
     if (!this.#status.isInMemory) await this.#eviction.checkDisk(this.#open?.segment);
-    const { segment, file } = await this.#segmentFor(first);
-    const bytes = await writeAll(file, lines.map(({ line }) => line).join(''));
+    const open = await this.#segmentFor(first);
+    const { segment, file } = open;
+    const bytes = await writeAll(file, textOf(lines, open));
     if (this.#options.fsyncInterval === 0) await file.datasync();
-    segment.grew(bytes, lines.findLast(({ is }) => is === 'record')?.seq);
+    segment.bytes += bytes;
+    segment.last = lines.at(-1)?.seq ?? segment.last;
+    segment.modifiedMs = Date.now();
     this.#epoch.advanceTo(segment.last);
     this.#isDirty = true;
     this.#scheduleSync();
   }
 
-  /** Closes the segment if it is full. */
   async closeIfFull(): Promise<void> {
     if ((this.#open?.segment.bytes ?? 0) >= SEGMENT_BYTES) await this.#close();
   }
@@ -104,14 +101,13 @@ export class SegmentWriter {
   async #segmentFor(first: BufferedLine): Promise<OpenSegment> {
     if (this.#open !== null && this.#isInPlace(this.#open.segment)) return this.#open;
     await this.#close();
-    await this.#eviction.makeSpace(this.#options.buffered);
+    await this.#eviction.makeSpace(this.#options.buffer);
     const name = `${String(first.seq).padStart(10, '0')}-${randomUUID().slice(0, 8)}.seg`;
     const file = await this.#options.files.open(join(this.#epoch.dir, name), 'ax');
     await syncFolder(this.#options.files, this.#epoch.dir);
-    const segment = new Segment(name, first.seq);
+    const segment = { file: name, first: first.seq, last: first.seq - 1, bytes: 0, modifiedMs: Date.now() };
     this.#epoch.addSegment(segment);
-    this.#open = { segment, file };
-    if (this.#context !== null) segment.grew(await writeAll(file, contextLine(this.#context)));
+    this.#open = { segment, file, context: null };
     return this.#open;
   }
 
@@ -154,4 +150,15 @@ export class SegmentWriter {
       return false;
     }
   }
+}
+
+/** The lines as they are written: a context is before the first record that was observed in it. */
+function textOf(lines: readonly BufferedLine[], open: OpenSegment): string {
+  let text = '';
+  for (const { line, context } of lines) {
+    if (context !== open.context) text += contextLine(context);
+    open.context = context;
+    text += line;
+  }
+  return text;
 }

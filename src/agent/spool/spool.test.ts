@@ -82,6 +82,19 @@ describe('appending', () => {
     expect(await sizes(9, 500, MIB)).toEqual([]);
   });
 
+  test('a record keeps the context it was appended in, although the next one begins before its segment does', async () => {
+    const spool = await bed.open();
+    await write(spool, 1, 20, 64 * 1024);
+    spool.append(spoolRecord(21), null);
+    spool.setContext({ ...CONTEXT, kubelet: '1.36.2' });
+    await write(spool, 22, 22);
+    expect(spool.current.segments.map(({ first }) => first)).toEqual([1, 21]);
+    const [before] = await spool.current.read(21, 500, MIB);
+    expect(before).toMatchObject({ seq: 21, context: { no: 1, kubelet: '' } });
+    const [after] = await spool.current.read(22, 500, MIB);
+    expect(after).toMatchObject({ seq: 22, context: { no: 2, kubelet: '1.36.2' } });
+  });
+
   test('reading while records are written skips none', async () => {
     const spool = await bed.open({ fsyncInterval: millis(1_000) });
     const all = 4_000;

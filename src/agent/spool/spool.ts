@@ -15,29 +15,27 @@
  * If the disk cannot be used, `fallback` decides: `refuse` fails at the start, and later keeps records in the buffer; `memory`
  * goes on in memory.
  */
+import { openSync, writeSync } from 'node:fs';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import type { Context } from '../../protocol/batch.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
 import { between, type Micros, type Mono, seq, wall } from '../../protocol/units.ts';
 import { HEARTBEAT_MS, type LastObserved, writeHeartbeat } from './agentHeartbeat.ts';
-import { openAudit, type SpoolAudit } from './audit.ts';
-import type { Epoch } from './epoch.ts';
-import { EpochList } from './epochList.ts';
+import { type Epoch, EpochList } from './epoch.ts';
 import { Eviction } from './eviction.ts';
 import type { SpoolFiles } from './files.ts';
 import type { SpoolLock } from './lock.ts';
-import { Losses } from './losses.ts';
+import { Losses, writeReserve } from './losses.ts';
 import type { MemoryFallback } from './memoryFallback.ts';
 import type { NewEpoch } from './newEpoch.ts';
 import type { QuarantinedSpool } from './quarantine.ts';
-import { writeReserve } from './reserve.ts';
 import { RetiredEpochs } from './retiredEpochs.ts';
-import { contextLine, recordLine } from './segmentFormat.ts';
+import { recordLine } from './segmentFormat.ts';
 import { SegmentWriter } from './segmentWriter.ts';
 import { SpoolWriter } from './spoolWriter.ts';
 import { SpoolStatus } from './status.ts';
-import { Sweeper } from './sweeper.ts';
+import { type SweptParts, sweep } from './sweep.ts';
 import { WriteBuffer } from './writeBuffer.ts';
 
 export interface SpoolSettings {
@@ -45,7 +43,6 @@ export interface SpoolSettings {
   readonly maxBytes: number;
   /** The time from a write to the fsync; 0: every write is synced. */
   readonly fsyncInterval: Micros;
-  /** How long acknowledged segments stay. */
   readonly retention: Micros;
   /** How often acknowledged segments past their retention are deleted. */
   readonly sweepInterval: Micros;
@@ -77,7 +74,7 @@ export class Spool {
   readonly quarantined: QuarantinedSpool | null;
   readonly #settings: SpoolSettings & { readonly files: SpoolFiles };
   readonly #lock: SpoolLock | null;
-  readonly #audit: SpoolAudit;
+  readonly #audit: number | null;
   readonly #epochs: EpochList;
   readonly #losses: Losses;
   readonly #eviction: Eviction;
@@ -85,7 +82,7 @@ export class Spool {
   readonly #buffer: WriteBuffer;
   readonly #segments: SegmentWriter;
   readonly #writer: SpoolWriter;
-  readonly #sweeper: Sweeper;
+  readonly #swept: SweptParts;
   readonly #sweepTimer: NodeJS.Timeout;
   #heartbeatTimer: NodeJS.Timeout | undefined;
   #sweeping: Promise<void> | null = null;
@@ -101,7 +98,7 @@ export class Spool {
     this.quarantined = opened.quarantined;
     this.#settings = options;
     this.#lock = opened.lock;
-    this.#audit = openAudit(settings.auditFile);
+    this.#audit = settings.auditFile === undefined ? null : openSync(settings.auditFile, 'a');
     const epochs = new EpochList(opened.earlier, current.epoch);
     const losses = new Losses(options, epochs);
     const status = new SpoolStatus(fallback);
@@ -111,20 +108,11 @@ export class Spool {
     this.#status = status;
     this.#buffer = buffer;
     this.#eviction = new Eviction(options, fallback, epochs, losses);
-    this.#segments = new SegmentWriter(
-      { ...options, fallback, buffered: () => buffer.bytes },
-      current.epoch,
-      this.#eviction,
-      status,
-    );
-    this.#writer = new SpoolWriter({ buffer, segments: this.#segments, status, fallback, log });
-    this.#sweeper = new Sweeper({
-      retention,
-      epochs,
-      retired: new RetiredEpochs(options, epochs),
-      losses,
-      status,
-    });
+    const eviction = this.#eviction;
+    const segments = new SegmentWriter({ ...options, fallback, buffer }, current.epoch, eviction, status);
+    this.#segments = segments;
+    this.#writer = new SpoolWriter({ buffer, segments, status, fallback, log });
+    this.#swept = { retention, epochs, retired: new RetiredEpochs(options, epochs), losses, status };
     this.#sweepTimer = setInterval(() => {
       this.#sweeping ??= this.#sweep().finally(() => {
         this.#sweeping = null;
@@ -137,7 +125,6 @@ export class Spool {
     return this.#epochs.all;
   }
 
-  /** The epoch that records are appended to. */
   get current(): Epoch {
     return this.#epochs.current;
   }
@@ -146,7 +133,6 @@ export class Spool {
     return this.#epochs.bytes + this.#buffer.bytes;
   }
 
-  /** Why it cannot be written, or why it runs from memory; null while all is well. */
   get error(): string | null {
     return this.#status.error;
   }
@@ -156,21 +142,17 @@ export class Spool {
     return this.#status.isInMemory;
   }
 
-  /** How many records were dropped before they were acknowledged, since the start. */
   get dropped(): number {
     return this.#losses.dropped;
   }
 
-  /** The context of the records that are appended now; null before the first one. */
   get context(): Context | null {
     return this.#context;
   }
 
-  /** Begins a context. */
+  /** Sets the context of the records that follow. */
   setContext(context: Omit<Context, 'no'>): void {
     this.#context = { no: (this.#context?.no ?? 0) + 1, ...context };
-    this.#segments.setContext(this.#context);
-    this.#buffer.push({ is: 'context', seq: seq(this.#nextSeq), line: contextLine(this.#context) });
   }
 
   /** Appends a record, which is written soon. Throws before the first context. */
@@ -179,8 +161,8 @@ export class Spool {
     const at = seq(this.#nextSeq);
     this.#nextSeq += 1;
     const line = recordLine(at, record, object);
-    this.#audit(this.current.meta.epoch, line);
-    this.#buffer.push({ is: 'record', seq: at, line });
+    if (this.#audit !== null) writeSync(this.#audit, `${this.current.meta.epoch} ${line}`);
+    this.#buffer.push({ seq: at, line, context: this.#context });
     void this.flush();
   }
 
@@ -224,7 +206,7 @@ export class Spool {
     try {
       await this.#returnToDisk();
       if (!this.isInMemory) await writeReserve(files, dir);
-      await this.#sweeper.sweep();
+      await sweep(this.#swept);
     } catch (error) {
       log.error({ error: messageOf(error) }, 'spool sweep failed');
     }

@@ -29,12 +29,10 @@ export class SpoolWriter {
     this.#parts = parts;
   }
 
-  /** Sets what is called after every write. */
   onWritten(listener: () => void): void {
     this.#onWritten = listener;
   }
 
-  /** Writes what is in the buffer. Never throws: what fails is tried again. */
   flush(): Promise<void> {
     this.#writing ??= this.#writeAll().finally(() => {
       this.#writing = null;

@@ -2,17 +2,18 @@
  * The write buffer: lines in memory that wait to be written to the current epoch. It is bounded: while writes fail, the oldest
  * lines are dropped and declared lost.
  */
+import type { Context } from '../../protocol/batch.ts';
 import type { Seq } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
 import type { Losses } from './losses.ts';
 
 const MAX_BYTES = 8 * 1024 * 1024;
 
-/** A line that waits to be written. A context has the seq of the record after it. */
+/** The line of a record that waits to be written. */
 export interface BufferedLine {
-  readonly is: 'context' | 'record';
   readonly seq: Seq;
   readonly line: string;
+  readonly context: Context;
 }
 
 export class WriteBuffer {
@@ -33,7 +34,6 @@ export class WriteBuffer {
     return this.#bytes;
   }
 
-  /** Whether there is nothing to take. */
   get isEmpty(): boolean {
     return this.#lines.length === 0;
   }
@@ -48,8 +48,6 @@ export class WriteBuffer {
     const dropped = this.#lines.shift();
     if (dropped === undefined) return;
     this.#bytes -= dropped.line.length;
-    // Every segment begins with the context anyway.
-    if (dropped.is === 'context') return;
     this.#losses.count(1);
     this.#epoch.declareLost({ from: dropped.seq, to: dropped.seq, cause: 'spool_unwritable' });
     // The lines of a write under way are older, and the write may fail.
@@ -64,7 +62,6 @@ export class WriteBuffer {
     return lines;
   }
 
-  /** The taken lines are written. */
   written(lines: readonly BufferedLine[]): void {
     this.#isWriting = false;
     this.#bytes -= lines.reduce((sum, { line }) => sum + line.length, 0);
