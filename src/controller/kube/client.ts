@@ -7,7 +7,15 @@
  *
  * Every verb throws KUBE_UNREACHABLE, KUBE_REFUSED or KUBE_CONFIG, and KubeStatusError for any other response.
  */
-import { type KubeOperation, KubeStatusError, parseStatus } from './kubeErrors.ts';
+import * as v from 'valibot';
+import { type ApiConnection, loadCredentials } from './credentials.ts';
+import {
+  errorOfResponse,
+  type KubeOperation,
+  KubeStatusError,
+  parseStatus,
+  unreachable,
+} from './kubeErrors.ts';
 import {
   decode,
   KubeListSchema,
@@ -18,7 +26,7 @@ import {
   resourceName,
   WatchEventSchema,
 } from './object.ts';
-import { openSession } from './session.ts';
+import { jsonLines, type KubeHttpRequest, openStream, readBody, sendRequest } from './transport.ts';
 
 const FIELD_MANAGER = 'plegwatch-controller';
 
@@ -27,6 +35,8 @@ const TIMEOUT_MS = 10_000;
 const MAX_OBJECT_BYTES = 4 * 1024 * 1024;
 /** Lists are read from etcd and may wait in the server's queue. */
 const LIST_TIMEOUT_MS = 60_000;
+/** Bookmarks arrive about once a minute, so a watch without any data for this long is broken. */
+const STREAM_IDLE_MS = 150_000;
 
 export interface KubeOptions {
   /** Path of a kubeconfig. Default: the service account of the pod. */
@@ -36,7 +46,6 @@ export interface KubeOptions {
 interface ListOptions {
   readonly limit?: number;
   readonly continue?: string;
-  /** Request metadata only. */
   readonly metadataOnly?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -63,7 +72,6 @@ export interface WatchEvent {
   readonly object: KubeObject;
 }
 
-/** An object to apply. */
 export interface AppliedObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -84,9 +92,47 @@ export interface KubeClient {
   close(): void;
 }
 
+const PAGE = 500;
+
+/** Every page of a list, at one version. If a page expires, the caller starts again. */
+export async function* pagesOf(
+  kube: Pick<KubeClient, 'list'>,
+  resource: Resource,
+  options: Pick<ListOptions, 'metadataOnly' | 'signal'>,
+): AsyncGenerator<Page> {
+  let next: string | undefined;
+  do {
+    const page = await kube.list(resource, { ...options, limit: PAGE, ...(next && { continue: next }) });
+    yield page;
+    next = page.continue;
+  } while (next !== '');
+}
+
 /** Reads the credentials, and sends nothing yet. Throws KUBE_CONFIG. */
 export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<KubeClient> {
-  const session = await openSession(kubeconfig);
+  const credentials = await loadCredentials(kubeconfig);
+
+  /** A request that is answered with 401 is repeated once, with credentials read again. */
+  async function authenticated<T>(
+    attempt: (connection: ApiConnection) => Promise<T>,
+    statusOf: (response: T) => number | undefined,
+  ): Promise<T> {
+    const response = await attempt(await credentials.connection());
+    if (statusOf(response) !== 401) return response;
+    credentials.expire();
+    return attempt(await credentials.connection());
+  }
+
+  async function send<S extends v.GenericSchema>(
+    operation: KubeOperation,
+    request: KubeHttpRequest,
+    schema: S,
+  ): Promise<v.InferOutput<S>> {
+    const attempt = (connection: ApiConnection) => sendRequest(connection, request);
+    const { status, body, headers } = await authenticated(attempt, (response) => response.status);
+    if (status < 200 || status > 299) throw errorOfResponse(operation, status, body, headers['retry-after']);
+    return decode(schema, operation, parseJson(operation, status, body));
+  }
 
   async function patch(
     resource: Resource,
@@ -96,30 +142,28 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
   ): Promise<KubeObject> {
     const { name } = object.metadata;
     const operation = { verb: 'patch', resource: resourceName(resource, subresource), name };
-    const response = await session.send(operation, {
+    const request: KubeHttpRequest = {
       method: 'PATCH',
       path: `${pathOf(resource, name, subresource)}?fieldManager=${FIELD_MANAGER}&force=true`,
-      headers: { accept: 'application/json', 'content-type': 'application/apply-patch+yaml' },
+      headers: { accept: JSON_TYPE, 'content-type': 'application/apply-patch+yaml' },
       body: JSON.stringify(object),
       timeoutMs: TIMEOUT_MS,
       signal,
-    });
-    return decode(KubeObjectSchema, operation, response);
+    };
+    return send(operation, request, KubeObjectSchema);
   }
 
   return {
     async get(resource, name, signal) {
       const operation = { verb: 'get', resource: resourceName(resource), name };
+      const path = pathOf(resource, name);
+      const limits = { maxBytes: MAX_OBJECT_BYTES, timeoutMs: TIMEOUT_MS, signal };
       try {
-        const response = await session.send(operation, {
-          method: 'GET',
-          path: pathOf(resource, name),
-          headers: { accept: 'application/json' },
-          maxBytes: MAX_OBJECT_BYTES,
-          timeoutMs: TIMEOUT_MS,
-          signal,
-        });
-        return decode(KubeObjectSchema, operation, response);
+        return await send(
+          operation,
+          { method: 'GET', path, headers: ACCEPT_JSON, ...limits },
+          KubeObjectSchema,
+        );
       } catch (error) {
         if (error instanceof KubeStatusError && error.code === 404) return undefined;
         throw error;
@@ -128,19 +172,15 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
 
     async list(resource, { limit, continue: next, metadataOnly = false, signal } = {}) {
       const operation = { verb: 'list', resource: resourceName(resource) };
-      const response = await session.send(operation, {
+      const request: KubeHttpRequest = {
         method: 'GET',
         path: `${pathOf(resource)}${queryOf({ limit, continue: next })}`,
-        headers: { accept: metadataOnly ? METADATA_LIST : 'application/json' },
+        headers: { accept: metadataOnly ? METADATA_LIST : JSON_TYPE },
         timeoutMs: LIST_TIMEOUT_MS,
         signal,
-      });
-      const { items, metadata } = decode(KubeListSchema, operation, response);
-      return {
-        items: items ?? [],
-        resourceVersion: metadata.resourceVersion,
-        continue: metadata.continue,
       };
+      const { items, metadata } = await send(operation, request, KubeListSchema);
+      return { items: items ?? [], ...metadata };
     },
 
     apply: (resource, object, signal) => patch(resource, object, '', signal),
@@ -148,19 +188,17 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
 
     async delete(resource, name, uid, signal) {
       const operation = { verb: 'delete', resource: resourceName(resource), name };
+      const preconditions = uid === undefined ? {} : { preconditions: { uid } };
+      const request: KubeHttpRequest = {
+        method: 'DELETE',
+        path: pathOf(resource, name),
+        headers: { accept: JSON_TYPE, 'content-type': JSON_TYPE },
+        body: JSON.stringify({ apiVersion: 'v1', kind: 'DeleteOptions', ...preconditions }),
+        timeoutMs: TIMEOUT_MS,
+        signal,
+      };
       try {
-        await session.send(operation, {
-          method: 'DELETE',
-          path: pathOf(resource, name),
-          headers: { accept: 'application/json', 'content-type': 'application/json' },
-          body: JSON.stringify({
-            apiVersion: 'v1',
-            kind: 'DeleteOptions',
-            ...(uid === undefined ? {} : { preconditions: { uid } }),
-          }),
-          timeoutMs: TIMEOUT_MS,
-          signal,
-        });
+        await send(operation, request, v.unknown());
         return true;
       } catch (error) {
         if (error instanceof KubeStatusError && (error.code === 404 || error.code === 409)) return false;
@@ -171,24 +209,42 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
     async *watch(resource, { resourceVersion, timeoutSeconds, onOpen, signal }) {
       const operation = { verb: 'watch', resource: resourceName(resource) };
       const query = queryOf({ watch: true, allowWatchBookmarks: true, resourceVersion, timeoutSeconds });
-      const events = session.stream(
-        operation,
-        {
-          method: 'GET',
-          path: `${pathOf(resource)}${query}`,
-          headers: { accept: 'application/json' },
-          timeoutMs: TIMEOUT_MS,
-          signal,
-        },
-        onOpen,
+      const path = `${pathOf(resource)}${query}`;
+      const request: KubeHttpRequest = {
+        method: 'GET',
+        path,
+        headers: ACCEPT_JSON,
+        timeoutMs: TIMEOUT_MS,
+        signal,
+      };
+      const response = await authenticated(
+        (connection) => openStream(connection, request, STREAM_IDLE_MS),
+        ({ statusCode }) => statusCode,
       );
-      for await (const event of events) yield watchEvent(operation, event);
+      const { server } = await credentials.connection();
+      try {
+        if (response.statusCode !== 200) {
+          const body = await readBody(response);
+          throw errorOfResponse(operation, response.statusCode ?? 0, body, response.headers['retry-after']);
+        }
+        onOpen?.();
+        for await (const event of jsonLines(response)) yield watchEvent(operation, event);
+      } catch (error) {
+        signal?.throwIfAborted();
+        throw error instanceof KubeStatusError || !(error instanceof Error) || 'cure' in error
+          ? error
+          : unreachable(server, error);
+      } finally {
+        response.destroy();
+      }
     },
 
-    close: () => session.close(),
+    close: () => credentials.close(),
   };
 }
 
+const JSON_TYPE = 'application/json';
+const ACCEPT_JSON = { accept: JSON_TYPE };
 const METADATA_LIST = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
 
 function queryOf(values: Record<string, string | number | boolean | undefined>): string {
@@ -204,4 +260,12 @@ function watchEvent(operation: KubeOperation, input: unknown): WatchEvent {
     throw new KubeStatusError(code, reason, `${operation.verb} ${operation.resource}: ${message}`);
   }
   return { type, object: decode(KubeObjectSchema, operation, object) };
+}
+
+function parseJson(operation: KubeOperation, status: number, body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    throw errorOfResponse(operation, status, `not JSON: ${body.slice(0, 200)}`, undefined);
+  }
 }

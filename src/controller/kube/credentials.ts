@@ -9,7 +9,6 @@ import https from 'node:https';
 import type { KubeConfig } from '@kubernetes/client-node';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 
-/** What a request needs to reach the API server. */
 export interface ApiConnection {
   readonly server: URL;
   readonly agent: http.Agent;
@@ -28,7 +27,6 @@ const REREAD_MS = 30_000;
 const CURE =
   'Set --kubeconfig (PLEGWATCH_KUBECONFIG) to a readable kubeconfig, run in a pod with a service account, or use --no-kube.';
 
-/** Reads the files once. Throws KUBE_CONFIG. */
 export async function loadCredentials(kubeconfig: string | undefined): Promise<Credentials> {
   // Imported on demand: it is the largest package of the program.
   const { KubeConfig: Config } = await import('@kubernetes/client-node');
@@ -41,7 +39,11 @@ export async function loadCredentials(kubeconfig: string | undefined): Promise<C
       if (performance.now() - readAt < REREAD_MS) return current;
       const fresh = await openConnection(read());
       readAt = performance.now();
-      current = fresh.tls === current.tls ? keepAgent(fresh, current) : replaceAgent(fresh, current);
+      // The agent is replaced only if its certificates changed.
+      const [agent, unused] =
+        fresh.tls === current.tls ? [current.agent, fresh.agent] : [fresh.agent, current.agent];
+      unused.destroy();
+      current = { ...fresh, agent };
       return current;
     },
     expire() {
@@ -55,16 +57,6 @@ export async function loadCredentials(kubeconfig: string | undefined): Promise<C
 
 /** `tls` is a digest of the certificates that the agent uses. */
 type OpenConnection = ApiConnection & { readonly tls: string };
-
-function keepAgent(fresh: OpenConnection, old: OpenConnection): OpenConnection {
-  fresh.agent.destroy();
-  return { ...fresh, agent: old.agent };
-}
-
-function replaceAgent(fresh: OpenConnection, old: OpenConnection): OpenConnection {
-  old.agent.destroy();
-  return fresh;
-}
 
 function configFrom(config: KubeConfig, kubeconfig: string | undefined): KubeConfig {
   if (kubeconfig === undefined) {

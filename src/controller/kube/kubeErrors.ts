@@ -15,7 +15,6 @@ export interface KubeOperation {
 /** 409: read the object again; 410: list again; 422: the object violates its schema. */
 export class KubeStatusError extends Error {
   override readonly name = 'KubeStatusError';
-  /** The HTTP status. */
   readonly code: number;
   /** The reason of the API, such as Conflict or Expired. */
   readonly reason: string;
@@ -79,7 +78,6 @@ export function errorOfResponse(
   return new KubeStatusError(code, status.reason, `${described}: ${message}`, parseRetryAfter(retryAfter));
 }
 
-/** Reads a Status object. */
 export function parseStatus(body: string): { code: number; reason: string; message: string } {
   let input: unknown;
   try {

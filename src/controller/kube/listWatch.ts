@@ -18,11 +18,10 @@ import { errorFields, messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { between, millis } from '../../protocol/units.ts';
-import type { KubeClient, WatchEvent } from './client.ts';
+import { type KubeClient, pagesOf, type WatchEvent } from './client.ts';
 import { KubeStatusError, retryAfterMs } from './kubeErrors.ts';
 import { type KubeObject, type Resource, resourceName } from './object.ts';
 
-const PAGE = 500;
 /** List again after so many failed watches in a row: rejected requests, and other failures. */
 const MAX_REJECTED_WATCHES = 5;
 const MAX_FAILED_WATCHES = 20;
@@ -76,20 +75,16 @@ export async function listWatch<T>(options: ListWatchOptions<T>): Promise<void> 
   }
 }
 
-/** Lists every page at one version, and returns the version. If a page expires, the caller starts the list again. */
+/** Lists all objects, and returns the version of the list. */
 async function listAll<T>(options: ListWatchOptions<T>): Promise<string> {
   const { kube, resource, signal, project, onList, onProgress } = options;
   const objects: T[] = [];
   let version = '';
-  let next = '';
-  do {
-    const from = next === '' ? {} : { continue: next };
-    const page = await kube.list(resource, { limit: PAGE, signal, ...from });
-    objects.push(...page.items.map(project));
-    version = page.resourceVersion;
-    next = page.continue;
+  for await (const { items, resourceVersion } of pagesOf(kube, resource, { signal })) {
+    objects.push(...items.map(project));
+    version = resourceVersion;
     onProgress();
-  } while (next !== '');
+  }
   onList(objects);
   return version;
 }

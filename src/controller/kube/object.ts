@@ -47,7 +47,6 @@ export function decode<S extends v.GenericSchema>(
   throw new KubeStatusError(200, 'Unreadable', `${verb} ${resource}: ${result.issues[0].message}`);
 }
 
-/** A kind of objects. */
 export interface Resource {
   /** Empty for the core group. */
   readonly group: string;

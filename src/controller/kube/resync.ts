@@ -9,13 +9,12 @@ import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
 import { sleep } from '../../platform/sleep.ts';
-import type { KubeClient } from './client.ts';
+import { type KubeClient, pagesOf } from './client.ts';
 import { NODES } from './object.ts';
 import { isSameNode, type KubeNode, nodeOf } from './projection.ts';
 
 const PERIOD_MS = 600_000;
 const BACKOFF = { firstMs: 1_000, maxMs: 1_000 };
-const PAGE = 500;
 /** How long the watch may take to deliver what a list shows: a share of the period, and at most this long. */
 const CATCH_UP_SHARE = 0.1;
 const MAX_CATCH_UP_MS = 10_000;
@@ -75,13 +74,9 @@ async function listAll(
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, KubeNode>> {
   const nodes = new Map<string, KubeNode>();
-  let next = '';
-  do {
-    const from = next === '' ? {} : { continue: next };
-    const page = await kube.list(NODES, { limit: PAGE, signal, ...from });
-    for (const { name, node } of page.items.map(nodeOf)) nodes.set(name, node);
-    next = page.continue;
-  } while (next !== '');
+  for await (const { items } of pagesOf(kube, NODES, { signal })) {
+    for (const { name, node } of items.map(nodeOf)) nodes.set(name, node);
+  }
   return nodes;
 }
 

@@ -1,5 +1,6 @@
 /*
- * HTTP requests to the API server, limited in time and size. Redirects are not followed.
+ * HTTP requests to the API server, limited in time and size, and the stream of JSON values that answers a watch. Redirects are not
+ * followed.
  */
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
@@ -25,53 +26,48 @@ export interface KubeHttpResponse {
   readonly body: string;
 }
 
+/** A watch event of an object near etcd's size limit fits. */
+const MAX_LINE_BYTES = 8 * 1024 * 1024;
+const NEWLINE = 0x0a;
 /** A page of 500 Nodes without their status has about 0.5 MB. */
 export const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 
-/**
- * Sends a request and reads the whole response, whatever its status. Throws KUBE_UNREACHABLE, and KubeStatusError TooLarge, which says
- * nothing about the health of the server.
- */
-export async function sendRequest(
+/** Sends a request and reads the whole response, whatever its status. Throws as {@link request}. */
+export const sendRequest = (connection: ApiConnection, sent: KubeHttpRequest): Promise<KubeHttpResponse> =>
+  request(connection, sent, async (response) => ({
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    body: await readBody(response, sent.maxBytes),
+  }));
+
+/** Sends a request and returns the response when its headers have arrived. It fails after `idleMs` without a byte. */
+export const openStream = (
   connection: ApiConnection,
-  request: KubeHttpRequest,
-): Promise<KubeHttpResponse> {
-  const deadline = AbortSignal.timeout(request.timeoutMs);
-  const signal = request.signal === undefined ? deadline : AbortSignal.any([deadline, request.signal]);
-  try {
-    const response = await startRequest(connection, request, signal);
-    return {
-      status: response.statusCode ?? 0,
-      headers: response.headers,
-      body: await readBody(response, request.maxBytes),
-    };
-  } catch (error) {
-    request.signal?.throwIfAborted();
-    if (error instanceof KubeStatusError) throw error;
-    throw unreachable(connection.server, deadline.aborted ? timedOut(request.timeoutMs) : error);
-  }
-}
+  sent: KubeHttpRequest,
+  idleMs: number,
+): Promise<IncomingMessage> =>
+  request(connection, sent, async (response) =>
+    response.setTimeout(idleMs, () => response.destroy(new Error(`no data for ${idleMs / 1000} s`))),
+  );
 
 /**
- * Sends a request and returns the response as soon as its headers have arrived. The response fails after `idleMs` without a byte. Throws
- * KUBE_UNREACHABLE if no headers arrive in time.
+ * What `read` makes of the response within the time limit. Throws KUBE_UNREACHABLE, and KubeStatusError TooLarge, which says nothing about
+ * the health of the server.
  */
-export async function openStream(
+async function request<T>(
   connection: ApiConnection,
-  request: KubeHttpRequest,
-  idleMs: number,
-): Promise<IncomingMessage> {
+  sent: KubeHttpRequest,
+  read: (response: IncomingMessage) => Promise<T>,
+): Promise<T> {
   const deadline = new AbortController();
-  const timer = setTimeout(() => deadline.abort(timedOut(request.timeoutMs)), request.timeoutMs);
-  const signal =
-    request.signal === undefined ? deadline.signal : AbortSignal.any([deadline.signal, request.signal]);
+  const timer = setTimeout(() => deadline.abort(), sent.timeoutMs);
+  const signals = sent.signal === undefined ? [deadline.signal] : [deadline.signal, sent.signal];
   try {
-    const response = await startRequest(connection, request, signal);
-    response.setTimeout(idleMs, () => response.destroy(new Error(`no data for ${idleMs / 1000} s`)));
-    return response;
+    return await read(await startRequest(connection, sent, AbortSignal.any(signals)));
   } catch (error) {
-    request.signal?.throwIfAborted();
-    throw unreachable(connection.server, deadline.signal.aborted ? deadline.signal.reason : error);
+    sent.signal?.throwIfAborted();
+    if (error instanceof KubeStatusError) throw error;
+    throw unreachable(connection.server, deadline.signal.aborted ? timedOut(sent.timeoutMs) : error);
   } finally {
     clearTimeout(timer);
   }
@@ -124,3 +120,25 @@ function startRequest(
 }
 
 const timedOut = (ms: number): Error => new Error(`no response within ${ms / 1000} s`);
+
+/** Yields the value of each line. Throws on a line that is not JSON or is longer than 8 MiB; drops an unterminated last line. */
+export async function* jsonLines(
+  chunks: AsyncIterable<Buffer>,
+  maxBytes = MAX_LINE_BYTES,
+): AsyncGenerator<unknown> {
+  let pending: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    let remaining = chunk;
+    for (let end = remaining.indexOf(NEWLINE); end !== -1; end = remaining.indexOf(NEWLINE)) {
+      const line = Buffer.concat([...pending, remaining.subarray(0, end)]).toString('utf8');
+      pending = [];
+      bytes = 0;
+      remaining = remaining.subarray(end + 1);
+      if (line.trim() !== '') yield JSON.parse(line);
+    }
+    if (remaining.length > 0) pending.push(remaining);
+    bytes += remaining.length;
+    if (bytes > maxBytes) throw new Error(`a line is longer than ${maxBytes} bytes`);
+  }
+}

@@ -4,7 +4,7 @@
  *
  * Our own writes keep the list up to date. Others can delete reports too, so all of them are listed again from time to time.
  */
-import type { KubeClient } from '../kube/client.ts';
+import { type KubeClient, pagesOf } from '../kube/client.ts';
 import type { NodeWatch } from '../kube/nodes.ts';
 import { PLEG_REPORTS } from '../kube/object.ts';
 import type { KubeNode } from '../kube/projection.ts';
@@ -22,8 +22,6 @@ export interface NodeReportsOptions {
   /** Called for each report that was deleted because its Node no longer exists. */
   readonly onDeleted: (name: string) => void;
 }
-
-const PAGE = 500;
 
 export class NodeReports {
   readonly #options: NodeReportsOptions;
@@ -83,21 +81,12 @@ export class NodeReports {
 
   async #list(signal: AbortSignal): Promise<Map<string, ExistingReport>> {
     const reports = new Map<string, ExistingReport>();
-    let next = '';
-    do {
-      const from = next === '' ? {} : { continue: next };
-      const page = await this.#options.kube.list(PLEG_REPORTS, {
-        limit: PAGE,
-        metadataOnly: true,
-        signal,
-        ...from,
-      });
-      for (const { metadata } of page.items) {
+    for await (const { items } of pagesOf(this.#options.kube, PLEG_REPORTS, { metadataOnly: true, signal })) {
+      for (const { metadata } of items) {
         const owner = metadata.ownerReferences.find(({ kind }) => kind === 'Node');
         reports.set(metadata.name, { uid: metadata.uid, nodeUid: owner?.uid ?? '' });
       }
-      next = page.continue;
-    } while (next !== '');
+    }
     return reports;
   }
 }
