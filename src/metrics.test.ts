@@ -6,7 +6,7 @@ import type { Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
 import { AgentMetrics } from './agent/metrics.ts';
 import { SCRAPE_FAILURES } from './agent/observe/kubelet/client.ts';
-import { createControllerMetrics } from './controller/metrics.ts';
+import { ControllerMetrics } from './controller/metrics.ts';
 
 const readDoc = (path: string) => readFileSync(new URL(`../docs/${path}`, import.meta.url), 'utf8');
 const page = readDoc('reference/metrics.md');
@@ -37,19 +37,20 @@ describe('docs/reference/metrics.md', () => {
   });
 
   test('has every metric of a controller', async () => {
-    expect(documented('Controller').sort()).toEqual(
-      (await served(createControllerMetrics().registry)).sort(),
-    );
+    expect(documented('Controller').sort()).toEqual((await served(new ControllerMetrics().registry)).sort());
   });
 });
 
-test.each(SCRAPE_FAILURES)('docs/how-to/kubelet-metrics.md has the cure of a scrape that fails: %s', (reason) => {
-  expect(readDoc('how-to/kubelet-metrics.md')).toContain(`\`${reason}\``);
-});
+test.each(SCRAPE_FAILURES)(
+  'docs/how-to/kubelet-metrics.md has the cure of a scrape that fails: %s',
+  (reason) => {
+    expect(readDoc('how-to/kubelet-metrics.md')).toContain(`\`${reason}\``);
+  },
+);
 
 test.each([
   ['an agent', new AgentMetrics().registry],
-  ['a controller', createControllerMetrics().registry],
+  ['a controller', new ControllerMetrics().registry],
 ])('every counter of %s has a series from the start', async (_program, registry) => {
   const counters = (await registry.getMetricsAsJSON()).filter(({ type }) => String(type) === 'counter');
   expect(counters.filter(({ values }) => values.length === 0).map(({ name }) => name)).toEqual([]);

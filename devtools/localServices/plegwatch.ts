@@ -6,9 +6,7 @@ import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
 import type { AGENT_SETTINGS } from '../../src/agent/config.ts';
-import type { AGENT_INTERNALS } from '../../src/agent/internalSettings.ts';
 import type { CONTROLLER_SETTINGS } from '../../src/controller/config.ts';
-import type { INGEST_INTERVALS } from '../../src/controller/internalSettings.ts';
 import { variableOf } from '../../src/platform/settings.ts';
 import { type LocalService, startService } from './localService.ts';
 import { freePort, startProcess } from './process.ts';
@@ -16,15 +14,7 @@ import { temporaryFolder } from './temporaryFolder.ts';
 
 /** Settings by their names in the tables: `redisUrl`, not `--redis-url`. A name that no table has does not compile. */
 export type PlegwatchSettings = Readonly<
-  Partial<
-    Record<
-      keyof (typeof AGENT_SETTINGS &
-        typeof AGENT_INTERNALS &
-        typeof CONTROLLER_SETTINGS &
-        typeof INGEST_INTERVALS),
-      string
-    >
-  >
+  Partial<Record<keyof (typeof AGENT_SETTINGS & typeof CONTROLLER_SETTINGS), string>>
 >;
 
 export interface PlegwatchOptions {

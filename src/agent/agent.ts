@@ -91,7 +91,6 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
   }
 }
 
-/** Scrapes the kubelet until the clean-ups run. */
 async function startScraper(
   address: KubeletAddress,
   {

@@ -4,13 +4,21 @@
 
 import { isIP } from 'node:net';
 import * as v from 'valibot';
-import { CLUSTER, HTTP_ADDRESS, logLevelFrom, REDIS_URL } from '../platform/commonSettings.ts';
+import {
+  CLUSTER,
+  HTTP_ADDRESS,
+  internalInterval,
+  logLevelFrom,
+  REDIS_RETRY_INTERVAL,
+  REDIS_URL,
+} from '../platform/commonSettings.ts';
 import { PlegwatchError } from '../platform/errors.ts';
 import {
   BadValue,
   bytes,
   type ConfigOf,
   duration,
+  internal,
   matching,
   oneOf,
   optional,
@@ -20,7 +28,6 @@ import {
   withDefault,
 } from '../platform/settings.ts';
 import { NodeName } from '../protocol/batch.ts';
-import { AGENT_INTERNALS } from './internalSettings.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -46,6 +53,27 @@ const hostName = (raw: string): string => {
     throw new BadValue('must be a host name such as node-1 or node-1.example.com, or an IP address');
   return raw;
 };
+
+/** Settings that only tests of a whole system set: test/torture/README.md lists them. */
+const AGENT_INTERNALS = {
+  intervalAckGeneration: internalInterval(
+    '5m',
+    'how often a new ack generation asks again for every acknowledgement',
+  ),
+  intervalRetiredEpochs: internalInterval('1h', 'how often it asks about epochs that have no record left'),
+  intervalResend: internalInterval('10s', 'how long an answer is waited for before the first re-send'),
+  intervalIdle: internalInterval('15s', 'how often the shipper looks for work while there is none'),
+  intervalSpoolSweep: internalInterval(
+    '30s',
+    'how often acknowledged segments past their retention are deleted',
+  ),
+  intervalRedisRetry: REDIS_RETRY_INTERVAL,
+  intervalScrape: internalInterval('10s', 'how often the metrics of the kubelet are scraped'),
+  intervalModeConfirmed: internalInterval('2m', 'how long a mode is known without a scrape that confirms it'),
+  auditFile: internal(
+    optional('file', 'file that every record is appended to before the spool gets it', string),
+  ),
+} as const;
 
 export const AGENT_SETTINGS = {
   cluster: CLUSTER,
@@ -125,6 +153,7 @@ export const AGENT_SETTINGS = {
   ...AGENT_INTERNALS,
 } as const;
 
+export type AgentInternals = ConfigOf<typeof AGENT_INTERNALS>;
 export type AgentConfig = ConfigOf<typeof AGENT_SETTINGS>;
 
 /** Checks settings against each other. Throws SETTING_INVALID. */

@@ -1,10 +1,9 @@
 /*
- * The agent's metrics. None has a label per pod: their number would have no bound. Counters start at 0 for every combination of
- * their labels, because `increase()` misses the first increment of a series that did not exist before.
+ * The agent's metrics. None has a label per pod: their number would have no bound.
  */
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Histogram } from 'prom-client';
 import { CALL_CODES, CRI_CALLS } from '../cri/client.ts';
-import { registerProcessMetrics } from '../platform/processMetrics.ts';
+import { MetricSet } from '../platform/metricSet.ts';
 import {
   EVENT_TYPES,
   type EvidenceRecord,
@@ -26,44 +25,43 @@ interface MirroredCounter {
   set(total: number): void;
 }
 
-export class AgentMetrics {
-  readonly registry = new Registry();
-  readonly #missed = this.#counter('missed_events_total', 'Confirmed misses of the event stream.', {
+export class AgentMetrics extends MetricSet {
+  readonly #missed = this.counter('missed_events_total', 'Confirmed misses of the event stream.', {
     event_type: EVENT_TYPES,
     cause: MISSED_CAUSES,
   });
-  readonly #findings = this.#counter('findings_total', 'Findings by kind.', { kind: FINDING_KINDS });
-  readonly #events = this.#counter('events_received_total', 'Events received from the runtime.', {
+  readonly #findings = this.counter('findings_total', 'Findings by kind.', { kind: FINDING_KINDS });
+  readonly #events = this.counter('events_received_total', 'Events received from the runtime.', {
     event_type: [...EVENT_TYPES, 'UNKNOWN'],
   });
-  readonly streamErrors = this.#counter('stream_errors_total', 'Event streams that ended, by reason.', {
+  readonly streamErrors = this.counter('stream_errors_total', 'Event streams that ended, by reason.', {
     code: [...CALL_CODES, ...SESSION_END_CODES],
   });
-  readonly readerDropped = this.#counter(
+  readonly readerDropped = this.counter(
     'reader_dropped_events_total',
     'Events that the reader dropped without keeping even a digest.',
   );
-  readonly eventsWithoutStatus = this.#counter(
+  readonly eventsWithoutStatus = this.counter(
     'events_without_status_total',
     'Events without the sandbox status that this runtime normally includes.',
   );
-  readonly malformed = this.#counter(
+  readonly malformed = this.counter(
     'malformed_messages_total',
     'Messages from the runtime, and items of its lists, that could not be decoded.',
     { call: CRI_CALLS },
   );
-  readonly relistErrors = this.#counter('relist_errors_total', 'Relists that failed, by reason.', {
+  readonly relistErrors = this.counter('relist_errors_total', 'Relists that failed, by reason.', {
     code: [...CALL_CODES, ...RELIST_ERROR_CODES],
   });
-  readonly streamConnected = this.#gauge('stream_connected', 'Whether the event stream is connected.');
-  readonly #streamState = this.#gauge('stream_state', 'State of the event stream: 1 for the current one.', [
+  readonly streamConnected = this.gauge('stream_connected', 'Whether the event stream is connected.');
+  readonly #streamState = this.gauge('stream_state', 'State of the event stream: 1 for the current one.', [
     'state',
   ]);
-  readonly pendingEvents = this.#gauge(
+  readonly pendingEvents = this.gauge(
     'pending_events',
     'Transitions whose event is neither received nor judged yet.',
   );
-  readonly trackedContainers = this.#gauge(
+  readonly trackedContainers = this.gauge(
     'tracked_containers',
     'Containers and sandboxes that are tracked: present ones, and those that ended or were last seen less than 15 minutes ago.',
   );
@@ -75,21 +73,21 @@ export class AgentMetrics {
     'overdue_suppressed_total',
     'Overdue starts and stops that were not reported because of the rate limit.',
   );
-  readonly kubeletErrors = this.#counter(
+  readonly kubeletErrors = this.counter(
     'kubelet_scrape_errors_total',
     "Failed scrapes of the kubelet's metrics, by reason.",
     { reason: SCRAPE_FAILURES },
   );
-  readonly #kubeletMode = this.#gauge('kubelet_mode', "The kubelet's PLEG mode: 1 for the current one.", [
+  readonly #kubeletMode = this.gauge('kubelet_mode', "The kubelet's PLEG mode: 1 for the current one.", [
     'mode',
   ]);
-  readonly spoolBytes = this.#gauge('spool_bytes', 'Size of the spool.');
-  readonly spoolInMemory = this.#gauge('spool_in_memory', 'Whether the spool is kept in memory.');
+  readonly spoolBytes = this.gauge('spool_bytes', 'Size of the spool.');
+  readonly spoolInMemory = this.gauge('spool_in_memory', 'Whether the spool is kept in memory.');
   readonly spoolDropped = this.#mirroredCounter(
     'spool_dropped_records_total',
     'Records dropped before they were stored.',
   );
-  readonly unackedRecords = this.#gauge('unacked_records', 'Records that the store has not acknowledged.');
+  readonly unackedRecords = this.gauge('unacked_records', 'Records that the store has not acknowledged.');
   readonly relistDuration = new Histogram({
     name: 'plegwatch_relist_duration_seconds',
     help: 'Duration of one relist, both list calls.',
@@ -98,7 +96,7 @@ export class AgentMetrics {
   });
 
   constructor() {
-    registerProcessMetrics(this.registry);
+    super();
     this.setKubeletMode('Unknown');
     this.setStreamState(null);
     this.streamConnected.set(0);
@@ -123,24 +121,8 @@ export class AgentMetrics {
       this.#missed.inc({ event_type: record.eventType ?? 'UNKNOWN', cause: record.cause });
   }
 
-  /** `labels`: every value that a label can have. */
-  #counter<const L extends string = never>(
-    name: string,
-    help: string,
-    labels: Readonly<Record<L, readonly string[]>> = Object.create(null),
-  ): Counter<L> {
-    const counter = new Counter<string>({
-      name: `plegwatch_${name}`,
-      help,
-      labelNames: Object.keys(labels),
-      registers: [this.registry],
-    });
-    for (const combination of combinations(Object.entries(labels))) counter.inc(combination, 0);
-    return counter;
-  }
-
   #mirroredCounter(name: string, help: string): MirroredCounter {
-    const counter = this.#counter(name, help);
+    const counter = this.counter(name, help);
     return {
       set: (total) => {
         counter.reset();
@@ -148,26 +130,4 @@ export class AgentMetrics {
       },
     };
   }
-
-  #gauge<const L extends string = never>(
-    name: string,
-    help: string,
-    labelNames: readonly L[] = [],
-  ): Gauge<L> {
-    return new Gauge({
-      name: `plegwatch_${name}`,
-      help,
-      labelNames: [...labelNames],
-      registers: [this.registry],
-    });
-  }
-}
-
-function combinations(
-  labels: readonly [name: string, values: readonly string[]][],
-): Record<string, string>[] {
-  return labels.reduce<Record<string, string>[]>(
-    (found, [name, values]) => found.flatMap((each) => values.map((value) => ({ ...each, [name]: value }))),
-    [{}],
-  );
 }

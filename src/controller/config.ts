@@ -2,7 +2,14 @@
  * The settings of the controller, and of the commands that share its database.
  */
 
-import { CLUSTER, HTTP_ADDRESS, logLevelFrom, REDIS_URL } from '../platform/commonSettings.ts';
+import {
+  CLUSTER,
+  HTTP_ADDRESS,
+  internalInterval,
+  logLevelFrom,
+  REDIS_RETRY_INTERVAL,
+  REDIS_URL,
+} from '../platform/commonSettings.ts';
 import {
   BadValue,
   type ConfigOf,
@@ -16,7 +23,6 @@ import {
   withDefault,
   withShort,
 } from '../platform/settings.ts';
-import { INGEST_INTERVALS, REPORT_INTERVALS } from './internalSettings.ts';
 
 const databaseUrl = (raw: string): string => {
   if (!/^postgres(ql)?:\/\//.test(raw) || !URL.canParse(raw)) {
@@ -29,6 +35,19 @@ const database = secret(
   required('url', 'Postgres 15 or later, postgres://user:password@host:port/database', databaseUrl),
 );
 const logLevel = logLevelFrom('info');
+
+/** Settings that only tests of a whole system set: test/torture/README.md lists them. */
+export const INGEST_INTERVALS = {
+  intervalFlow: internalInterval('10s', 'how often the flow settings are published'),
+  intervalStoreWait: internalInterval(
+    '15s',
+    'how long a batch waits for Postgres or Redis before its job is delayed',
+  ),
+  intervalJobDelay: internalInterval('5s', 'how long a job is delayed after that'),
+  intervalFaultDelay: internalInterval('30s', 'how long a job is delayed after a defect of ours'),
+  intervalJobLock: internalInterval('10s', 'after this the job of a worker that died is taken by another'),
+  intervalRedisRetry: REDIS_RETRY_INTERVAL,
+} as const;
 
 export const CONTROLLER_SETTINGS = {
   cluster: CLUSTER,
@@ -51,9 +70,13 @@ export const CONTROLLER_SETTINGS = {
   httpAddress: HTTP_ADDRESS,
   logLevel,
   ...INGEST_INTERVALS,
-  ...REPORT_INTERVALS,
+  intervalSilence: internalInterval(
+    '3m',
+    'an agent of which nothing was stored for longer than this is silent',
+  ),
 } as const;
 
+export type IngestIntervals = ConfigOf<typeof INGEST_INTERVALS>;
 export type ControllerConfig = ConfigOf<typeof CONTROLLER_SETTINGS>;
 
 export const MIGRATE_SETTINGS = {

@@ -17,11 +17,11 @@ import { createKubeClient } from './kube/client.ts';
 import { KubeStatusError } from './kube/kubeErrors.ts';
 import { startNodeWatch } from './kube/nodes.ts';
 import { NODES } from './kube/object.ts';
-import { type ControllerMetrics, createControllerMetrics } from './metrics.ts';
+import { ControllerMetrics } from './metrics.ts';
 import { startConditionRecorder } from './nodeConditions/recorder.ts';
 import { type ReportWriter, startReportWriter } from './reports/writer.ts';
 import type { WatchKind } from './statusLag/metrics.ts';
-import { startPodPoller } from './statusLag/podPoller.ts';
+import { PodPoller } from './statusLag/podPoller.ts';
 import { createWatchEnqueuer } from './statusLag/watchEnqueue.ts';
 import { openStore, type Store } from './store/store.ts';
 
@@ -32,7 +32,7 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
     { version: VERSION, settings: withoutSecrets(config, CONTROLLER_SETTINGS) },
     'controller starting',
   );
-  const metrics = createControllerMetrics();
+  const metrics = new ControllerMetrics();
   const cleanUps: (() => Promise<void> | void)[] = [];
   try {
     await checkRedis(config.redisUrl);
@@ -102,7 +102,7 @@ async function startReports(
   });
   cleanUps.push(() => reportWriter.stop());
   if (config.statusLag === 'on') {
-    const podPoller = startPodPoller({
+    const podPoller = new PodPoller({
       store,
       kube,
       cluster: config.cluster,

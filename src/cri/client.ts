@@ -58,6 +58,10 @@ const path = (method: keyof typeof RuntimeServiceDefinition.methods): string =>
 
 const unchanged = (bytes: Buffer): Buffer => bytes;
 
+const encoded = <T>(type: MessageFns<T>, request: T): Buffer => Buffer.from(type.encode(request).finish());
+/** All of a list, in all states. */
+const ALL = { filter: undefined };
+
 /** A call that failed. */
 export class CriError extends Error {
   override readonly name = 'CriError';
@@ -138,7 +142,7 @@ export class CriClient {
   }
 
   async version(timeoutMs: number): Promise<RuntimeVersion> {
-    const request = Buffer.from(VersionRequest.encode({ version: 'v1' }).finish());
+    const request = encoded(VersionRequest, { version: 'v1' });
     const answer = read('Version', VersionResponse, await this.#call('version', request, { timeoutMs }));
     return {
       name: cleanText(answer.runtimeName, MAX_NAME_LENGTH),
@@ -146,47 +150,41 @@ export class CriClient {
     };
   }
 
-  /** The bytes of a ListPodSandboxResponse: all sandboxes, in all states. */
+  /** The bytes of a ListPodSandboxResponse. */
   listSandboxes(bounds: CallBounds): Promise<Buffer> {
-    const request = Buffer.from(ListPodSandboxRequest.encode({ filter: undefined }).finish());
-    return this.#call('listPodSandbox', request, bounds);
+    return this.#call('listPodSandbox', encoded(ListPodSandboxRequest, ALL), bounds);
   }
 
-  /** The bytes of a ListContainersResponse: all containers, in all states. */
+  /** The bytes of a ListContainersResponse. */
   listContainers(bounds: CallBounds): Promise<Buffer> {
-    const request = Buffer.from(ListContainersRequest.encode({ filter: undefined }).finish());
-    return this.#call('listContainers', request, bounds);
+    return this.#call('listContainers', encoded(ListContainersRequest, ALL), bounds);
   }
 
   /** The same sandboxes in batches, each the bytes of a StreamPodSandboxesResponse. If `take` throws, the call ends. */
   streamSandboxes(bounds: CallBounds, take: (batch: Buffer) => void): Promise<void> {
-    const request = Buffer.from(StreamPodSandboxesRequest.encode({ filter: undefined }).finish());
-    return this.#batches('streamPodSandboxes', request, bounds, take);
+    return this.#batches('streamPodSandboxes', encoded(StreamPodSandboxesRequest, ALL), bounds, take);
   }
 
   /** The same containers in batches, each the bytes of a StreamContainersResponse. If `take` throws, the call ends. */
   streamContainers(bounds: CallBounds, take: (batch: Buffer) => void): Promise<void> {
-    const request = Buffer.from(StreamContainersRequest.encode({ filter: undefined }).finish());
-    return this.#batches('streamContainers', request, bounds, take);
+    return this.#batches('streamContainers', encoded(StreamContainersRequest, ALL), bounds, take);
   }
 
   async containerStatus(id: string, timeoutMs: number): Promise<ContainerStatus | undefined> {
-    const request = Buffer.from(ContainerStatusRequest.encode({ containerId: id, verbose: false }).finish());
+    const request = encoded(ContainerStatusRequest, { containerId: id, verbose: false });
     const answer = await this.#call('containerStatus', request, { timeoutMs });
     return read('ContainerStatus', ContainerStatusResponse, answer).status;
   }
 
   async sandboxStatus(id: string, timeoutMs: number): Promise<PodSandboxStatus | undefined> {
-    const request = Buffer.from(
-      PodSandboxStatusRequest.encode({ podSandboxId: id, verbose: false }).finish(),
-    );
+    const request = encoded(PodSandboxStatusRequest, { podSandboxId: id, verbose: false });
     const answer = await this.#call('podSandboxStatus', request, { timeoutMs });
     return read('PodSandboxStatus', PodSandboxStatusResponse, answer).status;
   }
 
   /** The event stream, each message as raw bytes. It must be read without a pause. */
   events(): ClientReadableStream<Buffer> {
-    const request = Buffer.from(GetEventsRequest.encode({}).finish());
+    const request = encoded(GetEventsRequest, {});
     return this.#client.makeServerStreamRequest(path('getContainerEvents'), unchanged, unchanged, request);
   }
 

@@ -35,7 +35,6 @@ export class Backoff {
     return Math.max(minMs, step * (0.5 + random() / 2));
   }
 
-  /** Call after a success. */
   reset(): void {
     this.#failures = 0;
   }

@@ -24,11 +24,9 @@ interface LazyCommand {
 
 export interface LoadedCommand {
   readonly settings: SettingTable;
-  /** Reads the settings that were declared on this command and runs with them. */
   readonly run: (parsed: Command) => Promise<void>;
 }
 
-/** A command that runs with the values of its settings. */
 export function commandWith<T extends SettingTable>(
   settings: T,
   run: (config: ConfigOf<T>) => Promise<void>,

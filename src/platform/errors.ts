@@ -25,7 +25,6 @@ export type ErrorCode =
 export class PlegwatchError extends Error {
   override readonly name: string = 'PlegwatchError';
   readonly code: ErrorCode;
-  /** What the reader can do about it. */
   readonly cure: string;
 
   constructor(code: ErrorCode, message: string, cure: string, options?: ErrorOptions) {
@@ -37,8 +36,9 @@ export class PlegwatchError extends Error {
 
 /** The message of anything that was thrown, on one line, without the credentials in URLs. */
 export function messageOf(error: unknown): string {
-  const message = error instanceof AggregateError && error.message === '' ? firstOf(error) : plain(error);
-  return redact(message.replaceAll(/\s+/g, ' ').trim());
+  const errors = error instanceof AggregateError && error.message === '' ? error.errors : [error];
+  const messages = errors.map((each) => (each instanceof Error ? each.message : String(each)));
+  return redact(messages.join('; ').replaceAll(/\s+/g, ' ').trim());
 }
 
 /** An error as fields of a log line, with its cure if it has one. */
@@ -52,12 +52,4 @@ export function redact(text: string): string {
   return text
     .replaceAll(/([a-z][a-z0-9+.-]*:\/\/[^\s:/@]*):\S*@/gi, '$1:***@')
     .replaceAll(/(password=)[^&\s]*/gi, '$1***');
-}
-
-function plain(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-function firstOf(error: AggregateError): string {
-  return error.errors.map(plain).join('; ');
 }

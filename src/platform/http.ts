@@ -29,12 +29,15 @@ export interface HttpServer {
 /** Resolves when the server listens. Throws HTTP_ADDRESS_IN_USE. */
 export async function serveHttp(side: HttpSide): Promise<HttpServer> {
   const server = createServer(async (request, response) => {
-    const answer = await answerTo(side, request.url ?? '/').catch(failed);
+    const {
+      status,
+      body,
+      type = 'text/plain; charset=utf-8',
+    } = await answerTo(side, request.url ?? '/').catch(failed);
     // Node caches the date in a timer, which would wake the program a second after every request.
     response.sendDate = false;
-    const length = Buffer.byteLength(answer.body);
-    response.writeHead(answer.status, { 'content-type': answer.type, 'content-length': length });
-    response.end(answer.body);
+    response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) });
+    response.end(body);
   });
   server.requestTimeout = 5_000;
   bound(server);
@@ -63,31 +66,28 @@ function bound(server: Server): void {
 
 interface HttpAnswer {
   readonly status: number;
-  readonly type: string;
   readonly body: string;
+  /** Default: plain text. */
+  readonly type?: string;
 }
 
 async function answerTo(side: HttpSide, url: string): Promise<HttpAnswer> {
   const path = url.split('?')[0];
   if (path === '/livez') return health(side.live);
   if (path === '/readyz') return health(side.ready);
-  if (path === '/metrics') {
-    return { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: await side.metrics() };
-  }
-  return { status: 404, type: 'text/plain', body: 'Only /metrics, /livez and /readyz are served.\n' };
+  if (path !== '/metrics') return { status: 404, body: 'Only /metrics, /livez and /readyz are served.\n' };
+  return { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: await side.metrics() };
 }
 
-function failed(error: unknown): HttpAnswer {
-  return { status: 500, type: 'text/plain; charset=utf-8', body: `${messageOf(error)}\n` };
-}
+const failed = (error: unknown): HttpAnswer => ({ status: 500, body: `${messageOf(error)}\n` });
 
 function health(checks: Readonly<Record<string, Check>>): HttpAnswer {
   const lines = Object.entries(checks).map(([name, check]) => ({ name, error: check() }));
   const isHealthy = lines.every((line) => line.error === null);
-  const body = lines.map(({ name, error }) =>
+  const texts = lines.map(({ name, error }) =>
     error === null ? `ok ${name}\n` : `not ok ${name}: ${error}\n`,
   );
-  return { status: isHealthy ? 200 : 503, type: 'text/plain; charset=utf-8', body: body.join('') };
+  return { status: isHealthy ? 200 : 503, body: texts.join('') };
 }
 
 async function listen(server: Server, address: string): Promise<void> {

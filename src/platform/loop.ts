@@ -38,7 +38,6 @@ export class Loop {
     return this.#stopping.signal;
   }
 
-  /** Starts the first run at once. */
   start(): void {
     this.#running = this.#run();
   }

@@ -54,20 +54,11 @@ export function redisPlace(url: string): RedisPlace {
 }
 
 /** Credentials and TLS for any connection: to a server, a cluster node or a Sentinel. */
-export const accessOptions = (
-  login: Login,
-  tls: boolean,
-): Pick<RedisOptions, 'username' | 'password' | 'tls'> => ({
-  ...login,
-  ...(tls ? { tls: {} } : {}),
-});
+export const accessOptions = (login: Login, tls: boolean) => ({ ...login, ...(tls ? { tls: {} } : {}) });
 
 export interface RedisConnection {
-  /** The setting as given. */
   readonly url: string;
-  /** The longest wait between two tries to connect. */
   readonly maxRetry: Micros;
-  /** Called with every connection error. */
   readonly onError: (message: string) => void;
   /** Called after every connect, also after a reconnect: then Redis may have lost its data. */
   readonly onReady?: () => void;

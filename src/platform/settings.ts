@@ -20,9 +20,9 @@ export interface Setting<T> {
   /** The raw default; undefined: optional; `REQUIRED`: there is none. */
   readonly fallback: string | undefined | typeof REQUIRED;
   /** May hold a password, which is redacted in the log. */
-  readonly secret: boolean;
-  /** The unit in which the value is logged; null for none. */
-  readonly counts: Counts | null;
+  readonly secret?: true;
+  /** The unit in which the value is logged. */
+  readonly counts?: Counts | undefined;
   /** Only a variable, for tests: no flag, not in `--help`, the log or the chart. */
   readonly internal?: true;
   /** A second, one-letter flag, where people expect one. */
@@ -44,8 +44,7 @@ interface ValueReader<T> {
 }
 
 export function required<T>(placeholder: string, describe: string, read: ValueReader<T>): Setting<T> {
-  const counts = read.counts ?? null;
-  return { describe, placeholder, fallback: REQUIRED, secret: false, counts, read: (raw) => read(raw ?? '') };
+  return { describe, placeholder, fallback: REQUIRED, counts: read.counts, read: (raw) => read(raw ?? '') };
 }
 
 export function withDefault<T>(
@@ -54,8 +53,7 @@ export function withDefault<T>(
   describe: string,
   read: ValueReader<T>,
 ): Setting<T> {
-  const counts = read.counts ?? null;
-  return { describe, placeholder, fallback, secret: false, counts, read: (raw) => read(raw ?? fallback) };
+  return { describe, placeholder, fallback, counts: read.counts, read: (raw) => read(raw ?? fallback) };
 }
 
 export function optional<T>(
@@ -63,14 +61,8 @@ export function optional<T>(
   describe: string,
   read: ValueReader<T>,
 ): Setting<T | undefined> {
-  return {
-    describe,
-    placeholder,
-    fallback: undefined,
-    secret: false,
-    counts: read.counts ?? null,
-    read: (raw) => (raw === undefined || raw === '' ? undefined : read(raw)),
-  };
+  const readGiven = (raw: string | undefined) => (raw === undefined || raw === '' ? undefined : read(raw));
+  return { describe, placeholder, fallback: undefined, counts: read.counts, read: readGiven };
 }
 
 export function toggle(describe: string): Setting<boolean> {
@@ -79,16 +71,14 @@ export function toggle(describe: string): Setting<boolean> {
     if (raw === 'true' || raw === '1') return true;
     throw new BadValue('must be true or false');
   };
-  return { describe, placeholder: null, fallback: undefined, secret: false, counts: null, read };
+  return { describe, placeholder: null, fallback: undefined, read };
 }
 
-/** A setting whose value may hold a password, which is redacted in the log. */
 export const secret = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, secret: true });
 
 /** A setting that only tests of a whole system set. */
 export const internal = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, internal: true });
 
-/** A setting that also has a one-letter flag. */
 export const withShort = <T>(short: string, setting: Setting<T>): Setting<T> => ({ ...setting, short });
 
 export const string: ValueReader<string> = (raw) => raw;
@@ -154,10 +144,8 @@ function written(value: number, counts: Counts): string {
   const units = counts === 'micros' ? UNITS_MS : UNITS_BYTES;
   const amount = counts === 'micros' ? value / 1000 : value;
   if (amount === 0) return '0';
-  const [unit, size] = Object.entries(units).findLast((each) => Number.isInteger(amount / each[1])) ?? [
-    'ms',
-    1,
-  ];
+  const largest = Object.entries(units).findLast(([, size]) => Number.isInteger(amount / size));
+  const [unit, size] = largest ?? ['ms', 1];
   return `${amount / size}${unit}`;
 }
 
@@ -205,7 +193,6 @@ function rawOf(command: Command, key: string, setting: Setting<unknown>): string
   return setting.placeholder === null ? 'true' : String(given);
 }
 
-/** The full name of a command: the names of its parents, then its own. */
 const nameOf = (command: Command): string =>
   command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`;
 
@@ -259,6 +246,6 @@ export function withoutSecrets(
 
 function logged(value: unknown, setting: Setting<unknown> | undefined): unknown {
   if (setting?.secret === true && typeof value === 'string') return redact(value);
-  const counts = setting?.counts ?? null;
-  return counts !== null && typeof value === 'number' ? written(value, counts) : value;
+  const counts = setting?.counts;
+  return counts !== undefined && typeof value === 'number' ? written(value, counts) : value;
 }

@@ -15,7 +15,6 @@ const MAX_KINDS = 256;
 
 type Write = (fields: object, message: string) => void;
 
-/** The part of a logger that is used here. */
 interface LogTarget {
   readonly warn: Write;
   readonly error: Write;
@@ -30,7 +29,6 @@ interface MessageKind {
 }
 
 export interface ThrottledLogOptions {
-  /** Lines of one kind per minute. */
   readonly linesPerMinute?: number;
   readonly now?: () => Mono;
 }
@@ -61,7 +59,6 @@ export class ThrottledLog {
     for (const [key, kind] of this.#kinds) if (!this.#isOpen(kind)) this.#flush(key, kind);
   }
 
-  /** Writes the last suppressed line of every kind. */
   flush(): void {
     for (const [key, kind] of this.#kinds) this.#flush(key, kind);
   }

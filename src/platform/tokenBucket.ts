@@ -29,7 +29,6 @@ export class TokenBucket {
     return this.#denied;
   }
 
-  /** Takes a token if there is one. */
   tryTake(now: Mono): boolean {
     if (this.#fullAt - now > (this.#capacity - 1) * this.#interval) {
       this.#denied += 1;

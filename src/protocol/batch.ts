@@ -100,7 +100,6 @@ const EnvelopeSchema = v.strictObject({
 /** A decoded batch. Its records and objects are not validated yet: each is checked on its own. */
 export type Envelope = v.InferOutput<typeof EnvelopeSchema>;
 
-/** A batch as an agent builds it. */
 export type Batch = Omit<Envelope, 'records' | 'objects'> & {
   readonly records: readonly EvidenceRecord[];
   readonly objects: readonly ContainerIdentity[];
@@ -114,7 +113,6 @@ export interface JobData {
   readonly z: string;
 }
 
-/** Turns a batch into the data of a queue job. */
 export async function encodeBatch(batch: Batch): Promise<JobData> {
   const packed = await compress(Buffer.from(JSON.stringify(batch), 'utf8'));
   return { z: packed.toString('base64') };
@@ -143,14 +141,9 @@ export async function decodeBatch(data: unknown): Promise<{ ok: true; value: Env
   return error === null ? envelope : refused('not_a_batch', error, opened.value);
 }
 
-/** The valid identities in an envelope, and how many are invalid. */
-export function readObjects(envelope: Envelope): { objects: ContainerIdentity[]; refused: number } {
-  const objects: ContainerIdentity[] = [];
-  for (const input of envelope.objects) {
-    const object = parse(ContainerIdentitySchema, input);
-    if (object.ok) objects.push(object.value);
-  }
-  return { objects, refused: envelope.objects.length - objects.length };
+/** The valid identities in an envelope. */
+export function readObjects({ objects }: Envelope): ContainerIdentity[] {
+  return objects.filter((object) => v.is(ContainerIdentitySchema, object));
 }
 
 /**

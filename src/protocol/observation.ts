@@ -78,7 +78,6 @@ export type StatusAnswer =
     }
   | { readonly id: string; readonly at: Mono; readonly found: false; readonly reason: string };
 
-/** A query for ContainerStatus or PodSandboxStatus. */
 export interface StatusQuery {
   readonly id: string;
   readonly isSandbox: boolean;

@@ -52,7 +52,6 @@ export const PROOF_VERSION = 1;
 const GAP_SCOPES = ['stream', 'list', 'spool', 'seq', 'agent', 'kubelet'] as const;
 export type GapScope = (typeof GAP_SCOPES)[number];
 
-/** The states of the subscription to the runtime's events. */
 export const STREAM_STATES = [
   'Active',
   'Arming',
@@ -96,7 +95,6 @@ const proof = v.pipe(
   ),
 );
 
-/** Whether a proof can be written as JSON and stored. */
 function isStorable(value: object): boolean {
   try {
     const json = JSON.stringify(value);
@@ -121,7 +119,6 @@ export const ContainerIdentitySchema = v.strictObject({
 });
 export type ContainerIdentity = v.InferOutput<typeof ContainerIdentitySchema>;
 
-/** A CRI event as received. */
 const ContainerEventRecord = v.strictObject({
   type: v.literal('container_event'),
   /** When the stream reader received it. */
@@ -186,7 +183,6 @@ const EventOverdueRecord = v.strictObject({
   eventType: v.picklist(['STARTED', 'STOPPED']),
   /** The change happened between these two; `from` is null when no lower bound is known. */
   window: v.strictObject({ from: v.nullable(at), to: at }),
-  /** The exact time, if known. */
   occurred: v.nullable(at),
 });
 
@@ -345,7 +341,6 @@ const RecordSchema = v.variant('type', [
 
 export type EvidenceRecord = v.InferOutput<typeof RecordSchema>;
 export type RecordType = EvidenceRecord['type'];
-/** The record of one type. */
 export type RecordOf<K extends RecordType> = Extract<EvidenceRecord, { type: K }>;
 
 /** Upper bounds of the relist duration buckets, in milliseconds; one more bucket has no bound. */

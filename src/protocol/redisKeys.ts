@@ -43,19 +43,15 @@ const AckReplySchema = v.object({
 export type AckReply = v.InferOutput<typeof AckReplySchema>;
 
 const FlowSettingsSchema = v.object({
-  /** How many queues there are. */
   queues: v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1024)),
   /** How many bytes of encoded batches one agent may have unacknowledged. 0 stops it. */
   window: v.pipe(v.number(), v.integer(), v.minValue(0)),
-  /** The envelope versions that the controllers accept. */
   accepts: v.pipe(v.array(v.number()), v.maxLength(16)),
 });
 export type FlowSettings = v.InferOutput<typeof FlowSettingsSchema>;
 
-/** Reads an ack reply from Redis, which may hold anything. */
 export const parseAckReply = (json: string): Parsed<AckReply> => parseJson(AckReplySchema, json);
 
-/** Reads the flow settings from Redis, which may hold anything. */
 export const parseFlowSettings = (json: string): Parsed<FlowSettings> => parseJson(FlowSettingsSchema, json);
 
 function parseJson<S extends v.GenericSchema>(schema: S, json: string): Parsed<v.InferOutput<S>> {

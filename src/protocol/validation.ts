@@ -7,7 +7,6 @@ export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly error: string };
 
-/** The longest error that is reported, in characters. */
 const MAX_ERROR_LENGTH = 300;
 
 /** Checks a value against a schema. Never throws. */

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { type Ingest, startIngest } from '../../src/controller/ingest/ingest.ts';
 import { MAX_REJECTED } from '../../src/controller/ingest/rejections.ts';
-import { createControllerMetrics } from '../../src/controller/metrics.ts';
+import { ControllerMetrics } from '../../src/controller/metrics.ts';
 import { runReport } from '../../src/controller/reports/command.ts';
 import { migrate } from '../../src/controller/store/migrate.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
@@ -53,7 +53,7 @@ needs('postgres', 'redis-server')('ingest', () => {
   let sender: Sender;
   let store: Store;
   let ingest: Ingest;
-  let metrics: ReturnType<typeof createControllerMetrics>;
+  let metrics: ControllerMetrics;
 
   beforeAll(async () => {
     [server, redis] = await Promise.all([startServer(), startRedis()]);
@@ -65,7 +65,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     databaseUrl = await server.database(QUEUES);
     sender = createSender(redis.url, QUEUES);
     await sender.redis.flushall();
-    metrics = createControllerMetrics();
+    metrics = new ControllerMetrics();
     store = await openStore({ databaseUrl, log: silent });
     ingest = await start();
   });
@@ -81,7 +81,7 @@ needs('postgres', 'redis-server')('ingest', () => {
   async function startSecond(): Promise<() => Promise<void>> {
     const other = await openStore({ databaseUrl, log: silent });
     const settings = { store: other, redisUrl: redis.url, cluster: CLUSTER, log: silent };
-    const second = await startIngest({ ...settings, metrics: createControllerMetrics() });
+    const second = await startIngest({ ...settings, metrics: new ControllerMetrics() });
     return async () => {
       await second.stop();
       await other.close();

@@ -11,7 +11,7 @@ import { type LocalApiServer, startApiServer } from '../../devtools/localService
 import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { podsOf } from '../../src/controller/kube/object.ts';
 import type { ReadResult } from '../../src/controller/statusLag/metrics.ts';
-import { type PodPoller, startPodPoller } from '../../src/controller/statusLag/podPoller.ts';
+import { PodPoller } from '../../src/controller/statusLag/podPoller.ts';
 import { createWatchEnqueuer } from '../../src/controller/statusLag/watchEnqueue.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import type { ContainerIdentity, EvidenceRecord } from '../../src/protocol/record.ts';
@@ -462,7 +462,7 @@ async function start(readsPerSecond = RATE) {
     watches: () => undefined,
     shed: (kind: string, count: number) => shed.push(`${kind} ${count}`),
   };
-  const poller = startPodPoller({ store, kube, cluster: CLUSTER, readsPerSecond, log, metrics, pace: PACE });
+  const poller = new PodPoller({ store, kube, cluster: CLUSTER, readsPerSecond, log, metrics, pace: PACE });
   const started = { poller, kube };
   pollers.push(started);
   return started;

@@ -3,7 +3,7 @@
  */
 import { pino } from 'pino';
 import { startIngest } from '../../src/controller/ingest/ingest.ts';
-import { createControllerMetrics } from '../../src/controller/metrics.ts';
+import { ControllerMetrics } from '../../src/controller/metrics.ts';
 import { openStore } from '../../src/controller/store/store.ts';
 import { CLUSTER } from './batches.ts';
 
@@ -11,9 +11,7 @@ const [databaseUrl = '', redisUrl = ''] = process.argv.slice(2);
 const log = pino({ level: 'silent' });
 
 openStore({ databaseUrl, log })
-  .then((store) =>
-    startIngest({ store, redisUrl, cluster: CLUSTER, log, metrics: createControllerMetrics() }),
-  )
+  .then((store) => startIngest({ store, redisUrl, cluster: CLUSTER, log, metrics: new ControllerMetrics() }))
   .then(
     () => process.stdout.write('started\n'),
     (error: unknown) => {

@@ -59,8 +59,8 @@ const MUTANTS: readonly BuildMutant[] = [
     edits: [
       {
         file: 'src/controller/ingest/epoch.ts',
-        from: 'fresh: row.fresh_from.map((from, at) => ({ from, to: row.fresh_to[at] ?? from })),',
-        to: 'fresh: last < first ? [] : [{ from: first, to: last }],',
+        from: "{ kind: 'locked', ...rows[0], added }",
+        to: "{ kind: 'locked', ...rows[0], fresh: last < first ? [] : [{ from: first, to: last }], added }",
       },
     ],
   },

@@ -141,14 +141,7 @@ export class World {
       }),
     ]);
     const cli = join(options.root, 'dist', 'cli.js');
-    const migrate = [
-      cli,
-      'migrate',
-      '--database-url',
-      postgres.url,
-      '--queues',
-      `${QUEUES}`,
-    ];
+    const migrate = [cli, 'migrate', '--database-url', postgres.url, '--queues', `${QUEUES}`];
     await run(process.execPath, migrate);
     const world = new World(options, place, redis, postgres);
     try {

@@ -62,7 +62,6 @@ export class KubeletMonitor {
     this.#publishMode();
   }
 
-  /** Ends the minute. Undefined if no scrape of it succeeded. */
   takeMinute(): KubeletMinute | undefined {
     if (this.#hasScraped) this.#options.store.save(this.#tracker);
     return this.#minutes.take();

@@ -141,17 +141,14 @@ export class Observer {
     this.#relisting = this.#relists.run(this.#abort.signal);
   }
 
-  /** Null while relists succeed; otherwise why they do not. */
   get relistError(): string | null {
     return this.#nodeState.relistError;
   }
 
-  /** Null while the reader's heartbeat arrives, or no reader is needed. */
   get readerError(): string | null {
     return this.#stream.readerError;
   }
 
-  /** Transitions whose event is neither received nor judged yet. */
   get pendingEvents(): number {
     return this.#comparison.pending;
   }
@@ -165,7 +162,6 @@ export class Observer {
     return this.#comparison.counters.untracked;
   }
 
-  /** Overdue starts and stops that were not reported because of the rate limit. */
   get overdueSuppressed(): number {
     return this.#comparison.counters.overdueSuppressed;
   }

@@ -30,7 +30,6 @@ export interface RelistMonitorOptions extends RelisterOptions {
   readonly nodeState: NodeState;
   readonly reporter: Reporter;
   readonly log: Logger;
-  /** Null if there is no kubelet to scrape. */
   readonly kubelet: KubeletMonitor | null;
   /** A relist succeeded; `recovered`: the one before had failed. To be reported now. */
   readonly onRelist: (recovered: boolean) => void;
@@ -54,7 +53,6 @@ export class RelistMonitor {
     });
   }
 
-  /** Relists until the signal is aborted. */
   run(signal: AbortSignal): Promise<void> {
     return this.#relister.run(signal);
   }
@@ -63,7 +61,6 @@ export class RelistMonitor {
     this.#relister.setProfile(profile);
   }
 
-  /** Many events bring a relist forward. */
   eventReceived(): void {
     this.#relister.eventReceived();
   }

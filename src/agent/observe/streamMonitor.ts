@@ -44,7 +44,6 @@ export interface StreamMonitorOptions {
   readonly reporter: Reporter;
   readonly log: Logger;
   readonly throttledLog: ThrottledLog;
-  /** Null if there is no kubelet to scrape. */
   readonly kubelet: KubeletView | null;
   readonly paceStore: PaceStore;
 }

@@ -47,7 +47,6 @@ export class AckReader {
     this.#redis = redis;
   }
 
-  /** The last flow settings; null before the first ones. */
   get flowSettings(): FlowSettings | null {
     return this.#flowSettings;
   }

@@ -115,7 +115,6 @@ export class BatchBuilder {
   }
 }
 
-/** Every identity that the records mention, once. */
 function objectsOf(entries: readonly SpoolEntry[]): ContainerIdentity[] {
   const objects = new Map<string, ContainerIdentity>();
   for (const { object } of entries) {

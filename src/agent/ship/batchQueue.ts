@@ -31,7 +31,6 @@ export class BatchQueue {
     this.#redis = redis;
   }
 
-  /** Selects this node's queue among so many. */
   async select(queues: number): Promise<void> {
     const { cluster, node, onError } = this.#options;
     const number = queueOf(node, queues);

@@ -5,19 +5,22 @@
  */
 import { monoNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
-import { MAX_BATCH_RECORDS } from '../../protocol/batch.ts';
+import { MAX_BATCH_BYTES, MAX_BATCH_RECORDS } from '../../protocol/batch.ts';
 import { between, type Mono, millis } from '../../protocol/units.ts';
+import type { Epoch } from '../spool/epoch.ts';
+import type { SpoolEntry } from '../spool/segmentFormat.ts';
 import type { Spool } from '../spool/spool.ts';
 import type { AckReader } from './ackReader.ts';
 import { BatchBuilder } from './batchBuilder.ts';
 import type { BatchQueue } from './batchQueue.ts';
 import type { Deliveries } from './deliveries.ts';
 import type { EpochDelivery } from './epochDelivery.ts';
-import { NextRecords } from './nextRecords.ts';
 import type { SealedBatch } from './sealedBatch.ts';
 
 const LINGER = millis(250);
 const SLOW_LINGER = millis(5_000);
+/** Records that cannot be read so often in a row are lost. */
+const MAX_READS = 20;
 
 export interface BatchSenderParts {
   readonly spool: Spool;
@@ -30,7 +33,7 @@ export interface BatchSenderParts {
 export class BatchSender {
   readonly #parts: BatchSenderParts;
   readonly #builder: BatchBuilder;
-  readonly #records: NextRecords;
+  readonly #failedReads = new WeakMap<Epoch, number>();
   /** When the last batch of the current epoch was built. */
   #lastBatchAt: Mono = monoNow();
   #turn = 0;
@@ -38,10 +41,8 @@ export class BatchSender {
   constructor(parts: BatchSenderParts) {
     this.#parts = parts;
     this.#builder = new BatchBuilder(parts.spool, parts.deliveries);
-    this.#records = new NextRecords(parts.log);
   }
 
-  /** Sends again what was not answered in time. */
   async resend(): Promise<void> {
     const now = monoNow();
     for (const { sealed, waitAfter } of this.#parts.deliveries.all) {
@@ -84,7 +85,7 @@ export class BatchSender {
 
   async #sendNext(delivery: EpochDelivery): Promise<void> {
     const { epoch } = delivery;
-    const next = await this.#records.take(delivery);
+    const next = await this.#read(delivery);
     if (next === null) return;
     const batch = await this.#builder.build(delivery, next.entries, next.first);
     if (next.entries.length === 0) {
@@ -97,6 +98,34 @@ export class BatchSender {
     if (epoch === this.#parts.spool.current) this.#lastBatchAt = monoNow();
     else if (!hasMore(delivery)) epoch.forgetCache();
     await this.#add(batch);
+  }
+
+  /**
+   * The next records that can be read, and the seq to continue from. Lost records are skipped only once they are declared: null while what
+   * should be readable is not, which is tried again and then declared lost.
+   */
+  async #read({
+    epoch,
+    nextSeq,
+  }: EpochDelivery): Promise<{ readonly first: number; readonly entries: readonly SpoolEntry[] } | null> {
+    const entries = await epoch.read(nextSeq, MAX_BATCH_RECORDS, MAX_BATCH_BYTES);
+    const first = entries[0]?.seq ?? epoch.lastSeq + 1;
+    return this.#maySkip(epoch, nextSeq, first - 1) ? { first, entries } : null;
+  }
+
+  #maySkip(epoch: Epoch, next: number, to: number): boolean {
+    // Records before the oldest one were deleted after their acknowledgement: a store without them declares them lost itself.
+    const from = Math.max(next, epoch.oldestSeq);
+    if (epoch.isDeclaredLost(from, to)) {
+      this.#failedReads.delete(epoch);
+      return true;
+    }
+    const failed = (this.#failedReads.get(epoch) ?? 0) + 1;
+    this.#failedReads.set(epoch, failed);
+    if (failed < MAX_READS) return false;
+    this.#parts.log.error({ from, to }, 'unreadable records in the spool are declared lost');
+    epoch.declareLost({ from, to, cause: 'spool_unreadable' });
+    return true;
   }
 
   async #add(batch: SealedBatch): Promise<void> {

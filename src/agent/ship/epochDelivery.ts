@@ -45,7 +45,6 @@ export class EpochDelivery {
     return this.#nextSeq;
   }
 
-  /** The batches that wait for their acknowledgement. */
   get sealed(): readonly SealedBatch[] {
     return this.#sealed;
   }
@@ -59,7 +58,6 @@ export class EpochDelivery {
     return this.#isAnswered;
   }
 
-  /** Whether a reply is outstanding. */
   get awaitsReply(): boolean {
     return !this.#isAnswered || this.epoch.ackedSeq < this.#nextSeq - 1;
   }
@@ -87,19 +85,16 @@ export class EpochDelivery {
     return this.#probedAt === null || between(this.#probedAt, now) > this.waitAfter(this.#probes);
   }
 
-  /** A probe was sent. */
   probed(now: Mono): void {
     this.#probedAt = now;
     this.#probes += 1;
   }
 
-  /** Adds the batch with the next records. */
   seal(batch: SealedBatch): void {
     this.#nextSeq = batch.last + 1;
     this.#sealed.push(batch);
   }
 
-  /** Skips lost records. */
   skipTo(nextSeq: number): void {
     this.#nextSeq = nextSeq;
   }

@@ -7,7 +7,6 @@ import { between, type Micros, type Mono } from '../../protocol/units.ts';
 export class SealedBatch {
   readonly id: string;
   readonly data: JobData;
-  /** The seq of its last record. */
   readonly last: number;
   /** Null: it is sent as soon as possible. */
   #sentAt: Mono | null = null;
@@ -19,7 +18,6 @@ export class SealedBatch {
     this.last = last;
   }
 
-  /** The size of its job data. */
   get bytes(): number {
     return this.data.z.length;
   }
@@ -34,12 +32,10 @@ export class SealedBatch {
     this.#sentAt = null;
   }
 
-  /** Makes it due if it was sent before a time. */
   makeDueIfSentBefore(time: Mono): void {
     if (this.#sentAt !== null && this.#sentAt < time) this.#sentAt = null;
   }
 
-  /** It was added to the queue. */
   sent(now: Mono): void {
     this.#sentAt = now;
     this.#sends += 1;

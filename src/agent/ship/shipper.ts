@@ -12,7 +12,7 @@ import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { connectRedis, type RedisClient } from '../../platform/redis.ts';
 import { BATCH_VERSION } from '../../protocol/batch.ts';
-import type { AgentInternals } from '../internalSettings.ts';
+import type { AgentInternals } from '../config.ts';
 import type { Spool } from '../spool/spool.ts';
 import { AckReader } from './ackReader.ts';
 import { BatchQueue } from './batchQueue.ts';
@@ -127,7 +127,6 @@ export class Shipper {
     this.#wake();
   }
 
-  /** Schedules the next pass. */
   #schedule(): void {
     if (this.#state !== 'running') return;
     this.#isIdle = this.error === null && !this.#deliveries.isBusy;

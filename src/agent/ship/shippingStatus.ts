@@ -18,7 +18,6 @@ export class ShippingStatus {
     this.#log = log;
   }
 
-  /** Why nothing can be sent; null while all is well. */
   get error(): string | null {
     return this.#error;
   }
@@ -27,7 +26,6 @@ export class ShippingStatus {
     return monoNow() < this.#pausedUntil;
   }
 
-  /** Redis cannot be reached, or refuses commands. */
   unreachable(error: string): void {
     if (this.#error === null) this.#log.warn({ error }, 'Redis unreachable, records stay in the spool');
     this.#error = error;
@@ -51,7 +49,6 @@ export class ShippingStatus {
     this.#pausedUntil = mono(0);
   }
 
-  /** An attempt succeeded. */
   succeeded(): void {
     if (this.#error !== null) this.#log.info('Redis reachable, records are shipped');
     this.#error = null;

@@ -44,7 +44,7 @@ export async function scopeOf(
     epoch,
     incarnation,
     epochStart: startedAt,
-    identities: new Map(readObjects(envelope).objects.map((object) => [object.id, object])),
+    identities: new Map(readObjects(envelope).map((object) => [object.id, object])),
     keyOf: containerKeys(),
   };
 }

@@ -37,10 +37,8 @@ export interface CommittedBatch {
   readonly stored: number;
   readonly duplicate: number;
   readonly unstorable: readonly UnstorableRecord[];
-  /** The reply to the agent. */
   readonly ackGeneration: number;
   readonly ackedSeq: number;
-  /** Epochs that this batch closed. */
   readonly closed: readonly string[];
 }
 

@@ -11,7 +11,7 @@
  * therefore holds the lock on the node's row: the second one waits for it and then sees what the first committed.
  */
 import { EVENT_TYPES, type EventType, type RecordOf } from '../../protocol/record.ts';
-import { arrayLiteral } from '../store/arrayLiteral.ts';
+import { literal } from '../store/literal.ts';
 import { dayOf } from '../store/partitions.ts';
 import type { SqlRunner } from '../store/store.ts';
 import type { BatchScope } from './batchScope.ts';
@@ -60,8 +60,8 @@ async function resolveStoredMisses(
       epoch,
       firstDay,
       named.map(({ containerId }) => containerId),
-      arrayLiteral(named.map(({ eventType }) => eventType)),
-      arrayLiteral(named.map(({ at }) => at)),
+      literal(named, ({ eventType }) => eventType),
+      literal(named, ({ at }) => at),
     ],
   );
   return rows;
@@ -80,9 +80,9 @@ async function resolveNewMisses(
     scope.nodeId,
     scope.epoch,
     misses.map(({ findingId }) => findingId),
-    arrayLiteral(misses.map(({ containerId }) => scope.keyOf(containerId))),
-    arrayLiteral(misses.map(({ eventType }) => EVENT_TYPES.indexOf(eventType))),
-    arrayLiteral(misses.map(({ windowEnd }) => windowEnd)),
+    literal(misses, ({ containerId }) => scope.keyOf(containerId)),
+    literal(misses, ({ eventType }) => EVENT_TYPES.indexOf(eventType)),
+    literal(misses, ({ windowEnd }) => windowEnd),
     earliest,
     dayOf(earliest),
   ]);

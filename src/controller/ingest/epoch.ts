@@ -42,16 +42,7 @@ export interface LockedEpoch {
   readonly added: boolean;
 }
 
-type LockRow = {
-  node_id: number;
-  started_at: string;
-  now: string;
-  fresh_from: number[];
-  fresh_to: number[];
-  fills_gap: boolean;
-  earlier: string[];
-  context_id: number | null;
-};
+type LockRow = Omit<LockedEpoch, 'kind' | 'added'>;
 
 export async function lockEpoch(
   runner: SqlRunner,
@@ -81,28 +72,9 @@ async function lock(
   { node, epoch, incarnation, first, last, context }: Envelope,
   added: boolean,
 ): Promise<LockedEpoch | null> {
-  const { rows } = await runner.run<LockRow>({ name: 'lock_epoch', text: lockEpochSql }, [
-    clusterId,
-    node,
-    epoch,
-    incarnation,
-    first,
-    last,
-    context.no,
-  ]);
-  const row = rows[0];
-  if (row === undefined) return null;
-  return {
-    kind: 'locked',
-    nodeId: row.node_id,
-    startedAt: Number(row.started_at),
-    now: Number(row.now),
-    fresh: row.fresh_from.map((from, at) => ({ from, to: row.fresh_to[at] ?? from })),
-    fillsGap: row.fills_gap,
-    earlier: row.earlier,
-    contextId: row.context_id,
-    added,
-  };
+  const values = [clusterId, node, epoch, incarnation, first, last, context.no];
+  const { rows } = await runner.run<LockRow>({ name: 'lock_epoch', text: lockEpochSql }, values);
+  return rows[0] === undefined ? null : { kind: 'locked', ...rows[0], added };
 }
 
 /** Records as gaps what will never arrive: records that cannot be stored, and seqs that the agent declares lost. */

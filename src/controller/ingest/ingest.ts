@@ -11,7 +11,7 @@ import { Loop } from '../../platform/loop.ts';
 import { connectRedis, type RedisClient } from '../../platform/redis.ts';
 import { defaultsOf } from '../../platform/settings.ts';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
-import { INGEST_INTERVALS, type IngestIntervals } from '../internalSettings.ts';
+import { INGEST_INTERVALS, type IngestIntervals } from '../config.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import type { Store, StoreSettings } from '../store/store.ts';
 import type { WatchEnqueuer } from './commitBatch.ts';
@@ -20,7 +20,6 @@ import { createJobHandler } from './jobHandler.ts';
 import { createPartitionCache } from './partitionCache.ts';
 import { createQueueProgress, type IngestHealth } from './queueProgress.ts';
 import { type JobHandler, type QueueWorker, startQueueWorker } from './queueWorker.ts';
-import { createReplyPublisher } from './replies.ts';
 import countActiveNodes from './sql/countActiveNodes.sql';
 
 export interface IngestOptions {
@@ -29,9 +28,7 @@ export interface IngestOptions {
   readonly cluster: string;
   readonly log: Logger;
   readonly metrics: ControllerMetrics;
-  /** Absent if the status lag is not measured. */
   readonly watches?: WatchEnqueuer | undefined;
-  /** By default those of the settings. */
   readonly intervals?: IngestIntervals;
 }
 
@@ -70,7 +67,7 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
     partitions: createPartitionCache(),
     watches,
     intervals,
-    replies: createReplyPublisher(redis, cluster),
+    redis,
     metrics,
     log: throttledLog,
     signal: stopping.signal,
@@ -171,7 +168,6 @@ function tendAll(
   );
 }
 
-/** How many nodes share the budget of unacknowledged bytes. */
 async function readActiveNodes(store: Store, clusterId: number): Promise<number> {
   const { rows } = await store.run<{ nodes: number }>({ text: countActiveNodes }, [clusterId]);
   return rows[0]?.nodes ?? 0;

@@ -10,24 +10,24 @@
  */
 import { Backoff } from '../../platform/backoff.ts';
 import { messageOf } from '../../platform/errors.ts';
+import type { RedisClient } from '../../platform/redis.ts';
 import { sleep } from '../../platform/sleep.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import { decodeBatch, type Envelope, type RefusedBatch } from '../../protocol/batch.ts';
-import type { IngestIntervals } from '../internalSettings.ts';
+import type { IngestIntervals } from '../config.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import { databaseErrorKind } from '../store/databaseError.ts';
 import type { Store } from '../store/store.ts';
 import { type CommitContext, type CommittedBatch, commitBatch } from './commitBatch.ts';
-import { inputText } from './inputText.ts';
 import { type JobHandler, type JobOutcome, NotJson } from './queueWorker.ts';
-import { type Rejection, storeRejection } from './rejections.ts';
-import type { ReplyPublisher } from './replies.ts';
+import { inputText, type Rejection, storeRejection } from './rejections.ts';
+import { publishReply, ReplyError } from './replies.ts';
 
 export interface JobHandlerOptions extends CommitContext {
   readonly store: Pick<Store, 'run' | 'transaction'>;
   readonly cluster: string;
   readonly intervals: IngestIntervals;
-  readonly replies: ReplyPublisher;
+  readonly redis: RedisClient;
   readonly metrics: ControllerMetrics;
   readonly log: Pick<ThrottledLog, 'warn' | 'error'>;
   /** Aborted when the controller stops: no more waiting. */
@@ -75,10 +75,6 @@ async function retry(
 }
 
 /** Publishing replies is all that is done over Redis here, so every other error is Postgres's or ours. */
-class ReplyError extends Error {
-  override readonly name = 'ReplyError';
-}
-
 const isUnavailable = (error: unknown): boolean =>
   error instanceof ReplyError || ['outage', 'conflict'].includes(databaseErrorKind(error));
 
@@ -129,20 +125,6 @@ async function reject(options: JobHandlerOptions, rejection: Rejection): Promise
   options.metrics.records.inc({ result: 'rejected' });
   const { queue, reason, error, claimedNode } = rejection;
   options.log.warn({ queue, reason, error, claimedNode }, 'input rejected');
-}
-
-async function publishReply(
-  { replies }: JobHandlerOptions,
-  { node, epoch }: Envelope,
-  { ackGeneration, ackedSeq, closed }: CommittedBatch,
-): Promise<void> {
-  try {
-    await replies.publish(node, epoch, { ackGeneration, ackedSeq }, closed);
-  } catch (error) {
-    throw new ReplyError(`the reply to ${node} could not be published: ${messageOf(error)}`, {
-      cause: error,
-    });
-  }
 }
 
 function count(metrics: ControllerMetrics, outcome: CommittedBatch, { wall0 }: Envelope): void {

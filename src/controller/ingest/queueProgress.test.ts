@@ -11,7 +11,7 @@ describe('ingest health', () => {
     expect(progress.health().alive).toBe(true);
     clock = minutes(2);
     progress.observed(true, [1, 0]);
-    expect(progress.health()).toMatchObject({ alive: false, stalledForMs: minutes(2), depth: 1 });
+    expect(progress.health()).toMatchObject({ alive: false, stalledForMs: minutes(2) });
   });
 
   it('a queue whose jobs are handled is alive, however many wait', () => {

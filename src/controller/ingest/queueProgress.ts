@@ -11,12 +11,9 @@
 export interface IngestHealth {
   /** Whether every queue that is not empty made progress lately. */
   readonly alive: boolean;
-  /** Whether Postgres answered the latest probe. */
   readonly database: boolean;
   /** The longest that any queue has been stalled, in milliseconds. */
   readonly stalledForMs: number;
-  /** Jobs in all queues. */
-  readonly depth: number;
   /** For how long ingest has been caught up without interruption, in milliseconds; 0 while it is not. */
   readonly caughtUpForMs: number;
 }
@@ -37,7 +34,6 @@ const CAUGHT_UP_STALL_MS = 30_000;
 export function createQueueProgress(now: () => number = () => performance.now()): QueueProgress {
   const progressAt = new Map<number, number>();
   let database = false;
-  let depth = 0;
   let caughtUpSince: number | null = null;
   let observedAt = Number.NEGATIVE_INFINITY;
   const stalledForMs = () => Math.max(0, ...[...progressAt.values()].map((at) => now() - at));
@@ -50,7 +46,7 @@ export function createQueueProgress(now: () => number = () => performance.now())
       if (now() - observedAt >= CAUGHT_UP_STALL_MS) caughtUpSince = null;
       observedAt = now();
       database = answers;
-      depth = depths.reduce<number>((sum, n) => sum + (n ?? 0), 0);
+      const depth = depths.reduce<number>((sum, n) => sum + (n ?? 0), 0);
       // A queue that Redis does not show counts as empty: no restart would cure it.
       for (const queue of new Set([...progressAt.keys(), ...depths.keys()])) {
         const idle = (depths[queue] ?? 0) === 0;
@@ -64,7 +60,7 @@ export function createQueueProgress(now: () => number = () => performance.now())
       const stalled = stalledForMs();
       const stale = now() - observedAt >= CAUGHT_UP_STALL_MS;
       const caughtUpForMs = caughtUpSince === null || stale ? 0 : now() - caughtUpSince;
-      return { alive: stalled < STALLED_AFTER_MS, database, stalledForMs: stalled, depth, caughtUpForMs };
+      return { alive: stalled < STALLED_AFTER_MS, database, stalledForMs: stalled, caughtUpForMs };
     },
   };
 }

@@ -17,7 +17,6 @@ import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import { QUEUE_NAME, queuePrefix } from '../../protocol/redisKeys.ts';
 import { isUnreadable, removeUnreadableJobs, type UnreadableJob } from './unreadableJobs.ts';
 
-/** What to do with a job after its handler returned. */
 export type JobOutcome = { readonly done: true } | { readonly done: false; readonly delayMs: number };
 
 export interface JobHandler {
@@ -184,7 +183,6 @@ function parseData(data: string | undefined): unknown {
 
 const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
 
-/** Whether a promise is settled in time. */
 async function within(promise: Promise<unknown>, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {

@@ -2,7 +2,7 @@
  * How the records of one type are written: its statement and the columns that the statement takes.
  */
 import type { RecordType } from '../../protocol/record.ts';
-import { arrayLiteral } from '../store/arrayLiteral.ts';
+import { literal } from '../store/literal.ts';
 import type { SqlRunner, SqlStatement } from '../store/store.ts';
 import type { BatchScope } from './batchScope.ts';
 import { ofType, type StorableRecord } from './recordValidation.ts';
@@ -14,7 +14,6 @@ export interface RecordWriterOptions<T extends RecordType> {
   readonly values: (scope: BatchScope, rows: readonly StorableRecord<T>[]) => unknown[];
 }
 
-/** Writes those of the records that are of its type. */
 export type RecordWriter = (
   runner: SqlRunner,
   scope: BatchScope,
@@ -41,11 +40,17 @@ export function recordWriter<T extends RecordType>(
   };
 }
 
-/** A column of numbers, or of text that consists of digits and letters only. */
-export function literal<R>(rows: readonly R[], value: (row: R) => number | string | null): string {
-  return arrayLiteral(rows.map(value));
-}
-
-/** The wall-clock time of an offset from the start of the epoch; null stays null. */
 export const timeOf = ({ epochStart }: BatchScope, offset: number | null): number | null =>
   offset === null ? null : epochStart + offset;
+
+/** The columns with which the rows of most types begin. */
+export const keysOf = (
+  { nodeId, contextId, clusterId }: BatchScope,
+  rows: readonly Pick<StorableRecord, 'seq' | 'at'>[],
+): unknown[] => [
+  nodeId,
+  contextId,
+  clusterId,
+  literal(rows, ({ seq }) => seq),
+  literal(rows, ({ at }) => at),
+];

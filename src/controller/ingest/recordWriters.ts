@@ -4,12 +4,13 @@
 import { messageOf } from '../../platform/errors.ts';
 import { PLEG_STATES, type RecordOf, type RecordType } from '../../protocol/record.ts';
 import { databaseErrorKind } from '../store/databaseError.ts';
+import { literal } from '../store/literal.ts';
 import type { SqlRunner } from '../store/store.ts';
 import type { BatchScope } from './batchScope.ts';
 import { containerRows } from './containerRows.ts';
 import { plegEventMask } from './plegEventMask.ts';
 import { refusedByDatabase, type StorableRecord, type UnstorableRecord } from './recordValidation.ts';
-import { literal, type RecordWriter, recordWriter, timeOf } from './recordWriter.ts';
+import { keysOf, type RecordWriter, recordWriter, timeOf } from './recordWriter.ts';
 import { writeRelistMinutes } from './relistMinuteWriter.ts';
 import insertContainerEvents from './sql/insertContainerEvents.sql';
 import insertFindings from './sql/insertFindings.sql';
@@ -104,11 +105,7 @@ const writeContainerEvents = recordWriter('container_event', {
   statement: { name: 'insert_container_events', text: insertContainerEvents },
   oneRowEach: true,
   values: (scope, rows) => [
-    scope.nodeId,
-    scope.contextId,
-    scope.clusterId,
-    literal(rows, ({ seq }) => seq),
-    literal(rows, ({ at }) => at),
+    ...keysOf(scope, rows),
     literal(rows, ({ record }) => record.createdNs),
     literal(rows, ({ record }) => scope.keyOf(record.containerId)),
     literal(rows, ({ record }) => eventFlags(record)),
@@ -119,11 +116,7 @@ const writeRelistChanges = recordWriter('relist_change', {
   statement: { name: 'insert_relist_changes', text: insertRelistChanges },
   oneRowEach: true,
   values: (scope, rows) => [
-    scope.nodeId,
-    scope.contextId,
-    scope.clusterId,
-    literal(rows, ({ seq }) => seq),
-    literal(rows, ({ at }) => at),
+    ...keysOf(scope, rows),
     literal(rows, ({ record }) => scope.epochStart + record.window.from),
     literal(rows, ({ record }) => scope.epochStart + record.window.to),
     literal(rows, ({ record }) => scope.keyOf(record.containerId)),
@@ -140,11 +133,7 @@ const writeFindings = recordWriter('finding', {
       containerId === null ? undefined : scope.identities.get(containerId),
     );
     return [
-      scope.nodeId,
-      scope.contextId,
-      scope.clusterId,
-      rows.map(({ seq }) => seq),
-      rows.map(({ at }) => at),
+      ...keysOf(scope, rows),
       rows.map(({ record }) => record.findingId),
       rows.map(({ record }) => record.kind),
       rows.map(({ record }) => record.eventType),
@@ -219,11 +208,7 @@ const writeModeChanges = recordWriter('mode_change', {
   statement: { text: insertModeChanges },
   oneRowEach: true,
   values: (scope, rows) => [
-    scope.nodeId,
-    scope.contextId,
-    scope.clusterId,
-    rows.map(({ seq }) => seq),
-    rows.map(({ at }) => at),
+    ...keysOf(scope, rows),
     rows.map(({ record }) => scope.epochStart + record.notBefore),
     rows.map(({ record }) => record.model),
     rows.map(({ record }) => record.from),

@@ -1,5 +1,5 @@
 /*
- * Refused input: stored once for each content, with how often it came, up to a cap.
+ * Refused input: as text, and stored once for each content, with how often it came, up to a cap.
  */
 import { createHash } from 'node:crypto';
 import type { SqlRunner } from '../store/store.ts';
@@ -11,7 +11,6 @@ export interface Rejection {
   readonly error: string;
   /** What the input says; it is not believed. */
   readonly claimedNode: string;
-  /** The input, as it was in the queue. */
   readonly input: string;
 }
 
@@ -36,4 +35,14 @@ export async function storeRejection(
     bytes.subarray(0, HEAD_BYTES).toString('hex'),
     MAX_REJECTED,
   ]);
+}
+
+/** A parser reads JSON that is nested deeper than a writer can follow. An input that throws here would be redelivered for ever. */
+export function inputText(input: unknown): string {
+  try {
+    return JSON.stringify(input) ?? 'undefined';
+  } catch (error) {
+    if (error instanceof RangeError) return 'nested too deeply to be written';
+    throw error;
+  }
 }

@@ -2,10 +2,10 @@
  * Columns of store.relist_minute.
  */
 import type { KubeletCalls, KubeletMinute } from '../../protocol/record.ts';
-import { arrayLiteral } from '../store/arrayLiteral.ts';
+import { literal } from '../store/literal.ts';
 import type { BatchScope } from './batchScope.ts';
 import type { StorableRecord } from './recordValidation.ts';
-import { literal, recordWriter } from './recordWriter.ts';
+import { keysOf, recordWriter } from './recordWriter.ts';
 import insertRelistMinutes from './sql/insertRelistMinutes.sql';
 
 type MinuteRow = StorableRecord<'relist_minute'>;
@@ -13,8 +13,7 @@ type MinuteRow = StorableRecord<'relist_minute'>;
 const INT2_MAX = 32_767;
 const INT4_MAX = 2_147_483_647;
 
-const histogram = (counts: readonly number[]): string =>
-  arrayLiteral(counts.map((n) => Math.min(n, INT2_MAX)));
+const histogram = (counts: readonly number[]): string => literal(counts, (n) => Math.min(n, INT2_MAX));
 
 /** Null where the kubelet reported nothing. */
 function kubeletColumns(rows: readonly MinuteRow[]): unknown[] {
@@ -52,11 +51,7 @@ export const writeRelistMinutes = recordWriter('relist_minute', {
   statement: { name: 'insert_relist_minutes', text: insertRelistMinutes },
   oneRowEach: true,
   values: (scope, rows) => [
-    scope.nodeId,
-    scope.contextId,
-    scope.clusterId,
-    literal(rows, ({ seq }) => seq),
-    literal(rows, ({ at }) => at),
+    ...keysOf(scope, rows),
     literal(rows, ({ record }) => record.relists),
     literal(rows, ({ record }) => record.errors),
     literal(rows, ({ record }) => record.max),
@@ -72,6 +67,6 @@ export const writeRelistMinutes = recordWriter('relist_minute', {
     ...kubeletColumns(rows),
     ...callColumns(scope, rows),
     literal(rows, ({ record }) => record.wall),
-    rows.map(({ record }) => arrayLiteral(record.lists)),
+    rows.map(({ record }) => literal(record.lists, (n) => n)),
   ],
 });

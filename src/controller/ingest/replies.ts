@@ -5,14 +5,11 @@
  * generation the acked seq only rises, and a newer generation replaces absolutely. Agents read replies by the same rule. Anything
  * else under the key, which only a stranger can have put there, is deleted: it would block every reply.
  */
-
+import { messageOf } from '../../platform/errors.ts';
 import type { RedisClient } from '../../platform/redis.ts';
-import { ACK_REPLIES_TTL_S, type AckReply, ackReplyKey } from '../../protocol/redisKeys.ts';
-
-export interface ReplyPublisher {
-  /** Publishes a reply and deletes those of closed epochs. Throws if Redis is unavailable. */
-  publish(node: string, epoch: string, reply: AckReply, closed: readonly string[]): Promise<void>;
-}
+import type { Envelope } from '../../protocol/batch.ts';
+import { ACK_REPLIES_TTL_S, ackReplyKey } from '../../protocol/redisKeys.ts';
+import type { CommittedBatch } from './commitBatch.ts';
 
 /** KEYS[1] the node's hash; ARGV epoch, ackGeneration, ackedSeq, seconds to live, then closed epochs. */
 const PUBLISH = `
@@ -30,11 +27,21 @@ for i = 5, #ARGV do redis.call('HDEL', KEYS[1], ARGV[i]) end
 redis.call('EXPIRE', KEYS[1], ARGV[4])
 `;
 
-export function createReplyPublisher(redis: RedisClient, cluster: string): ReplyPublisher {
-  return {
-    async publish(node, epoch, { ackGeneration, ackedSeq }, closed) {
-      const key = ackReplyKey(cluster, node);
-      await redis.eval(PUBLISH, 1, key, epoch, ackGeneration, ackedSeq, ACK_REPLIES_TTL_S, ...closed);
-    },
-  };
+export class ReplyError extends Error {
+  override readonly name = 'ReplyError';
+}
+
+/** Publishes the reply to a committed batch and deletes those of the epochs that it closed. Throws {@link ReplyError}. */
+export async function publishReply(
+  { redis, cluster }: { readonly redis: RedisClient; readonly cluster: string },
+  { node, epoch }: Envelope,
+  { ackGeneration, ackedSeq, closed }: CommittedBatch,
+): Promise<void> {
+  const key = ackReplyKey(cluster, node);
+  try {
+    await redis.eval(PUBLISH, 1, key, epoch, ackGeneration, ackedSeq, ACK_REPLIES_TTL_S, ...closed);
+  } catch (error) {
+    const message = `the reply to ${node} could not be published: ${messageOf(error)}`;
+    throw new ReplyError(message, { cause: error });
+  }
 }

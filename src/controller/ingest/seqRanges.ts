@@ -8,7 +8,6 @@ export interface SeqRange {
   readonly to: number;
 }
 
-/** Every seq of some ranges, in their order. */
 export function* seqsOf(ranges: readonly SeqRange[]): Generator<number> {
   for (const { from, to } of ranges) {
     for (let seq = from; seq <= to; seq++) yield seq;

@@ -21,7 +21,6 @@ const COUNTERS = ['ats', 'atm', 'stc'] as const;
 /** Fits 64 bits with room to count on. */
 const COUNTER = /^-?\d{1,15}$/;
 
-/** Whether this error means that an unreadable job was met. */
 export const isUnreadable = (error: unknown): boolean =>
   error instanceof SyntaxError || /^WRONGTYPE|not an integer|would overflow/.test(messageOf(error));
 
@@ -42,7 +41,6 @@ export async function removeUnreadableJobs(redis: RedisClient, queueKey: string)
   return removed;
 }
 
-/** The content of a job that cannot be read; null if it can. */
 async function unreadableContent(redis: RedisClient, key: string): Promise<string | null> {
   const type = await redis.type(key);
   if (type !== 'hash') return type === 'none' ? null : `a ${type}`;

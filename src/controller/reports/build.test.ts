@@ -247,9 +247,7 @@ describe('conditions', () => {
     for (const type of ['Ready', 'AgentReporting', 'StreamConnected', 'RelistHealthy', 'EvidenceComplete']) {
       expect(stateOf(behind, type)).toBe('Unknown IngestBehind');
     }
-    expect(stateOf(build({}, { ingestUpToDate: false }), 'AgentReporting')).toBe(
-      'True Reporting',
-    );
+    expect(stateOf(build({}, { ingestUpToDate: false }), 'AgentReporting')).toBe('True Reporting');
   });
 
   test('a silent agent of which nothing was stored since stays silent while ingest is behind', () => {

@@ -26,7 +26,6 @@ export interface OffsetWindow {
   readonly to: number;
 }
 
-/** Converts a window of the epoch to the store's clock. */
 export function transitionBounds(
   { storedAt, cutAt, epochStart }: BatchTimes,
   { from, to }: OffsetWindow,

@@ -34,7 +34,6 @@ interface PodPollerMetrics {
 export interface PodPollerOptions {
   readonly store: Store;
   readonly kube: Pick<KubeClient, 'get'>;
-  /** The name of the cluster. */
   readonly cluster: string;
   readonly readsPerSecond: number;
   readonly log: Logger;
@@ -46,14 +45,8 @@ export interface PodPollerOptions {
 interface PodPollerPace {
   /** Time between two claims while nothing is due. */
   readonly pollMs: number;
-  /** How often expired watches are ended. */
   readonly expiryMs: number;
   readonly backoff: BackoffOptions;
-}
-
-export interface PodPoller {
-  /** Resolves after the reads under way. */
-  stop(): Promise<void>;
 }
 
 const DEFAULT_PACE: PodPollerPace = {
@@ -70,28 +63,17 @@ const WAIT_GROWTH = 1.25;
 const MAX_SAMPLE_DELAY_MS = 5_000;
 const MAX_EXPIRED = 100;
 
-/** The wait after this many stale reads. */
 export const waitAfter = (staleReads: number): number =>
   Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * WAIT_GROWTH ** staleReads);
 
 /** Runs until it is stopped, and survives every failure. */
-export function startPodPoller(options: PodPollerOptions): PodPoller {
-  const poller = new Poller(options);
-  const ended = poller.run();
-  return {
-    async stop() {
-      poller.stop();
-      await ended;
-    },
-  };
-}
-
-class Poller {
+export class PodPoller {
   readonly #options: PodPollerOptions;
   readonly #pace: PodPollerPace;
   readonly #readLimit: TokenBucket;
   readonly #backoff: Backoff;
   readonly #stop = new AbortController();
+  readonly #ended: Promise<void>;
   #watches: WatchStore | undefined;
   #expiryCheckedAt = Number.NEGATIVE_INFINITY;
 
@@ -101,13 +83,16 @@ class Poller {
     const { readsPerSecond } = options;
     this.#readLimit = new TokenBucket({ capacity: readsPerSecond, interval: perSecond(readsPerSecond) });
     this.#backoff = new Backoff(this.#pace.backoff);
+    this.#ended = this.#run();
   }
 
-  stop(): void {
+  /** Resolves after the reads under way. */
+  async stop(): Promise<void> {
     this.#stop.abort();
+    await this.#ended;
   }
 
-  async run(): Promise<void> {
+  async #run(): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       try {

@@ -34,7 +34,6 @@ const SAMPLE_EXPIRES_MS = 60_000;
 /** A kubelet needs time to publish a status. */
 const SAMPLE_FIRST_READ_MS = 1_000;
 
-/** Samples of a node. */
 const NODE_LIMIT = { capacity: 20, interval: perSecond(0.5) };
 /** The share of reads that may start a sample; a sample takes about two reads. */
 const SAMPLE_SHARE = 0.25;
@@ -43,7 +42,6 @@ const MAX_NODES = 20_000;
 
 export interface WatchEnqueuerOptions {
   readonly readsPerSecond: number;
-  /** Called with the number of watches that exceeded a limit. */
   readonly onShed: (kind: WatchKind, count: number) => void;
 }
 
@@ -115,7 +113,6 @@ async function insert(
   return watches.map(({ findingId }) => findingId).filter((findingId) => !inserted.has(findingId));
 }
 
-/** Records why these findings get no lag. */
 async function recordReasons(
   runner: SqlRunner,
   { nodeId, clusterId }: BatchScope,

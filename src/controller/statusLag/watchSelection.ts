@@ -11,7 +11,6 @@ import { ofType, type StorableRecord } from '../ingest/recordValidation.ts';
 import { type TimeBounds, transitionBounds } from './bounds.ts';
 import type { TransitionType } from './podStatus.ts';
 
-/** A transition to watch, and the container with its pod. */
 export interface NewWatch extends TimeBounds {
   readonly findingId: string;
   readonly type: TransitionType;
@@ -60,7 +59,6 @@ export function overdueWatches({ records, times, identities }: StoredBatch): {
   return { watches, withoutPod };
 }
 
-/** Announced transitions that can be samples. */
 export function sampleCandidates({ records, times, identities }: StoredBatch): Omit<NewWatch, 'findingId'>[] {
   const { storedAt, cutAt, epochStart } = times;
   const found = new Set(

@@ -71,7 +71,6 @@ const MIN_SAMPLES = 100;
 export class WatchStore {
   readonly #store: Store;
   readonly #cluster: number;
-  /** The day whose partitions exist. */
   #partitioned = 0;
 
   constructor(store: Store, clusterId: number) {
@@ -144,7 +143,6 @@ export class WatchStore {
     return (await this.#store.run<ExpiredWatch>({ text: listExpiredWatches }, [this.#cluster, limit])).rows;
   }
 
-  /** Returns the number of dropped samples. */
   async dropOverdueSamples(afterMs: number): Promise<number> {
     return (await this.#store.run({ text: dropOverdueSamples }, [this.#cluster, afterMs])).count;
   }
@@ -164,5 +162,4 @@ async function makePartitions(runner: SqlRunner, today: number): Promise<void> {
   }
 }
 
-/** This machine's monotonic clock. */
 export const monotonic = (): Micros => millis(performance.now());

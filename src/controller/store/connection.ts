@@ -2,7 +2,6 @@
  * Connections to Postgres, with their names and timeouts.
  */
 import { Client, type ClientConfig, Pool } from 'pg';
-import { PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { explainDatabaseError } from './databaseError.ts';
 
@@ -56,13 +55,6 @@ export async function withClient<T>(
 }
 
 function configOf(databaseUrl: string, name: string): ClientConfig {
-  if (!/^postgres(ql)?:\/\//.test(databaseUrl) || !URL.canParse(databaseUrl)) {
-    throw new PlegwatchError(
-      'SETTING_INVALID',
-      '--database-url is not a URL that begins with postgres://.',
-      'Set --database-url (PLEGWATCH_DATABASE_URL) to postgres://user:password@host:port/database.',
-    );
-  }
   return {
     connectionString: databaseUrl,
     application_name: name,

@@ -24,9 +24,7 @@ export interface MaintainOptions {
 }
 
 export interface MaintenanceResult {
-  /** How many partitions were made. */
   readonly made: number;
-  /** The names of the partitions that were dropped. */
   readonly dropped: readonly string[];
   /** How many epochs were closed because their agent had not reported for a week. */
   readonly abandoned: number;

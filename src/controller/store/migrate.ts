@@ -20,7 +20,6 @@ import setQueues from './sql/setQueues.sql';
 
 export interface MigrateOptions {
   readonly databaseUrl: string;
-  /** How many queues the agents use. */
   readonly queues: number;
   readonly log: Logger;
   /** The folder of migration files; by default the one beside this program's package.json. */
@@ -57,7 +56,8 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
 async function readApplied(client: Client): Promise<AppliedMigration[]> {
   const table = await client.query("SELECT to_regclass('store.migration') IS NOT NULL AS there");
   if (table.rows[0]?.there !== true) return [];
-  return (await client.query<AppliedMigration>('SELECT number, hash FROM store.migration ORDER BY number')).rows;
+  return (await client.query<AppliedMigration>('SELECT number, hash FROM store.migration ORDER BY number'))
+    .rows;
 }
 
 /** Applies migrations in one transaction, which an error rolls back: the connection is closed after it. */

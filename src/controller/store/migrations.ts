@@ -14,14 +14,12 @@ export const SCHEMA_VERSION = 5;
 
 export interface Migration {
   readonly name: string;
-  /** The number in its file name. */
   readonly number: number;
   readonly sql: string;
   /** sha256 of the file, kept in the database. */
   readonly hash: string;
 }
 
-/** A migration that a database has. */
 export interface AppliedMigration {
   readonly number: number;
   readonly hash: string;

@@ -40,7 +40,6 @@ export interface Store extends SqlRunner {
   readSettings(): Promise<StoreSettings>;
   /** The id of a cluster, which is added when it is first seen. */
   ensureCluster(name: string): Promise<number>;
-  /** Resolves when Postgres answers; throws its error otherwise. */
   ping(): Promise<void>;
   /** Waits for running statements and closes all connections. May be called twice. */
   close(): Promise<void>;
@@ -51,13 +50,6 @@ export interface StoreOptions {
   readonly log: Logger;
   readonly maxConnections?: number;
 }
-
-type SettingsRow = {
-  queues: number;
-  max_queues: number;
-  event_retention_days: number;
-  finding_retention_days: number;
-};
 
 const MAX_CONNECTIONS = 8;
 const CONFLICT_ATTEMPTS = 5;
@@ -84,15 +76,9 @@ export async function openStore({
     run: runner.run,
     transaction: (work) => transaction(pool, work),
     async readSettings() {
-      const { rows } = await runner.run<SettingsRow>({ text: readSettingsSql });
-      const [row] = rows;
-      if (row === undefined) throw new Error('an aggregate query returned no row');
-      return {
-        queues: row.queues,
-        maxQueues: row.max_queues,
-        eventRetentionDays: row.event_retention_days,
-        findingRetentionDays: row.finding_retention_days,
-      };
+      const { rows } = await runner.run<StoreSettings & QueryResultRow>({ text: readSettingsSql });
+      if (rows[0] === undefined) throw new Error('an aggregate query returned no row');
+      return rows[0];
     },
     async ensureCluster(name) {
       for (;;) {

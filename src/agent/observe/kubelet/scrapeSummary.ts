@@ -14,7 +14,6 @@ export const ScrapeSummarySchema = v.strictObject({
   /** The figures were read between these two. */
   started: v.pipe(position, v.transform<number, Mono>(mono)),
   ended: v.pipe(position, v.transform<number, Mono>(mono)),
-  /** The wall clock at `ended`. */
   wall: v.pipe(position, v.transform<number, Wall>(wall)),
   version: v.nullable(v.pipe(v.string(), v.maxLength(MAX_NAME_LENGTH))),
   gate: v.nullable(v.boolean()),

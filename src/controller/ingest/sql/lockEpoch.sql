@@ -12,13 +12,13 @@ WITH locked AS MATERIALIZED (
                  ELSE int4multirange(int4range($5::int4, $6::int4, '[]')) - received END AS fresh
   FROM locked WHERE epoch = $3::uuid
 )
-SELECT p.node_id,
-       (extract(epoch FROM p.started_at) * 1000000)::int8::text AS started_at,
-       (extract(epoch FROM now()) * 1000000)::int8::text AS now,
-       ARRAY(SELECT lower(r) FROM unnest(p.fresh) AS r ORDER BY r) AS fresh_from,
-       ARRAY(SELECT upper(r) - 1 FROM unnest(p.fresh) AS r ORDER BY r) AS fresh_to,
-       p.fresh && p.lost AS fills_gap,
+SELECT p.node_id AS "nodeId",
+       (extract(epoch FROM p.started_at) * 1000000)::float8 AS "startedAt",
+       (extract(epoch FROM now()) * 1000000)::float8 AS now,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('from', lower(r), 'to', upper(r) - 1) ORDER BY r), '[]')
+        FROM unnest(p.fresh) AS r) AS fresh,
+       p.fresh && p.lost AS "fillsGap",
        ARRAY(SELECT l.epoch::text FROM locked l WHERE l.epoch <> p.epoch ORDER BY l.incarnation) AS earlier,
-       x.context_id
+       x.context_id AS "contextId"
 FROM present p
 LEFT JOIN store.context x ON x.node_id = p.node_id AND x.epoch = p.epoch AND x.context_no = $7::int4
