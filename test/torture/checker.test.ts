@@ -51,6 +51,7 @@ function store(
     epochs: [{ node: NODE, epoch: EPOCH, received: [[1, to]], lost }],
     gaps: [],
     downtimes: [],
+    undeclared: [],
     folded: {
       sessions: new Map(),
       gaps: new Map(),
@@ -177,7 +178,10 @@ test('a gap of a full disk is explained only by a full disk of that node', () =>
 });
 
 test('a downtime is explained by a death of that agent in that time', () => {
-  const absent = { ...store([row(1), row(2)]), downtimes: [{ node: NODE, from: 10_000, to: 20_000 }] };
+  const absent = {
+    ...store([row(1), row(2)]),
+    downtimes: [{ node: NODE, cause: 'died', from: 10_000, to: 20_000 }],
+  };
   const died = (at: number, node = NODE) =>
     checkRecords(evidence({ store: absent, deaths: [{ node, at }] })).problems;
   expect(died(15_000)).toEqual([]);
@@ -186,7 +190,10 @@ test('a downtime is explained by a death of that agent in that time', () => {
 });
 
 test('a downtime under a moved clock is explained by any death of that agent', () => {
-  const absent = { ...store([row(1), row(2)]), downtimes: [{ node: NODE, from: 10_000, to: 20_000 }] };
+  const absent = {
+    ...store([row(1), row(2)]),
+    downtimes: [{ node: NODE, cause: 'died', from: 10_000, to: 20_000 }],
+  };
   const deaths = [{ node: NODE, at: 40_000 }];
   const moved = (node: number, died = deaths) =>
     checkRecords(
@@ -224,4 +231,22 @@ test('an empty store is a problem even if nothing was attempted', () => {
   expect(checkRecords(evidence({ attempts: [], store: store([]) })).problems).toEqual([
     'nothing was stored at all',
   ]);
+});
+
+test('a downtime that the next agent did not declare is explained only by lost records', () => {
+  const silent = { node: NODE, cause: 'silent', from: 10_000, to: 20_000 };
+  const deaths = [{ node: NODE, at: 15_000 }];
+  const absent = { ...store([row(1), row(2)]), downtimes: [silent] };
+  expect(checkRecords(evidence({ deaths, store: absent })).problems).toEqual(['1 unexplained']);
+  const gap = { node: NODE, epoch: EPOCH, cause: 'spool_full', from: 3, to: 4 };
+  const fault = { kind: 'full disk', node: 0, kill: true } as const;
+  const faults = [{ atMs: 0, forMs: 1, fault }];
+  const lossy = { ...absent, gaps: [gap] };
+  expect(checkRecords(evidence({ deaths, faults, store: lossy })).problems).toEqual([]);
+});
+
+test('a period that neither evidence nor a gap covers is undeclared', () => {
+  const undeclared = [{ node: NODE, scope: 'stream', from: 10_000, to: 20_000 }];
+  const { problems } = checkRecords(evidence({ store: { ...store([row(1), row(2)]), undeclared } }));
+  expect(problems).toEqual(['1 undeclared']);
 });

@@ -7,6 +7,7 @@
  *   unexpected     in the store but never attempted, or changed
  *   duplicated     in the store more than once
  *   declared       attempted, not stored, and in a gap of that epoch; a fault must explain the gap
+ *   undeclared     periods that neither evidence nor a gap covers (plegwatch.undeclared_gaps)
  *   undetermined   attempted, and the agent died before it was in the spool: a bounded tail of an ended epoch
  *   premature      acknowledged before it was committed
  *   undrained      batches left in the queues after everything else has settled
@@ -48,9 +49,18 @@ export interface SeqGap {
   readonly to: number;
 }
 
-/** A period without an agent, as reported by the next one. Milliseconds since the Unix epoch. */
+/** A period without an agent, as the store reports it. Milliseconds since the Unix epoch. */
 export interface AgentDowntime {
   readonly node: string;
+  readonly cause: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A period that neither evidence nor a gap covers. Milliseconds since the Unix epoch. */
+export interface UndeclaredGap {
+  readonly node: string;
+  readonly scope: string;
   readonly from: number;
   readonly to: number;
 }
@@ -80,6 +90,7 @@ export interface CheckedStore {
   readonly epochs: readonly StoredEpoch[];
   readonly gaps: readonly SeqGap[];
   readonly downtimes: readonly AgentDowntime[];
+  readonly undeclared: readonly UndeclaredGap[];
   readonly folded: Folded;
 }
 
@@ -115,6 +126,7 @@ export interface CheckResult {
   readonly duplicated: readonly string[];
   readonly declared: number;
   readonly unexplained: readonly string[];
+  readonly undeclared: readonly string[];
   readonly undetermined: number;
   readonly premature: readonly string[];
   readonly undrained: number;
@@ -157,6 +169,7 @@ export function checkRecords(evidence: TortureEvidence): CheckResult {
       ...store.gaps.filter((gap) => !isExplained(gap, evidence)).map(describeGap),
       ...store.downtimes.filter((downtime) => !hadDeath(downtime, evidence)).map(describeDowntime),
     ],
+    undeclared: store.undeclared.map(describeUndeclared),
     undetermined: [...undetermined.values()].reduce((a, b) => a + b, 0),
     premature: evidence.premature.map(describePremature),
     undrained: evidence.undrained,
@@ -228,16 +241,26 @@ const hadFullDisk = (node: string | undefined, faults: readonly Event[]): boolea
 /** How far wall clocks may differ between two places. */
 const SLACK_MS = 1_000;
 
-/** If the agent's clock was moved, the bounds of a downtime do not match its deaths: any death of that agent explains it. */
-function hadDeath({ node, from, to }: AgentDowntime, { deaths, faults }: TortureEvidence): boolean {
+/**
+ * If the agent's clock was moved, the bounds of a downtime do not match its deaths: any death of that agent explains it. Spools survive,
+ * so the next agent declares each death, unless its declaration was lost with other records.
+ */
+function hadDeath(
+  { node, cause, from, to }: AgentDowntime,
+  { deaths, faults, store }: TortureEvidence,
+): boolean {
+  if (cause === 'silent' && !store.gaps.some((gap) => gap.node === node)) return false;
   const moved = faults.some(({ fault }) => fault.kind === 'clock' && `node-${fault.node}` === node);
   return deaths.some(
     ({ node: died, at }) => died === node && (moved || (at >= from - SLACK_MS && at <= to + SLACK_MS)),
   );
 }
 
-const describeDowntime = ({ node, from, to }: AgentDowntime): string =>
-  `${node} had no agent from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
+const describeDowntime = ({ node, cause, from, to }: AgentDowntime): string =>
+  `${node} had no agent (${cause}) from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
+
+const describeUndeclared = ({ node, scope, from, to }: UndeclaredGap): string =>
+  `${node} ${scope} from ${new Date(from).toISOString()} to ${new Date(to).toISOString()}`;
 
 const describeGap = ({ node, epoch, cause, from, to }: SeqGap): string =>
   `${node} ${epoch}:${from}-${to} ${cause}`;
@@ -251,7 +274,7 @@ function problemsOf(
   { faults, attempts }: TortureEvidence,
 ): string[] {
   const nodeOf = new Map(attempts.map(({ epoch, node }) => [epoch, node]));
-  const classes = ['lost', 'unexpected', 'duplicated', 'unexplained', 'premature'] as const;
+  const classes = ['lost', 'unexpected', 'duplicated', 'unexplained', 'undeclared', 'premature'] as const;
   const tails = [...undetermined].filter(
     ([epoch, n]) => n > MAX_UNDETERMINED && !hadFullDisk(nodeOf.get(epoch), faults),
   );

@@ -11,7 +11,8 @@
  *   --forgetful N    the last N nodes delete acknowledged records at once
  *   --quiet          print one line per schedule
  *
- * Exit code 0: no record lost, unexpected or duplicated, and no gap unexplained. 1: otherwise. 2: wrong usage.
+ * Exit code 0: no record lost, unexpected or duplicated, no gap unexplained and no
+ * period undeclared. 1: otherwise. 2: wrong usage.
  */
 
 import { randomInt } from 'node:crypto';
@@ -77,7 +78,7 @@ process.exitCode = failed.length > 0 ? 1 : 0;
 
 function printOutcome(seed: number, { result, events, failures, comparisons, seconds, logs }: Outcome): void {
   const { attempted, stored, declared, undetermined } = result;
-  const lists = ['lost', 'unexpected', 'duplicated', 'unexplained', 'premature'] as const;
+  const lists = ['lost', 'unexpected', 'duplicated', 'unexplained', 'undeclared', 'premature'] as const;
   const counts = Object.fromEntries(lists.map((name) => [name, result[name].length]));
   totals.schedules += 1;
   totals.faults += events.length;

@@ -89,7 +89,7 @@ async function settle(world: World, events: readonly Event[], withinMs: number):
       forgetful: new Set([...world.options.forgetful].map((i) => `node-${i}`)),
     };
     const result = checkRecords(evidence);
-    const settled = result.lost.length === 0 && result.undrained === 0;
+    const settled = result.lost.length + result.undeclared.length === 0 && result.undrained === 0;
     if (settled || performance.now() > deadline) return result;
     await delay(500);
   }

@@ -3,7 +3,15 @@
  * and the gaps.
  */
 import { Client } from 'pg';
-import type { AgentDowntime, CheckedRow, CheckedStore, Folded, SeqGap, StoredEpoch } from './checker.ts';
+import type {
+  AgentDowntime,
+  CheckedRow,
+  CheckedStore,
+  Folded,
+  SeqGap,
+  StoredEpoch,
+  UndeclaredGap,
+} from './checker.ts';
 import type { RowKind } from './facts.ts';
 import { factsOfRow } from './facts.ts';
 
@@ -69,15 +77,20 @@ export async function readStore(url: string): Promise<CheckedStore> {
         FROM store.gap g JOIN store.node n USING (node_id) WHERE g.scope = 'seq' AND g.filled_at IS NULL`)
     ).map((row) => row as unknown as SeqGap);
     const downtimes = (
-      await ask(`SELECT n.name AS node, extract(epoch FROM g.from_at)::float8 * 1000 AS from,
-        extract(epoch FROM g.to_at)::float8 * 1000 AS to
-        FROM store.gap g JOIN store.node n USING (node_id) WHERE g.scope = 'agent'`)
+      await ask(`SELECT node, cause, extract(epoch FROM from_at)::float8 * 1000 AS from,
+        extract(epoch FROM coalesce(to_at, now()))::float8 * 1000 AS to
+        FROM plegwatch.gaps WHERE scope = 'agent'`)
     ).map((row) => row as unknown as AgentDowntime);
+    const undeclared = (
+      await ask(`SELECT node, scope, extract(epoch FROM from_at)::float8 * 1000 AS from,
+        extract(epoch FROM to_at)::float8 * 1000 AS to FROM plegwatch.undeclared_gaps()`)
+    ).map((row) => row as unknown as UndeclaredGap);
     return {
       rows: rows.filter(isOurs),
       epochs: epochs.filter(isOurs),
       gaps: gaps.filter(isOurs),
       downtimes: downtimes.filter(isOurs),
+      undeclared: undeclared.filter(isOurs),
       folded: await readFolded(ask),
     };
   });
