@@ -231,6 +231,7 @@ async function settled(agent: LocalPlegwatch, node: string): Promise<void> {
     return (await metric(agent, 'plegwatch_unacked_records')) === 0;
   });
   expect(await stored(node)).toBeGreaterThan(0);
+  expect(await system.undeclaredGaps(node)).toEqual([]);
 }
 
 async function stored(node: string): Promise<number> {

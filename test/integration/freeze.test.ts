@@ -67,6 +67,7 @@ needs(
     other.close();
     await node.agent.stop();
     await pods.close();
+    expect(await system.undeclaredGaps(node.name)).toEqual([]);
   });
   afterAll(async () => {
     asker?.close();

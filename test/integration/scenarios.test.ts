@@ -243,6 +243,7 @@ needs('redis-server', 'postgres')('the findings are right and complete when', ()
         its(oracle.wrong()).toEqual([]);
         its(oracle.overlooked()).toEqual([]);
         its(evidence.gaps.map(({ cause }) => cause)).toEqual(its.arrayContaining([...(scenario.gaps ?? [])]));
+        its(await system.undeclaredGaps(node)).toEqual([]);
       } finally {
         await runtime.stop();
       }

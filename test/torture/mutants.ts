@@ -77,6 +77,17 @@ const MUTANTS: readonly BuildMutant[] = [
     ],
   },
   {
+    name: 'an agent does not declare since when nobody observed its node',
+    seeds: ANY,
+    edits: [
+      {
+        file: 'src/agent/observe/downtimeGaps.ts',
+        from: 'if (lastObserved !== null) {',
+        to: 'if (lastObserved !== null && quarantined != null) {',
+      },
+    ],
+  },
+  {
     name: 'a segment is written before its directory entry is synced',
     seeds: null,
     edits: [
