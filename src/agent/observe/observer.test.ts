@@ -80,6 +80,19 @@ test('with --overdue-after below the heartbeat a heartbeat on time is no stall',
   }
 });
 
+test('a stream is Arming until its first event, and its reason is that nothing proves it yet', {
+  timeout: 60_000,
+}, async () => {
+  const runtime = await bed.start({ profile: 'containerd-2.1' });
+  const { records } = await observe(runtime, { relistPeriod: millis(200), overdueAfter: millis(2_000) });
+  const states = () => records.flatMap((record) => (record.type === 'node_state' ? [record.stream] : []));
+  await until(() => states().some(({ state }) => state === 'Arming'));
+  expect(states().at(-1)?.reason).toMatch(/nothing proves yet that events arrive$/);
+  runtime.runPod({ name: 'first' });
+  await until(() => states().some(({ state }) => state === 'Active'));
+  expect(states().at(-1)?.reason).toBe('');
+});
+
 test('a burst of events brings a relist forward', { timeout: 60_000 }, async () => {
   const runtime = await bed.start({ profile: 'containerd-2.1' });
   const { observer, records } = await observe(runtime, {

@@ -18,6 +18,12 @@ test('the reason of a starved stream is since when no event came, and what prove
   );
 });
 
+test('the reason of a silent stream is that no event came at all', () => {
+  expect(streamReason('Silent', POLICY, null, clocks)).toBe(
+    'no event since the subscription, although lists proved changes',
+  );
+});
+
 test('the reason of an active stream is the policy', () => {
   expect(streamReason('Active', POLICY, null, clocks)).toBe(POLICY);
 });

@@ -21,6 +21,7 @@ export function streamReason(
   // Neither containerd nor CRI-O nor iSulad sends response headers before the first event.
   if (state === 'Arming')
     return 'subscribed, but the runtime sends nothing before its first event: nothing proves yet that events arrive';
+  if (state === 'Silent') return 'no event since the subscription, although lists proved changes';
   if (starved === null) return policy;
   const { changes, relists } = starved;
   const since = timestamp(starved.since, clocks);
