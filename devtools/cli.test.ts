@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { DEV_CLI } from './checkout.ts';
 
 function run(...args: readonly string[]) {
@@ -10,25 +10,23 @@ function run(...args: readonly string[]) {
   return { status, stdout, stderr };
 }
 
-describe('the development command line', () => {
-  test('reports all problems of a command line together and exits with 2', () => {
-    const { status, stdout, stderr } = run('simulate', 'runtime', '--drop', '2', '--colour');
-    expect(stderr.split('\n')).toEqual([
-      'plegwatch-dev: --colour: there is no such option',
-      '--socket (PLEGWATCH_SOCKET) is required',
-      '--drop (PLEGWATCH_DROP) must be a number from 0 to 1',
-      'See plegwatch-dev simulate runtime --help.  [SETTING_INVALID]',
-      '',
-    ]);
-    expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
-  });
+test('the development command line reports all problems of a command line together and exits with 2', () => {
+  const { status, stdout, stderr } = run('simulate', 'runtime', '--drop', '2', '--colour');
+  expect(stderr.split('\n')).toEqual([
+    'plegwatch-dev: --colour: there is no such option',
+    '--socket (PLEGWATCH_SOCKET) is required',
+    '--drop (PLEGWATCH_DROP) must be a number from 0 to 1',
+    'See plegwatch-dev simulate runtime --help.  [SETTING_INVALID]',
+    '',
+  ]);
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
+});
 
-  test('exits with 2 for a command that does not exist', () => {
-    expect(run('agent')).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('agent') });
-  });
+test('the development command line exits with 2 for a command that does not exist', () => {
+  expect(run('agent')).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('agent') });
+});
 
-  test('lists the settings of a command in its help', () => {
-    expect(run('demo', '--help')).toMatchObject({ status: 0, stdout: expect.stringContaining('--no-kube') });
-    expect(run('help', 'demo')).toMatchObject({ status: 0, stdout: expect.stringContaining('--no-kube') });
-  });
+test('the development command line lists the settings of a command in its help', () => {
+  expect(run('demo', '--help')).toMatchObject({ status: 0, stdout: expect.stringContaining('--no-kube') });
+  expect(run('help', 'demo')).toMatchObject({ status: 0, stdout: expect.stringContaining('--no-kube') });
 });

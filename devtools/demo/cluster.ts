@@ -7,7 +7,7 @@
  */
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { messageOf, PlegwatchError } from '../../src/platform/errors.ts';
+import { messageOf, type PlegwatchError } from '../../src/platform/errors.ts';
 import { flagOf } from '../../src/platform/settings.ts';
 import { BUILT_CLI, CHECKOUT, DEV_CLI } from '../checkout.ts';
 import { type LocalApiServer, startApiServer } from '../localServices/apiServer.ts';
@@ -15,7 +15,7 @@ import { type LocalContainerd, startContainerd } from '../localServices/containe
 import type { LocalService } from '../localServices/localService.ts';
 import { type PlegwatchSettings, startPlegwatch } from '../localServices/plegwatch.ts';
 import { startPostgres } from '../localServices/postgres.ts';
-import { run, startProcess } from '../localServices/process.ts';
+import { programFailed, run, startProcess } from '../localServices/process.ts';
 import { startRedis } from '../localServices/redis.ts';
 import { temporaryFolder } from '../localServices/temporaryFolder.ts';
 import { ProgramMissing, type ProgramName, where } from '../localServices/where.ts';
@@ -91,12 +91,8 @@ export async function startCluster(options: DemoOptions): Promise<DemoCluster> {
 }
 
 function notStopped(failures: readonly unknown[]): PlegwatchError {
-  return new PlegwatchError(
-    'PROGRAM_FAILED',
-    `Not everything could be stopped: ${failures.map(messageOf).join('; ')}.`,
-    'The next make demo cleans up.',
-    { cause: failures[0] },
-  );
+  const message = `Not everything could be stopped: ${failures.map(messageOf).join('; ')}.`;
+  return programFailed(message, 'The next make demo cleans up.', failures[0]);
 }
 
 type Stops = (() => Promise<void> | void)[];

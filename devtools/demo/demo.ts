@@ -2,9 +2,9 @@
  * `plegwatch-dev demo`: starts Redis, Postgres, an API server, agents, the controller and three nodes on this machine, shows
  * the reports, and stops everything again.
  */
-import { PlegwatchError } from '../../src/platform/errors.ts';
 import { type ConfigOf, toggle } from '../../src/platform/settings.ts';
 import { sleep } from '../../src/platform/sleep.ts';
+import { programFailed } from '../localServices/process.ts';
 import { type DemoCluster, startCluster } from './cluster.ts';
 import { type DemoView, openView } from './view.ts';
 
@@ -64,11 +64,8 @@ async function untilComplete(view: DemoView, signal: AbortSignal): Promise<void>
   const deadline = performance.now() + COMPLETE_WITHIN_MS;
   while (!signal.aborted && !(await view.complete())) {
     if (performance.now() > deadline) {
-      throw new PlegwatchError(
-        'PROGRAM_FAILED',
-        `Not every node reported within ${COMPLETE_WITHIN_MS / 1000} s.`,
-        'Is the machine very busy? Run make demo again.',
-      );
+      const message = `Not every node reported within ${COMPLETE_WITHIN_MS / 1000} s.`;
+      throw programFailed(message, 'Is the machine very busy? Run make demo again.');
     }
     await sleep(POLL_MS, signal);
   }

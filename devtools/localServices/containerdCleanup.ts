@@ -4,8 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { PlegwatchError } from '../../src/platform/errors.ts';
-import { run, waitFor } from './process.ts';
+import { programFailed, run, waitFor } from './process.ts';
 
 const CGROUPS = '/sys/fs/cgroup';
 const KILLED_WITHIN_MS = 10_000;
@@ -139,11 +138,7 @@ export async function unmountBelow(dir: string): Promise<void> {
   for (const path of mountsBelow(dir).reverse()) await run('umount', ['--lazy', path]).catch(() => '');
   const left = mountsBelow(dir);
   if (left.length > 0) {
-    throw new PlegwatchError(
-      'PROGRAM_FAILED',
-      `Still mounted: ${left.join(', ')}.`,
-      'Unmount it by hand, then remove the folder.',
-    );
+    throw programFailed(`Still mounted: ${left.join(', ')}.`, 'Unmount it by hand, then remove the folder.');
   }
 }
 

@@ -51,6 +51,9 @@ export interface RunningProcess {
   stop(): Promise<ProcessExit>;
 }
 
+export const programFailed = (message: string, cure: string, cause?: unknown): PlegwatchError =>
+  new PlegwatchError('PROGRAM_FAILED', message, cure, { cause });
+
 const READY_WITHIN_MS = 30_000;
 const STOP_WITHIN_MS = 10_000;
 const TAIL_LINES = 20;
@@ -86,14 +89,8 @@ export async function run(
   } catch (error) {
     const stderr = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
     const commandLine = [command, ...args].join(' ');
-    throw new PlegwatchError(
-      'PROGRAM_FAILED',
-      `${commandLine} failed: ${stderr === '' ? String(error) : stderr}`,
-      'See the message.',
-      {
-        cause: error,
-      },
-    );
+    const message = stderr === '' ? String(error) : stderr;
+    throw programFailed(`${commandLine} failed: ${message}`, 'See the message.', error);
   }
 }
 
@@ -106,11 +103,7 @@ export async function waitFor(
   const deadline = Date.now() + withinMs;
   while (!(await check())) {
     if (Date.now() > deadline) {
-      throw new PlegwatchError(
-        'PROGRAM_FAILED',
-        `Not within ${withinMs} ms: ${what}.`,
-        'Is the machine very busy?',
-      );
+      throw programFailed(`Not within ${withinMs} ms: ${what}.`, 'Is the machine very busy?');
     }
     await delay(25);
   }
@@ -160,11 +153,8 @@ function launch(options: ProcessOptions): RunningProcess {
   });
   const { pid } = child;
   if (pid === undefined) {
-    throw new PlegwatchError(
-      'PROGRAM_FAILED',
-      `${options.name} (${command}) could not be started.`,
-      'Run devtools/localServices/where --list.',
-    );
+    const cure = 'Run devtools/localServices/where --list.';
+    throw programFailed(`${options.name} (${command}) could not be started.`, cure);
   }
   const running = () => child.exitCode === null && child.signalCode === null;
   const kill = (signal: NodeJS.Signals) => void child.kill(signal);
@@ -212,10 +202,5 @@ async function becomesReady(
   }
 }
 
-function failed(process: RunningProcess, what: string): PlegwatchError {
-  return new PlegwatchError(
-    'PROGRAM_FAILED',
-    `${process.name} ${what}. The end of its log:\n${tail(process.logFile)}`,
-    'See the log.',
-  );
-}
+const failed = ({ name, logFile }: RunningProcess, what: string): PlegwatchError =>
+  programFailed(`${name} ${what}. The end of its log:\n${tail(logFile)}`, 'See the log.');

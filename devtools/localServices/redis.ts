@@ -25,19 +25,8 @@ export async function startRedis(options: RedisOptions = {}): Promise<LocalRedis
   const command = where('redis-server');
   const port = await freePort();
   const place = temporaryFolder('redis', options.dir);
-  const args = [
-    '--port',
-    `${port}`,
-    '--bind',
-    '127.0.0.1',
-    '--dir',
-    place.dir,
-    '--daemonize',
-    'no',
-    '--save',
-    '',
-  ];
-  args.push('--appendonly', 'no', '--maxmemory-policy', 'noeviction', ...(options.args ?? []));
+  const fixed = `--port ${port} --bind 127.0.0.1 --daemonize no --appendonly no --maxmemory-policy noeviction`;
+  const args = [...fixed.split(' '), '--dir', place.dir, '--save', '', ...(options.args ?? [])];
   const service = await startService(
     () =>
       startProcess({

@@ -50,16 +50,9 @@ export async function command(
 
 /** The bus port is explicit: its default, the port plus 10,000, may be out of range. */
 function startMaster(bus: number): Promise<LocalRedis> {
-  const args = [
-    '--cluster-enabled',
-    'yes',
-    '--cluster-config-file',
-    'nodes.conf',
-    '--cluster-port',
-    `${bus}`,
-  ];
-  args.push('--cluster-announce-ip', '127.0.0.1', '--cluster-node-timeout', `${NODE_TIMEOUT_MS}`);
-  return startRedis({ args });
+  const args = `--cluster-enabled yes --cluster-config-file nodes.conf --cluster-port ${bus}
+    --cluster-announce-ip 127.0.0.1 --cluster-node-timeout ${NODE_TIMEOUT_MS}`;
+  return startRedis({ args: args.split(/\s+/) });
 }
 
 async function join(masters: readonly LocalRedis[], buses: readonly number[]): Promise<void> {

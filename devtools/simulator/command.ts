@@ -163,37 +163,21 @@ export async function simulateRuntime(config: SimulateRuntimeConfig, signal: Abo
 
 /** The runtime options for these settings. */
 export function runtimeOptions(config: SimulateRuntimeConfig): SimulatedRuntimeOptions {
-  const {
-    socket,
-    seed,
-    profile,
-    breakStream,
-    truth,
-    replay,
-    freeze,
-    starting,
-    crash,
-    neighbourFreeze,
-    wallStep: step,
-  } = config;
+  const { socket, seed, profile, breakStream, replay, freeze, neighbourFreeze, wallStep: step } = config;
   return {
-    socket,
-    seed,
-    profile,
+    ...{ socket, seed, profile, replay, freeze },
     ...churnOf(config),
     faults: faultsOf(config),
     listFaults: callFaultsOf(config),
     breakStreamAfterMs: breakStream?.[0],
     breakStreamWith: breakStream?.[1],
-    replay,
-    freeze,
-    crashProbability: crash,
-    startingMs: starting / 1000,
+    crashProbability: config.crash,
+    startingMs: config.starting / 1000,
     neighbourFreezes:
       neighbourFreeze === undefined ? undefined : { everyMs: neighbourFreeze[0], forMs: neighbourFreeze[1] },
     restarts: restartsOf(config),
     wallSteps: step === undefined ? [] : [step],
-    truthFile: truth,
+    truthFile: config.truth,
     keepTruth: false,
   };
 }

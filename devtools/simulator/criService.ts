@@ -69,14 +69,9 @@ function serveLists(server: Server, { core }: CriServiceOptions): void {
   list(server, core, CRI_METHODS.listContainers, ({ filter }) => ({ call: 'listContainers', filter }));
   // A method that is not registered is UNIMPLEMENTED.
   if (core.profile.listBatch === null) return;
-  streamingList(server, core, CRI_METHODS.streamPodSandboxes, ({ filter }) => ({
-    call: 'streamPodSandboxes',
-    filter,
-  }));
-  streamingList(server, core, CRI_METHODS.streamContainers, ({ filter }) => ({
-    call: 'streamContainers',
-    filter,
-  }));
+  const { streamPodSandboxes, streamContainers } = CRI_METHODS;
+  streamingList(server, core, streamPodSandboxes, ({ filter }) => ({ call: 'streamPodSandboxes', filter }));
+  streamingList(server, core, streamContainers, ({ filter }) => ({ call: 'streamContainers', filter }));
 }
 
 function serveLifecycle(server: Server, { core, later }: CriServiceOptions): void {
@@ -98,9 +93,7 @@ function serveLifecycle(server: Server, { core, later }: CriServiceOptions): voi
     return {};
   });
   changing(server, core, CRI_METHODS.stopContainer, ({ containerId }) => {
-    if (pods.containers.get(containerId)?.state === 'running') {
-      pods.stopContainer(containerId);
-    }
+    if (pods.containers.get(containerId)?.state === 'running') pods.stopContainer(containerId);
     return {};
   });
   changing(server, core, CRI_METHODS.removeContainer, ({ containerId }) => {

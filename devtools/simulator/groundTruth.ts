@@ -160,8 +160,7 @@ function openForWriting(path: string): number {
     return openSync(path, 'w');
   } catch (error) {
     const message = `--truth ${path}: ${messageOf(error)}`;
-    throw new PlegwatchError('SETTING_INVALID', message, 'Choose a file that can be written.', {
-      cause: error,
-    });
+    const options = { cause: error };
+    throw new PlegwatchError('SETTING_INVALID', message, 'Choose a file that can be written.', options);
   }
 }

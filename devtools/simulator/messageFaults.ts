@@ -2,7 +2,7 @@
  * Message faults: they change the content of an event, or replace it by malformed bytes. Which events are hit is drawn from
  * the seed, id and type, as for every fault.
  */
-import { ContainerEventResponse, type ContainerStatus } from '../../src/cri/runtime.ts';
+import { ContainerEventResponse, ContainerStatus } from '../../src/cri/runtime.ts';
 import type { EventFault, EventFaultOptions, MessageChange, SimulatedEvent } from './eventFaults.ts';
 import { type Random, randomFor } from './random.ts';
 
@@ -39,21 +39,7 @@ export function partialStatuses(how: EventFaultOptions): EventFault {
   return changing('partial_statuses', how, 'containers_statuses are incomplete', change);
 }
 
-const EMPTY_STATUS: ContainerStatus = {
-  id: '',
-  metadata: undefined,
-  state: 0,
-  createdAt: 0n,
-  startedAt: 0n,
-  finishedAt: 0n,
-  exitCode: 0,
-  image: undefined,
-  imageRef: '',
-  reason: '',
-  message: '',
-  labels: {},
-  annotations: {},
-};
+const EMPTY_STATUS = ContainerStatus.fromPartial({});
 
 /** The kinds of malformed messages. Field 1 is the id in events and list items, field 2 of an event its type. */
 const MANGLERS = {
@@ -124,14 +110,7 @@ const noise = (length: number, random: Random): Uint8Array =>
   Uint8Array.from({ length: Math.max(length, 16) }, () => Math.floor(random.between(0, 256)));
 
 // A later field 1 replaces an earlier one.
-function withId(bytes: Uint8Array, id: string): Uint8Array {
-  return Buffer.concat([bytes, ContainerEventResponse.encode({ ...EMPTY_EVENT, containerId: id }).finish()]);
+function withId(bytes: Uint8Array, containerId: string): Uint8Array {
+  const event = ContainerEventResponse.fromPartial({ containerId });
+  return Buffer.concat([bytes, ContainerEventResponse.encode(event).finish()]);
 }
-
-const EMPTY_EVENT: ContainerEventResponse = {
-  containerId: '',
-  containerEventType: 0,
-  createdAt: 0n,
-  podSandboxStatus: undefined,
-  containersStatuses: [],
-};

@@ -42,35 +42,13 @@ export interface DrivenPod {
   readonly containers: Readonly<Record<string, string>>;
 }
 
-export interface PodDriver {
-  /** Creates a sandbox, and creates and starts its containers. */
-  runPod(spec: DrivenPodSpec): Promise<DrivenPod>;
-  /** Creates and starts one more container; returns its id. */
-  runContainer(pod: DrivenPod, spec: DrivenContainerSpec): Promise<string>;
-  createContainer(pod: DrivenPod, spec: DrivenContainerSpec): Promise<string>;
-  startContainer(id: string): Promise<void>;
-  stopContainer(id: string): Promise<void>;
-  removeContainer(id: string): Promise<void>;
-  stopPod(pod: DrivenPod): Promise<void>;
-  /** Stops and removes a pod: first its containers, then the sandbox. */
-  removePod(pod: DrivenPod): Promise<void>;
-  /** Runs, stops and removes a pod, container by container; returns its ids. */
-  runToEnd(spec?: Partial<DrivenPodSpec>): Promise<DrivenPod>;
-  /** Removes every remaining pod of this driver. Tries all of them before it throws. */
-  cleanup(): Promise<void>;
-  /** Cleans up and closes the connection. */
-  close(): Promise<void>;
-}
-
 const DEFAULT_IMAGES = { pause: 'plegwatch.local/pause:1', busybox: 'plegwatch.local/busybox:1' };
 const WAIT: readonly string[] = ['sleep', '86400'];
 
 /** Opens its own connection; the runtime may start later. */
-export function createPodDriver(options: PodDriverOptions): PodDriver {
-  return new Driver(options);
-}
+export const createPodDriver = (options: PodDriverOptions): PodDriver => new PodDriver(options);
 
-class Driver implements PodDriver {
+export class PodDriver {
   readonly #client: CriTestClient;
   readonly #options: PodDriverOptions;
   readonly #made = new Map<string, DrivenPod>();
@@ -81,6 +59,7 @@ class Driver implements PodDriver {
     this.#client = connectCri(options.socket);
   }
 
+  /** Creates a sandbox, and creates and starts its containers. */
   async runPod(spec: DrivenPodSpec): Promise<DrivenPod> {
     const { name, namespace = 'default', uid = this.#newUid(name) } = spec;
     const config = this.#sandboxConfig({ name, namespace, uid });
@@ -96,6 +75,7 @@ class Driver implements PodDriver {
     return pod;
   }
 
+  /** Creates and starts one more container; returns its id. */
   async runContainer(pod: DrivenPod, spec: DrivenContainerSpec): Promise<string> {
     const id = await this.createContainer(pod, spec);
     await this.startContainer(id);
@@ -137,6 +117,7 @@ class Driver implements PodDriver {
     await this.#client.call('stopPodSandbox', { podSandboxId: pod.sandbox }, this.#deadline());
   }
 
+  /** Stops and removes a pod: first its containers, then the sandbox. */
   async removePod(pod: DrivenPod): Promise<void> {
     await this.stopPod(pod);
     for (const id of await this.#containersOf(pod)) await this.removeContainer(id);
@@ -144,6 +125,7 @@ class Driver implements PodDriver {
     this.#made.delete(pod.sandbox);
   }
 
+  /** Runs, stops and removes a pod, container by container; returns its ids. */
   async runToEnd(spec: Partial<DrivenPodSpec> = {}): Promise<DrivenPod> {
     this.#count += 1;
     const pod = await this.runPod({ ...spec, name: spec.name ?? `pod-${this.#count}` });
@@ -155,12 +137,14 @@ class Driver implements PodDriver {
     return pod;
   }
 
+  /** Removes every remaining pod of this driver. Tries all of them before it throws. */
   async cleanup(): Promise<void> {
     const results = await Promise.allSettled([...this.#made.values()].map((pod) => this.removePod(pod)));
     const failures = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
     if (failures.length > 0) throw new AggregateError(failures, 'some pods could not be removed');
   }
 
+  /** Cleans up and closes the connection. */
   async close(): Promise<void> {
     try {
       await this.cleanup();

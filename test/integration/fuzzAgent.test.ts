@@ -1,6 +1,6 @@
 /*
- * A complete agent at a hostile socket: first a gRPC server that sends mutated messages, then a server that hardly speaks
- * HTTP/2, then a correct runtime again. The agent keeps running, uses bounded memory, counts what it refused, reports nothing as
+ * A complete agent at a hostile socket: first a gRPC server that sends mutated messages, then a server that violates HTTP/2,
+ * then a correct runtime again. The agent keeps running, uses bounded memory, counts what it refused, reports nothing as
  * missed, and records what happens afterwards.
  *
  * PLEGWATCH_SEED selects the messages: see fuzzDecoders.test.ts.
@@ -17,9 +17,9 @@ import { readEvent } from '../../src/cri/items.ts';
 import { MalformedMessage } from '../../src/cri/malformed.ts';
 import { Container, ContainerState } from '../../src/cri/runtime.ts';
 import { mono } from '../../src/protocol/units.ts';
-import { HostileRuntime, listenRudely, RUDE_WAYS } from '../support/hostile.ts';
+import { HostileRuntime, listenViolating, VIOLATIONS } from '../support/hostile.ts';
 import { eventKey } from '../support/listener.ts';
-import { plausible } from '../support/messages.ts';
+import { randomMessage } from '../support/messages.ts';
 import { needs } from '../support/needs.ts';
 import { childrenOf, freeze, thaw } from '../support/sigstop.ts';
 import { System } from '../support/system.ts';
@@ -28,17 +28,17 @@ import { accusing, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
 const EVENTS = 45_000;
-/** The events are sent in so many rounds, each with at least one list: an agent requests slow lists rarely. */
-const ROUNDS = 9;
+/** The events are sent in so many parts, each with at least one list: an agent requests slow lists rarely. */
+const PARTS = 9;
 /** Fewer events than the reader buffers while the main process does not run. */
-const EVENTS_AT_ONCE = 500;
+const EVENTS_PER_STEP = 500;
 /** More unreadable events than the reader buffers. */
 const FLOOD = 10_000;
 const CALLS = ['ListPodSandbox', 'ListContainers', 'Version', 'GetContainerEvents'];
-/** Limit of memory, relative to the start. A heap that has grown stays large for a while. */
-const GROWTH = 3;
-/** The agent reconnects ever more rarely, so the test does not wait for all ways. */
-const WAYS_FOR_AN_AGENT = 4;
+/** The limit of memory relative to the start. A heap that has grown stays large for a while. */
+const MAX_GROWTH = 3;
+/** The agent reconnects less and less often, so the test does not wait for all violations. */
+const VIOLATIONS_FOR_AN_AGENT = 4;
 
 let system: System;
 let runtime: SimulatedRuntime;
@@ -61,17 +61,17 @@ needs('redis-server', 'postgres')('an agent at a hostile socket', () => {
     timeout: 900_000,
   }, async () => {
     const { pid } = node.agent;
-    await liveUntilActive();
+    await runPodsUntilActive();
     await node.settled();
     const before = residentMiB();
     await runtime.goDown();
 
-    const { refused: refusedEvents, dropped, resident: during } = await suffer();
-    await sufferRudeness();
+    const { refused: refusedEvents, dropped, resident: during } = await sendMutations();
+    await violateProtocol();
 
     await runtime.comeUp();
-    const armed = await liveUntilActive();
-    const lived = await live(20);
+    const armed = await runPodsUntilActive();
+    const received = await runPods(20);
     await node.settled();
     const after = residentMiB();
     console.info(
@@ -83,8 +83,8 @@ needs('redis-server', 'postgres')('an agent at a hostile socket', () => {
     expect(node.agent.running()).toBe(true);
     expect(node.agent.log()).not.toContain('the reader ended with');
     expect(node.agent.log()).not.toContain('fell silent');
-    expect(during).toBeLessThan(GROWTH * before);
-    expect(after).toBeLessThan(GROWTH * before);
+    expect(during).toBeLessThan(MAX_GROWTH * before);
+    expect(after).toBeLessThan(MAX_GROWTH * before);
 
     const refused = await refusedByCall();
     for (const call of CALLS) {
@@ -99,9 +99,9 @@ needs('redis-server', 'postgres')('an agent at a hostile socket', () => {
     }
 
     const stored = new Set(await node.events());
-    expect(lived.filter((key) => !stored.has(key))).toEqual([]);
+    expect(received.filter((key) => !stored.has(key))).toEqual([]);
     expect((await node.findings()).filter((finding) => finding.startsWith('missed'))).toEqual([]);
-    for (const id of new Set(lived.map((key) => key.split(' ')[0]))) {
+    for (const id of new Set(received.map((key) => key.split(' ')[0]))) {
       expect(accusing(await node.findings(id))).toEqual([]);
     }
     expect(await system.sql('SELECT * FROM plegwatch.rejected')).toEqual([]);
@@ -115,8 +115,8 @@ needs('redis-server', 'postgres')('an agent at a hostile socket', () => {
     try {
       hostile.pod = { sandboxes: [], containers: [] };
       const watched = new WatchedNode(system, 'undecodable', await system.agent('undecodable', socket));
-      await waitFor('the agent has subscribed', () => hostile.subscribed || undefined, WITHIN_MS);
-      hostile.send(plausible('event', randomFor(SEED), 0n));
+      await waitFor('the agent has subscribed', () => hostile.subscribed, WITHIN_MS);
+      hostile.send(randomMessage('event', randomFor(SEED), 0n));
       await watched.streamIs('Active');
       await watched.relisted();
 
@@ -147,12 +147,12 @@ const RUNNING = Container.fromPartial({
   },
 });
 
-test.each(RUDE_WAYS)(
+test.each(VIOLATIONS)(
   'a call of the CRI client that is answered with %s ends with an error code',
-  async (way) => {
-    const place = temporaryFolder('rude', undefined);
+  async (violation) => {
+    const place = temporaryFolder('hostile', undefined);
     const socket = join(place.dir, 'cri.sock');
-    const rude = await listenRudely(socket, [way]);
+    const server = await listenViolating(socket, [violation]);
     const client = new CriClient(socket);
     try {
       // A call of each kind, and again on the next connection.
@@ -163,7 +163,7 @@ test.each(RUDE_WAYS)(
       }
     } finally {
       client.close();
-      await rude.stop();
+      await server.stop();
       place.remove();
     }
   },
@@ -180,36 +180,35 @@ function endOf(stream: ReturnType<CriClient['events']>): Promise<string> {
   return promise;
 }
 
-interface Suffered {
-  /** Events that no reader of ours can read. */
+interface MutationResult {
+  /** Events that cannot be decoded or have no container. */
   readonly refused: number;
-  /** Events of the flood that the reader had no room for. */
+  /** Events of the flood that exceeded the reader's buffer. */
   readonly dropped: number;
   /** MiB in use. */
   readonly resident: number;
 }
 
 /** Sends mutated messages of all kinds, then more than the reader can buffer while the main process is frozen. */
-async function suffer(): Promise<Suffered> {
+async function sendMutations(): Promise<MutationResult> {
   const hostile = await HostileRuntime.listen(runtime.socket, SEED);
   try {
     hostile.unreadableVersion = true;
     await waitFor(
       'Version is refused',
-      async () => ((await refusedByCall()).get('Version') ?? 0) > 0 || undefined,
+      async () => ((await refusedByCall()).get('Version') ?? 0) > 0,
       WITHIN_MS,
     );
     hostile.unreadableVersion = false;
-    await waitFor('the agent has subscribed', () => hostile.subscribed || undefined, WITHIN_MS);
-    const refused = await sufferEvents(hostile);
+    await waitFor('the agent has subscribed', () => hostile.subscribed, WITHIN_MS);
+    const refused = await sendEvents(hostile);
     const resident = residentMiB();
-    const dropped = await sufferFlood(hostile);
+    const dropped = await sendFlood(hostile);
     hostile.send(Buffer.alloc(17 * 1024 * 1024));
-    await waitFor('the agent has closed the stream', () => !hostile.subscribed || undefined, WITHIN_MS);
+    await waitFor('the agent has closed the stream', () => !hostile.subscribed, WITHIN_MS);
     await waitFor(
       'the agent counts the message as too large',
-      async () =>
-        (await scrape()).includes('plegwatch_stream_errors_total{code="OVER_OUR_LIMIT"} 1') || undefined,
+      async () => (await scrape()).includes('plegwatch_stream_errors_total{code="OVER_OUR_LIMIT"} 1'),
       WITHIN_MS,
     );
     return { refused, dropped, resident };
@@ -219,28 +218,28 @@ async function suffer(): Promise<Suffered> {
 }
 
 /** Each malformed event is counted exactly once. */
-async function sufferEvents(hostile: HostileRuntime): Promise<number> {
+async function sendEvents(hostile: HostileRuntime): Promise<number> {
   let refused = 0;
-  for (let round = 0; round < ROUNDS || !(await bothListsRefused()); round += 1) {
+  for (let part = 0; part < PARTS || !(await bothListsRefused()); part += 1) {
     const answered = hostile.answered;
-    for (let sent = 0; sent < EVENTS / ROUNDS; sent += EVENTS_AT_ONCE) {
-      const events = await accounted(EVENTS_AT_ONCE, () => hostile.announce(EVENTS_AT_ONCE));
+    for (let sent = 0; sent < EVENTS / PARTS; sent += EVENTS_PER_STEP) {
+      const events = await accounted(EVENTS_PER_STEP, () => hostile.announce(EVENTS_PER_STEP));
       refused += events.filter(isRefused).length;
     }
-    await waitFor('the agent has requested lists', () => hostile.answered > answered || undefined, WITHIN_MS);
+    await waitFor('the agent has requested lists', () => hostile.answered > answered, WITHIN_MS);
   }
   expect((await refusedByCall()).get('GetContainerEvents')).toBe(refused);
   return refused;
 }
 
-/** Chance decides which lists can be decoded. */
+/** Which lists can be decoded depends on the seed. */
 async function bothListsRefused(): Promise<boolean> {
   const refused = await refusedByCall();
   return ['ListPodSandbox', 'ListContainers'].every((call) => (refused.get(call) ?? 0) > 0);
 }
 
-/** Returns how many were dropped. */
-async function sufferFlood(hostile: HostileRuntime): Promise<number> {
+/** Returns the number of dropped events. */
+async function sendFlood(hostile: HostileRuntime): Promise<number> {
   await accounted(FLOOD, async () => {
     await freeze(node.agent.pid);
     try {
@@ -258,21 +257,21 @@ async function sufferFlood(hostile: HostileRuntime): Promise<number> {
 async function accounted<T>(events: number, sent: () => Promise<T>): Promise<T> {
   const before = await eventCounts();
   const result = await sent();
-  const all = async () => ((await eventCounts()).all - before.all === events ? true : undefined);
+  const all = async () => (await eventCounts()).all - before.all === events;
   await waitFor('every event is accounted for', all, WITHIN_MS);
   return result;
 }
 
-async function sufferRudeness(): Promise<void> {
-  const rude = await listenRudely(runtime.socket);
+async function violateProtocol(): Promise<void> {
+  const server = await listenViolating(runtime.socket);
   try {
     await waitFor(
-      'the agent has met several ways',
-      () => rude.done.size >= WAYS_FOR_AN_AGENT || undefined,
+      'the agent has met several violations',
+      () => server.done.size >= VIOLATIONS_FOR_AN_AGENT,
       WITHIN_MS,
     );
   } finally {
-    await rude.stop();
+    await server.stop();
   }
 }
 
@@ -287,18 +286,16 @@ function isRefused(bytes: Buffer): boolean {
 }
 
 /** Runs pods until the agent receives an event. Returns how many it ran. */
-async function liveUntilActive(): Promise<number> {
+async function runPodsUntilActive(): Promise<number> {
   const before = podsRun;
   const sessions = (await node.sessions()).length;
   await waitFor(
     'a session is armed',
     async () => {
-      await live(1);
-      return (
-        (await node.sessions())
-          .slice(Math.max(0, sessions - 1))
-          .some(({ armed, closed }) => armed !== null && closed === null) || undefined
-      );
+      await runPods(1);
+      return (await node.sessions())
+        .slice(Math.max(0, sessions - 1))
+        .some(({ armed, closed }) => armed !== null && closed === null);
     },
     WITHIN_MS,
   );
@@ -307,11 +304,11 @@ async function liveUntilActive(): Promise<number> {
 }
 
 /** Runs and removes pods; several at once are in at least two lists. Returns the delivered events. */
-async function live(count: number): Promise<string[]> {
+async function runPods(count: number): Promise<string[]> {
   const from = runtime.truth.entries.length;
   const pods = Array.from({ length: count }, () => {
     podsRun += 1;
-    const name = `life-${podsRun}`;
+    const name = `pod-${podsRun}`;
     return runtime.runPod({ name, namespace: 'shop', uid: name, containers: ['app'] });
   });
   if (count > 1) await node.relisted();

@@ -25,7 +25,7 @@ import type { ListAnswer } from '../../src/protocol/observation.ts';
 import { ContainerIdentitySchema, parseRecord } from '../../src/protocol/record.ts';
 import { type Mono, millis, mono, shift } from '../../src/protocol/units.ts';
 import { type Parsed, parse } from '../../src/protocol/validation.ts';
-import { type CriMessageKind, MESSAGE_KINDS, plausible } from '../support/messages.ts';
+import { type CriMessageKind, MESSAGE_KINDS, randomMessage } from '../support/messages.ts';
 import { mutate } from '../support/mutations.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
@@ -141,7 +141,7 @@ test(`each of ${MESSAGES} mutated messages is read or refused with a code, and e
     const random = randomFor(SEED, number);
     const kind = kindOf(random);
     const now = mono((number + 1) * EVERY);
-    const { bytes, how } = mutate(plausible(kind, random, START_NS + BigInt(now) * 1000n), random);
+    const { bytes, how } = mutate(randomMessage(kind, random, START_NS + BigInt(now) * 1000n), random);
     try {
       agent.take(kind, bytes, now);
     } catch (error) {
@@ -205,7 +205,7 @@ test('frames between reader and main process are decoded unchanged, however the 
 });
 
 function frameOf(random: Random, at: Mono): Frame {
-  const { bytes } = mutate(plausible('event', random, START_NS), random);
+  const { bytes } = mutate(randomMessage('event', random, START_NS), random);
   const text = bytes.toString('utf8', 0, 500);
   const number = Math.floor(random.between(0, 4));
   if (number === 0) return { is: 'version', at, name: text, version: text };

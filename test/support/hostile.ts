@@ -1,6 +1,6 @@
 /*
- * Hostile runtimes: one that speaks gRPC and sends mutated messages, and one that hardly speaks HTTP/2. Both listen where a
- * runtime did.
+ * Hostile runtimes: one sends mutated messages over gRPC, the other violates HTTP/2 or gRPC itself. Both listen on the socket of
+ * a runtime.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
@@ -16,14 +16,14 @@ import {
   type PodSandbox,
   RuntimeServiceDefinition,
 } from '../../src/cri/runtime.ts';
-import { type CriMessageKind, plausible } from './messages.ts';
+import { type CriMessageKind, randomMessage } from './messages.ts';
 import { mutate } from './mutations.ts';
 
 const { fullName, methods } = RuntimeServiceDefinition;
-/** Of messages that are not of the stream. */
-const MUTATED = 0.7;
-/** Events that go out in one turn of the event loop. */
-const AT_ONCE = 50;
+/** The share of mutated answers; events are always mutated. */
+const MUTATED_SHARE = 0.7;
+/** Events that are sent in one turn of the event loop. */
+const EVENTS_PER_TURN = 50;
 /** A field that is longer than its message. */
 const UNREADABLE = Buffer.from([0x0a, 0x7f, 1]);
 
@@ -52,7 +52,7 @@ export class HostileRuntime {
     return runtime;
   }
 
-  /** Answers of all calls but the stream. */
+  /** The number of answered calls, without the stream. */
   get answered(): number {
     return this.#answered;
   }
@@ -64,11 +64,11 @@ export class HostileRuntime {
   /** Sends mutated events; returns them as they were sent. */
   async announce(count: number): Promise<Buffer[]> {
     const stream = this.#stream;
-    if (stream === null) throw new Error('nobody has subscribed');
+    if (stream === null) throw new Error('there is no subscriber');
     const sent: Buffer[] = [];
     while (sent.length < count) {
-      const flowing = Array.from({ length: AT_ONCE }, () => {
-        const { bytes } = mutate(plausible('event', this.#random, nowNs()), this.#random);
+      const flowing = Array.from({ length: EVENTS_PER_TURN }, () => {
+        const { bytes } = mutate(randomMessage('event', this.#random, nowNs()), this.#random);
         sent.push(bytes);
         return stream.write(bytes);
       });
@@ -89,7 +89,7 @@ export class HostileRuntime {
 
   #serve(server: Server): void {
     this.#answer(server, methods.version.name, () =>
-      this.unreadableVersion ? UNREADABLE : plausible('version', this.#random, 0n),
+      this.unreadableVersion ? UNREADABLE : randomMessage('version', this.#random, 0n),
     );
     this.#answer(server, methods.listPodSandbox.name, () => {
       if (this.pod === null) return this.#perhapsMutated('sandboxes');
@@ -112,8 +112,8 @@ export class HostileRuntime {
     server.register(
       `/${fullName}/${methods.getContainerEvents.name}`,
       subscribe,
-      asItIs,
-      asItIs,
+      unchanged,
+      unchanged,
       'serverStream',
     );
   }
@@ -123,16 +123,16 @@ export class HostileRuntime {
       this.#answered += 1;
       callback(null, answer());
     };
-    server.register(`/${fullName}/${name}`, handler, asItIs, asItIs, 'unary');
+    server.register(`/${fullName}/${name}`, handler, unchanged, unchanged, 'unary');
   }
 
   #perhapsMutated(kind: CriMessageKind): Buffer {
-    const bytes = plausible(kind, this.#random, nowNs());
-    return this.#random.chance(MUTATED) ? mutate(bytes, this.#random).bytes : bytes;
+    const bytes = randomMessage(kind, this.#random, nowNs());
+    return this.#random.chance(MUTATED_SHARE) ? mutate(bytes, this.#random).bytes : bytes;
   }
 }
 
-const asItIs = (bytes: Buffer): Buffer => bytes;
+const unchanged = (bytes: Buffer): Buffer => bytes;
 
 const nowNs = (): bigint => BigInt(Date.now()) * 1_000_000n;
 
@@ -159,9 +159,9 @@ function frame(
 
 const times = (count: number, bytes: Buffer): Buffer => Buffer.alloc(count * bytes.length, bytes);
 
-/** A refusal in words of gRPC that no runtime uses. */
+/** Malformed values of grpc-status. */
 const STATUSES = ['99999', '-1', 'NaN', '', '1e308', 'OK', '14\u00e9'];
-/** Prefixes of messages that are longer than they are, compressed by nobody, or of a kind that does not exist. */
+/** Message prefixes with a wrong length, a compression that was not negotiated, or an unknown flag. */
 const PREFIXES = [
   [0, 0xff, 0xff, 0xff, 0xff],
   [1, 0, 0, 0, 4, 1, 2, 3, 4],
@@ -169,42 +169,45 @@ const PREFIXES = [
   [0, 0, 0],
 ];
 
-/** What is done to a connection: `bytes` are sent at once, and then it is cut. */
-const RUDENESS: Readonly<Record<string, (socket: Socket) => void>> = {
-  'random bytes': (socket) => say(socket, randomBytes(256 * 1024)),
-  'settings, then random bytes': (socket) => say(socket, SETTINGS, randomBytes(256 * 1024)),
-  'half a frame': (socket) => say(socket, SETTINGS, frame(0, 0, 1, Buffer.alloc(10), 16_384)),
-  'a frame of 16 MiB': (socket) => say(socket, SETTINGS, frame(0, 0, 1, Buffer.alloc(1 << 20), 0xff_ff_ff)),
+/** The violations by name: what is sent on a connection before it is cut. */
+const VIOLATIONS_BY_NAME: Readonly<Record<string, (socket: Socket) => void>> = {
+  'random bytes': (socket) => sendAndCut(socket, randomBytes(256 * 1024)),
+  'settings, then random bytes': (socket) => sendAndCut(socket, SETTINGS, randomBytes(256 * 1024)),
+  'half a frame': (socket) => sendAndCut(socket, SETTINGS, frame(0, 0, 1, Buffer.alloc(10), 16_384)),
+  'a frame of 16 MiB': (socket) =>
+    sendAndCut(socket, SETTINGS, frame(0, 0, 1, Buffer.alloc(1 << 20), 0xff_ff_ff)),
   'headers without an end': (socket) =>
-    say(
+    sendAndCut(
       socket,
       SETTINGS,
       frame(1, 0, 1, Buffer.alloc(16_384)),
       times(500, frame(9, 0, 1, Buffer.alloc(16_384))),
     ),
-  'a storm of GOAWAY': (socket) => say(socket, SETTINGS, times(10_000, frame(7, 0, 0, Buffer.alloc(8)))),
+  'a storm of GOAWAY': (socket) =>
+    sendAndCut(socket, SETTINGS, times(10_000, frame(7, 0, 0, Buffer.alloc(8)))),
   'a storm of SETTINGS and PING': (socket) =>
-    say(socket, times(10_000, SETTINGS), times(10_000, frame(6, 0, 0, Buffer.alloc(8)))),
+    sendAndCut(socket, times(10_000, SETTINGS), times(10_000, frame(6, 0, 0, Buffer.alloc(8)))),
   'a storm of RST_STREAM and WINDOW_UPDATE': (socket) =>
-    say(
+    sendAndCut(
       socket,
       SETTINGS,
       times(10_000, frame(3, 0, 1, Buffer.alloc(4))),
       times(10_000, frame(8, 0, 0, Buffer.from([0x7f, 0xff, 0xff, 0xff]))),
     ),
-  'HTTP/1.1': (socket) => say(socket, Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello')),
+  'HTTP/1.1': (socket) =>
+    sendAndCut(socket, Buffer.from('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nworld')),
   'an end at once': (socket) => socket.destroy(),
-  'no word': (socket) => say(socket),
+  silence: (socket) => sendAndCut(socket),
 };
 
-/** Sends what is to be said, waits a little, and cuts the connection. */
-function say(socket: Socket, ...bytes: readonly Buffer[]): void {
+/** Sends bytes, waits a little, and cuts the connection. */
+function sendAndCut(socket: Socket, ...bytes: readonly Buffer[]): void {
   for (const each of bytes) socket.write(each);
   const timer = setTimeout(() => socket.destroy(), HOLD_MS);
   socket.once('close', () => clearTimeout(timer));
 }
 
-/** An HTTP/2 server whose gRPC is wrong in a way that changes from call to call. */
+/** An HTTP/2 server whose gRPC status and prefix are wrong, differently in each call. */
 function wrongGrpc(): (socket: Socket) => void {
   let calls = 0;
   const server = createHttp2Server();
@@ -224,19 +227,19 @@ function wrongGrpc(): (socket: Socket) => void {
   };
 }
 
-export interface RudeRuntime {
-  /** Everything that has been done to somebody. */
+export interface ViolatingRuntime {
+  /** The violations that a connection has met. */
   readonly done: ReadonlySet<string>;
   stop(): Promise<void>;
 }
 
-export const RUDE_WAYS: readonly string[] = [...Object.keys(RUDENESS), 'wrong gRPC'];
+export const VIOLATIONS: readonly string[] = [...Object.keys(VIOLATIONS_BY_NAME), 'wrong gRPC'];
 
-/** Each connection is treated in another one of the ways, in turn. */
-export async function listenRudely(path: string, names = RUDE_WAYS): Promise<RudeRuntime> {
+/** Each connection meets the next violation in turn. */
+export async function listenViolating(path: string, names = VIOLATIONS): Promise<ViolatingRuntime> {
   await clearSocketPath(path);
   const wrong = wrongGrpc();
-  const ways = names.map((name) => ({ name, treat: RUDENESS[name] ?? wrong }));
+  const violations = names.map((name) => ({ name, violate: VIOLATIONS_BY_NAME[name] ?? wrong }));
   const done = new Set<string>();
   const sockets = new Set<Socket>();
   let connections = 0;
@@ -244,11 +247,11 @@ export async function listenRudely(path: string, names = RUDE_WAYS): Promise<Rud
     sockets.add(socket);
     socket.on('error', () => undefined);
     socket.once('close', () => sockets.delete(socket));
-    const way = ways[connections % ways.length];
+    const violation = violations[connections % violations.length];
     connections += 1;
-    if (way === undefined) return;
-    socket.once('close', () => done.add(way.name));
-    way.treat(socket);
+    if (violation === undefined) return;
+    socket.once('close', () => done.add(violation.name));
+    violation.violate(socket);
   });
   await new Promise<void>((resolve) => server.listen(path, resolve));
   return {

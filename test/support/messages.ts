@@ -26,7 +26,7 @@ const TYPES: readonly [ContainerEventType, ...ContainerEventType[]] = [0, 1, 2, 
 const RECURRING_IDS = 40;
 
 /** `nowNs`: the times in the message. */
-export function plausible(kind: CriMessageKind, random: Random, nowNs: bigint): Buffer {
+export function randomMessage(kind: CriMessageKind, random: Random, nowNs: bigint): Buffer {
   switch (kind) {
     case 'version':
       return bytesOf(VersionResponse, {
