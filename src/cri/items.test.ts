@@ -32,145 +32,143 @@ const status = {
   createdAt: 5n,
 };
 
-describe('an event', () => {
-  test('an event identifies its container and has its created, started and finished times', () => {
-    const own = ContainerStatus.fromPartial({
-      id: 'c1',
-      metadata: { name: 'app', attempt: 4 },
-      createdAt: 1n,
-      startedAt: 2n,
-      finishedAt: 3n,
-      exitCode: 137,
-      reason: 'Error',
-    });
-    const other = ContainerStatus.fromPartial({ id: 'c2', startedAt: 9n });
-    expect(
-      event({
-        containerId: 'c1',
-        containerEventType: 2,
-        createdAt: 7n,
-        podSandboxStatus: status,
-        containersStatuses: [other, own],
-      }),
-    ).toEqual({
-      session: 3,
-      received: NOW,
-      id: 'c1',
-      type: 2,
-      createdNs: 7n,
-      hasSandboxStatus: true,
-      object: {
-        id: 'c1',
-        sandbox: 's1',
-        isSandbox: false,
-        podUid: 'u1',
-        namespace: 'shop',
-        pod: 'web',
-        container: 'app',
-        attempt: 4,
-      },
-      times: { createdNs: 1n, startedNs: 2n, finishedNs: 3n, exitCode: 137, reason: 'Error' },
-      others: [
-        {
-          id: 'c2',
-          state: 'created',
-          times: { createdNs: 0n, startedNs: 9n, finishedNs: 0n, exitCode: 0, reason: '' },
-        },
-        {
-          id: 's1',
-          state: 'running',
-          times: { createdNs: 5n, startedNs: 0n, finishedNs: 0n, exitCode: 0, reason: '' },
-        },
-      ],
-    });
+test('an event identifies its container and has its created, started and finished times', () => {
+  const own = ContainerStatus.fromPartial({
+    id: 'c1',
+    metadata: { name: 'app', attempt: 4 },
+    createdAt: 1n,
+    startedAt: 2n,
+    finishedAt: 3n,
+    exitCode: 137,
+    reason: 'Error',
   });
-
-  test("an event of a sandbox has the sandbox's created time", () => {
-    const read = event({ containerId: 's1', createdAt: 7n, podSandboxStatus: status });
-    expect(read?.object).toMatchObject({ id: 's1', isSandbox: true, pod: 'web', container: '', attempt: 1 });
-    expect(read?.times).toMatchObject({ createdNs: 5n, startedNs: 0n, finishedNs: 0n });
-  });
-
-  test("an event of a container never has its sandbox's created time", () => {
-    expect(event({ containerId: 'c1', podSandboxStatus: status })?.times).toBeNull();
-  });
-
-  test('an event without a sandbox status, or with an empty one, has no identity', () => {
-    expect(event({ containerId: 'c1' })).toMatchObject({ hasSandboxStatus: false, object: null });
-    const empty = event({ containerId: 'c1', podSandboxStatus: {} });
-    expect(empty).toMatchObject({ hasSandboxStatus: false, object: null });
-  });
-
-  test('an event never has the times of a status with an empty id', () => {
-    const read = event({
+  const other = ContainerStatus.fromPartial({ id: 'c2', startedAt: 9n });
+  expect(
+    event({
       containerId: 'c1',
+      containerEventType: 2,
+      createdAt: 7n,
       podSandboxStatus: status,
-      containersStatuses: [{ startedAt: 9n }],
-    });
-    expect(read?.times).toBeNull();
-  });
-
-  test.each([
-    [0, 0],
-    [3, 3],
-    [4, 4],
-    [254, 254],
-    [255, 255],
-    [1000, 255],
-    [-1, 255],
-    [2 ** 31 - 1, 255],
-  ])('an event of type %i is kept as %i', (sent, kept) => {
-    expect(event({ containerId: 'c1' }, { containerEventType: sent })?.type).toBe(kept);
-  });
-
-  test.each([
-    ['empty', ''],
-    ['longer than any runtime makes them', 'x'.repeat(257)],
-    ['with a NUL', 'a\0b'],
-  ])('an event whose id is %s is ignored', (_, containerId) => {
-    expect(event({ containerId })).toBeNull();
-  });
-
-  test('an event that was reduced to a digest has no identity', () => {
-    expect(digestEvent({ id: 'c1', type: 1, createdNs: 5n }, 2, NOW)).toEqual({
-      session: 2,
-      received: NOW,
+      containersStatuses: [other, own],
+    }),
+  ).toEqual({
+    session: 3,
+    received: NOW,
+    id: 'c1',
+    type: 2,
+    createdNs: 7n,
+    hasSandboxStatus: true,
+    object: {
       id: 'c1',
-      type: 1,
-      createdNs: 5n,
-      hasSandboxStatus: false,
-      object: null,
-      times: null,
-      others: [],
-    });
-  });
-
-  test('an event longer than any real pod can cause is refused, even if well formed', () => {
-    const statuses = (count: number) => ({
-      containerId: 'c1',
-      containersStatuses: Array.from({ length: count }, () => ({
+      sandbox: 's1',
+      isSandbox: false,
+      podUid: 'u1',
+      namespace: 'shop',
+      pod: 'web',
+      container: 'app',
+      attempt: 4,
+    },
+    times: { createdNs: 1n, startedNs: 2n, finishedNs: 3n, exitCode: 137, reason: 'Error' },
+    others: [
+      {
         id: 'c2',
-        reason: 'x'.repeat(MAX_ITEM_BYTES / 4),
-      })),
-    });
-    expect(event(statuses(3))?.others).toHaveLength(3);
-    expect(() => event(statuses(4))).toThrow(MalformedMessage);
+        state: 'created',
+        times: { createdNs: 0n, startedNs: 9n, finishedNs: 0n, exitCode: 0, reason: '' },
+      },
+      {
+        id: 's1',
+        state: 'running',
+        times: { createdNs: 5n, startedNs: 0n, finishedNs: 0n, exitCode: 0, reason: '' },
+      },
+    ],
   });
+});
 
-  test('any bytes are read as an event with a usable id, ignored, or refused as malformed', () => {
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-        let read: ReturnType<typeof readEvent> = null;
-        try {
-          read = readEvent(bytes, 1, NOW);
-        } catch (error) {
-          expect(error).toBeInstanceOf(MalformedMessage);
-          return;
-        }
-        if (read !== null) expect(read.id.length).toBeGreaterThan(0);
-      }),
-    );
+test("an event of a sandbox has the sandbox's created time", () => {
+  const read = event({ containerId: 's1', createdAt: 7n, podSandboxStatus: status });
+  expect(read?.object).toMatchObject({ id: 's1', isSandbox: true, pod: 'web', container: '', attempt: 1 });
+  expect(read?.times).toMatchObject({ createdNs: 5n, startedNs: 0n, finishedNs: 0n });
+});
+
+test("an event of a container never has its sandbox's created time", () => {
+  expect(event({ containerId: 'c1', podSandboxStatus: status })?.times).toBeNull();
+});
+
+test('an event without a sandbox status, or with an empty one, has no identity', () => {
+  expect(event({ containerId: 'c1' })).toMatchObject({ hasSandboxStatus: false, object: null });
+  const empty = event({ containerId: 'c1', podSandboxStatus: {} });
+  expect(empty).toMatchObject({ hasSandboxStatus: false, object: null });
+});
+
+test('an event never has the times of a status with an empty id', () => {
+  const read = event({
+    containerId: 'c1',
+    podSandboxStatus: status,
+    containersStatuses: [{ startedAt: 9n }],
   });
+  expect(read?.times).toBeNull();
+});
+
+test.each([
+  [0, 0],
+  [3, 3],
+  [4, 4],
+  [254, 254],
+  [255, 255],
+  [1000, 255],
+  [-1, 255],
+  [2 ** 31 - 1, 255],
+])('an event of type %i is kept as %i', (sent, kept) => {
+  expect(event({ containerId: 'c1' }, { containerEventType: sent })?.type).toBe(kept);
+});
+
+test.each([
+  ['empty', ''],
+  ['longer than any runtime makes them', 'x'.repeat(257)],
+  ['with a NUL', 'a\0b'],
+])('an event whose id is %s is ignored', (_, containerId) => {
+  expect(event({ containerId })).toBeNull();
+});
+
+test('an event that was reduced to a digest has no identity', () => {
+  expect(digestEvent({ id: 'c1', type: 1, createdNs: 5n }, 2, NOW)).toEqual({
+    session: 2,
+    received: NOW,
+    id: 'c1',
+    type: 1,
+    createdNs: 5n,
+    hasSandboxStatus: false,
+    object: null,
+    times: null,
+    others: [],
+  });
+});
+
+test('an event longer than any real pod can cause is refused, even if well formed', () => {
+  const statuses = (count: number) => ({
+    containerId: 'c1',
+    containersStatuses: Array.from({ length: count }, () => ({
+      id: 'c2',
+      reason: 'x'.repeat(MAX_ITEM_BYTES / 4),
+    })),
+  });
+  expect(event(statuses(3))?.others).toHaveLength(3);
+  expect(() => event(statuses(4))).toThrow(MalformedMessage);
+});
+
+test('any bytes are read as an event with a usable id, ignored, or refused as malformed', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+      let read: ReturnType<typeof readEvent> = null;
+      try {
+        read = readEvent(bytes, 1, NOW);
+      } catch (error) {
+        expect(error).toBeInstanceOf(MalformedMessage);
+        return;
+      }
+      if (read !== null) expect(read.id.length).toBeGreaterThan(0);
+    }),
+  );
 });
 
 describe('hostile text', () => {
@@ -217,26 +215,24 @@ describe('hostile text', () => {
   });
 });
 
-describe('states', () => {
-  test.each([
-    [0, 'created'],
-    [1, 'running'],
-    [2, 'exited'],
-    [3, 'unknown'],
-    [99, 'unknown'],
-    [-1, 'unknown'],
-  ])('container state %i is %s', (state, shown) => {
-    expect(containerOf({ id: 'c1' }, { state })?.state).toBe(shown);
-  });
+test.each([
+  [0, 'created'],
+  [1, 'running'],
+  [2, 'exited'],
+  [3, 'unknown'],
+  [99, 'unknown'],
+  [-1, 'unknown'],
+])('container state %i is %s', (state, shown) => {
+  expect(containerOf({ id: 'c1' }, { state })?.state).toBe(shown);
+});
 
-  test.each([
-    [0, 'running'],
-    [1, 'exited'],
-    [99, 'unknown'],
-    [-1, 'unknown'],
-  ])('sandbox state %i is %s', (state, shown) => {
-    expect(sandboxOf({ id: 's1' }, { state })?.state).toBe(shown);
-  });
+test.each([
+  [0, 'running'],
+  [1, 'exited'],
+  [99, 'unknown'],
+  [-1, 'unknown'],
+])('sandbox state %i is %s', (state, shown) => {
+  expect(sandboxOf({ id: 's1' }, { state })?.state).toBe(shown);
 });
 
 test('an attempt beyond the range of the store is accepted as it is', () => {

@@ -82,56 +82,54 @@ const calls = (runtime: SimulatedRuntime): string[] =>
 
 const coded = (code: string) => expect.objectContaining({ code });
 
-describe('an answer over the limit of a message', () => {
-  test('an answer over our limit is requested again as a stream, and so is every later list', async () => {
-    const runtime = await runtimeOf();
-    runtime.setListFaults([oversizedLists(always)]);
-    const { ask, methods } = containersOf(runtime);
-    const { items, whole, bytes, start, end } = await ask();
-    expect({ items: items.size, whole }).toEqual({ items: PODS, whole: true });
-    expect(bytes).toBeGreaterThan(16 * 1024 ** 2);
-    expect(end).toBeGreaterThan(start);
-    expect((await ask()).items.size).toBe(PODS);
-    expect(methods).toEqual([['streamed', 'OVER_OUR_LIMIT']]);
-    expect(calls(runtime)).toEqual(['listContainers', 'streamContainers', 'streamContainers']);
-  });
+test('an answer over our limit is requested again as a stream, and so is every later list', async () => {
+  const runtime = await runtimeOf();
+  runtime.setListFaults([oversizedLists(always)]);
+  const { ask, methods } = containersOf(runtime);
+  const { items, whole, bytes, start, end } = await ask();
+  expect({ items: items.size, whole }).toEqual({ items: PODS, whole: true });
+  expect(bytes).toBeGreaterThan(16 * 1024 ** 2);
+  expect(end).toBeGreaterThan(start);
+  expect((await ask()).items.size).toBe(PODS);
+  expect(methods).toEqual([['streamed', 'OVER_OUR_LIMIT']]);
+  expect(calls(runtime)).toEqual(['listContainers', 'streamContainers', 'streamContainers']);
+});
 
-  test("an answer over the runtime's limit is requested again as a stream", async () => {
-    const runtime = await runtimeOf({ maxSendBytes: 16 * 1024 ** 2 });
-    runtime.setListFaults([oversizedLists(always)]);
-    const { ask, methods } = containersOf(runtime);
-    expect((await ask()).items.size).toBe(PODS);
-    expect(methods).toEqual([['streamed', 'OVER_RUNTIME_LIMIT']]);
-  });
+test("an answer over the runtime's limit is requested again as a stream", async () => {
+  const runtime = await runtimeOf({ maxSendBytes: 16 * 1024 ** 2 });
+  runtime.setListFaults([oversizedLists(always)]);
+  const { ask, methods } = containersOf(runtime);
+  expect((await ask()).items.size).toBe(PODS);
+  expect(methods).toEqual([['streamed', 'OVER_RUNTIME_LIMIT']]);
+});
 
-  test('an answer over a limit fails with the name of the limit if the runtime does not stream lists', async () => {
-    const runtime = await runtimeOf();
-    runtime.setListFaults([oversizedLists(always)]);
-    const { ask, methods } = containersOf(runtime, PLAIN_ONLY);
-    await expect(ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
-    expect(calls(runtime)).toEqual(['listContainers']);
-    expect(methods).toEqual([]);
-  });
+test('an answer over a limit fails with the name of the limit if the runtime does not stream lists', async () => {
+  const runtime = await runtimeOf();
+  runtime.setListFaults([oversizedLists(always)]);
+  const { ask, methods } = containersOf(runtime, PLAIN_ONLY);
+  await expect(ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
+  expect(calls(runtime)).toEqual(['listContainers']);
+  expect(methods).toEqual([]);
+});
 
-  test('an answer over a limit fails if the runtime turns out not to stream lists, which is tried once', async () => {
-    const runtime = await runtimeOf({ listBatch: null });
-    runtime.setListFaults([oversizedLists(always)]);
-    const { ask, methods } = containersOf(runtime);
-    await expect(ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
-    await expect(ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
-    expect(methods).toEqual([['plain', 'UNIMPLEMENTED']]);
-    runtime.setListFaults([]);
-    expect((await ask()).items.size).toBe(PODS);
-  });
+test('an answer over a limit fails if the runtime turns out not to stream lists, which is tried once', async () => {
+  const runtime = await runtimeOf({ listBatch: null });
+  runtime.setListFaults([oversizedLists(always)]);
+  const { ask, methods } = containersOf(runtime);
+  await expect(ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
+  await expect(ask()).rejects.toEqual(coded('OVER_OUR_LIMIT'));
+  expect(methods).toEqual([['plain', 'UNIMPLEMENTED']]);
+  runtime.setListFaults([]);
+  expect((await ask()).items.size).toBe(PODS);
+});
 
-  test('a list that fails because the runtime lacks another resource is not streamed', async () => {
-    const runtime = await runtimeOf();
-    runtime.setListFaults([failingLists(always, status.RESOURCE_EXHAUSTED)]);
-    const { ask, methods } = containersOf(runtime);
-    await expect(ask()).rejects.toEqual(coded('RESOURCE_EXHAUSTED'));
-    expect(methods).toEqual([]);
-    expect(calls(runtime)).toEqual(['listContainers']);
-  });
+test('a list that fails because the runtime lacks another resource is not streamed', async () => {
+  const runtime = await runtimeOf();
+  runtime.setListFaults([failingLists(always, status.RESOURCE_EXHAUSTED)]);
+  const { ask, methods } = containersOf(runtime);
+  await expect(ask()).rejects.toEqual(coded('RESOURCE_EXHAUSTED'));
+  expect(methods).toEqual([]);
+  expect(calls(runtime)).toEqual(['listContainers']);
 });
 
 describe('a streamed list', () => {

@@ -38,75 +38,73 @@ const item = (bytes: Buffer): Buffer => Buffer.concat([Buffer.from([0x0a, bytes.
 
 const encoded = (value: Container): Buffer => Buffer.from(Container.encode(value).finish());
 
-describe('the same items', () => {
-  test('unchanged items are decoded once, in whatever order they come', () => {
-    const { reader, decoded } = counting();
-    const all = ['a', 'b', 'c', 'd'].map((id) => container(id));
-    const first = reader.read(answer(all));
-    const second = reader.read(answer([...all].reverse()));
-    expect(decoded.items).toBe(4);
-    expect(new Map([...second.items].sort())).toEqual(new Map([...first.items].sort()));
-  });
+test('unchanged items are decoded once, in whatever order they come', () => {
+  const { reader, decoded } = counting();
+  const all = ['a', 'b', 'c', 'd'].map((id) => container(id));
+  const first = reader.read(answer(all));
+  const second = reader.read(answer([...all].reverse()));
+  expect(decoded.items).toBe(4);
+  expect(new Map([...second.items].sort())).toEqual(new Map([...first.items].sort()));
+});
 
-  test('an unchanged item is the same value as before, not a copy', () => {
-    const { reader } = counting();
-    const first = reader.read(answer([container('a')])).items;
-    expect(reader.read(answer([container('a')])).items.get('a')).toBe(first.get('a'));
-  });
+test('an unchanged item is the same value as before, not a copy', () => {
+  const { reader } = counting();
+  const first = reader.read(answer([container('a')])).items;
+  expect(reader.read(answer([container('a')])).items.get('a')).toBe(first.get('a'));
+});
 
-  test('an item is decoded again when a byte differs, and when it returns', () => {
-    const { reader, decoded } = counting();
-    reader.read(answer([container('a')]));
-    const changed = reader.read(answer([container('a', ContainerState.CONTAINER_EXITED)])).items;
-    expect(changed.get('a')?.state).toBe('exited');
-    expect(reader.read(answer([])).items.size).toBe(0);
-    reader.read(answer([container('a', ContainerState.CONTAINER_EXITED)]));
-    expect(decoded.items).toBe(3);
-  });
+test('an item is decoded again when a byte differs, and when it returns', () => {
+  const { reader, decoded } = counting();
+  reader.read(answer([container('a')]));
+  const changed = reader.read(answer([container('a', ContainerState.CONTAINER_EXITED)])).items;
+  expect(changed.get('a')?.state).toBe('exited');
+  expect(reader.read(answer([])).items.size).toBe(0);
+  reader.read(answer([container('a', ContainerState.CONTAINER_EXITED)]));
+  expect(decoded.items).toBe(3);
+});
 
-  test('an item is unchanged if only the entries of its maps are reordered, as Go runtimes do', () => {
-    const { reader, decoded } = counting();
-    const labels = { a: '1', b: '2', c: '3' };
-    const turned = Object.fromEntries(Object.entries(labels).reverse());
-    reader.read(answer([{ ...container('a'), labels, annotations: labels }]));
-    reader.read(answer([{ ...container('a'), labels: turned, annotations: turned }]));
-    expect(decoded.items).toBe(1);
-  });
+test('an item is unchanged if only the entries of its maps are reordered, as Go runtimes do', () => {
+  const { reader, decoded } = counting();
+  const labels = { a: '1', b: '2', c: '3' };
+  const turned = Object.fromEntries(Object.entries(labels).reverse());
+  reader.read(answer([{ ...container('a'), labels, annotations: labels }]));
+  reader.read(answer([{ ...container('a'), labels: turned, annotations: turned }]));
+  expect(decoded.items).toBe(1);
+});
 
-  test('an item is decoded again when one of its maps has grown', () => {
-    const { reader, decoded } = counting();
-    reader.read(answer([container('a')]));
-    reader.read(answer([{ ...container('a'), annotations: { b: '2' } }]));
-    expect(decoded.items).toBe(2);
-  });
+test('an item is decoded again when one of its maps has grown', () => {
+  const { reader, decoded } = counting();
+  reader.read(answer([container('a')]));
+  reader.read(answer([{ ...container('a'), annotations: { b: '2' } }]));
+  expect(decoded.items).toBe(2);
+});
 
-  test('an item with a map before the state is compared as a whole', () => {
-    const state = (value: ContainerState): Buffer => Buffer.from([0x30, value]);
-    const head = encoded(Container.fromPartial({ id: 'a' }));
-    const map = encoded(Container.fromPartial({ labels: { b: '2' } }));
-    const { reader } = counting();
-    const read = (value: ContainerState) =>
-      reader.read(item(Buffer.concat([head, map, state(value)]))).items.get('a')?.state;
-    expect(read(ContainerState.CONTAINER_RUNNING)).toBe('running');
-    expect(read(ContainerState.CONTAINER_EXITED)).toBe('exited');
-  });
+test('an item with a map before the state is compared as a whole', () => {
+  const state = (value: ContainerState): Buffer => Buffer.from([0x30, value]);
+  const head = encoded(Container.fromPartial({ id: 'a' }));
+  const map = encoded(Container.fromPartial({ labels: { b: '2' } }));
+  const { reader } = counting();
+  const read = (value: ContainerState) =>
+    reader.read(item(Buffer.concat([head, map, state(value)]))).items.get('a')?.state;
+  expect(read(ContainerState.CONTAINER_RUNNING)).toBe('running');
+  expect(read(ContainerState.CONTAINER_EXITED)).toBe('exited');
+});
 
-  test('an item with a field that cannot be split is compared as a whole', () => {
-    const group = Buffer.from([0x7b, 0x7c]);
-    const { reader, decoded } = counting();
-    const bytes = item(Buffer.concat([encoded(container('a')), group]));
-    expect(reader.read(bytes).items.get('a')?.state).toBe('running');
-    expect(reader.read(bytes).items.get('a')?.state).toBe('running');
-    expect(decoded.items).toBe(1);
-  });
+test('an item with a field that cannot be split is compared as a whole', () => {
+  const group = Buffer.from([0x7b, 0x7c]);
+  const { reader, decoded } = counting();
+  const bytes = item(Buffer.concat([encoded(container('a')), group]));
+  expect(reader.read(bytes).items.get('a')?.state).toBe('running');
+  expect(reader.read(bytes).items.get('a')?.state).toBe('running');
+  expect(decoded.items).toBe(1);
+});
 
-  test('remembered items do not depend on the bytes of the answer, which may be reused', () => {
-    const { reader } = counting();
-    const bytes = answer([container('a')]);
-    reader.read(bytes);
-    bytes.fill(0);
-    expect(reader.read(answer([container('a')])).items.get('a')?.state).toBe('running');
-  });
+test('remembered items do not depend on the bytes of the answer, which may be reused', () => {
+  const { reader } = counting();
+  const bytes = answer([container('a')]);
+  reader.read(bytes);
+  bytes.fill(0);
+  expect(reader.read(answer([container('a')])).items.get('a')?.state).toBe('running');
 });
 
 test('a decoder that remembers earlier answers reads the same as a new one', () => {
@@ -198,27 +196,25 @@ test('unknown fields are skipped in every wire type', () => {
   ]);
 });
 
-describe('an item', () => {
-  test('a malformed item is left out, and the answer is not whole', () => {
-    const { reader } = counting();
-    const broken = item(Buffer.from([0x0a, 0x7f, 1]));
-    const { items, whole } = reader.read(Buffer.concat([broken, answer([container('a')])]));
-    expect([...items.keys()]).toEqual(['a']);
-    expect({ whole, refused: reader.malformedItems }).toEqual({ whole: false, refused: 1 });
-    expect(reader.read(answer([container('a')])).whole).toBe(true);
-    expect(reader.malformedItems).toBe(1);
-  });
+test('a malformed item is left out, and the answer is not whole', () => {
+  const { reader } = counting();
+  const broken = item(Buffer.from([0x0a, 0x7f, 1]));
+  const { items, whole } = reader.read(Buffer.concat([broken, answer([container('a')])]));
+  expect([...items.keys()]).toEqual(['a']);
+  expect({ whole, refused: reader.malformedItems }).toEqual({ whole: false, refused: 1 });
+  expect(reader.read(answer([container('a')])).whole).toBe(true);
+  expect(reader.malformedItems).toBe(1);
+});
 
-  test('an item without a usable id is left out, and the answer is still whole', () => {
-    const { reader } = counting();
-    const { items, whole } = reader.read(
-      answer([container(''), container('x'.repeat(257)), container('a\0b')]),
-    );
-    expect({ items: items.size, whole, refused: reader.malformedItems }).toEqual({
-      items: 0,
-      whole: true,
-      refused: 3,
-    });
+test('an item without a usable id is left out, and the answer is still whole', () => {
+  const { reader } = counting();
+  const { items, whole } = reader.read(
+    answer([container(''), container('x'.repeat(257)), container('a\0b')]),
+  );
+  expect({ items: items.size, whole, refused: reader.malformedItems }).toEqual({
+    items: 0,
+    whole: true,
+    refused: 3,
   });
 });
 

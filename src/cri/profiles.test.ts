@@ -5,81 +5,77 @@ import { lacksStatus, profileOf } from './profiles.ts';
 
 const named = (name: string, version: string) => profileOf({ name, version }).name;
 
-describe('a runtime is known by its name and version', () => {
-  test.each([
-    ['containerd', '2.4.0', 'containerd-2.4'],
-    ['containerd', 'v2.4.0-beta.0', 'containerd-2.4'],
-    ['containerd', '10.0.0', 'containerd-2.4'],
-    ['containerd', '2.3.1', 'containerd-2'],
-    ['containerd', '2.1.9+unknown', 'containerd-2'],
-    ['containerd', '2.0.3', 'containerd-2'],
-    ['containerd', '2.0.2', 'containerd-2.0.0'],
-    ['containerd', 'v2.0.0-rc.1', 'containerd-2.0.0'],
-    ['containerd', '2', 'unknown'],
-    ['containerd', '1.7.24~ds1', 'containerd-1.7'],
-    ['containerd', '1.7.0', 'containerd-1.7'],
-    ['containerd', 'v1.7', 'containerd-1.7'],
-    ['containerd', '1.6.20~ds1', 'containerd-1.6'],
-    ['containerd', '1.5.1', 'containerd-1.6'],
-    ['containerd', '0.9.9', 'containerd-1.6'],
-    ['cri-o', '1.36.2', 'crio-1.36'],
-    ['cri-o', '1.35.0', 'crio-1.33'],
-    ['cri-o', '1.33.0', 'crio-1.33'],
-    ['cri-o', '1.32.13', 'crio-1.28'],
-    ['cri-o', '1.28.0', 'crio-1.28'],
-    ['cri-o', '1.27.1', 'crio-1.27'],
-    ['cri-o', '1.26.0', 'crio-1.26'],
-    ['cri-o', '1.25.4', 'crio-1.25'],
-    ['iSulad', '2.1.6', 'isulad-2.1.6'],
-    ['isulad', '2.2.0', 'isulad-2.1.6'],
-    ['iSulad', '2.1.5', 'isulad-2.1.5'],
-    ['iSulad', '2.1.4', 'isulad-2.1.4'],
-    ['docker', '28.3.3', 'cri-dockerd'],
-    ['somethingd', '1.0.0', 'unknown'],
-    ['containerd', '', 'unknown'],
-    ['containerd', 'latest', 'unknown'],
-    ['containerd', '2147483648.0.0', 'unknown'],
-    ['containerd', '-2.0.0', 'unknown'],
-    ['containerd', '１.7.0', 'unknown'],
-    ['', '2.1.0', 'unknown'],
-    ['Xcontainerd', '2.1.0', 'unknown'],
-    ['containerd\n', '2.1.0', 'unknown'],
-  ])('%s %s has the profile %s', (name, version, profile) => {
-    expect(named(name, version)).toBe(profile);
-  });
+test.each([
+  ['containerd', '2.4.0', 'containerd-2.4'],
+  ['containerd', 'v2.4.0-beta.0', 'containerd-2.4'],
+  ['containerd', '10.0.0', 'containerd-2.4'],
+  ['containerd', '2.3.1', 'containerd-2'],
+  ['containerd', '2.1.9+unknown', 'containerd-2'],
+  ['containerd', '2.0.3', 'containerd-2'],
+  ['containerd', '2.0.2', 'containerd-2.0.0'],
+  ['containerd', 'v2.0.0-rc.1', 'containerd-2.0.0'],
+  ['containerd', '2', 'unknown'],
+  ['containerd', '1.7.24~ds1', 'containerd-1.7'],
+  ['containerd', '1.7.0', 'containerd-1.7'],
+  ['containerd', 'v1.7', 'containerd-1.7'],
+  ['containerd', '1.6.20~ds1', 'containerd-1.6'],
+  ['containerd', '1.5.1', 'containerd-1.6'],
+  ['containerd', '0.9.9', 'containerd-1.6'],
+  ['cri-o', '1.36.2', 'crio-1.36'],
+  ['cri-o', '1.35.0', 'crio-1.33'],
+  ['cri-o', '1.33.0', 'crio-1.33'],
+  ['cri-o', '1.32.13', 'crio-1.28'],
+  ['cri-o', '1.28.0', 'crio-1.28'],
+  ['cri-o', '1.27.1', 'crio-1.27'],
+  ['cri-o', '1.26.0', 'crio-1.26'],
+  ['cri-o', '1.25.4', 'crio-1.25'],
+  ['iSulad', '2.1.6', 'isulad-2.1.6'],
+  ['isulad', '2.2.0', 'isulad-2.1.6'],
+  ['iSulad', '2.1.5', 'isulad-2.1.5'],
+  ['iSulad', '2.1.4', 'isulad-2.1.4'],
+  ['docker', '28.3.3', 'cri-dockerd'],
+  ['somethingd', '1.0.0', 'unknown'],
+  ['containerd', '', 'unknown'],
+  ['containerd', 'latest', 'unknown'],
+  ['containerd', '2147483648.0.0', 'unknown'],
+  ['containerd', '-2.0.0', 'unknown'],
+  ['containerd', '１.7.0', 'unknown'],
+  ['', '2.1.0', 'unknown'],
+  ['Xcontainerd', '2.1.0', 'unknown'],
+  ['containerd\n', '2.1.0', 'unknown'],
+])('%s %s has the profile %s', (name, version, profile) => {
+  expect(named(name, version)).toBe(profile);
 });
 
-describe('what subscribing does to a runtime', () => {
-  test.each([
-    ['containerd', '2.4.0', 'safe'],
-    ['containerd', '2.0.1', 'safe'],
-    ['containerd', '1.7.24', 'steals'],
-    ['containerd', '1.6.39', 'impossible'],
-    ['cri-o', '1.36.0', 'safe'],
-    ['cri-o', '1.33.1', 'safe'],
-    ['cri-o', '1.30.0', 'crashes'],
-    ['cri-o', '1.27.0', 'steals'],
-    ['cri-o', '1.26.0', 'steals'],
-    ['cri-o', '1.25.0', 'impossible'],
-    ['iSulad', '2.1.6', 'crashes'],
-    ['iSulad', '2.1.5', 'crashes'],
-    ['iSulad', '2.1.4', 'impossible'],
-    ['docker', '28.0.0', 'impossible'],
-    ['somethingd', '1.0.0', 'unknown'],
-  ] as const)('subscribing to %s %s is %s, with a reason', (name, version, subscription) => {
-    const profile = profileOf({ name, version });
-    expect(profile.subscription).toBe(subscription);
-    expect(profile.why).not.toBe('');
-  });
+test.each([
+  ['containerd', '2.4.0', 'safe'],
+  ['containerd', '2.0.1', 'safe'],
+  ['containerd', '1.7.24', 'steals'],
+  ['containerd', '1.6.39', 'impossible'],
+  ['cri-o', '1.36.0', 'safe'],
+  ['cri-o', '1.33.1', 'safe'],
+  ['cri-o', '1.30.0', 'crashes'],
+  ['cri-o', '1.27.0', 'steals'],
+  ['cri-o', '1.26.0', 'steals'],
+  ['cri-o', '1.25.0', 'impossible'],
+  ['iSulad', '2.1.6', 'crashes'],
+  ['iSulad', '2.1.5', 'crashes'],
+  ['iSulad', '2.1.4', 'impossible'],
+  ['docker', '28.0.0', 'impossible'],
+  ['somethingd', '1.0.0', 'unknown'],
+] as const)('subscribing to %s %s is %s, with a reason', (name, version, subscription) => {
+  const profile = profileOf({ name, version });
+  expect(profile.subscription).toBe(subscription);
+  expect(profile.why).not.toBe('');
+});
 
-  test('no event is expected from a runtime without a stream', () => {
-    for (const version of ['1.6.20', '1.5.0']) {
-      expect(profileOf({ name: 'containerd', version })).toMatchObject({
-        sandboxEvents: [],
-        containerEvents: [],
-      });
-    }
-  });
+test('no event is expected from a runtime without a stream', () => {
+  for (const version of ['1.6.20', '1.5.0']) {
+    expect(profileOf({ name: 'containerd', version })).toMatchObject({
+      sandboxEvents: [],
+      containerEvents: [],
+    });
+  }
 });
 
 describe('the table of profiles', () => {
@@ -111,77 +107,74 @@ describe('the table of profiles', () => {
   });
 });
 
-describe('what is known of events', () => {
-  test('no event is expected from an unknown runtime, so none can be missed', () => {
-    expect(profileOf({ name: 'somethingd', version: '1.0' })).toMatchObject({
-      sandboxEvents: [],
-      containerEvents: [],
-    });
+test('no event is expected from an unknown runtime, so none can be missed', () => {
+  expect(profileOf({ name: 'somethingd', version: '1.0' })).toMatchObject({
+    sandboxEvents: [],
+    containerEvents: [],
   });
+});
 
-  test('CRI-O announces neither the creation nor the removal of a sandbox, nor what the removal ends', () => {
-    expect(profileOf({ name: 'cri-o', version: '1.33.0' })).toMatchObject({
-      sandboxEvents: ['STARTED', 'STOPPED'],
-      announcesSandboxRemoval: false,
-    });
+test('CRI-O announces neither the creation nor the removal of a sandbox, nor what the removal ends', () => {
+  expect(profileOf({ name: 'cri-o', version: '1.33.0' })).toMatchObject({
+    sandboxEvents: ['STARTED', 'STOPPED'],
+    announcesSandboxRemoval: false,
   });
+});
 
-  test('iSulad never announces the STARTED of a sandbox, and everything that a removal ends', () => {
-    expect(profileOf({ name: 'iSulad', version: '2.1.6' })).toMatchObject({
-      sandboxEvents: ['CREATED', 'STOPPED', 'DELETED'],
-      announcesSandboxRemoval: true,
-      failedStartsUnannounced: true,
-    });
+test('iSulad never announces the STARTED of a sandbox, and everything that a removal ends', () => {
+  expect(profileOf({ name: 'iSulad', version: '2.1.6' })).toMatchObject({
+    sandboxEvents: ['CREATED', 'STOPPED', 'DELETED'],
+    announcesSandboxRemoval: true,
+    failedStartsUnannounced: true,
   });
+});
 
-  test('containerd announces the removal of a sandbox up to ten seconds before lists show it', () => {
-    expect(profileOf({ name: 'containerd', version: '2.1.0' }).lead).toBe(10_000_000);
+test('containerd announces the removal of a sandbox up to ten seconds before lists show it', () => {
+  expect(profileOf({ name: 'containerd', version: '2.1.0' }).lead).toBe(10_000_000);
+});
+
+test('an event may lack a sandbox status only if the runtime removes the sandbox before announcing it', () => {
+  const without = (name: string, version: string) => profileOf({ name, version }).sandboxEventsWithoutStatus;
+  expect(without('containerd', '1.7.24')).toEqual(['DELETED']);
+  expect(without('iSulad', '2.1.6')).toEqual(['DELETED']);
+  expect(without('containerd', '2.1.9')).toEqual([]);
+  expect(without('cri-o', '1.26.0')).toEqual([]);
+});
+
+test.each([
+  ['containerd', '2.1.9', 3, true],
+  ['containerd', '1.7.24', 3, false],
+  ['containerd', '1.7.24', 1, true],
+  ['somethingd', '1.0', 1, false],
+  ['containerd', '2.1.9', 9, false],
+])(
+  'for %s %s an event of type %i without a status counts as incomplete: %s',
+  (name, version, type, lacks) => {
+    const profile = profileOf({ name, version });
+    expect(lacksStatus(profile, { type, hasSandboxStatus: false })).toBe(lacks);
+    expect(lacksStatus(profile, { type, hasSandboxStatus: true })).toBe(false);
+  },
+);
+
+test('containerd never announces a failed start; CRI-O announces its end, which is later than its creation', () => {
+  expect(profileOf({ name: 'containerd', version: '2.1.0' })).toMatchObject({
+    failedStartsUnannounced: true,
+    failedStartsEndLater: false,
   });
-
-  test('an event may lack a sandbox status only if the runtime removes the sandbox before announcing it', () => {
-    const without = (name: string, version: string) =>
-      profileOf({ name, version }).sandboxEventsWithoutStatus;
-    expect(without('containerd', '1.7.24')).toEqual(['DELETED']);
-    expect(without('iSulad', '2.1.6')).toEqual(['DELETED']);
-    expect(without('containerd', '2.1.9')).toEqual([]);
-    expect(without('cri-o', '1.26.0')).toEqual([]);
+  expect(profileOf({ name: 'cri-o', version: '1.33.0' })).toMatchObject({
+    failedStartsUnannounced: false,
+    failedStartsEndLater: true,
   });
+});
 
-  test.each([
-    ['containerd', '2.1.9', 3, true],
-    ['containerd', '1.7.24', 3, false],
-    ['containerd', '1.7.24', 1, true],
-    ['somethingd', '1.0', 1, false],
-    ['containerd', '2.1.9', 9, false],
-  ])(
-    'for %s %s an event of type %i without a status counts as incomplete: %s',
-    (name, version, type, lacks) => {
-      const profile = profileOf({ name, version });
-      expect(lacksStatus(profile, { type, hasSandboxStatus: false })).toBe(lacks);
-      expect(lacksStatus(profile, { type, hasSandboxStatus: true })).toBe(false);
-    },
-  );
+test('the profiles of the engine tests are those of real runtimes', () => {
+  expect(profileOf({ name: 'containerd', version: '2.1.9' })).toMatchObject(CONTAINERD);
+  expect(profileOf({ name: 'cri-o', version: '1.36.3' })).toMatchObject(CRIO);
+  expect(profileOf({ name: 'iSulad', version: '2.1.6' })).toMatchObject(ISULAD);
+});
 
-  test('containerd never announces a failed start; CRI-O announces its end, which is later than its creation', () => {
-    expect(profileOf({ name: 'containerd', version: '2.1.0' })).toMatchObject({
-      failedStartsUnannounced: true,
-      failedStartsEndLater: false,
-    });
-    expect(profileOf({ name: 'cri-o', version: '1.33.0' })).toMatchObject({
-      failedStartsUnannounced: false,
-      failedStartsEndLater: true,
-    });
-  });
-
-  test('the profiles of the engine tests are those of real runtimes', () => {
-    expect(profileOf({ name: 'containerd', version: '2.1.9' })).toMatchObject(CONTAINERD);
-    expect(profileOf({ name: 'cri-o', version: '1.36.3' })).toMatchObject(CRIO);
-    expect(profileOf({ name: 'iSulad', version: '2.1.6' })).toMatchObject(ISULAD);
-  });
-
-  test('the notes name the defects of a version', () => {
-    expect(profileOf({ name: 'containerd', version: '2.0.2' }).notes.join()).toContain('timestamp');
-    expect(profileOf({ name: 'containerd', version: '2.0.3' }).notes).toEqual([]);
-    expect(profileOf({ name: 'cri-o', version: '1.26.0' }).notes.join()).toContain('DELETED');
-  });
+test('the notes name the defects of a version', () => {
+  expect(profileOf({ name: 'containerd', version: '2.0.2' }).notes.join()).toContain('timestamp');
+  expect(profileOf({ name: 'containerd', version: '2.0.3' }).notes).toEqual([]);
+  expect(profileOf({ name: 'cri-o', version: '1.26.0' }).notes.join()).toContain('DELETED');
 });

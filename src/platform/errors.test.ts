@@ -58,21 +58,19 @@ test.each([
   expect(section('Streams that end')).toContain(`\`${code}\``);
 });
 
-describe('a message', () => {
-  test.each([
-    ['redis://:sesame@host:6379/0', 'redis://:***@host:6379/0'],
-    ['postgres://user:sesame@host/db', 'postgres://user:***@host/db'],
-    ['redis://:ses@me@host', 'redis://:***@host'],
-    ['redis://:ses/ame@host', 'redis://:***@host'],
-    ['postgres://host/db?user=u&password=sesame&ssl=1', 'postgres://host/db?user=u&password=***&ssl=1'],
-    ['at https://host:6443 and redis://:sesame@host', 'at https://host:6443 and redis://:***@host'],
-  ])('a message never contains the password of %s', (raw, shown) => {
-    expect(redact(raw)).toBe(shown);
-    expect(messageOf(new Error(`cannot reach ${raw}`))).toBe(`cannot reach ${shown}`);
-  });
+test.each([
+  ['redis://:sesame@host:6379/0', 'redis://:***@host:6379/0'],
+  ['postgres://user:sesame@host/db', 'postgres://user:***@host/db'],
+  ['redis://:ses@me@host', 'redis://:***@host'],
+  ['redis://:ses/ame@host', 'redis://:***@host'],
+  ['postgres://host/db?user=u&password=sesame&ssl=1', 'postgres://host/db?user=u&password=***&ssl=1'],
+  ['at https://host:6443 and redis://:sesame@host', 'at https://host:6443 and redis://:***@host'],
+])('a message never contains the password of %s', (raw, shown) => {
+  expect(redact(raw)).toBe(shown);
+  expect(messageOf(new Error(`cannot reach ${raw}`))).toBe(`cannot reach ${shown}`);
+});
 
-  test('the message of an aggregate error has all its errors, on one line', () => {
-    const both = new AggregateError([new Error('first\n  line'), new Error('second')], '');
-    expect(messageOf(both)).toBe('first line; second');
-  });
+test('the message of an aggregate error has all its errors, on one line', () => {
+  const both = new AggregateError([new Error('first\n  line'), new Error('second')], '');
+  expect(messageOf(both)).toBe('first line; second');
 });

@@ -60,53 +60,51 @@ function refusal(...args: string[]): PlegwatchError {
 
 const needed = ['--cluster', 'prod', '--redis-url', 'redis://h'];
 
-describe('a setting', () => {
-  test('a setting has a flag and a variable of the same name', () => {
-    expect(flagOf('kubeletInsecureSkipVerify')).toBe('--kubelet-insecure-skip-verify');
-    expect(variableOf('redisUrl')).toBe('PLEGWATCH_REDIS_URL');
-  });
+test('a setting has a flag and a variable of the same name', () => {
+  expect(flagOf('kubeletInsecureSkipVerify')).toBe('--kubelet-insecure-skip-verify');
+  expect(variableOf('redisUrl')).toBe('PLEGWATCH_REDIS_URL');
+});
 
-  test('a flag overrides a variable, which overrides the default', () => {
-    expect(read(...needed).relistPeriod).toBe(5_000_000);
-    vi.stubEnv('PLEGWATCH_RELIST_PERIOD', '10s');
-    expect(read(...needed).relistPeriod).toBe(10_000_000);
-    expect(read(...needed, '--relist-period', '250ms').relistPeriod).toBe(250_000);
-  });
+test('a flag overrides a variable, which overrides the default', () => {
+  expect(read(...needed).relistPeriod).toBe(5_000_000);
+  vi.stubEnv('PLEGWATCH_RELIST_PERIOD', '10s');
+  expect(read(...needed).relistPeriod).toBe(10_000_000);
+  expect(read(...needed, '--relist-period', '250ms').relistPeriod).toBe(250_000);
+});
 
-  test('a required setting may come from its flag or its variable', () => {
-    vi.stubEnv('PLEGWATCH_CLUSTER', 'prod');
-    vi.stubEnv('PLEGWATCH_REDIS_URL', 'redis://h');
-    expect(read()).toMatchObject({ cluster: 'prod', redisUrl: 'redis://h' });
-    vi.stubEnv('PLEGWATCH_CLUSTER', '');
-    expect(refusal().message).toBe('--cluster (PLEGWATCH_CLUSTER) is required');
-  });
+test('a required setting may come from its flag or its variable', () => {
+  vi.stubEnv('PLEGWATCH_CLUSTER', 'prod');
+  vi.stubEnv('PLEGWATCH_REDIS_URL', 'redis://h');
+  expect(read()).toMatchObject({ cluster: 'prod', redisUrl: 'redis://h' });
+  vi.stubEnv('PLEGWATCH_CLUSTER', '');
+  expect(refusal().message).toBe('--cluster (PLEGWATCH_CLUSTER) is required');
+});
 
-  test('an optional setting is undefined if it is left out or empty', () => {
-    expect(read(...needed).kubeletUrl).toBeUndefined();
-    vi.stubEnv('PLEGWATCH_KUBELET_URL', '');
-    expect(read(...needed).kubeletUrl).toBeUndefined();
-  });
+test('an optional setting is undefined if it is left out or empty', () => {
+  expect(read(...needed).kubeletUrl).toBeUndefined();
+  vi.stubEnv('PLEGWATCH_KUBELET_URL', '');
+  expect(read(...needed).kubeletUrl).toBeUndefined();
+});
 
-  test('a switch is on with its flag, or with a variable of true or 1', () => {
-    expect(read(...needed).insecure).toBe(false);
-    expect(read(...needed, '--insecure').insecure).toBe(true);
-    for (const [raw, on] of [
-      ['true', true],
-      ['1', true],
-      ['false', false],
-      ['0', false],
-      ['', false],
-    ] as const) {
-      vi.stubEnv('PLEGWATCH_INSECURE', raw);
-      expect(read(...needed).insecure).toBe(on);
-    }
-    vi.stubEnv('PLEGWATCH_INSECURE', 'yes');
-    expect(refusal(...needed).message).toContain('--insecure (PLEGWATCH_INSECURE) must be true or false');
-  });
+test('a switch is on with its flag, or with a variable of true or 1', () => {
+  expect(read(...needed).insecure).toBe(false);
+  expect(read(...needed, '--insecure').insecure).toBe(true);
+  for (const [raw, on] of [
+    ['true', true],
+    ['1', true],
+    ['false', false],
+    ['0', false],
+    ['', false],
+  ] as const) {
+    vi.stubEnv('PLEGWATCH_INSECURE', raw);
+    expect(read(...needed).insecure).toBe(on);
+  }
+  vi.stubEnv('PLEGWATCH_INSECURE', 'yes');
+  expect(refusal(...needed).message).toContain('--insecure (PLEGWATCH_INSECURE) must be true or false');
+});
 
-  test('settings cannot be changed after they are read', () => {
-    expect(Object.isFrozen(read(...needed))).toBe(true);
-  });
+test('settings cannot be changed after they are read', () => {
+  expect(Object.isFrozen(read(...needed))).toBe(true);
 });
 
 test('all faults are reported together, one line each, with a hint at --help', () => {
@@ -129,25 +127,23 @@ test('all faults are reported together, one line each, with a hint at --help', (
   );
 });
 
-describe('an internal setting', () => {
-  test('an internal setting comes from its variable or is its default', () => {
-    expect(read(...needed).interval).toBe(60_000_000);
-    vi.stubEnv('PLEGWATCH_INTERVAL', '2s');
-    expect(read(...needed).interval).toBe(2_000_000);
-  });
+test('an internal setting comes from its variable or is its default', () => {
+  expect(read(...needed).interval).toBe(60_000_000);
+  vi.stubEnv('PLEGWATCH_INTERVAL', '2s');
+  expect(read(...needed).interval).toBe(2_000_000);
+});
 
-  test('an internal setting has no flag, and a fault names only its variable', () => {
-    vi.stubEnv('PLEGWATCH_INTERVAL', '2');
-    const lines = refusal(...needed, '--interval', '2s').message.split('\n');
-    expect(lines[0]).toBe('--interval: there is no such option');
-    expect(lines[1]).toMatch(/^PLEGWATCH_INTERVAL must be a duration/);
-  });
+test('an internal setting has no flag, and a fault names only its variable', () => {
+  vi.stubEnv('PLEGWATCH_INTERVAL', '2');
+  const lines = refusal(...needed, '--interval', '2s').message.split('\n');
+  expect(lines[0]).toBe('--interval: there is no such option');
+  expect(lines[1]).toMatch(/^PLEGWATCH_INTERVAL must be a duration/);
+});
 
-  test('an internal setting is neither in the help nor in the log', () => {
-    const command = declareSettings(new Command('agent'), TABLE);
-    expect(command.helpInformation()).not.toMatch(/interval/i);
-    expect(withoutSecrets(read(...needed), TABLE)).not.toHaveProperty('interval');
-  });
+test('an internal setting is neither in the help nor in the log', () => {
+  const command = declareSettings(new Command('agent'), TABLE);
+  expect(command.helpInformation()).not.toMatch(/interval/i);
+  expect(withoutSecrets(read(...needed), TABLE)).not.toHaveProperty('interval');
 });
 
 test('the defaults of a table are the values without flags and variables', () => {
@@ -197,22 +193,17 @@ describe('a length of time', () => {
   });
 });
 
-describe('a size', () => {
-  test.each([
-    ['1024', 1024],
-    ['4KiB', 4096],
-    ['256MiB', 268_435_456],
-    ['1GiB', 1_073_741_824],
-  ])('%s is %i bytes', (raw, size) => {
-    expect(bytes(0, 1024 ** 4)(raw)).toBe(size);
-  });
+test.each([
+  ['1024', 1024],
+  ['4KiB', 4096],
+  ['256MiB', 268_435_456],
+  ['1GiB', 1_073_741_824],
+])('%s is %i bytes', (raw, size) => {
+  expect(bytes(0, 1024 ** 4)(raw)).toBe(size);
+});
 
-  test.each(['', '1MB', '1.5MiB', '-1', '1 MiB', '1mib', 'MiB', '0x10', '99999GiB'])(
-    '%j is no size',
-    (raw) => {
-      expect(() => bytes(0, 1024 ** 4)(raw)).toThrow(BadValue);
-    },
-  );
+test.each(['', '1MB', '1.5MiB', '-1', '1 MiB', '1mib', 'MiB', '0x10', '99999GiB'])('%j is no size', (raw) => {
+  expect(() => bytes(0, 1024 ** 4)(raw)).toThrow(BadValue);
 });
 
 test.each([':9465', '127.0.0.1:9465', '[::1]:9465', 'localhost:1'])('%s is a listen address', (raw) => {
@@ -230,37 +221,35 @@ test.each(['', ' ', '1.5', '0x', '11', '-1', '1e9', 'NaN'])('%j is no whole numb
   expect(() => integer(0, 10)(raw)).toThrow(BadValue);
 });
 
-describe('in the log', () => {
-  test.each([
-    ['5s', '5s'],
-    ['250ms', '250ms'],
-    ['1.5s', '1500ms'],
-    ['60s', '1m'],
-    ['0.0002h', '720ms'],
-    ['1.2345s', '1234.5ms'],
-  ])('a duration of %s is %s in the log', (given, logged) => {
-    const config = read(...needed, '--relist-period', given);
-    expect(withoutSecrets(config, TABLE)).toMatchObject({ relistPeriod: logged });
-  });
+test.each([
+  ['5s', '5s'],
+  ['250ms', '250ms'],
+  ['1.5s', '1500ms'],
+  ['60s', '1m'],
+  ['0.0002h', '720ms'],
+  ['1.2345s', '1234.5ms'],
+])('a duration of %s is %s in the log', (given, logged) => {
+  const config = read(...needed, '--relist-period', given);
+  expect(withoutSecrets(config, TABLE)).toMatchObject({ relistPeriod: logged });
+});
 
-  test.each([
-    ['256MiB', '256MiB'],
-    ['1024MiB', '1GiB'],
-    ['1025', '1025'],
-  ])('a size of %s is %s in the log', (given, logged) => {
-    const config = read(...needed, '--spool-max-bytes', given);
-    expect(withoutSecrets(config, TABLE)).toMatchObject({ spoolMaxBytes: logged });
-  });
+test.each([
+  ['256MiB', '256MiB'],
+  ['1024MiB', '1GiB'],
+  ['1025', '1025'],
+])('a size of %s is %s in the log', (given, logged) => {
+  const config = read(...needed, '--spool-max-bytes', given);
+  expect(withoutSecrets(config, TABLE)).toMatchObject({ spoolMaxBytes: logged });
+});
 
-  test('a duration of 0 is 0 in the log, and an unset setting is undefined', () => {
-    const table = {
-      fsync: withDefault('duration', '0', 'how often', duration(0, 1000)),
-      url: TABLE.kubeletUrl,
-    };
-    expect(withoutSecrets({ fsync: table.fsync.read('0'), url: undefined }, table)).toEqual({
-      fsync: '0',
-      url: undefined,
-    });
+test('a duration of 0 is 0 in the log, and an unset setting is undefined', () => {
+  const table = {
+    fsync: withDefault('duration', '0', 'how often', duration(0, 1000)),
+    url: TABLE.kubeletUrl,
+  };
+  expect(withoutSecrets({ fsync: table.fsync.read('0'), url: undefined }, table)).toEqual({
+    fsync: '0',
+    url: undefined,
   });
 });
 

@@ -20,48 +20,46 @@ interface BuildMutant {
 /** Any seed detects it. */
 const ANY = [101, 102, 103, 104];
 
+const edit = (file: string, from: string, to: string): Edit => ({ file: `src/${file}`, from, to });
+
 const MUTANTS: readonly BuildMutant[] = [
   {
     name: 'the reply is published before the commit',
     seeds: ANY,
     edits: [
-      {
-        file: 'src/controller/ingest/jobHandler.ts',
-        from: 'const outcome = await commitBatch(options, envelope);',
-        to: `const transaction = (work) => options.store.transaction(async (runner) => {
+      edit(
+        'controller/ingest/jobHandler.ts',
+        'const outcome = await commitBatch(options, envelope);',
+        `const transaction = (work) => options.store.transaction(async (runner) => {
                const done = await work(runner);
                if (done.kind === 'committed') await publishReply(options, envelope, done);
                return done;
              });
              const outcome = await commitBatch({ ...options, store: { ...options.store, transaction } }, envelope);`,
-      },
-      {
-        file: 'src/controller/ingest/jobHandler.ts',
-        from: '  await publishReply(options, envelope, outcome);\n}',
-        to: '}',
-      },
+      ),
+      edit('controller/ingest/jobHandler.ts', '  await publishReply(options, envelope, outcome);\n}', '}'),
     ],
   },
   {
     name: "the batch's last seq is published instead of the acked seq",
     seeds: ANY,
     edits: [
-      {
-        file: 'src/controller/ingest/epoch.ts',
-        from: 'return { ackGeneration: row.ack_generation, ackedSeq: row.acked_seq };',
-        to: 'return { ackGeneration: row.ack_generation, ackedSeq: envelope.last };',
-      },
+      edit(
+        'controller/ingest/epoch.ts',
+        'return { ackGeneration: row.ack_generation, ackedSeq: row.acked_seq };',
+        'return { ackGeneration: row.ack_generation, ackedSeq: envelope.last };',
+      ),
     ],
   },
   {
     name: 'received seqs are not subtracted from a batch',
     seeds: ANY,
     edits: [
-      {
-        file: 'src/controller/ingest/epoch.ts',
-        from: "{ kind: 'locked', ...rows[0], added }",
-        to: "{ kind: 'locked', ...rows[0], fresh: last < first ? [] : [{ from: first, to: last }], added }",
-      },
+      edit(
+        'controller/ingest/epoch.ts',
+        "{ kind: 'locked', ...rows[0], added }",
+        "{ kind: 'locked', ...rows[0], fresh: last < first ? [] : [{ from: first, to: last }], added }",
+      ),
     ],
   },
   {
@@ -69,51 +67,37 @@ const MUTANTS: readonly BuildMutant[] = [
     // Postgres is restored to before the end of an agent's incarnation, and Redis is not wiped after that.
     seeds: [252, 317, 410, 447],
     edits: [
-      {
-        file: 'src/agent/ship/epochDelivery.ts',
-        from: "if (ackGeneration !== this.#ackGeneration) return 'ignored';",
-        to: '',
-      },
+      edit('agent/ship/epochDelivery.ts', "if (ackGeneration !== this.#ackGeneration) return 'ignored';", ''),
     ],
   },
   {
     name: 'an agent does not declare since when nobody observed its node',
     seeds: ANY,
     edits: [
-      {
-        file: 'src/agent/observe/downtimeGaps.ts',
-        from: 'if (lastObserved !== null) {',
-        to: 'if (lastObserved !== null && quarantined != null) {',
-      },
+      edit(
+        'agent/observe/downtimeGaps.ts',
+        'if (lastObserved !== null) {',
+        'if (lastObserved !== null && quarantined != null) {',
+      ),
     ],
   },
   {
     name: 'a segment is written before its directory entry is synced',
     seeds: null,
     edits: [
-      {
-        file: 'src/agent/spool/segmentWriter.ts',
-        from: 'await syncFolder(this.#options.files, this.#epoch.dir);',
-        to: '',
-      },
+      edit('agent/spool/segmentWriter.ts', 'await syncFolder(this.#options.files, this.#epoch.dir);', ''),
     ],
   },
   {
     name: 'an epoch is named before its identity is synced',
     seeds: null,
-    edits: [
-      { file: 'src/agent/spool/files.ts', from: '(file) => file.datasync()', to: 'async () => undefined' },
-    ],
+    edits: [edit('agent/spool/files.ts', '(file) => file.datasync()', 'async () => undefined')],
   },
   {
     name: 'the directory entry of an epoch is never synced',
     seeds: null,
     edits: [
-      {
-        file: 'src/agent/spool/newEpoch.ts',
-        from: "await syncFolder(options.files, join(options.dir, 'epochs'));",
-        to: '',
-      },
+      edit('agent/spool/newEpoch.ts', "await syncFolder(options.files, join(options.dir, 'epochs'));", ''),
     ],
   },
 ];
