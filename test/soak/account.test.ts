@@ -16,9 +16,9 @@ const NOTHING: SoakEvidence = { transitions: [], passed: [], stored: new Set(), 
 const CREATED = event('a', 'CREATED', true);
 
 describe('the account of a soak', () => {
-  test('counts a life for each id that was seen created and deleted', () => {
+  test('counts each id that was seen created and deleted as completed', () => {
     const transitions = [event('a', 'CREATED'), event('a', 'DELETED'), event('b', 'DELETED')];
-    expect(account({ ...NOTHING, transitions })).toMatchObject({ lives: 1, transitions: 3 });
+    expect(account({ ...NOTHING, transitions })).toMatchObject({ completed: 1, transitions: 3 });
   });
 
   test.each([

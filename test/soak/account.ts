@@ -39,7 +39,7 @@ export interface SoakEvidence {
 
 export interface SoakAccount {
   /** Containers and sandboxes that the witness saw created and deleted. */
-  readonly lives: number;
+  readonly completed: number;
   readonly transitions: number;
   readonly delivered: number;
   readonly drops: number;
@@ -82,7 +82,7 @@ export function account({ transitions, passed, stored, findings, gaps }: SoakEvi
   const created = new Set(transitions.filter(({ type }) => type === 'CREATED').map(({ id }) => id));
   const notDropped = missed.map(keyOf).filter((key) => !dropped.has(key));
   return {
-    lives: transitions.filter(({ id, type }) => type === 'DELETED' && created.has(id)).length,
+    completed: transitions.filter(({ id, type }) => type === 'DELETED' && created.has(id)).length,
     transitions: transitions.length,
     delivered: delivered.length,
     drops: drops.length,

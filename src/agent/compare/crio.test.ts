@@ -3,13 +3,18 @@
  */
 import { describe, expect, test } from 'vitest';
 import {
+  C1_EXITED,
+  C1_RUNNING,
   CONTAINERD,
   CRIO,
   compare,
+  covered,
   listed,
-  opened,
+  listedAlike,
   received,
   runtimeReplaced,
+  S1_EXITED,
+  S1_RUNNING,
   status,
   type TimelineOutcome,
   type TimelineSettings,
@@ -17,15 +22,8 @@ import {
   times,
 } from '../../../test/engine/timeline.ts';
 
-/** A stream that is covered from the list at 3 s on. */
-const covered: readonly TimelineStep[] = [
-  listed(0, {}),
-  opened(1),
-  received(2, 's0', 'STARTED', { built: 1.9 }),
-  listed(3, {}),
-];
 /** A pod that is up from 4 s on. */
-const up: readonly TimelineStep[] = [received(4, 's1', 'STARTED'), listed(5, { s1: 'running' })];
+const up: readonly TimelineStep[] = [received(4, 's1', 'STARTED'), listed(5, S1_RUNNING)];
 
 const watch = (steps: readonly TimelineStep[], settings: Partial<TimelineSettings> = {}) =>
   compare([...covered, ...steps], { until: 120, profile: CRIO, ...settings });
@@ -39,7 +37,7 @@ describe('a start that fails', () => {
   const created = received(6, 'c1', 'CREATED', { times: times({ created: 6 }) });
   const failedTimes = times({ created: 6, started: 6, finished: 6.8 });
   const ended = received(6.9, 'c1', 'STOPPED', { times: failedTimes });
-  const gone = [listed(10, { s1: 'running' }), listed(15, { s1: 'running' }), listed(20, { s1: 'running' })];
+  const gone = [listed(10, S1_RUNNING), listed(15, S1_RUNNING), listed(20, S1_RUNNING)];
 
   test('a failed start whose STOPPED came owes neither STARTED nor DELETED, although its end is later than its creation', () => {
     const outcome = watch([...up, created, ended, ...gone]);
@@ -48,7 +46,7 @@ describe('a start that fails', () => {
   });
 
   test('a failed start that a list still shows owes neither STARTED nor DELETED', () => {
-    const shown = listed(8, { s1: 'running', c1: 'exited' });
+    const shown = listed(8, C1_EXITED);
     expect(findingsOf(watch([...up, created, ended, shown, ...gone]))).toEqual([]);
     expect(findingsOf(watch([...up, created, shown, status(8.5, 'c1', failedTimes), ...gone]))).toEqual([
       'unobservable c1 STOPPED start_failed',
@@ -65,7 +63,7 @@ describe('a start that fails', () => {
       ...up,
       created,
       received(6.9, 'c1', 'STOPPED', { times: ran }),
-      listed(10, { s1: 'running', c1: 'exited' }),
+      listed(10, C1_EXITED),
     ]);
     expect(findingsOf(outcome)).toEqual(['missed c1 STARTED sequence']);
   });
@@ -95,12 +93,7 @@ describe('a start that fails', () => {
 
 describe('a sandbox that is removed', () => {
   test('a sandbox that was removed while it ran owes no STOPPED', () => {
-    const removing = [
-      listed(10, { s1: 'exited' }),
-      listed(15, { s1: 'exited' }),
-      listed(20, {}),
-      listed(40, {}),
-    ];
+    const removing = [...listedAlike(S1_EXITED, 10, 15), ...listedAlike({}, 20, 40)];
     const outcome = watch([...up, ...removing]);
     expect(outcome.everMissed).toEqual([]);
     expect(outcome.unobservable).toEqual(['s1 STOPPED may_have_been_removed']);
@@ -108,7 +101,7 @@ describe('a sandbox that is removed', () => {
   });
 
   test('a sandbox that stays NOTREADY for longer than a removal takes was stopped, and its STOPPED was due', () => {
-    const stays = [10, 15, 20.1, 40].map((at) => listed(at, { s1: 'exited' }));
+    const stays = [10, 15, 20.1, 40].map((at) => listed(at, S1_EXITED));
     expect(watch([...up, ...stays]).everMissed).toEqual(['s1 STOPPED']);
   });
 });
@@ -119,19 +112,19 @@ describe('events that CRI-O itself loses', () => {
     const outcome = watch([
       ...up,
       received(6.5, 'c1', 'STARTED', { times: running }),
-      listed(10, { s1: 'running', c1: 'running' }),
+      listed(10, C1_RUNNING),
     ]);
     expect(outcome.missed).toEqual(['c1 CREATED']);
   });
 
   test('the STARTED of a sandbox whose start was retried after its deadline is missed', () => {
-    expect(watch([listed(5, { s1: 'running' })]).missed).toEqual(['s1 STARTED']);
+    expect(watch([listed(5, S1_RUNNING)]).missed).toEqual(['s1 STARTED']);
   });
 });
 
 describe('the blind spots of CRI-O', () => {
   /** A pod that comes up and is stopped and removed, all announced that CRI-O announces. */
-  const life = (n: number, at: number): TimelineStep[] => [
+  const podRun = (n: number, at: number): TimelineStep[] => [
     received(at, `s${n}`, 'STARTED', { times: times({ created: at - 0.2 }) }),
     listed(at + 1, { [`s${n}`]: 'running' }),
     received(at + 2, `s${n}`, 'STOPPED'),
@@ -144,14 +137,14 @@ describe('the blind spots of CRI-O', () => {
       .map(({ containerId, eventType }) => `${containerId} ${eventType}`);
 
   test('what CRI-O never announces of sandboxes is reported once, with the first pod that shows it', () => {
-    const outcome = watch([...life(1, 4), ...life(2, 12), ...life(3, 20)]);
+    const outcome = watch([...podRun(1, 4), ...podRun(2, 12), ...podRun(3, 20)]);
     expect(blindSpots(outcome)).toEqual(['s1 CREATED', 's1 DELETED']);
     expect(findingsOf(outcome)).toEqual([]);
     expect(outcome.counters).toMatchObject({ expected: 6, matched: 6 });
   });
 
   test('the blind spots of a runtime that replaces another are reported anew', () => {
-    const outcome = watch([...life(1, 4), runtimeReplaced(11, CRIO), ...life(2, 12)]);
+    const outcome = watch([...podRun(1, 4), runtimeReplaced(11, CRIO), ...podRun(2, 12)]);
     expect(blindSpots(outcome)).toEqual(['s1 CREATED', 's1 DELETED', 's2 CREATED', 's2 DELETED']);
   });
 });
@@ -163,7 +156,7 @@ test('a STOPPED before the STARTED of a container is out of order, and known to 
     received(6, 'c1', 'CREATED', { times: times({ created: 6 }) }),
     received(6.3, 'c1', 'STOPPED', { times: at }),
     received(6.4, 'c1', 'STARTED', { times: at }),
-    listed(10, { s1: 'running', c1: 'exited' }),
+    listed(10, C1_EXITED),
   ]);
   expect(findingsOf(outcome)).toEqual(['out_of_order c1 STARTED after_a_later_stage']);
   const [outOfOrder] = outcome.findings.filter(({ kind }) => kind === 'out_of_order');
@@ -177,7 +170,7 @@ test('a STOPPED that CRI-O builds late in a burst is late, and was built late', 
     received(6, 'c1', 'CREATED', { times: times({ created: 6 }) }),
     received(6.1, 'c1', 'STARTED', { times: times({ created: 6, started: 6.1 }) }),
     received(8.6, 'c1', 'STOPPED', { times: at, built: 8.55 }),
-    listed(10, { s1: 'running', c1: 'exited' }),
+    listed(10, C1_EXITED),
   ]);
   expect(findingsOf(outcome)).toEqual(['late c1 STOPPED built_late']);
 });

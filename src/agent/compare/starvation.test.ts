@@ -7,8 +7,11 @@ import {
   compare,
   eventLost,
   listed,
+  listedAlike,
   opened,
   received,
+  S1_EXITED,
+  S1_RUNNING,
   seconds,
   streamGap,
   type TimelineOutcome,
@@ -22,8 +25,7 @@ const covered: readonly TimelineStep[] = [
   listed(0, {}),
   opened(1),
   received(2, 's0', 'STARTED', { built: 1.9 }),
-  listed(3, {}),
-  listed(5, {}),
+  ...listedAlike({}, 3, 5),
 ];
 
 const POD = { s1: 'running', c1: 'running' } as const;
@@ -68,7 +70,7 @@ describe('a starved stream', () => {
   });
 
   test('every miss has the time of the last event of any id in its proof', () => {
-    const outcome = compare([...covered, listed(10, { s1: 'running' })], { until: 60 });
+    const outcome = compare([...covered, listed(10, S1_RUNNING)], { until: 60 });
     expect(misses(outcome)).toMatchObject([
       { proof: { lastEvent: seconds(2) } },
       { proof: { lastEvent: seconds(2) } },
@@ -93,7 +95,7 @@ describe('a starved stream', () => {
 
   test('four changes without an event starve no stream', () => {
     const outcome = compare(
-      [...covered, listed(10, { s1: 'running' }), listed(15, { s1: 'running', s2: 'running' })],
+      [...covered, listed(10, S1_RUNNING), listed(15, { s1: 'running', s2: 'running' })],
       {
         until: 100,
       },
@@ -115,11 +117,11 @@ describe('a starved stream', () => {
 
   test('one id starves no stream, however often lists contradict themselves about it', () => {
     const flapping = [40, 80, 120, 160, 200].flatMap((at) => [
-      listed(at, { s1: 'exited' }),
+      listed(at, S1_EXITED),
       listed(at + 1, {}),
-      listed(at + 38, { s1: 'exited' }),
+      listed(at + 38, S1_EXITED),
     ]);
-    const outcome = compare([...covered, listed(10, { s1: 'running' }), ...flapping], { until: 280 });
+    const outcome = compare([...covered, listed(10, S1_RUNNING), ...flapping], { until: 280 });
     expect(outcome.everMissed.length).toBeGreaterThan(5);
     expect(outcome.stream).toBe('Active');
   });
@@ -140,8 +142,7 @@ describe('a starved stream', () => {
       listed(0, old),
       opened(1),
       received(2, 's0', 'STARTED', { built: 1.9 }),
-      listed(3, old),
-      listed(5, old),
+      ...listedAlike(old, 3, 5),
       // They may have ended before the session.
       listed(10, { ...ended, s1: 'running' }),
       listed(15, { ...ended, s1: 'running', s2: 'running' }),
@@ -167,8 +168,7 @@ describe('a starved stream', () => {
       listed(0, gone),
       opened(1),
       received(2, 's0', 'STARTED', { built: 1.9 }),
-      listed(3, gone),
-      listed(5, gone),
+      ...listedAlike(gone, 3, 5),
       received(7, 's0', 'STOPPED'),
       listed(10, gone),
       listed(15, { ...POD, ...gone }),
@@ -181,8 +181,9 @@ describe('a starved stream', () => {
   });
 
   test('a stall of the agent does not hide that a stream is starved', () => {
-    const outcome = compare([...starving, streamGap(50), listed(55, PODS)], { until: 100 });
-    expect(outcome.stream).toBe('Starved');
+    expect(compare([...starving, streamGap(50), listed(55, PODS)], { until: 100 })).toMatchObject({
+      stream: 'Starved',
+    });
   });
 });
 
@@ -257,17 +258,13 @@ describe('the end of a starvation', () => {
       listed(70, { ...PODS, s3: 'running' }),
       listed(75, { ...PODS, s3: 'running', s4: 'running' }),
     ];
-    const outcome = compare([...starving, ...announced(60, 9), ...again], { until: 140 });
-    expect(outcome.stream).toBe('Active');
+    expect(compare([...starving, ...announced(60, 9), ...again], { until: 140 })).toMatchObject({
+      stream: 'Active',
+    });
   });
 
   test('a new session is not starved because the one before was', () => {
-    const next = [
-      opened(70, 2),
-      received(71, 's0', 'STARTED', { built: 71 }),
-      listed(75, PODS),
-      listed(80, PODS),
-    ];
+    const next = [opened(70, 2), received(71, 's0', 'STARTED', { built: 71 }), ...listedAlike(PODS, 75, 80)];
     const outcome = compare([...starving, closed(60), ...next], { until: 140 });
     expect(outcome.stream).toBe('Active');
     expect(starvedFindings(outcome)).toHaveLength(1);

@@ -125,8 +125,8 @@ export class Starvation {
     expectations.forEachOpen((container: TrackedContainer, stage: Stage, expectation: Expectation) => {
       const overdue = session.watermark >= shift(expectation.to, this.#overdueAfter);
       if (!overdue || !this.#beganSince(expectation)) return;
-      const excuse = unobservableReason(container, stage, expectation, judgedBy);
-      if (excuse === null) changes.add(container, expectation);
+      const reason = unobservableReason(container, stage, expectation, judgedBy);
+      if (reason === null) changes.add(container, expectation);
     });
     return changes;
   }

@@ -579,7 +579,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'true',
     ],
     'an unobservable change counts for a starvation': [
-      'if (excuse === null) changes.add(container, expectation);',
+      'if (reason === null) changes.add(container, expectation);',
       'changes.add(container, expectation);',
     ],
     'what was missed before is forgotten when a starvation is proven': [

@@ -116,8 +116,12 @@ describe('a failed scrape', () => {
   });
 
   test('the reason of an unknown mode is that of the last scrape', () => {
-    const untold = { ...EVENTED, version: '' };
-    const { tracker, changes } = taking(scrapeAt(10, untold), failed(20, 'Timeout'), scrapeAt(30, untold));
+    const unversioned = { ...EVENTED, version: '' };
+    const { tracker, changes } = taking(
+      scrapeAt(10, unversioned),
+      failed(20, 'Timeout'),
+      scrapeAt(30, unversioned),
+    );
     expect(described(changes)).toEqual([null, null, null]);
     expect(tracker.state).toMatchObject({ mode: 'Unknown', reason: 'VersionNotReported', since: START });
   });
