@@ -200,15 +200,19 @@ describe('a reader', () => {
     expect(await gone).toBe('the reader ended with SIGKILL: ');
   });
 
-  test('a stalled reader is killed within three seconds, and its connection closed', {
-    timeout: 20_000,
-  }, async () => {
+  test('a stalled reader is killed, and its connection closed', { timeout: 60_000 }, async () => {
     const runtime = await runtimeOf();
     const { reader, gone, frames } = await started(runtime);
     await until(() => frames.some(({ is }) => is === 'drained'));
+    // Only while this process runs does it count: at first two seconds, and as much again after each of two tolerated stalls.
+    let ticks = 0;
+    const timer = setInterval(() => {
+      ticks += 1;
+    }, 100);
+    cleanUps.push(() => clearInterval(timer));
     process.kill(reader.pid, 'SIGSTOP');
-    const threeSeconds = new Promise((resolve) => setTimeout(resolve, 3_000, 'still alive after 3 s'));
-    expect(await Promise.race([gone, threeSeconds])).toContain('fell silent');
+    expect(await gone).toContain('fell silent');
+    expect(ticks).toBeLessThan(65);
     await until(() => runtime.subscribers === 0);
   });
 
