@@ -22,6 +22,7 @@ interface StoredFinding {
   readonly resolved: boolean;
 }
 
+/** Of the stream or of the whole agent. */
 interface StreamGap {
   readonly from: number;
   /** Null while it is open. */
@@ -43,7 +44,7 @@ export interface SoakAccount {
   readonly transitions: number;
   readonly delivered: number;
   readonly drops: number;
-  /** Of the drops, those that are reported as missed, those that are declared unobservable, and those within a gap. */
+  /** Of the drops, those that are reported as missed, those that are declared unobservable, and those that a gap interrupted. */
   readonly missed: number;
   readonly unobservable: number;
   readonly inGap: number;
@@ -57,8 +58,10 @@ export interface SoakAccount {
   readonly lost: readonly string[];
 }
 
-/** How far from a gap an expectation may still touch it: two relists and the time that two processes may disagree. */
-const NEAR_GAP_MS = 12_000;
+/** A gap within this time of an event ends what was due of it: 30 s until the judgement, and two relists. */
+const JUDGED_WITHIN_MS = 42_000;
+/** How far apart two processes may date the same moment. */
+const BLUR_MS = 2_000;
 
 export const keyOf = ({ id, type }: { readonly id: string; readonly type: EventType }): string =>
   `${id} ${type}`;
@@ -73,8 +76,9 @@ export function account({ transitions, passed, stored, findings, gaps }: SoakEvi
   const missed = findings.filter(({ kind, resolved }) => kind === 'missed' && !resolved);
   const missedKeys = new Set(missed.map(keyOf));
   const unobservable = new Set(findings.filter(({ kind }) => kind === 'unobservable').map(keyOf));
-  const isNearGap = ({ at }: Transition): boolean =>
-    gaps.some(({ from, to }) => at > from - NEAR_GAP_MS && at < (to ?? Infinity) + NEAR_GAP_MS);
+  const isNearGap = ({ at }: Transition, withinMs: number): boolean =>
+    gaps.some(({ from, to }) => at > from - withinMs && at < (to ?? Infinity) + withinMs);
+  const wasInterrupted = (event: Transition): boolean => isNearGap(event, JUDGED_WITHIN_MS);
 
   const unreported = drops.filter(
     (event) => !missedKeys.has(keyOf(event)) && !unobservable.has(keyOf(event)),
@@ -88,10 +92,10 @@ export function account({ transitions, passed, stored, findings, gaps }: SoakEvi
     drops: drops.length,
     missed: drops.filter((event) => missedKeys.has(keyOf(event))).length,
     unobservable: drops.filter((event) => unobservable.has(keyOf(event))).length,
-    inGap: unreported.filter(isNearGap).length,
-    overlooked: unreported.filter((event) => !isNearGap(event)).map(keyOf),
+    inGap: unreported.filter(wasInterrupted).length,
+    overlooked: unreported.filter((event) => !wasInterrupted(event)).map(keyOf),
     falseMisses: notDropped.filter((key) => deliveredKeys.has(key) || !happened.has(key)),
     neverAnnounced: notDropped.filter((key) => !deliveredKeys.has(key) && happened.has(key)),
-    lost: delivered.filter((event) => !stored.has(keyOf(event)) && !isNearGap(event)).map(keyOf),
+    lost: delivered.filter((event) => !stored.has(keyOf(event)) && !isNearGap(event, BLUR_MS)).map(keyOf),
   };
 }
