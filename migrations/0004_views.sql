@@ -187,7 +187,8 @@ LEFT JOIN LATERAL (
 CREATE VIEW plegwatch.stream_sessions WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, s.opened_at, s.armed_at,
        coalesce(s.closed_at, CASE WHEN e.closed_at IS NOT NULL OR e.incarnation < n.incarnation
-                                  THEN greatest(span.ended_at, s.opened_at) END) AS closed_at,
+                                  THEN (SELECT greatest(p.ended_at, s.opened_at) FROM store.epoch_span p
+                                        WHERE p.node_id = s.node_id AND p.epoch = s.epoch) END) AS closed_at,
        s.code, s.message, s.events, s.replayed,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
        nullif(x.kubelet_version, '') AS kubelet_version,
@@ -196,7 +197,6 @@ FROM store.stream_session s
 LEFT JOIN store.node n ON n.node_id = s.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = s.cluster_id
 LEFT JOIN store.epoch e ON e.node_id = s.node_id AND e.epoch = s.epoch
-LEFT JOIN store.epoch_span span ON span.node_id = s.node_id AND span.epoch = s.epoch
 LEFT JOIN store.context x ON x.context_id = s.context_id;
 
 CREATE VIEW plegwatch.mode_changes WITH (security_invoker = true) AS
@@ -212,8 +212,10 @@ LEFT JOIN store.context x ON x.context_id = m.context_id;
 CREATE VIEW plegwatch.gaps WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, g.scope, g.cause, g.from_at, g.to_at, g.epoch, g.from_seq, g.to_seq, g.records,
        g.filled_at, g.gap_id, g.record_bytes
-FROM (
-  SELECT g.node_id, g.cluster_id, g.scope, g.cause, g.from_at,
+FROM store.node n
+LEFT JOIN store.cluster c ON c.cluster_id = n.cluster_id
+CROSS JOIN LATERAL (
+  SELECT g.scope, g.cause, g.from_at,
          coalesce(g.to_at, (
            SELECT greatest(x.started_at, g.from_at) FROM store.epoch e
            JOIN store.epoch x ON x.node_id = e.node_id AND x.incarnation > e.incarnation
@@ -221,14 +223,12 @@ FROM (
          )) AS to_at,
          g.epoch, g.from_seq, g.to_seq, g.records, g.filled_at, g.gap_id, g.record_bytes
   FROM store.gap g
+  WHERE g.node_id = n.node_id
   UNION ALL
-  SELECT s.node_id, s.cluster_id, 'agent', 'silent', s.ended_at, s.next_started_at, s.epoch, NULL, NULL, NULL, NULL,
-         md5(s.epoch || ':silent')::uuid, NULL
+  SELECT 'agent', 'silent', s.ended_at, s.next_started_at, s.epoch, NULL, NULL, NULL, NULL, md5(s.epoch || ':silent')::uuid, NULL
   FROM store.epoch_span s
-  WHERE NOT s.declared AND s.ended_at < coalesce(s.next_started_at, 'infinity')
-) g
-LEFT JOIN store.node n ON n.node_id = g.node_id
-LEFT JOIN store.cluster c ON c.cluster_id = g.cluster_id;
+  WHERE s.node_id = n.node_id AND NOT s.declared AND s.ended_at < coalesce(s.next_started_at, 'infinity')
+) g;
 
 -- Periods that neither evidence nor a gap covers: there should be none, and a row is a defect of plegwatch. Checks each epoch from
 -- its start to the last moment that was observed, or up to which its records have arrived; how the time between two epochs is
@@ -259,7 +259,7 @@ CROSS JOIN LATERAL (
   ), minute AS (
     SELECT x.epoch, m.ended_at - m.span_us * interval '1 microsecond' AS from_at, m.ended_at, m.relists, m.kubelet_relists
     FROM store.relist_minute m
-    JOIN store.context x ON x.context_id = m.context_id, kept
+    JOIN store.context x ON x.node_id = m.node_id AND x.context_id = m.context_id, kept
     WHERE m.node_id = n.node_id AND m.day >= (greatest(since, kept.minutes) AT TIME ZONE 'UTC')::date - 1
       AND m.day <= (until AT TIME ZONE 'UTC')::date
   ), gap AS (
