@@ -97,6 +97,16 @@ describe('a sandbox that is listed before it starts', () => {
     );
   });
 
+  test('a list that was read before the start is no end, although an event that came meanwhile shows the sandbox up', () => {
+    const isUp = [{ id: 's1', state: 'running' as const, times: times({ created: 4 }) }];
+    const slow = [
+      listed(5, { s1: 'exited' }, { took: 0.5, compared: 2 }),
+      received(7, 'c1', 'CREATED', { times: times({ created: 6.9 }), others: isUp }),
+    ];
+    const after = listed(10, { s1: 'running', c1: 'created' });
+    expect(findingsOf(watch([...starting.slice(0, 1), ...slow, after]))).toEqual([]);
+  });
+
   test('its CREATED is due once a list shows it READY, and is not stale when it comes after the list that showed it NOTREADY', () => {
     expect(watch(starting.slice(1)).missed).toEqual(['s1 CREATED']);
     const slow = received(8, 's1', 'CREATED', { built: 4.5 });

@@ -132,9 +132,11 @@ export class Relisting {
   }
 
   /** Whether it proves nothing that a list shows a sandbox as ended: it may not have started yet. */
-  #mayBeStarting({ isSandbox, stages }: TrackedContainer, state: ShownState): boolean {
+  #mayBeStarting({ events, isSandbox, lists }: TrackedContainer, state: ShownState): boolean {
     const { sandboxesListedBeforeStart } = this.#parts.expectations.profile;
-    return isSandbox && state === 'exited' && !stages.ran && sandboxesListedBeforeStart;
+    if (!sandboxesListedBeforeStart || !isSandbox || state !== 'exited') return false;
+    // That an event showed it up is not enough: this list may be older.
+    return lists.shown === null && events.first(STOPPED) === null;
   }
 
   #containerOf(item: ListedItem, answer: ListAnswer): TrackedContainer | undefined {

@@ -5,11 +5,11 @@
 import { Comparison } from '../../../src/agent/compare/comparison.ts';
 import type { Emission } from '../../../src/agent/compare/emitter.ts';
 import type { PlegProfile } from '../../../src/protocol/eventProfile.ts';
-import type { ListAnswer, ShownStatus } from '../../../src/protocol/observation.ts';
+import type { ExactTimes, ListAnswer, ShownStatus } from '../../../src/protocol/observation.ts';
 import { EVENT_TYPES, type RecordOf } from '../../../src/protocol/record.ts';
 import { type Mono, millis, mono } from '../../../src/protocol/units.ts';
-import { CONTAINERD, CRIO, RecognisedItems } from '../timeline.ts';
-import type { Delivery, HistorySession } from './announcements.ts';
+import { CONTAINERD, CRIO, ISULAD, RecognisedItems } from '../timeline.ts';
+import { type Announcement, type Delivery, type HistorySession, isShownRunning } from './announcements.ts';
 import { shownAt, timesAt } from './containers.ts';
 import { type GroundTruth, wallAt } from './groundTruth.ts';
 import {
@@ -22,7 +22,11 @@ import {
 } from './history.ts';
 import type { HistoryListCall, HistoryRelist } from './relists.ts';
 
-export const PROFILES: Readonly<Record<HistoryRuntime, PlegProfile>> = { containerd: CONTAINERD, crio: CRIO };
+export const PROFILES: Readonly<Record<HistoryRuntime, PlegProfile>> = {
+  containerd: CONTAINERD,
+  crio: CRIO,
+  isulad: ISULAD,
+};
 const TICK = 250;
 /** How often the reader reports how far it has drained. */
 const HEARTBEAT = 900;
@@ -178,11 +182,16 @@ class HistoryRunner {
         createdNs: this.#wallNs(built),
         hasSandboxStatus: !digest,
         object: digest ? null : container.object,
-        times: digest || !there ? null : timesAt(container, built, this.#wallNs),
+        times: digest || !there ? null : this.#ownTimes(of),
         others: digest ? [] : this.#othersIn(delivery),
       });
     };
     return { at: handedOverAt(this.#truth, delivery), act };
+  }
+
+  #ownTimes(of: Announcement): ExactTimes {
+    const times = timesAt(of.container, of.built, this.#wallNs);
+    return isShownRunning(this.#truth.history, of) ? { ...times, finishedNs: 0n } : times;
   }
 
   /** The statuses of other ids of its sandbox, as they were when the event was built; one in three events has none. */

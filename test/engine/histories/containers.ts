@@ -23,6 +23,10 @@ export interface HistoryContainer {
   readonly at: Readonly<Record<EventType, number | null>>;
   /** Its DELETED is announced this long before it leaves the list. */
   readonly lead: number;
+  /** How long before its STOPPED it truly ended: that is when the runtime noticed, and what `finished_at` says. */
+  readonly noticedAfter: number;
+  /** It is listed, as ended, before it starts. */
+  readonly listedEarly: boolean;
   /** The runtime does not announce that it stopped, or that it was removed. */
   readonly stopsSilently: boolean;
   readonly removedSilently: boolean;
@@ -56,19 +60,24 @@ const MAX_REMOVAL = 9_000;
 
 function containersOfPod(pod: Pod, n: number, runtime: HistoryRuntime): HistoryContainer[] {
   if (pod.habit < NEVER_CAME_UP) return [failedSandbox(pod, n, runtime)];
-  const containers = pod.containers.map((each, i) => containerOfPod(each, pod, n, i, runtime));
   const crio = runtime === 'crio';
-  const end = Math.max(pod.at, ...containers.map(({ at }) => at.STOPPED ?? 0)) + 5 + pod.pause;
+  const listedEarly = runtime === 'isulad';
+  const begun = pod.at + (listedEarly ? pod.lead : 0);
+  const containers = pod.containers.map((each, i) =>
+    containerOfPod(each, { ...pod, at: begun }, n, i, runtime),
+  );
+  const end = Math.max(begun, ...containers.map(({ at }) => at.STOPPED ?? 0)) + 5 + pod.pause;
   const gone = Math.max(end, ...containers.map(({ at }) => at.DELETED ?? 0)) + 5 + pod.remove;
   const removedRunning = pod.habit === REMOVED_RUNNING;
   const stopped = removedRunning ? Math.max(end, gone - Math.min(pod.pause, MAX_REMOVAL)) : end;
-  const at = { CREATED: pod.at, STARTED: pod.at + 1, STOPPED: stopped, DELETED: gone };
-  const lead = crio ? 0 : Math.min(pod.lead, gone - stopped - 2);
+  const at = { CREATED: pod.at, STARTED: begun + 1, STOPPED: stopped, DELETED: gone };
+  const lead = runtime !== 'containerd' ? 0 : Math.min(pod.lead, gone - stopped - 2);
   const sandbox: HistoryContainer = {
     ...nothingOdd,
     ...identity(n, '', null),
     at,
     lead: Math.max(0, lead),
+    listedEarly,
     stopsSilently: crio && removedRunning,
   };
   const all = [sandbox, ...containers].map((container) =>
@@ -76,8 +85,8 @@ function containersOfPod(pod: Pod, n: number, runtime: HistoryRuntime): HistoryC
     isTakenAlong(container) ? { ...container, at: { ...container.at, DELETED: gone - 1 } } : container,
   );
   if (pod.habit !== TWO_SANDBOXES) return all;
-  const begun = pod.at + 1 + pod.pause;
-  const second = { CREATED: begun, STARTED: begun + 1, STOPPED: gone + 5, DELETED: gone + 10 + pod.remove };
+  const again = begun + 1 + pod.pause;
+  const second = { CREATED: again, STARTED: again + 1, STOPPED: gone + 5, DELETED: gone + 10 + pod.remove };
   return [...all, { ...nothingOdd, ...identity(n, 'b', null), at: second, lead: 0 }];
 }
 
@@ -87,6 +96,8 @@ const isTakenAlong = ({ removedSilently, failed }: HistoryContainer): boolean =>
 
 const nothingOdd = {
   lead: 0,
+  noticedAfter: 0,
+  listedEarly: false,
   stopsSilently: false,
   removedSilently: false,
   failed: null,
@@ -100,6 +111,7 @@ function failedSandbox(pod: Pod, n: number, runtime: HistoryRuntime): HistoryCon
     ...nothingOdd,
     ...identity(n, '', null),
     at,
+    listedEarly: runtime === 'isulad',
     failed: 'zero',
     failureAnnounced: runtime !== 'crio' && pod.habit === 1,
   };
@@ -116,9 +128,11 @@ function containerOfPod(
   const created = pod.at + 5 + each.create;
   const begun = created + 1 + each.start;
   const fails = each.habit === 0 || each.habit === 2 || each.habit === 4;
-  const stopped = begun + (fails ? 5 : 1 + each.run);
+  const isulad = runtime === 'isulad';
+  const noticedAfter = isulad && !fails ? each.remove % 2_100 : 0;
+  const stopped = begun + noticedAfter + (fails ? 5 : 1 + each.run);
   if (fails && crio) return failedStartOnCrio(each, pod, n, i);
-  const how = each.habit === 2 ? 'equal' : 'zero';
+  const how = each.habit === 2 && !isulad ? 'equal' : 'zero';
   return {
     ...nothingOdd,
     ...identity(n, 'abc'[i] ?? '', each.habit % 3 === 2 ? `own-${i}` : 'app'),
@@ -128,9 +142,10 @@ function containerOfPod(
       STOPPED: stopped,
       DELETED: stopped + 1 + each.remove,
     },
+    noticedAfter,
     removedSilently: crio && each.habit % 2 === 1,
     failed: fails ? how : null,
-    failureAnnounced: each.habit === 4,
+    failureAnnounced: each.habit === 4 && !isulad,
   };
 }
 
@@ -187,12 +202,19 @@ function wrongViewOf({ at, failed }: HistoryContainer, view: History['wrongViews
   return [{ from, to: from + view.for, shown: view.kind }];
 }
 
+/** Whether lists show a sandbox as ended before it has started. */
+export const isListedEarly = ({ isSandbox, listedEarly }: HistoryContainer): boolean =>
+  isSandbox && listedEarly;
+
 /** What the state of an id is at a moment; null where it does not exist. */
-export function stateAt({ at, isSandbox }: HistoryContainer, moment: number): ShownState | null {
+export function stateAt(container: HistoryContainer, moment: number): ShownState | null {
+  const { at, isSandbox } = container;
   const reached = (type: EventType) => at[type] !== null && moment >= at[type];
   if (!reached('CREATED') || reached('DELETED')) return null;
   if (reached('STOPPED')) return 'exited';
-  return reached('STARTED') || isSandbox ? 'running' : 'created';
+  if (reached('STARTED')) return 'running';
+  if (isListedEarly(container)) return 'exited';
+  return isSandbox ? 'running' : 'created';
 }
 
 /** What lists and statuses show of an id at a moment; null where they show nothing. A sandbox is never UNKNOWN. */

@@ -17,7 +17,8 @@ const LONG_WAIT = 40_000;
 const ms = (max: number, min = 0) => fc.integer({ min, max });
 const many = <T>(each: fc.Arbitrary<T>, maxLength: number) => fc.array(each, { maxLength });
 
-export type HistoryRuntime = 'containerd' | 'crio';
+export type HistoryRuntime = 'containerd' | 'crio' | 'isulad';
+const RUNTIMES: readonly HistoryRuntime[] = ['crio', 'isulad'];
 
 const aContainer = fc.record({
   create: ms(4_000),
@@ -58,7 +59,7 @@ const aWait = fc.record({
 
 /** Numbers that pick something do so by remainder. */
 export const anyHistory = fc.record({
-  runtime: ms(4).map((n): HistoryRuntime => (n === 0 ? 'crio' : 'containerd')),
+  runtime: ms(5).map((n): HistoryRuntime => RUNTIMES[n] ?? 'containerd'),
   pods: fc.array(aPod, { minLength: 1, maxLength: 5 }),
   drops: many(fc.nat(), 6),
   waits: many(aWait, 4),

@@ -435,16 +435,20 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
   },
   'relisting.ts': {
     'a sandbox that is listed before it starts has ended': [
-      "isSandbox && state === 'exited' && !stages.ran && sandboxesListedBeforeStart;",
-      'false;',
+      'return lists.shown === null && events.first(STOPPED) === null;',
+      'return false;',
     ],
     'a sandbox may be listed before it starts, whatever the runtime': [
-      "state === 'exited' && !stages.ran && sandboxesListedBeforeStart;",
-      "state === 'exited' && !stages.ran;",
+      'if (!sandboxesListedBeforeStart || !isSandbox',
+      'if (!isSandbox',
     ],
     'a sandbox that was up may be starting': [
-      "isSandbox && state === 'exited' && !stages.ran && sandboxesListedBeforeStart;",
-      "isSandbox && state === 'exited' && sandboxesListedBeforeStart;",
+      'return lists.shown === null && events.first(STOPPED) === null;',
+      'return true;',
+    ],
+    'a list shows that a sandbox ended which none showed up, once any event of it came': [
+      'return lists.shown === null && events.first(STOPPED) === null;',
+      'return lists.shown === null && events.last === null;',
     ],
     'a list that began before the stream was armed is a baseline': [
       'coverage.relisted(mono(Math.min(sandboxes.start, containers.start)))',

@@ -69,6 +69,8 @@ const areListed = (truth: GroundTruth, both: readonly [HistoryContainer, History
 function haveOverlapped(truth: GroundTruth, both: readonly [HistoryContainer, HistoryContainer]): boolean {
   const [one] = both;
   if (one.isSandbox || truth.history.clockSteps.length > 0 || overlap(both) <= CLEARLY) return false;
+  // There the exact end is not known.
+  if (truth.history.runtime === 'isulad') return false;
   const ends = both.map((container) =>
     truth.deliveries.find((each) => tellsOfEnd(each, container) && isFresh(truth, each)),
   );
@@ -87,6 +89,7 @@ const areBeside = (
 function ranBeside(truth: GroundTruth, long: HistoryContainer, short: HistoryContainer): boolean {
   const { STARTED: started, STOPPED: stopped } = short.at;
   if (long.isSandbox || short.failed !== null || truth.history.clockSteps.length > 0) return false;
+  if (truth.history.runtime === 'isulad') return false;
   if (started === null || stopped === null || [long, short].some(({ wrongViews }) => wrongViews.length > 0)) {
     return false;
   }

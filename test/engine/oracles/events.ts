@@ -12,9 +12,9 @@
  * rules clearly decide which finding is due, in this order; and where none clearly fits, none is.
  */
 
-import { type Delivery, isLater } from '../histories/announcements.ts';
+import { type Delivery, isLater, isShownRunning } from '../histories/announcements.ts';
 import { handedOverAt, type ReportedFinding } from '../histories/comparisonRun.ts';
-import { stageOfState, stageOfType, stateAt } from '../histories/containers.ts';
+import { isListedEarly, stageOfState, stageOfType, stateAt } from '../histories/containers.ts';
 import { LATE_AFTER, OVERDUE_AFTER } from '../histories/history.ts';
 import type { HistoryListCall } from '../histories/relists.ts';
 import {
@@ -28,6 +28,7 @@ import {
   isWatched,
   type Oracle,
   type OracleResult,
+  shownBy,
   unnoticedClockSteps,
   wasMissed,
 } from './oracle.ts';
@@ -116,10 +117,12 @@ function passing({ truth }: HistoryRun, delivery: Delivery): HistoryListCall[] {
   let listed = false;
   return truth.lists.flatMap((list) => {
     const call = callOf(list, container);
-    const shown = call.shown.get(container.id);
+    const known = shownBy(list, container);
+    const shown = known === 'absent' ? undefined : call.shown.get(container.id);
     const gone = shown === undefined && listed && list.whole && type !== 'DELETED';
     listed ||= shown !== undefined;
-    const passed = gone || (shown !== undefined && stageOfState(shown) > stageOfType(type));
+    const isAhead = shown !== undefined && known !== 'unknown' && stageOfState(shown) > stageOfType(type);
+    const passed = gone || isAhead;
     return passed && list.compared <= handedOverAt(truth, delivery) ? [call] : [];
   });
 }
@@ -138,6 +141,8 @@ function clearKind(run: HistoryRun, delivery: Delivery): Kind | 'nothing' | null
   // What is not there any more has no status with it.
   const reported = of.type === 'DELETED' || stateAt(of.container, of.built) !== null;
   if (!alone || !clear || !reported || !isPlain(truth, of.container)) return null;
+  // Its end is known only where its status says so; and an early listed sandbox has passed its start only where that was seen.
+  if (isShownRunning(truth.history, of) || isListedEarly(of.container)) return null;
   if (earlier.some((each) => isSame(each, delivery))) return 'duplicate';
   if (wasMissed(run, delivery)) return 'late';
   const lag = lagOf(delivery) ?? 0;

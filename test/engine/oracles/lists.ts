@@ -2,10 +2,11 @@
  * Findings that rest on lists alone.
  *
  * Regression: reported once for each time that a list shows an id running and the last one that showed it, UNKNOWN aside,
- *   showed it exited; neither more nor less.
+ *   showed it exited; neither more nor less. A sandbox of iSulad is NOTREADY before it starts too: that is none, and where no list
+ *   showed it up before, or an event is wrong about it, nobody can tell.
  * Unannounced: not wrong where the runtime never sends that type for such an id, which is reported once and not for each id; or
  *   where the start of that container failed, its end was not announced, and this runtime announces no such end; reported once. Not
- *   overlooked: CREATED of a sandbox of CRI-O, where two whole lists in a row show that one came up while all was watched; and a
+ *   overlooked: CREATED of a sandbox of CRI-O and STARTED of one of iSulad, where two whole lists in a row show that one came up while all was watched; and a
  *   failed start of a plain container whose `created` and
  *   `exited` two whole lists in a row show, with every status query answered while it still exists, and all of it watched
  *   until it can be judged. That time begins with the answer, not with the list: only the answer says that it never ran.
@@ -13,10 +14,11 @@
  *   calls the last event, and that one it had received.
  */
 
+import type { EventType } from '../../../src/protocol/record.ts';
 import { handedOverAt, type ReportedFinding } from '../histories/comparisonRun.ts';
-import type { HistoryContainer } from '../histories/containers.ts';
+import { type HistoryContainer, isListedEarly } from '../histories/containers.ts';
 import type { GroundTruth } from '../histories/groundTruth.ts';
-import { MISSED_AFTER } from '../histories/history.ts';
+import { type HistoryRuntime, MISSED_AFTER } from '../histories/history.ts';
 import {
   compared,
   containerOf,
@@ -32,8 +34,13 @@ import {
 } from './oracle.ts';
 
 export const regression: Oracle = (run) => {
-  const findings = findingsOf(run, 'regression').map(({ finding }) => String(finding.containerId));
-  const due = run.truth.containers.flatMap((container) => {
+  const isClear = (container: HistoryContainer) => !isListedEarly(container) || wasUp(run.truth, container);
+  const containers = run.truth.containers.filter(isClear);
+  const ids = new Set(containers.map(({ id }) => id));
+  const findings = findingsOf(run, 'regression')
+    .map(({ finding }) => String(finding.containerId))
+    .filter((id) => ids.has(id));
+  const due = containers.flatMap((container) => {
     const shown = run.truth.lists.map((list) => shownBy(list, container));
     const known = shown.filter((state) => state !== 'unknown' && state !== 'absent');
     return known.flatMap((state, i) =>
@@ -44,6 +51,16 @@ export const regression: Oracle = (run) => {
   return { wrong: same ? [] : [`findings of ${findings}, due of ${due}`], overlooked: [], clear: due.length };
 };
 
+/** Whether the first list that showed a sandbox at all, UNKNOWN aside, showed it up, and no event is wrong about it. */
+function wasUp(truth: GroundTruth, container: HistoryContainer): boolean {
+  const shown = truth.lists.map((list) => shownBy(list, container));
+  const first = shown.find((state) => state !== 'unknown' && state !== 'absent');
+  return (
+    first !== 'exited' &&
+    truth.announcements.every((each) => each.container.id !== container.id || each.happened !== null)
+  );
+}
+
 export const unannounced: Oracle = (run) => {
   const { truth } = run;
   const findings = findingsOf(run, 'unannounced');
@@ -53,9 +70,17 @@ export const unannounced: Oracle = (run) => {
   const twice = names.filter((name, i) => names.indexOf(name) < i);
   const wrong = findings.filter((reported) => !isBlindSpot(run, reported)).map(nameOf);
   const failed = truth.containers.filter((container) => failedInSight(truth, container));
-  const came = truth.history.runtime === 'crio' && truth.containers.some((each) => cameInSight(truth, each));
-  const due = [...failed.map(({ id }) => `${id} STOPPED`), ...(came ? ['sandbox CREATED'] : [])];
+  const silent = NEVER_SENT[truth.history.runtime][0];
+  const came = silent !== undefined && truth.containers.some((each) => cameInSight(truth, each));
+  const due = [...failed.map(({ id }) => `${id} STOPPED`), ...(came ? [`sandbox ${silent}`] : [])];
   return compared([...wrong, ...twice], due, names);
+};
+
+/** What a runtime never announces of its sandboxes. */
+const NEVER_SENT: Readonly<Record<HistoryRuntime, readonly EventType[]>> = {
+  containerd: [],
+  crio: ['CREATED', 'DELETED'],
+  isulad: ['STARTED'],
 };
 
 const blindSpotOf = (run: HistoryRun, reported: ReportedFinding): string =>
@@ -81,8 +106,7 @@ function isBlindSpot(run: HistoryRun, reported: ReportedFinding): boolean {
   const { eventType: type, cause } = reported.finding;
   if (container === undefined || type === null || container.at[type] === null) return false;
   if (cause === 'never_sent') {
-    const crio = truth.history.runtime === 'crio';
-    return crio && container.isSandbox && (type === 'CREATED' || type === 'DELETED');
+    return container.isSandbox && NEVER_SENT[truth.history.runtime].includes(type);
   }
   const came = truth.deliveries.some(
     (each) =>

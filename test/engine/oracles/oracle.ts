@@ -10,7 +10,7 @@
 import type { FindingKind } from '../../../src/protocol/record.ts';
 import type { Delivery, HistorySession } from '../histories/announcements.ts';
 import { type ComparisonRun, handedOverAt, type ReportedFinding } from '../histories/comparisonRun.ts';
-import type { HistoryContainer } from '../histories/containers.ts';
+import { type HistoryContainer, isListedEarly } from '../histories/containers.ts';
 import { type GroundTruth, wallAt } from '../histories/groundTruth.ts';
 import { HORIZON } from '../histories/history.ts';
 import type { HistoryListCall, HistoryRelist } from '../histories/relists.ts';
@@ -59,8 +59,14 @@ export const containerOf = (
 export const callOf = (list: HistoryRelist, { isSandbox }: HistoryContainer): HistoryListCall =>
   isSandbox ? list.sandboxes : list.containers;
 
-export const shownBy = (list: HistoryRelist, container: HistoryContainer): string =>
-  callOf(list, container).shown.get(container.id) ?? 'absent';
+/** What a list shows of an id. A sandbox that is listed as ended before it started proves as little as UNKNOWN. */
+export function shownBy(list: HistoryRelist, container: HistoryContainer): string {
+  const call = callOf(list, container);
+  const shown = call.shown.get(container.id) ?? 'absent';
+  const { at, failed } = container;
+  const hasNotEnded = failed !== null || call.end <= (at.STOPPED ?? 0);
+  return shown === 'exited' && isListedEarly(container) && hasNotEnded ? 'unknown' : shown;
+}
 
 /** Successive lists that are both whole, with no failed list between them. */
 export function pairsOf({ lists }: GroundTruth): [HistoryRelist, HistoryRelist][] {
