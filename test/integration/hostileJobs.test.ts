@@ -25,7 +25,7 @@ const QUEUES = 4;
 /** Hostile jobs between two good batches of each incarnation. */
 const EVERY = 100;
 const PER_BATCH = 10;
-const WITHIN_MS = 120_000;
+const WITHIN_MS = 600_000;
 
 let system: System;
 let controller: LocalPlegwatch;
