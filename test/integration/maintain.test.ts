@@ -40,9 +40,10 @@ needs('postgres')('maintenance', () => {
     await query(
       databaseUrl,
       `INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
-                                 containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at)
+                                 containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at, wall_at,
+                                 lists)
        SELECT current_date - 20 + n * interval '1 minute', current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,2}', 3, 4, 10, 2, 1, 0, 60000000,
-              60000000, current_date - 20 + (n + 1) * interval '1 minute'
+              60000000, current_date - 20 + (n + 1) * interval '1 minute', current_date - 20 + (n + 1) * interval '1 minute', '{}'
        FROM generate_series(1, 70) AS n`,
     );
     const done = await maintain({ databaseUrl, log: silent });

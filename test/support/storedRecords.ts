@@ -44,8 +44,9 @@ export class EvidenceFixture {
       [id, this.#clusterId, epoch, ageS],
     );
     const ctx = await this.#one<number>(
-      `INSERT INTO store.context (node_id, epoch, context_no, runtime_name, runtime_version, kubelet_version, agent_version)
-       VALUES ($1, $2, 1, 'containerd', '2.1.9', 'v1.36.3', '0.1.0') RETURNING context_id AS one`,
+      `INSERT INTO store.context (node_id, epoch, context_no, runtime_name, runtime_version, kubelet_version, agent_version,
+         relist_period_us, overdue_after_us, missed_after_us, late_after_us)
+       VALUES ($1, $2, 1, 'containerd', '2.1.9', 'v1.36.3', '0.1.0', 5000000, 2000000, 30000000, 1000000) RETURNING context_id AS one`,
       [id, epoch],
     );
     await this.#do('UPDATE store.node SET context_id = $2 WHERE node_id = $1', [id, ctx]);
@@ -78,9 +79,9 @@ export class EvidenceFixture {
     );
     await this.#do(
       `INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
-         containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at)
+         containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at, wall_at, lists)
        SELECT at, (at AT TIME ZONE 'UTC')::date, node_id, context_id, $2 + i, cluster_id, 12, 0, 9000, '{0,0,12}', 1, 1, 1000, 4, 4, 0, 60000000,
-         60000000, at + interval '1 minute'
+         60000000, at + interval '1 minute', at + interval '1 minute', '{}'
        FROM store.node, generate_series(0, $3::int4 - 1) AS i, LATERAL (SELECT now() - ($3::int4 - i) * interval '1 minute' AS at) AS m
        WHERE node_id = $1`,
       [id, first, count],
