@@ -53,6 +53,18 @@ export default {
       'agent/compare/|protocol/|platform/tokenBucket\\.ts$',
     ),
     allowOnly(
+      'audit-between-comparison-and-store',
+      'The audit runs the comparison over what is stored; it needs nothing else of agent and controller.',
+      '^src/audit/',
+      '(audit|agent/compare|controller/store|cri|platform|protocol)/',
+    ),
+    forbid(
+      'programs-without-audit',
+      'Agent and controller do not know the audit.',
+      '^src/(agent|controller)/',
+      '^src/audit/',
+    ),
+    allowOnly(
       'protocol-stands-alone',
       'The protocol imports nothing of ours.',
       '^src/protocol/',

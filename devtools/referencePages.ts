@@ -10,6 +10,7 @@ import * as v from 'valibot';
 import { parse } from 'yaml';
 import { AGENT_SETTINGS } from '../src/agent/config.ts';
 import {
+  AUDIT_SETTINGS,
   CONTROLLER_SETTINGS,
   MAINTAIN_SETTINGS,
   MIGRATE_SETTINGS,
@@ -23,6 +24,7 @@ const COMMANDS: Readonly<Record<string, SettingTable>> = {
   controller: CONTROLLER_SETTINGS,
   migrate: MIGRATE_SETTINGS,
   maintain: MAINTAIN_SETTINGS,
+  audit: AUDIT_SETTINGS,
   report: REPORT_SETTINGS,
 };
 

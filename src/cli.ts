@@ -50,6 +50,24 @@ await runCommandLine({
         });
       },
     },
+    audit: {
+      description:
+        'check the findings in Postgres against the other records there; exit code 3 if they differ',
+      async load() {
+        const { AUDIT_SETTINGS } = await import('./controller/config.ts');
+        return commandWith(AUDIT_SETTINGS, async ({ databaseUrl, logLevel, ...what }) => {
+          const { openStore } = await import('./controller/store/store.ts');
+          const { EXIT_DIFFERENCES, runAudit } = await import('./audit/command.ts');
+          const sql = await openStore({ databaseUrl, log: createLogger(logLevel, 'audit') });
+          try {
+            const print = (line: string) => void process.stdout.write(`${line}\n`);
+            if ((await runAudit({ ...what, sql, print })) > 0) process.exitCode = EXIT_DIFFERENCES;
+          } finally {
+            await sql.close();
+          }
+        });
+      },
+    },
     report: {
       description: 'print the report of every node, straight from Postgres',
       async load() {

@@ -2,7 +2,8 @@
  * Differences: where what is stored does not follow from the rest of what is stored.
  */
 import type { RecordOf } from '../protocol/record.ts';
-import type { StoredChange, StoredFinding } from './storedEpoch.ts';
+import type { Mono } from '../protocol/units.ts';
+import type { GapRecord, SessionRecord, StoredChange, StoredEvent, StoredFinding } from './storedEpoch.ts';
 
 type Made = RecordOf<'finding'>;
 
@@ -20,4 +21,30 @@ export type Difference =
   /** The lists before had shown another state. */
   | { readonly is: 'change_out_of_order'; readonly change: StoredChange }
   /** The list before this change began at another time. */
-  | { readonly is: 'changed_window'; readonly change: StoredChange; readonly from: number };
+  | { readonly is: 'changed_window'; readonly change: StoredChange; readonly from: number }
+  /** A session did not begin with its first event. */
+  | { readonly is: 'session_start'; readonly session: SessionRecord }
+  /** A session counted other events than are stored. */
+  | { readonly is: 'session_events'; readonly session: SessionRecord }
+  | { readonly is: 'stray_event'; readonly seq: number; readonly type: string; readonly at: Mono }
+  /** An event was received before one with a lower seq. */
+  | { readonly is: 'event_out_of_order'; readonly event: StoredEvent; readonly after: Mono }
+  /** A row with a seq that the epoch never received. */
+  | { readonly is: 'added_record'; readonly view: string; readonly seq: number; readonly at: Mono }
+  | { readonly is: 'gap_with_event'; readonly gap: GapRecord; readonly at: Mono }
+  | { readonly is: 'gap_in_session'; readonly gap: GapRecord; readonly session: SessionRecord }
+  /** Neither a session nor a gap of the stream. */
+  | { readonly is: 'undeclared'; readonly from: Mono; readonly to: Mono }
+  /** Two minutes do not follow on each other. */
+  | { readonly is: 'missing_minute'; readonly from: Mono; readonly to: Mono };
+
+/** When it is, in microseconds since the epoch began. */
+export function timeOf(difference: Difference): number {
+  if ('stored' in difference) return difference.stored.at;
+  if ('made' in difference) return difference.made.t;
+  if ('event' in difference) return difference.event.received;
+  if ('change' in difference) return difference.change.to;
+  if ('gap' in difference) return difference.gap.from;
+  if ('session' in difference) return difference.session.opened;
+  return 'at' in difference ? difference.at : difference.from;
+}

@@ -49,6 +49,10 @@ class EpochAudit {
   /** Ids whose past is not on record, and when they were last mentioned. */
   readonly #strangers = new Map<string, Mono>();
   readonly #seen = new Map<string, Mono>();
+  /** Ids that a list has shown running. */
+  readonly #ran = new Set<string>();
+  /** When the latest event so far was received. */
+  #received: Mono = mono(0);
   readonly #steps: { readonly from: Mono; readonly to: Mono }[] = [];
   #clock: number | null;
   #now: Mono;
@@ -70,7 +74,10 @@ class EpochAudit {
     );
     this.#recent.lead = runtime.profile.lead;
     this.#lists = new ListContents(epoch.initial);
-    for (const { identity } of epoch.initial) this.#seen.set(identity.id, epoch.start);
+    for (const { identity, state } of epoch.initial) {
+      this.#seen.set(identity.id, epoch.start);
+      if (state === 'running') this.#ran.add(identity.id);
+    }
     this.#findings = new Lookahead(epoch.findings);
   }
 
@@ -113,6 +120,7 @@ class EpochAudit {
     const before = shift(this.#now, -REMEMBERED);
     for (const seen of [this.#strangers, this.#seen])
       for (const [id, at] of seen) if (at < before && !this.#lists.has(id)) seen.delete(id);
+    for (const id of this.#ran) if (!this.#seen.has(id)) this.#ran.delete(id);
     this.#times.forget(before);
     this.#recent.forget(before);
     this.#differences.push(...this.#match.settle(this.#now));
@@ -164,10 +172,13 @@ class EpochAudit {
   #takeEvent({ event, upcoming }: EventStep): void {
     const { id, received, type } = event;
     const known = this.#lists.has(id) || this.#seen.has(id);
+    if (received < this.#received)
+      this.#differences.push({ is: 'event_out_of_order', event, after: this.#received });
+    this.#received = mono(Math.max(this.#received, received));
     if (!known && type !== 0) this.#strangers.set(id, received);
     this.#seen.set(id, received);
     const others = this.#othersOf(event, upcoming);
-    for (const reading of this.#readings) reading.received(event, others);
+    for (const reading of this.#readings) reading.received(event, others, this.#ran.has(id));
   }
 
   /** What the statuses of an event may have shown of other ids of its pod: what the next list shows. */
@@ -188,7 +199,10 @@ class EpochAudit {
     }
     for (const change of this.#lists.change(changes))
       this.#differences.push({ is: 'change_out_of_order', change });
-    for (const { identity } of changes) this.#seen.set(identity.id, this.#now);
+    for (const { identity, newState } of changes) {
+      this.#seen.set(identity.id, this.#now);
+      if (newState === 'running') this.#ran.add(identity.id);
+    }
     const lists = this.#lists.relist(relist);
     for (const reading of this.#readings) reading.relisted(lists);
     this.#collect(changes);

@@ -5,7 +5,7 @@
  * readings make cannot be decided.
  */
 import type { RecordOf } from '../protocol/record.ts';
-import { type Micros, type Mono, millis, shift } from '../protocol/units.ts';
+import { type Micros, type Mono, millis, mono, shift } from '../protocol/units.ts';
 import type { Difference } from './difference.ts';
 import type { RecentRecords } from './recentRecords.ts';
 import type { StoredFinding } from './storedEpoch.ts';
@@ -131,25 +131,24 @@ export class FindingMatch {
   #isDecided(difference: Difference): boolean {
     const stored = 'stored' in difference ? difference.stored : null;
     const made = 'made' in difference ? difference.made : null;
-    const times = [stored?.from, stored?.to, stored?.at, made?.window?.from, made?.window?.to, made?.t];
-    const reason = this.#reason(times, stored?.id ?? made?.containerId ?? null, stored);
+    const reason = this.#reason(stored, made);
     if (reason === null) return true;
     if (stored !== null) this.#undecided.set(reason, (this.#undecided.get(reason) ?? 0) + 1);
     return false;
   }
 
-  #reason(
-    times: readonly (number | null | undefined)[],
-    id: string | null,
-    stored: StoredFinding | null,
-  ): string | null {
-    const known = times.filter((at) => typeof at === 'number') as Mono[];
-    if (known.some((at) => this.#recent.interruptedNear(at)))
+  #reason(stored: StoredFinding | null, made: Made | null): string | null {
+    const id = stored?.id ?? made?.containerId ?? null;
+    // What a gap made unobservable was judged then; the order of the two is no question.
+    const madeAt = stored !== null || made?.kind === 'unobservable' ? null : made?.t;
+    const ordered = numbers([stored?.to, stored?.at, made?.window?.to, madeAt]);
+    const times = numbers([...ordered, stored?.from, made?.window?.from]);
+    if (ordered.some((at) => this.#recent.interruptedNear(at)))
       return 'the stream was interrupted at about the same moment';
-    if (id !== null && this.#recent.isDoubtful(id, Math.min(...known)))
+    if (id !== null && this.#recent.isDoubtful(id, Math.min(...times)))
       return 'a list was incomplete, or showed the id CREATED or UNKNOWN, which the records do not tell apart';
     if (stored !== null && this.#restsOnStatus(stored)) return 'it rests on a status that is not on record';
-    return this.#whyUndecided(Math.min(...known) as Mono, Math.max(...known) as Mono, id);
+    return this.#whyUndecided(mono(Math.min(...times)), mono(Math.max(...times)), id);
   }
 
   /** No event of that type was received, and a status may have shown what no list did. */
@@ -159,6 +158,9 @@ export class FindingMatch {
     return provenByStatus(stored, this.#recent);
   }
 }
+
+const numbers = (times: readonly (number | null | undefined)[]): number[] =>
+  times.filter((at) => typeof at === 'number');
 
 /** Whether a reading says what is stored, as far as the store can tell. */
 function agree(stored: StoredFinding, made: Made, recent: RecentRecords): boolean {
@@ -181,6 +183,8 @@ function fitsFrom(stored: Mono, made: Made, recent: RecentRecords, doubtful: boo
   const from = made.window?.from;
   if (from === undefined || stored === from) return true;
   // Where no list showed the id, its own creation is the bound, by the wall clock.
+  // Without a status on record the reading has no bound; nobody is accused.
+  if (made.kind === 'unobservable' && made.proof['lowerBoundKnown'] === false) return true;
   const byClock = made.proof['state'] === 'non-existent' || made.cause === 'sequence';
   if (byClock && Math.abs(stored - from) <= CLOCK_ERROR) return true;
   return doubtful && recent.boundedBy(stored);

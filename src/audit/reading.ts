@@ -105,8 +105,11 @@ export class Reading {
     this.#comparison.relisted(relist);
   }
 
-  /** `others`: what its statuses may have shown of other ids of the pod. */
-  received(event: StoredEvent, others: readonly ListedItem[]): void {
+  /**
+   * `others`: what its statuses may have shown of other ids of the pod. `ran`: a list has shown it running, so that its start did
+   * not fail.
+   */
+  received(event: StoredEvent, others: readonly ListedItem[], ran: boolean): void {
     const { id, received, type, createdNs, hasSandboxStatus, identity } = event;
     const { others: withOthers, times } = this.#assumptions;
     this.#comparison.received({
@@ -118,7 +121,7 @@ export class Reading {
       hasSandboxStatus,
       // Where the payload was dropped, the id is all that was known of it.
       object: times === 'proofs' || hasSandboxStatus ? identity : null,
-      times: this.#timesIn(event),
+      times: times === 'failed' && ran ? null : this.#timesIn(event),
       others: withOthers && hasSandboxStatus ? others.map((item) => this.#status(item, received)) : [],
     });
   }

@@ -56,7 +56,7 @@ export interface StoredRelist {
 }
 
 /** A minute of relists. */
-interface StoredMinute {
+export interface StoredMinute {
   readonly from: Mono;
   readonly to: Mono;
   /** The wall clock at its end, less `to`. */
@@ -80,6 +80,24 @@ export interface StoredGap {
   readonly from: Mono;
   /** Null while it is open. */
   readonly to: Mono | null;
+}
+
+/** A session as it is stored, and what is stored of its events. */
+export interface SessionRecord extends StoredSession {
+  readonly no: number;
+  readonly armed: Mono | null;
+  readonly events: number;
+  readonly replayed: number;
+  readonly firstEvent: Mono | null;
+  readonly storedEvents: number;
+  readonly storedReplayed: number;
+}
+
+/** A gap of the stream as it is stored. */
+export interface GapRecord extends StoredGap {
+  readonly gapId: string;
+  /** When an event was received within it. */
+  readonly eventInside: Mono | null;
 }
 
 /** From `seq` on this runtime was observed. */

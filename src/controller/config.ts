@@ -89,6 +89,22 @@ export const MAINTAIN_SETTINGS = { databaseUrl: database, logLevel } as const;
 
 export const REPORT_OUTPUTS = ['table', 'wide', 'json'] as const;
 
+/** A time such as 2026-11-22T07:00:00Z. */
+const time = (raw: string): Date => {
+  const at = new Date(raw);
+  if (Number.isNaN(at.getTime())) throw new BadValue('must be a time such as 2026-11-22T07:00:00Z');
+  return at;
+};
+
+export const AUDIT_SETTINGS = {
+  cluster: CLUSTER,
+  databaseUrl: database,
+  node: optional('name', 'only this node', string),
+  from: optional('time', 'only what was found since then', time),
+  to: optional('time', 'only what was found until then', time),
+  logLevel: logLevelFrom('error'),
+} as const;
+
 export const REPORT_SETTINGS = {
   cluster: CLUSTER,
   databaseUrl: database,

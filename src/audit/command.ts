@@ -1,0 +1,90 @@
+/*
+ * `plegwatch audit`: runs the rules over what is stored again and prints every finding that they would not make, and every one
+ * that they would make and that is not there. It only reads.
+ */
+import type { SqlRunner } from '../controller/store/store.ts';
+import { millis, mono } from '../protocol/units.ts';
+import { type Difference, timeOf } from './difference.ts';
+import { differenceText, plain, timeAt } from './differenceText.ts';
+import { auditEpoch } from './epochAudit.ts';
+import { type EpochRow, readEpoch } from './epochRecords.ts';
+import listEpochs from './sql/listEpochs.sql';
+import { streamDifferences } from './streamRecords.ts';
+
+/** What is stored does not follow from the rest of what is stored. */
+export const EXIT_DIFFERENCES = 3;
+
+export interface AuditCommand {
+  readonly sql: SqlRunner;
+  readonly cluster: string;
+  readonly node: string | undefined;
+  readonly from: Date | undefined;
+  readonly to: Date | undefined;
+  readonly print: (line: string) => void;
+}
+
+/** Read so long before the time that is asked for: after a quarter of an hour everything is known that a verdict needs. */
+const BEFORE = millis(32 * 60_000);
+/** And so long after it: a verdict may wait for lists for some minutes. */
+const AFTER = millis(20 * 60_000);
+
+/** Returns how many differences it printed. */
+export async function runAudit(command: AuditCommand): Promise<number> {
+  const { sql, cluster, node, from, to, print } = command;
+  const values = [cluster, node ?? null, from ?? new Date(0), to ?? new Date(8.64e14)];
+  const { rows } = await sql.run<EpochRow>({ text: listEpochs }, values);
+  const audit = new Audit(command);
+  for (const row of rows) await audit.audit(row);
+  for (const [why, count] of audit.undecided) print(`Not decided: ${count} findings. Why: ${why}.`);
+  print(`${audit.confirmed} findings follow from the other records, ${audit.differences} differences.`);
+  return audit.differences;
+}
+
+class Audit {
+  readonly #command: AuditCommand;
+  readonly undecided = new Map<string, number>();
+  confirmed = 0;
+  differences = 0;
+
+  constructor(command: AuditCommand) {
+    this.#command = command;
+  }
+
+  async audit(row: EpochRow): Promise<void> {
+    const { sql, from, to, print } = this.#command;
+    const who = `${plain(row.node)}, epoch ${row.epoch}`;
+    const since = from === undefined ? 0 : from.getTime() * 1000 - BEFORE;
+    const until = to === undefined ? Number.POSITIVE_INFINITY : to.getTime() * 1000 + AFTER - row.started_us;
+    const records = await readEpoch(sql, row, since);
+    if (records === null) {
+      print(`${who}: nothing to audit, no minute of it is stored.`);
+      return;
+    }
+    const { stored, stream, holes } = records;
+    const end = mono(Math.min(stored.end, until));
+    const result = await auditEpoch({ ...stored, end });
+    const found: Difference[] = [
+      ...streamDifferences(stream),
+      ...holes.map((hole) => ({ is: 'missing_minute', ...hole }) as const),
+      ...result.differences,
+    ].filter((difference) => this.#isAskedFor(difference, row));
+    for (const difference of found) this.#print(difference, row);
+    const times = `${timeAt(row, stored.start)} to ${timeAt(row, end)}`;
+    print(`${who}, ${times}: ${result.confirmed} findings confirmed, ${found.length} differences.`);
+    this.confirmed += result.confirmed;
+    this.differences += found.length;
+    for (const [why, n] of result.undecided) this.undecided.set(why, (this.undecided.get(why) ?? 0) + n);
+  }
+
+  #isAskedFor(difference: Difference, { started_us }: EpochRow): boolean {
+    const { from, to } = this.#command;
+    const at = (timeOf(difference) + started_us) / 1000;
+    return at >= (from?.getTime() ?? at) && at <= (to?.getTime() ?? at);
+  }
+
+  #print(difference: Difference, row: EpochRow): void {
+    const { sentence, sql } = differenceText(difference, row);
+    this.#command.print(`${plain(row.node)}: ${sentence}`);
+    this.#command.print(`  ${sql};`);
+  }
+}

@@ -1,0 +1,287 @@
+/*
+ * The audit of a real history: a built agent and controller have watched a runtime that drops events and breaks its stream. Of what
+ * they stored the audit says nothing; each falsification of the database it finds. Every falsification is made in a transaction
+ * that is rolled back.
+ */
+import { execFile } from 'node:child_process';
+import { setTimeout as pause } from 'node:timers/promises';
+import { status } from '@grpc/grpc-js';
+import { Client } from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { drop } from '../../devtools/simulator/eventFaults.ts';
+import { performIfPossible } from '../../devtools/simulator/podActions.ts';
+import { podScriptOf } from '../../devtools/simulator/podScript.ts';
+import { PROFILES } from '../../devtools/simulator/profiles.ts';
+import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
+import { runAudit } from '../../src/audit/command.ts';
+import { CLI } from '../support/build.ts';
+import { needs } from '../support/needs.ts';
+import { CLUSTER, System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
+import { WatchedNode } from '../support/watchedNode.ts';
+
+const NODE = 'node-1';
+const SLOTS = 4;
+const PATIENCE_MS = 300_000;
+const seed = 11;
+
+let system: System;
+let client: Client;
+
+needs('redis-server', 'postgres')('the audit of a stored history', () => {
+  beforeAll(async () => {
+    system = await System.start({ kube: false });
+    await system.controller();
+    const runtime = await startSimulatedRuntime({
+      faults: [drop({ seed, probability: 0.15 })],
+      breakStreamAfterMs: 25_000,
+      breakStreamWith: [status.UNAVAILABLE],
+      profile: PROFILES['containerd-2.1'],
+      seed,
+      socket: system.folder('runtime.sock'),
+    });
+    try {
+      await watch(runtime);
+    } finally {
+      await runtime.stop();
+    }
+    client = new Client({ connectionString: system.postgres.url });
+    await client.connect();
+  }, 2 * PATIENCE_MS);
+  afterAll(async () => {
+    await client?.end();
+    await system?.stop();
+  });
+
+  test('it says nothing about what agent and controller stored, and exits with 0', async () => {
+    const { code, output } = await auditCommand();
+    expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining(', 0 differences.') });
+    expect(output).toMatch(/[1-9]\d* findings follow from the other records/);
+  });
+
+  test('it confirms most of the missed events of a runtime that drops events, and refutes none', async () => {
+    const { differences, lines } = await audited();
+    expect(lines.filter((line) => line.includes('SELECT'))).toEqual([]);
+    expect(differences).toBe(0);
+    const [row] = await system.sql<{ n: number }>('SELECT count(*)::int4 AS n FROM plegwatch.findings');
+    const confirmed = Number(/^(\d+) findings follow/m.exec(lines.join('\n'))?.[1]);
+    expect(confirmed).toBeGreaterThan((row?.n ?? 0) / 2);
+  });
+
+  test('a difference is exit code 3, with a sentence, its times and the SQL that shows it', async () => {
+    const [found] = await missed();
+    await client.query('UPDATE store.finding SET kind = $2 WHERE finding_id = $1', [
+      found?.finding_id,
+      'unobservable',
+    ]);
+    try {
+      const { code, output } = await auditCommand();
+      expect(code).toBe(3);
+      expect(output).toContain(
+        `SELECT * FROM plegwatch.finding_evidence WHERE finding_id = '${found?.finding_id}'`,
+      );
+      expect(output).toContain(`${found?.container_id}`);
+    } finally {
+      await client.query('UPDATE store.finding SET kind = $2 WHERE finding_id = $1', [
+        found?.finding_id,
+        'missed',
+      ]);
+    }
+  });
+
+  test('it finds a finding that was removed', async () => {
+    const [found] = await missed();
+    const lines = await falsified('DELETE FROM store.finding WHERE finding_id = $1', found?.finding_id);
+    expect(lines).toContainEqual(
+      expect.stringMatching(`A finding is not there. Of ${found?.event_type} of ${found?.container_id}`),
+    );
+  });
+
+  test('it finds a finding that was invented', async () => {
+    const lines = await falsified(`
+      INSERT INTO store.finding SELECT f.* FROM (
+        SELECT gen_random_uuid() AS finding_id, v.received_at + interval '6 seconds', v.day, v.node_id, v.context_id, v.seq, v.cluster_id,
+               'missed', 'STARTED', 'unannounced_by_list', store.id_text(o.container_id, o.flags), o.pod_uid, o.pod_namespace,
+               o.pod_name, o.container_name, v.received_at - interval '1 second', v.received_at + interval '1 second', NULL::timestamptz,
+               NULL::int8, NULL::int8, '{"v":1}'::jsonb
+        FROM store.container_event v
+        JOIN store.container o USING (node_id, container_key, day)
+        WHERE v.flags & 255 = 1 AND v.flags & 1024 = 0 AND NOT EXISTS (
+          SELECT FROM store.gap g, unnest(ARRAY[g.from_at, g.to_at]) AS edge
+          WHERE g.scope = 'stream' AND edge BETWEEN v.received_at - interval '8 s' AND v.received_at + interval '8 s')
+        ORDER BY v.seq LIMIT 1) f`);
+    expect(lines).toContainEqual(expect.stringContaining('The rules do not make this finding'));
+  });
+
+  test('it finds a finding whose window was moved', async () => {
+    const [found] = await missed();
+    const lines = await falsified(
+      `UPDATE store.finding SET window_from = window_from - interval '3 s', window_to = window_to - interval '3 s' WHERE finding_id = $1`,
+      found?.finding_id,
+    );
+    expect(lines).toContainEqual(expect.stringContaining('with another cause or window'));
+  });
+
+  test('it finds a finding whose kind was changed', async () => {
+    const [found] = await missed();
+    const lines = await falsified(
+      `UPDATE store.finding SET kind = 'unobservable' WHERE finding_id = $1`,
+      found?.finding_id,
+    );
+    expect(lines).toContainEqual(expect.stringContaining('of another kind'));
+  });
+
+  test('it finds a gap that was deleted', async () => {
+    const lines = await falsified(
+      `DELETE FROM store.gap WHERE gap_id = (SELECT gap_id FROM store.gap WHERE scope = 'stream' AND cause = 'broken' ORDER BY from_at LIMIT 1)`,
+    );
+    expect(lines).toContainEqual(expect.stringContaining('Neither a session nor a gap of the stream'));
+  });
+
+  test('it finds a gap that was invented to excuse a missed event', async () => {
+    const [found] = await missed();
+    const lines = await falsified(
+      `INSERT INTO store.gap (gap_id, node_id, cluster_id, epoch, scope, cause, from_at, to_at)
+       SELECT gen_random_uuid(), f.node_id, f.cluster_id, x.epoch, 'stream', 'agent_stalled', f.window_to + interval '2 s', f.window_to + interval '2.5 s'
+       FROM store.finding f JOIN store.context x USING (context_id) WHERE f.finding_id = $1`,
+      found?.finding_id,
+    );
+    expect(lines).toContainEqual(expect.stringContaining('of another kind'));
+  });
+
+  test('it finds an event that was deleted', async () => {
+    const lines = await falsified(
+      `DELETE FROM store.container_event WHERE seq = (SELECT seq FROM store.container_event WHERE flags & 255 = 1 ORDER BY seq OFFSET 25 LIMIT 1)`,
+    );
+    expect(lines).toContainEqual(expect.stringMatching(/Session \d+ counted \d+ events/));
+  });
+
+  test('it finds an event that was inserted for a missed one', async () => {
+    const [found] = await missed();
+    const lines = await falsified(
+      `INSERT INTO store.container_event
+       SELECT f.window_to, (extract(epoch FROM f.window_to) * 1e9)::int8, o.container_key, o.day, f.node_id, f.context_id, h.seq, f.cluster_id,
+              array_position(ARRAY['CREATED', 'STARTED', 'STOPPED', 'DELETED'], f.event_type) - 1 + 512 + CASE WHEN o.flags & 2 <> 0 THEN 1024 ELSE 0 END
+       FROM store.finding f JOIN store.container o ON o.node_id = f.node_id AND store.id_text(o.container_id, o.flags) = f.container_id AND o.day = f.day
+       JOIN store.relist_change h ON h.container_key = o.container_key AND h.window_to = f.window_to
+       WHERE f.finding_id = $1`,
+      found?.finding_id,
+    );
+    expect(lines).toContainEqual(expect.stringContaining(`${found?.container_id}`));
+    expect(lines).toContainEqual(expect.stringMatching(/Session \d+ counted \d+ events/));
+  });
+
+  test('it finds a session whose bounds were moved', async () => {
+    const lines = await falsified(
+      `UPDATE store.stream_session SET opened_at = opened_at + interval '6 s', armed_at = armed_at + interval '6 s'
+       WHERE session_no = (SELECT max(session_no) - 1 FROM store.stream_session WHERE closed_at IS NOT NULL)`,
+    );
+    expect(lines).toContainEqual(expect.stringMatching(/when no session was open/));
+  });
+
+  test('it finds a change whose time was moved', async () => {
+    const lines = await falsified(
+      `UPDATE store.relist_change SET window_to = window_to + interval '100 ms'
+       WHERE seq = (SELECT seq FROM store.relist_change ORDER BY seq OFFSET 20 LIMIT 1)`,
+    );
+    expect(lines).toContainEqual(expect.stringContaining('No list ended when it is said to have been found'));
+  });
+
+  test('it finds a record that was added after the last one', async () => {
+    const lines = await falsified(
+      `INSERT INTO store.container_event
+       SELECT received_at, created_ns, container_key, day, node_id, context_id, 1000000, cluster_id, flags FROM store.container_event LIMIT 1`,
+    );
+    expect(lines).toContainEqual(expect.stringContaining('no record of the agent has this seq'));
+  });
+
+  test('it finds a minute that was deleted', async () => {
+    const lines = await falsified(
+      `DELETE FROM store.relist_minute WHERE seq = (SELECT seq FROM store.relist_minute ORDER BY seq OFFSET 1 LIMIT 1)`,
+    );
+    expect(lines).toContainEqual(expect.stringContaining('The minutes do not follow on each other'));
+  });
+});
+
+/** Runs the command as a user does. */
+function auditCommand(): Promise<{ code: number | string; output: string }> {
+  const args = [CLI, 'audit', '--cluster', CLUSTER, '--database-url', system.postgres.url];
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : (error.code ?? 'killed'), output: stdout + stderr }),
+    );
+  });
+}
+
+/** Lets an agent watch pods until a session has broken and some events were missed in the one after it; ends both. */
+async function watch(runtime: SimulatedRuntime): Promise<void> {
+  const ending = new AbortController();
+  const living = Array.from({ length: SLOTS }, (_, slot) => live(runtime, slot, ending.signal));
+  const agent = await system.agent(NODE, runtime.socket);
+  const enough = async () => {
+    const [row] = await system.sql<{ sessions: number; minutes: number }>(
+      `SELECT (SELECT count(*)::int4 FROM store.stream_session WHERE closed_at IS NOT NULL AND events > 20) AS sessions,
+              (SELECT count(*)::int4 FROM store.relist_minute) AS minutes`,
+    );
+    const usable = row !== undefined && row.sessions >= 2 && row.minutes >= 2 && (await missed()).length >= 2;
+    return usable || undefined;
+  };
+  await waitFor('missed events and broken sessions', enough, PATIENCE_MS);
+  ending.abort();
+  await Promise.all(living);
+  await new WatchedNode(system, NODE, agent).settled();
+  await system.end(agent);
+  await waitFor('the end of the agent is stored', async () => {
+    const rows = await system.sql(`SELECT FROM store.stream_session WHERE closed_at IS NULL`);
+    return rows.length === 0 || undefined;
+  });
+}
+
+async function live(runtime: SimulatedRuntime, slot: number, ending: AbortSignal): Promise<void> {
+  for (let number = 0; !ending.aborted; number += 1) {
+    const begun = performance.now();
+    const script = podScriptOf({ seed, slot, number, meanMs: 2_500, restarts: 0.4, odds: {}, oddForMs: 0 });
+    for (const { at, act } of script) {
+      await pause(Math.max(0, begun + at - performance.now()));
+      performIfPossible(runtime.pods, act);
+    }
+  }
+}
+
+/** Missed events that lists prove, and that have nothing to do with an interruption of the stream. */
+async function missed(): Promise<{ finding_id: string; event_type: string; container_id: string }[]> {
+  return system.sql(
+    `SELECT f.finding_id::text, f.event_type, f.container_id FROM store.finding f
+     WHERE f.kind = 'missed' AND f.proof ->> 'evidence' = 'listed running' AND NOT EXISTS (
+       SELECT FROM store.gap g, unnest(ARRAY[g.from_at, g.to_at]) AS edge, unnest(ARRAY[f.window_to, f.detected_at]) AS judged
+       WHERE g.scope = 'stream' AND edge BETWEEN judged - interval '1.5 s' AND judged + interval '1.5 s')
+     ORDER BY f.detected_at`,
+  );
+}
+
+async function audited(): Promise<{ differences: number; lines: string[] }> {
+  const lines: string[] = [];
+  const sql = {
+    run: async <R extends object>({ text }: { text: string }, values: readonly unknown[] = []) => {
+      const { rows, rowCount } = await client.query<R>(text, [...values]);
+      return { rows, count: rowCount ?? 0 };
+    },
+  };
+  const what = { sql, cluster: CLUSTER, node: NODE, from: undefined, to: undefined };
+  const differences = await runAudit({ ...what, print: (line) => lines.push(line) });
+  return { differences, lines };
+}
+
+/** What the audit prints of a database in which one statement changed exactly one row. */
+async function falsified(statement: string, ...values: unknown[]): Promise<string[]> {
+  await client.query('BEGIN');
+  try {
+    const { rowCount } = await client.query(statement, values);
+    expect(rowCount).toBe(1);
+    const { differences, lines } = await audited();
+    if (differences === 0) throw new Error(`no difference was found: ${lines.join('\n')}`);
+    return lines;
+  } finally {
+    await client.query('ROLLBACK');
+  }
+}
