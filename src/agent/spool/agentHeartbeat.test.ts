@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLogger } from '../../platform/log.ts';
 import type { EvidenceRecord } from '../../protocol/record.ts';
 import { millis, offset, shift } from '../../protocol/units.ts';
+import { LOCAL_FILES, type SpoolFiles } from './files.ts';
 import { openSpool } from './openSpool.ts';
 import type { Spool } from './spool.ts';
 
@@ -32,7 +33,7 @@ async function abandon(spool: Spool): Promise<void> {
   await spool.close();
 }
 
-async function open(bootId = 'this-boot'): Promise<Spool> {
+async function open(bootId = 'this-boot', files = LOCAL_FILES): Promise<Spool> {
   const spool = await openSpool(
     {
       dir,
@@ -44,6 +45,7 @@ async function open(bootId = 'this-boot'): Promise<Spool> {
       sweepInterval: millis(30_000),
       log: createLogger('fatal', 'test'),
       bootId,
+      files,
     },
     AbortSignal.timeout(20_000),
   );
@@ -126,6 +128,30 @@ test('an agent that stopped has recorded its own end', async () => {
   first.append(gap(1), null);
   await first.startHeartbeat(() => first.start);
   await first.stopHeartbeat(shift(first.start, 1_000));
+  await abandon(first);
+  expect((await open()).lastObserved).toBeNull();
+});
+
+test('the end of an agent outlasts a heartbeat that a slow disk still writes', async () => {
+  let release: () => void = () => undefined;
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const slow: SpoolFiles = {
+    ...LOCAL_FILES,
+    async rename(from, to) {
+      if (to.endsWith('heartbeat.json')) await released;
+      await LOCAL_FILES.rename(from, to);
+    },
+  };
+  const first = await open('this-boot', slow);
+  first.append(gap(1), null);
+  const started = first.startHeartbeat(() => first.start);
+  const stopped = first.stopHeartbeat(shift(first.start, 1_000));
+  for (let i = 0; i < 50; i += 1) await LOCAL_FILES.stat(dir);
+  release();
+  await Promise.all([started, stopped]);
+  expect(first.error).toBeNull();
   await abandon(first);
   expect((await open()).lastObserved).toBeNull();
 });

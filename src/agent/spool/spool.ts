@@ -85,6 +85,7 @@ export class Spool {
   readonly #swept: SweptParts;
   readonly #sweepTimer: NodeJS.Timeout;
   #heartbeatTimer: NodeJS.Timeout | undefined;
+  #beating: Promise<void> | null = null;
   #sweeping: Promise<void> | null = null;
   #context: Context | null = null;
   #nextSeq = 1;
@@ -181,21 +182,30 @@ export class Spool {
    * appended. `observedUntil` returns a moment up to which every record was appended.
    */
   async startHeartbeat(observedUntil: () => Mono): Promise<void> {
-    this.#heartbeatTimer = setInterval(() => void this.#writeHeartbeat(observedUntil(), false), HEARTBEAT_MS);
-    await this.#writeHeartbeat(observedUntil(), false);
+    const beat = () => {
+      // On a slow disk the one before may still be under way, in the same file.
+      this.#beating ??= this.#writeHeartbeat(observedUntil(), false).finally(() => {
+        this.#beating = null;
+      });
+      return this.#beating;
+    };
+    this.#heartbeatTimer = setInterval(() => void beat(), HEARTBEAT_MS);
+    await beat();
   }
 
   /** Writes the last heartbeat: the agent has recorded its own end. */
   async stopHeartbeat(observedUntil: Mono): Promise<void> {
     clearInterval(this.#heartbeatTimer);
+    await this.#beating;
     await this.#writeHeartbeat(observedUntil, true);
   }
 
   async close(): Promise<void> {
     clearInterval(this.#heartbeatTimer);
     clearInterval(this.#sweepTimer);
-    // The next holder of the lock must not find a sweep under way.
+    // The next holder of the lock must not find a sweep or a heartbeat under way.
     await this.#sweeping;
+    await this.#beating;
     await this.#writer.close();
     await this.#losses.trySave();
     this.#lock?.release();
