@@ -63,6 +63,14 @@ describe('a starved stream', () => {
     ]);
   });
 
+  test('a stream that goes on starving is reported once, however many changes follow', () => {
+    const more = { ...PODS, s3: 'running', s4: 'running', s5: 'running' } as const;
+    const outcome = compare([...starving, listed(25, more), listed(30, more)], { until: 100 });
+    expect(outcome.everMissed).toHaveLength(12);
+    expect(hints(misses(outcome))).toEqual(Array(12).fill('stream_starved'));
+    expect(starvedFindings(outcome)).toHaveLength(1);
+  });
+
   test('what is missed while a stream is starved is reported, with the hint that the stream was starved', () => {
     const outcome = compare(starving, { until: 100 });
     expect(outcome.everMissed).toHaveLength(6);

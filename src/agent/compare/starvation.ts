@@ -80,8 +80,10 @@ export class Starvation {
   missed(container: TrackedContainer, expectation: Expectation): Partial<typeof HINT> {
     if (!this.#beganSince(expectation)) return {};
     this.#prove();
+    // More of what is proven already would only take memory, for as long as the starvation lasts.
+    if (this.#present !== null) return HINT;
     this.#missed.add(container, expectation);
-    return this.#present === null ? {} : HINT;
+    return {};
   }
 
   /** The hint for an event that came late, if it was built while the stream was starved. */

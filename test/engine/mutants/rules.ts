@@ -591,8 +591,8 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       '',
     ],
     'what is missed in a starved stream has no hint': [
-      'return this.#present === null ? {} : HINT;',
-      'return {};',
+      'if (this.#present !== null) return HINT;',
+      'if (this.#present !== null) return {};',
     ],
     'a miss that began before the last event has the hint': [
       'if (!this.#beganSince(expectation)) return {};',
