@@ -10,7 +10,9 @@ CREATE VIEW store.mode_transition WITH (security_invoker = true) AS
 SELECT node_id, cluster_id, NULL::uuid AS epoch, context_id, seq, at, not_before, model, from_mode, to_mode, reason, proof
 FROM store.mode_change
 UNION ALL
-SELECT e.node_id, e.cluster_id, e.epoch, last.context_id, NULL, t.at, e.kubelet_seen_to, t.model, t.from_mode, t.to_mode, t.reason,
+SELECT e.node_id, e.cluster_id, e.epoch, last.context_id, NULL, t.at, e.kubelet_seen_to,
+       CASE WHEN t.is_end THEN 'Unknown' ELSE last.model END, CASE WHEN t.is_end THEN last.to_mode ELSE 'Unknown' END,
+       CASE WHEN t.is_end THEN 'Unknown' ELSE last.to_mode END, CASE WHEN t.is_end THEN 'NotObserved' ELSE last.reason END,
        jsonb_build_object('v', 1)
 FROM (
   -- next_seen_from: the first scrape of the epochs that observed the kubelet after this one, or while this one did.
@@ -19,21 +21,19 @@ FROM (
   FROM store.epoch e WHERE e.kubelet_seen_to IS NOT NULL
 ) e
 JOIN store.node n ON n.node_id = e.node_id
+CROSS JOIN LATERAL (VALUES (e.kubelet_seen_to, true), (e.next_seen_from, false)) AS t (at, is_end)
 CROSS JOIN LATERAL (
   SELECT m.* FROM store.mode_change m
-  WHERE m.node_id = e.node_id AND m.at <= e.kubelet_seen_to
+  -- The first condition is always true: it makes a condition on the time of the transition apply before this search.
+  WHERE t.at IS NOT NULL AND m.node_id = e.node_id AND m.at <= e.kubelet_seen_to
   ORDER BY m.at DESC, m.seq DESC LIMIT 1
 ) last
-CROSS JOIN LATERAL (VALUES
-  (e.kubelet_seen_to, 'Unknown', last.to_mode, 'Unknown', 'NotObserved'),
-  (e.next_seen_from, last.model, 'Unknown', last.to_mode, last.reason)
-) AS t (at, model, from_mode, to_mode, reason)
 WHERE last.to_mode <> 'Unknown' AND t.at IS NOT NULL
   AND coalesce(e.next_seen_from, now()) > e.kubelet_seen_to + interval '2 minutes'
   -- The present agent reports itself what it can no longer observe.
   AND (e.next_seen_from IS NOT NULL OR e.incarnation < n.incarnation OR n.last_seen < now() - store.silent_after())
   -- The next agent reported the mode that it found.
-  AND (t.to_mode = 'Unknown' OR NOT EXISTS (
+  AND (t.is_end OR NOT EXISTS (
     SELECT FROM store.mode_change m WHERE m.node_id = e.node_id AND m.at > e.kubelet_seen_to AND m.at <= e.next_seen_from));
 
 -- What a node's agent reports now. An agent that is silent, or has started and not reported yet, says nothing of the present.
@@ -42,7 +42,7 @@ SELECT c.name AS cluster, n.name AS node, n.first_seen, n.last_seen,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
        nullif(x.kubelet_version, '') AS kubelet_version, nullif(x.agent_version, '') AS agent_version,
        coalesce(s.stream_state, 'Unknown') AS stream_state, coalesce(s.mode, 'Unknown') AS mode,
-       coalesce(s.mode_since, e.kubelet_seen_to) AS mode_since,
+       coalesce(s.mode_since, (SELECT max(e.kubelet_seen_to) FROM store.epoch e WHERE e.node_id = n.node_id)) AS mode_since,
        n.node_uid, s.stream_since, nullif(coalesce(s.stream_reason, absent.reason), '') AS stream_reason,
        nullif(s.stream_error, '') AS stream_error, s.relist_healthy,
        nullif(coalesce(s.relist_reason, absent.reason), '') AS relist_reason, coalesce(s.model, 'Unknown') AS model,
@@ -53,10 +53,7 @@ CROSS JOIN LATERAL (
   SELECT CASE WHEN n.last_seen < now() - store.silent_after() THEN 'AgentSilent' ELSE 'NotReportedYet' END AS reason
 ) absent
 LEFT JOIN store.node_state s ON s.node_id = n.node_id AND s.incarnation = n.incarnation AND absent.reason <> 'AgentSilent'
-LEFT JOIN store.context x ON x.context_id = n.context_id
-LEFT JOIN LATERAL (
-  SELECT max(e.kubelet_seen_to) AS kubelet_seen_to FROM store.epoch e WHERE e.node_id = n.node_id
-) e ON true;
+LEFT JOIN store.context x ON x.context_id = n.context_id;
 
 CREATE VIEW plegwatch.epochs WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, e.epoch, e.prev, e.incarnation,
@@ -154,10 +151,12 @@ LEFT JOIN LATERAL (
 --   next_started_at   when the node's next incarnation started, as far as the store knows
 --   ended_at          the last moment that was observed; null while the agent runs
 --   declared          whether an agent said so: the epoch's own, which recorded that it stopped (an open gap `agent`), or the next
---                     one, which found it in the spool (its gap `agent` or `spool`). Epochs of one boot share its monotonic clock;
---                     only the wall clock connects others. If nobody said it, it is the last thing known of the epoch, less the
---                     three seconds for which a reader may be silent before that shows, once the next incarnation has started or
---                     nothing was stored for three minutes
+--                     one, which found it in the spool (its gap `agent` or `spool`). If nobody said it, it is the last thing known of
+--                     the epoch, less the three seconds for which a reader may be silent before that shows, once the next
+--                     incarnation has started or nothing was stored for three minutes
+--
+-- Epochs of one boot share its monotonic clock. After a reboot only the wall clock connects two epochs, and it may have been set
+-- meanwhile, or have stood still with the node: what it says counts only within two minutes of the last thing known of the epoch.
 CREATE VIEW store.epoch_span WITH (security_invoker = true) AS
 SELECT e.node_id, e.cluster_id, e.epoch, e.started_at, e.last_seq, e.complete_through, next.started_at AS next_started_at,
        coalesce(own.from_at, successor.from_at) IS NOT NULL AS declared,
@@ -165,11 +164,13 @@ SELECT e.node_id, e.cluster_id, e.epoch, e.started_at, e.last_seq, e.complete_th
          own.from_at,
          CASE WHEN next.boot_id = e.boot_id
               THEN e.started_at + (next.started_mono - e.started_mono) * interval '1 microsecond' + (successor.from_at - next.started_at)
-              ELSE successor.from_at END,
-         CASE WHEN next.started_at IS NOT NULL OR e.last_seen < now() - interval '3 minutes'
-              THEN greatest(e.started_at, greatest(e.complete_through, e.last_record_at) - interval '3 seconds') END
+              WHEN successor.from_at BETWEEN known.until - interval '2 minutes' AND known.until + interval '2 minutes'
+              THEN successor.from_at END,
+         CASE WHEN next.started_at IS NOT NULL OR e.last_seen < now() - store.silent_after()
+              THEN greatest(e.started_at, known.until - interval '3 seconds') END
        ) AS ended_at
 FROM store.epoch e
+CROSS JOIN LATERAL (SELECT greatest(e.complete_through, e.last_record_at, e.started_at) AS until) known
 LEFT JOIN LATERAL (
   SELECT x.epoch, x.boot_id, x.started_mono, x.started_at FROM store.epoch x
   WHERE x.node_id = e.node_id AND x.incarnation > e.incarnation ORDER BY x.incarnation LIMIT 1
@@ -215,7 +216,13 @@ SELECT c.name AS cluster, n.name AS node, g.scope, g.cause, g.from_at, g.to_at, 
 FROM store.node n
 LEFT JOIN store.cluster c ON c.cluster_id = n.cluster_id
 CROSS JOIN LATERAL (
-  SELECT g.scope, g.cause, g.from_at,
+  SELECT g.scope, g.cause,
+         CASE WHEN g.scope = 'agent' AND g.cause = 'rebooted' THEN least(g.to_at, coalesce((
+           SELECT s.ended_at FROM store.epoch_span s
+           WHERE s.node_id = g.node_id AND s.epoch = (
+             SELECT p.epoch FROM store.epoch e JOIN store.epoch p ON p.node_id = e.node_id AND p.incarnation < e.incarnation
+             WHERE e.node_id = g.node_id AND e.epoch = g.epoch ORDER BY p.incarnation DESC LIMIT 1)
+         ), g.from_at)) ELSE g.from_at END AS from_at,
          coalesce(g.to_at, (
            SELECT greatest(x.started_at, g.from_at) FROM store.epoch e
            JOIN store.epoch x ON x.node_id = e.node_id AND x.incarnation > e.incarnation

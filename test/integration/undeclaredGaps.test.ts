@@ -86,6 +86,16 @@ async function undeclared(more = ''): Promise<unknown[]> {
   return rows.map(({ hole }) => hole);
 }
 
+/** The gaps in which nobody observed the node, in seconds since the start of the first epoch. */
+async function downtimes(): Promise<unknown[]> {
+  const rows = await query<{ gap: unknown }>(
+    databaseUrl,
+    `SELECT json_build_array(scope, cause, round(extract(epoch FROM from_at - began), 1), round(extract(epoch FROM to_at - began), 1)) AS gap
+       FROM plegwatch.gaps, (SELECT min(started_at) AS began FROM plegwatch.epochs) e WHERE scope = 'agent' ORDER BY from_at`,
+  );
+  return rows.map(({ gap: each }) => each);
+}
+
 needs('postgres')('an undeclared gap', () => {
   beforeAll(async () => {
     server = await startServer();
@@ -153,6 +163,33 @@ needs('postgres')('an undeclared gap', () => {
       'SELECT extract(epoch FROM closed_at - opened_at)::int4 AS lasted FROM plegwatch.stream_sessions',
     );
     expect(ended).toEqual({ lasted: 85 });
+  });
+
+  it.each([
+    ['went back and hides a downtime', 0],
+    ['went ahead and adds one that was observed', -90_000],
+  ])(
+    'is none after a reboot whose wall clock %s: the gap begins at the last thing known',
+    async (_what, from) => {
+      await commitAll(databaseUrl, [
+        cut(incarnation(1, 0), 100, [gap('stream', 0, 10), session(1, 10, null)]),
+        cut(incarnation(2, 700), 60, [gap('agent', from, 0, 'rebooted'), gap('stream', 0, null)], {
+          bootId: 'boot-2',
+        }),
+      ]);
+      expect(await downtimes()).toEqual([['agent', 'rebooted', 97, 700]]);
+      expect(await undeclared()).toEqual([]);
+    },
+  );
+
+  it('is none after a reboot whose wall clock agrees with what is known: the gap begins when it says', async () => {
+    await commitAll(databaseUrl, [
+      cut(incarnation(1, 0), 100, [gap('stream', 0, 10), session(1, 10, null)]),
+      cut(incarnation(2, 700), 60, [gap('agent', -570, 0, 'rebooted'), gap('stream', 0, null)], {
+        bootId: 'boot-2',
+      }),
+    ]);
+    expect(await downtimes()).toEqual([['agent', 'rebooted', 130, 700]]);
   });
 
   it('is none while lost records may have said why', async () => {

@@ -92,7 +92,11 @@ LEFT JOIN LATERAL (
   SELECT jsonb_agg(to_jsonb(latest) - 'seq' ORDER BY latest.at DESC, latest.seq DESC) AS mode_history
   FROM (
     SELECT h.at, h.from_mode, h.to_mode, h.reason, h.seq FROM store.mode_transition h
-    WHERE h.node_id = n.node_id ORDER BY h.at DESC, h.seq DESC LIMIT 5
+    WHERE h.node_id = n.node_id
+      -- The latest five are not older than the fifth latest that an agent saw.
+      AND h.at >= coalesce((SELECT m.at FROM store.mode_change m WHERE m.node_id = n.node_id ORDER BY m.at DESC OFFSET 4 LIMIT 1),
+                           '-infinity')
+    ORDER BY h.at DESC, h.seq DESC LIMIT 5
   ) latest
 ) h ON true
 LEFT JOIN LATERAL (
