@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLogger } from '../../platform/log.ts';
-import type { EvidenceRecord } from '../../protocol/record.ts';
+import type { EvidenceRecord, GapScope } from '../../protocol/record.ts';
 import { millis, offset, shift } from '../../protocol/units.ts';
 import { LOCAL_FILES, type SpoolFiles } from './files.ts';
 import { openSpool } from './openSpool.ts';
@@ -65,11 +65,11 @@ const event = (t: number): EvidenceRecord => ({
   hasSandboxStatus: true,
 });
 
-const gap = (t: number): EvidenceRecord => ({
+const gap = (t: number, scope: GapScope = 'stream'): EvidenceRecord => ({
   type: 'gap',
   t: offset(t),
   gapId: '00000000-0000-4000-8000-000000000001',
-  scope: 'stream',
+  scope,
   cause: 'unproven',
   from: offset(0),
   to: null,
@@ -128,6 +128,14 @@ test('an agent that stopped has recorded its own end', async () => {
   first.append(gap(1), null);
   await first.startHeartbeat(() => first.start);
   await first.stopHeartbeat(shift(first.start, 1_000));
+  await abandon(first);
+  expect((await open()).lastObserved).toBeNull();
+});
+
+test('an agent that recorded its end and was killed before its last heartbeat has stopped', async () => {
+  const first = await open();
+  await first.startHeartbeat(() => first.start);
+  first.append(gap(5_000, 'agent'), null);
   await abandon(first);
   expect((await open()).lastObserved).toBeNull();
 });

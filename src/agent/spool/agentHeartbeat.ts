@@ -69,7 +69,7 @@ export function lastObserved(
   if (heartbeat !== null && heartbeat.incarnation > (previous?.meta.incarnation ?? 0))
     return endedAt(heartbeat, bootId);
   if (previous === undefined) return null;
-  const { meta, lastEvent } = previous;
+  const { meta, lastEvent, hasStopped } = previous;
   // Without a heartbeat it ended in its first seconds, and the older heartbeat is of another.
   const own = heartbeat?.incarnation === meta.incarnation ? heartbeat : null;
   const observed = Math.max(lastEvent, own === null ? 0 : own.mono - meta.startedMono);
@@ -78,7 +78,8 @@ export function lastObserved(
       mono: mono(meta.startedMono + observed),
       wall: wall(meta.startedWall + observed),
       bootId: meta.bootId,
-      hasStopped: own?.hasStopped ?? false,
+      // It may have been killed between its last record and its last heartbeat, or a power cut took the heartbeat.
+      hasStopped: hasStopped || own?.hasStopped === true,
     },
     bootId,
   );

@@ -53,6 +53,7 @@ export interface EpochContent {
   /** How far it is known to have gone, when that is further than its segments. */
   readonly lastSeq?: number;
   readonly lastEvent?: number;
+  readonly hasStopped?: boolean;
 }
 
 export class Epoch {
@@ -60,6 +61,8 @@ export class Epoch {
   readonly dir: string;
   /** When the last event that was recovered was received: microseconds since the epoch's start, 0 if there is none. */
   readonly lastEvent: number;
+  /** Whether its agent recorded that it stopped. */
+  readonly hasStopped: boolean;
   readonly #files: SpoolFiles;
   readonly #reader: SegmentReader;
   #segments: Segment[];
@@ -70,13 +73,14 @@ export class Epoch {
 
   constructor(
     files: SpoolFiles,
-    { meta, dir, segments = [], lost = [], lastSeq = 0, lastEvent = 0 }: EpochContent,
+    { meta, dir, segments = [], lost = [], lastSeq = 0, lastEvent = 0, hasStopped = false }: EpochContent,
   ) {
     this.#files = files;
     this.#reader = new SegmentReader(files, dir);
     this.meta = meta;
     this.dir = dir;
     this.lastEvent = lastEvent;
+    this.hasStopped = hasStopped;
     this.#segments = [...segments];
     this.#lost = [...lost];
     this.#lastSeq = seq(

@@ -40,7 +40,7 @@ async function recoverEpoch(dir: string, options: RecoveryOptions): Promise<Epoc
     return null;
   }
   const declared = ((await readJson(files, join(dir, 'lost.json'))) as LostRange[] | null) ?? [];
-  const { segments, missing, lastEvent } = await recoverSegments(dir, options);
+  const { segments, missing, lastEvent, hasStopped } = await recoverSegments(dir, options);
   const lost = [...declared, ...missing.flatMap((range) => without(range, declared))];
   const reached = await readJson(files, join(dir, REACHED_FILE));
   return new Epoch(files, {
@@ -50,6 +50,7 @@ async function recoverEpoch(dir: string, options: RecoveryOptions): Promise<Epoc
     lost: lost.sort((a, b) => a.from - b.from),
     lastSeq: typeof reached === 'number' ? reached : 0,
     lastEvent,
+    hasStopped,
   });
 }
 
@@ -79,13 +80,16 @@ function without(range: LostRange, declared: readonly LostRange[]): LostRange[] 
 async function recoverSegments(
   dir: string,
   { files, log }: RecoveryOptions,
-): Promise<Required<Pick<EpochContent, 'lastEvent'>> & { segments: Segment[]; missing: LostRange[] }> {
+): Promise<
+  Required<Pick<EpochContent, 'lastEvent' | 'hasStopped'>> & { segments: Segment[]; missing: LostRange[] }
+> {
   const segments: Segment[] = [];
   const missing: LostRange[] = [];
   // Segments may overlap: records of a failed write are written again to the next segment.
   let reached = 0;
   let end = 0;
   let lastEvent = 0;
+  let hasStopped = false;
   for (const file of (await files.list(dir)).filter((name) => name.endsWith('.seg')).sort()) {
     const path = join(dir, file);
     const { entries, isWhole, highestUntrusted } = parseSegment(await files.readText(path));
@@ -95,6 +99,9 @@ async function recoverSegments(
     const last = entries.at(-1)?.seq;
     const event = entries.findLast(({ record }) => record.type === 'container_event');
     lastEvent = Math.max(lastEvent, event?.record.t ?? 0);
+    hasStopped ||= entries.some(
+      ({ record }) => record.type === 'gap' && record.scope === 'agent' && record.to === null,
+    );
     if (first !== undefined && last !== undefined) {
       if (segments.length > 0 && first > reached + 1) {
         missing.push({ from: reached + 1, to: first - 1, cause: 'spool_corrupt' });
@@ -105,5 +112,5 @@ async function recoverSegments(
     end = Math.max(end, highestUntrusted);
   }
   if (end > reached) missing.push({ from: reached + 1, to: end, cause: 'spool_corrupt' });
-  return { segments, missing, lastEvent };
+  return { segments, missing, lastEvent, hasStopped };
 }
