@@ -58,12 +58,13 @@ await runCommandLine({
         return commandWith(AUDIT_SETTINGS, async ({ databaseUrl, logLevel, ...what }) => {
           const { openStore } = await import('./controller/store/store.ts');
           const { EXIT_DIFFERENCES, runAudit } = await import('./audit/command.ts');
-          const sql = await openStore({ databaseUrl, log: createLogger(logLevel, 'audit') });
+          const store = await openStore({ databaseUrl, log: createLogger(logLevel, 'audit') });
           try {
             const print = (line: string) => void process.stdout.write(`${line}\n`);
-            if ((await runAudit({ ...what, sql, print })) > 0) process.exitCode = EXIT_DIFFERENCES;
+            const differences = await store.transaction((sql) => runAudit({ ...what, sql, print }));
+            if (differences > 0) process.exitCode = EXIT_DIFFERENCES;
           } finally {
-            await sql.close();
+            await store.close();
           }
         });
       },

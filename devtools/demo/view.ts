@@ -1,6 +1,7 @@
 /*
  * The demo's output: the reports as kubectl prints them, the missed events, and an example query with its result.
  */
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
@@ -51,6 +52,8 @@ async function page(cluster: DemoCluster, reader: Client): Promise<string> {
     'Events that the stream missed:',
     '',
     await tableOf(reader, MISSED_SQL),
+    '$ plegwatch audit',
+    await audit(cluster),
     'An example query:',
     '',
     EXAMPLE_SQL.trimEnd(),
@@ -64,6 +67,16 @@ function reports(cluster: DemoCluster): Promise<string> {
   if (cluster.kubectl !== null) return cluster.kubectl('get', 'plegreports');
   return run(process.execPath, [BUILT_CLI, 'report'], {
     env: { PLEGWATCH_CLUSTER: CLUSTER, PLEGWATCH_DATABASE_URL: cluster.databaseUrl },
+  });
+}
+
+/** Whether the findings follow from the other records. Differences are an exit code of their own, and printed too. */
+function audit({ databaseUrl }: DemoCluster): Promise<string> {
+  const args = [BUILT_CLI, 'audit', '--cluster', CLUSTER, '--database-url', databaseUrl];
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, (_, stdout, stderr) => {
+      resolve(`${(stdout + stderr).trimEnd().split('\n').at(-1)}\n`);
+    });
   });
 }
 

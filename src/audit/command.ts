@@ -28,9 +28,10 @@ const BEFORE = millis(32 * 60_000);
 /** And so long after it: a verdict may wait for lists for some minutes. */
 const AFTER = millis(20 * 60_000);
 
-/** Returns how many differences it printed. */
+/** Returns how many differences it printed. `sql` is a transaction that has just begun: agents go on recording meanwhile. */
 export async function runAudit(command: AuditCommand): Promise<number> {
   const { sql, cluster, node, from, to, print } = command;
+  await sql.run({ text: 'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY' });
   const values = [cluster, node ?? null, from ?? new Date(0), to ?? new Date(8.64e14)];
   const { rows } = await sql.run<EpochRow>({ text: listEpochs }, values);
   const audit = new Audit(command);
