@@ -148,6 +148,8 @@ export class FindingMatch {
     if (id !== null && this.#recent.isDoubtful(id, Math.min(...times)))
       return 'a list was incomplete, or showed the id CREATED or UNKNOWN, which the records do not tell apart';
     if (stored !== null && this.#restsOnStatus(stored)) return 'it rests on a status that is not on record';
+    if ((stored ?? made)?.cause === 'never_sent')
+      return 'it names what this runtime never announces, which accuses nobody';
     return this.#whyUndecided(mono(Math.min(...times)), mono(Math.max(...times)), id);
   }
 
