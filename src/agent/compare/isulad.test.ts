@@ -107,6 +107,17 @@ describe('a sandbox that is listed before it starts', () => {
     expect(findingsOf(watch([...starting.slice(0, 1), ...slow, after]))).toEqual([]);
   });
 
+  test('a list that was read before the start is no end, although its STOPPED came meanwhile', () => {
+    const slow = [
+      listed(5, { s1: 'exited' }, { took: 0.5, compared: 2 }),
+      received(7, 's1', 'STOPPED', { times: times({ created: 4 }) }),
+    ];
+    const wrong = listed(10, { s1: 'running' });
+    expect(findingsOf(watch([...starting.slice(0, 1), ...slow, wrong]))).not.toContainEqual(
+      expect.stringContaining('regression'),
+    );
+  });
+
   test('its CREATED is due once a list shows it READY, and is not stale when it comes after the list that showed it NOTREADY', () => {
     expect(watch(starting.slice(1)).missed).toEqual(['s1 CREATED']);
     const slow = received(8, 's1', 'CREATED', { built: 4.5 });

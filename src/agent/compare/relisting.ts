@@ -12,7 +12,7 @@ import { Absences } from './absences.ts';
 import type { ComparisonParts } from './comparisonParts.ts';
 import { Contradictions } from './contradictions.ts';
 import { DuplicateContainers, type PreviousAnswers } from './duplicateContainers.ts';
-import { type ProvenState, spanOf, stageShown } from './listHistory.ts';
+import { type ProvenState, spanOf, stageShown, type TimeSpan } from './listHistory.ts';
 import { ShortLives } from './shortLife.ts';
 import { CREATED, DELETED, STARTED, STOPPED, type Stage } from './stages.ts';
 import { completed, type TrackedContainer } from './trackedContainer.ts';
@@ -104,7 +104,7 @@ export class Relisting {
     const container = this.#containerOf(item, answer);
     if (container === undefined) return;
     const { confirmations, lists, stages } = container;
-    const state = this.#mayBeStarting(container, item.state) ? 'unknown' : item.state;
+    const state = this.#mayBeStarting(container, item.state, answer) ? 'unknown' : item.state;
     container.recordSign(answer.end);
     this.#recordState(container, plegState(item.state), answer, previous);
     this.#recordListed(container, previous);
@@ -132,11 +132,12 @@ export class Relisting {
   }
 
   /** Whether it proves nothing that a list shows a sandbox as ended: it may not have started yet. */
-  #mayBeStarting({ events, isSandbox, lists }: TrackedContainer, state: ShownState): boolean {
+  #mayBeStarting({ events, isSandbox, lists }: TrackedContainer, state: ShownState, list: TimeSpan): boolean {
     const { sandboxesListedBeforeStart } = this.#parts.expectations.profile;
     if (!sandboxesListedBeforeStart || !isSandbox || state !== 'exited') return false;
-    // That an event showed it up is not enough: this list may be older.
-    return lists.shown === null && events.first(STOPPED) === null;
+    // That an event showed it up, or ended, is not enough: this list may be older.
+    const ended = events.first(STOPPED) ?? list.end;
+    return lists.shown === null && ended > list.start;
   }
 
   #containerOf(item: ListedItem, answer: ListAnswer): TrackedContainer | undefined {

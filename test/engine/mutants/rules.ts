@@ -435,7 +435,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
   },
   'relisting.ts': {
     'a sandbox that is listed before it starts has ended': [
-      'return lists.shown === null && events.first(STOPPED) === null;',
+      'return lists.shown === null && ended > list.start;',
       'return false;',
     ],
     'a sandbox may be listed before it starts, whatever the runtime': [
@@ -443,12 +443,16 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'if (!isSandbox',
     ],
     'a sandbox that was up may be starting': [
-      'return lists.shown === null && events.first(STOPPED) === null;',
+      'return lists.shown === null && ended > list.start;',
       'return true;',
     ],
     'a list shows that a sandbox ended which none showed up, once any event of it came': [
-      'return lists.shown === null && events.first(STOPPED) === null;',
+      'return lists.shown === null && ended > list.start;',
       'return lists.shown === null && events.last === null;',
+    ],
+    'a list that is older than the STOPPED of a sandbox shows its end': [
+      'events.first(STOPPED) ?? list.end;',
+      'events.first(STOPPED) === null ? list.end : list.start;',
     ],
     'a list that began before the stream was armed is a baseline': [
       'coverage.relisted(mono(Math.min(sandboxes.start, containers.start)))',
