@@ -118,6 +118,14 @@ describe('a sandbox that is listed before it starts', () => {
     );
   });
 
+  test('the removal of a sandbox that never was READY lies after the last list that showed it', () => {
+    const failed = [...starting.slice(0, 2), listed(10, { s1: 'exited' }), listed(15, {})];
+    const removal = watch(failed).records.find(
+      (record) => record.type === 'relist_change' && record.newState === 'non-existent',
+    );
+    expect(removal).toMatchObject({ window: { from: 10_000_000 } });
+  });
+
   test('its CREATED is due once a list shows it READY, and is not stale when it comes after the list that showed it NOTREADY', () => {
     expect(watch(starting.slice(1)).missed).toEqual(['s1 CREATED']);
     const slow = received(8, 's1', 'CREATED', { built: 4.5 });

@@ -111,6 +111,8 @@ export class Relisting {
     if (confirmations.isAnyUnconfirmed) {
       this.#contradictions.examineEvents(container, { ...spanOf(answer), shown: state });
     }
+    // A sandbox that may be starting exists, whatever stage it has reached.
+    if (state !== item.state) lists.raiseLowerBounds(DELETED, answer.start);
     if (state === 'unknown') return;
     if (state === 'running' && lists.shown === 'exited') {
       this.#contradictions.recordRegression(container, answer);

@@ -450,6 +450,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'return lists.shown === null && ended > list.start;',
       'return lists.shown === null && events.last === null;',
     ],
+    'a sandbox that may be starting is not known to exist': [
+      'if (state !== item.state) lists.raiseLowerBounds(DELETED, answer.start);',
+      '',
+    ],
     'a list that is older than the STOPPED of a sandbox shows its end': [
       'events.first(STOPPED) ?? list.end;',
       'events.first(STOPPED) === null ? list.end : list.start;',
