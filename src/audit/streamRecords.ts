@@ -40,8 +40,8 @@ const WITHOUT_STREAM: ReadonlySet<string> = new Set([
   'disabled',
   'off',
 ]);
-/** A gap is dated by the reader, and what begins it by the agent. */
-const TOLERANCE = 2_000_000;
+/** Times are stored in microseconds, rounded once for the wall clock. */
+const TOLERANCE = 1_000;
 /** A reader that hangs is killed after a few seconds; the session ends then, and the gap began before. */
 const MAX_HANGING = 15_000_000;
 
