@@ -113,7 +113,14 @@ needs('redis-server', 'postgres')('the audit of a stored history', () => {
   });
 
   test('it finds a finding whose window was moved', async () => {
-    const [found] = await missed();
+    // A window that was moved to an interruption of the stream cannot be decided, so no edge is near the new one either.
+    const [found] = await system.sql<{ finding_id: string }>(
+      `SELECT f.finding_id::text FROM store.finding f WHERE f.finding_id = ANY ($1) AND NOT EXISTS (
+         SELECT FROM store.gap g, unnest(ARRAY[g.from_at, g.to_at]) AS edge
+         WHERE g.scope = 'stream' AND edge BETWEEN f.window_from - interval '5 s' AND f.detected_at + interval '2 s')
+       ORDER BY f.detected_at`,
+      (await missed()).map(({ finding_id }) => finding_id),
+    );
     const lines = await falsified(
       `UPDATE store.finding SET window_from = window_from - interval '3 s', window_to = window_to - interval '3 s' WHERE finding_id = $1`,
       found?.finding_id,
@@ -212,7 +219,7 @@ async function watch(runtime: SimulatedRuntime): Promise<void> {
       `SELECT (SELECT count(*)::int4 FROM store.stream_session WHERE closed_at IS NOT NULL AND events > 20) AS sessions,
               (SELECT count(*)::int4 FROM store.relist_minute) AS minutes`,
     );
-    const usable = row !== undefined && row.sessions >= 2 && row.minutes >= 2 && (await missed()).length >= 2;
+    const usable = row !== undefined && row.sessions >= 2 && row.minutes >= 2 && (await missed()).length >= 5;
     return usable || undefined;
   };
   await waitFor('missed events and broken sessions', enough, PATIENCE_MS);
