@@ -16,7 +16,7 @@ export type Difference =
   | { readonly is: 'changed_kind'; readonly stored: StoredFinding; readonly made: Made }
   /** They make it with another cause or window. */
   | { readonly is: 'changed_finding'; readonly stored: StoredFinding; readonly made: Made }
-  /** No relist ended when this change is said to have been found. */
+  /** No relist ended when this change is recorded to have been found. */
   | { readonly is: 'change_without_list'; readonly change: StoredChange }
   /** The lists before had shown another state. */
   | { readonly is: 'change_out_of_order'; readonly change: StoredChange }

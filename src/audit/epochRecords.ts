@@ -147,7 +147,7 @@ class EpochReader {
     this.#since = Math.max(since, row.started_us);
   }
 
-  /** The stretch that minutes tell of; null where there is none. */
+  /** The period that the stored minutes cover; null where there is none. */
   async bounds(): Promise<Pick<StoredEpoch, 'start' | 'end' | 'clock'> | null> {
     let first: StoredMinute | null = null;
     let last: StoredMinute | null = null;

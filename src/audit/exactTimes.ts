@@ -28,7 +28,7 @@ export class TimesOfProofs implements KnownTimes {
     return { ...known.exact, createdNs, startedNs: by(startedNs), finishedNs: by(finishedNs) };
   }
 
-  /** Forgets what was last said before a moment. */
+  /** Forgets what was last reported before a moment. */
   forget(before: Mono): void {
     for (const [id, { at }] of this.#times) if (at < before) this.#times.delete(id);
   }

@@ -36,7 +36,7 @@ export const ASSUMPTIONS: readonly Assumptions[] = [millis(0), MAX_BEHIND].flatM
   STATUSES.map((statuses) => ({ drainedBehind, ...statuses })),
 );
 
-/** What the records tell of exact times. */
+/** The exact times that are on record. */
 export interface KnownTimes {
   /** What a status of an id showed at a moment; null where that is not on record. */
   at(id: string, moment: Mono): ExactTimes | null;

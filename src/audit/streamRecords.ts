@@ -1,5 +1,5 @@
 /*
- * Sessions, gaps and events must tell the same story of the stream: a session begins with its first event, counts its events, and
+ * Sessions, gaps and events must agree about the stream: a session begins with its first event, counts its events, and
  * whenever there is no session that has proven itself there is a gap.
  */
 import { type Mono, mono } from '../protocol/units.ts';
