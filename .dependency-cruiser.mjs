@@ -58,11 +58,29 @@ export default {
       '^src/audit/',
       '(audit|agent/compare|controller/store|cri|platform|protocol)/',
     ),
+    allowOnly(
+      'analysis-reads-the-store',
+      'The commands that answer questions read Postgres, and nothing else.',
+      '^src/analysis/',
+      '(analysis/|controller/(config\\.ts$|store/)|platform/|protocol/)',
+    ),
+    allowOnly(
+      'page-reads-the-store',
+      'The page shows what Postgres has, to those whom the API server lets.',
+      '^src/ui/',
+      '(ui/|analysis/|controller/(config\\.ts$|kube/|store/)|platform/|protocol/)',
+    ),
     forbid(
-      'programs-without-audit',
-      'Agent and controller do not know the audit.',
+      'programs-without-commands',
+      'Agent and controller know neither analysis nor audit nor doctor nor the page.',
       '^src/(agent|controller)/',
-      '^src/audit/',
+      '^src/(analysis|audit|doctor|ui)/',
+    ),
+    allowOnly(
+      'page-in-the-browser',
+      'The page runs in a browser: of the program it knows the answers of its server, and how CSV is quoted.',
+      '^src/ui/page/',
+      '(ui/(page/|api\\.ts$)|platform/csv\\.ts$)',
     ),
     allowOnly(
       'protocol-stands-alone',

@@ -1,24 +1,33 @@
-# One image for every program; the arguments choose: agent, controller, migrate, maintain, report.
-# Any image with Node 24.11 or later and a shell.
-ARG NODE_IMAGE=node:24-bookworm-slim
+# One image for every program; the arguments choose: agent, controller, migrate, maintain, report, audit.
+# `make image` builds the same image without a container engine: devtools/image/ makes the layers of both.
+#
+# Node, and the libraries it needs, come from the base image of the build. Give it by digest: docs/how-to/install.md.
+# Any Debian with Node 24.11 or later in /usr/local.
+ARG NODE_IMAGE
 
 FROM ${NODE_IMAGE} AS build
-WORKDIR /app
+WORKDIR /src
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY . .
-RUN node build.mjs
-# A smaller young generation: an agent stands on every node, and its garbage is short-lived.
-RUN printf '#!/bin/sh\nexec node --max-semi-space-size=1 --v8-pool-size=1 /app/dist/cli.js "$@"\n' > plegwatch && chmod 755 plegwatch
+ARG REVISION
+RUN PLEGWATCH_COMMIT="$(printf %.12s "$REVISION")" node build.mjs && node devtools/image/folder.ts /image
 
-# The bundle has its packages in it: no node_modules.
-FROM ${NODE_IMAGE}
+# Neither a shell nor a package manager, and no node_modules: the bundle has its packages in it.
+FROM scratch
+ARG VERSION
+ARG REVISION
+COPY --from=build /image/base /
+COPY --from=build /image/app /
+LABEL org.opencontainers.image.title="plegwatch" \
+  org.opencontainers.image.description="Records PLEG evidence of Kubernetes nodes" \
+  org.opencontainers.image.licenses="Apache-2.0" \
+  org.opencontainers.image.version="${VERSION}" \
+  org.opencontainers.image.revision="${REVISION}"
+ENV PATH=/usr/local/bin
 WORKDIR /app
-COPY --from=build /app/package.json /app/LICENSE ./
-COPY --from=build /app/migrations migrations
-COPY --from=build /app/dist dist
-COPY --from=build /app/plegwatch /usr/local/bin/plegwatch
 # The chart runs agents as root, who owns the runtime's socket.
 USER 65532:65532
-ENTRYPOINT ["plegwatch"]
+# A smaller young generation: an agent stands on every node, and its garbage is short-lived.
+ENTRYPOINT ["/usr/local/bin/node", "--max-semi-space-size=1", "--v8-pool-size=1", "/app/dist/cli.js"]
 CMD ["--help"]

@@ -4,7 +4,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check demo test test-long histories torture soak torture-mutants engine-mutants lint format generate check-generated build bench clean
+.PHONY: help check demo test cluster-test test-long histories torture soak fleet torture-mutants engine-mutants lint format generate check-generated build bench experiment image release advisories cluster clean
 
 node := devtools/localServices/node
 root := $(filter 0,$(shell id -u))
@@ -26,12 +26,19 @@ check: lint ## Run the quick checks while you work: style, types, imports, quick
 
 test: ## Run all tests on real services (25 minutes; TESTS="test/integration/sql" runs only those)
 	@$(call prepare,test)
-	@$(node) node_modules/vitest/vitest.mjs run $(TESTS)
+	@$(node) node_modules/vitest/vitest.mjs run --project '!cluster' $(TESTS)
 
-test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, 100 torture schedules, a soak, the long benchmark (root)
+cluster-test: ## Install plegwatch in a real cluster of two nodes, and break every part of it (root; 6 minutes)
+	@$(call prepare,cluster)
+	@$(node) node_modules/vitest/vitest.mjs run --project cluster
+
+test-long: engine-mutants torture-mutants ## Run what takes hours: all mutants, a million histories, 100 torture schedules, 100,000 operations on queues, a soak, a large fleet, replicas that die, the long benchmark (root)
 	@$(MAKE) histories HISTORIES=1000000
 	@$(MAKE) torture TORTURE='--schedules 100 --quiet'
+	@for user in agent stranger; do PLEGWATCH_FUZZ_USER=$$user PLEGWATCH_OPERATIONS=100000 $(node) node_modules/vitest/vitest.mjs run test/integration/queueFuzz.test.ts || exit 1; done
 	@$(MAKE) soak
+	@$(MAKE) fleet
+	@PLEGWATCH_REPLICA_MINUTES=10 PLEGWATCH_REPLICA_NODES=100 $(node) node_modules/vitest/vitest.mjs run test/integration/replicas.test.ts
 	@$(MAKE) bench PLEGWATCH_BENCH_LONG=1
 
 torture: ## Search for lost records under random faults (3 minutes; TORTURE='--seed N' repeats a schedule)
@@ -53,6 +60,11 @@ soak: ## Run a real node for hours: drops at a known rate, restarts, an independ
 	@$(node) build.mjs
 	@$(node) test/soak/main.ts $(SOAK)
 
+fleet: ## Store what 5,000 simulated nodes send for 30 minutes (15 GiB; NODES=60 STARTS=2 MINUTES=3 for less)
+	@$(call prepare,test)
+	@PLEGWATCH_FLEET_NODES=$(or $(NODES),5000) PLEGWATCH_FLEET_STARTS=$(or $(STARTS),20) PLEGWATCH_FLEET_MINUTES=$(or $(MINUTES),30) \
+		$(node) node_modules/vitest/vitest.mjs run test/integration/fleetSimulation.test.ts
+
 engine-mutants: ## Check that a test fails for each broken rule of the comparison (hours; MUTANTS="3 7" runs only those)
 	@$(call prepare,npm)
 	@$(node) test/engine/mutants/run.ts $(MUTANTS)
@@ -61,6 +73,7 @@ lint: ## Check style, types, imports between folders, unused code
 	@$(call prepare,npm)
 	@node_modules/.bin/biome ci .
 	@$(node) node_modules/typescript/bin/tsc --noEmit
+	@$(node) node_modules/typescript/bin/tsc --noEmit -p src/ui/page
 	@$(node) node_modules/dependency-cruiser/bin/dependency-cruiser.mjs src devtools test bench
 	@$(node) node_modules/knip/bin/knip.js
 
@@ -68,7 +81,7 @@ format: ## Format the sources
 	@$(call prepare,npm)
 	@node_modules/.bin/biome check --write .
 
-generate: ## Regenerate the CRI types (from proto/), the chart's CRD (from crds/) and the reference pages
+generate: ## Regenerate the CRI types (from proto/), the chart's CRD (from crds/) and README, and the reference pages
 	@$(call prepare,npm)
 	@PATH="$$(dirname "$$(devtools/localServices/where node)"):$$PATH" node_modules/.bin/buf generate
 	@$(node) helm/sync-crd.mjs
@@ -86,9 +99,41 @@ bench: ## Compare the cost of an agent with its budgets (root; 17 minutes; PLEGW
 	@$(node) build.mjs
 	@$(node) bench/agentCost.ts
 
+bench-controller: ## Compare how fast a controller drains its queues with bare tables (some minutes)
+	@$(call prepare,bench)
+	@$(node) build.mjs
+	@$(node) bench/ingest.ts
+
+bench-page: ## Measure how long the page takes to be drawn, with 5,000 nodes and with a busy day (a minute)
+	@$(call prepare,node npm postgres chromium)
+	@$(node) build.mjs
+	@$(node) bench/page.ts
+
+experiment: ## Measure what Evented PLEG saves containerd and the kubelet (root; 30 minutes; EXPERIMENT='--pods 10 --windows 3')
+	@$(call prepare,node npm containerd runc images etcd kubernetes)
+	@$(node) bench/experiment/main.ts $(EXPERIMENT)
+
 build: ## Bundle the program into dist/ for ./bin/plegwatch
 	@$(call prepare,npm)
 	@$(node) build.mjs
+
+image: ## Build the image without a container engine, as archives in dist/image/ (IMAGE=registry.example/plegwatch:0.1.0)
+	@$(call prepare,node npm image-base)
+	@$(node) build.mjs
+	@"$$(devtools/localServices/where image-node)" devtools/image/build.ts $(IMAGE)
+
+release: image ## Collect a release in dist/release/: images, chart, CRD, lists of components, notices, checksums
+	@$(call prepare,helm)
+	@$(node) devtools/release/release.ts
+
+advisories: ## Fail if npm knows an advisory against a package of the product
+	@$(call prepare,node npm)
+	@PATH="$$(dirname "$$(devtools/localServices/where node)"):$$PATH" node devtools/release/advisories.ts
+
+cluster: ## Run a real cluster of two nodes on this machine, with plegwatch installed by its chart, and a shell in it (root; ONCE=1 prints once)
+	@$(call prepare,cluster)
+	@$(MAKE) --no-print-directory image
+	@./bin/plegwatch-dev cluster $(if $(ONCE),--once)
 
 clean: ## Remove dist/ and node_modules/ (not the cache: see devtools/localServices/README.md)
 	@rm -rf dist node_modules

@@ -1,12 +1,16 @@
 /*
- * Bundles the program into dist/: the command line, the reader process, and what both share. Bundling cuts an agent's
- * memory by a third. Run by `make build`.
+ * Bundles the program into dist/: the command line, the reader process, what both share, and the page of `plegwatch ui`.
+ * Bundling cuts an agent's memory by a third. The licenses of the packages in it lie beside it. Run by `make build`.
  *
  * A program that is running loads some of its files later: those of a build before are left for an hour.
  */
-import { readdir, rm, stat } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { spawnSync } from 'node:child_process';
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
+import { bundledPackages, NOTICES } from './devtools/image/bundle.ts';
+import { notices } from './devtools/image/notices.ts';
 
 const KEEP_MS = 3_600_000;
 
@@ -44,6 +48,43 @@ const onlyUsedOfBullmq = {
   },
 };
 
+/** What `plegwatch_build_info` says: of the environment where there is no checkout, as in a build of the image. */
+function commitOfBuild() {
+  if (process.env.PLEGWATCH_COMMIT) return process.env.PLEGWATCH_COMMIT;
+  const git = spawnSync('git', ['rev-parse', '--short=12', 'HEAD'], {
+    cwd: import.meta.dirname,
+    encoding: 'utf8',
+  });
+  return git.status === 0 ? git.stdout.trim() : 'unknown';
+}
+
+/** Of the script, compressed: it is read through port-forwards and slow lines. */
+const MAX_PAGE_KIB = 150;
+
+/** The page of `plegwatch ui`: three files, which its server knows by name. */
+async function buildPage() {
+  const { metafile } = await build({
+    entryPoints: ['main.tsx', 'index.html', 'page.css'].map((name) => ({
+      in: `src/ui/page/${name}`,
+      out: name === 'index.html' ? 'index' : 'page',
+    })),
+    outdir: 'dist/ui',
+    bundle: true,
+    platform: 'browser',
+    format: 'esm',
+    target: ['chrome111', 'firefox115', 'safari16.4'],
+    minify: true,
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    loader: { '.html': 'copy' },
+    metafile: true,
+  });
+  const kib = gzipSync(await readFile('dist/ui/page.js')).length / 1024;
+  console.log(`dist/ui/page.js: ${kib.toFixed(1)} KiB compressed`);
+  if (kib > MAX_PAGE_KIB) throw new Error(`dist/ui/page.js has more than ${MAX_PAGE_KIB} KiB compressed`);
+  return metafile;
+}
+
 const { metafile } = await build({
   entryPoints: { cli: 'src/cli.ts', reader: 'src/agent/observe/stream/reader.ts' },
   outdir: 'dist',
@@ -57,7 +98,10 @@ const { metafile } = await build({
   minifyWhitespace: true,
   minifySyntax: true,
   plugins: [withoutCostlyMetrics, onlyUsedOfBullmq],
+  define: { PLEGWATCH_COMMIT: JSON.stringify(commitOfBuild()) },
   metafile: true,
+  // `debug` uses it if it is there. It is there only beside the tools for development, whose advisories nobody looks at.
+  external: ['supports-color'],
   loader: { '.sql': 'text' },
   chunkNames: 'chunks/[name]-[hash]',
   // CommonJS packages inside an ES module bundle ask for `require`.
@@ -65,12 +109,17 @@ const { metafile } = await build({
     js: "import { createRequire as plegwatchRequire } from 'node:module'; const require = plegwatchRequire(import.meta.url);",
   },
 });
+const page = await buildPage();
+Object.assign(metafile.inputs, page.inputs);
+Object.assign(metafile.outputs, page.outputs);
+// Which packages are in the bundles, and which files are of this build.
+await writeFile('dist/metafile.json', JSON.stringify(metafile));
+await writeFile(NOTICES, notices(bundledPackages()));
 const bytes = Object.values(metafile.outputs).reduce((sum, { bytes: n }) => sum + n, 0);
 console.log(`dist: ${Object.keys(metafile.outputs).length} files, ${Math.round(bytes / 1024)} KiB`);
 
-for (const name of await readdir('dist', { recursive: true })) {
-  const file = join('dist', name);
-  const info = await stat(file);
-  const isOurs = relative('.', file) in metafile.outputs;
-  if (info.isFile() && !isOurs && Date.now() - info.mtimeMs > KEEP_MS) await rm(file);
+for (const name of await readdir('dist/chunks')) {
+  const file = join('dist/chunks', name);
+  const isOurs = file in metafile.outputs;
+  if (!isOurs && Date.now() - (await stat(file)).mtimeMs > KEEP_MS) await rm(file);
 }

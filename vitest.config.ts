@@ -1,7 +1,8 @@
 /*
- * Three projects: `unit` (quick), `integration` (processes, Redis, Postgres, runtimes, API server) and
- * `kubelet` (real kubelets, which mostly wait for the next relist). Unit tests run first; then the other two share the
- * workers. Every file starts services of its own, on ports, folders and control groups of its own.
+ * Four projects: `unit` (quick), `integration` (processes, Redis, Postgres, runtimes, API server),
+ * `kubelet` (real kubelets, which mostly wait for the next relist) and `cluster` (a whole cluster; `make cluster-test`). Unit tests run
+ * first, while kubelets wait for their relists; then the integration tests. Every file starts services of its own, on ports, folders and
+ * control groups of its own.
  */
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -17,6 +18,7 @@ const sqlAsText = {
 };
 
 const KUBELET = ['test/kubelet/**/*.test.ts'];
+const CLUSTER = ['test/cluster/**/*.test.ts'];
 const INTEGRATION = [
   'test/integration/**/*.test.ts',
   // Beside their source, and yet with sockets and processes that take their time.
@@ -50,8 +52,9 @@ class LongFilesFirst extends BaseSequencer {
   }
 }
 
-/** More workers than processors: tests wait for timers, relists and other processes. */
-const UNIT_WORKERS = availableParallelism() + 2;
+/** More workers than processors: tests wait for timers, relists and other processes; each file of `kubelet` waits nearly all its time. */
+const KUBELET_FILES = 3;
+const FIRST_WORKERS = availableParallelism() + 2 + KUBELET_FILES;
 const SERVICE_WORKERS = availableParallelism() + 1;
 
 /** Waits have deadlines of their own; these bounds only end a test that hangs on a busy machine. */
@@ -76,8 +79,8 @@ export default defineConfig({
           name: 'unit',
           // All that the other two leave: so every test file is in exactly one project, wherever it is.
           include: ['**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...INTEGRATION, ...KUBELET],
-          maxWorkers: UNIT_WORKERS,
+          exclude: [...configDefaults.exclude, ...INTEGRATION, ...KUBELET, ...CLUSTER],
+          maxWorkers: FIRST_WORKERS,
           testTimeout: 300_000,
         },
       },
@@ -85,7 +88,28 @@ export default defineConfig({
         extends: true,
         test: { ...services, name: 'integration', include: INTEGRATION },
       },
-      { extends: true, test: { ...services, name: 'kubelet', include: KUBELET } },
+      {
+        extends: true,
+        test: {
+          ...services,
+          name: 'kubelet',
+          include: KUBELET,
+          maxWorkers: FIRST_WORKERS,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          ...services,
+          name: 'cluster',
+          include: CLUSTER,
+          globalSetup: ['test/support/build.ts', 'test/cluster/image.ts'],
+          sequence: { groupOrder: 2 },
+          testTimeout: 1_200_000,
+          hookTimeout: 600_000,
+        },
+      },
     ],
   },
 });

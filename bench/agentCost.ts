@@ -13,6 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../devtools/localServices/process.ts';
 import { where } from '../devtools/localServices/where.ts';
 import { type BenchAgent, startAgent } from './agent.ts';
+import { batchRows } from './batchCost.ts';
 import { createPods, meanItemBytes } from './crowd.ts';
 import { type GoUse, runGoClient } from './goClient.ts';
 import { cpuMs, loadAverage } from './processes.ts';
@@ -113,6 +114,8 @@ async function main(): Promise<boolean> {
     await sleep(WARM_AGAIN_S * 1000);
     const many = await windows(agents);
     rows.push(...relistRows(MORE_PODS, many), ...(await memoryRows(MORE_PODS, age(), agents.idle, many)));
+    log('signatures');
+    rows.push(...(await batchRows()));
     process.stdout.write(`\n${printed(rows)}\n${await conditions(bytes, loads, began)}`);
     return rows.every(({ met }) => met !== false);
   } finally {

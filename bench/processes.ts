@@ -47,3 +47,9 @@ export function childRunning(pid: number, script: string): number {
 export const loadAverage = (): number => Number(fieldsOf('/proc/loadavg')[0]);
 
 const fieldsOf = (file: string): string[] => readFileSync(file, 'utf8').trim().split(' ');
+
+/** The children of a process. */
+export const childrenOf = (pid: number): number[] =>
+  fieldsOf(`/proc/${pid}/task/${pid}/children`)
+    .filter((child) => child !== '')
+    .map(Number);

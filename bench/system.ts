@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { type LocalContainerd, startContainerd } from '../devtools/localServices/containerd.ts';
 import type { LocalService } from '../devtools/localServices/localService.ts';
 import { startPlegwatch } from '../devtools/localServices/plegwatch.ts';
-import { startPostgres } from '../devtools/localServices/postgres.ts';
+import { CONTROLLER_ROLE, createControllerRole, startPostgres } from '../devtools/localServices/postgres.ts';
 import { run } from '../devtools/localServices/process.ts';
 import { startRedis } from '../devtools/localServices/redis.ts';
 
@@ -18,6 +18,7 @@ export const CLUSTER = 'bench';
 
 export interface BenchSystem {
   readonly containerd: LocalContainerd;
+  /** As an agent. */
   readonly redisUrl: string;
   /** A folder that `stop` removes. */
   readonly dir: string;
@@ -36,14 +37,17 @@ export async function startSystem(): Promise<BenchSystem> {
     return service;
   };
   try {
-    const redis = keep(await startRedis());
+    const redis = keep(await startRedis({ clusters: [CLUSTER] }));
     const postgres = keep(await startPostgres());
     const cli = join(ROOT, 'dist', 'cli.js');
-    await run(process.execPath, [cli, 'migrate', '--database-url', postgres.url, '--cluster', CLUSTER]);
-    const settings = { cluster: CLUSTER, redisUrl: redis.url, databaseUrl: postgres.url, noKube: 'true' };
+    const databaseUrl = await createControllerRole(postgres.url);
+    const grant = ['--controller-roles', `${CONTROLLER_ROLE}=${CLUSTER}`];
+    await run(process.execPath, [cli, 'migrate', '--database-url', postgres.url, ...grant]);
+    const redisUrl = redis.urlOf('controller', CLUSTER);
+    const settings = { cluster: CLUSTER, redisUrl, databaseUrl, noKube: 'true' };
     keep(await startPlegwatch({ cli, command: 'controller', settings }));
     const containerd = keep(await startContainerd({ version: '2.1' }));
-    return { containerd, redisUrl: redis.url, dir, stop };
+    return { containerd, redisUrl: redis.urlOf('agent', CLUSTER), dir, stop };
   } catch (error) {
     await stop();
     throw error;

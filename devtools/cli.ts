@@ -15,6 +15,21 @@ await runCommandLine({
         return commandWith(SIMULATE_RUNTIME_SETTINGS, (config) => simulateRuntime(config, stopSignal()));
       },
     },
+    'simulate fleet': {
+      description: 'run many nodes with real agent code in one process',
+      async load() {
+        const { SIMULATE_FLEET_SETTINGS } = await import('./fleet/settings.ts');
+        const { simulateFleet } = await import('./fleet/command.ts');
+        return commandWith(SIMULATE_FLEET_SETTINGS, (config) => simulateFleet(config, stopSignal()));
+      },
+    },
+    cluster: {
+      description: 'run plegwatch in a real cluster of two nodes on this machine',
+      async load() {
+        const { CLUSTER_SETTINGS, runCluster } = await import('./cluster/command.ts');
+        return commandWith(CLUSTER_SETTINGS, (config) => runCluster(config, stopSignal()));
+      },
+    },
     demo: {
       description: 'run plegwatch on this machine, with nodes that misbehave',
       async load() {

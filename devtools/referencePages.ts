@@ -1,31 +1,56 @@
 /*
  * Writes the reference pages whose text is in the source: docs/reference/settings.md from the tables of settings, and
- * docs/reference/plegreport.md from the CRD.
+ * docs/reference/plegreport.md from the CRD, the columns in docs/reference/views.md from the comments in the migrations, and the chart's README from
+ * its values.yaml.
  *
  *   node devtools/referencePages.ts            writes them
  *   node devtools/referencePages.ts --check    exits with 1 where a page is stale
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import * as v from 'valibot';
 import { parse } from 'yaml';
 import { AGENT_SETTINGS } from '../src/agent/config.ts';
+import { EXPORT_SETTINGS, FINDING_SETTINGS, TIMELINE_SETTINGS } from '../src/analysis/settings.ts';
 import {
   AUDIT_SETTINGS,
   CONTROLLER_SETTINGS,
   MAINTAIN_SETTINGS,
   MIGRATE_SETTINGS,
+  REPAIR_SETTINGS,
   REPORT_SETTINGS,
 } from '../src/controller/config.ts';
+import { DOCTOR_OUTPUT } from '../src/doctor/settings.ts';
+import { COMPLETION_SETTINGS } from '../src/platform/completion.ts';
+import { REDIS_ACL_SETTINGS, redisAcl } from '../src/platform/redisAcl.ts';
 import { flagOf, REQUIRED, type Setting, type SettingTable, variableOf } from '../src/platform/settings.ts';
+import { UI_SETTINGS } from '../src/ui/settings.ts';
+import { chartPage } from './chartPage.ts';
+import { viewsPage } from './viewsPage.ts';
 
+const VALUES = 'helm/plegwatch/values.yaml';
+const VIEWS = 'docs/reference/views.md';
+const MIGRATIONS = 'migrations';
 const CRD = 'crds/plegreports.plegwatch.dev.yaml';
 const COMMANDS: Readonly<Record<string, SettingTable>> = {
   agent: AGENT_SETTINGS,
   controller: CONTROLLER_SETTINGS,
   migrate: MIGRATE_SETTINGS,
   maintain: MAINTAIN_SETTINGS,
+  repair: REPAIR_SETTINGS,
   audit: AUDIT_SETTINGS,
   report: REPORT_SETTINGS,
+  finding: FINDING_SETTINGS,
+  timeline: TIMELINE_SETTINGS,
+  export: EXPORT_SETTINGS,
+  ui: UI_SETTINGS,
+  doctor: { output: DOCTOR_OUTPUT },
+  'redis-acl': REDIS_ACL_SETTINGS,
+  completion: COMPLETION_SETTINGS,
+};
+/** What is said below the heading of a command. */
+const NOTES: Readonly<Record<string, string>> = {
+  doctor:
+    'It also takes every setting of `agent` and `controller`. None is required and none has a default: what is set is checked.\n\n',
 };
 
 const at = (path: string): URL => new URL(`../${path}`, import.meta.url);
@@ -38,7 +63,7 @@ const table = (...heads: readonly string[]): string => row(...heads) + row(...he
 function settingsPage(): string {
   const sections = Object.entries(COMMANDS).map(
     ([command, settings]) =>
-      `\n## plegwatch ${command}\n\n` +
+      `\n## plegwatch ${command}\n\n${NOTES[command] ?? ''}` +
       table('flag', 'variable', 'default', 'meaning') +
       Object.entries(settings)
         .filter(([, { internal }]) => internal !== true)
@@ -57,11 +82,13 @@ function settingsPage(): string {
 }
 
 function settingRow([key, setting]: readonly [string, Setting<unknown>]): string {
+  if (setting.argument === true) return row(`\`${setting.placeholder}\``, '', 'required', setting.describe);
   const value = setting.placeholder === null ? '' : ` <${setting.placeholder}>`;
   return row(`\`${flagOf(key)}${value}\``, `\`${variableOf(key)}\``, defaultOf(setting), setting.describe);
 }
 
-function defaultOf({ fallback }: Setting<unknown>): string {
+function defaultOf({ fallback, unless }: Setting<unknown>): string {
+  if (unless !== undefined) return `required without \`${flagOf(unless)}\``;
   if (fallback === REQUIRED) return 'required';
   return fallback === undefined ? '' : `\`${fallback}\``;
 }
@@ -130,9 +157,41 @@ function fieldRows(path: string, node: SchemaNode): string {
   );
 }
 
+/** With placeholders for the passwords. */
+function usersOf(cluster: string, format: 'commands' | 'aclfile'): string {
+  return redisAcl({
+    cluster,
+    agentPasswordSha256: REDIS_ACL_SETTINGS.agentPasswordSha256.read(undefined),
+    controllerPasswordSha256: REDIS_ACL_SETTINGS.controllerPasswordSha256.read(undefined),
+    format,
+  });
+}
+
+function usersPage(): string {
+  const lines = usersOf('prod-eu-1', 'commands').trim().split('\n');
+  return (
+    generatedFrom('src/protocol/redisUsers.ts') +
+    '# Redis users\n\n' +
+    'What `plegwatch redis-acl --cluster prod-eu-1` prints: one user for the agents of that cluster and one for its controller. Each\n' +
+    'parenthesis is a selector: its commands are allowed on its keys only, `%R~` to read and `%W~` to write. Redis 7.0 or Valkey is needed.\n' +
+    '[how-to/databases.md](../how-to/databases.md) says how to use them, and what a node can do with its own.\n' +
+    lines.map((line) => `\n\`\`\`\n${line.replaceAll(/ (?=\()/g, '\n  ')}\n\`\`\`\n`).join('')
+  );
+}
+
+function migrations(): string {
+  const files = readdirSync(at(MIGRATIONS)).sort();
+  return files.map((file) => readFileSync(at(`${MIGRATIONS}/${file}`), 'utf8')).join('');
+}
+
 const pages: Readonly<Record<string, string>> = {
   'docs/reference/settings.md': settingsPage(),
   'docs/reference/plegreport.md': reportPage(),
+  'docs/reference/redis-users.md': usersPage(),
+  [VIEWS]: viewsPage(readFileSync(at(VIEWS), 'utf8'), migrations(), row),
+  // For the trial, which replaces the name of the cluster too.
+  'helm/plegwatch/redis-users.acl': usersOf('CLUSTER', 'aclfile'),
+  'helm/plegwatch/README.md': generatedFrom(VALUES) + chartPage(readFileSync(at(VALUES), 'utf8')),
 };
 for (const [path, text] of Object.entries(pages)) {
   if (!process.argv.includes('--check')) writeFileSync(at(path), text);

@@ -22,6 +22,7 @@ const METADATA = `metadata:
   {{- if .Values.crds.keep }}
   annotations:
     helm.sh/resource-policy: keep
+    argocd.argoproj.io/sync-options: Prune=false,Delete=false
   {{- end }}
 `;
 

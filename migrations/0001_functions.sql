@@ -22,15 +22,11 @@ RETURN array_remove(ARRAY[
   CASE WHEN mask & 4 <> 0 THEN 'ContainerRemoved' END,
   CASE WHEN mask & 8 <> 0 THEN 'ContainerChanged' END], NULL);
 
--- The id of a container or sandbox as text; see store.container.
-CREATE FUNCTION store.id_text(id bytea, flags int4) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN flags & 1 = 0 THEN encode(id, 'hex') ELSE convert_from(id, 'UTF8') END;
-
 -- Nanoseconds since 1970 as a time; every int8 is one, between 1677 and 2262.
 CREATE FUNCTION store.time_of_ns(ns int8) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN timestamptz '1970-01-01 00:00:00+00' + (ns / 1000) * interval '1 microsecond';
 
--- An agent of which nothing was stored for longer than this is silent: SILENT_AFTER_MS of the controller.
+-- An agent that is not known to have run for longer than this is silent: SILENT_AFTER_MS of the controller.
 CREATE FUNCTION store.silent_after() RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN interval '3 minutes';
 
@@ -81,13 +77,82 @@ $$;
 CREATE FUNCTION store.hist_quantile(hist int4[], q float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN store.hist_quantile(hist, store.hist_bounds(), q);
 
--- Adds two histograms bucket by bucket; missing buckets count as zero.
-CREATE FUNCTION store.hist_add(a int4[], b int4[]) RETURNS int4[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT coalesce(array_agg(least(coalesce(x, 0)::int8 + coalesce(y, 0), 2147483647)::int4 ORDER BY i), '{}')
-  FROM unnest(a, b) WITH ORDINALITY AS u (x, y, i)
-$$;
+-- Adds two histograms bucket by bucket; missing buckets count as zero. In PL/pgSQL and one expression for as many buckets as agents have,
+-- because a function in SQL runs a query for each row.
+CREATE FUNCTION store.hist_add(a int4[], b int4[]) RETURNS int4[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+  buckets int4 := greatest(cardinality(a), cardinality(b));
+BEGIN
+  IF buckets > 24 THEN
+    RETURN (SELECT array_agg(least(coalesce(x, 0)::int8 + coalesce(y, 0), 2147483647)::int4 ORDER BY i)
+            FROM unnest(a, b) WITH ORDINALITY AS u (x, y, i));
+  END IF;
+  RETURN trim_array(ARRAY[
+    least(coalesce(a[1], 0)::int8 + coalesce(b[1], 0), 2147483647)::int4, least(coalesce(a[2], 0)::int8 + coalesce(b[2], 0), 2147483647)::int4,
+    least(coalesce(a[3], 0)::int8 + coalesce(b[3], 0), 2147483647)::int4, least(coalesce(a[4], 0)::int8 + coalesce(b[4], 0), 2147483647)::int4,
+    least(coalesce(a[5], 0)::int8 + coalesce(b[5], 0), 2147483647)::int4, least(coalesce(a[6], 0)::int8 + coalesce(b[6], 0), 2147483647)::int4,
+    least(coalesce(a[7], 0)::int8 + coalesce(b[7], 0), 2147483647)::int4, least(coalesce(a[8], 0)::int8 + coalesce(b[8], 0), 2147483647)::int4,
+    least(coalesce(a[9], 0)::int8 + coalesce(b[9], 0), 2147483647)::int4, least(coalesce(a[10], 0)::int8 + coalesce(b[10], 0), 2147483647)::int4,
+    least(coalesce(a[11], 0)::int8 + coalesce(b[11], 0), 2147483647)::int4, least(coalesce(a[12], 0)::int8 + coalesce(b[12], 0), 2147483647)::int4,
+    least(coalesce(a[13], 0)::int8 + coalesce(b[13], 0), 2147483647)::int4, least(coalesce(a[14], 0)::int8 + coalesce(b[14], 0), 2147483647)::int4,
+    least(coalesce(a[15], 0)::int8 + coalesce(b[15], 0), 2147483647)::int4, least(coalesce(a[16], 0)::int8 + coalesce(b[16], 0), 2147483647)::int4,
+    least(coalesce(a[17], 0)::int8 + coalesce(b[17], 0), 2147483647)::int4, least(coalesce(a[18], 0)::int8 + coalesce(b[18], 0), 2147483647)::int4,
+    least(coalesce(a[19], 0)::int8 + coalesce(b[19], 0), 2147483647)::int4, least(coalesce(a[20], 0)::int8 + coalesce(b[20], 0), 2147483647)::int4,
+    least(coalesce(a[21], 0)::int8 + coalesce(b[21], 0), 2147483647)::int4, least(coalesce(a[22], 0)::int8 + coalesce(b[22], 0), 2147483647)::int4,
+    least(coalesce(a[23], 0)::int8 + coalesce(b[23], 0), 2147483647)::int4, least(coalesce(a[24], 0)::int8 + coalesce(b[24], 0), 2147483647)::int4], 24 - buckets);
+END $$;
 
-CREATE AGGREGATE store.hist_sum(int4[]) (SFUNC = store.hist_add, STYPE = int4[], INITCOND = '{}', PARALLEL = SAFE);
+-- Of one row, that row: the function is strict and the aggregate begins with null. Null for no row.
+CREATE AGGREGATE store.hist_sum(int4[]) (SFUNC = store.hist_add, STYPE = int4[], COMBINEFUNC = store.hist_add, PARALLEL = SAFE);
+
+-- The relists of a minute, in microseconds from its start, as src/controller/store/listTimes.ts packs them. events_to: when the last event was received
+-- that was compared before.
+CREATE FUNCTION store.relists_of(packed bytea)
+RETURNS TABLE (sandboxes_from int8, sandboxes_to int8, containers_from int8, containers_to int8, flags int4, events_to int8)
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+  at int4 := 0;
+  byte int4;
+  value int8;
+  shift int4;
+  start int8 := 0;
+  field int4 := 0;
+  step int8 := 0;
+  n int8;
+BEGIN
+  flags := 0;
+  events_to := 0;
+  sandboxes_from := 0;
+  WHILE at < length(packed) LOOP
+    value := 0;
+    shift := 0;
+    LOOP
+      byte := get_byte(packed, at);
+      at := at + 1;
+      value := value | ((byte & 127)::int8 << shift);
+      EXIT WHEN byte < 128;
+      shift := shift + 7;
+    END LOOP;
+    IF field = 0 THEN
+      start := value;
+      value := value >> 1;
+    END IF;
+    n := (value >> 1) # -(value & 1);
+    CASE field
+      WHEN 0 THEN
+        step := step + n;
+        sandboxes_from := sandboxes_from + step;
+      WHEN 1 THEN flags := n;
+      WHEN 2 THEN events_to := events_to + n;
+      WHEN 3 THEN sandboxes_to := sandboxes_from + n;
+      WHEN 4 THEN containers_from := sandboxes_to + n;
+      ELSE
+        containers_to := containers_from + n;
+        RETURN NEXT;
+    END CASE;
+    field := CASE WHEN field = 0 AND start & 1 = 0 THEN 3 WHEN field = 5 THEN 0 ELSE field + 1 END;
+  END LOOP;
+END $$;
 
 -- The acked seq of an epoch: every seq from 1 to this one is stored or declared lost. 0 while seq 1 is missing.
 CREATE FUNCTION store.acked_seq(received int4multirange, lost int4multirange) RETURNS int4
@@ -99,3 +164,13 @@ $$;
 CREATE FUNCTION store.count_seqs(seqs int4multirange) RETURNS int4 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT coalesce(sum(upper(r) - lower(r)), 0)::int4 FROM unnest(seqs) AS r
 $$;
+
+-- The highest seq that an epoch can have reached: 1,000,000 and 10,000 a second more than the last one that it announced, of which records were
+-- last stored at last_new_at.
+CREATE FUNCTION store.plausible_seq(last_seq int4, last_new_at timestamptz) RETURNS int4 LANGUAGE sql STABLE PARALLEL SAFE
+RETURN least(2147483646, last_seq + 1000000 + 10000 * greatest(0, extract(epoch FROM now() - last_new_at)))::int4;
+
+-- A sum as the largest integer that fits. Agents send bounded numbers, and one that lies must not keep others from being read or merged.
+-- Null if there is nothing to add.
+CREATE FUNCTION store.fit_int8(n numeric) RETURNS int8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN n > 9223372036854775807 THEN 9223372036854775807 ELSE n END::int8;

@@ -13,30 +13,80 @@ CREATE TABLE store.setting (
   key text PRIMARY KEY,
   value jsonb NOT NULL
 );
-INSERT INTO store.setting (key, value) VALUES ('queues', '16'), ('event_retention_days', '14'), ('finding_retention_days', '400');
+INSERT INTO store.setting (key, value) VALUES ('event_retention_days', '14'), ('finding_retention_days', '400');
 
+-- When `plegwatch maintain` last did everything that was due. A new database needs nothing yet.
+CREATE TABLE store.maintenance (
+  only_row bool PRIMARY KEY DEFAULT true CHECK (only_row),
+  succeeded_at timestamptz NOT NULL DEFAULT now()
+);
+INSERT INTO store.maintenance DEFAULT VALUES;
+
+-- uid: that of its Namespace kube-system, which says whether a cluster is the one that has this name; null while it is not known
 CREATE TABLE store.cluster (
   cluster_id int2 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  name text NOT NULL UNIQUE
+  name text NOT NULL UNIQUE,
+  uid text
 );
 
--- incarnation, context_no and context_id belong to the latest incarnation that reported; they only move forward.
+-- The controller that last said that it writes the reports of a cluster, so that two of them find each other here, whatever their Redis.
+--   run            one run of a controller
+--   is_contested   another controller said so between the last two times that this one did
+CREATE TABLE store.report_writer (
+  cluster_id int2 PRIMARY KEY REFERENCES store.cluster,
+  run uuid NOT NULL,
+  is_contested bool NOT NULL,
+  at timestamptz NOT NULL
+) WITH (fillfactor = 50);
+
+-- A Node of the cluster, or a node of which an agent reported.
+--   first_seen                            when the first batch of its agents was stored; null before
+--   last_seen                             the last moment at which an agent of it is known to have run: that of its epochs
+--   node_uid                              of the Node, as the cluster says; null while that is not known
+--   replaced_at                           when the present Node was created, if another one had its name before: agents that ran earlier were those of
+--                                         another machine
+--   claimed_at                            when an agent of it reported before the cluster's controller knew it; null if it was known
+--   incarnation, context_no, context_id   of the latest incarnation that reported
+--   pleg_condition_at, is_pleg_unhealthy  the time of its latest node_condition, and whether that one says that PLEG is not healthy
+--   day_rows                              how many rows of it were stored on rows_day, a day of UTC
 CREATE TABLE store.node (
   node_id int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   cluster_id int2 NOT NULL REFERENCES store.cluster,
   name text NOT NULL,
   node_uid text,
-  first_seen timestamptz NOT NULL DEFAULT now(),
-  last_seen timestamptz NOT NULL DEFAULT now(),
+  first_seen timestamptz,
+  last_seen timestamptz,
+  claimed_at timestamptz,
+  replaced_at timestamptz,
   incarnation int4 NOT NULL DEFAULT 0,
   context_no int4 NOT NULL DEFAULT 0,
   context_id int4,
+  pleg_condition_at timestamptz,
+  is_pleg_unhealthy bool NOT NULL DEFAULT false,
+  rows_day date,
+  day_rows int4 NOT NULL DEFAULT 0,
   UNIQUE (cluster_id, name)
 ) WITH (fillfactor = 50);
+CREATE INDEX node_pleg_unhealthy ON store.node (cluster_id) WHERE is_pleg_unhealthy;
+CREATE INDEX node_claimed_at ON store.node (cluster_id, claimed_at) WHERE claimed_at IS NOT NULL;
+
+-- What nodes sign their batches with: the keys that agents enrolled with a token of their pod. Each is valid as long as its token.
+CREATE TABLE store.node_key (
+  node_id int4 NOT NULL REFERENCES store.node ON DELETE CASCADE,
+  cluster_id int2 NOT NULL,
+  public_key bytea NOT NULL,
+  enrolled_at timestamptz NOT NULL,
+  expires_at timestamptz NOT NULL,
+  pod_uid text NOT NULL,
+  node_uid text,
+  PRIMARY KEY (node_id, public_key)
+);
+CREATE INDEX node_key_cluster ON store.node_key (cluster_id);
 
 CREATE TABLE store.context (
   context_id int4 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   node_id int4 NOT NULL REFERENCES store.node,
+  cluster_id int2 NOT NULL,
   epoch uuid NOT NULL,
   context_no int4 NOT NULL,
   runtime_name text NOT NULL,
@@ -50,13 +100,25 @@ CREATE TABLE store.context (
   UNIQUE (node_id, epoch, context_no)
 );
 
--- One run of an agent. An epoch belongs to one node for ever, hence the unique index on the epoch alone.
+-- One run of an agent. Epochs are unique per node: they are public, and no node may keep the epoch of another one out.
+--   incarnation                    orders the epochs of a node: what its agent claims, as far as that can be
+--   claimed_incarnation            what its agent claims
+--   node_uid                       of the Node that it ran on, once another one has its name; empty until then, and where no UID was known
 --   started_at                     fixed when the epoch is first seen; every record's time is this plus the record's offset
 --   started_mono                   the same moment on the monotonic clock of boot_id, in microseconds
 --   last_seq                       the highest seq known to exist
 --   last_batch_seq, last_batch_at  the highest `last` of a batch, and when that batch was cut
 --   last_record_at                 the time of the latest stored record
 --   complete_through               everything the agent wrote up to here is stored or declared lost
+--   decided_through                of everything that happened before, the stored records say whether its event came
+--   delay_us                       the shortest time lately between when a batch was cut, by the times of the epoch, and when it was stored:
+--                                  the way through the queue, and what the node's clock differs from that of the database
+--   clock_moved_us                 how far the wall clock of the node was moved since the epoch was dated
+--   last_seen                      the last moment at which its agent is known to have run, on the clock of the database: a batch that waited
+--                                  in a queue says nothing of when it was stored
+--   last_stored_at                 when a batch of it was last stored
+--   last_new_at                    when a batch of it with records was last stored; the start of the epoch before that
+--   is_attributed                  whether every stored batch of it was signed
 --   kubelet_seen_from, _to         the first and the last stored scrape of the kubelet: in between, its mode is that of the mode changes
 CREATE TABLE store.epoch (
   node_id int4 NOT NULL REFERENCES store.node,
@@ -64,6 +126,7 @@ CREATE TABLE store.epoch (
   epoch uuid NOT NULL,
   prev uuid,
   incarnation int4 NOT NULL,
+  claimed_incarnation int4 NOT NULL,
   node_uid text NOT NULL,
   boot_id text NOT NULL,
   started_mono int8 NOT NULL,
@@ -76,13 +139,18 @@ CREATE TABLE store.epoch (
   last_batch_at timestamptz,
   last_record_at timestamptz,
   complete_through timestamptz,
+  decided_through timestamptz,
   kubelet_seen_from timestamptz,
   kubelet_seen_to timestamptz,
+  delay_us int8,
+  clock_moved_us int8,
   last_seen timestamptz NOT NULL,
+  last_stored_at timestamptz NOT NULL DEFAULT now(),
+  last_new_at timestamptz NOT NULL,
+  is_attributed bool NOT NULL DEFAULT true,
   closed_at timestamptz,
   close_cause text,
-  PRIMARY KEY (node_id, epoch),
-  UNIQUE (epoch)
+  PRIMARY KEY (node_id, epoch)
 ) WITH (fillfactor = 50);
 CREATE INDEX epoch_open ON store.epoch (node_id, incarnation) WHERE closed_at IS NULL;
 CREATE INDEX epoch_incarnation ON store.epoch (node_id, incarnation);
@@ -101,9 +169,11 @@ CREATE TABLE store.container_event (
 ) PARTITION BY RANGE (day);
 CREATE UNIQUE INDEX container_event_once ON store.container_event (node_id, context_id, seq, day);
 CREATE INDEX container_event_received_at ON store.container_event USING brin (received_at);
+CREATE INDEX container_event_container ON store.container_event (container_key);
 
 -- The identity of a container or sandbox, once for each day that mentions it, so that it is dropped with that day.
--- container_id: the id decoded from lower-case hexadecimal, or its UTF-8 bytes. flags: 1 it is UTF-8, 2 is_sandbox.
+-- container_id is text, and not the bytes that most ids spell: only a plain column can be searched by an index under row-level security.
+-- flags: 2 is_sandbox.
 CREATE TABLE store.container (
   container_key int8 NOT NULL,
   sandbox_key int8,
@@ -112,7 +182,7 @@ CREATE TABLE store.container (
   cluster_id int2 NOT NULL,
   flags int2 NOT NULL,
   attempt int4,
-  container_id bytea NOT NULL,
+  container_id text NOT NULL,
   pod_uid text,
   pod_namespace text,
   pod_name text,
@@ -120,6 +190,7 @@ CREATE TABLE store.container (
 ) PARTITION BY RANGE (day);
 CREATE UNIQUE INDEX container_once ON store.container (node_id, container_key, day);
 CREATE INDEX container_pod_name ON store.container (pod_name);
+CREATE INDEX container_container_id ON store.container USING hash (container_id);
 
 -- states: the old state in bits 0-3, the new one in bits 4-7, 256 is_sandbox.
 -- pleg_events: a bit for each event that a kubelet's Generic PLEG makes: 1 started, 2 died, 4 removed, 8 changed.
@@ -137,59 +208,71 @@ CREATE TABLE store.relist_change (
 ) PARTITION BY RANGE (day);
 CREATE UNIQUE INDEX relist_change_once ON store.relist_change (node_id, context_id, seq, day);
 CREATE INDEX relist_change_window_to ON store.relist_change USING brin (window_to);
+CREATE INDEX relist_change_container ON store.relist_change (container_key);
 
 -- The figures of one minute; durations in microseconds.
 --   ended_at, wall_at                the end of the minute: its start and its length, and what the node's wall clock showed
---   lists                            five numbers for each relist, from the minute's start: LIST_FIELDS of the agent
+--   hist, kubelet_hist               without the empty buckets at the end
+--   lists                            the times of each relist, from the minute's start: store.relists_of
 --   kubelet_*                        from the kubelet's own metrics; null where it was not scraped or did not report them
 --   kubelet_intervals, _interval_us  the times between two relists that it counted in its mode at the end of the minute; their sum
 --   kubelet_counted_from, _to        the scrapes between which its calls were counted
 --   kubelet_list_*                   its ListPodSandbox and ListContainers calls that ended: how many, how many failed, how long
 --                                    together, and a lower bound of the longest
 --   kubelet_relist_us, _status_us    its relists together; its PodSandboxStatus and ContainerStatus calls together
+--   kubelet_cpu_us                   its processor time between the same scrapes
+--   kubelet_resident_bytes           its resident memory at the last scrape
 CREATE TABLE store.relist_minute (
   minute timestamptz NOT NULL,
+  ended_at timestamptz NOT NULL,
+  wall_at timestamptz NOT NULL,
+  span_us int8 NOT NULL,
+  covered_us int8 NOT NULL,
+  max_us int8 NOT NULL,
+  bytes int8 NOT NULL,
+  kubelet_counted_from timestamptz,
+  kubelet_counted_to timestamptz,
+  kubelet_list_p99_ms float8,
+  kubelet_interval_us int8,
+  kubelet_relist_us int8,
+  kubelet_list_us int8,
+  kubelet_longest_list_us int8,
+  kubelet_status_us int8,
+  kubelet_cpu_us int8,
+  kubelet_resident_bytes int8,
   day date NOT NULL,
   node_id int4 NOT NULL,
   context_id int4 NOT NULL,
   seq int4 NOT NULL,
-  cluster_id int2 NOT NULL,
   relists int4 NOT NULL,
   errors int4 NOT NULL,
-  max_us int8 NOT NULL,
-  hist int2[] NOT NULL,
   sandboxes int4 NOT NULL,
   containers int4 NOT NULL,
-  bytes int8 NOT NULL,
   expected int4 NOT NULL,
   matched int4 NOT NULL,
   unobservable int4 NOT NULL,
-  covered_us int8 NOT NULL,
-  span_us int8 NOT NULL,
-  ended_at timestamptz NOT NULL,
   kubelet_relists int4,
-  kubelet_hist int2[],
-  kubelet_last_seen_age_ms int8,
-  kubelet_discarded int8,
-  kubelet_stream_errors int8,
-  kubelet_list_p99_ms float8,
   kubelet_intervals int4,
-  kubelet_interval_us int8,
-  kubelet_counted_from timestamptz,
-  kubelet_counted_to timestamptz,
-  kubelet_relist_us int8,
+  kubelet_last_seen_age_ms int4,
+  kubelet_discarded int4,
+  kubelet_stream_errors int4,
   kubelet_list_calls int4,
   kubelet_list_errors int4,
-  kubelet_list_us int8,
-  kubelet_longest_list_us int8,
-  kubelet_status_us int8,
-  wall_at timestamptz NOT NULL,
-  lists int4[] NOT NULL
+  cluster_id int2 NOT NULL,
+  hist int2[] NOT NULL,
+  kubelet_hist int2[],
+  lists bytea NOT NULL
 ) PARTITION BY RANGE (day);
 CREATE UNIQUE INDEX relist_minute_once ON store.relist_minute (node_id, context_id, seq, day);
 CREATE INDEX relist_minute_minute ON store.relist_minute USING brin (minute);
+CREATE INDEX relist_minute_node ON store.relist_minute (node_id, minute);
+-- The condition of store.pleg_verdict. Few minutes are slow.
+CREATE INDEX relist_minute_slow ON store.relist_minute (node_id, minute)
+  WHERE kubelet_counted_to IS NOT NULL AND (kubelet_hist[12] > 0 OR kubelet_last_seen_age_ms > 10000);
 
 -- Minutes merged by `plegwatch maintain` before their day is dropped.
+--   kubelet_*            null where none of the minutes has them; ages, errors since the kubelet's start and p99 are the greatest of a minute
+--   kubelet_counted_us   how long its calls were counted
 CREATE TABLE store.relist_hour (
   hour timestamptz NOT NULL,
   day date NOT NULL,
@@ -207,7 +290,24 @@ CREATE TABLE store.relist_hour (
   matched int8 NOT NULL,
   unobservable int8 NOT NULL,
   covered_us int8 NOT NULL,
-  span_us int8 NOT NULL
+  span_us int8 NOT NULL,
+  kubelet_relists int8,
+  kubelet_hist int4[],
+  kubelet_last_seen_age_ms int8,
+  kubelet_discarded int8,
+  kubelet_stream_errors int8,
+  kubelet_list_p99_ms float8,
+  kubelet_intervals int8,
+  kubelet_interval_us int8,
+  kubelet_counted_us int8,
+  kubelet_relist_us int8,
+  kubelet_list_calls int8,
+  kubelet_list_errors int8,
+  kubelet_list_us int8,
+  kubelet_longest_list_us int8,
+  kubelet_status_us int8,
+  kubelet_cpu_us int8,
+  kubelet_resident_bytes int8
 ) PARTITION BY RANGE (day);
 CREATE UNIQUE INDEX relist_hour_once ON store.relist_hour (node_id, hour, day);
 
@@ -309,6 +409,30 @@ CREATE TABLE store.node_condition (
 ) PARTITION BY RANGE (day);
 CREATE UNIQUE INDEX node_condition_once ON store.node_condition (node_id, at, day);
 
+-- Every change of the Node's Ready condition once it was not True, from the controller's watch. The latest row of a Node stays as long as the Node.
+--   causes   why it is not Ready, in the words of notReadyCauses.ts; empty for a Node that is
+CREATE TABLE store.ready_change (
+  node_id int4 NOT NULL REFERENCES store.node ON DELETE CASCADE,
+  cluster_id int2 NOT NULL,
+  at timestamptz NOT NULL,
+  status text NOT NULL,
+  reason text NOT NULL,
+  causes text[] NOT NULL,
+  PRIMARY KEY (node_id, at)
+);
+
+-- What distinguishes a Node from others, from the controller's watch: a row for each change. `labels` has those with a key that the controller
+-- was set to store. The latest row of a Node stays as long as the Node.
+CREATE TABLE store.node_info (
+  node_id int4 NOT NULL REFERENCES store.node ON DELETE CASCADE,
+  cluster_id int2 NOT NULL,
+  at timestamptz NOT NULL,
+  labels jsonb NOT NULL,
+  os_image text NOT NULL,
+  kernel_version text NOT NULL,
+  PRIMARY KEY (node_id, at)
+);
+
 -- to_at is null while the gap is open. record_bytes: what arrived in place of a record that cannot be stored.
 CREATE TABLE store.gap (
   gap_id uuid NOT NULL,
@@ -330,11 +454,12 @@ CREATE INDEX gap_from_at ON store.gap (node_id, from_at);
 CREATE INDEX gap_agent ON store.gap (node_id, epoch) WHERE scope IN ('agent', 'spool');
 CREATE INDEX gap_unfilled ON store.gap (node_id, epoch, from_seq) WHERE scope = 'seq' AND filled_at IS NULL;
 
--- The last reported state of a node: the record with the highest (incarnation, seq). It says nothing of the present once a later
--- incarnation has started or the agent is silent.
---   kubelet_error  why the last scrape of the kubelet failed, while that leaves its mode unknown
+-- The last reported state of each incarnation of a node. It says nothing of the present once a later incarnation has started or the
+-- agent is silent; maintenance deletes the earlier ones.
+--   kubelet_error     why the last scrape of the kubelet failed, while that leaves its mode unknown
+--   kubelet_identity  whether it is certain that the node's kubelet was scraped; null while its mode is not observed
 CREATE TABLE store.node_state (
-  node_id int4 PRIMARY KEY REFERENCES store.node,
+  node_id int4 NOT NULL REFERENCES store.node,
   cluster_id int2 NOT NULL,
   incarnation int4 NOT NULL,
   seq int4 NOT NULL,
@@ -349,7 +474,9 @@ CREATE TABLE store.node_state (
   mode_since timestamptz NOT NULL,
   mode_reason text NOT NULL,
   kubelet_stream_errors int8,
-  kubelet_error text
+  kubelet_error text,
+  kubelet_identity text,
+  PRIMARY KEY (node_id, incarnation)
 ) WITH (fillfactor = 50);
 
 -- Nodes whose report must be written. A writer deletes a row only at the version that it read.
@@ -362,11 +489,27 @@ CREATE TABLE store.report_queue (
 ) WITH (fillfactor = 50);
 CREATE INDEX report_queue_due_at ON store.report_queue (cluster_id, due_at);
 
+-- The leader of each cluster: every transaction that only a leader may do checks that its term is the latest one.
+CREATE TABLE store.leader (
+  cluster_id int2 PRIMARY KEY REFERENCES store.cluster,
+  term int4 NOT NULL
+);
+
+-- Raises PW001 unless this is the latest term. The next term waits for the transaction that called it.
+CREATE FUNCTION store.check_term(of_cluster int4, of_term int4) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM FROM store.leader WHERE cluster_id = of_cluster AND term = of_term FOR SHARE;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'term % of this leader has ended', of_term USING ERRCODE = 'PW001';
+  END IF;
+END $$;
+
 -- The report of each node, so that a new leader neither writes all of them again nor forgets which are due.
---   created_at       when the object was created in Kubernetes
---   status_digest    a digest of the status as last written
---   recheck_at       when the report may change without any new record, as when a miss becomes older than 24 hours
---   node_deleted_at  the Node was deleted and the report with it; the history stays
+--   created_at           when the object was created in Kubernetes
+--   status_digest        a digest of the status as last written
+--   recheck_at           when the report may change without any new record, as when a miss becomes older than 24 hours
+--   mode, stream_state   as last written; null if no agent reported then
+--   node_deleted_at      the Node was deleted and the report with it; the history stays
 CREATE TABLE store.report (
   node_id int4 PRIMARY KEY REFERENCES store.node,
   cluster_id int2 NOT NULL,
@@ -374,11 +517,14 @@ CREATE TABLE store.report (
   written_at timestamptz,
   status_digest text,
   recheck_at timestamptz,
+  mode text,
+  stream_state text,
   node_deleted_at timestamptz
 ) WITH (fillfactor = 50);
 CREATE INDEX report_recheck_at ON store.report (cluster_id, recheck_at) WHERE recheck_at IS NOT NULL;
 
 -- The conditions of a node's report, so that a new leader keeps lastTransitionTime.
+--   is_unproven   of the reason CoverageLow: only because no event came that proves the stream
 CREATE TABLE store.report_condition (
   node_id int4 NOT NULL REFERENCES store.node,
   cluster_id int2 NOT NULL,
@@ -387,8 +533,10 @@ CREATE TABLE store.report_condition (
   reason text NOT NULL,
   message text NOT NULL,
   since timestamptz NOT NULL,
+  is_unproven bool NOT NULL DEFAULT false,
   PRIMARY KEY (node_id, type)
 );
+CREATE INDEX report_condition_incomplete ON store.report_condition (cluster_id) WHERE type = 'EvidenceComplete' AND status = 'False';
 
 -- Container transitions whose pod is read until its status shows them. A row is deleted when the lag is known or never will be.
 -- Times are of this database's clock; earliest_at may rest on the node's.

@@ -13,7 +13,8 @@ RETURN of_table || '_' ||
                                       ELSE to_char(of_day::timestamp, 'YYYYMM') END;
 
 -- Makes the partition that holds a day unless it exists; returns true if it made one. Runs as the owner, so that a controller
--- needs no right to create tables. LIKE and ATTACH take no lock that readers or writers would wait for.
+-- needs no right to create tables. LIKE and ATTACH take no lock that readers or writers would wait for. A partition that is named itself
+-- shows nobody but the owner a row, whatever rights default privileges give on it.
 CREATE FUNCTION store.make_partition(of_table text, of_day date) RETURNS bool
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -36,6 +37,7 @@ BEGIN
     RETURN false;
   END IF;
   EXECUTE format('CREATE TABLE store.%I (LIKE store.%I INCLUDING ALL)', child, of_table);
+  EXECUTE format('ALTER TABLE store.%I ENABLE ROW LEVEL SECURITY', child);
   EXECUTE format('ALTER TABLE store.%I ATTACH PARTITION store.%I FOR VALUES FROM (%L) TO (%L)', of_table, child, low, high);
   RETURN true;
 END $$;

@@ -16,9 +16,11 @@ SELECT e.node_id, e.cluster_id, e.epoch, last.context_id, NULL, t.at, e.kubelet_
        jsonb_build_object('v', 1)
 FROM (
   -- next_seen_from: the first scrape of the epochs that observed the kubelet after this one, or while this one did.
+  -- An earlier machine of the same name had another kubelet.
   SELECT e.*, min(e.kubelet_seen_from) OVER (
-           PARTITION BY e.node_id ORDER BY e.kubelet_seen_to DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS next_seen_from
-  FROM store.epoch e WHERE e.kubelet_seen_to IS NOT NULL
+           PARTITION BY e.node_id, e.last_seen < m.replaced_at
+           ORDER BY e.kubelet_seen_to DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS next_seen_from
+  FROM store.epoch e JOIN store.node m ON m.node_id = e.node_id WHERE e.kubelet_seen_to IS NOT NULL
 ) e
 JOIN store.node n ON n.node_id = e.node_id
 CROSS JOIN LATERAL (VALUES (e.kubelet_seen_to, true), (e.next_seen_from, false)) AS t (at, is_end)
@@ -36,33 +38,40 @@ WHERE last.to_mode <> 'Unknown' AND t.at IS NOT NULL
   AND (t.is_end OR NOT EXISTS (
     SELECT FROM store.mode_change m WHERE m.node_id = e.node_id AND m.at > e.kubelet_seen_to AND m.at <= e.next_seen_from));
 
--- What a node's agent reports now. An agent that is silent, or has started and not reported yet, says nothing of the present.
+-- What a node's agent reports now. An agent that was never seen, is silent, or has started and not reported yet, says nothing of the
+-- present.
 CREATE VIEW plegwatch.nodes WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, n.first_seen, n.last_seen,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
        nullif(x.kubelet_version, '') AS kubelet_version, nullif(x.agent_version, '') AS agent_version,
        coalesce(s.stream_state, 'Unknown') AS stream_state, coalesce(s.mode, 'Unknown') AS mode,
-       coalesce(s.mode_since, (SELECT max(e.kubelet_seen_to) FROM store.epoch e WHERE e.node_id = n.node_id)) AS mode_since,
+       coalesce(s.mode_since, (SELECT max(e.kubelet_seen_to) FROM store.epoch e
+                               WHERE e.node_id = n.node_id AND coalesce(e.last_seen >= n.replaced_at, true))) AS mode_since,
        n.node_uid, s.stream_since, nullif(coalesce(s.stream_reason, absent.reason), '') AS stream_reason,
        nullif(s.stream_error, '') AS stream_error, s.relist_healthy,
        nullif(coalesce(s.relist_reason, absent.reason), '') AS relist_reason, coalesce(s.model, 'Unknown') AS model,
-       nullif(coalesce(s.mode_reason, absent.reason), '') AS mode_reason, s.kubelet_stream_errors, s.kubelet_error
+       nullif(coalesce(s.mode_reason, absent.reason), '') AS mode_reason, s.kubelet_stream_errors, s.kubelet_error, s.kubelet_identity,
+       nullif(i.os_image, '') AS os_image, nullif(i.kernel_version, '') AS kernel_version, i.labels
 FROM store.node n
 LEFT JOIN store.cluster c USING (cluster_id)
 CROSS JOIN LATERAL (
-  SELECT CASE WHEN n.last_seen < now() - store.silent_after() THEN 'AgentSilent' ELSE 'NotReportedYet' END AS reason
+  SELECT CASE WHEN n.last_seen IS NULL THEN 'NeverSeen' WHEN n.last_seen < now() - store.silent_after() THEN 'AgentSilent'
+              ELSE 'NotReportedYet' END AS reason
 ) absent
-LEFT JOIN store.node_state s ON s.node_id = n.node_id AND s.incarnation = n.incarnation AND absent.reason <> 'AgentSilent'
-LEFT JOIN store.context x ON x.context_id = n.context_id;
+LEFT JOIN store.node_state s ON s.node_id = n.node_id AND s.incarnation = n.incarnation AND absent.reason = 'NotReportedYet'
+LEFT JOIN store.context x ON x.context_id = n.context_id
+LEFT JOIN LATERAL (SELECT * FROM store.node_info i WHERE i.node_id = n.node_id ORDER BY i.at DESC LIMIT 1) i ON true;
 
 CREATE VIEW plegwatch.epochs WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, e.epoch, e.prev, e.incarnation,
-       nullif(e.node_uid, '') AS node_uid, nullif(e.boot_id, '') AS boot_id, e.started_at,
+       coalesce(nullif(e.node_uid, ''), CASE WHEN coalesce(e.last_seen >= n.replaced_at, true) THEN n.node_uid END) AS node_uid, nullif(e.boot_id, '') AS boot_id, e.started_at,
        CASE WHEN e.closed_at IS NOT NULL OR e.incarnation < n.incarnation THEN coalesce(e.last_record_at, e.started_at) END AS ended_at,
        CASE WHEN e.closed_at IS NOT NULL THEN e.close_cause WHEN e.incarnation < n.incarnation THEN 'superseded' END AS end_cause,
        nullif(x.agent_version, '') AS agent_version,
        store.acked_seq(e.received, e.lost) AS acked_seq, e.complete_through,
-       e.last_seq, store.count_seqs(e.received) AS records_stored, store.count_seqs(e.lost) AS records_lost, e.last_seen
+       e.last_seq, store.count_seqs(e.received) AS records_stored, store.count_seqs(e.lost) AS records_lost, e.last_seen,
+       e.decided_through, e.delay_us / -1000.0::float8 AS clock_ahead_ms, e.clock_moved_us / 1000.0::float8 AS clock_moved_ms,
+       e.is_attributed AS attributed
 FROM store.epoch e
 LEFT JOIN store.node n USING (node_id)
 LEFT JOIN store.cluster c ON c.cluster_id = e.cluster_id
@@ -73,8 +82,8 @@ LEFT JOIN LATERAL (
 CREATE VIEW plegwatch.container_events WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, x.epoch, e.seq, e.received_at, store.time_of_ns(e.created_ns) AS created_at,
        store.event_type_name(e.flags & 255) AS event_type,
-       store.id_text(o.container_id, o.flags) AS container_id, e.flags & 1024 <> 0 AS is_sandbox,
-       store.id_text(s.container_id, s.flags) AS sandbox_id,
+       o.container_id AS container_id, e.flags & 1024 <> 0 AS is_sandbox,
+       s.container_id AS sandbox_id,
        o.pod_uid, o.pod_namespace, o.pod_name, o.container_name, o.attempt,
        e.flags & 256 <> 0 AS replayed, e.flags & 512 <> 0 AS has_sandbox_status,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
@@ -89,11 +98,11 @@ LEFT JOIN store.container s ON s.node_id = e.node_id AND s.container_key = o.san
 
 CREATE VIEW plegwatch.relist_changes WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, x.epoch, h.seq, h.window_from, h.window_to,
-       store.id_text(o.container_id, o.flags) AS container_id, h.states & 256 <> 0 AS is_sandbox,
+       o.container_id AS container_id, h.states & 256 <> 0 AS is_sandbox,
        o.pod_uid, o.pod_namespace, o.pod_name, o.container_name,
        store.pleg_state_name(h.states & 15) AS old_state, store.pleg_state_name((h.states >> 4) & 15) AS new_state,
        store.pleg_event_names(h.pleg_events) AS pleg_events,
-       store.id_text(s.container_id, s.flags) AS sandbox_id, h.day
+       s.container_id AS sandbox_id, h.day
 FROM store.relist_change h
 LEFT JOIN store.node n ON n.node_id = h.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = h.cluster_id
@@ -101,7 +110,8 @@ LEFT JOIN store.context x ON x.context_id = h.context_id
 LEFT JOIN store.container o ON o.node_id = h.node_id AND o.container_key = h.container_key AND o.day = h.day
 LEFT JOIN store.container s ON s.node_id = h.node_id AND s.container_key = o.sandbox_key AND s.day = h.day;
 
-CREATE VIEW plegwatch.findings WITH (security_invoker = true) AS
+-- With the numbers of node and cluster, for other views.
+CREATE VIEW store.finding_detail WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nullif(f.cause, '') AS cause,
        f.container_id, f.pod_uid, f.pod_namespace, f.pod_name, f.container_name,
        f.window_from, f.window_to, f.occurred_at, f.detected_at, u.resolved_at,
@@ -109,7 +119,7 @@ SELECT c.name AS cluster, n.name AS node, f.finding_id, f.kind, f.event_type, nu
        u.lag_min_ms, u.lag_max_ms, u.lag_anomalous, coalesce(k.mode, 'Unknown') AS mode,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
        nullif(x.kubelet_version, '') AS kubelet_version, f.proof,
-       x.epoch, f.seq, u.lag_reason
+       x.epoch, f.seq, u.lag_reason, f.node_id, f.cluster_id
 FROM store.finding f
 LEFT JOIN store.node n ON n.node_id = f.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = f.cluster_id
@@ -146,10 +156,20 @@ LEFT JOIN LATERAL (
            OR e.incarnation = n.incarnation AND n.last_seen >= now() - store.silent_after()))
 ) k ON true;
 
--- From when until when each epoch observed its node, on the timeline of the epoch.
+CREATE VIEW plegwatch.findings WITH (security_invoker = true) AS
+SELECT cluster, node, finding_id, kind, event_type, cause, container_id, pod_uid, pod_namespace, pod_name, container_name, window_from, window_to,
+       occurred_at, detected_at, resolved_at, lateness_ms, delivery_ms, lag_min_ms, lag_max_ms, lag_anomalous, mode, runtime_name, runtime_version,
+       kubelet_version, proof, epoch, seq, lag_reason
+FROM store.finding_detail;
+
+-- From when until when each epoch observed its node, on the timeline of the epoch. An epoch without a record is left out, here and where the
+-- next one is looked for: the first record of an agent says how the one before it ended, so an agent that ended before that left
+-- it to the one after it.
 --
 --   next_started_at   when the node's next incarnation started, as far as the store knows
 --   ended_at          the last moment that was observed; null while the agent runs
+--   decided_through   of everything that happened before, its records say whether the event came
+--   end_cause         what that agent or the next one gives as the cause of its end; `silent` if nobody does
 --   declared          whether an agent said so: the epoch's own, which recorded that it stopped (an open gap `agent`), or the next
 --                     one, which found it in the spool (its gap `agent` or `spool`). If nobody said it, it is the last thing known of
 --                     the epoch, less the three seconds for which a reader may be silent before that shows, once the next
@@ -159,7 +179,8 @@ LEFT JOIN LATERAL (
 -- meanwhile, or have stood still with the node: what it says counts only within two minutes of the last thing known of the epoch.
 CREATE VIEW store.epoch_span WITH (security_invoker = true) AS
 SELECT e.node_id, e.cluster_id, e.epoch, e.started_at, e.last_seq, e.complete_through, next.started_at AS next_started_at,
-       coalesce(own.from_at, successor.from_at) IS NOT NULL AS declared,
+       coalesce(own.from_at, successor.from_at) IS NOT NULL AS declared, coalesce(own.cause, successor.cause, 'silent') AS end_cause,
+       coalesce(e.decided_through, e.started_at) AS decided_through,
        coalesce(
          own.from_at,
          CASE WHEN next.boot_id = e.boot_id
@@ -173,16 +194,17 @@ FROM store.epoch e
 CROSS JOIN LATERAL (SELECT greatest(e.complete_through, e.last_record_at, e.started_at) AS until) known
 LEFT JOIN LATERAL (
   SELECT x.epoch, x.boot_id, x.started_mono, x.started_at FROM store.epoch x
-  WHERE x.node_id = e.node_id AND x.incarnation > e.incarnation ORDER BY x.incarnation LIMIT 1
+  WHERE x.node_id = e.node_id AND x.incarnation > e.incarnation AND x.last_seq > 0 ORDER BY x.incarnation LIMIT 1
 ) next ON true
 LEFT JOIN LATERAL (
-  SELECT min(g.from_at) AS from_at FROM store.gap g
+  SELECT min(g.from_at) AS from_at, min(g.cause) AS cause FROM store.gap g
   WHERE g.node_id = e.node_id AND g.epoch = e.epoch AND g.scope = 'agent' AND g.to_at IS NULL
 ) own ON true
 LEFT JOIN LATERAL (
-  SELECT min(g.from_at) AS from_at FROM store.gap g
+  SELECT min(g.from_at) AS from_at, min(g.cause) AS cause FROM store.gap g
   WHERE g.node_id = e.node_id AND g.epoch = next.epoch AND g.scope IN ('agent', 'spool') AND g.to_at IS NOT NULL
-) successor ON true;
+) successor ON true
+WHERE e.last_seq > 0;
 
 -- An agent that was killed could not record the end of its session: the session ended with the epoch.
 CREATE VIEW plegwatch.stream_sessions WITH (security_invoker = true) AS
@@ -208,8 +230,10 @@ LEFT JOIN store.node n ON n.node_id = m.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = m.cluster_id
 LEFT JOIN store.context x ON x.context_id = m.context_id;
 
--- A gap that its agent left open, above all the last one (`agent`, `stopped`), lasts until the next incarnation starts. Where no agent
--- said how an epoch ended, the gap `agent` `silent` says that nothing is known of the time after it; it disappears if more arrives.
+-- A gap that its agent left open, above all the last one (`agent`, `stopped`), lasts until the next incarnation starts; lists and scrapes that
+-- it waited for, until nobody did. Where no agent
+-- said how an epoch ended, the gap `agent` `silent` says that nothing is known of the time after it; it disappears if more arrives. What was
+-- not decided when an epoch ended never will be: the gap `findings` says since when a finding may be lacking, and why it ended.
 CREATE VIEW plegwatch.gaps WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, g.scope, g.cause, g.from_at, g.to_at, g.epoch, g.from_seq, g.to_seq, g.records,
        g.filled_at, g.gap_id, g.record_bytes
@@ -220,13 +244,14 @@ CROSS JOIN LATERAL (
          CASE WHEN g.scope = 'agent' AND g.cause = 'rebooted' THEN least(g.to_at, coalesce((
            SELECT s.ended_at FROM store.epoch_span s
            WHERE s.node_id = g.node_id AND s.epoch = (
-             SELECT p.epoch FROM store.epoch e JOIN store.epoch p ON p.node_id = e.node_id AND p.incarnation < e.incarnation
+             SELECT p.epoch FROM store.epoch e JOIN store.epoch p ON p.node_id = e.node_id AND p.incarnation < e.incarnation AND p.last_seq > 0
              WHERE e.node_id = g.node_id AND e.epoch = g.epoch ORDER BY p.incarnation DESC LIMIT 1)
          ), g.from_at)) ELSE g.from_at END AS from_at,
          coalesce(g.to_at, (
-           SELECT greatest(x.started_at, g.from_at) FROM store.epoch e
-           JOIN store.epoch x ON x.node_id = e.node_id AND x.incarnation > e.incarnation
-           WHERE e.node_id = g.node_id AND e.epoch = g.epoch AND g.scope <> 'seq' ORDER BY x.incarnation LIMIT 1
+           SELECT greatest(s.to_at, g.from_at)
+           FROM (SELECT CASE WHEN g.scope IN ('list', 'kubelet') THEN coalesce(s.ended_at, s.next_started_at) ELSE s.next_started_at END AS to_at
+                 FROM store.epoch_span s WHERE s.node_id = g.node_id AND s.epoch = g.epoch AND g.scope <> 'seq') s
+           WHERE s.to_at IS NOT NULL
          )) AS to_at,
          g.epoch, g.from_seq, g.to_seq, g.records, g.filled_at, g.gap_id, g.record_bytes
   FROM store.gap g
@@ -235,7 +260,13 @@ CROSS JOIN LATERAL (
   SELECT 'agent', 'silent', s.ended_at, s.next_started_at, s.epoch, NULL, NULL, NULL, NULL, md5(s.epoch || ':silent')::uuid, NULL
   FROM store.epoch_span s
   WHERE s.node_id = n.node_id AND NOT s.declared AND s.ended_at < coalesce(s.next_started_at, 'infinity')
+  UNION ALL
+  SELECT 'findings', s.end_cause, s.decided_through, s.ended_at, s.epoch, NULL, NULL, NULL, NULL, md5(s.epoch || ':findings')::uuid, NULL
+  FROM store.epoch_span s
+  WHERE s.node_id = n.node_id AND s.decided_through < s.ended_at
 ) g;
+
+CREATE TYPE plegwatch.undeclared_gap AS (cluster text, node text, scope text, from_at timestamptz, to_at timestamptz, epoch uuid);
 
 -- Periods that neither evidence nor a gap covers: there should be none, and a row is a defect of plegwatch. Checks each epoch from
 -- its start to the last moment that was observed, or up to which its records have arrived; how the time between two epochs is
@@ -245,8 +276,7 @@ CROSS JOIN LATERAL (
 --   list, kubelet     covered by the minutes with a relist, or a scrape of the kubelet. Holes of up to two minutes are left out: a
 --                     relist may take place once in 66 s, and the last minute of an agent that dies is not recorded
 CREATE FUNCTION plegwatch.undeclared_gaps(since timestamptz DEFAULT '-infinity', until timestamptz DEFAULT 'infinity')
-RETURNS TABLE (cluster text, node text, scope text, from_at timestamptz, to_at timestamptz, epoch uuid)
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
+RETURNS SETOF plegwatch.undeclared_gap LANGUAGE sql STABLE PARALLEL SAFE AS $$
 SELECT c.name, n.name, h.scope, h.from_at, h.to_at, h.epoch
 FROM store.node n
 JOIN store.cluster c ON c.cluster_id = n.cluster_id
@@ -272,8 +302,26 @@ CROSS JOIN LATERAL (
   ), gap AS (
     SELECT g.epoch, g.scope, g.cause,
            CASE WHEN g.from_seq = 1 THEN '-infinity' ELSE g.from_at END AS from_at,
-           CASE WHEN g.to_at IS NULL OR g.to_seq >= s.last_seq THEN 'infinity' ELSE g.to_at END AS to_at
+           CASE WHEN g.to_at IS NULL OR g.to_seq >= s.last_seq THEN 'infinity' ELSE least(g.to_at, next.at) END AS to_at
     FROM store.gap g JOIN span s ON s.epoch = g.epoch
+    -- Lost records say nothing of the time after the first one that is not lost, however late the loss was declared.
+    LEFT JOIN LATERAL (
+      SELECT min(r.at) AS at
+      FROM store.context x CROSS JOIN LATERAL (
+        (SELECT v.received_at AS at FROM store.container_event v
+         WHERE v.node_id = x.node_id AND v.context_id = x.context_id AND v.seq > g.to_seq ORDER BY v.seq LIMIT 1)
+        UNION ALL
+        (SELECT h.window_to FROM store.relist_change h
+         WHERE h.node_id = x.node_id AND h.context_id = x.context_id AND h.seq > g.to_seq ORDER BY h.seq LIMIT 1)
+        UNION ALL
+        (SELECT m.ended_at FROM store.relist_minute m
+         WHERE m.node_id = x.node_id AND m.context_id = x.context_id AND m.seq > g.to_seq ORDER BY m.seq LIMIT 1)
+        UNION ALL
+        (SELECT f.detected_at FROM store.finding f
+         WHERE f.node_id = x.node_id AND f.context_id = x.context_id AND f.seq > g.to_seq ORDER BY f.seq LIMIT 1)
+      ) r
+      WHERE x.node_id = g.node_id AND x.epoch = g.epoch
+    ) next ON g.scope = 'seq'
     WHERE g.node_id = n.node_id AND g.filled_at IS NULL
   ), watched AS (
     SELECT 'stream' AS scope, s.epoch, s.from_at, s.to_at, interval '0' AS precision FROM span s
@@ -309,6 +357,8 @@ CROSS JOIN LATERAL (
 ) h
 $$;
 
+REVOKE ALL ON FUNCTION plegwatch.undeclared_gaps(timestamptz, timestamptz) FROM PUBLIC;
+
 -- Two incarnations of an agent can share a minute: their figures are added.
 CREATE VIEW plegwatch.relist_minutes WITH (security_invoker = true) AS
 SELECT m.cluster, m.node, m.minute, m.relists, m.errors,
@@ -316,35 +366,50 @@ SELECT m.cluster, m.node, m.minute, m.relists, m.errors,
        least(store.hist_quantile(m.hist, 0.9), m.max_ms) AS p90_ms,
        least(store.hist_quantile(m.hist, 0.99), m.max_ms) AS p99_ms,
        m.max_ms, m.hist, m.sandboxes, m.containers, m.bytes,
-       m.expected, m.matched, m.unobservable, m.covered_ms, m.span_ms, m.day
+       m.expected, m.matched, m.unobservable, m.covered_ms, m.span_ms, m.day,
+       nullif(m.runtime_name, '') AS runtime_name, nullif(m.runtime_version, '') AS runtime_version,
+       nullif(m.kubelet_version, '') AS kubelet_version
 FROM (
   SELECT c.name AS cluster, n.name AS node, r.minute, r.day,
          sum(r.relists) AS relists, sum(r.errors) AS errors, max(r.max_us) / 1000.0::float8 AS max_ms,
          store.hist_sum(r.hist::int4[]) AS hist, max(r.sandboxes) AS sandboxes, max(r.containers) AS containers,
-         sum(r.bytes)::int8 AS bytes, sum(r.expected) AS expected, sum(r.matched) AS matched,
+         store.fit_int8(sum(r.bytes)) AS bytes, sum(r.expected) AS expected, sum(r.matched) AS matched,
          sum(r.unobservable) AS unobservable, sum(r.covered_us)::float8 / 1000 AS covered_ms,
-         sum(r.span_us)::float8 / 1000 AS span_ms
+         sum(r.span_us)::float8 / 1000 AS span_ms,
+         max(x.runtime_name) AS runtime_name, max(x.runtime_version) AS runtime_version, max(x.kubelet_version) AS kubelet_version
   FROM store.relist_minute r
   LEFT JOIN store.node n ON n.node_id = r.node_id
   LEFT JOIN store.cluster c ON c.cluster_id = r.cluster_id
+  LEFT JOIN store.context x ON x.context_id = r.context_id
   GROUP BY c.name, n.name, r.minute, r.day
 ) m;
 
 -- Every relist: its two calls, and whether their answers were complete. One that failed has its begin and its end for both.
 CREATE VIEW plegwatch.relists WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node,
-       m.began_at + r.lists[i] * interval '1 microsecond' AS sandboxes_from,
-       m.began_at + r.lists[i + 1] * interval '1 microsecond' AS sandboxes_to,
-       m.began_at + r.lists[i + 2] * interval '1 microsecond' AS containers_from,
-       m.began_at + r.lists[i + 3] * interval '1 microsecond' AS containers_to,
-       r.lists[i + 4] & 1 = 0 AS sandboxes_whole, r.lists[i + 4] & 2 = 0 AS containers_whole, r.lists[i + 4] & 4 <> 0 AS failed,
+       m.began_at + l.sandboxes_from * interval '1 microsecond' AS sandboxes_from,
+       m.began_at + l.sandboxes_to * interval '1 microsecond' AS sandboxes_to,
+       m.began_at + l.containers_from * interval '1 microsecond' AS containers_from,
+       m.began_at + l.containers_to * interval '1 microsecond' AS containers_to,
+       l.flags & 1 = 0 AS sandboxes_whole, l.flags & 2 = 0 AS containers_whole, l.flags & 4 <> 0 AS failed,
        x.epoch, r.seq, r.day
 FROM store.relist_minute r
 LEFT JOIN store.node n ON n.node_id = r.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = r.cluster_id
 LEFT JOIN store.context x ON x.context_id = r.context_id
 CROSS JOIN LATERAL (SELECT r.ended_at - r.span_us * interval '1 microsecond' AS began_at) m
-CROSS JOIN LATERAL generate_series(1, cardinality(r.lists) - 4, 5) AS i;
+CROSS JOIN LATERAL store.relists_of(r.lists) AS l;
+
+-- Every list call. A condition on minute keeps others from being unpacked.
+CREATE VIEW store.list_call WITH (security_invoker = true) AS
+SELECT m.node_id, m.cluster_id, x.epoch, m.day, m.minute, m.ended_at, l.from_at, l.to_at
+FROM store.relist_minute m
+JOIN store.context x ON x.context_id = m.context_id
+CROSS JOIN LATERAL (SELECT m.ended_at - m.span_us * interval '1 microsecond' AS began_at) b
+CROSS JOIN LATERAL store.relists_of(m.lists) AS r
+CROSS JOIN LATERAL (VALUES
+  (b.began_at + r.sandboxes_from * interval '1 microsecond', b.began_at + r.sandboxes_to * interval '1 microsecond'),
+  (b.began_at + r.containers_from * interval '1 microsecond', b.began_at + r.containers_to * interval '1 microsecond')) AS l (from_at, to_at);
 
 -- The same by the hour, kept longer than minutes.
 CREATE VIEW plegwatch.relist_hours WITH (security_invoker = true) AS
@@ -363,7 +428,10 @@ LEFT JOIN store.cluster c ON c.cluster_id = h.cluster_id;
 CREATE VIEW plegwatch.kubelet_minutes WITH (security_invoker = true) AS
 SELECT m.cluster, m.node, m.minute, m.relists, store.hist_quantile(m.hist, store.kubelet_hist_bounds(), 0.99) AS relist_p99_ms, m.hist,
        m.last_seen_age_ms, m.discarded, m.stream_errors, m.list_p99_ms, m.day, m.relist_period_ms,
-       m.counted_from, m.counted_to, m.relist_ms, m.list_calls, m.list_errors, m.list_ms, m.longest_list_ms, m.status_ms
+       m.counted_from, m.counted_to, m.relist_ms, m.list_calls, m.list_errors, m.list_ms, m.longest_list_ms, m.status_ms,
+       m.cpu_share, m.resident_bytes,
+       nullif(m.runtime_name, '') AS runtime_name, nullif(m.runtime_version, '') AS runtime_version,
+       nullif(m.kubelet_version, '') AS kubelet_version
 FROM (
   SELECT c.name AS cluster, n.name AS node, r.minute, r.day,
          sum(r.kubelet_relists) AS relists, store.hist_sum(r.kubelet_hist::int4[]) AS hist,
@@ -374,10 +442,16 @@ FROM (
          sum(r.kubelet_relist_us)::float8 / 1000 AS relist_ms,
          sum(r.kubelet_list_calls) AS list_calls, sum(r.kubelet_list_errors) AS list_errors,
          sum(r.kubelet_list_us)::float8 / 1000 AS list_ms, max(r.kubelet_longest_list_us)::float8 / 1000 AS longest_list_ms,
-         sum(r.kubelet_status_us)::float8 / 1000 AS status_ms
+         sum(r.kubelet_status_us)::float8 / 1000 AS status_ms,
+         sum(r.kubelet_cpu_us)::float8 / 1e6
+           / nullif(sum(extract(epoch FROM r.kubelet_counted_to - r.kubelet_counted_from)) FILTER (WHERE r.kubelet_cpu_us IS NOT NULL), 0)::float8
+           AS cpu_share,
+         max(r.kubelet_resident_bytes) AS resident_bytes,
+         max(x.runtime_name) AS runtime_name, max(x.runtime_version) AS runtime_version, max(x.kubelet_version) AS kubelet_version
   FROM store.relist_minute r
   LEFT JOIN store.node n ON n.node_id = r.node_id
   LEFT JOIN store.cluster c ON c.cluster_id = r.cluster_id
+  LEFT JOIN store.context x ON x.context_id = r.context_id
   WHERE r.kubelet_relists IS NOT NULL
   GROUP BY c.name, n.name, r.minute, r.day
 ) m;
@@ -387,6 +461,23 @@ SELECT c.name AS cluster, n.name AS node, k.at, k.status, k.reason, k.message, k
 FROM store.node_condition k
 LEFT JOIN store.node n ON n.node_id = k.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = k.cluster_id;
+
+CREATE VIEW plegwatch.not_ready_intervals WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, r.at AS from_at, r.next_at AS to_at,
+       extract(epoch FROM coalesce(r.next_at, now()) - r.at)::float8 / 60 AS minutes, r.status, nullif(r.reason, '') AS reason, r.causes
+FROM (
+  SELECT r.*, lead(r.at) OVER (PARTITION BY r.node_id ORDER BY r.at) AS next_at FROM store.ready_change r
+) r
+LEFT JOIN store.node n ON n.node_id = r.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = r.cluster_id
+WHERE r.status <> 'True';
+
+CREATE VIEW plegwatch.node_info WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, i.at AS from_at, lead(i.at) OVER (PARTITION BY i.node_id ORDER BY i.at) AS to_at,
+       nullif(i.os_image, '') AS os_image, nullif(i.kernel_version, '') AS kernel_version, i.labels
+FROM store.node_info i
+LEFT JOIN store.node n ON n.node_id = i.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = i.cluster_id;
 
 -- One row per announced start or stop whose status lag was measured, of the last two days.
 CREATE VIEW plegwatch.status_lags WITH (security_invoker = true) AS
@@ -416,7 +507,7 @@ SELECT f.cluster, f.node, f.finding_id, f.detected_at, f.cause, f.container_id,
        f.mode, k.relist_period_ms,
        store.chance_to_miss(l.life_max_ms, k.relist_period_ms) AS chance_min,
        store.chance_to_miss(l.life_min_ms, k.relist_period_ms) AS chance_max
-FROM plegwatch.findings f
+FROM store.finding_detail f
 -- A proof comes from an agent: any JSON.
 CROSS JOIN LATERAL (
   SELECT CASE WHEN jsonb_typeof(f.proof -> 'lifeMinMs') = 'number'
@@ -425,10 +516,12 @@ CROSS JOIN LATERAL (
               THEN least(greatest((f.proof -> 'lifeMaxMs')::numeric, 0), 1e12)::float8 END AS life_max_ms
 ) l
 LEFT JOIN LATERAL (
-  SELECT m.relist_period_ms FROM plegwatch.kubelet_minutes m
-  WHERE m.cluster = f.cluster AND m.node = f.node AND m.relist_period_ms > 0
-    AND m.minute > f.window_to - interval '15 minutes' AND m.minute <= f.window_to
-    AND m.day BETWEEN (f.window_to AT TIME ZONE 'UTC')::date - 1 AND (f.window_to AT TIME ZONE 'UTC')::date
+  -- Two incarnations of an agent can share a minute.
+  SELECT sum(m.kubelet_interval_us)::float8 / 1000 / nullif(sum(m.kubelet_intervals), 0) AS relist_period_ms FROM store.relist_minute m
+  WHERE m.node_id = f.node_id AND m.minute > f.window_to - interval '15 minutes' AND m.minute <= f.window_to
+    AND m.day BETWEEN ((f.window_to - interval '15 minutes') AT TIME ZONE 'UTC')::date AND (f.window_to AT TIME ZONE 'UTC')::date
+  GROUP BY m.minute
+  HAVING sum(m.kubelet_interval_us) > 0 AND sum(m.kubelet_intervals) > 0
   ORDER BY m.minute DESC LIMIT 1
 ) k ON true
 WHERE f.kind = 'short_life';
@@ -446,7 +539,6 @@ LEFT JOIN store.context x ON x.context_id = f.context_id
 LEFT JOIN store.epoch e ON e.node_id = f.node_id AND e.epoch = x.epoch
 CROSS JOIN LATERAL (
   SELECT coalesce(f.window_from, f.occurred_at, f.detected_at) AS from_at,
-         CASE WHEN f.container_id ~ '^([0-9a-f]{2})+$' THEN decode(f.container_id, 'hex') ELSE convert_to(f.container_id, 'UTF8') END AS id,
          concat_ws(' of ', f.event_type, coalesce('container or sandbox ' || f.container_id, 'the stream as a whole')) AS subject,
          CASE WHEN jsonb_typeof(f.proof) = 'object' THEN f.proof ELSE '{}' END AS proof
 ) w
@@ -461,11 +553,10 @@ CROSS JOIN LATERAL (
               ELSE 'it had not happened yet: by its creation, by an event, or by the lead of a sandbox''s DELETED before a list' END,
          CASE WHEN l.to_at IS NOT NULL THEN format('relists, epoch %s, call from %s', x.epoch, f.window_from) END
   FROM (SELECT) AS once LEFT JOIN LATERAL (
-    SELECT l.to_at
-    FROM plegwatch.relists r,
-         LATERAL (VALUES (r.sandboxes_from, r.sandboxes_to), (r.containers_from, r.containers_to)) AS l (from_at, to_at)
-    WHERE r.cluster = c.name AND r.node = n.name AND r.epoch = x.epoch AND l.from_at = f.window_from
-      AND r.day BETWEEN (f.window_from AT TIME ZONE 'UTC')::date - 1 AND (f.window_from AT TIME ZONE 'UTC')::date + 1
+    SELECT l.to_at FROM store.list_call l
+    WHERE l.node_id = f.node_id AND l.epoch = x.epoch AND l.from_at = f.window_from
+      AND l.day BETWEEN (f.window_from AT TIME ZONE 'UTC')::date - 1 AND (f.window_from AT TIME ZONE 'UTC')::date + 1
+      AND l.minute BETWEEN f.window_from - interval '1 day' AND f.window_from + interval '15 minutes' AND l.ended_at >= f.window_from
     LIMIT 1
   ) l ON true
   WHERE f.window_from IS NOT NULL
@@ -474,11 +565,10 @@ CROSS JOIN LATERAL (
          concat('it had happened by then: ', coalesce(w.proof ->> 'evidence', f.cause)),
          CASE WHEN l.from_at IS NOT NULL THEN format('relists, epoch %s, call until %s', x.epoch, f.window_to) END
   FROM (SELECT) AS once LEFT JOIN LATERAL (
-    SELECT l.from_at
-    FROM plegwatch.relists r,
-         LATERAL (VALUES (r.sandboxes_from, r.sandboxes_to), (r.containers_from, r.containers_to)) AS l (from_at, to_at)
-    WHERE r.cluster = c.name AND r.node = n.name AND r.epoch = x.epoch AND l.to_at = f.window_to
-      AND r.day BETWEEN (f.window_to AT TIME ZONE 'UTC')::date - 1 AND (f.window_to AT TIME ZONE 'UTC')::date + 1
+    SELECT l.from_at FROM store.list_call l
+    WHERE l.node_id = f.node_id AND l.epoch = x.epoch AND l.to_at = f.window_to
+      AND l.day BETWEEN (f.window_to AT TIME ZONE 'UTC')::date - 1 AND (f.window_to AT TIME ZONE 'UTC')::date + 1
+      AND l.minute BETWEEN f.window_to - interval '1 day' AND f.window_to + interval '15 minutes' AND l.ended_at >= f.window_to
     LIMIT 1
   ) l ON true
   WHERE f.window_to IS NOT NULL
@@ -489,7 +579,7 @@ CROSS JOIN LATERAL (
   FROM store.container o
   JOIN store.relist_change h ON h.node_id = o.node_id AND h.container_key = o.container_key AND h.day = o.day
   LEFT JOIN store.context hx ON hx.context_id = h.context_id
-  WHERE o.node_id = f.node_id AND o.container_id = w.id
+  WHERE o.node_id = f.node_id AND o.container_id = f.container_id
     AND o.day BETWEEN (w.from_at AT TIME ZONE 'UTC')::date AND (f.detected_at AT TIME ZONE 'UTC')::date
     AND h.window_to >= w.from_at - interval '1 hour' AND h.window_from <= f.detected_at
   UNION ALL
@@ -500,7 +590,7 @@ CROSS JOIN LATERAL (
   FROM store.container o
   JOIN store.container_event v ON v.node_id = o.node_id AND v.container_key = o.container_key AND v.day = o.day
   LEFT JOIN store.context vx ON vx.context_id = v.context_id
-  WHERE o.node_id = f.node_id AND o.container_id = w.id
+  WHERE o.node_id = f.node_id AND o.container_id = f.container_id
     AND o.day BETWEEN (w.from_at AT TIME ZONE 'UTC')::date AND (f.detected_at AT TIME ZONE 'UTC')::date + 1
     AND v.received_at BETWEEN w.from_at - interval '1 hour' AND f.detected_at + interval '1 hour'
   UNION ALL
@@ -508,7 +598,7 @@ CROSS JOIN LATERAL (
   WHERE f.event_type IS NOT NULL AND NOT EXISTS (
     SELECT FROM store.container o
     JOIN store.container_event v ON v.node_id = o.node_id AND v.container_key = o.container_key AND v.day = o.day
-    WHERE o.node_id = f.node_id AND o.container_id = w.id
+    WHERE o.node_id = f.node_id AND o.container_id = f.container_id
       AND o.day BETWEEN (w.from_at AT TIME ZONE 'UTC')::date - 1 AND (f.detected_at AT TIME ZONE 'UTC')::date
       AND store.event_type_name(v.flags & 255) = f.event_type AND v.received_at <= f.detected_at)
   UNION ALL
@@ -586,13 +676,18 @@ CROSS JOIN LATERAL (
 --                    A list that hangs is an open gap. fast: its minutes cover the period, none has a failure, a gap or a list of a
 --                    second or more, and it listed so often that whatever held up the kubelet's longest list would have held up
 --                    one of ours for more than that second.
-CREATE VIEW plegwatch.pleg_verdicts WITH (security_invoker = true) AS
+--
+-- A condition on node_id, at or day reaches the table, because there is no window function above it: a query for a few nodes or the latest condition
+-- of each does not read the history of all.
+CREATE VIEW store.pleg_verdict WITH (security_invoker = true) AS
 WITH period AS (
   SELECT cluster_id, node_id, day, 'unhealthy' AS kind, at, message, pleg_seen_ago_ms, threshold_ms,
          at - coalesce(threshold_ms, 0) * interval '1 millisecond' AS from_at, next_at AS to_at,
          coalesce(next_at, now()) AS until
   FROM (
-    SELECT k.*, lead(k.at) OVER (PARTITION BY k.node_id ORDER BY k.at) AS next_at FROM store.node_condition k
+    SELECT k.*, (SELECT min(n.at) FROM store.node_condition n
+                 WHERE n.node_id = k.node_id AND n.at > k.at AND n.day >= k.day) AS next_at
+    FROM store.node_condition k
   ) transition
   -- The rule of src/controller/nodeConditions/plegMessage.ts; every other row ends the period.
   WHERE status <> 'True' AND message ~ 'PLEG|\mpleg\M'
@@ -612,7 +707,9 @@ WITH period AS (
            sum(m.kubelet_relist_us)::float8 / 1000 AS relist_ms, sum(m.kubelet_status_us)::float8 / 1000 AS status_ms
     FROM store.relist_minute m
     WHERE m.node_id = p.node_id
-      AND m.day BETWEEN (p.from_at AT TIME ZONE 'UTC')::date - 1 AND (p.until AT TIME ZONE 'UTC')::date + 1
+      -- A minute that overlaps the period is not far from it: these conditions let an index find it.
+      AND m.day BETWEEN ((p.from_at - interval '15 minutes') AT TIME ZONE 'UTC')::date AND ((p.until + interval '1 hour') AT TIME ZONE 'UTC')::date
+      AND m.minute BETWEEN p.from_at - interval '15 minutes' AND p.until + interval '1 hour'
       -- A call that started in the period belongs to it even if it ended later.
       AND m.kubelet_counted_to > p.from_at
       AND least(m.kubelet_counted_from, m.kubelet_counted_to - m.kubelet_longest_list_us * interval '1 microsecond') < p.until
@@ -628,7 +725,8 @@ WITH period AS (
                                          k.from_at, least(k.until, k.counted_to))) FILTER (WHERE m.relists > 0), 0) AS our_minutes_ms
     FROM store.relist_minute m
     WHERE m.node_id = k.node_id
-      AND m.day BETWEEN (k.from_at AT TIME ZONE 'UTC')::date - 1 AND (k.until AT TIME ZONE 'UTC')::date + 1
+      AND m.day BETWEEN ((k.from_at - interval '15 minutes') AT TIME ZONE 'UTC')::date AND (k.until AT TIME ZONE 'UTC')::date
+      AND m.minute BETWEEN k.from_at - interval '15 minutes' AND k.until
       AND m.ended_at > k.from_at AND m.ended_at - m.span_us * interval '1 microsecond' < k.until
   ) m
   CROSS JOIN LATERAL (
@@ -640,7 +738,10 @@ WITH period AS (
                WHERE g.scope = 'agent' OR g.cause = 'agent_stalled'), 0)
            ) AS our_waiting_ms
     FROM (
-      SELECT g.scope, g.cause, g.from_at, coalesce(g.to_at, s.next_started_at, now()) AS to_at
+      -- A dead agent waits for no list.
+      SELECT g.scope, g.cause, g.from_at,
+             coalesce(g.to_at, CASE WHEN g.scope <> 'agent' AND s.ended_at IS NOT NULL THEN greatest(s.ended_at, g.from_at) END,
+                      s.next_started_at, now()) AS to_at
       FROM store.gap g LEFT JOIN store.epoch_span s ON s.node_id = g.node_id AND s.epoch = g.epoch AND g.to_at IS NULL
       WHERE g.node_id = k.node_id AND g.from_at < k.until AND (g.scope IN ('list', 'agent') OR g.cause = 'agent_stalled')
     ) g
@@ -667,7 +768,7 @@ WITH period AS (
          END AS our_lists
   FROM kubelet_judged o
 )
-SELECT c.name AS cluster, n.name AS node, j.kind, j.from_at, j.to_at,
+SELECT j.cluster_id, j.node_id, j.kind, j.from_at, j.to_at,
        CASE
          WHEN j.kubelet_lists IN ('slow', 'failing') AND j.our_lists = 'slow' THEN 'runtime'
          WHEN j.kubelet_lists IN ('slow', 'failing') AND j.our_lists = 'fast' THEN 'kubelet'
@@ -687,6 +788,13 @@ SELECT c.name AS cluster, n.name AS node, j.kind, j.from_at, j.to_at,
        j.longest_list_ms AS kubelet_longest_list_ms, j.relist_ms AS kubelet_relist_ms, j.status_ms AS kubelet_status_ms,
        j.our_relists, j.our_errors, j.our_longest_ms AS our_longest_relist_ms, j.our_period_ms, j.our_waiting_ms,
        j.at, j.message, j.pleg_seen_ago_ms, j.threshold_ms, j.day
-FROM judged j
-LEFT JOIN store.node n ON n.node_id = j.node_id
-LEFT JOIN store.cluster c ON c.cluster_id = j.cluster_id;
+FROM judged j;
+
+CREATE VIEW plegwatch.pleg_verdicts WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, v.kind, v.from_at, v.to_at, v.verdict, v.why, v.kubelet_lists, v.our_lists,
+       v.kubelet_list_calls, v.kubelet_list_errors, v.kubelet_list_ms, v.kubelet_longest_list_ms, v.kubelet_relist_ms, v.kubelet_status_ms,
+       v.our_relists, v.our_errors, v.our_longest_relist_ms, v.our_period_ms, v.our_waiting_ms,
+       v.at, v.message, v.pleg_seen_ago_ms, v.threshold_ms, v.day
+FROM store.pleg_verdict v
+LEFT JOIN store.node n ON n.node_id = v.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = v.cluster_id;

@@ -1,11 +1,12 @@
 /*
  * The command line of plegwatch.
  */
-import { commandWith, runCommandLine } from './platform/commandLine.ts';
+import { type CommandLine, commandWith, runCommandLine } from './platform/commandLine.ts';
 import { createLogger } from './platform/log.ts';
+import { complain, print, printStyled } from './platform/printable.ts';
 import { stopSignal } from './platform/stopSignal.ts';
 
-await runCommandLine({
+const commandLine: CommandLine = {
   name: 'plegwatch',
   description:
     'Records PLEG evidence cluster-wide: what the runtime announced, what relisting found, what was missed.',
@@ -34,9 +35,9 @@ await runCommandLine({
       description: 'create or update the schema in Postgres',
       async load() {
         const { MIGRATE_SETTINGS } = await import('./controller/config.ts');
-        return commandWith(MIGRATE_SETTINGS, async ({ databaseUrl, queues, logLevel }) => {
+        return commandWith(MIGRATE_SETTINGS, async ({ logLevel, ...what }) => {
           const { migrate } = await import('./controller/store/migrate.ts');
-          await migrate({ databaseUrl, queues, log: createLogger(logLevel, 'migrate') });
+          await migrate({ ...what, log: createLogger(logLevel, 'migrate') });
         });
       },
     },
@@ -44,9 +45,20 @@ await runCommandLine({
       description: 'create partitions ahead of time and drop those past their retention',
       async load() {
         const { MAINTAIN_SETTINGS } = await import('./controller/config.ts');
-        return commandWith(MAINTAIN_SETTINGS, async ({ databaseUrl, logLevel }) => {
+        return commandWith(MAINTAIN_SETTINGS, async ({ logLevel, ...database }) => {
           const { maintain } = await import('./controller/store/maintain.ts');
-          await maintain({ databaseUrl, log: createLogger(logLevel, 'maintain') });
+          await maintain({ ...database, log: createLogger(logLevel, 'maintain') });
+        });
+      },
+    },
+    repair: {
+      description:
+        "remove what somebody else stored in the name of a node, so that its agent's evidence counts again",
+      async load() {
+        const { REPAIR_SETTINGS } = await import('./controller/config.ts');
+        return commandWith(REPAIR_SETTINGS, async ({ logLevel, ...what }) => {
+          const { repair } = await import('./controller/store/repair.ts');
+          await repair({ ...what, log: createLogger(logLevel, 'repair') });
         });
       },
     },
@@ -55,13 +67,15 @@ await runCommandLine({
         'check the findings in Postgres against the other records there; exit code 3 if they differ',
       async load() {
         const { AUDIT_SETTINGS } = await import('./controller/config.ts');
-        return commandWith(AUDIT_SETTINGS, async ({ databaseUrl, logLevel, ...what }) => {
+        return commandWith(AUDIT_SETTINGS, async ({ logLevel, ...config }) => {
           const { openStore } = await import('./controller/store/store.ts');
           const { EXIT_DIFFERENCES, runAudit } = await import('./audit/command.ts');
-          const store = await openStore({ databaseUrl, log: createLogger(logLevel, 'audit') });
+          const store = await openStore({ ...config, log: createLogger(logLevel, 'audit') });
           try {
-            const print = (line: string) => void process.stdout.write(`${line}\n`);
-            const differences = await store.transaction((sql) => runAudit({ ...what, sql, print }));
+            const printLine = (line: string) => print(`${line}\n`);
+            const differences = await store.transaction((sql) =>
+              runAudit({ ...config, sql, print: printLine }),
+            );
             if (differences > 0) process.exitCode = EXIT_DIFFERENCES;
           } finally {
             await store.close();
@@ -69,21 +83,121 @@ await runCommandLine({
         });
       },
     },
+    doctor: {
+      description:
+        'check what is set: runtime, kubelet, Redis, Postgres, API server; exit code 1 if something is wrong',
+      async load() {
+        const { DOCTOR_SETTINGS } = await import('./doctor/settings.ts');
+        return commandWith(DOCTOR_SETTINGS, async (config) => {
+          const { examine, hasFailed, written } = await import('./doctor/doctor.ts');
+          const results = await examine(config);
+          print(written(results, config.output));
+          if (hasFailed(results)) process.exitCode = 1;
+        });
+      },
+    },
+    'redis-acl': {
+      description: 'print the Redis users of a cluster, one for its agents and one for its controller',
+      async load() {
+        const { REDIS_ACL_SETTINGS, redisAcl } = await import('./platform/redisAcl.ts');
+        return commandWith(REDIS_ACL_SETTINGS, async (config) => void process.stdout.write(redisAcl(config)));
+      },
+    },
     report: {
-      description: 'print the report of every node, straight from Postgres',
+      description:
+        'print the report of every node, straight from Postgres; exit code 3 if --fail-on finds something',
       async load() {
         const { REPORT_SETTINGS } = await import('./controller/config.ts');
-        return commandWith(REPORT_SETTINGS, async ({ cluster, databaseUrl, output, logLevel }) => {
+        return commandWith(REPORT_SETTINGS, async (config) => {
+          const { cluster: clusters, node: nodes, output, failOn, logLevel, ...database } = config;
           const { openStore } = await import('./controller/store/store.ts');
-          const { runReport } = await import('./controller/reports/command.ts');
-          const store = await openStore({ databaseUrl, log: createLogger(logLevel, 'report') });
+          const { EXIT_FAIL_ON, runReport } = await import('./controller/reports/command.ts');
+          const store = await openStore({ ...database, log: createLogger(logLevel, 'report') });
           try {
-            process.stdout.write(await runReport({ store, cluster, output }));
+            const { text, failures } = await runReport({ store, clusters, nodes, output, failOn });
+            print(text);
+            for (const failure of failures) complain(`plegwatch: ${failure}`);
+            if (failures.length > 0) process.exitCode = EXIT_FAIL_ON;
           } finally {
             await store.close();
           }
         });
       },
     },
+    finding: {
+      description: 'print everything about one finding, so that a stranger can check it',
+      async load() {
+        const { FINDING_SETTINGS } = await import('./analysis/settings.ts');
+        return commandWith(FINDING_SETTINGS, async ({ logLevel, html, ...config }) => {
+          const { openStore } = await import('./controller/store/store.ts');
+          const { findingOf, runFinding } = await import('./analysis/finding/command.ts');
+          const store = await openStore({ ...config, log: createLogger(logLevel, 'finding') });
+          try {
+            if (html === undefined) return print(await runFinding({ ...config, store }));
+            const { recordFinding } = await import('./ui/record.ts');
+            print(await recordFinding(store, (await findingOf({ ...config, store })).finding, html));
+          } finally {
+            await store.close();
+          }
+        });
+      },
+    },
+    timeline: {
+      description: 'print what happened on one node, in one order',
+      async load() {
+        const { TIMELINE_SETTINGS } = await import('./analysis/settings.ts');
+        return commandWith(TIMELINE_SETTINGS, async ({ logLevel, html, ...config }) => {
+          const { openStore } = await import('./controller/store/store.ts');
+          const { nodeOf, runTimeline } = await import('./analysis/timeline/command.ts');
+          const store = await openStore({ ...config, log: createLogger(logLevel, 'timeline') });
+          try {
+            if (html === undefined) return printStyled(await runTimeline({ ...config, store }));
+            const { recordTimeline } = await import('./ui/record.ts');
+            const { cluster, node } = await nodeOf({ ...config, store });
+            const { from, to } = config;
+            print(await recordTimeline(store, { cluster, node, from, to }, html));
+          } finally {
+            await store.close();
+          }
+        });
+      },
+    },
+    export: {
+      description: 'write the rows of a view as CSV, a gzipped file for each day',
+      async load() {
+        const { EXPORT_SETTINGS } = await import('./analysis/settings.ts');
+        return commandWith(EXPORT_SETTINGS, async ({ logLevel, ...config }) => {
+          const { openStore } = await import('./controller/store/store.ts');
+          const { runExport } = await import('./analysis/export/command.ts');
+          const store = await openStore({ ...config, log: createLogger(logLevel, 'export') });
+          try {
+            await runExport({ ...config, store, print: (line) => print(`${line}\n`) });
+          } finally {
+            await store.close();
+          }
+        });
+      },
+    },
+    ui: {
+      description: 'serve the page with the fleet, the timeline of a node, and findings',
+      async load() {
+        const { UI_SETTINGS } = await import('./ui/settings.ts');
+        return commandWith(UI_SETTINGS, async (config) => {
+          const { runUi } = await import('./ui/ui.ts');
+          await runUi(config, stopSignal());
+        });
+      },
+    },
+    completion: {
+      description: 'print the completion of commands and settings for a shell',
+      async load() {
+        const { COMPLETION_SETTINGS, completionOf } = await import('./platform/completion.ts');
+        return commandWith(COMPLETION_SETTINGS, async ({ shell }) =>
+          print(await completionOf(shell, commandLine)),
+        );
+      },
+    },
   },
-});
+};
+
+await runCommandLine(commandLine);

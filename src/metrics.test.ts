@@ -4,18 +4,15 @@
 import { readFileSync } from 'node:fs';
 import type { Registry } from 'prom-client';
 import { describe, expect, test } from 'vitest';
+import { documentedMetrics } from '../test/support/documentedMetrics.ts';
 import { AgentMetrics } from './agent/metrics.ts';
-import { SCRAPE_FAILURES } from './agent/observe/kubelet/client.ts';
+import { SCRAPE_FAILURES } from './agent/observe/kubelet/scrapeError.ts';
 import { ControllerMetrics } from './controller/metrics.ts';
+import { UiMetrics } from './ui/metrics.ts';
 
 const readDoc = (path: string) => readFileSync(new URL(`../docs/${path}`, import.meta.url), 'utf8');
-const page = readDoc('reference/metrics.md');
-const documented = (part: string): string[] => {
-  const text = page.split('## ').find((each) => each.startsWith(part)) ?? '';
-  return [...text.matchAll(/^\| `(plegwatch_\w+)(?:\{([\w,]+)\})?` \| (\w+) \|/gm)].map(
-    ([, name, labels, type]) => `${name} {${labels ?? ''}} ${type}`,
-  );
-};
+const documented = (part: 'Agent' | 'Controller' | 'Page'): string[] =>
+  documentedMetrics(part).map(({ name, labels, type }) => `${name} {${labels.join(',')}} ${type}`);
 
 const aboutItself = /^(process|nodejs)_/;
 
@@ -39,6 +36,10 @@ describe('docs/reference/metrics.md', () => {
   test('has every metric of a controller', async () => {
     expect(documented('Controller').sort()).toEqual((await served(new ControllerMetrics().registry)).sort());
   });
+
+  test('has every metric of the page', async () => {
+    expect(documented('Page').sort()).toEqual((await served(new UiMetrics().registry)).sort());
+  });
 });
 
 test.each(SCRAPE_FAILURES)(
@@ -51,6 +52,7 @@ test.each(SCRAPE_FAILURES)(
 test.each([
   ['an agent', new AgentMetrics().registry],
   ['a controller', new ControllerMetrics().registry],
+  ['the page', new UiMetrics().registry],
 ])('every counter of %s has a series from the start', async (_program, registry) => {
   const counters = (await registry.getMetricsAsJSON()).filter(({ type }) => String(type) === 'counter');
   expect(counters.filter(({ values }) => values.length === 0).map(({ name }) => name)).toEqual([]);

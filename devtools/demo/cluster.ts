@@ -7,16 +7,16 @@
  */
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { messageOf, type PlegwatchError } from '../../src/platform/errors.ts';
 import { flagOf } from '../../src/platform/settings.ts';
 import { BUILT_CLI, CHECKOUT, DEV_CLI } from '../checkout.ts';
 import { type LocalApiServer, startApiServer } from '../localServices/apiServer.ts';
 import { type LocalContainerd, startContainerd } from '../localServices/containerd.ts';
 import type { LocalService } from '../localServices/localService.ts';
 import { type PlegwatchSettings, startPlegwatch } from '../localServices/plegwatch.ts';
-import { startPostgres } from '../localServices/postgres.ts';
-import { programFailed, run, startProcess } from '../localServices/process.ts';
+import { CONTROLLER_ROLE, createControllerRole, startPostgres } from '../localServices/postgres.ts';
+import { freePort, run, startProcess } from '../localServices/process.ts';
 import { startRedis } from '../localServices/redis.ts';
+import { type Stops, stopAll } from '../localServices/stopAll.ts';
 import { temporaryFolder } from '../localServices/temporaryFolder.ts';
 import { ProgramMissing, type ProgramName, where } from '../localServices/where.ts';
 import { PodChurn } from './churn.ts';
@@ -33,6 +33,8 @@ export interface DemoOptions {
 export interface DemoCluster {
   readonly nodes: readonly DemoNode[];
   readonly databaseUrl: string;
+  /** Where a browser shows the same. */
+  readonly page: string;
   /** Runs kubectl and returns its output; null without an API server. */
   readonly kubectl: ((...args: readonly string[]) => Promise<string>) | null;
   stop(): Promise<void>;
@@ -67,19 +69,8 @@ const AGENT: PlegwatchSettings = { relistPeriod: '1s', overdueAfter: '1s', misse
 
 /** Starts everything; if a start fails, what was started is stopped again. */
 export async function startCluster(options: DemoOptions): Promise<DemoCluster> {
-  const stops: (() => Promise<void> | void)[] = [];
-  // A service that cannot be stopped must not leave the others running.
-  const stop = async () => {
-    const failures: unknown[] = [];
-    for (const each of stops.splice(0).reverse()) {
-      try {
-        await each();
-      } catch (error) {
-        failures.push(error);
-      }
-    }
-    if (failures.length > 0) throw notStopped(failures);
-  };
+  const stops: Stops = [];
+  const stop = () => stopAll(stops, 'The next make demo cleans up.');
   try {
     return { ...(await build(options, stops)), stop };
   } catch (error) {
@@ -90,13 +81,6 @@ export async function startCluster(options: DemoOptions): Promise<DemoCluster> {
   }
 }
 
-function notStopped(failures: readonly unknown[]): PlegwatchError {
-  const message = `Not everything could be stopped: ${failures.map(messageOf).join('; ')}.`;
-  return programFailed(message, 'The next make demo cleans up.', failures[0]);
-}
-
-type Stops = (() => Promise<void> | void)[];
-
 async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoCluster, 'stop'>> {
   const { report } = options;
   const place = temporaryFolder('demo', undefined);
@@ -106,20 +90,24 @@ async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoClust
     return service;
   };
   report('starting Redis and Postgres');
-  const redis = keep(await startRedis());
+  const redis = keep(await startRedis({ clusters: [CLUSTER] }));
   const postgres = keep(await startPostgres());
   const api = await startKube(options, keep);
   report('creating the schema');
-  await run(process.execPath, [BUILT_CLI, 'migrate', '--database-url', postgres.url]);
+  const databaseUrl = await createControllerRole(postgres.url);
+  const grant = ['--controller-roles', `${CONTROLLER_ROLE}=${CLUSTER}`];
+  await run(process.execPath, [BUILT_CLI, 'migrate', '--database-url', postgres.url, ...grant]);
+  const page = await startPage(databaseUrl, keep);
+  report(`the page is at ${page}`);
   report('starting the controller');
-  const shared = { cluster: CLUSTER, redisUrl: redis.url };
   keep(
     await startPlegwatch({
       cli: BUILT_CLI,
       command: 'controller',
       settings: {
-        ...shared,
-        databaseUrl: postgres.url,
+        cluster: CLUSTER,
+        redisUrl: redis.urlOf('controller', CLUSTER),
+        databaseUrl,
         ...(api === null ? { noKube: 'true' } : { kubeconfig: api.kubeconfig }),
       },
     }),
@@ -133,7 +121,8 @@ async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoClust
         cli: BUILT_CLI,
         command: 'agent',
         settings: {
-          ...shared,
+          cluster: CLUSTER,
+          redisUrl: redis.urlOf('agent', CLUSTER),
           node: name,
           criEndpoint: `unix://${socket}`,
           spoolDir: join(place.dir, name),
@@ -145,8 +134,20 @@ async function build(options: DemoOptions, stops: Stops): Promise<Omit<DemoClust
   return {
     nodes: sockets,
     databaseUrl: postgres.url,
+    page,
     kubectl: api === null ? null : (...args) => kubectl(api, args),
   };
+}
+
+/** The page, without a token on this machine. */
+async function startPage(
+  databaseUrl: string,
+  keep: <T extends LocalService>(service: T) => T,
+): Promise<string> {
+  const address = `127.0.0.1:${await freePort()}`;
+  const settings = { cluster: CLUSTER, databaseUrl, pageAddress: address };
+  keep(await startPlegwatch({ cli: BUILT_CLI, command: 'ui', settings }));
+  return `http://${address}`;
 }
 
 /** An API server for Node objects and PLEGReports only; nothing is scheduled. */

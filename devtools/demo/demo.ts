@@ -74,7 +74,7 @@ async function untilComplete(view: DemoView, signal: AbortSignal): Promise<void>
 async function show(view: DemoView, once: boolean, signal: AbortSignal): Promise<void> {
   const isTerminal = process.stdout.isTTY === true;
   while (!signal.aborted) {
-    const page = await view.page();
+    const page = await view.page(once);
     process.stdout.write(`${isTerminal && !once ? CLEAR : '\n'}${page}\n`);
     if (once) return;
     process.stdout.write('\nPress Ctrl-C to end.\n');

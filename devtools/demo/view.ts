@@ -8,6 +8,7 @@ import { Client } from 'pg';
 import { BUILT_CLI } from '../checkout.ts';
 import { run } from '../localServices/process.ts';
 import { CLUSTER, type DemoCluster } from './cluster.ts';
+import { answers, commandsToCopy } from './questions.ts';
 
 const MISSED_SQL = readFileSync(join(import.meta.dirname, 'missed.sql'), 'utf8');
 const EXAMPLE_SQL = readFileSync(join(import.meta.dirname, 'example.sql'), 'utf8');
@@ -15,8 +16,8 @@ const EXAMPLE_SQL = readFileSync(join(import.meta.dirname, 'example.sql'), 'utf8
 export interface DemoView {
   /** Whether every node has a report, and the lossy one has missed events. */
   complete(): Promise<boolean>;
-  /** The whole page, as text. */
-  page(): Promise<string>;
+  /** The whole page, as text: at its end commands to copy, or for `once` what they print. */
+  page(once: boolean): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -28,7 +29,7 @@ export async function openView(cluster: DemoCluster): Promise<DemoView> {
   await reader.connect();
   return {
     complete: () => complete(cluster),
-    page: () => page(cluster, reader),
+    page: (once) => page(cluster, reader, once),
     close: () => reader.end(),
   };
 }
@@ -42,9 +43,10 @@ async function complete(cluster: DemoCluster): Promise<boolean> {
   );
 }
 
-async function page(cluster: DemoCluster, reader: Client): Promise<string> {
+async function page(cluster: DemoCluster, reader: Client, once: boolean): Promise<string> {
   const command = cluster.kubectl === null ? 'plegwatch report' : 'kubectl get plegreports';
   return [
+    ...(once ? [] : [`Open ${cluster.page} in a browser.`, '']),
     ...cluster.nodes.map(({ name, what }) => `  ${name.padEnd(16)} ${what}`),
     '',
     `$ ${command}`,
@@ -59,7 +61,7 @@ async function page(cluster: DemoCluster, reader: Client): Promise<string> {
     EXAMPLE_SQL.trimEnd(),
     '',
     await tableOf(reader, EXAMPLE_SQL),
-    `Run your own: psql '${cluster.databaseUrl}'`,
+    once ? await answers(cluster, reader) : await commandsToCopy(cluster, reader),
   ].join('\n');
 }
 

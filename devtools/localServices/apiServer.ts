@@ -2,10 +2,10 @@
  * A Kubernetes API server with its own etcd on loopback: RBAC is on and service-account tokens work. There are no
  * controllers and no nodes unless the caller starts them.
  */
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { join } from 'node:path';
+import { type KubeUsers, writeAccountKey, writeKubeconfig, writeTokens } from './kubeCredentials.ts';
 import { type LocalService, startService } from './localService.ts';
 import { freePort, type RunningProcess, startProcess } from './process.ts';
 import { temporaryFolder } from './temporaryFolder.ts';
@@ -29,13 +29,13 @@ export interface ApiServerOptions {
   /** Where all its files are. Default: a temporary folder. The caller's own folder is kept. */
   readonly dir?: string;
   /** More users with their groups, by name; each gets a token. RBAC decides what they may do. */
-  readonly users?: Readonly<Record<string, readonly string[]>>;
+  readonly users?: KubeUsers;
   /** More arguments for kube-apiserver. */
   readonly args?: readonly string[];
 }
 
 const ADMIN = 'plegwatch-admin';
-const ISSUER = 'https://kubernetes.default.svc.cluster.local';
+export const ISSUER = 'https://kubernetes.default.svc.cluster.local';
 
 interface ApiServerFiles {
   readonly dir: string;
@@ -57,7 +57,9 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Lo
     accountKey: join(dir, 'service-accounts.pem'),
   };
   mkdirSync(place.certs, { recursive: true });
-  const tokens = writeTokens(place, { [ADMIN]: ['system:masters'], ...options.users });
+  const tokens = writeTokens(place.tokens, { [ADMIN]: ['system:masters'], ...options.users });
+  // It survives a start in the same folder.
+  writeAccountKey(place.accountKey);
   const port = await freePort();
   const url = `https://127.0.0.1:${port}`;
   const token = tokens.get(ADMIN) ?? '';
@@ -79,7 +81,9 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Lo
 
   const ca = readFileSync(serverCertificate(place), 'utf8');
   const files = new Map<string, string>();
-  for (const [user, userToken] of tokens) files.set(user, writeKubeconfig(dir, user, url, ca, userToken));
+  for (const [user, userToken] of tokens) {
+    files.set(user, writeKubeconfig(dir, user, { server: url, ca, token: userToken }));
+  }
   const kubeconfigOf = (user: string): string => {
     const file = files.get(user);
     if (file === undefined) throw new Error(`the API server was started without a user ${user}`);
@@ -99,21 +103,25 @@ async function startEtcd(
     startProcess({
       name: 'etcd',
       command,
-      args: [
-        `--data-dir=${join(dir, 'etcd')}`,
-        `--listen-client-urls=${etcdUrl}`,
-        `--advertise-client-urls=${etcdUrl}`,
-        `--listen-peer-urls=${peerUrl}`,
-        `--initial-advertise-peer-urls=${peerUrl}`,
-        `--initial-cluster=default=${peerUrl}`,
-        '--unsafe-no-fsync',
-        '--log-level=warn',
-      ],
+      args: etcdArgs(dir, etcdUrl, peerUrl),
       cwd: dir,
       logFile: join(dir, 'etcd.log'),
       ready: async () => (await fetch(`${etcdUrl}/health`, { signal: AbortSignal.timeout(1_000) })).ok,
     });
   return { etcd: await startService(start, clean), etcdUrl };
+}
+
+export function etcdArgs(dir: string, clientUrl: string, peerUrl: string): string[] {
+  return [
+    `--data-dir=${join(dir, 'etcd')}`,
+    `--listen-client-urls=${clientUrl}`,
+    `--advertise-client-urls=${clientUrl}`,
+    `--listen-peer-urls=${peerUrl}`,
+    `--initial-advertise-peer-urls=${peerUrl}`,
+    `--initial-cluster=default=${peerUrl}`,
+    '--unsafe-no-fsync',
+    '--log-level=warn',
+  ];
 }
 
 function serverArgs(place: ApiServerFiles, port: number, etcdUrl: string): string[] {
@@ -137,23 +145,6 @@ function serverArgs(place: ApiServerFiles, port: number, etcdUrl: string): strin
   ];
 }
 
-/** The key for service accounts survives a start in the same folder. */
-function writeTokens(
-  place: ApiServerFiles,
-  users: Readonly<Record<string, readonly string[]>>,
-): Map<string, string> {
-  const tokens = new Map(Object.keys(users).map((user) => [user, randomBytes(24).toString('hex')]));
-  const lines = [...tokens].map(
-    ([user, token]) => `${token},${user},${user},"${(users[user] ?? []).join(',')}"`,
-  );
-  writeFileSync(place.tokens, `${lines.join('\n')}\n`, { mode: 0o600 });
-  if (!existsSync(place.accountKey)) {
-    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-    writeFileSync(place.accountKey, privateKey.export({ type: 'pkcs1', format: 'pem' }), { mode: 0o600 });
-  }
-  return tokens;
-}
-
 /** The server's certificate and the authority that signed it. */
 function serverCertificate(place: ApiServerFiles): string {
   return join(place.certs, 'apiserver.crt');
@@ -173,24 +164,4 @@ function isReady(url: string, place: ApiServerFiles, token: string): Promise<boo
     request.once('error', () => resolve(false));
     request.once('timeout', () => request.destroy());
   });
-}
-
-/** JSON is valid YAML, so every Kubernetes client reads it. */
-function writeKubeconfig(dir: string, user: string, server: string, ca: string, token: string): string {
-  const file = join(dir, `${user.replaceAll(/[^A-Za-z0-9.-]/g, '-')}.kubeconfig`);
-  const config = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 'plegwatch',
-    clusters: [
-      {
-        name: 'plegwatch',
-        cluster: { server, 'certificate-authority-data': Buffer.from(ca).toString('base64') },
-      },
-    ],
-    contexts: [{ name: 'plegwatch', context: { cluster: 'plegwatch', user } }],
-    users: [{ name: user, user: { token } }],
-  };
-  writeFileSync(file, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 });
-  return file;
 }

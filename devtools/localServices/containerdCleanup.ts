@@ -7,7 +7,7 @@ import { basename, join } from 'node:path';
 import { programFailed, run, waitFor } from './process.ts';
 
 const CGROUPS = '/sys/fs/cgroup';
-const KILLED_WITHIN_MS = 10_000;
+const KILLED_WITHIN_MS = 60_000;
 
 /** Removes the shims, containers, control groups, mounts and sockets of the containerd in this folder, and the folder's content. */
 export async function cleanUpContainerd(dir: string, runc: string): Promise<void> {
@@ -30,6 +30,13 @@ export async function cleanUpContainerd(dir: string, runc: string): Promise<void
 /** The control group of all containers of the containerd in this folder. */
 export function cgroupOf(dir: string): string {
   return `/${dir.replaceAll(/[^A-Za-z0-9]+/g, '-').replace(/^-/, '')}`;
+}
+
+/** Removes a control group of this name from every hierarchy, and kills what still runs in it. */
+export async function removeControlGroups(group: string): Promise<void> {
+  for (const path of hierarchies().map((root) => join(root, group))) {
+    if (existsSync(path)) await removeControlGroup(path);
+  }
 }
 
 /** Processes of this name with a path in this folder on their command line. */
@@ -94,16 +101,19 @@ async function deleteContainers(dir: string, runc: string): Promise<void> {
 
 /** The control groups of these containers and of the folder, in every hierarchy. */
 function controlGroups(dir: string, ids: readonly string[]): string[] {
-  const hierarchies = existsSync(join(CGROUPS, 'cgroup.controllers'))
-    ? [CGROUPS]
-    : list(CGROUPS).map((name) => join(CGROUPS, name));
-  return hierarchies
+  return hierarchies()
     .flatMap((root) => [
       ...ids.map((id) => join(root, 'k8s.io', id)),
       join(root, 'k8s.io'),
       join(root, cgroupOf(dir)),
     ])
     .filter((group) => existsSync(group));
+}
+
+function hierarchies(): string[] {
+  return existsSync(join(CGROUPS, 'cgroup.controllers'))
+    ? [CGROUPS]
+    : list(CGROUPS).map((name) => join(CGROUPS, name));
 }
 
 /** Kills what still runs in a control group and removes it. The group k8s.io is shared, so it is removed only when it is empty. */

@@ -1,6 +1,6 @@
 /*
- * A kubelet on a local containerd and a local API server. It registers a Node; no scheduler runs. It signs its own
- * certificate for the name of its node, and the API server authorizes who may read its metrics, as in a cluster.
+ * A kubelet on a local containerd and a local API server. It registers a Node; no scheduler runs. Unless it is given one, it signs its
+ * own certificate for the name of its node, and the API server authorizes who may read its metrics, as in a cluster.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
@@ -35,6 +35,8 @@ export interface KubeletOptions {
   readonly runtimeRequestTimeout?: string;
   /** A folder with manifests of static pods. Default: none. */
   readonly staticPods?: string;
+  /** Files of the certificate that it serves, and of the authority that signed it. Default: it signs its own. */
+  readonly certificate?: { readonly caFile: string; readonly certFile: string; readonly keyFile: string };
 }
 
 /** Starts a kubelet; returns when it serves its metrics (about 3 s). Needs root. */
@@ -45,6 +47,7 @@ export async function startKubelet({
   eventedPleg,
   runtimeRequestTimeout,
   staticPods,
+  certificate,
 }: KubeletOptions): Promise<LocalKubelet> {
   const command = where('kubelet');
   const left = abandonedFolders(KIND);
@@ -53,7 +56,7 @@ export async function startKubelet({
   const { dir } = place;
   const port = await freePort();
   const url = `https://127.0.0.1:${port}`;
-  const caFile = join(dir, 'pki', 'kubelet.crt');
+  const caFile = certificate?.caFile ?? join(dir, 'pki', 'kubelet.crt');
   const setEventedPleg = (on: boolean) =>
     writeFileSync(
       join(dir, 'config.json'),
@@ -61,6 +64,8 @@ export async function startKubelet({
         ...configuration(port, containerd.socket, on),
         runtimeRequestTimeout,
         staticPodPath: staticPods,
+        tlsCertFile: certificate?.certFile,
+        tlsPrivateKeyFile: certificate?.keyFile,
       }),
     );
   const metrics = () => ask(`${url}/metrics`, node, readFileSync(caFile, 'utf8'), api.token);

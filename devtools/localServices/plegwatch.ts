@@ -1,5 +1,5 @@
 /*
- * An agent or a controller as a local service: the built program in a process, with its settings as environment
+ * An agent, a controller or the page as a local service: the built program in a process, with its settings as environment
  * variables and its HTTP server on a free port.
  */
 import { readFileSync } from 'node:fs';
@@ -8,19 +8,20 @@ import { join } from 'node:path';
 import type { AGENT_SETTINGS } from '../../src/agent/config.ts';
 import type { CONTROLLER_SETTINGS } from '../../src/controller/config.ts';
 import { variableOf } from '../../src/platform/settings.ts';
+import type { UI_SETTINGS } from '../../src/ui/settings.ts';
 import { type LocalService, startService } from './localService.ts';
 import { freePort, startProcess } from './process.ts';
 import { temporaryFolder } from './temporaryFolder.ts';
 
 /** Settings by their names in the tables: `redisUrl`, not `--redis-url`. A name that no table has does not compile. */
 export type PlegwatchSettings = Readonly<
-  Partial<Record<keyof (typeof AGENT_SETTINGS & typeof CONTROLLER_SETTINGS), string>>
+  Partial<Record<keyof (typeof AGENT_SETTINGS & typeof CONTROLLER_SETTINGS & typeof UI_SETTINGS), string>>
 >;
 
 export interface PlegwatchOptions {
   /** The built command line, dist/cli.js. */
   readonly cli: string;
-  readonly command: 'agent' | 'controller';
+  readonly command: 'agent' | 'controller' | 'ui';
   readonly settings: PlegwatchSettings;
   /** More arguments for Node. */
   readonly nodeArgs?: readonly string[];
@@ -34,7 +35,7 @@ export interface LocalPlegwatch extends LocalService {
   ask(path: '/readyz' | '/livez' | '/metrics'): Promise<{ status: number; body: string } | null>;
 }
 
-/** Starts an agent or a controller; returns when its HTTP server responds. Throws PROGRAM_FAILED with the end of its log. */
+/** Starts a program; returns when its HTTP server responds. Throws PROGRAM_FAILED with the end of its log. */
 export async function startPlegwatch({
   cli,
   command,
@@ -67,7 +68,7 @@ export async function startPlegwatch({
 
 function ask(port: number, path: string): Promise<{ status: number; body: string } | null> {
   return new Promise((resolve) => {
-    const request = get({ host: '127.0.0.1', port, path, timeout: 2_000 }, (response) => {
+    const request = get({ host: '127.0.0.1', port, path, timeout: 10_000 }, (response) => {
       let body = '';
       response.setEncoding('utf8');
       response.on('data', (chunk: string) => {

@@ -3,12 +3,21 @@
  * root it runs as nobody.
  */
 import { randomBytes } from 'node:crypto';
-import { chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Client } from 'pg';
 import { messageOf } from '../../src/platform/errors.ts';
 import { type LocalService, startService } from './localService.ts';
-import { freePort, type RunningProcess, run, startProcess, type UnixUser } from './process.ts';
+import {
+  freePort,
+  NOBODY,
+  type RunningProcess,
+  run,
+  type ServiceNetwork,
+  startProcess,
+  type UnixUser,
+} from './process.ts';
 import { temporaryFolder } from './temporaryFolder.ts';
 import { where } from './where.ts';
 
@@ -16,18 +25,26 @@ export interface LocalPostgres extends LocalService {
   /** The URL of superuser `plegwatch` for the empty database `plegwatch`. */
   readonly url: string;
   readonly port: number;
+  /** The folder of its Unix socket, which is reachable from every network namespace. */
+  readonly socketDir: string;
 }
 
 export interface PostgresOptions {
   /** Where its data is. Default: a temporary folder. The caller's own folder is kept and can be started again. */
   readonly dir?: string;
+  /** Listens there, and in the network namespace of the process `of`. Default: on a free port of this machine's loopback. */
+  readonly network?: ServiceNetwork;
+  /** The password of `plegwatch`. Default: random. */
+  readonly password?: string;
   /** Server settings, such as `{ fsync: 'off' }`. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-const NOBODY: UnixUser = { uid: 65534, gid: 65534 };
 const NAME = 'plegwatch';
-const BACKENDS_EXIT_WITHIN_MS = 20_000;
+const REMOTE_ACCESS = 'host all all all scram-sha-256\n';
+const BACKENDS_EXIT_WITHIN_MS = 120_000;
+/** No superuser, and no owner: row-level security does not hold for these. */
+export const CONTROLLER_ROLE = 'controller';
 
 /** Starts Postgres, with a new database cluster where the folder has none. */
 export async function startPostgres(options: PostgresOptions = {}): Promise<LocalPostgres> {
@@ -35,19 +52,23 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Loca
   const data = join(place.dir, 'data');
   const as = process.getuid?.() === 0 ? NOBODY : undefined;
   let command: string;
-  let port: number;
+  let network: ServiceNetwork;
   try {
     command = where('postgres');
-    port = await freePort();
+    network = options.network ?? { address: '127.0.0.1', port: await freePort() };
     if (as !== undefined) chownSync(place.dir, as.uid, as.gid);
-    if (!existsSync(join(data, 'PG_VERSION'))) await initialise(place.dir, data, command, as);
+    if (!existsSync(join(data, 'PG_VERSION'))) {
+      await initialise(place.dir, data, command, as, options.password ?? randomBytes(18).toString('hex'));
+      // initdb lets in this machine only.
+      if (options.network !== undefined) appendFileSync(join(data, 'pg_hba.conf'), REMOTE_ACCESS);
+    }
   } catch (error) {
     place.remove();
     throw error;
   }
   const settings: Record<string, string> = {
-    listen_addresses: '127.0.0.1',
-    port: `${port}`,
+    listen_addresses: network.address,
+    port: `${network.port}`,
     unix_socket_directories: place.dir,
     max_connections: '100',
     ...options.settings,
@@ -59,6 +80,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Loca
       args: ['-D', data, ...Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`])],
       cwd: place.dir,
       as,
+      networkOf: network.of,
       logFile: join(place.dir, 'postgres.log'),
       ready: async (pid) => isReady(data, pid),
       readyWithinMs: 60_000,
@@ -70,7 +92,26 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Loca
     async () => place.remove(),
   );
   const password = readFileSync(join(place.dir, 'password'), 'utf8').trim();
-  return Object.assign(service, { url: `postgres://${NAME}:${password}@127.0.0.1:${port}/${NAME}`, port });
+  const { address, port } = network;
+  return Object.assign(service, {
+    url: `postgres://${NAME}:${password}@${address}:${port}/${NAME}`,
+    port,
+    socketDir: place.dir,
+  });
+}
+
+/** Creates the controllers' role, which can only log in until a migration grants it something. Returns its URL of the database. */
+export async function createControllerRole(databaseUrl: string): Promise<string> {
+  const url = new URL(databaseUrl);
+  const client = new Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    await client.query(`CREATE ROLE ${CONTROLLER_ROLE} LOGIN PASSWORD '${url.password}'`);
+  } finally {
+    await client.end();
+  }
+  url.username = CONTROLLER_ROLE;
+  return url.href;
 }
 
 async function initialise(
@@ -78,9 +119,10 @@ async function initialise(
   data: string,
   postgres: string,
   as: UnixUser | undefined,
+  password: string,
 ): Promise<void> {
   const passwordFile = join(dir, 'password');
-  writeFileSync(passwordFile, `${randomBytes(18).toString('hex')}\n`, { mode: 0o600 });
+  writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
   if (as !== undefined) chownSync(passwordFile, as.uid, as.gid);
   const layout = [`--pgdata=${data}`, '--encoding=UTF8', '--locale=C', '--no-sync', '--no-instructions'];
   const access = [`--username=${NAME}`, '--auth=scram-sha-256', `--pwfile=${passwordFile}`];

@@ -3,8 +3,9 @@
  * the kernel kills the process when we die, even from a kill -9.
  */
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { PlegwatchError } from '../../src/platform/errors.ts';
@@ -13,6 +14,16 @@ export interface UnixUser {
   readonly uid: number;
   readonly gid: number;
 }
+
+/** Where a service listens that is not on this machine's loopback: in the network namespace of a process. */
+export interface ServiceNetwork {
+  readonly address: string;
+  readonly port: number;
+  readonly of?: number;
+}
+
+/** For programs that refuse to run as root. */
+export const NOBODY: UnixUser = { uid: 65534, gid: 65534 };
 
 export interface ProcessOptions {
   readonly name: string;
@@ -24,6 +35,8 @@ export interface ProcessOptions {
   readonly logFile: string;
   /** Runs it as another user; only root can. */
   readonly as?: UnixUser | undefined;
+  /** Runs it in the network namespace of this process; only root can. Default: this machine's network. */
+  readonly networkOf?: number | undefined;
   /** Called with the process id until it returns true; until then the process does not count as started. */
   readonly ready?: (pid: number) => Promise<boolean>;
   readonly readyWithinMs?: number;
@@ -54,8 +67,8 @@ export interface RunningProcess {
 export const programFailed = (message: string, cure: string, cause?: unknown): PlegwatchError =>
   new PlegwatchError('PROGRAM_FAILED', message, cure, { cause });
 
-const READY_WITHIN_MS = 30_000;
-const STOP_WITHIN_MS = 10_000;
+const READY_WITHIN_MS = 120_000;
+const STOP_WITHIN_MS = 60_000;
 const TAIL_LINES = 20;
 
 /** Starts a program and waits until it is ready. Throws PROGRAM_FAILED, with the end of its log, when it ends first. */
@@ -71,16 +84,25 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
   return process;
 }
 
+interface RunOptions {
+  readonly env?: NodeJS.ProcessEnv;
+  readonly as?: UnixUser | undefined;
+  readonly networkOf?: number | undefined;
+  readonly timeoutMs?: number;
+  readonly cwd?: string;
+}
+
 /** Runs a program to its end and returns its standard output. Throws PROGRAM_FAILED with its standard error. */
 export async function run(
   command: string,
   args: readonly string[],
-  options: { env?: NodeJS.ProcessEnv; as?: UnixUser | undefined; timeoutMs?: number; cwd?: string } = {},
+  options: RunOptions = {},
 ): Promise<string> {
   try {
-    const { stdout } = await promisify(execFile)(command, [...args], {
+    const [file, fileArgs] = inNetwork(options.networkOf, command, args);
+    const { stdout } = await promisify(execFile)(file, fileArgs, {
       maxBuffer: 64 * 1024 * 1024,
-      timeout: options.timeoutMs ?? 60_000,
+      timeout: options.timeoutMs ?? 240_000,
       ...(options.env === undefined ? {} : { env: options.env }),
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
       ...options.as,
@@ -109,18 +131,36 @@ export async function waitFor(
   }
 }
 
-/** A TCP port of 127.0.0.1 that is free at this moment. */
+/**
+ * A TCP port of 127.0.0.1 that nobody listens on. Until this process ends it is given to no other, and no connection gets it as its own
+ * port: the kernel takes those from a range above.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('a TCP server without a port');
-  return address.port;
+  for (;;) {
+    const port = randomInt(FIRST_PORT, Math.max(firstEphemeralPort(), 2 * FIRST_PORT));
+    // An abstract socket, which the kernel releases when the process ends, however it ends.
+    if ((await listens(`\0plegwatch-port-${port}`)) === null) continue;
+    const server = await listens(port);
+    if (server === null) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
 }
+
+const FIRST_PORT = 12_000;
+
+export const firstEphemeralPort = (): number =>
+  Number.parseInt(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8'), 10);
+
+/** Listens there; null if somebody else does. */
+const listens = (at: number | string): Promise<Server | null> =>
+  new Promise((resolve) => {
+    const server = createServer().unref();
+    server.once('error', () => resolve(null));
+    const listening = () => resolve(server);
+    if (typeof at === 'string') server.listen(at, listening);
+    else server.listen(at, '127.0.0.1', listening);
+  });
 
 /** The last lines of a log, for a message. */
 export function tail(file: string): string {
@@ -171,6 +211,21 @@ function launch(options: ProcessOptions): RunningProcess {
 }
 
 function wrapped(options: ProcessOptions): [string, string[]] {
+  const [command, args] = ownedByUs(options);
+  return inNetwork(options.networkOf, command, args);
+}
+
+/** The command that runs another one in the network namespace of a process. nsenter starts no process of its own for that. */
+export function inNetwork(
+  pid: number | undefined,
+  command: string,
+  args: readonly string[],
+): [string, string[]] {
+  if (pid === undefined) return [command, [...args]];
+  return ['nsenter', [`--net=/proc/${pid}/ns/net`, '--', command, ...args]];
+}
+
+function ownedByUs(options: ProcessOptions): [string, string[]] {
   const args = [...options.args];
   if (!hasSetpriv()) return [options.command, args];
   const as =

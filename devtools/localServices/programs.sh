@@ -13,10 +13,20 @@ redis_least=6.2.0
 declare -A containerd_suites=([2.1]=forky [1.7]=trixie [1.6]=bookworm)
 runc_series=1.1 runc_suite=bookworm
 redis_series=7.0 redis_suite=bookworm
+pgbouncer_series=1.18 pgbouncer_suite=bookworm
 etcd_series=3.5 etcd_suite=forky
+# The libraries of plegwatch's own image, and the architectures that it is built for.
+image_libraries_series=12.2 image_suite=bookworm
+image_architectures=(amd64 arm64)
+cni_series=1.1 cni_suite=bookworm
+buildah_series=1.28 buildah_suite=bookworm
+chromium_series=150 chromium_suite=bookworm
+nftables_series=1.0 nftables_suite=bookworm
+promtool_series=3.5 promtool_suite=forky
+operator_crds_version=0.85.0
 images_version=1
 # The versions of Go programs are pinned in their go.mod.
-module_version() { awk -v m="$2" '$1 == m && $2 ~ /^v/ { print substr($2, 2); exit }' "$services_dir/$1/go.mod"; }
+module_version() { awk -v m="$2" '{ sub(/^require /, "") } $1 == m && $2 ~ /^v/ { print substr($2, 2); exit }' "$services_dir/$1/go.mod"; }
 kubernetes_version=$(module_version kubernetes k8s.io/kubernetes)
 helm_version=$(module_version helm helm.sh/helm/v4)
 # criclient is our own source, so its folder name also contains a digest of it.
@@ -34,12 +44,20 @@ fi
 node_dir=$cache/node-$node_version
 postgres_dir=$cache/postgres-$postgres_version
 redis_dir=$cache/redis-$redis_series-$redis_suite
+pgbouncer_dir=$cache/pgbouncer-$pgbouncer_series-$pgbouncer_suite
 runc_dir=$cache/runc-$runc_series-$runc_suite
 etcd_dir=$cache/etcd-$etcd_series-$etcd_suite
+cni_dir=$cache/cni-$cni_series-$cni_suite
+buildah_dir=$cache/buildah-$buildah_series-$buildah_suite
+chromium_dir=$cache/chromium-$chromium_series-$chromium_suite
+nftables_dir=$cache/nftables-$nftables_series-$nftables_suite
+promtool_dir=$cache/promtool-$promtool_series-$promtool_suite
+operator_crds_dir=$cache/operator-crds-$operator_crds_version
 images_dir=$cache/images-$images_version
 kubernetes_dir=$cache/kubernetes-$kubernetes_version
 helm_dir=$cache/helm-$helm_version
 criclient_dir=$cache/criclient-$criclient_version
+image_base_dir() { printf '%s\n' "$cache/image-base-$node_version-$image_suite-$1"; }
 containerd_dir() { printf '%s\n' "$cache/containerd-$1-${containerd_suites[$1]}"; }
 
 # at_least A B: whether version A is B or later.
@@ -63,9 +81,10 @@ own_redis() {
 asset() { [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/$1" ] && printf '%s\n' "$KUBEBUILDER_ASSETS/$1"; }
 
 program_names=(
-  node postgres initdb redis-server
+  node postgres initdb pgbouncer redis-server
   containerd-2.1 ctr-2.1 containerd-shim-2.1 containerd-1.7 ctr-1.7 containerd-shim-1.7 containerd-1.6 ctr-1.6 containerd-shim-1.6
-  runc etcd image-pause image-busybox kube-apiserver kubectl kubelet kube-controller-manager kube-scheduler helm criclient
+  runc etcd image-pause image-busybox image-base-amd64 image-base-arm64 image-node kube-apiserver kubectl kubelet kube-controller-manager kube-scheduler kube-proxy coredns helm promtool operator-crds criclient
+  cni-ptp nft buildah chromium
 )
 
 # program_path NAME: where the program is, or will be once it is prepared. Returns 2 for an unknown name.
@@ -73,6 +92,7 @@ program_path() {
   case $1 in
     node) own_node || echo "$node_dir/bin/node" ;;
     postgres | initdb) echo "$postgres_dir/native/bin/$1" ;;
+    pgbouncer) echo "$pgbouncer_dir/bin/pgbouncer" ;;
     redis-server) own_redis || echo "$redis_dir/bin/redis-server" ;;
     containerd-2.1 | containerd-1.7 | containerd-1.6) echo "$(containerd_dir "${1##*-}")/usr/bin/containerd" ;;
     ctr-2.1 | ctr-1.7 | ctr-1.6) echo "$(containerd_dir "${1##*-}")/usr/bin/ctr" ;;
@@ -80,10 +100,20 @@ program_path() {
       echo "$(containerd_dir "${1##*-}")/usr/bin/containerd-shim-runc-v2" ;;
     runc) echo "$runc_dir/usr/sbin/runc" ;;
     etcd) asset etcd || echo "$etcd_dir/usr/bin/etcd" ;;
+    image-base-amd64 | image-base-arm64) image_base_dir "${1##*-}" ;;
+    # The image's own Node, for this machine.
+    image-node) [ "$(uname -m)" = aarch64 ] && echo "$(image_base_dir arm64)/node/bin/node" || echo "$(image_base_dir amd64)/node/bin/node" ;;
     image-pause | image-busybox) echo "$images_dir/${1#image-}.tar" ;;
     kube-apiserver | kubectl) asset "$1" || echo "$kubernetes_dir/$1" ;;
-    kubelet | kube-controller-manager | kube-scheduler) echo "$kubernetes_dir/$1" ;;
+    kubelet | kube-controller-manager | kube-scheduler | kube-proxy) echo "$kubernetes_dir/$1" ;;
+    coredns) echo "$kubernetes_dir/coredns-$(module_version kubernetes github.com/coredns/coredns)" ;;
+    buildah) echo "$buildah_dir/usr/bin/buildah" ;;
+    chromium) echo "$chromium_dir/bin/chromium-headless-shell" ;;
+    cni-ptp) echo "$cni_dir/usr/lib/cni/ptp" ;;
+    nft) echo "$nftables_dir/bin/nft" ;;
     helm) echo "$helm_dir/helm" ;;
+    promtool) echo "$promtool_dir/usr/bin/promtool" ;;
+    operator-crds) echo "$operator_crds_dir" ;;
     criclient) echo "$criclient_dir/criclient" ;;
     *) return 2 ;;
   esac
@@ -96,9 +126,12 @@ program_target() {
     postgres | initdb) echo postgres ;;
     redis-server) echo redis ;;
     containerd* | ctr*) echo containerd ;;
+    image-base-* | image-node) echo image-base ;;
+    cni-*) echo cni ;;
+    nft) echo nftables ;;
     image-*) echo images ;;
     kube-apiserver | kubectl | kubelet) echo kubernetes ;;
-    kube-*) echo kubernetes-more ;;
+    kube-* | coredns) echo kubernetes-more ;;
     *) echo "$1" ;;
   esac
 }

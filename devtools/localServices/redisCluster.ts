@@ -3,12 +3,19 @@
  * and restarted has its slots back, but they are empty.
  */
 import { Redis } from 'ioredis';
+import type { RedisUser } from '../../src/protocol/redisUsers.ts';
 import { freePort, waitFor } from './process.ts';
-import { type LocalRedis, startRedis } from './redis.ts';
+import { DEFAULT_CLUSTER, type LocalRedis, startRedis } from './redis.ts';
+import { urlAs } from './redisUsers.ts';
+
+/** Any server that speaks Redis's protocol. */
+export type RedisServer = Omit<LocalRedis, 'urlOf'>;
 
 export interface LocalRedisCluster {
   /** Names the first two masters; clients discover the others through them. */
   readonly url: string;
+  /** As an agent or a controller of the cluster `test`. */
+  urlOf(user: RedisUser): string;
   readonly masters: readonly LocalRedis[];
   stop(): Promise<void>;
 }
@@ -16,7 +23,7 @@ export interface LocalRedisCluster {
 const SLOTS = 16_384;
 /** A master that does not answer for so long counts as failed. */
 const NODE_TIMEOUT_MS = 1_000;
-const READY_WITHIN_MS = 30_000;
+const READY_WITHIN_MS = 120_000;
 
 export async function startRedisCluster(count = 3): Promise<LocalRedisCluster> {
   const buses = await freePorts(count);
@@ -31,12 +38,13 @@ export async function startRedisCluster(count = 3): Promise<LocalRedisCluster> {
     throw error;
   }
   const hosts = masters.slice(0, 2).map(({ port }) => `127.0.0.1:${port}`);
-  return { url: `redis+cluster://${hosts.join(',')}`, masters, stop };
+  const url = `redis+cluster://${hosts.join(',')}`;
+  return { url, urlOf: (user) => urlAs(url, user, DEFAULT_CLUSTER), masters, stop };
 }
 
 /** Sends one command to one server, bypassing the cluster. */
 export async function command(
-  server: LocalRedis,
+  server: RedisServer,
   name: string,
   ...args: readonly string[]
 ): Promise<unknown> {

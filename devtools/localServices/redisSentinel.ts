@@ -3,16 +3,20 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { RedisUser } from '../../src/protocol/redisUsers.ts';
 import { startService } from './localService.ts';
 import { freePort, startProcess, waitFor } from './process.ts';
-import { answersPing, type LocalRedis, startRedis } from './redis.ts';
-import { command } from './redisCluster.ts';
+import { answersPing, DEFAULT_CLUSTER, type LocalRedis, startRedis } from './redis.ts';
+import { command, type RedisServer } from './redisCluster.ts';
+import { urlAs } from './redisUsers.ts';
 import { temporaryFolder } from './temporaryFolder.ts';
 import { where } from './where.ts';
 
 export interface LocalRedisSentinel {
   readonly url: string;
-  readonly sentinel: LocalRedis;
+  /** As an agent or a controller of the cluster `test`. */
+  urlOf(user: RedisUser): string;
+  readonly sentinel: RedisServer;
   /** The first is the master at the start. */
   readonly servers: readonly [LocalRedis, LocalRedis];
   /** The port of the master that the Sentinel reports now. */
@@ -21,7 +25,7 @@ export interface LocalRedisSentinel {
 }
 
 const NAME = 'plegwatch';
-const READY_WITHIN_MS = 30_000;
+const READY_WITHIN_MS = 120_000;
 
 export async function startRedisSentinel(): Promise<LocalRedisSentinel> {
   const first = await startRedis();
@@ -39,8 +43,10 @@ export async function startRedisSentinel(): Promise<LocalRedisSentinel> {
     await stop();
     throw error;
   }
+  const url = `redis+sentinel://127.0.0.1:${sentinel.port}/${NAME}`;
   return {
-    url: `redis+sentinel://127.0.0.1:${sentinel.port}/${NAME}`,
+    url,
+    urlOf: (user) => urlAs(url, user, DEFAULT_CLUSTER),
     sentinel,
     servers: [first, second],
     async master() {
@@ -56,7 +62,7 @@ async function isInSync(replica: LocalRedis): Promise<boolean> {
 }
 
 /** A Sentinel needs a configuration file, because it writes its state to it. */
-async function startSentinel(masterPort: number): Promise<LocalRedis> {
+async function startSentinel(masterPort: number): Promise<RedisServer> {
   const port = await freePort();
   const place = temporaryFolder('sentinel', undefined);
   const file = join(place.dir, 'sentinel.conf');

@@ -12,18 +12,29 @@ export type ProgramName =
   | 'node'
   | 'postgres'
   | 'initdb'
+  | 'pgbouncer'
   | 'redis-server'
   | `${'containerd' | 'ctr' | 'containerd-shim'}-${ContainerdVersion}`
   | 'runc'
   | 'image-pause'
   | 'image-busybox'
+  | 'image-node'
+  | `image-base-${'amd64' | 'arm64'}`
   | 'etcd'
   | 'kube-apiserver'
   | 'kubectl'
   | 'kubelet'
   | 'kube-controller-manager'
   | 'kube-scheduler'
+  | 'kube-proxy'
+  | 'coredns'
+  | 'cni-ptp'
+  | 'buildah'
+  | 'chromium'
+  | 'nft'
   | 'helm'
+  | 'promtool'
+  | 'operator-crds'
   | 'criclient';
 
 /** Thrown when a program is not on this machine; `cure` is the command that prepares it. */

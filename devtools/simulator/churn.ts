@@ -1,10 +1,10 @@
 /*
  * Churn: a number of slots, each of which plays one pod script after another until churn is stopped. Pods that exist then
- * remain, as they do when a runtime ends.
+ * remain, as they do when a runtime ends; a removal that has been announced is finished.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { monoNow } from '../../src/platform/clock.ts';
-import { type PodAction, performIfPossible } from './podActions.ts';
+import { type PodAction, performIfPossible, type ScriptStep } from './podActions.ts';
 import { type PodScriptOptions, podScriptOf } from './podScript.ts';
 import type { SimulatedPods } from './pods.ts';
 import { randomFor } from './random.ts';
@@ -24,7 +24,10 @@ export async function runChurn(
   signal: AbortSignal,
   gate: RuntimeGate = async () => {},
 ): Promise<void> {
-  const play = (act: PodAction) => gate(act, signal).then(() => performIfPossible(pods, act));
+  const play = async (act: PodAction) => {
+    if (!signal.aborted) await gate(act, signal);
+    await performIfPossible(pods, act);
+  };
   const slots = Array.from({ length: options.pods }, (_, slot) => playSlot(play, options, slot, signal));
   try {
     await Promise.all(slots);
@@ -45,18 +48,27 @@ async function playSlot(
   await pause(random.between(0, Math.min(2000, options.meanMs / 2)), undefined, { signal });
   const fraction = random.between(0.2, 1);
   for (let number = 0; ; number += 1) {
-    const start = monoNow();
-    for (const { at, act } of podScriptOf({
-      ...options,
-      slot,
-      number,
-      ...(number === 0 ? { fraction } : {}),
-    })) {
-      const wait = at - (monoNow() - start) / 1000;
-      if (wait > 0) await pause(wait, undefined, { signal });
-      await play(act);
-      signal.throwIfAborted();
-    }
+    const cut = number === 0 ? { fraction } : {};
+    await playScript(play, podScriptOf({ ...options, slot, number, ...cut }), signal);
     await pause(random.between(5, 100), undefined, { signal });
+  }
+}
+
+async function playScript(
+  play: (act: PodAction) => Promise<void>,
+  script: Iterable<ScriptStep>,
+  signal: AbortSignal,
+): Promise<void> {
+  const start = monoNow();
+  for (const { at, act } of script) {
+    // A sandbox whose removal stopped halfway would be listed for ever after its DELETED.
+    const isBegun = act.do === 'finishRemoval';
+    if (!isBegun) signal.throwIfAborted();
+    const wait = at - (monoNow() - start) / 1000;
+    if (wait > 0) {
+      const paused = pause(wait, undefined, { signal });
+      await (isBegun ? paused.catch(() => undefined) : paused);
+    }
+    await play(act);
   }
 }

@@ -2,7 +2,7 @@
  * The clocks behind a simulated runtime's timestamps. A real runtime reads the wall clock in nanoseconds. Node has it in
  * milliseconds, so the digits below come from the monotonic clock, and the result stays in the wall clock's millisecond.
  */
-import { monoNow, wallNow } from '../../src/platform/clock.ts';
+import { readClocks } from '../../src/platform/clock.ts';
 import { type Mono, mono, type Wall, wall } from '../../src/protocol/units.ts';
 
 export interface Moment {
@@ -13,15 +13,25 @@ export interface Moment {
 /** Reads both clocks at once. */
 export type Clock = () => Moment;
 
+/**
+ * All that is done without a pause happens at one moment: on a busy machine the process may stand still between two readings, and
+ * the time that a container shows would not be the one in the ground truth.
+ */
 export function machineClock(): Clock {
-  let ahead = wallNow() - monoNow();
+  const first = readClocks();
+  let ahead = first.wall - first.mono;
+  let moment: Moment | null = null;
   return () => {
-    const now = monoNow();
-    const shown = wallNow();
+    if (moment !== null) return moment;
+    const { mono: now, wall: shown } = readClocks();
     const guess = now + ahead;
     if (guess < shown) ahead += shown - guess;
     else if (guess > shown + 999) ahead -= guess - shown - 999;
-    return { wall: wall(now + ahead), mono: now };
+    moment = { wall: wall(now + ahead), mono: now };
+    queueMicrotask(() => {
+      moment = null;
+    });
+    return moment;
   };
 }
 

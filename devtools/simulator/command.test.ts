@@ -2,8 +2,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { declareSettings, readSettings } from '../../src/platform/settings.ts';
+import { passes, until } from '../../test/support/waitFor.ts';
 import { runtimeOptions, SIMULATE_RUNTIME_SETTINGS, simulateRuntime } from './command.ts';
 import { connectCri } from './criClient.ts';
 
@@ -122,11 +123,10 @@ test('the command serves its socket until it is stopped, and writes the ground t
       read('--socket', socket, '--truth', truth, '--pod-lifetime', '1s'),
       stop.signal,
     );
-    await vi.waitFor(() => expect(existsSync(socket)).toBe(true), { timeout: 5000 });
+    await until(() => existsSync(socket));
     const client = connectCri(socket);
-    await vi.waitFor(
-      async () => expect((await client.call('listPodSandbox', { filter: undefined })).items).not.toEqual([]),
-      { timeout: 5000 },
+    await passes(async () =>
+      expect((await client.call('listPodSandbox', { filter: undefined })).items).not.toEqual([]),
     );
     client.close();
     stop.abort();

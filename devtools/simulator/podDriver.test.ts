@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { passes } from '../../test/support/waitFor.ts';
 import { createPodDriver, type PodDriver } from './podDriver.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from './runtime.ts';
 
@@ -50,7 +51,7 @@ test('sandbox and containers have the labels of the kubelet', async () => {
 test('a container exits when its command ends', async () => {
   const pod = await driver.runPod({ name: 'job', containers: [{ name: 'app', command: ['false'] }] });
   const id = pod.containers['app'] ?? '';
-  await vi.waitFor(() => expect(runtime.pods.container(id)).toMatchObject({ state: 'exited', exitCode: 1 }));
+  await passes(() => expect(runtime.pods.container(id)).toMatchObject({ state: 'exited', exitCode: 1 }));
 });
 
 test('cleanup removes every pod of the driver with all its containers, and no other pod', async () => {

@@ -14,7 +14,7 @@ export interface PodDriverOptions {
   readonly images?: { readonly pause: string; readonly busybox: string };
   /** The control group of the pods. Default: the runtime's choice. */
   readonly cgroupParent?: string;
-  /** The timeout of one call in milliseconds. Default 30,000. */
+  /** The timeout of one call in milliseconds. Default 120,000. */
   readonly timeoutMs?: number;
 }
 
@@ -181,7 +181,7 @@ export class PodDriver {
   }
 
   #deadline(): { readonly deadline: number } {
-    return { deadline: Date.now() + (this.#options.timeoutMs ?? 30_000) };
+    return { deadline: Date.now() + (this.#options.timeoutMs ?? 120_000) };
   }
 
   #newUid(name: string): string {

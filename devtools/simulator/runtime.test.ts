@@ -69,6 +69,19 @@ test('containerd 2.1 stamps events in nanoseconds of the wall clock', async () =
   expect(second).toBeLessThanOrEqual(BigInt(Date.now() + 1) * 1_000_000n);
 });
 
+test('a container shows the times of the ground truth, however slow the machine is', async () => {
+  const runtime = await bed.start({ keepTruth: true });
+  const { id: sandbox } = runtime.pods.runPod({ name: 'web' });
+  const { id } = runtime.pods.createContainer(sandbox, { name: 'app' });
+  const slow = new Int32Array(new SharedArrayBuffer(4));
+  runtime.truth.listen(() => void Atomics.wait(slow, 0, 0, 20));
+  runtime.pods.exitContainer(id);
+  const stopped = runtime.truth.entries.find(
+    (entry) => entry.what === 'transition' && entry.transition === 'stopped',
+  );
+  expect(BigInt(stopped?.at ?? 0) * 1_000n).toBe(runtime.pods.container(id).finishedNs);
+});
+
 test('containerd 2.1 lists a sandbox after its DELETED until its removal is finished', async () => {
   const runtime = await bed.start();
   const client = bed.connect(runtime);

@@ -48,7 +48,7 @@ export class TestBed {
   async listen(runtime: SimulatedRuntime, client = this.connect(runtime)): Promise<RecordedEvents> {
     const before = runtime.subscribers;
     const listener = subscribe(client);
-    await vi.waitUntil(() => runtime.subscribers > before, { timeout: 30_000, interval: 5 });
+    await vi.waitUntil(() => runtime.subscribers > before, { timeout: 240_000, interval: 5 });
     return listener;
   }
 

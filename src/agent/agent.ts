@@ -6,16 +6,17 @@
  * has, tries to deliver it, and leaves the rest in the spool.
  */
 import { setFlagsFromString } from 'node:v8';
-import { CriClient, CriError } from '../cri/client.ts';
-import type { RuntimeVersion } from '../cri/profiles.ts';
+import { CriClient } from '../cri/client.ts';
+import { Backoff } from '../platform/backoff.ts';
 import { readClocks } from '../platform/clock.ts';
-import { messageOf, PlegwatchError } from '../platform/errors.ts';
-import { type HttpServer, serveHttp } from '../platform/http.ts';
+import { type ErrorCode, errorFields, messageOf, PlegwatchError } from '../platform/errors.ts';
 import { createLogger, type Logger } from '../platform/log.ts';
 import { checkRedis } from '../platform/redisCheck.ts';
 import { withoutSecrets } from '../platform/settings.ts';
+import { sleep } from '../platform/sleep.ts';
 import { aborted } from '../platform/stopSignal.ts';
 import { VERSION } from '../platform/version.ts';
+import { AgentServer } from './agentServer.ts';
 import { AGENT_SETTINGS, type AgentConfig, checkCombination } from './config.ts';
 import { AgentMetrics } from './metrics.ts';
 import { KubeletClient } from './observe/kubelet/client.ts';
@@ -24,35 +25,86 @@ import { KubeletScraper } from './observe/kubelet/scraper.ts';
 import { type KubeletAddress, kubeletAddress } from './observe/kubelet/settings.ts';
 import { type KubeletSource, Observer } from './observe/observer.ts';
 import { PaceFile } from './observe/stream/subscribePaceFile.ts';
-import { Shipper } from './ship/shipper.ts';
+import { identifyRuntime } from './runtimeCheck.ts';
+import { ControllerKeyFile } from './ship/controllerKeyFile.ts';
+import { NodeEnrolment } from './ship/nodeEnrolment.ts';
+import { openNodeKey } from './ship/nodeKey.ts';
+import { Shipper, type ShipperOptions } from './ship/shipper.ts';
 import { openSpool } from './spool/openSpool.ts';
 import type { Spool } from './spool/spool.ts';
 
-const VERSION_TIMEOUT_MS = 5_000;
+const TEMPORARY: readonly ErrorCode[] = ['REDIS_UNREACHABLE', 'REDIS_REFUSED', 'REDIS_TLS'];
 /** At its end an agent tries for this long to deliver what it has. */
 export const HAND_OVER_MS = 3_000;
 
-/** Runs until the signal is aborted. Throws PlegwatchError if a setting is wrong. */
+/** The pause after an epoch that could not start, doubled after each. */
+const NEXT_EPOCH = { firstMs: 1_000, maxMs: 30_000 };
+
+/** Runs until the signal is aborted, epoch after epoch. Throws PlegwatchError if a setting is wrong. */
 export async function runAgent(config: AgentConfig, signal: AbortSignal): Promise<void> {
+  const log = loggerOf(config);
+  const metrics = new AgentMetrics();
+  const server = new AgentServer(metrics, config);
+  const http = await server.listen(config.httpAddress);
+  try {
+    const process = { config, log, metrics, server, port: http.port };
+    await runEpoch(process, signal);
+    const backoff = new Backoff(NEXT_EPOCH);
+    while (!signal.aborted) {
+      try {
+        server.progressed();
+        await runEpoch(process, signal);
+        backoff.reset();
+      } catch (error) {
+        // What the checks found was right at the start: a runtime may be back later than its machine.
+        log.error(errorFields(error), 'epoch could not start, retrying');
+        server.progressed(`no epoch can start: ${messageOf(error)}`);
+        await sleep(backoff.next(), signal);
+      }
+    }
+  } finally {
+    await http.stop();
+  }
+}
+
+/** What all epochs of this process share. */
+interface AgentProcess {
+  readonly config: AgentConfig;
+  readonly log: Logger;
+  readonly metrics: AgentMetrics;
+  readonly server: AgentServer;
+  readonly port: number;
+}
+
+const loggerOf = ({ logLevel, cluster, node }: AgentConfig): Logger =>
+  createLogger(logLevel, 'agent').child({ cluster, node });
+
+/**
+ * Ends as well when the epoch is full, which takes months, its folder is gone, or the machine was suspended: then everything starts again
+ * with another epoch.
+ */
+async function runEpoch(
+  { config, log, metrics, server, port }: AgentProcess,
+  signal: AbortSignal,
+): Promise<void> {
   // V8's mid-tier compiler never returns the memory it needed, and its code is no faster here (docs/development/bench.md).
   setFlagsFromString('--no-maglev');
-  const log = createLogger(config.logLevel, 'agent').child({ cluster: config.cluster, node: config.node });
   log.info({ version: VERSION, settings: withoutSecrets(config, AGENT_SETTINGS) }, 'agent starting');
   checkCombination(config);
   const address = await kubeletAddress(config);
   const client = new CriClient(config.criEndpoint);
-  const cleanUps: (() => Promise<void> | void)[] = [() => client.close()];
+  const cleanUps: (() => Promise<void> | void)[] = [() => metrics.observesNothing(), () => client.close()];
   try {
-    const runtime = await identify(client, config);
+    const runtime = await identifyRuntime(client, config.criEndpoint);
     await checkQueue(config, log);
     const spool = await openSpoolOf(config, log, signal);
     cleanUps.push(() => spool.close());
-    const metrics = new AgentMetrics();
     const shipper = new Shipper({
-      redisUrl: config.redisUrl,
+      redis: config,
       cluster: config.cluster,
       node: config.node,
       spool,
+      ...(await openIdentity(config, spool, log)),
       intervals: config,
       log,
     });
@@ -73,22 +125,39 @@ export async function runAgent(config: AgentConfig, signal: AbortSignal): Promis
     cleanUps.push(() => spool.stopHeartbeat(observer.observedUntil));
     cleanUps.push(() => observer.stop());
     await spool.startHeartbeat(() => observer.observedUntil);
-    const http = await serve(config, { observer, shipper, spool, metrics });
-    cleanUps.push(() => http.stop());
+    server.epochRuns({ observer, shipper, spool });
+    cleanUps.push(() => server.epochEnds());
     log.info(
       {
-        port: http.port,
+        port,
         runtime,
         epoch: spool.current.meta.epoch,
         incarnation: spool.current.meta.incarnation,
       },
       'agent ready',
     );
-    await aborted(signal);
-    log.info('agent stopping');
+    await aborted(AbortSignal.any([signal, spool.full, observer.suspended]));
+    if (signal.aborted) log.info('agent stopping');
+    else if (observer.suspended.aborted) log.info('machine was suspended, the next epoch starts');
+    else log.info('epoch is full or its folder was replaced, the next one starts');
   } finally {
     for (const cleanUp of cleanUps.reverse()) await cleanUp();
   }
+}
+
+/** The key of this node and the controller's, as far as the settings name them. */
+async function openIdentity(
+  config: AgentConfig,
+  spool: Spool,
+  log: Logger,
+): Promise<Pick<ShipperOptions, 'enrolment' | 'controllerKeys'>> {
+  const { cluster, node, spoolDir: dir, identityTokenFile: tokenFile, controllerKeysFile } = config;
+  if (controllerKeysFile === undefined) return {};
+  const controllerKeys = new ControllerKeyFile(controllerKeysFile, log);
+  if (tokenFile === undefined) return { controllerKeys };
+  const { machine } = spool.current.meta;
+  const key = await openNodeKey({ dir, cluster, node, machine, log });
+  return { controllerKeys, enrolment: new NodeEnrolment({ cluster, node, key, tokenFile, controllerKeys }) };
 }
 
 async function startScraper(
@@ -118,33 +187,16 @@ async function startScraper(
   return { scraper, store, saved };
 }
 
-async function identify(client: CriClient, config: AgentConfig): Promise<RuntimeVersion> {
-  try {
-    return await client.version(VERSION_TIMEOUT_MS);
-  } catch (error) {
-    throw explainRuntime(`--cri-endpoint unix://${config.criEndpoint}`, error);
-  }
-}
-
-function explainRuntime(where: string, error: unknown): PlegwatchError {
-  const cure = 'Start the runtime, or set --cri-endpoint (PLEGWATCH_CRI_ENDPOINT) to its CRI socket.';
-  // The library adds text about balancers and resolvers, which a unix socket does not have.
-  const detail = messageOf(error).replace(/\.? Resolution note:.*$|,name resolution:.*$/, '');
-  const options = { cause: error };
-  // What speaks another protocol, or none, has a socket that can be connected to.
-  if (error instanceof CriError && error.code === 'UNAVAILABLE' && !detail.includes('Protocol error')) {
-    return new PlegwatchError('CRI_UNREACHABLE', `No runtime answers at ${where}: ${detail}.`, cure, options);
-  }
-  const what = `What answers at ${where} is not a container runtime: ${detail}.`;
-  return new PlegwatchError('CRI_NOT_A_RUNTIME', what, cure, options);
-}
-
-/** Evidence is worth recording without Redis too: one that is merely away does not keep the agent from starting. */
+/**
+ * Evidence is worth recording without Redis too. One that is away, or does not accept our password or certificate, does not keep the
+ * agent from starting: a rotated Secret may reach Redis before us. What is no Redis is a wrong setting.
+ */
 async function checkQueue(config: AgentConfig, log: Logger): Promise<void> {
   try {
-    await checkRedis(config.redisUrl);
+    await checkRedis(config);
   } catch (error) {
-    if (!(error instanceof PlegwatchError) || error.code !== 'REDIS_UNREACHABLE') throw error;
+    const isTemporary = error instanceof PlegwatchError && TEMPORARY.includes(error.code);
+    if (!isTemporary) throw error;
     log.warn(
       { code: error.code, error: error.message, cure: error.cure },
       'Redis unreachable, records stay in the spool',
@@ -163,40 +215,10 @@ function openSpoolOf(config: AgentConfig, log: Logger, signal: AbortSignal): Pro
       retention: config.spoolRetention,
       fallback: config.spoolFallback,
       sweepInterval: config.intervalSpoolSweep,
+      maxEpochAge: config.intervalEpoch,
       auditFile: config.auditFile,
       log,
     },
     signal,
   );
-}
-
-interface Running {
-  readonly observer: Observer;
-  readonly shipper: Shipper;
-  readonly spool: Spool;
-  readonly metrics: AgentMetrics;
-}
-
-function serve(config: AgentConfig, { observer, shipper, spool, metrics }: Running): Promise<HttpServer> {
-  return serveHttp({
-    address: config.httpAddress,
-    metrics: () => {
-      metrics.pendingEvents.set(observer.pendingEvents);
-      metrics.trackedContainers.set(observer.trackedContainers);
-      metrics.untrackedContainers.set(observer.untrackedContainers);
-      metrics.overdueSuppressed.set(observer.overdueSuppressed);
-      metrics.spoolBytes.set(spool.bytes);
-      metrics.spoolDropped.set(spool.dropped);
-      metrics.spoolInMemory.set(spool.isInMemory ? 1 : 0);
-      metrics.unackedRecords.set(shipper.unacknowledged);
-      return metrics.registry.metrics();
-    },
-    // A restart cures only a stuck reader: Redis or a full spool must never restart a fleet.
-    live: { reader: () => observer.readerError },
-    ready: {
-      relist: () => observer.relistError,
-      redis: () => shipper.error,
-      spool: () => spool.error,
-    },
-  });
 }

@@ -10,7 +10,7 @@ import {
   internalInterval,
   logLevelFrom,
   REDIS_RETRY_INTERVAL,
-  REDIS_URL,
+  REDIS_SETTINGS,
 } from '../platform/commonSettings.ts';
 import { PlegwatchError } from '../platform/errors.ts';
 import {
@@ -19,12 +19,12 @@ import {
   type ConfigOf,
   duration,
   internal,
+  list,
   matching,
   oneOf,
   optional,
   required,
   string,
-  toggle,
   withDefault,
 } from '../platform/settings.ts';
 import { NodeName } from '../protocol/batch.ts';
@@ -54,6 +54,11 @@ const hostName = (raw: string): string => {
   return raw;
 };
 
+const ipAddress = (raw: string): string => {
+  if (isIP(raw) === 0) throw new BadValue('must be an IP address');
+  return raw;
+};
+
 /** Settings that only tests of a whole system set: test/torture/README.md lists them. */
 const AGENT_INTERNALS = {
   intervalAckGeneration: internalInterval(
@@ -67,6 +72,14 @@ const AGENT_INTERNALS = {
     '30s',
     'how often acknowledged segments past their retention are deleted',
   ),
+  intervalEpoch: internal(
+    withDefault(
+      'duration',
+      '2160h',
+      'the age at which an epoch is full and the next one starts',
+      duration(1_000, 90 * DAY_MS),
+    ),
+  ),
   intervalRedisRetry: REDIS_RETRY_INTERVAL,
   intervalScrape: internalInterval('10s', 'how often the metrics of the kubelet are scraped'),
   intervalModeConfirmed: internalInterval('2m', 'how long a mode is known without a scrape that confirms it'),
@@ -78,7 +91,7 @@ const AGENT_INTERNALS = {
 export const AGENT_SETTINGS = {
   cluster: CLUSTER,
   node: required('name', 'name of the node that this agent runs on', nodeName),
-  redisUrl: REDIS_URL,
+  ...REDIS_SETTINGS,
   criEndpoint: withDefault(
     'endpoint',
     'unix:///run/containerd/containerd.sock',
@@ -116,13 +129,27 @@ export const AGENT_SETTINGS = {
     matching(/^https?:\/\/\S+$/, 'an https URL'),
   ),
   kubeletTokenFile: optional('file', 'file with the bearer token for the kubelet', string),
-  kubeletCaFile: optional('file', "file with the CA of the kubelet's certificate", string),
+  kubeletIdentity: withDefault(
+    'how',
+    'auto',
+    'when to read the metrics: auto (the certificate is verified, or cannot be and the address is of this node), strict (it is verified) or skip (always)',
+    oneOf('auto', 'strict', 'skip'),
+  ),
+  kubeletCaFile: optional(
+    'files',
+    "CA of the kubelet's certificate; several files are separated by commas, missing ones are ignored",
+    list(string),
+  ),
   kubeletServerName: optional(
     'name',
-    "name or address that the kubelet's certificate is for; without it the host of the URL",
+    "name or address that the kubelet's certificate is for; without it the host of the URL or the name of the node",
     hostName,
   ),
-  kubeletInsecureSkipVerify: toggle("do not verify the kubelet's certificate"),
+  hostIp: optional(
+    'addresses',
+    'addresses of this node, separated by commas; those that the agent sees itself need not be named',
+    list(ipAddress),
+  ),
   spoolDir: withDefault(
     'dir',
     '/var/lib/plegwatch',
@@ -148,6 +175,16 @@ export const AGENT_SETTINGS = {
     'if the spool cannot be used: refuse to start, or keep evidence in memory, which no restart survives',
     oneOf('refuse', 'memory'),
   ),
+  identityTokenFile: optional(
+    'file',
+    'file with a token of this pod for the audience plegwatch/<cluster>: with it the agent enrols a key and signs its batches; needs --controller-keys-file',
+    string,
+  ),
+  controllerKeysFile: optional(
+    'file',
+    "file with the controller's public keys: with it only acknowledgements are believed that the controller has signed",
+    string,
+  ),
   httpAddress: HTTP_ADDRESS,
   logLevel: logLevelFrom('info'),
   ...AGENT_INTERNALS,
@@ -160,7 +197,17 @@ export type AgentConfig = ConfigOf<typeof AGENT_SETTINGS>;
 export function checkCombination({
   overdueAfter,
   missedAfter,
-}: Pick<AgentConfig, 'overdueAfter' | 'missedAfter'>): void {
+  identityTokenFile,
+  controllerKeysFile,
+}: Pick<AgentConfig, 'overdueAfter' | 'missedAfter'> &
+  Partial<Pick<AgentConfig, 'identityTokenFile' | 'controllerKeysFile'>>): void {
+  if (identityTokenFile !== undefined && controllerKeysFile === undefined) {
+    throw new PlegwatchError(
+      'SETTING_INVALID',
+      '--identity-token-file (PLEGWATCH_IDENTITY_TOKEN_FILE) needs --controller-keys-file (PLEGWATCH_CONTROLLER_KEYS_FILE): the token is only shown to the controller',
+      'See plegwatch agent --help.',
+    );
+  }
   if (missedAfter > overdueAfter) return;
   throw new PlegwatchError(
     'SETTING_INVALID',

@@ -8,12 +8,14 @@ import {
   EVENT_TYPES,
   type EvidenceRecord,
   FINDING_KINDS,
+  MODES,
+  type Mode,
   RELIST_BOUNDS_MS,
   STREAM_STATES,
   type StreamState,
 } from '../protocol/record.ts';
-import { SCRAPE_FAILURES } from './observe/kubelet/client.ts';
-import { MODES, type Mode } from './observe/kubelet/modeInference.ts';
+import { KUBELET_IDENTITIES, type KubeletIdentity } from './observe/kubelet/identity.ts';
+import { SCRAPE_FAILURES } from './observe/kubelet/scrapeError.ts';
 import { RELIST_ERROR_CODES } from './observe/relister.ts';
 import { SESSION_END_CODES } from './observe/stream/subscription.ts';
 
@@ -23,9 +25,12 @@ const MISSED_CAUSES = ['unannounced_by_list', 'sequence', 'runtime_state_late'] 
 /** A counter whose value is kept elsewhere. */
 interface MirroredCounter {
   set(total: number): void;
+  /** What is kept elsewhere starts at 0 again; the counter goes on. */
+  carry(): void;
 }
 
 export class AgentMetrics extends MetricSet {
+  readonly #mirrored: MirroredCounter[] = [];
   readonly #missed = this.counter('missed_events_total', 'Confirmed misses of the event stream.', {
     event_type: EVENT_TYPES,
     cause: MISSED_CAUSES,
@@ -78,16 +83,39 @@ export class AgentMetrics extends MetricSet {
     "Failed scrapes of the kubelet's metrics, by reason.",
     { reason: SCRAPE_FAILURES },
   );
+  readonly #kubeletIdentity = this.gauge(
+    'kubelet_identity',
+    "How sure it is that this node's kubelet answered the last scrape: 1 for the current one.",
+    ['identity'],
+  );
   readonly #kubeletMode = this.gauge('kubelet_mode', "The kubelet's PLEG mode: 1 for the current one.", [
     'mode',
   ]);
   readonly spoolBytes = this.gauge('spool_bytes', 'Size of the spool.');
+  readonly spoolMaxBytes = this.gauge('spool_max_bytes', 'Size that the spool may have.');
+  readonly spoolUnackedBytes = this.gauge(
+    'spool_unacked_bytes',
+    'Size of the parts of the spool with records that the store has not acknowledged.',
+  );
+  readonly spoolFailing = this.gauge('spool_failing', 'Whether records cannot be written to the disk.');
   readonly spoolInMemory = this.gauge('spool_in_memory', 'Whether the spool is kept in memory.');
   readonly spoolDropped = this.#mirroredCounter(
     'spool_dropped_records_total',
     'Records dropped before they were stored.',
   );
   readonly unackedRecords = this.gauge('unacked_records', 'Records that the store has not acknowledged.');
+  readonly oldestUnackedAge = this.gauge(
+    'oldest_unacked_age_seconds',
+    'For how long the oldest record that the store has not acknowledged has waited for it.',
+  );
+  readonly nodeKeyValid = this.gauge(
+    'node_key_valid_seconds',
+    'For how long the key that this node signs with is still valid; 0 if none is enrolled, NaN if the agent enrols none.',
+  );
+  readonly refusedAcks = this.#mirroredCounter(
+    'refused_acks_total',
+    'Acknowledgements that were not believed.',
+  );
   readonly relistDuration = new Histogram({
     name: 'plegwatch_relist_duration_seconds',
     help: 'Duration of one relist, both list calls.',
@@ -97,9 +125,26 @@ export class AgentMetrics extends MetricSet {
 
   constructor() {
     super();
+    this.observesNothing();
+  }
+
+  /** Before the first epoch, and between two of them. */
+  observesNothing(): void {
     this.setKubeletMode('Unknown');
+    this.setKubeletIdentity(null);
     this.setStreamState(null);
-    this.streamConnected.set(0);
+    for (const gauge of [this.streamConnected, this.pendingEvents, this.trackedContainers]) gauge.set(0);
+  }
+
+  /** Another epoch begins, whose totals start at 0. */
+  carryTotals(): void {
+    for (const counter of this.#mirrored) counter.carry();
+  }
+
+  /** Null if no scrape succeeded: then every series is 0. */
+  setKubeletIdentity(identity: KubeletIdentity | null): void {
+    for (const each of KUBELET_IDENTITIES)
+      this.#kubeletIdentity.set({ identity: each }, each === identity ? 1 : 0);
   }
 
   setKubeletMode(mode: Mode): void {
@@ -123,11 +168,20 @@ export class AgentMetrics extends MetricSet {
 
   #mirroredCounter(name: string, help: string): MirroredCounter {
     const counter = this.counter(name, help);
-    return {
-      set: (total) => {
+    let before = 0;
+    let last = 0;
+    const mirrored = {
+      set: (total: number) => {
+        last = total;
         counter.reset();
-        counter.inc(total);
+        counter.inc(before + total);
+      },
+      carry: () => {
+        before += last;
+        last = 0;
       },
     };
+    this.#mirrored.push(mirrored);
+    return mirrored;
   }
 }

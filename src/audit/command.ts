@@ -3,15 +3,16 @@
  * that they would make and that is not there. It only reads.
  */
 import type { SqlRunner } from '../controller/store/store.ts';
+import { printable } from '../platform/printable.ts';
 import { millis, mono } from '../protocol/units.ts';
 import { type Difference, timeOf } from './difference.ts';
-import { differenceText, plain, timeAt } from './differenceText.ts';
+import { differenceText, timeAt } from './differenceText.ts';
 import { auditEpoch } from './epochAudit.ts';
 import { type EpochRow, readEpoch } from './epochRecords.ts';
 import listEpochs from './sql/listEpochs.sql';
 import { streamDifferences } from './streamRecords.ts';
 
-/** What is stored does not follow from the rest of what is stored. */
+/** Something stored does not follow from the other records. */
 export const EXIT_DIFFERENCES = 3;
 
 export interface AuditCommand {
@@ -32,13 +33,20 @@ const AFTER = millis(20 * 60_000);
 export async function runAudit(command: AuditCommand): Promise<number> {
   const { sql, cluster, node, from, to, print } = command;
   await sql.run({ text: 'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY' });
+  // What was read is compared before the next page is read: on a busy machine that takes a while.
+  await sql.run({ text: 'SET LOCAL idle_in_transaction_session_timeout = 0' });
   const values = [cluster, node ?? null, from ?? new Date(0), to ?? new Date(8.64e14)];
   const { rows } = await sql.run<EpochRow>({ text: listEpochs }, values);
   const audit = new Audit(command);
   for (const row of rows) await audit.audit(row);
-  for (const [why, count] of audit.undecided) print(`Not decided: ${count} findings. Why: ${why}.`);
-  print(`${audit.confirmed} findings follow from the other records, ${audit.differences} differences.`);
-  return audit.differences;
+  for (const [why, count] of audit.undecided)
+    print(`Not decided: ${countOf(count, 'finding')}. Why: ${why}.`);
+  const { confirmed, differences } = audit;
+  const follow = confirmed === 1 ? 'follows' : 'follow';
+  print(
+    `${countOf(confirmed, 'finding')} ${follow} from the other records, ${countOf(differences, 'difference')}.`,
+  );
+  return differences;
 }
 
 class Audit {
@@ -53,7 +61,7 @@ class Audit {
 
   async audit(row: EpochRow): Promise<void> {
     const { sql, from, to, print } = this.#command;
-    const who = `${plain(row.node)}, epoch ${row.epoch}`;
+    const who = `${printable(row.node)}, epoch ${row.epoch}`;
     const since = from === undefined ? 0 : from.getTime() * 1000 - BEFORE;
     const until = to === undefined ? Number.POSITIVE_INFINITY : to.getTime() * 1000 + AFTER - row.started_us;
     const records = await readEpoch(sql, row, since);
@@ -71,7 +79,8 @@ class Audit {
     ].filter((difference) => this.#isAskedFor(difference, row));
     for (const difference of found) this.#print(difference, row);
     const times = `${timeAt(row, stored.start)} to ${timeAt(row, end)}`;
-    print(`${who}, ${times}: ${result.confirmed} findings confirmed, ${found.length} differences.`);
+    const counted = `${countOf(result.confirmed, 'finding')} confirmed, ${countOf(found.length, 'difference')}`;
+    print(`${who}, ${times}: ${counted}.`);
     this.confirmed += result.confirmed;
     this.differences += found.length;
     for (const [why, n] of result.undecided) this.undecided.set(why, (this.undecided.get(why) ?? 0) + n);
@@ -85,7 +94,9 @@ class Audit {
 
   #print(difference: Difference, row: EpochRow): void {
     const { sentence, sql } = differenceText(difference, row);
-    this.#command.print(`${plain(row.node)}: ${sentence}`);
+    this.#command.print(`${printable(row.node)}: ${sentence}`);
     this.#command.print(`  ${sql};`);
   }
 }
+
+const countOf = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

@@ -1,5 +1,5 @@
 /*
- * Differences: where what is stored does not follow from the rest of what is stored.
+ * Differences: where a stored record does not follow from the other records.
  */
 import type { RecordOf } from '../protocol/record.ts';
 import type { Mono } from '../protocol/units.ts';
@@ -16,6 +16,12 @@ export type Difference =
   | { readonly is: 'changed_kind'; readonly stored: StoredFinding; readonly made: Made }
   /** They make it with another cause or window. */
   | { readonly is: 'changed_finding'; readonly stored: StoredFinding; readonly made: Made }
+  /** Its event was received at another time, or never, or it was and the miss is not resolved. `resolved`: by the rules. */
+  | {
+      readonly is: 'changed_resolution';
+      readonly stored: StoredFinding;
+      readonly resolved: Mono | null;
+    }
   /** No relist ended when this change is recorded to have been found. */
   | { readonly is: 'change_without_list'; readonly change: StoredChange }
   /** The lists before had shown another state. */

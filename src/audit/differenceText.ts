@@ -2,7 +2,9 @@
  * A difference in plain words, with its times and the SQL that shows it. What agents and runtimes sent is printed without control
  * characters: it may be anything.
  */
+import { printable } from '../platform/printable.ts';
 import type { RecordOf } from '../protocol/record.ts';
+import type { Mono } from '../protocol/units.ts';
 import type { Difference } from './difference.ts';
 import type { EpochRow } from './epochRecords.ts';
 import type { StoredChange, StoredFinding } from './storedEpoch.ts';
@@ -20,7 +22,7 @@ export function differenceText(difference: Difference, row: EpochRow): Differenc
     `SELECT * FROM plegwatch.${view} WHERE node = ${quoted(row.node)} AND epoch = '${row.epoch}' AND ${condition}`;
   const window = (from: number | null, to: number | null) => `between ${at(from)} and ${at(to)}`;
   const storedIs = ({ from, kind, cause, to }: StoredFinding) =>
-    `${kind} (${plain(cause)})${from === null ? '' : ` ${window(from, to)}`}`;
+    `${kind} (${printable(cause)})${from === null ? '' : ` ${window(from, to)}`}`;
   const madeIs = ({ kind, cause, window: made }: Made) =>
     `${kind} (${cause})${made === null ? '' : ` ${window(made.from, made.to)}`}`;
   switch (difference.is) {
@@ -48,8 +50,16 @@ export function differenceText(difference: Difference, row: EpochRow): Differenc
         sql: evidence(stored),
       };
     }
+    case 'changed_resolution': {
+      const { stored, resolved } = difference;
+      const is = (time: Mono | null) => (time === null ? 'not resolved' : `resolved at ${at(time)}`);
+      return {
+        sentence: `The event of this miss was received at another time. Of ${subject(stored.eventType, stored.id)} is stored: ${is(stored.resolved)}; the rules make: ${is(resolved)}.`,
+        sql: evidence(stored),
+      };
+    }
     case 'change_without_list':
-      return changeText(difference.change, 'No list ended when it is said to have been found');
+      return changeText(difference.change, 'No list ended at the time at which it was found');
     case 'change_out_of_order':
       return changeText(difference.change, 'The lists before had shown another state');
     case 'changed_window':
@@ -70,13 +80,13 @@ export function differenceText(difference: Difference, row: EpochRow): Differenc
     }
     case 'stray_event':
       return {
-        sentence: `The event ${plain(difference.type)} with seq ${difference.seq} was received at ${at(difference.at)}, when no session was open.`,
+        sentence: `The event ${printable(difference.type)} with seq ${difference.seq} was received at ${at(difference.at)}, when no session was open.`,
         sql: of('container_events', `seq = ${difference.seq}`),
       };
     case 'event_out_of_order': {
       const { event, after } = difference;
       return {
-        sentence: `The event with seq ${event.seq} of ${plain(event.id)} was received at ${at(event.received)}, before one with a lower seq, at ${at(after)}.`,
+        sentence: `The event with seq ${event.seq} of ${printable(event.id)} was received at ${at(event.received)}, before one with a lower seq, at ${at(after)}.`,
         sql: of('container_events', `seq = ${event.seq}`),
       };
     }
@@ -111,7 +121,7 @@ export function differenceText(difference: Difference, row: EpochRow): Differenc
     { identity, from, to, seq, oldState, newState }: StoredChange,
     why: string,
   ): DifferenceText {
-    const change = `The change ${oldState} -> ${newState} of ${plain(identity.id)} ${window(from, to)} does not fit.`;
+    const change = `The change ${oldState} -> ${newState} of ${printable(identity.id)} ${window(from, to)} does not fit.`;
     return { sentence: `${change} ${why}.`, sql: of('relist_changes', `seq = ${seq}`) };
   }
 
@@ -124,7 +134,7 @@ export function differenceText(difference: Difference, row: EpochRow): Differenc
     readonly from: number;
     readonly to: number | null;
   }) {
-    return `The gap ${plain(cause)} ${window(from, to)}`;
+    return `The gap ${printable(cause)} ${window(from, to)}`;
   }
 }
 
@@ -134,7 +144,7 @@ export const timeAt = ({ started_us }: EpochRow, micros: number): string => {
 };
 
 const subject = (eventType: string | null, id: string | null): string =>
-  id === null ? 'the stream' : `${eventType === null ? '' : `${plain(eventType)} of `}${plain(id)}`;
+  id === null ? 'the stream' : `${eventType === null ? '' : `${printable(eventType)} of `}${printable(id)}`;
 
 const evidence = ({ findingId }: StoredFinding): string =>
   `SELECT * FROM plegwatch.finding_evidence WHERE finding_id = '${findingId}' ORDER BY line, at`;
@@ -142,8 +152,4 @@ const evidence = ({ findingId }: StoredFinding): string =>
 const idIs = (id: string | null): string =>
   id === null ? 'true' : `container_id = ${quoted(id)} ORDER BY seq`;
 
-const quoted = (text: string): string => `'${plain(text).replaceAll("'", "''")}'`;
-
-/** Without what a terminal would obey. */
-export const plain = (text: string): string =>
-  text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
+const quoted = (text: string): string => `'${printable(text).replaceAll("'", "''")}'`;

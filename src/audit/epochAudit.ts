@@ -5,12 +5,13 @@
 import type { ListedItem } from '../protocol/observation.ts';
 import { type Mono, millis, mono, shift } from '../protocol/units.ts';
 import type { Difference } from './difference.ts';
-import { TimesOfProofs } from './exactTimes.ts';
 import { FindingMatch } from './findingMatch.ts';
 import { ListContents } from './listContents.ts';
 import { Lookahead } from './lookahead.ts';
 import { ASSUMPTIONS, Reading, type ReadingOutput } from './reading.ts';
 import { RecentRecords } from './recentRecords.ts';
+import { Resolutions } from './resolutions.ts';
+import { StatusesOfProofs } from './statusesOfProofs.ts';
 import { type Step, stepsOf } from './steps.ts';
 import type { StoredChange, StoredEpoch, StoredEvent, StoredFinding } from './storedEpoch.ts';
 
@@ -29,8 +30,10 @@ const AHEAD = millis(10 * 60_000);
 const REMEMBERED = millis(16 * 60_000);
 /** What began in the middle of an epoch knows everything after this. */
 const WARM_UP = REMEMBERED;
-/** The same as the comparison's limit: more is a step of the wall clock. */
-const CLOCK_STEP = millis(500);
+/** More than this from minute to minute is a step of the wall clock. */
+const CLOCK_DRIFT = millis(100);
+/** An event that was built so long after it was received shows a step that was undone within its minute. */
+const BUILT_AHEAD = millis(500);
 const AROUND_STEP = millis(180_000);
 
 export async function auditEpoch(epoch: StoredEpoch): Promise<EpochResult> {
@@ -39,8 +42,9 @@ export async function auditEpoch(epoch: StoredEpoch): Promise<EpochResult> {
 
 class EpochAudit {
   readonly #epoch: StoredEpoch;
-  readonly #times = new TimesOfProofs();
+  readonly #statuses = new StatusesOfProofs();
   readonly #readings: readonly Reading[];
+  readonly #resolutions: Resolutions;
   readonly #match: FindingMatch;
   readonly #lists: ListContents;
   readonly #differences: Difference[] = [];
@@ -67,10 +71,11 @@ class EpochAudit {
     const [runtime] = epoch.runtimes;
     if (runtime === undefined) throw new Error('an epoch without a runtime');
     this.#readings = ASSUMPTIONS.map(
-      (assumptions) => new Reading(assumptions, epoch.settings, runtime.profile, this.#times),
+      (assumptions) => new Reading(assumptions, epoch.settings, runtime.profile, this.#statuses),
     );
-    this.#match = new FindingMatch(this.#readings.length, this.#recent, (from, to, id) =>
-      this.#whyUndecided(from, to, id),
+    this.#resolutions = new Resolutions(this.#readings.length);
+    this.#match = new FindingMatch(this.#readings.length, this.#recent, this.#resolutions, (...of) =>
+      this.#whyUndecided(...of),
     );
     this.#recent.lead = runtime.profile.lead;
     this.#lists = new ListContents(epoch.initial);
@@ -87,7 +92,7 @@ class EpochAudit {
       this.#take(step);
     }
     await this.#pass(this.#epoch.end);
-    this.#differences.push(...this.#match.settle());
+    this.#differences.push(...this.#match.settle(), ...this.#resolutions.differences(this.#epoch.end));
     const { confirmed, undecided } = this.#match;
     return { differences: this.#differences, confirmed, undecided };
   }
@@ -107,7 +112,7 @@ class EpochAudit {
   async #readFindings(): Promise<void> {
     const ahead = shift(this.#now, AHEAD);
     for (const finding of await this.#findings.takeWhile(({ at }) => at <= ahead)) {
-      this.#times.learn(finding);
+      this.#statuses.learn(finding);
       this.#waiting.push(finding);
     }
     while (this.#waiting[0] !== undefined && this.#waiting[0].at <= this.#now) {
@@ -121,7 +126,7 @@ class EpochAudit {
     for (const seen of [this.#strangers, this.#seen])
       for (const [id, at] of seen) if (at < before && !this.#lists.has(id)) seen.delete(id);
     for (const id of this.#ran) if (!this.#seen.has(id)) this.#ran.delete(id);
-    this.#times.forget(before);
+    this.#statuses.forget(before);
     this.#recent.forget(before);
     this.#differences.push(...this.#match.settle(this.#now));
   }
@@ -133,9 +138,11 @@ class EpochAudit {
         this.#setClock(step.at, step.clock);
         break;
       case 'opened':
+        this.#stalled = null;
         for (const reading of this.#readings) reading.opened(step.at, step.openedNs);
         break;
       case 'ended':
+        this.#stalled = null;
         for (const reading of this.#readings) reading.ended(step.state);
         break;
       case 'stalled':
@@ -163,28 +170,39 @@ class EpochAudit {
   }
 
   #setClock(at: Mono, clock: number): void {
-    if (this.#clock !== null && Math.abs(clock - this.#clock) > CLOCK_STEP)
-      this.#steps.push({ from: shift(at, -AROUND_STEP), to: shift(at, AROUND_STEP) });
+    if (this.#clock !== null && Math.abs(clock - this.#clock) > CLOCK_DRIFT) this.#recordStep(at);
     this.#clock = clock;
-    this.#times.clock = clock;
+    this.#statuses.clock = clock;
+  }
+
+  #recordStep(at: Mono): void {
+    this.#steps.push({ from: shift(at, -AROUND_STEP), to: shift(at, AROUND_STEP) });
   }
 
   #takeEvent({ event, upcoming }: EventStep): void {
-    const { id, received, type } = event;
+    const { id, received, type, createdNs } = event;
     const known = this.#lists.has(id) || this.#seen.has(id);
     if (received < this.#received)
       this.#differences.push({ is: 'event_out_of_order', event, after: this.#received });
     this.#received = mono(Math.max(this.#received, received));
+    if (Number(createdNs / 1000n) - (this.#clock ?? 0) > shift(received, BUILT_AHEAD))
+      this.#recordStep(received);
     if (!known && type !== 0) this.#strangers.set(id, received);
     this.#seen.set(id, received);
     const others = this.#othersOf(event, upcoming);
     for (const reading of this.#readings) reading.received(event, others, this.#ran.has(id));
   }
 
-  /** What the statuses of an event may have shown of other ids of its pod: what the next list shows. */
+  /**
+   * What the statuses of an event may have shown of other ids of its pod: what the next list shows. That of a container may have shown its
+   * sandbox running, even where no list ever did.
+   */
   #othersOf({ id, identity }: StoredEvent, upcoming: readonly StoredChange[]): readonly ListedItem[] {
     if (identity === null || identity.podUid === '') return [];
-    return this.#lists.ofPod(identity.podUid, upcoming).filter(({ object }) => object.id !== id);
+    const items = this.#lists.ofPod(identity.podUid, upcoming).filter(({ object }) => object.id !== id);
+    const { isSandbox, sandbox } = identity;
+    if (isSandbox || sandbox === '' || items.some(({ object }) => object.id === sandbox)) return items;
+    return [...items, { object: { ...identity, id: sandbox, isSandbox: true }, state: 'running' }];
   }
 
   #takeStray(change: StoredChange): void {
@@ -213,6 +231,8 @@ class EpochAudit {
     for (const [i, reading] of this.#readings.entries()) {
       const output = reading.take();
       for (const finding of output.findings) this.#match.made(i, finding);
+      for (const { findingId, t } of output.resolutions)
+        this.#resolutions.resolved(i, findingId, mono(t), t === this.#received);
       if (i === 0) this.#checkWindows(changes, output);
     }
   }
@@ -221,18 +241,20 @@ class EpochAudit {
     for (const change of changes) {
       const same = made.find(({ containerId }) => containerId === change.identity.id);
       if (same === undefined || same.window.from === change.from) continue;
-      if (this.#whyUndecided(change.from, change.to, change.identity.id) !== null) continue;
+      if (this.#whyUndecided(change.from, change.to, change.identity.id, change.seq) !== null) continue;
       const { id } = change.identity;
-      if (this.#recent.boundedBy(change.from) && this.#recent.isDoubtful(id, change.from)) continue;
+      const since = Math.min(change.from, same.window.from);
+      if (this.#recent.boundedBy(change.from) && this.#recent.isDoubtful(id, since)) continue;
       this.#differences.push({ is: 'changed_window', change, from: same.window.from });
     }
   }
 
-  #whyUndecided(from: Mono, to: Mono, id: string | null): string | null {
-    const { start, end } = this.#epoch;
+  #whyUndecided(from: Mono, to: Mono, id: string | null, seq: number | null): string | null {
+    const { start, end, lastMinute } = this.#epoch;
     if (start > 0 && from < shift(start, WARM_UP))
       return 'it is from before the records that were read, or soon after';
-    if (to > end) return 'it is from after the last minute that the agent recorded';
+    if (to > end || (seq !== null && seq > lastMinute))
+      return 'it is from after the last minute that the agent recorded, or just before its end';
     if (id !== null && this.#strangers.has(id))
       return 'what lists showed of this id when the agent started is not on record';
     const stepped = this.#steps.some((step) => step.from <= to && step.to >= from);

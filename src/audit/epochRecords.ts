@@ -1,21 +1,31 @@
 /*
  * The records of one epoch, read from Postgres page by page. Only SELECTs.
  */
+import { unpackLists } from '../controller/store/listTimes.ts';
 import type { SqlRunner } from '../controller/store/store.ts';
 import { profileOf } from '../cri/profiles.ts';
-import { type ContainerIdentity, type FindingKind, PLEG_STATES, type PlegState } from '../protocol/record.ts';
+import {
+  type ContainerIdentity,
+  type FindingKind,
+  LIST_FIELDS,
+  PLEG_STATES,
+  type PlegState,
+} from '../protocol/record.ts';
 import { type Mono, millis, mono } from '../protocol/units.ts';
 import findAddedRecords from './sql/findAddedRecords.sql';
+import findLaterEvents from './sql/findLaterEvents.sql';
 import findStrayEvents from './sql/findStrayEvents.sql';
 import listContexts from './sql/listContexts.sql';
 import readChanges from './sql/readChanges.sql';
 import readEvents from './sql/readEvents.sql';
 import readFindings from './sql/readFindings.sql';
 import readGaps from './sql/readGaps.sql';
+import readIdentities from './sql/readIdentities.sql';
 import readInitial from './sql/readInitial.sql';
 import readMinutes from './sql/readMinutes.sql';
 import readSessions from './sql/readSessions.sql';
 import type {
+  GapRecord,
   StoredChange,
   StoredEpoch,
   StoredEvent,
@@ -26,7 +36,6 @@ import type {
 import type { StreamRecords } from './streamRecords.ts';
 
 const PAGE = 5_000;
-const LIST_FIELDS = 5;
 /** Minutes are few, and long. */
 const MINUTES = 200;
 
@@ -48,9 +57,10 @@ type ContextRow = {
   late_after: number;
   first_seq: number | null;
 };
-type IdentityRow = {
-  key: string;
-  id: string | null;
+/** A row about an id: the identity is stored once for each day. */
+type KeyedRow = { key: string; day: string };
+type IdentityRow = KeyedRow & {
+  id: string;
   sandbox: string | null;
   attempt: number | null;
   pod_uid: string | null;
@@ -58,9 +68,9 @@ type IdentityRow = {
   pod_name: string | null;
   container_name: string | null;
 };
-type EventRow = IdentityRow & { seq: number; received: number; created_ns: string; flags: number };
-type ChangeRow = IdentityRow & { seq: number; window_from: number; window_to: number; states: number };
-type MinuteRow = { seq: number; ended: number; span: number; wall: number; lists: number[]; relists: number };
+type EventRow = KeyedRow & { seq: number; received: number; created_ns: string; flags: number };
+type ChangeRow = KeyedRow & { seq: number; window_from: number; window_to: number; states: number };
+type MinuteRow = { seq: number; ended: number; span: number; wall: number; lists: Buffer; relists: number };
 type FindingRow = {
   seq: number;
   finding_id: string;
@@ -71,6 +81,7 @@ type FindingRow = {
   container_id: string | null;
   window_from: number | null;
   window_to: number | null;
+  resolved: number | null;
   proof: Record<string, unknown>;
 };
 type SessionRow = {
@@ -87,6 +98,7 @@ type SessionRow = {
 };
 type GapRow = {
   gap_id: string;
+  scope: string;
   cause: string;
   from_at: number;
   to_at: number | null;
@@ -107,12 +119,13 @@ export async function readEpoch(sql: SqlRunner, row: EpochRow, since: number): P
   const [context] = contexts;
   const bounds = await reader.bounds();
   if (context === undefined || bounds === null) return null;
-  const { start, end, clock } = bounds;
+  const { start, end, lastMinute, clock } = bounds;
   const stream = await reader.stream(start, end);
   const holes: EpochRecords['holes'] = [];
   const stored: StoredEpoch = {
     start,
     end,
+    lastMinute,
     clock,
     settings: {
       overdueAfter: millis(context.overdue_after / 1000),
@@ -148,7 +161,7 @@ class EpochReader {
   }
 
   /** The period that the stored minutes cover; null where there is none. */
-  async bounds(): Promise<Pick<StoredEpoch, 'start' | 'end' | 'clock'> | null> {
+  async bounds(): Promise<Pick<StoredEpoch, 'start' | 'end' | 'lastMinute' | 'clock'> | null> {
     let first: StoredMinute | null = null;
     let last: StoredMinute | null = null;
     for await (const minute of this.minutes(() => {})) {
@@ -161,29 +174,40 @@ class EpochReader {
     return {
       start: isWhole ? mono(0) : first.from,
       end: last.to,
+      lastMinute: last.seq,
       clock: isWhole ? this.#row.started_us : null,
     };
   }
 
   async *minutes(onHole: (from: Mono, to: Mono) => void): AsyncGenerator<StoredMinute> {
     let last: Mono | null = null;
-    for await (const { ended, span, wall, lists, relists } of this.#pages<MinuteRow>(readMinutes, MINUTES)) {
+    for await (const { seq, ended, span, wall, lists, relists } of this.#rows<MinuteRow>(
+      readMinutes,
+      MINUTES,
+    )) {
       const from = mono(ended - span);
       if (last !== null && from !== last) onHole(last, from);
       last = mono(ended);
-      const stored = relistsOf(lists, from);
-      yield { from, to: last, clock: wall - ended, relists: stored, complete: stored.length === relists };
+      const stored = relistsOf(unpackLists(lists), from);
+      yield {
+        seq,
+        from,
+        to: last,
+        clock: wall - ended,
+        relists: stored,
+        complete: stored.length === relists,
+      };
     }
   }
 
   async *events(): AsyncGenerator<StoredEvent> {
-    for await (const row of this.#pages<EventRow>(readEvents, PAGE)) {
-      const { seq, received, created_ns, flags, key, id } = row;
+    for await (const { row, whose } of this.#identified(this.#pages<EventRow>(readEvents, PAGE))) {
+      const { seq, received, created_ns, flags, key } = row;
       yield {
         seq,
         received: mono(received),
-        id: id ?? key,
-        identity: identityOf(row, (flags & 1024) !== 0),
+        id: whose?.id ?? key,
+        identity: identityOf(whose, (flags & 1024) !== 0),
         type: flags & 255,
         createdNs: BigInt(created_ns),
         replayed: (flags & 256) !== 0,
@@ -193,12 +217,12 @@ class EpochReader {
   }
 
   async *changes(): AsyncGenerator<StoredChange> {
-    for await (const row of this.#pages<ChangeRow>(readChanges, PAGE)) {
+    for await (const { row, whose } of this.#identified(this.#pages<ChangeRow>(readChanges, PAGE))) {
       yield {
         seq: row.seq,
         from: mono(row.window_from),
         to: mono(row.window_to),
-        identity: listedIdentity(row, row.states),
+        identity: listedIdentity(row, whose),
         oldState: stateOf(row.states & 15),
         newState: stateOf((row.states >> 4) & 15),
       };
@@ -206,8 +230,17 @@ class EpochReader {
   }
 
   async *findings(): AsyncGenerator<StoredFinding> {
-    for await (const row of this.#pages<FindingRow>(readFindings, PAGE)) {
+    const { node_id, epoch, complete_to, started_us } = this.#row;
+    const values = [node_id, epoch, this.#contextIds, complete_to, started_us];
+    const { rows } = await this.#sql.run<{ finding_id: string; at: number }>(
+      { text: findLaterEvents },
+      values,
+    );
+    const later = new Map(rows.map(({ finding_id, at }) => [finding_id, mono(at)]));
+    for await (const row of this.#rows<FindingRow>(readFindings, PAGE)) {
       yield {
+        resolved: row.resolved === null ? null : mono(row.resolved),
+        announcedToOther: later.get(row.finding_id) ?? null,
         seq: row.seq,
         at: mono(row.at),
         findingId: row.finding_id,
@@ -226,8 +259,9 @@ class EpochReader {
     const { node_id, complete_to } = this.#row;
     const values = [node_id, this.#contextIds, complete_to, this.#since];
     const { rows } = await this.#sql.run<ChangeRow>({ text: readInitial }, values);
+    const identities = await this.#identitiesOf(rows);
     return rows.map((row) => ({
-      identity: listedIdentity(row, row.states),
+      identity: listedIdentity(row, identities(row)),
       state: stateOf(row.states & 15),
     }));
   }
@@ -261,13 +295,8 @@ class EpochReader {
         storedReplayed: row.stored_replayed,
         firstLiveNs: row.first_live_ns === null ? null : BigInt(row.first_live_ns),
       })),
-      gaps: gaps.rows.map((row) => ({
-        gapId: row.gap_id,
-        cause: row.cause,
-        from: mono(row.from_at),
-        to: row.to_at === null ? null : mono(row.to_at),
-        eventInside: row.event_inside === null ? null : mono(row.event_inside),
-      })),
+      gaps: gaps.rows.filter(({ scope }) => scope === 'stream').map(gapOf),
+      agentGaps: gaps.rows.filter(({ scope }) => scope === 'agent').map(gapOf),
       strayEvents: strays.rows,
     };
   }
@@ -277,28 +306,64 @@ class EpochReader {
   }
 
   /** All rows of a statement, in the order of their seqs. */
-  async *#pages<R extends { readonly seq: number }>(text: string, size: number): AsyncGenerator<R> {
+  async *#rows<R extends { readonly seq: number }>(text: string, size: number): AsyncGenerator<R> {
+    for await (const page of this.#pages<R>(text, size)) yield* page;
+  }
+
+  async *#pages<R extends { readonly seq: number }>(text: string, size: number): AsyncGenerator<R[]> {
     const { node_id, started_us, complete_to } = this.#row;
     for (const { context_id } of this.#contexts) {
       let after = 0;
       for (;;) {
         const values = [node_id, context_id, after, complete_to, started_us, this.#since, size];
         const { rows } = await this.#sql.run<R>({ text }, values);
-        yield* rows;
+        yield rows;
         const last = rows.at(-1);
         if (last === undefined || rows.length < size) break;
         after = last.seq;
       }
     }
   }
+
+  /** Rows with what is stored of whose their ids are. */
+  async *#identified<R extends KeyedRow>(pages: AsyncIterable<R[]>): AsyncGenerator<Identified<R>> {
+    for await (const rows of pages) {
+      const identities = await this.#identitiesOf(rows);
+      for (const row of rows) yield { row, whose: identities(row) };
+    }
+  }
+
+  async #identitiesOf(rows: readonly KeyedRow[]): Promise<(row: KeyedRow) => IdentityRow | undefined> {
+    const nameOf = ({ key, day }: KeyedRow) => `${key} ${day}`;
+    const wanted = [...new Map(rows.map((row) => [nameOf(row), row])).values()];
+    if (wanted.length === 0) return () => undefined;
+    const identities = await this.#sql.run<IdentityRow>({ text: readIdentities }, [
+      ...[this.#row.node_id, wanted.map(({ key }) => key), wanted.map(({ day }) => day)],
+    ]);
+    const known = new Map(identities.rows.map((row) => [nameOf(row), row]));
+    return (row) => known.get(nameOf(row));
+  }
 }
 
+interface Identified<R> {
+  readonly row: R;
+  /** Undefined where nothing is stored of it. */
+  readonly whose: IdentityRow | undefined;
+}
+
+const gapOf = (row: GapRow): GapRecord => ({
+  gapId: row.gap_id,
+  cause: row.cause,
+  from: mono(row.from_at),
+  to: row.to_at === null ? null : mono(row.to_at),
+  eventInside: row.event_inside === null ? null : mono(row.event_inside),
+});
+
 function relistsOf(lists: readonly number[], start: Mono): StoredRelist[] {
-  return Array.from({ length: Math.floor(lists.length / LIST_FIELDS) }, (_, i) => {
-    const [from = 0, to = 0, containersFrom = 0, containersTo = 0, flags = 0] = lists.slice(
-      i * LIST_FIELDS,
-      (i + 1) * LIST_FIELDS,
-    );
+  const { length } = LIST_FIELDS;
+  return Array.from({ length: Math.floor(lists.length / length) }, (_, i) => {
+    const numbers = lists.slice(i * length, (i + 1) * length);
+    const [from = 0, to = 0, containersFrom = 0, containersTo = 0, flags = 0, eventsTo = 0] = numbers;
     const call = (began: number, ended: number, partial: number) => ({
       start: mono(start + began),
       end: mono(start + ended),
@@ -308,14 +373,24 @@ function relistsOf(lists: readonly number[], start: Mono): StoredRelist[] {
       sandboxes: call(from, to, 1),
       containers: call(containersFrom, containersTo, 2),
       failed: (flags & 4) !== 0,
+      eventsTo: mono(start + eventsTo),
     };
   });
 }
 
 /** Null where no record says whose the id is. */
-function identityOf(row: IdentityRow, isSandbox: boolean): ContainerIdentity | null {
-  const { id, sandbox, pod_uid, pod_namespace, pod_name, container_name, attempt } = row;
-  if (id === null || (pod_uid === null && attempt === null)) return null;
+function identityOf(whose: IdentityRow | undefined, isSandbox: boolean): ContainerIdentity | null {
+  if (whose === undefined || (whose.pod_uid === null && whose.attempt === null)) return null;
+  return listed(whose, isSandbox);
+}
+
+/** A list always says what it lists. */
+function listedIdentity({ key, day, states }: ChangeRow, whose: IdentityRow | undefined): ContainerIdentity {
+  return listed(whose ?? { ...UNNAMED, id: key, key, day }, (states & 256) !== 0);
+}
+
+function listed(whose: IdentityRow, isSandbox: boolean): ContainerIdentity {
+  const { id, sandbox, pod_uid, pod_namespace, pod_name, container_name, attempt } = whose;
   return {
     id,
     sandbox: sandbox ?? '',
@@ -328,12 +403,13 @@ function identityOf(row: IdentityRow, isSandbox: boolean): ContainerIdentity | n
   };
 }
 
-/** A list always says what it lists. */
-function listedIdentity(row: IdentityRow, states: number): ContainerIdentity {
-  const isSandbox = (states & 256) !== 0;
-  const known = identityOf({ ...row, id: row.id ?? row.key, attempt: row.attempt ?? 0 }, isSandbox);
-  if (known === null) throw new Error('an identity with an attempt is never null');
-  return known;
-}
+const UNNAMED = {
+  sandbox: null,
+  attempt: null,
+  pod_uid: null,
+  pod_namespace: null,
+  pod_name: null,
+  container_name: null,
+} as const;
 
 const stateOf = (state: number): PlegState => PLEG_STATES[state] ?? 'unknown';

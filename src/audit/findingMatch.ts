@@ -8,6 +8,7 @@ import type { RecordOf } from '../protocol/record.ts';
 import { type Micros, type Mono, millis, mono, shift } from '../protocol/units.ts';
 import type { Difference } from './difference.ts';
 import type { RecentRecords } from './recentRecords.ts';
+import type { Resolutions } from './resolutions.ts';
 import type { StoredFinding } from './storedEpoch.ts';
 
 type Made = RecordOf<'finding'>;
@@ -24,20 +25,28 @@ interface Subject {
 const SETTLED_AFTER: Micros = millis(20 * 60_000);
 /** A wall-clock time may be off by this much. */
 const CLOCK_ERROR = millis(1_000);
+/** A reader that is further behind than this is a gap. */
+const MAX_BEHIND = millis(6_000);
+/** An event is not confirmed or contradicted after this. */
+const RESTS_ON = millis(5 * 60_000);
+/** A reader that is stalled for longer is killed. */
+const MAX_STALL = millis(20_000);
 
-/** Why nothing can be said of a stretch of time; null where it can. */
-export type WhyUndecided = (from: Mono, to: Mono, id: string | null) => string | null;
+/** Why what is stored, or was made, of a stretch of time cannot be judged; null where it can. `seq` is null where nothing is stored. */
+export type WhyUndecided = (from: Mono, to: Mono, id: string | null, seq: number | null) => string | null;
 
 export class FindingMatch {
   readonly #readings: number;
   readonly #recent: RecentRecords;
+  readonly #resolutions: Resolutions;
   readonly #whyUndecided: WhyUndecided;
   readonly #subjects = new Map<string, Subject>();
   readonly #undecided = new Map<string, number>();
   #confirmed = 0;
 
-  constructor(readings: number, recent: RecentRecords, whyUndecided: WhyUndecided) {
+  constructor(readings: number, recent: RecentRecords, resolutions: Resolutions, whyUndecided: WhyUndecided) {
     this.#recent = recent;
+    this.#resolutions = resolutions;
     this.#readings = readings;
     this.#whyUndecided = whyUndecided;
   }
@@ -111,12 +120,14 @@ export class FindingMatch {
     const fits = left.map((each) => each.findIndex((one) => agree(finding, one, this.#recent)));
     if (fits.every((at) => at === -1)) return false;
     this.#confirmed += 1;
-    for (const [i, each] of left.entries()) {
+    const made = left.flatMap((each, reading) => {
       // The other readings make it too, though perhaps a little differently.
-      const fit = fits[i] ?? -1;
+      const fit = fits[reading] ?? -1;
       const at = fit === -1 ? each.findIndex(({ kind }) => kind === finding.kind) : fit;
-      if (at !== -1) each.splice(at, 1);
-    }
+      const taken = at === -1 ? [] : each.splice(at, 1);
+      return taken.map(({ findingId }) => ({ reading, findingId }));
+    });
+    if (finding.kind === 'missed') this.#resolutions.confirmed({ stored: finding, made });
     return true;
   }
 
@@ -145,12 +156,27 @@ export class FindingMatch {
     const times = numbers([...ordered, stored?.from, made?.window?.from]);
     if (ordered.some((at) => this.#recent.interruptedNear(at)))
       return 'the stream was interrupted at about the same moment';
-    if (id !== null && this.#recent.isDoubtful(id, Math.min(...times)))
-      return 'a list was incomplete, or showed the id CREATED or UNKNOWN, which the records do not tell apart';
-    if (stored !== null && this.#restsOnStatus(stored)) return 'it rests on a status that is not on record';
+    const hasWindow = stored?.from !== null && made?.window !== null;
+    if (id !== null && this.#restsOnDoubt(id, mono(Math.min(...times)), hasWindow))
+      return 'a list was incomplete, or showed the id CREATED or UNKNOWN, which the records do not distinguish';
+    if (stored !== null && (restsOnTimes(stored) || this.#restsOnStatus(stored)))
+      return 'it rests on a status that is not on record';
     if ((stored ?? made)?.cause === 'never_sent')
       return 'it names what this runtime never announces, which accuses nobody';
-    return this.#whyUndecided(mono(Math.min(...times)), mono(Math.max(...times)), id);
+    // Until the gap of a stalled reader ends nothing is judged.
+    const judgedBy = stored === null && made !== null ? shift(mono(made.t), MAX_STALL) : 0;
+    return this.#whyUndecided(
+      mono(Math.min(...times)),
+      mono(Math.max(...times, judgedBy)),
+      id,
+      stored?.seq ?? null,
+    );
+  }
+
+  /** Without a window it rests on lists and events of some time before. */
+  #restsOnDoubt(id: string, from: Mono, hasWindow: boolean): boolean {
+    if (hasWindow) return this.#recent.isDoubtful(id, from);
+    return this.#recent.isDoubtful(id, shift(from, -RESTS_ON)) || this.#recent.wasUnknown(id);
   }
 
   /** No event of that type was received, and a status may have shown what no list did. */
@@ -161,14 +187,25 @@ export class FindingMatch {
   }
 }
 
+/** It has no other proof than exact times, and nothing says when the agent learnt them. */
+function restsOnTimes({ kind, cause, proof }: StoredFinding): boolean {
+  if (kind === 'short_life') return hasTimes(proof['exactTimes']);
+  return cause === 'times_overlap' && hasTimes(proof['exactTimes']) && hasTimes(proof['exactTimesOfOther']);
+}
+
+const hasTimes = (times: unknown): boolean => typeof times === 'object' && times !== null;
+
 const numbers = (times: readonly (number | null | undefined)[]): number[] =>
   times.filter((at) => typeof at === 'number');
 
-/** Whether a reading says what is stored, as far as the store can tell. */
+/** Whether a reading makes what is stored, as far as the store shows. */
 function agree(stored: StoredFinding, made: Made, recent: RecentRecords): boolean {
   if (stored.kind !== made.kind) return false;
   // Whether an event was late enough to have been judged missed first may depend on the tick that judged it.
   if (stored.kind === 'late') return true;
+  // Lists prove it too, a little later.
+  if (stored.cause === 'times_overlap' && restsOnTimes(stored)) return true;
+  if (stored.kind === 'silent_stream') return sameSilence(stored, made);
   if ((stored.from === null) !== (made.window === null)) return false;
   if (made.window === null || stored.from === null || stored.to === null) return stored.cause === made.cause;
   const { from, to } = made.window;
@@ -179,6 +216,12 @@ function agree(stored: StoredFinding, made: Made, recent: RecentRecords): boolea
   return (
     (sameEnd || doubtful || provenByStatus(stored, recent)) && fitsFrom(stored.from, made, recent, doubtful)
   );
+}
+
+/** Until when the stream was silent depends on how far the reader had come. */
+function sameSilence({ cause, from, to }: StoredFinding, made: Made): boolean {
+  if (from === null || to === null || made.window === null) return cause === made.cause;
+  return cause === made.cause && from === made.window.from && Math.abs(to - made.window.to) <= MAX_BEHIND;
 }
 
 function fitsFrom(stored: Mono, made: Made, recent: RecentRecords, doubtful: boolean): boolean {

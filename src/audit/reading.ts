@@ -2,15 +2,15 @@
  * A reading: the agent's own comparison, run over the stored records under one assumption about what they do not say.
  *
  *   drainedBehind   how far the reader was behind: a verdict waits until it has read everything up to its deadline
- *   times           what events and queries said of exact times: what proofs of findings say that they did (`proofs`), nothing
- *                   (`none`), that what was announced had happened then (`confirmed`), or that the start had failed (`failed`)
+ *   times           the exact times in events and answers: those that proofs of findings have (`proofs`), no times (`none`), times by
+ *                   which what was announced had happened (`confirmed`), or those of a start that failed (`failed`)
  *   others          whether events had statuses of the other ids of their pod
  *
  * What all readings agree on follows from the records. What only some of them say may be so.
  */
 import { Comparison } from '../agent/compare/comparison.ts';
 import type { PlegProfile } from '../protocol/eventProfile.ts';
-import type { ExactTimes, ListedItem, Relist, ShownStatus } from '../protocol/observation.ts';
+import type { ExactTimes, ListedItem, Relist, ShownState, ShownStatus } from '../protocol/observation.ts';
 import { EVENT_TYPES, type RecordOf } from '../protocol/record.ts';
 import { type Micros, type Mono, millis, mono } from '../protocol/units.ts';
 import type { AgentSettings, StoredEvent } from './storedEpoch.ts';
@@ -36,28 +36,36 @@ export const ASSUMPTIONS: readonly Assumptions[] = [millis(0), MAX_BEHIND].flatM
   STATUSES.map((statuses) => ({ drainedBehind, ...statuses })),
 );
 
-/** The exact times that are on record. */
-export interface KnownTimes {
+/** What is on record of statuses. */
+export interface KnownStatuses {
   /** What a status of an id showed at a moment; null where that is not on record. */
   at(id: string, moment: Mono): ExactTimes | null;
+  /** The states of other ids in the statuses of an event, by id; `event`: as evidence names it, `STARTED of` and the id. */
+  othersIn(event: string, received: Mono): ReadonlyMap<string, ShownState>;
 }
 
 export interface ReadingOutput {
   readonly findings: readonly RecordOf<'finding'>[];
+  readonly resolutions: readonly RecordOf<'finding_resolved'>[];
   readonly changes: readonly RecordOf<'relist_change'>[];
 }
 
 export class Reading {
   readonly #assumptions: Assumptions;
   readonly #comparison: Comparison;
-  readonly #times: KnownTimes;
+  readonly #statuses: KnownStatuses;
   #session = 0;
   #minted = 0;
   #queries: { readonly id: string; readonly isSandbox: boolean }[] = [];
 
-  constructor(assumptions: Assumptions, settings: AgentSettings, profile: PlegProfile, times: KnownTimes) {
+  constructor(
+    assumptions: Assumptions,
+    settings: AgentSettings,
+    profile: PlegProfile,
+    statuses: KnownStatuses,
+  ) {
     this.#assumptions = assumptions;
-    this.#times = times;
+    this.#statuses = statuses;
     const mintId = () => {
       this.#minted += 1;
       return `00000000-0000-4000-8000-${String(this.#minted).padStart(12, '0')}`;
@@ -86,7 +94,7 @@ export class Reading {
   /** `drained`: the reader had drained everything by then. */
   passed(now: Mono, drained: Mono, wallMicros: number): void {
     for (const { id, isSandbox } of this.#queries.splice(0)) {
-      const times = this.#assumptions.times === 'proofs' && !isSandbox ? this.#times.at(id, now) : null;
+      const times = this.#assumptions.times === 'proofs' && !isSandbox ? this.#statuses.at(id, now) : null;
       this.#comparison.answered(
         times === null
           ? { id, at: now, found: false, reason: 'not on record' }
@@ -111,7 +119,7 @@ export class Reading {
    */
   received(event: StoredEvent, others: readonly ListedItem[], ran: boolean): void {
     const { id, received, type, createdNs, hasSandboxStatus, identity } = event;
-    const { others: withOthers, times } = this.#assumptions;
+    const { times } = this.#assumptions;
     this.#comparison.received({
       session: this.#session,
       received,
@@ -122,7 +130,7 @@ export class Reading {
       // Where the payload was dropped, the id is all that was known of it.
       object: times === 'proofs' || hasSandboxStatus ? identity : null,
       times: times === 'failed' && ran ? null : this.#timesIn(event),
-      others: withOthers && hasSandboxStatus ? others.map((item) => this.#status(item, received)) : [],
+      others: this.#othersIn(event, others),
     });
   }
 
@@ -133,21 +141,34 @@ export class Reading {
     const records = emissions.map(({ record }) => record);
     return {
       findings: records.filter((record) => record.type === 'finding'),
+      resolutions: records.filter((record) => record.type === 'finding_resolved'),
       changes: records.filter((record) => record.type === 'relist_change'),
     };
   }
 
   #timesIn({ id, received, type, createdNs, hasSandboxStatus }: StoredEvent): ExactTimes | null {
     const { times } = this.#assumptions;
-    if (times === 'proofs') return this.#times.at(id, received);
+    if (times === 'proofs') return this.#statuses.at(id, received);
     if (times === 'none' || !hasSandboxStatus || createdNs <= 0n) return null;
     const finishedNs = type === STOPPED ? createdNs : 0n;
     const startedNs = times === 'confirmed' && (type === STARTED || type === STOPPED) ? createdNs - 1n : 0n;
     return { ...NO_TIMES, startedNs, finishedNs };
   }
 
-  #status({ object: { id }, state }: ListedItem, at: Mono): ShownStatus {
-    return { id, state, times: this.#times.at(id, at) ?? NO_TIMES };
+  #othersIn(
+    { id, received, type, hasSandboxStatus }: StoredEvent,
+    items: readonly ListedItem[],
+  ): ShownStatus[] {
+    const { others, times } = this.#assumptions;
+    const possible = others && hasSandboxStatus ? items : [];
+    const states = new Map(possible.map(({ object, state }) => [object.id, state]));
+    const known = this.#statuses.othersIn(`${EVENT_TYPES[type]} of ${id}`, received);
+    if (times === 'proofs') for (const [other, state] of known) states.set(other, state);
+    return [...states].map(([other, state]) => ({
+      id: other,
+      state,
+      times: this.#statuses.at(other, received) ?? NO_TIMES,
+    }));
   }
 }
 

@@ -47,12 +47,17 @@ export class RecentRecords {
 
   /**
    * Whether a list since then does not say what it seems to: one that was incomplete, and one that showed the id CREATED or
-   * UNKNOWN, which a kubelet does not tell apart.
+   * UNKNOWN, which a kubelet does not distinguish.
    */
   isDoubtful(id: string, since: number): boolean {
     const unknown = this.#unknown.get(id);
     if (unknown !== undefined && unknown >= since) return true;
     return [...this.#incomplete].some((at) => at >= since);
+  }
+
+  /** Whether a list showed the id CREATED or UNKNOWN. */
+  wasUnknown(id: string): boolean {
+    return this.#unknown.has(id);
   }
 
   /** Whether the stream was interrupted, or began, at about that moment. */

@@ -1,10 +1,10 @@
 /*
- * The steps of an epoch: what the agent's comparison was given, in the order in which it was given it, as far as the store tells.
+ * The steps of an epoch: what the agent's comparison was given, in the order in which it was given it, as far as the store has it.
  *
- * Events and changes are in the order of their seqs. A relist without a change has no seq: its place is that of its time.
+ * Each relist says which events came before it.
  */
 import type { PlegProfile } from '../protocol/eventProfile.ts';
-import { type Mono, millis, shift } from '../protocol/units.ts';
+import { type Mono, millis, mono, shift } from '../protocol/units.ts';
 import { Lookahead } from './lookahead.ts';
 import type {
   StoredChange,
@@ -34,15 +34,15 @@ export type Step =
   | { readonly is: 'stray'; readonly at: Mono; readonly change: StoredChange }
   | { readonly is: 'opened'; readonly at: Mono; readonly openedNs: bigint }
   | { readonly is: 'ended'; readonly at: Mono; readonly state: 'down' | 'absent' }
-  /** From here on the reader or its parent did not run, until the next gap. */
+  /** From here on the reader drained nothing, until the next gap or the end of its session. */
   | { readonly is: 'stalled'; readonly at: Mono }
   | { readonly is: 'gap'; readonly at: Mono; readonly cause: string }
   | { readonly is: 'runtime'; readonly at: Mono; readonly profile: PlegProfile }
   /** The wall clock less the monotonic clock, from here on. */
   | { readonly is: 'clock'; readonly at: Mono; readonly clock: number };
 
-/** Gaps that last while there is no subscription that has proven itself: the sessions say the same. */
-const WITHOUT_SESSION: ReadonlySet<string> = new Set(['unproven', 'broken']);
+/** A gap that lasts while there is no subscription that has proven itself: the sessions say the same. */
+const WITHOUT_SESSION = 'unproven';
 /** Gaps that last while there is no subscription on purpose. */
 const WITHOUT_SUBSCRIPTION: ReadonlySet<string> = new Set(['unsafe', 'unsupported', 'disabled', 'off']);
 /** The comparison finds these itself, from the events. */
@@ -56,18 +56,20 @@ const BETWEEN_LOSSES = millis(1_000);
 const NEVER_NS = 2n ** 63n;
 
 export async function* stepsOf(epoch: StoredEpoch): AsyncGenerator<Step> {
-  const marks = new Marks(epoch);
+  const boundaries = new Boundaries(epoch);
   const relists = new RelistSteps(epoch);
   const events = new Lookahead(epoch.events);
   for (;;) {
-    const next = firstOf(await events.peek(), await relists.peek());
+    const event = await events.peek();
+    const next = firstOf(event, await relists.peek());
     if (next === null || next.at > epoch.end) break;
-    yield* marks.until(next.at, seqOf(next));
+    // What ended after an event that is still to come had not ended yet.
+    yield* boundaries.until(mono(Math.min(next.at, event?.received ?? next.at)), seqOf(next));
     yield next;
     if (next.is === 'event') await events.take();
     else await relists.take();
   }
-  yield* marks.until(epoch.end, null);
+  yield* boundaries.until(epoch.end, null);
 }
 
 type RelistStep = Extract<Step, { is: 'relist' | 'stray' | 'clock' }>;
@@ -77,24 +79,26 @@ function seqOf(step: Step): number | null {
   return step.is === 'relist' ? (step.changes[0]?.seq ?? null) : null;
 }
 
-function firstOf(event: StoredEvent | null, relist: RelistStep | null): Step | null {
-  const upcoming = relist?.is === 'relist' ? relist.changes : [];
-  const eventStep: Step | null = event && { is: 'event', at: event.received, event, upcoming };
-  if (eventStep === null || relist === null) return eventStep ?? relist;
-  const seq = seqOf(relist);
-  if (event !== null && seq !== null) return event.seq < seq ? eventStep : relist;
-  return eventStep.at <= relist.at ? eventStep : relist;
+function firstOf(event: StoredEvent | null, next: RelistStep | null): Step | null {
+  if (event === null) return next;
+  const upcoming = next?.is === 'relist' ? next.changes : [];
+  const eventStep: Step = { is: 'event', at: event.received, event, upcoming };
+  if (next === null) return eventStep;
+  const eventsTo = next.is === 'relist' ? next.relist.eventsTo : next.at;
+  return event.received <= eventsTo ? eventStep : next;
 }
 
 /** Relists with the changes that they found. */
 class RelistSteps {
   readonly #changes: Lookahead<StoredChange>;
   readonly #minutes: StoredEpoch['minutes'];
+  readonly #lastMinute: number;
   readonly #steps: Lookahead<RelistStep>;
 
-  constructor({ changes, minutes }: StoredEpoch) {
+  constructor({ changes, minutes, lastMinute }: StoredEpoch) {
     this.#changes = new Lookahead(changes);
     this.#minutes = minutes;
+    this.#lastMinute = lastMinute;
     this.#steps = new Lookahead(this.#all());
   }
 
@@ -122,7 +126,7 @@ class RelistSteps {
         yield { is: 'relist', at: containers.end, relist, changes: found };
       }
     }
-    yield* this.#strays(() => true);
+    yield* this.#strays((change) => change.seq < this.#lastMinute);
   }
 
   async *#strays(isStray: (change: StoredChange) => boolean): AsyncGenerator<RelistStep> {
@@ -131,14 +135,14 @@ class RelistSteps {
 }
 
 /** What sessions, gaps and runtimes say, in the order of time. Of steps at one time, what ends something comes first. */
-class Marks {
-  readonly #marks: Step[];
+class Boundaries {
+  readonly #boundaries: Step[];
   readonly #runtimes: StoredRuntime[];
 
   constructor({ sessions, gaps, runtimes, start, end }: StoredEpoch) {
-    const marks: Step[] = [...gaps.flatMap(gapSteps), ...sessions.flatMap(sessionSteps)];
+    const boundaries: Step[] = [...gaps.flatMap(gapSteps), ...sessions.flatMap(sessionSteps)];
     const order: readonly Step['is'][] = ['gap', 'ended', 'opened', 'stalled'];
-    this.#marks = marks
+    this.#boundaries = boundaries
       .map((step) => (step.at < start ? { ...step, at: start } : step))
       .filter((step) => step.at <= end)
       .sort((a, b) => a.at - b.at || order.indexOf(a.is) - order.indexOf(b.is));
@@ -147,8 +151,8 @@ class Marks {
 
   /** Those before a step at this time, with this seq. */
   *until(at: Mono, seq: number | null): Generator<Step> {
-    const upTo = this.#marks.findIndex((step) => step.at > at);
-    yield* this.#marks.splice(0, upTo === -1 ? this.#marks.length : upTo);
+    const upTo = this.#boundaries.findIndex((step) => step.at > at);
+    yield* this.#boundaries.splice(0, upTo === -1 ? this.#boundaries.length : upTo);
     if (seq === null) return;
     const runtimes = this.#runtimes.filter((runtime) => runtime.seq <= seq);
     for (const { profile } of this.#runtimes.splice(0, runtimes.length)) yield { is: 'runtime', at, profile };
@@ -163,7 +167,9 @@ function sessionSteps({ opened, closed, firstLiveNs }: StoredSession): Step[] {
 
 function gapSteps({ cause, from, to }: StoredGap): Step[] {
   if (WITHOUT_SUBSCRIPTION.has(cause)) return [{ is: 'ended', at: from, state: 'absent' }];
-  if (to === null || WITHOUT_SESSION.has(cause) || FOUND_AGAIN.has(cause)) return [];
+  // It begins when the reader had last drained everything.
+  if (cause === 'broken') return [{ is: 'stalled', at: from }];
+  if (to === null || cause === WITHOUT_SESSION || FOUND_AGAIN.has(cause)) return [];
   const steps: Step[] = STALLS.has(cause) && from < to ? [{ is: 'stalled', at: from }] : [];
   if (LOSSES.has(cause) && to - from > ONE_LOSS) {
     for (let at = shift(from, BETWEEN_LOSSES); at < to; at = shift(at, BETWEEN_LOSSES)) {

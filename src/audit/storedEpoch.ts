@@ -40,6 +40,10 @@ export interface StoredFinding {
   readonly id: string | null;
   readonly from: Mono | null;
   readonly to: Mono | null;
+  /** When its event was received after all, as far as that is stored. */
+  readonly resolved: Mono | null;
+  /** When another incarnation of the agent first received the event of this miss. */
+  readonly announcedToOther: Mono | null;
   readonly proof: Readonly<Record<string, unknown>>;
 }
 
@@ -53,10 +57,13 @@ export interface StoredRelist {
   readonly sandboxes: ListCall;
   readonly containers: ListCall;
   readonly failed: boolean;
+  /** The events that were received until then were compared before it. */
+  readonly eventsTo: Mono;
 }
 
 /** A minute of relists. */
 export interface StoredMinute {
+  readonly seq: number;
   readonly from: Mono;
   readonly to: Mono;
   /** The wall clock at its end, less `to`. */
@@ -117,6 +124,11 @@ export interface StoredEpoch {
   readonly start: Mono;
   /** Until here, by the last minute. */
   readonly end: Mono;
+  /**
+   * The seq of the last minute. What was recorded later is of a minute that was not, even where it is dated before `end`: a list that is
+   * answered while the agent records a minute counts for the next.
+   */
+  readonly lastMinute: number;
   /** The wall clock at the start, less `start`; null where it is not known. */
   readonly clock: number | null;
   readonly settings: AgentSettings;

@@ -13,6 +13,8 @@ export interface StreamRecords {
   readonly complete: boolean;
   readonly sessions: readonly SessionRecord[];
   readonly gaps: readonly GapRecord[];
+  /** When there was no agent, which this epoch declares: after its own end, or before its start. */
+  readonly agentGaps: readonly GapRecord[];
   /** Rows with seqs that the epoch never received. */
   readonly added: readonly { readonly view: string; readonly seq: number; readonly at: Mono }[];
   readonly strayEvents: readonly {
@@ -99,8 +101,8 @@ function overlaps({ sessions, gaps, start }: StreamRecords): Difference[] {
 }
 
 /** Stretches in which no session had proven itself, and that no gap declares. */
-function uncovered({ sessions, gaps, start, end }: StreamRecords): Difference[] {
-  const covered = [...sessions, ...gaps]
+function uncovered({ sessions, gaps, agentGaps, start, end }: StreamRecords): Difference[] {
+  const covered = [...sessions, ...gaps, ...agentGaps]
     .map((each) =>
       'opened' in each ? { from: each.armed, to: each.closed } : { from: each.from, to: each.to },
     )

@@ -4,37 +4,104 @@
 
 import {
   CLUSTER,
+  CLUSTERS,
   HTTP_ADDRESS,
   internalInterval,
   logLevelFrom,
   REDIS_RETRY_INTERVAL,
-  REDIS_URL,
+  REDIS_SETTINGS,
 } from '../platform/commonSettings.ts';
+import { PlegwatchError } from '../platform/errors.ts';
+import { moment } from '../platform/moment.ts';
 import {
   BadValue,
   type ConfigOf,
+  duration,
   integer,
+  list,
+  matching,
   oneOf,
   optional,
+  repeated,
   required,
+  requiredUnless,
   secret,
   string,
   toggle,
   withDefault,
   withShort,
 } from '../platform/settings.ts';
+import { MAX_QUEUES } from '../protocol/redisKeys.ts';
+import { DEFAULT_NODE_ROWS_PER_DAY } from './ingest/rowQuota.ts';
+import { databaseUrl, POOL_MODES, SSL_MODES } from './store/databaseAccess.ts';
 
-const databaseUrl = (raw: string): string => {
-  if (!/^postgres(ql)?:\/\//.test(raw) || !URL.canParse(raw)) {
-    throw new BadValue('must be a URL such as postgres://user:password@host:5432/database');
-  }
-  return raw;
-};
-
-const database = secret(
-  required('url', 'Postgres 15 or later, postgres://user:password@host:port/database', databaseUrl),
-);
+/** The files are read again before each connect. */
+export const DATABASE_SETTINGS = {
+  databaseUrl: secret(
+    requiredUnless(
+      'databaseSecretDir',
+      'url',
+      'Postgres 15 or later, postgres://user:password@host:port/database; sslmode, sslrootcert, sslcert and sslkey in it take precedence over the next settings',
+      databaseUrl,
+    ),
+  ),
+  databaseSecretDir: optional(
+    'dir',
+    'folder of a mounted Secret with a file uri or url, or with host, port, dbname, username and password, which take precedence over those of the URL',
+    string,
+  ),
+  databaseSslmode: optional(
+    'mode',
+    `TLS as libpq means it: ${SSL_MODES.join(', ')}; default: prefer`,
+    oneOf(...SSL_MODES),
+  ),
+  databaseCaFile: optional(
+    'file',
+    "file with the CA of Postgres's certificate, or system for the CAs of the system",
+    string,
+  ),
+  databaseCertFile: optional('file', 'file with the client certificate for Postgres', string),
+  databaseKeyFile: optional('file', 'file with the key of that certificate', string),
+  databasePoolMode: withDefault(
+    'mode',
+    'session',
+    'transaction: Postgres is behind a pooler such as PgBouncer with pool_mode = transaction, so nothing is kept in a session',
+    oneOf(...POOL_MODES),
+  ),
+} as const;
 const logLevel = logLevelFrom('info');
+
+const LABEL_KEY =
+  /^(?:(?=[^/]{1,253}\/)[a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+/** Each takes up to 380 of the 4,096 bytes of a report. */
+const MAX_REPORT_LABELS = 8;
+/** Each takes up to some hundred bytes of a row for every change of a Node. */
+const MAX_NODE_LABELS = 16;
+const NO_LABELS = 'none';
+/** The pool, as the large providers and Karpenter name it, the zone and the type of the machine. */
+const DEFAULT_NODE_LABELS = [
+  'karpenter.sh/nodepool',
+  'eks.amazonaws.com/nodegroup',
+  'cloud.google.com/gke-nodepool',
+  'kubernetes.azure.com/agentpool',
+  'topology.kubernetes.io/zone',
+  'node.kubernetes.io/instance-type',
+];
+
+/** A namespaced object of the API server. */
+function namespacedName(raw: string): { readonly namespace: string; readonly name: string } {
+  const [, namespace, name] = /^([a-z0-9][a-z0-9-]*)\/([a-z0-9][a-z0-9.-]*)$/.exec(raw) ?? [];
+  if (namespace === undefined || name === undefined) throw new BadValue('must be namespace/name');
+  return { namespace, name };
+}
+
+const labelKeys =
+  (max: number) =>
+  (raw: string): readonly string[] => {
+    const keys = list(matching(LABEL_KEY, 'keys of labels such as topology.kubernetes.io/zone'))(raw);
+    if (keys.length > max) throw new BadValue(`must be at most ${max} keys`);
+    return keys;
+  };
 
 /** Settings that only tests of a whole system set: test/torture/README.md lists them. */
 export const INGEST_INTERVALS = {
@@ -46,15 +113,48 @@ export const INGEST_INTERVALS = {
   intervalJobDelay: internalInterval('5s', 'how long a job is delayed after that'),
   intervalFaultDelay: internalInterval('30s', 'how long a job is delayed after a defect of ours'),
   intervalJobLock: internalInterval('10s', 'after this the job of a worker that died is taken by another'),
+  intervalSweep: internalInterval('1m', 'how often each queue is searched for jobs that are in no list'),
   intervalRedisRetry: REDIS_RETRY_INTERVAL,
 } as const;
 
 export const CONTROLLER_SETTINGS = {
   cluster: CLUSTER,
-  redisUrl: REDIS_URL,
-  databaseUrl: database,
+  ...REDIS_SETTINGS,
+  ...DATABASE_SETTINGS,
   kubeconfig: optional('file', 'how to reach the API server; default in a pod: its service account', string),
+  lease: optional(
+    'namespace/name',
+    'the Lease whose holder leads: of several controllers one writes reports; without it, this controller always leads',
+    namespacedName,
+  ),
   noKube: toggle('run without an API server: no PLEGReports, no node conditions, no status lag'),
+  attribution: withDefault(
+    'accept|require',
+    'accept',
+    'accept: nodes that have not enrolled a key may send unsigned evidence, which is marked; require: all evidence is signed',
+    oneOf('accept', 'require'),
+  ),
+  agentServiceAccount: optional(
+    'namespace/name',
+    "the agents' service account: whose tokens enrol the keys of nodes; needs --key-secret",
+    namespacedName,
+  ),
+  keySecret: optional(
+    'namespace/name',
+    "Secret for the controller's keys; agents read the public halves in the ConfigMap of that name in their namespace",
+    namespacedName,
+  ),
+  reportLabels: optional(
+    'keys',
+    'labels of Nodes that their reports have too, separated by commas, such as topology.kubernetes.io/zone; at most 8',
+    labelKeys(MAX_REPORT_LABELS),
+  ),
+  nodeLabels: withDefault(
+    'keys',
+    DEFAULT_NODE_LABELS.join(','),
+    `labels of Nodes whose history is stored, so that evidence can be compared by pool or zone, separated by commas; at most ${MAX_NODE_LABELS}, or ${NO_LABELS}`,
+    (raw) => (raw === NO_LABELS ? [] : labelKeys(MAX_NODE_LABELS)(raw)),
+  ),
   statusLag: withDefault(
     'on|off',
     'on',
@@ -67,47 +167,141 @@ export const CONTROLLER_SETTINGS = {
     'maximum pods read per second, for the whole cluster',
     integer(1, 1000),
   ),
+  nodeRowsPerDay: withDefault(
+    'number',
+    `${DEFAULT_NODE_ROWS_PER_DAY}`,
+    'maximum rows stored of one node in a day of UTC; what is more is counted in a gap',
+    integer(1_000, 1_000_000_000),
+  ),
+  databaseMaxConnections: withDefault(
+    'number',
+    '4',
+    'maximum connections to Postgres; those that are idle for 30 s are closed',
+    integer(2, 100),
+  ),
   httpAddress: HTTP_ADDRESS,
   logLevel,
   ...INGEST_INTERVALS,
   intervalSilence: internalInterval(
     '3m',
-    'an agent of which nothing was stored for longer than this is silent',
+    'an agent that is not known to have run for longer than this is silent',
   ),
 } as const;
 
 export type IngestIntervals = ConfigOf<typeof INGEST_INTERVALS>;
 export type ControllerConfig = ConfigOf<typeof CONTROLLER_SETTINGS>;
 
+const ATTRIBUTION = '--attribution require (PLEGWATCH_ATTRIBUTION)';
+const ACCOUNT = '--agent-service-account (PLEGWATCH_AGENT_SERVICE_ACCOUNT)';
+const KEY_SECRET = '--key-secret (PLEGWATCH_KEY_SECRET)';
+
+/** Checks settings against each other. Throws SETTING_INVALID. */
+export function checkCombination({
+  attribution,
+  agentServiceAccount,
+  keySecret,
+  lease,
+  noKube,
+}: Pick<ControllerConfig, 'attribution' | 'agentServiceAccount' | 'keySecret' | 'lease' | 'noKube'>): void {
+  if (lease !== undefined && noKube) {
+    const error =
+      '--lease (PLEGWATCH_LEASE) needs the API server, which --no-kube (PLEGWATCH_NO_KUBE) leaves out.';
+    throw new PlegwatchError('SETTING_INVALID', error, 'Leave out one of them.');
+  }
+  if ((agentServiceAccount === undefined) !== (keySecret === undefined)) {
+    const cure = 'Set both, or neither.';
+    throw new PlegwatchError('SETTING_INVALID', `${ACCOUNT} and ${KEY_SECRET} need each other.`, cure);
+  }
+  if (keySecret !== undefined && noKube) {
+    const error = `${KEY_SECRET} needs the API server, which --no-kube (PLEGWATCH_NO_KUBE) leaves out.`;
+    throw new PlegwatchError(
+      'SETTING_INVALID',
+      error,
+      `Leave out --no-kube, or ${ACCOUNT} and --key-secret.`,
+    );
+  }
+  if (attribution === 'require' && keySecret === undefined) {
+    const error = `${ATTRIBUTION} needs ${ACCOUNT} and ${KEY_SECRET}: no agent could enrol, and all evidence would be refused.`;
+    throw new PlegwatchError('SETTING_INVALID', error, 'Set both, or leave out --attribution.');
+  }
+}
+
+const names = (raw: string): readonly string[] => raw.split(',').map((name) => name.trim());
+
 export const MIGRATE_SETTINGS = {
-  databaseUrl: database,
-  queues: withDefault('number', '16', 'number of queues that the agents are spread over', integer(1, 1024)),
+  ...DATABASE_SETTINGS,
+  queues: optional(
+    'number',
+    'number of queues that the agents are spread over; a new database has 16, an existing one keeps its number',
+    integer(1, MAX_QUEUES),
+  ),
+  eventRetentionDays: optional(
+    'days',
+    'how long events, relist changes and minutes are kept; a new database has 14, an existing one keeps its number',
+    integer(1, 490),
+  ),
+  findingRetentionDays: optional(
+    'days',
+    'how long everything else is kept; a new database has 400, an existing one keeps its number',
+    integer(1, 10_000),
+  ),
+  controllerRoles: optional(
+    'names',
+    'roles that get the rights of a controller, separated by commas: role=cluster, or role for every cluster',
+    names,
+  ),
+  databaseWait: withDefault(
+    'duration',
+    '0s',
+    'how long to wait for a Postgres that cannot be reached',
+    duration(0, 24 * 3_600_000),
+  ),
   logLevel,
 } as const;
 
-export const MAINTAIN_SETTINGS = { databaseUrl: database, logLevel } as const;
+export const MAINTAIN_SETTINGS = { ...DATABASE_SETTINGS, logLevel } as const;
 
-export const REPORT_OUTPUTS = ['table', 'wide', 'json'] as const;
-
-/** A time such as 2026-11-22T07:00:00Z. */
-const time = (raw: string): Date => {
-  const at = new Date(raw);
-  if (Number.isNaN(at.getTime())) throw new BadValue('must be a time such as 2026-11-22T07:00:00Z');
-  return at;
-};
+export const REPORT_OUTPUTS = ['table', 'wide', 'json', 'yaml', 'csv'] as const;
+/** What a report can be searched for by a script. */
+export const REPORT_FAILURES = ['missed', 'fallback', 'unknown', 'incomplete', 'silent'] as const;
 
 export const AUDIT_SETTINGS = {
   cluster: CLUSTER,
-  databaseUrl: database,
+  ...DATABASE_SETTINGS,
   node: optional('name', 'only this node', string),
-  from: optional('time', 'only what was found since then', time),
-  to: optional('time', 'only what was found until then', time),
+  from: optional('time', 'only what was found since then', moment),
+  to: optional('time', 'only what was found until then', moment),
   logLevel: logLevelFrom('error'),
 } as const;
 
-export const REPORT_SETTINGS = {
+export const REPAIR_SETTINGS = {
   cluster: CLUSTER,
-  databaseUrl: database,
-  output: withShort('o', withDefault('format', 'table', 'table, wide or json', oneOf(...REPORT_OUTPUTS))),
+  ...DATABASE_SETTINGS,
+  node: required('name', 'the node whose evidence somebody else forged', string),
+  forgetEpoch: optional(
+    'uuid',
+    'an epoch that no agent of the node wrote: it is forgotten with its records',
+    string,
+  ),
+  forgetLosses: optional(
+    'uuid',
+    'an epoch whose losses are forged: they are forgotten, and its agent sends again what its spool has',
+    string,
+  ),
+  logLevel,
+} as const;
+
+export const REPORT_SETTINGS = {
+  cluster: CLUSTERS,
+  ...DATABASE_SETTINGS,
+  node: repeated(optional('name', 'only this node; may be given several times', list(string))),
+  output: withShort('o', withDefault('format', 'table', REPORT_OUTPUTS.join(', '), oneOf(...REPORT_OUTPUTS))),
+  failOn: repeated(
+    optional(
+      'what',
+      `exit with code 3 if a node has missed events (missed), fell back to Generic PLEG (fallback), has an unknown mode (unknown), incomplete evidence (incomplete) or a silent agent (silent); separated by commas`,
+      list(oneOf(...REPORT_FAILURES)),
+    ),
+  ),
   logLevel: logLevelFrom('error'),
 } as const;

@@ -1,8 +1,10 @@
 /*
- * The controller: stores batches from Redis in Postgres, and keeps one PLEGReport per Node.
+ * The controller: stores batches from Redis in Postgres, and keeps one PLEGReport per Node. Of several controllers, all store and one, the
+ * leader, does the rest.
  *
  * At its start it checks Redis, Postgres and the API server once, and ends if a setting is wrong. Later failures do not end it: it retries,
- * and /readyz and the log show the error. When stopped, it finishes or returns its jobs, finishes the report pass, and closes.
+ * and /readyz and the log show the error. Only a database that is migrated to a schema it cannot use does. When stopped, it finishes or
+ * returns its jobs, finishes the report pass, and closes.
  */
 import { PlegwatchError } from '../platform/errors.ts';
 import { type HttpServer, serveHttp } from '../platform/http.ts';
@@ -11,19 +13,21 @@ import { checkRedis } from '../platform/redisCheck.ts';
 import { withoutSecrets } from '../platform/settings.ts';
 import { aborted } from '../platform/stopSignal.ts';
 import { VERSION } from '../platform/version.ts';
-import { CONTROLLER_SETTINGS, type ControllerConfig } from './config.ts';
+import { startClusterIdentity } from './clusterIdentity.ts';
+import { CONTROLLER_SETTINGS, type ControllerConfig, checkCombination } from './config.ts';
 import { type Ingest, startIngest } from './ingest/ingest.ts';
-import { createKubeClient } from './kube/client.ts';
+import { loadControllerKeys } from './keys/controllerKeys.ts';
+import type { AttributionOptions } from './keys/startKeys.ts';
+import { createKubeClient, type KubeClient } from './kube/client.ts';
 import { KubeStatusError } from './kube/kubeErrors.ts';
-import { startNodeWatch } from './kube/nodes.ts';
 import { NODES } from './kube/object.ts';
+import { type Leading, startLeading } from './leader/leading.ts';
 import { ControllerMetrics } from './metrics.ts';
-import { startConditionRecorder } from './nodeConditions/recorder.ts';
-import { type ReportWriter, startReportWriter } from './reports/writer.ts';
+import type { ReportWriter } from './reports/writer.ts';
 import type { WatchKind } from './statusLag/metrics.ts';
-import { PodPoller } from './statusLag/podPoller.ts';
 import { createWatchEnqueuer } from './statusLag/watchEnqueue.ts';
-import { openStore, type Store } from './store/store.ts';
+import { type StoreFigures, startFigures } from './store/figures.ts';
+import { openStore } from './store/store.ts';
 
 /** Runs until the signal is aborted. Throws PlegwatchError if a setting is wrong. */
 export async function runController(config: ControllerConfig, signal: AbortSignal): Promise<void> {
@@ -32,96 +36,87 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
     { version: VERSION, settings: withoutSecrets(config, CONTROLLER_SETTINGS) },
     'controller starting',
   );
+  checkCombination(config);
   const metrics = new ControllerMetrics();
   const cleanUps: (() => Promise<void> | void)[] = [];
+  const incompatible = new AbortController();
   try {
-    await checkRedis(config.redisUrl);
-    const store = await openStore({ databaseUrl: config.databaseUrl, log });
+    await checkRedis(config);
+    const store = await openStore({ ...config, log });
     cleanUps.push(() => store.close());
+    const kube = config.noKube ? null : await connectKube(config, log, cleanUps);
+    if (kube !== null) {
+      const identity = await startClusterIdentity({
+        store,
+        kube,
+        cluster: config.cluster,
+        log,
+        onUnknown: () => metrics.clusterIdentityUnknown.inc(),
+        onRefused: (error) => incompatible.abort(error),
+      });
+      cleanUps.push(() => identity.stop());
+    }
     const measuresStatusLag = config.statusLag === 'on' && !config.noKube;
     const { statusLagReadsPerSecond: readsPerSecond } = config;
     const onShed = (kind: WatchKind, count: number) => metrics.statusLagShed.inc({ kind }, count);
+    let leading: Leading | null = null;
+    const reportWriter = () => leading?.reportWriter() ?? null;
     const ingest = await startIngest({
+      ...config,
       store,
-      redisUrl: config.redisUrl,
-      cluster: config.cluster,
+      writesReports: () => leading?.holds() ?? false,
       intervals: config,
       log,
       metrics,
+      onIncompatible: (error) => incompatible.abort(error),
+      attribution: await attributionOf(config, cleanUps),
       watches: measuresStatusLag ? createWatchEnqueuer({ readsPerSecond, onShed }) : undefined,
     });
     cleanUps.push(() => ingest.stop());
-    const reportWriter = config.noKube
-      ? null
-      : await startReports(config, { store, ingest, metrics, log }, cleanUps);
+    if (kube === null) {
+      const onRead = (read: StoreFigures | null) => metrics.setFigures(read, false);
+      const figures = startFigures({ store, cluster: config.cluster, log, onRead });
+      cleanUps.push(() => figures.stop());
+    } else {
+      leading = startLeading({ config, store, kube, ingest, metrics, log });
+      cleanUps.push(leading.stop);
+    }
     const http = await serve(config, ingest, reportWriter, metrics);
     cleanUps.push(() => http.stop());
-    log.info({ port: http.port, reports: reportWriter !== null }, 'controller ready');
-    await aborted(signal);
+    log.info({ port: http.port, reports: kube !== null }, 'controller ready');
+    await aborted(AbortSignal.any([signal, incompatible.signal]));
+    incompatible.signal.throwIfAborted();
     log.info('controller stopping');
   } finally {
     for (const cleanUp of cleanUps.reverse()) await cleanUp();
   }
 }
 
-interface ControllerParts {
-  readonly store: Store;
-  readonly ingest: Ingest;
-  readonly metrics: ControllerMetrics;
-  readonly log: Logger;
+/** Whether agents can enrol depends on the API server, which reviews their tokens. */
+async function attributionOf(
+  { attribution: mode, agentServiceAccount: account, keySecret, kubeconfig }: ControllerConfig,
+  cleanUps: (() => Promise<void> | void)[],
+): Promise<AttributionOptions> {
+  if (account === undefined || keySecret === undefined) return { mode };
+  const kube = await createKubeClient({ kubeconfig });
+  cleanUps.push(() => kube.close());
+  const places = {
+    name: keySecret.name,
+    secretNamespace: keySecret.namespace,
+    configMapNamespace: account.namespace,
+  };
+  return { mode, enrolment: { kube, account, loadKeys: () => loadControllerKeys(kube, places) } };
 }
 
-async function startReports(
-  config: ControllerConfig,
-  { store, ingest, metrics, log }: ControllerParts,
+async function connectKube(
+  { kubeconfig }: ControllerConfig,
+  log: Logger,
   cleanUps: (() => Promise<void> | void)[],
-): Promise<ReportWriter> {
-  const kube = await createKubeClient({ kubeconfig: config.kubeconfig });
+): Promise<KubeClient> {
+  const kube = await createKubeClient({ kubeconfig });
   cleanUps.push(() => kube.close());
   await kube.list(NODES, { limit: 1 }).catch(unlessTemporary(log));
-  const nodes = startNodeWatch({ kube, log, onMissed: () => metrics.nodeWatchMissed.inc() });
-  cleanUps.push(() => nodes.stop());
-  const recorder = startConditionRecorder({
-    store,
-    cluster: config.cluster,
-    nodes,
-    log,
-    onRecorded: () => metrics.nodeConditions.inc(),
-  });
-  cleanUps.push(() => recorder.stop());
-  const silentAfterMs = config.intervalSilence / 1000;
-  const reportWriter = startReportWriter({
-    store,
-    kube,
-    nodes,
-    cluster: config.cluster,
-    log,
-    onResult: (result) => metrics.reportWrites.inc({ result }),
-    silentAfterMs,
-    ingestUpToDate: () => ingest.health().caughtUpForMs >= silentAfterMs,
-  });
-  cleanUps.push(() => reportWriter.stop());
-  if (config.statusLag === 'on') {
-    const podPoller = new PodPoller({
-      store,
-      kube,
-      cluster: config.cluster,
-      readsPerSecond: config.statusLagReadsPerSecond,
-      log,
-      metrics: {
-        read: (result) => metrics.statusLagReads.inc({ result }),
-        watches: ({ overdue, samples }) => {
-          metrics.statusLagWatches.set({ kind: 'overdue' }, overdue);
-          metrics.statusLagWatches.set({ kind: 'sample' }, samples);
-        },
-        shed: (kind, count) => metrics.statusLagShed.inc({ kind }, count),
-      },
-    });
-    cleanUps.push(() => podPoller.stop());
-  }
-  // There is no election: the one controller that has an API server leads.
-  metrics.leader.set(1);
-  return reportWriter;
+  return kube;
 }
 
 /** Rethrows wrong credentials; a server that is failing or starting is retried later. */
@@ -136,23 +131,23 @@ function unlessTemporary(log: Logger): (error: unknown) => void {
 function serve(
   config: ControllerConfig,
   ingest: Ingest,
-  reportWriter: ReportWriter | null,
+  reportWriter: () => ReportWriter | null,
   metrics: ControllerMetrics,
 ): Promise<HttpServer> {
   return serveHttp({
     address: config.httpAddress,
     metrics: () => metrics.registry.metrics(),
-    live: {
+    live: () => ({
       ingest: () => {
         const { alive, stalledForMs } = ingest.health();
         return alive ? null : `no job was finished for ${Math.round(stalledForMs / 1000)} s`;
       },
-      reports: () => reportWriter?.alive() ?? null,
-    },
-    ready: {
+      reports: () => reportWriter()?.alive() ?? null,
+    }),
+    ready: () => ({
       database: () => (ingest.health().database ? null : 'Postgres does not answer'),
       redis: () => ingest.redisError(),
-      reports: () => reportWriter?.health() ?? null,
-    },
+      reports: () => reportWriter()?.health() ?? null,
+    }),
   });
 }

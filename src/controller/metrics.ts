@@ -3,14 +3,36 @@
  */
 import { Histogram } from 'prom-client';
 import { MetricSet } from '../platform/metricSet.ts';
+import { MODES, STREAM_STATES } from '../protocol/record.ts';
+import { UNBELIEVED_CLAIMS } from './ingest/epoch.ts';
+import { REPAIR_KINDS } from './ingest/queueGuard.ts';
+import { ATTRIBUTION_REFUSALS } from './keys/attribution.ts';
+import { ENROLMENT_RESULTS } from './keys/enroller.ts';
+import { EVENT_RESULTS } from './nodeEvents/metrics.ts';
+import { AGENT_REASONS, CONDITION_TYPES } from './reports/conditions.ts';
 import { REPORT_RESULTS } from './reports/metrics.ts';
+import type { NodeCount } from './reports/nodeCounts.ts';
 import { READ_RESULTS, WATCH_KINDS } from './statusLag/metrics.ts';
+import { INCOMPLETE_REASONS, PLEG_VERDICTS, type StoreFigures } from './store/figures.ts';
 
 export class ControllerMetrics extends MetricSet {
   /** A rejected input counts as one record. */
   readonly records = this.counter('records_total', 'Records received from agents, by result.', {
-    result: ['stored', 'duplicate', 'lost', 'rejected', 'version'],
+    result: ['stored', 'duplicate', 'lost', 'over_quota', 'rejected', 'version'],
   });
+  readonly unbelievedClaims = this.counter(
+    'unbelieved_claims_total',
+    'Claims of batches that were not believed, because what the store knows contradicts them.',
+    { claim: UNBELIEVED_CLAIMS },
+  );
+  readonly enrolments = this.counter('enrolments_total', 'Enrolments of nodes, by result.', {
+    result: ENROLMENT_RESULTS,
+  });
+  readonly attributionRefusals = this.counter(
+    'unattributed_batches_refused_total',
+    'Batches that were refused because their node did not provably sign them.',
+    { reason: ATTRIBUTION_REFUSALS },
+  );
   readonly batchSeconds = new Histogram({
     name: 'plegwatch_ingest_batch_duration_seconds',
     help: 'Time from taking a batch from its queue to its commit.',
@@ -18,14 +40,34 @@ export class ControllerMetrics extends MetricSet {
     registers: [this.registry],
   });
   readonly queueDepth = this.gauge('queue_depth', 'Jobs in a queue: waiting, active and delayed.', ['queue']);
+  readonly queueRepairs = this.counter(
+    'queue_repairs_total',
+    'What only another client can have written into a queue and was removed or put right, by kind.',
+    { kind: REPAIR_KINDS },
+  );
+  readonly lastCommit = this.gauge(
+    'last_commit_timestamp_seconds',
+    'When a batch was last committed; when this controller started, if none was.',
+  );
   readonly lagSeconds = this.gauge('ingest_lag_seconds', 'Age of the latest committed batch at its commit.');
   readonly reportWrites = this.counter('report_writes_total', 'Due PLEGReports, by result.', {
     result: REPORT_RESULTS,
   });
+  readonly nodeEvents = this.counter('node_events_total', 'Kubernetes Events about Nodes, by result.', {
+    result: EVENT_RESULTS,
+  });
   readonly leader = this.gauge('leader', '1 if this controller writes the reports.');
+  readonly controllerConflict = this.gauge(
+    'controller_conflict',
+    '1 while another controller writes the reports of this cluster too.',
+  );
   readonly nodeConditions = this.counter(
     'node_conditions_total',
     'PLEG-related transitions of Ready conditions that this controller recorded.',
+  );
+  readonly clusterIdentityUnknown = this.counter(
+    'cluster_identity_unknown_total',
+    'Times that the UID of the cluster could not be read.',
   );
   readonly nodeWatchMissed = this.counter(
     'node_watch_missed_total',
@@ -46,4 +88,80 @@ export class ControllerMetrics extends MetricSet {
     'Transitions whose status lag was not measured because too many others were.',
     { kind: WATCH_KINDS },
   );
+  readonly #nodesByMode = this.gauge('nodes_by_mode', "Nodes by the mode of their kubelet's PLEG.", ['mode']);
+  readonly #nodesByStream = this.gauge('nodes_by_stream', "Nodes by the state of the agent's event stream.", [
+    'state',
+  ]);
+  readonly #nodesByAgent = this.gauge(
+    'nodes_by_agent',
+    'Nodes by the reason of their condition AgentReporting.',
+    ['reason'],
+  );
+  readonly #nodesByCondition = this.gauge(
+    'nodes_by_condition',
+    'Nodes by the status of each condition of their reports.',
+    ['condition', 'status'],
+  );
+
+  readonly #oldestDue = this.gauge(
+    'oldest_due_report_age_seconds',
+    'For how long the PLEGReport that is due the longest has been due.',
+  );
+  readonly #maintained = this.gauge(
+    'maintenance_last_success_timestamp_seconds',
+    'When the maintenance of the database last succeeded.',
+  );
+  readonly #incomplete = this.gauge(
+    'incomplete_nodes',
+    'Nodes whose evidence of the last 24 hours is incomplete, by reason.',
+    ['reason'],
+  );
+  readonly #unhealthy = this.gauge(
+    'pleg_unhealthy_nodes',
+    'Nodes that report at present that PLEG is not healthy, by verdict.',
+    ['verdict'],
+  );
+
+  constructor() {
+    super();
+    this.lastCommit.setToCurrentTime();
+    this.setFigures(null, false);
+    for (const kind of WATCH_KINDS) this.statusLagWatches.set({ kind }, 0);
+  }
+
+  /** `writesReports`: whether this controller writes them. Null while the database does not answer: then there are no series. */
+  setFigures(figures: StoreFigures | null, writesReports: boolean): void {
+    for (const gauge of [this.#oldestDue, this.#maintained]) gauge.remove();
+    for (const gauge of [this.#incomplete, this.#unhealthy]) gauge.reset();
+    if (figures === null) return;
+    this.#maintained.set(figures.maintainedAt);
+    if (!writesReports) return;
+    this.#oldestDue.set(figures.oldestDueSeconds);
+    for (const reason of INCOMPLETE_REASONS) this.#incomplete.set({ reason }, figures.incomplete[reason]);
+    for (const verdict of PLEG_VERDICTS) this.#unhealthy.set({ verdict }, figures.unhealthy[verdict]);
+  }
+
+  /** Null while the nodes cannot be counted: then there are no series, because old counts would look like present ones. */
+  setNodeCounts(counts: readonly NodeCount[] | null): void {
+    const gauges = [this.#nodesByMode, this.#nodesByStream, this.#nodesByAgent, this.#nodesByCondition];
+    for (const gauge of gauges) gauge.reset();
+    if (counts === null) return;
+    for (const mode of MODES) this.#nodesByMode.set({ mode }, 0);
+    for (const state of [...STREAM_STATES, 'Unknown']) this.#nodesByStream.set({ state }, 0);
+    for (const reason of AGENT_REASONS) this.#nodesByAgent.set({ reason }, 0);
+    for (const condition of CONDITION_TYPES)
+      for (const status of ['True', 'False', 'Unknown']) this.#nodesByCondition.set({ condition, status }, 0);
+    for (const count of counts) this.#addNodes(count);
+  }
+
+  /** A value of a later version counts as unknown, so that no agent can add series. */
+  #addNodes({ of, value, status, nodes }: NodeCount): void {
+    if (of === 'mode') this.#nodesByMode.inc({ mode: knownOr(MODES, value) }, nodes);
+    else if (of === 'stream') this.#nodesByStream.inc({ state: knownOr(STREAM_STATES, value) }, nodes);
+    else if (of === 'agent') this.#nodesByAgent.inc({ reason: value }, nodes);
+    else this.#nodesByCondition.inc({ condition: value, status }, nodes);
+  }
 }
+
+const knownOr = (known: readonly string[], value: string): string =>
+  known.includes(value) ? value : 'Unknown';

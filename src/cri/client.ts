@@ -245,6 +245,9 @@ export class CriClient {
   }
 }
 
+/** The calls of an observer, apart from the event stream, which has a process of its own. */
+export type ObserverCalls = Omit<{ [K in keyof CriClient]: CriClient[K] }, 'events' | 'close'>;
+
 /** Cancels a call when the signal is aborted, until the returned function is called. */
 function cancelOn(signal: AbortSignal | undefined, call: { cancel(): void }): () => void {
   const cancel = () => call.cancel();

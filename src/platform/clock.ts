@@ -1,6 +1,7 @@
 /*
  * The machine's two clocks. Only I/O code reads them; code that decides something takes the time as an argument.
  */
+import { existsSync, readFileSync } from 'node:fs';
 import { between, type Micros, type Mono, millis, mono, type Wall, wall } from '../protocol/units.ts';
 
 /** Far longer than both readings take, and short beside what is decided by them. */
@@ -9,6 +10,18 @@ const MAX_READINGS = 10;
 
 /** The monotonic clock: the same in every process of this boot. */
 export const monoNow = (): Mono => mono(Number(process.hrtime.bigint() / 1000n));
+
+/**
+ * The boot-time clock, to ten milliseconds: it goes on while the machine is suspended, and the monotonic clock does not. Null where /proc does not
+ * have it.
+ */
+export function bootNow(): Mono | null {
+  if (!existsSync(UPTIME)) return null;
+  const seconds = Number.parseFloat(readFileSync(UPTIME, 'utf8'));
+  return Number.isFinite(seconds) ? mono(Math.round(seconds * 1e6)) : null;
+}
+
+const UPTIME = '/proc/uptime';
 
 /** The wall clock, to the millisecond. It may be stepped, so nothing is decided by it. */
 export const wallNow = (): Wall => wall(Date.now() * 1000);

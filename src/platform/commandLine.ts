@@ -4,6 +4,7 @@
  */
 import { Command, CommanderError } from 'commander';
 import { messageOf, PlegwatchError } from './errors.ts';
+import { complain } from './printable.ts';
 import { type ConfigOf, declareSettings, readSettings, type SettingTable } from './settings.ts';
 import { VERSION } from './version.ts';
 
@@ -75,10 +76,10 @@ function withHelpFlag(args: readonly string[]): string[] {
 function report(name: string, error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE;
   if (error instanceof PlegwatchError) {
-    process.stderr.write(`${name}: ${error.message}\n${error.cure}  [${error.code}]\n`);
+    complain(`${name}: ${error.message}\n${error.cure}  [${error.code}]`);
     return error.code === 'SETTING_INVALID' ? EXIT_USAGE : EXIT_FAILED;
   }
   const trace = error instanceof Error ? error.stack : undefined;
-  process.stderr.write(`${name}: ${messageOf(error)}\nThis is a defect of plegwatch.\n${trace ?? ''}\n`);
+  complain(`${name}: ${messageOf(error)}\nThis is a defect of plegwatch.\n${trace ?? ''}`);
   return EXIT_FAILED;
 }

@@ -9,10 +9,15 @@ import {
   BadValue,
   duration,
   internal,
+  list,
   listenAddress,
   oneOf,
+  optional,
+  repeated,
   required,
+  requiredUnless,
   secret,
+  string,
   withDefault,
 } from './settings.ts';
 
@@ -29,13 +34,34 @@ export const CLUSTER = required(
   clusterName,
 );
 
-export const REDIS_URL = secret(
-  required(
-    'url',
-    'Redis that carries the evidence: redis://[:password@]host:port[/db], redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master[/db]',
-    redisUrl,
+/** For commands that read what several clusters have stored. */
+export const CLUSTERS = repeated(
+  optional(
+    'name',
+    'only this cluster; may be given several times; default: every cluster that the role may read',
+    list(clusterName),
   ),
 );
+
+/** The files are read again before each connect. */
+export const REDIS_SETTINGS = {
+  redisUrl: secret(
+    requiredUnless(
+      'redisSecretDir',
+      'url',
+      'Redis that carries the evidence: redis://[:password@]host:port[/db], redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master[/db]; rediss for TLS',
+      redisUrl,
+    ),
+  ),
+  redisSecretDir: optional(
+    'dir',
+    'folder of a mounted Secret with a file url or uri, or with host, port, username and password, which take precedence over those of the URL',
+    string,
+  ),
+  redisCaFile: optional('file', "file with the CA of Redis's certificate; default: well-known CAs", string),
+  redisCertFile: optional('file', 'file with the client certificate for Redis', string),
+  redisKeyFile: optional('file', 'file with the key of that certificate', string),
+} as const;
 
 export const HTTP_ADDRESS = withDefault(
   'address',

@@ -12,8 +12,13 @@ afterEach(async () => {
 });
 
 test('open idle connections never keep a probe out', async () => {
-  const live = { here: () => null };
-  const opened = await serveHttp({ address: '127.0.0.1:0', metrics: async () => '', live, ready: {} });
+  const live = () => ({ here: () => null });
+  const opened = await serveHttp({
+    address: '127.0.0.1:0',
+    metrics: async () => '',
+    live,
+    ready: () => ({}),
+  });
   server = opened;
   for (let i = 0; i < 200; i += 1) {
     const socket = connect(opened.port, '127.0.0.1');

@@ -1,5 +1,5 @@
 /*
- * The HTTP server of both programs: `/metrics`, `/livez` and `/readyz`.
+ * The HTTP server of every program: `/metrics`, `/livez` and `/readyz`.
  *
  * `/livez` has only the checks that a restart would cure.
  */
@@ -8,14 +8,16 @@ import type { AddressInfo, Socket } from 'node:net';
 import { messageOf, PlegwatchError } from './errors.ts';
 
 /** Returns null when healthy, otherwise a short error. */
-type Check = () => string | null;
+export type Check = () => string | null;
+type Checks = Readonly<Record<string, Check>>;
 
 export interface HttpSide {
   /** `host:port` or `:port`. */
   readonly address: string;
   readonly metrics: () => Promise<string>;
-  readonly live: Readonly<Record<string, Check>>;
-  readonly ready: Readonly<Record<string, Check>>;
+  /** Asked anew for each request. */
+  readonly live: () => Checks;
+  readonly ready: () => Checks;
 }
 
 /** More than Prometheus and the kubelet's probes need. */
@@ -41,7 +43,7 @@ export async function serveHttp(side: HttpSide): Promise<HttpServer> {
   });
   server.requestTimeout = 5_000;
   bound(server);
-  await listen(server, side.address);
+  await listen(server, '--http-address', side.address);
   const { port } = server.address() as AddressInfo;
   return {
     port,
@@ -73,15 +75,15 @@ interface HttpAnswer {
 
 async function answerTo(side: HttpSide, url: string): Promise<HttpAnswer> {
   const path = url.split('?')[0];
-  if (path === '/livez') return health(side.live);
-  if (path === '/readyz') return health(side.ready);
+  if (path === '/livez') return health(side.live());
+  if (path === '/readyz') return health(side.ready());
   if (path !== '/metrics') return { status: 404, body: 'Only /metrics, /livez and /readyz are served.\n' };
   return { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: await side.metrics() };
 }
 
 const failed = (error: unknown): HttpAnswer => ({ status: 500, body: `${messageOf(error)}\n` });
 
-function health(checks: Readonly<Record<string, Check>>): HttpAnswer {
+function health(checks: Checks): HttpAnswer {
   const lines = Object.entries(checks).map(([name, check]) => ({ name, error: check() }));
   const isHealthy = lines.every((line) => line.error === null);
   const texts = lines.map(({ name, error }) =>
@@ -90,16 +92,18 @@ function health(checks: Readonly<Record<string, Check>>): HttpAnswer {
   return { status: isHealthy ? 200 : 503, body: texts.join('') };
 }
 
-async function listen(server: Server, address: string): Promise<void> {
+/** Listens on the `address` of the setting `flag`: `host:port` or `:port`. Throws HTTP_ADDRESS_IN_USE. */
+export async function listen(server: Server, flag: string, address: string): Promise<void> {
   const at = address.lastIndexOf(':');
   const host = address.slice(0, at).replace(/^\[|\]$/g, '');
+  const variable = `PLEGWATCH_${flag.slice(2).replaceAll('-', '_').toUpperCase()}`;
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) =>
       reject(
         new PlegwatchError(
           'HTTP_ADDRESS_IN_USE',
-          `--http-address ${address} cannot be listened on: ${messageOf(error)}.`,
-          'Choose a free address with --http-address (PLEGWATCH_HTTP_ADDRESS), or stop what listens there.',
+          `${flag} ${address} cannot be listened on: ${messageOf(error)}.`,
+          `Choose a free address with ${flag} (${variable}), or stop what listens there.`,
           { cause: error },
         ),
       ),

@@ -2,6 +2,7 @@
  * Logs: JSON lines on standard error, constant messages, the facts in fields.
  */
 import { type Logger, pino } from 'pino';
+import { printableLines } from './printable.ts';
 
 export type { Logger };
 
@@ -9,6 +10,7 @@ export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] a
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export function createLogger(level: LogLevel, program: string): Logger {
+  const stderr = pino.destination({ fd: 2, sync: true });
   return pino(
     {
       level,
@@ -16,6 +18,7 @@ export function createLogger(level: LogLevel, program: string): Logger {
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    pino.destination({ fd: 2, sync: true }),
+    // JSON escapes some control characters and leaves others.
+    { write: (line) => stderr.write(printableLines(line)) },
   );
 }

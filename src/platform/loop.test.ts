@@ -1,4 +1,5 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
+import { until } from '../../test/support/waitFor.ts';
 import { Loop, type LoopOptions } from './loop.ts';
 
 const NEVER = Number.POSITIVE_INFINITY;
@@ -26,7 +27,7 @@ function start(work: (run: number) => Promise<number>, options: Partial<LoopOpti
 test('a loop runs at once, and again after the wait that the run returned', async () => {
   const { runs } = start(async (run) => (run < 3 ? 1 : NEVER));
   expect(runs()).toBe(1);
-  await vi.waitFor(() => expect(runs()).toBe(3));
+  await until(() => runs() === 3);
 });
 
 test('a loop waits until it is woken if the run returned an endless wait', async () => {
@@ -34,7 +35,7 @@ test('a loop waits until it is woken if the run returned an endless wait', async
   await new Promise(setImmediate);
   expect(runs()).toBe(1);
   endless.wake();
-  await vi.waitFor(() => expect(runs()).toBe(2));
+  await until(() => runs() === 2);
 });
 
 test('a loop that is woken during a run runs again after it', async () => {
@@ -42,7 +43,7 @@ test('a loop that is woken during a run runs again after it', async () => {
     if (run === 1) loop?.wake();
     return NEVER;
   });
-  await vi.waitFor(() => expect(runs()).toBe(2));
+  await until(() => runs() === 2);
 });
 
 test('a loop never runs twice at the same time', async () => {
@@ -52,7 +53,7 @@ test('a loop never runs twice at the same time', async () => {
   await new Promise(setImmediate);
   expect(runs()).toBe(1);
   run.resolve(NEVER);
-  await vi.waitFor(() => expect(runs()).toBe(2));
+  await until(() => runs() === 2);
 });
 
 test('a loop reports every error with a doubling wait, which starts again after a success', async () => {
@@ -61,7 +62,7 @@ test('a loop reports every error with a doubling wait, which starts again after 
     if (fails.has(run)) throw new Error(`run ${run}`);
     return run === 6 ? NEVER : 0;
   });
-  await vi.waitFor(() => expect(runs()).toBe(6));
+  await until(() => runs() === 6);
   expect(errors).toEqual([
     [new Error('run 1'), 2],
     [new Error('run 2'), 4],
@@ -78,7 +79,7 @@ test('a loop waits after an error at least as long as the error asks', async () 
     },
     { minWaitMs: () => 20 },
   );
-  await vi.waitFor(() => expect(runs()).toBe(2));
+  await until(() => runs() === 2);
   expect(errors).toEqual([[new Error('busy'), 20]]);
 });
 

@@ -4,15 +4,15 @@
  * exist before.
  */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { VERSION } from './version.ts';
+import { COMMIT, VERSION } from './version.ts';
 
 export abstract class MetricSet {
   readonly registry = new Registry();
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
-    const build = this.gauge('build_info', 'Always 1; the label has the version.', ['version']);
-    build.set({ version: VERSION }, 1);
+    const labels = { version: VERSION, commit: COMMIT, node_version: process.versions.node };
+    this.gauge('build_info', 'Always 1; the labels say what runs.', Object.keys(labels)).set(labels, 1);
   }
 
   /** `labels`: every value that a label can have. */

@@ -1,13 +1,15 @@
 /*
- * The check at start-up that distinguishes a wrong `--redis-url` from a Redis that is merely down.
+ * The check at start-up that distinguishes a wrong setting from a Redis that is merely down.
  *
  * It checks that a Redis answers at the address, accepts the credentials, and is of the kind that the scheme says: a plain client of a
  * cluster or of a Sentinel would fail only later, and with a misleading error. One answering address of several is enough.
  */
 import { Redis } from 'ioredis';
 import { messageOf, PlegwatchError, redact } from './errors.ts';
-import { accessOptions, redisPlace } from './redis.ts';
-import type { Address, Login, SentinelPlace } from './redisUrl.ts';
+import { accessOptions } from './redis.ts';
+import { type RedisSettings, readRedisAccess, redisSettingOf, redisTlsNames } from './redisAccess.ts';
+import type { Address, Login, RedisPlace, SentinelPlace } from './redisUrl.ts';
+import { explainTls, type TlsMaterial } from './tls.ts';
 
 const CHECK_TIMEOUT_MS = 5_000;
 
@@ -24,20 +26,24 @@ const WHAT = {
 } as const;
 
 interface RedisTarget {
-  readonly url: string;
+  readonly settings: RedisSettings;
+  /** The place without its password, and the setting that it is from. */
+  readonly where: string;
   readonly login: Login;
-  readonly tls: boolean;
+  readonly tls: TlsMaterial | null;
   readonly db: number;
   readonly mode: RedisMode;
 }
 
 /**
  * Throws REDIS_UNREACHABLE (nothing listens, nothing answers, or Redis is not ready), REDIS_REFUSED (wrong credentials, or no such
- * database or master), or REDIS_NOT_REDIS (something else answers, or a Redis of another kind than the scheme says).
+ * database or master), REDIS_TLS (one side does not accept the other's certificate), REDIS_NOT_REDIS (something else answers, or a
+ * Redis of another kind than the scheme says), or SETTING_INVALID (a file is missing or cannot be used).
  */
-export async function checkRedis(url: string): Promise<void> {
-  const place = redisPlace(url);
-  const target = { url, login: place.login, tls: place.tls, db: 0 };
+export async function checkRedis(settings: RedisSettings): Promise<void> {
+  const { place, tls } = readRedisAccess(settings);
+  const where = whereOf(settings, place);
+  const target = { settings, where, login: place.login, tls: place.tls ? tls : null, db: 0 };
   switch (place.kind) {
     case 'server':
       return ask({ ...target, mode: 'standalone', db: place.db }, place.address);
@@ -136,8 +142,8 @@ async function expectMode(redis: Redis, target: RedisTarget): Promise<void> {
   if (mode === null || mode === target.mode) return;
   throw new PlegwatchError(
     'REDIS_NOT_REDIS',
-    `What listens at ${whereOf(target)} is ${WHAT[mode]}, which ${SCHEMES[target.mode]} is not for.`,
-    `Begin --redis-url (PLEGWATCH_REDIS_URL) with ${SCHEMES[mode]}, or correct host and port.`,
+    `What listens at ${target.where} is ${WHAT[mode]}, which ${SCHEMES[target.mode]} is not for.`,
+    `Begin the URL in ${redisSettingOf(target.settings)} with ${SCHEMES[mode]}, or correct host and port.`,
   );
 }
 
@@ -161,11 +167,20 @@ const REFUSED = /NOAUTH|WRONGPASS|invalid (username-)?password|NOPERM|ERR AUTH|D
 /** Redis's errors while it loads, has too many clients or has no master. */
 const UNAVAILABLE = /LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|max number of clients|DENIED/;
 
-const whereOf = (target: RedisTarget): string => `${redact(target.url)} (--redis-url)`;
+/** Where Redis is and the setting that says so, without a password. */
+export function whereOf(settings: RedisSettings, place: RedisPlace): string {
+  const { redisUrl, redisSecretDir } = settings;
+  if (redisSecretDir === undefined) return `${redact(redisUrl ?? '')} (--redis-url)`;
+  const addresses =
+    place.kind === 'server' ? [place.address] : place.kind === 'cluster' ? place.nodes : place.sentinels;
+  const hosts = addresses.map(({ host, port }) => `${host}:${port}`).join(',');
+  return `${hosts} (--redis-secret-dir ${redisSecretDir})`;
+}
 
 /** `errors` in order: the first one is the cause, the others only follow from it. */
 function explain(target: RedisTarget, listens: boolean, errors: readonly unknown[]): PlegwatchError {
-  const where = whereOf(target);
+  const { where, settings } = target;
+  const setting = redisSettingOf(settings);
   const messages = errors.map((error) => messageOf(error).replace(/\.+$/, ''));
   const find = (pattern: RegExp) => messages.find((each) => pattern.test(each));
   const options = { cause: errors[0] };
@@ -175,10 +190,17 @@ function explain(target: RedisTarget, listens: boolean, errors: readonly unknown
       'REDIS_REFUSED',
       `Redis at ${where} refuses: ${refused.startsWith('NOAUTH') ? 'it asks for a password' : refused}.`,
       target.mode === 'sentinel'
-        ? "Put the right name of the master, and the Sentinels' own password as ?sentinelPassword=, into --redis-url (PLEGWATCH_REDIS_URL)."
-        : 'Put the right user, password and database into --redis-url (PLEGWATCH_REDIS_URL).',
+        ? `Put the right name of the master, and the Sentinels' own password as ?sentinelPassword=, into ${setting}.`
+        : `Put the right user, password and database into ${setting}.`,
       options,
     );
+  }
+  for (const error of errors) {
+    const tls = explainTls(error, redisTlsNames(settings), target.tls !== null && listens);
+    if (tls !== null) {
+      const what = `The TLS connection to Redis at ${where} fails: ${tls.message}.`;
+      return new PlegwatchError('REDIS_TLS', what, tls.cure, { cause: error });
+    }
   }
   // A Redis that hangs and a server of another protocol that waits for input cannot be distinguished. Neither stops an agent.
   const unavailable = find(UNAVAILABLE) ?? find(/timed out/i);
@@ -186,14 +208,14 @@ function explain(target: RedisTarget, listens: boolean, errors: readonly unknown
     return new PlegwatchError(
       'REDIS_UNREACHABLE',
       `No Redis can be reached at ${where}: ${unavailable ?? messages[0]}.`,
-      'Start it, or correct host and port in --redis-url (PLEGWATCH_REDIS_URL).',
+      `Start it, or correct host and port in ${setting}.`,
       options,
     );
   }
   return new PlegwatchError(
     'REDIS_NOT_REDIS',
     `What listens at ${where} does not answer as Redis does: ${messages[0]}.`,
-    'Correct host and port in --redis-url (PLEGWATCH_REDIS_URL); it leads to something else.',
+    `Correct host and port in ${setting}; it leads to something else.`,
     options,
   );
 }

@@ -61,7 +61,7 @@ function refusal(...args: string[]): PlegwatchError {
 const needed = ['--cluster', 'prod', '--redis-url', 'redis://h'];
 
 test('a setting has a flag and a variable of the same name', () => {
-  expect(flagOf('kubeletInsecureSkipVerify')).toBe('--kubelet-insecure-skip-verify');
+  expect(flagOf('kubeletServerName')).toBe('--kubelet-server-name');
   expect(variableOf('redisUrl')).toBe('PLEGWATCH_REDIS_URL');
 });
 

@@ -19,6 +19,8 @@ export interface Setting<T> {
   readonly placeholder: string | null;
   /** The raw default; undefined: optional; `REQUIRED`: there is none. */
   readonly fallback: string | undefined | typeof REQUIRED;
+  /** Required unless the setting of this key is given. */
+  readonly unless?: string;
   /** May hold a password, which is redacted in the log. */
   readonly secret?: true;
   /** The unit in which the value is logged. */
@@ -27,6 +29,12 @@ export interface Setting<T> {
   readonly internal?: true;
   /** A second, one-letter flag, where people expect one. */
   readonly short?: string;
+  /** Given without a flag, as the node in `plegwatch timeline NODE`. A command has at most one. */
+  readonly argument?: true;
+  /** The flag may be given several times: its values are joined by commas. */
+  readonly repeats?: true;
+  /** All values, if they are few. */
+  readonly choices?: readonly string[] | undefined;
   /** Reads a raw value. Throws {@link BadValue}. */
   readonly read: (raw: string | undefined) => T;
 }
@@ -41,10 +49,12 @@ type Counts = 'micros' | 'bytes';
 interface ValueReader<T> {
   (raw: string): T;
   readonly counts?: Counts;
+  readonly choices?: readonly string[] | undefined;
 }
 
 export function required<T>(placeholder: string, describe: string, read: ValueReader<T>): Setting<T> {
-  return { describe, placeholder, fallback: REQUIRED, counts: read.counts, read: (raw) => read(raw ?? '') };
+  const { counts, choices } = read;
+  return { describe, placeholder, fallback: REQUIRED, counts, choices, read: (raw) => read(raw ?? '') };
 }
 
 export function withDefault<T>(
@@ -53,7 +63,8 @@ export function withDefault<T>(
   describe: string,
   read: ValueReader<T>,
 ): Setting<T> {
-  return { describe, placeholder, fallback, counts: read.counts, read: (raw) => read(raw ?? fallback) };
+  const { counts, choices } = read;
+  return { describe, placeholder, fallback, counts, choices, read: (raw) => read(raw ?? fallback) };
 }
 
 export function optional<T>(
@@ -62,8 +73,17 @@ export function optional<T>(
   read: ValueReader<T>,
 ): Setting<T | undefined> {
   const readGiven = (raw: string | undefined) => (raw === undefined || raw === '' ? undefined : read(raw));
-  return { describe, placeholder, fallback: undefined, counts: read.counts, read: readGiven };
+  const { counts, choices } = read;
+  return { describe, placeholder, fallback: undefined, counts, choices, read: readGiven };
 }
+
+/** A setting that is required unless another one is given. */
+export const requiredUnless = <T>(
+  other: string,
+  placeholder: string,
+  describe: string,
+  read: ValueReader<T>,
+): Setting<T | undefined> => ({ ...optional(placeholder, describe, read), unless: other });
 
 export function toggle(describe: string): Setting<boolean> {
   const read = (raw: string | undefined) => {
@@ -81,14 +101,43 @@ export const internal = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, i
 
 export const withShort = <T>(short: string, setting: Setting<T>): Setting<T> => ({ ...setting, short });
 
+/** A required setting that is given without a flag; its placeholder is its name. It has no variable. */
+export const argument = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, argument: true });
+
+/** A {@link list} whose flag may also be given once for each value. */
+export const repeated = <T>(setting: Setting<T>): Setting<T> => ({ ...setting, repeats: true });
+
+/** The same settings without defaults, none of them required; internal ones are left out. */
+export function onlyIfSet<T extends SettingTable>(
+  table: T,
+): { readonly [K in keyof T]: Setting<ReturnType<T[K]['read']> | undefined> } {
+  const entries = Object.entries(table).filter(([, { internal: isInternal }]) => isInternal !== true);
+  const optionals = entries.map(([key, { unless, ...setting }]) => [
+    key,
+    {
+      ...setting,
+      fallback: undefined,
+      read: (raw: string | undefined) => (raw === undefined || raw === '' ? undefined : setting.read(raw)),
+    },
+  ]);
+  return Object.fromEntries(optionals);
+}
+
 export const string: ValueReader<string> = (raw) => raw;
 
+/** Values separated by commas. */
+export function list<T>(read: ValueReader<T>): ValueReader<readonly T[]> {
+  const readList = (raw: string) => raw.split(',').map((each) => read(each.trim()));
+  return Object.assign(readList, { choices: read.choices });
+}
+
 export function oneOf<const T extends string>(...choices: readonly T[]): ValueReader<T> {
-  return (raw) => {
+  const read = (raw: string): T => {
     const found = choices.find((choice) => choice === raw);
     if (found === undefined) throw new BadValue(`must be one of ${choices.join(', ')}`);
     return found;
   };
+  return Object.assign(read, { choices });
 }
 
 export function integer(min: number, max: number): ValueReader<number> {
@@ -165,7 +214,8 @@ export const variableOf = (key: string): string =>
 /** Declares a table's settings on a command; its help has their variables and defaults. */
 export function declareSettings(command: Command, table: SettingTable): Command {
   for (const [key, setting] of Object.entries(table)) {
-    if (setting.internal !== true) command.addOption(optionOf(key, setting));
+    if (setting.argument === true) command.argument(`<${setting.placeholder}>`, setting.describe);
+    else if (setting.internal !== true) command.addOption(optionOf(key, setting));
   }
   return command.allowUnknownOption().allowExcessArguments();
 }
@@ -173,17 +223,26 @@ export function declareSettings(command: Command, table: SettingTable): Command 
 function optionOf(key: string, setting: Setting<unknown>): Option {
   const short = setting.short === undefined ? '' : `-${setting.short}, `;
   const placeholder = setting.placeholder === null ? '' : ` <${setting.placeholder}>`;
-  const notes = [...noteOf(setting.fallback), `env: ${variableOf(key)}`];
-  return new Option(`${short}${flagOf(key)}${placeholder}`, `${setting.describe} (${notes.join(', ')})`);
+  const notes = [...noteOf(setting), `env: ${variableOf(key)}`];
+  const option = new Option(
+    `${short}${flagOf(key)}${placeholder}`,
+    `${setting.describe} (${notes.join(', ')})`,
+  );
+  return setting.repeats === true ? option.argParser(joined) : option;
 }
 
-function noteOf(fallback: Setting<unknown>['fallback']): string[] {
+const joined = (value: string, earlier: string | undefined): string =>
+  earlier === undefined ? value : `${earlier},${value}`;
+
+function noteOf({ fallback, unless }: Setting<unknown>): string[] {
+  if (unless !== undefined) return [`required without ${flagOf(unless)}`];
   if (fallback === REQUIRED) return ['required'];
   return fallback === undefined ? [] : [`default: ${fallback}`];
 }
 
 /** The raw value: of the flag if it is given, otherwise of the variable. A switch that is given is `true`. */
 function rawOf(command: Command, key: string, setting: Setting<unknown>): string | undefined {
+  if (setting.argument === true) return argumentsOf(command.args)[0];
   if (setting.internal === true) return process.env[variableOf(key)];
   const option = optionOf(key, setting);
   const given: unknown = command.opts()[option.attributeName()];
@@ -198,16 +257,24 @@ const nameOf = (command: Command): string =>
 
 /** Reads a command's settings. Throws SETTING_INVALID with one line for each error. */
 export function readSettings<T extends SettingTable>(command: Command, table: T): ConfigOf<T> {
-  const errors = unknownOf(command.args);
+  const hasArgument = Object.values(table).some(({ argument: isArgument }) => isArgument === true);
+  const errors = unknownOf(command.args, hasArgument ? 1 : 0);
   const config: Record<string, unknown> = {};
   for (const [key, setting] of Object.entries(table)) {
     try {
       config[key] = readOne(setting, rawOf(command, key, setting));
     } catch (error) {
       if (!(error instanceof BadValue)) throw error;
-      const name = setting.internal === true ? variableOf(key) : `${flagOf(key)} (${variableOf(key)})`;
-      errors.push(`${name} ${error.message}`);
+      errors.push(`${nameInErrors(key, setting)} ${error.message}`);
+      // Only its own error, not also that it is missing.
+      config[key] = null;
     }
+  }
+  for (const [key, { unless }] of Object.entries(table)) {
+    if (unless === undefined || config[key] !== undefined || config[unless] !== undefined) continue;
+    errors.push(
+      `${flagOf(key)} (${variableOf(key)}) is required, or ${flagOf(unless)} (${variableOf(unless)})`,
+    );
   }
   if (errors.length > 0) {
     throw new PlegwatchError('SETTING_INVALID', errors.join('\n'), `See ${nameOf(command)} --help.`);
@@ -215,13 +282,25 @@ export function readSettings<T extends SettingTable>(command: Command, table: T)
   return Object.freeze(config) as ConfigOf<T>;
 }
 
-/** Unknown options and arguments. The value of an unknown option is not repeated: the option may be `--pasword`. */
-function unknownOf(args: readonly string[]): string[] {
-  const isOption = (arg: string | undefined) => arg?.startsWith('-') ?? false;
-  return args.flatMap((arg, i) => {
-    if (isOption(arg)) return [`${arg.split('=')[0]}: there is no such option`];
-    return isOption(args[i - 1]) ? [] : [`${redact(arg)}: there is no such argument`];
-  });
+function nameInErrors(
+  key: string,
+  { argument: isArgument, internal: isInternal, placeholder }: Setting<unknown>,
+) {
+  if (isArgument === true) return placeholder ?? key;
+  return isInternal === true ? variableOf(key) : `${flagOf(key)} (${variableOf(key)})`;
+}
+
+const isOption = (arg: string | undefined): boolean => arg?.startsWith('-') ?? false;
+
+/** What is given without a flag; what follows an unknown option may be its value. */
+const argumentsOf = (args: readonly string[]): string[] =>
+  args.filter((arg, i) => !isOption(arg) && !isOption(args[i - 1]));
+
+/** Unknown options, and more arguments than are known. The value of an unknown option is not repeated: the option may be `--pasword`. */
+function unknownOf(args: readonly string[], knownArguments: number): string[] {
+  const options = args.filter(isOption).map((arg) => `${arg.split('=')[0]}: there is no such option`);
+  const others = argumentsOf(args).slice(knownArguments);
+  return [...options, ...others.map((arg) => `${redact(arg)}: there is no such argument`)];
 }
 
 function readOne(setting: Setting<unknown>, raw: string | undefined): unknown {

@@ -9,7 +9,7 @@
  * A batch never spans two contexts (versions of runtime, kubelet and agent, and settings). Lost ranges travel in the envelope (`oldestSeq`,
  * `lost`): a record that came after them could never become contiguous.
  */
-import { createHash } from 'node:crypto';
+import { createHash, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 import { zstdCompress, zstdDecompress } from 'node:zlib';
 import * as v from 'valibot';
@@ -18,7 +18,10 @@ import {
   ContainerIdentitySchema,
   type EvidenceRecord,
   MAX_NAME_LENGTH,
+  MAX_OFFSET,
+  MAX_WALL,
 } from './record.ts';
+import { batchStatement, signatureOf } from './signature.ts';
 import { int4, invalid, type Parsed, parse, text, uuid } from './validation.ts';
 
 /** The envelope version that agents write. */
@@ -31,6 +34,8 @@ export const MAX_BATCH_RECORDS = 500;
 export const MAX_BATCH_BYTES = 256 * 1024;
 /** The largest JSON, in bytes, that is decompressed; more is refused. */
 export const MAX_DECODED_BYTES = 8 * 1024 * 1024;
+/** The largest job, in bytes of its data, that is fetched from Redis; a larger one is removed. No batch of an agent is half as large. */
+export const MAX_JOB_BYTES = 4 * 1024 * 1024;
 
 const positive = v.pipe(int4, v.minValue(1));
 
@@ -39,7 +44,12 @@ export const ClusterName = v.pipe(v.string(), v.regex(/^[a-z0-9]([a-z0-9.-]{0,61
 /** A node's name: what the API server allows. */
 export const NodeName = v.pipe(v.string(), v.regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/));
 
-const duration = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
+/** A list whose elements are checked elsewhere: `v.array` would make an object for each of them, and a copy. */
+const list = (max: number) => v.pipe(v.custom<unknown[]>(Array.isArray, 'Expected a list'), v.maxLength(max));
+
+const duration = v.pipe(v.number(), v.safeInteger(), v.minValue(0), v.maxValue(MAX_OFFSET));
+/** A century, in microseconds: no machine runs for longer. */
+const MAX_UPTIME = 36_525 * 86_400 * 1_000_000;
 
 const ContextSchema = v.strictObject({
   /** The number of the context in its epoch, from 1. */
@@ -68,7 +78,7 @@ const EnvelopeSchema = v.strictObject({
   bootId: text(64),
   epoch: uuid,
   /** When the epoch started on the monotonic clock of the boot, in microseconds: places all epochs of a boot on one timeline. */
-  startedMono: v.pipe(v.number(), v.safeInteger(), v.minValue(0)),
+  startedMono: v.pipe(v.number(), v.safeInteger(), v.minValue(0), v.maxValue(MAX_UPTIME)),
   /** Numbers the agent runs of this node's spool; together with `prev` it orders epochs without a clock. */
   incarnation: positive,
   /** The epoch before this one in the spool. */
@@ -89,12 +99,10 @@ const EnvelopeSchema = v.strictObject({
   /** Seqs that will never be sent, and why. */
   lost: v.pipe(v.array(v.strictObject({ from: positive, to: positive, cause: text(64) })), v.maxLength(1000)),
   /** When the batch was built: microseconds since the epoch's start, and the wall clock at that time. */
-  mono0: v.pipe(v.number(), v.safeInteger(), v.minValue(0)),
-  wall0: v.pipe(v.number(), v.safeInteger(), v.minValue(0), v.maxValue(8.64e15)),
-  objects: v.pipe(v.array(v.unknown()), v.maxLength(4 * MAX_BATCH_RECORDS)),
-  records: v.pipe(v.array(v.unknown()), v.maxLength(MAX_BATCH_RECORDS)),
-  /** Reserved for a signature. */
-  sig: v.optional(text(1024)),
+  mono0: duration,
+  wall0: v.pipe(v.number(), v.safeInteger(), v.minValue(0), v.maxValue(MAX_WALL)),
+  objects: list(4 * MAX_BATCH_RECORDS),
+  records: list(MAX_BATCH_RECORDS),
 });
 
 /** A decoded batch. Its records and objects are not validated yet: each is checked on its own. */
@@ -111,11 +119,38 @@ const decompress = promisify(zstdDecompress);
 /** The data of a queue job: the batch as JSON, compressed, in base64. */
 export interface JobData {
   readonly z: string;
+  /** The node that signed it; absent if it is not signed. */
+  readonly node?: string;
+  readonly sig?: string;
 }
 
-export async function encodeBatch(batch: Batch): Promise<JobData> {
+/** `key`: signs the batch with the key of its node. */
+export async function encodeBatch(batch: Batch, key?: KeyObject): Promise<JobData> {
   const packed = await compress(Buffer.from(JSON.stringify(batch), 'utf8'));
-  return { z: packed.toString('base64') };
+  const data = { z: packed.toString('base64') };
+  return key === undefined
+    ? data
+    : { ...data, node: batch.node, sig: signatureOf(key, batchStatement(batch, packed)) };
+}
+
+const SignedSchema = v.looseObject({
+  z: v.pipe(v.string(), v.maxLength(MAX_JOB_BYTES)),
+  node: NodeName,
+  sig: v.pipe(v.string(), v.maxLength(100)),
+});
+
+export interface SignedBatch {
+  readonly node: string;
+  readonly packed: Buffer;
+  readonly sig: string;
+}
+
+/** What a job says about its signature, without reading the batch. Null if it is not signed. */
+export function signedBatchIn(data: unknown): SignedBatch | null {
+  const signed = parse(SignedSchema, data);
+  if (!signed.ok) return null;
+  const { z, node, sig } = signed.value;
+  return { node, packed: Buffer.from(z, 'base64'), sig };
 }
 
 /** Why an input is not a batch. `version`: the sender uses a newer protocol. */
@@ -127,24 +162,33 @@ export type RefusedBatch = {
   readonly claimedNode: string;
 };
 
-/** Reads a job's data, which may be anything at all. Never throws on bad input. */
-export async function decodeBatch(data: unknown): Promise<{ ok: true; value: Envelope } | RefusedBatch> {
+/** Reads a job's data, which may be anything at all. `bytes`: the length of its JSON. Never throws on bad input. */
+export async function decodeBatch(
+  data: unknown,
+): Promise<{ ok: true; value: Envelope; bytes: number } | RefusedBatch> {
   const opened = await open(data);
   if (!opened.ok) return refused('not_a_batch', opened.error, undefined);
-  const version = fieldOf(opened.value, 'v');
+  const { json, bytes } = opened.value;
+  const version = fieldOf(json, 'v');
   if (typeof version === 'number' && Number.isInteger(version) && version > BATCH_VERSION) {
-    return refused('version', `v: ${version} is newer than ${BATCH_VERSION}`, opened.value);
+    return refused('version', `v: ${version} is newer than ${BATCH_VERSION}`, json);
   }
-  const envelope = parse(EnvelopeSchema, opened.value);
-  if (!envelope.ok) return refused('not_a_batch', envelope.error, opened.value);
+  const envelope = parse(EnvelopeSchema, json);
+  if (!envelope.ok) return refused('not_a_batch', envelope.error, json);
   const error = inconsistency(envelope.value);
-  return error === null ? envelope : refused('not_a_batch', error, opened.value);
+  return error === null ? { ...envelope, bytes } : refused('not_a_batch', error, json);
 }
 
 /** The valid identities in an envelope. */
 export function readObjects({ objects }: Envelope): ContainerIdentity[] {
   return objects.filter((object) => v.is(ContainerIdentitySchema, object));
 }
+
+/**
+ * Matches the job id of every batch and enrolment, and no other key of a queue: BullMQ's own have no dots, and what it appends to a job's
+ * key ends in a letter.
+ */
+export const JOB_ID_PATTERN = '*.*[0-9]';
 
 /**
  * The job id of a batch: the same for every re-send of a sealed batch, different for any other batch. A queue that still
@@ -168,12 +212,14 @@ function fieldOf(input: unknown, name: string): unknown {
   return typeof input === 'object' && input !== null ? Reflect.get(input, name) : undefined;
 }
 
-async function open(data: unknown): Promise<Parsed<unknown>> {
+async function open(data: unknown): Promise<Parsed<{ json: unknown; bytes: number }>> {
   const packed = fieldOf(data, 'z');
   if (typeof packed !== 'string') return invalid('z: Expected a string');
+  if (packed.length > MAX_JOB_BYTES) return invalid(`z: longer than ${MAX_JOB_BYTES} characters`);
   try {
     const raw = await decompress(Buffer.from(packed, 'base64'), { maxOutputLength: MAX_DECODED_BYTES });
-    return { ok: true, value: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(raw)) };
+    const json: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(raw));
+    return { ok: true, value: { json, bytes: raw.length } };
   } catch (error) {
     return invalid(`z: ${String(error)}`);
   }

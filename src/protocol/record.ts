@@ -49,7 +49,7 @@ export type FindingKind = (typeof FINDING_KINDS)[number];
 export const PROOF_VERSION = 1;
 
 /** What a gap is about. Only the store creates `seq` gaps. */
-const GAP_SCOPES = ['stream', 'list', 'spool', 'seq', 'agent', 'kubelet'] as const;
+const GAP_SCOPES = ['stream', 'list', 'spool', 'seq', 'agent', 'kubelet', 'findings'] as const;
 export type GapScope = (typeof GAP_SCOPES)[number];
 
 export const STREAM_STATES = [
@@ -64,6 +64,18 @@ export const STREAM_STATES = [
   'Off',
 ] as const;
 export type StreamState = (typeof STREAM_STATES)[number];
+
+/** The modes of a kubelet's PLEG. Later agents may report more. */
+export const MODES = [
+  'Generic',
+  'Starting',
+  'Evented',
+  'Fallback',
+  'EventedHint',
+  'HintDisabled',
+  'Unknown',
+] as const;
+export type Mode = (typeof MODES)[number];
 
 /** The longest container or sandbox id that is accepted, in characters; runtimes use 64 hexadecimal digits. */
 export const MAX_ID_LENGTH = 256;
@@ -80,10 +92,17 @@ const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
 /** The largest number of four bytes. */
 export const MAX_INT4 = 2 ** 31 - 1;
+const int4Count = v.pipe(count, v.maxValue(MAX_INT4));
+/** More than all lists of a minute can have. Sums of a day's minutes stay far below 2^63. */
+const bytes = v.pipe(count, v.maxValue(2 ** 40));
+
+/** The latest wall clock, in microseconds since 1970: the end of 2242. */
+export const MAX_WALL = 8.64e15;
 
 /** 400 days in microseconds: the furthest that a record's time may be from the start of its epoch. */
 export const MAX_OFFSET = 400 * 86_400 * 1_000_000;
 const at = v.pipe(v.number(), v.safeInteger(), v.minValue(-MAX_OFFSET), v.maxValue(MAX_OFFSET));
+const duration = v.pipe(count, v.maxValue(MAX_OFFSET));
 const window = v.strictObject({ from: at, to: at });
 /** Nanoseconds since the Unix epoch as the runtime sent them: any int64, however absurd. */
 const nanos = v.pipe(v.string(), v.regex(/^-?\d{1,19}$/));
@@ -191,7 +210,7 @@ const StreamSessionRecord = v.strictObject({
   type: v.literal('stream_session'),
   t: at,
   /** The number of the subscription in its epoch, from 1. */
-  sessionNo: v.pipe(count, v.minValue(1)),
+  sessionNo: v.pipe(int4Count, v.minValue(1)),
   opened: at,
   armed: v.nullable(at),
   closed: v.nullable(at),
@@ -227,7 +246,7 @@ const ModeChangeRecord = v.strictObject({
   proof,
 });
 
-/** The kubelet's own calls to its runtime between two scrapes. A call counts when it ends, so one that hangs is missing. */
+/** The kubelet's own calls to its runtime between two scrapes, and its processor time. A call counts when it ends, so one that hangs is missing. */
 const KubeletCalls = v.strictObject({
   from: at,
   to: at,
@@ -241,6 +260,8 @@ const KubeletCalls = v.strictObject({
   longestList: count,
   /** Total duration of PodSandboxStatus and ContainerStatus calls. */
   statusSum: count,
+  /** Processor time of the whole kubelet; null where it does not report it. */
+  cpu: v.nullable(count),
 });
 export type KubeletCalls = v.InferOutput<typeof KubeletCalls>;
 
@@ -259,17 +280,26 @@ const KubeletMinute = v.strictObject({
   /** Since the kubelet started. */
   streamErrors: v.nullable(count),
   listP99: v.nullable(count),
+  /** Resident memory of the kubelet at the last scrape, in bytes. */
+  resident: v.nullable(count),
   /** Absent when there was no earlier scrape to count from. */
   calls: v.optional(KubeletCalls),
 });
 export type KubeletMinute = v.InferOutput<typeof KubeletMinute>;
 
 /**
- * What `lists` of a minute says of each relist: when its two calls began and ended, in microseconds from the minute's `t`, and
- * flags: 1 the answer on sandboxes was incomplete, 2 that on containers was, 4 the relist failed (both calls then have its
- * begin and its end).
+ * What `lists` of a minute says of each relist: when its two calls began and ended, and when the last event was received that was
+ * compared before it, in microseconds from the minute's `t` (at least -MAX_INT4); and flags: 1 the answer on sandboxes was incomplete,
+ * 2 that on containers was, 4 the relist failed (both calls then have its begin and its end).
  */
-const LIST_FIELDS = ['sandboxesFrom', 'sandboxesTo', 'containersFrom', 'containersTo', 'flags'] as const;
+export const LIST_FIELDS = [
+  'sandboxesFrom',
+  'sandboxesTo',
+  'containersFrom',
+  'containersTo',
+  'flags',
+  'eventsTo',
+] as const;
 export const LIST_FLAGS = { sandboxesPartial: 1, containersPartial: 2, failed: 4 } as const;
 /** Of this many relists a minute says when they were. */
 export const MAX_LISTED = 1000;
@@ -284,22 +314,24 @@ const RelistMinuteRecord = v.strictObject({
   type: v.literal('relist_minute'),
   /** When the minute began. */
   t: at,
-  span: count,
+  span: duration,
   /** The wall clock at the end of the minute, in microseconds since 1970. */
-  wall: count,
+  wall: v.pipe(count, v.maxValue(MAX_WALL)),
   /** The times of its list calls; see {@link LIST_FIELDS}. Fewer than it had where these were too many. */
   lists: v.pipe(v.array(int4Offset), v.maxLength(MAX_LISTED * LIST_FIELDS.length)),
-  relists: count,
-  errors: count,
-  max: count,
+  relists: int4Count,
+  errors: int4Count,
+  max: duration,
   hist: v.pipe(v.array(count), v.maxLength(64)),
-  sandboxes: count,
-  containers: count,
-  bytes: count,
-  expected: count,
-  matched: count,
-  unobservable: count,
-  covered: count,
+  sandboxes: int4Count,
+  containers: int4Count,
+  bytes,
+  expected: int4Count,
+  matched: int4Count,
+  unobservable: int4Count,
+  covered: duration,
+  /** With the records until this one, everything that happened before then is decided: missed, unobservable, or its event came. */
+  decided: at,
   /** Absent when the kubelet was not scraped, or did not answer. */
   kubelet: v.optional(KubeletMinute),
 });
@@ -324,6 +356,8 @@ const NodeStateRecord = v.strictObject({
   kubeletStreamErrors: v.optional(count),
   /** Why the last scrape of the kubelet failed, while that leaves its mode unknown. */
   kubeletError: v.optional(text(64)),
+  /** Whether it is certain that this node's kubelet was scraped: `Verified`, `Unverified`, `NotChecked`; absent while its mode is not observed. */
+  kubeletIdentity: v.optional(text(64)),
 });
 
 const RecordSchema = v.variant('type', [

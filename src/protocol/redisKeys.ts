@@ -9,13 +9,28 @@
  */
 import { createHash } from 'node:crypto';
 import * as v from 'valibot';
-import { int4, invalid, type Parsed, parse } from './validation.ts';
+import { int4, type Parsed, parseJson } from './validation.ts';
 
 /** The BullMQ name of every queue; they differ by {@link queuePrefix}. */
 export const QUEUE_NAME = 'evidence';
 
-/** The BullMQ prefix of a queue. The braces are a hash tag: they keep all keys of a queue on one shard of a Redis Cluster. */
-export const queuePrefix = (cluster: string, queue: number): string => `{plegwatch-${cluster}-${queue}}`;
+/**
+ * The BullMQ prefix of a queue, or of all queues of a cluster as a pattern. The braces are a hash tag: they keep all keys of a queue on
+ * one shard of a Redis Cluster. No name of a cluster has a colon, so the pattern of one never matches a key of another.
+ */
+export const queuePrefix = (cluster: string, queue: number | '*'): string =>
+  `${queuesHead(cluster)}${queue}}`;
+
+/** No database has more queues, so no key of a queue has a higher number than this less one. */
+export const MAX_QUEUES = 1_024;
+
+/** What the keys of every queue of a cluster begin with, before the number of the queue. */
+export const queuesHead = (cluster: string): string => `{plegwatch:${cluster}:`;
+
+/** The number of the queue whose keys begin with this; -1 where it is that of no queue. */
+export function queueNumber(queueKey: string): number {
+  return Number(/:(\d+)\}:[^:]*$/.exec(queueKey)?.[1] ?? -1);
+}
 
 /** The number of the queue, from 0, that a node's batches go to. */
 export function queueOf(node: string, queues: number): number {
@@ -39,25 +54,23 @@ const AckReplySchema = v.object({
   ackGeneration: int4,
   /** Every seq from 1 to this one is committed or declared lost. */
   ackedSeq: int4,
+  /** The controller's signature; absent if it has no key. */
+  sig: v.optional(v.pipe(v.string(), v.maxLength(100))),
 });
 export type AckReply = v.InferOutput<typeof AckReplySchema>;
 
 const FlowSettingsSchema = v.object({
-  queues: v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(1024)),
+  queues: v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(MAX_QUEUES)),
   /** How many bytes of encoded batches one agent may have unacknowledged. 0 stops it. */
   window: v.pipe(v.number(), v.integer(), v.minValue(0)),
   accepts: v.pipe(v.array(v.number()), v.maxLength(16)),
+  /** The run of a controller that published them last, of those that write reports. */
+  controller: v.optional(v.pipe(v.string(), v.maxLength(36))),
+  /** Another controller publishes them too, and writes the same reports. */
+  contested: v.optional(v.boolean()),
 });
 export type FlowSettings = v.InferOutput<typeof FlowSettingsSchema>;
 
 export const parseAckReply = (json: string): Parsed<AckReply> => parseJson(AckReplySchema, json);
 
 export const parseFlowSettings = (json: string): Parsed<FlowSettings> => parseJson(FlowSettingsSchema, json);
-
-function parseJson<S extends v.GenericSchema>(schema: S, json: string): Parsed<v.InferOutput<S>> {
-  try {
-    return parse(schema, JSON.parse(json));
-  } catch (error) {
-    return invalid(String(error));
-  }
-}

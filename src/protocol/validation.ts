@@ -17,6 +17,15 @@ export function parse<S extends v.GenericSchema>(schema: S, input: unknown): Par
   return invalid(`${v.getDotPath(issue) ?? '(whole)'}: ${issue.message}`);
 }
 
+/** Checks JSON against a schema. Never throws. */
+export function parseJson<S extends v.GenericSchema>(schema: S, json: string): Parsed<v.InferOutput<S>> {
+  try {
+    return parse(schema, JSON.parse(json));
+  } catch (error) {
+    return invalid(String(error));
+  }
+}
+
 /** A failed check. The error is made fit for a log and a Postgres text. */
 export function invalid(error: string): { readonly ok: false; readonly error: string } {
   return { ok: false, error: error.replaceAll('\0', '\\0').slice(0, MAX_ERROR_LENGTH) };

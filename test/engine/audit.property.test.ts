@@ -9,7 +9,7 @@ import { anyHistory } from './histories/history.ts';
 import { storedEpochOf } from './histories/storedHistory.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
-const HISTORIES = Number(process.env['PLEGWATCH_HISTORIES'] ?? 300);
+const HISTORIES = Number(process.env['PLEGWATCH_HISTORIES'] ?? 1_000);
 
 test('an audit has nothing to say about what an agent recorded', { timeout: 3_600_000 }, async () => {
   await fc.assert(

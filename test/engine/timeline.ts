@@ -317,6 +317,8 @@ export interface TimelineOutcome {
   readonly pending: number;
   readonly queries: readonly string[];
   readonly stream: ProvenStreamState | null;
+  /** Until then everything was decided. */
+  readonly decided: Mono;
 }
 
 export interface TimelineSettings {
@@ -354,15 +356,18 @@ export function compare(steps: readonly TimelineStep[], settings: TimelineSettin
   const agenda = [...steps, ...ticks(until)].sort((a, b) => a.at - b.at);
   const emissions: Emission[] = [];
   const queries: string[] = [];
+  let decided = comparison.decidedUntil;
   for (const { at, act } of agenda.filter((step) => step.at <= until)) {
     act(state, at);
     const output = comparison.take();
     emissions.push(...output.emissions);
     queries.push(...output.queries.map(({ id }) => id));
+    // What is decided may depend on what was decided before.
+    decided = comparison.decidedUntil;
   }
   for (const emission of emissions) check(emission);
   checkCounters(comparison.counters, comparison.pending);
-  return { ...outcomeOf(emissions), ...endOf(comparison), queries };
+  return { ...outcomeOf(emissions), ...endOf(comparison), queries, decided };
 }
 
 function ticks(until: number): TimelineStep[] {

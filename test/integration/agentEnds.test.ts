@@ -1,12 +1,16 @@
 /*
  * However an agent ends, a gap lasts from the last moment that was observed to the first that is observed again: no second is without
- * coverage or a gap. A built agent watches a simulated runtime on which pods come and go all the time.
+ * coverage or a gap. What was not decided when it ended is a gap too: an event that is lost, and whose consequence a list shows, has a
+ * finding, or lies within a gap. A built agent watches a simulated runtime on which pods come and go all the time, and which loses events.
  */
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { LocalPlegwatch, PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
+import { drop } from '../../devtools/simulator/eventFaults.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
+import { clockArgs, moveClock, suspendMachine } from '../support/movedClock.ts';
 import { needs } from '../support/needs.ts';
 import { childrenOf, exists, freeze, thaw } from '../support/sigstop.ts';
 import { metric, System } from '../support/system.ts';
@@ -16,6 +20,9 @@ import { waitFor } from '../support/waitFor.ts';
 const BLUR = 30;
 /** A process that is stopped for this long in the runtime's time has stalled. */
 const STALL_MS = 4_000;
+
+/** A third of the events gets lost. */
+const DROPPED = 0.3;
 
 let system: System;
 let runtime: SimulatedRuntime;
@@ -34,6 +41,7 @@ needs('redis-server', 'postgres')('no second is without coverage or a gap when',
       socket: system.folder(`cri-${nodes}.sock`),
       seed: nodes,
       churn: { pods: 3, meanMs: 1_500, restarts: 1 },
+      faults: [drop({ seed: nodes, probability: DROPPED })],
       keepTruth: true,
     });
   });
@@ -44,7 +52,10 @@ needs('redis-server', 'postgres')('no second is without coverage or a gap when',
     agents = [];
     await runtime.stop();
   });
-  afterAll(() => system?.stop());
+  afterAll(async () => {
+    await system.expectNoDifference();
+    await system.stop();
+  });
 
   test('an agent is asked to stop and never comes back', async () => {
     const agent = await watching();
@@ -82,6 +93,61 @@ needs('redis-server', 'postgres')('no second is without coverage or a gap when',
     await expectNothingUndeclared();
   });
 
+  test('the epoch of an agent is full, and the same process starts the next one', async () => {
+    const agent = await watching({ intervalEpoch: '30s' });
+    const { pid } = agent;
+    const gaps = await waitFor('the next epoch is stored', async () => {
+      const all = await agentGaps(1);
+      return all.some(({ to }) => to !== null) ? all : undefined;
+    });
+    expect(gaps[0]).toMatchObject({ cause: 'stopped' });
+    expect(agent).toMatchObject({ pid });
+    expect(agent.running()).toBe(true);
+    await agent.kill('SIGTERM');
+    await waitFor('it has ended', () => !agent.running() || undefined);
+    await expectNothingUndeclared();
+  });
+
+  test('the epoch of an agent is full while its runtime is away, and the same process starts the next one once it is back', async () => {
+    const agent = await watching({ intervalEpoch: '30s' });
+    const { pid } = agent;
+    await runtime.goDown();
+    await waitFor('no epoch can start', () => agent.log().includes('epoch could not start') || undefined);
+    await runtime.comeUp();
+    await waitFor('the next epoch is stored', async () => (await agentGaps(1)).some(({ to }) => to !== null));
+    expect(agent.running()).toBe(true);
+    expect(agent.pid).toBe(pid);
+    await agent.kill('SIGTERM');
+    await waitFor('it has ended', () => !agent.running() || undefined);
+    await expectNothingUndeclared();
+  });
+
+  test('an agent whose next epoch cannot start is alive, not ready, and goes on counting; a frozen one does not answer', async () => {
+    const agent = await watching({ intervalEpoch: '30s' });
+    const before = await eventsReceived(agent);
+    await runtime.goDown();
+    await waitFor('no epoch can start', () => agent.log().includes('epoch could not start') || undefined);
+    expect(await agent.ask('/livez')).toEqual({ status: 200, body: 'ok epoch\n' });
+    expect(await agent.ask('/readyz')).toEqual({
+      status: 503,
+      body: expect.stringMatching(/^not ok epoch: no epoch can start: /),
+    });
+    expect(await metric(agent, 'plegwatch_stream_connected')).toBe(0);
+    const between = await eventsReceived(agent);
+    expect(between).toBeGreaterThanOrEqual(before);
+    frozen = [agent.pid, ...childrenOf(agent.pid)];
+    await freeze(...frozen);
+    expect(await agent.ask('/livez')).toBeNull();
+    thaw(...frozen);
+    frozen = [];
+    await runtime.comeUp();
+    await armed(agent);
+    expect(await eventsReceived(agent)).toBeGreaterThan(between);
+    await agent.kill('SIGTERM');
+    await waitFor('it has ended', () => !agent.running() || undefined);
+    await expectNothingUndeclared();
+  });
+
   test('an agent dies again and again', async () => {
     const agent = await watching();
     for (let deaths = 1; deaths < 5; deaths += 1) {
@@ -91,6 +157,23 @@ needs('redis-server', 'postgres')('no second is without coverage or a gap when',
     await end(agent, 'SIGKILL');
     await comesBack(agent);
     expect(new Set((await agentGaps(1)).map(({ cause }) => cause))).toEqual(new Set(['died']));
+    await expectNothingUndeclared();
+  });
+
+  test('an agent dies, and so does the next one before its first record', async () => {
+    const agent = await watching();
+    const died = await end(agent, 'SIGKILL');
+    const empty = diesBeforeItsFirstRecord();
+    await comesBack(agent);
+    await waitFor(
+      'the store knows of all three',
+      async () =>
+        (await system.sql('SELECT FROM plegwatch.epochs WHERE epoch = $1', empty)).length > 0 || undefined,
+    );
+    const gaps = await agentGaps(1);
+    expect(gaps).toMatchObject([{ cause: 'died' }]);
+    expect(gaps[0]?.from).toBeLessThan(died + BLUR);
+    expect(gaps[0]?.to).toBeGreaterThan(died);
     await expectNothingUndeclared();
   });
 
@@ -147,6 +230,24 @@ needs('redis-server', 'postgres')('no second is without coverage or a gap when',
     await expectNothingUndeclared();
   });
 
+  test('the machine is suspended for an hour', async () => {
+    const hour = 3_600_000;
+    const clock = system.folder(`clock-${node()}`);
+    // Behind by as much before, so that it is right afterwards.
+    moveClock(clock, -hour);
+    const agent = await watching({}, clockArgs(clock));
+    const before = Date.now() - hour;
+    suspendMachine(clock, -hour, hour);
+    await waitFor('another session is armed', async () => (await sessions()) > 1 || undefined);
+    await settled(agent);
+    const [gap] = await agentGaps(1);
+    expect(gap?.cause).toBe('suspended');
+    // It lasts from the last moment before until the next epoch starts.
+    expect(gap?.from).toBeLessThan(before + BLUR);
+    expect(gap?.to).toBeGreaterThan(before + hour - BLUR);
+    expect(await system.undeclaredGaps(node())).toEqual([]);
+  });
+
   test('an agent is frozen for a while', async () => {
     const agent = await watching();
     frozen = [agent.pid, ...childrenOf(agent.pid)];
@@ -195,15 +296,21 @@ needs('redis-server', 'postgres')('no second is without coverage or a gap when',
 const node = (): string => `node-${nodes}`;
 const spool = (): string => system.folder(`spool-${node()}`);
 
-async function subscribed(settings: PlegwatchSettings = {}): Promise<LocalPlegwatch> {
-  const agent = await system.agent(node(), runtime.socket, settings);
+async function subscribed(
+  settings: PlegwatchSettings = {},
+  nodeArgs: readonly string[] = [],
+): Promise<LocalPlegwatch> {
+  const agent = await system.agent(node(), runtime.socket, settings, nodeArgs);
   agents.push(agent);
   return agent;
 }
 
 /** An agent that observes events, all of which are stored. */
-async function watching(settings: PlegwatchSettings = {}): Promise<LocalPlegwatch> {
-  const agent = await subscribed(settings);
+async function watching(
+  settings: PlegwatchSettings = {},
+  nodeArgs: readonly string[] = [],
+): Promise<LocalPlegwatch> {
+  const agent = await subscribed(settings, nodeArgs);
   await armed(agent);
   await waitFor('its session is stored', async () => (await sessions()) > 0 || undefined);
   await settled(agent);
@@ -212,13 +319,14 @@ async function watching(settings: PlegwatchSettings = {}): Promise<LocalPlegwatc
 
 /** The agent receives events and relists. */
 async function armed(agent: LocalPlegwatch): Promise<void> {
-  const events = async () => {
-    const body = (await agent.ask('/metrics'))?.body ?? '';
-    const counts = [...body.matchAll(/^plegwatch_events_received_total\{.*\} (\d+)$/gm)];
-    return counts.reduce((sum, [, count]) => sum + Number(count), 0);
-  };
-  const before = await events();
-  await waitFor('events arrive', async () => (await events()) > before + 5 || undefined);
+  const before = await eventsReceived(agent);
+  await waitFor('events arrive', async () => (await eventsReceived(agent)) > before + 5 || undefined);
+}
+
+async function eventsReceived(agent: LocalPlegwatch): Promise<number> {
+  const body = (await agent.ask('/metrics'))?.body ?? '';
+  const counts = [...body.matchAll(/^plegwatch_events_received_total\{.*\} (\d+)$/gm)];
+  return counts.reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
 async function settled(agent: LocalPlegwatch): Promise<void> {
@@ -239,6 +347,24 @@ async function comesBack(agent: LocalPlegwatch): Promise<void> {
   await agent.restart();
   await waitFor('another session is armed', async () => (await sessions()) > before || undefined);
   await settled(agent);
+}
+
+/** Leaves what an agent leaves that is killed as soon as it has an epoch, which this returns. */
+function diesBeforeItsFirstRecord(): string {
+  const epochs = join(spool(), 'epochs');
+  const [name = ''] = readdirSync(epochs);
+  const before: Record<string, unknown> = JSON.parse(readFileSync(join(epochs, name, 'meta.json'), 'utf8'));
+  const epoch = randomUUID();
+  const incarnation = Number(before['incarnation']) + 1;
+  const folder = join(epochs, `${String(incarnation).padStart(10, '0')}-${epoch}`);
+  mkdirSync(folder);
+  const clocks = {
+    startedMono: Number(process.hrtime.bigint() / 1_000n),
+    startedWall: Date.now() * 1_000,
+  };
+  const meta = { ...before, ...clocks, epoch, incarnation, prev: before['epoch'] };
+  writeFileSync(join(folder, 'meta.json'), JSON.stringify(meta));
+  return epoch;
 }
 
 /** What a restart of the machine does: another boot id, and a monotonic clock that began again. */
@@ -306,32 +432,55 @@ async function expectNothingUndeclared(): Promise<void> {
   const until = Date.now();
   expect(await system.undeclaredGaps(node())).toEqual([]);
   // The last events may be on their way.
-  await waitFor('every transition is stored or within a gap', async () => {
+  await waitFor('every transition is stored, or a finding or a gap says why not', async () => {
     const unseen = await unseenTransitions(until);
     if (unseen.length > 0) throw new Error(unseen.join(', '));
     return true;
   });
 }
 
-/** Transitions that are neither stored nor within a gap. */
+/** Transitions of which neither an event nor a finding is stored, and that no gap contains. */
 async function unseenTransitions(until: number): Promise<string[]> {
   const rows = await system.sql<{ event: string }>(
     "SELECT container_id || ' ' || lower(event_type) AS event FROM plegwatch.container_events WHERE node = $1",
     node(),
   );
   const stored = new Set(rows.map(({ event }) => event));
-  const gaps = [...(await gapsOf('agent')), ...(await gapsOf('stream'))];
+  const found = await system.sql<{ event: string }>(
+    `SELECT container_id || ' ' || lower(event_type) AS event FROM plegwatch.findings
+      WHERE node = $1 AND event_type IS NOT NULL AND container_id IS NOT NULL`,
+    node(),
+  );
+  const explained = new Set(found.map(({ event }) => event));
+  const lists = await system.sql<{ from: number; to: number }>(
+    `SELECT extract(epoch FROM least(sandboxes_from, containers_from))::float8 * 1000 AS from,
+            extract(epoch FROM greatest(sandboxes_to, containers_to))::float8 * 1000 AS to
+       FROM plegwatch.relists WHERE node = $1 AND NOT failed`,
+    node(),
+  );
+  const gaps = [...(await gapsOf('agent')), ...(await gapsOf('stream')), ...(await gapsOf('findings'))];
   const [known] = await system.sql<{ from: number; to: number }>(
     `SELECT extract(epoch FROM min(started_at))::float8 * 1000 AS from,
             extract(epoch FROM max(complete_through))::float8 * 1000 AS to FROM plegwatch.epochs WHERE node = $1`,
     node(),
   );
-  return runtime.truth.entries.flatMap((entry) => {
-    if (entry.what !== 'transition' || entry.silent === 'profile') return [];
-    const at = entry.at / 1_000;
+  const transitions = runtime.truth.entries.filter((entry) => entry.what === 'transition');
+  const momentOf = (id: string, transition: string): number | undefined => {
+    const entry = transitions.find((each) => each.id === id && each.transition === transition);
+    return entry === undefined ? undefined : entry.at / 1_000;
+  };
+  // Where the stream is silent, only a list shows what a container has become, while it is there.
+  const isListed = (id: string, at: number): boolean => {
+    const deleted = momentOf(id, 'deleted') ?? Number.POSITIVE_INFINITY;
+    return lists.some(({ from, to }) => from > at && to < deleted);
+  };
+  return transitions.flatMap(({ id, transition, at: atUs, silent }) => {
+    const at = atUs / 1_000;
     const isKnown = at > (known?.from ?? 0) && at < Math.min(known?.to ?? 0, until);
-    if (!isKnown || stored.has(`${entry.id} ${entry.transition}`)) return [];
+    const event = `${id} ${transition}`;
+    if (silent === 'profile' || !isKnown || stored.has(event) || explained.has(event)) return [];
+    if (!isListed(id, transition === 'deleted' ? (momentOf(id, 'created') ?? 0) : at)) return [];
     const isInGap = gaps.some(({ from, to }) => at > from - BLUR && at < (to ?? until) + BLUR);
-    return isInGap ? [] : [`${entry.id} ${entry.transition} at ${new Date(at).toISOString()}`];
+    return isInGap ? [] : [`${event} at ${new Date(at).toISOString()}`];
   });
 }

@@ -1,268 +1,87 @@
 /*
- * The chart, tested with the programs that users have: helm renders and installs it, a real API server accepts every object,
- * and the controller's requests succeed with the permissions it grants.
+ * The chart as helm renders it: what it refuses, and what its objects say.
  */
-import { execFile } from 'node:child_process';
-import { appendFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parse, parseAllDocuments, stringify } from 'yaml';
-import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
-import { type TemporaryFolder, temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
-import { where } from '../../devtools/localServices/where.ts';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { HAND_OVER_MS } from '../../src/agent/agent.ts';
 import { AGENT_SETTINGS } from '../../src/agent/config.ts';
 import { CONTROLLER_SETTINGS, MAINTAIN_SETTINGS, MIGRATE_SETTINGS } from '../../src/controller/config.ts';
-import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
-import { NODES, PLEG_REPORTS } from '../../src/controller/kube/object.ts';
-import { putReport } from '../../src/controller/reports/put.ts';
-import type { ReportStatus } from '../../src/controller/reports/status.ts';
-import { REQUIRED, type SettingTable, variableOf } from '../../src/platform/settings.ts';
+import { controllerRights } from '../../src/controller/kube/rights.ts';
+import { DOCTOR_SETTINGS } from '../../src/doctor/settings.ts';
+import { REQUIRED, type Setting, type SettingTable, variableOf } from '../../src/platform/settings.ts';
+import { accessKindOf, UI_SETTINGS } from '../../src/ui/settings.ts';
+import {
+  AGENT_NAMESPACE,
+  CHART,
+  helm,
+  MINIMAL,
+  NAMESPACE,
+  pick,
+  podOf,
+  podsOf,
+  ROOT,
+  render,
+  SELF_SIGNED,
+  secretOf,
+  secretsOf,
+  VARIANTS,
+  type Values,
+} from '../support/chart.ts';
 import { needs } from '../support/needs.ts';
-import { waitFor } from '../support/waitFor.ts';
 
-const ROOT = new URL('../..', import.meta.url).pathname;
-const CHART = join(ROOT, 'helm/plegwatch');
-const NAMESPACE = 'watching';
-const AT = '2026-11-20T12:00:00Z';
-
-type Values = Readonly<Record<string, unknown>>;
-
-interface ProgramResult {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
+interface GrantedRule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+  readonly resourceNames?: readonly string[];
 }
 
-interface Variable {
-  readonly name: string;
-  readonly value?: string;
-  readonly valueFrom?: { readonly secretKeyRef?: { readonly name: string; readonly key: string } };
-}
+/** The Secret that the controller fills with its keys. No pod mounts it. */
+const KEYS = 'plegwatch-keys';
 
-interface Probe {
-  readonly httpGet: { readonly path: string };
-  readonly periodSeconds: number;
-  readonly timeoutSeconds: number;
-  readonly failureThreshold: number;
-  readonly terminationGracePeriodSeconds?: number;
-}
-
-interface RenderedContainer {
-  readonly args: string[];
-  readonly env: Variable[];
-  readonly livenessProbe: Probe;
-  readonly resources: { readonly limits?: unknown };
-  readonly securityContext: unknown;
-  readonly volumeMounts: readonly Record<string, unknown>[];
-}
-
-interface PodSpec {
-  readonly containers: [RenderedContainer];
-  readonly securityContext: { readonly runAsUser: number; readonly seccompProfile: unknown };
-  readonly automountServiceAccountToken: boolean;
-  readonly volumes?: readonly Record<string, unknown>[];
-  readonly terminationGracePeriodSeconds?: number;
-}
-
-interface Rendered {
-  readonly kind: string;
-  readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
-  readonly rules?: unknown;
-  readonly stringData?: Readonly<Record<string, string>>;
-  readonly spec: { template: { spec: PodSpec }; jobTemplate: { spec: { template: { spec: PodSpec } } } };
-}
-
-const MINIMAL: Values = {
-  cluster: 'prod-1',
-  redis: { url: 'redis://redis:6379' },
-  database: { url: 'postgres://plegwatch@postgres:5432/plegwatch' },
-};
-
-/** The certificates that kubeadm sets up. */
-const SELF_SIGNED = { serverName: '$(PLEGWATCH_NODE)', caHostPath: '/var/lib/kubelet/pki/kubelet.crt' };
-
-/** Values that users change. */
-const VARIANTS: readonly [string, Values][] = [
-  ['required values only', MINIMAL],
-  ['no agents', { ...MINIMAL, agent: { enabled: false } }],
-  ['no resource definition', { ...MINIMAL, crds: { enabled: false } }],
-  ['no keeping of the resource definition', { ...MINIMAL, crds: { keep: false } }],
-  ["no access to the kubelet's metrics", { ...MINIMAL, agent: { kubelet: { enabled: false } } }],
-  [
-    'unverified kubelet certificates',
-    { ...MINIMAL, agent: { kubelet: { url: 'https://[$(HOST_IP)]:10250', insecureSkipVerify: true } } },
-  ],
-  ['self-signed kubelet certificates', { ...MINIMAL, agent: { kubelet: SELF_SIGNED } }],
-  ['no status lag', { ...MINIMAL, controller: { statusLag: { enabled: false } } }],
-  ['CRI-O', { ...MINIMAL, agent: { criEndpoint: 'unix:///run/crio/crio.sock' } }],
-  [
-    'existing Secrets only',
-    {
-      cluster: 'prod-1',
-      redis: {
-        existingSecret: 'redis',
-        agent: { existingSecret: 'agent-redis', existingSecretKey: 'agent' },
-      },
-      database: { existingSecret: 'database', owner: { existingSecret: 'owner' } },
-    },
-  ],
-  [
-    'URLs only',
-    {
-      cluster: 'prod-1',
-      redis: {
-        url: 'redis+cluster://controller:a@redis-0:6379,redis-1:6379',
-        agent: { url: 'redis://agent:b@redis' },
-      },
-      database: { url: 'postgres://controller@postgres/p', owner: { url: 'postgres://owner@postgres/p' } },
-    },
-  ],
-  ['no Jobs', { ...MINIMAL, migrate: { enabled: false }, maintain: { enabled: false } }],
-  [
-    'every value that is empty by default',
-    {
-      ...MINIMAL,
-      image: { repository: 'mirror/plegwatch', digest: `sha256:${'0'.repeat(64)}` },
-      imagePullSecrets: [{ name: 'mirror' }],
-      agent: {
-        priorityClassName: '',
-        tolerations: [],
-        updateStrategy: { type: 'OnDelete', rollingUpdate: null },
-        seLinuxOptions: { type: 'spc_t' },
-        podAnnotations: { 'prometheus.io/scrape': 'true' },
-        podLabels: { team: 'nodes' },
-        affinity: {
-          nodeAffinity: {
-            requiredDuringSchedulingIgnoredDuringExecution: {
-              nodeSelectorTerms: [
-                { matchExpressions: [{ key: 'type', operator: 'NotIn', values: ['virtual'] }] },
-              ],
-            },
-          },
-        },
-      },
-      controller: {
-        priorityClassName: 'system-cluster-critical',
-        tolerations: [{ key: 'infra', operator: 'Exists', effect: 'NoSchedule' }],
-        nodeSelector: { pool: 'infra' },
-        podAnnotations: { 'prometheus.io/scrape': 'true' },
-        podLabels: { team: 'nodes' },
-      },
-    },
-  ],
-];
-
-function run(program: string, args: readonly string[], input = ''): Promise<ProgramResult> {
-  return new Promise((resolve) => {
-    const env = { ...process.env, HOME: home.dir };
-    const child = execFile(program, args, { env, maxBuffer: 1 << 24 }, (error, stdout, stderr) => {
-      resolve({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr });
-    });
-    child.stdin?.on('error', () => undefined);
-    child.stdin?.end(input);
-  });
-}
-
-const helm = (args: readonly string[], values: Values): Promise<ProgramResult> =>
-  run(where('helm'), [...args, '--values', '-'], JSON.stringify(values));
-
-/** The rendered text of a release called plegwatch. */
-async function template(values: Values): Promise<string> {
-  const { code, stdout, stderr } = await helm(['template', 'plegwatch', CHART, '-n', NAMESPACE], values);
-  expect(stderr).toBe('');
-  expect(code).toBe(0);
-  return stdout;
-}
-
-const documents = (text: string): Rendered[] =>
-  parseAllDocuments(text)
-    .map((document): Rendered | null => document.toJS())
-    .filter((object) => object !== null);
-
-const render = async (values: Values): Promise<Rendered[]> => documents(await template(values));
-
-function pick(objects: readonly Rendered[], kind: string, name: string): Rendered {
-  const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
-  if (found === undefined) throw new Error(`no ${kind} ${name} was rendered`);
-  return found;
-}
-
-/** The pods of all workloads, by name. */
-function podsOf(objects: readonly Rendered[]): Map<string, PodSpec> {
-  const pods = new Map<string, PodSpec>();
-  for (const { kind, metadata, spec } of objects) {
-    if (kind === 'CronJob') pods.set(metadata.name, spec.jobTemplate.spec.template.spec);
-    else if (['DaemonSet', 'Deployment', 'Job'].includes(kind)) pods.set(metadata.name, spec.template.spec);
-  }
-  return pods;
-}
-
-function podOf(objects: readonly Rendered[], name: string): PodSpec {
-  const pod = podsOf(objects).get(name);
-  if (pod === undefined) throw new Error(`no pod of ${name} was rendered`);
-  return pod;
-}
-
-const secretOf = (pod: PodSpec, variable: string) =>
-  pod.containers[0].env.find(({ name }) => name === variable)?.valueFrom?.secretKeyRef;
-
-let home: TemporaryFolder;
-beforeAll(() => {
-  home = temporaryFolder('chart', undefined);
-});
-afterAll(() => home.remove());
-
-describe('helm/sync-crd.mjs', () => {
-  const sync = (script: string, ...args: string[]) => run(process.execPath, [script, ...args]);
-
-  test('accepts the present template of the resource definition', async () => {
-    expect(await sync(join(ROOT, 'helm/sync-crd.mjs'), '--check')).toEqual({
-      code: 0,
-      stdout: '',
-      stderr: '',
-    });
-  });
-
-  test('rejects an outdated template, and generates a new one', async () => {
-    const script = join(home.dir, 'helm/sync-crd.mjs');
-    const source = 'crds/plegreports.plegwatch.dev.yaml';
-    const copy = 'helm/plegwatch/templates/crd.yaml';
-    for (const file of ['helm/sync-crd.mjs', source, copy]) {
-      mkdirSync(dirname(join(home.dir, file)), { recursive: true });
-      cpSync(join(ROOT, file), join(home.dir, file));
-    }
-    appendFileSync(join(home.dir, source), '# changed\n');
-    expect(await sync(script, '--check')).toMatchObject({ code: 1, stderr: expect.stringContaining(copy) });
-    expect(await sync(script)).toMatchObject({ code: 0 });
-    expect(await sync(script, '--check')).toMatchObject({ code: 0 });
-    writeFileSync(join(home.dir, source), 'metadata:\n  name: "{{ x }}"\n');
-    expect(await sync(script)).toMatchObject({ code: 1, stderr: expect.stringContaining('{{') });
-  });
-});
-
-test('the chart and the program have the same version', () => {
-  const { version, appVersion } = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8'));
-  const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-  expect([version, appVersion]).toEqual([manifest.version, manifest.version]);
-});
-
-describe('values.schema.json', () => {
-  const schema: ValuesSchema = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8'));
-
-  test('refuses unknown keys in every object, unless a comment says who checks them', () => {
-    expect(openObjects(schema, '')).toEqual([]);
-  });
-
-  test('has exactly the keys of values.yaml', () => {
-    const values: Values = { cluster: '', ...parse(readFileSync(join(CHART, 'values.yaml'), 'utf8')) };
-    const { global, ...properties } = schema.properties ?? {};
-    expect(global).toBeDefined();
-    expect(keysOf({ ...schema, properties }, values)).toEqual([]);
-  });
-});
+const PROGRAMS = new Set(['agent', 'controller', 'migrate', 'maintain', 'report']);
 
 needs('helm')('a rendered release', () => {
+  test('grants the controller exactly what it needs of the API server', async () => {
+    const objects = await render({ ...MINIMAL, agent: { namespace: AGENT_NAMESPACE } });
+    const granted = [
+      pick(objects, 'ClusterRole', 'plegwatch-controller'),
+      pick(objects, 'Role', 'plegwatch-controller'),
+      pick(objects, 'Role', 'plegwatch-keys'),
+      pick(objects, 'Role', 'plegwatch-keys-public'),
+    ].flatMap(({ rules, metadata: { namespace = '' } }) =>
+      (rules as GrantedRule[]).flatMap(({ apiGroups, resources, verbs, resourceNames = [''] }) =>
+        apiGroups.flatMap((group) =>
+          resources.flatMap((resource) =>
+            verbs.flatMap((verb) =>
+              resourceNames.map((name) => [verb, resource, group, namespace, name].join(' ')),
+            ),
+          ),
+        ),
+      ),
+    );
+    const needed = controllerRights({
+      measuresStatusLag: true,
+      lease: { namespace: NAMESPACE, name: 'plegwatch-controller' },
+      keys: { name: 'plegwatch-keys', secretNamespace: NAMESPACE, configMapNamespace: AGENT_NAMESPACE },
+    }).map(({ verb, resource: { plural, group, namespace = '' }, subresource, name = '' }) => {
+      const resource = subresource === undefined ? plural : `${plural}/${subresource}`;
+      // Events about Nodes are in a namespace, and the right to write them is not bound to one.
+      return [verb, resource, group, plural === 'events' ? '' : namespace, name].join(' ');
+    });
+    expect(needed.sort()).toEqual(granted.sort());
+  });
+
+  test('takes 0 without a unit for a spool that is synced after every write', async () => {
+    const [{ env }] = podOf(
+      await render({ ...MINIMAL, agent: { spool: { fsync: 0 } } }),
+      'plegwatch-agent',
+    ).containers;
+    expect(env).toContainEqual({ name: 'PLEGWATCH_SPOOL_FSYNC', value: '0' });
+  });
+
   test('passes helm lint', async () => {
     const { stdout, code } = await helm(['lint', '--strict', CHART], MINIMAL);
     expect([code, stdout]).toEqual([0, expect.stringContaining('0 chart(s) failed')]);
@@ -273,8 +92,7 @@ needs('helm')('a rendered release', () => {
     expect(cluster).toBeDefined();
     const agent = (values: Values): Values => ({ ...MINIMAL, agent: values });
     const cases: [string, Values, RegExp][] = [
-      ['without a cluster', nameless, /missing property 'cluster'/],
-      ['with an empty cluster', { ...MINIMAL, cluster: '' }, /'\/cluster'.*does not match/],
+      ['without a cluster', nameless, /cluster is required: the name of this cluster/],
       ['with a number for the cluster', { ...MINIMAL, cluster: 5 }, /'\/cluster': got number, want string/],
       [
         'with a cluster the program refuses',
@@ -316,7 +134,7 @@ needs('helm')('a rendered release', () => {
       ],
       [
         'with both a server name and no verification of the kubelet',
-        agent({ kubelet: { ...SELF_SIGNED, insecureSkipVerify: true } }),
+        agent({ kubelet: { ...SELF_SIGNED, identity: 'skip' } }),
         /'\/agent\/kubelet\/serverName'/,
       ],
       [
@@ -335,19 +153,130 @@ needs('helm')('a rendered release', () => {
         /'\/controller\/statusLag\/readsPerSecond'.*minimum/,
       ],
       [
+        'with so few rows of a node that its own records would not fit',
+        { ...MINIMAL, controller: { nodeRowsPerDay: 999 } },
+        /'\/controller\/nodeRowsPerDay'.*minimum/,
+      ],
+      [
         'without a Redis',
         { ...MINIMAL, redis: {} },
         /redis is required: set redis\.url or redis\.existingSecret/,
+      ],
+      [
+        "without the agents' user of Redis",
+        { ...MINIMAL, redis: { existingSecret: 'redis' } },
+        /redis\.agent is required: set redis\.agent\.url or redis\.agent\.existingSecret/,
+      ],
+      [
+        'with one Secret for the Redis users of agents and controller',
+        { ...MINIMAL, redis: { existingSecret: 's', agent: { existingSecret: 's' } } },
+        /are the same Secret, s: every node can read all of the agents' one/,
       ],
       [
         'with an unknown scheme of the Redis URL',
         { ...MINIMAL, redis: { url: 'redis+clusters://redis:6379' } },
         /redis\.url must be a URL such as redis:\/\//,
       ],
+      ['with an unknown runtime', { ...MINIMAL, runtime: 'docker' }, /'\/runtime': value must be one of/],
+      [
+        'with an unknown way to migrate',
+        { ...MINIMAL, migrate: { mode: 'job' } },
+        /'\/migrate\/mode': value must be one of/,
+      ],
+      [
+        'with a pool of agents without a name',
+        { ...MINIMAL, agentPools: [{ runtime: 'crio' }] },
+        /'\/agentPools\/0': missing property 'name'/,
+      ],
+      [
+        'with a key that pools do not have',
+        { ...MINIMAL, agentPools: [{ name: 'a', namespace: 'b' }] },
+        /'\/agentPools\/0'.*'namespace' not allowed/,
+      ],
+      [
+        'with two pools of one name',
+        { ...MINIMAL, agentPools: [{ name: 'a' }, { name: 'a' }] },
+        /agentPools: two pools are called a/,
+      ],
+      [
+        'with a ServiceAccount that is neither created nor named',
+        agent({ serviceAccount: { create: false } }),
+        /set agent\.serviceAccount\.name to a ServiceAccount that exists/,
+      ],
+      [
+        'with a namespace to create and no name of it',
+        agent({ createNamespace: true }),
+        /agent\.createNamespace is true: set agent\.namespace/,
+      ],
+      [
+        'with signatures that are required and not enabled',
+        { ...MINIMAL, attribution: { enabled: false, required: true } },
+        /attribution\.required is true, but nothing would be refused: it needs attribution\.enabled, and/,
+      ],
+      [
+        'with signatures that are required and agents of another release',
+        { ...MINIMAL, attribution: { required: true }, agent: { enabled: false } },
+        /attribution\.required is true, but nothing would be refused/,
+      ],
+      [
+        'with signatures that are required and a controller of another release',
+        { ...MINIMAL, attribution: { required: true }, controller: { enabled: false } },
+        /attribution\.required is true, but nothing would be refused/,
+      ],
+      [
+        'with a migration in the pod of a controller that is not there',
+        { ...MINIMAL, controller: { enabled: false }, migrate: { mode: 'init' } },
+        /migrate\.mode init runs in the pod of the controller.*use hook/,
+      ],
+      [
+        "with the release's own namespace to create",
+        agent({ createNamespace: true, namespace: 'default' }),
+        /agent\.namespace is the release's own, default: name another one/,
+      ],
+      [
+        'with an event that is missed before it is overdue',
+        agent({ overdueAfter: '45s' }),
+        /agent\.missedAfter \(30s\) must be longer than overdueAfter \(45s\)/,
+      ],
+      [
+        'with a pool in which an event is missed before it is overdue',
+        { ...MINIMAL, agentPools: [{ name: 'a', missedAfter: '1500ms' }] },
+        /agent\.missedAfter of the pool a \(1500ms\) must be longer/,
+      ],
+      [
+        'with a tag in the repository of the image',
+        { ...MINIMAL, image: { repository: 'registry.example/plegwatch:0.1.0' } },
+        /'\/image\/repository'.*does not match/,
+      ],
+      [
+        'with a schedule that is not one of cron',
+        { ...MINIMAL, maintain: { schedule: 'daily' } },
+        /'\/maintain\/schedule'.*does not match/,
+      ],
+      [
+        'with an alert to leave out that there is not',
+        { ...MINIMAL, monitoring: { rules: { disabled: ['PlegwatchVersion'] } } },
+        /monitoring\.rules\.disabled: there is no alert PlegwatchVersion, only PlegwatchEventMissed, /,
+      ],
+      [
+        'with certificates for a Redis without TLS',
+        { ...MINIMAL, redis: { ...Object(MINIMAL['redis']), tls: { caSecret: 'ca' } } },
+        /redis\.url does not begin with rediss/,
+      ],
+      [
+        'with a trial and certificates',
+        { trial: { enabled: true }, database: { tls: { mode: 'verify-full' } } },
+        /the servers of a trial have no TLS: leave database\.tls empty/,
+      ],
+      [
+        'with a trial and a Redis of its own',
+        { ...MINIMAL, trial: { enabled: true } },
+        /trial\.enabled brings a Redis and a Postgres: leave redis\.url/,
+      ],
       ['without a database', { ...MINIMAL, database: {} }, /database is required: set database\.url or /],
       [
         'with two sources of a URL',
-        { ...MINIMAL, redis: { url: 'redis://r', existingSecret: 's' } },
+        { ...MINIMAL, redis: { url: 'redis://:p@r', existingSecret: 's' } },
         /set either redis\.url or redis\.existingSecret, not both/,
       ],
     ];
@@ -355,6 +284,41 @@ needs('helm')('a rendered release', () => {
     test.each(cases)('%s', async (_rule, values, message) => {
       const { code, stderr } = await helm(['template', 'plegwatch', CHART], values);
       expect(stderr).toMatch(message);
+      expect(code).not.toBe(0);
+    });
+
+    test.each([
+      ['relistPeriod', '199ms', '200ms', '60s', '60001ms'],
+      ['overdueAfter', '99ms', '100ms', '1m', '61s'],
+      ['missedAfter', '499ms', '500ms', '10m', '601s'],
+      ['lateAfter', '0s', '1ms', '10m', '1h'],
+      ['spoolFsync', undefined, '0', '1m', '1.1m'],
+      ['spoolRetention', undefined, '0s', '720h', '721h'],
+    ] as const)('with a time that the agent refuses: %s', async (setting, below, least, most, above) => {
+      const ofSpool = setting.startsWith('spool');
+      const key = ofSpool ? setting.slice('spool'.length).toLowerCase() : setting;
+      const template = (value: string) => {
+        const values: Values = ofSpool ? { spool: { [key]: value } } : { [key]: value };
+        const others = { overdueAfter: '100ms', missedAfter: '10m', ...values };
+        return helm(['template', 'plegwatch', CHART], agent(others));
+      };
+      for (const value of [below, above]) {
+        if (value === undefined) continue;
+        expect(() => AGENT_SETTINGS[setting].read(value)).toThrow();
+        const { code, stderr } = await template(value);
+        expect([code, stderr]).toEqual([1, expect.stringMatching(`${key} must be from .* and is ${value}`)]);
+      }
+      for (const value of [least, most]) {
+        AGENT_SETTINGS[setting].read(value);
+        expect(await template(value)).toMatchObject({ code: 0 });
+      }
+    });
+
+    test('with a password of a trial that a URL cannot hold, and the message does not contain it', async () => {
+      const values = { trial: { enabled: true, password: 'hunter2/hunter2' } };
+      const { code, stderr } = await helm(['template', 'plegwatch', CHART], values);
+      expect(stderr).toMatch(/trial\.password must have at least 8 characters/);
+      expect(stderr).not.toContain('hunter2');
       expect(code).not.toBe(0);
     });
 
@@ -371,18 +335,19 @@ needs('helm')('a rendered release', () => {
   });
 
   describe('sets the environment of', () => {
-    const programs: [string, SettingTable][] = [
-      ['agent', AGENT_SETTINGS],
-      ['controller', CONTROLLER_SETTINGS],
-      ['migrate', MIGRATE_SETTINGS],
-      ['maintain', MAINTAIN_SETTINGS],
+    const programs: [pod: string, command: string, table: SettingTable][] = [
+      ['agent', 'agent', AGENT_SETTINGS],
+      ['controller', 'controller', CONTROLLER_SETTINGS],
+      ['migrate', 'migrate', MIGRATE_SETTINGS],
+      ['maintain', 'maintain', MAINTAIN_SETTINGS],
+      ['test', 'doctor', DOCTOR_SETTINGS],
     ];
 
     test.each(programs)(
-      '%s to valid settings of that program, equal to its defaults if there are any',
-      async (name, table) => {
-        const [container] = podOf(await render(MINIMAL), `plegwatch-${name}`).containers;
-        expect(container.args).toEqual([name]);
+      'the pod %s to valid settings of plegwatch %s, equal to its defaults if there are any',
+      async (pod, command, table) => {
+        const [container] = podOf(await render(MINIMAL), `plegwatch-${pod}`).containers;
+        expect(container.args).toEqual([command]);
         const given = new Map(container.env.map((variable) => [variable.name, variable]));
         const internal = Object.keys(table).filter((key) => table[key]?.internal === true);
         expect(internal.filter((key) => given.has(variableOf(key)))).toEqual([]);
@@ -399,6 +364,40 @@ needs('helm')('a rendered release', () => {
         expect([...given.keys()].filter((variable) => variable.startsWith('PLEGWATCH_'))).toEqual([]);
       },
     );
+
+    test('the page to valid settings of plegwatch ui, with the API server or behind a proxy', async () => {
+      const addresses = ['10.0.0.0/8', 'fd00::7'];
+      const proxy = { userHeader: 'X-User', addresses };
+      for (const [ui, access] of [
+        [{}, 'token'],
+        [{ proxy }, 'proxy'],
+      ] as const) {
+        const pod = podOf(await render({ ...MINIMAL, ui: { enabled: true, ...ui } }), 'plegwatch-ui');
+        const [{ args, env }] = pod.containers;
+        expect(args).toEqual(['ui']);
+        const given = (key: string) => env.find(({ name }) => name === variableOf(key))?.value;
+        const known: readonly [string, Setting<unknown>][] = Object.entries(UI_SETTINGS);
+        for (const [key, { read }] of known) read(given(key));
+        const settings = {
+          cluster: UI_SETTINGS.cluster.read(given('cluster')),
+          kubeconfig: undefined,
+          userHeader: UI_SETTINGS.userHeader.read(given('userHeader')),
+          proxyAddress: UI_SETTINGS.proxyAddress.read(given('proxyAddress')),
+          pageAddress: UI_SETTINGS.pageAddress.read(given('pageAddress')),
+        };
+        expect(accessKindOf(settings, true)).toBe(access);
+      }
+    });
+
+    test('the controller with the row quota of a node as a plain number, however large it is', async () => {
+      const quotaOf = async (values: Readonly<Record<string, unknown>>) =>
+        podOf(await render(values), 'plegwatch-controller').containers[0].env.find(
+          ({ name }) => name === 'PLEGWATCH_NODE_ROWS_PER_DAY',
+        );
+      expect(await quotaOf(MINIMAL)).toMatchObject({ value: '10000000' });
+      const large = { ...MINIMAL, controller: { nodeRowsPerDay: 1_000_000_000 } };
+      expect(await quotaOf(large)).toMatchObject({ value: '1000000000' });
+    });
 
     test('the agent in an order in which every variable follows those it refers to', async () => {
       const names = podOf(await render(MINIMAL), 'plegwatch-agent').containers[0].env.map(({ name }) => name);
@@ -446,7 +445,7 @@ needs('helm')('a rendered release', () => {
       });
     });
 
-    test("mounts one file of the node as the kubelet's CA, and sets the node's name before the server name", async () => {
+    test("mounts the folder of the kubelet's CA, so that a missing file keeps no pod away, and sets the node's name before the server name", async () => {
       const { containers, volumes } = podOf(
         await render({ ...MINIMAL, agent: { kubelet: SELF_SIGNED } }),
         'plegwatch-agent',
@@ -454,11 +453,14 @@ needs('helm')('a rendered release', () => {
       const [{ env, volumeMounts }] = containers;
       expect(volumes).toContainEqual({
         name: 'kubelet-ca',
-        hostPath: { path: SELF_SIGNED.caHostPath, type: 'File' },
+        hostPath: { path: '/var/lib/kubelet/pki', type: 'DirectoryOrCreate' },
       });
-      const mountPath = '/host-kubelet/ca.crt';
-      expect(volumeMounts).toContainEqual({ name: 'kubelet-ca', mountPath, readOnly: true });
-      expect(env).toContainEqual({ name: 'PLEGWATCH_KUBELET_CA_FILE', value: mountPath });
+      expect(volumeMounts).toContainEqual({ name: 'kubelet-ca', mountPath: '/host-kubelet', readOnly: true });
+      const files = '/var/run/secrets/kubernetes.io/serviceaccount/ca.crt,/host-kubelet/kubelet.crt';
+      expect(env).toContainEqual({ name: 'PLEGWATCH_KUBELET_CA_FILE', value: files });
+      expect(env).toContainEqual({ name: 'PLEGWATCH_KUBELET_IDENTITY', value: 'auto' });
+      const valueFrom = { fieldRef: { fieldPath: 'status.hostIP' } };
+      expect(env).toContainEqual(expect.objectContaining({ name: 'PLEGWATCH_HOST_IP', valueFrom }));
       expect(env).toContainEqual({ name: 'PLEGWATCH_KUBELET_SERVER_NAME', value: '$(PLEGWATCH_NODE)' });
       const names = env.map(({ name }) => name);
       expect(names.indexOf('PLEGWATCH_NODE')).toBeLessThan(names.indexOf('PLEGWATCH_KUBELET_SERVER_NAME'));
@@ -476,7 +478,7 @@ needs('helm')('a rendered release', () => {
   test('runs no container that can gain privileges, and only the agent as root', async () => {
     const pods = podsOf(await render(MINIMAL));
     expect([...pods.keys()].sort()).toEqual(
-      ['agent', 'controller', 'maintain', 'migrate'].map((name) => `plegwatch-${name}`),
+      ['agent', 'controller', 'maintain', 'migrate', 'test'].map((name) => `plegwatch-${name}`),
     );
     for (const [name, { containers, securityContext }] of pods) {
       expect(containers[0].securityContext, name).toEqual({
@@ -496,40 +498,107 @@ needs('helm')('a rendered release', () => {
     test('every Secret that a pod refers to is made by the chart or named by the user', async () => {
       for (const [name, values] of VARIANTS) {
         const objects = await render(values);
-        const made = objects.filter(({ kind }) => kind === 'Secret').map(({ metadata }) => metadata.name);
-        const named = [...podsOf(objects).values()].flatMap(({ containers }) =>
-          containers[0].env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef?.name ?? []),
+        const made = objects
+          .filter(({ kind, metadata }) => kind === 'Secret' && !metadata.name.endsWith('-keys'))
+          .map(({ metadata }) => metadata.name);
+        const named = [...podsOf(objects).values()].flatMap((pod) =>
+          [...secretsOf(pod).values()].flat().map((secret) => secret.name),
         );
         const users = ['redis', 'agent-redis', 'database', 'owner'];
+        users.push('redis-ca', 'redis-client', 'agent-client', 'database-ca', 'owner-client');
         expect(new Set(named.filter((secret) => !users.includes(secret))), name).toEqual(new Set(made));
       }
     });
 
     test('agents, controller and database owner can each have a Secret of their own', async () => {
       const objects = await render(valuesOf('URLs only'));
-      const urlOf = (name: string, variable: string) =>
-        pick(objects, 'Secret', secretOf(podOf(objects, `plegwatch-${name}`), variable)?.name ?? '')
+      const urlOf = (name: string, service: string) =>
+        pick(objects, 'Secret', secretOf(podOf(objects, `plegwatch-${name}`), service)?.name ?? '')
           .stringData?.['url'];
-      expect(urlOf('agent', 'PLEGWATCH_REDIS_URL')).toBe('redis://agent:b@redis');
-      expect(urlOf('controller', 'PLEGWATCH_REDIS_URL')).toBe(
-        'redis+cluster://controller:a@redis-0:6379,redis-1:6379',
-      );
-      expect(urlOf('controller', 'PLEGWATCH_DATABASE_URL')).toBe('postgres://controller@postgres/p');
-      expect(urlOf('migrate', 'PLEGWATCH_DATABASE_URL')).toBe('postgres://owner@postgres/p');
-      expect(urlOf('maintain', 'PLEGWATCH_DATABASE_URL')).toBe('postgres://owner@postgres/p');
+      expect(urlOf('agent', 'redis')).toBe('redis://agent:b@redis');
+      expect(urlOf('controller', 'redis')).toBe('redis+cluster://controller:a@redis-0:6379,redis-1:6379');
+      expect(urlOf('controller', 'database')).toBe('postgres://controller@postgres/p');
+      expect(urlOf('migrate', 'database-owner')).toBe('postgres://owner@postgres/p');
+      expect(urlOf('maintain', 'database-owner')).toBe('postgres://owner@postgres/p');
     });
 
     test('an existing Secret is used by its name and key, and the chart makes none', async () => {
       const objects = await render(valuesOf('existing Secrets only'));
-      expect(objects.filter(({ kind }) => kind === 'Secret')).toEqual([]);
-      expect(secretOf(podOf(objects, 'plegwatch-agent'), 'PLEGWATCH_REDIS_URL')).toEqual({
+      const made = objects.filter(({ kind }) => kind === 'Secret');
+      expect(made.map(({ metadata, stringData }) => [metadata.name, stringData])).toEqual([
+        [KEYS, undefined],
+      ]);
+      expect(secretOf(podOf(objects, 'plegwatch-agent'), 'redis')).toEqual({
         name: 'agent-redis',
-        key: 'agent',
+        items: [{ key: 'agent', path: 'url' }],
       });
-      expect(secretOf(podOf(objects, 'plegwatch-migrate'), 'PLEGWATCH_DATABASE_URL')).toEqual({
-        name: 'owner',
-        key: 'url',
+      expect(secretOf(podOf(objects, 'plegwatch-migrate'), 'database-owner')).toEqual({ name: 'owner' });
+    });
+
+    test('a Secret is mounted and never an environment variable, which could not be rotated', async () => {
+      for (const [name, values] of VARIANTS) {
+        for (const pod of podsOf(await render(values)).values()) {
+          const own = [...pod.containers, ...(pod.initContainers ?? [])].filter(({ args = [] }) =>
+            PROGRAMS.has(args[0] ?? ''),
+          );
+          expect(JSON.stringify(own), name).not.toContain('secretKeyRef');
+        }
+      }
+    });
+
+    test('certificates and the files of a Secret are where the settings say', async () => {
+      const objects = await render(valuesOf('Secrets of operators, with certificates'));
+      const agent = podOf(objects, 'plegwatch-agent');
+      const dir = '/etc/plegwatch/redis';
+      expect(agent.containers[0].volumeMounts).toContainEqual({
+        name: 'redis',
+        mountPath: dir,
+        readOnly: true,
       });
+      expect(agent.containers[0].env).toEqual(
+        expect.arrayContaining([
+          { name: 'PLEGWATCH_REDIS_SECRET_DIR', value: dir },
+          { name: 'PLEGWATCH_REDIS_URL', value: 'rediss://redis:6379' },
+          { name: 'PLEGWATCH_REDIS_CA_FILE', value: `${dir}/tls/ca.crt` },
+          { name: 'PLEGWATCH_REDIS_CERT_FILE', value: `${dir}/tls/tls.crt` },
+          { name: 'PLEGWATCH_REDIS_KEY_FILE', value: `${dir}/tls/tls.key` },
+        ]),
+      );
+      expect(secretsOf(agent).get('redis')).toEqual([
+        {
+          name: 'agent-redis',
+          items: [
+            { key: 'pass', path: 'password' },
+            { key: 'user', path: 'username' },
+          ],
+        },
+        { name: 'redis-ca', items: [{ key: 'ca.crt', path: 'tls/ca.crt' }] },
+        {
+          name: 'agent-client',
+          items: [
+            { key: 'tls.crt', path: 'tls/tls.crt' },
+            { key: 'tls.key', path: 'tls/tls.key' },
+          ],
+        },
+      ]);
+      const names = (pod: string, volume: string) =>
+        secretsOf(podOf(objects, `plegwatch-${pod}`))
+          .get(volume)
+          ?.map(({ name }) => name);
+      expect(names('controller', 'redis')).toEqual(['redis', 'redis-ca', 'redis-client']);
+      expect(names('controller', 'database')).toEqual(['database', 'database-ca']);
+      expect(names('migrate', 'database-owner')).toEqual(['owner', 'database-ca', 'owner-client']);
+      const [migrate] = podOf(objects, 'plegwatch-migrate').containers;
+      expect(migrate.env).toEqual(
+        expect.arrayContaining([
+          { name: 'PLEGWATCH_DATABASE_SSLMODE', value: 'verify-full' },
+          { name: 'PLEGWATCH_DATABASE_POOL_MODE', value: 'transaction' },
+          { name: 'PLEGWATCH_QUEUES', value: '32' },
+          { name: 'PLEGWATCH_EVENT_RETENTION_DAYS', value: '7' },
+          { name: 'PLEGWATCH_FINDING_RETENTION_DAYS', value: '90' },
+          { name: 'PLEGWATCH_CONTROLLER_ROLES', value: 'one,two' },
+        ]),
+      );
     });
 
     test('the Secret of the migration is made before the Job and deleted after it', async () => {
@@ -545,6 +614,21 @@ needs('helm')('a rendered release', () => {
     });
   });
 
+  test('helm test runs the doctor with the access and the service account of the controller', async () => {
+    const objects = await render(MINIMAL);
+    const [controller, tested] = ['plegwatch-controller', 'plegwatch-test'].map((name) =>
+      podOf(objects, name),
+    );
+    expect(tested?.containers?.map(({ args }) => args)).toEqual([['doctor']]);
+    expect(tested?.serviceAccountName).toBe(controller?.serviceAccountName);
+    const accessOf = (pod: typeof tested) =>
+      pod?.containers?.[0]?.env?.filter(
+        ({ name }) => /REDIS|DATABASE|CLUSTER/.test(name) && !/MAX_CONN/.test(name),
+      );
+    expect(accessOf(tested)).toEqual(accessOf(controller));
+    expect(tested?.volumes).toEqual(controller?.volumes);
+  });
+
   test('has the resource definition of crds/', async () => {
     const name = 'plegreports.plegwatch.dev';
     const { metadata, ...rest } = pick(await render(MINIMAL), 'CustomResourceDefinition', name);
@@ -552,212 +636,3 @@ needs('helm')('a rendered release', () => {
     expect({ ...rest, metadata: { name: metadata.name } }).toEqual(source);
   });
 });
-
-needs(
-  'helm',
-  'kube-apiserver',
-  'etcd',
-  'kubectl',
-)('on a real API server', () => {
-  let server: LocalApiServer;
-
-  const kubectl = (args: readonly string[], input = ''): Promise<ProgramResult> =>
-    run(where('kubectl'), ['--kubeconfig', server.kubeconfig, ...args], input);
-  const release = (command: string, values: Values): Promise<ProgramResult> =>
-    helm(
-      [command, 'plegwatch', CHART, '--no-hooks', '--kubeconfig', server.kubeconfig, '-n', NAMESPACE],
-      values,
-    );
-  const uninstall = (): Promise<ProgramResult> =>
-    run(where('helm'), [
-      ...['uninstall', 'plegwatch', '--no-hooks', '--kubeconfig', server.kubeconfig, '-n', NAMESPACE],
-    ]);
-  const definition = () => kubectl(['get', 'crd', 'plegreports.plegwatch.dev', '-o', 'name']);
-
-  beforeAll(async () => {
-    server = await startApiServer();
-    expect(await kubectl(['create', 'namespace', NAMESPACE])).toMatchObject({ code: 0 });
-    const restricted = 'pod-security.kubernetes.io/warn=restricted';
-    expect(await kubectl(['label', 'namespace', NAMESPACE, restricted])).toMatchObject({ code: 0 });
-  });
-  afterAll(() => server?.stop());
-
-  test.each(VARIANTS)('every object of a release is accepted: %s', async (_name, values) => {
-    const text = await template(values);
-    const args = ['apply', '--server-side', '--dry-run=server', '--validate=strict', '-f', '-'];
-    const { code, stdout, stderr } = await kubectl(args, text);
-    // The restricted level forbids hostPath volumes; only the agent has any.
-    const warned = stderr.split('\n').filter((line) => /would violate PodSecurity/.test(line));
-    expect(warned.filter((line) => !/hostPath/.test(line))).toEqual([]);
-    expect(stderr.split('\n').filter((line) => line !== '' && !warned.includes(line))).toEqual([]);
-    expect(code).toBe(0);
-    expect(stdout.trim().split('\n')).toHaveLength(documents(text).length);
-  });
-
-  describe('an installed release', () => {
-    beforeAll(async () => {
-      const { code, stdout } = await release('install', MINIMAL);
-      expect([code, stdout]).toEqual([0, expect.stringContaining('kubectl get plegreports')]);
-    });
-
-    const account = (name: string) => `system:serviceaccount:${NAMESPACE}:plegwatch-${name}`;
-    const may = async (name: string, verb: string, what: string): Promise<string> => {
-      const [resource = '', subresource] = what.split('/');
-      const args = ['auth', 'can-i', verb, resource, '-A', `--as=${account(name)}`];
-      const { stdout } = await kubectl(
-        subresource === undefined ? args : [...args, `--subresource=${subresource}`],
-      );
-      return `${verb} ${what}: ${stdout.trim()}`;
-    };
-
-    test('lets the agent get nodes/metrics and nothing else', async () => {
-      expect(await may('agent', 'get', 'nodes/metrics')).toMatch(/: yes$/);
-      for (const [verb, what] of [
-        ['get', 'nodes'],
-        ['get', 'nodes/proxy'],
-        ['get', 'nodes/log'],
-        ['create', 'nodes/metrics'],
-        ['list', 'pods'],
-        ['get', 'secrets'],
-        ['patch', 'plegreports.plegwatch.dev'],
-      ] as const) {
-        expect(await may('agent', verb, what)).toMatch(/: no$/);
-      }
-    });
-
-    test('gives the controller no permission that it does not use', async () => {
-      for (const [verb, what] of [
-        ['patch', 'nodes'],
-        ['delete', 'nodes'],
-        ['get', 'nodes/proxy'],
-        ['get', 'nodes/metrics'],
-        ['list', 'pods'],
-        ['delete', 'pods'],
-        ['get', 'secrets'],
-        ['deletecollection', 'plegreports.plegwatch.dev'],
-        ['update', 'plegreports.plegwatch.dev/status'],
-        ['patch', 'customresourcedefinitions.apiextensions.k8s.io'],
-      ] as const) {
-        expect(await may('controller', verb, what)).toMatch(/: no$/);
-      }
-    });
-
-    test('lets the controller get pods only if the status lag is enabled', async () => {
-      expect(await may('controller', 'get', 'pods')).toMatch(/: yes$/);
-      const off = { ...MINIMAL, controller: { statusLag: { enabled: false, readsPerSecond: 3 } } };
-      expect(await release('upgrade', off)).toMatchObject({ code: 0 });
-      expect(await may('controller', 'get', 'pods')).toMatch(/: no$/);
-      const { env } = podOf(await render(off), 'plegwatch-controller').containers[0];
-      expect(env).toContainEqual({ name: 'PLEGWATCH_STATUS_LAG', value: 'off' });
-      expect(env).toContainEqual({ name: 'PLEGWATCH_STATUS_LAG_READS_PER_SECOND', value: '3' });
-      expect(await release('upgrade', MINIMAL)).toMatchObject({ code: 0 });
-      expect(await may('controller', 'get', 'pods')).toMatch(/: yes$/);
-    });
-
-    test('lets the controller, with the token of its service account, send every request that it sends', async () => {
-      const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'node-a' } };
-      expect(await kubectl(['create', '-f', '-'], stringify(node))).toMatchObject({ code: 0 });
-      await waitFor('the resource is served', async () => (await kubectl(['get', 'plegreports'])).code === 0);
-      const kube = await clientOf('plegwatch-controller');
-      try {
-        const { items, resourceVersion } = await kube.list(NODES, { limit: 500, metadataOnly: true });
-        const uid = items[0]?.metadata.uid ?? '';
-        const watch = kube.watch(NODES, { resourceVersion, timeoutSeconds: 1 });
-        await watch.next();
-        expect((await kube.get(NODES, 'node-a'))?.metadata.uid).toBe(uid);
-        await putReport(kube, 'node-a', { uid, ready: null }, statusOf(), AbortSignal.timeout(10_000));
-        const reports = await kube.list(PLEG_REPORTS, { limit: 500, metadataOnly: true });
-        expect(reports.items.map(({ metadata }) => metadata.ownerReferences[0]?.uid)).toEqual([uid]);
-        expect(await kube.delete(PLEG_REPORTS, 'node-a', reports.items[0]?.metadata.uid ?? '')).toBe(true);
-      } finally {
-        kube.close();
-      }
-    });
-
-    test('does not let the agent list Nodes', async () => {
-      const kube = await clientOf('plegwatch-agent');
-      try {
-        await expect(kube.list(NODES, { limit: 1 })).rejects.toThrow(/cannot list resource "nodes"/);
-      } finally {
-        kube.close();
-      }
-    });
-
-    /** A client with the token of a service account of the release. */
-    async function clientOf(name: string): Promise<KubeClient> {
-      const { stdout: token } = await kubectl(['create', 'token', name, '-n', NAMESPACE]);
-      const config = parse(readFileSync(server.kubeconfig, 'utf8'));
-      const file = join(home.dir, `${name}.kubeconfig`);
-      writeFileSync(
-        file,
-        stringify({ ...config, users: [{ ...config.users[0], user: { token: token.trim() } }] }),
-      );
-      return createKubeClient({ kubeconfig: file });
-    }
-
-    test('can be upgraded, and leaves the resource definition behind unless crds.keep is false', async () => {
-      expect(await release('upgrade', { ...MINIMAL, logLevel: 'debug' })).toMatchObject({ code: 0 });
-      expect(await uninstall()).toMatchObject({ code: 0 });
-      expect(await definition()).toMatchObject({ code: 0 });
-      // A release of the same name adopts the definition again.
-      expect(await release('install', { ...MINIMAL, crds: { keep: false } })).toMatchObject({ code: 0 });
-      expect(await uninstall()).toMatchObject({ code: 0 });
-      await waitFor('the resource definition is deleted', async () =>
-        (await definition()).code === 0 ? undefined : true,
-      );
-      const left = await kubectl(['get', 'all,secrets,serviceaccounts', '-n', NAMESPACE, '-o', 'name']);
-      expect(left.stdout).toBe('');
-    });
-  });
-});
-
-function statusOf(): ReportStatus {
-  return {
-    observedAt: AT,
-    agent: { lastSeen: AT },
-    runtime: {},
-    kubelet: {},
-    mode: 'Unknown',
-    observed24h: { expected: 0, matched: 0, unobservable: 0, coveredSeconds: 0 },
-    findings24h: [],
-    missedEvents: [],
-    modeHistory: [],
-    conditions: [],
-  };
-}
-
-interface ValuesSchema {
-  readonly $comment?: string;
-  readonly $ref?: string;
-  readonly type?: string | readonly string[];
-  readonly additionalProperties?: unknown;
-  readonly properties?: Readonly<Record<string, ValuesSchema>>;
-  readonly definitions?: Readonly<Record<string, ValuesSchema>>;
-  readonly items?: ValuesSchema;
-}
-
-/** Paths of objects that allow any key without a comment. */
-function openObjects(schema: ValuesSchema, path: string): string[] {
-  const isObject = [schema.type].flat().includes('object');
-  const open = isObject && schema.additionalProperties === undefined && schema.$comment === undefined;
-  const parts = Object.entries({
-    ...schema.properties,
-    ...schema.definitions,
-    ...(schema.items ? { '[]': schema.items } : {}),
-  });
-  return [...(open ? [path] : []), ...parts.flatMap(([name, part]) => openObjects(part, `${path}/${name}`))];
-}
-
-/** Paths that only one of schema and values has. Skips free maps and optional objects. */
-function keysOf(schema: ValuesSchema, values: Values, path = ''): string[] {
-  const properties = schema.properties ?? {};
-  const missing = Object.keys(properties).filter((key) => !(key in values));
-  const unknown = Object.keys(values).filter((key) => !(key in properties));
-  const nested = Object.entries(properties).flatMap(([key, part]) => {
-    const value: unknown = values[key];
-    if (part.$ref !== undefined || typeof value !== 'object' || value === null) return [];
-    if (Array.isArray(value) || Object.keys(value).length === 0) return [];
-    return keysOf(part, { ...value }, `${path}/${key}`);
-  });
-  return [...missing, ...unknown].map((key) => `${path}/${key}`).concat(nested);
-}

@@ -34,6 +34,15 @@ function report(status: Record<string, unknown>): AppliedObject {
 const kubectl = async (...args: string[]): Promise<string> =>
   (await run(where('kubectl'), ['--kubeconfig', server.kubeconfig, ...args])).stdout;
 
+const OBEYED_TEXTS = {
+  'an escape sequence': '\u001b[2J',
+  'an 8-bit escape sequence': '\u009b2J',
+  'a line end': 'a\nb',
+  'a line separator': 'a\u2028b',
+  'a mark that reorders text': 'a\u202eb',
+  'an invisible letter': 'a\u{e0041}',
+};
+
 const entry = (n: number) => ({ at: AT, from: 'Evented', to: `Mode${n}` });
 const condition = (type: string, status: string) => ({
   type,
@@ -166,6 +175,11 @@ needs(
       ['with a text for a number', { relist: { errors: 'many' } }, /relist\.errors.*(integer|numeric)/],
       ['with a fraction for a number', { relist: { p99Milliseconds: 1.5 } }, /p99Milliseconds.*integer/],
       ['with a time that is none', { observedAt: 'yesterday' }, /observedAt.*date-time/],
+      ...Object.entries(OBEYED_TEXTS).map(([what, text]): [string, Record<string, unknown>, RegExp] => [
+        `with ${what} in a text`,
+        { runtime: { version: text } },
+        /runtime\.version.*should match|control characters are not allowed/,
+      ]),
       ['without a field it needs', { missed: { total: 1 } }, /missed\.last24h.*Required/],
       [
         'with a fourth kind of condition status',
@@ -186,6 +200,11 @@ needs(
     });
   });
 
+  test('letters and symbols of every script are accepted in texts', async () => {
+    const version = '2.1.9 – größer, 没有, فشل, 🚀…';
+    await expect(kube.applyStatus(PLEG_REPORTS, report({ runtime: { version } }))).resolves.toBeDefined();
+  });
+
   test('an unknown value of an enumeration is accepted', async () => {
     const newer = {
       mode: 'EventedTwice',
@@ -199,6 +218,10 @@ needs(
 describe('the schema', () => {
   test('has bounds for every field', () => {
     expect(unbounded(statusSchema(), 'status')).toEqual([]);
+  });
+
+  test('has a pattern for every text but times', () => {
+    expect(withoutPattern(statusSchema(), 'status')).toEqual([]);
   });
 
   test('limits a status to a tenth of the object size that etcd accepts', () => {
@@ -216,6 +239,8 @@ interface CrdFieldSchema {
   readonly properties?: Readonly<Record<string, CrdFieldSchema>>;
   readonly items?: CrdFieldSchema;
   readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly format?: string;
   readonly maxItems?: number;
   readonly minimum?: number;
 }
@@ -243,6 +268,14 @@ function unbounded(schema: CrdFieldSchema, path: string): string[] {
   };
   const own = bounds[schema.type] === undefined ? [path] : [];
   return [...own, ...partsOf(schema, path).flatMap(([at, part]) => unbounded(part, at))];
+}
+
+function withoutPattern(schema: CrdFieldSchema, path: string): string[] {
+  const isFree = schema.type === 'string' && schema.format === undefined && schema.pattern === undefined;
+  return [
+    ...(isFree ? [path] : []),
+    ...partsOf(schema, path).flatMap(([at, part]) => withoutPattern(part, at)),
+  ];
 }
 
 function undescribed(schema: CrdFieldSchema, path: string): string[] {

@@ -48,10 +48,14 @@ needs(
     await pods.cleanup();
   });
   afterAll(async () => {
-    await pods?.close();
-    await proxy?.stop();
-    await containerd?.stop();
-    await system?.stop();
+    try {
+      await system?.expectNoDifference();
+    } finally {
+      await pods?.close();
+      await proxy?.stop();
+      await containerd?.stop();
+      await system?.stop();
+    }
   });
 
   test('exactly the three dropped events are reported as missed, and the findings outlive the report', async () => {

@@ -130,7 +130,7 @@ function fits(parsed: Parsed<unknown>, what: unknown): void {
 }
 
 test(`each of ${MESSAGES} mutated messages is read or refused with a code, and every record is valid for the store`, {
-  timeout: 900_000,
+  timeout: 3_600_000,
 }, () => {
   const agent = new FuzzedAgent();
   const refused = new Map<CriMessageKind, number>(MESSAGE_KINDS.map((kind) => [kind, 0]));

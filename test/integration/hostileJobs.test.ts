@@ -96,10 +96,11 @@ async function flood(): Promise<void> {
 
 /** The stored events and the acked seq of each epoch. */
 const stored = () =>
-  system.sql<{ epoch: string; n: number; seqs: number; last: number; acked: number }>(
-    `SELECT c.epoch::text, count(*)::int AS n, count(DISTINCT e.seq)::int AS seqs, max(e.seq)::int AS last,
-            (SELECT acked_seq FROM plegwatch.epochs WHERE epoch = c.epoch) AS acked
-     FROM store.container_event e JOIN store.context c USING (context_id) GROUP BY c.epoch`,
+  system.sql<{ node: string; epoch: string; n: number; seqs: number; last: number; acked: number }>(
+    `SELECT n.name AS node, c.epoch::text, count(*)::int AS n, count(DISTINCT e.seq)::int AS seqs, max(e.seq)::int AS last,
+            (SELECT acked_seq FROM plegwatch.epochs x WHERE x.epoch = c.epoch AND x.node = n.name) AS acked
+     FROM store.container_event e JOIN store.context c USING (context_id) JOIN store.node n ON n.node_id = c.node_id
+     GROUP BY n.name, c.epoch`,
   );
 
 needs('redis-server', 'postgres')(`${JOBS} hostile jobs of seed ${SEED}`, () => {
@@ -124,14 +125,16 @@ needs('redis-server', 'postgres')(`${JOBS} hostile jobs of seed ${SEED}`, () => 
     for (const { epoch, node } of good) {
       const all = { n: sent, seqs: sent, last: sent, acked: sent };
       expect(
-        rows.find((row) => row.epoch === epoch),
+        rows.find((row) => row.epoch === epoch && row.node === node),
         node,
       ).toMatchObject(all);
     }
   });
 
   test('hostile jobs never move the acked seq of another node, nor create a node', async () => {
-    expect((await stored()).find(({ epoch }) => epoch === victim.epoch)).toMatchObject({
+    expect(
+      (await stored()).find(({ epoch, node }) => epoch === victim.epoch && node === victim.node),
+    ).toMatchObject({
       n: 7,
       last: 8,
       acked: 5,
@@ -147,7 +150,8 @@ needs('redis-server', 'postgres')(`${JOBS} hostile jobs of seed ${SEED}`, () => 
     const rows = await stored();
     const poisoned = outcomes.filter((outcome) => outcome.is === 'partly_stored');
     for (const { incarnation, stored: n, last: acked } of poisoned) {
-      expect(rows.find(({ epoch }) => epoch === incarnation.epoch)).toMatchObject({ n, seqs: n, acked });
+      const own = rows.find(({ epoch, node }) => epoch === incarnation.epoch && node === incarnation.node);
+      expect(own).toMatchObject({ n, seqs: n, acked });
     }
     const gaps = await system.sql(
       "SELECT count(*)::int AS n FROM plegwatch.gaps WHERE scope = 'seq' AND node LIKE 'poisoned-%'",

@@ -12,7 +12,7 @@ import { type LocalContainerd, startContainerd } from '../../devtools/localServi
 import { shimSockets } from '../../devtools/localServices/containerdCleanup.ts';
 import { startKubelet } from '../../devtools/localServices/kubelet.ts';
 import { startPostgres } from '../../devtools/localServices/postgres.ts';
-import { freePort, startProcess, waitFor } from '../../devtools/localServices/process.ts';
+import { firstEphemeralPort, freePort, startProcess, waitFor } from '../../devtools/localServices/process.ts';
 import { startRedis } from '../../devtools/localServices/redis.ts';
 import {
   type ContainerdVersion,
@@ -81,7 +81,26 @@ describe('startProcess', () => {
     });
     const pid = Number(stdout);
     expect(pid).toBeGreaterThan(1);
-    await waitFor('the orphan is gone', 5_000, () => !existsSync(`/proc/${pid}/exe`));
+    await waitFor('the orphan is gone', 60_000, () => !existsSync(`/proc/${pid}/exe`));
+  });
+
+  it('gets a port that no connection and no other process gets while it runs', async () => {
+    const port = await freePort();
+    expect(port).toBeLessThan(firstEphemeralPort());
+    const taking = `
+      import { freePort } from '${join(import.meta.dirname, '../../devtools/localServices/process.ts')}';
+      import { mock } from 'node:test';
+      import crypto from 'node:crypto';
+      import { syncBuiltinESMExports } from 'node:module';
+      const drawn = [${port}, ${port}, ${port} + 1, ${port} + 2, ${port} + 3];
+      mock.method(crypto, 'randomInt', () => drawn.shift());
+      syncBuiltinESMExports();
+      console.log(await freePort());
+    `;
+    const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', taking], {
+      encoding: 'utf8',
+    });
+    expect(Number(stdout)).toBeGreaterThan(port);
   });
 
   it('gets a different free port for each of several requests', async () => {

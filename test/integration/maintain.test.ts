@@ -3,13 +3,14 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { MAINTENANCE_LOCK, maintain } from '../../src/controller/store/maintain.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
-import { events } from '../support/records.ts';
+import { events, missedFinding, streamSession } from '../support/records.ts';
+import { passes } from '../support/waitFor.ts';
 
 needs('postgres')('maintenance', () => {
   let server: TestServer;
@@ -37,13 +38,14 @@ needs('postgres')('maintenance', () => {
       for (const table of ['container_event', 'relist_minute'])
         await partitionOf(databaseUrl, table, daysAgo);
     }
+    await query(databaseUrl, "INSERT INTO store.node (cluster_id, name) VALUES (1, 'node-a')");
     await query(
       databaseUrl,
       `INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
                                  containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at, wall_at,
                                  lists)
        SELECT current_date - 20 + n * interval '1 minute', current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,2}', 3, 4, 10, 2, 1, 0, 60000000,
-              60000000, current_date - 20 + (n + 1) * interval '1 minute', current_date - 20 + (n + 1) * interval '1 minute', '{}'
+              60000000, current_date - 20 + (n + 1) * interval '1 minute', current_date - 20 + (n + 1) * interval '1 minute', ''
        FROM generate_series(1, 70) AS n`,
     );
     const done = await maintain({ databaseUrl, log: silent });
@@ -96,6 +98,111 @@ needs('postgres')('maintenance', () => {
     expect((await maintain({ databaseUrl, log: silent }))?.dropped).toEqual([name]);
   });
 
+  it('merges what the kubelet reported of its minutes into hours, and nothing where it was not scraped', async () => {
+    const databaseUrl = await server.database();
+    await partitionOf(databaseUrl, 'relist_minute', 20);
+    await query(databaseUrl, "INSERT INTO store.node (cluster_id, name) VALUES (1, 'node-a')");
+    await query(
+      databaseUrl,
+      `INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
+         containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at, kubelet_relists, kubelet_hist,
+         kubelet_last_seen_age_ms, kubelet_discarded, kubelet_stream_errors, kubelet_list_p99_ms, kubelet_intervals, kubelet_interval_us,
+         kubelet_counted_from, kubelet_counted_to, kubelet_relist_us, kubelet_list_calls, kubelet_list_errors, kubelet_list_us,
+         kubelet_longest_list_us, kubelet_status_us, kubelet_cpu_us, kubelet_resident_bytes, wall_at, lists)
+       SELECT at, current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,2}', 3, 4, 10, 2, 1, 0, 60000000, 60000000, at, k.relists, k.hist::int2[],
+              n, n, n, n, k.relists, k.relists * 1000000::int8, at, at + interval '30 seconds' * k.relists / 60, 100 * k.relists, k.relists, n, 50 * k.relists, 1000 * n,
+              10 * k.relists, 5 * k.relists, 100 * n, at, ''
+       FROM (VALUES (1, 60, '{50,10}'), (2, 60, '{60}'), (3, 0, '{}'), (61, NULL, NULL)) AS k (n, relists, hist),
+            LATERAL (SELECT (current_date - 20)::timestamp AT TIME ZONE 'UTC' + n * interval '1 minute' AS at) AS m`,
+    );
+    await maintain({ databaseUrl, log: silent });
+    const merged = await query(
+      databaseUrl,
+      `SELECT minutes, kubelet_relists::int AS relists, kubelet_hist AS hist, kubelet_last_seen_age_ms::int AS age, kubelet_discarded::int AS discarded,
+              kubelet_stream_errors::int AS stream_errors, kubelet_list_p99_ms AS p99, kubelet_intervals::int AS intervals,
+              kubelet_interval_us::int AS interval_us, kubelet_counted_us::int AS counted_us, kubelet_relist_us::int AS relist_us,
+              kubelet_list_calls::int AS calls, kubelet_list_errors::int AS errors, kubelet_list_us::int AS list_us,
+              kubelet_longest_list_us::int AS longest_us, kubelet_status_us::int AS status_us,
+              kubelet_cpu_us::int AS cpu_us, kubelet_resident_bytes::int AS resident
+       FROM store.relist_hour ORDER BY hour`,
+    );
+    expect(merged).toMatchObject([
+      {
+        ...{ minutes: 3, relists: 120, hist: [110, 10], age: 3, discarded: 6, stream_errors: 3, p99: 3 },
+        ...{ intervals: 120, interval_us: 120_000_000, counted_us: 60_000_000, relist_us: 12_000 },
+        ...{ calls: 120, errors: 6, list_us: 6_000, longest_us: 3_000, status_us: 1_200 },
+        ...{ cpu_us: 600, resident: 300 },
+      },
+      {
+        minutes: 1,
+        relists: null,
+        hist: null,
+        intervals: null,
+        counted_us: null,
+        calls: null,
+        list_us: null,
+      },
+    ]);
+  });
+
+  it('an hour with more relists than a bucket can count is merged all the same', async () => {
+    const databaseUrl = await server.database();
+    await partitionOf(databaseUrl, 'relist_minute', 20);
+    await query(databaseUrl, "INSERT INTO store.node (cluster_id, name) VALUES (1, 'node-a')");
+    await query(
+      databaseUrl,
+      `INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
+         containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at, wall_at, lists)
+       SELECT at, current_date - 20, 1, 1, n, 1, 12, 0, 5000, '{1,32767}', 3, 4, 10, 2, 1, 0, 0, 0, at, at, ''
+       FROM generate_series(1, 65550) AS n, LATERAL (SELECT (current_date - 20)::timestamp AT TIME ZONE 'UTC' AS at) AS m`,
+    );
+    await maintain({ databaseUrl, log: silent });
+    expect(await query(databaseUrl, 'SELECT minutes, hist FROM store.relist_hour')).toEqual([
+      { minutes: 1, hist: [65_550, 2_147_483_647] },
+    ]);
+  });
+
+  it('drops expired partitions while others read, and they wait for nothing', async () => {
+    const databaseUrl = await server.database();
+    for (let daysAgo = 15; daysAgo < 19; daysAgo++)
+      await partitionOf(databaseUrl, 'container_event', daysAgo);
+    const stop = new AbortController();
+    const read = async () => {
+      const reader = new Client({ connectionString: databaseUrl });
+      await reader.connect();
+      while (!stop.signal.aborted)
+        await reader.query('BEGIN; SELECT count(*) FROM store.container_event; COMMIT');
+      await reader.end();
+    };
+    const readers = [read(), read(), read()];
+    const done = await maintain({ databaseUrl, log: silent });
+    stop.abort();
+    await Promise.all(readers);
+    expect(done?.dropped).toHaveLength(4);
+    expect(done?.kept).toEqual([]);
+  });
+
+  it('a reader that does not end keeps expired days of its table, and others are dropped; that run is no success, the next one is', async () => {
+    const databaseUrl = await server.database();
+    const succeeded = () => query(databaseUrl, 'SELECT succeeded_at::text FROM store.maintenance');
+    for (const table of ['container_event', 'relist_change', 'relist_minute'])
+      await partitionOf(databaseUrl, table, 15);
+    const [expired, change, minute] = await Promise.all(
+      ['container_event', 'relist_change', 'relist_minute'].map((table) => nameOf(databaseUrl, table, 15)),
+    );
+    const reader = new Client({ connectionString: databaseUrl });
+    await reader.connect();
+    await reader.query('BEGIN; SELECT count(*) FROM store.container_event');
+    const before = await succeeded();
+    const first = await maintain({ databaseUrl, log: silent, lockWaitMs: 100 });
+    expect(first).toMatchObject({ dropped: [change, minute], kept: [expired] });
+    expect(await succeeded()).toEqual(before);
+    await reader.end();
+    const second = await maintain({ databaseUrl, log: silent });
+    expect(second).toMatchObject({ dropped: [expired], kept: [] });
+    expect(await succeeded()).not.toEqual(before);
+  });
+
   it('only one maintenance runs at a time', async () => {
     const databaseUrl = await server.database();
     const other = new Client({ connectionString: databaseUrl });
@@ -103,7 +210,7 @@ needs('postgres')('maintenance', () => {
     await other.query('SELECT pg_advisory_lock($1)', [MAINTENANCE_LOCK]);
     expect(await maintain({ databaseUrl, log: silent })).toBeNull();
     await other.end();
-    await vi.waitFor(async () => expect(await maintain({ databaseUrl, log: silent })).not.toBeNull());
+    await passes(async () => expect(await maintain({ databaseUrl, log: silent })).not.toBeNull());
   });
 
   it('gives up an epoch after a week without batches, and reopens it on the next batch', async () => {
@@ -112,7 +219,7 @@ needs('postgres')('maintenance', () => {
     await commitAll(databaseUrl, [one.batch(1, events(1, 2)), one.batch(6, events(6, 8))]);
     const epochs = 'SELECT end_cause, acked_seq, records_lost FROM plegwatch.epochs';
     expect(await query(databaseUrl, epochs)).toEqual([{ end_cause: null, acked_seq: 2, records_lost: 0 }]);
-    await query(databaseUrl, "UPDATE store.epoch SET last_seen = now() - interval '8 days'");
+    await query(databaseUrl, "UPDATE store.epoch SET last_stored_at = now() - interval '8 days'");
     expect((await maintain({ databaseUrl, log: silent }))?.abandoned).toBe(1);
     expect(await query(databaseUrl, epochs)).toEqual([
       { end_cause: 'abandoned', acked_seq: 8, records_lost: 3 },
@@ -145,10 +252,75 @@ needs('postgres')('maintenance', () => {
     expect(await later(2)).toEqual([]);
   });
 
+  it('keeps what a Node was, and when it was not Ready, for the retention, with the latest row from before that', async () => {
+    const databaseUrl = await server.database();
+    await query(
+      databaseUrl,
+      `WITH cluster AS (INSERT INTO store.cluster (name) VALUES ('pools') RETURNING cluster_id)
+       INSERT INTO store.node (cluster_id, name) SELECT cluster_id, 'node-a' FROM cluster`,
+    );
+    await query(
+      databaseUrl,
+      `INSERT INTO store.node_info (node_id, cluster_id, at, labels, os_image, kernel_version)
+       SELECT node_id, cluster_id, now() - days * interval '1 day', '{}', '', days
+       FROM store.node, unnest(ARRAY[600, 500, 401, 399]) AS days`,
+    );
+    await query(
+      databaseUrl,
+      `INSERT INTO store.ready_change (node_id, cluster_id, at, status, reason, causes)
+       SELECT node_id, cluster_id, at, 'False', kernel_version, '{other}' FROM store.node_info`,
+    );
+    await maintain({ databaseUrl, log: silent });
+    expect(
+      await query(databaseUrl, 'SELECT kernel_version FROM plegwatch.node_info ORDER BY from_at'),
+    ).toEqual([{ kernel_version: '401' }, { kernel_version: '399' }]);
+    const reasons = await query(
+      databaseUrl,
+      'SELECT reason FROM plegwatch.not_ready_intervals ORDER BY from_at',
+    );
+    expect(reasons).toEqual([{ reason: '401' }, { reason: '399' }]);
+  });
+
+  it('deletes epochs and contexts to which nothing refers, but never the latest of a node, nor one that a spool may remember', async () => {
+    const databaseUrl = await server.database();
+    const [first, second, present] = [1, 2, 3].map((no) => agentIncarnation('node-a', no));
+    if (first === undefined || second === undefined || present === undefined) throw new Error('three epochs');
+    await commitAll(databaseUrl, [
+      first.batch(1, [streamSession()]),
+      second.batch(1, [missedFinding()]),
+      present.batch(1, []),
+    ]);
+    const kept = async () => {
+      await maintain({ databaseUrl, log: silent });
+      const [row] = await query(
+        databaseUrl,
+        `SELECT (SELECT array_agg(incarnation ORDER BY incarnation) FROM store.epoch) AS epochs,
+                (SELECT count(*)::int FROM store.context) AS contexts, (SELECT incarnation FROM store.node) AS node`,
+      );
+      return row;
+    };
+    const ended = (days: number) =>
+      query(
+        databaseUrl,
+        `UPDATE store.epoch SET closed_at = now() - interval '${days} days', last_stored_at = now() - interval '${days} days'`,
+      );
+    const all = { epochs: [1, 2, 3], contexts: 3, node: 3 };
+    await ended(500);
+    expect(await kept()).toEqual(all);
+    await query(databaseUrl, 'DELETE FROM store.stream_session');
+    await query(databaseUrl, "UPDATE store.setting SET value = '7' WHERE key = 'finding_retention_days'");
+    await ended(59);
+    expect(await kept()).toEqual(all);
+    await ended(61);
+    expect(await kept()).toEqual({ epochs: [2, 3], contexts: 2, node: 3 });
+    await query(databaseUrl, 'DELETE FROM store.finding');
+    expect(await kept()).toEqual({ epochs: [3], contexts: 1, node: 3 });
+  });
+
   it('gives up an epoch that sent only a probe', async () => {
     const databaseUrl = await server.database();
     await commitAll(databaseUrl, [agentIncarnation('node-a').batch(1, [])]);
-    await query(databaseUrl, "UPDATE store.epoch SET last_seen = now() - interval '8 days'");
+    await query(databaseUrl, "UPDATE store.epoch SET last_stored_at = now() - interval '8 days'");
     expect((await maintain({ databaseUrl, log: silent }))?.abandoned).toBe(1);
   });
 });

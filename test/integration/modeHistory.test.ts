@@ -35,7 +35,7 @@ const scraped = (from: number, to: number): EvidenceRecord =>
     kubelet: {
       scraped: { from: from * SECOND, to: to * SECOND },
       ...{ relists: 1, hist: [1], intervals: 0, intervalSum: 0, lastSeenAge: null },
-      ...{ discarded: null, streamErrors: null, listP99: null },
+      ...{ discarded: null, streamErrors: null, listP99: null, resident: null },
     },
   });
 
@@ -98,17 +98,17 @@ needs('postgres')('a mode in SQL', () => {
 
   test('a mode lasts if the next agent scrapes within two minutes and reports no change', async () => {
     const [one, records] = observing(20);
-    await commit(one, records);
     // It started 241 s after the first one.
     const next = agentIncarnation(NODE, 2, 20 * MINUTE_MS - 241_000);
+    await commit(one, records);
     await commit(next, [state('Evented', 'Connected'), scraped(110, 160)]);
     expect(await history(one)).toEqual(['5 Unknown Evented Connected']);
   });
 
   test('a mode that no agent observed for more than two minutes is Unknown in between, whatever the next one reports', async () => {
     const [one, records] = observing(20);
-    await commit(one, records);
     const next = agentIncarnation(NODE, 2, 20 * MINUTE_MS - 241_000);
+    await commit(one, records);
     await commit(next, [state('Evented', 'Connected'), scraped(130, 180)]);
     expect(await history(one)).toEqual([
       '5 Unknown Evented Connected',
@@ -119,8 +119,8 @@ needs('postgres')('a mode in SQL', () => {
 
   test('a change that the next agent reports at its first scrape is not reported twice', async () => {
     const [one, records] = observing(20);
-    await commit(one, records);
     const next = agentIncarnation(NODE, 2, 20 * MINUTE_MS - 241_000);
+    await commit(one, records);
     await commit(next, [change(130, 'Unknown', 'Fallback', 'StreamBroke'), scraped(130, 180)]);
     expect(await history(one)).toEqual([
       '5 Unknown Evented Connected',

@@ -1,18 +1,21 @@
 /*
- * PLEG conditions of Nodes, from a real API server into a real Postgres. The tests write the conditions as a kubelet does, with a patch of
- * the status.
+ * PLEG conditions, labels, OS images and kernels of Nodes, from a real API server into a real Postgres. The tests write them as a kubelet and
+ * an operator do.
  */
 import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
 import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { type NodeWatch, startNodeWatch } from '../../src/controller/kube/nodes.ts';
 import { NODES } from '../../src/controller/kube/object.ts';
+import { PLEG_HISTORY } from '../../src/controller/nodeConditions/plegHistory.ts';
+import { READY_HISTORY } from '../../src/controller/nodeConditions/readyHistory.ts';
 import {
   type ConditionRecorder,
   startConditionRecorder,
 } from '../../src/controller/nodeConditions/recorder.ts';
+import { type NodeInfoRecorder, startNodeInfoRecorder } from '../../src/controller/nodeInfo/recorder.ts';
 import { migrate } from '../../src/controller/store/migrate.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { needs } from '../support/needs.ts';
@@ -28,12 +31,14 @@ let store: Store;
 let admin: KubeClient;
 let nodes: NodeWatch | undefined;
 let recorder: ConditionRecorder | undefined;
+let readyRecorder: ConditionRecorder | undefined;
+let infoRecorder: NodeInfoRecorder | undefined;
 
 needs(
   'kube-apiserver',
   'etcd',
   'postgres',
-)('unhealthy PLEG of a Node', () => {
+)('of the Nodes of a cluster', () => {
   beforeAll(async () => {
     [server, postgres] = await Promise.all([startApiServer(), startPostgres({ settings: { fsync: 'off' } })]);
     admin = await createKubeClient({ kubeconfig: server.kubeconfig });
@@ -48,86 +53,188 @@ needs(
     await postgres?.stop();
   });
 
-  test('is stored as one row for its start and one for its end, however often its message is written', async () => {
-    await addNode('node-a');
-    start();
-    await ready('node-a', 'True', 'kubelet is posting ready status', 0);
-    await ready('node-a', 'False', plegMessage('3m5.2s', '3m0s'), 10);
-    await ready('node-a', 'False', plegMessage('4m5.2s', '3m0s'), 10);
-    await ready('node-a', 'True', 'kubelet is posting ready status', 130);
-    await waitFor('both rows are stored', async () => (await rows('node-a')).length === 2);
-    expect(await rows('node-a')).toEqual([
-      {
-        status: 'False',
-        reason: 'KubeletNotReady',
-        message: plegMessage('3m5.2s', '3m0s'),
-        seen: '185200',
-        threshold: '180000',
-        seconds: 10,
-      },
-      {
-        status: 'True',
-        reason: 'KubeletReady',
-        message: 'kubelet is posting ready status',
-        seen: null,
-        threshold: null,
-        seconds: 130,
-      },
-    ]);
+  describe('unhealthy PLEG of a Node', () => {
+    test('is stored as one row for its start and one for its end, however often its message is written', async () => {
+      await addNode('node-a');
+      start();
+      await ready('node-a', 'True', 'kubelet is posting ready status', 0);
+      await ready('node-a', 'False', plegMessage('3m5.2s', '3m0s'), 10);
+      await ready('node-a', 'False', plegMessage('4m5.2s', '3m0s'), 10);
+      await ready('node-a', 'True', 'kubelet is posting ready status', 130);
+      await waitFor('both rows are stored', async () => (await rows('node-a')).length === 2);
+      expect(await rows('node-a')).toEqual([
+        {
+          status: 'False',
+          reason: 'KubeletNotReady',
+          message: plegMessage('3m5.2s', '3m0s'),
+          seen: '185200',
+          threshold: '180000',
+          seconds: 10,
+        },
+        {
+          status: 'True',
+          reason: 'KubeletReady',
+          message: 'kubelet is posting ready status',
+          seen: null,
+          threshold: null,
+          seconds: 130,
+        },
+      ]);
+    });
+
+    test('that ends while no controller runs gets its end from the next one, which stores nothing twice', async () => {
+      await addNode('node-b');
+      start();
+      await ready('node-b', 'False', plegMessage('10m3s', '10m0s'), 0);
+      await waitFor('the row is stored', async () => (await rows('node-b')).length === 1);
+      await stop();
+      await ready('node-b', 'True', 'kubelet is posting ready status', 60);
+      start();
+      await waitFor('the end is stored', async () => (await rows('node-b')).length === 2);
+      await stop();
+      start();
+      await addNode('node-after-b');
+      await ready('node-after-b', 'False', plegMessage('3m1s', '3m0s'), 61);
+      // Changes are recorded in order: when this row is stored, node-b has been checked again.
+      await waitFor(
+        'the row of the other Node is stored',
+        async () => (await rows('node-after-b')).length === 1,
+      );
+      expect((await rows('node-b')).map(({ status, threshold }) => [status, threshold])).toEqual([
+        ['False', '600000'],
+        ['True', null],
+      ]);
+    });
+
+    test('is stored once Postgres is available again', async () => {
+      await addNode('node-c');
+      start();
+      await ready('node-c', 'False', plegMessage('3m6s', '3m0s'), 0);
+      await waitFor('the row is stored', async () => (await rows('node-c')).length === 1);
+      await postgres.kill();
+      await ready('node-c', 'True', 'kubelet is posting ready status', 30);
+      await ready('node-c', 'False', plegMessage('3m9s', '3m0s'), 90);
+      await postgres.restart();
+      await waitFor('three rows are stored', async () => (await rows('node-c')).length === 3);
+      expect((await rows('node-c')).map(({ status, seconds }) => [status, seconds])).toEqual([
+        ['False', 0],
+        ['True', 30],
+        ['False', 90],
+      ]);
+    });
+
+    test('is stored again when Postgres is restored from an older backup, without a change of the Node', async () => {
+      await addNode('node-e');
+      start(100);
+      await ready('node-e', 'False', plegMessage('3m6s', '3m0s'), 0);
+      await ready('node-e', 'True', 'kubelet is posting ready status', 30);
+      await waitFor('both rows are stored', async () => (await rows('node-e')).length === 2);
+      await stop();
+      start(100);
+      await ready('node-e', 'False', plegMessage('3m9s', '3m0s'), 90);
+      await waitFor('three rows are stored', async () => (await rows('node-e')).length === 3);
+      const before = await rows('node-e');
+      // What a backup from before the second change lacks, the Node's own row included.
+      await store.run(
+        {
+          text: `DELETE FROM store.node_condition c USING store.node n
+             WHERE c.node_id = n.node_id AND n.name = $1 AND c.at > to_timestamp($2)`,
+        },
+        ['node-e', MIDNIGHT / 1000 + 10],
+      );
+      await waitFor('the rows are stored again', async () => (await rows('node-e')).length === 3);
+      expect(await rows('node-e')).toEqual(before);
+    });
+
+    test('is not stored again once it is older than the retention, after which maintenance deletes it', async () => {
+      await addNode('node-f');
+      await addNode('node-g');
+      start(100);
+      await ready('node-f', 'False', plegMessage('3m6s', '3m0s'), -10 * 86_400);
+      await waitFor('the old row is stored', async () => (await rows('node-f')).length === 1);
+      await ready('node-g', 'False', plegMessage('3m6s', '3m0s'), 0);
+      await waitFor('the present row is stored', async () => (await rows('node-g')).length === 1);
+      await store.run({
+        text: `WITH shorter AS (UPDATE store.setting SET value = '7' WHERE key = 'finding_retention_days')
+             DELETE FROM store.node_condition c USING store.node n WHERE c.node_id = n.node_id AND n.name IN ('node-f', 'node-g')`,
+      });
+      // Nodes are compared in the order in which they were recorded.
+      await waitFor('the present row is stored again', async () => (await rows('node-g')).length === 1);
+      expect(await rows('node-f')).toEqual([]);
+    });
+
+    test('is stored although the API server restarts', async () => {
+      await addNode('node-d');
+      start();
+      await ready('node-d', 'False', plegMessage('3m1s', '3m0s'), 0);
+      await waitFor('the row is stored', async () => (await rows('node-d')).length === 1);
+      await server.kill();
+      await server.restart();
+      await waitFor('the API server accepts the condition', () =>
+        ready('node-d', 'True', 'kubelet is posting ready status', 45),
+      );
+      await waitFor('the end is stored', async () => (await rows('node-d')).length === 2);
+    });
   });
 
-  test('that ends while no controller runs gets its end from the next one, which stores nothing twice', async () => {
-    await addNode('node-b');
-    start();
-    await ready('node-b', 'False', plegMessage('10m3s', '10m0s'), 0);
-    await waitFor('the row is stored', async () => (await rows('node-b')).length === 1);
+  test('a Node that is not Ready has a row for each set of causes, once however often controllers start, and again in a restored store', async () => {
+    await addNode('node-h');
+    start(100);
+    await ready('node-h', 'True', 'kubelet is posting ready status', 0);
+    await ready('node-h', 'False', 'container runtime network not ready: NetworkReady=false', 10);
+    await waitFor('the first row is stored', async () => (await notReady('node-h')).length === 1);
+    await ready('node-h', 'False', `[container runtime is down, ${plegMessage('3m5s', '3m0s')}]`, 10);
+    await waitFor('the second row is stored', async () => (await notReady('node-h')).length === 2);
+    await ready('node-h', 'True', 'kubelet is posting ready status', 130);
+    const expected = [
+      { causes: ['network'], seconds: 10, lasted: 5 },
+      { causes: ['pleg', 'runtime'], seconds: 15, lasted: 115 },
+    ];
+    await waitFor('the end is stored', async () => (await notReady('node-h')).at(-1)?.lasted === 115);
+    expect(await notReady('node-h')).toEqual(expected);
+    await store.run({ text: 'DELETE FROM store.ready_change WHERE status = $1' }, ['True']);
+    await waitFor('the end is stored again', async () => (await notReady('node-h')).at(-1)?.lasted === 115);
     await stop();
-    await ready('node-b', 'True', 'kubelet is posting ready status', 60);
-    start();
-    await waitFor('the end is stored', async () => (await rows('node-b')).length === 2);
-    await stop();
-    start();
-    await addNode('node-after-b');
-    await ready('node-after-b', 'False', plegMessage('3m1s', '3m0s'), 61);
-    // Changes are recorded in order: when this row is stored, node-b has been checked again.
+    start(100);
+    await addNode('node-after-h');
+    await ready('node-after-h', 'False', 'node is shutting down', 0);
     await waitFor(
       'the row of the other Node is stored',
-      async () => (await rows('node-after-b')).length === 1,
+      async () => (await notReady('node-after-h')).length === 1,
     );
-    expect((await rows('node-b')).map(({ status, threshold }) => [status, threshold])).toEqual([
-      ['False', '600000'],
-      ['True', null],
+    expect(await notReady('node-h')).toEqual(expected);
+  });
+
+  test('labels that were asked for, OS image and kernel are one row, and another one after a change of one of them', async () => {
+    await addNode('node-i', { pool: 'general', other: 'a' });
+    await nodeInfo('node-i', 'Debian GNU/Linux 13 (trixie)\n', '6.12.43');
+    start(100);
+    await waitFor('a row is stored', async () => (await infos('node-i')).length === 1);
+    await addNode('node-i', { pool: 'general', other: 'b' });
+    await addNode('node-i', { pool: 'spot', other: 'b' });
+    await waitFor('the change is stored', async () => (await infos('node-i')).length === 2);
+    await nodeInfo('node-i', 'Debian GNU/Linux 13 (trixie)\n', '6.12.48');
+    await waitFor('the upgrade is stored', async () => (await infos('node-i')).length === 3);
+    const os_image = 'Debian GNU/Linux 13 (trixie)\\u000a';
+    expect(await infos('node-i')).toEqual([
+      { labels: { pool: 'general' }, os_image, kernel_version: '6.12.43', present: false },
+      { labels: { pool: 'spot' }, os_image, kernel_version: '6.12.43', present: false },
+      { labels: { pool: 'spot' }, os_image, kernel_version: '6.12.48', present: true },
     ]);
   });
 
-  test('is stored once Postgres is available again', async () => {
-    await addNode('node-c');
-    start();
-    await ready('node-c', 'False', plegMessage('3m6s', '3m0s'), 0);
-    await waitFor('the row is stored', async () => (await rows('node-c')).length === 1);
-    await postgres.kill();
-    await ready('node-c', 'True', 'kubelet is posting ready status', 30);
-    await ready('node-c', 'False', plegMessage('3m9s', '3m0s'), 90);
-    await postgres.restart();
-    await waitFor('three rows are stored', async () => (await rows('node-c')).length === 3);
-    expect((await rows('node-c')).map(({ status, seconds }) => [status, seconds])).toEqual([
-      ['False', 0],
-      ['True', 30],
-      ['False', 90],
-    ]);
-  });
-
-  test('is stored although the API server restarts', async () => {
-    await addNode('node-d');
-    start();
-    await ready('node-d', 'False', plegMessage('3m1s', '3m0s'), 0);
-    await waitFor('the row is stored', async () => (await rows('node-d')).length === 1);
-    await server.kill();
-    await server.restart();
-    await waitFor('the API server accepts the condition', () =>
-      ready('node-d', 'True', 'kubelet is posting ready status', 45),
-    );
-    await waitFor('the end is stored', async () => (await rows('node-d')).length === 2);
+  test('labels are stored once however often controllers start, and again when Postgres is restored from an older backup', async () => {
+    await addNode('node-j', { pool: 'general' });
+    start(100);
+    await waitFor('a row is stored', async () => (await infos('node-j')).length === 1);
+    await stop();
+    await addNode('node-k', { pool: 'general' });
+    start(100);
+    // All Nodes are compared in one statement.
+    await waitFor('the row of the other Node is stored', async () => (await infos('node-k')).length === 1);
+    expect(await infos('node-j')).toMatchObject([{ labels: { pool: 'general' }, present: true }]);
+    await store.run({ text: 'DELETE FROM store.node_info' });
+    await waitFor('the row is stored again', async () => (await infos('node-j')).length === 1);
   });
 });
 
@@ -139,20 +246,46 @@ const MIDNIGHT = Math.floor(Date.now() / 86_400_000) * 86_400_000;
 const rfc3339 = (seconds: number): string =>
   new Date(MIDNIGHT + seconds * 1000).toISOString().replace('.000', '');
 
-function start(): void {
+function start(recheckMs?: number): void {
   const kube = admin;
-  nodes = startNodeWatch({ kube, log, backoff: BACKOFF });
-  recorder = startConditionRecorder({ store, cluster: CLUSTER, nodes, log });
+  nodes = startNodeWatch({ kube, log, storedLabelKeys: ['pool'], backoff: BACKOFF });
+  const conditions = {
+    store,
+    cluster: CLUSTER,
+    nodes,
+    log,
+    ...(recheckMs === undefined ? {} : { recheckMs }),
+  };
+  recorder = startConditionRecorder({ ...conditions, history: PLEG_HISTORY });
+  readyRecorder = startConditionRecorder({ ...conditions, history: READY_HISTORY });
+  infoRecorder = startNodeInfoRecorder({ store, cluster: CLUSTER, nodes, log, periodMs: 20, recheckMs: 100 });
 }
 
 async function stop(): Promise<void> {
   await recorder?.stop();
+  await readyRecorder?.stop();
+  await infoRecorder?.stop();
   await nodes?.stop();
 }
 
-async function addNode(name: string): Promise<void> {
-  await admin.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name } });
+async function addNode(name: string, labels: Readonly<Record<string, string>> = {}): Promise<void> {
+  await admin.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name, labels } });
 }
+
+async function nodeInfo(name: string, osImage: string, kernelVersion: string): Promise<void> {
+  await admin.applyStatus(NODES, {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name },
+    status: { nodeInfo: { ...OTHER_INFO, osImage, kernelVersion } },
+  });
+}
+
+/** What the API server requires beside them. */
+const OTHER_INFO = {
+  ...{ machineID: '', systemUUID: '', bootID: '', containerRuntimeVersion: '', kubeletVersion: '' },
+  ...{ kubeProxyVersion: '', operatingSystem: 'linux', architecture: 'amd64' },
+};
 
 /** Writes the Ready condition, with a transition `seconds` after midnight. */
 async function ready(name: string, status: string, message: string, seconds: number): Promise<true> {
@@ -190,6 +323,38 @@ async function rows(node: string): Promise<NodeConditionRow[]> {
              FROM plegwatch.node_conditions WHERE cluster = $1 AND node = $2 ORDER BY at`,
     },
     [CLUSTER, node, MIDNIGHT / 1000],
+  );
+  return found;
+}
+
+type NotReadyRow = { causes: string[]; seconds: number; lasted: number | null };
+
+async function notReady(node: string): Promise<NotReadyRow[]> {
+  const { rows: found } = await store.run<NotReadyRow>(
+    {
+      text: `SELECT causes, extract(epoch FROM from_at - to_timestamp($3))::int AS seconds,
+                    extract(epoch FROM to_at - from_at)::int AS lasted
+             FROM plegwatch.not_ready_intervals WHERE cluster = $1 AND node = $2 ORDER BY from_at`,
+    },
+    [CLUSTER, node, MIDNIGHT / 1000],
+  );
+  return found;
+}
+
+type NodeInfoRow = {
+  labels: Record<string, string>;
+  os_image: string | null;
+  kernel_version: string | null;
+  present: boolean;
+};
+
+async function infos(node: string): Promise<NodeInfoRow[]> {
+  const { rows: found } = await store.run<NodeInfoRow>(
+    {
+      text: `SELECT labels, os_image, kernel_version, to_at IS NULL AS present
+             FROM plegwatch.node_info WHERE cluster = $1 AND node = $2 ORDER BY from_at`,
+    },
+    [CLUSTER, node],
   );
   return found;
 }

@@ -22,7 +22,7 @@ import { waitFor } from '../support/waitFor.ts';
 const MAX_PODS = 6;
 const EVERY_MS = 60;
 /** Longer than any backoff, with room for a busy machine. */
-const BACK_WITHIN_MS = 90_000;
+const BACK_WITHIN_MS = 240_000;
 const BLUR_US = BLUR * 1_000;
 
 let system: System;
@@ -60,8 +60,12 @@ needs(
     await runtime.stop();
   });
   afterAll(async () => {
-    expect(await system?.undeclaredGaps()).toEqual([]);
-    await system?.stop();
+    try {
+      expect(await system?.undeclaredGaps()).toEqual([]);
+      await system?.expectNoDifference();
+    } finally {
+      await system?.stop();
+    }
   });
 
   test('a Redis that is killed and comes back empty, twice, loses nothing', async () => {
@@ -76,8 +80,7 @@ needs(
       await becomesReady(agent);
     }
     await expectEverythingOnce(agent);
-    expect(logged(agent, 'Redis unreachable, records stay in the spool').length).toBeLessThanOrEqual(4);
-    expect(logged(agent, 'Redis reachable, records are shipped').length).toBeGreaterThanOrEqual(2);
+    expectEachOutageLoggedOnce(agent, 2);
     await becomesReady(controller);
   });
 
@@ -94,6 +97,7 @@ needs(
   });
 
   test('a Redis that is frozen for a while loses nothing, and is not retried in a tight loop', async () => {
+    const began = performance.now();
     const agent = await watched();
     startChurn();
     await freeze(system.redis);
@@ -102,8 +106,8 @@ needs(
     await thaw();
     await becomesReady(agent);
     await expectEverythingOnce(agent);
-    expect(logged(agent, 'Redis unreachable, records stay in the spool')).toHaveLength(1);
-    expect(agent.log().split('\n').length).toBeLessThan(60);
+    expectEachOutageLoggedOnce(agent, 1);
+    expect(agent.log().split('\n').length).toBeLessThan(60 + (performance.now() - began) / 1_000);
   });
 
   test('a full Redis is logged once, holds the agent back, and loses nothing', async () => {
@@ -264,7 +268,14 @@ needs(
     );
     expect(downtimes).toHaveLength(1);
     expect(downtimes[0]?.from_ms).toBeLessThanOrEqual(killed);
-    expect(downtimes[0]?.from_ms).toBeGreaterThan(killed - 11_000);
+    // It begins at the last event in the spool, or later.
+    const [last] = await system.sql<{ ms: number }>(
+      `SELECT extract(epoch FROM max(received_at))::float8 * 1000 AS ms FROM plegwatch.container_events
+        WHERE node = $1 AND received_at < to_timestamp($2::float8 / 1000)`,
+      node(),
+      killed,
+    );
+    expect(downtimes[0]?.from_ms).toBeGreaterThan((last?.ms ?? Number.NaN) - BLUR_US / 1_000);
     expect(downtimes[0]?.to_ms).toBeGreaterThan(killed);
     expect(downtimes[0]?.to_ms).toBeLessThanOrEqual(back);
     const incarnations = await system.sql('SELECT 1 FROM plegwatch.epochs WHERE node = $1', node());
@@ -424,6 +435,20 @@ function logged(program: LocalPlegwatch, message: string): string[] {
     .log()
     .split('\n')
     .filter((line) => line.includes(`"msg":"${message}"`));
+}
+
+const UNREACHABLE = 'Redis unreachable, records stay in the spool';
+const REACHABLE = 'Redis reachable, records are shipped';
+
+/** The end of each outage is logged before the next one; on a busy machine there may be more of them than were caused. */
+function expectEachOutageLoggedOnce(agent: LocalPlegwatch, caused: number): void {
+  const lines = agent.log().split('\n');
+  const changes = lines.flatMap((line) =>
+    [UNREACHABLE, REACHABLE].filter((msg) => line.includes(`"msg":"${msg}"`)),
+  );
+  const outages = changes.slice(changes.indexOf(UNREACHABLE));
+  expect(outages.length).toBeGreaterThanOrEqual(2 * caused);
+  expect(outages.filter((msg, i) => msg !== (i % 2 === 0 ? UNREACHABLE : REACHABLE))).toEqual([]);
 }
 
 /** Whether any agent of these tests has logged this, even one that is not ready yet. */

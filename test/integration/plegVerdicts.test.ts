@@ -26,6 +26,8 @@ interface VerdictScenario {
   readonly gaps?: readonly [scope: GapScope, cause: string, from: number, to: number | null][];
   /** Whether the Node condition reported PLEG as unhealthy, and whether it recovered. */
   readonly unhealthy?: 'ongoing' | 'recovered';
+  /** When the agent died, in seconds; it never came back. */
+  readonly died?: number;
 }
 
 const nodeOf = (title: string): string => title.replaceAll(/[^a-z0-9]+/gi, '-').toLowerCase();
@@ -91,6 +93,16 @@ const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] 
     },
     // It has lasted for eight minutes, and five of them were scraped.
     verdicts: ['unhealthy slow slow runtime'],
+  },
+  'lists of the kubelet hung for long, and the agent died soon after its own began to hang: unknown': {
+    scenario: {
+      kubelet: { ...HUNG, 5: HUNG[3], 6: HUNG[4], 7: null, 8: null, 9: null },
+      ours: { 6: { relists: 0 }, 7: null, 8: null, 9: null },
+      gaps: [['list', 'slow', 330, null]],
+      unhealthy: 'ongoing',
+      died: 424,
+    },
+    verdicts: ['unhealthy slow unknown unknown'],
   },
   'the kubelet could only be scraped afterwards: the runtime': {
     scenario: {
@@ -253,6 +265,8 @@ needs('postgres')('a verdict on PLEG', () => {
     );
     await query(databaseUrl, `SELECT store.make_partition('node_condition', current_date)`);
     for (const { node, scenario } of nodes) await conditions(databaseUrl, node, scenario.unhealthy);
+    for (const { node, scenario } of nodes)
+      if (scenario.died !== undefined) await dies(databaseUrl, node, scenario.died);
   });
   afterAll(() => server?.stop());
 
@@ -323,13 +337,25 @@ function kubeletMinute(
   return {
     scraped: { from: t, to: t + 58 * SECOND },
     ...{ relists, hist, lastSeenAge, intervals: 0, intervalSum: 0 },
-    ...{ discarded: null, streamErrors: null, listP99: null },
+    ...{ discarded: null, streamErrors: null, listP99: null, resident: null },
     calls: {
       ...{ from: t - 2 * SECOND, to: t + 58 * SECOND, relistSum: 400_000, statusSum: 0 },
-      ...{ lists: 120, listErrors: 0, listSum: 300_000, longestList: 3_000 },
+      ...{ lists: 120, listErrors: 0, listSum: 300_000, longestList: 3_000, cpu: null },
       ...calls,
     },
   };
+}
+
+/** What is stored of an agent that died after so many seconds, more than three minutes ago. */
+async function dies(databaseUrl: string, node: string, afterS: number): Promise<void> {
+  await query(
+    databaseUrl,
+    `UPDATE store.epoch e SET complete_through = d.at, last_record_at = d.at, last_seen = now() - interval '4 minutes'
+     FROM (SELECT e.node_id, e.started_at + $2 * interval '1 second' AS at FROM store.epoch e JOIN store.node n USING (node_id)
+           WHERE n.name = $1) d
+     WHERE d.node_id = e.node_id`,
+    [node, afterS],
+  );
 }
 
 /** Inserts rows as the controller does. The epoch began ten minutes ago. */

@@ -65,7 +65,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
     let cluster: LocalRedisCluster;
     beforeAll(async () => {
       cluster = await startRedisCluster();
-      controller = await system.controller({ redisUrl: cluster.url, ...SOON });
+      controller = await system.controller({ redisUrl: cluster.urlOf('controller'), ...SOON });
     });
     afterAll(async () => {
       await system.end(controller);
@@ -87,7 +87,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       `${queuePrefix(CLUSTER, queueOf(node, QUEUES))}:${QUEUE_NAME}:${key}`;
 
     test('spreads the queues over several masters, and every record arrives once', async () => {
-      const nodes = await watch(cluster.url);
+      const nodes = await watch(cluster.urlOf('agent'));
       nodes.startChurn(EVERY_MS);
       await nodes.deliveredSinceNow(150);
       const masters = new Set<number>();
@@ -101,7 +101,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
     });
 
     test('loses nothing when a master with batches is killed and comes back empty', async () => {
-      const nodes = await watch(cluster.url);
+      const nodes = await watch(cluster.urlOf('agent'));
       nodes.startChurn(EVERY_MS);
       await nodes.deliveredSinceNow(50);
       const [first] = nodes.nodes;
@@ -131,15 +131,15 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
     test('of three times 64 MiB is not filled while the controller is down: agents stop at their windows', async () => {
       for (const master of cluster.masters) await command(master, 'CONFIG', 'SET', 'maxmemory', `${MEMORY}`);
       await system.sql(
-        `INSERT INTO store.node (cluster_id, name, node_uid)
-         SELECT cluster_id, 'other-' || n, '' FROM store.cluster, generate_series(1, ${KNOWN_NODES}) n`,
+        `INSERT INTO store.node (cluster_id, name, last_seen)
+         SELECT cluster_id, 'other-' || n, now() FROM store.cluster, generate_series(1, ${KNOWN_NODES}) n`,
       );
       const flowMaster = await masterOf(flowSettingsKey(CLUSTER));
       const window = await waitFor('the window is that of a fleet', async () => {
         const flow = parseFlowSettings(String(await command(flowMaster, 'GET', flowSettingsKey(CLUSTER))));
         return flow.ok && flow.value.window <= windowOf(KNOWN_NODES, MEMORY) ? flow.value.window : undefined;
       });
-      const nodes = await watch(cluster.url);
+      const nodes = await watch(cluster.urlOf('agent'));
       for (const agent of nodes.agents) {
         await waitFor('the first records are acknowledged', async () => (await unacknowledged(agent)) === 0);
       }
@@ -181,9 +181,10 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
     }
 
     test('loses nothing when all masters are killed and come back empty', async () => {
-      const nodes = await watch(cluster.url);
+      const nodes = await watch(cluster.urlOf('agent'));
       nodes.startChurn(EVERY_MS);
       await nodes.deliveredSinceNow(50);
+      const killed = performance.now();
       await Promise.all(cluster.masters.map((master) => master.kill()));
       // Longer than a worker waits for a job: each has noticed and tried to reconnect.
       await nodes.deliveredSinceNow(700);
@@ -198,7 +199,8 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       await Promise.all(cluster.masters.map((master) => master.restart()));
       await nodes.becomesReady();
       await nodes.expectEverythingOnce();
-      expect(logged(controller, 'warn').length).toBeLessThan(30);
+      const seconds = (performance.now() - killed) / 1000;
+      expect(logged(controller, 'warn').length / Math.max(30, seconds)).toBeLessThan(1);
       for (const agent of nodes.agents) {
         expect(logged(agent, 'warn').map(({ msg }) => msg)).toEqual([
           'Redis unreachable, records stay in the spool',
@@ -211,7 +213,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
     let redis: LocalRedisSentinel;
     beforeAll(async () => {
       redis = await startRedisSentinel();
-      controller = await system.controller({ redisUrl: redis.url, ...SOON });
+      controller = await system.controller({ redisUrl: redis.urlOf('controller'), ...SOON });
     });
     afterAll(async () => {
       await system.end(controller);
@@ -220,7 +222,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
 
     test('lose nothing over a requested failover and over the death of the master', async () => {
       const [first, second] = redis.servers;
-      const nodes = await watch(redis.url);
+      const nodes = await watch(redis.urlOf('agent'));
       nodes.startChurn(EVERY_MS);
       await nodes.deliveredSinceNow(50);
       expect(await redis.master()).toBe(first.port);

@@ -2,9 +2,10 @@
  * The report writer between a real Postgres and a real API server, with exactly the permissions that it documents.
  */
 import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
+import { isDeepStrictEqual, promisify } from 'node:util';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
 import { where } from '../../devtools/localServices/where.ts';
@@ -15,12 +16,18 @@ import { runReport } from '../../src/controller/reports/command.ts';
 import {
   type ReportPace,
   type ReportWriter,
+  type ReportWriterOptions,
   startReportWriter,
 } from '../../src/controller/reports/writer.ts';
 import { migrate } from '../../src/controller/store/migrate.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
+import type { Batch } from '../../src/protocol/batch.ts';
+import type { EvidenceRecord } from '../../src/protocol/record.ts';
+import { agentIncarnation } from '../support/batches.ts';
+import { commitTo } from '../support/committed.ts';
 import { needs } from '../support/needs.ts';
 import { conditionsOf, installPlegReports } from '../support/plegreports.ts';
+import { missedFinding, nodeState } from '../support/records.ts';
 import { EvidenceFixture } from '../support/storedRecords.ts';
 import { waitFor } from '../support/waitFor.ts';
 
@@ -29,17 +36,22 @@ const log = pino({ level: 'silent' });
 const CLUSTER = 'test';
 const ROLES: Resource = { group: 'rbac.authorization.k8s.io', version: 'v1', plural: 'clusterroles' };
 const BINDINGS: Resource = { ...ROLES, plural: 'clusterrolebindings' };
+/** How many reports are written at the same time. */
+const AT_ONCE = 4;
 const FAST: Partial<ReportPace> = {
   pollMs: 25,
   minIntervalMs: 100,
   staleCheckMs: 200,
   listMs: 500,
+  firstAgentMs: 50,
   backoff: { firstMs: 50, maxMs: 500 },
 };
 
 let server: LocalApiServer;
 let postgres: LocalPostgres;
 let store: Store;
+/** With the rights of a controller that does not own the schema. */
+let controllerStore: Store;
 let admin: KubeClient;
 let ours: KubeClient;
 let evidence: EvidenceFixture;
@@ -61,6 +73,7 @@ needs(
     ours = await createKubeClient({ kubeconfig: server.kubeconfigOf('controller') });
     await migrate({ databaseUrl: postgres.url, queues: 1, log });
     store = await openStore({ databaseUrl: postgres.url, log });
+    controllerStore = await openStore({ databaseUrl: await controllerUrl(), log });
     evidence = new EvidenceFixture(store, await store.ensureCluster(CLUSTER));
     await installPlegReports(admin);
     await grant();
@@ -72,6 +85,7 @@ needs(
     admin?.close();
     ours?.close();
     await store?.close();
+    await controllerStore?.close();
     await Promise.all([server?.stop(), postgres?.stop()]);
   });
 
@@ -119,14 +133,65 @@ needs(
         const wide = output === 'wide' ? ['-o', 'wide'] : [];
         const [theirs, own] = await Promise.all([
           kubectl('get', 'plegreports', ...wide),
-          runReport({ store, cluster: CLUSTER, output }),
+          runReport({ store, clusters: [CLUSTER], output }).then(({ text }) => text),
         ]);
         if (theirs !== own) throw new Error(`${theirs}\n${own}`);
         return true;
       });
     }
-    const json = JSON.parse(await runReport({ store, cluster: CLUSTER, output: 'json' }));
-    expect(json.items.map((item: KubeObject) => item.metadata.name)).toContain('unsafe');
+  });
+
+  test('each field that `plegwatch report -o json` and -o yaml print of a node is that of its PLEGReport', async () => {
+    const id = await storeNode('agrees', 2);
+    await evidence.fallback(id, 'StreamBroke', 60);
+    await evidence.due(id);
+    await storeNode('agrees-unsafe', 0, { stream: 'Unsafe', mode: 'Fallback', modeReason: 'StreamBroke' });
+    const names = ['agrees', 'agrees-unsafe'];
+    for (const name of names) await admin.apply(NODES, nodeObject(name));
+    start({ refreshMs: 500 });
+    for (const output of ['json', 'yaml'] as const) {
+      await waitFor(`kubectl and -o ${output} agree`, async () => {
+        const theirs = parse(await kubectl('get', 'plegreports', ...names, '-o', output));
+        const own = parse((await runReport({ store, clusters: [CLUSTER], nodes: names, output })).text);
+        expect(comparable(own)).toEqual(comparable(theirs));
+        return true;
+      });
+    }
+  });
+
+  test('kubectl and `plegwatch report` have the same status of every node, whatever is known of it', async () => {
+    const agentSilent = await storeNode('same-silent', 1);
+    await evidence.silentFor(agentSilent, 600);
+    await storeNode('same-missed', 3);
+    await storeNode('same-unsafe', 0, { stream: 'Unsafe' });
+    const fellBack = await storeNode('same-fallback', 0, { mode: 'Fallback', modeReason: 'StreamBroke' });
+    await evidence.fallback(fellBack, 'StreamBroke');
+    const names = ['same-silent', 'same-missed', 'same-unsafe', 'same-fallback', 'same-never-seen'];
+    for (const name of names) await admin.apply(NODES, nodeObject(name));
+    start();
+    await waitFor('every status agrees', async () => {
+      const [theirs, own] = await Promise.all([
+        kubectl('get', 'plegreports', '-o', 'json', ...names),
+        runReport({ store, clusters: [CLUSTER], nodes: names, output: 'json' }).then(({ text }) => text),
+      ]);
+      const [written, read] = [statusesOf(theirs), statusesOf(own)];
+      if (written.size !== names.length || !isDeepStrictEqual(written, read))
+        throw new Error(`${JSON.stringify([...written])}\n${JSON.stringify([...read])}`);
+      return true;
+    });
+    const { items } = JSON.parse(await kubectl('get', 'plegreports', '-o', 'json', ...names));
+    const ready = items.map((item: ReportObject) => conditionsOf(item).get('Ready'));
+    expect(new Set(ready)).toEqual(new Set(['True', 'False']));
+  });
+
+  test('writes the report of a Node of whose kubelet nothing is known any more', async () => {
+    await admin.apply(NODES, nodeObject('forgets'));
+    start();
+    await reportOf('forgets', ({ status }) => status.kubelet?.model === 'Unknown');
+    // Its agent reports, and does not say which model its kubelet has.
+    await evidence.seen('forgets');
+    const { status } = await reportOf('forgets', (report) => report.status.stream?.state === 'Active');
+    expect(status.kubelet).toBeUndefined();
   });
 
   test('does not write a report without a relevant change', async () => {
@@ -186,8 +251,99 @@ needs(
     await evidence.due(last);
     start({ writesPerSecond: 2 });
     await reportOf('crowd-39', ({ status }) => status.mode === 'Fallback');
-    expect(counted['refreshed'] ?? 0).toBeLessThan(10);
     await waitFor('the other reports are refreshed', () => (counted['refreshed'] ?? 0) > 0);
+    expect(await writtenBefore(last, 'crowd-')).toBe(0);
+  });
+
+  test('writes a change before the first reports of other Nodes', async () => {
+    const changed = await storeNode('changes-first', 0);
+    await admin.apply(NODES, nodeObject('changes-first'));
+    start();
+    await dequeued(changed);
+    for (const program of running.splice(0)) await program.stop();
+    const others = Array.from({ length: 40 }, (_, n) => `first-${n}`);
+    for (const name of others) {
+      await storeNode(name, 0);
+      await admin.apply(NODES, nodeObject(name));
+    }
+    // It is due after all of them, and the budget allows one report after the other.
+    await evidence.state(changed, { mode: 'Fallback', modeReason: 'StreamBroke' });
+    await evidence.due(changed);
+    start({ writesPerSecond: 2 });
+    await dequeued(changed);
+    await waitFor('first reports are written too', () => (counted['written'] ?? 0) > AT_ONCE);
+    expect(await writtenBefore(changed, 'first-')).toBeLessThan(AT_ONCE);
+  });
+
+  test('writes a change of mode before the reports of Nodes whose agents have just started', async () => {
+    const changed = await storeNode('changes-mode', 0, { mode: 'Evented' });
+    await admin.apply(NODES, nodeObject('changes-mode'));
+    const others = Array.from({ length: 40 }, (_, n) => `starts-${n}`);
+    for (const name of others) await admin.apply(NODES, nodeObject(name));
+    start();
+    await dequeued(changed);
+    for (const name of others) await reportOf(name, ({ status }) => status.mode === 'Unknown');
+    for (const program of running.splice(0)) await program.stop();
+    const { rows } = await store.run<{ id: number }>({
+      text: "SELECT node_id AS id FROM store.node WHERE starts_with(name, 'starts-')",
+    });
+    await evidence.old(rows.map(({ id }) => id));
+    for (const name of others) await evidence.seen(name);
+    await evidence.state(changed, { mode: 'Fallback', modeReason: 'StreamBroke' });
+    await evidence.due(changed);
+    start({ writesPerSecond: 2 });
+    await reportOf('changes-mode', ({ status }) => status.mode === 'Fallback');
+    await dequeued(changed);
+    expect(await writtenBefore(changed, 'starts-')).toBeLessThan(AT_ONCE);
+  });
+
+  test('after a restart, agents of which nothing was stored meanwhile are judged when ingest has caught up, once, and cost nothing more', async () => {
+    const names = ['silent-0', 'silent-1', 'silent-2'];
+    const ids: number[] = [];
+    for (const name of names) {
+      ids.push(await storeNode(name, 0));
+      await admin.apply(NODES, nodeObject(name));
+    }
+    start();
+    for (const id of ids) await dequeued(id);
+    for (const program of running.splice(0)) await program.stop();
+    for (const id of ids) await evidence.silentFor(id, 600);
+    const versions = () =>
+      Promise.all(names.map(async (name) => (await admin.get(PLEG_REPORTS, name))?.metadata.resourceVersion));
+    const before = await versions();
+
+    let ingestCaughtUpForMs = 0;
+    const statements: { readonly text: string; readonly values: readonly unknown[] }[] = [];
+    const counting: Store = {
+      ...controllerStore,
+      run: (statement, values = []) => {
+        statements.push({ text: statement.text, values });
+        return controllerStore.run(statement, values);
+      },
+    };
+    const timesRun = (part: string) => statements.filter(({ text }) => text.includes(part)).length;
+    /** How often the report of one of the nodes was built. */
+    const builds = () =>
+      statements
+        .filter(({ text }) => text.includes('Everything a report says'))
+        .flatMap(({ values: [of] }) => (Array.isArray(of) ? of : []))
+        .filter((id) => ids.includes(id)).length;
+    start({}, [], { store: counting, ingestCaughtUpForMs: () => ingestCaughtUpForMs });
+    await waitFor('some passes', () => timesRun('that are due in cluster') > 10);
+    expect(builds()).toBe(0);
+    expect(await versions()).toEqual(before);
+
+    ingestCaughtUpForMs = 120_000;
+    for (const name of names)
+      await reportOf(name, ({ status }) =>
+        (status.conditions ?? []).some(({ reason }) => reason === 'AgentSilent'),
+      );
+    for (const id of ids) await dequeued(id);
+    const after = await versions();
+    const checks = timesRun('may have changed with time alone');
+    await waitFor('more checks', () => timesRun('may have changed with time alone') > checks + 3);
+    expect(builds()).toBe(ids.length);
+    expect(await versions()).toEqual(after);
   });
 
   test('deletes the report of a deleted Node, and the evidence stays', async () => {
@@ -203,13 +359,14 @@ needs(
     expect(await evidence.rows('finding', id)).toBe(2);
     expect(await evidence.rows('relist_minute', id)).toBe(60);
     await waitFor('the node leaves the table', async () => {
-      const table = await runReport({ store, cluster: CLUSTER, output: 'table' });
+      const table = (await runReport({ store, clusters: [CLUSTER], output: 'table' })).text;
       return table.includes('leaves') ? undefined : true;
     });
   });
 
-  test('writes a new report for a Node that is created again under the same name', async () => {
-    await storeNode('again', 1);
+  test('writes a new report, with what is known, for a Node that is registered again while its agent runs', async () => {
+    const id = await storeNode('again', 1);
+    await evidence.runsUntil(id, 60);
     await admin.apply(NODES, nodeObject('again'));
     start();
     const first = await reportOf('again', () => true);
@@ -221,6 +378,61 @@ needs(
     );
     expect(second.metadata.uid).not.toBe(first.metadata.uid);
     expect(second.status.missed).toMatchObject({ total: 1 });
+  });
+
+  test('another machine under the name of a Node inherits nothing of what was known, and its history stays', async () => {
+    const clusterId = await store.ensureCluster(CLUSTER);
+    const before = agentIncarnation('replaced', 1, 600_000);
+    /** A batch that was cut five minutes ago. */
+    const cutEarlier = (first: number, records: readonly EvidenceRecord[]): Batch => {
+      const mono0 = 300_000_000 + first;
+      const { startedMono } = before.batch(first, records);
+      return before.batch(first, records, { mono0, wall0: startedMono + mono0 });
+    };
+    const state = nodeState({ mode: 'Generic' });
+    await commitTo(store, clusterId, [cutEarlier(1, [state, missedFinding()])]);
+    // It was stored as soon as it was cut.
+    await store.run(
+      { text: 'UPDATE store.epoch SET delay_us = 0, last_seen = last_batch_at WHERE epoch = $1' },
+      [before.epoch],
+    );
+    const first = await admin.apply(NODES, nodeObject('replaced'));
+    start();
+    await reportOf('replaced', ({ status }) => status.missed?.total === 1);
+    await admin.delete(NODES, 'replaced');
+    const second = await admin.apply(NODES, nodeObject('replaced'));
+    const isOfSecond = ({ metadata }: ReportObject) =>
+      metadata.ownerReferences[0]?.uid === second.metadata.uid;
+    const empty = await reportOf('replaced', isOfSecond);
+    expect(empty.status.conditions).toContainEqual(
+      expect.objectContaining({ type: 'AgentReporting', reason: 'NeverSeen' }),
+    );
+    expect(empty.status.missed?.total ?? 0).toBe(0);
+    expect(empty.status.missedEvents).toEqual([]);
+    expect(empty.status.mode).not.toBe('Generic');
+
+    // What the earlier machine had sent before it went away, then the agent of the new one.
+    await commitTo(store, clusterId, [cutEarlier(3, [missedFinding()])]);
+    expect((await nodeRows('replaced')).rows).toMatchObject([
+      { first_seen: null, last_seen: null, mode: 'Unknown' },
+    ]);
+    const after = agentIncarnation('replaced', 2, 1_000);
+    await commitTo(store, clusterId, [after.batch(1, [nodeState({ mode: 'Evented' }), missedFinding()])]);
+    const { status } = await reportOf('replaced', (report) => report.status.mode === 'Evented');
+    expect(status.missed).toMatchObject({ total: 1, last24h: 1 });
+    const history = await store.run({
+      text: `SELECT node_uid, (SELECT count(*)::int4 FROM plegwatch.findings f WHERE f.epoch = e.epoch) AS findings
+               FROM plegwatch.epochs e WHERE node = 'replaced' ORDER BY started_at`,
+    });
+    expect(history.rows).toEqual([
+      { node_uid: first.metadata.uid, findings: 2 },
+      { node_uid: second.metadata.uid, findings: 1 },
+    ]);
+    await admin.delete(NODES, 'replaced');
+    await waitFor(
+      'its report is deleted',
+      async () => (await admin.get(PLEG_REPORTS, 'replaced')) === undefined,
+    );
   });
 
   test('writes a report again that somebody has deleted', async () => {
@@ -267,6 +479,134 @@ needs(
     await reportOf('silent', (report) => conditionsOf(report).get('Ready') === 'False');
   });
 
+  test('writes a report for every Node, also without an agent, so that a wrong socket does not look like an empty cluster', async () => {
+    for (const name of ['bare-a', 'bare-b']) await admin.apply(NODES, nodeObject(name));
+    start();
+    for (const name of ['bare-a', 'bare-b']) {
+      const { status } = await reportOf(
+        name,
+        (report) => conditionsOf(report).get('AgentReporting') === 'False',
+      );
+      expect(status).toMatchObject({ mode: 'Unknown', stream: { state: 'Unknown' } });
+      const reason = status.conditions?.find(({ type }) => type === 'AgentReporting');
+      expect(reason).toMatchObject({ reason: 'NeverSeen' });
+    }
+    const { rows } = await nodeRows('bare-a');
+    expect(rows).toEqual([
+      {
+        first_seen: null,
+        last_seen: null,
+        mode: 'Unknown',
+        stream_state: 'Unknown',
+        mode_reason: 'NeverSeen',
+      },
+    ]);
+    expect((await runReport({ store, clusters: [CLUSTER], output: 'wide' })).text).toMatch(
+      /^bare-a +Unknown +Unknown .*NeverSeen$/m,
+    );
+  });
+
+  test('a Node of the cluster no longer counts as one that only agents name', async () => {
+    const id = await storeNode('named-first', 0);
+    await store.run({ text: 'UPDATE store.node SET claimed_at = now() WHERE node_id = $1' }, [id]);
+    await admin.apply(NODES, nodeObject('named-first'));
+    start();
+    await dequeued(id);
+    const { rows } = await store.run({ text: 'SELECT claimed_at FROM store.node WHERE node_id = $1' }, [id]);
+    expect(rows).toEqual([{ claimed_at: null }]);
+  });
+
+  test('copies chosen labels of the Node to its report, and keeps them up to date', async () => {
+    await storeNode('labelled', 0);
+    const labelled = (labels: object) =>
+      admin.apply(NODES, { ...nodeObject('labelled'), metadata: { name: 'labelled', labels } });
+    await labelled({ pool: 'gpu', zone: 'a', other: 'x' });
+    const labelKeys = ['zone', 'pool'];
+    const former = start({}, labelKeys);
+    const labelsOf = (labels: object) =>
+      reportOf('labelled', ({ metadata }) => isDeepStrictEqual(metadata['labels'], labels));
+    const first = await labelsOf({ pool: 'gpu', zone: 'a' });
+    expect((await kubectl('get', 'pleg', '-l', 'pool=gpu', '-o', 'name')).trim()).toBe(
+      'plegreport.plegwatch.dev/labelled',
+    );
+    await labelled({ pool: 'cpu', other: 'y' });
+    const second = await labelsOf({ pool: 'cpu' });
+    expect(second.metadata.uid).toBe(first.metadata.uid);
+    await former.stop();
+    await labelled({ pool: 'batch' });
+    start({}, labelKeys);
+    await labelsOf({ pool: 'batch' });
+    expect(await kubectl('get', 'pleg', '-l', 'pool=gpu', '-o', 'name')).toBe('');
+  });
+
+  test('reports can be selected by mode and by the state of the stream', async () => {
+    const id = await storeNode('selected', 0);
+    await evidence.state(id, { mode: 'HintDisabled', stream: 'Starved' });
+    await admin.apply(NODES, nodeObject('selected'));
+    start();
+    await reportOf('selected', ({ status }) => status.mode === 'HintDisabled');
+    for (const selector of [
+      'status.mode=HintDisabled',
+      'status.stream.state=Starved',
+      'status.mode!=Unknown,status.stream.state=Starved',
+    ]) {
+      const found = await kubectl('get', 'plegreports', '--field-selector', selector, '-o', 'name');
+      expect(found.trim(), selector).toBe('plegreport.plegwatch.dev/selected');
+    }
+    expect(await kubectl('get', 'plegreports', '--field-selector', 'status.mode=Evented', '-o', 'name')).toBe(
+      '',
+    );
+  });
+
+  test('of a Node that never had an agent, nothing is left behind when it is deleted', async () => {
+    await admin.apply(NODES, nodeObject('passes'));
+    await admin.apply(NODES, nodeObject('passes-while-stopped'));
+    const former = start();
+    for (const name of ['passes', 'passes-while-stopped'])
+      await reportOf(name, ({ status }) => status.mode === 'Unknown');
+    await admin.delete(NODES, 'passes');
+    await waitFor('its row is deleted', async () => (await nodeRows('passes')).rows.length === 0);
+    await former.stop();
+    await admin.delete(NODES, 'passes-while-stopped');
+    start();
+    await waitFor(
+      'its row is deleted',
+      async () => (await nodeRows('passes-while-stopped')).rows.length === 0,
+    );
+    for (const name of ['passes', 'passes-while-stopped'])
+      await waitFor('its report is deleted', async () => (await admin.get(PLEG_REPORTS, name)) === undefined);
+  });
+
+  test('of a deleted Node without an agent, recorded conditions stay', async () => {
+    await admin.apply(NODES, nodeObject('unwell'));
+    start();
+    await reportOf('unwell', ({ status }) => status.mode === 'Unknown');
+    const id = await evidence.condition('unwell', 'PLEG is not healthy');
+    await admin.delete(NODES, 'unwell');
+    await waitFor(
+      'the report is deleted',
+      async () => (await admin.get(PLEG_REPORTS, 'unwell')) === undefined,
+    );
+    await waitFor('the node leaves the table', async () => {
+      const table = (await runReport({ store, clusters: [CLUSTER], output: 'table' })).text;
+      return table.includes('unwell') ? undefined : true;
+    });
+    expect(await evidence.rows('node_condition', id)).toBe(1);
+  });
+
+  test('a Node whose agent starts soon gets one report, not one before that says that there is no agent', async () => {
+    await admin.apply(NODES, nodeObject('starts'));
+    start({ firstAgentMs: 3_600_000 });
+    await waitFor('the node is stored', async () => (await nodeRows('starts')).rows.length === 1);
+    await evidence.seen('starts');
+    const report = await reportOf('starts', () => true);
+    expect(conditionsOf(report).get('AgentReporting')).toBe('True');
+    expect((await nodeRows('starts')).rows[0]).toMatchObject({
+      last_seen: expect.any(Date),
+      first_seen: expect.any(Date),
+    });
+  });
+
   test('writes all reports after the API server was killed and restarted', async () => {
     const ids = await Promise.all(['out-a', 'out-b', 'out-c'].map((name) => storeNode(name, 0)));
     for (const name of ['out-a', 'out-b', 'out-c']) await admin.apply(NODES, nodeObject(name));
@@ -300,16 +640,40 @@ needs(
   });
 });
 
+/** How many reports of Nodes with this prefix were written lately, but before that of node `id`. */
+async function writtenBefore(id: number, prefix: string): Promise<number> {
+  const { rows } = await store.run<{ n: number }>(
+    {
+      text: `SELECT count(*)::int4 AS n FROM store.report r JOIN store.node n USING (node_id)
+             WHERE starts_with(n.name, $2) AND r.written_at > now() - interval '4 hours'
+               AND r.written_at < (SELECT c.written_at FROM store.report c WHERE c.node_id = $1)`,
+    },
+    [id, prefix],
+  );
+  return rows[0]?.n ?? 0;
+}
+
 interface ReportObject extends KubeObject {
   readonly status: {
     readonly observedAt?: string;
     readonly observed24h?: { readonly expected: number };
     readonly mode?: string;
+    readonly kubelet?: { readonly model?: string };
     readonly stream?: { readonly state: string };
     readonly missed?: { readonly last24h: number; readonly total: number };
     readonly missedEvents?: readonly unknown[];
-    readonly conditions?: readonly { readonly type: string; readonly lastTransitionTime: string }[];
+    readonly conditions?: readonly {
+      readonly type: string;
+      readonly reason: string;
+      readonly lastTransitionTime: string;
+    }[];
   };
+}
+
+/** The status of each node in a list as JSON, without the time at which it was built. */
+function statusesOf(list: string): Map<string, object> {
+  const { items } = JSON.parse(list) as { items: ReportObject[] };
+  return new Map(items.map(({ metadata, status: { observedAt, ...status } }) => [metadata.name, status]));
 }
 
 /** Waits for a report that is as expected. */
@@ -322,20 +686,26 @@ function reportOf(name: string, isAsExpected: (report: ReportObject) => boolean)
   });
 }
 
-function start(pace: Partial<ReportPace> = {}): ReportWriter {
+function start(
+  pace: Partial<ReportPace> = {},
+  labelKeys: readonly string[] = [],
+  options: Partial<ReportWriterOptions> = {},
+): ReportWriter {
   const counts: Record<string, number> = {};
   counted = counts;
-  const nodes = startNodeWatch({ kube: ours, log });
+  const nodes = startNodeWatch({ kube: ours, log, labelKeys });
   const writer = startReportWriter({
-    store,
+    store: controllerStore,
     kube: ours,
     nodes,
     cluster: CLUSTER,
     log,
+    labelKeys,
     onResult: (result) => {
       counts[result] = (counts[result] ?? 0) + 1;
     },
     pace: { ...FAST, ...pace },
+    ...options,
   });
   running.push(writer, nodes);
   return writer;
@@ -351,6 +721,21 @@ async function storeNode(name: string, misses: number, state = {}): Promise<numb
   return id;
 }
 
+/** What a list of reports says of its nodes: all but when each was written, and what the API server adds. */
+const comparable = (list: { readonly items: readonly ReportObject[] }) =>
+  list.items.map(({ apiVersion, kind, metadata, status: { observedAt, ...status } }) => {
+    expect(observedAt).toMatch(/Z$/);
+    return { apiVersion, kind, name: metadata.name, created: metadata['creationTimestamp'], status };
+  });
+
+const nodeRows = (name: string) =>
+  store.run(
+    {
+      text: 'SELECT first_seen, last_seen, mode, stream_state, mode_reason FROM plegwatch.nodes WHERE node = $1',
+    },
+    [name],
+  );
+
 /** Waits until the queue row is removed. */
 async function dequeued(id: number): Promise<void> {
   await waitFor('the queue row is removed', async () => (await evidence.rows('report_queue', id)) === 0);
@@ -360,6 +745,14 @@ const kubectl = async (...args: string[]): Promise<string> =>
   (await run(where('kubectl'), ['--kubeconfig', server.kubeconfig, ...args])).stdout;
 
 const nodeObject = (name: string) => ({ apiVersion: 'v1', kind: 'Node', metadata: { name } });
+
+async function controllerUrl(): Promise<string> {
+  await store.run({ text: "CREATE ROLE controller LOGIN PASSWORD 'controller'" });
+  await store.run({ text: "SELECT store.grant_controller('controller')" });
+  const url = new URL(postgres.url);
+  url.username = url.password = 'controller';
+  return url.href;
+}
 
 /** Exactly the permissions in the header of writer.ts. */
 async function grant(): Promise<void> {

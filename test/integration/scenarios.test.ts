@@ -26,9 +26,10 @@ import {
   type SimulatedRuntimeOptions,
   startSimulatedRuntime,
 } from '../../devtools/simulator/runtime.ts';
+import { type Authority, FakeKubelet, makeAuthority, removeAuthority } from '../support/fakeKubelet.ts';
 import { clockSteps, type FaultInjection, stopProcesses } from '../support/faultInjection.ts';
 import { FindingsOracle } from '../support/findingsOracle.ts';
-import { type Interference, NO_INTERFERENCE, RuntimeTruth } from '../support/groundTruth.ts';
+import { type Interference, NO_INTERFERENCE, RuntimeTruth, type TimeRange } from '../support/groundTruth.ts';
 import { clockArgs } from '../support/movedClock.ts';
 import { needs } from '../support/needs.ts';
 import type { OracleConditions } from '../support/oracleConditions.ts';
@@ -67,6 +68,8 @@ interface Scenario extends OracleConditions {
   readonly gaps?: readonly string[];
   readonly inject?: FaultInjection;
   readonly agentSettings?: PlegwatchSettings;
+  /** A kubelet proves that its gate is off: without that no agent subscribes to a runtime that subscribers may harm. */
+  readonly kubelet?: boolean;
   /** The longest delay of an event. */
   readonly maxHeldMs?: number;
 }
@@ -190,6 +193,13 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     removesSilently: true,
     about: ['missed', 'unannounced'],
   },
+  'iSulad, to which the agent subscribes on request, loses events, and starts fail there': {
+    runtime: { profile: 'isulad-2.1.6', faults: [drop(often)] },
+    agentSettings: { subscribe: 'always' },
+    kubelet: true,
+    odds: { 'failed-start': 0.4, 'removed-running': 0.2 },
+    about: ['missed', 'unannounced'],
+  },
   'containers are UNKNOWN for a while': {
     runtime: { faults: [drop(often)] },
     odds: { unknown: 0.6 },
@@ -211,14 +221,22 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
 const SLOTS = 5;
 
 let system: System;
+let authority: Authority;
+let kubelet: FakeKubelet;
 let scenarios = 0;
 
 needs('redis-server', 'postgres')('the findings are right and complete when', () => {
   beforeAll(async () => {
+    authority = makeAuthority();
+    kubelet = await FakeKubelet.start(authority);
     system = await System.start({ kube: false });
     await system.controller();
   });
-  afterAll(() => system?.stop());
+  afterAll(async () => {
+    await system?.stop();
+    await kubelet?.stop();
+    removeAuthority(authority);
+  });
 
   test.concurrent.for(Object.entries(SCENARIOS))(
     '%s',
@@ -244,6 +262,7 @@ needs('redis-server', 'postgres')('the findings are right and complete when', ()
         its(oracle.overlooked()).toEqual([]);
         its(evidence.gaps.map(({ cause }) => cause)).toEqual(its.arrayContaining([...(scenario.gaps ?? [])]));
         its(await system.undeclaredGaps(node)).toEqual([]);
+        await system.expectNoDifference(node);
       } finally {
         await runtime.stop();
       }
@@ -260,7 +279,9 @@ async function watch(runtime: SimulatedRuntime, node: string, scenario: Scenario
     waitFor(`${count} transitions`, () => transitions() >= count, PATIENCE_MS);
   await reached(scenario.before ?? 0);
   const clock = system.folder(`${node}.clock`);
-  const agent = await system.agent(node, runtime.socket, scenario.agentSettings, clockArgs(clock));
+  const kubeletSettings = { kubeletUrl: kubelet.url.href, kubeletCaFile: authority.caFile };
+  const settings = { ...scenario.agentSettings, ...(scenario.kubelet === true ? kubeletSettings : {}) };
+  const agent = await system.agent(node, runtime.socket, settings, clockArgs(clock));
   const plan = { everyMs: 6_000, downMs: 800, exits: 0.5 };
   const restarting = scenario.restarts ? runRestarts(runtime, plan, ending.signal) : Promise.resolve();
   await waitFor('the agent is known', () => isKnown(node), PATIENCE_MS);
@@ -272,8 +293,10 @@ async function watch(runtime: SimulatedRuntime, node: string, scenario: Scenario
   for (const code of scenario.codes ?? [])
     await waitFor(`a session ends with ${status[code]}`, () => hasEnded(node, status[code]), PATIENCE_MS);
   ending.abort();
-  await Promise.all([...slots, restarting]);
+  await restarting;
+  // The pods' last actions need the runtime, which the end of the restarts may have left down.
   await runtime.comeUp();
+  await Promise.all(slots);
   await pause(scenario.maxHeldMs ?? 0);
   await settled(agent, scenario);
   await system.end(agent);
@@ -329,12 +352,13 @@ async function settled(agent: LocalPlegwatch, { hangs = false }: Scenario): Prom
 }
 
 async function evidenceOf(node: string): Promise<StoredEvidence> {
-  const [findings, events, gaps, changes, sessions] = await Promise.all([
+  const [findings, events, gaps, firstLists, changes, sessions] = await Promise.all([
     system.sql<StoredFinding>(
-      `SELECT kind, event_type AS type, cause, container_id AS id, proof,
-              extract(epoch FROM detected_at)::float8 * 1000 AS detected,
-              extract(epoch FROM resolved_at)::float8 * 1000 AS resolved
-         FROM plegwatch.findings WHERE node = $1`,
+      `SELECT f.kind, f.event_type AS type, f.cause, f.container_id AS id, f.proof,
+              extract(epoch FROM f.detected_at)::float8 * 1000 AS detected,
+              extract(epoch FROM f.resolved_at)::float8 * 1000 AS resolved,
+              extract(epoch FROM e.started_at)::float8 * 1000 + (f.proof ->> 'drainedTo')::float8 / 1000 AS drained
+         FROM plegwatch.findings f JOIN plegwatch.epochs e ON e.node = f.node AND e.epoch = f.epoch WHERE f.node = $1`,
       node,
     ),
     system.sql<StoredEvent>(
@@ -344,7 +368,12 @@ async function evidenceOf(node: string): Promise<StoredEvidence> {
     ),
     system.sql<StoredGap>(
       `SELECT scope, cause, extract(epoch FROM from_at)::float8 * 1000 AS from, extract(epoch FROM to_at)::float8 * 1000 AS to
-         FROM plegwatch.gaps WHERE node = $1`,
+         FROM plegwatch.gaps WHERE node = $1 AND scope <> 'findings'`,
+      node,
+    ),
+    system.sql<TimeRange & Record<string, unknown>>(
+      `SELECT extract(epoch FROM from_at)::float8 * 1000 AS from, extract(epoch FROM to_at)::float8 * 1000 AS to
+         FROM plegwatch.gaps WHERE node = $1 AND cause = 'first_lists'`,
       node,
     ),
     system.sql<StoredChange>(
@@ -360,5 +389,5 @@ async function evidenceOf(node: string): Promise<StoredEvidence> {
       node,
     ),
   ]);
-  return { findings, events, gaps, changes, sessions };
+  return { findings, events, gaps, firstLists, changes, sessions };
 }

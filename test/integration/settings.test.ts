@@ -15,6 +15,7 @@ import { freePort } from '../../devtools/localServices/process.ts';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { type LocalRedisCluster, startRedisCluster } from '../../devtools/localServices/redisCluster.ts';
 import { type LocalRedisSentinel, startRedisSentinel } from '../../devtools/localServices/redisSentinel.ts';
+import { urlAs } from '../../devtools/localServices/redisUsers.ts';
 import { listenOn, type SocketListener } from '../../devtools/simulator/listener.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { AGENT_SETTINGS } from '../../src/agent/config.ts';
@@ -26,6 +27,7 @@ import {
 } from '../../src/controller/config.ts';
 import type { ErrorCode } from '../../src/platform/errors.ts';
 import { flagOf, REQUIRED, type Setting, variableOf } from '../../src/platform/settings.ts';
+import type { RedisUser } from '../../src/protocol/redisUsers.ts';
 import { CLI } from '../support/build.ts';
 import { startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
@@ -68,7 +70,7 @@ function plegwatch(command: string, { args = [], env = {}, until: logLine }: Run
       stderr += chunk.toString('utf8');
       if (logLine !== undefined && !asked && stderr.includes(logLine)) asked = child.kill('SIGTERM');
     });
-    const late = setTimeout(() => child.kill('SIGKILL'), 30_000);
+    const late = setTimeout(() => child.kill('SIGKILL'), 240_000);
     child.on('error', reject);
     child.on('close', (code, signal) => {
       clearTimeout(late);
@@ -113,19 +115,18 @@ describe('a command line', () => {
     expectProblems(await plegwatch('agent'), 'agent', [
       '--cluster (PLEGWATCH_CLUSTER) is required',
       '--node (PLEGWATCH_NODE) is required',
-      '--redis-url (PLEGWATCH_REDIS_URL) is required',
+      '--redis-url (PLEGWATCH_REDIS_URL) is required, or --redis-secret-dir (PLEGWATCH_REDIS_SECRET_DIR)',
     ]);
     expectProblems(await plegwatch('controller'), 'controller', [
       '--cluster (PLEGWATCH_CLUSTER) is required',
-      '--redis-url (PLEGWATCH_REDIS_URL) is required',
-      '--database-url (PLEGWATCH_DATABASE_URL) is required',
+      '--redis-url (PLEGWATCH_REDIS_URL) is required, or --redis-secret-dir (PLEGWATCH_REDIS_SECRET_DIR)',
+      '--database-url (PLEGWATCH_DATABASE_URL) is required, or --database-secret-dir (PLEGWATCH_DATABASE_SECRET_DIR)',
     ]);
     expectProblems(await plegwatch('migrate'), 'migrate', [
-      '--database-url (PLEGWATCH_DATABASE_URL) is required',
+      '--database-url (PLEGWATCH_DATABASE_URL) is required, or --database-secret-dir (PLEGWATCH_DATABASE_SECRET_DIR)',
     ]);
     expectProblems(await plegwatch('report'), 'report', [
-      '--cluster (PLEGWATCH_CLUSTER) is required',
-      '--database-url (PLEGWATCH_DATABASE_URL) is required',
+      '--database-url (PLEGWATCH_DATABASE_URL) is required, or --database-secret-dir (PLEGWATCH_DATABASE_SECRET_DIR)',
     ]);
   });
 
@@ -139,8 +140,8 @@ describe('a command line', () => {
     args.push('extra', '--spool-max-bytes', 'many', '--http-address', ':99999', '--bogus', SECRET);
     const ended = await plegwatch('agent', { args, env: { PLEGWATCH_SUBSCRIBE: 'sometimes' } });
     expectProblems(ended, 'agent', [
-      'extra: there is no such argument',
       '--bogus: there is no such option',
+      'extra: there is no such argument',
       '--cluster (PLEGWATCH_CLUSTER) must be lower case letters, digits, - and ., at most 63 characters',
       '--redis-url (PLEGWATCH_REDIS_URL) must begin with redis://, redis+cluster:// or redis+sentinel://, or with rediss for TLS: redis://[:password@]host:port[/db]',
       '--subscribe (PLEGWATCH_SUBSCRIBE) must be one of auto, always, never',
@@ -258,7 +259,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
   beforeAll(async () => {
     dir = mkdtempSync(join(tmpdir(), 'plegwatch-settings-'));
     [redis, locked, cluster, sentinel, postgres, runtime] = await Promise.all([
-      startRedis(),
+      startRedis({ clusters: ['test', 'other'] }),
       startRedis({ args: ['--requirepass', 'right'] }),
       startRedisCluster(),
       startRedisSentinel(),
@@ -300,7 +301,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
         ...flags({
           cluster: 'test',
           node: 'n',
-          redisUrl: redis.url,
+          redisUrl: redis.urlOf('agent', settings['cluster']),
           criEndpoint: `unix://${runtime.socket}`,
           spoolDir: join(dir, 'spool'),
           httpAddress: '127.0.0.1:0',
@@ -315,7 +316,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       args: [
         ...flags({
           cluster: 'test',
-          redisUrl: redis.url,
+          redisUrl: redis.urlOf('controller'),
           databaseUrl,
           httpAddress: '127.0.0.1:0',
           ...settings,
@@ -354,6 +355,17 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       expectRefusal(await controller({ redisUrl }, noKube), code, '--redis-url', ...names);
     };
 
+    /** A controller ends; an agent records, and says the same. */
+    const refusedLogin = async (redisUrl: string, ...names: readonly string[]) => {
+      expectRefusal(await controller({ redisUrl }, noKube), 'REDIS_REFUSED', '--redis-url', ...names);
+      const { log, code } = await agent({ redisUrl }, { until: 'agent ready' });
+      const warning = log.find((line) => line['code'] === 'REDIS_REFUSED');
+      for (const name of ['--redis-url', ...names]) {
+        expect(`${String(warning?.['error'])} ${String(warning?.['cure'])}`).toContain(name);
+      }
+      expect(code).toBe(0);
+    };
+
     test('of a web server is refused', async () => {
       await both(`redis://:${SECRET}@127.0.0.1:${await web()}`, 'REDIS_NOT_REDIS');
     });
@@ -367,16 +379,16 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       expectRefusal(await controller({ redisUrl }, noKube), 'REDIS_UNREACHABLE', '--redis-url', 'timed out');
     });
 
-    test('without the password that Redis asks for is refused', async () => {
-      await both(locked.url, 'REDIS_REFUSED', 'asks for a password', 'PLEGWATCH_REDIS_URL');
+    test('without the password that Redis asks for ends a controller, and an agent runs', async () => {
+      await refusedLogin(locked.url, 'asks for a password', 'PLEGWATCH_REDIS_URL');
     });
 
-    test('with a wrong password is refused', async () => {
-      await both(`redis://:${SECRET}@127.0.0.1:${locked.port}`, 'REDIS_REFUSED', 'WRONGPASS');
+    test('with a wrong password ends a controller, and an agent runs', async () => {
+      await refusedLogin(`redis://:${SECRET}@127.0.0.1:${locked.port}`, 'WRONGPASS');
     });
 
-    test('with a database that Redis does not have is refused', async () => {
-      await both(`${redis.url}/99`, 'REDIS_REFUSED', 'DB index is out of range');
+    test('with a database that Redis does not have ends a controller, and an agent runs', async () => {
+      await refusedLogin(`${redis.url}/99`, 'DB index is out of range');
     });
 
     test('of a cluster that is a single Redis, or of a single Redis that is a cluster, is refused', async () => {
@@ -391,21 +403,22 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       await both(sentinel.sentinel.url, 'REDIS_NOT_REDIS', 'a Redis Sentinel', 'redis+sentinel://');
     });
 
-    test('with a master that the Sentinel does not know is refused', async () => {
+    test('with a master that the Sentinel does not know ends a controller, and an agent runs', async () => {
       const redisUrl = `redis+sentinel://127.0.0.1:${sentinel.sentinel.port}/other`;
-      await both(redisUrl, 'REDIS_REFUSED', 'no master named other');
+      await refusedLogin(redisUrl, 'no master named other');
     });
 
-    test('with a password that no node of the cluster has is refused', async () => {
+    test('with a password that no node of the cluster has ends a controller, and an agent runs', async () => {
       const hosts = `127.0.0.1:${cluster.masters[0]?.port},127.0.0.1:${cluster.masters[1]?.port}`;
-      await both(`redis+cluster://u:${SECRET}@${hosts}`, 'REDIS_REFUSED', 'WRONGPASS');
+      await refusedLogin(`redis+cluster://u:${SECRET}@${hosts}`, 'WRONGPASS');
     });
 
     test('with one unreachable host works over the others', async () => {
       const redisUrl = `redis+cluster://127.0.0.1:${await freePort()},127.0.0.1:${cluster.masters[2]?.port}`;
+      const as = (user: RedisUser) => ({ redisUrl: urlAs(redisUrl, user, 'test') });
       for (const ended of [
-        await agent({ redisUrl }, { until: 'agent ready' }),
-        await controller({ redisUrl }, { ...noKube, until: 'controller ready' }),
+        await agent(as('agent'), { until: 'agent ready' }),
+        await controller(as('controller'), { ...noKube, until: 'controller ready' }),
       ]) {
         expect(ended.log.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
         expect(ended.code).toBe(0);
@@ -506,9 +519,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       const maintain = await plegwatch('maintain', { args: flags({ databaseUrl: url }) });
       expectRefusal(maintain, 'DATABASE_NOT_MIGRATED', ...names);
       expect((await plegwatch('migrate', { args: flags({ databaseUrl: url }) })).code).toBe(0);
-      expect((await plegwatch('report', { args: flags({ databaseUrl: url, cluster: 'test' }) })).code).toBe(
-        0,
-      );
+      expect((await plegwatch('report', { args: flags({ databaseUrl: url }) })).code).toBe(0);
     });
   });
 
@@ -566,7 +577,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
       const env = {
         PLEGWATCH_CLUSTER: 'test',
         PLEGWATCH_NODE: 'from-variable',
-        PLEGWATCH_REDIS_URL: redis.url,
+        PLEGWATCH_REDIS_URL: redis.urlOf('agent'),
         PLEGWATCH_CRI_ENDPOINT: runtime.socket,
         PLEGWATCH_SPOOL_DIR: join(dir, 'spool-variable'),
         PLEGWATCH_HTTP_ADDRESS: '127.0.0.1:0',

@@ -1,7 +1,10 @@
 /*
  * Which agents a controller calls silent: those that sent nothing while ingest was running, by the database's clock.
  */
+import { createHash } from 'node:crypto';
+import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { PLEG_REPORTS } from '../../src/controller/kube/object.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { silent } from '../support/database.ts';
@@ -41,14 +44,85 @@ needs(
        SELECT node_id, cluster_id, 'AgentReporting', 'False', 'AgentSilent', '', now() - interval '10 minutes'
        FROM store.node WHERE name = 'silent'`,
     );
-    await system.controller();
+    const controller = await system.controller();
     expect(await Promise.all(['perhaps', 'silent', 'reporting'].map(reporting))).toEqual([
       'Unknown IngestBehind',
       'False AgentSilent',
       'True Reporting',
     ]);
+    await system.end(controller);
+  });
+
+  test('calls an agent silent that died while there was no controller, and none that lives', async () => {
+    const runtimes = await Promise.all(
+      NODES.map((name, seed) =>
+        startSimulatedRuntime({
+          socket: system.folder(`${name}.sock`),
+          seed,
+          churn: { pods: 2, meanMs: 1_000, restarts: 1 },
+        }),
+      ),
+    );
+    for (const name of NODES) await system.addNode(name);
+    // The views judge as soon as this controller does.
+    await system.sql(`CREATE OR REPLACE FUNCTION store.silent_after() RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
+                      RETURN interval '20 seconds'`);
+    const settings = { intervalSilence: '20s' };
+    let controller = await system.controller(settings);
+    const agents = await Promise.all(NODES.map((name) => system.agent(name, system.folder(`${name}.sock`))));
+    for (const name of NODES)
+      await waitFor(`${name} reports`, async () => (await reporting(name)) === 'True Reporting' || undefined);
+    await waitFor('both deliver', async () => {
+      const rows = await system.sql(
+        'SELECT FROM plegwatch.epochs WHERE node = ANY ($1) AND acked_seq > 50',
+        NODES,
+      );
+      return rows.length === NODES.length || undefined;
+    });
+    await controller.kill();
+    const [dying] = agents;
+    const queue = new Redis(system.redis.url);
+    const sender = createHash('sha256').update('dies').digest('hex').slice(0, 16);
+    await waitFor('a batch waits', async () => (await queue.keys(`*${sender}*`)).length > 0 || undefined);
+    queue.disconnect();
+    await dying?.kill();
+    const died = Date.now();
+    await waitFor(
+      'it has been dead for long',
+      async () =>
+        (await system.sql('SELECT WHERE now() > to_timestamp($1::float8 / 1000)', died + 21_000)).length >
+          0 || undefined,
+    );
+    const [before] = await system.sql<{ at: Date }>('SELECT now() AS at');
+    controller = await system.controller(settings);
+    await waitFor('its last records are stored', async () => {
+      const rows = await system.sql(
+        'SELECT FROM store.epoch e JOIN store.node n USING (node_id) WHERE n.name = $1 AND last_stored_at > $2',
+        'dies',
+        before?.at,
+      );
+      return rows.length > 0 || undefined;
+    });
+    const states = new Set<string>();
+    await waitFor('the report says so', async () => {
+      for (const name of NODES) states.add(`${name} ${await reporting(name)}`);
+      return states.has('dies False AgentSilent') && states.has('lives True Reporting') ? true : undefined;
+    });
+    expect(states).not.toContain('lives False AgentSilent');
+    const seen = await system.sql<{ node: string; late: boolean }>(
+      `SELECT node, extract(epoch FROM last_seen) * 1000 > $1::float8 + 50 AS late FROM plegwatch.nodes WHERE node = ANY ($2) ORDER BY node`,
+      died,
+      NODES,
+    );
+    expect(seen).toEqual([
+      { node: 'dies', late: false },
+      { node: 'lives', late: true },
+    ]);
+    for (const runtime of runtimes) await runtime.stop();
   });
 });
+
+const NODES = ['dies', 'lives'];
 
 /** The condition as soon as there is one. */
 const reporting = (name: string): Promise<string> =>

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { freePort } from '../../devtools/localServices/process.ts';
 import { databaseErrorKind } from '../../src/controller/store/databaseError.ts';
@@ -20,10 +21,12 @@ import {
   KUBELET_RELIST_BOUNDS_MS,
   RELIST_BOUNDS_MS,
 } from '../../src/protocol/record.ts';
+import { millis } from '../../src/protocol/units.ts';
 import { agentIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
+import { passes, waitFor } from '../support/waitFor.ts';
 
 const POD = ['pod_uid', 'pod_namespace', 'pod_name'];
 const VERSION = ['runtime_name', 'runtime_version', 'kubelet_version'];
@@ -155,6 +158,24 @@ needs('postgres')('the store', () => {
     await store.close();
   });
 
+  it('a migration waits for a Postgres that cannot be reached, for at most databaseWait', async () => {
+    const databaseUrl = await server.emptyDatabase();
+    await server.part.kill();
+    await expect(migrate({ databaseUrl, queues: 2, log: silent })).rejects.toMatchObject({
+      code: 'DATABASE_UNREACHABLE',
+    });
+    const warn = vi.fn();
+    const log = Object.assign(pino({ level: 'silent' }), { warn });
+    const migrated = migrate({ databaseUrl, queues: 2, log, databaseWait: millis(300_000) });
+    await waitFor('the migration waits', async () => (warn.mock.calls.length > 0 ? true : undefined));
+    await server.part.restart();
+    expect((await migrated).applied).not.toEqual([]);
+    expect(warn).toHaveBeenCalledExactlyOnceWith(
+      { error: expect.stringContaining('cannot be reached') },
+      'waiting for Postgres',
+    );
+  });
+
   it('the program requires the last migration of the folder', () => {
     expect(readMigrations(defaultMigrationsDir()).at(-1)?.number).toBe(SCHEMA_VERSION);
   });
@@ -174,7 +195,7 @@ needs('postgres')('the store', () => {
   });
 
   it.each([
-    ['a number that is missing', '0005_roles.sql', '0007_roles.sql'],
+    ['a number that is missing', '0007_comments.sql', '0099_comments.sql'],
     ['a number that two files share', '0004_views.sql', '0003_views.sql'],
   ])('refuses a folder of migrations with %s', async (_, from, to) => {
     const databaseUrl = await server.emptyDatabase();
@@ -222,6 +243,22 @@ needs('postgres')('the store', () => {
        AND NOT coalesce('security_invoker=true' = ANY (reloptions), false)`,
     );
     expect(plain).toEqual([]);
+  });
+
+  it('every view, function and column that people read has a comment', async () => {
+    const silentOnes = await query(
+      await server.database(),
+      `SELECT c.relname AS of, a.attname AS column FROM pg_class c
+       LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+       WHERE c.relnamespace = 'plegwatch'::regnamespace AND c.relkind IN ('v', 'c') AND col_description(c.oid, a.attnum) IS NULL
+       UNION ALL
+       SELECT c.relname, NULL FROM pg_class c
+       WHERE c.relnamespace = 'plegwatch'::regnamespace AND c.relkind = 'v' AND obj_description(c.oid, 'pg_class') IS NULL
+       UNION ALL
+       SELECT p.proname, CASE WHEN t.typrelid = 0 THEN 'columns without a type of their own' END FROM pg_proc p JOIN pg_type t ON t.oid = p.prorettype
+       WHERE p.pronamespace = 'plegwatch'::regnamespace AND (obj_description(p.oid, 'pg_proc') IS NULL OR t.typrelid = 0)`,
+    );
+    expect(silentOnes, 'Add COMMENT ON to migrations/0007_comments.sql.').toEqual([]);
   });
 
   it('has the bucket bounds of the agents, and computes quantiles in the right bucket', async () => {
@@ -293,11 +330,11 @@ needs('postgres')('the store', () => {
 
   it('survives a connection that breaks between two statements of a transaction', async () => {
     const databaseUrl = await server.database();
-    const store = await openStore({ databaseUrl, log: silent, maxConnections: 1 });
+    const store = await openStore({ databaseUrl, log: silent, databaseMaxConnections: 1 });
     const broken = store.transaction(async (runner) => {
       const { rows } = await runner.run<{ pid: number }>({ text: 'SELECT pg_backend_pid() AS pid' });
       await query(server.part.url, 'SELECT pg_terminate_backend($1)', [rows[0]?.pid]);
-      await vi.waitFor(async () => {
+      await passes(async () => {
         const there = 'SELECT FROM pg_stat_activity WHERE pid = $1';
         expect(await query(server.part.url, there, [rows[0]?.pid])).toEqual([]);
       });

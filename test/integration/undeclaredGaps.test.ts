@@ -9,6 +9,7 @@ import { agentIncarnation, type BatchIncarnation } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
+import { event } from '../support/records.ts';
 
 const SECOND = 1_000_000;
 const BEGAN = Date.now() - 3_600_000;
@@ -55,9 +56,13 @@ const minute = (from: number, relists: number, span = 60): EvidenceRecord => ({
   matched: 0,
   unobservable: 0,
   covered: 0,
+  decided: 0,
   wall: 0,
   lists: [],
 });
+
+/** The first records of an agent that found another one in the spool that had not stopped. */
+const cutOff = (from: number, cause: string) => [gap('agent', from, 0.1, cause), gap('stream', 0, null)];
 
 /** An incarnation that started so many seconds after the first one and wrote its last batch so many seconds later. */
 function incarnation(no: number, startedS: number): BatchIncarnation {
@@ -192,6 +197,27 @@ needs('postgres')('an undeclared gap', () => {
     expect(await downtimes()).toEqual([['agent', 'rebooted', 130, 700]]);
   });
 
+  it.each([
+    ['was killed', cutOff(-6, 'died'), ['agent', 'died', 99, 105.1]],
+    ['stopped', [gap('stream', 0, null)], ['agent', 'stopped', 97, 105]],
+    ['was on a boot before', cutOff(-90_000, 'rebooted'), ['agent', 'rebooted', 97, 105.1]],
+  ] as const)(
+    'is none after an agent that %s and one that ended before its first record: one gap lasts until the first agent that records something',
+    async (_how, records, declared) => {
+      const [first, empty, third] = [incarnation(1, 0), incarnation(2, 102), incarnation(3, 105)];
+      const ended = declared[1] === 'stopped' ? [gap('agent', 97, null, 'stopped')] : [];
+      const boot = declared[1] === 'rebooted' ? { bootId: 'boot-2' } : {};
+      await commitAll(databaseUrl, [
+        cut(first, 100, [gap('stream', 0, 10), session(1, 10, null), ...ended]),
+        cut(empty, 0, [], { ...boot, prev: first.epoch }),
+      ]);
+      expect(await downtimes()).toEqual(ended.length === 0 ? [] : [[...declared.slice(0, 3), null]]);
+      await commitAll(databaseUrl, [cut(third, 20, records, { ...boot, prev: empty.epoch })]);
+      expect(await downtimes()).toEqual([declared]);
+      expect(await undeclared()).toEqual([]);
+    },
+  );
+
   it('is none while lost records may have said why', async () => {
     const lost = [{ from: 2, to: 3, cause: 'spool_full' }];
     const agent = incarnation(1, 0);
@@ -200,6 +226,23 @@ needs('postgres')('an undeclared gap', () => {
     await commitAll(databaseUrl, [first, second]);
     expect(await undeclared()).toEqual([]);
   });
+
+  it.each([
+    ['the first records', 1],
+    ['later records', 2],
+  ])(
+    'is listed after the first record that follows on lost ones, however late the loss of %s was declared',
+    async (_, from) => {
+      const agent = incarnation(1, 0);
+      const lost = [{ from, to: 3, cause: 'spool_full' }];
+      const after = [event(4, { t: 20 * SECOND }), session(1, 60, null)];
+      await commitAll(databaseUrl, [
+        ...(from === 1 ? [] : [cut(agent, 10, [gap('stream', 0, 5)])]),
+        cut(agent, 100, after, { first: 4, last: 5, lost }),
+      ]);
+      expect(await undeclared()).toEqual([['stream', 20, 60]]);
+    },
+  );
 
   it('is a period of more than two minutes without a relist or a gap of lists', async () => {
     await commitAll(databaseUrl, [

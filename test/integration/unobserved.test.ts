@@ -1,8 +1,9 @@
 /*
  * A kubelet and an agent that nobody observes any more, with the built programs: the report says so, and claims nothing else.
  */
+import { copyFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import type { LocalPlegwatch, PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
 import {
@@ -58,7 +59,11 @@ needs(
     const agent = await agentOf('refused');
     await reportOf('refused', ({ mode }) => mode === 'Evented');
     kubelet.answer = REFUSED;
-    const unseen = await reportOf('refused', ({ mode }) => mode === 'Unknown');
+    await reportOf('refused', ({ mode }) => mode === 'Unknown');
+    // Why it cannot scrape may be stored later than that it did not.
+    const unseen = await reportOf('refused', (status) =>
+      conditionOf(status).some((text) => text?.includes('Forbidden')),
+    );
     expect(unseen.modeHistory[0]).toMatchObject({ from: 'Evented', to: 'Unknown', reason: 'NotObserved' });
     expect(unseen.modeSince).toBe(unseen.modeHistory[0]?.at);
     expect(unseen.kubelet).not.toHaveProperty('streamErrors');
@@ -100,6 +105,39 @@ needs(
     await system.end(next);
   });
 
+  test('an agent whose kubelet has a broken CA file records everything else, says why the mode is Unknown, and reads the mended file', async () => {
+    kubelet.answer = EVENTED;
+    const kubeletCaFile = system.folder('kubelet-ca.crt');
+    writeFileSync(kubeletCaFile, '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n');
+    const agent = await agentOf('broken-ca', { kubeletCaFile });
+    const unseen = await reportOf(
+      'broken-ca',
+      (status) =>
+        status.stream?.state === 'Active' &&
+        conditionOf(status).some((text) => text?.includes('Credentials.')),
+    );
+    expect(unseen.mode).toBe('Unknown');
+    expect(conditionOf(unseen)).toEqual([
+      'Unknown',
+      // The second one once the mode was not observed for long.
+      expect.stringMatching(/^(Credentials|NotObserved)$/),
+      "The agent cannot read the kubelet's metrics: Credentials.",
+    ]);
+    expect(
+      await metric(agent, 'plegwatch_kubelet_scrape_errors_total{reason="Credentials"}'),
+    ).toBeGreaterThan(0);
+    expect(agent.log()).toContain(`${kubeletCaFile} contains a certificate that cannot be parsed`);
+    await waitFor('events are recorded', async () => {
+      const [row] = await system.sql(
+        `SELECT count(*)::int4 AS events FROM plegwatch.container_events WHERE node = 'broken-ca'`,
+      );
+      return Number(row?.['events']) > 0 || undefined;
+    });
+    copyFileSync(authority.caFile, kubeletCaFile);
+    await reportOf('broken-ca', ({ mode }) => mode === 'Evented');
+    await system.end(agent);
+  });
+
   test('a silent agent is Unknown with the time it was last seen, and a reporting one never has such a time', async () => {
     kubelet.answer = EVENTED;
     const agent = await agentOf('dead');
@@ -125,12 +163,13 @@ needs(
   });
 });
 
-async function agentOf(node: string): Promise<LocalPlegwatch> {
+async function agentOf(node: string, more: PlegwatchSettings = {}): Promise<LocalPlegwatch> {
   await system.addNode(node);
   return system.agent(node, runtime.socket, {
     ...SETTINGS,
     kubeletUrl: kubelet.url.href,
     kubeletCaFile: authority.caFile,
+    ...more,
   });
 }
 

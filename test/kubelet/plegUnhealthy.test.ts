@@ -15,7 +15,7 @@ import { waitFor } from '../support/waitFor.ts';
 
 /** With the gate off a kubelet reports an unhealthy PLEG after three minutes, with its next update of the Node. */
 const UNHEALTHY_WITHIN_MS = 300_000;
-const WITHIN_MS = 120_000;
+const WITHIN_MS = 240_000;
 const HANGING_WITHIN_MS = 100_000;
 const TIMEOUT_MS = 600_000;
 
@@ -36,6 +36,7 @@ interface VerdictRow extends Record<string, unknown> {
   readonly node: string;
   readonly kind: string;
   readonly verdict: string;
+  readonly our_longest_relist_ms: number;
   readonly ended: boolean;
 }
 
@@ -69,8 +70,10 @@ needs(
     });
     cleanUps.push(() => proxy.stop());
     await Promise.all([
-      watched(FROZEN, runtime, runtime.socket),
-      watched(HELD, containerds[1], proxy.socket),
+      // Before the kubelet writes its Node's status it waits for the runtime's version.
+      watched(FROZEN, runtime, runtime.socket, '30s'),
+      // The kubelet's default: longer than the agent waits between two lists, however slow the machine makes them.
+      watched(HELD, containerds[1], proxy.socket, '2m'),
     ]);
   });
   afterAll(async () => {
@@ -136,14 +139,18 @@ async function containerd(): Promise<LocalContainerd> {
 }
 
 /** A kubelet that reaches its runtime at `socket`, and an agent that reaches it directly. */
-async function watched(node: string, { socket }: LocalContainerd, kubeletSocket: string): Promise<void> {
+async function watched(
+  node: string,
+  { socket }: LocalContainerd,
+  kubeletSocket: string,
+  runtimeRequestTimeout: string,
+): Promise<void> {
   const kubelet = await startKubelet({
     node,
     api: system.api,
     containerd: { socket: kubeletSocket },
     eventedPleg: false,
-    // Before the kubelet writes its Node's status it waits for the runtime's version.
-    runtimeRequestTimeout: '30s',
+    runtimeRequestTimeout,
   });
   cleanUps.push(() => kubelet.stop());
   const tokenFile = join(system.folder('.'), `token-${node}`);
@@ -201,7 +208,10 @@ async function haveVerdicts(ended: boolean): Promise<void> {
     async () => {
       const unhealthy = (await verdicts()).filter(({ kind }) => kind === 'unhealthy');
       const found = unhealthy.map((row) => `${row.node} ${row.verdict} ${row.ended}`);
-      const expected = [`${HELD} kubelet ${ended}`, `${FROZEN} runtime ${ended}`];
+      const [held] = unhealthy;
+      // On a machine so busy that our own lists take a second nothing proves that only the kubelet's were slow.
+      const heldVerdict = held !== undefined && held.our_longest_relist_ms >= 1_000 ? 'unknown' : 'kubelet';
+      const expected = [`${HELD} ${heldVerdict} ${ended}`, `${FROZEN} runtime ${ended}`];
       if (found.join() !== expected.join()) throw new Error(JSON.stringify(unhealthy));
       return true;
     },

@@ -138,7 +138,7 @@ needs(
         const rows = await findingsOf(ids.plain, ids.fixed);
         return rows.length === 2 && rows.every(({ lag_max_ms }) => lag_max_ms !== null) ? rows : undefined;
       },
-      60_000,
+      240_000,
     );
     stop.abort();
     await ordinary;

@@ -15,11 +15,14 @@ const TYPE_OF: Readonly<Record<string, EventType>> = {
   '/containers/delete': 'DELETED',
 };
 
+const LINE = /^(\S+) (\S+) \+0000 UTC \S+ (\S+) (\{.*\})$/;
+
 /** One line of `ctr events`: time, namespace, topic, JSON. Null for topics and processes that no CRI event is about. */
-export function transitionOf(line: string, at: number): Transition | null {
-  const [, topic = '', json = ''] = /^\S+ \S+ \S+ \S+ \S+ (\S+) (\{.*\})$/.exec(line) ?? [];
+export function transitionOf(line: string): Transition | null {
+  const [, day = '', time = '', topic = '', json = ''] = LINE.exec(line) ?? [];
   const type = TYPE_OF[topic];
   if (type === undefined) return null;
+  const at = Date.parse(`${day}T${time}Z`);
   const { id, container_id: container } = JSON.parse(json);
   // A task's exit names the process too: one that was executed in the container is none of its transitions.
   if (container !== undefined && id !== undefined && id !== container) return null;
@@ -44,7 +47,7 @@ export class Witness {
     this.#process = process;
     await once(process, 'spawn');
     createInterface({ input: process.stdout }).on('line', (line) => {
-      const transition = transitionOf(line, Date.now());
+      const transition = transitionOf(line);
       if (transition !== null) this.transitions.push(transition);
     });
   }

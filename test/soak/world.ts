@@ -11,7 +11,12 @@ import { startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
 import { type LocalKubelet, startKubelet } from '../../devtools/localServices/kubelet.ts';
 import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
-import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
+import {
+  CONTROLLER_ROLE,
+  createControllerRole,
+  type LocalPostgres,
+  startPostgres,
+} from '../../devtools/localServices/postgres.ts';
 import { run } from '../../devtools/localServices/process.ts';
 import { startRedis } from '../../devtools/localServices/redis.ts';
 import { temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
@@ -51,13 +56,15 @@ export async function startWorld({ seed, drop }: { seed: number; drop: number })
   try {
     const place = temporaryFolder('soak', undefined);
     stops.push(() => place.remove());
-    const redis = keep(await startRedis());
+    const redis = keep(await startRedis({ clusters: [CLUSTER] }));
     const postgres = keep(await startPostgres());
     const api = keep(await startApiServer());
     const kubectl = (...args: string[]) => run(where('kubectl'), ['--kubeconfig', api.kubeconfig, ...args]);
     await kubectl('apply', '--server-side', '-f', join(CHECKOUT, 'crds'));
     await kubectl('wait', '--for=condition=Established', 'crd/plegreports.plegwatch.dev');
-    await run(process.execPath, [BUILT_CLI, 'migrate', '--database-url', postgres.url, '--cluster', CLUSTER]);
+    const databaseUrl = await createControllerRole(postgres.url);
+    const grant = ['--controller-roles', `${CONTROLLER_ROLE}=${CLUSTER}`];
+    await run(process.execPath, [BUILT_CLI, 'migrate', '--database-url', postgres.url, ...grant]);
     const containerd = keep(await startContainerd({ version: '2.1' }));
     const witness = keep(new Witness(containerd.socket));
     await witness.start();
@@ -70,12 +77,16 @@ export async function startWorld({ seed, drop }: { seed: number; drop: number })
     // No controller creates one here, and no pod is admitted without it.
     await kubectl('create', 'serviceaccount', 'default');
     const kubelet = keep(await startKubelet({ node: NODE, api, containerd, eventedPleg: true }));
-    const shared = { cluster: CLUSTER, redisUrl: redis.url };
     const controller = keep(
       await startPlegwatch({
         cli: BUILT_CLI,
         command: 'controller',
-        settings: { ...shared, databaseUrl: postgres.url, kubeconfig: api.kubeconfig },
+        settings: {
+          cluster: CLUSTER,
+          redisUrl: redis.urlOf('controller', CLUSTER),
+          databaseUrl,
+          kubeconfig: api.kubeconfig,
+        },
       }),
     );
     const agent = keep(
@@ -83,7 +94,8 @@ export async function startWorld({ seed, drop }: { seed: number; drop: number })
         cli: BUILT_CLI,
         command: 'agent',
         settings: {
-          ...shared,
+          cluster: CLUSTER,
+          redisUrl: redis.urlOf('agent', CLUSTER),
           node: NODE,
           criEndpoint: `unix://${proxy.socket}`,
           spoolDir: join(place.dir, 'spool'),

@@ -26,6 +26,9 @@ type ApiFault =
   | { readonly is: 'hang' | 'reset' | 'headers' | 'bookmark' }
   | { readonly is: 'events'; readonly max: number };
 
+/** Called when a write was answered: with its path, the status and the body of the answer, and when the request came (`performance.now()`). */
+export type AnswerListener = (path: string, status: number, body: string, cameAt: number) => void;
+
 /** The fault of a request; null forwards it. */
 export type FaultChoice = (request: ProxiedRequest) => ApiFault | null;
 
@@ -40,6 +43,7 @@ export class ApiFront {
   readonly #server;
   readonly #dir: string;
   #choose: FaultChoice = () => null;
+  #onAnswer: AnswerListener | null = null;
 
   private constructor(
     api: Pick<LocalApiServer, 'url' | 'ca'>,
@@ -71,6 +75,11 @@ export class ApiFront {
       { mode: 0o600 },
     );
     return front;
+  }
+
+  /** Listens to the answers to writes from now on. */
+  listen(onAnswer: AnswerListener): void {
+    this.#onAnswer = onAnswer;
   }
 
   /** Cuts all open connections, so that the faults begin at once. */
@@ -121,11 +130,13 @@ export class ApiFront {
   #forward(request: IncomingMessage, response: ServerResponse, maxEvents: number): void {
     const { url = '/', method, headers } = request;
     const { host: _, ...forwarded } = headers;
+    const cameAt = performance.now();
     const upstream = send(
       new URL(url, this.#api.url),
       { method, headers: forwarded, ca: this.#api.ca, agent: this.#agent },
       (answered) => {
         response.writeHead(answered.statusCode ?? 0, answered.headers).flushHeaders();
+        if (method !== 'GET') this.#report(url, answered, cameAt);
         if (answered.statusCode === 200 && maxEvents !== Number.POSITIVE_INFINITY)
           forwardEvents(answered, response, maxEvents);
         else answered.pipe(response);
@@ -136,6 +147,14 @@ export class ApiFront {
     upstream.once('error', () => response.destroy());
     response.once('close', () => upstream.destroy());
     request.pipe(upstream);
+  }
+
+  #report(path: string, answered: IncomingMessage, cameAt: number): void {
+    const parts: Buffer[] = [];
+    answered.on('data', (part: Buffer) => parts.push(part));
+    answered.on('end', () =>
+      this.#onAnswer?.(path, answered.statusCode ?? 0, Buffer.concat(parts).toString(), cameAt),
+    );
   }
 }
 

@@ -92,12 +92,14 @@ export interface Sender {
 
 export function createSender(redisUrl: string, queueCount: number): Sender {
   // Errors of this connection are expected: tests stop Redis.
-  const redis = connectRedis({
-    url: redisUrl,
-    maxRetry: millis(30_000),
-    onError: () => undefined,
-    patient: true,
-  });
+  const redis = connectRedis(
+    { redisUrl },
+    {
+      maxRetry: millis(30_000),
+      onError: () => undefined,
+      patient: true,
+    },
+  );
   const queues = Array.from(
     { length: queueCount },
     (_, queue) =>

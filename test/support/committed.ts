@@ -4,7 +4,7 @@
 
 import { commitBatch, type WatchEnqueuer } from '../../src/controller/ingest/commitBatch.ts';
 import { createPartitionCache } from '../../src/controller/ingest/partitionCache.ts';
-import { openStore } from '../../src/controller/store/store.ts';
+import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { type Batch, decodeBatch, encodeBatch } from '../../src/protocol/batch.ts';
 import { CLUSTER } from './batches.ts';
 import { silent } from './database.ts';
@@ -17,22 +17,30 @@ export async function commitAll(
 ): Promise<void> {
   const store = await openStore({ databaseUrl, log: silent });
   try {
-    const clusterId = await store.ensureCluster(CLUSTER);
-    const settings = await store.readSettings();
-    const context = {
-      store,
-      clusterId,
-      settings: () => settings,
-      partitions: createPartitionCache(),
-      watches,
-    };
-    for (const batch of batches) {
-      const decoded = await decodeBatch(await encodeBatch(batch));
-      if (!decoded.ok) throw new Error(decoded.error);
-      const outcome = await commitBatch(context, decoded.value);
-      if (outcome.kind !== 'committed') throw new Error(outcome.error);
-    }
+    await commitTo(store, await store.ensureCluster(CLUSTER), batches, watches);
   } finally {
     await store.close();
+  }
+}
+
+export async function commitTo(
+  store: Store,
+  clusterId: number,
+  batches: readonly Batch[],
+  watches?: WatchEnqueuer,
+): Promise<void> {
+  const settings = await store.readSettings();
+  const context = {
+    store,
+    clusterId,
+    settings: () => settings,
+    partitions: createPartitionCache(),
+    watches,
+  };
+  for (const batch of batches) {
+    const decoded = await decodeBatch(await encodeBatch(batch));
+    if (!decoded.ok) throw new Error(decoded.error);
+    const outcome = await commitBatch(context, decoded.value);
+    if (outcome.kind !== 'committed') throw new Error(outcome.error);
   }
 }

@@ -72,12 +72,13 @@ export function stopsWithoutGap({ stops, end }: RuntimeTruth, gaps: readonly Sto
     .map(({ stopped, from, to }) => `${stopped} was stopped for ${Math.round(to - from)} ms without a gap`);
 }
 
-/** Each session that the runtime broke is stored with that code, and ends no earlier. */
+/** Each session that the runtime broke is stored with that code, and ends no earlier. The agent may stop while the last break is under way. */
 export function breaksWithoutSession({ breaks }: RuntimeTruth, sessions: readonly StoredSession[]): string[] {
-  return breaks.flatMap(({ ms, opened, code }) => {
+  return breaks.flatMap(({ ms, opened, code }, i) => {
     // It opens when the reader asks, shortly before the runtime sees the subscriber.
     const session = sessions.findLast((each) => each.opened < opened + BLUR);
     const isStored = session?.code === code && session.closed !== null && session.closed > ms - BLUR;
-    return isStored ? [] : [`broken with ${code}, stored as ${session?.code}`];
+    const isStopped = session?.code === 'AGENT_STOPPED' && i > 0 && i === breaks.length - 1;
+    return isStored || isStopped ? [] : [`broken with ${code}, stored as ${session?.code}`];
   });
 }

@@ -3,6 +3,7 @@
  * near it that the agent itself reports.
  */
 import type { EventFact, TransitionFact, ViewFact } from '../../devtools/simulator/groundTruth.ts';
+import type { EventType } from '../../src/protocol/record.ts';
 import { BLUR } from './completeness.ts';
 import { keyOf, type RuntimeTruth, type Timed } from './groundTruth.ts';
 import { LISTED_TWICE_MS, type Observability } from './observability.ts';
@@ -93,7 +94,12 @@ export class ExpectedFindings {
     if (seen === null || !this.#isLost(each) || this.#isExcused(each)) return false;
     const [from, to] = [this.#boundOf(each, seen.from), seen.to + MISSED_AFTER + 5_000];
     const isOver = this.#conditions.hangs !== true || to < this.#truth.end;
-    return isOver && this.#observability.isWatched(from, to) && !this.#isVoidedByStep(each, from, to);
+    return (
+      isOver &&
+      this.#observability.isWatched(from, to) &&
+      this.#observability.isSinceFirstLists(seen.from, to) &&
+      !this.#isVoidedByStep(each, from, to)
+    );
   }
 
   /** It ended while the runtime was down: one relist shows it running, the next one exited. */
@@ -123,6 +129,7 @@ export class ExpectedFindings {
       (this.#conditions.removesSilently === true && isRemoval) ||
       this.#truth.isSuspect(id) ||
       (transition === 'stopped' && !this.#isOfSession(each)) ||
+      (transition === 'created' && isSandbox && !this.#isShownUp(id)) ||
       (transition === 'deleted' && isSandbox && this.#truth.when(id, 'STARTED') === null)
     );
   }
@@ -133,10 +140,29 @@ export class ExpectedFindings {
     return byWallClock && this.#observability.isStepped(from - LISTED_TWICE_MS, to);
   }
 
-  /** What ran before a session may also have ended before it. */
+  /** What ran before a session may also have ended before it: an event or a list of the session shows that it started since. */
   #isOfSession({ id, ms }: Timed<TransitionFact>): boolean {
     const opened = this.#truth.openings.findLast((at) => at < ms) ?? this.#truth.end;
-    return (this.#truth.when(id, 'STARTED') ?? 0) > opened + LISTED_TWICE_MS;
+    const started = this.#truth.when(id, 'STARTED') ?? 0;
+    if (started <= opened + LISTED_TWICE_MS) return false;
+    const before = this.#truth.relistBefore(started);
+    const isListed = before !== undefined && before.from > opened + LISTED_TWICE_MS;
+    return (
+      this.#isAnnounced(id, ['CREATED', 'STARTED']) ||
+      (isListed && this.#observability.isSinceFirstLists(before.from, started))
+    );
+  }
+
+  /** Nobody can date a sandbox that nothing shows up: it may never have come up. */
+  #isShownUp(id: string): boolean {
+    const started = this.#truth.when(id, 'STARTED') ?? Number.POSITIVE_INFINITY;
+    const stopped = this.#truth.when(id, 'STOPPED') ?? Number.POSITIVE_INFINITY;
+    const isListed = this.#truth.relists.some(({ from, to }) => from > started && to < stopped);
+    return isListed || this.#isAnnounced(id, ['STARTED', 'STOPPED']);
+  }
+
+  #isAnnounced(id: string, types: readonly EventType[]): boolean {
+    return this.#truth.deliveries.some((each) => each.id === id && types.includes(each.type));
   }
 
   #isTooLate({ id, type, ms, isSandbox }: Timed<EventFact>): boolean {
@@ -154,11 +180,16 @@ export class ExpectedFindings {
     return (
       came.length === 1 &&
       first !== undefined &&
-      first.ms - ms > LATE_AFTER + 300 &&
+      this.#wasReadBetween(ms + LATE_AFTER + 300, first.ms - BLUR) &&
       this.#observability.isCovered(ms - LISTED_TWICE_MS, first.ms) &&
       !this.#observability.isStepped(ms - LISTED_TWICE_MS, first.ms + LISTED_TWICE_MS) &&
       !this.#truth.isShownAgain(ms)
     );
+  }
+
+  /** A reader that took nothing for so long, on a busy machine, may have caused the delay itself. */
+  #wasReadBetween(from: number, to: number): boolean {
+    return this.#evidence.events.some(({ received }) => received > from && received < to);
   }
 
   /** An event is reported by one kind only: one stored as late after missed needs no other finding. */
@@ -201,7 +232,12 @@ export class ExpectedFindings {
     const after = this.#truth.relistAfter(ms);
     if (before === undefined || after === undefined) return false;
     const isAsked = after.to + ASKED < (this.#truth.when(id, 'DELETED') ?? Number.POSITIVE_INFINITY);
-    return isAsked && this.#observability.isWatched(before.from, after.to + ASKED + MISSED_AFTER + 5_000);
+    const until = after.to + ASKED + MISSED_AFTER + 5_000;
+    return (
+      isAsked &&
+      this.#observability.isWatched(before.from, until) &&
+      this.#observability.isSinceFirstLists(before.from, until)
+    );
   }
 
   /** A relist shows it ended, and a later one that it runs. */

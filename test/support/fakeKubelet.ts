@@ -53,6 +53,8 @@ process_start_time_seconds ${start}
 export interface Authority {
   readonly folder: string;
   readonly caFile: string;
+  readonly certFile: string;
+  readonly keyFile: string;
   readonly cert: string;
   readonly key: string;
 }
@@ -78,21 +80,25 @@ export function makeAuthority(names = 'IP:127.0.0.1'): Authority {
   const signed = ['-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2', '-extfile', 'names'];
   openssl('x509', '-req', '-in', 'node.csr', ...signed, '-out', 'node.crt');
   const read = (name: string) => readFileSync(file(name), 'utf8');
-  return { folder, caFile: file('ca.crt'), cert: read('node.crt'), key: read('node.key') };
+  const files = { caFile: file('ca.crt'), certFile: file('node.crt'), keyFile: file('node.key') };
+  return { folder, ...files, cert: read('node.crt'), key: read('node.key') };
 }
 
 export const removeAuthority = ({ folder }: Authority): void => rmSync(folder, { recursive: true });
 
 export class FakeKubelet {
   readonly requests: IncomingMessage[] = [];
-  port = 0;
+  readonly host: string;
+  port: number;
   /** Answers the next requests. */
   answer: RequestListener = plain(metricsText());
   readonly #sockets = new Set<Socket>();
   readonly #server: Server;
 
-  private constructor(server: Server) {
+  private constructor(server: Server, host: string, port: number) {
     this.#server = server;
+    this.host = host;
+    this.port = port;
     // A kubelet closes idle connections only after 90 s and does not announce that.
     server.keepAliveTimeout = 0;
     server.on('secureConnection', (socket: Socket) => {
@@ -105,14 +111,14 @@ export class FakeKubelet {
     });
   }
 
-  static async start({ cert, key }: Authority): Promise<FakeKubelet> {
-    const kubelet = new FakeKubelet(createServer({ cert, key }));
+  static async start({ cert, key }: Authority, { host = '127.0.0.1', port = 0 } = {}): Promise<FakeKubelet> {
+    const kubelet = new FakeKubelet(createServer({ cert, key }), host, port);
     await kubelet.listen();
     return kubelet;
   }
 
   get url(): URL {
-    return new URL(`https://127.0.0.1:${this.port}`);
+    return new URL(`https://${this.host}:${this.port}`);
   }
 
   get connections(): number {
@@ -121,7 +127,7 @@ export class FakeKubelet {
 
   /** Listens; a second time on the same port. */
   async listen(): Promise<void> {
-    await new Promise<void>((resolve) => this.#server.listen(this.port, '127.0.0.1', resolve));
+    await new Promise<void>((resolve) => this.#server.listen(this.port, this.host, resolve));
     this.port = (this.#server.address() as AddressInfo).port;
   }
 

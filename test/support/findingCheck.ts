@@ -1,9 +1,10 @@
 /*
  * Decides whether a stored finding is true.
  */
+import type { EventFact } from '../../devtools/simulator/groundTruth.ts';
 import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
 import { BLUR } from './completeness.ts';
-import { keyOf, type RuntimeTruth } from './groundTruth.ts';
+import { keyOf, type RuntimeTruth, type Timed } from './groundTruth.ts';
 import type { Observability } from './observability.ts';
 import { LATE_AFTER, MISSED_AFTER, type OracleConditions, OVERDUE_AFTER } from './oracleConditions.ts';
 import { nameOf, type StoredEvidence, type StoredFinding } from './storedEvidence.ts';
@@ -81,16 +82,32 @@ export class FindingCheck {
     const announced = this.#truth.events.filter(
       (each) => each.id === id && each.type === type && !each.spurious,
     );
-    const isReceived = announced.some((each) => each.delivered && each.ms < happened + MISSED_AFTER - BLUR);
+    const isReceived = this.#arrivals(announced, id, type).some((ms) => ms < happened + MISSED_AFTER - BLUR);
     const listened =
       this.#truth.isDoubtful(id) || this.#observability.hasNoGap(happened, happened + MISSED_AFTER - BLUR);
     return announced.some(({ live }) => live) && !isReceived && listened;
   }
 
-  /** Nothing at all was delivered for as long as it takes until an event is missed. */
-  #isStarved({ detected }: StoredFinding): boolean {
-    const since = detected - MISSED_AFTER + BLUR;
-    return !this.#truth.deliveries.some(({ ms }) => ms > since && ms < detected - BLUR);
+  /**
+   * When the deliveries among these events arrived. What was held up leaves in a burst that a busy machine takes long to write: the
+   * runtime dates all of it by the beginning, so only the receipt says when each event was there to be read.
+   */
+  #arrivals(announced: readonly Timed<EventFact>[], id: string, type: EventType | null): number[] {
+    const delivered = announced.filter((each) => each.delivered);
+    if (!announced.some(({ queued }) => queued)) return delivered.map(({ ms }) => ms);
+    return this.#evidence.events
+      .filter((each) => each.id === id && each.type === type)
+      .map(({ received }) => received);
+  }
+
+  /**
+   * Nothing at all arrived for as long as it takes until an event is missed, up to the moment up to which the reader had read when it
+   * was judged: on a busy machine the judgement comes later, and the next events before it.
+   */
+  #isStarved({ drained }: StoredFinding): boolean {
+    if (drained === null) return false;
+    const since = drained - MISSED_AFTER + BLUR;
+    return !this.#evidence.events.some(({ received }) => received > since && received < drained);
   }
 
   #wasMissed({ id, type }: StoredFinding): boolean {

@@ -14,6 +14,8 @@ export type JobOutcome =
   | { readonly is: 'rejected'; readonly reason: Rejection['reason'] }
   /** Of a newer version: neither stored, nor acknowledged, nor rejected. */
   | { readonly is: 'unacked' }
+  /** An entry of a list and nothing more: removed and counted. */
+  | { readonly is: 'removed' }
   /** Of seqs 1 to `last` of a new epoch `stored` are stored, and the others become gaps. */
   | {
       readonly is: 'partly_stored';
@@ -85,7 +87,7 @@ const FIELD_VALUES: Readonly<Record<string, readonly unknown[]>> = {
   epoch: ['not-a-uuid'],
   prev: ['not-a-uuid'],
   v: [0, '1', 1.5, -1],
-  cluster: ['', '{plegwatch-test-0}'],
+  cluster: ['', '{plegwatch:test:0}'],
   node: ['Node_A', 'a'.repeat(300)],
   nodeUid: ['\0'],
   bootId: ['b'.repeat(65)],
@@ -166,14 +168,14 @@ const MAKERS: Readonly<Record<string, JobMaker>> = {
     return cluster === 'test.' ? notABatch(key) : rejected(key, 'other_cluster');
   },
   "another node's epoch": async (random, victim, n) => {
-    const first = 1 + below(random, 1_000);
-    const lost = [{ from: first + 10, to: 2_000_000, cause: 'stolen' }];
+    // It becomes an epoch of the thief's own.
+    const thief = { ...agentIncarnation(`poisoned-thief-${n}`), epoch: victim.epoch };
     const epoch = random.chance(0.5) ? victim.epoch.toUpperCase() : victim.epoch;
-    const stolen = { node: `thief-${n % 50}`, lost, epoch, oldestSeq: first };
-    return rejected(
-      await encoded({ ...victim.batch(first, [event(n)]), ...stolen }),
-      'epoch_of_another_node',
-    );
+    const stolen = { node: thief.node, epoch };
+    return {
+      key: await encoded({ ...victim.batch(1, [event(n)]), ...stolen }),
+      outcome: { is: 'partly_stored', incarnation: thief, last: 1, stored: 1 },
+    };
   },
   'a batch of a newer version': async (random, victim, n) => {
     const v = pick(random, [2, 3, 1_000, 2 ** 31, 2 ** 53]);
@@ -182,17 +184,17 @@ const MAKERS: Readonly<Record<string, JobMaker>> = {
   'data that is not JSON': (random) => notJson(job(Buffer.concat([Buffer.from('{'), bytesOf(random, 50)]))),
   'data that ends early': (random) => notJson(job(`{"z":"${random.next()}`)),
   'options that are not JSON': (random) =>
-    notJson(job('{}', Buffer.concat([Buffer.from('{'), bytesOf(random, 20)]))),
+    notABatch(job('{}', Buffer.concat([Buffer.from('{'), bytesOf(random, 20)]))),
   'progress or parent that is not JSON': (random) => {
     const field = random.chance(0.5) ? 'progress' : 'parent';
-    return notJson(job('{}', '{}', { [field]: `{${random.next()}` }));
+    return notABatch(job('{}', '{}', { [field]: `{${random.next()}` }));
   },
   'a job without data': () =>
     notABatch({ is: 'fields', fields: { name: 'batch', opts: '{}', timestamp: '1' } }),
-  'a job without a hash': () => notABatch({ is: 'absent' }),
+  'a job without a hash': () => ({ key: { is: 'absent' }, outcome: { is: 'removed' } }),
   'a job that is a list': () => notJson({ is: 'list' }),
   'a job whose counters are no numbers': (random) =>
-    notJson(
+    notABatch(
       job(
         '{}',
         '{}',

@@ -9,7 +9,7 @@ export const INJECTIONS = [
   '"; DELETE FROM store.epoch; --',
   '$1::int4); TRUNCATE store.node; --',
   '%s%s%s%n',
-  '{plegwatch-test-0}:evidence:wait',
+  '{plegwatch:test:0}:evidence:wait',
   '../../../../etc/passwd',
 ] as const;
 

@@ -4,7 +4,8 @@
  *   data of a file      what was synced, then a prefix of what was written after that, or zeros in its place
  *   names in a folder   those that were synced, then the first few of the changes after that, in order
  *
- * A synced file is lost if its name was not synced. While power is off every call fails.
+ * A synced file is lost if its name was not synced. While power is off every call fails. A sync may fail: then what it should have written
+ * is never written, although later syncs succeed.
  */
 import { basename, dirname } from 'node:path';
 import type { SpoolFile, SpoolFiles } from '../../src/agent/spool/files.ts';
@@ -13,6 +14,8 @@ interface ModelFile {
   readonly is: 'file';
   written: Buffer;
   synced: Buffer;
+  /** Where data is that a failed sync has dropped: only the page cache has it, and no sync writes it any more. */
+  dropped: { readonly from: number; readonly to: number }[];
 }
 interface ModelFolder {
   readonly is: 'folder';
@@ -27,7 +30,12 @@ type NameChange = readonly { readonly name: string; readonly to: ModelFile | Mod
 /** A random number in [0, 1). */
 type Luck = () => number;
 
-const file = (): ModelFile => ({ is: 'file', written: Buffer.alloc(0), synced: Buffer.alloc(0) });
+const file = (): ModelFile => ({
+  is: 'file',
+  written: Buffer.alloc(0),
+  synced: Buffer.alloc(0),
+  dropped: [],
+});
 const folder = (): ModelFolder => ({ is: 'folder', names: new Map(), synced: new Map(), changes: [] });
 
 export class ModelDisk implements SpoolFiles {
@@ -35,6 +43,14 @@ export class ModelDisk implements SpoolFiles {
   onSynced: (path: string, text: string) => void = () => undefined;
   #root: ModelFolder = folder();
   #left = Number.POSITIVE_INFINITY;
+  #failingSyncs = 0;
+  #syncCode = 'EIO';
+
+  /** Makes the next syncs of files fail: their data stays in the page cache, as if it was written. */
+  failSyncs(count: number, code = 'EIO'): void {
+    this.#failingSyncs = count;
+    this.#syncCode = code;
+  }
 
   /** Cuts power after so many calls. Infinity: never. */
   cutAfter(steps: number): void {
@@ -126,7 +142,13 @@ export class ModelDisk implements SpoolFiles {
       datasync: async () => {
         await this.#step();
         if (node.is !== 'file') return;
-        node.synced = node.written;
+        if (this.#failingSyncs > 0) {
+          this.#failingSyncs -= 1;
+          node.dropped.push({ from: node.synced.length, to: node.written.length });
+          node.synced = onDisk(node);
+          throw failure(this.#syncCode, 'the sync failed');
+        }
+        node.synced = onDisk(node);
         this.onSynced(path, node.written.toString('utf8'));
       },
       sync: async () => {
@@ -168,6 +190,13 @@ export class ModelDisk implements SpoolFiles {
   }
 }
 
+/** What a sync makes of a file: dropped data is zeros. */
+function onDisk({ written, dropped }: ModelFile): Buffer {
+  const content = Buffer.from(written);
+  for (const { from, to } of dropped) content.fill(0, from, to);
+  return content;
+}
+
 function change(parent: ModelFolder, what: NameChange): void {
   apply(parent.names, what);
   parent.changes.push(what);
@@ -198,7 +227,7 @@ function remains({ written, synced }: ModelFile, luck: Luck): ModelFile {
   // The length may be there before the data is.
   const zeros = luck() < 0.3 ? Buffer.alloc(since.length - kept.length) : Buffer.alloc(0);
   const data = Buffer.concat([synced, kept, zeros]);
-  return { is: 'file', written: data, synced: data };
+  return { is: 'file', written: data, synced: data, dropped: [] };
 }
 
 function failure(code: string, about: string): Error {

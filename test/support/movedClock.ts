@@ -4,7 +4,8 @@
  *
  *   node --import 'file:///…/support/movedClock.ts?by=/path/of/the/file' …
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import fs, { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 
 const HERE = new URL(import.meta.url);
 
@@ -20,6 +21,11 @@ export function moveClock(file: string, byMs: number): void {
   writeFileSync(file, String(byMs));
 }
 
+/** What a process sees after the machine was suspended: all clocks but the monotonic one went on. Takes effect at the next reading. */
+export function suspendMachine(file: string, movedMs: number, forMs: number): void {
+  writeFileSync(file, `${movedMs + forMs} ${forMs}`);
+}
+
 const file = HERE.searchParams.get('by');
 if (file !== null) {
   const machineNow = Date.now;
@@ -30,4 +36,14 @@ if (file !== null) {
     if (Number.isSafeInteger(read)) by = read;
     return machineNow() + by;
   };
+  const read = fs.readFileSync;
+  const uptime = (): string => {
+    const [, suspendedMs = 0] = existsSync(file) ? String(read(file)).split(' ') : [];
+    return String(Number.parseFloat(String(read('/proc/uptime'))) + Number(suspendedMs) / 1_000);
+  };
+  Object.assign(fs, {
+    readFileSync: (...args: Parameters<typeof read>) =>
+      args[0] === '/proc/uptime' ? uptime() : read(...args),
+  });
+  syncBuiltinESMExports();
 }

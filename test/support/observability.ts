@@ -56,6 +56,20 @@ export class Observability {
     return isListed && this.isWatched(from, to);
   }
 
+  /**
+   * Whether a relist that the runtime saw from `from` on is one of the first lists, or a later one, of everything that was watched by
+   * `until`. To a busy agent a list may have begun seconds before the runtime sees the call, and so before the stream was watched: only
+   * the agent knows which lists were the first.
+   */
+  isSinceFirstLists(from: number, until: number): boolean {
+    return this.#evidence.firstLists
+      .filter((gap) => gap.from < until)
+      .every((gap) => {
+        const first = this.#truth.relistBefore((gap.to ?? this.#truth.end) + BLUR);
+        return first === undefined || first.from <= from;
+      });
+  }
+
   isStepped(from: number, to: number): boolean {
     return this.#truth.steps.some(({ at }) => at > from && at < to);
   }

@@ -60,6 +60,13 @@ export class SpoolBed {
     await spool.close();
   }
 
+  /** Closes all spools and begins with an empty folder. */
+  async renew(): Promise<void> {
+    await this.closeAll();
+    rmSync(this.dir, { recursive: true, force: true });
+    this.dir = mkdtempSync(join(tmpdir(), 'plegwatch-spool-'));
+  }
+
   async closeAll(): Promise<void> {
     for (const spool of this.#open.splice(0)) await spool.close();
   }

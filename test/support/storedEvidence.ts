@@ -24,6 +24,8 @@ export interface StoredFinding extends Record<string, unknown> {
   readonly id: string;
   readonly detected: number;
   readonly resolved: number | null;
+  /** Up to when the reader had read everything, by the proof; null where it does not say so. */
+  readonly drained: number | null;
   readonly proof: Readonly<Record<string, unknown>>;
 }
 
@@ -58,6 +60,8 @@ export interface StoredEvidence {
   readonly findings: readonly StoredFinding[];
   readonly events: readonly StoredEvent[];
   readonly gaps: readonly StoredGap[];
+  /** The gaps that say what first lists could not decide. */
+  readonly firstLists: readonly TimeRange[];
   readonly changes: readonly StoredChange[];
   readonly sessions: readonly StoredSession[];
 }

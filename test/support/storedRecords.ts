@@ -33,25 +33,64 @@ export class EvidenceFixture {
   /** Adds a node with an epoch, a context and a state, first seen `ageS` seconds ago. Returns its id. */
   async node(name: string, ageS = 3600): Promise<number> {
     const id = await this.#one<number>(
-      `INSERT INTO store.node (cluster_id, name, first_seen, incarnation, context_no)
-       VALUES ($1, $2, now() - $3 * interval '1 second', 1, 1) RETURNING node_id AS one`,
+      `INSERT INTO store.node (cluster_id, name, first_seen, last_seen, incarnation, context_no)
+       VALUES ($1, $2, now() - $3 * interval '1 second', now(), 1, 1) RETURNING node_id AS one`,
       [this.#clusterId, name, ageS],
     );
     const epoch = randomUUID();
     await this.#do(
-      `INSERT INTO store.epoch (node_id, cluster_id, epoch, incarnation, node_uid, boot_id, started_mono, started_at, ack_generation, last_seq, complete_through, last_seen)
-       VALUES ($1, $2, $3, 1, '', '', 0, now() - $4 * interval '1 second', 1, 0, now(), now())`,
+      `INSERT INTO store.epoch (node_id, cluster_id, epoch, incarnation, claimed_incarnation, node_uid, boot_id, started_mono, started_at, ack_generation, received, last_seq, complete_through, last_seen, last_new_at)
+       VALUES ($1, $2, $3, 1, 1, '', '', 0, now() - $4 * interval '1 second', 1, '{[1,2)}', 1, now(), now(), now())`,
       [id, this.#clusterId, epoch, ageS],
     );
     const ctx = await this.#one<number>(
       `INSERT INTO store.context (node_id, epoch, context_no, runtime_name, runtime_version, kubelet_version, agent_version,
-         relist_period_us, overdue_after_us, missed_after_us, late_after_us)
-       VALUES ($1, $2, 1, 'containerd', '2.1.9', 'v1.36.3', '0.1.0', 5000000, 2000000, 30000000, 1000000) RETURNING context_id AS one`,
-      [id, epoch],
+         relist_period_us, overdue_after_us, missed_after_us, late_after_us, cluster_id)
+       VALUES ($1, $2, 1, 'containerd', '2.1.9', 'v1.36.3', '0.1.0', 5000000, 2000000, 30000000, 1000000, $3) RETURNING context_id AS one`,
+      [id, epoch, this.#clusterId],
     );
     await this.#do('UPDATE store.node SET context_id = $2 WHERE node_id = $1', [id, ctx]);
     await this.state(id);
     return id;
+  }
+
+  /** Lets the agent of a node be known to run for so many seconds more. */
+  async runsUntil(id: number, seconds: number): Promise<void> {
+    await this.#do(
+      `WITH e AS (UPDATE store.epoch SET last_seen = now() + $2 * interval '1 second' WHERE node_id = $1)
+       UPDATE store.node SET last_seen = now() + $2 * interval '1 second' WHERE node_id = $1`,
+      [id, seconds],
+    );
+  }
+
+  /** Adds the first batch of an agent to a Node that is stored without one, and makes its report due. */
+  async seen(name: string): Promise<void> {
+    const id = await this.#idOf(name);
+    await this.#do(
+      `UPDATE store.node SET first_seen = now(), last_seen = now(), incarnation = 1 WHERE node_id = $1`,
+      [id],
+    );
+    await this.state(id);
+    await this.due(id);
+  }
+
+  /** Adds a Ready condition with this message to a Node that is stored. Returns its id. */
+  async condition(name: string, message: string): Promise<number> {
+    const id = await this.#idOf(name);
+    await this.#do(`SELECT store.make_partition('node_condition', (now() AT TIME ZONE 'UTC')::date)`, []);
+    await this.#do(
+      `INSERT INTO store.node_condition (at, day, node_id, cluster_id, status, reason, message)
+       VALUES (now(), (now() AT TIME ZONE 'UTC')::date, $1, $2, 'False', 'KubeletNotReady', $3)`,
+      [id, this.#clusterId, message],
+    );
+    return id;
+  }
+
+  #idOf(name: string): Promise<number> {
+    return this.#one<number>('SELECT node_id AS one FROM store.node WHERE cluster_id = $1 AND name = $2', [
+      this.#clusterId,
+      name,
+    ]);
   }
 
   async state(
@@ -63,7 +102,7 @@ export class EvidenceFixture {
          stream_error, relist_healthy, relist_reason, model, mode, mode_since, mode_reason)
        SELECT node_id, cluster_id, 1, $2, $3, now(), '', '', true, '', '', $4, now(), $5
        FROM store.node WHERE node_id = $1
-       ON CONFLICT (node_id) DO UPDATE SET seq = excluded.seq, stream_state = excluded.stream_state,
+       ON CONFLICT (node_id, incarnation) DO UPDATE SET seq = excluded.seq, stream_state = excluded.stream_state,
          stream_since = excluded.stream_since, mode = excluded.mode, mode_since = excluded.mode_since, mode_reason = excluded.mode_reason`,
       [id, this.#next(), stream, mode, modeReason],
     );
@@ -81,7 +120,7 @@ export class EvidenceFixture {
       `INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes,
          containers, bytes, expected, matched, unobservable, covered_us, span_us, ended_at, wall_at, lists)
        SELECT at, (at AT TIME ZONE 'UTC')::date, node_id, context_id, $2 + i, cluster_id, 12, 0, 9000, '{0,0,12}', 1, 1, 1000, 4, 4, 0, 60000000,
-         60000000, at + interval '1 minute', at + interval '1 minute', '{}'
+         60000000, at + interval '1 minute', at + interval '1 minute', ''
        FROM store.node, generate_series(0, $3::int4 - 1) AS i, LATERAL (SELECT now() - ($3::int4 - i) * interval '1 minute' AS at) AS m
        WHERE node_id = $1`,
       [id, first, count],
@@ -102,6 +141,20 @@ export class EvidenceFixture {
     return finding;
   }
 
+  /** Adds a fallback of the kubelet, so many seconds ago. */
+  async fallback(id: number, reason: string, ageS = 0): Promise<void> {
+    await this.#do(
+      `SELECT store.make_partition('mode_change', d::date) FROM generate_series(now() - interval '1 day', now(), '1 day') AS d`,
+      [],
+    );
+    await this.#do(
+      `INSERT INTO store.mode_change (at, not_before, day, node_id, context_id, seq, cluster_id, model, from_mode, to_mode, reason, proof)
+       SELECT t.at, t.at, (t.at AT TIME ZONE 'UTC')::date, node_id, context_id, $2, cluster_id, 'EventedCache', 'Evented', 'Fallback', $3, '{}'
+       FROM store.node, LATERAL (SELECT now() - $4 * interval '1 second' AS at) AS t WHERE node_id = $1`,
+      [id, this.#next(), reason, ageS],
+    );
+  }
+
   /** Makes the report of the node due, as ingest does. */
   async due(id: number): Promise<void> {
     await this.#do(
@@ -109,6 +162,24 @@ export class EvidenceFixture {
        ON CONFLICT (node_id) DO UPDATE SET version = q.version + 1, due_at = least(q.due_at, now()), urgent = true`,
       [id, this.#clusterId],
     );
+  }
+
+  /** Stores a written report with the condition AgentReporting of this reason. */
+  async reported(id: number, agentReason: string): Promise<void> {
+    await this.#do(
+      `INSERT INTO store.report (node_id, cluster_id, created_at, written_at, status_digest) VALUES ($1, $2, now(), now(), '')`,
+      [id, this.#clusterId],
+    );
+    await this.#do(
+      `INSERT INTO store.report_condition (node_id, cluster_id, type, status, reason, message, since)
+       VALUES ($1, $2, 'AgentReporting', CASE $3 WHEN 'Reporting' THEN 'True' ELSE 'False' END, $3, '', now())`,
+      [id, this.#clusterId, agentReason],
+    );
+  }
+
+  /** The Node of a reported node was deleted. */
+  async deleted(id: number): Promise<void> {
+    await this.#do('UPDATE store.report SET node_deleted_at = now() WHERE node_id = $1', [id]);
   }
 
   /** Makes the reports of the nodes hours old and due again. */
@@ -138,7 +209,7 @@ export class EvidenceFixture {
   }
 
   /** The number of rows that a table has for the node. */
-  rows(table: 'relist_minute' | 'finding' | 'report_queue', id: number): Promise<number> {
+  rows(table: 'relist_minute' | 'finding' | 'report_queue' | 'node_condition', id: number): Promise<number> {
     return this.#one<number>(`SELECT count(*)::int4 AS one FROM store.${table} WHERE node_id = $1`, [id]);
   }
 

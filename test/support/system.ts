@@ -12,13 +12,19 @@ import {
   type PlegwatchSettings,
   startPlegwatch,
 } from '../../devtools/localServices/plegwatch.ts';
-import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
+import {
+  CONTROLLER_ROLE,
+  createControllerRole,
+  type LocalPostgres,
+  startPostgres,
+} from '../../devtools/localServices/postgres.ts';
 import { run } from '../../devtools/localServices/process.ts';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { NODES } from '../../src/controller/kube/object.ts';
 import { migrate } from '../../src/controller/store/migrate.ts';
+import { auditCommand } from './auditCommand.ts';
 import { CLI } from './build.ts';
 import { query, silent } from './database.ts';
 import { installPlegReports } from './plegreports.ts';
@@ -42,6 +48,8 @@ export const PATIENT: PlegwatchSettings = { lateAfter: '10m', missedAfter: '1m' 
 export class System {
   readonly redis: LocalRedis;
   readonly postgres: LocalPostgres;
+  /** Of the database, for a controller: it may write this cluster only, and owns nothing. */
+  readonly controllerUrl: string;
   readonly #api: LocalApiServer | null;
   readonly #kube: KubeClient | null;
   readonly #programs: LocalPlegwatch[] = [];
@@ -50,25 +58,40 @@ export class System {
   private constructor(
     redis: LocalRedis,
     postgres: LocalPostgres,
+    controllerUrl: string,
     api: LocalApiServer | null,
     kube: KubeClient | null,
   ) {
     this.redis = redis;
     this.postgres = postgres;
+    this.controllerUrl = controllerUrl;
     this.#api = api;
     this.#kube = kube;
   }
 
-  static async start({ kube }: { kube: boolean }): Promise<System> {
+  /** `clusters`: those whose users Redis has. */
+  static async start({
+    kube,
+    clusters = [CLUSTER],
+  }: {
+    kube: boolean;
+    clusters?: readonly string[];
+  }): Promise<System> {
     const [redis, postgres, api] = await Promise.all([
-      startRedis(),
+      startRedis({ clusters }),
       startPostgres({ settings: { fsync: 'off' } }),
       kube ? startApiServer() : null,
     ]);
-    await migrate({ databaseUrl: postgres.url, queues: 4, log: silent });
+    const controllerUrl = await createControllerRole(postgres.url);
+    await migrate({
+      databaseUrl: postgres.url,
+      queues: 4,
+      controllerRoles: [`${CONTROLLER_ROLE}=${CLUSTER}`],
+      log: silent,
+    });
     const client = api === null ? null : await createKubeClient({ kubeconfig: api.kubeconfig });
     if (client !== null) await installPlegReports(client);
-    return new System(redis, postgres, api, client);
+    return new System(redis, postgres, controllerUrl, api, client);
   }
 
   get api(): LocalApiServer {
@@ -94,8 +117,8 @@ export class System {
         command: 'controller',
         settings: {
           cluster: CLUSTER,
-          redisUrl: this.redis.url,
-          databaseUrl: this.postgres.url,
+          redisUrl: this.redis.urlOf('controller', settings.cluster),
+          databaseUrl: this.controllerUrl,
           ...kube,
           ...settings,
         },
@@ -117,7 +140,7 @@ export class System {
         settings: {
           cluster: CLUSTER,
           node,
-          redisUrl: this.redis.url,
+          redisUrl: this.redis.urlOf('agent', settings.cluster),
           criEndpoint: `unix://${socket}`,
           spoolDir: this.folder(`spool-${node}`),
           ...FAST,
@@ -135,6 +158,16 @@ export class System {
   /** Returns the rows of one statement; `$1`… are the values. */
   sql<R extends Record<string, unknown>>(text: string, ...values: unknown[]): Promise<R[]> {
     return query<R>(this.postgres.url, text, values);
+  }
+
+  /** Fails with what the audit printed, unless everything that is stored follows from the rest. */
+  async expectNoDifference(node?: string): Promise<void> {
+    const { code, output } = await auditCommand({
+      cluster: CLUSTER,
+      databaseUrl: this.postgres.url,
+      node,
+    });
+    if (code !== 0) throw new Error(`plegwatch audit exited with ${code}:\n${output}`);
   }
 
   /**

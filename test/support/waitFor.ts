@@ -3,9 +3,20 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Waits until the condition holds. Fails after `timeoutMs`. */
-export async function until(condition: () => boolean | undefined, timeoutMs = 50_000): Promise<void> {
-  await waitFor(`${condition}`, condition, timeoutMs, 5);
+const WITHIN_MS = 240_000;
+
+/** Waits until the condition holds. */
+export async function until(condition: () => boolean | undefined): Promise<void> {
+  await waitFor(`${condition}`, condition, WITHIN_MS, 5);
+}
+
+/** Waits until the check, mostly of expectations, no longer throws. */
+export async function passes(check: () => unknown): Promise<void> {
+  const passed = async () => {
+    await check();
+    return true;
+  };
+  await waitFor(`${check}`, passed, WITHIN_MS, 25);
 }
 
 /**
@@ -15,7 +26,7 @@ export async function until(condition: () => boolean | undefined, timeoutMs = 50
 export async function waitFor<T>(
   what: string,
   ask: () => Promise<T | false | undefined> | T | false | undefined,
-  withinMs = 240_000,
+  withinMs = WITHIN_MS,
   intervalMs = 50,
 ): Promise<T> {
   const deadline = performance.now() + withinMs;

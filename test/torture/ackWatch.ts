@@ -11,6 +11,8 @@ import type { Premature } from './checker.ts';
 import { type CommittedAck, readCommittedAcks, withClient } from './store.ts';
 
 const EVERY_MS = 50;
+/** What a forged reply acknowledges; no agent here writes so many records. */
+export const FORGED_SEQ = 1_000_000;
 
 export interface AckWatchOptions {
   readonly redisUrl: string;
@@ -95,6 +97,7 @@ export class AckWatch {
   ): void {
     if (replies.length > 0) this.#comparisons += 1;
     for (const { epoch, ackGeneration, ackedSeq: acknowledged } of replies) {
+      if (acknowledged === FORGED_SEQ) continue;
       const committed = acks.get(epoch)?.ackedSeq ?? 0;
       if (acknowledged <= committed || ackGeneration <= (this.#replaced.get(epoch) ?? 0)) continue;
       const known = this.premature.some(

@@ -71,6 +71,7 @@ const evidence = (more: Partial<TortureEvidence>): TortureEvidence => ({
   store: store([row(1), row(2)]),
   faults: [],
   premature: [],
+  different: [],
   undrained: 0,
   forgetful: new Set(),
   ...more,
@@ -249,4 +250,9 @@ test('a period that neither evidence nor a gap covers is undeclared', () => {
   const undeclared = [{ node: NODE, scope: 'stream', from: 10_000, to: 20_000 }];
   const { problems } = checkRecords(evidence({ store: { ...store([row(1), row(2)]), undeclared } }));
   expect(problems).toEqual(['1 undeclared']);
+});
+
+test('what the audit says about the store is a problem', () => {
+  const different = ['node-0: A finding is not there.'];
+  expect(checkRecords(evidence({ different })).problems).toEqual(['1 different']);
 });

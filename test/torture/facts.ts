@@ -39,7 +39,8 @@ export function factsOf(record: EvidenceRecord): string | null {
     case 'relist_minute': {
       const { t, span, relists, errors, max, sandboxes, containers, bytes } = record;
       const { expected, matched, unobservable, covered, wall, lists } = record;
-      const hist = record.hist.map((n) => Math.min(n, INT2_MAX));
+      const counts = record.hist.slice(0, record.hist.findLastIndex((n) => n > 0) + 1);
+      const hist = counts.map((n) => Math.min(n, INT2_MAX));
       const figures = [relists, errors, max, sandboxes, containers, bytes];
       return asText([
         t + span,

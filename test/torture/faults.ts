@@ -3,7 +3,7 @@
  * runs again.
  */
 
-import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Queue } from 'bullmq';
@@ -15,13 +15,15 @@ import {
   waitFor,
 } from '../../devtools/localServices/process.ts';
 import { variableOf } from '../../src/platform/settings.ts';
-import { QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
+import { ackReplyKey, QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
+import { diskFailures, failDisk, SECTOR_BYTES } from '../support/failingDisk.ts';
 import { moveClock } from '../support/movedClock.ts';
+import { FORGED_SEQ } from './ackWatch.ts';
 import type { BreakableRoute } from './route.ts';
 import type { Event, Fault, Part, RouteName } from './schedule.ts';
 import { CLUSTER, QUEUES, type World } from './world.ts';
 
-const WAITS_WITHIN_MS = 20_000;
+const WAITS_WITHIN_MS = 120_000;
 
 /** A fault that could not be injected. */
 class FaultError extends Error {
@@ -47,12 +49,17 @@ function turnOf(fault: Fault): string {
       return fault.of;
     case 'full disk':
     case 'second agent':
+    case 'bad sector':
+    case 'failed fsync':
       return `agent ${fault.node}`;
     case 'wipe':
     case 'repeat':
+    case 'new password':
       return 'redis';
     case 'slow':
       return 'slow';
+    case 'forged ack':
+      return `replies ${fault.node}`;
     case 'clone':
       return `clone ${fault.node}`;
     case 'clock':
@@ -87,6 +94,14 @@ async function effect(world: World, fault: Fault, forMs: number): Promise<void> 
       return clone(world, fault.node, forMs);
     case 'second agent':
       return secondAgent(world, fault.node, forMs);
+    case 'bad sector':
+      return breakSector(world, fault.node);
+    case 'failed fsync':
+      return failSyncs(world, fault.node, forMs);
+    case 'forged ack':
+      return forgeAcks(world, fault.node, forMs);
+    case 'new password':
+      return world.changePassword(fault.user, forMs);
     case 'clock':
       return step(world, fault.node, fault.byMs, forMs);
   }
@@ -214,6 +229,51 @@ async function step(world: World, i: number, byMs: number, forMs: number): Promi
   moveClock(clock, 0);
 }
 
+/** Makes a sector of a segment unreadable, but none of the last ones: nobody can say how many records were in these. */
+function breakSector(world: World, i: number): void {
+  const { spool, diskFailures: as } = world.node(i);
+  const epochs = join(spool, 'epochs');
+  const sectors = readdirSync(epochs).flatMap((epoch) =>
+    readdirSync(join(epochs, epoch))
+      .filter((name) => name.endsWith('.seg'))
+      .flatMap((name) => {
+        const path = join(epochs, epoch, name);
+        const sectorsOf = Math.floor(statSync(path).size / SECTOR_BYTES) - 2;
+        return Array.from({ length: Math.max(0, sectorsOf) }, (_, sector) => ({ path, sector }));
+      }),
+  );
+  // The newest records are those that the store does not have yet.
+  const broken = sectors.at(-1);
+  if (broken === undefined) return;
+  const failures = diskFailures(as);
+  failDisk(as, { ...failures, unreadable: [...failures.unreadable, broken] });
+}
+
+async function failSyncs(world: World, i: number, forMs: number): Promise<void> {
+  const { diskFailures: as } = world.node(i);
+  failDisk(as, { ...diskFailures(as), failsToSync: true });
+  await delay(forMs);
+  failDisk(as, { ...diskFailures(as), failsToSync: false });
+}
+
+/** Writes again and again over the replies of a node. */
+async function forgeAcks(world: World, i: number, forMs: number): Promise<void> {
+  const key = ackReplyKey(CLUSTER, world.node(i).name);
+  const until = performance.now() + forMs;
+  while (performance.now() < until) {
+    await world
+      .inRedis(async (redis) => {
+        for (const [epoch, json] of Object.entries(await redis.hgetall(key))) {
+          const reply: Record<string, unknown> = JSON.parse(json);
+          await redis.hset(key, epoch, JSON.stringify({ ...reply, ackedSeq: FORGED_SEQ }));
+        }
+      })
+      // Redis may be down, which is another fault.
+      .catch(() => undefined);
+    await delay(100);
+  }
+}
+
 /** A golden image: another node finds the spool of this one, and must not send anything in its name. */
 async function clone(world: World, i: number, forMs: number): Promise<void> {
   const copy = join(world.dir, `clone-${i}`);
@@ -248,8 +308,11 @@ async function secondAgent(world: World, i: number, forMs: number): Promise<void
     await second.stop();
     throw error;
   });
+  // Until it is known how far the first one came, the second must not add an epoch of its own.
+  signal([second.pid], 'SIGSTOP');
   await agent.kill('SIGKILL');
   world.agentDied(i);
+  signal([second.pid], 'SIGCONT');
   await delay(forMs);
   second.kill('SIGKILL');
   await second.exited;

@@ -17,6 +17,7 @@
 
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
+import { PROBLEM_CLASSES } from './checker.ts';
 import { LimitedDisk } from './disk.ts';
 import { type Outcome, runSchedule } from './run.ts';
 import type { FaultKind } from './schedule.ts';
@@ -78,8 +79,7 @@ process.exitCode = failed.length > 0 ? 1 : 0;
 
 function printOutcome(seed: number, { result, events, failures, comparisons, seconds, logs }: Outcome): void {
   const { attempted, stored, declared, undetermined } = result;
-  const lists = ['lost', 'unexpected', 'duplicated', 'unexplained', 'undeclared', 'premature'] as const;
-  const counts = Object.fromEntries(lists.map((name) => [name, result[name].length]));
+  const counts = Object.fromEntries(PROBLEM_CLASSES.map((name) => [name, result[name].length]));
   totals.schedules += 1;
   totals.faults += events.length;
   totals.attempted += attempted;
@@ -92,7 +92,7 @@ function printOutcome(seed: number, { result, events, failures, comparisons, sec
   if (result.problems.length === 0 && failures.length === 0) return;
   failed.push(seed);
   console.log(`  FAILED: ${[...result.problems, ...failures].join('; ')}`);
-  for (const name of lists) {
+  for (const name of PROBLEM_CLASSES) {
     for (const each of result[name].slice(0, MAX_LISTED)) console.log(`    ${name}: ${each}`);
   }
   for (const log of logs) console.log(log);

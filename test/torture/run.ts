@@ -3,13 +3,15 @@
  *
  *   start ──► faults, each at its time ──► everything repaired ──► no more pods ──► settled or timed out ──► result
  */
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../src/platform/errors.ts';
+import { auditCommand } from '../support/auditCommand.ts';
 import { type Attempt, type CheckResult, checkRecords, type TortureEvidence } from './checker.ts';
 import { inject } from './faults.ts';
 import { describeFault, type Event, type ScheduleOptions, scheduleOf } from './schedule.ts';
 import { readStore } from './store.ts';
-import { World } from './world.ts';
+import { CLUSTER, World } from './world.ts';
 
 export interface RunOptions extends ScheduleOptions {
   /** The checkout of the program under test. */
@@ -85,14 +87,23 @@ async function settle(world: World, events: readonly Event[], withinMs: number):
       store,
       faults: events,
       premature: world.ackWatch.premature,
+      different: [],
       undrained: await world.undrained(),
       forgetful: new Set([...world.options.forgetful].map((i) => `node-${i}`)),
     };
     const result = checkRecords(evidence);
     const settled = result.lost.length + result.undeclared.length === 0 && result.undrained === 0;
-    if (settled || performance.now() > deadline) return result;
+    if (settled) return checkRecords({ ...evidence, different: await audited(world) });
+    if (performance.now() > deadline) return result;
     await delay(500);
   }
+}
+
+/** The differences that the audit prints, each with its SQL, or why it failed. */
+async function audited({ options, postgres }: World): Promise<string[]> {
+  const cli = join(options.root, 'dist', 'cli.js');
+  const { code, output } = await auditCommand({ cli, cluster: CLUSTER, databaseUrl: postgres.url });
+  return code === 0 ? [] : output.trimEnd().split('\n');
 }
 
 function highest(attempts: readonly Attempt[]): Map<string, number> {

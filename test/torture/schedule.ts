@@ -4,6 +4,7 @@
  * Faults overlap, except on the same part: the next fault waits until the part is repaired.
  */
 import { type Random, randomFor } from '../../devtools/simulator/random.ts';
+import { REDIS_USERS, type RedisUser } from '../../src/protocol/redisUsers.ts';
 
 export type Part = `agent ${number}` | `controller ${number}` | 'redis' | 'postgres';
 export type RouteName =
@@ -36,9 +37,18 @@ export type Fault =
   /** A second agent waits for the spool of this node; the first is killed. */
   | { readonly kind: 'second agent'; readonly node: number }
   /** The wall clock of an agent steps, and later back. */
-  | { readonly kind: 'clock'; readonly node: number; readonly byMs: number };
+  | { readonly kind: 'clock'; readonly node: number; readonly byMs: number }
+  /** A sector of a spool's segment cannot be read any more. */
+  | { readonly kind: 'bad sector'; readonly node: number }
+  /** Every fsync of a segment fails. */
+  | { readonly kind: 'failed fsync'; readonly node: number }
+  /** Somebody writes acknowledgements of records that do not exist into the replies of a node. */
+  | { readonly kind: 'forged ack'; readonly node: number }
+  /** Redis has another password for agents or controllers and disconnects them; their Secret has it later. */
+  | { readonly kind: 'new password'; readonly user: RedisUser };
 
 export type FaultKind = Fault['kind'];
+type DrawnKind = Exclude<FaultKind, 'new password'>;
 
 export interface Event {
   /** From the start of the schedule. */
@@ -59,7 +69,7 @@ export interface ScheduleOptions {
 }
 
 /** How often each kind is drawn. */
-const WEIGHTS: Readonly<Record<FaultKind, number>> = {
+const WEIGHTS: Readonly<Record<DrawnKind, number>> = {
   kill: 6,
   freeze: 4,
   wipe: 2,
@@ -73,6 +83,9 @@ const WEIGHTS: Readonly<Record<FaultKind, number>> = {
   clone: 1,
   'second agent': 1,
   clock: 2,
+  'bad sector': 1,
+  'failed fsync': 1,
+  'forged ack': 2,
 };
 
 /** The largest step of a clock: a larger one would delete records that are kept for a day. */
@@ -92,12 +105,22 @@ export function scheduleOf(options: ScheduleOptions): Event[] {
     events.push({ atMs: Math.round(atMs), forMs: Math.round(random.between(200, 3_000)), fault });
     atMs += random.between(0.3, 1.7) * options.everyMs;
   }
-  return events;
+  return [...events, ...newPasswords(options, atMs)].sort((a, b) => a.atMs - b.atMs);
+}
+
+/** Each user gets a new password once, beside the faults that were asked for. */
+function newPasswords({ seed }: ScheduleOptions, until: number): Event[] {
+  const random = randomFor(seed, 'passwords');
+  return REDIS_USERS.map((user) => ({
+    atMs: Math.round(random.between(1_000, until)),
+    forMs: Math.round(random.between(200, 3_000)),
+    fault: { kind: 'new password', user },
+  }));
 }
 
 /** Every kind once, as far as there is room, and the others by weight. */
-function kindsOf({ faults, without }: ScheduleOptions, random: Random): FaultKind[] {
-  const kinds = (Object.keys(WEIGHTS) as FaultKind[]).filter((kind) => !without.has(kind));
+function kindsOf({ faults, without }: ScheduleOptions, random: Random): DrawnKind[] {
+  const kinds = (Object.keys(WEIGHTS) as DrawnKind[]).filter((kind) => !without.has(kind));
   const urn = kinds.flatMap((kind) => Array.from({ length: WEIGHTS[kind] }, () => kind));
   const drawn = Array.from(
     { length: Math.max(0, faults - kinds.length) },
@@ -106,7 +129,7 @@ function kindsOf({ faults, without }: ScheduleOptions, random: Random): FaultKin
   return random.shuffle([...random.shuffle(kinds).slice(0, faults), ...drawn]);
 }
 
-function faultOf(kind: FaultKind, { nodes, controllers }: ScheduleOptions, random: Random): Fault {
+function faultOf(kind: DrawnKind, { nodes, controllers }: ScheduleOptions, random: Random): Fault {
   const below = (n: number) => Math.floor(random.between(0, n));
   const either = <const T>(...choices: readonly [T, ...T[]]): T =>
     choices[below(choices.length)] ?? choices[0];
@@ -135,6 +158,9 @@ function faultOf(kind: FaultKind, { nodes, controllers }: ScheduleOptions, rando
       return { kind, node: 0, kill: random.chance(0.3) };
     case 'clone':
     case 'second agent':
+    case 'bad sector':
+    case 'failed fsync':
+    case 'forged ack':
       return { kind, node: below(nodes) };
     case 'clock':
       // Small steps as often as large ones: of seconds, minutes, hours.

@@ -36,7 +36,8 @@ const ROWS: Readonly<Record<RowKind, { readonly table: string; readonly columns:
       ...['expected', 'matched', 'unobservable', 'covered_us', 'span_us'].map((name) => `r.${name}`),
       "array_to_string(r.hist, ' ')",
       '(extract(epoch FROM r.wall_at) * 1000000)::int8',
-      "array_to_string(r.lists, ' ')",
+      `(SELECT coalesce(string_agg(concat_ws(' ', l.sandboxes_from, l.sandboxes_to, l.containers_from, l.containers_to, l.flags, l.events_to), ' '), '')
+        FROM store.relists_of(r.lists) AS l)`,
     ],
   },
   finding: {

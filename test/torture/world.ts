@@ -4,7 +4,8 @@
  *
  * Each part has one fault at a time: the next one waits until the one before has ended.
  */
-import { cpSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -14,7 +15,12 @@ import {
   type PlegwatchSettings,
   startPlegwatch,
 } from '../../devtools/localServices/plegwatch.ts';
-import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
+import {
+  CONTROLLER_ROLE,
+  createControllerRole,
+  type LocalPostgres,
+  startPostgres,
+} from '../../devtools/localServices/postgres.ts';
 import { run, tail } from '../../devtools/localServices/process.ts';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import {
@@ -24,6 +30,8 @@ import {
 } from '../../devtools/localServices/temporaryFolder.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
+import { aclRules, REDIS_USERS, type RedisUser, redisUserName } from '../../src/protocol/redisUsers.ts';
+import { failingDiskArgs } from '../support/failingDisk.ts';
 import { clockArgs } from '../support/movedClock.ts';
 import { AckWatch } from './ackWatch.ts';
 import { readAudit, readSpool } from './audit.ts';
@@ -60,7 +68,7 @@ const AGENT = {
   spoolFsync: '200ms',
   logLevel: 'info',
 };
-const STARTS_WITHIN_MS = 60_000;
+const STARTS_WITHIN_MS = 120_000;
 const LOGGED_LINES = 8;
 const LOGGED_CHARACTERS = 300;
 
@@ -82,6 +90,8 @@ export interface Node {
   readonly audit: string;
   /** The file that holds the offset of its clock. */
   readonly clock: string;
+  /** The file that says how its disk fails. */
+  readonly diskFailures: string;
   readonly redis: BreakableRoute;
   /** A disk that can be filled; null if this machine cannot mount one. */
   readonly disk: LimitedDisk | null;
@@ -92,6 +102,9 @@ export interface Controller {
   readonly redis: BreakableRoute;
   readonly postgres: BreakableRoute;
 }
+
+/** Of the users of Redis, at present. */
+type Passwords = Record<RedisUser, string>;
 
 export class World {
   readonly nodes: Node[] = [];
@@ -105,6 +118,7 @@ export class World {
   readonly redis: LocalRedis;
   readonly postgres: LocalPostgres;
   readonly ackWatch: AckWatch;
+  readonly #passwords: Passwords;
   readonly #place: TemporaryFolder;
   readonly #turns = new Map<string, Promise<void>>();
   readonly #cleanUps: (() => Promise<void> | void)[] = [];
@@ -112,12 +126,14 @@ export class World {
   private constructor(
     options: WorldOptions,
     place: TemporaryFolder,
+    passwords: Passwords,
     redis: LocalRedis,
     postgres: LocalPostgres,
   ) {
     this.options = options;
     this.dir = place.dir;
     this.#place = place;
+    this.#passwords = passwords;
     this.redis = redis;
     this.postgres = postgres;
     this.ackWatch = new AckWatch({
@@ -133,17 +149,24 @@ export class World {
     const left = abandonedFolders('torture');
     for (const folder of left) await LimitedDisk.sweep(join(folder, 'node-0', 'disk'));
     const place = temporaryFolder('torture', undefined, left);
+    const passwords = { agent: 'agent-1', controller: 'controller-1' };
     const [redis, postgres] = await Promise.all([
-      startRedis({ dir: join(place.dir, 'redis') }),
+      startRedis({
+        dir: join(place.dir, 'redis'),
+        clusters: [CLUSTER],
+        passwordOf: (user) => passwords[user],
+      }),
       startPostgres({
         dir: join(place.dir, 'postgres'),
         settings: { fsync: 'off', wal_level: 'minimal', max_wal_senders: '0' },
       }),
     ]);
     const cli = join(options.root, 'dist', 'cli.js');
+    await createControllerRole(postgres.url);
     const migrate = [cli, 'migrate', '--database-url', postgres.url, '--queues', `${QUEUES}`];
-    await run(process.execPath, migrate);
-    const world = new World(options, place, redis, postgres);
+    await run(process.execPath, [...migrate, '--controller-roles', `${CONTROLLER_ROLE}=${CLUSTER}`]);
+    const world = new World(options, place, passwords, redis, postgres);
+    for (const user of REDIS_USERS) world.#writeSecret(user);
     try {
       for (let i = 0; i < options.controllers; i += 1) world.controllers.push(await world.#controller());
       for (let i = 0; i < options.nodes; i += 1) world.nodes.push(await world.#node(i));
@@ -269,6 +292,31 @@ export class World {
     rmSync(join(this.dir, 'redis', 'dump.rdb'));
   }
 
+  /** Redis has the new password at once, the Secret only after so long. */
+  async changePassword(user: RedisUser, afterMs: number): Promise<void> {
+    const [name, number] = this.#passwords[user].split('-');
+    const password = `${name}-${Number(number) + 1}`;
+    const hash = createHash('sha256').update(password).digest('hex');
+    const of = redisUserName(user, CLUSTER);
+    await this.inRedis(async (redis) => {
+      await redis.call('ACL', 'SETUSER', of, 'resetpass', ...aclRules(user, CLUSTER, hash));
+      await redis.call('CLIENT', 'KILL', 'USER', of);
+    });
+    this.#passwords[user] = password;
+    await delay(afterMs);
+    this.#writeSecret(user);
+  }
+
+  #secretOf(user: RedisUser): string {
+    return join(this.dir, `secret-${user}`);
+  }
+
+  #writeSecret(user: RedisUser): void {
+    mkdirSync(this.#secretOf(user), { recursive: true });
+    writeFileSync(join(this.#secretOf(user), 'username'), redisUserName(user, CLUSTER));
+    writeFileSync(join(this.#secretOf(user), 'password'), this.#passwords[user]);
+  }
+
   agentSettings(i: number, spool: string): PlegwatchSettings {
     const { socket } = this.node(i).runtime;
     return this.#agentSettings(i, spool, socket, this.node(i).redis);
@@ -310,14 +358,15 @@ export class World {
   async #controller(): Promise<Controller> {
     const redis = await this.#route(this.redis.port);
     const postgres = await this.#route(this.postgres.port);
-    const databaseUrl = new URL(this.postgres.url);
-    databaseUrl.port = `${postgres.port}`;
+    const databaseUrl = new URL(over(postgres, this.postgres.url));
+    databaseUrl.username = CONTROLLER_ROLE;
     const program = await startPlegwatch({
       cli: join(this.options.root, 'dist', 'cli.js'),
       command: 'controller',
       settings: {
         cluster: CLUSTER,
-        redisUrl: `redis://127.0.0.1:${redis.port}`,
+        redisUrl: over(redis, this.redis.url),
+        redisSecretDir: this.#secretOf('controller'),
         databaseUrl: databaseUrl.href,
         noKube: 'true',
         ...INGEST_INTERVALS,
@@ -342,21 +391,23 @@ export class World {
     const redis = await this.#route(this.redis.port);
     const spool = join(disk?.dir ?? folder, 'spool');
     const clock = join(folder, 'clock');
+    const diskFailures = join(folder, 'disk-failures');
     const agent = await startPlegwatch({
       cli: join(this.options.root, 'dist', 'cli.js'),
       command: 'agent',
       settings: this.#agentSettings(i, spool, runtime.socket, redis),
-      nodeArgs: clockArgs(clock),
+      nodeArgs: [...clockArgs(clock), ...failingDiskArgs(diskFailures)],
     });
     this.#cleanUps.push(() => agent.stop());
-    return { name, runtime, agent, spool, audit: join(folder, 'audit'), redis, disk, clock };
+    return { name, runtime, agent, spool, audit: join(folder, 'audit'), redis, disk, clock, diskFailures };
   }
 
   #agentSettings(i: number, spoolDir: string, socket: string, redis: BreakableRoute): PlegwatchSettings {
     return {
       cluster: CLUSTER,
       node: `node-${i}`,
-      redisUrl: `redis://127.0.0.1:${redis.port}`,
+      redisUrl: over(redis, this.redis.url),
+      redisSecretDir: this.#secretOf('agent'),
       criEndpoint: `unix://${socket}`,
       spoolDir,
       spoolRetention: this.options.forgetful.has(i) ? '0' : '24h',
@@ -375,3 +426,10 @@ export class World {
 
 /** This checkout. */
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The same URL, but over a route. */
+function over({ port }: BreakableRoute, url: string): string {
+  const result = new URL(url);
+  result.port = `${port}`;
+  return result.href;
+}

@@ -1,32 +1,83 @@
-{{/* The prefix of all names: short enough for the longest suffix, and for the 52 characters of a CronJob's name. */}}
-{{- define "plegwatch.name" -}}
-{{- $name := ternary .Release.Name (printf "%s-plegwatch" .Release.Name) (contains "plegwatch" .Release.Name) -}}
-{{- $name | trunc 40 | trimSuffix "-" -}}
+{{- define "plegwatch.appName" -}}
+{{- default .Chart.Name .Values.nameOverride -}}
 {{- end }}
 
-{{/* Labels that never change, for selectors. Arguments: root (the top-level context), component. */}}
+{{/* The prefix of all names: short enough for the longest suffix, and for the 52 characters of a CronJob's name. */}}
+{{- define "plegwatch.name" -}}
+{{- $app := include "plegwatch.appName" . -}}
+{{- $name := ternary .Release.Name (printf "%s-%s" .Release.Name $app) (contains $app .Release.Name) -}}
+{{- default $name .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end }}
+
+{{/* Labels that never change, for selectors. Arguments: root (the top-level context), component, pool (if the component has several). */}}
 {{- define "plegwatch.selector" -}}
-app.kubernetes.io/name: plegwatch
+app.kubernetes.io/name: {{ include "plegwatch.appName" .root }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
+{{- with .pool }}
+plegwatch.dev/pool: {{ . }}
+{{- end }}
 {{- end }}
 
 {{- define "plegwatch.labels" -}}
-{{ include "plegwatch.selector" . }}
-app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- $own := include "plegwatch.selector" . | fromYaml -}}
+{{- $_ := set $own "app.kubernetes.io/version" .root.Chart.AppVersion -}}
+{{- $_ := set $own "app.kubernetes.io/managed-by" .root.Release.Service -}}
+{{- $_ := set $own "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_") -}}
+{{- merge $own .root.Values.commonLabels | toYaml -}}
 {{- end }}
 
-{{- define "plegwatch.image" -}}
-{{- with .Values.image -}}
+{{/* The labels of a pod. Arguments: those of plegwatch.labels, and more (labels from the values). */}}
+{{- define "plegwatch.podLabels" -}}
+{{- merge (include "plegwatch.selector" . | fromYaml) .more (include "plegwatch.labels" . | fromYaml) | toYaml -}}
+{{- end }}
+
+{{/* Arguments: image (values), tag (used if they have none). */}}
+{{- define "plegwatch.imageOf" -}}
+{{- with .image -}}
 {{- if .digest -}}
 image: {{ printf "%s@%s" .repository .digest | quote }}
 {{- else -}}
-image: {{ printf "%s:%s" .repository (default $.Chart.AppVersion .tag) | quote }}
+image: {{ printf "%s:%s" .repository (default $.tag .tag) | quote }}
 {{- end }}
 imagePullPolicy: {{ .pullPolicy }}
 {{- end }}
+{{- end }}
+
+{{- define "plegwatch.image" -}}
+{{- include "plegwatch.imageOf" (dict "image" .Values.image "tag" .Chart.AppVersion) -}}
+{{- end }}
+
+{{/* Where a pod may run. Arguments: root, from (values with tolerations and so on). */}}
+{{- define "plegwatch.scheduling" -}}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .from.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .from.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .from.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .from.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .from.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* The same for pods beside the controller. */}}
+{{- define "plegwatch.schedulingBeside" -}}
+{{- include "plegwatch.scheduling" (dict "root" . "from" (pick .Values.controller "tolerations" "nodeSelector" "affinity")) -}}
 {{- end }}
 
 {{/* The security context of every container. */}}
@@ -37,7 +88,7 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{/* The security context of every pod but the agent's. */}}
+{{/* The security context of the controller's pod and of the Jobs. */}}
 {{- define "plegwatch.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532
@@ -46,13 +97,79 @@ seccompProfile:
   type: RuntimeDefault
 {{- end }}
 
+{{/* The name of this cluster in the database. */}}
+{{- define "plegwatch.cluster" -}}
+{{- default (ternary "trial" "" .Values.trial.enabled) .Values.cluster -}}
+{{- end }}
+
+{{- define "plegwatch.agentNamespace" -}}
+{{- default .Release.Namespace .Values.agent.namespace -}}
+{{- end }}
+
+{{/* Arguments: root, component (agent or controller). */}}
+{{- define "plegwatch.serviceAccount" -}}
+{{- default (printf "%s-%s" (include "plegwatch.name" .root) .component) (get .root.Values .component).serviceAccount.name -}}
+{{- end }}
+
+{{/* Whether agents enrol keys: true or nothing. The controller of another release could not read what they send. */}}
+{{- define "plegwatch.enrols" -}}
+{{- if and .Values.attribution.enabled .Values.agent.enabled .Values.controller.enabled }}true{{ end -}}
+{{- end }}
+
+{{/* The Secret with the controller's keys, and the ConfigMap with their public halves. */}}
+{{- define "plegwatch.keys" -}}
+{{- include "plegwatch.name" . }}-keys
+{{- end }}
+
 {{/*
-Fails if a URL has two sources, none although one is required, or the wrong scheme; never prints the URL, which may hold a
-password. Arguments: at (path of the values), from (the values), scheme (regular expression), example, needed (boolean).
+How the database is migrated: hook, init or off, which YAML reads as false unless it is quoted. The Postgres of a trial is
+made after the hooks, so a trial cannot use one.
+*/}}
+{{- define "plegwatch.migrateMode" -}}
+{{- $mode := ternary "off" .Values.migrate.mode (eq "false" (toString .Values.migrate.mode)) -}}
+{{- ternary "init" $mode (and .Values.trial.enabled (eq $mode "hook")) -}}
+{{- end }}
+
+{{/* Where each runtime has its socket. */}}
+{{- define "plegwatch.sockets" -}}
+containerd: unix:///run/containerd/containerd.sock
+crio: unix:///run/crio/crio.sock
+k3s: unix:///run/k3s/containerd/containerd.sock
+rke2: unix:///run/k3s/containerd/containerd.sock
+microk8s: unix:///var/snap/microk8s/common/run/containerd.sock
+k0s: unix:///run/k0s/containerd.sock
+isulad: unix:///var/run/isulad.sock
+{{- end }}
+
+{{/*
+The values of each DaemonSet of agents, as a JSON list: agentPools merged into agent, or a single one without a name. A runtime
+or endpoint of a pool takes precedence over those of all.
+*/}}
+{{- define "plegwatch.pools" -}}
+{{- $sockets := include "plegwatch.sockets" . | fromYaml -}}
+{{- $pools := list -}}
+{{- range default (list dict) .Values.agentPools -}}
+{{- $pool := mergeOverwrite (deepCopy $.Values.agent) (deepCopy .) -}}
+{{- $runtime := get $sockets (default $.Values.runtime .runtime) -}}
+{{- $endpoint := ternary (default $runtime .criEndpoint) (default $runtime $pool.criEndpoint) (hasKey . "runtime") -}}
+{{- $pools = append $pools (set $pool "socket" (trimPrefix "unix://" $endpoint)) -}}
+{{- end -}}
+{{- toJson $pools -}}
+{{- end }}
+
+{{/* A duration in milliseconds. */}}
+{{- define "plegwatch.milliseconds" -}}
+{{- $factors := dict "" 0.0 "ms" 1.0 "s" 1000.0 "m" 60000.0 "h" 3600000.0 -}}
+{{- mulf (regexFind "^[0-9.]+" . | float64) (get $factors (regexFind "[a-z]+$" .)) -}}
+{{- end }}
+
+{{/*
+Fails if there is no source of a URL although one is required, if a URL beside a Secret has a password, or if it has the wrong scheme;
+never prints the URL. Arguments: at (path of the values), from (the values), scheme (regular expression), example, needed (boolean).
 */}}
 {{- define "plegwatch.checkSource" -}}
-{{- if and .from.url .from.existingSecret -}}
-{{- fail (printf "set either %s.url or %s.existingSecret, not both" .at .at) -}}
+{{- if and .from.url .from.existingSecret (regexMatch "://[^/@]*:[^/]*@" .from.url) -}}
+{{- fail (printf "set either %s.url or %s.existingSecret, not both: beside a Secret, %s.url may only complete it, without a password" .at .at .at) -}}
 {{- else if and .needed (not .from.url) (not .from.existingSecret) -}}
 {{- fail (printf "%s is required: set %s.url or %s.existingSecret" .at .at .at) -}}
 {{- else if and .from.url (not (regexMatch (printf "^%s://\\S+$" .scheme) .from.url)) -}}
@@ -66,19 +183,141 @@ password. Arguments: at (path of the values), from (the values), scheme (regular
 {{- end }}
 
 {{/*
-An environment variable from a Secret. Arguments: variable (its name), from (values with existingSecret), chartSecret (the Secret of
-this chart, used without existingSecret).
+How a service is reached, as JSON: name (of its Secret), keys (of the Secret, by the file that each is mounted as; empty: all keys, as
+files of the same names), url (if the chart makes the Secret from it), base (a URL that completes the Secret), client (the Secret of a
+client certificate). Arguments: root, of (redis, agent-redis, database, database-owner or ui-database).
 */}}
-{{- define "plegwatch.secretVariable" -}}
-- name: {{ .variable }}
-  valueFrom:
-    secretKeyRef:
-      name: {{ default .chartSecret .from.existingSecret }}
-      key: {{ ternary .from.existingSecretKey "url" (ne .from.existingSecret "") }}
+{{- define "plegwatch.urlSecret" -}}
+{{- $values := .root.Values -}}
+{{- $of := .of -}}
+{{- $tls := ternary $values.redis.tls $values.database.tls (hasSuffix "redis" $of) -}}
+{{- $own := get (dict "agent-redis" $values.redis.agent "database-owner" $values.database.owner "ui-database" $values.ui.database) $of -}}
+{{- $client := default $tls.clientSecret (get (default dict $own) "clientSecret") -}}
+{{- if and (has $of (list "database-owner" "ui-database")) (not (include "plegwatch.hasSource" $own)) -}}{{- $of = "database" -}}{{- end -}}
+{{- $from := get (dict "redis" $values.redis "agent-redis" $values.redis.agent "database" $values.database "database-owner" $values.database.owner "ui-database" $values.ui.database) $of -}}
+{{- $name := include "plegwatch.name" .root -}}
+{{- if $values.trial.enabled -}}
+{{- $isAgents := eq $of "agent-redis" -}}
+{{- dict "name" (ternary (printf "%s-trial-agent" $name) (printf "%s-trial" $name) $isAgents) "keys" (dict "url" (printf "%s-url" (trimPrefix "agent-" $of))) | toJson -}}
+{{- else if $from.existingSecret -}}
+{{- dict "name" $from.existingSecret "keys" $from.existingSecretKeys "base" $from.url "client" $client | toJson -}}
+{{- else -}}
+{{- dict "name" (printf "%s-%s" $name $of) "keys" (dict "url" "url") "url" $from.url "client" $client | toJson -}}
+{{- end -}}
 {{- end }}
 
-{{/* The values of the owner's URL, as JSON. */}}
-{{- define "plegwatch.ownerSource" -}}
-{{- $database := .Values.database -}}
-{{- ternary $database.owner (omit $database "owner") (eq "yes" (include "plegwatch.hasSource" $database.owner)) | toJson -}}
+{{/* The name of the volume of a service, and of its folder. Argument: of. */}}
+{{- define "plegwatch.accessName" -}}
+{{- trimPrefix "agent-" .of -}}
+{{- end }}
+
+{{/*
+The environment that says how a service is reached. Files and no variables, so that a Secret can be rotated. Arguments: those of
+plegwatch.urlSecret.
+*/}}
+{{- define "plegwatch.accessEnv" -}}
+{{- $secret := include "plegwatch.urlSecret" . | fromJson -}}
+{{- $isRedis := hasSuffix "redis" .of -}}
+{{- $prefix := ternary "PLEGWATCH_REDIS" "PLEGWATCH_DATABASE" $isRedis -}}
+{{- $tls := ternary .root.Values.redis.tls .root.Values.database.tls $isRedis -}}
+{{- $dir := printf "/etc/plegwatch/%s" (include "plegwatch.accessName" .) -}}
+- name: {{ $prefix }}_SECRET_DIR
+  value: {{ $dir }}
+{{- with $secret.base }}
+- name: {{ $prefix }}_URL
+  value: {{ . | quote }}
+{{- end }}
+{{- if $tls.caSecret }}
+- name: {{ $prefix }}_CA_FILE
+  value: {{ $dir }}/tls/ca.crt
+{{- end }}
+{{- if $secret.client }}
+- name: {{ $prefix }}_CERT_FILE
+  value: {{ $dir }}/tls/tls.crt
+- name: {{ $prefix }}_KEY_FILE
+  value: {{ $dir }}/tls/tls.key
+{{- end }}
+{{- with $tls.mode }}
+- name: {{ $prefix }}_SSLMODE
+  value: {{ . }}
+{{- end }}
+{{- if not $isRedis }}
+- name: {{ $prefix }}_POOL_MODE
+  value: {{ .root.Values.database.poolMode }}
+{{- end }}
+{{- end }}
+
+{{- define "plegwatch.accessMount" -}}
+- name: {{ include "plegwatch.accessName" . }}
+  mountPath: /etc/plegwatch/{{ include "plegwatch.accessName" . }}
+  readOnly: true
+{{- end }}
+
+{{/* Arguments: those of plegwatch.urlSecret, and copy (the name of a copy of the chart's Secret, to be used instead of it). */}}
+{{- define "plegwatch.accessVolume" -}}
+{{- $secret := include "plegwatch.urlSecret" . | fromJson -}}
+{{- $tls := ternary .root.Values.redis.tls .root.Values.database.tls (hasSuffix "redis" .of) -}}
+- name: {{ include "plegwatch.accessName" . }}
+  projected:
+    sources:
+      - secret:
+          name: {{ ternary $secret.name (default $secret.name .copy) (empty $secret.url) }}
+          {{- with $secret.keys }}
+          items:
+            {{- range $file, $key := . }}
+            - {key: {{ $key | quote }}, path: {{ $file | quote }}}
+            {{- end }}
+          {{- end }}
+      {{- with $tls.caSecret }}
+      - secret:
+          name: {{ . }}
+          items:
+            - {key: {{ $tls.caKey | quote }}, path: tls/ca.crt}
+      {{- end }}
+      {{- with $secret.client }}
+      - secret:
+          name: {{ . }}
+          items:
+            - {key: tls.crt, path: tls/tls.crt}
+            - {key: tls.key, path: tls/tls.key}
+      {{- end }}
+{{- end }}
+
+{{/* The container that migrates. Arguments: root, wait (how long for Postgres, or empty). */}}
+{{- define "plegwatch.migrateContainer" -}}
+- name: migrate
+  {{- include "plegwatch.image" .root | nindent 2 }}
+  args: [migrate]
+  env:
+    {{- include "plegwatch.accessEnv" (dict "root" .root "of" "database-owner") | nindent 4 }}
+    {{- with .root.Values.migrate.queues }}
+    - name: PLEGWATCH_QUEUES
+      value: {{ . | quote }}
+    {{- end }}
+    {{- with .root.Values.migrate.eventRetentionDays }}
+    - name: PLEGWATCH_EVENT_RETENTION_DAYS
+      value: {{ . | quote }}
+    {{- end }}
+    {{- with .root.Values.migrate.findingRetentionDays }}
+    - name: PLEGWATCH_FINDING_RETENTION_DAYS
+      value: {{ . | quote }}
+    {{- end }}
+    {{- with .root.Values.migrate.controllerRoles }}
+    - name: PLEGWATCH_CONTROLLER_ROLES
+      value: {{ join "," . | quote }}
+    {{- end }}
+    {{- with .wait }}
+    - name: PLEGWATCH_DATABASE_WAIT
+      value: {{ . }}
+    {{- end }}
+    - name: PLEGWATCH_LOG_LEVEL
+      value: {{ .root.Values.logLevel }}
+  {{- with .root.Values.migrate.resources }}
+  resources:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    {{- include "plegwatch.containerSecurity" .root | nindent 4 }}
+  volumeMounts:
+    {{- include "plegwatch.accessMount" (dict "of" "database-owner") | nindent 4 }}
 {{- end }}

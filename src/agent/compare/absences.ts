@@ -8,7 +8,7 @@
 import type { ListAnswer } from '../../protocol/observation.ts';
 import { mono } from '../../protocol/units.ts';
 import type { ComparisonParts } from './comparisonParts.ts';
-import { CREATED, DELETED } from './stages.ts';
+import { CREATED, DELETED, STOPPED } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
 
 export class Absences {
@@ -24,6 +24,7 @@ export class Absences {
     // An event came while the list was made: the answer may be older than it.
     const older = events.last !== null && answer.start <= events.last;
     if (!older) confirmations.confirmAll();
+    if (!older) this.#proveStopped(container);
     if (older || stages.reached === DELETED || (stages.reached === -1 && !lists.isListed)) return;
     lists.recordAbsent(answer);
     if (lists.isListed) lists.recordPassedBefore(DELETED, answer);
@@ -32,11 +33,22 @@ export class Absences {
     }
   }
 
+  /**
+   * Whether no further list that lacks the container can prove anything, until an event or a status of it arrives or a list shows it. What
+   * is remembered for a quarter of an hour then costs the lists of that time nothing.
+   */
+  isSettled({ events, stages }: TrackedContainer, answer: ListAnswer): boolean {
+    if (events.last !== null && events.last >= answer.start) return false;
+    if (stages.reached !== DELETED || stages.isAnyExpected) return false;
+    if (stages.standing(DELETED).is === 'none') return false;
+    return stages.standing(STOPPED).is !== 'none' || events.first(DELETED) === null || !stages.ran;
+  }
+
   /** A list of sandboxes was compared: it decides about containers that earlier lists lacked. */
   decide(sandboxes: ListAnswer): void {
     const { containers, expectations } = this.#parts;
     if (expectations.profile.announcesSandboxRemoval) return;
-    for (const container of containers) {
+    for (const container of containers.unsettled) {
       const { lists, stages, identity } = container;
       const { absence } = lists;
       if (absence === null || container.isSandbox || stages.standing(DELETED).is !== 'none') continue;
@@ -47,6 +59,20 @@ export class Absences {
         expectations.waive(container, DELETED);
       }
     }
+  }
+
+  /** When its DELETED came, nothing may have shown yet that it ever ran. */
+  #proveStopped(container: TrackedContainer): void {
+    const deleted = container.events.first(DELETED);
+    if (deleted === null || !container.stages.ran) return;
+    const { expectations } = this.#parts;
+    expectations.prove(container, STOPPED, {
+      ...expectations.lowerBound(container, STOPPED),
+      by: DELETED,
+      to: deleted,
+      cause: 'sequence',
+      evidence: 'DELETED received',
+    });
   }
 
   #proveGone(container: TrackedContainer): void {

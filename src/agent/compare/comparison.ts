@@ -14,9 +14,11 @@ import type { ReceivedEvent, Relist, StatusAnswer } from '../../protocol/observa
 import type { Mono } from '../../protocol/units.ts';
 import type { ComparisonOptions, ComparisonParts } from './comparisonParts.ts';
 import { Coverage, type OpenSession } from './coverage.ts';
+import { Decided } from './decided.ts';
 import { type ComparisonOutput, Emitter } from './emitter.ts';
 import { Events } from './events.ts';
 import { Expectations } from './expectations.ts';
+import { FirstLists } from './firstLists.ts';
 import { Judgements } from './judgements.ts';
 import { MonotonicTimes } from './monotonicTimes.ts';
 import { Relisting } from './relisting.ts';
@@ -45,6 +47,7 @@ export class Comparison {
   readonly #relisting: Relisting;
   readonly #events: Events;
   readonly #judgements: Judgements;
+  readonly #decided: Decided;
 
   constructor(options: ComparisonOptions) {
     const emitter = new Emitter(options.epochStart, options.mintId);
@@ -52,6 +55,7 @@ export class Comparison {
       emitter,
       coverage: new Coverage(options.epochStart),
       containers: new TrackedContainers(emitter),
+      firstLists: new FirstLists(emitter),
       times: new MonotonicTimes(options.epochStart),
     };
     const expectations = new Expectations(parts, options.profile);
@@ -60,6 +64,7 @@ export class Comparison {
     this.#relisting = new Relisting(this.#parts);
     this.#events = new Events(this.#parts);
     this.#judgements = new Judgements(this.#parts);
+    this.#decided = new Decided(this.#parts, options.epochStart);
   }
 
   get counters(): ComparisonCounters {
@@ -75,6 +80,11 @@ export class Comparison {
   /** Transitions whose event has not come and that are not judged yet. */
   get pending(): number {
     return this.#parts.expectations.pending;
+  }
+
+  /** Once what was handed over until now is known, everything that happened before then is decided. */
+  get decidedUntil(): Mono {
+    return this.#decided.until;
   }
 
   /** Ids that are remembered: those that exist, and those whose last sign is less than 15 minutes old. */
@@ -163,6 +173,7 @@ export class Comparison {
   relisted(relist: Relist): void {
     this.#parts.emitter.reach(relist.containers.end);
     this.#relisting.compare(relist);
+    this.#decided.relisted(relist);
   }
 
   received(event: ReceivedEvent): void {

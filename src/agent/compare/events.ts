@@ -23,12 +23,13 @@ export class Events {
   }
 
   received(event: ReceivedEvent): void {
-    const { coverage, emitter, expectations, starvation } = this.#parts;
+    const { coverage, emitter, expectations, firstLists, starvation } = this.#parts;
     const replayed = coverage.received(event);
     // Of another session.
     if (replayed === null) return;
     emitter.reach(event.received);
     starvation.eventReceived(event.received);
+    if (coverage.session?.events === 1) firstLists.watchedAgain(event.received);
     const container = this.#containerOf(event, replayed);
     this.#recordEvent(event, replayed, container);
     const stage = stageOf(event.type);
@@ -173,7 +174,7 @@ export class Events {
   /** An event of a later stage proves the earlier ones, where the id ran at all. */
   #concludeFromEvent(container: TrackedContainer, stage: Stage, event: ReceivedEvent): void {
     const { expectations } = this.#parts;
-    const { confirmations, events, stages } = container;
+    const { confirmations, events, lists, stages } = container;
     if (events.first(stage) === null || confirmations.isUnconfirmed(stage)) {
       confirmations.await(stage, event.received);
     }
@@ -193,6 +194,16 @@ export class Events {
     if (stage > STARTED && stages.ran) prove(STARTED);
     if (stage > STOPPED && stages.ran) prove(STOPPED);
     stages.reach(stage);
+    // A list showed that it had ended before anything proved that it ever ran.
+    if (stage === STARTED && lists.shown === 'exited') {
+      expectations.prove(container, STOPPED, {
+        ...expectations.lowerBound(container, STOPPED),
+        by: stage,
+        to: lists.exited?.end ?? event.received,
+        cause: 'unannounced_by_list',
+        evidence: 'listed exited',
+      });
+    }
   }
 
   /**

@@ -11,9 +11,10 @@ import type { Coverage } from './coverage.ts';
 import type { Emitter } from './emitter.ts';
 import type { EventContradiction } from './eventHistory.ts';
 import { Expectation, type LowerBound, type StageProof } from './expectation.ts';
+import type { FirstLists } from './firstLists.ts';
 import type { MonotonicTimes } from './monotonicTimes.ts';
 import type { StageStanding } from './stageProgress.ts';
-import { CREATED, STAGES, type Stage } from './stages.ts';
+import { CREATED, DELETED, STAGES, STOPPED, type Stage } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
 import type { TrackedContainers } from './trackedContainers.ts';
 
@@ -21,6 +22,7 @@ export interface ExpectationsParts {
   readonly emitter: Emitter;
   readonly coverage: Coverage;
   readonly containers: TrackedContainers;
+  readonly firstLists: FirstLists;
   readonly times: MonotonicTimes;
 }
 
@@ -105,7 +107,7 @@ export class Expectations {
 
   /** Nobody watched for a while until this moment. */
   streamGap(until: Mono, cause: string): void {
-    const { coverage } = this.#parts;
+    const { coverage, firstLists } = this.#parts;
     if (coverage.session === null) return;
     // An expectation is about everything from its window until now, so any gap after its start touches it.
     this.forEachOpen((container, stage, expectation) => {
@@ -114,6 +116,7 @@ export class Expectations {
       }
     });
     coverage.streamGap(until);
+    if (coverage.session.armed !== null) firstLists.watchedAgain(until);
   }
 
   /** A bound that was computed from the wall clock holds no longer. */
@@ -243,7 +246,7 @@ export class Expectations {
   /** What a list had shown was wrong: the stage is not due any more, and may be due again later. */
   retract(container: TrackedContainer, stage: Stage, cause: string): void {
     const standing = container.stages.standing(stage);
-    if (standing.is === 'expected') this.giveUp(container, stage, standing.expectation, cause);
+    if (standing.is === 'expected') this.#giveUp(container, stage, standing.expectation, cause);
     if (standing.is === 'missed') {
       this.#counters.unobservable += 1;
       this.#resolveMissed(container, standing.findingId, this.#parts.emitter.now);
@@ -258,6 +261,24 @@ export class Expectations {
 
   /** Nobody can say whether the event was sent. */
   giveUp(container: TrackedContainer, stage: Stage, expectation: Expectation, cause: string): void {
+    this.#giveUp(container, stage, expectation, cause);
+    if (stage === DELETED) this.removalUnannounced(container, expectation);
+  }
+
+  /**
+   * The event of a removal has not come, and will not be waited for. Where it ran, and nothing ever showed that it had ended, its STOPPED
+   * has not come either, and nobody can say whether that was sent: lists do not show how it ended.
+   */
+  removalUnannounced(container: TrackedContainer, { to, evidence }: Expectation): void {
+    const { stages } = container;
+    if (!stages.ran || stages.standing(STOPPED).is !== 'none' || !this.#announces(container, STOPPED)) return;
+    this.#counters.expected += 1;
+    const bound = this.lowerBound(container, STOPPED);
+    const proof: StageProof = { ...bound, by: null, to, cause: 'unannounced_by_list', evidence };
+    this.#giveUp(container, STOPPED, new Expectation(proof, false, this.#relists), 'end_not_shown');
+  }
+
+  #giveUp(container: TrackedContainer, stage: Stage, expectation: Expectation, cause: string): void {
     const { emitter } = this.#parts;
     this.#counters.unobservable += 1;
     this.settle(container, stage, { is: 'unobservable' });

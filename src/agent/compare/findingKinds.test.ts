@@ -549,6 +549,15 @@ describe('short_life', () => {
     ]);
   });
 
+  test('a container that lived after a list which was compared later is a short life', () => {
+    const [, ...events] = shortLived;
+    const older = listed(5.5, S1_RUNNING, { compared: 2 });
+    const steps = [...sandbox, listed(5, S1_RUNNING), ...events, older, listed(10, S1_RUNNING)];
+    expect(short(compare([...covered, ...steps], { until: 20 }))).toMatchObject([
+      { cause: 'life', containerId: 'c1', proof: { listBefore: 5_520_000, listAfter: 10_010_000 } },
+    ]);
+  });
+
   test('a run that no list saw is a short life', () => {
     const steps = [...sandbox, ...shortLived.slice(0, 4), listed(10, C1_EXITED), listed(15, C1_EXITED)];
     expect(short(compare([...covered, ...steps], { until: 20 }))).toMatchObject([

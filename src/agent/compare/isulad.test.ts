@@ -181,6 +181,18 @@ test('a sandbox that is removed while it runs owes its STOPPED', () => {
   expect(watch([...up, ...removed]).missed).toEqual(['s1 STOPPED']);
 });
 
+test('the end of a sandbox that was created in the session is missed, although the last list before it is older than the session', () => {
+  const between = [
+    listed(0, {}),
+    opened(1),
+    received(2, 's0', 'CREATED', { built: 1.9 }),
+    received(4, 's1', 'CREATED', { times: times({ created: 4 }) }),
+    listed(10, { s1: 'running' }),
+    listed(20, { s1: 'exited' }),
+  ];
+  expect(compare(between, { until: 120, profile: ISULAD }).missed).toContain('s1 STOPPED');
+});
+
 describe('a finished_at that is only when iSulad noticed the exit', () => {
   const noticed = times({ created: 6, started: 6.1, finished: 10 });
   const running = [...up, created, started, listed(7, { s1: 'running', c1: 'running' })];

@@ -122,6 +122,7 @@ export class Judgements {
     const judgement = emitter.judgement('missed', cause, details, expectation.findingId);
     expectations.missed(container, stage, judgement.findingId);
     emitter.emitStageFinding(judgement, container, stage, expectation);
+    if (stage === DELETED) expectations.removalUnannounced(container, expectation);
   }
 
   /** Some runtimes announce the end of what failed to start; none announces the start. */

@@ -48,6 +48,11 @@ export class ListHistory {
     return this.#listed;
   }
 
+  /** Whether the last list that showed it did so in the CRI's state UNKNOWN. */
+  get isUnknown(): boolean {
+    return this.#item?.state === 'unknown';
+  }
+
   /** The last state that a list showed and that was not UNKNOWN; null where none did. */
   get shown(): ProvenState | null {
     return this.#shown;

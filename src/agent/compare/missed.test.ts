@@ -99,6 +99,22 @@ const TRACELESS: Readonly<Record<string, number>> = {
 };
 
 describe('containers that several lists show', () => {
+  test('a stop that a list shows before anything proves that the container ran is missed, although no later list shows it', () => {
+    const { missed } = compare(
+      [
+        ...covered,
+        ...listedAlike(C1_CREATED, 5, 10),
+        // The STARTED was received before the list, and comes through the pipe after it.
+        listed(15, C1_EXITED),
+        { ...received(14, 'c1', 'STARTED'), at: 15.1 },
+        received(14.5, 'c1', 'CREATED'),
+        ...listedAlike(S1_RUNNING, 20, 25),
+      ],
+      { until: 100 },
+    );
+    expect(missed).toContain('c1 STOPPED');
+  });
+
   test('with no event dropped, a listed pod has no miss and every transition is matched', () => {
     const { missed, unobservable, counters } = listedPod();
     expect(missed).toEqual([]);
@@ -288,6 +304,21 @@ test('a miss carries its proof', () => {
 test('a miss that only a later event proves has the cause sequence', () => {
   const findings = unlistedPod('c1 STARTED').findings.filter(({ kind }) => kind === 'missed');
   expect(findings).toMatchObject([{ eventType: 'STARTED', cause: 'sequence' }]);
+});
+
+test('a DELETED that came before anything showed a run proves the end once a list has shown the run, and another the removal', () => {
+  const steps = [
+    ...covered,
+    listed(5, {}),
+    ...announced(6, 's1', 'CREATED', 'STARTED'),
+    received(7, 'c1', 'CREATED'),
+    received(11, 'c1', 'DELETED'),
+    // The container ended while this list was made.
+    listed(10, C1_RUNNING, { took: 1 }),
+    listed(15, S1_RUNNING),
+    received(16, 'c1', 'STARTED', { built: 8 }),
+  ];
+  expect(compare(steps, { until: 90 }).missed).toEqual(['c1 STOPPED']);
 });
 
 test('nothing is missed before missedAfter has passed', () => {

@@ -287,6 +287,53 @@ describe('the end of a stream', () => {
   });
 });
 
+describe('an end that no list shows', () => {
+  const up: readonly TimelineStep[] = [
+    ...covered,
+    listed(5, {}),
+    ...['s1', 'c1'].flatMap((id) => announced(6, id, 'CREATED', 'STARTED')),
+    listed(10, C1_RUNNING),
+  ];
+  const gone = listedAlike({}, 15, 20);
+
+  test('where nothing announces that something running was removed, nobody can say whether its end was announced', () => {
+    const outcome = compare([...up, ...gone], { until: 60 });
+    expect(outcome.missed).toEqual(['s1 DELETED', 'c1 DELETED']);
+    expect(outcome.unobservable).toEqual(['s1 STOPPED end_not_shown', 'c1 STOPPED end_not_shown']);
+    const window = { from: seconds(10), to: seconds(15.01) };
+    expect(outcome.findings).toContainEqual(expect.objectContaining({ cause: 'end_not_shown', window }));
+  });
+
+  test('where a stream gap makes a removal unobservable, so is the end that no list shows', () => {
+    expect(compare([...up, streamGap(12), ...gone], { until: 60 })).toMatchObject({
+      everMissed: [],
+      unobservable: [
+        's1 DELETED window_not_covered',
+        's1 STOPPED end_not_shown',
+        'c1 DELETED window_not_covered',
+        'c1 STOPPED end_not_shown',
+      ],
+    });
+  });
+
+  test('the end of what was removed without an event is known if its STOPPED came', () => {
+    const stopped = ['s1', 'c1'].map((id) => received(12, id, 'STOPPED'));
+    expect(compare([...up, ...stopped, ...gone], { until: 60 }).unobservable).toEqual([]);
+  });
+
+  test('the end of a removed container is not asked for if nothing shows that it ever ran', () => {
+    const created = [...covered, listed(5, {}), received(6, 's1', 'CREATED'), received(6, 'c1', 'CREATED')];
+    const outcome = compare([...created, listed(10, C1_CREATED), listed(15, S1_RUNNING)], { until: 60 });
+    expect(outcome.unobservable.filter((each) => each.startsWith('c1'))).toEqual([]);
+  });
+
+  test('the end of what is listed again in time is not asked for', () => {
+    const again = [listed(15, S1_RUNNING), ...listedAlike(C1_RUNNING, 20, 25)];
+    const outcome = compare([...up, ...again], { until: 60 });
+    expect(outcome.unobservable.filter((each) => each.includes('STOPPED'))).toEqual([]);
+  });
+});
+
 describe('stream gaps and unread items', () => {
   test('a stream gap between the last list and the proof makes the event unobservable', () => {
     const outcome = compare([...covered, streamGap(4), listed(5, S1_RUNNING)], { until: 60 });
@@ -616,7 +663,8 @@ describe('lists', () => {
     expect(compare(steps, { until: 59 }).missed).toEqual(['c1 DELETED']);
     expect(compare(steps, { until: 90 })).toMatchObject({
       missed: [],
-      counters: { expected: 3, matched: 2, missed: 0, unobservable: 1 },
+      // Nobody saw it end either.
+      counters: { expected: 4, matched: 2, missed: 0, unobservable: 2 },
     });
   });
 

@@ -54,6 +54,8 @@ export class Relisting {
       sandboxes: sandboxes.whole ? sandboxes : this.#previous.sandboxes,
       containers: containers.whole ? containers : this.#previous.containers,
     };
+    const { sandboxes: first, containers: second } = this.#previous;
+    if (first !== null && second !== null) this.#parts.firstLists.listed(first, second);
     this.#parts.containers.relisted(containers.end);
     this.#parts.coverage.relisted(mono(Math.min(sandboxes.start, containers.start)));
   }
@@ -86,16 +88,18 @@ export class Relisting {
     lists.compared(answer, containers.version, unchanged, absent);
   }
 
-  /** Returns how many containers a whole answer lacks. */
+  /** Returns how many containers a whole answer lacks that were not settled as gone before. */
   #compareAbsent(answer: ListAnswer, previous: ListAnswer | null, sandboxes: boolean): number {
     let absent = 0;
-    for (const container of this.#parts.containers) {
+    const { containers } = this.#parts;
+    for (const container of containers.unsettled) {
       if (container.isSandbox !== sandboxes || answer.items.has(container.id)) continue;
       absent += 1;
       container.compareAgain();
       this.#shortLives.absent(container, answer, previous);
       this.#recordState(container, 'non-existent', answer, previous);
       this.#absences.absent(container, answer);
+      if (this.#absences.isSettled(container, answer)) containers.settleAsGone(container);
     }
     return absent;
   }

@@ -27,6 +27,8 @@ interface UntrackedGap {
 export class TrackedContainers {
   readonly #emitter: Emitter;
   readonly #containers = new Map<string, TrackedContainer>();
+  /** Those that are not settled as gone. */
+  readonly #unsettled = new Set<TrackedContainer>();
   /** Events of ids that are not tracked yet: they count as soon as a list shows the id. */
   readonly #early = new Map<string, { readonly stages: Set<Stage>; at: Mono }>();
   /** The stretch in which ids are not tracked because there are too many; null where all are. */
@@ -72,11 +74,22 @@ export class TrackedContainers {
     return this.#containers.values();
   }
 
+  /** Those about which a list that lacks them may prove something: most of what is remembered is gone. */
+  get unsettled(): Iterable<TrackedContainer> {
+    return this.#unsettled;
+  }
+
+  /** No further list that lacks the container proves anything about it, until it is updated. */
+  settleAsGone(container: TrackedContainer): void {
+    this.#unsettled.delete(container);
+  }
+
   /** The container with this id, in order to update it: the next list must compare it again. */
   forUpdate(id: string): TrackedContainer | undefined {
     const container = this.#containers.get(id);
     if (container !== undefined) {
       container.compareAgain();
+      this.#unsettled.add(container);
       this.#updates += 1;
     }
     return container;
@@ -105,6 +118,7 @@ export class TrackedContainers {
     }
     const container = new TrackedContainer(identity, at);
     this.#containers.set(identity.id, container);
+    this.#unsettled.add(container);
     this.#identityVersion += 1;
     const early = this.#early.get(identity.id)?.stages ?? [];
     this.#early.delete(identity.id);
@@ -146,8 +160,10 @@ export class TrackedContainers {
     for (const [id, { at }] of this.#early) if (at < horizon) this.#early.delete(id);
   }
 
-  #remove({ id, duplicates }: TrackedContainer): void {
+  #remove(container: TrackedContainer): void {
+    const { id, duplicates } = container;
     this.#containers.delete(id);
+    this.#unsettled.delete(container);
     this.#identityVersion += 1;
     for (const duplicate of duplicates) this.#containers.get(duplicate)?.removeDuplicate(id);
   }

@@ -5,7 +5,7 @@ import type { PlegProfile } from '../../protocol/eventProfile.ts';
 import { type Micros, type Mono, millis, shift } from '../../protocol/units.ts';
 import type { Coverage, OpenSession } from './coverage.ts';
 import type { Expectation } from './expectation.ts';
-import { DELETED, STARTED, STOPPED, type Stage } from './stages.ts';
+import { CREATED, DELETED, STARTED, STOPPED, type Stage } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
 import { CLOCK_STEP } from './wallClock.ts';
 
@@ -74,7 +74,8 @@ function mayHaveEndedBefore(
   runningAt: Mono,
   { opened }: OpenSession,
 ): boolean {
-  const startedSince = [events.first(STARTED), lists.lowerBound(STARTED)].some(
+  // Some runtimes announce no STARTED of a sandbox, and lists may be further apart than its creation and the session's beginning.
+  const startedSince = [events.first(CREATED), events.first(STARTED), lists.lowerBound(STARTED)].some(
     (at) => at !== null && at >= opened,
   );
   return !startedSince && runningAt < shift(opened, SETTLING);

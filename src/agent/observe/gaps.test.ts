@@ -116,7 +116,7 @@ test('at the end of the agent every gap is closed, and one of the agent opens at
   const { gaps: open, records } = gaps();
   open.open('stream', 'broken', at(1), at(1));
   open.open('list', 'unavailable', at(2), at(2));
-  open.stop(at(3), at(4));
+  open.stop('stopped', at(3), at(4));
   expect(brief(records).slice(2)).toEqual([
     ['stream', 'broken', 1, 4],
     ['list', 'unavailable', 2, 4],
@@ -128,7 +128,7 @@ test('at the end of the agent a loss ends at its last moment, not later', () => 
   const { gaps: open, records } = gaps();
   open.addLoss('stream', 'reader_overflow', at(1), at(2), at(2));
   open.addLoss('stream', 'reader_overflow', at(2), at(3), at(3));
-  open.stop(at(9), at(9));
+  open.stop('stopped', at(9), at(9));
   expect(brief(records).slice(1)).toEqual([
     ['stream', 'reader_overflow', 1, 3],
     ['agent', 'stopped', 9, null],

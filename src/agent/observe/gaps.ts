@@ -85,13 +85,13 @@ export class Gaps {
   }
 
   /**
-   * The agent stops: closes everything and opens a last gap, from the last moment that was observed. Nobody may ever come back to close
+   * The epoch ends: closes everything and opens a last gap, from the last moment that was observed. Nobody may ever come back to close
    * it, so it lasts until the next incarnation starts.
    */
-  stop(observedUntil: Mono, now: Mono): void {
+  stop(cause: 'stopped' | 'suspended', observedUntil: Mono, now: Mono): void {
     this.endLosses(now);
     for (const scope of [...this.#open.keys()]) this.close(scope, now, now);
-    this.open('agent', 'stopped', observedUntil, now);
+    this.open('agent', cause, observedUntil, now);
   }
 
   #recordGrowth(loss: Loss, now: Mono): void {

@@ -1,14 +1,14 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { type FakeFigures, metricsText } from '../../../test/support/fakeKubelet.ts';
-import { type EvidenceRecord, MAX_OFFSET, parseRecord } from '../../protocol/record.ts';
+import { type EvidenceRecord, MAX_OFFSET, type Mode, parseRecord } from '../../protocol/record.ts';
 import { mono, wall } from '../../protocol/units.ts';
 import { Gaps } from './gaps.ts';
-import type { Scrape, ScrapeFailure } from './kubelet/client.ts';
+import type { Scrape } from './kubelet/client.ts';
 import type { GoodScrape } from './kubelet/gate.ts';
 import { readMetrics } from './kubelet/metrics.ts';
-import type { Mode } from './kubelet/modeInference.ts';
 import type { ModeState, SavedMode } from './kubelet/modeTracker.ts';
+import type { ScrapeFailure } from './kubelet/scrapeError.ts';
 import { summarize } from './kubelet/scrapeSummary.ts';
 import { KubeletMonitor } from './kubeletMonitor.ts';
 
@@ -19,7 +19,14 @@ function scrapeAt(seconds: number, figures: FakeFigures = {}): GoodScrape {
   const read = readMetrics(metricsText({ gate: 1, successes: 1, start: BORN, ...figures }));
   if (read === null) throw new Error('not a kubelet');
   const ended = mono(seconds * 1e6);
-  return { ok: true, figures: read, started: ended, ended, wall: wall(1.75e15 + seconds * 1e6) };
+  return {
+    ok: true,
+    figures: read,
+    identity: 'Verified',
+    started: ended,
+    ended,
+    wall: wall(1.75e15 + seconds * 1e6),
+  };
 }
 
 const failed = (seconds: number, reason: ScrapeFailure): Scrape => ({
@@ -33,6 +40,7 @@ function monitorWith(previous: SavedMode | null = null) {
   const records: EvidenceRecord[] = [];
   const saved: unknown[] = [];
   const modes: Mode[] = [];
+  const identities: (string | null)[] = [];
   const states: ModeState[] = [];
   const report = (record: EvidenceRecord) => void records.push(record);
   let no = 0;
@@ -43,11 +51,17 @@ function monitorWith(previous: SavedMode | null = null) {
     store: { save: ({ state }) => void saved.push(state.mode) },
     gaps: new Gaps(START, mintId, report),
     log: pino({ level: 'silent' }),
-    metrics: { setKubeletMode: (published) => void modes.push(published) },
-    nodeState: { setMode: (state) => void states.push(state) },
+    metrics: {
+      setKubeletIdentity: (identity) => void identities.push(identity),
+      setKubeletMode: (published) => void modes.push(published),
+    },
+    nodeState: {
+      setKubeletIdentity: (identity) => void identities.push(`node is ${identity}`),
+      setMode: (state) => void states.push(state),
+    },
     reporter: { report },
   });
-  return { monitor, records, saved, modes, states };
+  return { monitor, records, saved, modes, states, identities };
 }
 
 test('a mode change is a valid record, and is saved for the next agent', () => {
@@ -59,6 +73,13 @@ test('a mode change is a valid record, and is saved for the next agent', () => {
   ]);
   for (const record of records) expect(parseRecord(record)).toMatchObject({ ok: true });
   expect(saved).toEqual(['Evented', 'Fallback']);
+});
+
+test('the identity of the kubelet is that of the last scrape, and none after a failed one', () => {
+  const { monitor, identities } = monitorWith();
+  monitor.take(scrapeAt(2));
+  monitor.take(failed(12, 'Tls'));
+  expect(identities).toEqual(['Verified', 'node is Verified', null]);
 });
 
 test('a scrape that is passed twice is ignored', () => {

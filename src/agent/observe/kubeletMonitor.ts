@@ -28,8 +28,8 @@ interface KubeletMonitorOptions {
   readonly store: ModeStore;
   readonly gaps: Gaps;
   readonly log: Pick<Logger, 'info'>;
-  readonly metrics: Pick<AgentMetrics, 'setKubeletMode'>;
-  readonly nodeState: Pick<NodeState, 'setMode'>;
+  readonly metrics: Pick<AgentMetrics, 'setKubeletIdentity' | 'setKubeletMode'>;
+  readonly nodeState: Pick<NodeState, 'setKubeletIdentity' | 'setMode'>;
   readonly reporter: Pick<Reporter, 'report'>;
 }
 
@@ -73,8 +73,10 @@ export class KubeletMonitor {
     this.#last = scrape;
     this.tick(scrape.ended);
     const change = this.#tracker.take(scrape);
+    this.#options.metrics.setKubeletIdentity(scrape.ok ? scrape.identity : null);
     if (scrape.ok) {
       this.#hasScraped = true;
+      this.#options.nodeState.setKubeletIdentity(scrape.identity);
       this.#minutes.add(scrape);
       gaps.close('kubelet', scrape.started, monoNow());
     } else {

@@ -57,3 +57,21 @@ test('the relist error is the reason while lists fail', () => {
   state.setRelist(true, '');
   expect(state.relistError).toBeNull();
 });
+
+test("the kubelet's identity is reported while its mode is observed", () => {
+  const state = new NodeState(START);
+  state.setStream('Active', '', '', at(1));
+  state.setKubeletIdentity('Unverified');
+  const mode = { model: 'GenericOnly', mode: 'Generic', reason: 'GateDisabled', since: at(1) } as const;
+  state.setMode({ ...mode, streamErrors: null, scrapeError: null });
+  const observed = state.takeChange(at(2));
+  expect(observed).toMatchObject({ kubeletIdentity: 'Unverified' });
+  expect(parseRecord(observed)).toMatchObject({ ok: true });
+  state.setKubeletIdentity('Verified');
+  expect(state.takeChange(at(3))).toMatchObject({ kubeletIdentity: 'Verified' });
+  const unknown = { model: 'Unknown', mode: 'Unknown', reason: 'NotObserved', since: at(4) } as const;
+  for (const scrapeError of [null, 'Tls'] as const) {
+    state.setMode({ ...unknown, streamErrors: null, scrapeError });
+    expect(state.takeChange(at(4))).not.toHaveProperty('kubeletIdentity');
+  }
+});

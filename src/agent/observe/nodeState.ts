@@ -3,6 +3,7 @@
  */
 import { MAX_OFFSET, type RecordOf, type StreamState } from '../../protocol/record.ts';
 import { type Mono, type Offset, offset } from '../../protocol/units.ts';
+import type { KubeletIdentity } from './kubelet/identity.ts';
 import type { ModeState } from './kubelet/modeTracker.ts';
 
 type NodeStateRecord = RecordOf<'node_state'>;
@@ -22,6 +23,7 @@ export class NodeState {
   #streamSince: Mono;
   #relist: NodeStateRecord['relist'] = { healthy: false, reason: 'no relist yet' };
   #mode: ModeState;
+  #kubeletIdentity: KubeletIdentity | null = null;
   /** Whether a setter was called since the last {@link takeChange}; saves comparing on every tick. */
   #touched = false;
   #reported = '';
@@ -58,13 +60,20 @@ export class NodeState {
     this.#mode = mode;
   }
 
+  /** Of the kubelet that was last scraped. */
+  setKubeletIdentity(identity: KubeletIdentity): void {
+    if (identity === this.#kubeletIdentity) return;
+    this.#touched = true;
+    this.#kubeletIdentity = identity;
+  }
+
   /** The record to send; null if nothing differs from the last one. */
   takeChange(now: Mono): NodeStateRecord | null {
     if (this.#stream === null || !this.#touched) return null;
     this.#touched = false;
     const since = offset(this.#streamSince - this.#epochStart);
     const mode = this.#mode;
-    const state = JSON.stringify([this.#stream, since, this.#relist, mode]);
+    const state = JSON.stringify([this.#stream, since, this.#relist, mode, this.#kubeletIdentity]);
     if (state === this.#reported) return null;
     this.#reported = state;
     return {
@@ -78,7 +87,14 @@ export class NodeState {
       modeReason: mode.reason,
       ...(mode.streamErrors === null ? {} : { kubeletStreamErrors: mode.streamErrors }),
       ...(mode.scrapeError === null ? {} : { kubeletError: mode.scrapeError }),
+      ...this.#identity(),
     };
+  }
+
+  #identity(): Pick<NodeStateRecord, 'kubeletIdentity'> {
+    const { scrapeError, reason } = this.#mode;
+    if (this.#kubeletIdentity === null || scrapeError !== null || reason === 'NotObserved') return {};
+    return { kubeletIdentity: this.#kubeletIdentity };
   }
 }
 

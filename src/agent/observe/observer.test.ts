@@ -63,9 +63,7 @@ async function observe(
   return { observer, records };
 }
 
-test('with --overdue-after below the heartbeat a heartbeat on time is no stall', {
-  timeout: 60_000,
-}, async () => {
+test('with --overdue-after below the heartbeat a heartbeat on time is no stall', async () => {
   const runtime = await bed.start({ profile: 'containerd-2.1' });
   const { records } = await observe(runtime, { relistPeriod: millis(200), overdueAfter: millis(100) });
   await until(() => runtime.subscribers === 1);
@@ -80,9 +78,7 @@ test('with --overdue-after below the heartbeat a heartbeat on time is no stall',
   }
 });
 
-test('a stream is Arming until its first event, and its reason is that nothing proves it yet', {
-  timeout: 60_000,
-}, async () => {
+test('a stream is Arming until its first event, and its reason is that nothing proves it yet', async () => {
   const runtime = await bed.start({ profile: 'containerd-2.1' });
   const { records } = await observe(runtime, { relistPeriod: millis(200), overdueAfter: millis(2_000) });
   const states = () => records.flatMap((record) => (record.type === 'node_state' ? [record.stream] : []));
@@ -93,7 +89,7 @@ test('a stream is Arming until its first event, and its reason is that nothing p
   expect(states().at(-1)?.reason).toBe('');
 });
 
-test('a burst of events brings a relist forward', { timeout: 60_000 }, async () => {
+test('a burst of events brings a relist forward', async () => {
   const runtime = await bed.start({ profile: 'containerd-2.1' });
   const { observer, records } = await observe(runtime, {
     relistPeriod: millis(3_600_000),

@@ -10,7 +10,7 @@
  * earlier has come through the pipe: nothing is judged before the reader has reported that it has drained the socket past it.
  */
 import { randomUUID } from 'node:crypto';
-import { type CriClient, CriError } from '../../cri/client.ts';
+import { CriError, type ObserverCalls } from '../../cri/client.ts';
 import { profileOf, type RuntimeProfile, type RuntimeVersion } from '../../cri/profiles.ts';
 import { monoNow, readClocks } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
@@ -29,8 +29,10 @@ import { NodeState } from './nodeState.ts';
 import { RelistMonitor } from './relistMonitor.ts';
 import { type RecordSink, Reporter } from './reporter.ts';
 import { StatusQueries } from './statusQueries.ts';
+import type { StartReader } from './stream/readerProcess.ts';
 import type { PaceStore } from './stream/subscribePolicy.ts';
 import { StreamMonitor } from './streamMonitor.ts';
+import { Suspension } from './suspension.ts';
 
 const VERSION_TIMEOUT_MS = 5_000;
 
@@ -52,7 +54,7 @@ export interface ObserverOptions {
     | 'lateAfter'
     | 'intervalModeConfirmed'
   >;
-  readonly client: CriClient;
+  readonly client: ObserverCalls;
   readonly runtime: RuntimeVersion;
   readonly agentVersion: string;
   readonly sink: RecordSink & PreviousAgents;
@@ -61,6 +63,8 @@ export interface ObserverOptions {
   /** Null if there is no kubelet to scrape. */
   readonly kubelet: KubeletSource | null;
   readonly paceStore: PaceStore;
+  /** For a simulated node. Default: a process. */
+  readonly startReader?: StartReader;
 }
 
 export class Observer {
@@ -76,6 +80,8 @@ export class Observer {
   readonly #relists: RelistMonitor;
   readonly #statusQueries: StatusQueries;
   readonly #abort = new AbortController();
+  readonly #suspension = new Suspension();
+  readonly #suspended = new AbortController();
   readonly #relisting: Promise<void>;
 
   constructor(options: ObserverOptions) {
@@ -120,10 +126,11 @@ export class Observer {
         throttledLog: this.#throttledLog,
         kubelet: kubelet?.scraper ?? null,
         paceStore: options.paceStore,
+        startReader: options.startReader,
       },
       {
         identified: (found, foundProfile) => this.#identified(found, foundProfile),
-        eventReceived: () => this.#relists.eventReceived(),
+        eventReceived: (at) => this.#relists.eventReceived(at),
         changed: () => this.#reportChanges(),
         tick: () => this.#tick(),
       },
@@ -139,6 +146,11 @@ export class Observer {
     });
     this.#stream.start();
     this.#relisting = this.#relists.run(this.#abort.signal);
+  }
+
+  /** Aborted when the machine was suspended: nothing can be dated in this epoch any more. */
+  get suspended(): AbortSignal {
+    return this.#suspended.signal;
   }
 
   get relistError(): string | null {
@@ -178,15 +190,23 @@ export class Observer {
     await this.#stream.stop();
     await this.#relisting;
     const now = monoNow();
-    const observedUntil = this.#stream.observedUntil(now);
+    const drained = this.#stream.observedUntil(now);
+    const ran = this.#suspension.check();
+    const observedUntil = ran !== null && ran < drained ? ran : drained;
+    this.#reportChanges();
     this.#relists.reportMinute(now);
     this.#throttledLog.flush();
-    this.#gaps.stop(observedUntil, now);
+    this.#gaps.stop(ran === null ? 'stopped' : 'suspended', observedUntil, now);
     this.#reportChanges();
   }
 
   #tick(): void {
-    if (this.#abort.signal.aborted) return;
+    if (this.#abort.signal.aborted || this.suspended.aborted) return;
+    const ran = this.#suspension.check();
+    if (ran !== null) {
+      this.#suspended.abort();
+      return;
+    }
     const { mono: now, wall } = readClocks();
     this.#stream.checkStall(now);
     this.#relists.checkRunning(now);
@@ -198,6 +218,7 @@ export class Observer {
   }
 
   #endMinute(now: Mono): void {
+    this.#reportChanges();
     this.#relists.reportMinute(now);
     this.#stream.reportSession();
     void this.#checkVersion();

@@ -17,6 +17,7 @@ const figures = (more: Partial<ComparisonCounters> = {}): ComparisonCounters => 
   overdueSuppressed: 0,
   ...more,
 });
+const known = (counters = figures(), decidedUntil = START) => ({ counters, decidedUntil });
 const stats = (ms: number) => ({ took: millis(ms), sandboxes: 3, containers: 4, bytes: 500 });
 const list = (start: Mono, ms: number, whole = true) => ({
   start,
@@ -33,7 +34,7 @@ test('an uneventful minute is a record of zeros', () => {
   const record = new RelistMinute(mono(START + 60e6), MINUTE, figures()).record(
     START,
     { now: mono(START + 70e6), wall: wall(1_700_000_070e6) },
-    figures(),
+    known(),
   );
   expect(record).toMatchObject({
     type: 'relist_minute',
@@ -49,8 +50,8 @@ test('an uneventful minute is a record of zeros', () => {
 
 test('a relist counts in the first bucket whose bound it does not exceed, a longer one in the last', () => {
   const minute = new RelistMinute(START, MINUTE, figures());
-  for (const ms of [0.2, 1, 1.001, 5, 65_536, 65_537, 1e6]) minute.addRelist(relist(START), stats(ms));
-  const { hist, relists, max } = minute.record(START, END, figures());
+  for (const ms of [0.2, 1, 1.001, 5, 65_536, 65_537, 1e6]) minute.addRelist(relist(START), null, stats(ms));
+  const { hist, relists, max } = minute.record(START, END, known());
   expect(relists).toBe(7);
   expect(max).toBe(1e9);
   expect(hist).toHaveLength(RELIST_BOUNDS_MS.length + 1);
@@ -60,11 +61,11 @@ test('a relist counts in the first bucket whose bound it does not exceed, a long
 
 test('sizes are those of the last relist, errors are counted', () => {
   const minute = new RelistMinute(START, MINUTE, figures());
-  minute.addRelist(relist(START), stats(1));
-  minute.addRelist(relist(START), { took: millis(1), sandboxes: 7, containers: 8, bytes: 9 });
-  minute.addFailure({ from: START, at: START });
-  minute.addFailure({ from: START, at: START });
-  expect(minute.record(START, END, figures())).toMatchObject({
+  minute.addRelist(relist(START), null, stats(1));
+  minute.addRelist(relist(START), null, { took: millis(1), sandboxes: 7, containers: 8, bytes: 9 });
+  minute.addFailure({ from: START, at: START }, null);
+  minute.addFailure({ from: START, at: START }, null);
+  expect(minute.record(START, END, known())).toMatchObject({
     sandboxes: 7,
     containers: 8,
     bytes: 9,
@@ -78,42 +79,53 @@ test('the counters of a minute are the increase since it started', () => {
   // What happens to the figures later does not reach back.
   Object.assign(before, { expected: 99 });
   const after = figures({ expected: 15, matched: 12, unobservable: 1, covered: 61_000_000.9 });
-  const record = minute.record(START, END, after);
+  const record = minute.record(START, END, known(after));
   expect(record).toMatchObject({ expected: 5, matched: 4, unobservable: 0, covered: 60_999_001 });
   expect(parseRecord(record)).toMatchObject({ ok: true });
 });
 
-test('a minute says when each of its list calls began and ended, which answers were incomplete and which relists failed', () => {
+test('a minute says until when everything was decided when it ended', () => {
+  const record = new RelistMinute(START, MINUTE, figures()).record(
+    START,
+    END,
+    known(figures(), shift(START, 7e6)),
+  );
+  expect(record.decided).toBe(7e6);
+});
+
+test('a minute says when each of its list calls began and ended, which answers were incomplete, which relists failed and which events came before', () => {
   const minute = new RelistMinute(START, MINUTE, figures());
   minute.addRelist(
     { sandboxes: list(shift(START, -500), 2), containers: list(shift(START, 1_600), 3, false) },
+    null,
     stats(5),
   );
-  minute.addFailure({ from: shift(START, 5e6), at: shift(START, 5.2e6) });
+  minute.addFailure({ from: shift(START, 5e6), at: shift(START, 5.2e6) }, shift(START, 4e6));
   minute.addRelist(
     { sandboxes: list(shift(START, 9e6), 1, false), containers: list(shift(START, 9.001e6), 1) },
+    shift(START, 9.0005e6),
     stats(2),
   );
-  const record = minute.record(START, END, figures());
+  const record = minute.record(START, END, known());
   expect(record.lists).toEqual([
-    ...[-500, 1_500, 1_600, 4_600, 2],
-    ...[5_000_000, 5_200_000, 5_000_000, 5_200_000, 4],
-    ...[9_000_000, 9_001_000, 9_001_000, 9_002_000, 1],
+    ...[-500, 1_500, 1_600, 4_600, 2, -2_147_483_647],
+    ...[5_000_000, 5_200_000, 5_000_000, 5_200_000, 4, 4_000_000],
+    ...[9_000_000, 9_001_000, 9_001_000, 9_002_000, 1, 9_000_500],
   ]);
   expect(parseRecord(record)).toMatchObject({ ok: true });
 });
 
 test('a minute of more relists than a record takes says when the first of them were', () => {
   const minute = new RelistMinute(START, MINUTE, figures());
-  for (let i = 0; i < 1_500; i++) minute.addRelist(relist(shift(START, i * 1000), 0), stats(1));
-  const record = minute.record(START, END, figures());
+  for (let i = 0; i < 1_500; i++) minute.addRelist(relist(shift(START, i * 1000), 0), null, stats(1));
+  const record = minute.record(START, END, known());
   expect(record).toMatchObject({ relists: 1_500 });
-  expect(record.lists).toHaveLength(5_000);
+  expect(record.lists).toHaveLength(6_000);
   expect(parseRecord(record)).toMatchObject({ ok: true });
 });
 
 test('a relist further from the start of its minute than four bytes can say is left out', () => {
   const minute = new RelistMinute(START, MINUTE, figures());
-  minute.addRelist(relist(shift(START, 3e9)), stats(1));
-  expect(minute.record(START, END, figures())).toMatchObject({ relists: 1, lists: [] });
+  minute.addRelist(relist(shift(START, 3e9)), null, stats(1));
+  expect(minute.record(START, END, known())).toMatchObject({ relists: 1, lists: [] });
 });

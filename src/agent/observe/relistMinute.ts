@@ -11,7 +11,7 @@ import {
   type RecordOf,
 } from '../../protocol/record.ts';
 import { between, type Micros, type Mono, millis, since, type Wall } from '../../protocol/units.ts';
-import type { ComparisonCounters } from '../compare/comparison.ts';
+import type { Comparison, ComparisonCounters } from '../compare/comparison.ts';
 
 export const MINUTE: Micros = millis(60_000);
 /** The first minute of an epoch is short, so that a node where plegwatch was just installed soon has figures. */
@@ -43,9 +43,11 @@ export class RelistMinute {
     this.#before = { ...counters };
   }
 
-  addRelist({ sandboxes, containers }: Relist, stats: RelistStats): void {
+  /** `lastEvent`: when the last event was received that was compared before. */
+  addRelist({ sandboxes, containers }: Relist, lastEvent: Mono | null, stats: RelistStats): void {
     this.#addLists(
       [sandboxes.start, sandboxes.end, containers.start, containers.end],
+      lastEvent,
       (sandboxes.whole ? 0 : LIST_FLAGS.sandboxesPartial) |
         (containers.whole ? 0 : LIST_FLAGS.containersPartial),
     );
@@ -58,23 +60,25 @@ export class RelistMinute {
   }
 
   /** A relist failed that began at `from`. */
-  addFailure({ from, at }: { readonly from: Mono; readonly at: Mono }): void {
-    this.#addLists([from, at, from, at], LIST_FLAGS.failed);
+  addFailure({ from, at }: { readonly from: Mono; readonly at: Mono }, lastEvent: Mono | null): void {
+    this.#addLists([from, at, from, at], lastEvent, LIST_FLAGS.failed);
     this.#errors += 1;
   }
 
   /** A relist that cannot be said in four bytes (this process did not run for more than half an hour) is left out. */
-  #addLists(times: readonly Mono[], flags: number): void {
-    const numbers = times.map((at) => Math.round(between(this.start, at)));
+  #addLists(times: readonly Mono[], lastEvent: Mono | null, flags: number): void {
+    const offset = (at: Mono) => Math.round(between(this.start, at));
+    const numbers = times.map(offset);
     const fits = numbers.every((each) => Math.abs(each) <= MAX_INT4);
-    if (fits && this.#lists.length < MAX_LISTED) this.#lists.push([...numbers, flags]);
+    const eventsTo = lastEvent === null ? -MAX_INT4 : Math.max(-MAX_INT4, offset(lastEvent));
+    if (fits && this.#lists.length < MAX_LISTED) this.#lists.push([...numbers, flags, eventsTo]);
   }
 
-  /** `wall`: the wall clock now. `counters`: those of the comparison. `kubelet` is undefined if none was scraped. */
+  /** `wall`: the wall clock now. `counters` and `decidedUntil`: those of the comparison. `kubelet` is undefined if none was scraped. */
   record(
     epochStart: Mono,
     { now, wall }: { readonly now: Mono; readonly wall: Wall },
-    counters: Readonly<ComparisonCounters>,
+    { counters, decidedUntil }: Pick<Comparison, 'counters' | 'decidedUntil'>,
     kubelet?: KubeletMinute,
   ): RecordOf<'relist_minute'> {
     const added = (key: 'expected' | 'matched' | 'unobservable' | 'covered') =>
@@ -96,6 +100,7 @@ export class RelistMinute {
       matched: added('matched'),
       unobservable: added('unobservable'),
       covered: added('covered'),
+      decided: since(epochStart, decidedUntil),
       ...(kubelet === undefined ? {} : { kubelet }),
     };
   }

@@ -40,6 +40,7 @@ export class RelistMonitor {
   readonly #relister: Relister;
   readonly #listGaps: ListGaps;
   #minute: RelistMinute;
+  #lastEvent: Mono | null = null;
 
   constructor(options: RelistMonitorOptions) {
     const { comparison, epochStart, gaps, malformed } = options;
@@ -61,7 +62,9 @@ export class RelistMonitor {
     this.#relister.setProfile(profile);
   }
 
-  eventReceived(): void {
+  /** An event was compared that had been received at `at`. */
+  eventReceived(at: Mono): void {
+    this.#lastEvent = at;
     this.#relister.eventReceived();
   }
 
@@ -77,20 +80,19 @@ export class RelistMonitor {
     return between(this.#minute.start, now) >= this.#minute.length;
   }
 
-  /** Reports the minute so far and begins the next. */
+  /** Reports the minute so far and begins the next. What the comparison found must have been reported: the minute says that it was. */
   reportMinute(now: Mono): void {
     const { comparison, epochStart, kubelet, reporter } = this.#options;
-    const { counters } = comparison;
     const clocks = { now, wall: wallNow() };
-    reporter.report(this.#minute.record(epochStart, clocks, counters, kubelet?.takeMinute()));
-    this.#minute = new RelistMinute(now, MINUTE, counters);
+    reporter.report(this.#minute.record(epochStart, clocks, comparison, kubelet?.takeMinute()));
+    this.#minute = new RelistMinute(now, MINUTE, comparison.counters);
   }
 
   #relisted(relist: Relist, stats: RelistStats): void {
     const { comparison, metrics, nodeState, onRelist } = this.#options;
     const recovered = nodeState.relistError !== null;
     comparison.relisted(relist);
-    this.#minute.addRelist(relist, stats);
+    this.#minute.addRelist(relist, this.#lastEvent, stats);
     metrics.relistDuration.observe(stats.took / 1e6);
     nodeState.setRelist(true, '');
     this.#listGaps.answered(relist.sandboxes.start, relist.containers.end);
@@ -101,7 +103,7 @@ export class RelistMonitor {
     const { code, message } = failure;
     const { comparison, log, metrics, nodeState } = this.#options;
     metrics.relistErrors.inc({ code });
-    this.#minute.addFailure(failure);
+    this.#minute.addFailure(failure, this.#lastEvent);
     comparison.listFailed();
     nodeState.setRelist(false, cleanText(message, MAX_ERROR_LENGTH));
     if (this.#listGaps.failed(failure)) log.warn({ code, error: message }, 'relist failed');

@@ -246,7 +246,7 @@ test('a list that outgrows a message is streamed from then on, without a gap and
 
 test('containers beyond the limit are counted each time they are listed, and are a gap', async () => {
   const { observer, metrics, records } = await observe(await crowd(25_001));
-  await expect.poll(() => observer.untrackedContainers, { timeout: 30_000 }).toBeGreaterThan(0);
+  await expect.poll(() => observer.untrackedContainers, { timeout: 240_000 }).toBeGreaterThan(0);
   expect(observer.trackedContainers).toBe(50_000);
   expect(observer.untrackedContainers).toBe(2);
   expect(records).toContainEqual(expect.objectContaining({ type: 'gap', cause: 'too_many_ids', to: null }));
@@ -268,41 +268,40 @@ test('lists are streamed after the runtime was replaced by one that offers strea
   runtime.setListFaults([oversizedLists({ ...always, of: 'sandboxes' })]);
   // On a busy machine lists are slow, and the slower they are the longer is the wait for the next.
   await expect
-    .poll(() => logged('list is streamed'), { timeout: 80_000 })
+    .poll(() => logged('list is streamed'), { timeout: 240_000 })
     .toMatchObject([{ list: 'sandboxes' }]);
 });
 
 describe('a burst of events', () => {
   const HOUR = millis(3_600_000);
-  const fiftySeconds = { timeout: 50_000 };
+  /** A slow list brings the wait to its maximum, a minute, which jitter prolongs by a tenth. */
+  const maximumWait = { timeout: 240_000 };
   /** A timer may fire so much early. */
   const early = (at: Mono): Mono => shift(at, -millis(3));
   const endOf = (each: Relist | undefined): Mono => each?.containers.end ?? monoNow();
 
-  /** A second after this relist, and no sooner than listing takes a hundredth of the time. */
+  /** A second after this relist, and no sooner than listing takes a hundredth of the time, but after a minute less jitter. */
   function soonestAfter(each: Relist | undefined): Mono {
     const took = between(each?.sandboxes.start ?? monoNow(), endOf(each));
-    return shift(endOf(each), Math.max(millis(1_000), 100 * took));
+    return shift(endOf(each), Math.min(0.9 * millis(60_000), Math.max(millis(1_000), 100 * took)));
   }
 
   test.each([
     ['within a second of the one before', []],
     ['before listing takes a hundredth of the time at most', [slowLists(always, 10)]],
-  ])('a burst brings no relist %s', { timeout: 120_000 }, async (_when, listFaults) => {
+  ])('a burst brings no relist %s', async (_when, listFaults) => {
     const { relists, burst } = relist(await bed.start({ listFaults }), { period: HOUR });
     await until(() => relists.length === 1);
     burst();
-    await expect.poll(() => relists.length, fiftySeconds).toBe(2);
+    await expect.poll(() => relists.length, maximumWait).toBe(2);
     burst();
-    await expect.poll(() => relists.length, fiftySeconds).toBe(3);
+    await expect.poll(() => relists.length, maximumWait).toBe(3);
     const [first, second, third] = relists;
     expect(second?.sandboxes.start).toBeGreaterThan(early(soonestAfter(first)));
     expect(third?.sandboxes.start).toBeGreaterThan(early(soonestAfter(second)));
   });
 
-  test('a burst after the minimum wait brings a relist at once, without a timer warning', {
-    timeout: 120_000,
-  }, async () => {
+  test('a burst after the minimum wait brings a relist at once, without a timer warning', async () => {
     const warnings: Error[] = [];
     const warned = (warning: Error) => void warnings.push(warning);
     process.on('warning', warned);
@@ -310,7 +309,7 @@ describe('a burst of events', () => {
     const { relists, burst } = relist(await bed.start(), { period: HOUR });
     await until(() => relists.length === 1);
     const over = shift(soonestAfter(relists[0]), millis(100));
-    await expect.poll(() => monoNow() > over, fiftySeconds).toBe(true);
+    await expect.poll(() => monoNow() > over, maximumWait).toBe(true);
     burst();
     await until(() => relists.length === 2);
     expect(warnings).toEqual([]);
@@ -320,10 +319,10 @@ describe('a burst of events', () => {
     const period = millis(1_500);
     const { relists, burst } = relist(await bed.start(), { period });
     for (let count = 1; count <= 3; count += 1) {
-      await expect.poll(() => relists.length, fiftySeconds).toBe(count);
+      await expect.poll(() => relists.length, maximumWait).toBe(count);
       burst();
     }
-    await expect.poll(() => relists.length, fiftySeconds).toBe(4);
+    await expect.poll(() => relists.length, maximumWait).toBe(4);
     const gaps = relists.slice(1).map(({ sandboxes }, n) => between(endOf(relists[n]), sandboxes.start));
     // Jitter takes a tenth off at most.
     expect(Math.min(...gaps)).toBeGreaterThan(0.9 * period - millis(3));
@@ -334,15 +333,13 @@ describe('a burst of events', () => {
     const { failures, burst } = relist(runtime, { period: millis(3_000) });
     await until(() => failures.length === 1);
     burst();
-    await expect.poll(() => failures.length, fiftySeconds).toBe(2);
+    await expect.poll(() => failures.length, maximumWait).toBe(2);
     // Jitter takes a tenth off at most.
     const due = shift(failures[0]?.at ?? monoNow(), 0.9 * millis(3_000));
     expect(failures[1]?.from).toBeGreaterThan(early(due));
   });
 
-  test('a burst brings no relist after a stop, and does not delay the stop', {
-    timeout: 40_000,
-  }, async () => {
+  test('a burst brings no relist after a stop, and does not delay the stop', async () => {
     const { relists, burst, stop } = relist(await bed.start(), { period: HOUR });
     await until(() => relists.length === 1);
     const stopped = stop();

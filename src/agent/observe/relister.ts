@@ -7,7 +7,7 @@
  * what that cost the runtime is unknown.
  */
 
-import { type CriCall, type CriClient, CriError } from '../../cri/client.ts';
+import { type CriCall, CriError, type ObserverCalls } from '../../cri/client.ts';
 import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from '../../cri/items.ts';
 import {
   ListCall,
@@ -59,7 +59,7 @@ export interface RelisterEvents {
 }
 
 export interface RelisterOptions {
-  readonly client: CriClient;
+  readonly client: ObserverCalls;
   readonly period: Micros;
   readonly profile: Pick<RuntimeProfile, 'streamingLists'>;
   readonly log: Logger;

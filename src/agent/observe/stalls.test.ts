@@ -66,3 +66,10 @@ test('the reader cannot stall without a session, nor before the session was open
   expect(recorded).toEqual([]);
   expect(stalls.drainedUntil).toBe(at(20e6));
 });
+
+test('a drain that began before an event was taken does not take back that everything was read until then', () => {
+  const { stalls } = stallsWith(100);
+  stalls.drained(at(1_000), SESSION, at(1_000));
+  stalls.drained(at(400), SESSION, at(1_100));
+  expect(stalls.drainedUntil).toBe(at(1_000));
+});

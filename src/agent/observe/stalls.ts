@@ -39,9 +39,10 @@ export class Stalls {
     return this.#drainedUntil;
   }
 
-  /** The reader had taken everything from the socket at `at`. */
+  /** The reader had taken everything from the socket at `at`, which may be before the last event that it took. */
   drained(at: Mono, session: StreamSession | null, now: Mono): void {
     const from = this.#drainedUntil;
+    if (at <= from) return;
     this.#drainedUntil = at;
     if (session !== null && from >= session.opened) this.#check('reader', from, at, now);
   }

@@ -3,7 +3,7 @@
  * for both calls together, because the runtime has other work. Containers go first: only their statuses have exact times that can
  * clear a runtime, or convict it.
  */
-import { type CriCall, type CriClient, CriError } from '../../cri/client.ts';
+import { type CriCall, CriError, type ObserverCalls } from '../../cri/client.ts';
 import { sandboxAnswer, timesOf } from '../../cri/items.ts';
 import { monoNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
@@ -22,7 +22,7 @@ export interface StatusQueryEvents {
 }
 
 export class StatusQueries {
-  readonly #client: CriClient;
+  readonly #client: ObserverCalls;
   readonly #events: StatusQueryEvents;
   readonly #containers = new Set<string>();
   readonly #sandboxes = new Set<string>();
@@ -31,7 +31,7 @@ export class StatusQueries {
   #asking = false;
   #stopped = false;
 
-  constructor(client: CriClient, events: StatusQueryEvents) {
+  constructor(client: ObserverCalls, events: StatusQueryEvents) {
     this.#client = client;
     this.#events = events;
   }

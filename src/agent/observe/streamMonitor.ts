@@ -22,6 +22,7 @@ import type { MalformedMessages } from './malformedMessageCounts.ts';
 import type { NodeState } from './nodeState.ts';
 import type { Reporter } from './reporter.ts';
 import { Stalls } from './stalls.ts';
+import type { StartReader } from './stream/readerProcess.ts';
 import type { PaceStore } from './stream/subscribePolicy.ts';
 import { Subscription, type SubscriptionState } from './stream/subscription.ts';
 import { StreamLoss } from './streamLoss.ts';
@@ -46,12 +47,14 @@ export interface StreamMonitorOptions {
   readonly throttledLog: ThrottledLog;
   readonly kubelet: KubeletView | null;
   readonly paceStore: PaceStore;
+  readonly startReader?: StartReader | undefined;
 }
 
 /** What the monitor asks of the observer. */
 export interface StreamMonitorEvents {
   identified(runtime: RuntimeVersion, profile: RuntimeProfile): void;
-  eventReceived(): void;
+  /** An event was compared that had been received at `at`. */
+  eventReceived(at: Mono): void;
   /** The comparison has findings to report. */
   changed(): void;
   tick(): void;
@@ -72,7 +75,7 @@ export class StreamMonitor {
   #stopped = false;
 
   constructor(options: StreamMonitorOptions, events: StreamMonitorEvents) {
-    const { comparison, config, epochStart, gaps, kubelet, log, metrics, paceStore } = options;
+    const { comparison, config, epochStart, gaps, kubelet, log, metrics, paceStore, startReader } = options;
     this.#options = options;
     this.#events = events;
     this.#stalls = new Stalls(
@@ -96,7 +99,7 @@ export class StreamMonitor {
         ended: (_session, closed, code, message) => this.#ended({ closed, code, message }),
         state: (state, reason, error) => this.#stateChanged(state, reason, error),
       },
-      { kubelet: kubelet ?? NO_KUBELET, paceStore },
+      { kubelet: kubelet ?? NO_KUBELET, paceStore, startReader },
     );
   }
 
@@ -165,7 +168,7 @@ export class StreamMonitor {
     const { comparison, gaps } = this.#options;
     this.#stalls.drained(event.received, this.#session, monoNow());
     comparison.received(event);
-    this.#events.eventReceived();
+    this.#events.eventReceived(event.received);
     if (this.#session !== null && !this.#gapClosed) {
       this.#gapClosed = true;
       this.reportSession();

@@ -6,6 +6,7 @@ import { monoNow } from '../../platform/clock.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import type { RedisClient } from '../../platform/redis.ts';
+import { ENROLMENT_FIELD } from '../../protocol/enrolment.ts';
 import {
   type AckReply,
   ackReplyKey,
@@ -14,7 +15,9 @@ import {
   parseAckReply,
   parseFlowSettings,
 } from '../../protocol/redisKeys.ts';
+import { ackStatement, isSignedBy } from '../../protocol/signature.ts';
 import { between, type Mono, millis } from '../../protocol/units.ts';
+import type { ControllerKeyFile } from './controllerKeyFile.ts';
 import type { EpochDelivery } from './epochDelivery.ts';
 
 const FLOW_SETTINGS_INTERVAL = millis(5_000);
@@ -25,12 +28,18 @@ const MAX_REPLY_WAIT = millis(5_000);
 export interface AckReaderOptions {
   readonly cluster: string;
   readonly node: string;
+  /** With it, only replies are believed that the controller has signed. */
+  readonly controllerKeys?: ControllerKeyFile | undefined;
+  /** Takes what the controller says of this node's enrolment. */
+  readonly onEnrolment?: ((json: string) => Promise<void>) | undefined;
   readonly log: Logger;
 }
 
 export interface DeliveryReply {
   readonly delivery: EpochDelivery;
   readonly reply: AckReply;
+  /** False while the keys to check its signature with are not there: it may be a stranger's. */
+  readonly isChecked: boolean;
 }
 
 export class AckReader {
@@ -41,6 +50,8 @@ export class AckReader {
   #repliesAskedAt: Mono | null = null;
   #replyWait = MIN_REPLY_WAIT;
   #loggedError = '';
+  #refused = 0;
+  #refusedReply: string | null = null;
 
   constructor(options: AckReaderOptions, redis: RedisClient) {
     this.#options = options;
@@ -49,6 +60,18 @@ export class AckReader {
 
   get flowSettings(): FlowSettings | null {
     return this.#flowSettings;
+  }
+
+  /** How many replies were refused because the controller has not signed them. */
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /** Why the last reply was refused; null if it was believed. */
+  get error(): string | null {
+    return this.#refusedReply === null
+      ? null
+      : 'an acknowledgement is not believed: the controller has not signed it';
   }
 
   /** After a new connection: makes the next poll of the flow settings due. */
@@ -70,25 +93,56 @@ export class AckReader {
     else this.#logOnce(key, settings.error);
   }
 
-  /** Asks for the replies to deliveries that await one, if that is due; `hurry`: at once. */
-  async pollReplies(deliveries: readonly EpochDelivery[], hurry: boolean): Promise<DeliveryReply[]> {
+  /** Asks for the replies to deliveries that await one, and for that to an enrolment, if that is due; `hurry`: at once. */
+  async pollReplies(
+    deliveries: readonly EpochDelivery[],
+    { hurry, enrolment }: { readonly hurry: boolean; readonly enrolment: boolean },
+  ): Promise<DeliveryReply[]> {
     const now = monoNow();
     const awaiting = deliveries.filter(({ awaitsReply }) => awaitsReply);
     const askedAt = this.#repliesAskedAt;
     const isDue = hurry || askedAt === null || between(askedAt, now) >= this.#replyWait;
-    if (awaiting.length === 0 || !isDue) return [];
+    if ((awaiting.length === 0 && !enrolment) || !isDue) return [];
     const key = ackReplyKey(this.#options.cluster, this.#options.node);
     const replies = (await this.#unlessWrongType(key, () => this.#redis.hgetall(key))) ?? {};
     this.#repliesAskedAt = now;
     this.#replyWait = millis(Math.min(MAX_REPLY_WAIT, 2 * this.#replyWait) / 1000);
-    return awaiting.flatMap((delivery) => {
+    const confirmation = replies[ENROLMENT_FIELD];
+    if (enrolment && confirmation !== undefined) await this.#options.onEnrolment?.(confirmation);
+    const believed: DeliveryReply[] = [];
+    for (const delivery of awaiting) {
       const json = replies[delivery.epoch.meta.epoch];
-      if (json === undefined) return [];
+      if (json === undefined) continue;
       const reply = parseAckReply(json);
-      if (reply.ok) return [{ delivery, reply: reply.value }];
-      this.#logOnce(key, reply.error);
-      return [];
-    });
+      if (reply.ok) believed.push(...(await this.#believed(delivery, reply.value, json)));
+      else this.#logOnce(key, reply.error);
+    }
+    return believed;
+  }
+
+  /** The reply, unless it is refused. */
+  async #believed(delivery: EpochDelivery, reply: AckReply, json: string): Promise<DeliveryReply[]> {
+    const { controllerKeys } = this.#options;
+    if (controllerKeys === undefined) return [{ delivery, reply, isChecked: true }];
+    const keys = await controllerKeys.current();
+    if (keys === null) return [{ delivery, reply, isChecked: false }];
+    const statement = ackStatement(this.#options, delivery.epoch.meta.epoch, reply);
+    if (isSignedBy(keys.sign, statement, reply.sig ?? '')) {
+      this.#refusedReply = null;
+      return [{ delivery, reply, isChecked: true }];
+    }
+    this.#refuse(delivery, json);
+    return [];
+  }
+
+  #refuse({ epoch }: EpochDelivery, json: string): void {
+    if (this.#refusedReply === json) return;
+    this.#refusedReply = json;
+    this.#refused += 1;
+    this.#options.log.error(
+      { epoch: epoch.meta.epoch },
+      'acknowledgement without the signature of the controller refused',
+    );
   }
 
   /** Asks for replies soon: something was sent, or the acked seq changed. */

@@ -1,6 +1,7 @@
 /*
  * Builds batches of records, and probes, which are batches without a record.
  */
+import type { KeyObject } from 'node:crypto';
 import { readClocks } from '../../platform/clock.ts';
 import { BATCH_VERSION, type Batch, batchId, type Context, encodeBatch } from '../../protocol/batch.ts';
 import type { ContainerIdentity } from '../../protocol/record.ts';
@@ -16,12 +17,15 @@ const MAX_LOST_RANGES = 1000;
 const MAX_HELD_EPOCHS = 1000;
 
 export class BatchBuilder {
+  readonly #key: KeyObject | undefined;
   readonly #spool: Spool;
   readonly #deliveries: Deliveries;
   /** The first contexts of earlier epochs, for probes. */
   readonly #contexts = new WeakMap<Epoch, Context>();
 
-  constructor(spool: Spool, deliveries: Deliveries) {
+  /** `key`: signs every batch. */
+  constructor(spool: Spool, deliveries: Deliveries, key: KeyObject | undefined) {
+    this.#key = key;
     this.#spool = spool;
     this.#deliveries = deliveries;
   }
@@ -35,7 +39,7 @@ export class BatchBuilder {
     const context = entries[0]?.context ?? (await this.#contextOf(delivery.epoch));
     const first = entries[0]?.seq ?? next;
     const batch = this.#batch(delivery, entries, { context, first });
-    return new SealedBatch(batchId(batch), await encodeBatch(batch), batch.last);
+    return new SealedBatch(batchId(batch), await encodeBatch(batch, this.#key), batch.last);
   }
 
   /** The context of a probe. The store keeps it for the epoch, so that of an earlier epoch must not be the current one. */

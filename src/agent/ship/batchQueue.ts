@@ -4,7 +4,9 @@
 import { type JobsOptions, Queue } from 'bullmq';
 import { messageOf } from '../../platform/errors.ts';
 import type { RedisClient } from '../../platform/redis.ts';
+import { type EnrolmentJob, enrolmentId } from '../../protocol/enrolment.ts';
 import { QUEUE_NAME, queueOf, queuePrefix } from '../../protocol/redisKeys.ts';
+import { runScriptsByDigest } from './scriptsByDigest.ts';
 import type { SealedBatch } from './sealedBatch.ts';
 
 const JOB_OPTIONS: JobsOptions = {
@@ -29,6 +31,7 @@ export class BatchQueue {
   constructor(options: BatchQueueOptions, redis: RedisClient) {
     this.#options = options;
     this.#redis = redis;
+    runScriptsByDigest(redis);
   }
 
   async select(queues: number): Promise<void> {
@@ -46,12 +49,31 @@ export class BatchQueue {
     this.#queue.on('error', (error) => onError(messageOf(error)));
   }
 
-  /** Adds a batch. When it throws, the batch may have been added all the same. */
+  /** Adds a batch, unless the queue has it. When it throws, the batch may have been added all the same. */
   async add(batch: SealedBatch): Promise<void> {
-    await this.#queue?.add('batch', batch.data, { ...JOB_OPTIONS, jobId: batch.id });
+    if (this.#queue === null) return;
+    await this.#addTo(this.#queue, 'batch', batch.data, batch.id);
+  }
+
+  /** Adds an enrolment, unless the queue has it. */
+  async addEnrolment(enrol: string): Promise<void> {
+    if (this.#queue === null) return;
+    const data: EnrolmentJob = { enrol };
+    await this.#addTo(this.#queue, 'enrolment', data, enrolmentId(enrol));
   }
 
   async close(): Promise<void> {
     await this.#queue?.close();
+  }
+
+  async #addTo(queue: Queue, name: string, data: object, jobId: string): Promise<void> {
+    // For a job that is there the script would read it, which agents may not: jobs are the evidence of all nodes.
+    if ((await this.#redis.exists(queue.toKey(jobId))) > 0) return;
+    try {
+      await queue.add(name, data, { ...JOB_OPTIONS, jobId });
+    } catch (error) {
+      if (!messageOf(error).startsWith('NOSCRIPT')) throw error;
+      throw new Error('no controller has loaded the script that adds batches yet', { cause: error });
+    }
   }
 }

@@ -3,6 +3,8 @@
  * take turns, so that a backlog never delays the current one. A batch waits a little for more records (the linger), and
  * longer when over half of the window is used.
  */
+import type { KeyObject } from 'node:crypto';
+import { ReplyError } from 'ioredis';
 import { monoNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_RECORDS } from '../../protocol/batch.ts';
@@ -27,6 +29,8 @@ export interface BatchSenderParts {
   readonly deliveries: Deliveries;
   readonly queue: BatchQueue;
   readonly ackReader: AckReader;
+  /** Signs every batch. */
+  readonly key?: KeyObject | undefined;
   readonly log: Logger;
 }
 
@@ -40,7 +44,7 @@ export class BatchSender {
 
   constructor(parts: BatchSenderParts) {
     this.#parts = parts;
-    this.#builder = new BatchBuilder(parts.spool, parts.deliveries);
+    this.#builder = new BatchBuilder(parts.spool, parts.deliveries, parts.key);
   }
 
   async resend(): Promise<void> {
@@ -108,9 +112,17 @@ export class BatchSender {
     epoch,
     nextSeq,
   }: EpochDelivery): Promise<{ readonly first: number; readonly entries: readonly SpoolEntry[] } | null> {
+    const before = epoch.unreadable;
     const entries = await epoch.read(nextSeq, MAX_BATCH_RECORDS, MAX_BATCH_BYTES);
     const first = entries[0]?.seq ?? epoch.lastSeq + 1;
-    return this.#maySkip(epoch, nextSeq, first - 1) ? { first, entries } : null;
+    const maySkip = this.#maySkip(epoch, nextSeq, first - 1);
+    const records = epoch.unreadable - before;
+    if (records > 0)
+      this.#parts.log.error(
+        { epoch: epoch.meta.epoch, records },
+        'unreadable records in the spool are declared lost',
+      );
+    return maySkip ? { first, entries } : null;
   }
 
   #maySkip(epoch: Epoch, next: number, to: number): boolean {
@@ -123,15 +135,19 @@ export class BatchSender {
     const failed = (this.#failedReads.get(epoch) ?? 0) + 1;
     this.#failedReads.set(epoch, failed);
     if (failed < MAX_READS) return false;
-    this.#parts.log.error({ from, to }, 'unreadable records in the spool are declared lost');
-    epoch.declareLost({ from, to, cause: 'spool_unreadable' });
+    epoch.declareUnreadable(from, to);
     return true;
   }
 
   async #add(batch: SealedBatch): Promise<void> {
     // A failed add may have arrived: the batch is sent again, and the store counts it once.
     batch.makeDue();
-    await this.#parts.queue.add(batch);
+    try {
+      await this.#parts.queue.add(batch);
+    } catch (error) {
+      if (error instanceof ReplyError) batch.refused();
+      throw error;
+    }
     batch.sent(monoNow());
     this.#parts.ackReader.expectReply();
   }

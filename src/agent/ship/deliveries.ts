@@ -11,6 +11,12 @@ import type { Epoch } from '../spool/epoch.ts';
 import type { Spool } from '../spool/spool.ts';
 import { EpochDelivery, type ReplyEffect } from './epochDelivery.ts';
 
+/**
+ * An earlier agent may have shipped records that a power cut took from the disk before they were synced: those of a minute at most, which
+ * is the longest time between two syncs.
+ */
+const MAX_FORGOTTEN = 200_000;
+
 export interface DeliveryIntervals {
   readonly intervalAckGeneration: Micros;
   readonly intervalRetiredEpochs: Micros;
@@ -47,10 +53,12 @@ export class Deliveries {
 
   /** Adds the epochs that are new in the spool, and removes those that it forgot. */
   followSpool(): void {
-    const { epochs } = this.#spool;
+    const { epochs, current } = this.#spool;
     for (const epoch of epochs) {
-      if (!this.#byEpoch.has(epoch))
-        this.#byEpoch.set(epoch, new EpochDelivery(epoch, this.#intervals.intervalResend));
+      if (this.#byEpoch.has(epoch)) continue;
+      const maxForgotten = epoch === current ? 0 : MAX_FORGOTTEN;
+      const options = { resendInterval: this.#intervals.intervalResend, maxForgotten };
+      this.#byEpoch.set(epoch, new EpochDelivery(epoch, options));
     }
     for (const epoch of this.#byEpoch.keys()) {
       if (!epochs.includes(epoch)) this.#byEpoch.delete(epoch);
@@ -71,8 +79,8 @@ export class Deliveries {
       this.#startRetiredGeneration();
   }
 
-  apply(delivery: EpochDelivery, reply: AckReply): ReplyEffect {
-    const effect = delivery.apply(reply);
+  apply(delivery: EpochDelivery, reply: AckReply, isChecked: boolean): ReplyEffect {
+    const effect = delivery.apply(reply, monoNow(), isChecked);
     if (effect === 'regressed') this.#startRetiredGeneration();
     return effect;
   }

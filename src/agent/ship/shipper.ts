@@ -8,17 +8,24 @@
  * The Shipper decides when to work: every 250 ms while something is under way, seldom while idle, and after a failure with a
  * pause that grows to half a minute. Deliveries, BatchSender and AckReader do the work.
  */
-import { messageOf } from '../../platform/errors.ts';
+import { monoNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
 import { connectRedis, type RedisClient } from '../../platform/redis.ts';
+import type { RedisSettings } from '../../platform/redisAccess.ts';
 import { BATCH_VERSION } from '../../protocol/batch.ts';
+import type { AckReply } from '../../protocol/redisKeys.ts';
 import type { AgentInternals } from '../config.ts';
 import type { Spool } from '../spool/spool.ts';
 import { AckReader } from './ackReader.ts';
 import { BatchQueue } from './batchQueue.ts';
 import { BatchSender } from './batchSender.ts';
+import type { ControllerKeyFile } from './controllerKeyFile.ts';
 import { Deliveries } from './deliveries.ts';
+import type { EpochDelivery } from './epochDelivery.ts';
+import type { NodeEnrolment } from './nodeEnrolment.ts';
+import { reasonOf } from './refusal.ts';
 import { ShippingStatus } from './shippingStatus.ts';
+import { UnackedAge } from './unackedAge.ts';
 
 /** The wait between two passes while something is under way, in milliseconds. */
 const BUSY_MS = 250;
@@ -26,13 +33,17 @@ const BUSY_MS = 250;
 const HAND_OVER_MS = 50;
 
 export interface ShipperOptions {
-  readonly redisUrl: string;
+  readonly redis: RedisSettings;
   readonly cluster: string;
   readonly node: string;
   readonly spool: Spool;
+  /** With it, every batch is signed with the key that is enrolled. */
+  readonly enrolment?: NodeEnrolment | undefined;
+  /** With it, only replies are believed that the controller has signed. */
+  readonly controllerKeys?: ControllerKeyFile | undefined;
   readonly intervals: Omit<
     AgentInternals,
-    'intervalSpoolSweep' | 'intervalScrape' | 'intervalModeConfirmed' | 'auditFile'
+    'intervalSpoolSweep' | 'intervalEpoch' | 'intervalScrape' | 'intervalModeConfirmed' | 'auditFile'
   >;
   readonly log: Logger;
 }
@@ -45,6 +56,8 @@ export class Shipper {
   readonly #deliveries: Deliveries;
   readonly #queue: BatchQueue;
   readonly #sender: BatchSender;
+  readonly #unackedAge: UnackedAge;
+  #refusedAcks = 0;
   #timer: NodeJS.Timeout | undefined;
   /** Whether there is nothing to do until a record is written. */
   #isIdle = false;
@@ -56,13 +69,14 @@ export class Shipper {
     const { spool, log, cluster, node, intervals } = options;
     this.#options = options;
     this.#status = new ShippingStatus(log);
-    this.#redis = connectRedis({
-      url: options.redisUrl,
+    this.#redis = connectRedis(options.redis, {
       maxRetry: intervals.intervalRedisRetry,
       onError: (error) => this.#onError(error),
       onReady: () => this.#onReady(),
     });
-    this.#ackReader = new AckReader(options, this.#redis);
+    const { enrolment, controllerKeys } = options;
+    const onEnrolment = (json: string) => enrolment?.confirm(json) ?? Promise.resolve();
+    this.#ackReader = new AckReader({ cluster, node, log, controllerKeys, onEnrolment }, this.#redis);
     this.#deliveries = new Deliveries(spool, intervals);
     this.#queue = new BatchQueue({ cluster, node, onError: (error) => this.#onError(error) }, this.#redis);
     this.#sender = new BatchSender({
@@ -70,9 +84,14 @@ export class Shipper {
       deliveries: this.#deliveries,
       queue: this.#queue,
       ackReader: this.#ackReader,
+      key: enrolment?.key,
       log,
     });
-    spool.onWritten(() => this.#wake());
+    this.#unackedAge = new UnackedAge(spool.start);
+    spool.onWritten(() => {
+      this.#unackedAge.written(spool.current.lastSeq, monoNow());
+      this.#wake();
+    });
     this.#schedule();
   }
 
@@ -81,12 +100,42 @@ export class Shipper {
     return this.#status.error;
   }
 
+  /** Why the store does not know the key of this node; null if it does, or need not. */
+  get enrolmentError(): string | null {
+    return this.#options.enrolment?.error() ?? null;
+  }
+
+  /** For how many seconds the key of this node is still valid; NaN if it is not enrolled at all. */
+  get keyValidSeconds(): number {
+    return this.#options.enrolment?.validSeconds() ?? Number.NaN;
+  }
+
+  /** How many acknowledgements were refused. */
+  get refusedAcks(): number {
+    return this.#refusedAcks + this.#ackReader.refused;
+  }
+
+  /** Which acknowledgement is not believed; null while all are. */
+  get ackError(): string | null {
+    const delivery = this.#deliveries.all.find(({ refusedSeq }) => refusedSeq !== null);
+    if (delivery === undefined) return this.#ackReader.error;
+    const { epoch, refusedSeq } = delivery;
+    return `an acknowledgement up to seq ${refusedSeq} of epoch ${epoch.meta.epoch} is not believed: ${epoch.lastSeq} are written`;
+  }
+
   /** How many records the store has not acknowledged. */
   get unacknowledged(): number {
     return this.#options.spool.epochs.reduce(
       (sum, { lastSeq, ackedSeq }) => sum + Math.max(0, lastSeq - ackedSeq),
       0,
     );
+  }
+
+  /** For how long the oldest record has waited for its acknowledgement, in seconds; 0 if none waits. */
+  get oldestUnackedSeconds(): number {
+    const { epochs, current } = this.#options.spool;
+    const earlier = epochs.some((epoch) => epoch !== current && !epoch.isAcknowledged);
+    return this.#unackedAge.seconds({ ackedSeq: current.ackedSeq, earlier }, monoNow());
   }
 
   /** Ends shipping. Before that it tries to hand over what is in the spool, for at most `deadlineMs`. */
@@ -161,25 +210,50 @@ export class Shipper {
     try {
       await this.#ackReader.pollFlowSettings();
       const { flowSettings } = this.#ackReader;
+      const { enrolment } = this.#options;
       if (flowSettings === null) return this.#status.blocked('no controller has published flow settings yet');
       await this.#queue.select(flowSettings.queues);
       if (!flowSettings.accepts.includes(BATCH_VERSION))
         return this.#status.blocked(`no controller reads version ${BATCH_VERSION} of the envelope yet`);
       this.#deliveries.startGenerationIfDue();
       this.#deliveries.followSpool();
+      await this.#enrol();
       await this.#applyReplies(hurry);
+      if (enrolment?.mayShip(monoNow()) === false) return this.#status.blocked(String(enrolment.error()));
       await this.#sender.resend();
       await this.#sender.sendNew(hurry);
       this.#status.succeeded();
     } catch (error) {
-      this.#onFailure(messageOf(error));
+      this.#onFailure(await reasonOf(error, this.#redis, this.#options.cluster));
     }
   }
 
+  async #enrol(): Promise<void> {
+    const { enrolment } = this.#options;
+    if (enrolment === undefined) return;
+    if (this.#deliveries.all.some(({ isUnanswered }) => isUnanswered)) enrolment.doubt(monoNow());
+    const sealed = await enrolment.next(monoNow());
+    if (sealed === null) return;
+    await this.#queue.addEnrolment(sealed);
+    this.#ackReader.expectReply();
+  }
+
   async #applyReplies(hurry: boolean): Promise<void> {
-    for (const { delivery, reply } of await this.#ackReader.pollReplies(this.#deliveries.all, hurry)) {
-      if (this.#deliveries.apply(delivery, reply) !== 'ignored') this.#ackReader.expectReply();
+    const enrolment = this.#options.enrolment?.awaitsConfirmation ?? false;
+    const replies = await this.#ackReader.pollReplies(this.#deliveries.all, { hurry, enrolment });
+    for (const { delivery, reply, isChecked } of replies) {
+      const effect = this.#deliveries.apply(delivery, reply, isChecked);
+      if (effect === 'refused') this.#refused(delivery, reply);
+      if (effect !== 'ignored') this.#ackReader.expectReply();
     }
+  }
+
+  #refused({ epoch }: EpochDelivery, { ackedSeq }: AckReply): void {
+    this.#refusedAcks += 1;
+    this.#options.log.error(
+      { epoch: epoch.meta.epoch, ackedSeq, lastSeq: epoch.lastSeq },
+      'acknowledgement of records that were never written refused',
+    );
   }
 
   #onFailure(error: string): void {

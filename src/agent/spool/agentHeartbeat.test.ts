@@ -47,7 +47,7 @@ async function open(bootId = 'this-boot', files = LOCAL_FILES): Promise<Spool> {
       bootId,
       files,
     },
-    AbortSignal.timeout(20_000),
+    AbortSignal.timeout(240_000),
   );
   spools.push(spool);
   spool.setContext(CONTEXT);

@@ -8,6 +8,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Logger } from '../../platform/log.ts';
 import { type Mono, mono, type Wall, wall } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
 import { readJson, type SpoolFiles, writeJson } from './files.ts';
@@ -23,6 +24,8 @@ export interface Heartbeat {
   readonly bootId: string;
   /** The incarnation that wrote it. */
   readonly incarnation: number;
+  /** Its records up to here were synced; those in memory end with the process, and the next agent declares them lost. */
+  readonly lastSeq: number;
   readonly hasStopped: boolean;
 }
 
@@ -38,9 +41,9 @@ export function writeHeartbeat(files: SpoolFiles, dir: string, heartbeat: Heartb
   return writeJson(files, join(dir, HEARTBEAT_FILE), heartbeat);
 }
 
-export async function readHeartbeat(files: SpoolFiles, dir: string): Promise<Heartbeat | null> {
+export async function readHeartbeat(files: SpoolFiles, log: Logger, dir: string): Promise<Heartbeat | null> {
   const read: Partial<Record<keyof Heartbeat, unknown>> = Object(
-    await readJson(files, join(dir, HEARTBEAT_FILE)),
+    await readJson(files, log, join(dir, HEARTBEAT_FILE)),
   );
   const { bootId } = read;
   const numbers = [read.mono, read.wall, read.incarnation].filter((n) => Number.isSafeInteger(n)).map(Number);
@@ -52,6 +55,7 @@ export async function readHeartbeat(files: SpoolFiles, dir: string): Promise<Hea
     wall: wall(wallAt),
     bootId,
     incarnation,
+    lastSeq: Number.isSafeInteger(read.lastSeq) ? Number(read.lastSeq) : 0,
     hasStopped: read.hasStopped === true,
   };
 }

@@ -139,7 +139,7 @@ describe('with --spool-fallback memory', () => {
     await vi.waitFor(async () => {
       await vi.advanceTimersByTimeAsync(30_000);
       expect(spool.error).toBeNull();
-    }, 20_000);
+    }, 240_000);
     await write(spool, 7, 9);
     expect(await readAll(spool.current)).toEqual(upTo(9));
     const onDisk = segments(spool).map((name) => readFileSync(join(spool.current.dir, name), 'utf8'));

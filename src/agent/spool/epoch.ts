@@ -13,7 +13,7 @@ import type { Context } from '../../protocol/batch.ts';
 import { type Seq, seq } from '../../protocol/units.ts';
 import type { SpoolFiles } from './files.ts';
 import { type Segment, SegmentReader } from './segment.ts';
-import type { SpoolEntry } from './segmentFormat.ts';
+import type { Contexts, SpoolEntry } from './segmentFormat.ts';
 
 /** What meta.json of an epoch contains. */
 export interface EpochMeta {
@@ -49,6 +49,8 @@ export interface EpochContent {
   readonly meta: EpochMeta;
   readonly dir: string;
   readonly segments?: readonly Segment[];
+  /** Those that were found in the segments. */
+  readonly contexts?: Contexts;
   readonly lost?: readonly LostRange[];
   /** How far it is known to have gone, when that is further than its segments. */
   readonly lastSeq?: number;
@@ -70,13 +72,23 @@ export class Epoch {
   #lastSeq: Seq;
   #ackedSeq: Seq = seq(0);
   #retirement: Retirement | null = null;
+  #unreadable = 0;
 
   constructor(
     files: SpoolFiles,
-    { meta, dir, segments = [], lost = [], lastSeq = 0, lastEvent = 0, hasStopped = false }: EpochContent,
+    {
+      meta,
+      dir,
+      segments = [],
+      contexts = new Map(),
+      lost = [],
+      lastSeq = 0,
+      lastEvent = 0,
+      hasStopped = false,
+    }: EpochContent,
   ) {
     this.#files = files;
-    this.#reader = new SegmentReader(files, dir);
+    this.#reader = new SegmentReader(files, dir, contexts);
     this.meta = meta;
     this.dir = dir;
     this.lastEvent = lastEvent;
@@ -110,6 +122,11 @@ export class Epoch {
     return seq(this.#segments[0]?.first ?? this.#lastSeq + 1);
   }
 
+  /** How many records this process declared lost because it could not read them. */
+  get unreadable(): number {
+    return this.#unreadable;
+  }
+
   get retirement(): Retirement | null {
     return this.#retirement;
   }
@@ -120,6 +137,11 @@ export class Epoch {
 
   get bytes(): number {
     return this.#segments.reduce((sum, segment) => sum + segment.bytes, 0);
+  }
+
+  /** The size of the segments with a record that is not acknowledged. */
+  get unackedBytes(): number {
+    return this.#segments.reduce((sum, { last, bytes }) => sum + (last > this.#ackedSeq ? bytes : 0), 0);
   }
 
   /** Sets the acked seq. It may go back: a restored store knows less than before. */
@@ -151,9 +173,14 @@ export class Epoch {
   /** Removes the newest segment if it contains no record. Throws if its file cannot be removed. */
   async removeEmptySegment(): Promise<void> {
     const newest = this.#segments.at(-1);
-    if (newest === undefined || newest.last >= newest.first) return;
-    this.#segments.pop();
-    await this.#files.remove(join(this.dir, newest.file));
+    if (newest !== undefined && newest.last < newest.first) await this.removeSegment(newest);
+  }
+
+  /** Removes a segment whose records are elsewhere. Throws if its file cannot be removed. */
+  async removeSegment(segment: Segment): Promise<void> {
+    const at = this.#segments.indexOf(segment);
+    if (at !== -1) this.#segments.splice(at, 1);
+    await this.#files.remove(join(this.dir, segment.file));
   }
 
   /**
@@ -166,7 +193,7 @@ export class Epoch {
     // A copy: when a segment is dropped meanwhile, the next one must not be skipped.
     for (const segment of [...this.#segments]) {
       if (segment.last < from) continue;
-      for (const entry of await this.#reader.entriesOf(segment)) {
+      for (const entry of await this.#entriesOf(segment)) {
         if (entry.seq < from || !this.#isValid(segment, entry.seq)) continue;
         const last = taken.at(-1);
         bytes += entry.bytes;
@@ -217,6 +244,11 @@ export class Epoch {
     }
   }
 
+  declareUnreadable(from: number, to: number): void {
+    this.#unreadable += to - from + 1;
+    this.declareLost({ from, to, cause: 'spool_unreadable' });
+  }
+
   /** Whether every seq of a range is declared lost. True for an empty range. */
   isDeclaredLost(from: number, to: number): boolean {
     let next = from;
@@ -225,6 +257,27 @@ export class Epoch {
       if (range.from <= next) next = Math.max(next, range.to + 1);
     }
     return next > to;
+  }
+
+  async #entriesOf(segment: Segment): Promise<readonly SpoolEntry[]> {
+    const { first, last } = segment;
+    const { entries, isDamaged } = await this.#reader.entriesOf(segment);
+    if (isDamaged) this.#declareUnreadable(segment, { from: first, to: last }, entries);
+    return entries;
+  }
+
+  /** Declares lost what a damaged segment should contain, and neither its readable entries nor another segment do. */
+  #declareUnreadable(
+    damaged: Segment,
+    { from, to }: Pick<LostRange, 'from' | 'to'>,
+    entries: readonly SpoolEntry[],
+  ): void {
+    const others = this.#segments.filter((each) => each !== damaged);
+    const readable = new Set(entries.map((entry) => entry.seq as number));
+    for (let at = Math.max(from, this.#ackedSeq + 1); at <= to; at += 1) {
+      const isElsewhere = others.some(({ first, last }) => at >= first && at <= last);
+      if (!readable.has(at) && !isElsewhere && !this.isDeclaredLost(at, at)) this.declareUnreadable(at, at);
+    }
   }
 
   /** A failed write may leave records in a segment that were later written again, or dropped: these are not valid. */
@@ -241,6 +294,8 @@ function follows(last: SpoolEntry, next: SpoolEntry): boolean {
 export class EpochList {
   readonly current: Epoch;
   readonly #epochs: Epoch[];
+  /** Of epochs that were removed. */
+  #unreadable = 0;
 
   constructor(earlier: readonly Epoch[], current: Epoch) {
     this.current = current;
@@ -255,8 +310,15 @@ export class EpochList {
     return this.#epochs.reduce((sum, epoch) => sum + epoch.bytes, 0);
   }
 
+  /** How many records could not be read since the start, those of removed epochs included. */
+  get unreadable(): number {
+    return this.#epochs.reduce((sum, epoch) => sum + epoch.unreadable, this.#unreadable);
+  }
+
   remove(epoch: Epoch): void {
     const at = this.#epochs.indexOf(epoch);
-    if (at !== -1) this.#epochs.splice(at, 1);
+    if (at === -1) return;
+    this.#epochs.splice(at, 1);
+    this.#unreadable += epoch.unreadable;
   }
 }

@@ -3,6 +3,8 @@
  */
 import { mkdir, open, readdir, readFile, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import { messageOf } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log.ts';
 
 /** An open file or folder; a file handle of Node is one. */
 export interface SpoolFile {
@@ -45,13 +47,27 @@ export const LOCAL_FILES: SpoolFiles = {
 
 export const errorCode = (error: unknown): unknown => Reflect.get(Object(error), 'code');
 
-/** Reads a JSON file. Null if it does not exist or is incomplete. */
-export async function readJson(files: SpoolFiles, file: string): Promise<unknown> {
+/** The disk or the file system cannot read its own data; libuv has no name for EBADMSG (74) and EUCLEAN (117). */
+const UNREADABLE: readonly unknown[] = [
+  'EIO',
+  'ENODATA',
+  'EBADMSG',
+  'Unknown system error -74',
+  'Unknown system error -117',
+];
+
+/** Whether an error means that data cannot be read, now and probably for ever. */
+export const isUnreadable = (error: unknown): boolean => UNREADABLE.includes(errorCode(error));
+
+/** Reads a JSON file. Null if it does not exist, is incomplete or cannot be read: no file is worth more than the agent's start. */
+export async function readJson(files: SpoolFiles, log: Logger, file: string): Promise<unknown> {
   try {
     return JSON.parse(await files.readText(file));
   } catch (error) {
     if (error instanceof SyntaxError || errorCode(error) === 'ENOENT') return null;
-    throw error;
+    if (!isUnreadable(error)) throw error;
+    log.error({ file, error: messageOf(error) }, 'spool file unreadable');
+    return null;
   }
 }
 

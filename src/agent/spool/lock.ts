@@ -3,17 +3,40 @@
  *
  * The kernel releases it when its holder dies, however it dies. Node has no call for such a lock, but comes with SQLite: a
  * database in exclusive mode holds an fcntl lock on its file. The database stays empty.
+ *
+ * The lock is on the file, not on its name: if someone deletes the file or replaces the folder, another agent can lock the next one.
+ * The holder notices, changes nothing any more that both have in common, and starts again.
  */
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
+import type { SpoolFiles } from './files.ts';
 
 const RETRY_MS = 500;
 const SQLITE_BUSY = 5;
 
 export interface SpoolLock {
+  /** Whether the file that is locked still has its name. */
+  isHeld(): boolean;
   release(): void;
+}
+
+/** Files whose names change only while the lock is held: two agents must not write one list of losses, or delete each other's records. */
+export function whileHeld(files: SpoolFiles, lock: SpoolLock): SpoolFiles {
+  const checked = <T>(work: () => Promise<T>): Promise<T> =>
+    lock.isHeld() ? work() : Promise.reject(new Error('the lock of the spool is gone'));
+  return {
+    open: (path, flags) => files.open(path, flags),
+    readText: (path) => files.readText(path),
+    makeFolder: (path) => files.makeFolder(path),
+    list: (path) => files.list(path),
+    rename: (from, to) => checked(() => files.rename(from, to)),
+    remove: (path) => checked(() => files.remove(path)),
+    stat: (path) => files.stat(path),
+    usage: (path) => files.usage(path),
+  };
 }
 
 /**
@@ -35,7 +58,8 @@ function tryLock(file: string): SpoolLock | null {
     database = new DatabaseSync(file);
     database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
     const held = database;
-    return { release: () => held.close() };
+    const locked = idOf(file);
+    return { isHeld: () => isStill(file, locked), release: () => held.close() };
   } catch (error) {
     database?.close();
     if (error instanceof Error && Reflect.get(error, 'errcode') === SQLITE_BUSY) return null;
@@ -46,4 +70,19 @@ function tryLock(file: string): SpoolLock | null {
       { cause: error },
     );
   }
+}
+
+/** A disk that cannot say which file it is does not free the lock. */
+function isStill(file: string, locked: string | null): boolean {
+  try {
+    return idOf(file) === locked;
+  } catch {
+    return true;
+  }
+}
+
+/** Which file has a name; the number of a file that is open is not used again. Null if there is none. */
+function idOf(file: string): string | null {
+  const found = statSync(file, { throwIfNoEntry: false });
+  return found === undefined ? null : `${found.dev} ${found.ino}`;
 }

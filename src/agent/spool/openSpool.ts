@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import { lastObserved, readBootId, readHeartbeat } from './agentHeartbeat.ts';
 import { LOCAL_FILES, type SpoolFiles, syncFolder } from './files.ts';
-import { lockSpool } from './lock.ts';
+import { lockSpool, whileHeld } from './lock.ts';
 import { writeReserve } from './losses.ts';
 import { MemoryFallback } from './memoryFallback.ts';
 import { createEpoch } from './newEpoch.ts';
@@ -27,7 +27,7 @@ export interface SpoolOptions extends SpoolSettings {
   readonly bootId?: string;
 }
 
-type CompleteOptions = Required<Omit<SpoolOptions, 'auditFile' | 'fallback'>> & {
+type CompleteOptions = Required<Omit<SpoolOptions, 'auditFile' | 'fallback' | 'maxEpochAge'>> & {
   readonly fallback: MemoryFallback | null;
 };
 
@@ -64,23 +64,25 @@ async function openInMemory(options: CompleteOptions): Promise<OpenedSpool> {
 }
 
 async function openOnDisk(options: CompleteOptions, signal: AbortSignal): Promise<OpenedSpool> {
-  const { dir, files, fallback, log, bootId } = options;
+  const { dir, fallback, log, bootId } = options;
   try {
-    await files.makeFolder(join(dir, 'epochs'));
-    await syncFolder(files, dir);
+    await options.files.makeFolder(join(dir, 'epochs'));
+    await syncFolder(options.files, dir);
   } catch (error) {
     throw unusable(error);
   }
   const onWait = () => log.warn({ dir }, 'waiting for the spool lock, another agent holds it');
   const lock = await lockSpool(dir, onWait, signal);
   try {
-    const quarantined = await quarantine(options);
-    const heartbeat = await readHeartbeat(files, dir);
-    const recovered = await recoverEpochs(options);
-    const earlier = [...(await readRetiredEpochs(files, dir, recovered)), ...recovered].sort(
+    const files = whileHeld(options.files, lock);
+    const locked = { ...options, files };
+    const quarantined = await quarantine(locked);
+    const heartbeat = await readHeartbeat(files, log, dir);
+    const recovered = await recoverEpochs(locked, heartbeat);
+    const earlier = [...(await readRetiredEpochs(locked, recovered)), ...recovered].sort(
       (a, b) => a.meta.incarnation - b.meta.incarnation,
     );
-    const current = await createEpoch(options, earlier, heartbeat?.incarnation ?? 0);
+    const current = await createEpoch(locked, earlier, heartbeat?.incarnation ?? 0);
     await writeReserve(files, dir);
     const last = lastObserved(heartbeat, earlier, bootId);
     return { files, fallback, lock, earlier, current, lastObserved: last, quarantined };

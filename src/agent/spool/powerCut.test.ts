@@ -47,9 +47,7 @@ const anyRun: fc.Arbitrary<PoweredRun> = fc.record({
   acknowledged: fc.array(fc.constantFrom(0, 0, 0.5, 1), { minLength: 1, maxLength: 4 }),
 });
 
-test('a synced record is read again or declared lost after one to three power cuts at any step', {
-  timeout: 300_000,
-}, async () => {
+test('a synced record is read again or declared lost after one to three power cuts at any step', async () => {
   let cuts = 0;
   let synced = 0;
   await fc.assert(

@@ -31,7 +31,7 @@ export async function quarantine(options: QuarantineOptions): Promise<Quarantine
   const { dir, files, log } = options;
   const foreign = await findForeign(options);
   if (foreign === null) return null;
-  const lastAlive = (await readHeartbeat(files, dir))?.wall ?? null;
+  const lastAlive = (await readHeartbeat(files, log, dir))?.wall ?? null;
   const aside = join(dir, `foreign-${Date.now()}`);
   await files.makeFolder(aside);
   const { cluster, node, machine } = foreign;
@@ -52,13 +52,14 @@ export async function quarantine(options: QuarantineOptions): Promise<Quarantine
 async function findForeign({
   dir,
   files,
+  log,
   cluster,
   node,
   machine,
 }: QuarantineOptions): Promise<EpochMeta | null> {
   const root = join(dir, 'epochs');
   for (const name of await files.list(root)) {
-    const meta = (await readJson(files, join(root, name, 'meta.json'))) as EpochMeta | null;
+    const meta = (await readJson(files, log, join(root, name, 'meta.json'))) as EpochMeta | null;
     if (meta === null) continue;
     const isOtherMachine = machine !== '' && meta.machine !== '' && meta.machine !== machine;
     if (meta.cluster !== cluster || meta.node !== node || isOtherMachine) return meta;

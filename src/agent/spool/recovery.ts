@@ -2,11 +2,14 @@
  * Recovery: reads the epochs that earlier incarnations left in a spool folder, and declares lost what is missing from them.
  */
 import { join } from 'node:path';
+import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
+import type { Heartbeat } from './agentHeartbeat.ts';
 import { Epoch, type EpochContent, type EpochMeta, type LostRange } from './epoch.ts';
-import { readJson, type SpoolFiles, writeDurably } from './files.ts';
-import type { Segment } from './segment.ts';
-import { parseSegment } from './segmentFormat.ts';
+import { isUnreadable, readJson, type SpoolFiles, writeDurably } from './files.ts';
+import { type ReadStretch, readSegment } from './readSegment.ts';
+import { firstSeqOf, SEGMENT_BYTES, type Segment } from './segment.ts';
+import type { Contexts } from './segmentFormat.ts';
 
 /** Contains the last seq of an epoch that has no segments left. */
 const REACHED_FILE = 'reached.json';
@@ -22,36 +25,54 @@ export const saveReached = (files: SpoolFiles, { dir, lastSeq }: Epoch): Promise
   writeDurably(files, dir, REACHED_FILE, lastSeq);
 
 /** The epochs in the folder, ordered by incarnation. */
-export async function recoverEpochs(options: RecoveryOptions): Promise<Epoch[]> {
+export async function recoverEpochs(
+  options: RecoveryOptions,
+  heartbeat: Pick<Heartbeat, 'incarnation' | 'lastSeq'> | null,
+): Promise<Epoch[]> {
   const root = join(options.dir, 'epochs');
   const epochs: Epoch[] = [];
   for (const name of (await options.files.list(root)).sort()) {
-    const epoch = await recoverEpoch(join(root, name), options);
+    const epoch = await recoverEpoch(join(root, name), options, heartbeat);
     if (epoch !== null) epochs.push(epoch);
   }
   return epochs;
 }
 
-async function recoverEpoch(dir: string, options: RecoveryOptions): Promise<Epoch | null> {
-  const { files } = options;
-  const meta = (await readJson(files, join(dir, 'meta.json'))) as EpochMeta | null;
+async function recoverEpoch(
+  dir: string,
+  options: RecoveryOptions,
+  heartbeat: Pick<Heartbeat, 'incarnation' | 'lastSeq'> | null,
+): Promise<Epoch | null> {
+  const { files, log } = options;
+  const meta = (await readJson(files, log, join(dir, 'meta.json'))) as EpochMeta | null;
   if (meta === null) {
     await removeUnstarted(dir, options);
     return null;
   }
-  const declared = ((await readJson(files, join(dir, 'lost.json'))) as LostRange[] | null) ?? [];
-  const { segments, missing, lastEvent, hasStopped } = await recoverSegments(dir, options);
+  const declared = ((await readJson(files, log, join(dir, 'lost.json'))) as LostRange[] | null) ?? [];
+  const saved = await readJson(files, log, join(dir, REACHED_FILE));
+  const savedSeq = typeof saved === 'number' ? saved : 0;
+  const beat = heartbeat?.incarnation === meta.incarnation ? heartbeat.lastSeq : 0;
+  const known = Math.max(savedSeq, beat);
+  const { segments, contexts, missing, lastEvent, hasStopped } = await recoverSegments(dir, options, known);
   const lost = [...declared, ...missing.flatMap((range) => without(range, declared))];
-  const reached = await readJson(files, join(dir, REACHED_FILE));
-  return new Epoch(files, {
+  const epoch = new Epoch(files, {
     meta,
     dir,
     segments,
+    contexts,
     lost: lost.sort((a, b) => a.from - b.from),
-    lastSeq: typeof reached === 'number' ? reached : 0,
+    // Without a segment, records up to there are acknowledged, or were in memory and are gone: what the store lacks is lost.
+    lastSeq: known,
     lastEvent,
     hasStopped,
   });
+  // A later heartbeat is of another epoch, and sectors may become unreadable.
+  if (epoch.lastSeq > savedSeq)
+    await saveReached(files, epoch).catch((error: unknown) =>
+      log.warn({ dir, error: messageOf(error) }, 'last seq of an epoch not saved'),
+    );
+  return epoch;
 }
 
 /** An epoch without meta.json died before its first record. If it has records all the same, it is left for people to look at. */
@@ -77,32 +98,40 @@ function without(range: LostRange, declared: readonly LostRange[]): LostRange[] 
   );
 }
 
+interface RecoveredSegments extends Required<Pick<EpochContent, 'contexts' | 'lastEvent' | 'hasStopped'>> {
+  readonly segments: Segment[];
+  readonly missing: LostRange[];
+}
+
+/** `known`: the epoch reached at least this seq. */
 async function recoverSegments(
   dir: string,
   { files, log }: RecoveryOptions,
-): Promise<
-  Required<Pick<EpochContent, 'lastEvent' | 'hasStopped'>> & { segments: Segment[]; missing: LostRange[] }
-> {
+  known: number,
+): Promise<RecoveredSegments> {
   const segments: Segment[] = [];
   const missing: LostRange[] = [];
+  const contexts: Contexts = new Map();
   // Segments may overlap: records of a failed write are written again to the next segment.
   let reached = 0;
   let end = 0;
   let lastEvent = 0;
   let hasStopped = false;
-  for (const file of (await files.list(dir)).filter((name) => name.endsWith('.seg')).sort()) {
+  const names = (await files.list(dir)).filter((name) => name.endsWith('.seg')).sort();
+  for (const [i, file] of names.entries()) {
     const path = join(dir, file);
-    const { entries, isWhole, highestUntrusted } = parseSegment(await files.readText(path));
-    const { size, mtimeMs } = await files.stat(path);
-    if (!isWhole) log.warn({ file, entries: entries.length }, 'spool segment has a corrupt tail');
-    const first = entries[0]?.seq;
-    const last = entries.at(-1)?.seq;
+    const { size, mtimeMs } = await sizeOf(path, files);
+    const read = await readSegment(files, path, { from: 0, to: size }, contexts);
+    const { entries, highestUntrusted } = read;
+    logDamage(log, file, read);
+    const next = names[i + 1];
+    const { first, last } = boundsOf(file, read, next === undefined ? known : firstSeqOf(next) - 1);
     const event = entries.findLast(({ record }) => record.type === 'container_event');
     lastEvent = Math.max(lastEvent, event?.record.t ?? 0);
     hasStopped ||= entries.some(
       ({ record }) => record.type === 'gap' && record.scope === 'agent' && record.to === null,
     );
-    if (first !== undefined && last !== undefined) {
+    if (first <= last) {
       if (segments.length > 0 && first > reached + 1) {
         missing.push({ from: reached + 1, to: first - 1, cause: 'spool_corrupt' });
       }
@@ -111,6 +140,39 @@ async function recoverSegments(
     }
     end = Math.max(end, highestUntrusted);
   }
+  // Records that were synced, and then lost: the disk lied.
+  if (segments.length > 0) end = Math.max(end, known);
   if (end > reached) missing.push({ from: reached + 1, to: end, cause: 'spool_corrupt' });
-  return { segments, missing, lastEvent, hasStopped };
+  return { segments, contexts, missing, lastEvent, hasStopped };
+}
+
+function logDamage(log: Logger, file: string, { entries, isWhole, isDamaged }: ReadStretch): void {
+  if (isDamaged) log.error({ file, entries: entries.length }, 'spool segment has unreadable sectors');
+  else if (!isWhole) log.warn({ file, entries: entries.length }, 'spool segment has a corrupt tail');
+}
+
+/**
+ * The first and the last seq in a segment; none if the last is lower. Of a damaged segment its name, the next segment and what is known
+ * of the epoch give what it contained: its reader finds what of that is unreadable, and declares it.
+ */
+function boundsOf(
+  file: string,
+  { entries, isDamaged, highestUntrusted }: ReadStretch,
+  reachesTo: number,
+): { first: number; last: number } {
+  const first = entries[0]?.seq ?? firstSeqOf(file);
+  const last = entries.at(-1)?.seq ?? first - 1;
+  return isDamaged
+    ? { first: firstSeqOf(file), last: Math.max(last, highestUntrusted, reachesTo) }
+    : { first, last };
+}
+
+/** An inode may be unreadable too: its segment then counts as one of a full size, no part of which can be read. */
+async function sizeOf(path: string, files: SpoolFiles): Promise<{ size: number; mtimeMs: number }> {
+  try {
+    return await files.stat(path);
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    return { size: SEGMENT_BYTES, mtimeMs: Date.now() };
+  }
 }

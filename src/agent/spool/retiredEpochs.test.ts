@@ -1,7 +1,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { CONTEXT, SpoolBed, write } from '../../../test/support/spoolBed.ts';
+import { until } from '../../../test/support/waitFor.ts';
 import { millis, seq } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
 import { MAX_RETIRED_EPOCHS, RETIRED_RETENTION_MS } from './retiredEpochs.ts';
@@ -24,12 +25,8 @@ const epochIn = (spool: Spool, name: string): Epoch | undefined =>
 async function acknowledgeAll(): Promise<void> {
   const spool = await bed.open();
   for (const epoch of spool.epochs) if (epoch !== spool.current) epoch.acknowledge(epoch.lastSeq);
-  await vi.waitFor(
-    () =>
-      expect(spool.epochs.every((epoch) => epoch === spool.current || epoch.retirement !== null)).toBe(true),
-    10_000,
-  );
-  await vi.waitFor(() => expect(spool.epochs.length).toBeLessThanOrEqual(MAX_RETIRED_EPOCHS + 1), 10_000);
+  await until(() => spool.epochs.every((epoch) => epoch === spool.current || epoch.retirement !== null));
+  await until(() => spool.epochs.length <= MAX_RETIRED_EPOCHS + 1);
   await bed.close(spool);
 }
 
@@ -52,7 +49,7 @@ test('an acknowledged epoch is retired while an unacknowledged one is not', asyn
   if (one === undefined || other === undefined) throw new Error('an epoch is gone');
   one.acknowledge(seq(6));
   other.acknowledge(seq(7));
-  await vi.waitFor(() => expect(other.retirement).not.toBeNull(), 10_000);
+  await until(() => other.retirement !== null);
   expect(one.retirement).toBeNull();
   expect(await one.read(1, 500, 100_000)).toHaveLength(7);
 });
@@ -60,9 +57,18 @@ test('an acknowledged epoch is retired while an unacknowledged one is not', asyn
 test('an epoch without records is forgotten', async () => {
   const name = await incarnation(0);
   const spool = await bed.open();
-  await vi.waitFor(() => expect(epochIn(spool, name)).toBeUndefined(), 10_000);
+  await until(() => epochIn(spool, name) === undefined);
   await bed.close(spool);
   expect(existsSync(join(bed.dir, 'retired.json'))).toBe(false);
+});
+
+test('what could not be read of an epoch still counts as dropped after the epoch is forgotten', async () => {
+  const name = await incarnation(0);
+  const spool = await bed.open();
+  epochIn(spool, name)?.declareUnreadable(1, 3);
+  expect(spool.dropped).toBe(3);
+  await until(() => epochIn(spool, name) === undefined);
+  expect(spool.dropped).toBe(3);
 });
 
 test('only the latest 32 retired epochs are remembered', async () => {
@@ -83,7 +89,7 @@ test('an epoch that retired over 30 days ago is forgotten', async () => {
     JSON.stringify(lines.map((line) => ({ ...line, at: line.at - RETIRED_RETENTION_MS - 1_000 }))),
   );
   const spool = await bed.open();
-  await vi.waitFor(() => expect(epochIn(spool, name)).toBeUndefined(), 10_000);
+  await until(() => epochIn(spool, name) === undefined);
 });
 
 test('an unreadable retired.json counts as missing', async () => {

@@ -8,6 +8,7 @@
 import { join } from 'node:path';
 import { Epoch, type EpochList, type EpochMeta, type Retirement } from './epoch.ts';
 import { readJson, type SpoolFiles, writeDurably } from './files.ts';
+import type { RecoveryOptions } from './recovery.ts';
 
 export const RETIRED_FILE = 'retired.json';
 /** How many epochs are remembered; each takes about 400 bytes. */
@@ -22,11 +23,10 @@ interface RetiredEpoch extends Retirement {
 
 /** The retired epochs, ordered by incarnation, without those that were recovered from their folders. */
 export async function readRetiredEpochs(
-  files: SpoolFiles,
-  dir: string,
+  { files, dir, log }: RecoveryOptions,
   recovered: readonly Epoch[],
 ): Promise<Epoch[]> {
-  const read = await readJson(files, join(dir, RETIRED_FILE));
+  const read = await readJson(files, log, join(dir, RETIRED_FILE));
   // It needs no validation: we wrote it, and it is whole or missing.
   const retired = Array.isArray(read) ? (read as RetiredEpoch[]) : [];
   return retired

@@ -3,9 +3,9 @@
  * segment that was read last, so that reading on needs only what was appended.
  */
 import { join } from 'node:path';
-import type { Context } from '../../protocol/batch.ts';
 import { errorCode, type SpoolFiles } from './files.ts';
-import { parseSegment, type SpoolEntry } from './segmentFormat.ts';
+import { readSegment } from './readSegment.ts';
+import type { Contexts, SpoolEntry } from './segmentFormat.ts';
 
 /** A segment of this many bytes is closed, and the next one begins. */
 export const SEGMENT_BYTES = 1024 * 1024;
@@ -20,29 +20,48 @@ export interface Segment {
   modifiedMs: number;
 }
 
+/** The first seq of a segment's records, from its name. */
+export const firstSeqOf = (file: string): number => Number.parseInt(file, 10);
+
 interface CachedSegment {
   readonly file: string;
   readonly entries: SpoolEntry[];
   bytes: number;
-  context: Context | null;
 }
+
+export interface SegmentEntries {
+  readonly entries: readonly SpoolEntry[];
+  /** Whether a part of it cannot be read, however often that is tried. */
+  readonly isDamaged: boolean;
+}
+
+/** How many failed reads make data count as lost: the path to a disk may fail and recover. */
+const MAX_ATTEMPTS = 10;
 
 export class SegmentReader {
   readonly #files: SpoolFiles;
   readonly #dir: string;
+  readonly #contexts: Contexts;
+  /** How often segments could not be read. */
+  readonly #failures = new Map<string, number>();
   #cache: CachedSegment | null = null;
 
-  constructor(files: SpoolFiles, dir: string) {
+  /** `contexts`: those of the epoch that are known, for segments whose first sector is unreadable. */
+  constructor(files: SpoolFiles, dir: string, contexts: Contexts) {
     this.#files = files;
     this.#dir = dir;
+    this.#contexts = contexts;
   }
 
-  /** The entries of a segment, as far as it is written. None if its file is gone: the sender finds that they are missing. */
-  async entriesOf(segment: Segment): Promise<readonly SpoolEntry[]> {
+  /**
+   * The entries of a segment, as far as it is written. None if its file is gone, and fewer while it is not certain that the others cannot
+   * be read: the sender finds that they are missing.
+   */
+  async entriesOf(segment: Segment): Promise<SegmentEntries> {
     try {
       return await this.#read(segment);
     } catch (error) {
-      if (errorCode(error) === 'ENOENT') return [];
+      if (errorCode(error) === 'ENOENT') return { entries: [], isDamaged: false };
       throw error;
     }
   }
@@ -51,25 +70,21 @@ export class SegmentReader {
     this.#cache = null;
   }
 
-  async #read({ file, bytes }: Segment): Promise<readonly SpoolEntry[]> {
-    if (this.#cache?.file !== file) this.#cache = { file, entries: [], bytes: 0, context: null };
+  async #read({ file, bytes }: Segment): Promise<SegmentEntries> {
+    if (this.#cache?.file !== file) this.#cache = { file, entries: [], bytes: 0 };
     const cache = this.#cache;
-    if (cache.bytes >= bytes) return cache.entries;
-    const more = parseSegment(await this.#textOf(file, cache.bytes, bytes), cache.context);
+    if (cache.bytes >= bytes) return { entries: cache.entries, isDamaged: false };
+    const path = join(this.#dir, file);
+    const more = await readSegment(this.#files, path, { from: cache.bytes, to: bytes }, this.#contexts);
+    if (more.isDamaged && !this.#isFinal(file)) return { entries: cache.entries, isDamaged: false };
     for (const entry of more.entries) cache.entries.push(entry);
-    cache.bytes += more.bytes;
-    cache.context = more.context;
-    return cache.entries;
+    cache.bytes = more.end;
+    return { entries: cache.entries, isDamaged: more.isDamaged };
   }
 
-  async #textOf(file: string, from: number, to: number): Promise<string> {
-    const handle = await this.#files.open(join(this.#dir, file), 'r');
-    try {
-      const buffer = Buffer.alloc(to - from);
-      const { bytesRead } = await handle.read(buffer, 0, to - from, from);
-      return buffer.toString('utf8', 0, bytesRead);
-    } finally {
-      await handle.close();
-    }
+  #isFinal(file: string): boolean {
+    const failures = (this.#failures.get(file) ?? 0) + 1;
+    this.#failures.set(file, failures);
+    return failures >= MAX_ATTEMPTS;
   }
 }

@@ -3,8 +3,9 @@
  *
  *   crc32 of the JSON, 8 hexadecimal digits · space · JSON · newline
  *
- * A line is a context (the versions that the records after it were observed under) or a record with its seq. Every segment
- * begins with a context, so that it can be read alone. Lines after one with a wrong checksum are not trusted.
+ * A line is a context (the versions that records were observed under) or a record with its seq and the number of its context. Every
+ * segment begins with a context, so that it can be read alone. Lines after one with a wrong checksum are not trusted: they may be of a
+ * deleted file. Lines after an unreadable sector are, because their file was written beyond it.
  */
 import { crc32 } from 'node:zlib';
 import type { Context } from '../../protocol/batch.ts';
@@ -24,8 +25,13 @@ export function contextLine(context: Context): string {
   return lineOf({ x: context });
 }
 
-export function recordLine(at: Seq, record: EvidenceRecord, object: ContainerIdentity | null): string {
-  return lineOf({ s: at, r: record, ...(object === null ? {} : { o: object }) });
+export function recordLine(
+  at: Seq,
+  contextNo: number,
+  record: EvidenceRecord,
+  object: ContainerIdentity | null,
+): string {
+  return lineOf({ s: at, c: contextNo, r: record, ...(object === null ? {} : { o: object }) });
 }
 
 function lineOf(value: SegmentLine): string {
@@ -37,38 +43,51 @@ export interface ParsedSegment {
   /** The records before the first corrupt line. */
   readonly entries: SpoolEntry[];
   readonly isWhole: boolean;
-  /** The highest seq after the corrupt line: how far the segment once reached. 0 if there is none. */
+  /** Whether a complete line is wrong; half a line at the end is not. */
+  readonly isCorrupt: boolean;
+  /** The highest seq after the corrupt line, or without a known context: how far the segment once reached. 0 if there is none. */
   readonly highestUntrusted: number;
-  /** The length of the trusted text in bytes, and the context at its end: where to continue reading later. */
+  /** The length of the trusted text in bytes: where to continue reading later. */
   readonly bytes: number;
-  readonly context: Context | null;
 }
 
-/** Parses a segment from its beginning, or from where an earlier call stopped, given the context there. */
-export function parseSegment(text: string, before: Context | null = null): ParsedSegment {
+/** Contexts of an epoch by their numbers. */
+export type Contexts = Map<number, Context>;
+
+/**
+ * Parses a segment from its beginning, or from any later line, given the contexts that are known; those that it contains are added. A
+ * record whose context is unknown is left out.
+ */
+export function parseSegment(text: string, contexts: Contexts = new Map()): ParsedSegment {
   const entries: SpoolEntry[] = [];
-  let context = before;
   let from = 0;
-  const trusted = () => ({ entries, bytes: Buffer.byteLength(text.slice(0, from)), context });
+  let withoutContext = 0;
+  const trusted = () => ({ entries, bytes: Buffer.byteLength(text.slice(0, from)) });
   for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', from)) {
     const line = parseLine(text.slice(from, end));
-    if (line?.x !== undefined) context = line.x;
-    else if (line?.r === undefined || line.s === undefined || context === null)
-      return { ...trusted(), isWhole: false, highestUntrusted: highestSeq(text, end + 1) };
-    else
-      entries.push({
-        seq: seq(line.s),
-        context,
-        record: line.r,
-        object: line.o ?? null,
-        bytes: end - from,
-      });
+    if (line?.x !== undefined) contexts.set(line.x.no, line.x);
+    else if (line?.r === undefined || line.s === undefined || line.c === undefined)
+      return {
+        ...trusted(),
+        isWhole: false,
+        isCorrupt: true,
+        highestUntrusted: Math.max(withoutContext, highestSeq(text, end + 1)),
+      };
+    else {
+      const context = contexts.get(line.c);
+      const { s, r: record, o: object = null } = line;
+      if (context === undefined) withoutContext = s;
+      else entries.push({ seq: seq(s), context, record, object, bytes: end - from });
+    }
     from = end + 1;
   }
-  return { ...trusted(), isWhole: from === text.length, highestUntrusted: 0 };
+  return { ...trusted(), isWhole: from === text.length, isCorrupt: false, highestUntrusted: withoutContext };
 }
 
-/** Lines after a corrupt one are not trusted, as their context may be lost; their seqs show how much there was. */
+/** Whether a text is one whole line, without its end. */
+export const isLine = (text: string): boolean => parseLine(text) !== null;
+
+/** The seqs of lines that are not trusted show how much there was. */
 function highestSeq(text: string, from: number): number {
   return text
     .slice(from)
@@ -80,6 +99,7 @@ function highestSeq(text: string, from: number): number {
 type SegmentLine = {
   readonly x?: Context;
   readonly s?: number;
+  readonly c?: number;
   readonly r?: EvidenceRecord;
   readonly o?: ContainerIdentity;
 };

@@ -5,6 +5,9 @@
  *
  * In a segment a context comes before the first record and wherever it changes. A segment is synced when it is closed, and at most
  * `fsyncInterval` after a write.
+ *
+ * After a failed fsync the kernel may have dropped the data, and the next fsync of that file would succeed all the same. Therefore
+ * records are kept in memory until they are synced, and those whose fsync failed are written to another segment.
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -34,6 +37,16 @@ interface OpenSegment {
   readonly file: SpoolFile;
   /** The context of its last record; null while it is empty. */
   context: Context | null;
+  /** What was written since the last fsync. */
+  unsynced: BufferedLine[];
+  /** Whether an fsync of it failed: it is not synced again. */
+  hasFailed: boolean;
+}
+
+/** A closed segment that ends in records which are perhaps not on the disk. */
+interface Suspect {
+  readonly segment: Segment;
+  readonly lines: readonly BufferedLine[];
 }
 
 export class SegmentWriter {
@@ -41,9 +54,11 @@ export class SegmentWriter {
   readonly #epoch: Epoch;
   readonly #eviction: Eviction;
   readonly #status: SpoolStatus;
+  #onSyncFailed: () => void = () => undefined;
   #open: OpenSegment | null = null;
-  #isDirty = false;
+  #suspect: Suspect | null = null;
   #syncTimer: NodeJS.Timeout | undefined;
+  /** Syncs and closes, one after another: of two at once only one would learn of a failure. */
   #syncing: Promise<unknown> = Promise.resolve();
   #isEnding = false;
 
@@ -54,20 +69,38 @@ export class SegmentWriter {
     this.#status = status;
   }
 
-  /** Appends lines. Throws if they could not be written, or not completely: then call {@link abandon}. */
+  /** Sets what is called after a failed fsync: it should append, if only nothing. */
+  onSyncFailed(listener: () => void): void {
+    this.#onSyncFailed = listener;
+  }
+
+  /** Whether an fsync failed, and the next append writes its records again. */
+  get mustRewrite(): boolean {
+    return this.#suspect !== null || this.#open?.hasFailed === true;
+  }
+
+  /**
+   * Appends lines, after those whose fsync failed. Throws if they could not be written, or not completely: then call
+   * {@link abandon}.
+   */
   async append(lines: readonly BufferedLine[]): Promise<void> {
-    const [first] = lines;
+    if (this.#open !== null && (this.#open.hasFailed || !this.#isInPlace(this.#open.segment)))
+      await this.#close();
+    const suspect = this.#suspect;
+    const all = [...(suspect?.lines ?? []), ...lines];
+    const [first] = all;
     if (first === undefined) return;
     if (!this.#status.isInMemory) await this.#eviction.checkDisk(this.#open?.segment);
     const open = await this.#segmentFor(first);
     const { segment, file } = open;
-    const bytes = await writeAll(file, textOf(lines, open));
-    if (this.#options.fsyncInterval === 0) await file.datasync();
+    const bytes = await writeAll(file, textOf(all, open));
+    if (this.#options.fsyncInterval === 0 || suspect !== null) await this.#syncNow(open);
+    else for (const line of all) open.unsynced.push(line);
     segment.bytes += bytes;
-    segment.last = lines.at(-1)?.seq ?? segment.last;
+    segment.last = all.at(-1)?.seq ?? segment.last;
     segment.modifiedMs = Date.now();
     this.#epoch.advanceTo(segment.last);
-    this.#isDirty = true;
+    if (suspect !== null) await this.#discard(suspect);
     this.#scheduleSync();
   }
 
@@ -86,28 +119,30 @@ export class SegmentWriter {
 
   /** Syncs what was appended before. Returns whether that succeeded. */
   sync(): Promise<boolean> {
-    const done = this.#syncing.then(() => this.#sync());
-    this.#syncing = done;
-    return done;
+    return this.#afterSyncs(() => this.#sync());
   }
 
   /** Syncs and closes the last segment. */
   async end(): Promise<void> {
     this.#isEnding = true;
     await this.sync();
-    await this.#open?.file.close();
+    try {
+      if (this.mustRewrite) await this.append([]);
+    } catch (error) {
+      this.#options.log.error({ error: messageOf(error) }, 'last records of the spool not synced');
+    }
+    await this.#close();
   }
 
   async #segmentFor(first: BufferedLine): Promise<OpenSegment> {
-    if (this.#open !== null && this.#isInPlace(this.#open.segment)) return this.#open;
-    await this.#close();
+    if (this.#open !== null) return this.#open;
     await this.#eviction.makeSpace(this.#options.buffer);
     const name = `${String(first.seq).padStart(10, '0')}-${randomUUID().slice(0, 8)}.seg`;
     const file = await this.#options.files.open(join(this.#epoch.dir, name), 'ax');
-    await syncFolder(this.#options.files, this.#epoch.dir);
     const segment = { file: name, first: first.seq, last: first.seq - 1, bytes: 0, modifiedMs: Date.now() };
     this.#epoch.addSegment(segment);
-    this.#open = { segment, file, context: null };
+    this.#open = { segment, file, context: null, unsynced: [], hasFailed: false };
+    await syncFolder(this.#options.files, this.#epoch.dir);
     return this.#open;
   }
 
@@ -117,38 +152,73 @@ export class SegmentWriter {
     return isInMemory === this.#status.isInMemory;
   }
 
-  async #close(): Promise<void> {
-    const file = this.#open?.file;
-    this.#open = null;
-    if (file === undefined) return;
-    try {
-      await file.datasync();
-      await file.close();
-    } catch (error) {
-      this.#options.log.error({ error: messageOf(error) }, 'spool segment not synced');
-    }
+  #close(): Promise<void> {
+    return this.#afterSyncs(async () => {
+      const open = this.#open;
+      this.#open = null;
+      if (open === null) return;
+      try {
+        if (!open.hasFailed && open.unsynced.length > 0) await this.#syncNow(open);
+      } catch (error) {
+        this.#options.log.error({ error: messageOf(error) }, 'spool segment not synced, it is written again');
+      }
+      if (open.unsynced.length > 0) this.#suspect = { segment: open.segment, lines: open.unsynced };
+      await open.file.close().catch((error: unknown) => {
+        this.#options.log.error({ error: messageOf(error) }, 'spool segment not closed');
+      });
+    });
+  }
+
+  /** Only the copy of the suspect records in the later segment counts from now on. */
+  async #discard({ segment, lines }: Suspect): Promise<void> {
+    this.#suspect = null;
+    const synced = (lines[0]?.seq ?? segment.last + 1) - 1;
+    if (synced >= segment.first) segment.last = synced;
+    else
+      await this.#epoch.removeSegment(segment).catch((error: unknown) => {
+        this.#options.log.error({ error: messageOf(error) }, 'spool segment not removed');
+      });
   }
 
   /** One fsync serves all writes until the timer ends; without a write there is no timer. */
   #scheduleSync(): void {
     const { fsyncInterval } = this.#options;
-    if (fsyncInterval > 0) this.#syncTimer ??= setTimeout(() => void this.sync(), fsyncInterval / 1000);
+    if (fsyncInterval > 0 && !this.#isEnding)
+      this.#syncTimer ??= setTimeout(() => void this.sync(), fsyncInterval / 1000);
   }
 
   async #sync(): Promise<boolean> {
     clearTimeout(this.#syncTimer);
     this.#syncTimer = undefined;
-    if (!this.#isDirty || this.#open === null) return true;
-    this.#isDirty = false;
+    const open = this.#open;
+    if (this.mustRewrite) return false;
+    if (open === null || open.unsynced.length === 0) return true;
     try {
-      await this.#open.file.datasync();
+      await this.#syncNow(open);
       return true;
     } catch (error) {
-      this.#isDirty = true;
       this.#status.failed(messageOf(error));
-      if (!this.#isEnding) this.#scheduleSync();
+      this.#options.log.error({ error: messageOf(error) }, 'spool segment not synced, it is written again');
+      this.#onSyncFailed();
       return false;
     }
+  }
+
+  async #syncNow(open: OpenSegment): Promise<void> {
+    const lines = open.unsynced.length;
+    try {
+      await open.file.datasync();
+    } catch (error) {
+      open.hasFailed = true;
+      throw error;
+    }
+    open.unsynced.splice(0, lines);
+  }
+
+  #afterSyncs<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#syncing.then(work);
+    this.#syncing = done;
+    return done;
   }
 }
 

@@ -2,6 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   appendFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -24,6 +25,7 @@ import {
   upTo,
   write,
 } from '../../../test/support/spoolBed.ts';
+import { passes, until } from '../../../test/support/waitFor.ts';
 import { createLogger } from '../../platform/log.ts';
 import { millis, seq } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
@@ -209,16 +211,19 @@ describe('a damaged segment', () => {
     const file = onlySegment(first.current);
     const whole = readFileSync(file);
     await bed.close(first);
+    const epochs = join(bed.dir, 'epochs');
+    const before = join(bed.dir, 'before');
+    cpSync(epochs, before, { recursive: true });
     await fc.assert(
       fc.asyncProperty(fc.nat({ max: whole.length }), async (size) => {
+        // What one spool declared lost stays lost.
+        rmSync(epochs, { recursive: true });
+        cpSync(before, epochs, { recursive: true });
         writeFileSync(file, whole.subarray(0, size));
         const spool = await bed.open();
         const read = spool.epochs.length > 1 ? await readAll(firstOf(spool)) : [];
-        expect(read).toEqual(upTo(read.length));
         await bed.close(spool);
-        for (const name of readdirSync(join(bed.dir, 'epochs'))) {
-          if (!file.includes(name)) rmSync(join(bed.dir, 'epochs', name), { recursive: true });
-        }
+        expect(read).toEqual(upTo(read.length));
       }),
       { numRuns: 25 },
     );
@@ -427,12 +432,72 @@ describe('one agent per node', () => {
     const warned = vi.fn();
     const log = Object.assign(createLogger('fatal', 'test'), { warn: warned });
     const opening = bed.open({ log });
-    await vi.waitFor(() => expect(warned).toHaveBeenCalledTimes(1));
+    await until(() => warned.mock.calls.length === 1);
     expect(readdirSync(join(bed.dir, 'epochs'))).toEqual([]);
     child.kill('SIGKILL');
     expect((await opening).epochs).toHaveLength(1);
     expect(warned).toHaveBeenCalledTimes(1);
   });
+
+  test('an agent whose lock file is deleted leaves the spool to the one that locks the next file', async () => {
+    const first = await bed.open();
+    await write(first, 1, 3);
+    rmSync(join(bed.dir, 'lock'));
+    const second = await bed.open();
+    await second.startHeartbeat(() => second.start);
+    const { incarnation } = second.current.meta;
+    await first.startHeartbeat(() => first.start);
+    expect(first.full.aborted).toBe(true);
+    expect(first.error).toContain('lock');
+    expect(second.full.aborted).toBe(false);
+    first.current.declareLost({ from: 1, to: 3, cause: 'spool_unreadable' });
+    await bed.close(first);
+    expect(existsSync(join(first.current.dir, 'lost.json'))).toBe(false);
+    const heartbeat = JSON.parse(readFileSync(join(bed.dir, 'heartbeat.json'), 'utf8'));
+    expect(heartbeat).toMatchObject({ incarnation });
+  });
+
+  test('an agent whose folder is replaced leaves the new one to whoever locks it', async () => {
+    const spool = await bed.open();
+    await write(spool, 1, 3);
+    rmSync(bed.dir, { recursive: true });
+    mkdirSync(bed.dir);
+    await spool.startHeartbeat(() => spool.start);
+    expect(spool.full.aborted).toBe(true);
+    await bed.close(spool);
+    const next = await bed.open();
+    await write(next, 1, 3);
+    expect(next.error).toBeNull();
+    expect(await readAll(next.current)).toEqual(upTo(3));
+  });
+
+  test('the lock file that a dead agent left does not keep the next one waiting', async () => {
+    const warned = vi.fn();
+    const log = Object.assign(createLogger('fatal', 'test'), { warn: warned });
+    writeFileSync(join(bed.dir, 'lock'), '');
+    expect((await bed.open({ log })).epochs).toHaveLength(1);
+    expect(warned).not.toHaveBeenCalled();
+  });
+
+  test.skipIf(process.getuid?.() !== 0)(
+    'an agent waits for a spool that another one has under another path',
+    async () => {
+      const other = mkdtempSync(join(tmpdir(), 'plegwatch-bind-'));
+      execFileSync('mount', ['--bind', bed.dir, other]);
+      try {
+        const first = await bed.open();
+        const warned = vi.fn();
+        const log = Object.assign(createLogger('fatal', 'test'), { warn: warned });
+        const opening = bed.open({ dir: other, log });
+        await passes(() => expect(warned).toHaveBeenCalledTimes(1));
+        await bed.close(first);
+        await bed.close(await opening);
+      } finally {
+        execFileSync('umount', [other]);
+        rmSync(other, { recursive: true });
+      }
+    },
+  );
 
   test('waiting for the lock ends when the agent is stopped', async () => {
     await bed.open();

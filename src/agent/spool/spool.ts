@@ -12,6 +12,8 @@
  * declared lost. A failed write is tried again in a new segment, and the buffer for it is bounded too. A disk that is over
  * 90 % full is not written to, because a kubelet evicts pods from it.
  *
+ * An epoch is full long before its records have seqs or offsets that no column can hold.
+ *
  * If the disk cannot be used, `fallback` decides: `refuse` fails at the start, and later keeps records in the buffer; `memory`
  * goes on in memory.
  */
@@ -23,6 +25,7 @@ import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts
 import { between, type Micros, type Mono, seq, wall } from '../../protocol/units.ts';
 import { HEARTBEAT_MS, type LastObserved, writeHeartbeat } from './agentHeartbeat.ts';
 import { type Epoch, EpochList } from './epoch.ts';
+import { isEpochFull } from './epochLimits.ts';
 import { Eviction } from './eviction.ts';
 import type { SpoolFiles } from './files.ts';
 import type { SpoolLock } from './lock.ts';
@@ -46,6 +49,8 @@ export interface SpoolSettings {
   readonly retention: Micros;
   /** How often acknowledged segments past their retention are deleted. */
   readonly sweepInterval: Micros;
+  /** An epoch of this age is full. Default: {@link MAX_EPOCH_AGE}. */
+  readonly maxEpochAge?: Micros;
   /** Every record is appended to this file before the spool gets it. */
   readonly auditFile?: string | undefined;
   readonly log: Logger;
@@ -84,6 +89,7 @@ export class Spool {
   readonly #writer: SpoolWriter;
   readonly #swept: SweptParts;
   readonly #sweepTimer: NodeJS.Timeout;
+  readonly #full = new AbortController();
   #heartbeatTimer: NodeJS.Timeout | undefined;
   #beating: Promise<void> | null = null;
   #sweeping: Promise<void> | null = null;
@@ -130,8 +136,19 @@ export class Spool {
     return this.#epochs.current;
   }
 
+  /** Aborted once the epoch should end, or the lock is gone: the spool must be opened again. Records can still be appended. */
+  get full(): AbortSignal {
+    return this.#full.signal;
+  }
+
   get bytes(): number {
     return this.#epochs.bytes + this.#buffer.bytes;
+  }
+
+  /** The part of it that must not be deleted: segments with a record that is not acknowledged. */
+  get unackedBytes(): number {
+    const inSegments = this.epochs.reduce((sum, { unackedBytes }) => sum + unackedBytes, 0);
+    return inSegments + this.#buffer.bytes;
   }
 
   get error(): string | null {
@@ -143,8 +160,9 @@ export class Spool {
     return this.#status.isInMemory;
   }
 
+  /** How many records were lost before they were acknowledged, since the start. Never falls, also when their epoch is removed. */
   get dropped(): number {
-    return this.#losses.dropped;
+    return this.#losses.dropped + this.#epochs.unreadable;
   }
 
   get context(): Context | null {
@@ -161,7 +179,7 @@ export class Spool {
     if (this.#context === null) throw new Error('a record before the first context');
     const at = seq(this.#nextSeq);
     this.#nextSeq += 1;
-    const line = recordLine(at, record, object);
+    const line = recordLine(at, this.#context.no, record, object);
     if (this.#audit !== null) writeSync(this.#audit, `${this.current.meta.epoch} ${line}`);
     this.#buffer.push({ seq: at, line, context: this.#context });
     void this.flush();
@@ -183,6 +201,8 @@ export class Spool {
    */
   async startHeartbeat(observedUntil: () => Mono): Promise<void> {
     const beat = () => {
+      if (this.#isFull(observedUntil())) this.#full.abort();
+      if (this.#lock?.isHeld() === false) this.#full.abort();
       // On a slow disk the one before may still be under way, in the same file.
       this.#beating ??= this.#writeHeartbeat(observedUntil(), false).finally(() => {
         this.#beating = null;
@@ -211,6 +231,13 @@ export class Spool {
     this.#lock?.release();
   }
 
+  #isFull(now: Mono): boolean {
+    return isEpochFull(
+      { records: this.#nextSeq - 1, contexts: this.#context?.no ?? 0, age: between(this.start, now) },
+      this.#settings.maxEpochAge,
+    );
+  }
+
   async #sweep(): Promise<void> {
     const { files, dir, log } = this.#settings;
     try {
@@ -237,7 +264,8 @@ export class Spool {
       await this.flush();
       if (this.current.lastSeq < last || !(await this.#segments.sync())) return;
       const label = wall(startedWall + between(this.start, at));
-      await writeHeartbeat(files, dir, { mono: at, wall: label, bootId, incarnation, hasStopped });
+      const lastSeq = last;
+      await writeHeartbeat(files, dir, { mono: at, wall: label, bootId, incarnation, lastSeq, hasStopped });
     } catch (error) {
       this.#status.failed(messageOf(error));
     }

@@ -27,6 +27,7 @@ export class SpoolWriter {
 
   constructor(parts: SpoolWriterParts) {
     this.#parts = parts;
+    parts.segments.onSyncFailed(() => void this.flush());
   }
 
   onWritten(listener: () => void): void {
@@ -49,7 +50,7 @@ export class SpoolWriter {
 
   async #writeAll(): Promise<void> {
     const { buffer, segments, status } = this.#parts;
-    while (!buffer.isEmpty && !this.#isClosed) {
+    while ((!buffer.isEmpty || segments.mustRewrite) && !this.#isClosed) {
       const lines = buffer.take();
       try {
         await segments.append(lines);

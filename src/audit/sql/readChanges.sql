@@ -2,11 +2,8 @@
 -- $6 earliest end, both in microseconds since 1970, $7 how many rows
 SELECT h.seq, (extract(epoch FROM h.window_from) * 1000000)::float8 - $5::float8 AS window_from,
        (extract(epoch FROM h.window_to) * 1000000)::float8 - $5::float8 AS window_to, h.states, h.container_key::text AS key,
-       store.id_text(o.container_id, o.flags) AS id, store.id_text(s.container_id, s.flags) AS sandbox, o.attempt, o.pod_uid,
-       o.pod_namespace, o.pod_name, o.container_name
+       h.day::text AS day
 FROM store.relist_change h
-LEFT JOIN store.container o ON o.node_id = h.node_id AND o.container_key = h.container_key AND o.day = h.day
-LEFT JOIN store.container s ON s.node_id = o.node_id AND s.container_key = o.sandbox_key AND s.day = o.day
 WHERE h.node_id = $1 AND h.context_id = $2 AND h.seq > $3 AND h.seq <= $4
   AND h.window_to >= timestamptz 'epoch' + $6::float8 * interval '1 microsecond'
   AND h.day >= ((timestamptz 'epoch' + $6::float8 * interval '1 microsecond') AT TIME ZONE 'UTC')::date - 1

@@ -1,12 +1,8 @@
 -- Times are microseconds since the epoch began. $1 node_id, $2 context_id, $3 after seq, $4 up to seq, $5 start of the epoch and
 -- $6 earliest receipt, both in microseconds since 1970, $7 how many rows
 SELECT v.seq, (extract(epoch FROM v.received_at) * 1000000)::float8 - $5::float8 AS received, v.created_ns::text AS created_ns, v.flags,
-       v.container_key::text AS key,
-       store.id_text(o.container_id, o.flags) AS id, store.id_text(s.container_id, s.flags) AS sandbox, o.attempt, o.pod_uid,
-       o.pod_namespace, o.pod_name, o.container_name
+       v.container_key::text AS key, v.day::text AS day
 FROM store.container_event v
-LEFT JOIN store.container o ON o.node_id = v.node_id AND o.container_key = v.container_key AND o.day = v.day
-LEFT JOIN store.container s ON s.node_id = o.node_id AND s.container_key = o.sandbox_key AND s.day = o.day
 WHERE v.node_id = $1 AND v.context_id = $2 AND v.seq > $3 AND v.seq <= $4
   AND v.received_at >= timestamptz 'epoch' + $6::float8 * interval '1 microsecond'
   AND v.day >= ((timestamptz 'epoch' + $6::float8 * interval '1 microsecond') AT TIME ZONE 'UTC')::date - 1

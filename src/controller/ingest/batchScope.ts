@@ -4,7 +4,7 @@
 import { type Envelope, readObjects } from '../../protocol/batch.ts';
 import type { ContainerIdentity } from '../../protocol/record.ts';
 import type { SqlRunner } from '../store/store.ts';
-import { containerKeys } from './containerKey.ts';
+import { type ContainerKey, containerKeys } from './containerKey.ts';
 import ensureContext from './sql/ensureContext.sql';
 
 export interface BatchScope {
@@ -12,12 +12,14 @@ export interface BatchScope {
   readonly clusterId: number;
   readonly contextId: number;
   readonly epoch: string;
+  /** Whether the node signed the batch. */
+  readonly isSigned: boolean;
   readonly incarnation: number;
   /** The wall-clock time of the epoch's start, in microseconds. */
   readonly epochStart: number;
   readonly identities: ReadonlyMap<string, ContainerIdentity>;
   /** The key of a container id, computed once per batch. */
-  readonly keyOf: (id: string) => string;
+  readonly keyOf: (id: string) => ContainerKey;
 }
 
 /** The times of a batch in microseconds, for those who compare them with other clocks. */
@@ -30,18 +32,38 @@ export interface BatchTimes {
   readonly epochStart: number;
 }
 
+interface ScopeOfEpoch {
+  readonly nodeId: number;
+  readonly contextId: number | null;
+  readonly incarnation: number;
+  readonly startedAt: number;
+  readonly isSigned: boolean;
+}
+
 export async function scopeOf(
   runner: SqlRunner,
   clusterId: number,
   envelope: Envelope,
-  { nodeId, contextId, startedAt }: { nodeId: number; contextId: number | null; startedAt: number },
+  known: ScopeOfEpoch,
 ): Promise<BatchScope> {
-  const { epoch, incarnation, context } = envelope;
+  const { epoch, context } = envelope;
+  const contextId =
+    known.contextId ?? (await addContext(runner, { nodeId: known.nodeId, clusterId, epoch }, context));
+  return knownScope(clusterId, envelope, { ...known, contextId });
+}
+
+/** The scope of a batch whose context is stored. */
+export function knownScope(
+  clusterId: number,
+  envelope: Envelope,
+  { nodeId, contextId, incarnation, startedAt, isSigned }: ScopeOfEpoch & { readonly contextId: number },
+): BatchScope {
   return {
     nodeId,
     clusterId,
-    contextId: contextId ?? (await addContext(runner, nodeId, epoch, context)),
-    epoch,
+    contextId,
+    epoch: envelope.epoch,
+    isSigned,
     incarnation,
     epochStart: startedAt,
     identities: new Map(readObjects(envelope).map((object) => [object.id, object])),
@@ -51,13 +73,22 @@ export async function scopeOf(
 
 async function addContext(
   runner: SqlRunner,
-  nodeId: number,
-  epoch: string,
+  { nodeId, clusterId, epoch }: Pick<BatchScope, 'nodeId' | 'clusterId' | 'epoch'>,
   { no, runtime, kubelet, agent, settings }: Envelope['context'],
 ): Promise<number> {
   const { relistPeriod, overdueAfter, missedAfter, lateAfter } = settings;
   const versions = [runtime.name, runtime.version, kubelet, agent];
-  const values = [nodeId, epoch, no, ...versions, relistPeriod, overdueAfter, missedAfter, lateAfter];
+  const values = [
+    nodeId,
+    epoch,
+    no,
+    ...versions,
+    relistPeriod,
+    overdueAfter,
+    missedAfter,
+    lateAfter,
+    clusterId,
+  ];
   const { rows } = await runner.run<{ context_id: number }>({ text: ensureContext }, values);
   if (rows[0] === undefined) throw new Error('a context was not returned');
   return rows[0].context_id;

@@ -5,16 +5,15 @@
 import type { ContainerIdentity } from '../../protocol/record.ts';
 import { dayOf } from '../store/partitions.ts';
 import type { BatchScope } from './batchScope.ts';
-import { encodeId } from './containerKey.ts';
+import type { ContainerKey } from './containerKey.ts';
 import type { StorableRecord } from './recordValidation.ts';
 
 export interface ContainerRow {
-  readonly key: string;
-  readonly sandboxKey: string | null;
+  readonly key: ContainerKey;
+  readonly sandboxKey: ContainerKey | null;
   readonly day: number;
   readonly flags: number;
   readonly attempt: number | null;
-  /** The bytes of the id, in hexadecimal. */
   readonly id: string;
   readonly podUid: string | null;
   readonly namespace: string | null;
@@ -22,8 +21,7 @@ export interface ContainerRow {
   readonly container: string | null;
 }
 
-// The bits of store.container.flags.
-const ID_IS_TEXT = 1;
+// A bit of store.container.flags.
 const IS_SANDBOX = 2;
 const INT4_MAX = 2_147_483_647;
 
@@ -31,15 +29,17 @@ export function containerRows(
   records: readonly StorableRecord[],
   { identities, keyOf }: Pick<BatchScope, 'identities' | 'keyOf'>,
 ): ContainerRow[] {
-  const rows = new Map<string, ContainerRow>();
+  // Of each day by id: a key of both would be a new text for each record.
+  const days = new Map<number, Map<string, ContainerRow>>();
   const add = (
     id: string,
     day: number,
     isSandbox: boolean,
     known: Partial<ContainerIdentity> | undefined,
   ) => {
-    const key = `${day} ${id}`;
-    if (!rows.has(key)) rows.set(key, containerRow(id, day, isSandbox, known, keyOf));
+    const rows = days.get(day) ?? new Map<string, ContainerRow>();
+    days.set(day, rows);
+    if (!rows.has(id)) rows.set(id, containerRow(id, day, isSandbox, known, keyOf));
   };
   for (const { record, at } of records) {
     if (record.type !== 'container_event' && record.type !== 'relist_change') continue;
@@ -53,7 +53,7 @@ export function containerRows(
     const { podUid, namespace, pod } = known;
     add(known.sandbox, dayOf(at), true, identities.get(known.sandbox) ?? { podUid, namespace, pod });
   }
-  return [...rows.values()];
+  return [...days.values()].flatMap((rows) => [...rows.values()]);
 }
 
 function containerRow(
@@ -61,9 +61,8 @@ function containerRow(
   day: number,
   isSandbox: boolean,
   known: Partial<ContainerIdentity> | undefined,
-  keyOf: (id: string) => string,
+  keyOf: (id: string) => ContainerKey,
 ): ContainerRow {
-  const { hex, isText } = encodeId(id);
   const sandbox = isSandbox ? id : (known?.sandbox ?? '');
   // An attempt fits its column unless a runtime lies; then it is left out.
   const attempt = known?.attempt ?? null;
@@ -71,9 +70,9 @@ function containerRow(
     key: keyOf(id),
     sandboxKey: sandbox === '' ? null : keyOf(sandbox),
     day,
-    flags: (isText ? ID_IS_TEXT : 0) | (isSandbox ? IS_SANDBOX : 0),
+    flags: isSandbox ? IS_SANDBOX : 0,
     attempt: attempt === null || attempt > INT4_MAX ? null : attempt,
-    id: hex,
+    id,
     podUid: known?.podUid || null,
     namespace: known?.namespace || null,
     pod: known?.pod || null,

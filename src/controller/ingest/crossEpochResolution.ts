@@ -16,8 +16,10 @@ import { dayOf } from '../store/partitions.ts';
 import type { SqlRunner } from '../store/store.ts';
 import type { BatchScope } from './batchScope.ts';
 import { ofType, type StorableRecord } from './recordValidation.ts';
+import type { BatchRecords } from './recordWriter.ts';
 import findEventsResolvingMisses from './sql/findEventsResolvingMisses.sql';
 import findMissesResolvedByEvents from './sql/findMissesResolvedByEvents.sql';
+import listNodesWithMisses from './sql/listNodesWithMisses.sql';
 
 type ResolutionRow = { finding_id: string; at: string };
 
@@ -40,6 +42,28 @@ export async function resolveAcrossEpochs(
   }));
 }
 
+/** Of batches of several nodes, those that may resolve something: they have misses themselves, or events of nodes with stored misses. */
+export async function mayResolve<B extends BatchRecords>(
+  runner: SqlRunner,
+  batches: readonly B[],
+  eventRetentionDays: number,
+): Promise<B[]> {
+  const withEvents = batches.filter(({ records }) => records.some(isEvent));
+  if (withEvents.length === 0) return batches.filter(({ records }) => records.some(isMiss));
+  const days = withEvents.map(({ records }) =>
+    dayOf(Math.min(...records.filter(isEvent).map(({ at }) => at))),
+  );
+  const { rows } = await runner.run<{ node_id: number }>(
+    { name: 'list_nodes_with_misses', text: listNodesWithMisses },
+    [withEvents.map(({ scope }) => scope.nodeId), Math.min(...days) - eventRetentionDays],
+  );
+  const nodes = new Set(rows.map(({ node_id }) => node_id));
+  return batches.filter(({ scope, records }) => nodes.has(scope.nodeId) || records.some(isMiss));
+}
+
+const isEvent = ({ record }: StorableRecord): boolean => record.type === 'container_event';
+const isMiss = ({ record }: StorableRecord): boolean => record.type === 'finding' && record.kind === 'missed';
+
 async function resolveStoredMisses(
   runner: SqlRunner,
   { nodeId, epoch }: BatchScope,
@@ -60,7 +84,7 @@ async function resolveStoredMisses(
       epoch,
       firstDay,
       named.map(({ containerId }) => containerId),
-      literal(named, ({ eventType }) => eventType),
+      named.map(({ eventType }) => eventType),
       literal(named, ({ at }) => at),
     ],
   );

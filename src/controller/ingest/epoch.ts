@@ -1,28 +1,62 @@
 /*
- * The epoch that a batch belongs to: added when it is first seen, bound to one node for ever, and locked while a batch of it is
- * written. Also closes the node's earlier epochs that its spool no longer holds.
+ * The epoch that a batch belongs to: added when it is first seen, and locked while a batch of it is written. An epoch belongs to its node: two
+ * nodes that name the same one have an epoch each. Also closes the node's earlier epochs that its spool no longer holds.
+ *
+ * What a batch claims is believed as far as it can be, by what the store knows (docs/decisions/0026-what-the-store-believes.md):
+ *
+ *   seq           none that outruns what the epoch announced
+ *   loss          only below the highest stored record, unless the epoch has ended: a later one of the node is known
+ *   incarnation   none of the future; and an epoch that proves to run after its successors becomes the latest again
+ *   time          no batch is cut after it is stored
  */
 import type { Envelope } from '../../protocol/batch.ts';
-import ensureNode from '../store/sql/ensureNode.sql';
 import type { SqlRunner } from '../store/store.ts';
 import type { BatchScope } from './batchScope.ts';
-import type { StorableRecord, UnstorableRecord } from './recordValidation.ts';
-import { multirange, type SeqRange } from './seqRanges.ts';
+import type { UnstorableRecord } from './recordValidation.ts';
+import { RESERVED_ROWS, type RowBudget } from './rowQuota.ts';
+import { multirange, type SeqRange, seqsOf } from './seqRanges.ts';
+import addQuotaGap from './sql/addQuotaGap.sql';
 import closeEpochs from './sql/closeEpochs.sql';
 import declareLost from './sql/declareLost.sql';
-import findEpochOwner from './sql/findEpochOwner.sql';
+import ensureClaimedNode from './sql/ensureClaimedNode.sql';
 import insertEpoch from './sql/insertEpoch.sql';
 import insertRecordGaps from './sql/insertRecordGaps.sql';
 import lockEpochSql from './sql/lockEpoch.sql';
-import shrinkFilledGaps from './sql/shrinkFilledGaps.sql';
-import updateEpoch from './sql/updateEpoch.sql';
-import updateNode from './sql/updateNode.sql';
+import readEpochs from './sql/readEpochs.sql';
 
-/** Another node already has this epoch: the batch cannot be what it says it is. */
-export interface ForeignEpoch {
-  readonly kind: 'foreign_epoch';
+/** Every batch of the epoch so far was signed, and this one is not. */
+export interface UnsignedBatch {
+  readonly kind: 'unsigned';
   readonly error: string;
 }
+
+/** Agents have named too many nodes lately that the cluster does not know. */
+export interface UnknownNode {
+  readonly kind: 'unknown_node';
+  readonly error: string;
+}
+
+/** How many nodes that only agents name are added to a cluster in 24 hours: as many as the largest cluster has. */
+const MAX_CLAIMED_NODES = 5_000;
+
+/** A batch names a seq that its epoch cannot have reached. */
+export interface ImplausibleBatch {
+  readonly kind: 'implausible';
+  readonly error: string;
+}
+
+/** A node that has stored far more rows than it may in a day begins yet another epoch or context. */
+export interface OverQuota {
+  readonly kind: 'over_quota';
+  readonly error: string;
+}
+
+/** Claims of a batch that are not believed. `successor`: of the epochs that superseded this one. */
+export const UNBELIEVED_CLAIMS = ['loss', 'incarnation', 'successor', 'time'] as const;
+export type UnbelievedClaim = (typeof UNBELIEVED_CLAIMS)[number];
+
+/** A cut is believed to be so much ahead of the database's clock, in microseconds: the epoch may have been dated late. */
+const MAX_CUT_AHEAD_US = 3_600_000_000;
 
 export interface LockedEpoch {
   readonly kind: 'locked';
@@ -35,33 +69,49 @@ export interface LockedEpoch {
   readonly fresh: readonly SeqRange[];
   /** Whether some of these had been declared lost. */
   readonly fillsGap: boolean;
-  /** Earlier epochs of the node that are open; locked too. */
+  /** Earlier epochs of the node that are open and that this batch may close; locked too. */
   readonly earlier: readonly string[];
   readonly contextId: number | null;
+  /** Orders the epochs of the node. */
+  readonly incarnation: number;
+  /** Whether the node has a later incarnation. */
+  readonly isSuperseded: boolean;
+  /** The highest seq that is stored. */
+  readonly receivedThrough: number;
+  /** The highest seq that the epoch can have reached. */
+  readonly plausibleSeq: number;
+  /** How many rows of the node were stored today. */
+  readonly rowsToday: number;
   /** Whether this batch is the first of its epoch. */
   readonly added: boolean;
 }
 
-type LockRow = Omit<LockedEpoch, 'kind' | 'added'>;
+type LockRow = Omit<LockedEpoch, 'kind' | 'added'> & { readonly isForgery: boolean };
 
 export async function lockEpoch(
   runner: SqlRunner,
   clusterId: number,
   envelope: Envelope,
-): Promise<LockedEpoch | ForeignEpoch> {
-  const known = await lock(runner, clusterId, envelope, false);
+  { isSigned, mustBeSigned }: { readonly isSigned: boolean; readonly mustBeSigned: boolean },
+): Promise<LockedEpoch | UnsignedBatch | UnknownNode> {
+  const mayChangeAttributed = isSigned || !mustBeSigned;
+  const known = await lock(runner, clusterId, envelope, { mayChangeAttributed, added: false });
   if (known !== null) return known;
-  const { node, nodeUid, epoch, prev, incarnation, bootId, startedMono, wall0, mono0 } = envelope;
-  const owner = await runner.run<{ cluster: string; node: string }>({ text: findEpochOwner }, [epoch]);
-  if (owner.rows[0] !== undefined) {
-    const error = `epoch ${epoch} belongs to node ${owner.rows[0].node} of cluster ${owner.rows[0].cluster}`;
-    return { kind: 'foreign_epoch', error };
+  const { node, epoch, prev, incarnation, bootId, startedMono, wall0, mono0 } = envelope;
+  const claim = [clusterId, node, MAX_CLAIMED_NODES];
+  const claimed = await runner.run<{ isKnown: boolean }>({ text: ensureClaimedNode }, claim);
+  if (claimed.rows[0]?.isKnown !== true) {
+    return {
+      kind: 'unknown_node',
+      error: `node: ${node} is not known, and ${MAX_CLAIMED_NODES} others were added in 24 hours`,
+    };
   }
-  await runner.run({ text: ensureNode }, [clusterId, node, nodeUid]);
-  const values = [clusterId, node, epoch, prev, incarnation, nodeUid, bootId, wall0, mono0, startedMono];
+  const values = [
+    ...[clusterId, node, epoch, prev, incarnation, bootId],
+    ...[wall0, mono0, startedMono, isSigned],
+  ];
   await runner.run({ text: insertEpoch }, values);
-  const added = await lock(runner, clusterId, envelope, true);
-  // Another node has claimed it between the two statements; the next attempt finds that.
+  const added = await lock(runner, clusterId, envelope, { mayChangeAttributed, added: true });
   if (added === null) throw new Error(`epoch ${epoch} can neither be added nor found`);
   return added;
 }
@@ -69,22 +119,132 @@ export async function lockEpoch(
 async function lock(
   runner: SqlRunner,
   clusterId: number,
-  { node, epoch, incarnation, first, last, context }: Envelope,
-  added: boolean,
-): Promise<LockedEpoch | null> {
-  const values = [clusterId, node, epoch, incarnation, first, last, context.no];
+  { node, epoch, first, last, context }: Envelope,
+  { mayChangeAttributed, added }: { readonly mayChangeAttributed: boolean; readonly added: boolean },
+): Promise<LockedEpoch | UnsignedBatch | null> {
+  const values = [clusterId, node, epoch, first, last, context.no, mayChangeAttributed];
   const { rows } = await runner.run<LockRow>({ name: 'lock_epoch', text: lockEpochSql }, values);
-  return rows[0] === undefined ? null : { kind: 'locked', ...rows[0], added };
+  if (rows[0] === undefined) return null;
+  const { isForgery, ...row } = rows[0];
+  if (!isForgery) return { kind: 'locked', ...row, added };
+  const error = `all batches of epoch ${epoch} were signed, and this one is not, or with a key that is no longer valid: node ${node} has to enrol again`;
+  return { kind: 'unsigned', error };
 }
 
-/** Records as gaps what will never arrive: records that cannot be stored, and seqs that the agent declares lost. */
+/** A batch, and whether it may change epochs of which every batch was signed. */
+export interface BatchOfLockedEpoch {
+  readonly envelope: Envelope;
+  readonly mayChangeAttributed: boolean;
+}
+
+/** What is known of the epochs of batches that the caller has locked with their nodes; null for a batch that is not plain: readEpochs.sql. */
+export async function readLockedEpochs(
+  runner: SqlRunner,
+  clusterId: number,
+  batches: readonly BatchOfLockedEpoch[],
+): Promise<(LockedEpoch | null)[]> {
+  const { rows } = await runner.run<
+    Omit<LockRow, 'fillsGap' | 'earlier' | 'isSuperseded' | 'isForgery'> & {
+      readonly place: number;
+      readonly isPlain: boolean;
+    }
+  >({ name: 'read_epochs', text: readEpochs }, [
+    clusterId,
+    batches.map(({ envelope }) => envelope.node),
+    batches.map(({ envelope }) => envelope.epoch),
+    batches.map(({ envelope }) => envelope.first),
+    batches.map(({ envelope }) => envelope.last),
+    batches.map(({ envelope }) => envelope.context.no),
+    batches.map(({ mayChangeAttributed }) => mayChangeAttributed),
+    batches.map(({ envelope }) => declaredLost(envelope)),
+  ]);
+  const known: (LockedEpoch | null)[] = batches.map(() => null);
+  for (const { place, isPlain, ...row } of rows) {
+    if (!isPlain) continue;
+    const plain = { fillsGap: false, earlier: [], isSuperseded: false, added: false };
+    known[place - 1] = { kind: 'locked', ...row, ...plain };
+  }
+  return known;
+}
+
+/** The seqs that a batch says will never come: as a multirange. */
+function declaredLost({ oldestSeq, first, lost }: Envelope): string {
+  const ranges = lost.map(({ from, to }) => `[${from},${to}]`);
+  return `{${[...ranges, `[1,${Math.min(oldestSeq, first)})`].join(',')}}`;
+}
+
+/** Null unless the batch names a seq that its epoch cannot have reached. */
+export function implausibleSeq(
+  { epoch, last }: Envelope,
+  { plausibleSeq }: LockedEpoch,
+): ImplausibleBatch | null {
+  if (last <= plausibleSeq) return null;
+  return {
+    kind: 'implausible',
+    error: `last: ${last} is more than epoch ${epoch} can have reached, ${plausibleSeq}`,
+  };
+}
+
+/** Null unless the batch would add an epoch or a context of a node that has used up even the reserve of today. */
+export function overQuota(
+  { node }: Envelope,
+  { added, contextId, rowsToday }: LockedEpoch,
+  rowsPerDay: number,
+): OverQuota | null {
+  if ((!added && contextId !== null) || rowsToday < rowsPerDay + RESERVED_ROWS) return null;
+  return {
+    kind: 'over_quota',
+    error: `node ${node} has stored ${rowsToday} rows today; ${rowsPerDay} are allowed`,
+  };
+}
+
+/** Which claims of a batch are not believed. */
+export function unbelievedClaims(envelope: Envelope, locked: LockedEpoch): UnbelievedClaim[] {
+  const { oldestSeq, first, lost, incarnation } = envelope;
+  const through = believedLoss(envelope, locked);
+  const claims: UnbelievedClaim[] = [];
+  if (Math.min(oldestSeq, first) - 1 > through || lost.some(({ to }) => to > through)) claims.push('loss');
+  if (locked.added && incarnation > locked.incarnation) claims.push('incarnation');
+  if (locked.startedAt + envelope.mono0 > locked.now + MAX_CUT_AHEAD_US) claims.push('time');
+  return claims;
+}
+
+/**
+ * The seq up to which losses are believed. An agent that runs goes on to write records, and declares its losses again with them: until
+ * then nothing shows that the seqs exist. An epoch that has ended may have lost its last records.
+ */
+function believedLoss({ first, last }: Envelope, locked: LockedEpoch): number {
+  if (locked.isSuperseded) return locked.plausibleSeq;
+  return Math.max(locked.receivedThrough, last < first ? 0 : last);
+}
+
+/** When a batch was cut, in microseconds: not after it is stored. */
+export function cutTime({ mono0 }: Envelope, { startedAt, now }: LockedEpoch): number {
+  const cut = startedAt + mono0;
+  return cut > now + MAX_CUT_AHEAD_US ? now : cut;
+}
+
+/** The seqs of a batch whose records are not stored. */
+export interface MissingRecords {
+  readonly unstorable: readonly UnstorableRecord[];
+  /** Those for which the node has no rows left today. */
+  readonly beyond: readonly SeqRange[];
+}
+
+/**
+ * Records as gaps what will never arrive: records that are not stored, and seqs that the agent declares lost. Those for which the node has
+ * no rows left today share one gap.
+ */
 export async function declareGaps(
   runner: SqlRunner,
-  { nodeId, clusterId, epoch, epochStart }: BatchScope,
-  { oldestSeq, first, lost, mono0 }: Envelope,
-  unstorable: readonly UnstorableRecord[],
+  { nodeId, clusterId, epoch }: BatchScope,
+  envelope: Envelope,
+  locked: LockedEpoch,
+  { unstorable, beyond }: MissingRecords,
+  budget: RowBudget,
 ): Promise<void> {
-  const cutAt = epochStart + mono0;
+  const { oldestSeq, first, lost } = envelope;
+  const cutAt = cutTime(envelope, locked);
   if (unstorable.length > 0) {
     await runner.run({ text: insertRecordGaps }, [
       nodeId,
@@ -98,16 +258,48 @@ export async function declareGaps(
   }
   // The spool may have dropped the records of this batch since: they are here all the same.
   const oldest = Math.min(oldestSeq, first);
-  if (lost.length === 0 && oldest <= 1) return;
-  await runner.run({ name: 'declare_lost', text: declareLost }, [
+  let declared: DeclaredHoles | undefined;
+  if (lost.length > 0 || oldest > 1) {
+    const statement = { name: 'declare_lost', text: declareLost };
+    const { rows } = await runner.run<DeclaredHoles>(statement, [
+      nodeId,
+      epoch,
+      oldest,
+      cutAt,
+      lost.map(({ from }) => from),
+      lost.map(({ to }) => to),
+      lost.map(({ cause }) => cause),
+      believedLoss(envelope, locked),
+      budget.left,
+    ]);
+    declared = rows[0];
+  }
+  const surplus = takeHoles(declared, budget);
+  if (beyond.length === 0 && surplus === null) return;
+  const from = Math.min(cutAt, declared?.from ?? cutAt);
+  await runner.run({ text: addQuotaGap }, [
     nodeId,
     epoch,
-    oldest,
+    from,
     cutAt,
-    lost.map(({ from }) => from),
-    lost.map(({ to }) => to),
-    lost.map(({ cause }) => cause),
+    multirange(seqsOf(beyond)),
+    surplus ?? '{}',
   ]);
+}
+
+/** What becomes of the holes of an epoch. `surplus`: they are more than the node may store rows for. */
+interface DeclaredHoles extends Record<string, unknown> {
+  readonly holes: number;
+  readonly surplus: string | null;
+  /** Since when, in microseconds since 1970. */
+  readonly from: number | null;
+}
+
+/** Takes the rows of holes from the budget, or returns the seqs that have no rows. */
+function takeHoles(declared: DeclaredHoles | undefined, budget: RowBudget): string | null {
+  if (declared === undefined) return null;
+  if (declared.surplus === null) budget.take(declared.holes);
+  return declared.surplus;
 }
 
 /** Closes the earlier epochs that the spool no longer holds, and returns them. */
@@ -115,66 +307,22 @@ export async function closeEarlier(
   runner: SqlRunner,
   { nodeId }: BatchScope,
   envelope: Envelope,
-  { earlier }: LockedEpoch,
+  { earlier, now }: LockedEpoch,
+  budget: RowBudget,
 ): Promise<string[]> {
   if (earlier.length === 0) return [];
   const held = envelope.held.filter(({ epoch }) => earlier.includes(epoch));
-  const { rows } = await runner.run<{ epoch: string }>({ text: closeEpochs }, [
+  const { rows } = await runner.run<DeclaredHoles & { epoch: string }>({ text: closeEpochs }, [
     nodeId,
     earlier,
     held.map(({ epoch }) => epoch),
     held.map(({ last }) => last),
+    budget.left,
   ]);
+  for (const closed of rows) {
+    const surplus = takeHoles(closed, budget);
+    if (surplus === null) continue;
+    await runner.run({ text: addQuotaGap }, [nodeId, closed.epoch, closed.from, now, '{}', surplus]);
+  }
   return rows.map(({ epoch }) => epoch);
 }
-
-/** Applies the batch to its epoch and its node. Returns the reply that may be published once this is committed. */
-export async function advanceEpoch(
-  runner: SqlRunner,
-  { nodeId, contextId, epoch, incarnation, epochStart }: BatchScope,
-  envelope: Envelope,
-  { fillsGap }: LockedEpoch,
-  stored: readonly StorableRecord[],
-  unstorable: readonly UnstorableRecord[],
-): Promise<{ ackGeneration: number; ackedSeq: number }> {
-  const scrapes = stored.flatMap((record) => scrapesOf(record, epochStart));
-  const { rows } = await runner.run<{ acked_seq: number; ack_generation: number }>(
-    { name: 'update_epoch', text: updateEpoch },
-    [
-      nodeId,
-      epoch,
-      envelope.ackGeneration,
-      envelope.last,
-      epochStart + envelope.mono0,
-      multirange(stored.map(({ seq }) => seq)),
-      multirange(unstorable.map(({ seq }) => seq)),
-      latestOf(stored.map(({ at }) => at)),
-      earliestOf(scrapes),
-      latestOf(scrapes),
-    ],
-  );
-  if (fillsGap) await runner.run({ text: shrinkFilledGaps }, [nodeId, epoch]);
-  await runner.run({ name: 'update_node', text: updateNode }, [
-    nodeId,
-    envelope.nodeUid,
-    incarnation,
-    envelope.context.no,
-    contextId,
-  ]);
-  const row = rows[0];
-  if (row === undefined) throw new Error('a locked epoch does not exist');
-  return { ackGeneration: row.ack_generation, ackedSeq: row.acked_seq };
-}
-
-/** When the kubelet was scraped, as far as a record says. A change to `Unknown` for want of scrapes has the time of the last one. */
-function scrapesOf({ at, record }: StorableRecord, epochStart: number): number[] {
-  if (record.type === 'mode_change') return [at];
-  if (record.type !== 'relist_minute' || record.kubelet === undefined) return [];
-  const { from, to } = record.kubelet.scraped;
-  return [epochStart + from, epochStart + to];
-}
-
-const latestOf = (times: readonly number[]): number | null =>
-  times.reduce<number | null>((latest, at) => Math.max(latest ?? at, at), null);
-const earliestOf = (times: readonly number[]): number | null =>
-  times.reduce<number | null>((earliest, at) => Math.min(earliest ?? at, at), null);

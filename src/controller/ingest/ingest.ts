@@ -5,31 +5,47 @@
  */
 
 import { once } from 'node:events';
-import { messageOf } from '../../platform/errors.ts';
+import { messageOf, PlegwatchError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
 import { connectRedis, type RedisClient } from '../../platform/redis.ts';
+import type { RedisSettings } from '../../platform/redisAccess.ts';
 import { defaultsOf } from '../../platform/settings.ts';
 import { ThrottledLog } from '../../platform/throttledLog.ts';
+import { queueNumber, queueOf } from '../../protocol/redisKeys.ts';
 import { INGEST_INTERVALS, type IngestIntervals } from '../config.ts';
+import { type AttributionOptions, startKeys } from '../keys/startKeys.ts';
 import type { ControllerMetrics } from '../metrics.ts';
-import type { Store, StoreSettings } from '../store/store.ts';
+import { MAX_CONNECTIONS, type Store, type StoreSettings } from '../store/store.ts';
+import { loadAgentScript } from './agentScript.ts';
 import type { WatchEnqueuer } from './commitBatch.ts';
-import { publishFlow } from './flow.ts';
-import { createJobHandler } from './jobHandler.ts';
+import { FlowPublisher } from './flow.ts';
+import { createJobHandler, type JobHandlerOptions, recordRepairs } from './jobHandler.ts';
 import { createPartitionCache } from './partitionCache.ts';
+import { guardScripts, type RepairReport } from './queueGuard.ts';
 import { createQueueProgress, type IngestHealth } from './queueProgress.ts';
-import { type JobHandler, type QueueWorker, startQueueWorker } from './queueWorker.ts';
+import { sweepQueues } from './queueSweep.ts';
+import { type JobHandler, type QueueDepth, type QueueWorker, startQueueWorker } from './queueWorker.ts';
+import { storeRejection } from './rejections.ts';
+import { ConflictNotice, ReportClaim } from './reportClaim.ts';
 import countActiveNodes from './sql/countActiveNodes.sql';
 
-export interface IngestOptions {
+export interface IngestOptions extends RedisSettings {
   readonly store: Store;
-  readonly redisUrl: string;
   readonly cluster: string;
+  /** Default: false. */
+  readonly writesReports?: () => boolean;
   readonly log: Logger;
   readonly metrics: ControllerMetrics;
   readonly watches?: WatchEnqueuer | undefined;
+  readonly attribution?: AttributionOptions;
   readonly intervals?: IngestIntervals;
+  /** How many connections the store may open. Default: {@link MAX_CONNECTIONS}. */
+  readonly databaseMaxConnections?: number;
+  /** How many rows of one node are stored in a day. Default: the setting's. */
+  readonly nodeRowsPerDay?: number;
+  /** Called when the database was migrated to a schema that this program cannot use. */
+  readonly onIncompatible?: (error: PlegwatchError) => void;
 }
 
 export interface Ingest {
@@ -43,11 +59,13 @@ export interface Ingest {
 
 const TEND_INTERVAL_MS = 5_000;
 const BACKOFF = { firstMs: 1_000, maxMs: 1_000 };
+/** As the check in front of each script of a queue sets it. */
+const MAX_EVENTS = 100;
 const READY_WITHIN_MS = 5_000;
 
 export async function startIngest(options: IngestOptions): Promise<Ingest> {
-  const { store, redisUrl, cluster, log, metrics, watches } = options;
-  const { intervals = defaultsOf(INGEST_INTERVALS) } = options;
+  const { store, cluster, log, metrics, watches, attribution, onIncompatible } = options;
+  const { intervals = defaultsOf(INGEST_INTERVALS), writesReports = () => false } = options;
   const { intervalRedisRetry: maxRetry } = intervals;
   const clusterId = await store.ensureCluster(cluster);
   let settings: StoreSettings = await store.readSettings();
@@ -55,33 +73,64 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   const throttledLog = new ThrottledLog(log);
   const onError = (error: string) => throttledLog.warn({ error }, 'Redis is unavailable');
   // BullMQ's own commands wait for Redis however long it takes; ours fail, and the handler decides.
-  const patient = connectRedis({ url: redisUrl, maxRetry, onError, patient: true });
-  const redis = connectRedis({ url: redisUrl, maxRetry, onError });
+  const patient = connectRedis(options, { maxRetry, onError, patient: true });
+  const workers: QueueWorker[] = [];
+  /** What agents need and may not set up themselves. A Redis behind a new connection may have lost it. */
+  const setUp = async () => {
+    const metas = workers.map(({ key }) => redis.hset(`${key}:meta`, 'opts.maxLenEvents', MAX_EVENTS));
+    const results = await Promise.allSettled([loadAgentScript(redis), ...metas]);
+    for (const each of results) if (each.status === 'rejected') onError(messageOf(each.reason));
+  };
+  const onReady = () => void setUp();
+  const redis = connectRedis(options, { maxRetry, onError, onReady });
   await waitUntilReady(redis, log);
   const progress = createQueueProgress();
-  const jobHandler = createJobHandler({
+  // The queues wait for the keys: nothing is acknowledged without them.
+  const { stop: stopKeys, ...keys } = await startKeys({
+    ...attribution,
+    store,
+    cluster,
+    clusterId,
+    redis,
+    log: throttledLog,
+    onResult: (result) => metrics.enrolments.inc({ result }),
+    async onRefused(error, claimedNode, input) {
+      throttledLog.warn({ claimedNode, error }, 'enrolment refused');
+      const queue = claimedNode === '' ? 0 : queueOf(claimedNode, settings.queues);
+      await storeRejection(store, clusterId, { queue, reason: 'enrolment', error, claimedNode, input });
+    },
+  });
+  const handlerOptions: JobHandlerOptions = {
     store,
     clusterId,
     cluster,
     settings: () => settings,
     partitions: createPartitionCache(),
     watches,
+    ...(options.nodeRowsPerDay === undefined ? {} : { nodeRowsPerDay: options.nodeRowsPerDay }),
     intervals,
+    connections: options.databaseMaxConnections ?? MAX_CONNECTIONS,
+    ...keys,
     redis,
     metrics,
     log: throttledLog,
     signal: stopping.signal,
-  });
+  };
+  const jobHandler = createJobHandler(handlerOptions);
   const handler: JobHandler = {
-    ...jobHandler,
     async handle(queue, data) {
       const outcome = await jobHandler.handle(queue, data);
       progress.handled(queue);
       return outcome;
     },
   };
+  const repaired: RepairReport = async (queueKey, repairs) => {
+    const queue = queueNumber(queueKey);
+    await recordRepairs(handlerOptions, queue, repairs);
+    progress.handled(queue);
+  };
+  guardScripts(patient, repaired);
   const lockMs = intervals.intervalJobLock / 1000;
-  const workers: QueueWorker[] = [];
   const startWorkers = (count: number) => {
     for (let queue = workers.length; queue < count; queue++) {
       workers.push(startQueueWorker({ cluster, queue, redis: patient, lockMs, handler, log: throttledLog }));
@@ -90,18 +139,40 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
   startWorkers(settings.maxQueues);
 
   let nodes = 0;
-  let unavailable = 0;
+  let depths: (QueueDepth | null)[] = [];
+  const conflict = new ConflictNotice({
+    log,
+    onChange: (isContested) => metrics.controllerConflict.set(isContested ? 1 : 0),
+  });
+  const claim = new ReportClaim(store, clusterId);
+  const renewClaim = async () => {
+    try {
+      conflict.note('database', await claim.renew());
+    } catch (error) {
+      throttledLog.warn(
+        { error: messageOf(error) },
+        'other controllers could not be looked for in the database',
+      );
+    }
+  };
+  const publisher = new FlowPublisher({ redis, cluster, writesReports });
   const flow = new Loop({
     async work() {
       // While Postgres is unavailable, agents continue with the last known settings.
       try {
+        await store.checkSchema();
         settings = await store.readSettings();
         nodes = await readActiveNodes(store, clusterId);
       } catch (error) {
+        if (error instanceof PlegwatchError && error.code === 'MIGRATION_MISMATCH') onIncompatible?.(error);
         log.warn({ error: messageOf(error) }, 'settings could not be read; the last ones apply');
       }
       startWorkers(settings.maxQueues);
-      await publishFlow(redis, cluster, settings.queues, nodes);
+      // Agents send as soon as they know the flow settings.
+      await setUp();
+      if (writesReports()) await renewClaim();
+      else conflict.note('database', claim.leave());
+      conflict.note('Redis', await publisher.publish(settings.queues, nodes));
       return intervals.intervalFlow / 1000;
     },
     onError: (error) =>
@@ -114,30 +185,48 @@ export async function startIngest(options: IngestOptions): Promise<Ingest> {
         () => true,
         () => false,
       );
-      const depths = redis.status === 'ready' ? await tendAll(workers, redis, throttledLog) : [];
+      depths = redis.status === 'ready' ? await countAll(workers, redis, throttledLog) : [];
       for (const [queue, depth] of depths.entries()) {
-        if (depth !== null) metrics.queueDepth.set({ queue: `${queue}` }, depth);
+        if (depth !== null) metrics.queueDepth.set({ queue: `${queue}` }, depth.all);
       }
-      unavailable = depths.filter((depth) => depth === null).length;
-      progress.observed(answers, depths);
+      progress.observed(
+        answers,
+        depths.map((depth) => depth?.ready ?? null),
+      );
       return TEND_INTERVAL_MS;
     },
     onError: (error) => throttledLog.warn({ error: messageOf(error) }, 'queues could not be counted'),
     backoff: BACKOFF,
   });
+  const sweeping = new Loop({
+    async work(signal) {
+      // Another controller may work on queues that this one does not know of yet.
+      startWorkers((await store.readSettings()).maxQueues);
+      const queues = workers.length;
+      if (redis.status === 'ready') await sweepQueues({ redis, cluster, queues, report: repaired, signal });
+      return intervals.intervalSweep / 1000;
+    },
+    onError: (error) => throttledLog.warn({ error: messageOf(error) }, 'queues could not be swept'),
+    backoff: { firstMs: 1_000, maxMs: Math.max(1_000, intervals.intervalSweep / 1000) },
+  });
   flow.start();
   tending.start();
+  sweeping.start();
   log.info({ cluster, queues: settings.queues }, 'ingest started');
   return {
     health: () => progress.health(),
     redisError() {
       if (redis.status !== 'ready') return 'Redis does not answer';
+      const unavailable = workers.filter(
+        ({ queue, isRefused }) => isRefused || depths[queue] === null,
+      ).length;
       return unavailable === 0 ? null : `Redis does not serve ${unavailable} of ${workers.length} queues`;
     },
     async stop() {
       stopping.abort();
-      await Promise.all([flow.stop(), tending.stop()]);
+      await Promise.all([flow.stop(), tending.stop(), sweeping.stop()]);
       await Promise.all(workers.map((worker) => worker.stop()));
+      await stopKeys();
       patient.disconnect();
       redis.disconnect();
     },
@@ -152,15 +241,15 @@ async function waitUntilReady(redis: RedisClient, log: Logger): Promise<void> {
   });
 }
 
-/** The depth of each queue; null if Redis does not serve it: it is full, or that node of a Redis Cluster is unavailable. */
-function tendAll(
+/** The depth of each queue; null if that node of a Redis Cluster is unavailable. */
+function countAll(
   workers: readonly QueueWorker[],
   redis: RedisClient,
   log: ThrottledLog,
-): Promise<(number | null)[]> {
+): Promise<(QueueDepth | null)[]> {
   return Promise.all(
     workers.map((worker) =>
-      worker.tend(redis).catch((error: unknown) => {
+      worker.depth(redis).catch((error: unknown) => {
         log.warn({ queue: worker.queue, error: messageOf(error) }, 'queue could not be counted');
         return null;
       }),

@@ -1,24 +1,36 @@
 /*
  * Handles one input of a queue, whatever it is.
  *
- *   not JSON, not a batch, another cluster's, another node's epoch   a row in `rejected`; no acked seq moves
+ *   not JSON, not a batch, another cluster's,
+ *   not signed by its node where it has to be                        a row in `rejected`; no acked seq moves
+ *   an enrolment                                                     handed to the enroller
  *   a newer version                                                  left unacknowledged: the agent reads what we accept
  *   a batch                                                          committed, then its reply is published
+ *
+ * A batch whose node somebody else has locked is put aside. A batch on which a statement times out is put aside; if that happens to it again, and other batches were stored meanwhile, its records
+ * become gaps.
  *
  * If Postgres or Redis is unavailable it waits here, then asks for the job to be delayed. Our own faults are logged and retried
  * later. Nothing is discarded and nothing is acknowledged early.
  */
+import type { KeyObject } from 'node:crypto';
 import { Backoff } from '../../platform/backoff.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { RedisClient } from '../../platform/redis.ts';
 import { sleep } from '../../platform/sleep.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
-import { decodeBatch, type Envelope, type RefusedBatch } from '../../protocol/batch.ts';
+import { decodeBatch, type Envelope, MAX_BATCH_BYTES, type RefusedBatch } from '../../protocol/batch.ts';
+import { enrolmentIn } from '../../protocol/enrolment.ts';
 import type { IngestIntervals } from '../config.ts';
+import type { Attribution, AttributionRefusal } from '../keys/attribution.ts';
+import type { Enroller } from '../keys/enroller.ts';
 import type { ControllerMetrics } from '../metrics.ts';
 import { databaseErrorKind } from '../store/databaseError.ts';
 import type { Store } from '../store/store.ts';
-import { type CommitContext, type CommittedBatch, commitBatch } from './commitBatch.ts';
+import { BatchCommitter } from './batchCommitter.ts';
+import type { CommitContext, CommitOutcome, CommittedBatch } from './commitBatch.ts';
+import { Permits } from './permits.ts';
+import type { QueueRepair } from './queueGuard.ts';
 import { type JobHandler, type JobOutcome, NotJson } from './queueWorker.ts';
 import { inputText, type Rejection, storeRejection } from './rejections.ts';
 import { publishReply, ReplyError } from './replies.ts';
@@ -26,25 +38,72 @@ import { publishReply, ReplyError } from './replies.ts';
 export interface JobHandlerOptions extends CommitContext {
   readonly store: Pick<Store, 'run' | 'transaction'>;
   readonly cluster: string;
+  readonly attribution: Attribution;
   readonly intervals: IngestIntervals;
   readonly redis: RedisClient;
+  /** Null if replies are not signed here. */
+  readonly signKey: (() => KeyObject | null) | null;
+  /** Takes what an agent sealed to enrol its node. Null if nobody can enrol here. */
+  readonly enroller: Pick<Enroller, 'accept'> | null;
+  /** How many connections the pool of the store has. */
+  readonly connections: number;
   readonly metrics: ControllerMetrics;
   readonly log: Pick<ThrottledLog, 'warn' | 'error'>;
   /** Aborted when the controller stops: no more waiting. */
   readonly signal: AbortSignal;
 }
 
+const REJECTIONS = {
+  implausible: 'implausible_seq',
+  over_quota: 'over_quota',
+  unknown_node: 'unknown_node',
+} as const satisfies Record<Exclude<CommitOutcome['kind'], 'committed' | 'unsigned'>, Rejection['reason']>;
+
 const BACKOFF = { firstMs: 250, maxMs: 4_000 };
 
+/** How long a job is delayed whose node somebody else has locked. */
+const BUSY_DELAY_MS = 1_000;
+/** How many jobs are read at a time, and how many that are larger than those of agents there are in memory. */
+const MAX_READ = 16;
+const USUAL_BYTES = 2 * MAX_BATCH_BYTES;
+
 export function createJobHandler(options: JobHandlerOptions): JobHandler {
+  // Where nobody can enrol, a key that expired stays expired: its node goes on unsigned.
+  const mustBeSigned = options.enroller !== null;
+  const committer = new BatchCommitter({ ...options, mustBeSigned });
+  const reading = new Permits(MAX_READ);
   return {
-    handle: (queue, data) => retry(options, queue, () => handleInput(options, queue, data)),
-    async handleUnreadable(queue, { id, raw }) {
-      const error = `job ${id} cannot be read`;
-      const rejection: Rejection = { queue, reason: 'not_json', error, claimedNode: '', input: raw };
-      await retry(options, queue, () => reject(options, rejection));
-    },
+    handle: (queue, data) =>
+      retry(options, queue, async () => {
+        const release = await reading.take();
+        try {
+          await handleInput(options, { queue, data, committer, release });
+        } finally {
+          release();
+        }
+      }),
   };
+}
+
+/** Nothing is wrong with the batch, but somebody else has locked its node: it waits without keeping others from their turn. */
+class NodeBusy extends Error {
+  override readonly name = 'NodeBusy';
+}
+
+/** Counts and logs what was repaired in a queue; a job that was removed unread is an input that was rejected. */
+export async function recordRepairs(
+  options: JobHandlerOptions,
+  queue: number,
+  repairs: readonly QueueRepair[],
+): Promise<void> {
+  for (const { kind, name, detail } of repairs) {
+    options.metrics.queueRepairs.inc({ kind });
+    options.log.warn({ queue, reason: kind, name, detail }, 'queue repaired');
+    if (kind !== 'bad_job') continue;
+    const error = `job ${name} cannot be read`;
+    const rejection: Rejection = { queue, reason: 'not_json', error, claimedNode: '', input: detail };
+    await retry(options, queue, () => reject(options, rejection));
+  }
 }
 
 async function retry(
@@ -60,6 +119,10 @@ async function retry(
       return { done: true };
     } catch (failure) {
       const error = messageOf(failure);
+      if (failure instanceof NodeBusy) {
+        log.warn({ queue, error }, 'batch put aside');
+        return { done: false, delayMs: BUSY_DELAY_MS };
+      }
       if (!isUnavailable(failure)) {
         log.error({ queue, error }, 'batch could not be stored and will be retried');
         partitions.forget();
@@ -78,33 +141,91 @@ async function retry(
 const isUnavailable = (error: unknown): boolean =>
   error instanceof ReplyError || ['outage', 'conflict'].includes(databaseErrorKind(error));
 
-async function handleInput(options: JobHandlerOptions, queue: number, data: unknown): Promise<void> {
-  const { cluster, metrics, log } = options;
+interface Input {
+  readonly queue: number;
+  readonly data: unknown;
+  readonly committer: Pick<BatchCommitter, 'commit'>;
+  /** Lets another input be read. */
+  readonly release: () => void;
+}
+
+async function handleInput(
+  options: JobHandlerOptions,
+  { queue, data, committer, release }: Input,
+): Promise<void> {
+  const { cluster, attribution, metrics } = options;
   const started = performance.now();
   if (data instanceof NotJson) {
     const error = 'the data of the job is not JSON';
     return reject(options, { queue, reason: 'not_json', error, claimedNode: '', input: data.raw });
   }
+  const enrolment = enrolmentIn(data);
+  if (enrolment !== null) return options.enroller?.accept(enrolment);
+  const sender = await attribution.senderOf(data);
+  if (sender.kind === 'refused') return unattributed(options, { queue, ...sender, input: inputText(data) });
   const decoded = await decodeBatch(data);
   if (!decoded.ok) return refuse(options, queue, data, decoded);
   const envelope = decoded.value;
-  const { node, epoch } = envelope;
+  const { node } = envelope;
   const refused = { queue, claimedNode: node };
   if (envelope.cluster !== cluster) {
     const error = `cluster: ${envelope.cluster} is not ${cluster}`;
     return reject(options, { ...refused, reason: 'other_cluster', error, input: inputText(data) });
   }
-  const outcome = await commitBatch(options, envelope);
-  if (outcome.kind === 'foreign_epoch') {
-    const { error } = outcome;
-    return reject(options, { ...refused, reason: 'epoch_of_another_node', error, input: inputText(data) });
+  const isSigned = sender.kind === 'signed';
+  if (isSigned && sender.node !== node) {
+    const error = `node ${sender.node} signed a batch of node ${node}`;
+    return unattributed(options, { ...refused, reason: 'other_node', error, input: inputText(data) });
   }
-  metrics.batchSeconds.observe((performance.now() - started) / 1000);
+  if (!isSigned && !(await attribution.mayBeUnsigned(node))) {
+    const error = `a batch of node ${node} is not signed`;
+    return unattributed(options, { ...refused, reason: 'not_signed', error, input: inputText(data) });
+  }
+  if (decoded.bytes <= USUAL_BYTES) release();
+  const outcome = await committer.commit({ envelope, isSigned });
+  if (outcome.kind === 'busy') throw new NodeBusy(`node ${node} is locked`);
+  if (outcome.kind === 'committed') {
+    metrics.batchSeconds.observe((performance.now() - started) / 1000);
+    return published(options, envelope, outcome);
+  }
+  const { error } = outcome;
+  const input = inputText(data);
+  return outcome.kind === 'unsigned'
+    ? unattributed(options, { ...refused, reason: 'attributed_epoch', error, input })
+    : reject(options, { ...refused, reason: REJECTIONS[outcome.kind], error, input });
+}
+
+/** Counts and logs what is committed, and publishes the reply. */
+async function published(
+  options: JobHandlerOptions,
+  envelope: Envelope,
+  outcome: CommittedBatch,
+): Promise<void> {
+  const { metrics, log } = options;
+  const { node, epoch } = envelope;
   count(metrics, outcome, envelope);
   for (const { seq, cause, error } of outcome.unstorable) {
     log.warn({ node, epoch, seq, cause, error }, 'record became a gap');
   }
+  if (outcome.overQuota > 0) {
+    log.warn(
+      { node, epoch, records: outcome.overQuota },
+      'node is over its quota of rows, records became a gap',
+    );
+  }
+  for (const claim of outcome.unbelieved) {
+    metrics.unbelievedClaims.inc({ claim });
+    log.warn({ node, epoch, claim }, 'claim of a batch not believed');
+  }
   await publishReply(options, envelope, outcome);
+}
+
+async function unattributed(
+  options: JobHandlerOptions,
+  rejection: Rejection & { readonly reason: AttributionRefusal },
+): Promise<void> {
+  await reject(options, rejection);
+  options.metrics.attributionRefusals.inc({ reason: rejection.reason });
 }
 
 async function refuse(
@@ -131,5 +252,7 @@ function count(metrics: ControllerMetrics, outcome: CommittedBatch, { wall0 }: E
   metrics.records.inc({ result: 'stored' }, outcome.stored);
   metrics.records.inc({ result: 'duplicate' }, outcome.duplicate);
   metrics.records.inc({ result: 'lost' }, outcome.unstorable.length);
+  metrics.records.inc({ result: 'over_quota' }, outcome.overQuota);
+  metrics.lastCommit.setToCurrentTime();
   metrics.lagSeconds.set(Math.max(0, Date.now() / 1000 - wall0 / 1e6));
 }

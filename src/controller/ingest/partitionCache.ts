@@ -20,29 +20,44 @@ const TABLES: Readonly<Record<RecordType, readonly string[]>> = {
   node_state: [],
 };
 
+/** What holds the rows of a table of one day. */
+export interface Partition {
+  readonly table: string;
+  readonly day: number;
+}
+
 export interface PartitionCache {
   /** Makes what these records need in the caller's transaction; returns what that was, for {@link committed}. */
-  ensure(runner: SqlRunner, records: readonly StorableRecord[], epochStart: number): Promise<string[]>;
-  committed(made: readonly string[]): void;
+  ensure(runner: SqlRunner, records: readonly StorableRecord[], epochStart: number): Promise<Partition[]>;
+  committed(made: readonly Partition[]): void;
+  /** Whether everything that these records need is there already. */
+  knows(records: readonly StorableRecord[], epochStart: number): boolean;
   /** Forgets everything, after a statement found no partition. */
   forget(): void;
 }
 
 export function createPartitionCache(): PartitionCache {
-  const known = new Set<string>();
-  return {
-    async ensure(runner, records, epochStart) {
-      const wanted = new Map<string, { table: string; day: number }>();
-      for (const { record, at } of records) {
-        const day = dayOf(record.type === 'stream_session' ? epochStart + record.opened : at);
-        for (const table of TABLES[record.type]) wanted.set(`${table} ${day}`, { table, day });
+  /** The tables of each day. */
+  const known = new Map<number, Set<string>>();
+  const missingOf = (records: readonly StorableRecord[], epochStart: number) => {
+    const wanted = new Map<string, Partition>();
+    for (const { record, at } of records) {
+      const day = dayOf(record.type === 'stream_session' ? epochStart + record.opened : at);
+      for (const table of TABLES[record.type]) {
+        if (!known.get(day)?.has(table)) wanted.set(`${table} ${day}`, { table, day });
       }
-      const missing = [...wanted].filter(([key]) => !known.has(key)).sort(([a], [b]) => (a < b ? -1 : 1));
-      for (const [, { table, day }] of missing) await ensurePartition(runner, table, day);
-      return missing.map(([key]) => key);
+    }
+    return [...wanted].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, partition]) => partition);
+  };
+  return {
+    knows: (records, epochStart) => missingOf(records, epochStart).length === 0,
+    async ensure(runner, records, epochStart) {
+      const missing = missingOf(records, epochStart);
+      for (const { table, day } of missing) await ensurePartition(runner, table, day);
+      return missing;
     },
     committed(made) {
-      for (const key of made) known.add(key);
+      for (const { table, day } of made) known.set(day, (known.get(day) ?? new Set()).add(table));
     },
     forget() {
       known.clear();

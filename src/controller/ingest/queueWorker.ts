@@ -1,5 +1,5 @@
 /*
- * One BullMQ queue and our worker on it, which handles one job at a time.
+ * One BullMQ queue and our worker on it, which handles a few jobs at a time, so that they are committed together.
  *
  *   waiting ──► active ──► handled ──► removed
  *                 │ the handler asks for a delay
@@ -8,22 +8,28 @@
  * A job never fails, so it can never be lost here: the handler returns when the batch is committed and its reply published, or asks
  * for a delay. A worker that dies leaves an active job behind; another one takes it when its lock has expired.
  *
- * What a job says about itself comes from its producer and is not trusted: attempts, removal, parents and schedules are set here.
+ * What a job says about itself comes from its producer and is not trusted: attempts, removal, parents and schedules are set here, and
+ * what could break a script is removed before it runs (queueGuard.ts).
  */
 import { DelayedError, type Job, type JobJson, Worker } from 'bullmq';
 import { messageOf } from '../../platform/errors.ts';
 import type { RedisClient } from '../../platform/redis.ts';
+import { sleep } from '../../platform/sleep.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
 import { QUEUE_NAME, queuePrefix } from '../../protocol/redisKeys.ts';
-import { isUnreadable, removeUnreadableJobs, type UnreadableJob } from './unreadableJobs.ts';
 
 export type JobOutcome = { readonly done: true } | { readonly done: false; readonly delayMs: number };
 
 export interface JobHandler {
   /** Handles a job's data. Must not throw. */
   handle(queue: number, data: unknown): Promise<JobOutcome>;
-  /** Called with a job that could not be read and was removed from the queue. */
-  handleUnreadable(queue: number, job: UnreadableJob): Promise<void>;
+}
+
+/** How many jobs a queue has. */
+export interface QueueDepth {
+  readonly all: number;
+  /** Those that a worker could take now or has taken: the others are delayed, as long as somebody pleases. */
+  readonly ready: number;
 }
 
 export interface QueueWorkerOptions {
@@ -39,12 +45,12 @@ export interface QueueWorkerOptions {
 
 export interface QueueWorker {
   readonly queue: number;
-  /**
-   * Returns how many jobs are waiting, active and delayed. Also bounds the queue's own event stream, a setting that a new Redis
-   * lacks, and removes limits that a stranger has set on the queue.
-   */
-  tend(redis: RedisClient): Promise<number>;
-  /** Takes no more jobs and waits for the present one. */
+  /** What its keys begin with. */
+  readonly key: string;
+  /** Whether Redis refused the last fetch, as it does while it is full. */
+  readonly isRefused: boolean;
+  depth(redis: RedisClient): Promise<QueueDepth>;
+  /** Takes no more jobs and waits for the present ones. */
   stop(): Promise<void>;
 }
 
@@ -56,13 +62,14 @@ export class NotJson {
   }
 }
 
+/** How many jobs of a queue are handled at a time. */
+const JOBS_AT_ONCE = 8;
 const RETRY_MS = 1_000;
 /** A batch that kills its worker is our fault and must not be discarded for it. */
 const MAX_STALLED = 1_000_000;
-const MAX_EVENTS = 100;
-/** Settings of a queue that stop or slow down its workers. We set none, but agents may write to this hash. */
-const LIMITS = ['paused', 'concurrency', 'max', 'duration'] as const;
 const STOP_WITHIN_MS = 10_000;
+/** The scores of delayed jobs are milliseconds with a counter in the lower bits. */
+const SCORES_PER_MS = 4_096;
 
 export function startQueueWorker({
   cluster,
@@ -74,11 +81,6 @@ export function startQueueWorker({
 }: QueueWorkerOptions): QueueWorker {
   const prefix = queuePrefix(cluster, queue);
   const queueKey = `${prefix}:${QUEUE_NAME}`;
-  const sweep = async () => {
-    const removed = await removeUnreadableJobs(redis, queueKey);
-    for (const job of removed) await handler.handleUnreadable(queue, job);
-    return removed.length;
-  };
   const worker = new EvidenceWorker(
     async (job, token) => {
       const outcome = await handler.handle(queue, job.data);
@@ -90,24 +92,24 @@ export function startQueueWorker({
       throw new DelayedError();
     },
     { prefix, connection: redis, lockMs },
-    sweep,
   );
   worker.on('error', (error) => {
     log.warn({ queue, error: messageOf(error) }, 'queue worker failed');
-    // A job may be read and then fail to finish: its counters are used only then.
-    if (isUnreadable(error)) sweep().catch((failure: unknown) => worker.emit('error', asError(failure)));
   });
   return {
     queue,
-    async tend(redis) {
-      await redis.hset(`${queueKey}:meta`, 'opts.maxLenEvents', MAX_EVENTS);
-      await redis.hdel(`${queueKey}:meta`, ...LIMITS);
-      const [waiting, active, delayed] = await Promise.all([
+    key: queueKey,
+    get isRefused() {
+      return worker.isRefused;
+    },
+    async depth(redis) {
+      const [waiting, active, delayed, due] = await Promise.all([
         redis.llen(`${queueKey}:wait`),
         redis.llen(`${queueKey}:active`),
         redis.zcard(`${queueKey}:delayed`),
+        redis.zcount(`${queueKey}:delayed`, '-inf', Date.now() * SCORES_PER_MS),
       ]);
-      return waiting + active + delayed;
+      return { all: waiting + active + delayed, ready: waiting + active + due };
     },
     async stop() {
       const stopped = await within(worker.close(), STOP_WITHIN_MS);
@@ -118,17 +120,17 @@ export function startQueueWorker({
 }
 
 class EvidenceWorker extends Worker<unknown, void> {
-  readonly #sweep: () => Promise<number>;
+  isRefused = false;
+  /** Aborted when the worker closes. */
+  readonly #closing = new AbortController();
 
   constructor(
     processor: (job: Job<unknown, void>, token: string | undefined) => Promise<void>,
     { lockMs, ...location }: { prefix: string; connection: RedisClient; lockMs: number },
-    /** Removes jobs that cannot be read and returns how many there were. */
-    sweep: () => Promise<number>,
   ) {
     super(QUEUE_NAME, processor, {
       ...location,
-      concurrency: 1,
+      concurrency: JOBS_AT_ONCE,
       lockDuration: lockMs,
       stalledInterval: lockMs / 2,
       maxStalledCount: MAX_STALLED,
@@ -137,15 +139,13 @@ class EvidenceWorker extends Worker<unknown, void> {
       removeOnFail: { count: 0 },
       autorun: false,
     });
-    this.#sweep = sweep;
+    this.on('closing', () => this.#closing.abort());
     // Not before the field above is set.
     this.run().catch((error: unknown) => this.emit('error', asError(error)));
   }
 
   protected override createJob(json: JobJson, jobId: string): Job<unknown, void> {
     const { id, name, timestamp, attemptsStarted, attemptsMade, stalledCounter } = json;
-    if (Number.isNaN(attemptsMade + stalledCounter))
-      throw new SyntaxError('a counter of a job is not a number');
     const trusted = { id, name, timestamp, attemptsStarted, attemptsMade, stalledCounter };
     const opts = { attempts: 1, removeOnComplete: true, removeOnFail: true };
     const empty = { data: '{}', progress: 0, failedReason: '', returnvalue: '' };
@@ -155,15 +155,16 @@ class EvidenceWorker extends Worker<unknown, void> {
     return job;
   }
 
-  /** Every job is fetched here and nowhere else: a fetch that throws leaves a job that cannot be read. */
+  /** BullMQ fetches again at once after an error reply: while Redis is full, that would be a retry storm. */
   protected override async moveToActive(token: string, name?: string): Promise<Job<unknown, void>> {
-    for (;;) {
-      try {
-        return await super.moveToActive(token, name);
-      } catch (error) {
-        // Again at once, as long as some are removed: a pause for each would stall the queue.
-        if (!isUnreadable(error) || (await this.#sweep()) === 0) throw error;
-      }
+    try {
+      const job = await super.moveToActive(token, name);
+      this.isRefused = false;
+      return job;
+    } catch (error) {
+      this.isRefused = true;
+      await sleep(RETRY_MS, this.#closing.signal);
+      throw error;
     }
   }
 

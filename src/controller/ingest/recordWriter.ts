@@ -5,52 +5,60 @@ import type { RecordType } from '../../protocol/record.ts';
 import { literal } from '../store/literal.ts';
 import type { SqlRunner, SqlStatement } from '../store/store.ts';
 import type { BatchScope } from './batchScope.ts';
-import { ofType, type StorableRecord } from './recordValidation.ts';
+import { isOfType, type StorableRecord } from './recordValidation.ts';
+
+/** Records of one batch. */
+export interface BatchRecords {
+  readonly scope: BatchScope;
+  readonly records: readonly StorableRecord[];
+}
+
+/** A record with what its batch knows. */
+export interface ScopedRecord<T extends RecordType = RecordType> extends StorableRecord<T> {
+  readonly scope: BatchScope;
+}
 
 export interface RecordWriterOptions<T extends RecordType> {
   readonly statement: SqlStatement;
-  /** The statement makes exactly one row for each record, and returns how many it made. */
-  readonly oneRowEach: boolean;
-  readonly values: (scope: BatchScope, rows: readonly StorableRecord<T>[]) => unknown[];
+  readonly values: (rows: readonly ScopedRecord<T>[]) => unknown[];
 }
 
+/** Writes the records of batches of one cluster, each of another node, with one statement. */
 export type RecordWriter = (
   runner: SqlRunner,
-  scope: BatchScope,
-  records: readonly StorableRecord[],
+  cluster: number,
+  batches: readonly BatchRecords[],
 ) => Promise<void>;
 
-/** The store holds rows that their epoch does not know of: the unique index and the set of received seqs disagree. */
-class RowCountError extends Error {
-  override readonly name = 'RowCountError';
-}
-
-/** The writer of a type. It throws, so that nothing is committed, if the number of rows made is not that of the records. */
+/** The writer of a type. It throws, so that nothing is committed, if a unique index has a record that its epoch does not know of. */
 export function recordWriter<T extends RecordType>(
   type: T,
-  { statement, oneRowEach, values }: RecordWriterOptions<T>,
+  { statement, values }: RecordWriterOptions<T>,
 ): RecordWriter {
-  return async (runner, scope, records) => {
-    const rows = ofType(records, type);
+  return async (runner, cluster, batches) => {
+    const rows = scopedOfType(batches, type);
     if (rows.length === 0) return;
-    const { count } = await runner.run(statement, values(scope, rows));
-    if (oneRowEach && count !== rows.length) {
-      throw new RowCountError(`${rows.length} ${type} records are new, ${count} rows were made`);
-    }
+    await runner.run(statement, [cluster, ...values(rows)]);
   };
+}
+
+function scopedOfType<T extends RecordType>(batches: readonly BatchRecords[], type: T): ScopedRecord<T>[] {
+  const found: ScopedRecord<T>[] = [];
+  for (const { scope, records } of batches) {
+    for (const { seq, at, record } of records) {
+      if (isOfType(record, type)) found.push({ scope, seq, at, record });
+    }
+  }
+  return found;
 }
 
 export const timeOf = ({ epochStart }: BatchScope, offset: number | null): number | null =>
   offset === null ? null : epochStart + offset;
 
 /** The columns with which the rows of most types begin. */
-export const keysOf = (
-  { nodeId, contextId, clusterId }: BatchScope,
-  rows: readonly Pick<StorableRecord, 'seq' | 'at'>[],
-): unknown[] => [
-  nodeId,
-  contextId,
-  clusterId,
+export const keysOf = (rows: readonly Pick<ScopedRecord, 'scope' | 'seq' | 'at'>[]): unknown[] => [
+  literal(rows, ({ scope }) => scope.nodeId),
+  literal(rows, ({ scope }) => scope.contextId),
   literal(rows, ({ seq }) => seq),
   literal(rows, ({ at }) => at),
 ];

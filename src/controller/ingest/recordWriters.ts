@@ -10,7 +10,14 @@ import type { BatchScope } from './batchScope.ts';
 import { containerRows } from './containerRows.ts';
 import { plegEventMask } from './plegEventMask.ts';
 import { refusedByDatabase, type StorableRecord, type UnstorableRecord } from './recordValidation.ts';
-import { keysOf, type RecordWriter, recordWriter, timeOf } from './recordWriter.ts';
+import {
+  type BatchRecords,
+  keysOf,
+  type RecordWriter,
+  recordWriter,
+  type ScopedRecord,
+  timeOf,
+} from './recordWriter.ts';
 import { writeRelistMinutes } from './relistMinuteWriter.ts';
 import insertContainerEvents from './sql/insertContainerEvents.sql';
 import insertFindings from './sql/insertFindings.sql';
@@ -28,14 +35,19 @@ const HAS_SANDBOX_STATUS = 512;
 const EVENT_OF_SANDBOX = 1024;
 const CHANGE_OF_SANDBOX = 256;
 
-/** Writes records of any type. Throws if a record turns out to be stored already. */
+/** Writes records of any type, of batches each of which is of another node. Throws if a record turns out to be stored already. */
 export async function writeRecords(
   runner: SqlRunner,
-  scope: BatchScope,
-  records: readonly StorableRecord[],
+  cluster: number,
+  batches: readonly BatchRecords[],
 ): Promise<void> {
-  await writeContainers(runner, scope, records);
-  for (const write of Object.values(WRITERS)) await write(runner, scope, records);
+  await writeContainers(runner, cluster, batches);
+  for (const write of Object.values(WRITERS)) await write(runner, cluster, batches);
+}
+
+export interface WrittenRecords {
+  readonly stored: readonly StorableRecord[];
+  readonly refused: readonly UnstorableRecord[];
 }
 
 /** Writes each record under its own savepoint, and divides them into those that the database took and those it refused. */
@@ -43,13 +55,13 @@ export async function writeOneByOne(
   runner: SqlRunner,
   scope: BatchScope,
   records: readonly StorableRecord[],
-): Promise<{ stored: StorableRecord[]; refused: UnstorableRecord[] }> {
+): Promise<WrittenRecords> {
   const stored: StorableRecord[] = [];
   const refused: UnstorableRecord[] = [];
   for (const record of records) {
     await runner.run({ text: 'SAVEPOINT record' });
     try {
-      await writeRecords(runner, scope, [record]);
+      await writeRecords(runner, scope.clusterId, [{ scope, records: [record] }]);
       stored.push(record);
     } catch (error) {
       if (databaseErrorKind(error) !== 'data') throw error;
@@ -63,20 +75,22 @@ export async function writeOneByOne(
 
 async function writeContainers(
   runner: SqlRunner,
-  scope: BatchScope,
-  records: readonly StorableRecord[],
+  cluster: number,
+  batches: readonly BatchRecords[],
 ): Promise<void> {
-  const rows = containerRows(records, scope);
+  const rows = batches.flatMap(({ scope, records }) =>
+    containerRows(records, scope).map((row) => ({ ...row, nodeId: scope.nodeId })),
+  );
   if (rows.length === 0) return;
   await runner.run({ name: 'upsert_containers', text: upsertContainers }, [
-    scope.nodeId,
-    scope.clusterId,
+    cluster,
+    literal(rows, ({ nodeId }) => nodeId),
     literal(rows, ({ key }) => key),
     literal(rows, ({ sandboxKey }) => sandboxKey),
     literal(rows, ({ day }) => day),
     literal(rows, ({ flags }) => flags),
     literal(rows, ({ attempt }) => attempt),
-    literal(rows, ({ id }) => id),
+    rows.map(({ id }) => id),
     rows.map(({ podUid }) => podUid),
     rows.map(({ namespace }) => namespace),
     rows.map(({ pod }) => pod),
@@ -103,23 +117,21 @@ const changeStates = ({ oldState, newState, isSandbox }: RecordOf<'relist_change
 
 const writeContainerEvents = recordWriter('container_event', {
   statement: { name: 'insert_container_events', text: insertContainerEvents },
-  oneRowEach: true,
-  values: (scope, rows) => [
-    ...keysOf(scope, rows),
-    literal(rows, ({ record }) => record.createdNs),
-    literal(rows, ({ record }) => scope.keyOf(record.containerId)),
+  values: (rows) => [
+    ...keysOf(rows),
+    literal(rows, ({ record }) => `${BigInt(record.createdNs)}`),
+    literal(rows, ({ scope, record }) => scope.keyOf(record.containerId)),
     literal(rows, ({ record }) => eventFlags(record)),
   ],
 });
 
 const writeRelistChanges = recordWriter('relist_change', {
   statement: { name: 'insert_relist_changes', text: insertRelistChanges },
-  oneRowEach: true,
-  values: (scope, rows) => [
-    ...keysOf(scope, rows),
-    literal(rows, ({ record }) => scope.epochStart + record.window.from),
-    literal(rows, ({ record }) => scope.epochStart + record.window.to),
-    literal(rows, ({ record }) => scope.keyOf(record.containerId)),
+  values: (rows) => [
+    ...keysOf(rows),
+    literal(rows, ({ scope, record }) => scope.epochStart + record.window.from),
+    literal(rows, ({ scope, record }) => scope.epochStart + record.window.to),
+    literal(rows, ({ scope, record }) => scope.keyOf(record.containerId)),
     literal(rows, ({ record }) => changeStates(record)),
     literal(rows, ({ record }) => plegEventMask(record.oldState, record.newState)),
   ],
@@ -127,13 +139,12 @@ const writeRelistChanges = recordWriter('relist_change', {
 
 const writeFindings = recordWriter('finding', {
   statement: { text: insertFindings },
-  oneRowEach: true,
-  values: (scope, rows) => {
-    const identities = rows.map(({ record: { containerId } }) =>
+  values: (rows) => {
+    const identities = rows.map(({ scope, record: { containerId } }) =>
       containerId === null ? undefined : scope.identities.get(containerId),
     );
     return [
-      ...keysOf(scope, rows),
+      ...keysOf(rows),
       rows.map(({ record }) => record.findingId),
       rows.map(({ record }) => record.kind),
       rows.map(({ record }) => record.eventType),
@@ -143,9 +154,9 @@ const writeFindings = recordWriter('finding', {
       identities.map((identity) => identity?.namespace || null),
       identities.map((identity) => identity?.pod || null),
       identities.map((identity) => identity?.container || null),
-      rows.map(({ record }) => timeOf(scope, record.window?.from ?? null)),
-      rows.map(({ record }) => timeOf(scope, record.window?.to ?? null)),
-      rows.map(({ record }) => timeOf(scope, record.occurred)),
+      rows.map(({ scope, record }) => timeOf(scope, record.window?.from ?? null)),
+      rows.map(({ scope, record }) => timeOf(scope, record.window?.to ?? null)),
+      rows.map(({ scope, record }) => timeOf(scope, record.occurred)),
       rows.map(({ record }) => record.lateness),
       rows.map(({ record }) => record.delivery),
       rows.map(({ record }) => JSON.stringify(record.proof)),
@@ -157,10 +168,8 @@ const writeFindings = recordWriter('finding', {
 const findingUpdateWriter = (type: 'finding_resolved' | 'event_overdue', what: 'resolved' | 'overdue') =>
   recordWriter(type, {
     statement: { text: insertFindingUpdates },
-    oneRowEach: false,
-    values: ({ nodeId, clusterId }, rows) => [
-      nodeId,
-      clusterId,
+    values: (rows) => [
+      literal(rows, ({ scope }) => scope.nodeId),
       rows.map(({ record }) => record.findingId),
       rows.map(() => what),
       rows.map(({ at }) => at),
@@ -171,17 +180,15 @@ export const writeResolutions = findingUpdateWriter('finding_resolved', 'resolve
 
 const writeStreamSessions = recordWriter('stream_session', {
   statement: { text: upsertStreamSessions },
-  oneRowEach: false,
-  values: (scope, rows) => [
-    scope.nodeId,
-    scope.contextId,
-    scope.clusterId,
-    scope.epoch,
+  values: (rows) => [
+    literal(rows, ({ scope }) => scope.nodeId),
+    literal(rows, ({ scope }) => scope.contextId),
+    rows.map(({ scope }) => scope.epoch),
     rows.map(({ seq }) => seq),
     rows.map(({ record }) => record.sessionNo),
-    rows.map(({ record }) => scope.epochStart + record.opened),
-    rows.map(({ record }) => timeOf(scope, record.armed)),
-    rows.map(({ record }) => timeOf(scope, record.closed)),
+    rows.map(({ scope, record }) => scope.epochStart + record.opened),
+    rows.map(({ scope, record }) => timeOf(scope, record.armed)),
+    rows.map(({ scope, record }) => timeOf(scope, record.closed)),
     rows.map(({ record }) => record.code),
     rows.map(({ record }) => record.message),
     rows.map(({ record }) => record.events),
@@ -191,25 +198,22 @@ const writeStreamSessions = recordWriter('stream_session', {
 
 const writeGaps = recordWriter('gap', {
   statement: { text: upsertGaps },
-  oneRowEach: false,
-  values: (scope, rows) => [
-    scope.nodeId,
-    scope.clusterId,
-    scope.epoch,
+  values: (rows) => [
+    literal(rows, ({ scope }) => scope.nodeId),
+    rows.map(({ scope }) => scope.epoch),
     rows.map(({ record }) => record.gapId),
     rows.map(({ record }) => record.scope),
     rows.map(({ record }) => record.cause),
-    rows.map(({ record }) => scope.epochStart + record.from),
-    rows.map(({ record }) => timeOf(scope, record.to)),
+    rows.map(({ scope, record }) => scope.epochStart + record.from),
+    rows.map(({ scope, record }) => timeOf(scope, record.to)),
   ],
 });
 
 const writeModeChanges = recordWriter('mode_change', {
   statement: { text: insertModeChanges },
-  oneRowEach: true,
-  values: (scope, rows) => [
-    ...keysOf(scope, rows),
-    rows.map(({ record }) => scope.epochStart + record.notBefore),
+  values: (rows) => [
+    ...keysOf(rows),
+    rows.map(({ scope, record }) => scope.epochStart + record.notBefore),
     rows.map(({ record }) => record.model),
     rows.map(({ record }) => record.from),
     rows.map(({ record }) => record.to),
@@ -220,28 +224,31 @@ const writeModeChanges = recordWriter('mode_change', {
 
 const writeNodeState = recordWriter('node_state', {
   statement: { text: updateNodeState },
-  oneRowEach: false,
-  values: (scope, rows) => {
-    // Only the latest state of a batch can win.
-    const { seq, record } = rows.reduce((a, b) => (b.seq > a.seq ? b : a));
-    const { stream, relist, model, mode, modeSince, modeReason, kubeletStreamErrors, kubeletError } = record;
+  values: (rows) => {
+    // Only the latest state of a batch can win, and each batch is of another node.
+    const latest = new Map<number, ScopedRecord<'node_state'>>();
+    for (const row of rows) {
+      const { nodeId } = row.scope;
+      if (row.seq > (latest.get(nodeId)?.seq ?? 0)) latest.set(nodeId, row);
+    }
+    const states = [...latest.values()];
     return [
-      scope.nodeId,
-      scope.clusterId,
-      scope.incarnation,
-      seq,
-      stream.state,
-      scope.epochStart + stream.since,
-      stream.reason,
-      stream.lastError,
-      relist.healthy,
-      relist.reason,
-      model,
-      mode,
-      scope.epochStart + modeSince,
-      modeReason,
-      kubeletStreamErrors ?? null,
-      kubeletError ?? null,
+      literal(states, ({ scope }) => scope.nodeId),
+      literal(states, ({ scope }) => scope.incarnation),
+      literal(states, ({ seq }) => seq),
+      states.map(({ record }) => record.stream.state),
+      states.map(({ scope, record }) => scope.epochStart + record.stream.since),
+      states.map(({ record }) => record.stream.reason),
+      states.map(({ record }) => record.stream.lastError),
+      states.map(({ record }) => record.relist.healthy),
+      states.map(({ record }) => record.relist.reason),
+      states.map(({ record }) => record.model),
+      states.map(({ record }) => record.mode),
+      states.map(({ scope, record }) => scope.epochStart + record.modeSince),
+      states.map(({ record }) => record.modeReason),
+      states.map(({ record }) => record.kubeletStreamErrors ?? null),
+      states.map(({ record }) => record.kubeletError ?? null),
+      states.map(({ record }) => record.kubeletIdentity ?? null),
     ];
   },
 });

@@ -2,12 +2,21 @@
  * Refused input: as text, and stored once for each content, with how often it came, up to a cap.
  */
 import { createHash } from 'node:crypto';
+import type { AttributionRefusal } from '../keys/attribution.ts';
 import type { SqlRunner } from '../store/store.ts';
 import upsertRejected from './sql/upsertRejected.sql';
 
 export interface Rejection {
   readonly queue: number;
-  readonly reason: 'not_json' | 'not_a_batch' | 'other_cluster' | 'epoch_of_another_node';
+  readonly reason:
+    | 'not_json'
+    | 'not_a_batch'
+    | 'other_cluster'
+    | 'implausible_seq'
+    | 'unknown_node'
+    | 'over_quota'
+    | 'enrolment'
+    | AttributionRefusal;
   readonly error: string;
   /** What the input says; it is not believed. */
   readonly claimedNode: string;

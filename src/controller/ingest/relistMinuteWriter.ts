@@ -2,18 +2,19 @@
  * Columns of store.relist_minute.
  */
 import type { KubeletCalls, KubeletMinute } from '../../protocol/record.ts';
+import { packLists } from '../store/listTimes.ts';
 import { literal } from '../store/literal.ts';
-import type { BatchScope } from './batchScope.ts';
-import type { StorableRecord } from './recordValidation.ts';
-import { keysOf, recordWriter } from './recordWriter.ts';
+import { keysOf, recordWriter, type ScopedRecord } from './recordWriter.ts';
 import insertRelistMinutes from './sql/insertRelistMinutes.sql';
 
-type MinuteRow = StorableRecord<'relist_minute'>;
+type MinuteRow = ScopedRecord<'relist_minute'>;
 
 const INT2_MAX = 32_767;
 const INT4_MAX = 2_147_483_647;
 
-const histogram = (counts: readonly number[]): string => literal(counts, (n) => Math.min(n, INT2_MAX));
+/** Empty buckets at the end count for nothing. */
+const histogram = (counts: readonly number[]): string =>
+  literal(counts.slice(0, counts.findLastIndex((n) => n > 0) + 1), (n) => Math.min(n, INT2_MAX));
 
 /** Null where the kubelet reported nothing. */
 function kubeletColumns(rows: readonly MinuteRow[]): unknown[] {
@@ -23,35 +24,38 @@ function kubeletColumns(rows: readonly MinuteRow[]): unknown[] {
     column(({ relists }) => Math.min(relists, INT4_MAX)),
     rows.map(({ record: { kubelet } }) => (kubelet === undefined ? null : histogram(kubelet.hist))),
     column(({ lastSeenAge }) => lastSeenAge),
-    column(({ discarded }) => discarded),
-    column(({ streamErrors }) => streamErrors),
+    column(({ discarded }) => discarded && Math.min(discarded, INT4_MAX)),
+    column(({ streamErrors }) => streamErrors && Math.min(streamErrors, INT4_MAX)),
     column(({ listP99 }) => listP99),
     column(({ intervals }) => Math.min(intervals, INT4_MAX)),
     column(({ intervalSum }) => intervalSum),
+    column(({ resident }) => resident),
   ];
 }
 
 /** Null where the kubelet's calls were not counted. */
-function callColumns({ epochStart }: BatchScope, rows: readonly MinuteRow[]): unknown[] {
-  const column = (value: (calls: KubeletCalls) => number) =>
-    literal(rows, ({ record: { kubelet } }) => (kubelet?.calls === undefined ? null : value(kubelet.calls)));
+function callColumns(rows: readonly MinuteRow[]): unknown[] {
+  const column = (value: (calls: KubeletCalls, epochStart: number) => number | null) =>
+    literal(rows, ({ scope, record: { kubelet } }) =>
+      kubelet?.calls === undefined ? null : value(kubelet.calls, scope.epochStart),
+    );
   return [
-    column(({ from }) => epochStart + from),
-    column(({ to }) => epochStart + to),
+    column(({ from }, epochStart) => epochStart + from),
+    column(({ to }, epochStart) => epochStart + to),
     column(({ relistSum }) => relistSum),
     column(({ lists }) => Math.min(lists, INT4_MAX)),
     column(({ listErrors }) => Math.min(listErrors, INT4_MAX)),
     column(({ listSum }) => listSum),
     column(({ longestList }) => longestList),
     column(({ statusSum }) => statusSum),
+    column(({ cpu }) => cpu),
   ];
 }
 
 export const writeRelistMinutes = recordWriter('relist_minute', {
   statement: { name: 'insert_relist_minutes', text: insertRelistMinutes },
-  oneRowEach: true,
-  values: (scope, rows) => [
-    ...keysOf(scope, rows),
+  values: (rows) => [
+    ...keysOf(rows),
     literal(rows, ({ record }) => record.relists),
     literal(rows, ({ record }) => record.errors),
     literal(rows, ({ record }) => record.max),
@@ -65,8 +69,8 @@ export const writeRelistMinutes = recordWriter('relist_minute', {
     literal(rows, ({ record }) => record.covered),
     literal(rows, ({ record }) => record.span),
     ...kubeletColumns(rows),
-    ...callColumns(scope, rows),
+    ...callColumns(rows),
     literal(rows, ({ record }) => record.wall),
-    rows.map(({ record }) => literal(record.lists, (n) => n)),
+    rows.map(({ record }) => packLists(record.lists)),
   ],
 });

@@ -14,6 +14,9 @@ export function* seqsOf(ranges: readonly SeqRange[]): Generator<number> {
   }
 }
 
+export const countSeqs = (ranges: readonly SeqRange[]): number =>
+  ranges.reduce((sum, { from, to }) => sum + to - from + 1, 0);
+
 /** The literal of an int4multirange of exactly these seqs, which may come in any order and more than once. */
 export function multirange(seqs: Iterable<number>): string {
   const ranges: { from: number; to: number }[] = [];

@@ -17,6 +17,7 @@ import {
   unreachable,
 } from './kubeErrors.ts';
 import {
+  ACCESS_REVIEWS,
   decode,
   KubeListSchema,
   type KubeObject,
@@ -24,8 +25,10 @@ import {
   pathOf,
   type Resource,
   resourceName,
+  TOKEN_REVIEWS,
   WatchEventSchema,
 } from './object.ts';
+import type { KubeRight } from './rights.ts';
 import { jsonLines, type KubeHttpRequest, openStream, readBody, sendRequest } from './transport.ts';
 
 const FIELD_MANAGER = 'plegwatch-controller';
@@ -87,9 +90,50 @@ export interface KubeClient {
   applyStatus(resource: Resource, object: AppliedObject, signal?: AbortSignal): Promise<KubeObject>;
   /** False if the object does not exist, or has another UID than this. */
   delete(resource: Resource, name: string, uid?: string, signal?: AbortSignal): Promise<boolean>;
+  /** Whether RBAC lets us do this, in every namespace unless the resource has one. */
+  may(right: KubeRight): Promise<boolean>;
+  /** What the server says of a token of its own, for one of these audiences. */
+  reviewToken(token: string, audiences: readonly string[], signal?: AbortSignal): Promise<TokenStatus>;
+  /** Whether RBAC lets this user do this, in every namespace unless the resource has one. */
+  mayUser(user: KubeUser, right: KubeRight): Promise<boolean>;
   /** Ends when the server ends the watch. Throws KubeStatusError 410 if the version is too old. */
   watch(resource: Resource, options: WatchOptions): AsyncGenerator<WatchEvent>;
   close(): void;
+}
+
+const SELF_ACCESS_REVIEWS: Resource = { ...ACCESS_REVIEWS, plural: 'selfsubjectaccessreviews' };
+const AccessReviewSchema = v.looseObject({ status: v.looseObject({ allowed: v.boolean() }) });
+
+const TokenReviewSchema = v.looseObject({
+  status: v.looseObject({
+    authenticated: v.optional(v.boolean(), false),
+    audiences: v.optional(v.array(v.string()), []),
+    error: v.optional(v.string(), ''),
+    user: v.optional(
+      v.looseObject({
+        username: v.optional(v.string(), ''),
+        uid: v.optional(v.string(), ''),
+        groups: v.optional(v.array(v.string()), []),
+        extra: v.optional(v.record(v.string(), v.array(v.string())), {}),
+      }),
+      {},
+    ),
+  }),
+});
+
+/** As a TokenReview names one. */
+interface KubeUser {
+  readonly username: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+  readonly extra: Readonly<Record<string, readonly string[]>>;
+}
+
+interface TokenStatus extends KubeUser {
+  readonly authenticated: boolean;
+  /** Those of the audiences asked for that the token is for; without any asked for, it is for the server itself. */
+  readonly audiences: readonly string[];
+  readonly error: string;
 }
 
 const PAGE = 500;
@@ -153,6 +197,22 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
     return send(operation, request, KubeObjectSchema);
   }
 
+  /** Asks for a review, an object that is answered and not stored. */
+  async function post<S extends v.GenericSchema>(
+    { kind, resource, spec, signal }: Review,
+    schema: S,
+  ): Promise<v.InferOutput<S>> {
+    const request: KubeHttpRequest = {
+      method: 'POST',
+      path: pathOf(resource),
+      headers: { accept: JSON_TYPE, 'content-type': JSON_TYPE },
+      body: JSON.stringify({ apiVersion: `${resource.group}/${resource.version}`, kind, spec }),
+      timeoutMs: TIMEOUT_MS,
+      signal,
+    };
+    return send({ verb: 'create', resource: resourceName(resource) }, request, schema);
+  }
+
   return {
     async get(resource, name, signal) {
       const operation = { verb: 'get', resource: resourceName(resource), name };
@@ -206,6 +266,24 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
       }
     },
 
+    async may(right) {
+      const spec = { resourceAttributes: attributesOf(right) };
+      const review = { kind: 'SelfSubjectAccessReview', resource: SELF_ACCESS_REVIEWS, spec };
+      return (await post(review, AccessReviewSchema)).status.allowed;
+    },
+
+    async mayUser({ username: user, uid, groups, extra }, right) {
+      const spec = { user, uid, groups, extra, resourceAttributes: attributesOf(right) };
+      const review = { kind: 'SubjectAccessReview', resource: ACCESS_REVIEWS, spec };
+      return (await post(review, AccessReviewSchema)).status.allowed;
+    },
+
+    async reviewToken(token, audiences, signal) {
+      const review = { kind: 'TokenReview', resource: TOKEN_REVIEWS, spec: { token, audiences }, signal };
+      const { authenticated, user, ...status } = (await post(review, TokenReviewSchema)).status;
+      return { authenticated, ...user, audiences: status.audiences, error: status.error };
+    },
+
     async *watch(resource, { resourceVersion, timeoutSeconds, onOpen, signal }) {
       const operation = { verb: 'watch', resource: resourceName(resource) };
       const query = queryOf({ watch: true, allowWatchBookmarks: true, resourceVersion, timeoutSeconds });
@@ -241,6 +319,22 @@ export async function createKubeClient({ kubeconfig }: KubeOptions): Promise<Kub
 
     close: () => credentials.close(),
   };
+}
+
+interface Review {
+  readonly kind: string;
+  readonly resource: Resource;
+  readonly spec: object;
+  readonly signal?: AbortSignal | undefined;
+}
+
+function attributesOf({
+  verb,
+  resource: { group, version, plural, namespace },
+  subresource = '',
+  name,
+}: KubeRight) {
+  return { verb, group, version, resource: plural, subresource, namespace, name };
 }
 
 const JSON_TYPE = 'application/json';

@@ -1,6 +1,6 @@
 /*
- * The Nodes of the cluster, by name, with their UID and Ready condition. A Node that is deleted and created again under the same name has
- * another UID and counts as another Node.
+ * The Nodes of the cluster, by name: their UID, their Ready condition, and what reports and the database have of their labels and system. A Node
+ * that is deleted and created again under the same name has another UID and counts as another Node.
  *
  * A watch can miss changes unnoticed, so a resync compares it with a list from time to time; missed changes are applied and counted.
  */
@@ -8,22 +8,22 @@ import type { BackoffOptions } from '../../platform/backoff.ts';
 import type { Logger } from '../../platform/log.ts';
 import type { KubeClient } from './client.ts';
 import { type ListWatchEvent, listWatch } from './listWatch.ts';
-import { NODES } from './object.ts';
-import { isSameNode, type KubeNode, type NamedNode, nodeOf } from './projection.ts';
+import { type KubeObject, NODES } from './object.ts';
+import { isSameLabels, isSameNode, type KubeNode, type NamedNode, nodeOf } from './projection.ts';
 import { startResync } from './resync.ts';
 
-/** Called when a Node is created, deleted or replaced; not for other changes. */
+/** Called when a Node is created, deleted or replaced, and when a label changes that reports have too; not for other changes. */
 type NodeListener = (name: string, present: KubeNode | undefined, before: KubeNode | undefined) => void;
 
-/** Called when a Node is created and when its Ready condition changes. */
-type ReadyListener = (name: string, present: KubeNode) => void;
+/** Called when a Node is created and when its Ready condition, a chosen label or what is stored of it changes. */
+type StateListener = (name: string, present: KubeNode) => void;
 
 export interface NodeWatch {
   get(name: string): KubeNode | undefined;
   names(): Iterable<string>;
   onChange(listener: NodeListener): void;
   /** Calls the listener at once for every known Node. Returns a function that removes the listener. */
-  onReady(listener: ReadyListener): () => void;
+  onState(listener: StateListener): () => void;
   /** Whether all Nodes have been listed once. Before that, unknown Nodes may exist. */
   readonly synced: boolean;
   /** Why the last request failed; null if it did not. */
@@ -34,6 +34,10 @@ export interface NodeWatch {
 export interface NodeWatchOptions {
   readonly kube: KubeClient;
   readonly log: Logger;
+  /** The keys of the labels that reports have too. Default: none. */
+  readonly labelKeys?: readonly string[];
+  /** The keys of the labels that are stored. Default: none. */
+  readonly storedLabelKeys?: readonly string[];
   readonly backoff?: BackoffOptions;
   readonly resyncMs?: number;
   /** Called for each Node whose change the watch missed. */
@@ -41,10 +45,20 @@ export interface NodeWatchOptions {
 }
 
 /** Runs until it is stopped, and survives every failure. */
-export function startNodeWatch({ kube, log, backoff, resyncMs, onMissed }: NodeWatchOptions): NodeWatch {
+export function startNodeWatch({
+  kube,
+  log,
+  labelKeys = [],
+  storedLabelKeys = [],
+  backoff,
+  resyncMs,
+  onMissed,
+}: NodeWatchOptions): NodeWatch {
+  const keys = { reported: labelKeys, stored: storedLabelKeys };
+  const project = (object: KubeObject) => nodeOf(object, keys);
   const nodes = new Map<string, KubeNode>();
   const listeners = new Set<NodeListener>();
-  const readyListeners = new Set<ReadyListener>();
+  const stateListeners = new Set<StateListener>();
   const stop = new AbortController();
   let synced = false;
   let error: string | null = null;
@@ -54,8 +68,8 @@ export function startNodeWatch({ kube, log, backoff, resyncMs, onMissed }: NodeW
     if (isSameNode(before, present)) return;
     if (present === undefined) nodes.delete(name);
     else nodes.set(name, present);
-    if (present !== undefined) for (const listener of readyListeners) listener(name, present);
-    if (before?.uid === present?.uid) return;
+    if (present !== undefined) for (const listener of stateListeners) listener(name, present);
+    if (before?.uid === present?.uid && isSameLabels(before?.labels ?? {}, present?.labels ?? {})) return;
     for (const listener of listeners) listener(name, present, before);
   }
 
@@ -73,7 +87,7 @@ export function startNodeWatch({ kube, log, backoff, resyncMs, onMissed }: NodeW
   const watching = listWatch({
     kube,
     resource: NODES,
-    project: nodeOf,
+    project,
     log,
     signal: stop.signal,
     onList: replaceAll,
@@ -90,6 +104,7 @@ export function startNodeWatch({ kube, log, backoff, resyncMs, onMissed }: NodeW
   const resync = startResync({
     kube,
     log,
+    project,
     periodMs: resyncMs,
     watched: () => (synced ? nodes : null),
     onMissed: (name, node) => {
@@ -104,10 +119,10 @@ export function startNodeWatch({ kube, log, backoff, resyncMs, onMissed }: NodeW
     onChange(listener) {
       listeners.add(listener);
     },
-    onReady(listener) {
-      readyListeners.add(listener);
+    onState(listener) {
+      stateListeners.add(listener);
       for (const [name, node] of nodes) listener(name, node);
-      return () => readyListeners.delete(listener);
+      return () => stateListeners.delete(listener);
     },
     get synced() {
       return synced;

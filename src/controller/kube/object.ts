@@ -56,8 +56,19 @@ export interface Resource {
   readonly namespace?: string;
 }
 
+export const NAMESPACES: Resource = { group: '', version: 'v1', plural: 'namespaces' };
+/** The Namespace whose UID is that of the cluster: every cluster has it, for as long as it exists. */
+export const IDENTITY = 'kube-system';
 export const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };
 export const PLEG_REPORTS: Resource = { group: 'plegwatch.dev', version: 'v1alpha1', plural: 'plegreports' };
+
+/** Of cluster-scoped objects, whose Events are in this namespace. */
+export const EVENTS: Resource = {
+  group: 'events.k8s.io',
+  version: 'v1',
+  plural: 'events',
+  namespace: 'default',
+};
 
 export const podsOf = (namespace: string): Resource => ({
   group: '',
@@ -65,6 +76,40 @@ export const podsOf = (namespace: string): Resource => ({
   plural: 'pods',
   namespace,
 });
+
+export const secretsOf = (namespace: string): Resource => ({
+  group: '',
+  version: 'v1',
+  plural: 'secrets',
+  namespace,
+});
+
+export const configMapsOf = (namespace: string): Resource => ({
+  group: '',
+  version: 'v1',
+  plural: 'configmaps',
+  namespace,
+});
+
+export const leasesOf = (namespace: string): Resource => ({
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  plural: 'leases',
+  namespace,
+});
+
+export const TOKEN_REVIEWS: Resource = {
+  group: 'authentication.k8s.io',
+  version: 'v1',
+  plural: 'tokenreviews',
+};
+
+/** Whether somebody may do something. */
+export const ACCESS_REVIEWS: Resource = {
+  group: 'authorization.k8s.io',
+  version: 'v1',
+  plural: 'subjectaccessreviews',
+};
 
 /** The resource's name in RBAC rules and error messages. */
 export const resourceName = ({ group, plural }: Resource, subresource = ''): string =>

@@ -10,8 +10,8 @@ import type { Logger } from '../../platform/log.ts';
 import { Loop } from '../../platform/loop.ts';
 import { sleep } from '../../platform/sleep.ts';
 import { type KubeClient, pagesOf } from './client.ts';
-import { NODES } from './object.ts';
-import { isSameNode, type KubeNode, nodeOf } from './projection.ts';
+import { type KubeObject, NODES } from './object.ts';
+import { isSameNode, type KubeNode, type NamedNode } from './projection.ts';
 
 const PERIOD_MS = 600_000;
 const BACKOFF = { firstMs: 1_000, maxMs: 1_000 };
@@ -24,6 +24,7 @@ const MAX_READS = 100;
 export interface ResyncOptions {
   readonly kube: Pick<KubeClient, 'list' | 'get'>;
   readonly log: Logger;
+  readonly project: (object: KubeObject) => NamedNode;
   /** Default: 10 minutes. */
   readonly periodMs?: number | undefined;
   /** The Nodes according to the watch; null before its first list. */
@@ -53,15 +54,15 @@ export function startResync(options: ResyncOptions): Resync {
 }
 
 async function resync(options: ResyncOptions, periodMs: number, signal: AbortSignal): Promise<void> {
-  const { kube, log, watched, onMissed } = options;
-  const suspects = differing(await listAll(kube, signal), watched());
+  const { kube, log, project, watched, onMissed } = options;
+  const suspects = differing(await listAll(options, signal), watched());
   if (suspects.length === 0) return;
   await sleep(Math.min(MAX_CATCH_UP_MS, periodMs * CATCH_UP_SHARE), signal);
   if (signal.aborted) return;
   for (const name of suspects.slice(0, MAX_READS)) {
     const before = watched()?.get(name);
     const object = await kube.get(NODES, name, signal);
-    const node = object === undefined ? undefined : nodeOf(object).node;
+    const node = object === undefined ? undefined : project(object).node;
     // A change that the watch delivered during the read is at least as new as the response.
     if (watched()?.get(name) !== before || isSameNode(node, before)) continue;
     log.warn({ node: name }, 'node watch missed a change');
@@ -70,12 +71,12 @@ async function resync(options: ResyncOptions, periodMs: number, signal: AbortSig
 }
 
 async function listAll(
-  kube: ResyncOptions['kube'],
+  { kube, project }: ResyncOptions,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, KubeNode>> {
   const nodes = new Map<string, KubeNode>();
   for await (const { items } of pagesOf(kube, NODES, { signal })) {
-    for (const { name, node } of items.map(nodeOf)) nodes.set(name, node);
+    for (const { name, node } of items.map(project)) nodes.set(name, node);
   }
   return nodes;
 }

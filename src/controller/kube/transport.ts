@@ -8,7 +8,7 @@ import type { ApiConnection } from './credentials.ts';
 import { KubeStatusError, unreachable } from './kubeErrors.ts';
 
 export interface KubeHttpRequest {
-  readonly method: 'GET' | 'PATCH' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Path and query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;

@@ -38,7 +38,7 @@ export function conditionChange(
   const { seenAgoMs, thresholdMs } = pleg ?? NO_MESSAGE;
   return {
     unhealthy,
-    at: plausible(changedAt(before, ready, pleg, now), now),
+    at: plausibleTime(changedAt(before, ready, pleg, now), now),
     status,
     reason,
     message,
@@ -50,7 +50,7 @@ export function conditionChange(
 /** Every time needs a partition, and anybody who may write Nodes can put any time there. */
 const MAX_AGE_US = 400 * 86_400_000_000;
 const MAX_AHEAD_US = 86_400_000_000;
-const plausible = (at: number, now: number): number =>
+export const plausibleTime = (at: number, now: number): number =>
   at > now - MAX_AGE_US && at < now + MAX_AHEAD_US ? at : now;
 
 const NO_MESSAGE: PlegMessage = { seenAgoMs: null, thresholdMs: null };

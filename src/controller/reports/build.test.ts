@@ -21,6 +21,7 @@ const state: NodeStateRow = {
   mode_since: '2026-11-19T11:00:01+00:00',
   mode_reason: '',
   kubelet_error: null,
+  kubelet_identity: 'Verified',
 };
 
 const row: EvidenceRow = {
@@ -63,8 +64,10 @@ const row: EvidenceRow = {
   conditions: [],
 };
 
-const build = (changes: Partial<EvidenceRow> = {}, options = { ingestUpToDate: true }) =>
-  buildStatus({ ...row, ...changes }, options);
+const build = (
+  changes: Partial<EvidenceRow> = {},
+  options = { ingestCaughtUpForMs: Number.POSITIVE_INFINITY },
+) => buildStatus({ ...row, ...changes }, options);
 const withState = (changes: Partial<NodeStateRow>) => build({ state: { ...state, ...changes } });
 
 function condition(status: ReportStatus, type: string): ReportCondition | undefined {
@@ -197,10 +200,10 @@ describe('conditions', () => {
   });
 
   test.each([
-    ['silent', true, 'AgentSilent'],
-    ['without stored records while ingest is behind', false, 'IngestBehind'],
-  ])('of an agent that is %s, nothing says what nobody observes', (_which, ingestUpToDate, reason) => {
-    const silent = build({ last_seen: ago(600) }, { ingestUpToDate });
+    ['silent', Number.POSITIVE_INFINITY, 'AgentSilent'],
+    ['without stored records while ingest is behind', 0, 'IngestBehind'],
+  ])('of an agent that is %s, nothing says what nobody observes', (_which, ingestCaughtUpForMs, reason) => {
+    const silent = build({ last_seen: ago(600) }, { ingestCaughtUpForMs });
     expect(silent).toMatchObject({
       mode: 'Unknown',
       modeSince: '2026-11-20T11:59:45Z',
@@ -210,6 +213,42 @@ describe('conditions', () => {
     expect(silent.kubelet).toEqual({ version: 'v1.36.3', model: 'Unknown' });
     for (const type of ['StreamConnected', 'RelistHealthy', 'EventedPLEGInUse'])
       expect(stateOf(silent, type)).toBe(`Unknown ${reason}`);
+  });
+
+  const neverSeen = {
+    first_seen: null,
+    last_seen: null,
+    state: null,
+    epoch: null,
+    complete_through: null,
+    kubelet_seen_to: null,
+    agent_version: '',
+    covered_us: 0,
+    missed_last24h: 0,
+    missed_resolved24h: 0,
+  };
+
+  test('a Node from which no agent ever reported says so, and nothing else is known of it', () => {
+    const status = build(neverSeen);
+    expect(status).toMatchObject({ mode: 'Unknown', stream: { state: 'Unknown' }, agent: {} });
+    expect(status.agent).toEqual({});
+    expect(status).not.toHaveProperty('modeSince');
+    expect(status).not.toHaveProperty('missed');
+    expect(stateOf(status, 'AgentReporting')).toBe('False NeverSeen');
+    expect(stateOf(status, 'Ready')).toBe('False NeverSeen');
+    expect(stateOf(status, 'EvidenceComplete')).toBe('False NeverSeen');
+    for (const type of ['StreamConnected', 'RelistHealthy', 'EventedPLEGInUse'])
+      expect(stateOf(status, type)).toBe('Unknown NeverSeen');
+  });
+
+  test('a Node counts as never seen only while no batch waits: its first one may be among them', () => {
+    expect(stateOf(build(neverSeen, { ingestCaughtUpForMs: 0 }), 'AgentReporting')).toBe(
+      'Unknown IngestBehind',
+    );
+    expect(stateOf(build(neverSeen, { ingestCaughtUpForMs: 1 }), 'AgentReporting')).toBe('False NeverSeen');
+    const conditions = [{ type: 'AgentReporting', status: 'False', since: ago(600).toISOString() }];
+    const before = build({ ...neverSeen, conditions }, { ingestCaughtUpForMs: 0 });
+    expect(stateOf(before, 'AgentReporting')).toBe('False NeverSeen');
   });
 
   test.each(['Unsafe', 'Off'])('the stream of a silent agent that was %s is Unknown too', (stream_state) => {
@@ -224,7 +263,7 @@ describe('conditions', () => {
   });
 
   test('silence begins after the time that is set', () => {
-    const options = { ingestUpToDate: true, silentAfterMs: 5_000 };
+    const options = { ingestCaughtUpForMs: Number.POSITIVE_INFINITY, silentAfterMs: 5_000 };
     expect(build({ last_seen: ago(6) }, options).mode).toBe('Unknown');
     expect(build({ last_seen: ago(5) }, options).mode).toBe('Evented');
   });
@@ -243,15 +282,15 @@ describe('conditions', () => {
   });
 
   test('no agent becomes silent while ingest is behind', () => {
-    const behind = build({ last_seen: ago(600) }, { ingestUpToDate: false });
+    const behind = build({ last_seen: ago(600) }, { ingestCaughtUpForMs: 0 });
     for (const type of ['Ready', 'AgentReporting', 'StreamConnected', 'RelistHealthy', 'EvidenceComplete']) {
       expect(stateOf(behind, type)).toBe('Unknown IngestBehind');
     }
-    expect(stateOf(build({}, { ingestUpToDate: false }), 'AgentReporting')).toBe('True Reporting');
+    expect(stateOf(build({}, { ingestCaughtUpForMs: 0 }), 'AgentReporting')).toBe('True Reporting');
   });
 
   test('a silent agent of which nothing was stored since stays silent while ingest is behind', () => {
-    const behind = { ingestUpToDate: false };
+    const behind = { ingestCaughtUpForMs: 0 };
     const silentSince = (since: Date) => [
       { type: 'AgentReporting', status: 'False', since: since.toISOString() },
     ];
@@ -387,6 +426,20 @@ describe('a report is rechecked', () => {
     expect(recheckAfter(leaving, build(leaving), refresh)).toBe(90_000);
     const incomplete = { ...row, covered_us: 0 };
     expect(recheckAfter(incomplete, build(incomplete), refresh)).toBe(600_000);
+  });
+
+  test('rarely while its agent is silent or the stream is not subscribed to: time alone ends neither', () => {
+    const refresh = 4 * 3_600_000;
+    const young = {
+      ...row,
+      first_seen: ago(240),
+      covered_us: 0,
+      state: { ...state, mode_since: ago(20).toISOString() },
+    };
+    const silent = { ...young, last_seen: ago(200) };
+    expect(recheckAfter(silent, build(silent), refresh)).toBe(1_800_000);
+    const unsafe = { ...young, state: { ...state, stream_state: 'Unsafe' } };
+    expect(recheckAfter(unsafe, build(unsafe), refresh)).toBe(1_800_000);
   });
 });
 

@@ -11,27 +11,32 @@ import { bytesOf, cut, pascalWord, present, snakeWord, timestamp, upperWord } fr
 export const MAX_REPORT_BYTES = 4096;
 /** Room for apiVersion, kind and metadata, without the two occurrences of the node's name. */
 const FRAME_BYTES = 512;
+export interface BuildOptions extends SilenceOptions {
+  /** The labels that the report will have. */
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
 const MAX_HISTORY = 5;
 const MAX_KINDS = 32;
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
-export function buildStatus(row: EvidenceRow, options: SilenceOptions): ReportStatus {
+export function buildStatus(row: EvidenceRow, options: BuildOptions): ReportStatus {
   const reporting = isReporting(row, options);
   const state = reporting ? row.state : null;
   const status: ReportStatus = present({
     observedAt: timestamp(row.now),
-    completeThrough: row.complete_through === null ? undefined : timestamp(row.complete_through),
+    completeThrough: timeOf(row.complete_through),
     agent: present({
       version: cut(row.agent_version, 128),
       epoch: row.epoch ?? undefined,
-      lastSeen: reporting ? undefined : timestamp(row.last_seen),
+      lastSeen: reporting ? undefined : timeOf(row.last_seen),
     }),
     runtime: present({ name: cut(row.runtime_name, 128), version: cut(row.runtime_version, 128) }),
     kubelet: kubeletOf(row, state),
     mode: modeOf(state),
     modeSince: modeSinceOf(row, state),
-    stream: reporting ? streamOf(state) : { state: 'Unknown', since: timestamp(row.last_seen) },
+    stream: reporting ? streamOf(state) : present({ state: 'Unknown', since: timeOf(row.last_seen) }),
     relist: relistOf(row),
     observed24h: observedOf(row),
     missed: missedOf(row),
@@ -40,7 +45,10 @@ export function buildStatus(row: EvidenceRow, options: SilenceOptions): ReportSt
     modeHistory: row.mode_history.slice(0, MAX_HISTORY).map(modeChangeOf),
     conditions: conditionsOf(row, options),
   });
-  return fitInto(status, MAX_REPORT_BYTES - FRAME_BYTES - 2 * row.node.length);
+  return fitInto(
+    status,
+    MAX_REPORT_BYTES - FRAME_BYTES - 2 * row.node.length - bytesOf(options.labels ?? {}),
+  );
 }
 
 /** After this many stream errors a kubelet falls back to generic PLEG (kubelet pkg/kubelet/kubelet.go, eventedPlegMaxStreamRetries). */
@@ -62,7 +70,7 @@ export function digestOf(status: ReportStatus): string {
   const { agent, runtime, kubelet, mode, modeSince, stream, missed, missedEvents, modeHistory, conditions } =
     status;
   const relevant = [
-    [agent.version, agent.epoch, runtime, kubelet.version, kubelet.model],
+    [agent.version, agent.epoch, runtime, kubelet.version, kubelet.identity, kubelet.model],
     [
       Math.min(MAX_STREAM_ERRORS, kubelet.streamErrors ?? -1),
       isOver(kubelet.relistPeriodMilliseconds, RARE_RELIST_MS),
@@ -77,17 +85,23 @@ export function digestOf(status: ReportStatus): string {
 const isOver = (value: number | undefined, limit: number): boolean | null =>
   value === undefined ? null : value >= limit;
 
+/** Reasons for which evidence is not complete that minutes alone can end; all others end with a change of the agent's state. */
+const COMPLETED_BY_TIME = new Set(['RecordsLost', 'CoverageLow', 'NoEvidence']);
+
 /** How long until the report can change without new evidence, in milliseconds. */
 export function recheckAfter(row: EvidenceRow, status: ReportStatus, refreshMs: number): number {
-  const statusOf = (type: string) => status.conditions.find((condition) => condition.type === type)?.status;
+  const conditionOf = (type: string) => status.conditions.find((condition) => condition.type === type);
+  const agent = conditionOf('AgentReporting')?.status;
   const oldestMiss = row.missed_oldest24h;
   const waits = [
     refreshMs,
     RECHECK_MS,
-    relistPeriodRecheck(row),
+    agent === 'True' ? relistPeriodRecheck(row) : RECHECK_MS,
     oldestMiss === null ? refreshMs : oldestMiss.getTime() + DAY_MS - row.now.getTime(),
-    statusOf('EvidenceComplete') === 'True' ? refreshMs : completenessRecheck(row),
-    statusOf('AgentReporting') === 'Unknown' ? SILENT_AFTER_MS / 6 : refreshMs,
+    COMPLETED_BY_TIME.has(conditionOf('EvidenceComplete')?.reason ?? '')
+      ? completenessRecheck(row)
+      : refreshMs,
+    agent === 'Unknown' ? SILENT_AFTER_MS / 6 : refreshMs,
   ];
   return Math.max(1_000, Math.min(...waits));
 }
@@ -101,6 +115,7 @@ function relistPeriodRecheck({ now, state, kubelet_relist_period_ms }: EvidenceR
 
 /** The evidence of a new node can be complete soon, that of an old one only when a gap is 24 hours old. */
 function completenessRecheck({ now, first_seen }: EvidenceRow): number {
+  if (first_seen === null) return HOUR_MS / 6;
   return Math.min(HOUR_MS / 6, Math.max(15_000, (now.getTime() - first_seen.getTime()) / 4));
 }
 
@@ -109,14 +124,17 @@ const modeOf = (state: NodeStateRow | null): string => pascalWord(state?.mode ??
 /** An unknown mode has lasted since the kubelet was last scraped. */
 function modeSinceOf({ kubelet_seen_to }: EvidenceRow, state: NodeStateRow | null): string | undefined {
   if (state !== null) return timestamp(state.mode_since);
-  return kubelet_seen_to === null ? undefined : timestamp(kubelet_seen_to);
+  return timeOf(kubelet_seen_to);
 }
+
+const timeOf = (at: Date | null): string | undefined => (at === null ? undefined : timestamp(at));
 
 /** Its figures are those of the present, which nobody knows without a state. */
 function kubeletOf(row: EvidenceRow, state: NodeStateRow | null): ReportStatus['kubelet'] {
   const { kubelet_relist_period_ms: period, kubelet_stream_errors: errors } = row;
   return present({
     version: cut(row.kubelet_version, 128),
+    identity: pascalWord(state?.kubelet_identity ?? null),
     model: pascalWord(state?.model ?? 'Unknown'),
     streamErrors: state === null ? undefined : (errors ?? undefined),
     relistPeriodMilliseconds: state === null || period === null ? undefined : Math.round(period),
@@ -159,7 +177,7 @@ function missedOf(row: EvidenceRow): ReportStatus['missed'] {
     total: row.missed_total,
     last24h: row.missed_last24h,
     resolved24h: row.missed_resolved24h,
-    lastAt: row.missed_last_at === null ? undefined : timestamp(row.missed_last_at),
+    lastAt: timeOf(row.missed_last_at),
   });
 }
 
@@ -203,7 +221,7 @@ function shorter(status: ReportStatus): ReportStatus | null {
   }
   if (modeHistory.length > 0) return { ...status, modeHistory: modeHistory.slice(0, -1) };
   if (stream?.reason !== undefined || stream?.lastError !== undefined) {
-    return { ...status, stream: { state: stream.state, since: stream.since } };
+    return { ...status, stream: present({ state: stream.state, since: stream.since }) };
   }
   if (status.conditions.some(({ message }) => message.length > 0)) {
     return { ...status, conditions: status.conditions.map((condition) => ({ ...condition, message: '' })) };

@@ -1,6 +1,7 @@
 /*
  * The six conditions of a report, and whether the agent's last reported state is that of the present.
  *
+ *   never seen  no batch of an agent was ever stored: nothing is known of the node
  *   silent    no batch of the agent was stored for three minutes, by the database's clock. Its last reported state says nothing of the
  *             present then, whatever it was
  *   behind    ingest was not up to date in those three minutes: the silence may be our fault, so no agent becomes silent. An agent that was
@@ -14,15 +15,28 @@ import type { EvidenceRow, NodeStateRow } from './evidence.ts';
 import type { ReportCondition } from './status.ts';
 import { cut, pascalWord, timestamp } from './text.ts';
 
-/** An agent without a stored batch for longer than this is silent; in the views: `store.silent_after()`. */
+/** An agent that is not known to have run for longer than this is silent; in the views: `store.silent_after()`. */
 export const SILENT_AFTER_MS = 180_000;
+/** After an outage an agent that runs is heard of within this time: it waits up to 30 s for Redis, then up to 15 s for a reply. */
+const MAX_ANSWER_MS = 60_000;
 
 export interface SilenceOptions {
-  /** Whether everything that agents sent in the last `silentAfterMs` is stored. */
-  readonly ingestUpToDate: boolean;
+  /** For how long everything that agents sent was stored at once; 0 while evidence waits. */
+  readonly ingestCaughtUpForMs: number;
   /** Default: {@link SILENT_AFTER_MS}. */
   readonly silentAfterMs?: number;
 }
+
+export const CONDITION_TYPES = [
+  'Ready',
+  'AgentReporting',
+  'StreamConnected',
+  'RelistHealthy',
+  'EvidenceComplete',
+  'EventedPLEGInUse',
+] as const;
+/** The reasons of the condition `AgentReporting`. */
+export const AGENT_REASONS = ['Reporting', 'AgentSilent', 'NeverSeen', 'IngestBehind'] as const;
 
 /** A thousandth of 24 hours. A new node has the same allowance, because its agent takes time to start. */
 const MAX_UNCOVERED_S = 86.4;
@@ -38,6 +52,11 @@ const no = (reason: string, message: string): ConditionState => ({ status: 'Fals
 const unknown = (reason: string, message: string): ConditionState => ({ status: 'Unknown', reason, message });
 
 const BEHIND = unknown('IngestBehind', 'Evidence is waiting to be stored; the agent may be reporting.');
+const NEVER_SEEN = no(
+  'NeverSeen',
+  'No agent has ever reported from this Node: check that an agent runs on it, and the log of that agent.',
+);
+const NEVER_OBSERVED = unknown('NeverSeen', 'No agent has ever reported from this Node.');
 const NO_EVIDENCE = unknown('NoEvidence', 'The agent has not reported its state yet.');
 const SILENT_STATE = unknown('AgentSilent', 'The agent is silent; its last reported state may be outdated.');
 
@@ -45,7 +64,7 @@ const SILENT_STATE = unknown('AgentSilent', 'The agent is silent; its last repor
 export function conditionsOf(row: EvidenceRow, options: SilenceOptions): ReportCondition[] {
   const agent = agentReporting(row, options);
   const relist = relistHealthy(row, agent);
-  const states: [string, ConditionState][] = [
+  const states: [(typeof CONDITION_TYPES)[number], ConditionState][] = [
     ['Ready', ready(agent, relist)],
     ['AgentReporting', agent],
     ['StreamConnected', streamConnected(row, agent)],
@@ -60,23 +79,30 @@ export function conditionsOf(row: EvidenceRow, options: SilenceOptions): ReportC
   });
 }
 
-/** Whether a batch of the agent was stored lately: only then is its state that of the present. */
+/** Whether the agent is known to have run lately: only then is its state that of the present. */
 export function isReporting(
   { now, last_seen }: EvidenceRow,
   { silentAfterMs = SILENT_AFTER_MS }: SilenceOptions,
 ): boolean {
-  return now.getTime() - last_seen.getTime() <= silentAfterMs;
+  return last_seen !== null && now.getTime() - last_seen.getTime() <= silentAfterMs;
 }
 
 function agentReporting(row: EvidenceRow, options: SilenceOptions): ConditionState {
   if (isReporting(row, options)) return yes('Reporting', 'The agent reports.');
-  if (!options.ingestUpToDate && !isSilentAlready(row)) return BEHIND;
-  return no('AgentSilent', `Nothing from the agent was stored since ${timestamp(row.last_seen)}.`);
+  const { ingestCaughtUpForMs, silentAfterMs } = options;
+  const isBehind = ingestCaughtUpForMs < (row.last_seen === null ? 1 : maxAnswerMs(silentAfterMs));
+  if (isBehind && !isSilentAlready(row)) return BEHIND;
+  if (row.last_seen === null) return NEVER_SEEN;
+  return no('AgentSilent', `The agent has not reported since ${timestamp(row.last_seen)}.`);
 }
+
+/** For how long ingest must have been up to date before an agent without a new batch counts as silent. */
+export const maxAnswerMs = (silentAfterMs = SILENT_AFTER_MS): number =>
+  Math.min(MAX_ANSWER_MS, silentAfterMs);
 
 function isSilentAlready({ conditions, last_seen }: EvidenceRow): boolean {
   const before = conditions.find(({ type }) => type === 'AgentReporting');
-  return before?.status === 'False' && Date.parse(before.since) > last_seen.getTime();
+  return before?.status === 'False' && (last_seen === null || Date.parse(before.since) > last_seen.getTime());
 }
 
 function ready(agent: ConditionState, relist: ConditionState): ConditionState {
@@ -95,8 +121,10 @@ function relistHealthy({ state }: EvidenceRow, agent: ConditionState): Condition
       );
 }
 
-const outdated = (agent: ConditionState): ConditionState =>
-  agent.reason === BEHIND.reason ? agent : SILENT_STATE;
+function outdated(agent: ConditionState): ConditionState {
+  if (agent.reason === BEHIND.reason) return agent;
+  return agent.reason === NEVER_SEEN.reason ? NEVER_OBSERVED : SILENT_STATE;
+}
 
 const CONNECTION_BY_STATE: Readonly<Record<string, ConditionState>> = {
   Active: yes('Active', 'Events arrive.'),
@@ -134,6 +162,8 @@ const WITHOUT_STREAM = new Set(['Unsafe', 'Off', 'Unsupported', 'Disabled']);
 
 function evidenceComplete(row: EvidenceRow, agent: ConditionState): ConditionState {
   if (agent.reason === BEHIND.reason) return BEHIND;
+  if (agent.reason === NEVER_SEEN.reason)
+    return no('NeverSeen', 'No agent has ever reported from this Node.');
   if (agent.status !== 'True') return no('AgentSilent', 'The agent is silent.');
   if (row.state === null) return NO_EVIDENCE;
   if (WITHOUT_STREAM.has(row.state.stream_state)) {

@@ -15,6 +15,7 @@ export interface NodeStateRow {
   readonly mode_reason: string;
   /** Why the last scrape of the kubelet failed, while that leaves its mode unknown. */
   readonly kubelet_error: string | null;
+  readonly kubelet_identity: string | null;
 }
 
 export interface MissedEventRow {
@@ -47,9 +48,10 @@ export interface EvidenceRow {
   readonly node: string;
   /** The database's clock. */
   readonly now: Date;
-  readonly first_seen: Date;
-  readonly last_seen: Date;
-  /** When the report in Kubernetes was created; without a report, when the node was first seen. */
+  /** When the first and the latest batch of the node's agents were stored; null if there was none. */
+  readonly first_seen: Date | null;
+  readonly last_seen: Date | null;
+  /** When the report in Kubernetes was created; without a report, when the node was first seen, or now. */
   readonly created_at: Date;
   readonly written_at: Date | null;
   /** The `digestOf` of the last written status. */

@@ -1,24 +1,29 @@
 /*
- * The reports in Kubernetes, each with the UID of the Node that it belongs to. Deletes the reports of deleted and replaced Nodes, and queues
- * a report for every Node without one.
+ * The reports in Kubernetes, each with the UID of the Node that it belongs to and the labels that it has from it. Deletes the reports of
+ * deleted and replaced Nodes, and queues a report for every Node without one or with other labels.
  *
  * Our own writes keep the list up to date. Others can delete reports too, so all of them are listed again from time to time.
  */
 import { type KubeClient, pagesOf } from '../kube/client.ts';
 import type { NodeWatch } from '../kube/nodes.ts';
 import { PLEG_REPORTS } from '../kube/object.ts';
-import type { KubeNode } from '../kube/projection.ts';
+import { isSameLabels, type KubeNode, type Labels, labelsOf } from '../kube/projection.ts';
 import type { ReportQueue } from './queue.ts';
 
 interface ExistingReport {
   readonly uid: string;
   /** Empty if no Node owns it. */
   readonly nodeUid: string;
+  readonly labels: Labels;
 }
 
 export interface NodeReportsOptions {
   readonly kube: Pick<KubeClient, 'list' | 'delete'>;
   readonly nodes: Pick<NodeWatch, 'get' | 'names'>;
+  /** The keys of the labels that reports have from their Nodes. */
+  readonly labelKeys: readonly string[];
+  /** How long a Node without a report waits for its first agent. */
+  readonly firstAgentMs: number;
   /** Called for each report that was deleted because its Node no longer exists. */
   readonly onDeleted: (name: string) => void;
 }
@@ -32,7 +37,7 @@ export class NodeReports {
     this.#options = options;
   }
 
-  /** A Node was created, deleted or replaced. */
+  /** A Node was created, deleted or replaced, or its labels changed. */
   noteChange(name: string): void {
     this.#changedNodes.add(name);
   }
@@ -42,7 +47,7 @@ export class NodeReports {
     this.#reports = await this.#list(signal);
     const nodes = [...this.#options.nodes.names()];
     await queue.markOthersDeleted(nodes);
-    await queue.enqueueRewrites(nodes.filter((name) => this.#lacksReport(name)));
+    await this.#record(queue, nodes);
     for (const name of [...this.#reports.keys()]) await this.deleteOrphan(name, signal);
   }
 
@@ -52,16 +57,17 @@ export class NodeReports {
     this.#changedNodes.clear();
     for (const name of names) await this.deleteOrphan(name, signal);
     await queue.markDeleted(names.filter((name) => this.#options.nodes.get(name) === undefined));
-    await queue.enqueueRewrites(names.filter((name) => this.#lacksReport(name)));
+    await this.#record(queue, names);
   }
 
-  /** Whether this very Node has a report. */
+  /** Whether this very Node has a report, with its labels. */
   exists(name: string, node: KubeNode): boolean {
-    return this.#reports.get(name)?.nodeUid === node.uid;
+    const report = this.#reports.get(name);
+    return report?.nodeUid === node.uid && isSameLabels(report.labels, node.labels);
   }
 
   noteWrite(name: string, uid: string, node: KubeNode): void {
-    this.#reports.set(name, { uid, nodeUid: node.uid });
+    this.#reports.set(name, { uid, nodeUid: node.uid, labels: node.labels });
   }
 
   /** Deletes the report of this name unless it belongs to the present Node. */
@@ -74,6 +80,19 @@ export class NodeReports {
     onDeleted(name);
   }
 
+  /** Records which machines these Nodes are, and queues the reports that they lack. */
+  async #record(queue: ReportQueue, names: readonly string[]): Promise<void> {
+    const lacking = names.filter((name) => this.#lacksReport(name));
+    await queue.addNodes(lacking);
+    await queue.recordNodes(
+      names.flatMap((name) => {
+        const { uid, createdAt = null } = this.#options.nodes.get(name) ?? {};
+        return uid === undefined || createdAt === null ? [] : [{ name, uid, createdAt }];
+      }),
+    );
+    await queue.enqueueRewrites(lacking, this.#options.firstAgentMs);
+  }
+
   #lacksReport(name: string): boolean {
     const node = this.#options.nodes.get(name);
     return node !== undefined && !this.exists(name, node);
@@ -84,7 +103,8 @@ export class NodeReports {
     for await (const { items } of pagesOf(this.#options.kube, PLEG_REPORTS, { metadataOnly: true, signal })) {
       for (const { metadata } of items) {
         const owner = metadata.ownerReferences.find(({ kind }) => kind === 'Node');
-        reports.set(metadata.name, { uid: metadata.uid, nodeUid: owner?.uid ?? '' });
+        const labels = labelsOf(metadata, this.#options.labelKeys);
+        reports.set(metadata.name, { uid: metadata.uid, nodeUid: owner?.uid ?? '', labels });
       }
     }
     return reports;

@@ -5,6 +5,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { type KubeObject, PLEG_REPORTS } from '../kube/object.ts';
 import type { KubeNode } from '../kube/projection.ts';
 import type { ReportStatus } from './status.ts';
+import { withoutEmpty } from './text.ts';
 
 export const REPORT_API = { apiVersion: 'plegwatch.dev/v1alpha1', kind: 'PLEGReport' } as const;
 
@@ -20,13 +21,14 @@ export async function putReport(
   const owner = { apiVersion: 'v1', kind: 'Node', name, uid: node.uid };
   const object = await kube.apply(
     PLEG_REPORTS,
-    { ...REPORT_API, metadata: { name, ownerReferences: [owner] } },
+    { ...REPORT_API, metadata: { name, ownerReferences: [owner], labels: node.labels } },
     signal,
   );
   const { resourceVersion } = object.metadata;
+  // The API server makes null of an object that loses its last field, and rejects the report for it.
   await kube.applyStatus(
     PLEG_REPORTS,
-    { ...REPORT_API, metadata: { name, resourceVersion }, status },
+    { ...REPORT_API, metadata: { name, resourceVersion }, status: withoutEmpty(status) },
     signal,
   );
   return object.metadata;

@@ -35,6 +35,7 @@ export interface ReportStatus {
   readonly runtime: { readonly name?: string; readonly version?: string };
   readonly kubelet: {
     readonly version?: string;
+    readonly identity?: string;
     readonly model?: string;
     readonly streamErrors?: number;
     readonly relistPeriodMilliseconds?: number;
@@ -43,7 +44,7 @@ export interface ReportStatus {
   readonly modeSince?: string;
   readonly stream?: {
     readonly state: string;
-    readonly since: string;
+    readonly since?: string;
     readonly reason?: string;
     readonly lastError?: string;
   };

@@ -1,12 +1,13 @@
 /*
  * Fits texts of agents to the bounds of the resource: the API server rejects a whole report for one value that violates a bound.
  */
+import { printable } from '../../platform/printable.ts';
 
-/** At most `max` characters; undefined for an empty text. */
+/** A printable text of at most `max` characters; undefined for an empty text. */
 export function cut(text: string | null, max: number): string | undefined {
   if (text === null || text === '') return undefined;
-  const characters = [...text];
-  return characters.length <= max ? text : `${characters.slice(0, max - 1).join('')}…`;
+  const characters = [...printable(text)];
+  return characters.length <= max ? characters.join('') : `${characters.slice(0, max - 1).join('')}…`;
 }
 
 /** An identifier such as `Evented` or `StreamBroke`; undefined for anything else. */
@@ -21,10 +22,13 @@ export const snakeWord = (text: string | null): string | undefined =>
 export const upperWord = (text: string | null): string | undefined =>
   matching(text, /^[A-Z][A-Z0-9_]{0,62}$/);
 
-/** A time in the format of the API, to the second. */
+/** A time in the format of the API, to the second. One that it cannot express, because a clock was absurd, is the last that it can. */
 export function timestamp(at: Date | string): string {
-  return `${new Date(at).toISOString().slice(0, 19)}Z`;
+  const ms = new Date(at).getTime();
+  return `${new Date(ms > 0 && ms < LAST_MS ? ms : LAST_MS).toISOString().slice(0, 19)}Z`;
 }
+
+const LAST_MS = Date.parse('9999-12-31T23:59:59Z');
 
 /** The size of a value as JSON. */
 export const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value), 'utf8');
@@ -33,6 +37,10 @@ export const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.string
 export function present<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
+
+/** Without the fields that are empty objects. */
+export const withoutEmpty = (fields: object): object =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => JSON.stringify(value) !== '{}'));
 
 function matching(text: string | null, pattern: RegExp): string | undefined {
   return text !== null && pattern.test(text) ? text : undefined;

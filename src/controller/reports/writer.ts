@@ -1,7 +1,8 @@
 /*
  * The report writer keeps one PLEGReport for each Node of the cluster. Only the leader runs it.
  *
- *   due       a row of the queue: ingest adds it when evidence changes, enqueueStaleReports.sql when only time has passed
+ *   due       a row of the queue: ingest adds it when evidence changes, enqueueStaleReports.sql when only time has passed, and
+ *             enqueueRewrites.sql for a Node without a report, whether or not it has an agent
  *   changed   the digest of the status differs from the one last written; otherwise a due report is at most refreshed
  *
  * Each pass deletes reports without a Node, then reads, builds and, if they changed, writes the due ones. A row leaves the queue when its
@@ -24,13 +25,12 @@ import type { KubeNode } from '../kube/projection.ts';
 import type { Store } from '../store/store.ts';
 import { buildStatus, digestOf, recheckAfter } from './build.ts';
 import { forEachConcurrent } from './concurrent.ts';
-import { SILENT_AFTER_MS } from './conditions.ts';
+import { maxAnswerMs, SILENT_AFTER_MS } from './conditions.ts';
 import type { EvidenceRow } from './evidence.ts';
 import type { ReportResult } from './metrics.ts';
 import { NodeReports } from './nodeReports.ts';
 import { putReport } from './put.ts';
-import { type DueReport, ReportQueue } from './queue.ts';
-import type { ReportStatus } from './status.ts';
+import { type BuiltReport, type DueReport, ReportQueue } from './queue.ts';
 
 export interface ReportWriterOptions {
   readonly store: Pick<Store, 'run' | 'ensureCluster'>;
@@ -39,12 +39,14 @@ export interface ReportWriterOptions {
   /** The name of the cluster. */
   readonly cluster: string;
   readonly log: Logger;
+  /** The keys of the labels that reports have from their Nodes. Default: none. */
+  readonly labelKeys?: readonly string[];
   /** Called with the result of each report that was due. */
   readonly onResult: (result: ReportResult) => void;
   /** An agent without a stored batch for longer than this is silent. Default: {@link SILENT_AFTER_MS}. */
   readonly silentAfterMs?: number;
-  /** Whether everything that agents sent in the last `silentAfterMs` is stored. Default: always. */
-  readonly ingestUpToDate?: () => boolean;
+  /** For how long everything that agents sent was stored at once. Default: always. */
+  readonly ingestCaughtUpForMs?: () => number;
   /** For tests. */
   readonly pace?: Partial<ReportPace>;
 }
@@ -61,6 +63,8 @@ export interface ReportPace {
   readonly listMs: number;
   /** An unchanged report is written again after this time. */
   readonly refreshMs: number;
+  /** How long the first report of a Node waits for an agent: most agents start soon after their Node, and one write is enough. */
+  readonly firstAgentMs: number;
   readonly backoff: BackoffOptions;
 }
 
@@ -71,12 +75,11 @@ const DEFAULT_PACE: ReportPace = {
   staleCheckMs: 10_000,
   listMs: 600_000,
   refreshMs: 4 * 3_600_000,
+  firstAgentMs: 30_000,
   backoff: { firstMs: 500, maxMs: 30_000 },
 };
-/** Due reports per pass. */
-const MAX_DUE = 50;
-/** Refreshes per pass: few, so that changes do not wait long behind them. */
-const MAX_REFRESHES = 10;
+/** Reports per pass: a second of writes, because what becomes due meanwhile waits for the next pass, however much it matters. */
+const MAX_PER_PASS = 20;
 const MAX_CONCURRENT_WRITES = 4;
 const STALLED_AFTER_MS = 300_000;
 const CONFLICT_WAIT_MS = 1_000;
@@ -84,13 +87,10 @@ const CONFLICT_WAIT_MS = 1_000;
 const SERVER_ERROR_WAIT_MS = 5_000;
 const REFUSED_WAIT_MS = 300_000;
 
-interface PlannedReport {
+interface PlannedReport extends BuiltReport {
   readonly due: DueReport;
   readonly row: EvidenceRow;
   readonly node: KubeNode;
-  readonly status: ReportStatus;
-  readonly digest: string;
-  readonly recheckMs: number;
 }
 
 /** Starts a writer that runs until it is stopped, and survives every failure. */
@@ -109,12 +109,13 @@ export class ReportWriter {
   #queue: ReportQueue | undefined;
   #listedAt = Number.NEGATIVE_INFINITY;
   #staleCheckedAt = Number.NEGATIVE_INFINITY;
+  readonly #startedAt = performance.now();
   #passEndedAt = performance.now();
   /** Why the last pass failed; null if it did not. */
   #error: string | null = null;
 
   constructor(options: ReportWriterOptions) {
-    const { kube, nodes, log, onResult } = options;
+    const { kube, nodes, log, labelKeys = [], onResult } = options;
     this.#options = options;
     this.#pace = { ...DEFAULT_PACE, ...options.pace };
     const { writesPerSecond } = this.#pace;
@@ -122,6 +123,8 @@ export class ReportWriter {
     this.#reports = new NodeReports({
       kube,
       nodes,
+      labelKeys,
+      firstAgentMs: this.#pace.firstAgentMs,
       onDeleted: (name) => {
         onResult('deleted');
         log.info({ node: name }, 'report of a deleted Node removed');
@@ -163,9 +166,9 @@ export class ReportWriter {
 
   async #work(): Promise<number> {
     try {
-      const mayHaveMore = await this.#pass();
+      const foundAny = await this.#pass();
       this.#error = null;
-      return mayHaveMore ? 0 : this.#pace.pollMs;
+      return foundAny ? 0 : this.#pace.pollMs;
     } finally {
       this.#passEndedAt = performance.now();
     }
@@ -178,6 +181,7 @@ export class ReportWriter {
     this.#options.log.warn({ ...errorFields(error), waitMs }, 'writing reports failed, retrying');
   }
 
+  /** Returns whether a report was due: more may be. */
   async #pass(): Promise<boolean> {
     const { store, cluster, nodes } = this.#options;
     const { signal } = this.#loop;
@@ -189,25 +193,33 @@ export class ReportWriter {
       this.#listedAt = performance.now();
     }
     await this.#reports.reconcileChanged(queue, signal);
-    if (performance.now() - this.#staleCheckedAt >= this.#pace.staleCheckMs) {
+    if (performance.now() - this.#staleCheckedAt >= this.#pace.staleCheckMs && this.#knowsSilence()) {
       await queue.enqueueStale(this.#options.silentAfterMs ?? SILENT_AFTER_MS);
       this.#staleCheckedAt = performance.now();
     }
-    const due = await queue.due(this.#pace.minIntervalMs, MAX_DUE);
-    if (due.length === 0) return false;
-    await this.#process(queue, due);
-    return due.length === MAX_DUE;
+    const due = await queue.due(this.#pace.minIntervalMs, MAX_PER_PASS);
+    if (due.length > 0) await this.#process(queue, due);
+    return due.length > 0;
+  }
+
+  /**
+   * Whether an agent without a new batch is silent. At the start it is not known, because batches may wait: without this, every report of a
+   * restarted controller would be written twice.
+   */
+  #knowsSilence(): boolean {
+    const { ingestCaughtUpForMs = () => Number.POSITIVE_INFINITY, silentAfterMs } = this.#options;
+    const runsForMs = performance.now() - this.#startedAt;
+    return Math.max(runsForMs, ingestCaughtUpForMs()) >= maxAnswerMs(silentAfterMs);
   }
 
   async #process(queue: ReportQueue, due: readonly DueReport[]): Promise<void> {
     const planned = await this.#plan(queue, due);
     const changed = planned.filter((plan) => this.#isChanged(plan));
     const unchanged = planned.filter((plan) => !this.#isChanged(plan));
-    for (const { due: row, recheckMs } of unchanged.filter((plan) => !this.#isOld(plan))) {
-      await queue.finishUnchanged(row, recheckMs);
-      this.#options.onResult('unchanged');
-    }
-    const refreshed = unchanged.filter((plan) => this.#isOld(plan)).slice(0, MAX_REFRESHES);
+    const current = unchanged.filter((plan) => !this.#isOld(plan));
+    await queue.finishUnchanged(current);
+    for (const _ of current) this.#options.onResult('unchanged');
+    const refreshed = unchanged.filter((plan) => this.#isOld(plan));
     await forEachConcurrent(MAX_CONCURRENT_WRITES, changed, (plan) => this.#write(queue, plan, 'written'));
     await forEachConcurrent(MAX_CONCURRENT_WRITES, refreshed, (plan) =>
       this.#write(queue, plan, 'refreshed'),
@@ -233,8 +245,13 @@ export class ReportWriter {
   }
 
   #build(due: DueReport, row: EvidenceRow, node: KubeNode): PlannedReport {
-    const { ingestUpToDate = () => true, silentAfterMs = SILENT_AFTER_MS } = this.#options;
-    const status = buildStatus(row, { silentAfterMs, ingestUpToDate: ingestUpToDate() });
+    const { ingestCaughtUpForMs = () => Number.POSITIVE_INFINITY, silentAfterMs = SILENT_AFTER_MS } =
+      this.#options;
+    const status = buildStatus(row, {
+      silentAfterMs,
+      ingestCaughtUpForMs: ingestCaughtUpForMs(),
+      labels: node.labels,
+    });
     return {
       due,
       row,
@@ -263,7 +280,7 @@ export class ReportWriter {
       await this.#reports.deleteOrphan(row.node, signal);
       const { uid, creationTimestamp } = await putReport(kube, row.node, node, plan.status, signal);
       this.#reports.noteWrite(row.node, uid, node);
-      await queue.finishWritten(due, creationTimestamp, plan.digest, plan.recheckMs);
+      await queue.finishWritten(due, creationTimestamp, plan);
       onResult(result);
     } catch (error) {
       const waitMs = waitOfReport(error);

@@ -6,7 +6,7 @@
  */
 import { type Micros, millis } from '../../protocol/units.ts';
 import { dayOf, ensurePartition } from '../store/partitions.ts';
-import enqueueReport from '../store/sql/enqueueReport.sql';
+import enqueueReports from '../store/sql/enqueueReports.sql';
 import type { SqlRunner, Store } from '../store/store.ts';
 import type { StatusLag } from './bounds.ts';
 import type { TransitionType } from './podStatus.ts';
@@ -132,7 +132,7 @@ export class WatchStore {
         MIN_SAMPLES,
       ]);
       // Reports show the lag of missed events.
-      if (count > 0) await runner.run({ text: enqueueReport }, [node_id, this.#cluster, true]);
+      if (count > 0) await runner.run({ text: enqueueReports }, [this.#cluster, [node_id], [true]]);
       return count > 0;
     });
     this.#partitioned = today;

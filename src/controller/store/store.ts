@@ -3,10 +3,19 @@
  */
 import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import type { Logger } from '../../platform/log.ts';
-import { openPool } from './connection.ts';
-import { databaseErrorKind, explainDatabaseError, notMigratedError } from './databaseError.ts';
-import { SCHEMA_VERSION } from './migrations.ts';
+import { beginOf, openPool } from './connection.ts';
+import type { DatabaseSettings } from './databaseAccess.ts';
+import {
+  databaseErrorKind,
+  explainDatabaseError,
+  isDeposed,
+  isRowRefused,
+  notGrantedError,
+  notMigratedError,
+} from './databaseError.ts';
+import { requireCompatible, SCHEMA_VERSION, type SchemaState } from './migrations.ts';
 import ensureClusterSql from './sql/ensureCluster.sql';
+import readSchema from './sql/readSchema.sql';
 import readSettingsSql from './sql/readSettings.sql';
 
 /** A statement and, if it runs often, the name under which the server keeps its plan. */
@@ -37,52 +46,84 @@ export interface StoreSettings {
 export interface Store extends SqlRunner {
   /** Runs `work` in one READ COMMITTED transaction; retries a few times after conflicts with other transactions. */
   transaction<T>(work: (runner: SqlRunner) => Promise<T>): Promise<T>;
+  /**
+   * The same store, whose transactions are those of a leader in its term: once a later term has begun, each one fails and calls
+   * `onDeposed`.
+   */
+  underTerm(clusterId: number, term: number, onDeposed: () => void): Store;
   readSettings(): Promise<StoreSettings>;
-  /** The id of a cluster, which is added when it is first seen. */
+  /** Throws MIGRATION_MISMATCH if the database was migrated to a schema that this program cannot use. */
+  checkSchema(): Promise<void>;
+  /** The id of a cluster, which is added when it is first seen. Throws DATABASE_REFUSED if the role is for other clusters. */
   ensureCluster(name: string): Promise<number>;
   ping(): Promise<void>;
   /** Waits for running statements and closes all connections. May be called twice. */
   close(): Promise<void>;
 }
 
-export interface StoreOptions {
-  readonly databaseUrl: string;
+export interface StoreOptions extends DatabaseSettings {
   readonly log: Logger;
-  readonly maxConnections?: number;
+  /** Default: {@link MAX_CONNECTIONS}. */
+  readonly databaseMaxConnections?: number;
 }
 
-const MAX_CONNECTIONS = 8;
+/** How many connections a store opens. */
+export const MAX_CONNECTIONS = 4;
 const CONFLICT_ATTEMPTS = 5;
+/** A leader that hangs within a transaction keeps the next one waiting for this long. */
+const LEADER_IDLE_MS = 5_000;
 
 /**
  * Opens the store and checks that it can be used.
- * Throws DATABASE_UNREACHABLE, DATABASE_REFUSED or DATABASE_NOT_MIGRATED.
+ * Throws DATABASE_UNREACHABLE, DATABASE_REFUSED, DATABASE_TLS, DATABASE_NOT_MIGRATED or SETTING_INVALID.
  */
-export async function openStore({
-  databaseUrl,
-  log,
-  maxConnections = MAX_CONNECTIONS,
-}: StoreOptions): Promise<Store> {
-  const pool = openPool(databaseUrl, 'plegwatch controller', maxConnections, log);
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const { log, databaseMaxConnections = MAX_CONNECTIONS } = options;
+  const pool = openPool(options, 'plegwatch controller', databaseMaxConnections, log);
   try {
-    await checkSchema(pool, databaseUrl);
+    await checkSchema(pool, options);
   } catch (error) {
     await pool.end();
-    throw explainDatabaseError(databaseUrl, error);
+    throw explainDatabaseError(options, error);
   }
-  const runner = runnerOf(pool);
+  const isPooled = options.databasePoolMode === 'transaction';
+  const inTransaction = <T>(work: (runner: SqlRunner) => Promise<T>) =>
+    transaction(pool, { begin: beginOf(options), isPooled }, work);
+  // A single statement has its timeouts from a transaction too where the session has none.
+  const runner: SqlRunner = isPooled
+    ? { run: (statement, values) => inTransaction((each) => each.run(statement, values)) }
+    : runnerOf(pool, isPooled);
   let closing: Promise<void> | undefined;
-  return {
+  const store: Store = {
     run: runner.run,
-    transaction: (work) => transaction(pool, work),
+    transaction: inTransaction,
+    underTerm(clusterId, term, onDeposed) {
+      const idle = `SET LOCAL idle_in_transaction_session_timeout = ${LEADER_IDLE_MS}`;
+      const begin = `${beginOf(options)}; ${idle}; SELECT store.check_term(${clusterId}, ${term})`;
+      const inTerm = <T>(work: (runner: SqlRunner) => Promise<T>) =>
+        transaction(pool, { begin, isPooled }, work).catch((error: unknown) => {
+          if (isDeposed(error)) onDeposed();
+          throw error;
+        });
+      return {
+        ...store,
+        transaction: inTerm,
+        run: (statement, values) => inTerm((each) => each.run(statement, values)),
+      };
+    },
     async readSettings() {
       const { rows } = await runner.run<StoreSettings & QueryResultRow>({ text: readSettingsSql });
       if (rows[0] === undefined) throw new Error('an aggregate query returned no row');
       return rows[0];
     },
+    checkSchema: () => checkSchema(pool, options),
     async ensureCluster(name) {
       for (;;) {
-        const { rows } = await runner.run<{ cluster_id: number }>({ text: ensureClusterSql }, [name]);
+        const { rows } = await runner
+          .run<{ cluster_id: number }>({ text: ensureClusterSql }, [name])
+          .catch((error: unknown) => {
+            throw isRowRefused(error) ? notGrantedError(options, name, error) : error;
+          });
         // No row: another controller added it after this statement began.
         if (rows[0] !== undefined) return rows[0].cluster_id;
       }
@@ -95,25 +136,29 @@ export async function openStore({
       return closing;
     },
   };
+  return store;
 }
 
-async function checkSchema(pool: Pool, databaseUrl: string): Promise<void> {
-  const { rows } = await pool.query<{ version: number | null }>(
-    'SELECT max(number) AS version FROM store.migration',
-  );
-  const version = rows[0]?.version ?? 0;
+async function checkSchema(pool: Pool, settings: DatabaseSettings): Promise<void> {
+  const { rows } = await pool.query<SchemaState>(readSchema);
+  const { version, compatibleSince } = rows[0] ?? { version: 0, compatibleSince: 0 };
   if (version < SCHEMA_VERSION) {
-    throw notMigratedError(databaseUrl, `it has migration ${version}, and ${SCHEMA_VERSION} is needed`);
+    throw notMigratedError(settings, `it has migration ${version}, and ${SCHEMA_VERSION} is needed`);
   }
+  requireCompatible(SCHEMA_VERSION, { version, compatibleSince });
 }
 
-async function transaction<T>(pool: Pool, work: (runner: SqlRunner) => Promise<T>): Promise<T> {
+async function transaction<T>(
+  pool: Pool,
+  { begin, isPooled }: { readonly begin: string; readonly isPooled: boolean },
+  work: (runner: SqlRunner) => Promise<T>,
+): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     const client = await pool.connect();
     let broken: Error | undefined;
     try {
-      await client.query('BEGIN');
-      const result = await work(runnerOf(client));
+      await client.query(begin);
+      const result = await work(runnerOf(client, isPooled));
       await client.query('COMMIT');
       return result;
     } catch (error) {
@@ -135,10 +180,11 @@ async function rollback(client: PoolClient): Promise<Error | undefined> {
   }
 }
 
-function runnerOf(client: Pick<Pool | PoolClient, 'query'>): SqlRunner {
+/** `isPooled`: a plan that is kept under a name belongs to a session, which another transaction may have. */
+function runnerOf(client: Pick<Pool | PoolClient, 'query'>, isPooled: boolean): SqlRunner {
   return {
     async run<R extends QueryResultRow>({ text, name }: SqlStatement, values: readonly unknown[] = []) {
-      const config = { text, values: [...values], ...(name === undefined ? {} : { name }) };
+      const config = { text, values: [...values], ...(name === undefined || isPooled ? {} : { name }) };
       const result = await client.query<R>(config);
       return { rows: result.rows, count: result.rowCount ?? 0 };
     },

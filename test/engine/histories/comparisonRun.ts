@@ -46,11 +46,27 @@ export interface ComparisonRun {
   readonly counters: Comparison['counters'];
   readonly pending: number;
   readonly emissions: readonly Emission[];
+  /** Misses of a time of which everything had been said to be decided. */
+  readonly afterDecided: readonly RecordOf<'finding'>[];
+  /** When less was said to be decided than before. */
+  readonly undecidedAt: readonly number[];
+  /** Until when everything was said to be decided, in microseconds. */
+  readonly decidedUntil: number;
+  readonly streamGaps: readonly StreamGap[];
   /** Lets everything end and a quarter of an hour pass, and returns how many ids are still tracked then. */
   trackedAfterEnd(): number;
 }
 
-type OnGap = (from: Mono, to: Mono, cause: string) => void;
+/** A gap of the stream within a session, or at its end. */
+interface StreamGap {
+  readonly cause: string;
+  readonly from: Mono;
+  readonly to: Mono;
+  /** When the comparison learnt of it, in milliseconds. */
+  readonly known: number;
+  /** How many lists had been compared by then. */
+  readonly listsBefore: number;
+}
 
 interface ScheduledStep {
   readonly at: number;
@@ -62,9 +78,8 @@ const at = (ms: number): Mono => mono(ms * 1000);
 
 /**
  * `recognised`: an unchanged item is the same object in each list, as it is to an agent; otherwise it is a new one each time.
- * `onGap` is called with each gap of the stream.
  */
-export function runComparison(truth: GroundTruth, recognised = true, onGap: OnGap = () => {}): ComparisonRun {
+export function runComparison(truth: GroundTruth, recognised = true): ComparisonRun {
   const { history } = truth;
   let minted = 0;
   const comparison = new Comparison({
@@ -79,7 +94,7 @@ export function runComparison(truth: GroundTruth, recognised = true, onGap: OnGa
     },
   });
   comparison.unsubscribed('down');
-  const runner = new HistoryRunner(truth, comparison, recognised, onGap);
+  const runner = new HistoryRunner(truth, comparison, recognised);
   runner.run();
   return runner.outcome();
 }
@@ -90,17 +105,21 @@ class HistoryRunner {
   readonly #reported: ReportedFinding[] = [];
   readonly #emissions: Emission[] = [];
   readonly #resolved = new Map<string, number>();
+  readonly #afterDecided: RecordOf<'finding'>[] = [];
+  readonly #undecidedAt: number[] = [];
+  #decidedUntil = 0;
+  #now = 0;
+  #compared = 0;
   #later: ScheduledStep[] = [];
   #queried = 0;
   readonly #recognised: boolean;
-  readonly #onGap: OnGap;
+  readonly #streamGaps: StreamGap[] = [];
   readonly #sandboxes = new RecognisedItems();
   readonly #containers = new RecognisedItems();
   /** The last watermark that the reader reported; null before its first in this session. */
   #drained: number | null = null;
 
-  constructor(truth: GroundTruth, comparison: Comparison, recognised: boolean, onGap: OnGap) {
-    this.#onGap = onGap;
+  constructor(truth: GroundTruth, comparison: Comparison, recognised: boolean) {
     this.#truth = truth;
     this.#comparison = comparison;
     this.#recognised = recognised;
@@ -121,6 +140,7 @@ class HistoryRunner {
       ...Array.from({ length: HORIZON / HEARTBEAT }, (_, n) => this.#heartbeatStep(n * HEARTBEAT)),
     ];
     for (const step of steps.sort((a, b) => a.at - b.at)) {
+      this.#now = step.at;
       step.act();
       this.#collect(step);
     }
@@ -134,6 +154,10 @@ class HistoryRunner {
       counters: { ...this.#comparison.counters },
       pending: this.#comparison.pending,
       emissions: this.#emissions,
+      afterDecided: this.#afterDecided,
+      undecidedAt: this.#undecidedAt,
+      decidedUntil: this.#decidedUntil,
+      streamGaps: this.#streamGaps,
       trackedAfterEnd: () => this.#trackedAfterEnd(),
     };
   }
@@ -161,9 +185,14 @@ class HistoryRunner {
       this.#drained = null;
       this.#comparison.subscribed(number, at(opened), this.#wallNs(opened) + 1_000_000n);
     };
+    const close = () => {
+      const from = at(this.#drained ?? opened);
+      this.#streamGaps.push({ from, to: at(closed), cause: 'broken', ...this.#moment() });
+      this.#comparison.unsubscribed('down');
+    };
     return [
       { at: opened + pipe, act: open },
-      { at: closed + pipe, act: () => this.#comparison.unsubscribed('down') },
+      { at: closed + pipe, act: close },
     ].filter((step) => step.at < HORIZON);
   }
 
@@ -209,6 +238,7 @@ class HistoryRunner {
   }
 
   #relisted({ sandboxes, containers, whole }: HistoryRelist): void {
+    this.#compared += 1;
     const objects = new Map(this.#truth.containers.map(({ id, object }) => [id, object]));
     const answer = (known: RecognisedItems, { start, end, shown }: HistoryListCall): ListAnswer => {
       const items = [...shown].flatMap(([id, state]) => {
@@ -261,7 +291,11 @@ class HistoryRunner {
 
   #streamGap(from: number, to: number, cause: string): void {
     this.#comparison.streamGap(at(to), cause);
-    this.#onGap(at(from), at(to), cause);
+    this.#streamGaps.push({ from: at(from), to: at(to), cause, ...this.#moment() });
+  }
+
+  #moment(): Pick<StreamGap, 'known' | 'listsBefore'> {
+    return { known: this.#now, listsBefore: this.#compared };
   }
 
   #collect({ at: reportedAt }: ScheduledStep): void {
@@ -269,11 +303,32 @@ class HistoryRunner {
     for (const emission of emissions) {
       const { record } = emission;
       this.#emissions.push(emission);
+      if (record.type === 'finding' && this.#isAfterDecided(record)) this.#afterDecided.push(record);
       if (record.type === 'finding')
         this.#reported.push({ finding: record, reportedAt, delivery: this.#deliveryOf(record) });
       if (record.type === 'finding_resolved') this.#resolved.set(record.findingId, reportedAt);
     }
     for (const { id } of queries) this.#answer(id, reportedAt);
+    const { decidedUntil } = this.#comparison;
+    if (decidedUntil < this.#decidedUntil) this.#undecidedAt.push(reportedAt);
+    this.#decidedUntil = Math.max(this.#decidedUntil, decidedUntil);
+  }
+
+  #isAfterDecided({ kind, containerId, eventType, proof }: RecordOf<'finding'>): boolean {
+    if (kind !== 'missed' || eventType === null) return false;
+    // Lists that show what is not so mislead the agent about when something happened.
+    if (this.#truth.history.wrongViews.length > 0) return false;
+    const happened = this.#truth.containers.find(({ id }) => id === containerId)?.at[eventType] ?? null;
+    // Nobody can foresee what an event shows that the runtime held back, or one of another container of the pod.
+    const isSurprise = this.#isShownLate(containerId) || / in the \S+ of /.test(String(proof['evidence']));
+    if (happened === null || isSurprise) return false;
+    return at(happened) < this.#decidedUntil;
+  }
+
+  #isShownLate(id: string | null): boolean {
+    return this.#truth.deliveries.some(
+      ({ of, received }) => of.container.id === id && received - (of.happened ?? of.built) > HEARTBEAT,
+    );
   }
 
   /** The delivery that a finding is about. */

@@ -1,10 +1,10 @@
 /*
  * What a store has of a history after an agent has watched it. For tests.
  */
-import type { StoredEpoch, StoredFinding, StoredGap } from '../../../src/audit/storedEpoch.ts';
+import type { StoredEpoch, StoredFinding } from '../../../src/audit/storedEpoch.ts';
 import type { ContainerIdentity } from '../../../src/protocol/record.ts';
 import { type Mono, millis, mono } from '../../../src/protocol/units.ts';
-import { PROFILES, runComparison } from './comparisonRun.ts';
+import { handedOverAt, PROFILES, runComparison } from './comparisonRun.ts';
 import { type GroundTruth, wallAt } from './groundTruth.ts';
 import { HORIZON, LATE_AFTER, MISSED_AFTER, OVERDUE_AFTER } from './history.ts';
 
@@ -16,8 +16,7 @@ async function* streamOf<T>(values: readonly T[]): AsyncGenerator<T> {
 }
 
 export function storedEpochOf(truth: GroundTruth): StoredEpoch {
-  const gaps: StoredGap[] = [];
-  const { emissions } = runComparison(truth, true, (from, to, cause) => gaps.push({ cause, from, to }));
+  const { emissions, streamGaps: gaps } = runComparison(truth);
   const identities = new Map<string, ContainerIdentity>();
   for (const { object } of emissions) if (object !== null) identities.set(object.id, object);
   const records = emissions.map(({ record }, i) => ({ seq: i + 1, record }));
@@ -52,15 +51,41 @@ export function storedEpochOf(truth: GroundTruth): StoredEpoch {
       },
     ];
   });
+  const resolved = new Map(
+    records.flatMap(({ record }) =>
+      record.type === 'finding_resolved' ? [[record.findingId, mono(record.t)] as const] : [],
+    ),
+  );
   const findings = records.flatMap(({ seq, record }): StoredFinding[] => {
     if (record.type !== 'finding') return [];
     const { t, findingId, kind, eventType, cause, containerId: id, window, proof } = record;
     const [from, to] = [window?.from, window?.to].map((at) => (at === undefined ? null : mono(at)));
     return [
-      { seq, at: mono(t), findingId, kind, eventType, cause, id, from: from ?? null, to: to ?? null, proof },
+      {
+        ...{
+          seq,
+          at: mono(t),
+          findingId,
+          kind,
+          eventType,
+          cause,
+          id,
+          from: from ?? null,
+          to: to ?? null,
+          proof,
+        },
+        ...{ resolved: resolved.get(findingId) ?? null, announcedToOther: null },
+      },
     ];
   });
   const first = new Map(changes.toReversed().map((change) => [change.identity.id, change]));
+  const handedOver = truth.deliveries.map((delivery) => ({
+    at: handedOverAt(truth, delivery),
+    received: delivery.received,
+  }));
+  // What is handed over at the time of a relist is compared before it.
+  const eventsTo = (ms: number): Mono =>
+    us(handedOver.reduce((last, { at, received }) => (at <= ms ? Math.max(last, received) : last), -1));
   const relists = [
     ...truth.lists.map(({ sandboxes, containers, whole, compared }) => ({
       compared,
@@ -68,20 +93,24 @@ export function storedEpochOf(truth: GroundTruth): StoredEpoch {
         sandboxes: { start: us(sandboxes.start), end: us(sandboxes.end), whole },
         containers: { start: us(containers.start), end: us(containers.end), whole },
         failed: false,
+        eventsTo: eventsTo(compared),
       },
     })),
     ...truth.failures.map((ms) => {
       const call = { start: us(ms), end: us(ms), whole: true };
-      return { compared: ms, relist: { sandboxes: call, containers: call, failed: true } };
+      return {
+        compared: ms,
+        relist: { sandboxes: call, containers: call, failed: true, eventsTo: eventsTo(ms) },
+      };
     }),
-  ]
-    .filter(({ compared }) => compared < HORIZON)
-    .sort((a, b) => a.compared - b.compared);
-  const minutes = Array.from({ length: Math.ceil(HORIZON / MINUTE) }, (_, i) => {
-    const [from, to] = [i * MINUTE, Math.min(HORIZON, (i + 1) * MINUTE)];
+  ].sort((a, b) => a.compared - b.compared);
+  const end = Math.max(HORIZON, (relists.at(-1)?.compared ?? 0) + 1);
+  const minutes = Array.from({ length: Math.ceil(end / MINUTE) }, (_, i) => {
+    const [from, to] = [i * MINUTE, Math.min(end, (i + 1) * MINUTE)];
     const clock = (wallAt(truth.history, to) - to) * 1000;
     const ofMinute = relists.filter(({ compared }) => compared >= from && compared < to);
     return {
+      seq: records.length + i + 1,
       from: us(from),
       to: us(to),
       clock,
@@ -91,7 +120,8 @@ export function storedEpochOf(truth: GroundTruth): StoredEpoch {
   });
   return {
     start: us(0),
-    end: us(HORIZON),
+    end: us(end),
+    lastMinute: records.length + minutes.length,
     clock: wallAt(truth.history, 0) * 1000,
     settings: {
       overdueAfter: millis(OVERDUE_AFTER),

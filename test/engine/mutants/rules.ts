@@ -23,6 +23,14 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'absences.ts': {
+    'a DELETED proves the end of what never ran': [
+      'if (deleted === null || !container.stages.ran) return;',
+      'if (deleted === null) return;',
+    ],
+    'a DELETED that came before anything showed a run proves no end': [
+      'if (!older) this.#proveStopped(container);',
+      '',
+    ],
     'an answer that is older than an event proves that the id is gone': [
       'const older = events.last !== null && answer.start <= events.last;',
       'const older = false;',
@@ -55,6 +63,49 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'if (up && stages.ran && sandboxes',
       'if (up && sandboxes',
     ],
+    'what an event showed after the list that lacks it is settled as gone': [
+      'if (events.last !== null && events.last >= answer.start) return false;',
+      '',
+    ],
+  },
+  'decided.ts': {
+    'what a list shows of a sandbox is decided although its DELETED may have come before': [
+      'shift(this.#listed, -expectations.profile.lead)',
+      'this.#listed',
+    ],
+    'what may have run is decided before its status says so': [' && statusAnswer === null;', ' && false;'],
+    'a sandbox that never came up is undecided as long as it is remembered': [
+      'const mayHaveRun = !isSandbox && lists',
+      'const mayHaveRun = lists',
+    ],
+    'what may have run is undecided whatever its status says': [' && statusAnswer === null;', ';'],
+    'what an event proves is decided before another one can date it': [
+      '(by === null ? until : this.#until)',
+      'until',
+    ],
+    'what lists prove is undecided although nothing can date it': [
+      '(by === null ? until : this.#until)',
+      'this.#until',
+    ],
+    'what is due is decided': ['until = Math.min(until, from ?? (by === null ? until : this.#until));', ''],
+    'what is listed is decided before the events until then were received': [
+      'if (end <= drained) this.#listed = start;',
+      'this.#listed = start;',
+    ],
+    'a list that leaves something out decides': ['if (!sandboxes.whole || !containers.whole) return;', ''],
+    'the removal of what may have been taken along is decided by the list that lacks it': [
+      "if (isAbsent && stages.standing(DELETED).is === 'none') return DELETED;",
+      '',
+    ],
+    'an id is decided that lists only showed UNKNOWN': [
+      "if (lists.isListed && lists.shown === null && stages.standing(CREATED).is === 'none') return CREATED;",
+      '',
+    ],
+    'what happens to an id while a list shows it UNKNOWN is decided': [
+      "if (lists.isUnknown && next !== undefined && stages.standing(next).is === 'none') return next;",
+      '',
+    ],
+    'what was decided is undecided again': ['mono(Math.max(this.#until, until))', 'mono(until)'],
   },
   'comparison.ts': {
     'a new session takes over what was due to the old one': ["    this.unsubscribed('down');\n", ''],
@@ -243,6 +294,11 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     'an event that comes after a spurious one is a duplicate': ['this.#first[stage] = null;', ''],
   },
   'events.ts': {
+    'every event of a session has first lists of its own': ['if (coverage.session?.events === 1) ', ''],
+    'an end that a list showed is not due when the start is announced after it': [
+      "if (stage === STARTED && lists.shown === 'exited') {",
+      'if (false as boolean) {',
+    ],
     'a later event does not prove an earlier stage': [
       'if (stage > STARTED && stages.ran) prove(STARTED);',
       '',
@@ -305,6 +361,30 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'expectations.ts': {
+    'after a gap within a session the first lists decide everything': [
+      'if (coverage.session.armed !== null) firstLists.watchedAgain(until);',
+      '',
+    ],
+    'a gap before the first event of a session has first lists': [
+      'if (coverage.session.armed !== null) firstLists.watchedAgain(until);',
+      'firstLists.watchedAgain(until);',
+    ],
+    'an end that no list shows is left out where its removal is unobservable': [
+      'if (stage === DELETED) this.removalUnannounced(container, expectation);',
+      '',
+    ],
+    'what never ran has an end that no list shows': [
+      "if (!stages.ran || stages.standing(STOPPED).is !== 'none'",
+      "if (stages.standing(STOPPED).is !== 'none'",
+    ],
+    'an end whose event came is unobservable where that of its removal is not': [
+      "if (!stages.ran || stages.standing(STOPPED).is !== 'none' ||",
+      'if (!stages.ran ||',
+    ],
+    'a removal that lists take back leaves an end that nobody saw': [
+      "if (standing.is === 'expected') this.#giveUp(container, stage, standing.expectation, cause);\n    if (standing.is === 'missed') {",
+      "if (standing.is === 'expected') this.giveUp(container, stage, standing.expectation, cause);\n    if (standing.is === 'missed') {",
+    ],
     'what a runtime never announces is reported for each pod': [
       'if (this.#blindSpots.has(blindSpot)) return;',
       '',
@@ -384,6 +464,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'judgements.ts': {
+    'an end that no list shows is left out where its removal is missed': [
+      'if (stage === DELETED) expectations.removalUnannounced(container, expectation);',
+      '',
+    ],
     'the end of a failed start is a blind spot although the runtime announces it': [
       "reason === 'start_failed' && !this.#endOfFailureIsAnnounced(stage)",
       "reason === 'start_failed'",
@@ -416,6 +500,24 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'if (true) return false;',
     ],
   },
+  'firstLists.ts': {
+    'lists that began before the first event of a session are its first lists': [
+      'if (watched === null || sandboxes.start <= watched.last || containers.start <= watched.last) return;',
+      'if (watched === null) return;',
+    ],
+    'the lists of sandboxes alone may begin before the first event': [
+      'sandboxes.start <= watched.last || ',
+      '',
+    ],
+    'a session that ends before its first lists leaves no gap': ['mono(Math.min(from, at))', 'at'],
+    'lists between two gaps that nothing separates are the first lists': ['mono(Math.max(last, at))', 'last'],
+    'a gap that is reported late moves the begin of the first lists back': ['mono(Math.max(last, at))', 'at'],
+    'all lists after the first event are its first lists': ['    this.#watched = null;\n', ''],
+    'the gap of the first lists ends with the one that ends first': [
+      'Math.max(sandboxes.end, containers.end)',
+      'Math.min(sandboxes.end, containers.end)',
+    ],
+  },
   'listHistory.ts': {
     'an id that is listed again was gone since it was first lacked': ['this.#absence = null;', ''],
     'the last list that showed a stage passed makes its event stale': [
@@ -434,6 +536,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'relisting.ts': {
+    'first lists may leave something out': [
+      'const { sandboxes: first, containers: second } = this.#previous;',
+      'const [first, second] = [sandboxes, containers];',
+    ],
     'a sandbox that is listed before it starts has ended': [
       'return lists.shown === null && ended > list.start;',
       'return false;',
@@ -704,6 +810,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'return !startedSince && runningAt',
       'return runningAt',
     ],
+    'what was created in the session may have ended before it': ['events.first(CREATED), ', ''],
     'what ended before the session by its exact time is missed': [
       'if (exact !== null && !coverage.covers(shift(exact, -CLOCK_STEP)))',
       'if (false)',

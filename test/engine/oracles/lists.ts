@@ -10,6 +10,8 @@
  *   failed start of a plain container whose `created` and
  *   `exited` two whole lists in a row show, with every status query answered while it still exists, and all of it watched
  *   until it can be judged. That time begins with the answer, not with the list: only the answer says that it never ran.
+ * First lists: from the first event of each session until the end of the first whole lists that begin after it a gap of the
+ *   findings is reported, once and exactly; and no other.
  * Silent stream: not wrong where the session had received nothing by then; for a starved one, nothing since what its window
  *   calls the last event, and that one it had received.
  */
@@ -148,3 +150,42 @@ export const silentStream: Oracle = (run) => {
   });
   return { wrong: wrong.map(({ reportedAt }) => `at ${reportedAt}`), overlooked: [], clear: findings.length };
 };
+
+export const firstLists: Oracle = (run) => {
+  const gaps = run.outcome.emissions.flatMap(({ record }) =>
+    record.type === 'gap'
+      ? [`${record.scope} ${record.cause} ${record.from / 1000} ${(record.to ?? 0) / 1000}`]
+      : [],
+  );
+  const due = firstListsOf(run).map(({ from, to }) => `findings first_lists ${from} ${to}`);
+  return compared(
+    gaps.filter((gap) => !due.includes(gap)),
+    due,
+    gaps,
+  );
+};
+
+/** From the first event of a session, or the end of a gap within it, until the end of the first whole lists that began after it. */
+function firstListsOf({ truth, outcome }: HistoryRun): { readonly from: number; readonly to: number }[] {
+  const armed = truth.sessions.flatMap(({ number, closed }) => {
+    const first = truth.deliveries.find(({ session, received }) => session === number && received < closed);
+    if (first === undefined) return [];
+    const known = handedOverAt(truth, first);
+    const listsBefore = truth.lists.filter(({ compared: at }) => at < known).length;
+    return [{ closed, from: first.received, known, listsBefore }];
+  });
+  const resumed = outcome.streamGaps.flatMap(({ cause, to, known, listsBefore }) => {
+    const isArmed = armed.some((each) => each.known <= known && known < each.closed + truth.history.pipe);
+    return cause === 'broken' || !isArmed ? [] : [{ from: to / 1000, listsBefore }];
+  });
+  const watched: { readonly from: number; readonly listsBefore: number }[] = [...armed, ...resumed];
+  return truth.lists.flatMap((_, i) => {
+    const last = truth.lists.slice(0, i + 1).findLast(({ whole }) => whole);
+    const waiting = watched.filter(({ listsBefore }) => listsBefore <= i);
+    const since = Math.max(...waiting.map((each) => each.from));
+    if (last === undefined || since >= Math.min(last.sandboxes.start, last.containers.start)) return [];
+    for (const each of waiting) watched.splice(watched.indexOf(each), 1);
+    const from = Math.min(...waiting.map((each) => each.from));
+    return waiting.length === 0 ? [] : [{ from, to: Math.max(last.sandboxes.end, last.containers.end) }];
+  });
+}

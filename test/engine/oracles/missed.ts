@@ -54,7 +54,7 @@ export const missed: Oracle = (run) => {
 };
 
 /** It was dropped, and has not come in any other way. */
-const wasDropped = (
+export const wasDropped = (
   { deliveries }: GroundTruth,
   { fate, container, type, happened }: Announcement,
 ): boolean =>
@@ -187,6 +187,9 @@ function bySequence(truth: GroundTruth, event: Announcement): boolean {
   const came = deliveries.filter(({ of }) => !of.digest);
   const proof = came.find(({ of }) => of.type === PROOF[type]);
   if (proof === undefined) return false;
+  // On CRI-O only the status of what has ended tells a run from a start that failed.
+  const isRun = truth.history.runtime !== 'crio' || stateAt(container, proof.of.built) !== null;
+  if (type === 'STARTED' && !isRun) return false;
   const startCame = came.some(({ of, received }) => of.type === 'STARTED' && received < proof.received);
   const received = deliveries.map((each) => each.received);
   const latest = Math.max(...received);

@@ -1,5 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -40,8 +40,11 @@ function client(some: Partial<KubeletClientOptions> = {}): KubeletClient {
   const made = new KubeletClient({
     url: kubelet.url,
     tokenFile,
-    caFile: authority.caFile,
+    identity: 'auto',
+    caFiles: [authority.caFile],
     serverName: undefined,
+    node: 'this-node',
+    hostIps: [],
     ...some,
   });
   cleanUps.push(() => made.close());
@@ -95,8 +98,7 @@ describe('a scrape', () => {
 
   test('a request ends at its own timeout when nobody answers', async () => {
     kubelet.answer = () => undefined;
-    const longAfter = new Promise((resolve) => setTimeout(resolve, 2_000, 'still waiting'));
-    expect(await Promise.race([reason({ timeoutMs: 200 }), longAfter])).toBe('Timeout');
+    expect(await reason({ timeoutMs: 200 })).toBe('Timeout');
   });
 
   test('a scrape that is answered byte by byte ends at its timeout too', async () => {
@@ -177,18 +179,35 @@ describe('a scrape', () => {
   });
 });
 
-describe('the certificate', () => {
+const strict = { identity: 'strict' } as const;
+
+describe('the certificate, if it must be verified', () => {
   test('a certificate of another authority is not trusted', async () => {
     const other = makeAuthority();
     cleanUps.push(() => removeAuthority(other));
-    expect(await reason({ caFile: other.caFile })).toBe('Tls');
+    expect(await reason({ ...strict, caFiles: [other.caFile] })).toBe('Tls');
+    expect(await reason({ ...strict, caFiles: ['/nowhere/ca.crt'] })).toBe('Tls');
     expect(kubelet.requests).toEqual([]);
+    expect(await reason({ ...strict, caFiles: [other.caFile, authority.caFile] })).toBe('well');
   });
 
   test('a certificate for another name is not trusted', async () => {
     const url = new URL(`https://localhost:${kubelet.port}`);
-    expect(await reason({ url })).toBe('Tls');
+    expect(await reason({ ...strict, url })).toBe('Tls');
     expect(kubelet.requests).toEqual([]);
+  });
+
+  test('without a server name, a certificate for the address, for the name of the node or for its subject is trusted', async () => {
+    const byNode = makeAuthority('DNS:node-1,IP:10.0.0.7');
+    cleanUps.push(() => removeAuthority(byNode));
+    const named = await FakeKubelet.start(byNode);
+    cleanUps.push(() => named.stop());
+    const at = { ...strict, url: named.url, caFiles: [byNode.caFile] };
+    expect(await reason(at)).toBe('Tls');
+    expect(await reason({ ...at, node: 'node-1' })).toBe('well');
+    // The subject that the signer for kubelets demands: CN=system:node:n1.
+    expect(await reason({ ...at, node: 'n1' })).toBe('well');
+    expect(await reason({ ...at, node: 'node-2' })).toBe('Tls');
   });
 
   test('with a server name only a certificate for that name is trusted', async () => {
@@ -196,33 +215,25 @@ describe('the certificate', () => {
     cleanUps.push(() => removeAuthority(byNode));
     const named = await FakeKubelet.start(byNode);
     cleanUps.push(() => named.stop());
-    const at = { url: named.url, caFile: byNode.caFile };
+    const at = { ...strict, url: named.url, caFiles: [byNode.caFile] };
     expect(await reason(at)).toBe('Tls');
     expect(await reason({ ...at, serverName: 'node-1' })).toBe('well');
     expect(await reason({ ...at, serverName: '10.0.0.7' })).toBe('well');
-    expect(await reason({ ...at, serverName: 'node-2' })).toBe('Tls');
+    expect(await reason({ ...at, serverName: 'node-2', node: 'node-1' })).toBe('Tls');
     expect(await reason({ ...at, serverName: '127.0.0.1' })).toBe('Tls');
     // The right name, of another authority, and the right authority, for the address alone.
-    expect(await reason({ ...at, caFile: authority.caFile, serverName: 'node-1' })).toBe('Tls');
-    expect(await reason({ serverName: 'node-1' })).toBe('Tls');
+    expect(await reason({ ...at, caFiles: [authority.caFile], serverName: 'node-1' })).toBe('Tls');
+    expect(await reason({ ...strict, serverName: 'node-1' })).toBe('Tls');
     expect(named.requests).toHaveLength(2);
     expect(kubelet.requests).toEqual([]);
   });
 
   test("the kubelet's own serving file, with its certificate and authority, works as CA file", async () => {
-    const own = makeAuthority('DNS:node-1');
-    cleanUps.push(() => removeAuthority(own));
-    const served = own.cert + readFileSync(own.caFile, 'utf8');
-    const selfSigned = await FakeKubelet.start({ ...own, cert: served });
-    cleanUps.push(() => selfSigned.stop());
-    const caFile = join(own.folder, 'kubelet.crt');
-    writeFileSync(caFile, served);
-    expect(await reason({ url: selfSigned.url, caFile, serverName: 'node-1' })).toBe('well');
-    expect(await reason({ url: selfSigned.url, caFile })).toBe('Tls');
-  });
-
-  test('certificates are verified unless there is no CA file', async () => {
-    expect(await reason({ caFile: undefined })).toBe('well');
+    const { selfSigned, caFile } = await selfSignedKubelet();
+    const at = { ...strict, url: selfSigned.url, caFiles: [caFile] };
+    expect(await reason({ ...at, serverName: 'node-1' })).toBe('well');
+    expect(await reason({ ...at, node: 'node-1' })).toBe('well');
+    expect(await reason(at)).toBe('Tls');
   });
 
   test('a replaced CA file is used without a restart', async () => {
@@ -230,14 +241,112 @@ describe('the certificate', () => {
     const other = makeAuthority();
     cleanUps.push(() => removeAuthority(other));
     writeFileSync(caFile, readFileSync(authority.caFile));
-    const it = client({ caFile });
-    expect(await it.scrape(NEVER)).toMatchObject({ ok: true });
+    const it = client({ ...strict, caFiles: [caFile] });
+    expect(await it.scrape(NEVER)).toMatchObject({ ok: true, identity: 'Verified' });
     writeFileSync(caFile, readFileSync(other.caFile));
+    expect(await it.scrape(NEVER)).toMatchObject({ ok: false, reason: 'Tls' });
+    rmSync(caFile);
     expect(await it.scrape(NEVER)).toMatchObject({ ok: false, reason: 'Tls' });
     writeFileSync(caFile, readFileSync(authority.caFile));
     expect(await it.scrape(NEVER)).toMatchObject({ ok: true });
   });
 });
+
+describe('the certificate, if it is verified where possible', () => {
+  test('a certificate that can be verified is', async () => {
+    expect(await scrape()).toMatchObject({ ok: true, identity: 'Verified' });
+  });
+
+  test('a self-signed certificate is accepted at an address of this node, and reported as unverified', async () => {
+    const { selfSigned } = await selfSignedKubelet();
+    expect(await scrape({ url: selfSigned.url })).toMatchObject({ ok: true, identity: 'Unverified' });
+    expect(await scrape({ url: selfSigned.url, caFiles: [] })).toMatchObject({
+      ok: true,
+      identity: 'Unverified',
+    });
+  });
+
+  test('at an address that is not of this node nothing is sent to a kubelet that cannot be verified', async () => {
+    // No interface has this address, although every connection to it ends on this machine.
+    const { selfSigned } = await selfSignedKubelet('127.0.0.2');
+    const { url } = selfSigned;
+    const found = await scrape({ url, hostIps: ['10.9.9.9'] });
+    expect(found).toMatchObject({ ok: false, reason: 'Tls' });
+    expect(found.ok ? '' : found.message).toContain('127.0.0.2 is no address of this node');
+    expect(selfSigned.requests).toEqual([]);
+    expect(await reason({ url, identity: 'strict' })).toBe('Tls');
+    expect(selfSigned.requests).toEqual([]);
+    // The same connection, once the kubelet has said that the address is the node's; and without any check.
+    expect(await scrape({ url, hostIps: ['127.0.0.2'] })).toMatchObject({ identity: 'Unverified' });
+    expect(await scrape({ url, identity: 'skip', caFiles: [] })).toMatchObject({ identity: 'NotChecked' });
+  });
+
+  test("a verified certificate of another node is refused, also at this node's address", async () => {
+    const byNode = makeAuthority('DNS:node-2,IP:10.0.0.8');
+    cleanUps.push(() => removeAuthority(byNode));
+    const named = await FakeKubelet.start(byNode);
+    cleanUps.push(() => named.stop());
+    const found = await scrape({ url: named.url, caFiles: [byNode.caFile] });
+    expect(found).toMatchObject({ ok: false, reason: 'Tls' });
+    expect(found.ok ? '' : found.message).toContain('the certificate is for DNS:node-2, IP Address:10.0.0.8');
+    expect(named.requests).toEqual([]);
+  });
+
+  test('whoever takes over the port of an unverified kubelet is sent nothing', async () => {
+    const { selfSigned } = await selfSignedKubelet();
+    const { url, port } = selfSigned;
+    const it = client({ url });
+    expect(await it.scrape(NEVER)).toMatchObject({ ok: true, identity: 'Unverified' });
+    await selfSigned.stop();
+    const other = makeAuthority('DNS:node-1');
+    cleanUps.push(() => removeAuthority(other));
+    const intruder = await FakeKubelet.start(other, { port });
+    cleanUps.push(() => intruder.stop());
+    expect(await it.scrape(NEVER)).toMatchObject({ ok: false, reason: 'CertificateChanged' });
+    expect(await it.scrape(NEVER)).toMatchObject({ ok: false, reason: 'CertificateChanged' });
+    expect(intruder.requests).toEqual([]);
+  });
+
+  test('after a verified certificate, one that cannot be verified is refused', async () => {
+    const it = client();
+    expect(await it.scrape(NEVER)).toMatchObject({ ok: true, identity: 'Verified' });
+    const { port } = kubelet;
+    await kubelet.stop();
+    const other = makeAuthority();
+    cleanUps.push(() => removeAuthority(other));
+    kubelet = await FakeKubelet.start(other, { port });
+    expect(await it.scrape(NEVER)).toMatchObject({ ok: false, reason: 'Tls' });
+    expect(kubelet.requests).toEqual([]);
+  });
+
+  test('a handshake that never ends is a timeout, and leaves no connection', async () => {
+    const sockets = new Set<Socket>();
+    const server = createServer((socket) => {
+      sockets.add(socket);
+      socket
+        .on('error', () => undefined)
+        .on('close', () => sockets.delete(socket))
+        .resume();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    cleanUps.push(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    expect(await reason({ url: new URL(`https://127.0.0.1:${port}`), timeoutMs: 200 })).toBe('Timeout');
+    await until(() => sockets.size === 0);
+  });
+});
+
+/** A kubelet whose certificate is signed by itself, for node-1; its file has both certificates, as kubelets write it. */
+async function selfSignedKubelet(host = '127.0.0.1') {
+  const own = makeAuthority('DNS:node-1');
+  cleanUps.push(() => removeAuthority(own));
+  const served = own.cert + readFileSync(own.caFile, 'utf8');
+  const selfSigned = await FakeKubelet.start({ ...own, cert: served }, { host });
+  cleanUps.push(() => selfSigned.stop());
+  const caFile = join(own.folder, 'kubelet.crt');
+  writeFileSync(caFile, served);
+  return { selfSigned, caFile };
+}
 
 describe('a token', () => {
   test('a rotated token is used for the next scrape', async () => {
@@ -277,6 +386,20 @@ describe('a token', () => {
 });
 
 describe('the connection', () => {
+  test('a CA file that cannot be parsed fails a scrape before anything is sent, and a mended one is read with the next', async () => {
+    const caFile = join(authority.folder, 'mended.crt');
+    writeFileSync(caFile, 'no certificate');
+    const it = client({ caFiles: [authority.caFile, caFile] });
+    expect(await it.scrape(NEVER)).toMatchObject({
+      ...{ ok: false, reason: 'Credentials' },
+      message: `${caFile} contains no PEM certificate`,
+    });
+    expect(kubelet.requests).toEqual([]);
+    writeFileSync(caFile, readFileSync(authority.caFile));
+    expect(await it.scrape(NEVER)).toMatchObject({ ok: true, identity: 'Verified' });
+    it.close();
+  });
+
   test('one connection is kept between scrapes', async () => {
     const it = client();
     for (let i = 0; i < 3; i += 1) await it.scrape(NEVER);

@@ -9,36 +9,22 @@
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { isIP, type Socket } from 'node:net';
-import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
+import type { Duplex } from 'node:stream';
+import { connect, type TLSSocket } from 'node:tls';
 import { monoNow, readClocks } from '../../../platform/clock.ts';
 import { messageOf } from '../../../platform/errors.ts';
 import { cleanText } from '../../../protocol/text.ts';
 import type { Mono, Wall } from '../../../protocol/units.ts';
+import { hostOf, IdentityCheck, type KubeletIdentity } from './identity.ts';
 import { type KubeletFigures, readMetrics } from './metrics.ts';
-import { type KubeletAddress, readCa, readToken } from './settings.ts';
-
-export const SCRAPE_FAILURES = [
-  'Unreachable',
-  'Timeout',
-  'Tls',
-  'Credentials',
-  'Unauthorized',
-  'Forbidden',
-  'Redirect',
-  'BadStatus',
-  'TooLarge',
-  'NotMetrics',
-] as const;
-/**
- * `Credentials`: the token or the CA file cannot be read. `NotMetrics`: what answers is no kubelet. `BadStatus`: any other status
- * than 200.
- */
-export type ScrapeFailure = (typeof SCRAPE_FAILURES)[number];
+import { ScrapeError, type ScrapeFailure } from './scrapeError.ts';
+import { type KubeletAddress, readCas, readToken } from './settings.ts';
 
 export type Scrape =
   | {
       readonly ok: true;
       readonly figures: KubeletFigures;
+      readonly identity: KubeletIdentity;
       /** The figures were read between these two. */
       readonly started: Mono;
       readonly ended: Mono;
@@ -58,15 +44,6 @@ const TIMEOUT_MS = 5_000;
 const MAX_BYTES = 8 * 1024 * 1024;
 const MAX_MESSAGE_LENGTH = 300;
 
-class ScrapeError extends Error {
-  readonly reason: ScrapeFailure;
-
-  constructor(reason: ScrapeFailure, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.reason = reason;
-  }
-}
-
 interface MetricsResponse {
   readonly status: number;
   readonly text: string;
@@ -76,13 +53,18 @@ export class KubeletClient {
   /** Called when the kubelet closes the kept connection: it may have ended. */
   onLost: () => void = () => undefined;
   readonly #options: KubeletClientOptions;
+  readonly #check: IdentityCheck;
+  #identity: KubeletIdentity = 'NotChecked';
   #agent: http.Agent | null = null;
+  /** The connection whose handshake is under way. */
+  #opening: TLSSocket | null = null;
   #ca = '';
   /** The connection kept between two scrapes. */
   #kept: Socket | null = null;
 
   constructor(options: KubeletClientOptions) {
     this.#options = options;
+    this.#check = new IdentityCheck(options);
   }
 
   /** Scrapes once. Never throws; when aborted by the signal it fails as `Unreachable`. One call at a time. */
@@ -95,7 +77,7 @@ export class KubeletClient {
       if (figures === null)
         throw new ScrapeError('NotMetrics', 'the answer contains no metrics of a kubelet');
       const { mono: ended, wall } = readClocks();
-      return { ok: true, figures, started, ended, wall };
+      return { ok: true, figures, identity: this.#identity, started, ended, wall };
     } catch (error) {
       // The connection may be in any state, so the next scrape makes a new one.
       this.close();
@@ -108,11 +90,15 @@ export class KubeletClient {
   /** Closes the connection; the next scrape makes a new one. */
   close(): void {
     this.#kept = null;
+    this.#opening?.destroy();
+    this.#opening = null;
     this.#agent?.destroy();
     this.#agent = null;
   }
 
   async #read(signal: AbortSignal): Promise<string> {
+    // A request that has no socket yet does not notice that it is aborted.
+    signal.addEventListener('abort', () => this.#opening?.destroy(new Error('aborted')), { once: true });
     await this.#connect();
     const token = await this.#token();
     let answer = await this.#ask(token, signal);
@@ -125,27 +111,52 @@ export class KubeletClient {
 
   async #token(): Promise<string | null> {
     const { tokenFile } = this.#options;
-    return tokenFile === undefined ? null : await readFrom(tokenFile, readToken);
+    if (tokenFile === undefined) return null;
+    return await readToken(tokenFile).catch((error: unknown) => badCredentials(error, `${tokenFile} `));
   }
 
-  /** Creates the agent of the one connection, and another when the CA file has changed. */
+  /** Creates the agent of the one connection, and another when a CA file has changed. */
   async #connect(): Promise<void> {
-    const { url, caFile, serverName } = this.#options;
-    const ca = caFile === undefined ? '' : await readFrom(caFile, (file) => readCa(file, this.#ca));
+    const { url, caFiles } = this.#options;
+    const ca = await readCas(caFiles, this.#ca).catch(badCredentials);
     if (this.#agent !== null && ca === this.#ca) return;
     this.close();
     this.#ca = ca;
     const pool = { keepAlive: true, maxSockets: 1, maxFreeSockets: 1 };
-    this.#agent =
-      url.protocol === 'http:'
-        ? new http.Agent(pool)
-        : new https.Agent({
-            ...pool,
-            minVersion: 'TLSv1.2',
-            // settings.ts requires either the CA or the explicit --kubelet-insecure-skip-verify.
-            ...(caFile === undefined ? { rejectUnauthorized: false } : { ca }),
-            ...(serverName === undefined ? {} : serverNameOptions(serverName)),
-          });
+    this.#agent = url.protocol === 'http:' ? new http.Agent(pool) : new https.Agent(pool);
+    // The agent sends nothing before it is given the socket.
+    if (url.protocol === 'https:')
+      this.#agent.createConnection = (_options, created) => this.#open(ca, created);
+  }
+
+  /** Connects, and hands the socket over only if it leads to this node's kubelet. */
+  #open(ca: string, created: (error: Error | null, socket: Duplex) => void = () => undefined): undefined {
+    const { url, serverName } = this.#options;
+    const socket = connect({
+      host: hostOf(url),
+      port: Number(url.port === '' ? 443 : url.port),
+      minVersion: 'TLSv1.2',
+      ca: ca === '' ? [] : ca,
+      // #check decides instead.
+      rejectUnauthorized: false,
+      checkServerIdentity: () => undefined,
+      // SNI cannot ask for an address.
+      ...(serverName === undefined || isIP(serverName) !== 0 ? {} : { servername: serverName }),
+    });
+    this.#opening = socket;
+    const failed = (error: Error) => created(error, socket);
+    socket.once('error', failed);
+    socket.once('secureConnect', () => {
+      this.#opening = null;
+      socket.off('error', failed);
+      try {
+        this.#identity = this.#check.accept(socket, ca !== '');
+      } catch (error) {
+        socket.destroy();
+        return failed(error instanceof Error ? error : new Error(messageOf(error)));
+      }
+      created(null, socket);
+    });
   }
 
   async #ask(token: string | null, signal: AbortSignal): Promise<MetricsResponse> {
@@ -164,7 +175,7 @@ export class KubeletClient {
   #request(token: string | null, signal: AbortSignal): ClientRequest {
     const { url } = this.#options;
     return (url.protocol === 'http:' ? http : https).request({
-      host: url.hostname.replace(/^\[|\]$/g, ''),
+      host: hostOf(url),
       port: url.port === '' ? undefined : Number(url.port),
       path: '/metrics',
       agent: this.#agent ?? undefined,
@@ -219,16 +230,6 @@ export class KubeletClient {
   }
 }
 
-/** Options that require the certificate to be for this name. SNI cannot ask for an address, only the certificate can be checked for it. */
-function serverNameOptions(
-  serverName: string,
-): Pick<ConnectionOptions, 'servername' | 'checkServerIdentity'> {
-  return {
-    ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
-    checkServerIdentity: (_host, certificate) => checkServerIdentity(serverName, certificate),
-  };
-}
-
 function respond(request: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.once('response', resolve);
@@ -275,12 +276,8 @@ async function readAll(response: IncomingMessage, maxBytes: number): Promise<str
   return Buffer.concat(parts).toString('utf8');
 }
 
-async function readFrom(file: string, read: (file: string) => Promise<string>): Promise<string> {
-  try {
-    return await read(file);
-  } catch (error) {
-    throw new ScrapeError('Credentials', `${file} ${messageOf(error)}`, { cause: error });
-  }
+function badCredentials(error: unknown, before = ''): never {
+  throw new ScrapeError('Credentials', `${before}${messageOf(error)}`, { cause: error });
 }
 
 const TLS_CODE =

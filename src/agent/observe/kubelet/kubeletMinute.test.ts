@@ -19,6 +19,9 @@ interface ReportedFigures {
   readonly errors?: number;
   readonly start?: number;
   readonly lastSeen?: number;
+  /** Processor time since its start, in seconds. */
+  readonly cpu?: number;
+  readonly resident?: number;
 }
 
 const histogram = (name: string, labels: string, ms: readonly number[]): string[] => {
@@ -45,7 +48,7 @@ function goodScrape(seconds: number, reported: ReportedFigures): GoodScrape {
     start = START_S,
     lastSeen,
   } = reported;
-  const { listErrors = 0, statuses = [] } = reported;
+  const { listErrors = 0, statuses = [], cpu, resident } = reported;
   const text = [
     ...histogram('kubelet_pleg_relist_duration_seconds', '', relists),
     ...histogram(
@@ -63,12 +66,21 @@ function goodScrape(seconds: number, reported: ReportedFigures): GoodScrape {
     `kubelet_pleg_discard_events ${discarded}`,
     `kubelet_evented_pleg_connection_error_count ${errors}`,
     ...(lastSeen === undefined ? [] : [`kubelet_pleg_last_seen_seconds ${lastSeen}`]),
+    ...(cpu === undefined ? [] : [`process_cpu_seconds_total ${cpu}`]),
+    ...(resident === undefined ? [] : [`process_resident_memory_bytes ${resident}`]),
     `process_start_time_seconds ${start}`,
   ].join('\n');
   const figures = readMetrics(text);
   if (figures === null) throw new Error('not a kubelet');
   const ended = mono(seconds * 1e6);
-  return { ok: true, figures, started: ended, ended, wall: wall((START_S + seconds) * 1e6) };
+  return {
+    ok: true,
+    figures,
+    identity: 'Verified',
+    started: ended,
+    ended,
+    wall: wall((START_S + seconds) * 1e6),
+  };
 }
 
 test('a minute is the increase since the scrape before it', () => {
@@ -93,6 +105,7 @@ test('a minute is the increase since the scrape before it', () => {
     discarded: 3,
     streamErrors: 1,
     listP99: expect.any(Number),
+    resident: null,
     calls: expect.any(Object),
   });
 });
@@ -174,27 +187,49 @@ test('call durations are summed over scrapes, and the longest list took at least
     listSum: 304_000,
     longestList: 300_000,
     statusSum: 400_000,
+    cpu: null,
   });
   minutes.add(goodScrape(30, { relists: [1, 700, 4], lists: [1, 9_000, 300, 2, 2, 12_000, 2, 2] }));
   expect(minutes.take()?.calls).toMatchObject({ from: 20_000_000, lists: 3, longestList: 10_000_000 });
 });
 
+test("the kubelet's processor time is the increase between scrapes, its memory that of the last one", () => {
+  const minutes = new KubeletMinutes(mono(0));
+  minutes.add(goodScrape(0, { relists: [1], cpu: 100, resident: 7e7 }));
+  minutes.add(goodScrape(10, { relists: [1], cpu: 100.25, resident: 8e7 }));
+  minutes.add(goodScrape(20, { relists: [1], cpu: 100.5, resident: 9e7 }));
+  expect(minutes.take()).toMatchObject({ resident: 9e7, calls: { cpu: 500_000 } });
+  // It restarted.
+  minutes.add(goodScrape(30, { relists: [1], cpu: 2, start: START_S + 25 }));
+  expect(minutes.take()).toMatchObject({ resident: null, calls: { cpu: 2_000_000 } });
+});
+
+function recordWith(kubelet: ReturnType<KubeletMinutes['take']>) {
+  const times = { t: 0, span: 0, wall: 0, decided: 0, lists: [] };
+  const relists = { relists: 0, errors: 0, max: 0, hist: [], sandboxes: 0, containers: 0, bytes: 0 };
+  const events = { expected: 0, matched: 0, unobservable: 0, covered: 0 };
+  return { type: 'relist_minute', ...times, ...relists, ...events, kubelet };
+}
+
 test('figures too large for a record are clamped', () => {
   const minutes = new KubeletMinutes(mono(0));
   minutes.add(goodScrape(0, { relists: [1] }));
-  minutes.add(goodScrape(10, { relists: [1, 1e300], lists: [1e300], discarded: 1.5, errors: 1e18 }));
-  const zero = { relists: 0, errors: 0, max: 0, hist: [], sandboxes: 0, containers: 0, bytes: 0 };
-  const figures = { expected: 0, matched: 0, unobservable: 0, covered: 0, span: 0, wall: 0, lists: [] };
-  const record = { type: 'relist_minute', t: 0, ...zero, ...figures, kubelet: minutes.take() };
-  expect(parseRecord(record)).toMatchObject({ ok: true });
+  minutes.add(
+    goodScrape(10, {
+      relists: [1, 1e300],
+      lists: [1e300],
+      discarded: 1.5,
+      errors: 1e18,
+      cpu: 1e300,
+      resident: 1e300,
+    }),
+  );
+  expect(parseRecord(recordWith(minutes.take()))).toMatchObject({ ok: true });
 });
 
 test('a minute fits into its record', () => {
   const minutes = new KubeletMinutes(mono(0));
   minutes.add(goodScrape(0, { relists: [1] }));
   minutes.add(goodScrape(10, { relists: [1, 2.5, 11_000], intervals: [0.3, 0.1], lists: [0.7] }));
-  const zero = { relists: 0, errors: 0, max: 0, hist: [], sandboxes: 0, containers: 0, bytes: 0 };
-  const figures = { expected: 0, matched: 0, unobservable: 0, covered: 0, span: 0, wall: 0, lists: [] };
-  const record = { type: 'relist_minute', t: 0, ...zero, ...figures, kubelet: minutes.take() };
-  expect(parseRecord(record)).toMatchObject({ ok: true });
+  expect(parseRecord(recordWith(minutes.take()))).toMatchObject({ ok: true });
 });

@@ -32,6 +32,7 @@ export class KubeletMinutes {
     draft.lastScrape = scrape.ended;
     const seenAge = figures.lastSeen === undefined ? null : scrape.wall / 1e6 - figures.lastSeen;
     if (seenAge !== null) draft.lastSeenAge = Math.max(draft.lastSeenAge ?? 0, seenAge);
+    draft.resident = figures.residentBytes ?? null;
     draft.streamErrors = figures.connectionErrors ?? figures.operations.get_container_events.errors ?? null;
     if (before === null) return;
     add(draft, isSameRun ? before.figures : null, figures);
@@ -55,7 +56,7 @@ export class KubeletMinutes {
     const draft = this.#minute;
     this.#minute = null;
     if (draft === null) return undefined;
-    const { relists, hist, intervals, intervalSum, discarded, streamErrors, callTotals } = draft;
+    const { relists, hist, intervals, intervalSum, discarded, streamErrors, resident, callTotals } = draft;
     const p99 = quantile(draft.listCalls, 0.99);
     return {
       scraped: {
@@ -70,6 +71,7 @@ export class KubeletMinutes {
       discarded: discarded === null ? null : toCount(discarded),
       streamErrors: streamErrors === null ? null : toCount(streamErrors),
       listP99: p99 === null ? null : toMicros(p99),
+      resident: resident === null ? null : toCount(resident),
       ...(callTotals === null ? {} : { calls: callTotals.record(this.#epochStart) }),
     };
   }
@@ -86,6 +88,7 @@ interface MinuteDraft {
   lastSeenAge: number | null;
   discarded: number | null;
   streamErrors: number | null;
+  resident: number | null;
   /** Calls of both lists, by the upper bound of their bucket in seconds. */
   listCalls: Map<number, number>;
   /** Null until there are two scrapes. */
@@ -102,6 +105,7 @@ const emptyDraft = (at: Mono): MinuteDraft => ({
   lastSeenAge: null,
   discarded: null,
   streamErrors: null,
+  resident: null,
   listCalls: new Map(),
   callTotals: null,
 });

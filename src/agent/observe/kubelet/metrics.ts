@@ -48,13 +48,22 @@ export interface KubeletFigures {
   readonly operations: Readonly<Record<Operation, OperationFigures>>;
   /** Unix time in seconds; computed from the boot time at each scrape, so a step of the wall clock moves it. */
   readonly processStart: number | undefined;
+  /** Processor time since the kubelet started, in seconds. */
+  readonly cpu: number | undefined;
+  readonly residentBytes: number | undefined;
   /** Such as `v1.36.2`. */
   readonly version: string | undefined;
 }
 
 type Scalar = keyof Pick<
   KubeletFigures,
-  'connectionErrors' | 'connectionSuccesses' | 'lastSeen' | 'discardedEvents' | 'processStart'
+  | 'connectionErrors'
+  | 'connectionSuccesses'
+  | 'lastSeen'
+  | 'discardedEvents'
+  | 'processStart'
+  | 'cpu'
+  | 'residentBytes'
 >;
 
 const SCALARS: Readonly<Record<string, Scalar>> = {
@@ -63,6 +72,8 @@ const SCALARS: Readonly<Record<string, Scalar>> = {
   kubelet_pleg_last_seen_seconds: 'lastSeen',
   kubelet_pleg_discard_events: 'discardedEvents',
   process_start_time_seconds: 'processStart',
+  process_cpu_seconds: 'cpu',
+  process_resident_memory_bytes: 'residentBytes',
 };
 const GATE = 'kubernetes_feature_enabled';
 const BUILD = 'kubernetes_build_info';
@@ -127,6 +138,8 @@ class MetricsDraft {
         get_container_events: this.#operation('get_container_events'),
       },
       processStart: this.#scalar('process_start_time_seconds'),
+      cpu: this.#scalar('process_cpu_seconds'),
+      residentBytes: this.#scalar('process_resident_memory_bytes'),
       version: version === '' ? undefined : version,
     };
   }

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { messageOf } from '../../../platform/errors.ts';
 import type { Logger } from '../../../platform/log.ts';
-import { MAX_NAME_LENGTH } from '../../../protocol/record.ts';
+import { MAX_NAME_LENGTH, MODES } from '../../../protocol/record.ts';
 import { type Mono, shift, type Wall, wall } from '../../../protocol/units.ts';
 import { readBootId } from '../../spool/agentHeartbeat.ts';
 import { LOCAL_FILES, readJson, writeJson } from '../../spool/files.ts';
-import { MODELS, MODES } from './modeInference.ts';
+import { MODELS } from './modeInference.ts';
 import type { ModeTracker, SavedMode } from './modeTracker.ts';
 import { ScrapeSummarySchema } from './scrapeSummary.ts';
 
@@ -54,7 +54,9 @@ export class ModeFile {
 
   /** What the previous agent saved, with its scrape on the clock of this boot; null if there is nothing usable. */
   async load(now: { readonly mono: Mono; readonly wall: Wall }): Promise<SavedMode | null> {
-    const content = await readJson(LOCAL_FILES, this.#file).catch((error: unknown) => this.#logError(error));
+    const content = await readJson(LOCAL_FILES, this.#options.log, this.#file).catch((error: unknown) =>
+      this.#logError(error),
+    );
     const read = v.safeParse(FileSchema, content);
     if (!read.success) return null;
     const { node, bootId, model, mode, reason, since, scrape } = read.output;

@@ -45,7 +45,14 @@ function ofFile(name: string): string {
   const figures = readMetrics(readFileSync(new URL(name, FOLDER), 'utf8'));
   if (figures === null) throw new Error(`${name} is not a kubelet's`);
   const at = wall(((figures.lastSeen ?? 0) + 1) * 1e6);
-  const seen = summarize({ ok: true, figures, started: mono(0), ended: mono(0), wall: at });
+  const seen = summarize({
+    ok: true,
+    figures,
+    identity: 'Verified',
+    started: mono(0),
+    ended: mono(0),
+    wall: at,
+  });
   const age = seen.processStart === null ? null : at / 1e6 - seen.processStart;
   const { model, mode, reason } = infer(seen, past({ firstSeenAge: age }));
   return `${model} ${mode} ${reason}`;

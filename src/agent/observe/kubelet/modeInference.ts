@@ -12,21 +12,11 @@
  *
  * A kubelet that does not report what its mode follows from, or contradicts itself, is `Unknown`.
  */
+import type { Mode } from '../../../protocol/record.ts';
 import type { ScrapeSummary } from './scrapeSummary.ts';
 
 export const MODELS = ['GenericOnly', 'EventedCache', 'EventedHint', 'Unknown'] as const;
 type Model = (typeof MODELS)[number];
-
-export const MODES = [
-  'Generic',
-  'Starting',
-  'Evented',
-  'Fallback',
-  'EventedHint',
-  'HintDisabled',
-  'Unknown',
-] as const;
-export type Mode = (typeof MODES)[number];
 
 export interface Inference {
   readonly model: Model;

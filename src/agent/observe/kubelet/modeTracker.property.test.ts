@@ -5,11 +5,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { metricsText } from '../../../../test/support/fakeKubelet.ts';
-import { parseRecord } from '../../../protocol/record.ts';
+import { type Mode, parseRecord } from '../../../protocol/record.ts';
 import { type Mono, mono, shift, wall } from '../../../protocol/units.ts';
 import type { Scrape } from './client.ts';
 import { readMetrics } from './metrics.ts';
-import type { Mode } from './modeInference.ts';
 import { CONFIRMED_FOR, type ModeChange, ModeTracker } from './modeTracker.ts';
 
 const START = mono(5e6);
@@ -96,7 +95,14 @@ class Kubelet {
       this.counts && minor >= 27 ? text : text.replaceAll(/^kubelet_evented_pleg_connection.*\n/gm, '');
     const figures = readMetrics(reported);
     if (figures === null) throw new Error('not a kubelet');
-    return { ok: true, figures, started: shift(at, -1000), ended: at, wall: wall(WALL + at + stepped * 1e6) };
+    return {
+      ok: true,
+      figures,
+      identity: 'Verified',
+      started: shift(at, -1000),
+      ended: at,
+      wall: wall(WALL + at + stepped * 1e6),
+    };
   }
 }
 

@@ -2,9 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { type FakeFigures, metricsText } from '../../../../test/support/fakeKubelet.ts';
 import { parseRecord } from '../../../protocol/record.ts';
 import { mono, wall } from '../../../protocol/units.ts';
-import type { Scrape, ScrapeFailure } from './client.ts';
+import type { Scrape } from './client.ts';
 import { readMetrics } from './metrics.ts';
 import { type ModeChange, ModeTracker, type SavedMode } from './modeTracker.ts';
+import type { ScrapeFailure } from './scrapeError.ts';
 import { summarize } from './scrapeSummary.ts';
 
 const START = mono(1_000_000);
@@ -25,7 +26,7 @@ function scrapeAt(
   if (read === null) throw new Error('not a kubelet');
   const ended = mono(seconds * 1e6);
   const at = wall(WALL + (seconds + stepped) * 1e6);
-  return { ok: true, figures: read, started: mono(ended - 20_000), ended, wall: at };
+  return { ok: true, figures: read, identity: 'Verified', started: mono(ended - 20_000), ended, wall: at };
 }
 
 const failed = (seconds: number, reason: ScrapeFailure): Scrape => ({

@@ -13,11 +13,12 @@
  * Pure: scrapes in, changes out.
  */
 
-import { PROOF_VERSION } from '../../../protocol/record.ts';
+import { type Mode, PROOF_VERSION } from '../../../protocol/record.ts';
 import { between, type Micros, type Mono, millis, mono, type Wall } from '../../../protocol/units.ts';
-import type { Scrape, ScrapeFailure } from './client.ts';
+import type { Scrape } from './client.ts';
 import type { GoodScrape } from './gate.ts';
-import { type Inference, infer, LAST_ERROR, type Mode, type RunHistory } from './modeInference.ts';
+import { type Inference, infer, LAST_ERROR, type RunHistory } from './modeInference.ts';
+import type { ScrapeFailure } from './scrapeError.ts';
 import { restartBetween, type ScrapeSummary, summarize } from './scrapeSummary.ts';
 
 export interface ModeState extends Inference {

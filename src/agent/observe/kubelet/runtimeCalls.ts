@@ -1,5 +1,6 @@
 /*
- * How long a kubelet's own calls to its runtime took, summed over scrapes: this tells a slow runtime from a slow kubelet.
+ * How long a kubelet's own calls to its runtime took, summed over scrapes: this tells a slow runtime from a slow kubelet. And what
+ * processor time the kubelet itself used meanwhile.
  *
  * A histogram keeps no single call. The longest one took at least as long as the lower bound of the highest bucket that grew, and at
  * least as long as the mean of the calls added with it.
@@ -28,6 +29,7 @@ export class RuntimeCallTotals {
   #listSum = 0;
   #longestList = 0;
   #statusSum = 0;
+  #cpu: number | null = null;
 
   constructor({ before, now }: ScrapeInterval) {
     this.#from = before.started;
@@ -37,6 +39,7 @@ export class RuntimeCallTotals {
   add({ before: { figures: before }, now: { figures: now, ended } }: ScrapeInterval): void {
     this.#to = ended;
     this.#relistSum += increase(before?.relistDuration?.sum, now.relistDuration?.sum);
+    if (now.cpu !== undefined) this.#cpu = (this.#cpu ?? 0) + increase(before?.cpu, now.cpu);
     for (const list of LISTS) {
       const [was, is] = [before?.operations[list], now.operations[list]];
       this.#lists += increase(was?.duration?.count, is.duration?.count);
@@ -60,6 +63,7 @@ export class RuntimeCallTotals {
       listSum: toMicros(this.#listSum),
       longestList: toMicros(this.#longestList),
       statusSum: toMicros(this.#statusSum),
+      cpu: this.#cpu === null ? null : toMicros(this.#cpu),
     };
   }
 }

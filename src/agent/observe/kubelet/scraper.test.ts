@@ -39,8 +39,11 @@ function watching(periodMs: number, minPeriodMs = 20) {
   const client = new KubeletClient({
     url: kubelet.url,
     tokenFile: undefined,
-    caFile: authority.caFile,
+    identity: 'auto',
+    caFiles: [authority.caFile],
     serverName: undefined,
+    node: 'this-node',
+    hostIps: [],
   });
   const failures: string[] = [];
   const watch = new KubeletScraper({

@@ -7,8 +7,9 @@ import { monoNow } from '../../../platform/clock.ts';
 import type { Logger } from '../../../platform/log.ts';
 import { sleep } from '../../../platform/sleep.ts';
 import { between, type Micros, type Mono, millis } from '../../../protocol/units.ts';
-import type { KubeletClient, Scrape, ScrapeFailure } from './client.ts';
+import type { KubeletClient, Scrape } from './client.ts';
 import { FeatureGate, type GateStatus } from './gate.ts';
+import type { ScrapeFailure } from './scrapeError.ts';
 
 const PERIOD: Micros = millis(10_000);
 const JITTER = 0.1;
@@ -51,6 +52,7 @@ export class KubeletScraper implements KubeletView {
   readonly #listeners: (() => void)[] = [];
   /** Aborted when a scrape is wanted before the next one is due. */
   #wake = new AbortController();
+  #hasWarned = false;
 
   constructor(options: KubeletScraperOptions) {
     this.#options = options;
@@ -111,7 +113,15 @@ export class KubeletScraper implements KubeletView {
     const { last } = this;
     if (!scrape.ok) onFailure?.(scrape.reason);
     if (scrape.ok) {
-      if (last?.ok !== true) log.info({ kubelet: scrape.figures.version }, 'kubelet scraped');
+      const { figures, identity } = scrape;
+      if (last?.ok !== true) log.info({ kubelet: figures.version, identity }, 'kubelet scraped');
+      if (identity === 'Unverified' && !this.#hasWarned) {
+        this.#hasWarned = true;
+        log.warn(
+          { identity },
+          "no known authority signed the kubelet's certificate; it is accepted because it answers at an address of this node",
+        );
+      }
     } else if (last === null || last.ok || last.reason !== scrape.reason) {
       log.warn({ reason: scrape.reason, error: scrape.message }, 'kubelet scrape failed');
     }

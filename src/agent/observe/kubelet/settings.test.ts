@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Authority, makeAuthority, removeAuthority } from '../../../../test/support/fakeKubelet.ts';
 import { messageOf } from '../../../platform/errors.ts';
 import { AGENT_SETTINGS } from '../../config.ts';
-import { type KubeletSettings, kubeletAddress } from './settings.ts';
+import { type KubeletSettings, kubeletAddress, readCas } from './settings.ts';
 
 let authority: Authority;
 let folder: string;
@@ -26,9 +26,11 @@ afterAll(() => {
 const settings = (some: Partial<KubeletSettings> = {}): KubeletSettings => ({
   kubeletUrl: 'https://10.0.0.7:10250',
   kubeletTokenFile: undefined,
-  kubeletCaFile: authority.caFile,
+  kubeletCaFile: [authority.caFile],
   kubeletServerName: undefined,
-  kubeletInsecureSkipVerify: false,
+  kubeletIdentity: 'auto',
+  hostIp: undefined,
+  node: 'node-1',
   ...some,
 });
 
@@ -37,15 +39,26 @@ const problems = (some: Partial<KubeletSettings>): Promise<string> =>
 
 describe('the settings of a kubelet', () => {
   test('without --kubelet-url the other settings are not checked', async () => {
-    const nothing = { kubeletUrl: undefined, kubeletTokenFile: '/nowhere', kubeletInsecureSkipVerify: true };
+    const nothing = { kubeletUrl: undefined, kubeletTokenFile: '/nowhere', kubeletIdentity: 'skip' } as const;
     expect(await kubeletAddress(settings(nothing))).toBeNull();
   });
 
-  test('a CA file or --kubelet-insecure-skip-verify is accepted', async () => {
+  test('a CA file is required only with --kubelet-identity strict', async () => {
     const kubeletTokenFile = file('token', 'abc.def\n');
-    expect(await kubeletAddress(settings({ kubeletTokenFile }))).toMatchObject({ caFile: authority.caFile });
-    const unchecked = { kubeletCaFile: undefined, kubeletInsecureSkipVerify: true };
-    expect(await kubeletAddress(settings(unchecked))).toMatchObject({ caFile: undefined });
+    const address = await kubeletAddress(settings({ kubeletTokenFile }));
+    expect(address).toMatchObject({ caFiles: [authority.caFile], identity: 'auto' });
+    for (const kubeletIdentity of ['auto', 'skip'] as const)
+      expect(await problems({ kubeletIdentity, kubeletCaFile: undefined })).toBe('');
+    expect(await problems({ kubeletIdentity: 'strict', kubeletCaFile: undefined })).toContain(
+      'must name the CA',
+    );
+  });
+
+  test('a CA file that is missing is no error: a file on the node must not keep its agent away', async () => {
+    const kubeletCaFile = ['/nowhere/ca.crt', authority.caFile];
+    expect(await problems({ kubeletIdentity: 'strict', kubeletCaFile })).toBe('');
+    expect(await readCas(kubeletCaFile)).toBe(readFileSync(authority.caFile, 'utf8'));
+    expect(await readCas(['/nowhere/ca.crt'])).toBe('');
   });
 
   test.each(['http://127.0.0.1:10255', 'http://localhost:1', 'http://[::1]:1'])(
@@ -68,19 +81,26 @@ describe('the settings of a kubelet', () => {
     expect(message).not.toContain('secret');
   });
 
-  test('a CA file and --kubelet-insecure-skip-verify exclude each other, and one is required', async () => {
-    expect(await problems({ kubeletInsecureSkipVerify: true })).toContain(
-      '--kubelet-ca-file (PLEGWATCH_KUBELET_CA_FILE) and --kubelet-insecure-skip-verify (PLEGWATCH_KUBELET_INSECURE_SKIP_VERIFY) contradict',
+  test('a CA file has no meaning with --kubelet-identity skip', async () => {
+    expect(await problems({ kubeletIdentity: 'skip' })).toBe(
+      '--kubelet-ca-file (PLEGWATCH_KUBELET_CA_FILE) has no meaning with --kubelet-identity (PLEGWATCH_KUBELET_IDENTITY) skip: remove one',
     );
-    expect(await problems({ kubeletCaFile: undefined })).toContain('must name the CA');
   });
 
-  test('--kubelet-server-name requires a verified certificate', async () => {
+  test.each(['10.0.0.7', 'fd00::7', '10.0.0.7,fd00::7', '10.0.0.7, fd00::7'])('--host-ip may be %s', (raw) =>
+    expect(AGENT_SETTINGS.hostIp.read(raw)).toEqual(raw.split(/, */)),
+  );
+
+  test.each(['node-1', '10.0.0.0/8', '10.0.0.7,', '[fd00::7]'])('--host-ip may not be %s', (raw) =>
+    expect(() => AGENT_SETTINGS.hostIp.read(raw)).toThrow('must be an IP address'),
+  );
+
+  test('--kubelet-server-name requires a certificate that may be verified', async () => {
     const kubeletServerName = 'node-1';
     expect(await kubeletAddress(settings({ kubeletServerName }))).toMatchObject({ serverName: 'node-1' });
-    const unchecked = { kubeletServerName, kubeletCaFile: undefined, kubeletInsecureSkipVerify: true };
-    expect(await problems(unchecked)).toBe(
-      '--kubelet-server-name (PLEGWATCH_KUBELET_SERVER_NAME) and --kubelet-insecure-skip-verify (PLEGWATCH_KUBELET_INSECURE_SKIP_VERIFY) contradict each other: remove one',
+    const unchecked = { kubeletServerName, kubeletCaFile: undefined, kubeletIdentity: 'skip' } as const;
+    expect(await problems(unchecked)).toContain(
+      '--kubelet-server-name (PLEGWATCH_KUBELET_SERVER_NAME) has no meaning with',
     );
     const plain = { kubeletServerName, kubeletCaFile: undefined, kubeletUrl: 'http://127.0.0.1:10255' };
     expect(await problems(plain)).toContain('has no meaning for a kubelet without https');
@@ -107,24 +127,41 @@ describe('the settings of a kubelet', () => {
     expect(() => AGENT_SETTINGS.kubeletServerName.read(name)).toThrow('must be a host name'),
   );
 
-  test('files that are missing or invalid are refused', async () => {
+  test('a token file that is missing or invalid is refused', async () => {
     const token = (name: string) => problems({ kubeletTokenFile: name });
-    const ca = (name: string) => problems({ kubeletCaFile: name });
     expect(await token('/nowhere/token')).toContain('names /nowhere/token, which cannot be read (ENOENT)');
     expect(await token(folder)).toContain('is not a file');
     expect(await token('/dev/zero')).toContain('is not a file');
     expect(await token(file('empty', ' \n'))).toContain('is empty');
     expect(await token(file('two', 'a b'))).toContain('does not contain a token');
     expect(await token(file('large', 'x'.repeat(70_000)))).toContain('is larger than');
-    expect(await ca(file('empty.crt', ''))).toContain('contains no PEM certificate');
-    expect(await ca(file('none.crt', 'hello'))).toContain('contains no PEM certificate');
-    const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
-    expect(await ca(file('broken.crt', broken))).toContain('that cannot be parsed');
+  });
+
+  const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
+
+  test.each([
+    ['is empty', '', 'contains no PEM certificate'],
+    ['has other content', 'hello', 'contains no PEM certificate'],
+    ['cannot be parsed', broken, 'contains a certificate that cannot be parsed'],
+  ])(
+    'a CA file that %s keeps no agent from starting, and is named when it is read',
+    async (_, text, problem) => {
+      const name = file('broken.crt', text);
+      const kubeletCaFile = [authority.caFile, name];
+      for (const kubeletIdentity of ['auto', 'strict'] as const)
+        expect(await problems({ kubeletIdentity, kubeletCaFile })).toBe('');
+      await expect(readCas(kubeletCaFile)).rejects.toThrow(`${name} ${problem}`);
+    },
+  );
+
+  test('a folder in place of a CA file keeps no agent from starting, and is named when it is read', async () => {
+    expect(await problems({ kubeletCaFile: [folder] })).toBe('');
+    await expect(readCas([folder])).rejects.toThrow(`${folder} is not a file`);
   });
 
   test('all errors are reported together, as SETTING_INVALID', async () => {
     const error = await kubeletAddress(
-      settings({ kubeletUrl: 'http://10.0.0.7', kubeletTokenFile: '/nowhere', kubeletCaFile: '/nowhere' }),
+      settings({ kubeletUrl: 'http://10.0.0.7', kubeletTokenFile: '/nowhere', kubeletServerName: 'n1' }),
     ).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'SETTING_INVALID' });
     expect(String(Reflect.get(Object(error), 'message')).split('\n')).toHaveLength(3);

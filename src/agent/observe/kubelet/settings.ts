@@ -10,33 +10,42 @@ import { flagOf, variableOf } from '../../../platform/settings.ts';
 export interface KubeletSettings {
   readonly kubeletUrl: string | undefined;
   readonly kubeletTokenFile: string | undefined;
-  readonly kubeletCaFile: string | undefined;
+  readonly kubeletCaFile: readonly string[] | undefined;
   readonly kubeletServerName: string | undefined;
-  readonly kubeletInsecureSkipVerify: boolean;
+  readonly kubeletIdentity: 'auto' | 'strict' | 'skip';
+  readonly hostIp: readonly string[] | undefined;
+  readonly node: string;
 }
 
 /** Where the kubelet is, and the credentials to present to it. */
 export interface KubeletAddress {
   readonly url: URL;
   readonly tokenFile: string | undefined;
-  /** Undefined if certificates are not verified, or there are none. */
-  readonly caFile: string | undefined;
-  /** The name its certificate must be for; undefined: the host of the URL. */
+  /** `auto`: a certificate that cannot be verified is accepted at an address of this node; `skip`: everything is accepted. */
+  readonly identity: 'auto' | 'strict' | 'skip';
+  /** The authorities that may have signed its certificate. Files that do not exist are ignored. */
+  readonly caFiles: readonly string[];
+  /** The name its certificate must be for; undefined: the host of the URL or the name of the node. */
   readonly serverName: string | undefined;
+  readonly node: string;
+  /** The node's addresses, beside those that this program sees itself. */
+  readonly hostIps: readonly string[];
 }
 
 const MAX_TOKEN_BYTES = 64 * 1024;
 const MAX_CA_BYTES = 4 * 1024 * 1024;
 
-/** Null without `--kubelet-url`. Throws SETTING_INVALID with all errors, one per line. */
+/**
+ * Null without `--kubelet-url`. Throws SETTING_INVALID with all errors, one per line. The CA files are only read for each scrape: the
+ * kubelet writes some of them, and a broken one must not keep an agent from recording everything else.
+ */
 export async function kubeletAddress(settings: KubeletSettings): Promise<KubeletAddress | null> {
-  const { kubeletUrl, kubeletTokenFile, kubeletCaFile } = settings;
+  const { kubeletUrl, kubeletTokenFile, kubeletCaFile: caFiles = [], kubeletIdentity: identity } = settings;
   if (kubeletUrl === undefined) return null;
   const errors = [
     ...urlErrors(kubeletUrl),
     ...trustErrors(settings),
-    ...(await fileErrors('kubeletTokenFile', kubeletTokenFile, readToken)),
-    ...(await fileErrors('kubeletCaFile', kubeletCaFile, readCa)),
+    ...(await tokenErrors(kubeletTokenFile)),
   ];
   if (errors.length > 0) {
     throw new PlegwatchError('SETTING_INVALID', errors.join('\n'), 'See plegwatch agent --help.');
@@ -44,8 +53,11 @@ export async function kubeletAddress(settings: KubeletSettings): Promise<Kubelet
   return {
     url: new URL(kubeletUrl),
     tokenFile: kubeletTokenFile,
-    caFile: kubeletCaFile,
+    identity,
+    caFiles,
     serverName: settings.kubeletServerName,
+    node: settings.node,
+    hostIps: settings.hostIp ?? [],
   };
 }
 
@@ -57,19 +69,41 @@ export async function readToken(file: string): Promise<string> {
   return token;
 }
 
-/** Reads certificates as PEM; does not parse `known` ones again. Throws as {@link readToken}. */
-export async function readCa(file: string, known: string | null = null): Promise<string> {
-  const pem = await readBounded(file, MAX_CA_BYTES);
-  if (pem === known && pem !== '') return pem;
+/**
+ * Reads the certificates of all files that exist, as PEM; does not parse `known` ones again. A file on the node may appear and disappear
+ * with its kubelet. Throws with a message that names the file.
+ */
+export async function readCas(files: readonly string[], known: string | null = null): Promise<string> {
+  const found = (await Promise.all(files.map(readCa))).filter(({ pem }) => pem !== undefined);
+  const all = found.map(({ pem }) => pem).join('\n');
+  if (all !== known) for (const { file, pem = '' } of found) checkCa(file, pem);
+  return all;
+}
+
+/** No `pem` if the file does not exist. */
+async function readCa(file: string): Promise<{ readonly file: string; readonly pem: string | undefined }> {
+  try {
+    return { file, pem: await readBounded(file, MAX_CA_BYTES) };
+  } catch (error) {
+    if (isMissing(error)) return { file, pem: undefined };
+    throw new Error(`${file} ${messageOf(error)}`, { cause: error });
+  }
+}
+
+const isMissing = (error: unknown): boolean =>
+  error instanceof Error && Reflect.get(Object(error.cause), 'code') === 'ENOENT';
+
+function checkCa(file: string, pem: string): void {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
-  if (blocks.length === 0) throw new Error('contains no PEM certificate');
+  if (blocks.length === 0) throw new Error(`${file} contains no PEM certificate`);
   try {
     for (const block of blocks) new X509Certificate(block);
     createSecureContext({ ca: pem });
   } catch (error) {
-    throw new Error(`contains a certificate that cannot be parsed (${messageOf(error)})`, { cause: error });
+    throw new Error(`${file} contains a certificate that cannot be parsed (${messageOf(error)})`, {
+      cause: error,
+    });
   }
-  return pem;
 }
 
 async function readBounded(file: string, max: number): Promise<string> {
@@ -89,17 +123,13 @@ function cannotBeRead(error: unknown): never {
 
 const named = (key: keyof KubeletSettings): string => `${flagOf(key)} (${variableOf(key)})`;
 
-async function fileErrors(
-  key: 'kubeletTokenFile' | 'kubeletCaFile',
-  file: string | undefined,
-  read: (file: string) => Promise<string>,
-): Promise<string[]> {
+async function tokenErrors(file: string | undefined): Promise<string[]> {
   if (file === undefined) return [];
   try {
-    await read(file);
+    await readToken(file);
     return [];
   } catch (error) {
-    return [`${named(key)} names ${file}, which ${messageOf(error)}`];
+    return [`${named('kubeletTokenFile')} names ${file}, which ${messageOf(error)}`];
   }
 }
 
@@ -121,19 +151,19 @@ const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(host);
 
 function trustErrors(settings: KubeletSettings): string[] {
-  const { kubeletUrl = '', kubeletCaFile, kubeletServerName, kubeletInsecureSkipVerify: insecure } = settings;
+  const { kubeletUrl = '', kubeletCaFile, kubeletServerName, kubeletIdentity: identity } = settings;
   const ca = named('kubeletCaFile');
-  const skip = named('kubeletInsecureSkipVerify');
-  const contradiction = [
+  const given = [
     ...(kubeletCaFile === undefined ? [] : [ca]),
     ...(kubeletServerName === undefined ? [] : [named('kubeletServerName')]),
   ];
-  if (insecure && contradiction.length > 0)
-    return contradiction.map((each) => `${each} and ${skip} contradict each other: remove one`);
+  if (identity === 'skip' && given.length > 0) {
+    return given.map((each) => `${each} has no meaning with ${named('kubeletIdentity')} skip: remove one`);
+  }
   if (!/^https:/i.test(kubeletUrl) && kubeletServerName !== undefined)
     return [`${named('kubeletServerName')} has no meaning for a kubelet without https`];
-  if (/^https:/i.test(kubeletUrl) && !insecure && kubeletCaFile === undefined) {
-    return [`${ca} must name the CA of the kubelet's certificate, or ${skip} must be set`];
+  if (/^https:/i.test(kubeletUrl) && identity === 'strict' && kubeletCaFile === undefined) {
+    return [`${ca} must name the CA of the kubelet's certificate with ${named('kubeletIdentity')} strict`];
   }
   return [];
 }

@@ -40,7 +40,10 @@ export interface ReaderEvents {
 }
 
 /** Starts a reader for the socket at an absolute path. */
-export function startReader(socket: string, events: ReaderEvents): ReaderProcess {
+export type StartReader = (socket: string, events: ReaderEvents) => ReaderProcess;
+
+/** Starts one as a process. */
+export function startReaderProcess(socket: string, events: ReaderEvents): ReaderProcess {
   const child = spawn(process.execPath, [...NODE_FLAGS, readerScript(), socket], {
     stdio: ['pipe', 'ignore', 'pipe', 'pipe'],
     env: {},

@@ -23,7 +23,7 @@ export class PaceFile implements PaceStore {
 
   async load(): Promise<unknown> {
     try {
-      return await readJson(LOCAL_FILES, this.#file);
+      return await readJson(LOCAL_FILES, this.#log, this.#file);
     } catch (error) {
       this.#logError(error);
       return null;

@@ -23,7 +23,7 @@ import { millis } from '../../../protocol/units.ts';
 import { KubeletClient } from '../kubelet/client.ts';
 import { KubeletScraper } from '../kubelet/scraper.ts';
 import type { PaceStore, SavedPace, SubscribeSetting } from './subscribePolicy.ts';
-import { Subscription } from './subscription.ts';
+import { Subscription, type SubscriptionOptions } from './subscription.ts';
 
 let authority: Authority;
 let folder: string;
@@ -54,12 +54,19 @@ async function runtimeOf(profile: ProfileName): Promise<SimulatedRuntime> {
   return runtime;
 }
 
-function subscribe(runtime: SimulatedRuntime, setting: SubscribeSetting = 'always', paceStore?: PaceStore) {
+function subscribe(
+  runtime: SimulatedRuntime,
+  setting: SubscribeSetting = 'always',
+  options: Pick<SubscriptionOptions, 'paceStore' | 'kubeletWait'> = {},
+) {
   const client = new KubeletClient({
     url: kubelet.url,
     tokenFile: undefined,
-    caFile: authority.caFile,
+    identity: 'auto',
+    caFiles: [authority.caFile],
     serverName: undefined,
+    node: 'this-node',
+    hostIps: [],
   });
   const log = pino({ level: 'silent' });
   const watch = new KubeletScraper({ client, log, period: millis(50), minPeriod: millis(20) });
@@ -84,7 +91,7 @@ function subscribe(runtime: SimulatedRuntime, setting: SubscribeSetting = 'alway
         reasons.push(reason);
       },
     },
-    { kubelet: watch, ...(paceStore === undefined ? {} : { paceStore }) },
+    { kubelet: watch, ...options },
   );
   const stop = new AbortController();
   const running = watch.run(stop.signal);
@@ -109,7 +116,6 @@ const everSubscribed = ({ truth }: SimulatedRuntime): boolean =>
 describe('always, where subscribers steal or nobody knows,', () => {
   test.each(['containerd-1.7', 'crio-1.27', 'unknown'] as const)(
     'joins %s once the kubelet proves that its gate is off',
-    { timeout: 30_000 },
     async (profile) => {
       kubelet.answer = plain('', {}, 403);
       const runtime = await runtimeOf(profile);
@@ -124,7 +130,7 @@ describe('always, where subscribers steal or nobody knows,', () => {
     },
   );
 
-  test('always: no subscription while the gate is on', { timeout: 30_000 }, async () => {
+  test('always: no subscription while the gate is on', async () => {
     report({ gate: 1 });
     const runtime = await runtimeOf('containerd-1.7');
     const log = subscribe(runtime);
@@ -140,7 +146,7 @@ describe('always, where subscribers steal or nobody knows,', () => {
     ['the gate is no longer reported', () => (kubelet.answer = plain('kubelet_pleg_discard_events 0\n'))],
     ['another kubelet answers', () => report({ gate: 0, start: 1.7e9 + 60 })],
     ['the kubelet closes the connection', () => kubelet.cut()],
-  ] as const)('leaves at once when %s', { timeout: 30_000 }, async (_when, happens) => {
+  ] as const)('leaves at once when %s', async (_when, happens) => {
     const runtime = await runtimeOf('containerd-1.7');
     const log = subscribe(runtime);
     await until(() => runtime.subscribers === 1);
@@ -156,9 +162,7 @@ describe('always, where subscribers steal or nobody knows,', () => {
 });
 
 describe('always', () => {
-  test('always: the subscription returns when the gate is proven off again, after at least a second', {
-    timeout: 30_000,
-  }, async () => {
+  test('always: the subscription returns when the gate is proven off again, after at least a second', async () => {
     const runtime = await runtimeOf('containerd-1.7');
     const log = subscribe(runtime);
     await until(() => runtime.subscribers === 1);
@@ -166,11 +170,11 @@ describe('always', () => {
     await until(() => log.ended.length === 1);
     const left = performance.now();
     report({ gate: 0 });
-    await until(() => runtime.subscribers === 1, 15_000);
+    await until(() => runtime.subscribers === 1);
     expect(performance.now() - left).toBeGreaterThan(900);
   });
 
-  test('always: a safe runtime needs no proof', { timeout: 30_000 }, async () => {
+  test('always: a safe runtime needs no proof', async () => {
     report({ gate: 1 });
     const runtime = await runtimeOf('containerd-2.1');
     const log = subscribe(runtime);
@@ -183,9 +187,6 @@ describe('always', () => {
 
   test.each(['crio-1.30', 'isulad-2.1.6'] as const)(
     'always: %s, which may crash, is subscribed to with a reason, and not again for ten minutes',
-    {
-      timeout: 30_000,
-    },
     async (profile) => {
       const runtime = await runtimeOf(profile);
       const log = subscribe(runtime);
@@ -203,9 +204,7 @@ describe('always', () => {
 });
 
 describe('auto', () => {
-  test('auto: no subscription where subscribers steal, whatever the kubelet proves', {
-    timeout: 30_000,
-  }, async () => {
+  test('auto: no subscription where subscribers steal, whatever the kubelet proves', async () => {
     const runtime = await runtimeOf('containerd-1.7');
     const log = subscribe(runtime, 'auto');
     await until(() => log.states.length > 0);
@@ -214,42 +213,35 @@ describe('auto', () => {
     expect(everSubscribed(runtime)).toBe(false);
   });
 
-  test('auto: the kubelet subscribes first when the runtime is back and the gate is on', {
-    timeout: 30_000,
-  }, async () => {
+  test('auto: the kubelet subscribes first when the runtime is back and the gate is on', async () => {
     report({ gate: 1, successes: 1 });
     const runtime = await runtimeOf('containerd-2.1');
-    const log = subscribe(runtime, 'auto');
+    const log = subscribe(runtime, 'auto', { kubeletWait: millis(3_600_000) });
     await until(() => runtime.subscribers === 1);
     await scrapes(3);
     await runtime.goDown();
     await until(() => log.ended.length === 1);
     await runtime.comeUp();
-    await until(() => log.reasons.at(-1) === 'waiting for the kubelet to subscribe first', 20_000);
+    await until(() => log.reasons.at(-1) === 'waiting for the kubelet to subscribe first');
     await scrapes(5);
     expect(runtime.subscribers).toBe(0);
-    // Without it the agent would wait for ten seconds, or for two hundred scrapes.
-    const before = kubelet.requests.length;
     report({ gate: 1, successes: 2, errors: 1 });
     await until(() => runtime.subscribers === 1);
-    expect(kubelet.requests.length - before).toBeLessThan(100);
     expect(log.states.at(-1)).toBe('Connected');
   });
 
-  test('auto: the wait for a kubelet that does not subscribe is bounded', { timeout: 40_000 }, async () => {
+  test('auto: the wait for a kubelet that does not subscribe is bounded', async () => {
     report({ gate: 1, successes: 5, errors: 5 });
     const runtime = await runtimeOf('containerd-2.1');
-    const log = subscribe(runtime, 'auto');
+    const log = subscribe(runtime, 'auto', { kubeletWait: millis(1_000) });
     await until(() => runtime.subscribers === 1);
     await scrapes(3);
     runtime.breakStreams();
-    await until(() => log.reasons.at(-1) === 'waiting for the kubelet to subscribe first', 20_000);
-    const began = performance.now();
-    await until(() => runtime.subscribers === 1, 15_000);
-    expect(performance.now() - began).toBeGreaterThan(9_000);
+    await until(() => log.reasons.at(-1) === 'waiting for the kubelet to subscribe first');
+    await until(() => runtime.subscribers === 1);
   });
 
-  test('auto: no wait for the kubelet if the gate is off', { timeout: 30_000 }, async () => {
+  test('auto: no wait for the kubelet if the gate is off', async () => {
     const runtime = await runtimeOf('containerd-2.1');
     const log = subscribe(runtime, 'auto');
     await until(() => runtime.subscribers === 1);
@@ -274,17 +266,15 @@ describe('a process that follows one which died with its subscription', () => {
     return store;
   }
 
-  test('a process that follows one which died while subscribed waits before it subscribes, and continues the count of attempts', {
-    timeout: 30_000,
-  }, async () => {
+  test('a process that follows one which died while subscribed waits before it subscribes, and continues the count of attempts', async () => {
     const runtime = await runtimeOf('containerd-2.1');
     const store = storeOf(null);
-    subscribe(runtime, 'auto', store);
+    subscribe(runtime, 'auto', { paceStore: store });
     await until(() => runtime.subscribers === 1);
     expect(store.kept?.attempts).toBe(1);
     for (const cleanUp of cleanUps.splice(1).reverse()) await cleanUp();
     const start = performance.now();
-    const log = subscribe(runtime, 'auto', store);
+    const log = subscribe(runtime, 'auto', { paceStore: store });
     await until(() => log.states.length > 0);
     expect(log.states).toEqual(['Interrupted']);
     await until(() => log.states.at(-1) === 'Connected');

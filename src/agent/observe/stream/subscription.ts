@@ -18,11 +18,11 @@ import { monoNow, wallNow } from '../../../platform/clock.ts';
 import type { ReceivedEvent } from '../../../protocol/observation.ts';
 import type { StreamState } from '../../../protocol/record.ts';
 import { cleanText } from '../../../protocol/text.ts';
-import { between, type Mono, millis, shift } from '../../../protocol/units.ts';
+import { between, type Micros, type Mono, millis, shift } from '../../../protocol/units.ts';
 import type { ProvenStreamState } from '../../compare/comparison.ts';
 import { type KubeletView, NO_KUBELET } from '../kubelet/scraper.ts';
 import type { Frame } from './frames.ts';
-import { type ReaderProcess, startReader } from './readerProcess.ts';
+import { type ReaderProcess, type StartReader, startReaderProcess } from './readerProcess.ts';
 import {
   decide,
   KUBELET_WAIT,
@@ -71,6 +71,10 @@ export interface SubscriptionEvents {
 export interface SubscriptionOptions {
   readonly kubelet?: KubeletView;
   readonly paceStore?: PaceStore;
+  /** How long it waits for the kubelet's subscription where that has to come first. */
+  readonly kubeletWait?: Micros;
+  /** Default: a process. */
+  readonly startReader?: StartReader | undefined;
 }
 
 export class Subscription {
@@ -78,6 +82,8 @@ export class Subscription {
   readonly #setting: SubscribeSetting;
   readonly #events: SubscriptionEvents;
   readonly #kubelet: KubeletView;
+  readonly #kubeletWait: Micros;
+  readonly #startReader: StartReader;
   readonly #pace: SubscriptionPace;
   #reader: ReaderProcess | null = null;
   #runtime: RuntimeVersion | null = null;
@@ -105,13 +111,20 @@ export class Subscription {
     socket: string,
     setting: SubscribeSetting,
     events: SubscriptionEvents,
-    { kubelet = NO_KUBELET, paceStore = NO_PACE_STORE }: SubscriptionOptions = {},
+    {
+      kubelet = NO_KUBELET,
+      paceStore = NO_PACE_STORE,
+      kubeletWait = KUBELET_WAIT,
+      startReader = startReaderProcess,
+    }: SubscriptionOptions = {},
   ) {
     this.#socket = socket;
     this.#setting = setting;
     this.#events = events;
     this.#kubelet = kubelet;
+    this.#startReader = startReader;
     this.#pace = new SubscriptionPace(paceStore);
+    this.#kubeletWait = kubeletWait;
   }
 
   start(): void {
@@ -170,7 +183,7 @@ export class Subscription {
     this.#decision = null;
     this.#lasted = false;
     this.#end = null;
-    this.#reader = startReader(this.#socket, {
+    this.#reader = this.#startReader(this.#socket, {
       frame: (frame) => this.#take(frame),
       gone: (why) => this.#readerEnded(why),
     });
@@ -287,7 +300,7 @@ export class Subscription {
 
   #waitForKubelet(): void {
     const before = this.#lost?.successes;
-    const until = shift(monoNow(), KUBELET_WAIT);
+    const until = shift(monoNow(), this.#kubeletWait);
     this.#events.state('Interrupted', 'waiting for the kubelet to subscribe first', '');
     this.#kubelet.scrapeSoon();
     this.#kubeletTimer = setInterval(() => {

@@ -1,6 +1,8 @@
 -- Records seqs that the epoch itself declares lost: its holes, and everything below the oldest seq of its spool that is not stored
--- (the database was restored from a backup). Only what is not known yet becomes a gap.
--- $1 node_id, $2 epoch, $3 oldest seq, $4 when the batch was cut (microseconds since 1970), then arrays: from, to, cause
+-- (the database was restored from a backup). Only what is not known yet becomes a gap. Returns how many holes there are, and what they are if they
+-- are more than the node may store rows for: then they have none yet.
+-- $1 node_id, $2 epoch, $3 oldest seq, $4 when the batch was cut (microseconds since 1970), then arrays: from, to, cause; $8 the highest
+-- seq that is believed to exist, $9 how many rows the node may still store
 WITH e AS (
   SELECT * FROM store.epoch WHERE node_id = $1::int4 AND epoch = $2::uuid
 ), declared AS (
@@ -9,19 +11,24 @@ WITH e AS (
   UNION ALL
   SELECT 1000000, int4multirange(int4range(1, $3::int4)), 'store_lost'
 ), fresh AS (
-  SELECT r - e.received - e.lost
+  SELECT r * int4multirange(int4range(1, $8::int4, '[]')) - e.received - e.lost
            - coalesce(range_agg(r) OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), '{}') AS r, cause
   FROM declared, e
 ), hole AS (
-  SELECT unnest(r) AS r, cause FROM fresh
+  SELECT r, cause, least(CASE WHEN upper(e.received) <= lower(r) THEN e.last_record_at ELSE e.started_at END, cut.at) AS from_at, cut.at AS to_at
+  FROM (SELECT unnest(r) AS r, cause FROM fresh) lost, e,
+       (SELECT timestamptz 'epoch' + $4::int8 * interval '1 microsecond' AS at) AS cut
 ), gap AS (
   INSERT INTO store.gap (gap_id, node_id, cluster_id, epoch, scope, cause, from_at, to_at, from_seq, to_seq, records)
-  SELECT md5($2::text || ':' || lower(r) || ':' || upper(r) - 1)::uuid, e.node_id, e.cluster_id, e.epoch, 'seq', cause,
-         least(CASE WHEN upper(e.received) <= lower(r) THEN e.last_record_at ELSE e.started_at END, cut.at), cut.at,
+  SELECT md5($2::text || ':' || lower(r) || ':' || upper(r) - 1)::uuid, e.node_id, e.cluster_id, e.epoch, 'seq', cause, from_at, to_at,
          lower(r), upper(r) - 1, upper(r) - lower(r)
-  FROM hole, e, (SELECT timestamptz 'epoch' + $4::int8 * interval '1 microsecond' AS at) AS cut
+  FROM hole, e
+  WHERE (SELECT count(*) FROM hole) <= $9::int4
   ON CONFLICT DO NOTHING
 )
 UPDATE store.epoch
 SET lost = epoch.lost + (SELECT range_agg(r) FROM hole)
 WHERE node_id = $1::int4 AND epoch = $2::uuid AND EXISTS (SELECT FROM hole)
+RETURNING (SELECT count(*)::int4 FROM hole) AS holes,
+          (SELECT range_agg(r)::text FROM hole HAVING count(*) > $9::int4) AS surplus,
+          (SELECT (extract(epoch FROM min(from_at)) * 1000000)::float8 FROM hole) AS "from"

@@ -1,4 +1,5 @@
--- Records arrived after they were declared lost: shrinks the gaps of their epoch to what is still missing.
+-- Records arrived after they were declared lost: shrinks the gaps of their epoch to what is still missing. One over quota may span gaps of
+-- other causes, whose records are not its own.
 -- $1 node_id, $2 epoch
 WITH missing AS (
   SELECT g.gap_id, store.count_seqs(e.lost * int4multirange(int4range(g.from_seq, g.to_seq, '[]'))) AS records
@@ -8,4 +9,4 @@ WITH missing AS (
 UPDATE store.gap g
 SET records = m.records, filled_at = CASE WHEN m.records = 0 THEN now() END
 FROM missing m
-WHERE g.node_id = $1::int4 AND g.gap_id = m.gap_id AND g.records IS DISTINCT FROM m.records
+WHERE g.node_id = $1::int4 AND g.gap_id = m.gap_id AND m.records < g.records

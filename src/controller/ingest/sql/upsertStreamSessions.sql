@@ -1,15 +1,15 @@
 -- Every record of a session repeats what is known of it: in any order the row ends up the same.
--- $1 node_id, $2 context_id, $3 cluster_id, $4 epoch, then arrays: seq, session_no, opened, armed, closed (microseconds since 1970),
+-- $1 cluster_id, then arrays: node_id, context_id, epoch, seq, session_no, opened, armed, closed (microseconds since 1970),
 -- code, message, events, replayed
 WITH latest AS (
-  SELECT DISTINCT ON (u.session_no) u.*, timestamptz 'epoch' + u.opened * interval '1 microsecond' AS opened_at
-  FROM unnest($5::int4[], $6::int4[], $7::int8[], $8::int8[], $9::int8[], $10::text[], $11::text[], $12::int8[], $13::int8[])
-    AS u (seq, session_no, opened, armed, closed, code, message, events, replayed)
-  ORDER BY u.session_no, u.seq DESC
+  SELECT DISTINCT ON (u.node_id, u.session_no) u.*, timestamptz 'epoch' + u.opened * interval '1 microsecond' AS opened_at
+  FROM unnest($2::int4[], $3::int4[], $4::uuid[], $5::int4[], $6::int4[], $7::int8[], $8::int8[], $9::int8[], $10::text[], $11::text[], $12::int8[], $13::int8[])
+    AS u (node_id, context_id, epoch, seq, session_no, opened, armed, closed, code, message, events, replayed)
+  ORDER BY u.node_id, u.session_no, u.seq DESC
 )
 INSERT INTO store.stream_session (node_id, epoch, session_no, day, cluster_id, context_id, seq, opened_at, armed_at, closed_at, code,
                                   message, events, replayed)
-SELECT $1::int4, $4::uuid, session_no, (opened_at AT TIME ZONE 'UTC')::date, $3::int2, $2::int4, seq, opened_at,
+SELECT node_id, epoch, session_no, (opened_at AT TIME ZONE 'UTC')::date, $1::int2, context_id, seq, opened_at,
        timestamptz 'epoch' + armed * interval '1 microsecond', timestamptz 'epoch' + closed * interval '1 microsecond',
        code, message, events, replayed
 FROM latest

@@ -1,7 +1,8 @@
--- Everything a report says, one row for each node of $1. Times in lists are text, as in the report.
+-- Everything a report says, one row for each node of $1. Times in lists are text, as in the report. own.since: from here on, the evidence is of the
+-- present machine of that name, by the clock of its first agent.
 WITH w AS (SELECT now() AS now, now() - interval '24 hours' AS day_ago, now() - interval '1 hour' AS hour_ago)
 SELECT n.node_id, n.name AS node, w.now, n.first_seen, n.last_seen,
-       coalesce(r.created_at, n.first_seen) AS created_at, r.written_at, r.status_digest,
+       coalesce(r.created_at, n.first_seen, w.now) AS created_at, r.written_at, r.status_digest,
        e.epoch, e.complete_through, o.kubelet_seen_to,
        coalesce(x.agent_version, '') AS agent_version, coalesce(x.runtime_name, '') AS runtime_name,
        coalesce(x.runtime_version, '') AS runtime_version, coalesce(x.kubelet_version, '') AS kubelet_version,
@@ -20,22 +21,27 @@ SELECT n.node_id, n.name AS node, w.now, n.first_seen, n.last_seen,
        coalesce(h.mode_history, '[]') AS mode_history,
        EXISTS (
          SELECT FROM store.gap g
-         WHERE g.node_id = n.node_id AND g.scope = 'seq' AND g.filled_at IS NULL AND coalesce(g.to_at, w.now) > w.day_ago
+         WHERE g.node_id = n.node_id AND g.scope = 'seq' AND g.filled_at IS NULL AND coalesce(g.to_at, w.now) > greatest(w.day_ago, own.since)
        ) AS records_lost,
        coalesce(c.conditions, '[]') AS conditions
 FROM w
 CROSS JOIN unnest($1::int4[]) AS asked (node_id)
 JOIN store.node n ON n.node_id = asked.node_id
+CROSS JOIN LATERAL (
+  SELECT coalesce((SELECT min(e.started_at) FROM store.epoch e WHERE e.node_id = n.node_id AND e.last_seen >= n.replaced_at),
+                  n.replaced_at, '-infinity') AS since
+) own
 LEFT JOIN store.report r ON r.node_id = n.node_id
 LEFT JOIN store.context x ON x.context_id = n.context_id
 -- What an earlier agent reported says nothing of the present.
 LEFT JOIN store.node_state s ON s.node_id = n.node_id AND s.incarnation = n.incarnation
 LEFT JOIN LATERAL (
   SELECT e.epoch, e.complete_through FROM store.epoch e
-  WHERE e.node_id = n.node_id AND e.incarnation = n.incarnation ORDER BY e.last_seen DESC LIMIT 1
+  WHERE e.node_id = n.node_id AND e.incarnation = n.incarnation ORDER BY e.last_stored_at DESC LIMIT 1
 ) e ON true
 LEFT JOIN LATERAL (
-  SELECT max(e.kubelet_seen_to) AS kubelet_seen_to FROM store.epoch e WHERE e.node_id = n.node_id
+  SELECT max(e.kubelet_seen_to) AS kubelet_seen_to FROM store.epoch e
+  WHERE e.node_id = n.node_id AND coalesce(e.last_seen >= n.replaced_at, true)
 ) o ON true
 LEFT JOIN LATERAL (
   -- A minute at the edge of the window counts for the part inside.
@@ -49,7 +55,7 @@ LEFT JOIN LATERAL (
          sum(m.kubelet_interval_us) FILTER (WHERE m.ended_at > greatest(w.hour_ago, s.mode_since))::float8 / 1000
            / nullif(sum(m.kubelet_intervals) FILTER (WHERE m.ended_at > greatest(w.hour_ago, s.mode_since)), 0) AS kubelet_relist_period_ms
   FROM store.relist_minute m
-  WHERE m.node_id = n.node_id AND m.minute > w.day_ago - interval '1 minute'
+  WHERE m.node_id = n.node_id AND m.minute > w.day_ago - interval '1 minute' AND m.minute >= own.since
     AND m.day >= ((w.day_ago - interval '1 minute') AT TIME ZONE 'UTC')::date
 ) m ON true
 LEFT JOIN LATERAL (
@@ -62,14 +68,14 @@ LEFT JOIN LATERAL (
   LEFT JOIN (
     SELECT DISTINCT u.finding_id FROM store.finding_update u WHERE u.node_id = n.node_id AND u.what = 'resolved'
   ) u ON u.finding_id = f.finding_id
-  WHERE f.node_id = n.node_id AND f.kind = 'missed'
+  WHERE f.node_id = n.node_id AND f.kind = 'missed' AND f.detected_at >= own.since
 ) f ON true
 LEFT JOIN LATERAL (
   -- `missed` means unresolved, as in the field `missed`.
   SELECT jsonb_agg(jsonb_build_object('kind', kind, 'count', count) ORDER BY kind) AS findings
   FROM (
     SELECT f.kind, count(*) AS count FROM store.finding f
-    WHERE f.node_id = n.node_id AND f.detected_at > w.day_ago AND f.day >= ((w.day_ago) AT TIME ZONE 'UTC')::date
+    WHERE f.node_id = n.node_id AND f.detected_at > w.day_ago AND f.detected_at >= own.since AND f.day >= ((w.day_ago) AT TIME ZONE 'UTC')::date
       AND (f.kind <> 'missed' OR NOT EXISTS (
         SELECT FROM store.finding_update u WHERE u.node_id = n.node_id AND u.finding_id = f.finding_id AND u.what = 'resolved'))
     GROUP BY f.kind
@@ -83,7 +89,7 @@ LEFT JOIN LATERAL (
            (SELECT min(u.value_ms) FROM store.finding_update u
             WHERE u.node_id = n.node_id AND u.finding_id = f.finding_id AND u.what = 'lag_min') AS lag_ms
     FROM store.finding f
-    WHERE f.node_id = n.node_id AND f.kind = 'missed' AND NOT EXISTS (
+    WHERE f.node_id = n.node_id AND f.kind = 'missed' AND f.detected_at >= own.since AND NOT EXISTS (
       SELECT FROM store.finding_update u WHERE u.node_id = n.node_id AND u.finding_id = f.finding_id AND u.what = 'resolved')
     ORDER BY f.detected_at DESC, f.finding_id LIMIT 5
   ) latest
@@ -92,7 +98,7 @@ LEFT JOIN LATERAL (
   SELECT jsonb_agg(to_jsonb(latest) - 'seq' ORDER BY latest.at DESC, latest.seq DESC) AS mode_history
   FROM (
     SELECT h.at, h.from_mode, h.to_mode, h.reason, h.seq FROM store.mode_transition h
-    WHERE h.node_id = n.node_id
+    WHERE h.node_id = n.node_id AND h.at >= own.since
       -- The latest five are not older than the fifth latest that an agent saw.
       AND h.at >= coalesce((SELECT m.at FROM store.mode_change m WHERE m.node_id = n.node_id ORDER BY m.at DESC OFFSET 4 LIMIT 1),
                            '-infinity')

@@ -1,5 +1,5 @@
--- Deletes expired rows of tables that are not partitioned: gaps that ended or whose epoch was closed without ending them, lags of
--- samples, watches that nobody reads for, and refused input.
+-- Deletes expired rows of tables that are not partitioned: gaps that ended or whose epoch was closed without ending them, what Nodes and their
+-- conditions were before that, lags of samples, watches that nobody reads for, and refused input.
 WITH oldest AS (
   SELECT now() - max(value::int4) FILTER (WHERE key = 'finding_retention_days') * interval '1 day' AS gap,
          now() - max(value::int4) FILTER (WHERE key = 'event_retention_days') * interval '1 day' AS rejected
@@ -9,6 +9,13 @@ WITH oldest AS (
   WHERE gap.to_at < oldest.gap
      OR gap.to_at IS NULL AND gap.from_at < oldest.gap AND EXISTS (
           SELECT FROM store.epoch e WHERE e.node_id = gap.node_id AND e.epoch = gap.epoch AND e.closed_at < oldest.gap)
+), infos AS (
+  -- The latest row from before stays: it says what the Node was at that time.
+  DELETE FROM store.node_info i USING oldest
+  WHERE EXISTS (SELECT FROM store.node_info later WHERE later.node_id = i.node_id AND later.at > i.at AND later.at < oldest.gap)
+), readiness AS (
+  DELETE FROM store.ready_change r USING oldest
+  WHERE EXISTS (SELECT FROM store.ready_change later WHERE later.node_id = r.node_id AND later.at > r.at AND later.at < oldest.gap)
 ), lags AS (
   DELETE FROM store.status_lag WHERE at < now() - interval '2 days'
 ), watches AS (

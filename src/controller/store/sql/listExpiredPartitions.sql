@@ -1,19 +1,21 @@
--- Partitions past their retention, and those that an interrupted run left half detached.
+-- Partitions past their retention, also those that an earlier run detached, or half detached, and did not drop.
 WITH retention AS (
   SELECT coalesce(max(value::int4) FILTER (WHERE key = 'event_retention_days'), 14) AS event_days,
          coalesce(max(value::int4) FILTER (WHERE key = 'finding_retention_days'), 400) AS finding_days
   FROM store.setting
 ), partition AS (
-  SELECT p.relname AS of_table, c.relname AS name, i.inhdetachpending AS pending, store.partition_unit(p.relname) AS unit,
-         to_date(rpad(substring(c.relname FROM '_(\d+)$'), 8, '01'), 'YYYYMMDD') AS low
-  FROM pg_inherits i
-  JOIN pg_class c ON c.oid = i.inhrelid
+  SELECT p.relname AS of_table, c.relname AS name, i.inhdetachpending AS pending, i.inhrelid IS NULL AS detached,
+         store.partition_unit(p.relname) AS unit, to_date(rpad(substring(c.relname FROM '_(\d+)$'), 8, '01'), 'YYYYMMDD') AS low
+  FROM pg_class c
+  LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
   JOIN pg_class p ON p.oid = i.inhparent
-  WHERE p.relnamespace = 'store'::regnamespace AND p.relkind = 'p' AND store.partition_unit(p.relname) IS NOT NULL
+    OR (i.inhparent IS NULL AND p.relnamespace = c.relnamespace AND p.relname = substring(c.relname FROM '^(.*)_\d{6,8}$'))
+  WHERE c.relnamespace = 'store'::regnamespace AND c.relkind = 'r' AND p.relnamespace = 'store'::regnamespace AND p.relkind = 'p'
+    AND store.partition_unit(p.relname) IS NOT NULL
 ), bounded AS (
   SELECT *, (low + ('1 ' || unit)::interval)::date AS high FROM partition
 )
-SELECT of_table, name, pending, high - date '1970-01-01' AS upper
+SELECT of_table, name, coalesce(pending, false) AS pending, detached, high - date '1970-01-01' AS upper
 FROM bounded, retention
 WHERE pending OR high <= (now() AT TIME ZONE 'UTC')::date - CASE unit WHEN 'day' THEN event_days ELSE finding_days END
 ORDER BY name

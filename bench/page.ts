@@ -1,0 +1,139 @@
+/*
+ * How long somebody waits for the page: from opening its address until it is drawn, in Debian's Chromium, with 5,000 nodes and with a busy
+ * day of one node. Run by `make bench-page`.
+ */
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import { startPlegwatch } from '../devtools/localServices/plegwatch.ts';
+import { startPostgres } from '../devtools/localServices/postgres.ts';
+import { freePort, run } from '../devtools/localServices/process.ts';
+import { startBrowser, type TestBrowser } from '../test/support/browser.ts';
+import { type HistorySize, writeHistory } from '../test/support/storedHistory.ts';
+import { loadAverage } from './processes.ts';
+import { ROOT } from './system.ts';
+import { printed, type TableRow } from './table.ts';
+
+const ROUNDS = 7;
+const FLEET_BUDGET_MS = 1_000;
+const DAY_MS = 86_400_000;
+const CLI = join(ROOT, 'dist', 'cli.js');
+
+/** In two clusters. */
+const FLEET: HistorySize = { nodes: 2_500, days: 1, lives: 4, step: 3_600 };
+/** A pod with one container every half minute, so 23,000 events and as many changes. */
+const BUSY_DAY: HistorySize = { nodes: 1, days: 1, lives: 2_880, step: 60 };
+
+interface Subject {
+  readonly what: string;
+  readonly database: string;
+  readonly history: HistorySize;
+  readonly fragment: string;
+  /** What is there when it is drawn. */
+  readonly drawing: string;
+  readonly budgetMs?: number;
+}
+
+function subjects(): readonly Subject[] {
+  const midnight = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+  const [from, to] = [midnight - DAY_MS, midnight].map((at) => new Date(at).toISOString());
+  return [
+    {
+      ...{ what: 'the fleet, 5,000 nodes', database: 'fleet', history: FLEET, fragment: '#/fleet' },
+      ...{ drawing: '.map svg path', budgetMs: FLEET_BUDGET_MS },
+    },
+    {
+      ...{ what: 'a node, its day with 2,880 pods', database: 'day', history: BUSY_DAY },
+      ...{ fragment: `#/node/east/east-001?from=${from}&to=${to}`, drawing: '.timeline svg path' },
+    },
+  ];
+}
+
+async function main(): Promise<void> {
+  const postgres = await startPostgres({ settings: { fsync: 'off', shared_buffers: '512MB' } });
+  const browser = await startBrowser();
+  const rows: TableRow[] = [];
+  try {
+    for (const subject of subjects()) rows.push(await measure(subject, postgres.url, browser));
+  } finally {
+    await browser.stop();
+    await postgres.stop();
+  }
+  process.stdout.write(
+    `\n${cpus().length} cores (${cpus()[0]?.model.trim()}), load average ${loadAverage()}\n\n`,
+  );
+  process.stdout.write(`${printed(rows)}\n`);
+  if (rows.some(({ met }) => met === false)) process.exitCode = 1;
+}
+
+async function measure(subject: Subject, server: string, browser: TestBrowser): Promise<TableRow> {
+  const { what, database, history, fragment, drawing, budgetMs } = subject;
+  process.stdout.write(`writing the history of ${what} …\n`);
+  const databaseUrl = await newDatabase(server, database);
+  await run(process.execPath, [CLI, 'migrate', '--database-url', databaseUrl]);
+  await writeHistory(databaseUrl, history);
+  const port = await freePort();
+  const address = `127.0.0.1:${port}`;
+  const ui = await startPlegwatch({
+    cli: CLI,
+    command: 'ui',
+    settings: { databaseUrl, pageAddress: address },
+  });
+  try {
+    const { page, close } = await browser.open('about:blank');
+    const drawings: Drawing[] = [];
+    for (let round = 0; round < ROUNDS; round += 1) {
+      await page.goto('about:blank');
+      await page.goto(`http://${address}/${fragment}`, { waitUntil: 'commit' });
+      drawings.push(await page.evaluate<Drawing>(drawn(drawing)));
+    }
+    await close();
+    return rowOf(what, drawings, budgetMs);
+  } finally {
+    await ui.stop();
+  }
+}
+
+/** In milliseconds. */
+interface Drawing {
+  /** From opening the address until it was painted. */
+  readonly all: number;
+  /** Of these, for the answer of the server. */
+  readonly answer: number;
+}
+
+/** Resolves with a Drawing. */
+const drawn = (selector: string): string => `new Promise((resolve) => {
+  const painted = () => requestAnimationFrame(() => setTimeout(() => {
+    const [answer] = performance.getEntriesByType('resource').filter(({ name }) => name.includes('/api/'));
+    resolve({ all: performance.now(), answer: answer.duration });
+  }));
+  const look = () => (document.querySelector(${JSON.stringify(selector)}) ? painted() : requestAnimationFrame(look));
+  look();
+})`;
+
+function rowOf(what: string, drawings: readonly Drawing[], budgetMs: number | undefined): TableRow {
+  const sorted = (timeOf: (drawing: Drawing) => number) => drawings.map(timeOf).toSorted((a, b) => a - b);
+  const [all, answers] = [sorted((drawing) => drawing.all), sorted(({ answer }) => answer)];
+  const at = (times: readonly number[], share: number) =>
+    Math.round(times[Math.floor((times.length - 1) * share)] ?? Number.NaN);
+  const figure = `${at(all, 0.5)} ms (${at(all, 0)} to ${at(all, 1)}), of these ${at(answers, 0.5)} for the answer`;
+  return budgetMs === undefined
+    ? { what, figure }
+    : { what, figure, budget: `≤ ${budgetMs} ms`, met: at(all, 0.5) <= budgetMs };
+}
+
+async function newDatabase(server: string, name: string): Promise<string> {
+  const client = new Client({ connectionString: server });
+  await client.connect();
+  try {
+    await client.query(`CREATE DATABASE ${name}`);
+  } finally {
+    await client.end();
+  }
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+await main();

@@ -1,0 +1,149 @@
+/*
+ * The CRI of a simulated runtime without a socket: the same messages, handed over in this process. A fleet needs neither gRPC nor a reader
+ * process for each of its nodes.
+ */
+import { Metadata, status } from '@grpc/grpc-js';
+import { HEARTBEAT } from '../../src/agent/observe/stream/frames.ts';
+import type {
+  ReaderEvents,
+  ReaderProcess,
+  StartReader,
+} from '../../src/agent/observe/stream/readerProcess.ts';
+import { type CallBounds, CriError, type ObserverCalls } from '../../src/cri/client.ts';
+import type { RuntimeVersion } from '../../src/cri/profiles.ts';
+import type { ContainerStatus, PodSandboxStatus } from '../../src/cri/runtime.ts';
+import { monoNow, wallNow } from '../../src/platform/clock.ts';
+import type { Mono } from '../../src/protocol/units.ts';
+import { containerStatus, sandboxMessage } from '../simulator/criMessages.ts';
+import type { ListRequest } from '../simulator/lister.ts';
+import type { RuntimeCore } from '../simulator/runtimeCore.ts';
+
+/** A message may be built in the millisecond in which the stream opens. */
+const SLACK_NS = 1_000_000n;
+
+export class DirectCalls implements ObserverCalls {
+  readonly #core: RuntimeCore;
+
+  constructor(core: RuntimeCore) {
+    this.#core = core;
+  }
+
+  async version(): Promise<RuntimeVersion> {
+    return versionOf(this.#core);
+  }
+
+  async listSandboxes({ signal }: CallBounds): Promise<Buffer> {
+    return Buffer.concat(await this.#list('ListPodSandbox', { call: 'listPodSandbox' }, signal));
+  }
+
+  async listContainers({ signal }: CallBounds): Promise<Buffer> {
+    return Buffer.concat(await this.#list('ListContainers', { call: 'listContainers' }, signal));
+  }
+
+  async streamSandboxes({ signal }: CallBounds, take: (batch: Buffer) => void): Promise<void> {
+    for (const batch of await this.#list('StreamPodSandboxes', { call: 'streamPodSandboxes' }, signal))
+      take(batch);
+  }
+
+  async streamContainers({ signal }: CallBounds, take: (batch: Buffer) => void): Promise<void> {
+    for (const batch of await this.#list('StreamContainers', { call: 'streamContainers' }, signal))
+      take(batch);
+  }
+
+  async containerStatus(id: string): Promise<ContainerStatus> {
+    const container = this.#core.pods.containers.get(id);
+    if (container === undefined) throw failed('ContainerStatus', status.NOT_FOUND, id);
+    return containerStatus(container);
+  }
+
+  async sandboxStatus(id: string): Promise<PodSandboxStatus> {
+    const sandbox = this.#core.pods.sandboxes.get(id);
+    if (sandbox === undefined) throw failed('PodSandboxStatus', status.NOT_FOUND, id);
+    return sandboxMessage(sandbox);
+  }
+
+  #list(call: string, request: ListRequest, signal: AbortSignal | undefined): Promise<Buffer[]> {
+    return new Promise((resolve, reject) => {
+      signal?.addEventListener('abort', () => reject(failed(call, status.CANCELLED, 'cancelled')), {
+        once: true,
+      });
+      this.#core.lister.list(request, ({ messages, failure }) => {
+        if (failure === null) resolve(messages.map((message) => Buffer.from(message)));
+        else reject(failed(call, failure.code, failure.details));
+      });
+    });
+  }
+}
+
+/** Starts readers that read from this runtime, and beat as a reader process does. */
+export const directReaderOf =
+  (core: RuntimeCore): StartReader =>
+  (_socket, events) =>
+    new DirectReader(core, events);
+
+class DirectReader implements ReaderProcess {
+  readonly pid = process.pid;
+  readonly #core: RuntimeCore;
+  readonly #events: ReaderEvents;
+  readonly #heartbeat: NodeJS.Timeout;
+  #last = monoNow();
+  #stream: number | null = null;
+  #ended = false;
+
+  constructor(core: RuntimeCore, events: ReaderEvents) {
+    this.#core = core;
+    this.#events = events;
+    this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT / 1000);
+    setImmediate(() => this.#sendVersion());
+  }
+
+  subscribe(): void {
+    this.#events.frame({ is: 'opened', at: monoNow(), wallNs: BigInt(wallNow()) * 1000n + SLACK_NS });
+    this.#core.open((number) => {
+      this.#stream = number;
+      return {
+        number,
+        send: (message) => this.#events.frame({ is: 'event', at: monoNow(), bytes: Buffer.from(message) }),
+        hasRoom: () => true,
+        end: (code, details, cause) => {
+          this.#events.frame({ is: 'ended', at: monoNow(), code: status[code], message: details });
+          this.#end(cause, null);
+        },
+      };
+    });
+    this.#sendVersion();
+  }
+
+  kill(): void {
+    this.#end('cancelled', 'the reader was killed');
+  }
+
+  lastHeartbeat(): Mono {
+    return this.#last;
+  }
+
+  #beat(): void {
+    this.#last = monoNow();
+    this.#events.frame({ is: 'drained', at: this.#last });
+  }
+
+  #sendVersion(): void {
+    if (!this.#ended) this.#events.frame({ is: 'version', at: monoNow(), ...versionOf(this.#core) });
+  }
+
+  #end(cause: string, why: string | null): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    clearInterval(this.#heartbeat);
+    if (this.#stream !== null) this.#core.closed(this.#stream, cause, 0);
+    setImmediate(() => this.#events.gone(why));
+  }
+}
+
+const versionOf = ({ profile }: RuntimeCore): RuntimeVersion => ({
+  name: profile.runtimeName,
+  version: profile.runtimeVersion,
+});
+
+const failed = (call: string, code: status, details: string): CriError =>
+  new CriError(call, Object.assign(new Error(details), { code, details, metadata: new Metadata() }));

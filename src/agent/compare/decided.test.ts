@@ -1,0 +1,52 @@
+/*
+ * Until when everything is decided.
+ */
+import { expect, test } from 'vitest';
+import {
+  announced,
+  C1_CREATED,
+  C1_EXITED,
+  CRIO,
+  compare,
+  covered,
+  listed,
+  listedAlike,
+  received,
+  seconds,
+  status,
+  times,
+} from '../../../test/engine/timeline.ts';
+
+test('what a list shows is decided until it began, less the time for which a sandbox may be listed after its DELETED', () => {
+  const steps = [...covered, ...listedAlike({}, 10, 15)];
+  expect(compare(steps, { until: 20 }).decided).toBe(seconds(5));
+  expect(compare(steps, { until: 20, profile: CRIO }).decided).toBe(seconds(15));
+});
+
+test('of what a list first shows exited it is undecided whether its start was announced until its status was asked for', () => {
+  const created = [...announced(4, 's1', 'CREATED', 'STARTED'), received(4, 'c1', 'CREATED')];
+  const steps = [...covered, ...created, listed(5, C1_CREATED), ...listedAlike(C1_EXITED, 10, 30)];
+  expect(compare(steps, { until: 32 }).decided).toBe(seconds(5.01));
+  expect(compare([...steps, status(31, 'c1', null)], { until: 32 }).decided).toBe(seconds(20));
+  const ran = times({ created: 4, started: 6, finished: 7 });
+  expect(compare([...steps, status(31, 'c1', ran)], { until: 32 })).toMatchObject({
+    decided: seconds(5.01),
+    pending: 2,
+  });
+});
+
+test('nothing more is decided while a later event may still date what one has proven', () => {
+  const steps = [...covered, ...listedAlike({}, 10, 15), received(16, 'c1', 'STARTED')];
+  const gone = [...steps, ...listedAlike({}, 20, 25)];
+  expect(compare(gone, { until: 40 }).decided).toBe(seconds(5));
+  expect(compare(gone, { until: 90 })).toMatchObject({
+    decided: seconds(15),
+    unobservable: ['c1 CREATED no_lower_bound', 'c1 DELETED no_lower_bound', 'c1 STOPPED end_not_shown'],
+  });
+});
+
+test('what lists prove and nothing can date keeps nothing from being decided', () => {
+  // A sandbox that never came up: nobody knows when its DELETED may have come.
+  const steps = [...covered, listed(5, { s1: 'exited' }), ...listedAlike({}, 10, 15)];
+  expect(compare(steps, { until: 20 })).toMatchObject({ decided: seconds(5), pending: 1 });
+});

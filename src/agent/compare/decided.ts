@@ -1,0 +1,78 @@
+/*
+ * How far everything is decided: whoever knows all records until now knows of each earlier transition whether its event came.
+ *
+ * Later ones may still be judged. What is not shown by a list yet, due, or waiting for a status or another list belongs to them. An
+ * agent that is killed never says what becomes of these.
+ */
+
+import type { Relist } from '../../protocol/observation.ts';
+import { type Mono, mono, shift } from '../../protocol/units.ts';
+import type { ComparisonParts } from './comparisonParts.ts';
+import type { TimeSpan } from './listHistory.ts';
+import { CREATED, DELETED, STAGES, STARTED, type Stage } from './stages.ts';
+import type { TrackedContainer } from './trackedContainer.ts';
+
+export class Decided {
+  readonly #parts: Pick<ComparisonParts, 'containers' | 'coverage' | 'expectations'>;
+  /** When the last whole relist began before whose end every event was received. */
+  #listed: Mono;
+  /** Later whole relists. */
+  #ahead: TimeSpan[] = [];
+  /** The last answer: what is decided stays so. */
+  #until: Mono;
+
+  constructor(parts: Pick<ComparisonParts, 'containers' | 'coverage' | 'expectations'>, epochStart: Mono) {
+    this.#parts = parts;
+    this.#listed = epochStart;
+    this.#until = epochStart;
+  }
+
+  /** A relist was compared. */
+  relisted({ sandboxes, containers }: Relist): void {
+    if (!sandboxes.whole || !containers.whole) return;
+    this.#ahead.push({
+      start: mono(Math.min(sandboxes.start, containers.start)),
+      end: mono(Math.max(sandboxes.end, containers.end)),
+    });
+    this.#settle();
+  }
+
+  /** What lists show without a lower bound is left out: nobody can date it, and it can never be held against the runtime. */
+  get until(): Mono {
+    const { containers, expectations } = this.#parts;
+    this.#settle();
+    // A sandbox may be listed for a while after its DELETED.
+    let until: number = shift(this.#listed, -expectations.profile.lead);
+    expectations.forEachOpen((_container, _stage, { by, from }) => {
+      // What an event proves may still be dated.
+      until = Math.min(until, from ?? (by === null ? until : this.#until));
+    });
+    for (const container of containers) {
+      const stage = undecidedStage(container);
+      if (stage !== null) until = Math.min(until, expectations.lowerBound(container, stage).from ?? until);
+    }
+    this.#until = mono(Math.max(this.#until, until));
+    return this.#until;
+  }
+
+  /** What a list lacks may have come and gone, and then only its events show it; each item is read at any moment of the call. */
+  #settle(): void {
+    const drained = this.#parts.coverage.session?.watermark ?? Number.POSITIVE_INFINITY;
+    for (const { start, end } of this.#ahead) if (end <= drained) this.#listed = start;
+    this.#ahead = this.#ahead.filter(({ end }) => end > drained);
+  }
+}
+
+/** The stage that it may have reached, and that is neither due nor known not to be; null where there is none. */
+function undecidedStage({ isSandbox, lists, stages, statusAnswer }: TrackedContainer): Stage | null {
+  // A list that shows it in a known state decides.
+  if (lists.isListed && lists.shown === null && stages.standing(CREATED).is === 'none') return CREATED;
+  const next = STAGES[stages.reached + 1];
+  if (lists.isUnknown && next !== undefined && stages.standing(next).is === 'none') return next;
+  // The next list decides.
+  const isAbsent = lists.state === 'non-existent' && stages.reached !== -1;
+  if (isAbsent && stages.standing(DELETED).is === 'none') return DELETED;
+  // Its status decides whether it ran; that of a sandbox does not say it.
+  const mayHaveRun = !isSandbox && lists.shown === 'exited' && !stages.ran && statusAnswer === null;
+  return mayHaveRun && stages.standing(STARTED).is === 'none' ? STARTED : null;
+}

@@ -1,0 +1,45 @@
+/*
+ * The first lists: the first whole lists of both kinds that begin after a session's first event, or after a gap within it. What they show
+ * may have happened before anybody watched, so nobody misses its event; and what they lack may have ended since, where only the stream
+ * could show how. So until they end an event may lack without any finding: a gap says so.
+ */
+
+import { type Mono, mono, since } from '../../protocol/units.ts';
+import type { Emitter } from './emitter.ts';
+import type { TimeSpan } from './listHistory.ts';
+
+export class FirstLists {
+  readonly #emitter: Emitter;
+  /** The first moment that was watched again and that no whole lists have followed yet, and the last one; null where lists have. */
+  #watched: { readonly from: Mono; readonly last: Mono } | null = null;
+
+  constructor(emitter: Emitter) {
+    this.#emitter = emitter;
+  }
+
+  /**
+   * The first event of a session was received, or a gap within it ended. Where no first lists have come since the last time, their gap
+   * lasts on.
+   */
+  watchedAgain(at: Mono): void {
+    const { from = at, last = at } = this.#watched ?? {};
+    this.#watched = { from: mono(Math.min(from, at)), last: mono(Math.max(last, at)) };
+  }
+
+  /** A relist was compared; these are the last whole lists of each kind. */
+  listed(sandboxes: TimeSpan, containers: TimeSpan): void {
+    const watched = this.#watched;
+    if (watched === null || sandboxes.start <= watched.last || containers.start <= watched.last) return;
+    this.#watched = null;
+    const { epochStart, mintId, now } = this.#emitter;
+    this.#emitter.emit(null, {
+      type: 'gap',
+      t: since(epochStart, now),
+      gapId: mintId(),
+      scope: 'findings',
+      cause: 'first_lists',
+      from: since(epochStart, watched.from),
+      to: since(epochStart, mono(Math.max(sandboxes.end, containers.end))),
+    });
+  }
+}

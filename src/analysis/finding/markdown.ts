@@ -1,0 +1,91 @@
+/*
+ * A finding as an issue for the developers of the runtime, who know neither plegwatch nor this cluster. Names of cluster, node, pod and
+ * container are left out unless they are asked for. Texts from the node are code, so that they neither format, link nor mention anybody.
+ */
+import { printable } from '../../platform/printable.ts';
+import { auditCommand, evidenceQuery, logCommand } from './checks.ts';
+import type { Finding, FindingRow } from './finding.ts';
+import { lagOf, meaningOf, periodOf, sectionsOf, timesOf, titleOf } from './sentences.ts';
+
+export function findingMarkdown({ finding, evidence }: Finding, withNames: boolean): string {
+  const { runtime_name, runtime_version, kubelet_version, container_id, mode } = finding;
+  const runtime = [runtime_name, runtime_version].filter(Boolean).join(' ') || 'unknown runtime';
+  const log = logCommand(finding);
+  const lines = [
+    `# ${titleOf(finding)}: ${code(runtime)}`,
+    '',
+    `${meaningOf(finding)} ${timesOf(finding)}`,
+    '',
+    '| | |',
+    '| --- | --- |',
+    row('runtime', code(runtime)),
+    row('kubelet', `${code(kubelet_version ?? 'unknown')}, PLEG mode ${code(mode)}`),
+    row('event', code(finding.event_type ?? 'none')),
+    row('container or sandbox', code(container_id ?? 'the stream as a whole')),
+    row('what proves it', code(finding.cause ?? '')),
+    ...(withNames ? namesOf(finding) : []),
+    '',
+    '## How it was observed',
+    '',
+    'An agent on the node subscribes to `GetContainerEvents` beside the kubelet, and lists pods and containers with `ListPodSandbox` and',
+    '`ListContainers`. It compares both: a change that a list, a later event or an exact time of the status proves, and whose event did not',
+    'come in time, is a finding. All times are UTC of the same clock.',
+    ...sectionsOf(evidence).flatMap(({ title, lines: facts }) => [
+      '',
+      `## ${title}`,
+      '',
+      '| time | fact |',
+      '| --- | --- |',
+      ...facts.map((line) => row(periodOf(line), code(line.fact))),
+    ]),
+    '',
+    '## Effect in the cluster',
+    '',
+    lagOfMarkdown(finding),
+    '',
+    '## Check it',
+    '',
+    ...(log === undefined ? [] : ['What the runtime logged of it, on its node:', '', fenced(log), '']),
+    ...(withNames
+      ? [
+          'Where the evidence is stored:',
+          '',
+          fenced(`${auditCommand(finding)}\n${evidenceQuery(finding)}`),
+          '',
+        ]
+      : []),
+    `Reported by plegwatch, finding ${finding.finding_id}.`,
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** The reason of an unknown lag is a text of the store, not of a node. */
+const lagOfMarkdown = (finding: FindingRow): string =>
+  `For how long the pod's published status was behind: ${lagOf({ ...finding, lag_reason: null })}`;
+
+function namesOf(finding: FindingRow): string[] {
+  const pod = [finding.pod_namespace, finding.pod_name].filter((part) => part !== null).join('/');
+  return [
+    row('cluster, node', `${code(finding.cluster)}, ${code(finding.node)}`),
+    row('pod', code(pod)),
+    row('container', code(finding.container_name ?? '(sandbox)')),
+  ];
+}
+
+const row = (name: string, value: string): string => `| ${name} | ${value} |`;
+
+/** Inline code of any text, also within a table. */
+function code(text: string): string {
+  const shown = printable(text).replaceAll('|', '\\|').trim();
+  if (shown === '') return '';
+  const fence = '`'.repeat(longestRun(shown) + 1);
+  return /^`|`$/.test(shown) ? `${fence} ${shown} ${fence}` : `${fence}${shown}${fence}`;
+}
+
+function fenced(text: string): string {
+  const fence = '`'.repeat(Math.max(3, longestRun(text) + 1));
+  return `${fence}sh\n${text.split('\n').map(printable).join('\n')}\n${fence}`;
+}
+
+const longestRun = (text: string): number =>
+  Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));

@@ -1,0 +1,90 @@
+/*
+ * A finding in sentences, for people who do not know plegwatch.
+ */
+import type { FindingKind } from '../../protocol/record.ts';
+import type { EvidenceLine, FindingRow } from './finding.ts';
+
+/** docs/explanation/missed-events.md has the rules. */
+const KINDS: Readonly<Record<FindingKind, string>> = {
+  missed:
+    'The runtime owed this event and did not send it, although the stream was watched without a break from before the change until the verdict.',
+  late: 'The event was received long after what it announces, or after it was reported as missed.',
+  out_of_order: 'An event of an earlier stage followed one of a later stage.',
+  stale: 'The event was created before a list that showed a later stage, and received long after it.',
+  duplicate: 'An event of this type was received again for the same container.',
+  spurious: 'Two lists that began after the event contradict it.',
+  unannounced:
+    'The runtime never announces this transition, or the start failed and was not announced: a blind spot, not a miss.',
+  short_life:
+    'The life, run or end of the container lies between two successive lists: only the stream could show it.',
+  duplicate_container: 'Two containers of one pod and name were running at once.',
+  regression: 'A list showed the container running after an earlier one had shown it exited.',
+  silent_stream: 'Lists prove transitions while no event of any container arrived.',
+  unobservable: 'An event was due, and it cannot be known whether it was sent: this accuses nobody.',
+};
+
+/** What the kind of the finding means; empty for one of a later version. */
+export const meaningOf = ({ kind }: FindingRow): string => KINDS[kind as FindingKind] ?? '';
+
+export const titleOf = ({ kind, event_type }: FindingRow): string =>
+  event_type === null ? kind : `${kind} ${event_type}`;
+
+/** Between which moments it happened, and when its event came. */
+export function timesOf(finding: FindingRow): string {
+  const { window_from, window_to, occurred_at, detected_at, resolved_at, lateness_ms, event_type } = finding;
+  const parts = [
+    window_from !== null && window_to !== null ? `It happened between ${window_from} and ${window_to}.` : '',
+    occurred_at === null ? '' : `By the runtime's own times it happened at ${occurred_at}.`,
+    lateness_ms === null ? '' : `The event was ${milliseconds(lateness_ms)} late.`,
+    `The verdict is of ${detected_at}.`,
+    finding.kind === 'missed' ? arrivalOf(event_type, resolved_at) : '',
+  ];
+  return parts.filter((part) => part !== '').join(' ');
+}
+
+const arrivalOf = (eventType: string | null, resolvedAt: string | null): string =>
+  resolvedAt === null
+    ? `No ${eventType ?? 'such'} event of it was received since.`
+    : `The event came after that, at ${resolvedAt}: it was held back, not lost.`;
+
+/** For how long the pod's published status was wrong. */
+export function lagOf({ lag_min_ms, lag_max_ms, lag_anomalous, lag_reason }: FindingRow): string {
+  if (lag_min_ms === null && lag_max_ms === null) {
+    return lag_reason === null ? 'It was not measured.' : `It is not known: ${lag_reason}.`;
+  }
+  const atLeast = lag_min_ms === null ? '' : `at least ${milliseconds(lag_min_ms)}`;
+  const atMost = lag_max_ms === null ? '' : `at most ${milliseconds(lag_max_ms)}`;
+  const bounds = [atLeast, atMost].filter((bound) => bound !== '').join(' and ');
+  const sentence = `The API server showed the change after ${bounds}`;
+  if (lag_anomalous === null) return `${sentence}.`;
+  return `${sentence}, which is ${lag_anomalous ? 'longer than usual' : 'usual'} on this node.`;
+}
+
+const milliseconds = (ms: number): string =>
+  ms < 10_000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+
+/** The evidence in the order in which one checks it, by the tens of `line`. */
+const SECTIONS: readonly (readonly [from: number, title: string])[] = [
+  [10, 'What was due, and between which moments'],
+  [40, 'What lists and the stream showed of it'],
+  [60, 'What the runtime answered'],
+  [70, 'Why nothing else explains it'],
+  [90, 'Versions and limits'],
+  [95, 'What became known later'],
+];
+
+export interface EvidenceSection {
+  readonly title: string;
+  readonly lines: readonly EvidenceLine[];
+}
+
+export function sectionsOf(evidence: readonly EvidenceLine[]): EvidenceSection[] {
+  const sectionOf = (line: number) => SECTIONS.findLastIndex(([from]) => from <= line);
+  return SECTIONS.map(([, title], at) => ({
+    title,
+    lines: evidence.filter(({ line }) => sectionOf(line) === at),
+  })).filter(({ lines }) => lines.length > 0);
+}
+
+export const periodOf = ({ at, until }: EvidenceLine): string =>
+  [at ?? '', until === null ? '' : ` to ${until}`].join('');

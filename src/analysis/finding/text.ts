@@ -1,0 +1,53 @@
+/*
+ * A finding for a terminal.
+ */
+import { printable } from '../../platform/printable.ts';
+import { checksOf } from './checks.ts';
+import type { Finding, FindingRow } from './finding.ts';
+import { lagOf, meaningOf, periodOf, sectionsOf, timesOf, titleOf } from './sentences.ts';
+
+export function findingText({ finding, evidence }: Finding): string {
+  const facts = subjectOf(finding).map(([name, value]) => `  ${name.padEnd(10)}${printable(value)}`);
+  const sections = sectionsOf(evidence).flatMap(({ title, lines }) => [
+    '',
+    title,
+    ...lines.flatMap((line) => [
+      `  ${periodOf(line)}`,
+      `      ${printable(line.fact)}`,
+      ...(line.record === null ? [] : [`      [${printable(line.record)}]`]),
+    ]),
+  ]);
+  const lines = [
+    `${titleOf(finding)}   ${finding.finding_id}`,
+    '',
+    ...facts,
+    '',
+    meaningOf(finding),
+    timesOf(finding),
+    ...sections,
+    '',
+    'How far the published status was behind',
+    `  ${lagOf(finding)}`,
+    '',
+    'Check it',
+    ...checksOf(finding).map((check) => `  ${check}`),
+  ];
+  return `${lines.map(printable).join('\n')}\n`.replaceAll('\n  \n', '\n');
+}
+
+function subjectOf(finding: FindingRow): [string, string][] {
+  const { container_name, container_id, pod_uid, runtime_name, runtime_version, kubelet_version } = finding;
+  const pod = [finding.pod_namespace, finding.pod_name].filter((part) => part !== null).join('/');
+  const facts: [string, string | null][] = [
+    ['node', `${finding.node}, cluster ${finding.cluster}`],
+    ['pod', pod === '' ? null : `${pod}${pod_uid === null ? '' : `, UID ${pod_uid}`}`],
+    [
+      'container',
+      [container_name ?? (pod === '' ? '' : '(sandbox)'), container_id].filter(Boolean).join(' '),
+    ],
+    ['runtime', [runtime_name, runtime_version].filter(Boolean).join(' ')],
+    ['kubelet', `${kubelet_version ?? 'unknown version'}, mode ${finding.mode}`],
+    ['cause', finding.cause],
+  ];
+  return facts.flatMap(([name, value]) => (value === null || value === '' ? [] : [[name, value]]));
+}

@@ -1,0 +1,72 @@
+/*
+ * The settings of the commands that answer questions.
+ */
+import { DATABASE_SETTINGS } from '../controller/config.ts';
+import { CLUSTERS, logLevelFrom } from '../platform/commonSettings.ts';
+import { moment } from '../platform/moment.ts';
+import {
+  argument,
+  integer,
+  matching,
+  oneOf,
+  optional,
+  required,
+  string,
+  toggle,
+  withDefault,
+  withShort,
+} from '../platform/settings.ts';
+import { EXPORTED_VIEWS, type ExportedView } from './export/views.ts';
+
+const HTML = optional('file', 'write a page with the drawing into this file, instead of printing', string);
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+export const FINDING_OUTPUTS = ['text', 'json', 'markdown'] as const;
+
+export const FINDING_SETTINGS = {
+  id: argument(required('ID', 'the finding_id', matching(UUID, 'the id of a finding, such as 6f1c9a52-…'))),
+  cluster: CLUSTERS,
+  node: optional('name', 'the node, where several have a finding of this id', string),
+  ...DATABASE_SETTINGS,
+  output: withShort(
+    'o',
+    withDefault(
+      'format',
+      'text',
+      'text, json, or markdown: an issue for the developers of the runtime',
+      oneOf(...FINDING_OUTPUTS),
+    ),
+  ),
+  html: HTML,
+  withNames: toggle('markdown also names cluster, node, pod and container'),
+  logLevel: logLevelFrom('error'),
+} as const;
+
+export const TIMELINE_SETTINGS = {
+  node: argument(required('NODE', 'name of the node', string)),
+  cluster: CLUSTERS,
+  ...DATABASE_SETTINGS,
+  from: withDefault('time', '-1h', 'from then on: 2026-11-22T03:12:00Z, 03:12 (UTC), -90m or -2d', moment),
+  to: withDefault('time', 'now', 'until then', moment),
+  every: toggle('a line for each event, change and repetition, nothing summarised'),
+  limit: withDefault('lines', '500', 'at most so many lines, or entries of JSON', integer(1, 1_000_000)),
+  output: withShort('o', withDefault('format', 'text', 'text or json', oneOf('text', 'json'))),
+  html: HTML,
+  logLevel: logLevelFrom('error'),
+} as const;
+
+const VIEWS = Object.keys(EXPORTED_VIEWS) as ExportedView[];
+
+export const EXPORT_SETTINGS = {
+  view: argument(required('VIEW', VIEWS.join(', '), oneOf(...VIEWS))),
+  dir: required(
+    'dir',
+    'folder for the files, one for each day of UTC; those that are complete are kept',
+    string,
+  ),
+  cluster: CLUSTERS,
+  ...DATABASE_SETTINGS,
+  from: withDefault('time', '-1d', 'from the day of this time on', moment),
+  to: withDefault('time', 'now', 'until the end of the day of this time', moment),
+  logLevel: logLevelFrom('error'),
+} as const;

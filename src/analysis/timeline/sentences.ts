@@ -1,0 +1,88 @@
+/*
+ * Entries of a timeline in words that need no other page.
+ */
+import type { TimelineEntry } from './entry.ts';
+
+export function sentenceOf(entry: TimelineEntry): string {
+  const { kind, what, detail } = entry;
+  switch (kind) {
+    case 'event':
+      return `${what} received: ${subjectOf(entry)}${bracketed(detail)}`;
+    case 'change':
+      return `a list showed ${what}: ${subjectOf(entry)}${bracketed(detail)}`;
+    case 'finding':
+      return `${what}${FINDINGS[findingKindOf(entry)] ?? ''}: ${subjectOf(entry)}${bracketed(detail)}`;
+    case 'gap':
+      return `${NOT_OBSERVED[what] ?? `gap ${what}`} ${lengthOf(entry)}${bracketed(detail)}`;
+    case 'mode':
+      return `the kubelet's PLEG: ${what}${bracketed(detail)}`;
+    case 'condition':
+      return `the Node reports ${what}${bracketed(detail)}`;
+    case 'session':
+      return what === 'opened'
+        ? `subscribed to the runtime's events ${lengthOf(entry)}${bracketed(detail)}`
+        : `the subscription ended${bracketed(detail)}`;
+    case 'agent':
+      return `the agent ${what}${bracketed(detail)}`;
+    default:
+      return `${what} ${subjectOf(entry)}${bracketed(detail)}`;
+  }
+}
+
+/** What a kind of finding does not say by its name. */
+const FINDINGS: Readonly<Record<string, string>> = {
+  unobservable: ' (it cannot be known whether it was sent)',
+  unannounced: ' (this runtime does not announce it)',
+  short_life: ' (too short for any list)',
+  silent_stream: ' (containers changed, and no event arrived)',
+  duplicate_container: ' (two containers of one name at once)',
+  regression: ' (running again after it had exited)',
+};
+
+const findingKindOf = ({ what }: TimelineEntry): string => what.split(' ')[0] ?? '';
+
+/** Of missed events each matters; of other findings that they go on. */
+export const isRepeatedSoon = (entry: TimelineEntry): boolean =>
+  entry.kind === 'finding' && findingKindOf(entry) !== 'missed';
+
+/** By the scope of the gap. */
+const NOT_OBSERVED: Readonly<Record<string, string>> = {
+  stream: 'no events observed',
+  list: 'no lists of containers',
+  agent: 'nothing observed',
+  kubelet: "the kubelet's metrics were not read",
+  spool: 'records lost on the node',
+  seq: 'records did not arrive',
+  findings: 'no verdict possible',
+};
+
+const bracketed = (detail: string | null): string => (detail === null ? '' : ` (${detail})`);
+
+function subjectOf({ pod, container, container_id }: TimelineEntry): string {
+  const named = [pod, container].filter((name) => name !== null).join(' ');
+  return named === '' ? (container_id ?? 'the stream as a whole') : named;
+}
+
+function lengthOf({ at, until }: TimelineEntry): string {
+  if (until === null) return 'until now';
+  return `for ${durationOf(Date.parse(until) - Date.parse(at))}`;
+}
+
+/** Two units at most, such as `3 min 20 s`. */
+function durationOf(ms: number): string {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  const [days, hours, minutes] = [86_400, 3_600, 60].map((size) => Math.floor(seconds / size));
+  if (days !== undefined && days >= 1) return `${days} d ${(hours ?? 0) % 24} h`;
+  if (hours !== undefined && hours >= 1) return `${hours} h ${(minutes ?? 0) % 60} min`;
+  return minutes === undefined || minutes < 1 ? `${seconds} s` : `${minutes} min ${seconds % 60} s`;
+}
+
+/** What makes an entry a repetition of another one: it, and the reason. The detail of an opened subscription is only a time. */
+export function signatureOf(entry: TimelineEntry): string {
+  const { kind, what, detail } = entry;
+  if (kind === 'finding') return `${kind} ${isRepeatedSoon(entry) ? findingKindOf(entry) : what}`;
+  if (kind === 'session' && what === 'opened') return `${kind} ${what}`;
+  return `${kind} ${what} ${detail?.split(/[,:]/)[0] ?? ''}`;
+}

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { checkCombination } from './config.ts';
+
+const place = { namespace: 'watching', name: 'keys' };
+const accept = {
+  attribution: 'accept',
+  agentServiceAccount: undefined,
+  keySecret: undefined,
+  lease: undefined,
+  noKube: false,
+} as const;
+const enrolling = { ...accept, agentServiceAccount: place, keySecret: place };
+
+test.each([
+  [
+    '--attribution require without --key-secret',
+    { ...accept, attribution: 'require' },
+    /--attribution .*--key-secret/,
+  ],
+  [
+    '--attribution require with --no-kube',
+    { ...enrolling, attribution: 'require', noKube: true },
+    /--key-secret .*--no-kube/,
+  ],
+  ['--key-secret with --no-kube', { ...enrolling, noKube: true }, /--key-secret .*--no-kube/],
+  ['--lease with --no-kube', { ...accept, lease: place, noKube: true }, /--lease .*--no-kube/],
+  [
+    '--key-secret without --agent-service-account',
+    { ...enrolling, agentServiceAccount: undefined },
+    /--agent-service-account .*--key-secret/,
+  ],
+] as const)('%s is refused, and the error names both and the cure', (_rule, settings, message) => {
+  expect(() => checkCombination(settings)).toThrow(
+    expect.objectContaining({
+      code: 'SETTING_INVALID',
+      message: expect.stringMatching(message),
+      cure: expect.stringMatching(/^(Set|Leave)/),
+    }),
+  );
+});
+
+test.each([
+  ['nothing set', accept],
+  ['nothing set but --no-kube', { ...accept, noKube: true }],
+  ['--agent-service-account and --key-secret', enrolling],
+  ['--lease', { ...accept, lease: place }],
+  ['--attribution require with both', { ...enrolling, attribution: 'require' }],
+] as const)('%s is accepted', (_rule, settings) => {
+  expect(() => checkCombination(settings)).not.toThrow();
+});

@@ -1,0 +1,276 @@
+/*
+ * Group commit: what waits, of all queues, is committed together.
+ *
+ *   commit ─► waiting ─► group ─► committed
+ *                ▲         ├ busy, for a moment ──► waiting again
+ *                └─────────┘
+ *                          ├ busy, still ─────────► busy: the caller puts the job aside, only this node waits
+ *                          └ not plain, or its group failed ─► alone ─► commitBatch
+ *
+ * A group has at most one batch of a node, and a node is in one group at a time: so batches of a node never wait for each other's locks. Groups
+ * and lonely batches share all connections of the pool but one, which is for the readers of settings; either leaves the other at least one.
+ */
+import { messageOf } from '../../platform/errors.ts';
+import type { ThrottledLog } from '../../platform/throttledLog.ts';
+import { batchId } from '../../protocol/batch.ts';
+import { databaseErrorKind, isLockTimeout } from '../store/databaseError.ts';
+import type { Store } from '../store/store.ts';
+import { type CommitContext, type CommitOutcome, commitBatch, giveUpBatch } from './commitBatch.ts';
+import { type AttributedBatch, commitGroup, type GroupOutcome } from './commitGroup.ts';
+
+/** Somebody else has locked what the batch changes of its node. */
+export interface BusyNode {
+  readonly kind: 'busy';
+}
+
+export interface BatchCommitterOptions extends CommitContext {
+  readonly store: Pick<Store, 'transaction'>;
+  /** How many connections the pool of the store has. */
+  readonly connections: number;
+  readonly log: Pick<ThrottledLog, 'warn' | 'error'>;
+}
+
+const MAX_BATCHES = 128;
+/** A group ends with the batch that reaches this. */
+const MAX_RECORDS = 8_000;
+const MIN_RECORDS = 500;
+/** Another controller has a node for as long as it commits a group. */
+const BUSY_TRIES = 10;
+const BUSY_PAUSE_MS = 50;
+/** For so long a node whose lonely batch waited in vain for a lock is put aside unseen, and is not in a group again. */
+const STUCK_MS = 10_000;
+const LONELY_MS = 120_000;
+/** Lonely batches wait no longer than this for a lock. */
+const LONELY_LOCK_TIMEOUT = "SELECT set_config('lock_timeout', '2s', true)";
+/** The oldest is forgotten. */
+const MAX_REMEMBERED = 1_000;
+
+interface WaitingBatch extends AttributedBatch {
+  readonly resolve: (outcome: CommitOutcome | BusyNode) => void;
+  readonly reject: (error: unknown) => void;
+  tries: number;
+}
+
+export class BatchCommitter {
+  readonly #options: BatchCommitterOptions;
+  readonly #lonelyContext: CommitContext;
+  /** How many connections groups and lonely batches use at a time: either of them, and both together. */
+  readonly #maxEach: number;
+  readonly #maxBoth: number;
+  readonly #timedOut = new TimedOutBatches();
+  #waiting: WaitingBatch[] = [];
+  readonly #lonely: WaitingBatch[] = [];
+  #groups = 0;
+  #alone = 0;
+  #isScheduled = false;
+  #maxRecords = MAX_RECORDS;
+  /** The nodes of groups and of lonely batches. */
+  readonly #underway = new Set<string>();
+  readonly #stuckUntil = new Map<string, number>();
+  readonly #lonelyUntil = new Map<string, number>();
+
+  constructor(options: BatchCommitterOptions) {
+    this.#options = options;
+    this.#maxEach = Math.max(1, options.connections - 2);
+    this.#maxBoth = this.#maxEach + 1;
+    const { store } = options;
+    const transaction: Store['transaction'] = (work) =>
+      store.transaction(async (runner) => {
+        await runner.run({ text: LONELY_LOCK_TIMEOUT });
+        return work(runner);
+      });
+    this.#lonelyContext = { ...options, store: { transaction } };
+  }
+
+  /** Returns when the batch is committed, or cannot be. Throws what the caller has to wait for: an outage, or a fault of ours. */
+  commit(batch: AttributedBatch): Promise<CommitOutcome | BusyNode> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ ...batch, resolve, reject, tries: 0 });
+      this.#schedule();
+    });
+  }
+
+  /** Not at once: more may come before the loop turns. */
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#start();
+    });
+  }
+
+  #start(): void {
+    while (this.#groups < this.#maxEach && this.#groups + this.#alone < this.#maxBoth) {
+      const group = this.#takeGroup();
+      if (group.length === 0) break;
+      this.#groups += 1;
+      void this.#commitGroup(group).finally(() => {
+        this.#groups -= 1;
+        this.#schedule();
+      });
+    }
+    while (this.#alone < this.#maxEach && this.#groups + this.#alone < this.#maxBoth) {
+      const batch = this.#lonely.shift();
+      if (batch === undefined) break;
+      this.#alone += 1;
+      void this.#commitLonely(batch).finally(() => {
+        this.#alone -= 1;
+        this.#end(batch);
+        this.#schedule();
+      });
+    }
+  }
+
+  #takeGroup(): WaitingBatch[] {
+    const group: WaitingBatch[] = [];
+    const others: WaitingBatch[] = [];
+    let records = 0;
+    for (const batch of this.#waiting) {
+      const { node, records: own } = batch.envelope;
+      if (this.#underway.has(node) || group.length >= MAX_BATCHES || records >= this.#maxRecords) {
+        others.push(batch);
+        continue;
+      }
+      this.#underway.add(node);
+      if (isBefore(this.#lonelyUntil, node) || isBefore(this.#stuckUntil, node)) {
+        this.#lonely.push(batch);
+        continue;
+      }
+      group.push(batch);
+      records += own.length;
+    }
+    this.#waiting = others;
+    return group;
+  }
+
+  async #commitGroup(group: readonly WaitingBatch[]): Promise<void> {
+    let outcomes: readonly GroupOutcome[];
+    try {
+      outcomes = await commitGroup(this.#options, group);
+      this.#maxRecords = Math.min(MAX_RECORDS, 2 * this.#maxRecords);
+    } catch (error) {
+      this.#takeApart(group, error);
+      return;
+    }
+    for (const [i, batch] of group.entries()) {
+      const outcome = outcomes[i];
+      if (outcome?.kind === 'committed') {
+        this.#timedOut.stored(batchId(batch.envelope));
+        this.#end(batch);
+        batch.resolve(outcome);
+      } else if (outcome?.kind === 'busy') this.#wait(batch);
+      else this.#lonely.push(batch);
+    }
+  }
+
+  /** Of a group that failed, only one batch may be at fault; nobody is if Postgres is unavailable. */
+  #takeApart(group: readonly WaitingBatch[], error: unknown): void {
+    const kind = databaseErrorKind(error);
+    if (kind === 'timeout') this.#maxRecords = Math.max(MIN_RECORDS, this.#maxRecords / 2);
+    const isNobodys = (kind === 'outage' && !isLockTimeout(error)) || kind === 'conflict';
+    if (!isNobodys) {
+      this.#lonely.push(...group);
+      return;
+    }
+    for (const batch of group) {
+      this.#end(batch);
+      batch.reject(error);
+    }
+  }
+
+  /** A node is busy for a moment where another controller commits a batch of it. */
+  #wait(batch: WaitingBatch): void {
+    batch.tries += 1;
+    if (batch.tries >= BUSY_TRIES) {
+      this.#end(batch);
+      batch.resolve({ kind: 'busy' });
+      return;
+    }
+    setTimeout(() => {
+      this.#end(batch);
+      this.#waiting.push(batch);
+      this.#schedule();
+    }, BUSY_PAUSE_MS);
+  }
+
+  async #commitLonely(batch: WaitingBatch): Promise<void> {
+    const { node } = batch.envelope;
+    try {
+      const isStuck = isBefore(this.#stuckUntil, node);
+      batch.resolve(isStuck ? { kind: 'busy' } : await this.#commitOrGiveUp(batch));
+    } catch (error) {
+      if (isLockTimeout(error)) {
+        remember(this.#stuckUntil, node, STUCK_MS);
+        remember(this.#lonelyUntil, node, LONELY_MS);
+        batch.resolve({ kind: 'busy' });
+      } else {
+        if (databaseErrorKind(error) === 'timeout') remember(this.#lonelyUntil, node, LONELY_MS);
+        batch.reject(error);
+      }
+    }
+  }
+
+  #end({ envelope }: WaitingBatch): void {
+    this.#underway.delete(envelope.node);
+  }
+
+  /** A batch that times out while others are stored would do so for ever, and keep other lonely batches waiting. */
+  async #commitOrGiveUp({ envelope, isSigned }: AttributedBatch): Promise<CommitOutcome> {
+    const context = { ...this.#lonelyContext, isSigned };
+    const batch = batchId(envelope);
+    try {
+      const outcome = await commitBatch(context, envelope);
+      if (outcome.kind === 'committed') this.#timedOut.stored(batch);
+      return outcome;
+    } catch (failure) {
+      if (databaseErrorKind(failure) !== 'timeout') throw failure;
+      if (!this.#timedOut.isAtFault(batch)) throw failure;
+      const { node, epoch, first, last } = envelope;
+      this.#options.log.error(
+        { node, epoch, first, last, error: messageOf(failure) },
+        'batch timed out twice while others were stored, given up',
+      );
+      return giveUpBatch(context, envelope);
+    }
+  }
+}
+
+/**
+ * Batches that timed out and are not stored. One is at fault itself only if others are stored between two of its timeouts: else Postgres
+ * stores nothing in time, and every batch would look like that.
+ */
+class TimedOutBatches {
+  #stored = 0;
+  /** How many batches had been stored when each timed out last. */
+  readonly #batches = new Map<string, number>();
+
+  stored(batch: string): void {
+    this.#stored += 1;
+    this.#batches.delete(batch);
+  }
+
+  /** Takes in another timeout of a batch, and returns whether the batch is at fault. */
+  isAtFault(batch: string): boolean {
+    const before = this.#batches.get(batch);
+    this.#batches.delete(batch);
+    this.#batches.set(batch, this.#stored);
+    forgetOldest(this.#batches);
+    return before !== undefined && before < this.#stored;
+  }
+}
+
+function forgetOldest(map: Map<string, unknown>): void {
+  const [oldest] = map.keys();
+  if (oldest !== undefined && map.size > MAX_REMEMBERED) map.delete(oldest);
+}
+
+function remember(until: Map<string, number>, node: string, forMs: number): void {
+  until.delete(node);
+  until.set(node, performance.now() + forMs);
+  forgetOldest(until);
+}
+
+function isBefore(until: ReadonlyMap<string, number>, node: string): boolean {
+  return (until.get(node) ?? 0) > performance.now();
+}

@@ -1,0 +1,24 @@
+-- Locks nodes and the epochs of their batches as far as nobody else has locked them, without waiting. Returns what became of each batch: `locked`,
+-- `busy` if somebody else has its node or its epoch, or `unknown` if one of them is not there yet. No later statement of this transaction waits long
+-- for a lock or runs for long: others wait behind it.
+-- $1 cluster_id, then arrays: node, epoch
+WITH given AS (
+  SELECT * FROM unnest($2::text[], $3::uuid[]) WITH ORDINALITY AS u (name, epoch, place)
+), node AS MATERIALIZED (
+  SELECT n.node_id, n.name FROM store.node n
+  WHERE n.cluster_id = $1::int2 AND n.name = ANY ($2::text[])
+  ORDER BY n.node_id
+  FOR NO KEY UPDATE SKIP LOCKED
+), own AS MATERIALIZED (
+  SELECT e.node_id, e.epoch FROM store.epoch e
+  WHERE (e.node_id, e.epoch) IN (SELECT n.node_id, g.epoch FROM node n JOIN given g USING (name))
+  ORDER BY e.node_id, e.epoch
+  FOR UPDATE SKIP LOCKED
+)
+SELECT CASE WHEN own.epoch IS NOT NULL THEN 'locked' WHEN e.epoch IS NOT NULL THEN 'busy' ELSE 'unknown' END AS state,
+       set_config('lock_timeout', '2s', true), set_config('statement_timeout', '10s', true)
+FROM given g
+LEFT JOIN store.node k ON k.cluster_id = $1::int2 AND k.name = g.name
+LEFT JOIN store.epoch e ON e.node_id = k.node_id AND e.epoch = g.epoch
+LEFT JOIN own ON own.node_id = k.node_id AND own.epoch = g.epoch
+ORDER BY g.place

@@ -1,0 +1,162 @@
+/*
+ * The election of the one controller that writes reports, Events and node conditions and measures status lags; all of them store evidence.
+ *
+ *   candidate ── takes the Lease ──► leading ── the Lease is lost, or not renewed in time ──► ending ── all has ended ──► candidate
+ *
+ * Stopping releases the Lease, so that another controller leads within seconds.
+ *
+ * Permissions: leases.coordination.k8s.io get, create, patch, of the one Lease.
+ */
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { errorFields } from '../../platform/errors.ts';
+import type { Logger } from '../../platform/log.ts';
+import { Loop } from '../../platform/loop.ts';
+import { ThrottledLog } from '../../platform/throttledLog.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { KubeStatusError } from '../kube/kubeErrors.ts';
+import { leasesOf } from '../kube/object.ts';
+import {
+  heldLease,
+  LEASE_TIMES,
+  LeaseObservation,
+  type LeaseTimes,
+  parseLease,
+  releasedLease,
+} from './lease.ts';
+
+export interface ElectionOptions {
+  readonly kube: Pick<KubeClient, 'get' | 'apply'>;
+  readonly lease: { readonly namespace: string; readonly name: string };
+  readonly log: Logger;
+  /** Whether this controller could do the work. While it could not, it neither takes nor renews the Lease. */
+  readonly isFit: () => boolean;
+  /** Leads until the signal is aborted; resolves when everything that it started has ended. `holds`: whether a write may begin. */
+  readonly lead: (signal: AbortSignal, holds: () => boolean) => Promise<void>;
+  /** For tests. */
+  readonly times?: LeaseTimes;
+}
+
+export interface Election {
+  /** Whether this controller holds the Lease. */
+  readonly holds: boolean;
+  /** Ends leading and releases the Lease. */
+  stop(): Promise<void>;
+}
+
+export function startElection(options: ElectionOptions): Election {
+  const candidate = new Candidate(options);
+  candidate.start();
+  return candidate;
+}
+
+const CONFLICT = 409;
+
+class Candidate implements Election {
+  readonly #options: ElectionOptions;
+  readonly #times: LeaseTimes;
+  readonly #identity = `${hostname()}_${randomUUID()}`;
+  readonly #observation = new LeaseObservation();
+  readonly #log: ThrottledLog;
+  readonly #loop: Loop;
+  /** Until when a write may begin, on the monotonic and on the wall clock: a suspended machine moves only the latter. */
+  #holdsUntil = { mono: 0, wall: 0 };
+  #expiry: NodeJS.Timeout | undefined;
+  #leading: { readonly end: AbortController; readonly ended: Promise<void> } | null = null;
+
+  constructor(options: ElectionOptions) {
+    this.#options = options;
+    this.#times = options.times ?? LEASE_TIMES;
+    this.#log = new ThrottledLog(options.log, { linesPerMinute: 1 });
+    const { retryMs } = this.#times;
+    this.#loop = new Loop({
+      work: (signal) => this.#round(signal),
+      onError: (error) =>
+        this.#log.warn(errorFields(error), 'the Lease could not be read or written, retrying'),
+      backoff: { firstMs: retryMs, maxMs: retryMs },
+    });
+  }
+
+  start(): void {
+    this.#loop.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop.stop();
+    await this.#endLeading();
+    await this.#release().catch((error: unknown) => {
+      this.#log.warn(errorFields(error), 'the Lease could not be released: others wait until it expires');
+    });
+  }
+
+  get holds(): boolean {
+    return performance.now() < this.#holdsUntil.mono && Date.now() < this.#holdsUntil.wall;
+  }
+
+  /** Renews or takes the Lease if that is allowed, once. Returns the wait until the next round. */
+  async #round(stopping: AbortSignal): Promise<number> {
+    const { kube, lease: place, isFit } = this.#options;
+    if (!isFit()) return this.#times.retryMs;
+    const resource = leasesOf(place.namespace);
+    const began = { mono: performance.now(), wall: Date.now() };
+    const signal = AbortSignal.any([stopping, AbortSignal.timeout(this.#times.renewWithinMs)]);
+    const object = await kube.get(resource, place.name, signal);
+    const lease = object === undefined ? null : parseLease(object);
+    if (object !== undefined && lease === null)
+      throw new Error(`the Lease ${place.name} has fields of a wrong type`);
+    if (lease !== null && !this.#observation.mayTake(lease, this.#identity, performance.now())) {
+      if (this.#leading !== null) await this.#endLeading();
+      return this.#times.retryMs;
+    }
+    try {
+      await kube.apply(resource, heldLease(place.name, lease, this.#identity, this.#times), signal);
+    } catch (error) {
+      // Another candidate was faster. The next look shows it.
+      if (error instanceof KubeStatusError && error.code === CONFLICT) return this.#times.retryMs;
+      throw error;
+    }
+    // Two candidates may both have made a Lease that was missing: the next look shows whose it is.
+    if (lease === null) return this.#times.retryMs;
+    const { renewWithinMs } = this.#times;
+    this.#holdsUntil = { mono: began.mono + renewWithinMs, wall: began.wall + renewWithinMs };
+    clearTimeout(this.#expiry);
+    this.#expiry = setTimeout(() => void this.#endLeading(), this.#holdsUntil.mono - performance.now());
+    if (this.#leading === null) this.#startLeading();
+    return this.#times.retryMs;
+  }
+
+  #startLeading(): void {
+    const { lead, log } = this.#options;
+    log.info({ identity: this.#identity }, 'this controller leads');
+    const end = new AbortController();
+    const ended = lead(end.signal, () => this.holds).catch((error: unknown) => {
+      log.error(errorFields(error), 'leading failed');
+    });
+    const leading = { end, ended };
+    this.#leading = leading;
+    void ended.then(() => {
+      if (this.#leading === leading) this.#leading = null;
+    });
+  }
+
+  /** Resolves when everything has ended that belongs to leading. */
+  async #endLeading(): Promise<void> {
+    clearTimeout(this.#expiry);
+    this.#holdsUntil = { mono: 0, wall: 0 };
+    if (this.#leading === null) return;
+    const { end, ended } = this.#leading;
+    if (!end.signal.aborted) this.#options.log.info('this controller no longer leads');
+    end.abort();
+    await ended;
+  }
+
+  async #release(): Promise<void> {
+    const { kube, lease: place } = this.#options;
+    const resource = leasesOf(place.namespace);
+    const signal = AbortSignal.timeout(this.#times.retryMs);
+    const object = await kube.get(resource, place.name, signal);
+    const lease = object === undefined ? null : parseLease(object);
+    if (lease?.holder !== this.#identity) return;
+    await kube.apply(resource, releasedLease(place.name, lease), signal);
+  }
+}

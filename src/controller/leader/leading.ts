@@ -1,0 +1,53 @@
+/*
+ * Leads when it is this controller's turn: by a Lease, or always.
+ */
+import type { KubeClient } from '../kube/client.ts';
+import type { ReportWriter } from '../reports/writer.ts';
+import type { Store } from '../store/store.ts';
+import { startElection } from './election.ts';
+import { lead } from './leadership.ts';
+import { type LeaderWork, type LeaderWorkOptions, startLeaderWork } from './leaderWork.ts';
+
+export interface Leading {
+  /** Whether no other controller may write reports. */
+  holds(): boolean;
+  /** Null unless this controller leads. */
+  reportWriter(): ReportWriter | null;
+  stop(): Promise<void>;
+}
+
+/** Leads while this controller holds the Lease; without a Lease, always. */
+export function startLeading(parts: LeaderWorkOptions): Leading {
+  const { config, kube, ingest, log } = parts;
+  let work: LeaderWork | null = null;
+  const start = (store: Store, client: KubeClient) => {
+    const started = startLeaderWork({ ...parts, store, kube: client });
+    work = started;
+    return async () => {
+      await started.stop();
+      work = null;
+    };
+  };
+  const leadership = { ...parts, cluster: config.cluster, start };
+  const reportWriter = () => work?.reportWriter ?? null;
+  if (config.lease !== undefined) {
+    const election = startElection({
+      kube,
+      lease: config.lease,
+      log,
+      isFit: () => ingest.health().database,
+      lead: (signal, holds) => lead(leadership, signal, holds),
+    });
+    return { reportWriter, holds: () => election.holds, stop: () => election.stop() };
+  }
+  const stopping = new AbortController();
+  const led = lead(leadership, stopping.signal, () => true);
+  return {
+    reportWriter,
+    holds: () => true,
+    async stop() {
+      stopping.abort();
+      await led;
+    },
+  };
+}

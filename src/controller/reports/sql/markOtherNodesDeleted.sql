@@ -1,4 +1,0 @@
--- Every Node of cluster $1 that is not named in $2 was deleted from Kubernetes. Their history stays.
-UPDATE store.report r SET node_deleted_at = now(), written_at = NULL, status_digest = NULL, recheck_at = NULL
-FROM store.node n
-WHERE n.node_id = r.node_id AND r.cluster_id = $1 AND n.name <> ALL ($2::text[]) AND r.node_deleted_at IS NULL;

@@ -1,0 +1,2 @@
+-- Maintenance has done everything that was due.
+UPDATE store.maintenance SET succeeded_at = now();

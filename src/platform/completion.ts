@@ -1,0 +1,118 @@
+/*
+ * The completion of a command line for shells, from the definitions of its commands: a command or a setting that is added is completed
+ * without a change here. Values are completed where they are few; otherwise the shell offers files.
+ */
+import type { CommandLine } from './commandLine.ts';
+import { argument, flagOf, oneOf, required, type Setting } from './settings.ts';
+
+const SHELLS = ['bash', 'zsh', 'fish'] as const;
+type Shell = (typeof SHELLS)[number];
+
+export const COMPLETION_SETTINGS = {
+  shell: argument(required('SHELL', 'bash, zsh or fish', oneOf(...SHELLS))),
+} as const;
+
+interface Flag {
+  /** Without dashes. */
+  readonly long: string;
+  readonly short: string | undefined;
+  readonly describe: string;
+  readonly takesValue: boolean;
+  readonly choices: readonly string[];
+}
+
+interface CompletedCommand {
+  readonly name: string;
+  readonly description: string;
+  readonly flags: readonly Flag[];
+  /** Of its argument. */
+  readonly choices: readonly string[];
+}
+
+const WRITERS: Readonly<Record<Shell, (name: string, commands: readonly CompletedCommand[]) => string>> = {
+  bash,
+  zsh: (name, commands) =>
+    `#compdef ${name}\nautoload -U +X bashcompinit && bashcompinit\n${bash(name, commands)}`,
+  fish,
+};
+
+export async function completionOf(shell: Shell, { name, commands }: CommandLine): Promise<string> {
+  const loaded = await Promise.all(
+    Object.entries(commands).map(async ([command, { description, load }]) => {
+      const settings = Object.entries((await load()).settings).filter(
+        ([, { internal }]) => internal !== true,
+      );
+      const given = settings.find(([, setting]) => setting.argument === true);
+      const flags = settings.filter(([, setting]) => setting.argument !== true).map(flagFrom);
+      return { name: command, description, flags, choices: given?.[1].choices ?? [] };
+    }),
+  );
+  return WRITERS[shell](name, loaded);
+}
+
+function flagFrom([key, { short, describe, placeholder, choices = [] }]: readonly [
+  string,
+  Setting<unknown>,
+]): Flag {
+  return { long: flagOf(key).slice(2), short, describe, takesValue: placeholder !== null, choices };
+}
+
+const spellings = ({ long, short }: Flag): string[] =>
+  short === undefined ? [`--${long}`] : [`--${long}`, `-${short}`];
+
+function bash(name: string, commands: readonly CompletedCommand[]): string {
+  const valueCases = commands.flatMap(({ name: command, flags }) =>
+    flags
+      .filter(({ takesValue }) => takesValue)
+      .map((flag) => {
+        const patterns = spellings(flag).map((spelling) => `'${command} ${spelling}'`);
+        return `    ${patterns.join(' | ')}) words='${flag.choices.join(' ')}' ;;`;
+      }),
+  );
+  const flagCases = commands.map(({ name: command, flags, choices }) => {
+    const words = [...choices, ...flags.flatMap(spellings), '--help'];
+    return `        ${command}) words='${words.join(' ')}' ;;`;
+  });
+  return [
+    `_${name}() {`,
+    `  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD - 1]}" command="\${COMP_WORDS[1]}" words=''`,
+    `  if [ "$COMP_CWORD" -eq 1 ]; then`,
+    `    COMPREPLY=($(compgen -W '${[...commands.map((each) => each.name), 'help', '--version'].join(' ')}' -- "$current"))`,
+    '    return',
+    '  fi',
+    '  case "$command $previous" in',
+    ...valueCases,
+    '    *)',
+    '      case "$command" in',
+    ...flagCases,
+    '      esac',
+    '      ;;',
+    '  esac',
+    '  COMPREPLY=($(compgen -W "$words" -- "$current"))',
+    '}',
+    `complete -o default -F _${name} ${name}`,
+    '',
+  ].join('\n');
+}
+
+function fish(name: string, commands: readonly CompletedCommand[]): string {
+  const lines = commands.flatMap(({ name: command, description, flags, choices }) => {
+    const seen = `complete -c ${name} -n '__fish_seen_subcommand_from ${command}'`;
+    return [
+      `complete -c ${name} -n __fish_use_subcommand -f -a ${command} -d ${fishText(description)}`,
+      ...(choices.length === 0 ? [] : [`${seen} -f -a ${fishText(choices.join(' '))}`]),
+      ...flags.map(({ long, short, describe, takesValue, choices: values }) =>
+        [
+          `${seen} -l ${long}`,
+          short === undefined ? '' : ` -s ${short}`,
+          takesValue ? ' -r' : '',
+          values.length === 0 ? '' : ` -f -a ${fishText(values.join(' '))}`,
+          ` -d ${fishText(describe)}`,
+        ].join(''),
+      ),
+    ];
+  });
+  return `${lines.join('\n')}\n`;
+}
+
+const fishText = (text: string): string => `'${text.replaceAll(/['\\]/g, (each) => `\\${each}`)}'`;

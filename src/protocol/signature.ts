@@ -1,0 +1,83 @@
+/*
+ * Signatures: of a node under its batches, of the controller under what it answers. Both are Ed25519.
+ *
+ * What is signed begins with its purpose and names the cluster and the node, so that no signature is valid for another purpose, cluster or
+ * node. Fields are separated by line feeds, which none of them can contain.
+ */
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  sign,
+  verify,
+} from 'node:crypto';
+import type { AckReply } from './redisKeys.ts';
+
+/** Who a statement is about. */
+export interface NodeIdentity {
+  readonly cluster: string;
+  readonly node: string;
+}
+
+export const newSigningKey = (): KeyObject => generateKeyPairSync('ed25519').privateKey;
+
+/** A public key as text: its 32 bytes in base64url. */
+export const publicKeyText = (key: KeyObject): string =>
+  String((key.type === 'private' ? createPublicKey(key) : key).export({ format: 'jwk' }).x);
+
+/** Null if the text is no key. */
+export function publicKeyOf(x: string, crv: 'Ed25519' | 'X25519' = 'Ed25519'): KeyObject | null {
+  try {
+    return createPublicKey({ key: { kty: 'OKP', crv, x }, format: 'jwk' });
+  } catch {
+    return null;
+  }
+}
+
+export const privateKeyText = (key: KeyObject): string =>
+  key.export({ format: 'der', type: 'pkcs8' }).toString('base64');
+
+/** Null if the text is no private key of this type. */
+export function privateKeyOf(text: unknown, type: 'ed25519' | 'x25519'): KeyObject | null {
+  try {
+    const key = createPrivateKey({ key: Buffer.from(String(text), 'base64'), format: 'der', type: 'pkcs8' });
+    return key.asymmetricKeyType === type ? key : null;
+  } catch {
+    return null;
+  }
+}
+
+/** What a node signs of a batch: its compressed bytes, which name the epoch and the seqs. */
+export function batchStatement({ cluster, node }: NodeIdentity, packed: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from(`plegwatch batch 1\n${cluster}\n${node}\n`, 'utf8'), packed]);
+}
+
+/** What the controller signs of an ack reply. */
+export const ackStatement = (
+  { cluster, node }: NodeIdentity,
+  epoch: string,
+  { ackGeneration, ackedSeq }: AckReply,
+): Buffer => statement('plegwatch ack 1', cluster, node, epoch, ackGeneration, ackedSeq);
+
+/** What the controller signs to confirm an enrolment. */
+export const enrolledStatement = (
+  { cluster, node }: NodeIdentity,
+  enrolmentDigest: string,
+  validFor: number,
+): Buffer => statement('plegwatch enrolled 1', cluster, node, enrolmentDigest, validFor);
+
+/** What a node signs to show that it has the key that it enrols. */
+export const possessionStatement = ({ cluster, node }: NodeIdentity, token: string): Buffer =>
+  statement('plegwatch enrolment 1', cluster, node, token);
+
+const statement = (...fields: readonly (string | number)[]): Buffer => Buffer.from(fields.join('\n'), 'utf8');
+
+export const signatureOf = (key: KeyObject, signed: Uint8Array): string =>
+  sign(null, signed, key).toString('base64');
+
+/** Never throws. */
+export function isSignedBy(key: KeyObject, signed: Uint8Array, signature: string): boolean {
+  const bytes = Buffer.from(signature, 'base64');
+  return bytes.length === 64 && verify(null, signed, key, bytes);
+}

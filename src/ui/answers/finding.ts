@@ -1,0 +1,105 @@
+/*
+ * GET /api/finding: everything about one finding, as `plegwatch finding` prints it.
+ */
+import { checksOf } from '../../analysis/finding/checks.ts';
+import type { Finding, FindingRow } from '../../analysis/finding/finding.ts';
+import { findingMarkdown } from '../../analysis/finding/markdown.ts';
+import { readEvidence, readFindings } from '../../analysis/finding/read.ts';
+import { lagOf, meaningOf, sectionsOf, timesOf, titleOf } from '../../analysis/finding/sentences.ts';
+import { notFound } from '../../controller/store/notFound.ts';
+import type { FindingAnswer } from '../api.ts';
+import { idIn, nameIn, parametersOf } from '../parameters.ts';
+import { RequestError } from '../requestError.ts';
+import { containerOf } from './containers.ts';
+import type { Reader } from './reader.ts';
+
+/** How much of the timeline is shown before and after a finding. */
+const AROUND_MS = 120_000;
+
+export async function findingAnswer(
+  { clusters, read }: Reader,
+  query: URLSearchParams,
+): Promise<FindingAnswer> {
+  const parameters = parametersOf(query, ['id', 'cluster', 'node']);
+  const id = idIn(parameters, 'id');
+  const [cluster, node] = [nameIn(parameters, 'cluster'), nameIn(parameters, 'node')];
+  return read(async (sql) => {
+    const ofCluster = (await readFindings(sql, id, clusters, node ?? null)).filter(
+      (each) => cluster === undefined || each.cluster === cluster,
+    );
+    const finding = onlyOne(id, ofCluster);
+    return answerOf({ finding, evidence: await readEvidence(sql, finding) });
+  });
+}
+
+function onlyOne(id: string, found: readonly FindingRow[]): FindingRow {
+  const [finding, another] = found;
+  if (finding === undefined) {
+    const { message } = notFound('finding', id, []);
+    throw new RequestError('NOT_FOUND', message, 'Findings are deleted after finding_retention_days.');
+  }
+  if (another === undefined) return finding;
+  const nodes = found.map((each) => `${each.node} of cluster ${each.cluster}`).join(', ');
+  throw new RequestError(
+    'AMBIGUOUS',
+    `Several nodes have a finding with this id: ${nodes}.`,
+    'Choose one with cluster and node.',
+  );
+}
+
+function answerOf(read: Finding): FindingAnswer {
+  const { finding, evidence } = read;
+  return {
+    id: finding.finding_id,
+    cluster: finding.cluster,
+    node: finding.node,
+    kind: finding.kind,
+    eventType: finding.event_type,
+    cause: finding.cause,
+    container: containerOfFinding(finding),
+    from: finding.window_from,
+    to: finding.window_to,
+    occurredAt: finding.occurred_at,
+    detectedAt: finding.detected_at,
+    resolvedAt: finding.resolved_at,
+    latenessMs: finding.lateness_ms,
+    deliveryMs: finding.delivery_ms,
+    lagMinMs: finding.lag_min_ms,
+    lagMaxMs: finding.lag_max_ms,
+    lagAnomalous: finding.lag_anomalous,
+    mode: finding.mode,
+    runtimeName: finding.runtime_name,
+    runtimeVersion: finding.runtime_version,
+    kubeletVersion: finding.kubelet_version,
+    title: titleOf(finding),
+    meaning: meaningOf(finding),
+    times: timesOf(finding),
+    statusLag: lagOf(finding),
+    evidence: sectionsOf(evidence).map(({ title, lines }) => ({
+      title,
+      lines: lines.map(({ at, until, fact, record }) => ({ at, until, fact, record })),
+    })),
+    around: aroundOf(finding),
+    checks: checksOf(finding),
+    issue: { withoutNames: findingMarkdown(read, false), withNames: findingMarkdown(read, true) },
+  };
+}
+
+function containerOfFinding(finding: FindingRow): FindingAnswer['container'] {
+  const { container_id: id, container_name, pod_uid, pod_namespace, pod_name } = finding;
+  if (id === null) return null;
+  const row = {
+    ...{ containerId: id, isSandbox: container_name === null || container_name === '' },
+    ...{ podUid: pod_uid, podNamespace: pod_namespace, podName: pod_name, containerName: container_name },
+  };
+  return containerOf(row, id);
+}
+
+/** From before it can have happened until after it was due. */
+function aroundOf({ window_from, occurred_at, detected_at }: FindingRow): FindingAnswer['around'] {
+  const times = [window_from, occurred_at, detected_at].flatMap((at) =>
+    at === null ? [] : [Date.parse(at)],
+  );
+  const shifted = (at: number, by: number) => new Date(at + by).toISOString();
+  return { from: shifted(Math.min(...times), -AROUND_MS), to: shifted(Math.max(...times), AROUND_MS) };
+}

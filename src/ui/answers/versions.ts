@@ -1,0 +1,79 @@
+/*
+ * GET /api/versions: how many events are missed by versions, which pools are ready for Evented PLEG, and how often kubelets fell back.
+ *
+ * Two of the three read a week of minutes, which takes long for a large fleet: one that takes too long is left out, and says so. The answer to the same
+ * period, to the minute, is remembered for a minute: a page that stays open must not keep Postgres busy.
+ */
+import type { SqlRunner } from '../../controller/store/store.ts';
+import { millis } from '../../protocol/units.ts';
+import type { DayOfFallbacks, MissRate, PoolReadiness, VersionsAnswer, WhyEmpty } from '../api.ts';
+import { type Period, parametersOf, periodIn } from '../parameters.ts';
+import { RequestError } from '../requestError.ts';
+import { databaseRefusal, type Reader } from './reader.ts';
+import { remembered } from './remembered.ts';
+import readFallbacksSql from './sql/readFallbacks.sql';
+import readMissRatesSql from './sql/readMissRates.sql';
+import readReadinessSql from './sql/readReadiness.sql';
+
+const DAY_MS = 86_400_000;
+const MAX_DAYS = 400;
+const MAX_ROWS = 2_000;
+const TOO_SLOW =
+  'Postgres did not answer within 15 s: there are too many minutes to add. Choose a shorter period.';
+
+interface Part<T> {
+  readonly rows: readonly T[];
+  readonly empty: WhyEmpty;
+}
+
+const KEPT_FOR = millis(60_000);
+
+export function versionsAnswers(reader: Reader): (query: URLSearchParams) => Promise<VersionsAnswer> {
+  const ask = remembered<VersionsAnswer>(KEPT_FOR);
+  return async (query) => {
+    const period = periodIn(parametersOf(query, ['from', 'to']), 7 * DAY_MS, MAX_DAYS);
+    const minutes = [period.from, period.to].map((at) => Math.floor(at.getTime() / 60_000));
+    return ask(minutes.join(), () => versionsAnswer(reader, period));
+  };
+}
+
+async function versionsAnswer(reader: Reader, { from, to }: Period): Promise<VersionsAnswer> {
+  const { clusters } = reader;
+  const period = [clusters, from, to, MAX_ROWS];
+  const missRates = await part<MissRate>(
+    reader,
+    (sql) => sql.run({ text: readMissRatesSql }, period),
+    'No transition was decided in this period: no agent watched a stream, or its minutes are deleted.',
+  );
+  const readiness = await part<PoolReadiness>(
+    reader,
+    (sql) => sql.run({ text: readReadinessSql }, [clusters, MAX_ROWS]),
+    'No node is known.',
+  );
+  const fallbacks = await part<DayOfFallbacks>(
+    reader,
+    (sql) => sql.run({ text: readFallbacksSql }, period),
+    'No kubelet was seen to fall back in this period.',
+  );
+  return {
+    now: new Date().toISOString(),
+    ...{ from: from.toISOString(), to: to.toISOString() },
+    ...{ missRates: missRates.rows, readiness: readiness.rows, fallbacks: fallbacks.rows },
+    empty: { missRates: missRates.empty, readiness: readiness.empty, fallbacks: fallbacks.empty },
+  };
+}
+
+async function part<T>(
+  { read }: Reader,
+  run: (sql: SqlRunner) => Promise<{ readonly rows: readonly Record<string, unknown>[] }>,
+  empty: string,
+): Promise<Part<T>> {
+  try {
+    const { rows } = await read(run);
+    return { rows: rows as readonly T[], empty: rows.length === 0 ? empty : null };
+  } catch (error) {
+    const refusal = error instanceof RequestError ? error : databaseRefusal(error);
+    if (refusal?.code !== 'TOO_SLOW') throw error;
+    return { rows: [], empty: TOO_SLOW };
+  }
+}

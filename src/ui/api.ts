@@ -1,0 +1,391 @@
+/*
+ * What `plegwatch ui` answers: the JSON between the server and the page. Types only, so that a browser can import it.
+ *
+ *   GET /api/fleet                                    FleetAnswer
+ *   GET /api/timeline?cluster=&node=&from=&to=        TimelineAnswer
+ *   GET /api/finding?id= [&cluster=&node=]            FindingAnswer
+ *   GET /api/versions [?from=&to=]                    VersionsAnswer
+ *   GET /api/search?q=                                SearchAnswer
+ *
+ * An answer that is not 200 is an ErrorAnswer. Where access is by token, each request carries `Authorization: Bearer TOKEN`. Texts come from
+ * nodes, pods and runtimes, and nobody has checked them. Whatever is bounded says what was left out.
+ */
+
+/** UTC, RFC 3339, to the microsecond at most: `2026-11-22T03:12:00.123456Z`. In a request: also to the second. */
+export type Time = string;
+
+/** Why there is nothing where something could be, as a sentence for the reader; null where there is something. */
+export type WhyEmpty = string | null;
+
+export interface ErrorAnswer {
+  readonly error: {
+    readonly code: ErrorCode;
+    /** What is wrong, in a sentence. */
+    readonly message: string;
+    /** What to do, in a sentence. */
+    readonly cure: string;
+  };
+}
+
+/**
+ *   TOKEN_REQUIRED      401  no token came with the request, and one is needed
+ *   TOKEN_REFUSED       401  the API server does not accept the token, or it has expired
+ *   USER_UNKNOWN        401  the proxy in front did not say who asks
+ *   FORBIDDEN           403  the user may not get plegreports, or the request did not come as it must
+ *   BAD_PARAMETER       400  a parameter is missing or not valid
+ *   NOT_FOUND           404  no such path, node or finding, or none that may be read
+ *   AMBIGUOUS           409  several nodes have a finding of this id: name cluster and node
+ *   METHOD_NOT_ALLOWED  405  only GET and HEAD
+ *   DATABASE_AWAY       503  Postgres does not answer now; ask again
+ *   TOO_SLOW            503  the query was stopped: ask for less
+ *   BUSY                503  too many requests at once; ask again
+ *   ACCESS_UNKNOWN      503  the API server could not be asked who may read
+ *   INTERNAL            500  a defect; the log of the server says more
+ */
+export type ErrorCode =
+  | 'TOKEN_REQUIRED'
+  | 'TOKEN_REFUSED'
+  | 'USER_UNKNOWN'
+  | 'FORBIDDEN'
+  | 'BAD_PARAMETER'
+  | 'NOT_FOUND'
+  | 'AMBIGUOUS'
+  | 'METHOD_NOT_ALLOWED'
+  | 'DATABASE_AWAY'
+  | 'TOO_SLOW'
+  | 'BUSY'
+  | 'ACCESS_UNKNOWN'
+  | 'INTERNAL';
+
+/** Rows in the order of their time, cut at a bound. */
+export interface Rows<T> {
+  readonly rows: readonly T[];
+  /** Null if these are all of them. */
+  readonly cut: Cut | null;
+}
+
+export interface Cut {
+  /** The rows are complete before this time. */
+  readonly from: Time;
+}
+
+// ---- the fleet
+
+export interface FleetAnswer {
+  /** The clock of the database: every age is to be counted from here. */
+  readonly now: Time;
+  readonly clusters: readonly FleetCluster[];
+  /** By cluster and name. */
+  readonly nodes: readonly FleetNode[];
+  /** How many nodes were left out; null if none. */
+  readonly leftOut: number | null;
+  readonly empty: WhyEmpty;
+}
+
+export interface FleetCluster {
+  readonly name: string;
+  readonly nodes: number;
+}
+
+/** Reporting: its agent reports. The others say why nothing is known of the present. */
+export type AgentState = 'Reporting' | 'AgentSilent' | 'NeverSeen' | 'NotReportedYet';
+
+export interface FleetNode {
+  readonly cluster: string;
+  readonly node: string;
+  /** The node pool by the labels of the Node; null where no label says it. */
+  readonly pool: string | null;
+  readonly agent: AgentState;
+  /** Generic, Starting, Evented, Fallback, EventedHint, HintDisabled or Unknown; a later version may have others. */
+  readonly mode: string;
+  /** Why the mode is this one; for Unknown: why it is not known. */
+  readonly modeReason: string | null;
+  readonly modeSince: Time | null;
+  /** Active, Arming, Silent, Starved, Interrupted, Unsupported, Disabled, Unsafe, Off or Unknown. */
+  readonly streamState: string;
+  readonly streamReason: string | null;
+  /** Missed events of the last 24 hours that did not come later; null where nothing could be observed. */
+  readonly missed24h: number | null;
+  /** The share of the last 24 hours, or since the node is known, in which the stream was watched, from 0 to 1; null where there is no agent. */
+  readonly completeness24h: number | null;
+  /** Why the evidence is not complete, as in the condition EvidenceComplete of its report; null if it is, or no report was built. */
+  readonly incompleteReason: string | null;
+  readonly runtimeName: string | null;
+  readonly runtimeVersion: string | null;
+  readonly kubeletVersion: string | null;
+  readonly agentVersion: string | null;
+  readonly lastSeen: Time | null;
+}
+
+// ---- one node
+
+export interface TimelineAnswer {
+  readonly cluster: string;
+  readonly node: string;
+  readonly now: Time;
+  readonly from: Time;
+  readonly to: Time;
+  /** When evidence of the node begins and ends; null if it never had an agent. */
+  readonly firstSeen: Time | null;
+  readonly lastSeen: Time | null;
+  /** The containers that the rows below name by their place in this list. */
+  readonly containers: readonly Container[];
+  readonly sessions: Rows<Session>;
+  readonly gaps: Rows<Gap>;
+  /** The first one is the mode at the start of the period, and may have begun before. */
+  readonly modes: Rows<Mode>;
+  readonly conditions: Rows<Condition>;
+  readonly relists: Rows<RelistSlice>;
+  /** The upper bounds of the buckets of `hist`, in milliseconds. */
+  readonly histBoundsMs: readonly number[];
+  readonly events: Rows<ContainerEvent>;
+  readonly changes: Rows<ListChange>;
+  readonly findings: Rows<TimelineFinding>;
+  readonly empty: WhyEmpty;
+}
+
+export interface Container {
+  readonly id: string;
+  readonly isSandbox: boolean;
+  readonly podUid: string | null;
+  readonly podNamespace: string | null;
+  readonly podName: string | null;
+  /** Null for a sandbox. */
+  readonly name: string | null;
+}
+
+/** A subscription to the runtime's events. */
+export interface Session {
+  readonly openedAt: Time;
+  /** When its first event came: only from then on is it known to work. */
+  readonly armedAt: Time | null;
+  readonly closedAt: Time | null;
+  readonly code: string | null;
+  readonly message: string | null;
+  readonly events: number;
+  readonly replayed: number;
+}
+
+/** A stretch that was not observed. */
+export interface Gap {
+  /** stream, list, spool, seq, agent, findings or kubelet. */
+  readonly scope: string;
+  readonly cause: string;
+  readonly from: Time;
+  /** Null while it lasts. */
+  readonly to: Time | null;
+  readonly filledAt: Time | null;
+}
+
+export interface Mode {
+  readonly at: Time;
+  /** A scrape last saw the mode before at this time. */
+  readonly notBefore: Time | null;
+  readonly fromMode: string;
+  readonly toMode: string;
+  readonly reason: string | null;
+}
+
+/** The Ready condition of the Node, where it is about PLEG. */
+export interface Condition {
+  readonly at: Time;
+  /** True, False or Unknown. */
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** The relists of one slice of the period: a minute, or several if the period is long. */
+export interface RelistSlice {
+  readonly at: Time;
+  readonly seconds: number;
+  readonly relists: number;
+  readonly errors: number;
+  readonly p50Ms: number | null;
+  readonly p99Ms: number | null;
+  readonly maxMs: number | null;
+  /** Relists by duration; the upper bounds are `histBoundsMs`, and the last bucket has none. */
+  readonly hist: readonly number[];
+  /** The kubelet's own relists; null where it was not scraped. */
+  readonly kubeletRelists: number | null;
+  readonly kubeletP99Ms: number | null;
+}
+
+export interface ContainerEvent {
+  /** When the agent received it. */
+  readonly at: Time;
+  /** When the runtime built it. */
+  readonly createdAt: Time | null;
+  /** CREATED, STARTED, STOPPED or DELETED. */
+  readonly type: string;
+  /** The place in `containers`; null if its identity is not stored. */
+  readonly container: number | null;
+  /** Older than the subscription. */
+  readonly replayed: boolean;
+}
+
+/** A list showed another state than the one before. */
+export interface ListChange {
+  /** The change happened within this window. */
+  readonly from: Time;
+  readonly to: Time;
+  readonly container: number | null;
+  /** non-existent, unknown, running or exited. */
+  readonly oldState: string;
+  readonly newState: string;
+}
+
+export interface TimelineFinding {
+  readonly id: string;
+  readonly kind: string;
+  readonly eventType: string | null;
+  readonly cause: string | null;
+  readonly container: number | null;
+  /** Where it belongs on the timeline: when it happened, else the end of its window, else when it was found. */
+  readonly at: Time;
+  /** The event was due within this window. */
+  readonly from: Time | null;
+  readonly to: Time | null;
+  readonly occurredAt: Time | null;
+  readonly detectedAt: Time;
+  /** The event of a miss came after all. */
+  readonly resolvedAt: Time | null;
+}
+
+// ---- one finding
+
+export interface FindingAnswer {
+  readonly id: string;
+  readonly cluster: string;
+  readonly node: string;
+  readonly kind: string;
+  readonly eventType: string | null;
+  readonly cause: string | null;
+  readonly container: Container | null;
+  readonly from: Time | null;
+  readonly to: Time | null;
+  readonly occurredAt: Time | null;
+  readonly detectedAt: Time;
+  readonly resolvedAt: Time | null;
+  readonly latenessMs: number | null;
+  readonly deliveryMs: number | null;
+  readonly lagMinMs: number | null;
+  readonly lagMaxMs: number | null;
+  readonly lagAnomalous: boolean | null;
+  readonly mode: string;
+  readonly runtimeName: string | null;
+  readonly runtimeVersion: string | null;
+  readonly kubeletVersion: string | null;
+  /** missed STOPPED */
+  readonly title: string;
+  /** What the kind of the finding means, when it happened, and how long the published status was behind, in sentences. */
+  readonly meaning: string;
+  readonly times: string;
+  readonly statusLag: string;
+  /** What was due, received and listed around it, and why nothing else explains it, in the order in which one checks it. */
+  readonly evidence: readonly EvidenceSection[];
+  /** The period of the node's timeline that shows it. */
+  readonly around: { readonly from: Time; readonly to: Time };
+  /** Commands with which somebody else checks it. */
+  readonly checks: readonly string[];
+  /** The issue for the developers of the runtime, in Markdown. */
+  readonly issue: { readonly withoutNames: string; readonly withNames: string };
+}
+
+export interface EvidenceSection {
+  readonly title: string;
+  readonly lines: readonly EvidenceLine[];
+}
+
+export interface EvidenceLine {
+  readonly at: Time | null;
+  readonly until: Time | null;
+  readonly fact: string;
+  /** The view and the row where it is stored; null for what only the proof says. */
+  readonly record: string | null;
+}
+
+// ---- versions
+
+export interface VersionsAnswer {
+  readonly now: Time;
+  readonly from: Time;
+  readonly to: Time;
+  readonly missRates: readonly MissRate[];
+  /** By the last seven days, whatever the period. */
+  readonly readiness: readonly PoolReadiness[];
+  /** A row for each day of the period and cluster on which a kubelet fell back. */
+  readonly fallbacks: readonly DayOfFallbacks[];
+  readonly empty: {
+    readonly missRates: WhyEmpty;
+    readonly readiness: WhyEmpty;
+    readonly fallbacks: WhyEmpty;
+  };
+}
+
+export interface MissRate {
+  readonly cluster: string;
+  readonly runtimeName: string | null;
+  readonly runtimeVersion: string | null;
+  readonly kubeletVersion: string | null;
+  readonly nodes: number;
+  /** Transitions of which it is known whether their event came, and how many of these were missed. */
+  readonly decided: number;
+  readonly missed: number;
+  readonly perMillion: number | null;
+  /** With 95 % confidence between these two. */
+  readonly lowPerMillion: number | null;
+  readonly highPerMillion: number | null;
+}
+
+/** How many nodes are ready for Evented PLEG. */
+export interface PoolReadiness {
+  readonly cluster: string;
+  /** Null for nodes without a pool. */
+  readonly pool: string | null;
+  readonly safe: number;
+  readonly unsafe: number;
+  readonly unknown: number;
+  /** The commonest reasons of nodes that are not safe, most frequent first, at most three. */
+  readonly reasons: readonly string[];
+}
+
+export interface DayOfFallbacks {
+  readonly cluster: string;
+  /** 2026-11-22, in UTC. */
+  readonly day: string;
+  readonly fallbacks: number;
+  readonly nodes: number;
+}
+
+// ---- search
+
+export interface SearchAnswer {
+  readonly hits: readonly SearchHit[];
+  /** More matched than are answered. */
+  readonly cut: boolean;
+  readonly empty: WhyEmpty;
+}
+
+export interface SearchHit {
+  readonly cluster: string;
+  readonly node: string;
+  readonly found: 'node' | 'pod' | 'container' | 'finding';
+  /** The name, `namespace/name` of the pod, or the id that matched. */
+  readonly text: string;
+  /** When it was last seen, for the period of the timeline; null for a node that never had an agent. */
+  readonly at: Time | null;
+}
+
+// ---- a page in a file
+
+/** What a page shows that `--html` wrote into a file. It is in the file, and nobody is asked. */
+export interface PageRecord {
+  readonly writtenAt: Time;
+  /** Of the plegwatch that wrote it. */
+  readonly version: string;
+  readonly shows: 'timeline' | 'finding';
+  readonly timeline: TimelineAnswer;
+  /** The findings that can be opened. */
+  readonly findings: readonly FindingAnswer[];
+}

@@ -1,0 +1,133 @@
+/*
+ * The frame around the views: who asks, where the reader is, and the way between the views.
+ */
+import type { ComponentChildren } from 'preact';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { FindingView } from './finding/findingView.tsx';
+import { FleetView } from './fleet/fleetView.tsx';
+import { Client, type Problem } from './parts/client.ts';
+import { SessionContext } from './parts/polling.ts';
+import { TokenForm } from './parts/tokenForm.tsx';
+import { FLEET, fragmentOf, type Go, type Place, placeOf, VERSIONS } from './place.ts';
+import { firstPlace, recordOf, sourceOf, within } from './record.ts';
+import { moment, msOf, visible } from './text.ts';
+import { NodeView } from './timeline/nodeView.tsx';
+import { VersionsView } from './versions/versionsView.tsx';
+
+const record = recordOf(document);
+const client = new Client();
+const source = record === undefined ? client : sourceOf(record);
+
+export function App() {
+  const [place, go] = usePlace();
+  const [number, setNumber] = useState(0);
+  const [refusal, setRefusal] = useState<Problem>();
+  const session = useMemo(
+    () => ({ client: source, isRecord: record !== undefined, number, refused: setRefusal }),
+    [number],
+  );
+  const signIn = (token: string | null) => {
+    client.token = token;
+    setRefusal(undefined);
+    setNumber((last) => last + 1);
+  };
+  return (
+    <SessionContext.Provider value={session}>
+      <Frame place={place} onSignOut={client.token === null ? undefined : () => signIn(null)}>
+        {refusal === undefined ? (
+          <View place={place} go={go} />
+        ) : (
+          <TokenForm problem={refusal} onToken={signIn} />
+        )}
+      </Frame>
+    </SessionContext.Provider>
+  );
+}
+
+function usePlace(): readonly [Place, Go] {
+  const [place, setPlace] = useState(placeOfAddress);
+  useEffect(() => {
+    const follow = () => setPlace(placeOfAddress());
+    addEventListener('hashchange', follow);
+    return () => removeEventListener('hashchange', follow);
+  }, []);
+  const go: Go = (wanted, quietly = false) => {
+    const next = record === undefined ? wanted : within(record, wanted);
+    const fragment = fragmentOf(next);
+    if (quietly) history.replaceState(null, '', fragment);
+    else history.pushState(null, '', fragment);
+    setPlace(next);
+    if (next.view !== place.view) scrollTo(0, 0);
+  };
+  return [place, go];
+}
+
+function placeOfAddress(): Place {
+  const { hash } = location;
+  if (record === undefined) return placeOf(hash);
+  return hash === '' ? firstPlace(record) : within(record, placeOf(hash));
+}
+
+interface FrameProps {
+  readonly place: Place;
+  readonly onSignOut: (() => void) | undefined;
+  readonly children: ComponentChildren;
+}
+
+function Frame({ place, onSignOut, children }: FrameProps) {
+  const link = (to: Place, name: string, isHere: boolean) => (
+    <a class="tab" href={fragmentOf(to)} aria-current={isHere ? 'page' : undefined}>
+      {name}
+    </a>
+  );
+  const home = record === undefined ? FLEET : firstPlace(record);
+  return (
+    <>
+      <header class="frame">
+        <a class="brand" href={fragmentOf(home)}>
+          <svg viewBox="0 0 16 16" width="18" height="18" aria-hidden="true">
+            <path class="fill-good" d="M1 1h6v6H1zM9 1h6v6H9zM1 9h6v6H1z" />
+            <path class="brand-hole" d="M9.75 9.75h4.5v4.5h-4.5z" />
+          </svg>
+          plegwatch
+        </a>
+        {record === undefined ? (
+          <nav aria-label="Views">
+            {link(FLEET, 'Fleet', place.view !== 'versions')}
+            {link(VERSIONS, 'Versions', place.view === 'versions')}
+          </nav>
+        ) : (
+          <p class="fresh">
+            recorded at {moment(msOf(record.writtenAt))} UTC by plegwatch {visible(record.version)}
+          </p>
+        )}
+        {onSignOut !== undefined && (
+          <button type="button" class="plain" onClick={onSignOut}>
+            Forget token
+          </button>
+        )}
+      </header>
+      {children}
+    </>
+  );
+}
+
+function View({ place, go }: { readonly place: Place; readonly go: Go }) {
+  useEffect(() => {
+    document.title = `${titleOf(place)} – plegwatch`;
+  }, [place]);
+  return (
+    <main>
+      {place.view === 'fleet' && <FleetView place={place} go={go} />}
+      {place.view === 'node' && <NodeView key={`${place.cluster}/${place.node}`} place={place} go={go} />}
+      {place.view === 'finding' && <FindingView key={place.id} place={place} />}
+      {place.view === 'versions' && <VersionsView place={place} go={go} />}
+    </main>
+  );
+}
+
+function titleOf(place: Place): string {
+  if (place.view === 'node') return place.node;
+  if (place.view === 'finding') return `Finding ${place.id.slice(0, 8)}`;
+  return place.view === 'fleet' ? 'Fleet' : 'Versions';
+}

@@ -1,0 +1,177 @@
+/*
+ * The fleet as cells. Arrow keys go from node to node, Enter opens one; the line above says which one it is.
+ */
+import { useMemo, useRef, useState } from 'preact/hooks';
+import type { FleetNode } from '../../api.ts';
+import { useElementWidth } from '../parts/elementWidth.ts';
+import type { Colouring } from '../place.ts';
+import { counted, visible } from '../text.ts';
+import {
+  type CellLayout,
+  type CellPlace,
+  cellAt,
+  cornerOf,
+  type Direction,
+  figuresPath,
+  heightOf,
+  layoutOf,
+  neighbourOf,
+  sizeOf,
+  squaresPath,
+} from './cellLayout.ts';
+import { STATES, stateOf } from './cellStates.ts';
+import { keyOf, type NodeGroup } from './nodeGroups.ts';
+import { nodeInWords } from './nodeWords.ts';
+
+interface Props {
+  readonly groups: readonly NodeGroup[];
+  /** Of the whole fleet: cells keep their size while the reader narrows it. */
+  readonly cells: number;
+  readonly colouring: Colouring;
+  readonly onOpen: (node: FleetNode) => void;
+}
+
+const KEYS: Readonly<Record<string, Direction>> = {
+  ArrowLeft: 'left',
+  ArrowRight: 'right',
+  ArrowUp: 'up',
+  ArrowDown: 'down',
+  Home: 'first',
+  End: 'last',
+};
+
+export function FleetMap({ groups, cells, colouring, onOpen }: Props) {
+  const [ref, width] = useElementWidth<HTMLDivElement>();
+  const [chosen, setChosen] = useState<string>();
+  const layout = useMemo(() => layoutOf(width, cells), [width, cells]);
+  const at = placeOfKey(groups, chosen);
+  const node = at && groups[at.group]?.nodes[at.at];
+  const choose = (to: CellPlace | undefined) => {
+    const next = to && groups[to.group]?.nodes[to.at];
+    setChosen(next && keyOf(next));
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const direction = KEYS[event.key];
+    if (direction !== undefined) {
+      event.preventDefault();
+      const sizes = groups.map(({ nodes }) => nodes.length);
+      choose(at === undefined ? { group: 0, at: 0 } : neighbourOf(sizes, layout.columns, at, direction));
+    } else if (event.key === 'Enter' && node !== undefined) onOpen(node);
+    else if (event.key === 'Escape') choose(undefined);
+  };
+  return (
+    <section class="map" aria-label="Map of the nodes">
+      <p class="readout" role="status">
+        {node === undefined
+          ? 'Point at a cell, or go through them with the arrow keys; Enter opens the node.'
+          : nodeInWords(node, colouring)}
+      </p>
+      <div
+        ref={ref}
+        class="map-cells"
+        role="application"
+        aria-label="Nodes: arrow keys go from node to node, Enter opens one. The table below has the same nodes."
+        tabIndex={0}
+        onKeyDown={onKeyDown}
+        onFocus={() => at === undefined && choose({ group: 0, at: 0 })}
+      >
+        {width > 0 &&
+          groups.map((group, n) => (
+            <Group
+              key={group.name}
+              group={group}
+              layout={layout}
+              colouring={colouring}
+              chosen={at?.group === n ? at.at : undefined}
+              onChoose={(cell) => choose(cell === undefined ? undefined : { group: n, at: cell })}
+              onOpen={(cell) => {
+                const opened = group.nodes[cell];
+                if (opened !== undefined) onOpen(opened);
+              }}
+            />
+          ))}
+      </div>
+    </section>
+  );
+}
+
+function placeOfKey(groups: readonly NodeGroup[], key: string | undefined): CellPlace | undefined {
+  if (key === undefined) return undefined;
+  for (const [group, { nodes }] of groups.entries()) {
+    const at = nodes.findIndex((node) => keyOf(node) === key);
+    if (at !== -1) return { group, at };
+  }
+  return undefined;
+}
+
+interface GroupProps {
+  readonly group: NodeGroup;
+  readonly layout: CellLayout;
+  readonly colouring: Colouring;
+  readonly chosen: number | undefined;
+  readonly onChoose: (cell: number | undefined) => void;
+  readonly onOpen: (cell: number) => void;
+}
+
+function Group({ group, layout, colouring, chosen, onChoose, onOpen }: GroupProps) {
+  const { name, nodes } = group;
+  const svg = useRef<SVGSVGElement>(null);
+  const paths = useMemo(() => pathsOf(nodes, layout, colouring), [nodes, layout, colouring]);
+  const cellUnder = (event: MouseEvent) => {
+    const box = svg.current?.getBoundingClientRect();
+    return box && cellAt(layout, nodes.length, event.clientX - box.left, event.clientY - box.top);
+  };
+  const open = (event: PointerEvent) => {
+    const cell = event.button === 0 ? cellUnder(event) : undefined;
+    if (cell !== undefined) onOpen(cell);
+  };
+  const width = layout.columns * layout.pitch;
+  const stroke = Math.max(1.5, sizeOf(layout) / 11);
+  const height = heightOf(layout, nodes.length);
+  return (
+    <div class="group">
+      <h2>
+        {visible(name)} <span class="number">{counted(nodes.length, 'node')}</span>
+      </h2>
+      <svg
+        ref={svg}
+        width={width}
+        height={height}
+        viewBox={`0 0 ${width} ${height}`}
+        aria-hidden="true"
+        onPointerMove={(event) => onChoose(cellUnder(event))}
+        onPointerUp={open}
+      >
+        {paths.map(({ key, tone, squares, figures }) => (
+          <g key={key}>
+            <path class={`cell tone-${tone}`} d={squares} />
+            {figures !== '' && <path class="cell-figure" stroke-width={stroke} d={figures} />}
+          </g>
+        ))}
+        {chosen !== undefined && <Chosen layout={layout} at={chosen} />}
+      </svg>
+    </div>
+  );
+}
+
+function Chosen({ layout, at }: { readonly layout: CellLayout; readonly at: number }) {
+  const { x, y } = cornerOf(layout, at);
+  const size = sizeOf(layout) + 2;
+  return <rect class="cell-chosen" x={x - 1} y={y - 1} width={size} height={size} rx="3" />;
+}
+
+/** A path for the squares, and one for the figures, of each state that occurs. */
+function pathsOf(nodes: readonly FleetNode[], layout: CellLayout, colouring: Colouring) {
+  const cells = new Map<string, number[]>();
+  for (const [at, node] of nodes.entries()) {
+    const { key } = stateOf(node, colouring);
+    const list = cells.get(key);
+    if (list === undefined) cells.set(key, [at]);
+    else list.push(at);
+  }
+  return STATES[colouring].flatMap(({ key, tone, figure }) => {
+    const list = cells.get(key);
+    if (list === undefined) return [];
+    return [{ key, tone, squares: squaresPath(layout, list), figures: figuresPath(layout, list, figure) }];
+  });
+}

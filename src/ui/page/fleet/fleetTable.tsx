@@ -1,0 +1,113 @@
+/*
+ * The same nodes as a table, the worst first: for keyboards, screen readers, and whoever wants the figures.
+ */
+import { useMemo, useState } from 'preact/hooks';
+import type { FleetNode } from '../../api.ts';
+import type { Colouring } from '../place.ts';
+import { fragmentOf } from '../place.ts';
+import { ago, count, counted, moment, msOf, share, visible } from '../text.ts';
+import { STATES, stateOf } from './cellStates.ts';
+import { Swatch } from './legend.tsx';
+import { keyOf } from './nodeGroups.ts';
+import { placeOfNode } from './nodeLink.ts';
+
+interface Props {
+  readonly nodes: readonly FleetNode[];
+  readonly colouring: Colouring;
+  readonly now: string;
+}
+
+const PAGE = 50;
+
+export function FleetTable({ nodes, colouring, now }: Props) {
+  const [shown, setShown] = useState(PAGE);
+  const sorted = useMemo(() => worstFirst(nodes, colouring), [nodes, colouring]);
+  const rest = sorted.length - shown;
+  return (
+    <section class="table" aria-label="Table of the nodes">
+      <h2>
+        Nodes, the worst first <span class="number">{count(sorted.length)}</span>
+      </h2>
+      <section class="scroll" aria-label="Nodes" tabIndex={0}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Node</th>
+              <th scope="col">Mode</th>
+              <th scope="col">Stream</th>
+              <th scope="col" class="number">
+                Missed 24 h
+              </th>
+              <th scope="col" class="number">
+                Watched
+              </th>
+              <th scope="col">Runtime</th>
+              <th scope="col">Kubelet</th>
+              <th scope="col">Pool</th>
+              <th scope="col">Cluster</th>
+              <th scope="col">Last seen</th>
+            </tr>
+          </thead>
+          <tbody>
+            {sorted.slice(0, shown).map((node) => (
+              <Row key={keyOf(node)} node={node} colouring={colouring} now={now} />
+            ))}
+          </tbody>
+        </table>
+      </section>
+      {rest > 0 && (
+        <button type="button" onClick={() => setShown(shown + 200)}>
+          Show {counted(Math.min(200, rest), 'more node')} of {count(rest)}
+        </button>
+      )}
+    </section>
+  );
+}
+
+function Row({
+  node,
+  colouring,
+  now,
+}: {
+  readonly node: FleetNode;
+  readonly colouring: Colouring;
+  readonly now: string;
+}) {
+  const { agent, mode, streamState, missed24h, completeness24h, lastSeen } = node;
+  const isSilent = agent !== 'Reporting';
+  return (
+    <tr>
+      <th scope="row">
+        <a href={fragmentOf(placeOfNode(node, now, colouring))}>
+          <Swatch state={stateOf(node, colouring)} />
+          {visible(node.node)}
+        </a>
+      </th>
+      <td title={visible(node.modeReason ?? '')}>{isSilent ? agent : visible(mode)}</td>
+      <td title={visible(node.streamReason ?? '')}>{visible(streamState)}</td>
+      <td class="number">{missed24h === null ? <span class="soft">not observed</span> : count(missed24h)}</td>
+      <td class="number" title={visible(node.incompleteReason ?? '')}>
+        {completeness24h === null ? <span class="soft">none</span> : share(completeness24h)}
+      </td>
+      <td>
+        {visible([node.runtimeName, node.runtimeVersion].filter(Boolean).join(' ')) || (
+          <span class="soft">unknown</span>
+        )}
+      </td>
+      <td>{visible(node.kubeletVersion ?? '') || <span class="soft">unknown</span>}</td>
+      <td>{visible(node.pool ?? '')}</td>
+      <td>{visible(node.cluster)}</td>
+      <td class="nowrap" title={lastSeen === null ? '' : `${moment(msOf(lastSeen))} UTC`}>
+        {lastSeen === null ? <span class="soft">never</span> : ago(msOf(now) - msOf(lastSeen))}
+      </td>
+    </tr>
+  );
+}
+
+function worstFirst(nodes: readonly FleetNode[], colouring: Colouring): FleetNode[] {
+  const ranks = new Map(STATES[colouring].map(({ key }, rank) => [key, rank]));
+  const rankOf = (node: FleetNode) => ranks.get(stateOf(node, colouring).key) ?? 0;
+  const figure = (node: FleetNode) =>
+    colouring === 'completeness' ? (node.completeness24h ?? 1) : -(node.missed24h ?? 0);
+  return [...nodes].sort((a, b) => rankOf(a) - rankOf(b) || figure(a) - figure(b));
+}

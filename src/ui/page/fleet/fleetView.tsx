@@ -1,0 +1,94 @@
+/*
+ * Every node of every cluster: which are well, which are not, and of which nobody knows.
+ */
+import { useMemo } from 'preact/hooks';
+import type { FleetAnswer, FleetNode } from '../../api.ts';
+import { Choice } from '../parts/choice.tsx';
+import { apiPath } from '../parts/client.ts';
+import { EmptyNotice, Heading, Loading, ProblemNotice } from '../parts/notices.tsx';
+import { usePolled } from '../parts/polling.ts';
+import { COLOURINGS, type FleetPlace, type Go, GROUPINGS } from '../place.ts';
+import { counted, moment, msOf } from '../text.ts';
+import { STATES } from './cellStates.ts';
+import { FleetMap } from './fleetMap.tsx';
+import { FleetTable } from './fleetTable.tsx';
+import { Legend } from './legend.tsx';
+import { chosenNodes, groupsOf } from './nodeGroups.ts';
+import { placeOfNode } from './nodeLink.ts';
+import { SearchField } from './searchField.tsx';
+import { Summary } from './summary.tsx';
+
+const POLL_MS = 10_000;
+const COLOUR_NAMES = { mode: 'PLEG mode', misses: 'missed events', completeness: 'completeness' };
+const GROUP_NAMES = { cluster: 'cluster', pool: 'pool', version: 'version' };
+
+interface Props {
+  readonly place: FleetPlace;
+  readonly go: Go;
+}
+
+export function FleetView({ place, go }: Props) {
+  const { answer, problem } = usePolled<FleetAnswer>(apiPath('fleet'), POLL_MS);
+  return (
+    <>
+      <Heading title="Fleet">
+        {answer !== undefined && <p class="fresh">as of {moment(msOf(answer.now))} UTC</p>}
+      </Heading>
+      {problem !== undefined && <ProblemNotice problem={problem} isStale={answer !== undefined} />}
+      {answer === undefined && problem === undefined && <Loading what="the nodes" />}
+      {answer?.empty && <EmptyNotice why={answer.empty} />}
+      {answer !== undefined && answer.nodes.length > 0 && <Fleet answer={answer} place={place} go={go} />}
+    </>
+  );
+}
+
+function Fleet({ answer, place, go }: Props & { readonly answer: FleetAnswer }) {
+  const { nodes } = answer;
+  const chosen = useMemo(() => chosenNodes(nodes, place), [nodes, place]);
+  const groups = useMemo(() => groupsOf(chosen, place.group), [chosen, place.group]);
+  const change = (more: Partial<FleetPlace>, quietly = false) => go({ ...place, ...more }, quietly);
+  const open = (node: FleetNode) => go(placeOfNode(node, answer.now, place.colour));
+  return (
+    <>
+      <Summary nodes={nodes} place={place} go={go} />
+      <section class="controls" aria-label="What the map shows">
+        <SearchField place={place} go={go} />
+        <Choice
+          name="colour"
+          legend="Colour by"
+          options={COLOURINGS}
+          labels={COLOUR_NAMES}
+          value={place.colour}
+          onChoose={(colour) => change({ colour, state: null })}
+        />
+        <Choice
+          name="group"
+          legend="Group by"
+          options={GROUPINGS}
+          labels={GROUP_NAMES}
+          value={place.group}
+          onChoose={(group) => change({ group })}
+        />
+      </section>
+      <Legend nodes={nodes} place={place} onState={(state) => change({ state })} />
+      {answer.leftOut !== null && (
+        <p class="note">{counted(answer.leftOut, 'more node')} of this fleet are not shown.</p>
+      )}
+      {chosen.length === 0 ? (
+        <EmptyNotice why={whyNone(place)} />
+      ) : (
+        <>
+          <FleetMap groups={groups} cells={nodes.length} colouring={place.colour} onOpen={open} />
+          <FleetTable nodes={chosen} colouring={place.colour} now={answer.now} />
+        </>
+      )}
+    </>
+  );
+}
+
+function whyNone({ search, state, colour }: FleetPlace): string {
+  const named = search.trim() === '' ? '' : ` with “${search.trim()}” in its name`;
+  const label = STATES[colour].find(({ key }) => key === state)?.label;
+  const inState = label === undefined ? '' : ` in the state “${label}”`;
+  return `No node${inState}${named}. Clear the filter to see all.`;
+}

@@ -1,0 +1,52 @@
+/*
+ * What the cells mean, and how many there are of each; each entry narrows the fleet to its nodes.
+ */
+import type { FleetNode } from '../../api.ts';
+import type { FleetPlace } from '../place.ts';
+import { count } from '../text.ts';
+import { figuresPath, squaresPath } from './cellLayout.ts';
+import { type CellState, countStates, STATES } from './cellStates.ts';
+
+interface Props {
+  readonly nodes: readonly FleetNode[];
+  readonly place: FleetPlace;
+  readonly onState: (state: string | null) => void;
+}
+
+export function Legend({ nodes, place, onState }: Props) {
+  const counts = countStates(nodes, place.colour);
+  return (
+    <ul class="legend" aria-label="Legend">
+      {STATES[place.colour].map((state) => {
+        const n = counts.get(state.key) ?? 0;
+        const isChosen = place.state === state.key;
+        return (
+          <li key={state.key}>
+            <button
+              type="button"
+              class="pill"
+              aria-pressed={isChosen}
+              disabled={n === 0 && !isChosen}
+              title={state.meaning}
+              onClick={() => onState(isChosen ? null : state.key)}
+            >
+              <Swatch state={state} />
+              {state.label} <span class="number">{count(n)}</span>
+            </button>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+const ONE_CELL = { pitch: 18, columns: 1 };
+
+export function Swatch({ state }: { readonly state: CellState }) {
+  return (
+    <svg class="swatch" viewBox="-1 -1 17 17" width="17" height="17" aria-hidden="true">
+      <path class={`cell tone-${state.tone}`} d={squaresPath(ONE_CELL, [0])} />
+      <path class="cell-figure" stroke-width="1.6" d={figuresPath(ONE_CELL, [0], state.figure)} />
+    </svg>
+  );
+}

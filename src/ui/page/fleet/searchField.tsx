@@ -1,0 +1,67 @@
+/*
+ * Finds a node by its name at once, and asks the server for pods, containers and findings.
+ */
+import { useEffect, useState } from 'preact/hooks';
+import type { SearchAnswer, SearchHit } from '../../api.ts';
+import { apiPath } from '../parts/client.ts';
+import { usePolled } from '../parts/polling.ts';
+import { DEFAULT_PERIOD, type FleetPlace, fragmentOf, type Go, type Place } from '../place.ts';
+import { msOf, visible } from '../text.ts';
+
+const PAUSE_MS = 300;
+const MIN_LENGTH = 3;
+
+export function SearchField({ place, go }: { readonly place: FleetPlace; readonly go: Go }) {
+  const text = place.search.trim();
+  const asked = useSettled(text.length >= MIN_LENGTH ? text : null);
+  const { answer } = usePolled<SearchAnswer>(asked === null ? null : apiPath('search', { q: asked }), null);
+  const hits = asked === null ? undefined : answer?.hits.filter(({ found }) => found !== 'node');
+  return (
+    <div class="search">
+      <label for="search">Search</label>
+      <input
+        id="search"
+        type="search"
+        placeholder="node, pod, container or finding id"
+        autocomplete="off"
+        spellcheck={false}
+        value={place.search}
+        onInput={(event) => go({ ...place, search: event.currentTarget.value }, true)}
+      />
+      {hits !== undefined && hits.length > 0 && (
+        <div class="hits" role="status">
+          <p>
+            {hits.length} elsewhere{answer?.cut === true ? ', and more: search for more of the name' : ''}
+          </p>
+          <ul>
+            {hits.map((hit) => (
+              <li key={`${hit.cluster} ${hit.node} ${hit.found} ${hit.text}`}>
+                <a href={fragmentOf(placeOfHit(hit))}>
+                  <span class="soft">{hit.found}</span> {visible(hit.text)}{' '}
+                  <span class="soft">on {visible(hit.node)}</span>
+                </a>
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** What the reader typed, once the typing pauses. */
+function useSettled(text: string | null): string | null {
+  const [settled, setSettled] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return text === null ? null : settled;
+}
+
+function placeOfHit({ cluster, node, found, text, at }: SearchHit): Place {
+  if (found === 'finding') return { view: 'finding', id: text, cluster, node };
+  const end = at === null ? undefined : msOf(at) + 300_000;
+  const period = end === undefined ? DEFAULT_PERIOD : { from: end - 900_000, to: end };
+  return { view: 'node', cluster, node, period, only: found === 'node' ? '' : text };
+}

@@ -1,0 +1,81 @@
+/*
+ * The fleet in four figures. Each leads to the nodes that it counts.
+ */
+import type { FleetNode } from '../../api.ts';
+import { type FleetPlace, fragmentOf, type Go } from '../place.ts';
+import { count } from '../text.ts';
+
+interface Props {
+  readonly nodes: readonly FleetNode[];
+  readonly place: FleetPlace;
+  readonly go: Go;
+}
+
+interface Figure {
+  readonly name: string;
+  readonly value: number;
+  readonly detail: string;
+  readonly isBad: boolean;
+  readonly to: Partial<FleetPlace>;
+}
+
+export function Summary({ nodes, place, go }: Props) {
+  return (
+    <ul class="summary">
+      {figuresOf(nodes).map(({ name, value, detail, isBad, to }) => {
+        const target: FleetPlace = { ...place, state: null, ...to };
+        const follow = (event: MouseEvent) => {
+          if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+          event.preventDefault();
+          go(target);
+        };
+        return (
+          <li key={name}>
+            <a class="tile" href={fragmentOf(target)} onClick={follow}>
+              <span class="summary-name">{name}</span>
+              <span class={isBad && value > 0 ? 'summary-value is-bad' : 'summary-value'}>
+                {count(value)}
+              </span>
+              <span class="summary-detail">{detail}</span>
+            </a>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+function figuresOf(nodes: readonly FleetNode[]): Figure[] {
+  const reporting = nodes.filter(({ agent }) => agent === 'Reporting');
+  const lossy = reporting.filter(({ missed24h }) => (missed24h ?? 0) > 0);
+  const missed = lossy.reduce((sum, { missed24h }) => sum + (missed24h ?? 0), 0);
+  const fallen = reporting.filter(({ mode }) => mode === 'Fallback' || mode === 'HintDisabled');
+  const modes = [...new Set(fallen.map(({ mode }) => mode))];
+  const unwatched = reporting.filter(({ missed24h }) => missed24h === null);
+  const clusters = new Set(nodes.map(({ cluster }) => cluster)).size;
+  const on = (n: number) => `on ${count(n)} node${n === 1 ? '' : 's'}, in 24 hours`;
+  return [
+    {
+      name: 'Nodes',
+      value: nodes.length,
+      detail: `in ${count(clusters)} cluster${clusters === 1 ? '' : 's'}`,
+      isBad: false,
+      to: { colour: 'mode' },
+    },
+    { name: 'Missed events', value: missed, detail: on(lossy.length), isBad: true, to: { colour: 'misses' } },
+    {
+      name: 'In fallback',
+      value: fallen.length,
+      detail: 'kubelets gave up their stream',
+      isBad: true,
+      to: { colour: 'mode', state: modes.length > 1 ? null : (modes[0] ?? null) },
+    },
+    {
+      name: 'Not observed',
+      value: unwatched.length + nodes.length - reporting.length,
+      detail: `${count(nodes.length - reporting.length)} without a reporting agent`,
+      isBad: false,
+      to: { colour: 'misses', state: 'Unknown' },
+    },
+  ];
+}

@@ -1,0 +1,21 @@
+/*
+ * The way back: from a view to what is above it.
+ */
+import type { ComponentChildren } from 'preact';
+import { useContext } from 'preact/hooks';
+import { FLEET, fragmentOf } from '../place.ts';
+import { SessionContext } from './polling.ts';
+
+export function Trail({ children }: { readonly children: ComponentChildren }) {
+  const { isRecord } = useContext(SessionContext);
+  return (
+    <p class="trail">
+      {!isRecord && (
+        <>
+          <a href={fragmentOf(FLEET)}>Fleet</a> <span aria-hidden="true">/</span>{' '}
+        </>
+      )}
+      {children}
+    </p>
+  );
+}

@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { FLEET, fragmentOf, type Place, placeOf, VERSIONS } from './place.ts';
+
+const from = Date.parse('2026-11-22T03:12:00.250Z');
+
+test('every place leads to a fragment that leads back to it', () => {
+  const places: readonly Place[] = [
+    FLEET,
+    { view: 'fleet', group: 'pool', colour: 'misses', state: 'some', search: 'a b&c#d' },
+    { view: 'node', cluster: 'a/b', node: '<b>?#', period: { from, to: from + 1 }, only: 'shop/' },
+    { view: 'node', cluster: 'east', node: 'n', period: { last: 60 }, only: '' },
+    { view: 'finding', id: '746b41d7', cluster: 'ea?st', node: 'no/de' },
+    { ...VERSIONS, days: 30 },
+  ];
+  for (const place of places) expect(placeOf(fragmentOf(place))).toEqual(place);
+});
+
+test('what is as usual is not in the address', () => {
+  expect(fragmentOf(FLEET)).toBe('#/fleet');
+  expect(fragmentOf(VERSIONS)).toBe('#/versions');
+});
+
+test('an address that is cut off, empty or of nobody leads to the fleet', () => {
+  for (const fragment of ['', '#', '#/node/east', '#/%E0%A4%A', '#/nothing/here', '#/finding/']) {
+    expect(placeOf(fragment)).toEqual(FLEET);
+  }
+});
+
+test('a period that ends before it begins is the last hour', () => {
+  const place = placeOf('#/node/east/n?from=2026-11-22T03:13:00Z&to=2026-11-22T03:12:00Z');
+  expect(place).toMatchObject({ period: { last: 3600 } });
+});
+
+test('numbers out of their bounds are replaced by the usual ones', () => {
+  expect(placeOf('#/versions?days=1e9')).toEqual(VERSIONS);
+  expect(placeOf('#/node/east/n?last=-5')).toMatchObject({ period: { last: 3600 } });
+});

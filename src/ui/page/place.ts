@@ -1,0 +1,127 @@
+/*
+ * Where the reader is: the view and what it shows, all of it in the fragment of the address. So every drawing has a link of its own, the
+ * server never sees what somebody looks at, and the page works under any path of a proxy.
+ */
+
+export const GROUPINGS = ['cluster', 'pool', 'version'] as const;
+export type Grouping = (typeof GROUPINGS)[number];
+export const COLOURINGS = ['mode', 'misses', 'completeness'] as const;
+export type Colouring = (typeof COLOURINGS)[number];
+
+export interface FleetPlace {
+  readonly view: 'fleet';
+  readonly group: Grouping;
+  readonly colour: Colouring;
+  /** Only nodes in this state of the colouring; null for all. */
+  readonly state: string | null;
+  readonly search: string;
+}
+
+export interface NodePlace {
+  readonly view: 'node';
+  readonly cluster: string;
+  readonly node: string;
+  readonly period: Period;
+  /** Only pods and containers whose name or id contains this. */
+  readonly only: string;
+}
+
+/** The last seconds until now, moving; or a fixed period, in milliseconds since 1970. */
+export type Period = { readonly last: number } | { readonly from: number; readonly to: number };
+
+export interface FindingPlace {
+  readonly view: 'finding';
+  readonly id: string;
+  readonly cluster: string | null;
+  readonly node: string | null;
+}
+
+export interface VersionsPlace {
+  readonly view: 'versions';
+  readonly days: number;
+}
+
+export type Place = FleetPlace | NodePlace | FindingPlace | VersionsPlace;
+
+/** Goes to a place. `quietly`: without a step in the browser's history, as when a drawing moves. */
+export type Go = (place: Place, quietly?: boolean) => void;
+
+export const FLEET: FleetPlace = { view: 'fleet', group: 'cluster', colour: 'mode', state: null, search: '' };
+export const VERSIONS: VersionsPlace = { view: 'versions', days: 7 };
+export const DEFAULT_PERIOD: Period = { last: 3600 };
+const MAX_SECONDS = 400 * 86_400;
+
+/** A fragment that is none of ours leads to the fleet. */
+export function placeOf(fragment: string): Place {
+  const [path = '', query = ''] = fragment.replace(/^#?\/?/, '').split('?', 2);
+  const [view, ...parts] = path.split('/').map(decoded);
+  const values = new URLSearchParams(query);
+  const [first, second] = parts;
+  if (view === 'node' && first && second) {
+    const only = values.get('only') ?? '';
+    return { view, cluster: first, node: second, period: periodOf(values), only };
+  }
+  if (view === 'finding' && first) {
+    return { view, id: first, cluster: values.get('cluster'), node: values.get('node') };
+  }
+  if (view === 'versions') return { view, days: numberWithin(values.get('days'), 1, 400) ?? VERSIONS.days };
+  return {
+    view: 'fleet',
+    group: oneOf(GROUPINGS, values.get('group')),
+    colour: oneOf(COLOURINGS, values.get('colour')),
+    state: values.get('state'),
+    search: values.get('search') ?? '',
+  };
+}
+
+/** The opposite of {@link placeOf}. What is as usual is left out. */
+export function fragmentOf(place: Place): string {
+  const values = new URLSearchParams();
+  const put = (name: string, value: string | number | null, usual: string | number | null) => {
+    if (value !== null && value !== usual) values.set(name, String(value));
+  };
+  let path: readonly string[] = [place.view];
+  if (place.view === 'fleet') {
+    put('group', place.group, FLEET.group);
+    put('colour', place.colour, FLEET.colour);
+    put('state', place.state, null);
+    put('search', place.search, '');
+  } else if (place.view === 'node') {
+    path = [place.view, place.cluster, place.node];
+    if ('last' in place.period) put('last', place.period.last, 3600);
+    else {
+      put('from', new Date(place.period.from).toISOString(), null);
+      put('to', new Date(place.period.to).toISOString(), null);
+    }
+    put('only', place.only, '');
+  } else if (place.view === 'finding') {
+    path = [place.view, place.id];
+    put('cluster', place.cluster, null);
+    put('node', place.node, null);
+  } else put('days', place.days, VERSIONS.days);
+  const query = values.toString();
+  return `#/${path.map(encodeURIComponent).join('/')}${query === '' ? '' : `?${query}`}`;
+}
+
+function periodOf(values: URLSearchParams): Period {
+  const [from, to] = ['from', 'to'].map((name) => Date.parse(values.get(name) ?? ''));
+  if (from !== undefined && to !== undefined && from < to) return { from, to };
+  return { last: numberWithin(values.get('last'), 10, MAX_SECONDS) ?? 3600 };
+}
+
+function numberWithin(text: string | null, min: number, max: number): number | undefined {
+  const number = Number(text ?? Number.NaN);
+  return number >= min && number <= max ? Math.round(number) : undefined;
+}
+
+const oneOf = <T extends string>(all: readonly [T, ...T[]], text: string | null): T =>
+  all.find((each) => each === text) ?? all[0];
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // A link that somebody cut off.
+    return text;
+  }
+}

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { ago, duration, msOf, share, visible } from './text.ts';
+
+test('a time keeps its microseconds', () => {
+  expect(msOf('2026-11-22T00:00:00.123456Z') - Date.parse('2026-11-22T00:00:00Z')).toBeCloseTo(123.456, 3);
+  expect(msOf('2026-11-22T00:00:00Z')).toBe(Date.parse('2026-11-22T00:00:00Z'));
+});
+
+test('a duration has two units at most, and no unit that is zero', () => {
+  const durations = [0.25, 12, 1_234, 59_600, 200_000, 3_600_000, 90_000_000];
+  expect(durations.map(duration)).toEqual([
+    '250 µs',
+    '12 ms',
+    '1.2 s',
+    '1 min',
+    '3 min 20 s',
+    '1 h',
+    '1 d 1 h',
+  ]);
+});
+
+test('a share that is not whole is never shown as 100 %', () => {
+  expect([1, 0.99999, 0.9994, 0.5].map(share)).toEqual(['100 %', '99.99 %', '99.94 %', '50.0 %']);
+});
+
+test('what is invisible or turns the text around it is shown as an escape', () => {
+  expect(visible('a\u202eb\u0000c\u2028d')).toBe('a\\u{202e}b\\u{0}c\\u{2028}d');
+  expect(visible('наука 科学 <b>')).toBe('наука 科学 <b>');
+});
+
+test('what a clock that is ahead dates into the future is now', () => {
+  expect([ago(-5000), ago(999), ago(61_000)]).toEqual(['now', 'now', '1 min 1 s ago']);
+});

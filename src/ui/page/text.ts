@@ -1,0 +1,65 @@
+/*
+ * Times, durations and counts as people read them, and texts that nobody has checked. All times are in UTC, as in every other output.
+ */
+
+/** Milliseconds since 1970, with the microseconds as a fraction. */
+export function msOf(time: string): number {
+  const micros = /\.\d{3}(\d{1,3})/.exec(time)?.[1];
+  return Date.parse(time) + (micros === undefined ? 0 : Number(micros.padEnd(3, '0')) / 1000);
+}
+
+/** 2026-11-22 03:12:00 */
+export const moment = (ms: number): string => new Date(ms).toISOString().slice(0, 19).replace('T', ' ');
+
+/** 03:12:00.250 */
+export const clock = (ms: number): string => new Date(ms).toISOString().slice(11, 23);
+
+/** At most two units: `3 min 20 s`. */
+export function duration(ms: number): string {
+  if (ms < 0) return duration(0);
+  if (ms < 1) return `${Math.round(ms * 1000)} µs`;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  const units: readonly (readonly [number, string])[] = [
+    [86_400, 'd'],
+    [3600, 'h'],
+    [60, 'min'],
+    [1, 's'],
+  ];
+  const at = units.findIndex(([size]) => seconds >= size);
+  const shown = units.slice(at, at + 2).map(([size, unit], place) => {
+    const whole = place === 0 ? Math.floor(seconds / size) : Math.floor((seconds % sizeAt(units, at)) / size);
+    return whole === 0 ? '' : `${whole} ${unit}`;
+  });
+  return shown.filter((part) => part !== '').join(' ');
+}
+
+const sizeAt = (units: readonly (readonly [number, string])[], at: number): number => units[at]?.[0] ?? 1;
+
+/** How long ago something was, of which a clock that is ahead makes now. */
+export const ago = (ms: number): string => (ms < 1000 ? 'now' : `${duration(ms)} ago`);
+
+/** 12,345 */
+export const count = (n: number): string => n.toLocaleString('en-US', { maximumFractionDigits: 0 });
+
+/** `1 node`, `2 nodes` */
+export const counted = (n: number, noun: string): string => `${count(n)} ${noun}${n === 1 ? '' : 's'}`;
+
+/** 99.98 %, never rounded up to 100 %. */
+export function share(part: number): string {
+  const floored = Math.floor(part * 10_000) / 100;
+  return `${floored >= 99.995 ? '100' : floored.toFixed(floored >= 99 ? 2 : 1)} %`;
+}
+
+/**
+ * A text from a node, a pod or a runtime. What is invisible, or turns the text around it, is shown as an escape; letters of every script
+ * stay.
+ */
+export const visible = (text: string): string =>
+  text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) =>
+    [...character].map((each) => `\\u{${(each.codePointAt(0) ?? 0).toString(16)}}`).join(''),
+  );
+
+/** The first twelve characters of an id, as crictl shows it. */
+export const shortId = (id: string): string => visible(id.length > 16 ? id.slice(0, 12) : id);

@@ -1,0 +1,58 @@
+/*
+ * A row of states, each with its name in it where that fits.
+ */
+import type { TimeScale } from '../drawing/timeScale.ts';
+import { moment, visible } from '../text.ts';
+import type { Band } from './bands.ts';
+import type { RowPlace } from './rowLayout.ts';
+import { RowName } from './rowName.tsx';
+
+interface Props {
+  readonly name: string;
+  readonly bands: readonly Band[];
+  readonly scale: TimeScale;
+  readonly row: RowPlace;
+  /** What to say if there is none. */
+  readonly none?: string;
+}
+
+const TONES: Readonly<Record<string, string>> = {
+  ...{ Evented: 'good', EventedHint: 'calm', Generic: 'plain', Starting: 'warn', HintDisabled: 'poor' },
+  ...{ Fallback: 'bad', Ready: 'good', NotReady: 'bad' },
+};
+const CHARACTER = 7;
+
+export function BandRow({ name, bands, scale, row, none = 'not observed' }: Props) {
+  const shown = bands.flatMap((band) => {
+    const span = scale.span(band.from, band.to);
+    return span === undefined ? [] : [{ ...band, ...span }];
+  });
+  return (
+    <g>
+      <RowName row={row} name={name} />
+      {shown.length === 0 && (
+        <text class="row-none" x={scale.x(scale.range.from) + 2} y={row.top + row.height / 2 + 4}>
+          {none}
+        </text>
+      )}
+      {shown.map(({ from, state, why, x, width }) => (
+        <g key={from}>
+          <title>{`${visible(state)} since ${moment(from)} UTC${why === '' ? '' : `: ${visible(why)}`}`}</title>
+          <rect
+            class={`band tone-${TONES[state] ?? 'none'}`}
+            x={x}
+            y={row.top}
+            width={Math.max(1, width - 1)}
+            height={row.height}
+            rx="3"
+          />
+          {width > state.length * CHARACTER + 14 && (
+            <text class={`band-name on-${TONES[state] ?? 'none'}`} x={x + 8} y={row.top + row.height / 2 + 4}>
+              {visible(state)}
+            </text>
+          )}
+        </g>
+      ))}
+    </g>
+  );
+}

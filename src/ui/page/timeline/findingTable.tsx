@@ -1,0 +1,131 @@
+/*
+ * The findings of the period, missed events first.
+ */
+import { useState } from 'preact/hooks';
+import type { TimelineAnswer, TimelineFinding } from '../../api.ts';
+import type { Range } from '../drawing/timeScale.ts';
+import { fragmentOf } from '../place.ts';
+import { count, counted, moment, msOf, shortId, visible } from '../text.ts';
+import { nameOf } from './lanes.ts';
+
+interface Props {
+  readonly answer: TimelineAnswer;
+  readonly range: Range;
+  readonly onRange: (range: Range) => void;
+}
+
+const PAGE = 25;
+const AROUND_MS = 60_000;
+
+export function FindingTable({ answer, range, onRange }: Props) {
+  const [shown, setShown] = useState(PAGE);
+  const findings = answer.findings.rows.filter(({ at }) => msOf(at) >= range.from && msOf(at) <= range.to);
+  findings.sort((a, b) => rank(a) - rank(b) || msOf(b.at) - msOf(a.at));
+  const rest = findings.length - shown;
+  return (
+    <section class="table" aria-label="Findings">
+      <h2>
+        Findings in this period <span class="number">{count(findings.length)}</span>
+      </h2>
+      {findings.length === 0 ? (
+        <p class="note">{whyNone(answer)}</p>
+      ) : (
+        <section class="scroll" aria-label="Findings of the period" tabIndex={0}>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Time (UTC)</th>
+                <th scope="col">Finding</th>
+                <th scope="col">Container</th>
+                <th scope="col">Proven by</th>
+                <th scope="col">
+                  <span class="only-read">Zoom</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {findings.slice(0, shown).map((finding) => (
+                <FindingRow key={finding.id} finding={finding} answer={answer} onRange={onRange} />
+              ))}
+            </tbody>
+          </table>
+        </section>
+      )}
+      {rest > 0 && (
+        <button type="button" onClick={() => setShown(shown + 100)}>
+          Show {counted(Math.min(100, rest), 'more finding')} of {count(rest)}
+        </button>
+      )}
+      {answer.findings.cut !== null && (
+        <p class="note">
+          There are more from {moment(msOf(answer.findings.cut.from))} UTC on: zoom in to see them.
+        </p>
+      )}
+    </section>
+  );
+}
+
+interface RowProps {
+  readonly finding: TimelineFinding;
+  readonly answer: TimelineAnswer;
+  readonly onRange: (range: Range) => void;
+}
+
+function FindingRow({ finding, answer, onRange }: RowProps) {
+  const { id, kind, eventType, cause, at, resolvedAt } = finding;
+  const container = finding.container === null ? undefined : answer.containers[finding.container];
+  const place = { view: 'finding', id, cluster: answer.cluster, node: answer.node } as const;
+  const isMissed = kind === 'missed' && resolvedAt === null;
+  return (
+    <tr>
+      <td class="figures nowrap">{moment(msOf(at))}</td>
+      <th scope="row">
+        <a href={fragmentOf(place)} class={isMissed ? 'is-missed' : undefined}>
+          {visible([kind, eventType].filter(Boolean).join(' '))}
+        </a>
+        {kind === 'missed' && resolvedAt !== null && <span class="soft"> came later</span>}
+      </th>
+      <td>
+        {container === undefined ? (
+          <span class="soft">the stream</span>
+        ) : (
+          <>
+            {nameOf(container)} <code>{shortId(container.id)}</code>
+          </>
+        )}
+      </td>
+      <td>{visible(cause ?? '')}</td>
+      <td>
+        <button
+          type="button"
+          class="small"
+          aria-label={`Zoom to ${moment(msOf(at))}`}
+          onClick={() => onRange(around(finding))}
+        >
+          Zoom
+        </button>
+      </td>
+    </tr>
+  );
+}
+
+function around({ at, from, to }: TimelineFinding): Range {
+  const [first, last] = [from ?? at, to ?? at].map(msOf);
+  const found = msOf(at);
+  return {
+    from: Math.min(first ?? found, found) - AROUND_MS,
+    to: Math.max(last ?? found, found) + AROUND_MS,
+  };
+}
+
+/** Misses that stand, then those that came later, then all others. */
+const rank = ({ kind, resolvedAt }: TimelineFinding): number =>
+  kind !== 'missed' ? 2 : resolvedAt === null ? 0 : 1;
+
+function whyNone({ sessions, empty }: TimelineAnswer): string {
+  if (empty !== null) return 'Nothing is stored of this period, so nothing was found.';
+  const isWatched = sessions.rows.some(({ armedAt }) => armedAt !== null);
+  return isWatched
+    ? 'None: every event that was due was received, wherever the stream was watched.'
+    : 'None, but no stream was watched: that says nothing of missed events.';
+}

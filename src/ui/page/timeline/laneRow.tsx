@@ -1,0 +1,89 @@
+/*
+ * A container: windows of lists as brackets, events that were received as filled figures, and a missed event as a hole with an empty one.
+ */
+import { figurePath } from '../drawing/figures.ts';
+import type { TimeScale } from '../drawing/timeScale.ts';
+import { fragmentOf } from '../place.ts';
+import { visible } from '../text.ts';
+import { holeShape, labelPlace } from './holeShape.ts';
+import { type Hole, type Lane, nameOf } from './lanes.ts';
+import { eventInWords, missInWords, windowInWords } from './laneWords.ts';
+import type { RowPlace } from './rowLayout.ts';
+import { RowName } from './rowName.tsx';
+
+interface Props {
+  readonly lane: Lane;
+  readonly scale: TimeScale;
+  readonly row: RowPlace;
+  readonly left: number;
+}
+
+const RADIUS = 5;
+const CHARACTER = 7.6;
+
+export function LaneRow({ lane, scale, row, left }: Props) {
+  const { container, events, windows, holes } = lane;
+  const middle = row.top + row.height / 2;
+  const marks = events.map(({ at }) => scale.x(at));
+  return (
+    <g>
+      <RowName row={row} name={nameOf(container)} kind="lane" />
+      <path class="lane-line" d={`M${left} ${middle}H${scale.x(scale.range.to)}`} />
+      {windows.map((window) => {
+        const span = scale.span(window.from, window.to);
+        if (span === undefined) return null;
+        const { x, width } = span;
+        return (
+          <g key={`${window.from} ${window.newState}`}>
+            <title>{windowInWords(window)}</title>
+            <rect class="window" x={x} y={row.top + 2} width={width} height={row.height - 4} />
+            <path
+              class="window-ends"
+              d={`M${x + 2} ${row.top + 2}h-2v${row.height - 4}h2M${x + width - 2} ${row.top + 2}h2v${row.height - 4}h-2`}
+            />
+          </g>
+        );
+      })}
+      {events.map((event) => (
+        <path
+          key={`${event.at} ${event.type}`}
+          class={event.replayed ? 'event is-replayed' : 'event'}
+          d={figurePath(event.type, scale.x(event.at), middle, RADIUS)}
+        >
+          <title>{eventInWords(event)}</title>
+        </path>
+      ))}
+      {holes.map((hole) => (
+        <HoleMark key={hole.finding.id} hole={hole} marks={marks} scale={scale} row={row} />
+      ))}
+    </g>
+  );
+}
+
+interface HoleProps {
+  readonly hole: Hole;
+  /** Where the other marks of the lane are. */
+  readonly marks: readonly number[];
+  readonly scale: TimeScale;
+  readonly row: RowPlace;
+}
+
+function HoleMark({ hole, marks, scale, row }: HoleProps) {
+  const shape = holeShape(hole, scale);
+  if (shape === undefined) return null;
+  const { finding, resolvedAt } = hole;
+  const middle = row.top + row.height / 2;
+  const state = resolvedAt === null ? '' : ' is-resolved';
+  const label = `${visible(finding.eventType ?? 'event')} missed`;
+  const place = labelPlace(shape, marks, label.length * CHARACTER, scale.x(scale.range.to));
+  return (
+    <a href={fragmentOf({ view: 'finding', id: finding.id, cluster: null, node: null })} tabindex={-1}>
+      <title>{missInWords(finding)}</title>
+      <rect class={`hole${state}`} x={shape.x} y={row.top} width={shape.width} height={row.height} rx="3" />
+      <path class={`hole-figure${state}`} d={figurePath(finding.eventType, shape.at, middle, RADIUS)} />
+      <text class={`hole-name${state}`} x={place.x} y={middle + 4} text-anchor={place.anchor}>
+        {label}
+      </text>
+    </a>
+  );
+}

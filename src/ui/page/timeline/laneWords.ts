@@ -1,0 +1,22 @@
+/*
+ * What the titles of a lane's parts say.
+ */
+import type { TimelineFinding } from '../../api.ts';
+import { clock, duration, moment, msOf, visible } from '../text.ts';
+import type { LaneEvent, LaneWindow } from './lanes.ts';
+
+export function missInWords({ eventType, from, to, resolvedAt, cause }: TimelineFinding): string {
+  const window =
+    from === null || to === null
+      ? ''
+      : `, due between ${moment(msOf(from))} and ${clock(msOf(to)).slice(0, 8)} UTC`;
+  const later =
+    resolvedAt === null ? 'and never received' : `and received only at ${moment(msOf(resolvedAt))}`;
+  return `Missed ${visible(eventType ?? 'event')}${window}, ${later}${cause === null ? '' : ` (${visible(cause)})`}`;
+}
+
+export const eventInWords = ({ at, type, replayed }: LaneEvent): string =>
+  `${visible(type)} received at ${clock(at)} UTC${replayed ? ', older than the subscription' : ''}`;
+
+export const windowInWords = ({ from, to, oldState, newState }: LaneWindow): string =>
+  `Lists: ${visible(oldState)} at ${clock(from)}, ${visible(newState)} at ${clock(to)} UTC (${duration(to - from)} between them)`;

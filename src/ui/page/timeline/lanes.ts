@@ -1,0 +1,128 @@
+/*
+ * Lanes of the timeline: one for each container, with what was received, what lists showed, and the holes where an event was due.
+ */
+import type { Container, TimelineAnswer, TimelineFinding } from '../../api.ts';
+import type { Range } from '../drawing/timeScale.ts';
+import { msOf, visible } from '../text.ts';
+
+export interface Lane {
+  /** Of the container in the answer: hostile ids may be the same. */
+  readonly place: number;
+  readonly container: Container;
+  readonly events: readonly LaneEvent[];
+  readonly windows: readonly LaneWindow[];
+  readonly holes: readonly Hole[];
+}
+
+export interface LaneEvent {
+  readonly at: number;
+  readonly type: string;
+  readonly replayed: boolean;
+}
+
+/** The change happened somewhere within it: after a list that showed the old state began, before one that showed the new one ended. */
+export interface LaneWindow {
+  readonly from: number;
+  readonly to: number;
+  readonly oldState: string;
+  readonly newState: string;
+}
+
+/** Where an event was due. */
+export interface Hole {
+  readonly finding: TimelineFinding;
+  readonly from: number;
+  readonly to: number;
+  /** When it was due at the latest estimate: the runtime's own time where it knows it. */
+  readonly at: number;
+  readonly resolvedAt: number | null;
+}
+
+export interface Lanes {
+  readonly lanes: readonly Lane[];
+  /** How many containers there was no room for. */
+  readonly leftOut: number;
+}
+
+/** Containers with a hole come first into the room that there is; those that are shown are in the order of their first sign. */
+export function lanesOf(answer: TimelineAnswer, range: Range, only: string, room: number): Lanes {
+  const search = only.trim().toLowerCase();
+  const lanes = answer.containers
+    .map((container, place) => ({ place, container, ...marksOf(answer, place, range) }))
+    .filter((lane) => !isEmpty(lane) && (search === '' || matches(lane.container, search)))
+    .map((lane) => ({ lane, first: firstOf(lane) }));
+  lanes.sort((a, b) => a.first - b.first);
+  const withHoles = lanes.filter(({ lane }) => lane.holes.length > 0);
+  const others = lanes.filter(({ lane }) => lane.holes.length === 0);
+  const shown = [...withHoles, ...others].slice(0, room);
+  shown.sort((a, b) => a.first - b.first);
+  return { lanes: shown.map(({ lane }) => lane), leftOut: lanes.length - shown.length };
+}
+
+type Marks = Pick<Lane, 'events' | 'windows' | 'holes'>;
+
+/** The rows of an answer by their container, once for each answer. */
+const INDEXES = new WeakMap<TimelineAnswer, ReadonlyMap<number, Marks>>();
+
+function marksOf(answer: TimelineAnswer, container: number, range: Range): Marks {
+  const index = INDEXES.get(answer) ?? indexOf(answer);
+  INDEXES.set(answer, index);
+  const { events, windows, holes } = index.get(container) ?? { events: [], windows: [], holes: [] };
+  const isWithin = ({ from, to }: Range) => to >= range.from && from <= range.to;
+  return {
+    events: events.filter(({ at }) => isWithin({ from: at, to: at })),
+    windows: windows.filter(isWithin),
+    holes: holes.filter(isWithin),
+  };
+}
+
+function indexOf(answer: TimelineAnswer): ReadonlyMap<number, Marks> {
+  const index = new Map<number, { events: LaneEvent[]; windows: LaneWindow[]; holes: Hole[] }>();
+  const marks = (container: number) => {
+    const found = index.get(container) ?? { events: [], windows: [], holes: [] };
+    index.set(container, found);
+    return found;
+  };
+  for (const { container, at, type, replayed } of answer.events.rows) {
+    if (container !== null) marks(container).events.push({ at: msOf(at), type, replayed });
+  }
+  for (const { container, from, to, oldState, newState } of answer.changes.rows) {
+    if (container !== null)
+      marks(container).windows.push({ from: msOf(from), to: msOf(to), oldState, newState });
+  }
+  for (const finding of answer.findings.rows) {
+    if (finding.container !== null && finding.kind === 'missed')
+      marks(finding.container).holes.push(holeOf(finding));
+  }
+  return index;
+}
+
+export function holeOf(finding: TimelineFinding): Hole {
+  const found = msOf(finding.at);
+  const from = finding.from === null ? found : msOf(finding.from);
+  const to = finding.to === null ? Math.max(from, found) : msOf(finding.to);
+  const occurred = finding.occurredAt === null ? (from + to) / 2 : msOf(finding.occurredAt);
+  const resolvedAt = finding.resolvedAt === null ? null : msOf(finding.resolvedAt);
+  return { finding, from: Math.min(from, occurred), to: Math.max(to, occurred), at: occurred, resolvedAt };
+}
+
+const isEmpty = ({ events, windows, holes }: Marks): boolean =>
+  events.length + windows.length + holes.length === 0;
+
+const firstOf = ({ events, windows, holes }: Marks): number =>
+  Math.min(...[...events.map(({ at }) => at), ...[...windows, ...holes].map(({ from }) => from)]);
+
+const podOf = ({ podNamespace, podName }: Container): string =>
+  visible([podNamespace, podName].filter((part) => part !== null && part !== '').join('/'));
+
+/** What to call it: pod and container, or its id where nothing else is known. */
+export function nameOf(container: Container): string {
+  const pod = podOf(container);
+  const own = container.isSandbox ? 'sandbox' : visible(container.name ?? '');
+  return pod === '' ? container.id.slice(0, 12) : `${pod} ${own}`.trim();
+}
+
+const matches = ({ id, name, podUid, ...container }: Container, search: string): boolean =>
+  [id, name ?? '', podUid ?? '', `${container.podNamespace ?? ''}/${container.podName ?? ''}`].some((text) =>
+    text.toLowerCase().includes(search),
+  );

@@ -1,0 +1,92 @@
+/*
+ * One node over time.
+ */
+import { useEffect, useState } from 'preact/hooks';
+import type { TimelineAnswer } from '../../api.ts';
+import { MIN_SPAN_MS, type Range, widened } from '../drawing/timeScale.ts';
+import { apiPath } from '../parts/client.ts';
+import { EmptyNotice, Heading, Loading, ProblemNotice } from '../parts/notices.tsx';
+import { usePolled } from '../parts/polling.ts';
+import { Trail } from '../parts/trail.tsx';
+import type { Go, NodePlace } from '../place.ts';
+import { ago, moment, msOf, visible } from '../text.ts';
+import { FindingTable } from './findingTable.tsx';
+import { PeriodBar } from './periodBar.tsx';
+import { TimelineChart } from './timelineChart.tsx';
+
+const LIVE_MS = 5000;
+/** Asked for on both sides of what is shown, so that a small move needs no answer. */
+const MARGIN = 0.25;
+const PAUSE_MS = 250;
+
+interface Props {
+  readonly place: NodePlace;
+  readonly go: Go;
+}
+
+export function NodeView({ place, go }: Props) {
+  const { cluster, node } = place;
+  const { answer, problem } = useTimeline(place);
+  const range = shownRange(place, answer);
+  const setRange = (next: Range) => {
+    const [from, to] = [Math.round(next.from), Math.round(next.to)];
+    go({ ...place, period: { from, to: Math.max(to, from + MIN_SPAN_MS) } }, true);
+  };
+  return (
+    <>
+      <Trail>{visible(cluster)}</Trail>
+      <Heading title={node}>{answer !== undefined && <p class="fresh">{seenInWords(answer)}</p>}</Heading>
+      {problem !== undefined && <ProblemNotice problem={problem} isStale={answer !== undefined} />}
+      {answer === undefined && problem === undefined && <Loading what="the timeline" />}
+      {answer !== undefined && (
+        <>
+          <PeriodBar place={place} go={go} range={range} onRange={setRange} />
+          {answer.empty !== null && <EmptyNotice why={answer.empty} />}
+          <TimelineChart answer={answer} range={range} only={place.only} onRange={setRange} />
+          <FindingTable answer={answer} range={range} onRange={setRange} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** What the server knows of the period, and a little more on both sides. */
+function useTimeline({ cluster, node, period }: NodePlace) {
+  const [ahead, setAhead] = useState(0);
+  const settled = useSettled(JSON.stringify(period));
+  const isLive = 'last' in period;
+  const polled = usePolled<TimelineAnswer>(settled, isLive ? LIVE_MS : null, () => {
+    const now = Date.now() + ahead;
+    const asked = 'last' in period ? { from: now - period.last * 1000, to: now } : period;
+    const { from, to } = widened(asked, MARGIN);
+    const time = (ms: number) => new Date(ms).toISOString();
+    return apiPath('timeline', { cluster, node, from: time(from), to: time(to) });
+  });
+  const { answer, at } = polled;
+  useEffect(() => {
+    if (answer !== undefined) setAhead(msOf(answer.now) - at);
+  }, [answer, at]);
+  return polled;
+}
+
+/** A live period ends now, by the clock of the database. */
+function shownRange({ period }: NodePlace, answer: TimelineAnswer | undefined): Range {
+  if ('from' in period) return period;
+  const now = answer === undefined ? Date.now() : msOf(answer.now);
+  return { from: now - period.last * 1000, to: now };
+}
+
+/** A value once it stays: not each step of a zoom asks the server. */
+function useSettled<T>(value: T): T {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
+function seenInWords({ firstSeen, lastSeen, now }: TimelineAnswer): string {
+  if (firstSeen === null || lastSeen === null) return 'This node never had an agent.';
+  return `observed since ${moment(msOf(firstSeen))} UTC, last seen ${ago(msOf(now) - msOf(lastSeen))}`;
+}

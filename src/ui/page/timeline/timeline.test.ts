@@ -1,0 +1,176 @@
+import { expect, test } from 'vitest';
+import type { Container, RelistSlice, TimelineAnswer, TimelineFinding } from '../../api.ts';
+import { TimeScale } from '../drawing/timeScale.ts';
+import { bandsOf } from './bands.ts';
+import { densityOf } from './eventDensity.ts';
+import { holeShape, labelPlace, MIN_HOLE_WIDTH } from './holeShape.ts';
+import { holeOf, lanesOf, nameOf } from './lanes.ts';
+import { durationScale, figureLine, heatPaths } from './latencyHeat.ts';
+import { rowLayout } from './rowLayout.ts';
+
+const NIGHT = Date.parse('2026-11-22T03:00:00Z');
+const at = (second: number) => new Date(NIGHT + second * 1000).toISOString();
+const hour = { from: NIGHT, to: NIGHT + 3_600_000 };
+
+const container = (name: string, more: Partial<Container> = {}): Container => ({
+  ...{ id: `id-${name}`, isSandbox: false, podUid: null, podNamespace: 'shop', podName: name, name: 'app' },
+  ...more,
+});
+const missed = (of: number, second: number, more: Partial<TimelineFinding> = {}): TimelineFinding => ({
+  ...{ id: `f${second}`, kind: 'missed', eventType: 'STOPPED', cause: 'sequence', container: of },
+  ...{ at: at(second), from: at(second), to: at(second + 5), occurredAt: null, detectedAt: at(second + 35) },
+  ...{ resolvedAt: null },
+  ...more,
+});
+const event = (of: number, second: number) => ({
+  ...{ at: at(second), createdAt: null, type: 'STARTED', container: of, replayed: false },
+});
+const rows = <T>(...all: readonly T[]) => ({ rows: all, cut: null });
+const answer = (more: Partial<TimelineAnswer>): TimelineAnswer => ({
+  ...{
+    cluster: 'east',
+    node: 'n',
+    now: at(3600),
+    from: at(0),
+    to: at(3600),
+    firstSeen: at(0),
+    lastSeen: at(3600),
+  },
+  ...{
+    containers: [],
+    sessions: rows(),
+    gaps: rows(),
+    histBoundsMs: [],
+    modes: rows(),
+    conditions: rows(),
+    relists: rows(),
+  },
+  ...{ events: rows(), changes: rows(), findings: rows(), empty: null },
+  ...more,
+});
+
+test('a state lasts until the next change, the last one until now, and the same state is one period', () => {
+  const changes = [
+    { at: 0, state: 'Evented', why: '' },
+    { at: 5, state: 'Evented', why: '' },
+    { at: 9, state: 'Fallback', why: 'StreamBroke' },
+  ];
+  expect(bandsOf(changes, 20)).toEqual([
+    { from: 0, to: 9, state: 'Evented', why: '' },
+    { from: 9, to: 20, state: 'Fallback', why: 'StreamBroke' },
+  ]);
+});
+
+test('events are counted by slice, those outside the period not at all', () => {
+  const density = densityOf([-1, 0, 1, 99, 100], { from: 0, to: 100 }, 2);
+  expect(density).toEqual({ counts: [2, 1], most: 2 });
+});
+
+test('a container with a missed event has a lane before all others, in the order of time', () => {
+  const busy = answer({
+    containers: [container('a'), container('b'), container('c')],
+    events: rows(event(0, 10), event(1, 20), event(2, 30)),
+    findings: rows(missed(2, 40)),
+  });
+  const { lanes, leftOut } = lanesOf(busy, hour, '', 2);
+  expect(lanes.map((lane) => lane.container.podName)).toEqual(['a', 'c']);
+  expect(leftOut).toBe(1);
+});
+
+test('a container without anything in the period has no lane', () => {
+  const other = answer({ containers: [container('a')], events: rows(event(0, 4000)) });
+  expect(lanesOf(other, hour, '', 9)).toEqual({ lanes: [], leftOut: 0 });
+});
+
+test('lanes are narrowed by pod, container and id', () => {
+  const two = answer({
+    containers: [container('cart'), container('web', { id: 'F00D' })],
+    events: rows(event(0, 1), event(1, 2)),
+  });
+  const found = (only: string) => lanesOf(two, hour, only, 9).lanes.map((lane) => lane.container.podName);
+  expect([found('SHOP/ca'), found('f00d'), found('app')]).toEqual([['cart'], ['web'], ['cart', 'web']]);
+});
+
+test('only a missed event is a hole; other findings are none', () => {
+  const late = answer({ containers: [container('a')], findings: rows(missed(0, 1, { kind: 'late' })) });
+  expect(lanesOf(late, hour, '', 9).lanes).toEqual([]);
+});
+
+test('a hole is as long as the window, and its event stands at the time of the runtime where that is known', () => {
+  const scale = new TimeScale({ from: NIGHT, to: NIGHT + 10_000 }, 0, 1000);
+  const shape = holeShape(holeOf(missed(0, 2, { occurredAt: at(3) })), scale);
+  expect(shape).toEqual({ x: 200, width: 500, at: 300, isWidened: false });
+  expect(holeShape(holeOf(missed(0, 2)), scale)).toMatchObject({ at: 450 });
+});
+
+test('a hole stays visible however far one zooms out, and says that it is wider than its window', () => {
+  const shape = holeShape(holeOf(missed(0, 1800)), new TimeScale(hour, 0, 300));
+  expect(shape).toMatchObject({ width: MIN_HOLE_WIDTH, isWidened: true });
+  expect(holeShape(holeOf(missed(0, 9999)), new TimeScale(hour, 0, 300))).toBeUndefined();
+});
+
+test('the words beside a hole cover no event of the lane, and stay within the drawing', () => {
+  const shape = { x: 100, width: 16, at: 108, isWidened: true };
+  expect(labelPlace(shape, [50, 400], 90, 600)).toEqual({ x: 122, anchor: 'start' });
+  expect(labelPlace(shape, [150, 130], 90, 600)).toEqual({ x: 164, anchor: 'start' });
+  expect(labelPlace(shape, [150], 90, 200)).toEqual({ x: 94, anchor: 'end' });
+});
+
+test('a finding without a window is a hole where it was found', () => {
+  const hole = holeOf(missed(0, 7, { from: null, to: null }));
+  expect([hole.from, hole.to, hole.at]).toEqual(Array(3).fill(NIGHT + 7000));
+});
+
+test('a container without a name is called by its id, a sandbox a sandbox', () => {
+  expect(nameOf(container('a', { podNamespace: null, podName: null }))).toBe('id-a');
+  expect(nameOf(container('a', { isSandbox: true, name: null }))).toBe('shop/a sandbox');
+});
+
+const slice = (second: number, more: Partial<RelistSlice> = {}): RelistSlice => ({
+  ...{ at: at(second), seconds: 60, relists: 12, errors: 0, p50Ms: 3, p99Ms: 10, maxMs: 12 },
+  ...{ hist: [0, 0, 9, 0, 0, 3], kubeletRelists: null, kubeletP99Ms: null },
+  ...more,
+});
+
+test('each class of duration that occurred is a cell, the more frequent the darker', () => {
+  const slices = [slice(0), slice(60, { hist: [] })];
+  const paths = heatPaths(
+    slices,
+    [1, 2, 4, 8, 16, 32],
+    new TimeScale(hour, 0, 360),
+    durationScale(slices),
+    100,
+  );
+  expect(paths.map(({ path }) => (path.match(/M/g) ?? []).length)).toEqual([0, 0, 1, 1]);
+});
+
+test('the scale of durations reaches the longest relist', () => {
+  expect(durationScale([slice(0, { maxMs: 12_000 })]).ticks.at(-1)).toBe(100_000);
+  expect(durationScale([]).ticks.at(-1)).toBe(100);
+});
+
+test('a line is broken where nothing was measured', () => {
+  const slices = [slice(0), slice(60), slice(120, { p99Ms: null }), slice(180)];
+  const line = figureLine(
+    slices,
+    new TimeScale(hour, 0, 360),
+    durationScale(slices),
+    100,
+    (each) => each.p99Ms,
+  );
+  expect(line.replaceAll(/[^ML]/g, '')).toBe('MLM');
+});
+
+test('rows do not overlap, and on a narrow page their names have a line of their own', () => {
+  const sizes = [
+    { key: 'mode', height: 20 },
+    { key: 'ready', height: 20 },
+  ];
+  for (const width of [360, 1200]) {
+    const { rows: places, height } = rowLayout(width, sizes);
+    const [mode, ready] = ['mode', 'ready'].map((key) => places.get(key));
+    expect((mode?.top ?? 0) + 20).toBeLessThan((ready?.top ?? 0) - (width < 720 ? 16 : 0));
+    expect(height).toBeGreaterThan((ready?.top ?? 0) + 20);
+  }
+  expect([rowLayout(360, sizes).left, rowLayout(1200, sizes).left > 0]).toEqual([0, true]);
+});

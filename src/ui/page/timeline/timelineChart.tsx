@@ -1,0 +1,206 @@
+/*
+ * The rows of a node over one axis. The wheel zooms while the drawing has the focus or with Ctrl, dragging and the arrow keys move.
+ */
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { TimelineAnswer } from '../../api.ts';
+import { moved, type Range, TimeScale, zoomed } from '../drawing/timeScale.ts';
+import { useElementWidth } from '../parts/elementWidth.ts';
+import { counted, moment, msOf } from '../text.ts';
+import { Axis } from './axis.tsx';
+import { BandRow } from './bandRow.tsx';
+import { Crosshair } from './crosshair.tsx';
+import { DensityRow } from './densityRow.tsx';
+import { GapRow } from './gapRow.tsx';
+import { LaneRow } from './laneRow.tsx';
+import { lanesOf } from './lanes.ts';
+import { LatencyRow } from './latencyRow.tsx';
+import { modeBands, readyBands } from './nodeBands.ts';
+import { AXIS, rowLayout } from './rowLayout.ts';
+import { SessionRow } from './sessionRow.tsx';
+import { TimelineKey } from './timelineKey.tsx';
+
+interface Props {
+  readonly answer: TimelineAnswer;
+  readonly range: Range;
+  readonly only: string;
+  readonly onRange: (range: Range) => void;
+}
+
+const LANES = 16;
+const MORE_LANES = 40;
+const laneKey = (place: number): string => `lane ${place}`;
+const RIGHT = 8;
+
+export function TimelineChart({ answer, range, only, onRange }: Props) {
+  const [ref, width] = useElementWidth<HTMLDivElement>();
+  const [room, setRoom] = useState(LANES);
+  const { lanes, leftOut } = useMemo(
+    () => lanesOf(answer, range, only, room),
+    [answer, range.from, range.to, only, room],
+  );
+  const layout = useMemo(() => {
+    const laneSizes = lanes.map(({ place }) => ({ key: laneKey(place), height: 22 }));
+    return rowLayout(width, [
+      { key: 'stream', height: 20 },
+      { key: 'gaps', height: 14 },
+      { key: 'mode', height: 24 },
+      { key: 'ready', height: 20 },
+      { key: 'latency', height: 96 },
+      { key: 'events', height: 44 },
+      ...laneSizes,
+    ]);
+  }, [lanes, width]);
+  const scale = new TimeScale(range, layout.left, width - RIGHT);
+  const keys = useGestures(ref, range, scale, onRange);
+  const row = (key: string) => layout.rows.get(key) ?? { top: 0, height: 0, label: 0 };
+  const until = Math.min(msOf(answer.now), Math.max(range.to, msOf(answer.to)));
+  return (
+    <section aria-label="Timeline">
+      <TimelineKey />
+      <div
+        ref={ref}
+        class="timeline"
+        role="application"
+        tabIndex={0}
+        onKeyDown={keys}
+        aria-label={inWords(answer, range)}
+      >
+        {width > 0 && (
+          <svg
+            width={width}
+            height={layout.height}
+            viewBox={`0 0 ${width} ${layout.height}`}
+            aria-hidden="true"
+          >
+            <Axis scale={scale} layout={layout} width={width} />
+            <SessionRow sessions={answer.sessions.rows} scale={scale} row={row('stream')} until={until} />
+            <GapRow gaps={answer.gaps.rows} scale={scale} row={row('gaps')} />
+            <BandRow name="Kubelet’s PLEG" bands={modeBands(answer, until)} scale={scale} row={row('mode')} />
+            <BandRow
+              name="Node Ready"
+              bands={readyBands(answer, until)}
+              scale={scale}
+              row={row('ready')}
+              none="no change of Ready about PLEG"
+            />
+            <LatencyRow
+              slices={answer.relists.rows}
+              bounds={answer.histBoundsMs}
+              scale={scale}
+              row={row('latency')}
+              right={width - RIGHT}
+            />
+            <DensityRow
+              events={answer.events}
+              findings={answer.findings.rows}
+              scale={scale}
+              row={row('events')}
+              right={width - RIGHT}
+            />
+            {lanes.map((lane) => (
+              <LaneRow
+                key={lane.place}
+                lane={lane}
+                scale={scale}
+                row={row(laneKey(lane.place))}
+                left={layout.left}
+              />
+            ))}
+            <Crosshair scale={scale} left={layout.left} top={AXIS} height={layout.height} />
+          </svg>
+        )}
+      </div>
+      {leftOut > 0 && (
+        <p class="note">
+          <button type="button" class="small" onClick={() => setRoom(room + MORE_LANES)}>
+            Show more
+          </button>{' '}
+          {counted(leftOut, 'more container')} changed in this period. Zoom in, or name a pod above.
+        </p>
+      )}
+      <p class="note hint">
+        {lanes.length === 0 && 'No container changed in this period. '}
+        Click the drawing: then the wheel or + and − zoom, dragging or ← and → move.
+      </p>
+    </section>
+  );
+}
+
+function inWords({ node, findings, modes }: TimelineAnswer, range: Range): string {
+  const missed = findings.rows.filter(({ kind }) => kind === 'missed').length;
+  const mode = modes.rows.at(-1)?.toMode ?? 'Unknown';
+  const period = `from ${moment(range.from)} to ${moment(range.to)} UTC`;
+  return `Timeline of ${node} ${period}: ${counted(missed, 'missed event')}, mode ${mode}. Plus and minus zoom, the arrow keys move. The table below has the findings.`;
+}
+
+/** Wheel, drag and keys. */
+function useGestures(
+  ref: { readonly current: HTMLDivElement | null },
+  range: Range,
+  scale: TimeScale,
+  onRange: (range: Range) => void,
+) {
+  const now = useRef({ range, scale, onRange });
+  now.current = { range, scale, onRange };
+  useEffect(() => {
+    const element = ref.current;
+    if (element === null) return undefined;
+    const xOf = (event: MouseEvent) => event.clientX - element.getBoundingClientRect().left;
+    const onWheel = (event: WheelEvent) => {
+      const { range: shown, scale: drawn, onRange: set } = now.current;
+      if (!event.ctrlKey && document.activeElement !== element) return;
+      event.preventDefault();
+      const sideways = event.shiftKey ? event.deltaY : event.deltaX;
+      if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) {
+        set(moved(shown, drawn.moment(sideways) - drawn.moment(0)));
+      } else set(zoomed(shown, 1.0015 ** event.deltaY, drawn.moment(xOf(event))));
+    };
+    let drag:
+      | { readonly x: number; readonly range: Range; readonly scale: TimeScale; isMoving: boolean }
+      | undefined;
+    const onDown = (event: PointerEvent) => {
+      if (event.button === 0 && event.isPrimary) drag = { x: xOf(event), ...now.current, isMoving: false };
+    };
+    const onMove = (event: PointerEvent) => {
+      if (drag === undefined) return;
+      const dx = xOf(event) - drag.x;
+      // A click on a missed event is no drag.
+      if (!drag.isMoving && Math.abs(dx) < 4) return;
+      if (!drag.isMoving) element.setPointerCapture(event.pointerId);
+      drag.isMoving = true;
+      now.current.onRange(moved(drag.range, drag.scale.moment(0) - drag.scale.moment(dx)));
+    };
+    const onEnd = () => {
+      drag = undefined;
+    };
+    element.addEventListener('wheel', onWheel, { passive: false });
+    element.addEventListener('pointerdown', onDown);
+    element.addEventListener('pointermove', onMove);
+    element.addEventListener('pointerup', onEnd);
+    element.addEventListener('pointercancel', onEnd);
+    return () => {
+      element.removeEventListener('wheel', onWheel);
+      element.removeEventListener('pointerdown', onDown);
+      element.removeEventListener('pointermove', onMove);
+      element.removeEventListener('pointerup', onEnd);
+      element.removeEventListener('pointercancel', onEnd);
+    };
+  }, [ref]);
+  return (event: KeyboardEvent) => {
+    const next = rangeOfKey(event.key, range);
+    if (next === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    onRange(next);
+  };
+}
+
+function rangeOfKey(key: string, range: Range): Range | undefined {
+  const span = range.to - range.from;
+  const middle = range.from + span / 2;
+  if (key === '+' || key === '=') return zoomed(range, 0.5, middle);
+  if (key === '-') return zoomed(range, 2, middle);
+  if (key === 'ArrowLeft') return moved(range, -span / 10);
+  if (key === 'ArrowRight') return moved(range, span / 10);
+  if (key === 'PageUp') return moved(range, -span);
+  return key === 'PageDown' ? moved(range, span) : undefined;
+}

@@ -1,0 +1,70 @@
+/*
+ * A column for each day on which a kubelet fell back.
+ */
+import type { DayOfFallbacks } from '../../api.ts';
+import { dayOf } from '../drawing/timeScale.ts';
+import { count, counted } from '../text.ts';
+import { columnsOf } from './fallbackColumns.ts';
+import { PlotDrawing } from './plotFrame.tsx';
+
+interface Props {
+  readonly days: readonly DayOfFallbacks[];
+  readonly from: number;
+  readonly to: number;
+  readonly width: number;
+}
+
+const [TOP, PLOT, BOTTOM] = [18, 130, 26];
+
+export function FallbackPlot({ days, from, to, width }: Props) {
+  const columns = columnsOf(days, from, to);
+  const most = columns.reduce((top, { fallbacks }) => Math.max(top, fallbacks), 1);
+  const pitch = width / columns.length;
+  const every = Math.max(1, Math.ceil(60 / pitch));
+  const height = TOP + PLOT + BOTTOM;
+  return (
+    <PlotDrawing width={width} height={height} label={inWords(days)}>
+      <path class="axis-line" d={`M0 ${TOP + PLOT + 0.5}H${width}`} />
+      {columns.map(({ day, fallbacks, nodes }, n) => {
+        const tall = (fallbacks / most) * PLOT;
+        const wide = Math.min(48, Math.max(2, pitch * 0.7));
+        const middle = (n + 0.5) * pitch;
+        return (
+          <g key={day}>
+            {fallbacks > 0 && (
+              <>
+                <title>{`${dayOf(day)}: ${counted(fallbacks, 'fallback')} on ${counted(nodes, 'node')}`}</title>
+                <rect
+                  class="bar tone-bad"
+                  x={middle - wide / 2}
+                  y={TOP + PLOT - tall}
+                  width={wide}
+                  height={tall}
+                  rx="2"
+                />
+                {pitch > 16 && (
+                  <text class="plot-value" x={middle} y={TOP + PLOT - tall - 5} text-anchor="middle">
+                    {count(fallbacks)}
+                  </text>
+                )}
+              </>
+            )}
+            {n % every === 0 && (
+              <text class="tick" x={middle} y={height - 8} text-anchor="middle">
+                {dayOf(day)}
+              </text>
+            )}
+          </g>
+        );
+      })}
+    </PlotDrawing>
+  );
+}
+
+const inWords = (days: readonly DayOfFallbacks[]): string =>
+  days
+    .map(
+      ({ cluster, day, fallbacks, nodes }) =>
+        `${day}, ${cluster}: ${counted(fallbacks, 'fallback')} on ${counted(nodes, 'node')}`,
+    )
+    .join('. ');

@@ -1,0 +1,107 @@
+/*
+ * Each pair of versions as a dot with its interval, on a logarithmic scale that begins at one in a million.
+ */
+import type { MissRate } from '../../api.ts';
+import { decadeAbove, logScale } from '../drawing/logScale.ts';
+import { count, visible } from '../text.ts';
+import { PlotDrawing } from './plotFrame.tsx';
+
+interface Props {
+  readonly rates: readonly MissRate[];
+  readonly width: number;
+}
+
+const ROW = 46;
+const BOTTOM = 44;
+
+export function MissRatePlot({ rates, width }: Props) {
+  const isWide = width >= 640;
+  const [left, right] = [isWide ? 320 : 8, width - (isWide ? 24 : 16)];
+  const row = isWide ? ROW : ROW + 22;
+  const most = rates.reduce((top, rate) => Math.max(top, rate.highPerMillion ?? rate.perMillion ?? 0), 0);
+  const scale = logScale(1, Math.max(1000, decadeAbove(most)));
+  const x = (value: number) => left + (right - left) * scale.at(value);
+  const many = new Set(rates.map(({ cluster }) => cluster)).size > 1;
+  const height = rates.length * row + BOTTOM;
+  return (
+    <PlotDrawing width={width} height={height} label={inWords(rates)}>
+      {scale.ticks.map((tick) => (
+        <g key={tick}>
+          <path class="tick-line" d={`M${x(tick)} 0V${height - BOTTOM + 4}`} />
+          <text
+            class="tick"
+            x={x(tick)}
+            y={height - BOTTOM + 20}
+            text-anchor={anchorOf(x(tick), left, right)}
+          >
+            {tick === 1 ? '≤ 1' : count(tick)}
+          </text>
+        </g>
+      ))}
+      <text class="tick" x={right} y={height - 4} text-anchor="end">
+        missed of a million, with 95 % interval
+      </text>
+      {rates.map((rate, n) => {
+        const top = n * row;
+        const y = isWide ? top + row / 2 : top + row - 14;
+        return (
+          <g key={`${rate.cluster} ${rate.runtimeName} ${rate.runtimeVersion} ${rate.kubeletVersion}`}>
+            <text class="plot-name" x={isWide ? 0 : left} y={isWide ? y - 2 : top + 16}>
+              {nameOf(rate)}
+            </text>
+            <text class="plot-detail" x={isWide ? 0 : left} y={isWide ? y + 15 : top + 33}>
+              {detailOf(rate, many)}
+            </text>
+            <Interval rate={rate} x={x} y={y} />
+          </g>
+        );
+      })}
+    </PlotDrawing>
+  );
+}
+
+function Interval({
+  rate,
+  x,
+  y,
+}: {
+  readonly rate: MissRate;
+  readonly x: (value: number) => number;
+  readonly y: number;
+}) {
+  const { perMillion, lowPerMillion, highPerMillion, missed } = rate;
+  if (perMillion === null || lowPerMillion === null || highPerMillion === null) return null;
+  const [low, high] = [x(lowPerMillion), x(highPerMillion)];
+  const tone = missed === 0 ? 'good' : 'bad';
+  return (
+    <g>
+      <title>{`${count(perMillion)} of a million; with 95 % confidence between ${count(lowPerMillion)} and ${count(highPerMillion)}`}</title>
+      <path
+        class={`interval stroke-${tone}`}
+        d={`M${low} ${y}H${high}M${low} ${y - 6}v12M${high} ${y - 6}v12`}
+      />
+      {missed === 0 ? (
+        <circle class="dot-empty" cx={x(perMillion)} cy={y} r="5" />
+      ) : (
+        <circle class="dot-full" cx={x(perMillion)} cy={y} r="5" />
+      )}
+    </g>
+  );
+}
+
+const anchorOf = (x: number, left: number, right: number): 'start' | 'middle' | 'end' =>
+  x < left + 12 ? 'start' : x > right - 24 ? 'end' : 'middle';
+
+const nameOf = ({ runtimeName, runtimeVersion, kubeletVersion }: MissRate): string =>
+  `${visible([runtimeName, runtimeVersion].filter(Boolean).join(' ')) || 'unknown runtime'}, kubelet ${visible(kubeletVersion ?? 'unknown')}`;
+
+const detailOf = ({ cluster, nodes, decided, missed }: MissRate, many: boolean): string =>
+  `${many ? `${visible(cluster)}: ` : ''}${count(nodes)} node${nodes === 1 ? '' : 's'}, ${count(missed)} missed of ${count(decided)}`;
+
+const inWords = (rates: readonly MissRate[]): string =>
+  rates
+    .map(
+      (rate) =>
+        `${nameOf(rate)}: ${detailOf(rate, true)}, ${rate.perMillion === null ? 'rate unknown' : `${count(rate.perMillion)} of a million`}`,
+    )
+    .join('. ');

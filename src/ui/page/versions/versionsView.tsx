@@ -1,0 +1,85 @@
+/*
+ * The three plots that a platform team puts on a slide: misses by version, readiness by pool, fallbacks over time.
+ */
+import type { VersionsAnswer } from '../../api.ts';
+import { Choice } from '../parts/choice.tsx';
+import { apiPath } from '../parts/client.ts';
+import { Heading, Loading, ProblemNotice } from '../parts/notices.tsx';
+import { usePolled } from '../parts/polling.ts';
+import type { Go, VersionsPlace } from '../place.ts';
+import { moment, msOf } from '../text.ts';
+import { FallbackPlot } from './fallbackPlot.tsx';
+import { fallbacksCsv, missRatesCsv, readinessCsv } from './figuresAsCsv.ts';
+import { MissRatePlot } from './missRatePlot.tsx';
+import { PlotFrame } from './plotFrame.tsx';
+import { ReadinessPlot } from './readinessPlot.tsx';
+
+const PERIODS = ['1', '7', '30', '90'] as const;
+const NAMES = { '1': '1 day', '7': '7 days', '30': '30 days', '90': '90 days' };
+
+export function VersionsView({ place, go }: { readonly place: VersionsPlace; readonly go: Go }) {
+  const { answer, problem } = usePolled<VersionsAnswer>(`${place.days}`, null, (days) => {
+    const now = Date.now();
+    const time = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`;
+    return apiPath('versions', { from: time(now - Number(days) * 86_400_000), to: time(now) });
+  });
+  const value = PERIODS.find((days) => days === `${place.days}`) ?? '7';
+  return (
+    <>
+      <Heading title="Versions">
+        {answer !== undefined && (
+          <p class="fresh">
+            {moment(msOf(answer.from)).slice(0, 16)} – {moment(msOf(answer.to)).slice(0, 16)} UTC
+          </p>
+        )}
+      </Heading>
+      <section class="controls" aria-label="Period">
+        <Choice
+          name="days"
+          legend="Of the last"
+          options={PERIODS}
+          labels={NAMES}
+          value={value}
+          onChoose={(days) => go({ ...place, days: Number(days) })}
+        />
+      </section>
+      {problem !== undefined && <ProblemNotice problem={problem} isStale={answer !== undefined} />}
+      {answer === undefined && problem === undefined && <Loading what="the figures" />}
+      {answer !== undefined && <Plots answer={answer} />}
+    </>
+  );
+}
+
+function Plots({ answer }: { readonly answer: VersionsAnswer }) {
+  const { missRates, readiness, fallbacks, empty } = answer;
+  return (
+    <>
+      <PlotFrame
+        title="Missed events by version"
+        about="Of a million events that were due, how many were missed and did not come later. The bar is the 95 % interval: two versions differ where their bars do not overlap."
+        file="missed-by-version"
+        csv={() => missRatesCsv(missRates)}
+        empty={empty.missRates}
+        draw={(width) => <MissRatePlot rates={missRates} width={width} />}
+      />
+      <PlotFrame
+        title="Readiness for Evented PLEG by pool"
+        about="By the last seven days, whatever the period above. A pool is as safe as its worst node; “unknown” has not been watched for long enough."
+        file="readiness-by-pool"
+        csv={() => readinessCsv(readiness)}
+        empty={empty.readiness}
+        draw={(width) => <ReadinessPlot pools={readiness} width={width} />}
+      />
+      <PlotFrame
+        title="Fallbacks to Generic PLEG by day"
+        about="How often a kubelet gave up its event stream, in UTC."
+        file="fallbacks-by-day"
+        csv={() => fallbacksCsv(fallbacks)}
+        empty={empty.fallbacks}
+        draw={(width) => (
+          <FallbackPlot days={fallbacks} from={msOf(answer.from)} to={msOf(answer.to)} width={width} />
+        )}
+      />
+    </>
+  );
+}

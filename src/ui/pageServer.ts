@@ -1,0 +1,160 @@
+/*
+ * The HTTP server of the page: its files to everybody, answers to those who may read.
+ *
+ * Nothing is ever written, so only GET and HEAD are answered. The headers let a browser load scripts, styles and data from here only, and let
+ * no other site embed the page or read an answer.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { listen } from '../platform/http.ts';
+import type { Access } from './access/access.ts';
+import type { ErrorAnswer } from './api.ts';
+import type { PageFile } from './page.ts';
+import { RequestError } from './requestError.ts';
+
+/** What is at a path below /api, as JSON. Throws RequestError. */
+export type Answer = (query: URLSearchParams) => Promise<unknown>;
+
+export interface PageServerOptions {
+  /** `host:port` or `:port`. */
+  readonly address: string;
+  readonly access: Access;
+  readonly page: ReadonlyMap<string, PageFile>;
+  /** By path. */
+  readonly answers: Readonly<Record<string, Answer>>;
+  /** The error of a request that failed for another reason than its own. */
+  readonly explain: (error: unknown) => RequestError;
+  readonly onAnswered: (path: string, status: number, seconds: number) => void;
+}
+
+const MAX_CONNECTIONS = 256;
+/** Answers that are being made. Each needs a connection to Postgres, of which there are few. */
+const MAX_AT_ONCE = 32;
+const MIN_COMPRESSED_BYTES = 1_024;
+const HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  vary: 'accept-encoding',
+};
+const JSON_TYPE = 'application/json; charset=utf-8';
+const compressed = promisify(gzip);
+
+export interface PageServer {
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+interface Response {
+  readonly status: number;
+  readonly type: string;
+  readonly body: Buffer;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Resolves when the server listens. Throws HTTP_ADDRESS_IN_USE. */
+export async function servePage(options: PageServerOptions): Promise<PageServer> {
+  let busy = 0;
+
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const started = performance.now();
+    const { path, query } = targetOf(request.url);
+    const known = options.page.has(path) || Object.hasOwn(options.answers, path) ? path : 'other';
+    const { status, type, body, headers } = await responseTo(request, path, query).catch((error: unknown) =>
+      refusal(error instanceof RequestError ? error : options.explain(error)),
+    );
+    response.writeHead(status, {
+      ...HEADERS,
+      'cache-control': 'no-store',
+      'content-type': type,
+      'content-length': body.length,
+      ...headers,
+    });
+    response.end(request.method === 'HEAD' ? undefined : body);
+    options.onAnswered(known, status, (performance.now() - started) / 1000);
+  }
+
+  async function responseTo(
+    request: IncomingMessage,
+    path: string,
+    query: URLSearchParams,
+  ): Promise<Response> {
+    if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed();
+    const file = options.page.get(path);
+    const answer = Object.hasOwn(options.answers, path) ? options.answers[path] : undefined;
+    if (file === undefined && answer === undefined) throw noSuchPath(path, options.page);
+    if (file !== undefined) return fileResponse(file, request);
+    await options.access.check(request);
+    if (busy >= MAX_AT_ONCE) {
+      throw new RequestError('BUSY', 'Too many requests are being answered.', 'Try again in a second.');
+    }
+    busy += 1;
+    try {
+      return await jsonResponse(200, await answer?.(query), request);
+    } finally {
+      busy -= 1;
+    }
+  }
+
+  const server = createServer(respond);
+  server.requestTimeout = 10_000;
+  server.maxConnections = MAX_CONNECTIONS;
+  await listen(server, '--page-address', options.address);
+  const { port } = server.address() as AddressInfo;
+  return { port, stop: () => stop(server) };
+}
+
+function stop(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}
+
+function targetOf(url = '/'): { readonly path: string; readonly query: URLSearchParams } {
+  const [path = '/', ...query] = url.split('?');
+  return { path, query: new URLSearchParams(query.join('?')) };
+}
+
+function fileResponse({ type, body, gzipped, etag }: PageFile, request: IncomingMessage): Response {
+  // Asked for again each time, so that a page never runs with the server of another version.
+  const headers = { etag, 'cache-control': 'no-cache' };
+  if (request.headers['if-none-match'] === etag) return { status: 304, type, body: Buffer.alloc(0), headers };
+  return takesGzip(request)
+    ? { status: 200, type, body: gzipped, headers: { ...headers, 'content-encoding': 'gzip' } }
+    : { status: 200, type, body, headers };
+}
+
+async function jsonResponse(status: number, value: unknown, request: IncomingMessage): Promise<Response> {
+  const body = Buffer.from(JSON.stringify(value));
+  if (body.length < MIN_COMPRESSED_BYTES || !takesGzip(request)) return { status, type: JSON_TYPE, body };
+  const headers = { 'content-encoding': 'gzip' };
+  return { status, type: JSON_TYPE, body: await compressed(body, { level: 1 }), headers };
+}
+
+const takesGzip = ({ headers }: IncomingMessage): boolean =>
+  /\bgzip\b(?!;q=0(\.0*)?(,|$))/.test(headers['accept-encoding'] ?? '');
+
+function refusal({ status, code, message, cure }: RequestError): Response {
+  const answer: ErrorAnswer = { error: { code, message, cure } };
+  const headers: Record<string, string> = {};
+  if (status === 401 && code !== 'USER_UNKNOWN') headers['www-authenticate'] = 'Bearer';
+  if (status === 405) headers['allow'] = 'GET, HEAD';
+  if (status === 503) headers['retry-after'] = '1';
+  return { status, type: JSON_TYPE, body: Buffer.from(JSON.stringify(answer)), headers };
+}
+
+const methodNotAllowed = (): RequestError =>
+  new RequestError('METHOD_NOT_ALLOWED', 'Nothing can be changed here.', 'Use GET or HEAD.');
+
+function noSuchPath(path: string, page: ReadonlyMap<string, PageFile>): RequestError {
+  return path === '/' && !page.has('/')
+    ? new RequestError('NOT_FOUND', 'This build does not have the page.', 'Run make build.')
+    : new RequestError('NOT_FOUND', 'There is nothing at this path.', 'Open / for the page.');
+}

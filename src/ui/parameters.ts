@@ -1,0 +1,77 @@
+/*
+ * The parameters of a request. Each is given once; one that the path does not have is refused, so that a typo is not ignored.
+ */
+import { badParameter, RequestError } from './requestError.ts';
+
+/** Longer than any name in Kubernetes. */
+const MAX_NAME = 253;
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?Z$/;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** A query that every row matches is no search. */
+const MIN_SEARCH = 2;
+const DAY_MS = 86_400_000;
+
+export type Parameters = Readonly<Record<string, string | undefined>>;
+
+/** Throws BAD_PARAMETER for one that is not in `names`, or given twice. */
+export function parametersOf(query: URLSearchParams, names: readonly string[]): Parameters {
+  for (const name of query.keys()) {
+    if (!names.includes(name)) {
+      const cure = names.length === 0 ? 'This path has none.' : `This path has: ${names.join(', ')}.`;
+      throw new RequestError('BAD_PARAMETER', 'There is a parameter that is not known.', cure);
+    }
+    if (query.getAll(name).length > 1) throw badParameter(name, 'given once');
+  }
+  return Object.fromEntries(query);
+}
+
+/** Undefined if it is not given. */
+export function nameIn(parameters: Parameters, name: string): string | undefined {
+  const value = parameters[name];
+  if (value === undefined) return undefined;
+  if (value === '' || value.length > MAX_NAME || value.includes('\0')) {
+    throw badParameter(name, `a name of 1 to ${MAX_NAME} characters`);
+  }
+  return value;
+}
+
+export function requiredName(parameters: Parameters, name: string): string {
+  const value = nameIn(parameters, name);
+  if (value === undefined) throw badParameter(name, 'given');
+  return value;
+}
+
+export function idIn(parameters: Parameters, name: string): string {
+  const value = parameters[name];
+  if (value === undefined || !UUID.test(value)) throw badParameter(name, 'the id of a finding');
+  return value.toLowerCase();
+}
+
+export function searchIn(parameters: Parameters, name: string): string {
+  const value = requiredName(parameters, name).trim();
+  if (value.length < MIN_SEARCH) throw badParameter(name, `at least ${MIN_SEARCH} characters`);
+  return value;
+}
+
+export interface Period {
+  readonly from: Date;
+  readonly to: Date;
+}
+
+/** From `from` until `to`; without them the last `defaultMs` until now. */
+export function periodIn(parameters: Parameters, defaultMs: number, maxDays: number): Period {
+  const to = timeIn(parameters, 'to') ?? new Date();
+  const from = timeIn(parameters, 'from') ?? new Date(to.getTime() - defaultMs);
+  if (from >= to) throw badParameter('from', 'before to');
+  if (to.getTime() - from.getTime() > maxDays * DAY_MS)
+    throw badParameter('from', `at most ${maxDays} days before to`);
+  return { from, to };
+}
+
+function timeIn(parameters: Parameters, name: string): Date | undefined {
+  const value = parameters[name];
+  if (value === undefined) return undefined;
+  const at = new Date(TIME.test(value) ? value : Number.NaN);
+  if (Number.isNaN(at.getTime())) throw badParameter(name, 'a time such as 2026-11-22T03:12:00Z');
+  return at;
+}

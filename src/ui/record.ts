@@ -1,0 +1,102 @@
+/*
+ * A page in a file: the page of `plegwatch ui` with its script, its style and what it shows, for the record of an incident. It asks nobody, and
+ * its policy lets nothing run but the script that it was written with.
+ */
+import { createHash } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import type { Store } from '../controller/store/store.ts';
+import { messageOf, PlegwatchError } from '../platform/errors.ts';
+import { VERSION } from '../platform/version.ts';
+import { findingAnswer } from './answers/finding.ts';
+import { createReader, type Reader } from './answers/reader.ts';
+import { timelineAnswer } from './answers/timeline.ts';
+import type { FindingAnswer, PageRecord, TimelineAnswer } from './api.ts';
+import { readPage } from './page.ts';
+
+/** Of the findings that the timeline of a record shows, so many can be opened: the missed events, then others. */
+const MAX_FINDINGS = 50;
+
+interface RecordedPeriod {
+  readonly cluster: string;
+  readonly node: string;
+  readonly from: Date;
+  readonly to: Date;
+}
+
+/** Writes the timeline, and returns what to print. Throws SETTING_INVALID if the file cannot be written. */
+export async function recordTimeline(store: Store, period: RecordedPeriod, file: string): Promise<string> {
+  const reader = createReader(store, undefined);
+  const timeline = await readTimeline(reader, period);
+  const rows = timeline.findings.rows.toSorted((a, b) => rank(a.kind) - rank(b.kind)).slice(0, MAX_FINDINGS);
+  const findings: FindingAnswer[] = [];
+  for (const { id } of rows) findings.push(await readFinding(reader, period, id));
+  return write({ shows: 'timeline', timeline, findings }, file);
+}
+
+/** Writes the finding with the timeline around it, and returns what to print. Throws as {@link recordTimeline}. */
+export async function recordFinding(
+  store: Store,
+  {
+    cluster,
+    node,
+    finding_id,
+  }: { readonly cluster: string; readonly node: string; readonly finding_id: string },
+  file: string,
+): Promise<string> {
+  const reader = createReader(store, undefined);
+  const finding = await readFinding(reader, { cluster, node }, finding_id);
+  const [from, to] = [new Date(finding.around.from), new Date(finding.around.to)];
+  const timeline = await readTimeline(reader, { cluster, node, from, to });
+  return write({ shows: 'finding', timeline, findings: [finding] }, file);
+}
+
+const rank = (kind: string): number => (kind === 'missed' ? 0 : 1);
+
+function readTimeline(reader: Reader, { cluster, node, from, to }: RecordedPeriod): Promise<TimelineAnswer> {
+  const times = { from: from.toISOString(), to: to.toISOString() };
+  return timelineAnswer(reader, new URLSearchParams({ cluster, node, ...times }));
+}
+
+const readFinding = (
+  reader: Reader,
+  { cluster, node }: Pick<RecordedPeriod, 'cluster' | 'node'>,
+  id: string,
+): Promise<FindingAnswer> => findingAnswer(reader, new URLSearchParams({ id, cluster, node }));
+
+async function write(shown: Omit<PageRecord, 'writtenAt' | 'version'>, file: string): Promise<string> {
+  const html = recordPage({ writtenAt: shown.timeline.now, version: VERSION, ...shown });
+  await writeFile(file, html).catch((error: unknown) => {
+    const sentence = `--html ${file} cannot be written: ${messageOf(error)}.`;
+    throw new PlegwatchError('SETTING_INVALID', sentence, 'Name a file in a folder that exists.');
+  });
+  return `${file}: ${Math.ceil(html.length / 1024)} KiB\n`;
+}
+
+/** The page with its files and the record inside. */
+function recordPage(record: PageRecord): string {
+  const page = readPage();
+  const [html, script, style] = ['/', '/page.js', '/page.css'].map((path) => page.get(path)?.body.toString());
+  if (html === undefined || script === undefined || style === undefined) {
+    throw new PlegwatchError('PROGRAM_MISSING', 'This build does not have the page.', 'Run make build.');
+  }
+  const policy = `default-src 'none'; script-src ${hashOf(script)}; style-src ${hashOf(style)}; img-src data:; base-uri 'none'; form-action 'none'`;
+  const replaced = [
+    [
+      '<meta charset="utf-8">',
+      (found: string) => `${found}<meta http-equiv="content-security-policy" content="${policy}">`,
+    ],
+    ['<link rel="stylesheet" href="page.css">', () => `<style>${style}</style>`],
+    // No text of a record can end its element.
+    [
+      '<script type="module" src="page.js"></script>',
+      () =>
+        `<script type="application/json" id="record">${JSON.stringify(record).replaceAll('<', '\\u003c')}</script><script type="module">${script}</script>`,
+    ],
+  ] as const;
+  return replaced.reduce((text, [from, to]) => {
+    if (!text.includes(from)) throw new Error(`dist/ui/index.html has no ${from}`);
+    return text.replace(from, to);
+  }, html);
+}
+
+const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;

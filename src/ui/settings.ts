@@ -1,0 +1,120 @@
+/*
+ * The settings of `plegwatch ui`, and who may read by them.
+ *
+ *   token      who may get plegreports in the cluster, by a token of its API server: with --kubeconfig, or in a pod
+ *   proxy      whom a proxy in front lets through; it names the user in --user-header
+ *   loopback   whoever is on this machine: without either of them, and then on a loopback address only
+ */
+import { BlockList, isIP, isIPv4 } from 'node:net';
+import { DATABASE_SETTINGS } from '../controller/config.ts';
+import { CLUSTERS, HTTP_ADDRESS, logLevelFrom } from '../platform/commonSettings.ts';
+import { PlegwatchError } from '../platform/errors.ts';
+import {
+  BadValue,
+  type ConfigOf,
+  integer,
+  list,
+  listenAddress,
+  matching,
+  optional,
+  string,
+  withDefault,
+} from '../platform/settings.ts';
+
+/** An address, or a range of them such as 10.0.0.0/8. */
+function addressRange(raw: string): string {
+  const [address = '', bits, ...more] = raw.split('/');
+  const maxBits = isIPv4(address) ? 32 : 128;
+  const isRange = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= maxBits);
+  if (isIP(address) === 0 || !isRange || more.length > 0) {
+    throw new BadValue('must be addresses such as 10.0.0.7 or 10.0.0.0/8, separated by commas');
+  }
+  return raw;
+}
+
+export const UI_SETTINGS = {
+  cluster: CLUSTERS,
+  ...DATABASE_SETTINGS,
+  databaseMaxConnections: withDefault(
+    'number',
+    '4',
+    'maximum connections to Postgres; those that are idle for 30 s are closed',
+    integer(1, 100),
+  ),
+  kubeconfig: optional(
+    'file',
+    'the API server that says who may get plegreports in --cluster; default in a pod: its service account',
+    string,
+  ),
+  userHeader: optional(
+    'name',
+    'a proxy in front says who may read, and names the user in this header; it takes precedence over the API server',
+    matching(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, 'the name of a header, such as X-Forwarded-User'),
+  ),
+  proxyAddress: optional(
+    'addresses',
+    'where that proxy connects from, beside this machine: addresses or ranges such as 10.0.0.0/8, separated by commas',
+    list(addressRange),
+  ),
+  pageAddress: withDefault('address', '127.0.0.1:9466', 'address of the page', listenAddress),
+  httpAddress: HTTP_ADDRESS,
+  logLevel: logLevelFrom('info'),
+} as const;
+
+export type UiConfig = ConfigOf<typeof UI_SETTINGS>;
+export type AccessKind = 'token' | 'proxy' | 'loopback';
+
+type AccessSettings = Pick<
+  UiConfig,
+  'cluster' | 'kubeconfig' | 'userHeader' | 'proxyAddress' | 'pageAddress'
+>;
+
+/** Who may read. `inPod`: whether a pod's service account is there. Throws SETTING_INVALID and UI_UNPROTECTED. */
+export function accessKindOf(settings: AccessSettings, inPod: boolean): AccessKind {
+  const { cluster, kubeconfig, userHeader, proxyAddress, pageAddress } = settings;
+  if (userHeader !== undefined) return 'proxy';
+  if (proxyAddress !== undefined) {
+    const error =
+      '--proxy-address (PLEGWATCH_PROXY_ADDRESS) needs --user-header (PLEGWATCH_USER_HEADER): without it, nobody says who asks.';
+    throw new PlegwatchError('SETTING_INVALID', error, 'Set both, or neither.');
+  }
+  if (kubeconfig !== undefined || inPod) {
+    if (cluster?.length === 1) return 'token';
+    const error =
+      "--cluster (PLEGWATCH_CLUSTER) must name one cluster: the API server's rights are those of its own cluster.";
+    throw new PlegwatchError('SETTING_INVALID', error, 'Name the cluster of that API server.');
+  }
+  if (isLoopback(hostOf(pageAddress))) return 'loopback';
+  throw new PlegwatchError(
+    'UI_UNPROTECTED',
+    `--page-address ${pageAddress} can be reached from other machines, and nothing says who may read there.`,
+    'Set --kubeconfig, or --user-header behind a proxy, or a loopback address such as 127.0.0.1:9466.',
+  );
+}
+
+const hostOf = (address: string): string =>
+  address.slice(0, address.lastIndexOf(':')).replace(/^\[|\]$/g, '');
+
+const LOOPBACK = blockListOf(['127.0.0.0/8', '::1']);
+
+/** Whether only this machine can connect to, or from, this host. An empty host is every address. */
+export const isLoopback = (host: string): boolean => host === 'localhost' || contains(LOOPBACK, host);
+
+/** The addresses in a list that {@link addressRange} has read. */
+export function blockListOf(ranges: readonly string[]): BlockList {
+  const listed = new BlockList();
+  for (const range of ranges) {
+    const [address = '', bits] = range.split('/');
+    const family = isIPv4(address) ? 'ipv4' : 'ipv6';
+    if (bits === undefined) listed.addAddress(address, family);
+    else listed.addSubnet(address, Number(bits), family);
+  }
+  return listed;
+}
+
+export function contains(listed: BlockList, address: string): boolean {
+  // As a socket for both families has an IPv4 address.
+  const plain = address.replace(/^::ffff:(?=\d+\.)/i, '');
+  const version = isIP(plain);
+  return version !== 0 && listed.check(plain, version === 4 ? 'ipv4' : 'ipv6');
+}

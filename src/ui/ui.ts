@@ -1,0 +1,141 @@
+/*
+ * `plegwatch ui`: the page, to look at the fleet, a node's timeline and a finding. It reads Postgres, and writes nothing anywhere.
+ *
+ * At its start it checks Postgres and, where tokens are reviewed, its rights at the API server. Later it waits for what is away: requests are
+ * answered with what is wrong, and /readyz shows it.
+ */
+import { createKubeClient } from '../controller/kube/client.ts';
+import { ACCESS_REVIEWS, TOKEN_REVIEWS } from '../controller/kube/object.ts';
+import { openStore, type Store } from '../controller/store/store.ts';
+import { errorFields, messageOf, PlegwatchError } from '../platform/errors.ts';
+import { serveHttp } from '../platform/http.ts';
+import { createLogger, type Logger } from '../platform/log.ts';
+import { Loop } from '../platform/loop.ts';
+import { withoutSecrets } from '../platform/settings.ts';
+import { aborted } from '../platform/stopSignal.ts';
+import { ThrottledLog } from '../platform/throttledLog.ts';
+import { VERSION } from '../platform/version.ts';
+import { type Access, loopbackAccess, proxyAccess } from './access/access.ts';
+import { tokenAccess } from './access/tokenAccess.ts';
+import { findingAnswer } from './answers/finding.ts';
+import { fleetAnswer } from './answers/fleet.ts';
+import { createReader, databaseRefusal } from './answers/reader.ts';
+import { searchAnswer } from './answers/search.ts';
+import { timelineAnswer } from './answers/timeline.ts';
+import { versionsAnswers } from './answers/versions.ts';
+import { UiMetrics } from './metrics.ts';
+import { readPage } from './page.ts';
+import { type Answer, servePage } from './pageServer.ts';
+import { RequestError } from './requestError.ts';
+import { type AccessKind, accessKindOf, UI_SETTINGS, type UiConfig } from './settings.ts';
+
+const PING_MS = 5_000;
+const PING_BACKOFF = { firstMs: 1_000, maxMs: 5_000 };
+
+type CleanUps = (() => Promise<void> | void)[];
+
+/** Runs until the signal is aborted. Throws PlegwatchError if a setting is wrong. */
+export async function runUi(config: UiConfig, signal: AbortSignal): Promise<void> {
+  const log = createLogger(config.logLevel, 'ui');
+  log.info({ version: VERSION, settings: withoutSecrets(config, UI_SETTINGS) }, 'ui starting');
+  const kind = accessKindOf(config, process.env['KUBERNETES_SERVICE_HOST'] !== undefined);
+  const metrics = new UiMetrics();
+  const cleanUps: CleanUps = [];
+  try {
+    const store = await openStore({ ...config, log });
+    cleanUps.push(() => store.close());
+    const database = watchDatabase(store, log);
+    cleanUps.push(() => database.stop());
+    const page = await servePage({
+      address: config.pageAddress,
+      access: await accessOf(kind, config, log, cleanUps),
+      page: readPage(),
+      answers: answersOf(store, config),
+      explain: explainWith(log),
+      onAnswered(path, status, seconds) {
+        metrics.requests.inc({ status: `${Math.floor(status / 100)}xx` });
+        if (path.startsWith('/api/')) metrics.requestSeconds.observe(seconds);
+      },
+    });
+    cleanUps.push(() => page.stop());
+    const http = await serveHttp({
+      address: config.httpAddress,
+      metrics: () => metrics.registry.metrics(),
+      live: () => ({}),
+      ready: () => ({ database: database.error }),
+    });
+    cleanUps.push(() => http.stop());
+    log.info({ port: page.port, access: kind }, 'ui ready');
+    await aborted(signal);
+    log.info('ui stopping');
+  } finally {
+    for (const cleanUp of cleanUps.reverse()) await cleanUp();
+  }
+}
+
+function answersOf(store: Store, { cluster }: UiConfig): Readonly<Record<string, Answer>> {
+  const reader = createReader(store, cluster);
+  return {
+    '/api/fleet': (query) => fleetAnswer(reader, query),
+    '/api/timeline': (query) => timelineAnswer(reader, query),
+    '/api/finding': (query) => findingAnswer(reader, query),
+    '/api/versions': versionsAnswers(reader),
+    '/api/search': (query) => searchAnswer(reader, query),
+  };
+}
+
+function explainWith(log: Logger): (error: unknown) => RequestError {
+  const throttled = new ThrottledLog(log);
+  return (error) => {
+    const refusal = databaseRefusal(error);
+    throttled.warn(errorFields(error), 'a request could not be answered');
+    if (refusal !== undefined) return refusal;
+    const cure = 'Report it with the line in the log of plegwatch ui.';
+    return new RequestError('INTERNAL', 'The answer could not be made.', cure, { cause: error });
+  };
+}
+
+async function accessOf(
+  kind: AccessKind,
+  { kubeconfig, userHeader, proxyAddress }: UiConfig,
+  log: Logger,
+  cleanUps: CleanUps,
+): Promise<Access> {
+  if (kind === 'loopback') return loopbackAccess;
+  if (kind === 'proxy' && userHeader !== undefined) return proxyAccess(userHeader, proxyAddress ?? []);
+  const kube = await createKubeClient({ kubeconfig });
+  cleanUps.push(() => kube.close());
+  for (const resource of [TOKEN_REVIEWS, ACCESS_REVIEWS]) {
+    const may = await kube.may({ verb: 'create', resource }).catch((error: unknown) => {
+      if (error instanceof PlegwatchError && error.code !== 'KUBE_UNREACHABLE') throw error;
+      log.warn({ error: messageOf(error) }, 'the API server could not be asked for our rights');
+      return true;
+    });
+    if (!may) {
+      throw new PlegwatchError(
+        'KUBE_REFUSED',
+        `The API server does not let us create ${resource.plural}, and without it nobody can be let in.`,
+        `Grant the verb create on ${resource.plural}.${resource.group} to the service account of plegwatch ui.`,
+      );
+    }
+  }
+  return tokenAccess({ kube, log: new ThrottledLog(log) });
+}
+
+function watchDatabase(store: Store, log: Logger): { error(): string | null; stop(): Promise<void> } {
+  let error: string | null = null;
+  const loop = new Loop({
+    async work() {
+      await store.ping();
+      error = null;
+      return PING_MS;
+    },
+    onError(reason) {
+      if (error === null) log.warn({ error: messageOf(reason) }, 'Postgres does not answer');
+      error = 'Postgres does not answer';
+    },
+    backoff: PING_BACKOFF,
+  });
+  loop.start();
+  return { error: () => error, stop: () => loop.stop() };
+}

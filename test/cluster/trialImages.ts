@@ -1,0 +1,120 @@
+/*
+ * Images that stand in for the official ones of Redis and Postgres, which no registry here has: the same programs, with the part of
+ * the official images' contract that the chart's trial relies on. Redis takes the server's arguments. Postgres takes POSTGRES_USER,
+ * POSTGRES_PASSWORD, POSTGRES_DB and PGDATA, listens to nobody until it is initialised, and has pg_isready.
+ */
+import { execFileSync } from 'node:child_process';
+import { lstatSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
+import { packArchive, packLayer, platformImage } from '../../devtools/image/archive.ts';
+import { baseLayer } from '../../devtools/image/layers.ts';
+import { type Entry, file, link, type Tree } from '../../devtools/image/tree.ts';
+import { where } from '../../devtools/localServices/where.ts';
+
+/** As the chart names them by default. */
+const REDIS = 'redis:7';
+const POSTGRES = 'postgres:17';
+
+const POSTGRES_ENTRY = `#!/usr/local/bin/node
+const { execFileSync, spawn } = require('node:child_process');
+const { appendFileSync, existsSync, mkdirSync, writeFileSync } = require('node:fs');
+const { PGDATA, POSTGRES_DB, POSTGRES_PASSWORD, POSTGRES_USER } = process.env;
+if (!existsSync(PGDATA + '/PG_VERSION')) {
+  mkdirSync(PGDATA, { recursive: true, mode: 0o700 });
+  writeFileSync('/tmp/password', POSTGRES_PASSWORD, { mode: 0o600 });
+  const access = ['--username=' + POSTGRES_USER, '--auth=scram-sha-256', '--pwfile=/tmp/password'];
+  execFileSync('/opt/postgres/bin/initdb', ['--pgdata=' + PGDATA, '--locale=C', '--encoding=UTF8', ...access], { stdio: 'inherit' });
+  const statement = 'CREATE DATABASE ' + POSTGRES_DB + ';\\n';
+  execFileSync('/opt/postgres/bin/postgres', ['--single', '-D', PGDATA, 'postgres'], { input: statement });
+  appendFileSync(PGDATA + '/pg_hba.conf', 'host all all all scram-sha-256\\n');
+}
+const server = spawn('/opt/postgres/bin/postgres', ['-D', PGDATA, '-c', 'listen_addresses=*'], { stdio: 'inherit' });
+process.on('SIGTERM', () => server.kill('SIGINT'));
+server.on('exit', (code) => process.exit(code ?? 1));
+`;
+const PG_ISREADY = `#!/usr/local/bin/node
+const socket = require('node:net').connect(5432, '127.0.0.1');
+socket.on('connect', () => process.exit(0));
+socket.on('error', () => process.exit(2));
+`;
+
+/** Writes both archives into the folder and returns their paths. */
+export async function writeTrialImages(folder: string): Promise<string[]> {
+  const origin = where('image-base-amd64');
+  const base = baseLayer({ node: join(origin, 'node'), debian: join(origin, 'debian') });
+  const users = file('root:x:0:0:root:/:/\npostgres:x:999:999:postgres:/tmp:/\n');
+  const redis = programIn(
+    join(dirname(dirname(where('redis-server'))), 'usr/bin/redis-server'),
+    'usr/local/bin/redis-server',
+  );
+  const postgres = new Map([
+    ...treeOf(dirname(dirname(where('postgres'))), 'opt/postgres'),
+    ...programIn(where('postgres'), 'opt/postgres/bin/postgres'),
+    // initdb starts postgres with a shell.
+    ...programIn('/bin/sh', 'bin/sh'),
+    ['usr/local/bin/entry', file(POSTGRES_ENTRY, true)] as const,
+    ['usr/local/bin/pg_isready', file(PG_ISREADY, true)] as const,
+    ['etc/passwd', users] as const,
+  ]);
+  return [
+    await write(
+      join(folder, 'redis.tar'),
+      REDIS,
+      ['/usr/local/bin/redis-server'],
+      new Map([...base, ...redis]),
+    ),
+    await write(
+      join(folder, 'postgres.tar'),
+      POSTGRES,
+      ['/usr/local/bin/entry'],
+      new Map([...base, ...postgres]),
+    ),
+  ];
+}
+
+async function write(path: string, name: string, entrypoint: readonly string[], tree: Tree): Promise<string> {
+  const config = {
+    Env: ['PATH=/usr/local/bin', 'LD_LIBRARY_PATH=/opt/lib'],
+    Entrypoint: entrypoint,
+    Cmd: [],
+    User: '',
+    WorkingDir: '/',
+    Labels: {},
+  };
+  const description = { name, config, created: '1970-01-01T00:00:00Z' };
+  writeFileSync(
+    path,
+    packArchive(description, [platformImage('amd64', description, [await packLayer(tree)])]),
+  );
+  return path;
+}
+
+/** A program with the libraries that it finds here. */
+function programIn(program: string, at: string): Map<string, Entry> {
+  const beside = join(dirname(dirname(program)), 'lib');
+  const path = [beside, join(beside, 'x86_64-linux-gnu')].join(':');
+  const listed = execFileSync('ldd', [program], {
+    env: { ...process.env, LD_LIBRARY_PATH: path },
+    encoding: 'utf8',
+  });
+  const libraries = [...listed.matchAll(/=> (\/\S+)/g)].map(([, library = '']) => library);
+  return new Map([
+    [at, file(readFileSync(program), true)],
+    ...libraries.map((library): [string, Entry] => [
+      `opt/lib/${basename(library)}`,
+      file(readFileSync(library), true),
+    ]),
+  ]);
+}
+
+function treeOf(folder: string, at: string): Map<string, Entry> {
+  const tree = new Map<string, Entry>();
+  for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+    const path = join(folder, name);
+    const state = lstatSync(path);
+    const place = join(at, relative(folder, path));
+    if (state.isSymbolicLink()) tree.set(place, link(readlinkSync(path)));
+    else if (state.isFile()) tree.set(place, file(readFileSync(path), (state.mode & 0o111) !== 0));
+  }
+  return tree;
+}

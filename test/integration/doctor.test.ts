@@ -1,0 +1,499 @@
+/*
+ * `plegwatch doctor`: with everything in order it finds nothing, and for each thing that is broken it names the cure. Cures that are commands are
+ * run, and cure.
+ */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
+import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { startPgBouncer } from '../../devtools/localServices/pgbouncer.ts';
+import {
+  type LocalPlegwatch,
+  type PlegwatchSettings,
+  startPlegwatch,
+} from '../../devtools/localServices/plegwatch.ts';
+import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
+import { startRedisCluster } from '../../devtools/localServices/redisCluster.ts';
+import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
+import { createKubeClient } from '../../src/controller/kube/client.ts';
+import type { CheckResult } from '../../src/doctor/check.ts';
+import { variableOf } from '../../src/platform/settings.ts';
+import { CLI } from '../support/build.ts';
+import { query, startServer, type TestServer } from '../support/database.ts';
+import { FakeKubelet, makeAuthority, metricsText, plain, removeAuthority } from '../support/fakeKubelet.ts';
+import { leftovers } from '../support/leftovers.ts';
+import { needs } from '../support/needs.ts';
+import { installPlegReports } from '../support/plegreports.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+const SECRET = 'sesame-4b1d';
+const CLUSTER = 'test';
+const NODE = 'node-1';
+
+interface Examined {
+  readonly code: number;
+  readonly checks: readonly CheckResult[];
+  readonly stderr: string;
+}
+
+/** Runs it as in a pod: the settings are in the environment. */
+function doctor(
+  settings: PlegwatchSettings,
+  ...args: readonly string[]
+): Promise<Examined & { stdout: string }> {
+  const variables = Object.entries(settings).map(([key, value]) => [variableOf(key), value]);
+  const env = { PATH: process.env['PATH'], ...Object.fromEntries(variables) };
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, [CLI, 'doctor', ...args], { env }, (error, stdout, stderr) => {
+      if ((stdout + stderr).includes(SECRET)) reject(new Error(`a password is printed: ${stdout}${stderr}`));
+      const checks = stdout.startsWith('{') ? JSON.parse(stdout).checks : [];
+      resolve({ code: error === null ? 0 : Number(error.code), checks, stdout, stderr });
+    });
+  });
+}
+
+const examine = (settings: PlegwatchSettings): Promise<Examined> => doctor(settings, '-o', 'json');
+const named = ({ checks }: Examined, name: string): CheckResult | undefined =>
+  checks.find((check) => check.name === name);
+const problems = ({ checks }: Examined): readonly string[] =>
+  checks.filter(({ status }) => status !== 'ok').map(({ name, status }) => `${name} ${status}`);
+
+needs(
+  'root',
+  'containerd-2.1',
+  'redis-server',
+  'postgres',
+  'pgbouncer',
+  'kube-apiserver',
+  'etcd',
+)('plegwatch doctor', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'doctor-'));
+  const authority = makeAuthority();
+  const stranger = makeAuthority();
+  const tokenFile = join(dir, 'token');
+  let redis: LocalRedis;
+  let admin: Redis;
+  let postgres: TestServer;
+  let databaseUrl: string;
+  let containerd: LocalContainerd;
+  let stealing: SimulatedRuntime;
+  let kubelet: FakeKubelet;
+  let api: LocalApiServer;
+  let controller: LocalPlegwatch;
+  let agentSettings: PlegwatchSettings;
+  let controllerSettings: PlegwatchSettings;
+
+  beforeAll(async () => {
+    writeFileSync(tokenFile, 'token');
+    [redis, postgres, containerd, kubelet, api, stealing] = await Promise.all([
+      startRedis({ clusters: [CLUSTER, 'twice', 'shared'] }),
+      startServer(),
+      startContainerd({ version: '2.1' }),
+      FakeKubelet.start(authority),
+      startApiServer({ users: { stranger: [] } }),
+      startSimulatedRuntime({ socket: join(dir, 'cri.sock'), profile: 'containerd-1.7' }),
+    ]);
+    admin = new Redis(redis.port);
+    databaseUrl = await postgres.database();
+    const kube = await createKubeClient({ kubeconfig: api.kubeconfig });
+    await installPlegReports(kube);
+    kube.close();
+    controller = await startPlegwatch({
+      cli: CLI,
+      command: 'controller',
+      settings: { cluster: CLUSTER, redisUrl: redis.urlOf('controller'), databaseUrl, noKube: 'true' },
+    });
+    agentSettings = {
+      cluster: CLUSTER,
+      node: NODE,
+      redisUrl: redis.urlOf('agent'),
+      criEndpoint: containerd.socket,
+      kubeletUrl: kubelet.url.origin,
+      kubeletTokenFile: tokenFile,
+      kubeletCaFile: authority.caFile,
+    };
+    controllerSettings = {
+      cluster: CLUSTER,
+      redisUrl: redis.urlOf('controller'),
+      databaseUrl,
+      kubeconfig: api.kubeconfig,
+    };
+  });
+  afterAll(async () => {
+    admin.disconnect();
+    await controller.stop();
+    await Promise.all([redis, containerd, kubelet, api, stealing, postgres].map((service) => service.stop()));
+    removeAuthority(authority);
+    removeAuthority(stranger);
+    rmSync(dir, { recursive: true });
+    expect(leftovers()).toEqual([]);
+  });
+
+  it("finds nothing wrong in an agent's pod where all is well", async () => {
+    const examined = await examine(agentSettings);
+    expect([examined.code, problems(examined), examined.stderr]).toEqual([0, [], '']);
+    expect(examined.checks.map(({ name }) => name)).toEqual([
+      'runtime',
+      'subscription',
+      'kubelet',
+      'redis',
+      'redis rights',
+      'controller',
+    ]);
+  });
+
+  it("finds nothing wrong in a controller's pod where all is well", async () => {
+    const examined = await examine(controllerSettings);
+    expect([examined.code, problems(examined), examined.stderr]).toEqual([0, [], '']);
+    expect(examined.checks.map(({ name }) => name)).toEqual([
+      'redis',
+      'redis rights',
+      'controller',
+      'postgres',
+      'postgres rights',
+      'api server',
+      'api rights',
+      'crd',
+    ]);
+  });
+
+  it('prints a line for each check, and below it the cure of what is wrong', async () => {
+    const { stdout, code } = await doctor({ ...agentSettings, criEndpoint: join(dir, 'nothing') });
+    expect(code).toBe(1);
+    expect(stdout).toMatch(
+      /^failed {3}runtime {7}No runtime answers .*\n {23}Start the runtime, .* {2}\[CRI_UNREACHABLE\]\n/,
+    );
+    expect(stdout).toMatch(
+      /^ok {7}redis rights {2}the user plegwatch-test-agent may do what the agent does$/m,
+    );
+  });
+
+  it('refuses to examine nothing, and a wrong setting, with exit code 2', async () => {
+    const nothing = await doctor({});
+    expect([nothing.code, nothing.stderr]).toEqual([2, expect.stringContaining('Nothing to check')]);
+    const wrong = await doctor({ ...agentSettings, relistPeriod: 'often' });
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('--relist-period')]);
+  });
+
+  describe('on a node', () => {
+    it('warns that the agent will not subscribe to a runtime that would suffer from it', async () => {
+      const examined = await examine({ ...agentSettings, criEndpoint: stealing.socket });
+      expect([examined.code, problems(examined)]).toEqual([0, ['subscription warning']]);
+      expect(named(examined, 'subscription')?.cure).toMatch(/^Upgrade the runtime .*node-safety\.md/);
+    });
+
+    it.each([
+      ['a kubelet that forbids its metrics', { status: 403 }, /Forbidden/, /^Grant .* get on nodes\/metrics/],
+      [
+        'a kubelet that refuses the token',
+        { status: 401 },
+        /Unauthorized/,
+        /^Give the agent a token .* webhook authentication/,
+      ],
+      ['a web server in its place', { text: 'hello' }, /NotMetrics/, /^Correct --kubelet-url/],
+    ])(
+      'finds %s, and says what to do',
+      async (_, {
+        status = 200,
+        text = metricsText(),
+      }: { status?: number; text?: string }, message, cure) => {
+        kubelet.answer = plain(text, {}, status);
+        try {
+          const examined = await examine(agentSettings);
+          expect([examined.code, problems(examined)]).toEqual([1, ['kubelet failed']]);
+          expect(named(examined, 'kubelet')).toMatchObject({
+            message: expect.stringMatching(message),
+            cure: expect.stringMatching(cure),
+          });
+        } finally {
+          kubelet.answer = plain(metricsText());
+        }
+      },
+    );
+  });
+
+  describe("at a kubelet's certificate", () => {
+    it('finds one that another authority signed, if it must be verified', async () => {
+      const strict = { ...agentSettings, kubeletIdentity: 'strict', kubeletCaFile: stranger.caFile };
+      const examined = await examine(strict);
+      expect([examined.code, problems(examined)]).toEqual([1, ['kubelet failed']]);
+      expect(named(examined, 'kubelet')).toMatchObject({
+        message: expect.stringContaining('Tls'),
+        cure: expect.stringMatching(/--kubelet-ca-file .*kubelet-metrics\.md/),
+      });
+    });
+
+    it('says whether it was verified', async () => {
+      const verified = await examine(agentSettings);
+      expect(named(verified, 'kubelet')?.message).toMatch(/its certificate is verified$/);
+      const unverified = await examine({ ...agentSettings, kubeletCaFile: stranger.caFile });
+      expect(unverified.code).toBe(0);
+      expect(named(unverified, 'kubelet')?.message).toMatch(/of no known authority, and accepted/);
+    });
+  });
+
+  describe('at Redis', () => {
+    const asUser = (user: string): string => redis.url.replace('://', `://${user}:${SECRET}@`);
+
+    it.each([
+      ['agent', () => agentSettings],
+      ['controller', () => controllerSettings],
+    ])('names what the user of the %s may not do, and the command that grants it', async (user, settings) => {
+      await admin.call(
+        'ACL',
+        'SETUSER',
+        user,
+        'on',
+        `>${SECRET}`,
+        '+ping',
+        '+multi',
+        '+discard',
+        '+info',
+        '+acl|whoami',
+      );
+      const refused = await examine({ ...settings(), redisUrl: asUser(user) });
+      expect(problems(refused)).toContain('redis rights failed');
+      const { cure = '' } = named(refused, 'redis rights') ?? {};
+      expect(cure).toContain(`Run ACL SETUSER ${user} +`);
+      expect(cure).toContain('~{plegwatch:test:*}:evidence:');
+      const words = [...cure.replace('Run ', '').matchAll(/'([^']*)'|(\S+)/g)].map(
+        ([, a, b]) => a ?? b ?? '',
+      );
+      await admin.call(words[0] ?? '', ...words.slice(1));
+      const cured = await examine({ ...settings(), redisUrl: asUser(user) });
+      expect([cured.code, problems(cured)]).toEqual([0, []]);
+    });
+
+    it('leaves no key behind', async () => {
+      await examine({ ...agentSettings, ...controllerSettings, redisUrl: redis.url, cluster: 'elsewhere' });
+      expect(await admin.keys('*elsewhere*')).toEqual([]);
+    });
+
+    it.each([
+      ['agent', () => agentSettings],
+      ['controller', () => controllerSettings],
+    ] as const)(
+      'finds nothing that the user of the %s lacks, as redis-acl prints it',
+      async (user, settings) => {
+        const examined = await examine({ ...settings(), redisUrl: redis.urlOf(user) });
+        expect([examined.code, problems(examined)]).toEqual([0, []]);
+      },
+    );
+
+    it('warns of a Redis that deletes keys when it is full', async () => {
+      await admin.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru');
+      try {
+        const examined = await examine(agentSettings);
+        expect([examined.code, problems(examined)]).toEqual([0, ['redis warning']]);
+        expect(named(examined, 'redis')?.cure).toMatch(/maxmemory-policy to noeviction/);
+      } finally {
+        await admin.config('SET', 'maxmemory', '0', 'maxmemory-policy', 'noeviction');
+      }
+    });
+
+    it('checks rights on the node of a Redis Cluster that has the key', async () => {
+      const cluster = await startRedisCluster();
+      try {
+        const examined = await examine({ ...agentSettings, redisUrl: cluster.urlOf('agent') });
+        expect([examined.code, problems(examined)]).toEqual([0, ['controller warning']]);
+        for (const { port } of cluster.masters) {
+          const master = new Redis(port);
+          await master.call('ACL', 'SETUSER', 'default', '-lpush');
+          master.disconnect();
+        }
+        const refused = await examine({ ...agentSettings, redisUrl: cluster.url });
+        expect(named(refused, 'redis rights')?.cure).toMatch(
+          /^Run ACL SETUSER default '\(\+lpush %W~[^ ]*\)'$/,
+        );
+      } finally {
+        await cluster.stop();
+      }
+    });
+
+    it('warns of a cluster without a controller', async () => {
+      const examined = await examine({ ...agentSettings, redisUrl: redis.url, cluster: 'elsewhere' });
+      expect([examined.code, problems(examined)]).toEqual([0, ['controller warning']]);
+      expect(named(examined, 'controller')?.cure).toMatch(/same --cluster/);
+    });
+
+    it('two controllers that write the same reports are named by the doctor, their logs and a metric, until one ends', async () => {
+      const settings = {
+        ...controllerSettings,
+        cluster: 'twice',
+        redisUrl: redis.urlOf('controller', 'twice'),
+        intervalFlow: '200ms',
+      };
+      const start = () => startPlegwatch({ cli: CLI, command: 'controller', settings });
+      const [one, other] = await Promise.all([start(), start()]);
+      const conflictOf = async (of: LocalPlegwatch) =>
+        /^plegwatch_controller_conflict (\d)$/m.exec((await of.ask('/metrics'))?.body ?? '')?.[1];
+      const redisUrl = redis.urlOf('agent', 'twice');
+      const checked = async () =>
+        named(await examine({ ...agentSettings, cluster: 'twice', redisUrl }), 'controller');
+      try {
+        for (const each of [one, other])
+          await waitFor('it sees the other', async () => (await conflictOf(each)) === '1');
+        await waitFor('the doctor sees both', async () => (await checked())?.status === 'warning');
+        expect((await checked())?.cure).toMatch(/Uninstall all but one/);
+        expect(one.log()).toContain('writes the same reports');
+      } finally {
+        await other.stop();
+      }
+      try {
+        await waitFor('it is alone', async () => (await conflictOf(one)) === '0');
+        expect((await checked())?.status).toBe('ok');
+      } finally {
+        await one.stop();
+      }
+    });
+
+    it('two controllers that share a database, not a Redis, are found in the database, also behind PgBouncer', async () => {
+      const elsewhere = await startRedis({ clusters: ['shared'] });
+      const { username, password, pathname } = new URL(databaseUrl);
+      const users = { [username]: password };
+      const bouncer = await startPgBouncer({ postgres: postgres.part.port, users, poolSize: 2 });
+      const pooled = `postgres://${username}:${password}@127.0.0.1:${bouncer.port}${pathname}`;
+      const settings = {
+        ...controllerSettings,
+        cluster: 'shared',
+        redisUrl: redis.urlOf('controller', 'shared'),
+        intervalFlow: '200ms',
+      };
+      const other = {
+        ...{ ...settings, databasePoolMode: 'transaction', databaseUrl: pooled },
+        redisUrl: elsewhere.urlOf('controller', 'shared'),
+      };
+      const start = (each: PlegwatchSettings) =>
+        startPlegwatch({ cli: CLI, command: 'controller', settings: each });
+      const conflictOf = async (of: LocalPlegwatch) =>
+        /^plegwatch_controller_conflict (\d)$/m.exec((await of.ask('/metrics'))?.body ?? '')?.[1];
+      const found = async () =>
+        (await examine(settings)).checks.find(
+          ({ name, status }) => name === 'controller' && status === 'warning',
+        );
+      const first = await start(settings);
+      try {
+        const second = await start(other);
+        try {
+          for (const each of [first, second])
+            await waitFor('it sees the other', async () => (await conflictOf(each)) === '1');
+          await waitFor('the doctor sees both', async () => (await found()) !== undefined);
+          expect(await found()).toMatchObject({
+            message: expect.stringContaining('uses this database'),
+            cure: expect.stringMatching(/Uninstall all but one/),
+          });
+          expect(first.log()).toMatch(/"shared":"database".*writes the same reports/);
+          expect(first.log()).not.toContain('"shared":"Redis"');
+        } finally {
+          await second.stop();
+        }
+        await waitFor('it is alone', async () => (await conflictOf(first)) === '0');
+        expect(await found()).toBeUndefined();
+        // One that replaces it is no conflict.
+        await first.stop();
+        const next = await start(settings);
+        await waitFor('it has looked', async () => (await conflictOf(next)) === '0');
+        expect(next.log()).not.toContain('writes the same reports');
+        await next.stop();
+      } finally {
+        await first.stop();
+        await bouncer.stop();
+        await elsewhere.stop();
+      }
+    });
+
+    it('finds a wrong password, and prints none', async () => {
+      const examined = await examine({ ...agentSettings, redisUrl: asUser('nobody') });
+      expect([examined.code, problems(examined)]).toEqual([1, ['redis failed']]);
+      expect(named(examined, 'redis')).toMatchObject({
+        code: 'REDIS_REFUSED',
+        cure: expect.stringMatching(/password/),
+      });
+    });
+  });
+
+  describe('at Postgres', () => {
+    it('finds a database without the schema', async () => {
+      const examined = await examine({ ...controllerSettings, databaseUrl: await postgres.emptyDatabase() });
+      expect([examined.code, problems(examined)]).toEqual([1, ['postgres failed']]);
+      expect(named(examined, 'postgres')).toMatchObject({
+        code: 'DATABASE_NOT_MIGRATED',
+        cure: expect.stringMatching(/^Run plegwatch migrate/),
+      });
+    });
+
+    it('names what a role may not do, and the statement that grants it', async () => {
+      const roleUrl = await postgres.role(databaseUrl, 'controller');
+      const role = new URL(roleUrl).username;
+      await query(databaseUrl, 'SELECT store.grant_reader($1)', [role]);
+      const refused = await examine({ ...controllerSettings, databaseUrl: roleUrl });
+      expect([refused.code, problems(refused)]).toEqual([1, ['postgres rights failed']]);
+      const { message, cure = '' } = named(refused, 'postgres rights') ?? {};
+      expect(message).toContain('INSERT on store.container_event');
+      await query(databaseUrl, cure.slice(cure.indexOf('SELECT')).replace(/\.$/, ''));
+      const cured = await examine({ ...controllerSettings, databaseUrl: roleUrl });
+      expect([cured.code, problems(cured)]).toEqual([0, []]);
+      const other = await examine({
+        ...controllerSettings,
+        redisUrl: redis.url,
+        cluster: 'another',
+        databaseUrl: roleUrl,
+      });
+      expect(named(other, 'postgres rights')).toMatchObject({
+        message: `the role ${role} may not write the cluster another`,
+        cure: expect.stringContaining(`SELECT store.grant_controller('${role}', 'another')`),
+      });
+    });
+
+    it('asks for every right that store.grant_controller grants', async () => {
+      const roleUrl = await postgres.role(databaseUrl, 'granted');
+      const role = new URL(roleUrl).username;
+      await query(databaseUrl, 'SELECT store.grant_controller($1)', [role]);
+      const rows = await query(
+        databaseUrl,
+        `SELECT DISTINCT privilege_type || ' on store.' || table_name AS granted FROM information_schema.column_privileges
+         WHERE grantee = $1 AND table_schema = 'store' AND privilege_type <> 'SELECT'
+         UNION ALL
+         SELECT 'DELETE on store.' || table_name FROM information_schema.role_table_grants
+         WHERE grantee = $1 AND table_schema = 'store' AND privilege_type = 'DELETE' ORDER BY 1`,
+        [role],
+      );
+      await query(databaseUrl, `REVOKE ALL ON ALL TABLES IN SCHEMA store FROM ${role}`);
+      await query(databaseUrl, `GRANT SELECT ON store.migration TO ${role}`);
+      const { message = '' } =
+        named(await examine({ ...controllerSettings, databaseUrl: roleUrl }), 'postgres rights') ?? {};
+      const asked = message
+        .replace(/^.* may not: /, '')
+        .split(', ')
+        .filter((each) => !each.startsWith('SELECT'));
+      expect(asked.sort()).toEqual(rows.map(({ granted }) => String(granted)).sort());
+    });
+  });
+
+  describe('at the API server', () => {
+    it('names what the service account may not do', async () => {
+      const examined = await examine({ ...controllerSettings, kubeconfig: api.kubeconfigOf('stranger') });
+      expect([examined.code, problems(examined)]).toEqual([1, ['api rights failed']]);
+      const { message, cure } = named(examined, 'api rights') ?? {};
+      expect(message).toMatch(
+        /may not: get nodes, .*patch plegreports\/status\.plegwatch\.dev, create events\.events\.k8s\.io, .*, get pods$/,
+      );
+      expect(cure).toMatch(/ClusterRole/);
+    });
+
+    it('finds a cluster without the resource of the reports', async () => {
+      const bare = await startApiServer();
+      try {
+        const examined = await examine({ ...controllerSettings, kubeconfig: bare.kubeconfig });
+        expect([examined.code, problems(examined)]).toEqual([1, ['crd failed']]);
+        expect(named(examined, 'crd')?.cure).toMatch(/kubectl apply -f crds/);
+      } finally {
+        await bare.stop();
+      }
+    });
+  });
+});

@@ -1,0 +1,236 @@
+/*
+ * The election of a leader among candidates on a real API server, and terms in a real Postgres: one leads, another one follows it, and
+ * one that was deposed writes nothing.
+ */
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
+import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
+import { configMapsOf, leasesOf } from '../../src/controller/kube/object.ts';
+import { type Election, startElection } from '../../src/controller/leader/election.ts';
+import { lead } from '../../src/controller/leader/leadership.ts';
+import { openStore, type Store } from '../../src/controller/store/store.ts';
+import { aborted } from '../../src/platform/stopSignal.ts';
+import { startServer, type TestServer } from '../support/database.ts';
+import { needs } from '../support/needs.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+const log = pino({ level: 'silent' });
+const NAMESPACE = 'default';
+const LEASES = leasesOf(NAMESPACE);
+/** Shorter than in production, so that a test sees a Lease expire. */
+const TIMES = { durationMs: 6_000, renewWithinMs: 4_000, retryMs: 500 };
+/** Held for longer than a test lasts. */
+const LONG = { durationMs: 3_600_000, renewWithinMs: 3_600_000, retryMs: 500 };
+
+let api: LocalApiServer;
+let server: TestServer;
+let kube: KubeClient;
+let store: Store;
+let elections: Election[] = [];
+let leaders: string[] = [];
+let tests = 0;
+
+needs(
+  'kube-apiserver',
+  'etcd',
+  'postgres',
+)('of several controllers', () => {
+  beforeAll(async () => {
+    [api, server] = await Promise.all([startApiServer(), startServer()]);
+    kube = await createKubeClient({ kubeconfig: api.kubeconfig });
+  });
+  beforeEach(async () => {
+    tests += 1;
+    leaders = [];
+    store = await openStore({ databaseUrl: await server.database(1), log });
+  });
+  afterEach(async () => {
+    for (const election of elections) await election.stop();
+    elections = [];
+    await store.close();
+  });
+  afterAll(async () => {
+    kube?.close();
+    await Promise.all([api?.stop(), server?.stop()]);
+  });
+
+  test('one leads, and another one at once when it stops', async () => {
+    const first = candidate('first', LONG);
+    await waitFor('the first leads', () => leaders.includes('first'));
+    candidate('second', LONG);
+    candidate('third', LONG);
+    await waitFor('it is renewed', async () => (await renewals()) > 2);
+    expect(leaders).toEqual(['first']);
+    await first.stop();
+    await waitFor('another one leads', () => leaders.length === 1);
+    expect(leaders).not.toContain('first');
+    expect(await holder()).not.toBe('');
+  });
+
+  test('another one leads when the leader no longer renews its Lease', async () => {
+    const frozen = frozenKube();
+    candidate('first', TIMES, frozen.kube);
+    await waitFor('the first leads', () => leaders.includes('first'));
+    candidate('second', TIMES);
+    frozen.freeze();
+    await waitFor('the second leads', () => leaders.includes('second'));
+    // It stopped before the other one could start.
+    expect(leaders).toEqual(['second']);
+  });
+
+  test('a Lease that was deleted is made again, and one leads', async () => {
+    candidate('first', LONG);
+    candidate('second', LONG);
+    await waitFor('one leads', () => leaders.length === 1);
+    await kube.delete(LEASES, leaseName());
+    await waitFor('it is held again', async () => (await holder()) !== '');
+    await waitFor('one leads', () => leaders.length === 1);
+  });
+
+  test('the one whose term has ended writes nothing more into the store, and ends', async () => {
+    const stopping = new AbortController();
+    const terms: Store[] = [];
+    let stopped = 0;
+    const start = (inTerm: Store) => {
+      terms.push(inTerm);
+      return async () => {
+        stopped += 1;
+      };
+    };
+    const options = { store, kube, cluster: 'prod', log, start };
+    const firstEnds = new AbortController();
+    const first = lead(options, firstEnds.signal, () => true);
+    await waitFor('its term begins', () => terms.length === 1);
+    await write(terms[0], 'old');
+    const second = lead(options, stopping.signal, () => true);
+    await waitFor('the next term begins', () => terms.length === 2);
+    await expect(write(terms[0], 'late')).rejects.toThrow('term 1 of this leader has ended');
+    await expect(terms[0]?.run({ text: 'SELECT 1' })).rejects.toThrow('term 1');
+    await waitFor('the first has ended', () => stopped === 1);
+    firstEnds.abort();
+    await write(terms[1], 'new');
+    expect(await names()).toEqual(['new', 'old']);
+    stopping.abort();
+    await Promise.all([first, second]);
+    expect(stopped).toBe(2);
+  });
+
+  test('the next term waits for the transactions of the one before', async () => {
+    const stopping = new AbortController();
+    const terms: Store[] = [];
+    const start = (inTerm: Store) => {
+      terms.push(inTerm);
+      return async () => undefined;
+    };
+    const options = { store, kube, cluster: 'prod', log, start };
+    const first = lead(options, stopping.signal, () => true);
+    await waitFor('its term begins', () => terms.length === 1);
+    let second = Promise.resolve();
+    await terms[0]?.transaction(async (runner) => {
+      second = lead(options, stopping.signal, () => true);
+      await waitFor('the next one waits', async () => (await waitingForLocks()) === 1);
+      expect(terms).toHaveLength(1);
+      await runner.run(insertNode('under-way'));
+    });
+    await waitFor('the next term begins', () => terms.length === 2);
+    expect(await names()).toEqual(['under-way']);
+    stopping.abort();
+    await Promise.all([first, second]);
+  });
+
+  test('the one that does not hold the Lease begins no write to the API server', async () => {
+    const stopping = new AbortController();
+    let holds = true;
+    let client: KubeClient | undefined;
+    const start = (_: Store, leading: KubeClient) => {
+      client = leading;
+      return async () => undefined;
+    };
+    const led = lead({ store, kube, cluster: 'prod', log, start }, stopping.signal, () => holds);
+    const leading = await waitFor('it leads', () => client);
+    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'written' }, data: { by: 'us' } };
+    await leading.apply(configMapsOf(NAMESPACE), object);
+    holds = false;
+    await expect(leading.apply(configMapsOf(NAMESPACE), { ...object, data: { by: 'late' } })).rejects.toThrow(
+      'this controller no longer leads',
+    );
+    await expect(leading.delete(configMapsOf(NAMESPACE), 'written')).rejects.toThrow('no longer leads');
+    expect(await kube.get(configMapsOf(NAMESPACE), 'written')).toMatchObject({ data: { by: 'us' } });
+    stopping.abort();
+    await led;
+  });
+});
+
+const leaseName = (): string => `lead-${tests}`;
+
+function candidate(
+  name: string,
+  times: typeof TIMES,
+  client: Pick<KubeClient, 'get' | 'apply'> = kube,
+): Election {
+  const election = startElection({
+    kube: client,
+    lease: { namespace: NAMESPACE, name: leaseName() },
+    log,
+    times,
+    isFit: () => true,
+    async lead(signal) {
+      leaders.push(name);
+      await aborted(signal);
+      leaders = leaders.filter((leader) => leader !== name);
+    },
+  });
+  elections.push(election);
+  return election;
+}
+
+/** A client whose requests never end once it is frozen. */
+function frozenKube() {
+  let isFrozen = false;
+  const never = <T>(signal?: AbortSignal) =>
+    new Promise<T>((_, reject) => signal?.addEventListener('abort', () => reject(new Error('aborted'))));
+  const client: Pick<KubeClient, 'get' | 'apply'> = {
+    get: (resource, name, signal) => (isFrozen ? never(signal) : kube.get(resource, name, signal)),
+    apply: (resource, object, signal) => (isFrozen ? never(signal) : kube.apply(resource, object, signal)),
+  };
+  return {
+    kube: client,
+    freeze: () => {
+      isFrozen = true;
+    },
+  };
+}
+
+const versions = new Set<string>();
+
+async function renewals(): Promise<number> {
+  const lease = await kube.get(LEASES, leaseName());
+  versions.add(`${leaseName()} ${lease?.metadata.resourceVersion}`);
+  return [...versions].filter((version) => version.startsWith(`${leaseName()} `)).length;
+}
+
+async function holder(): Promise<string> {
+  const lease = await kube.get(LEASES, leaseName());
+  return String(Reflect.get(Object(lease?.['spec']), 'holderIdentity') ?? '');
+}
+
+const insertNode = (name: string) => ({
+  text: `INSERT INTO store.node (cluster_id, name) SELECT cluster_id, '${name}' FROM store.cluster WHERE name = 'prod'`,
+});
+
+async function write(inTerm: Store | undefined, name: string): Promise<void> {
+  await inTerm?.transaction((runner) => runner.run(insertNode(name)));
+}
+
+async function names(): Promise<string[]> {
+  const { rows } = await store.run<{ name: string }>({ text: 'SELECT name FROM store.node ORDER BY name' });
+  return rows.map(({ name }) => name);
+}
+
+async function waitingForLocks(): Promise<number> {
+  const { rows } = await store.run<{ n: number }>({
+    text: "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+  });
+  return rows[0]?.n ?? 0;
+}

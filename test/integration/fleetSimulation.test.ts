@@ -1,0 +1,96 @@
+/*
+ * A simulated fleet, which benches and long tests rely on: the agents' own code on many nodes in one process, between real Redis, Postgres and
+ * the built controller.
+ *
+ * PLEGWATCH_FLEET_NODES makes it as large as one wishes, with 30 pods on each node, PLEGWATCH_FLEET_STARTS of which start each second,
+ * for PLEGWATCH_FLEET_MINUTES: `make fleet` sets them.
+ */
+import { readFileSync } from 'node:fs';
+import { afterAll, afterEach, beforeAll, test } from 'vitest';
+import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import { needs } from '../support/needs.ts';
+import { BUSY_PODS, FleetProcesses, type FleetSize } from '../support/simulatedFleet.ts';
+import { metric, System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+const MINUTES = Number(process.env['PLEGWATCH_FLEET_MINUTES'] ?? 0);
+const LARGE_NODES = Number(process.env['PLEGWATCH_FLEET_NODES'] ?? 0);
+const STARTS_A_SECOND = Number(process.env['PLEGWATCH_FLEET_STARTS'] ?? 20);
+const LARGE_PODS = 30;
+const NODES_A_PROCESS = 500;
+/** Starting so many nodes, and their first pods, takes its time. */
+const LIMIT_MS = 600_000 + MINUTES * 60_000 + LARGE_NODES * 1_000;
+
+const SMALL: FleetSize = {
+  processes: 1,
+  nodes: 20,
+  ...BUSY_PODS,
+};
+const LARGE: FleetSize = {
+  processes: Math.ceil(LARGE_NODES / NODES_A_PROCESS),
+  nodes: LARGE_NODES,
+  pods: LARGE_PODS,
+  flags: {
+    'start-within': '1m',
+    'pod-lifetime': `${Math.round((LARGE_NODES * LARGE_PODS) / STARTS_A_SECOND)}s`,
+    drop: '0.001',
+    'relist-period': '30s',
+  },
+};
+const MIN_DROPS = 40;
+
+let system: System;
+let controller: LocalPlegwatch;
+let fleet: FleetProcesses;
+
+needs('redis-server', 'postgres')('a simulated fleet', () => {
+  beforeAll(async () => {
+    system = await System.start({ kube: false });
+    controller = await system.controller();
+  });
+  afterEach(async () => {
+    await fleet?.stop();
+  });
+  afterAll(async () => {
+    await system?.stop();
+  });
+
+  test(
+    'has every event that it delivered stored once, and each that it dropped found or in a gap, and no other missed',
+    async () => {
+      fleet = await FleetProcesses.start(system, LARGE_NODES > 0 ? LARGE : SMALL);
+      if (LARGE_NODES > 0) await watchFor(MINUTES);
+      else await waitFor('events were dropped', () => (fleet.totals?.dropped ?? 0) >= MIN_DROPS);
+      await fleet.expectAccount(await fleet.settle(LIMIT_MS));
+      if (LARGE_NODES === 0) await system.expectNoDifference();
+    },
+    LIMIT_MS,
+  );
+});
+
+/** Prints the figures once a minute, from when all nodes run. */
+async function watchFor(minutes: number): Promise<void> {
+  await waitFor('all nodes run', () => fleet.totals?.nodes === LARGE_NODES, LIMIT_MS);
+  const start = performance.now();
+  let printed = 0;
+  await waitFor(
+    'it has run for so long',
+    async () => {
+      const minute = Math.floor((performance.now() - start) / 60_000);
+      if (minute >= printed) await print(minute);
+      printed = Math.max(printed, minute + 1);
+      return minute >= minutes;
+    },
+    LIMIT_MS,
+    1_000,
+  );
+}
+
+async function print(minute: number): Promise<void> {
+  const lag = await metric(controller, 'plegwatch_ingest_lag_seconds');
+  const { rss } =
+    /^VmRSS:\s+(?<rss>\d+)/m.exec(readFileSync(`/proc/${controller.pid}/status`, 'utf8'))?.groups ?? {};
+  console.log(
+    JSON.stringify({ minute, ...fleet.totals, controllerRssMiB: Math.round(Number(rss) / 1024), lag }),
+  );
+}

@@ -1,0 +1,254 @@
+/*
+ * Batches of several nodes in one transaction of a real Postgres: one that fails costs the others nothing, and where somebody holds a lock only
+ * its own node waits.
+ */
+import { Client } from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
+import { INGEST_INTERVALS } from '../../src/controller/config.ts';
+import { BatchCommitter } from '../../src/controller/ingest/batchCommitter.ts';
+import { startIngest } from '../../src/controller/ingest/ingest.ts';
+import { createPartitionCache } from '../../src/controller/ingest/partitionCache.ts';
+import { ControllerMetrics } from '../../src/controller/metrics.ts';
+import { openStore, type Store } from '../../src/controller/store/store.ts';
+import { defaultsOf } from '../../src/platform/settings.ts';
+import { type Batch, decodeBatch, encodeBatch } from '../../src/protocol/batch.ts';
+import { queueOf } from '../../src/protocol/redisKeys.ts';
+import { millis } from '../../src/protocol/units.ts';
+import { agentIncarnation, CLUSTER, createSender } from '../support/batches.ts';
+import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { needs } from '../support/needs.ts';
+import { event, events, missedFinding, nodeState, relistMinute, streamSession } from '../support/records.ts';
+import { passes } from '../support/waitFor.ts';
+
+const QUEUES = 16;
+const NODES = Array.from({ length: 20 }, (_, i) => `node-${i}`);
+/** Together, the second and the third make one element, and the fourth makes two. */
+const ARRAY_SYNTAX = [
+  'plain',
+  '"x',
+  'y"',
+  'a,b',
+  '{',
+  '}',
+  '{c,d}',
+  '\\',
+  'NULL',
+  'null',
+  ' ',
+  ' e ',
+  'f\ng',
+  "'",
+  '\uFFFD',
+];
+
+needs('postgres', 'redis-server')('batches that wait', () => {
+  let server: TestServer;
+  let redis: LocalRedis;
+  let databaseUrl: string;
+  let store: Store;
+
+  beforeAll(async () => {
+    [server, redis] = await Promise.all([startServer(), startRedis()]);
+  });
+  afterAll(async () => {
+    await Promise.all([server?.stop(), redis?.stop()]);
+  });
+  beforeEach(async () => {
+    databaseUrl = await server.database(QUEUES);
+    store = await openStore({ databaseUrl, log: silent });
+  });
+  afterEach(async () => {
+    await store.close();
+  });
+
+  const rows = <R extends Record<string, unknown>>(text: string, values: unknown[] = []) =>
+    query<R>(databaseUrl, text, values);
+
+  /** Commits batches as a controller does that has taken all of them from its queues. */
+  async function createCommitter(
+    transactions: Pick<Store, 'transaction'> = store,
+  ): Promise<(batches: readonly Batch[]) => Promise<string[]>> {
+    const settings = await store.readSettings();
+    const committer = new BatchCommitter({
+      store: transactions,
+      clusterId: await store.ensureCluster(CLUSTER),
+      settings: () => settings,
+      partitions: createPartitionCache(),
+      connections: 4,
+      log: { warn: () => undefined, error: () => undefined },
+    });
+    return async (batches) => {
+      const decoded = await Promise.all(batches.map(async (batch) => decodeBatch(await encodeBatch(batch))));
+      const outcomes = await Promise.allSettled(
+        decoded.map((each) => {
+          if (!each.ok) throw new Error(each.error);
+          return committer.commit({ envelope: each.value, isSigned: false });
+        }),
+      );
+      return outcomes.map((each) => (each.status === 'fulfilled' ? each.value.kind : 'failed'));
+    };
+  }
+
+  const transactions = async () =>
+    (await rows<{ n: number }>('SELECT count(DISTINCT last_stored_at)::int AS n FROM store.epoch'))[0]?.n;
+
+  it('are committed in one transaction, with records of every type of each node', async () => {
+    const commit = await createCommitter();
+    const agents = NODES.map((node) => agentIncarnation(node));
+    const all = (n: number) => [
+      event(n),
+      missedFinding(),
+      relistMinute(),
+      streamSession({ t: n }),
+      nodeState({ t: n, mode: `Mode${n}` }),
+    ];
+    expect(new Set(await commit(agents.map((one) => one.batch(1, all(1)))))).toEqual(new Set(['committed']));
+    expect(new Set(await commit(agents.map((one) => one.batch(6, all(2)))))).toEqual(new Set(['committed']));
+    expect(await transactions()).toBe(1);
+    const stored = await rows(
+      `SELECT DISTINCT acked_seq, (SELECT count(*)::int FROM plegwatch.container_events c WHERE c.node = e.node) AS events,
+              (SELECT count(*)::int FROM plegwatch.findings f WHERE f.node = e.node) AS findings,
+              (SELECT count(*)::int FROM store.relist_minute m JOIN store.node n USING (node_id) WHERE n.name = e.node) AS minutes,
+              (SELECT count(*)::int FROM plegwatch.stream_sessions s WHERE s.node = e.node) AS sessions,
+              (SELECT mode FROM plegwatch.nodes n WHERE n.node = e.node) AS mode,
+              (SELECT day_rows FROM store.node n WHERE n.name = e.node) AS day_rows
+       FROM plegwatch.epochs e`,
+    );
+    expect(stored).toEqual([
+      { acked_seq: 10, events: 2, findings: 2, minutes: 2, sessions: 1, mode: 'Mode2', day_rows: 12 },
+    ]);
+  });
+
+  it('are stored once, whichever of their seqs are stored already', async () => {
+    const commit = await createCommitter();
+    const agents = NODES.map((node) => agentIncarnation(node));
+    await commit(agents.map((one) => one.batch(1, events(1, 4))));
+    await commit(agents.map((one, i) => one.batch(1 + (i % 6), events(1 + (i % 6), 6 + (i % 6)))));
+    const ends = NODES.map((node, i) => ({
+      node,
+      stored: i % 6 === 5 ? 10 : 6 + (i % 6),
+      acked: i % 6 === 5 ? 4 : 6 + (i % 6),
+    }));
+    const stored = await rows(
+      `SELECT e.node, (SELECT count(*)::int FROM plegwatch.container_events c WHERE c.node = e.node) AS stored, acked_seq AS acked
+       FROM plegwatch.epochs e`,
+    );
+    const expected = ends.map((end) => ({ ...end, stored: end.acked === 4 ? 10 : end.stored }));
+    expect(stored.toSorted((a, b) => NODES.indexOf(`${a['node']}`) - NODES.indexOf(`${b['node']}`))).toEqual(
+      expected,
+    );
+  });
+
+  it('are stored although one of them fails, and one has a row that its epoch does not know of', async () => {
+    const commit = await createCommitter();
+    const agents = NODES.map((node) => agentIncarnation(node));
+    await commit(agents.map((one) => one.batch(1, events(1, 1))));
+    await rows(
+      `CREATE FUNCTION store.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$`,
+    );
+    await rows(
+      'CREATE TRIGGER refuse BEFORE INSERT ON store.container_event FOR EACH ROW WHEN (NEW.created_ns = 666) EXECUTE FUNCTION store.refuse()',
+    );
+    await rows(
+      `INSERT INTO store.container_event SELECT received_at, created_ns, container_key, day, node_id, context_id, 2, cluster_id, flags
+       FROM store.container_event WHERE node_id = (SELECT node_id FROM store.node WHERE name = 'node-8')`,
+    );
+    const outcomes = await commit(
+      agents.map((one, i) => one.batch(2, [event(2, i === 7 ? { createdNs: '666' } : {})])),
+    );
+    expect(outcomes).toEqual(NODES.map((_, i) => (i === 7 || i === 8 ? 'failed' : 'committed')));
+    const acked = await rows(
+      'SELECT node, acked_seq FROM plegwatch.epochs WHERE acked_seq <> 2 ORDER BY node',
+    );
+    expect(acked).toEqual(['node-7', 'node-8'].map((node) => ({ node, acked_seq: 1 })));
+    expect(await rows('SELECT node FROM plegwatch.gaps')).toEqual([]);
+  });
+
+  it('go alone in several transactions at a time if their epochs are new, and keep no group waiting', async () => {
+    const known = agentIncarnation('known');
+    let begun = 0;
+    const [two, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const commit = await createCommitter({
+      transaction: (work) =>
+        store.transaction((runner) =>
+          work({
+            async run(statement, values) {
+              if (statement.name === 'lock_epoch' && values?.[1] !== known.node) {
+                begun += 1;
+                if (begun === 2) two.resolve();
+                await free.promise;
+              }
+              return runner.run(statement, values);
+            },
+          }),
+        ),
+    });
+    expect(await commit([known.batch(1, events(1, 1))])).toEqual(['committed']);
+    const newcomers = commit(NODES.map((node) => agentIncarnation(node).batch(1, events(1, 1))));
+    await two.promise;
+    expect(await commit([known.batch(2, events(2, 2))])).toEqual(['committed']);
+    expect(begun).toBe(2);
+    free.resolve();
+    expect(new Set(await newcomers)).toEqual(new Set(['committed']));
+  });
+
+  it('keep every container id as it was sent, whatever it means in an array of Postgres', async () => {
+    const commit = await createCommitter();
+    const agents = NODES.map((node) => agentIncarnation(node));
+    await commit(agents.map((one) => one.batch(1, events(1, 1))));
+    const records = ARRAY_SYNTAX.map((containerId, i) => event(2 + i, { containerId }));
+    expect(new Set(await commit(agents.map((one) => one.batch(2, records))))).toEqual(new Set(['committed']));
+    expect(await rows('SELECT node, cause, from_seq FROM plegwatch.gaps')).toEqual([]);
+    for (const node of NODES) {
+      const stored = await rows(
+        'SELECT container_id FROM plegwatch.container_events WHERE node = $1 AND seq > 1 ORDER BY seq',
+        [node],
+      );
+      expect(stored).toEqual(ARRAY_SYNTAX.map((container_id) => ({ container_id })));
+    }
+  });
+
+  it('are stored while one node of each queue is locked, and so is that node once its lock is released', async () => {
+    const sender = createSender(redis.url, QUEUES);
+    await sender.redis.flushall();
+    const intervals = { ...defaultsOf(INGEST_INTERVALS), intervalStoreWait: millis(3_600_000) };
+    const settings = { redisUrl: redis.urlOf('controller'), cluster: CLUSTER, log: silent };
+    const ingest = await startIngest({ ...settings, store, metrics: new ControllerMetrics(), intervals });
+    const holder = new Client({ connectionString: databaseUrl });
+    await holder.connect();
+    const nodesOf = (kind: string) =>
+      Array.from({ length: QUEUES }, (_, queue) => {
+        for (let i = 0; ; i += 1)
+          if (queueOf(`${kind}-${i}`, QUEUES) === queue) return agentIncarnation(`${kind}-${i}`);
+      });
+    const [locked, others] = [nodesOf('locked'), nodesOf('other')];
+    const last = locked.at(-1)?.node;
+    const acked = async (agents: typeof locked, seq: number) => {
+      for (const one of agents) {
+        await passes(async () => expect((await sender.reply(one))?.ackedSeq).toBe(seq));
+      }
+    };
+    try {
+      for (const one of [...locked, ...others]) await sender.send(one.batch(1, events(1, 1)));
+      await acked([...locked, ...others], 1);
+      // Of half of them the node, of the others the epoch, and of one what only the statement meets that writes it.
+      await holder.query(
+        `BEGIN; SELECT FROM store.node WHERE name LIKE 'locked%' AND node_id % 2 = 0 AND name <> '${last}' FOR UPDATE;
+         SELECT FROM store.epoch e JOIN store.node n USING (node_id) WHERE name LIKE 'locked%' AND node_id % 2 = 1 AND name <> '${last}' FOR UPDATE OF e;
+         SELECT FROM store.report_queue r JOIN store.node n USING (node_id) WHERE name = '${last}' FOR UPDATE OF r`,
+      );
+      for (const one of locked) await sender.send(one.batch(2, [nodeState({ t: 2 }), event(3)]));
+      for (const one of others) await sender.send(one.batch(2, events(2, 3)));
+      await acked(others, 3);
+      expect((await store.readSettings()).queues).toBe(QUEUES);
+      await acked(locked, 1);
+      await holder.query('COMMIT');
+      await acked(locked, 3);
+    } finally {
+      await holder.end();
+      await ingest.stop();
+      await sender.close();
+    }
+  });
+});

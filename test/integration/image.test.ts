@@ -1,0 +1,277 @@
+/* The image that `make image` builds, in a real containerd. */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { bundledPackages } from '../../devtools/image/bundle.ts';
+import { readElf } from '../../devtools/image/elf.ts';
+import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { freePort, waitFor } from '../../devtools/localServices/process.ts';
+import { startRedis } from '../../devtools/localServices/redis.ts';
+import { where } from '../../devtools/localServices/where.ts';
+import { VERSION } from '../../src/platform/version.ts';
+import { ROOT } from '../support/build.ts';
+import { leftovers } from '../support/leftovers.ts';
+import { needs } from '../support/needs.ts';
+import { readTar, type TarEntry } from '../support/tar.ts';
+
+const NAME = `docker.io/library/plegwatch:${VERSION}`;
+
+needs(
+  'root',
+  'helm',
+  'image-node',
+  'image-base-amd64',
+  'image-base-arm64',
+  'containerd-2.1',
+  'redis-server',
+)('the image', () => {
+  const out = mkdtempSync(join(tmpdir(), 'image-'));
+  const archive = (suffix = '') => join(out, `plegwatch-${VERSION}${suffix}.tar`);
+  const build = (folder: string) =>
+    execFileSync(where('image-node'), ['devtools/image/build.ts', `plegwatch:${VERSION}`, folder], {
+      cwd: ROOT,
+    });
+  let containerd: LocalContainerd;
+  let runs = 0;
+
+  const runArgs = (options: readonly string[]) => [
+    ...[
+      'run',
+      '--snapshotter',
+      'native',
+      '--read-only',
+      '--net-host',
+      '--cgroup',
+      `${containerd.cgroupParent}/${++runs}`,
+    ],
+    ...[
+      '--runc-binary',
+      where('runc'),
+      '--runc-root',
+      join(containerd.dir, 'runc'),
+      ...options,
+      NAME,
+      `image-${runs}`,
+    ],
+  ];
+  const runOnce = (...command: readonly string[]) => containerd.ctr([...runArgs(['--rm']), ...command]);
+
+  beforeAll(async () => {
+    build(out);
+    containerd = await startContainerd({ version: '2.1' });
+    await containerd.ctr(['images', 'import', '--local', '--snapshotter', 'native', archive()]);
+  });
+  afterAll(async () => {
+    await containerd.stop();
+    rmSync(out, { recursive: true });
+    expect(leftovers()).toEqual([]);
+  });
+
+  it('prints its help without arguments, as nobody in particular on a read-only root', async () => {
+    expect(await runOnce()).toContain('Usage: plegwatch');
+    expect(await runOnce('/usr/local/bin/node', '-p', 'process.getuid() + ":" + process.getgid()')).toBe(
+      '65532:65532\n',
+    );
+  });
+
+  it('runs plegwatch by its name, as kubectl exec does', async () => {
+    expect(await runOnce('plegwatch', '--version')).toBe(`${VERSION}\n`);
+  });
+
+  it('runs an agent on a read-only root that subscribes to the runtime', async () => {
+    const redis = await startRedis({ clusters: ['image'] });
+    const port = await freePort();
+    try {
+      const env = Object.entries({
+        PLEGWATCH_CLUSTER: 'image',
+        PLEGWATCH_NODE: 'node',
+        PLEGWATCH_REDIS_URL: redis.urlOf('agent', 'image'),
+        PLEGWATCH_CRI_ENDPOINT: 'unix:///host/containerd.sock',
+        PLEGWATCH_SPOOL_DIR: '/spool',
+        PLEGWATCH_HTTP_ADDRESS: `127.0.0.1:${port}`,
+      }).flatMap(([key, value]) => ['--env', `${key}=${value}`]);
+      const mounts = [
+        ['--mount', `type=bind,src=${containerd.dir},dst=/host,options=rbind:ro`],
+        ['--mount', `type=bind,src=${mkdtempSync(join(out, 'spool-'))},dst=/spool,options=rbind:rw`],
+      ].flat();
+      const id = `image-${runs + 1}`;
+      const entry = ['/usr/local/bin/node', '/app/dist/cli.js', 'agent'];
+      await containerd.ctr([...runArgs(['--detach', '--user', '0:0', ...env, ...mounts]), ...entry]);
+      try {
+        await waitFor('the agent is subscribed', 240_000, async () => {
+          const metrics = await fetch(`http://127.0.0.1:${port}/metrics`).then(
+            (answer) => answer.text(),
+            () => '',
+          );
+          return /^plegwatch_stream_connected\S* 1$/m.test(metrics);
+        });
+      } finally {
+        await containerd.ctr(['tasks', 'rm', '--force', id]);
+        await containerd.ctr(['containers', 'rm', id]);
+      }
+    } finally {
+      await redis.stop();
+    }
+  });
+
+  it('has the same digest when it is built again', () => {
+    const again = mkdtempSync(join(out, 'again-'));
+    build(again);
+    expect(readFileSync(join(again, `plegwatch-${VERSION}.tar`)).equals(readFileSync(archive()))).toBe(true);
+  });
+
+  describe('its release', () => {
+    const folder = join(out, 'release');
+    const read = (name: string) => readFileSync(join(folder, name), 'utf8');
+    beforeAll(() => {
+      execFileSync(process.execPath, ['devtools/release/release.ts', folder, out], {
+        cwd: ROOT,
+        stdio: 'ignore',
+      });
+    });
+
+    it('has every file in its checksums, which sha256sum verifies', () => {
+      execFileSync('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: folder });
+      const listed = read('SHA256SUMS')
+        .trim()
+        .split('\n')
+        .map((line) => line.slice(66));
+      expect([...listed, 'SHA256SUMS'].sort()).toEqual(readdirSync(folder).sort());
+    });
+
+    it('lists exactly the packages in the bundle, Node and the Debian libraries', () => {
+      const { components } = JSON.parse(read(`image-plegwatch-${VERSION}-arm64.cdx.json`)) as {
+        components: { purl?: string }[];
+      };
+      const purls = components.map(({ purl }) => purl);
+      expect(
+        purls
+          .filter((purl) => purl?.startsWith('pkg:npm/') === true)
+          .map((purl) => decodeURIComponent(purl ?? '')),
+      ).toEqual(bundledPackages().map(({ name, version }) => `pkg:npm/${name}@${version}`));
+      const others = purls.filter((purl) => purl?.startsWith('pkg:npm/') === false);
+      const expected = [
+        /^pkg:generic\/node@24/,
+        /base-files@.*arch=arm64/,
+        /libc6@.*arch=arm64&distro=debian-12$/,
+        /libgcc-s1@/,
+        /libstdc%2B%2B6@/,
+      ];
+      expect(others).toEqual(expected.map((pattern) => expect.stringMatching(pattern)));
+    });
+
+    it('lists every library in the image with its digest', () => {
+      const { components } = JSON.parse(read(`image-plegwatch-${VERSION}-amd64.cdx.json`)) as {
+        components: { type: string; name: string; hashes?: { content: string }[] }[];
+      };
+      const listed = components.flatMap(({ type, name, hashes }) =>
+        type === 'file' ? [[name.slice(1), hashes?.[0]?.content]] : [],
+      );
+      const libraries = [...filesOf(archive('-amd64'))].filter(([path]) => /\.so\./.test(path));
+      const present = libraries.map(([path, { data }]) => [
+        path,
+        createHash('sha256').update(data).digest('hex'),
+      ]);
+      expect(listed.sort()).toEqual(present.sort());
+      expect(listed.length).toBeGreaterThan(4);
+    });
+
+    it('and the image have the license text of every package in the bundle', () => {
+      const text = read('THIRD-PARTY-NOTICES.txt');
+      for (const { name, version, licenseText } of bundledPackages()) {
+        expect(text).toContain(`${name} ${version}\n`);
+        expect(text).toContain(licenseText.slice(0, 40).split('\r')[0]);
+      }
+      expect(filesOf(archive('-amd64')).get('app/THIRD-PARTY-NOTICES.txt')?.data.toString()).toBe(text);
+    });
+
+    it('has the chart, which names the image of the same version', () => {
+      const redis = ['redis.url=redis://r:6379', 'redis.agent.url=redis://r:6379'];
+      const values = ['cluster=c', ...redis, 'database.url=postgres://p/d'].flatMap((value) => [
+        '--set',
+        value,
+      ]);
+      const chart = join(folder, `plegwatch-${VERSION}.tgz`);
+      const objects = execFileSync(where('helm'), ['template', 'plegwatch', chart, ...values], {
+        encoding: 'utf8',
+      });
+      expect(new Set(objects.match(/image: .*/g))).toEqual(new Set([`image: "plegwatch:${VERSION}"`]));
+    });
+  });
+
+  needs('buildah')('as buildah builds it from the Dockerfile', () => {
+    it('has the same files and the same configuration', () => {
+      const npm = dirname(dirname(realpathSync(execFileSync('which', ['npm'], { encoding: 'utf8' }).trim())));
+      const base = where(process.arch === 'arm64' ? 'image-base-arm64' : 'image-base-amd64');
+      const script = join(ROOT, 'test/support/buildDockerfile');
+      const tools = dirname(dirname(dirname(where('buildah'))));
+      const work = join(out, 'buildah');
+      execFileSync('unshare', ['--mount', script, ROOT, work, tools, base, npm], { stdio: 'pipe' });
+      const built = join(work, 'image.tar');
+      expect(withoutHashes(listOf(built))).toEqual(withoutHashes(listOf(archive(machineSuffix))));
+      const { Labels, ...config } = imageOf(archive(machineSuffix)).config;
+      expect(imageOf(built).config).toMatchObject(config);
+      expect(Object.keys(Object(imageOf(built).config['Labels']))).toEqual(
+        expect.arrayContaining(Object.keys(Object(Labels))),
+      );
+    });
+  });
+
+  it.each([
+    ['-amd64', 62],
+    ['-arm64', 183],
+  ])('has no program but Node, and all libraries that it needs: %s', (suffix, machine) => {
+    const files = filesOf(archive(suffix));
+    const elves = [...files].flatMap(([path, { data }]) =>
+      data.length > 4 && data.readUInt32BE(0) === 0x7f454c46 ? [{ path, ...readElf(data) }] : [],
+    );
+    expect(elves.filter((elf) => elf.machine !== machine)).toEqual([]);
+    const names = new Set(elves.map(({ path }) => path.slice(path.lastIndexOf('/') + 1)));
+    expect(elves.flatMap(({ libraries }) => libraries).filter((name) => !names.has(name))).toEqual([]);
+    const executables = [...files].filter(([, { type, mode }]) => type === '0' && (mode & 0o111) !== 0);
+    expect(executables.map(([path]) => path).filter((path) => !/\/ld-linux-[^/]*$/.test(path))).toEqual([
+      'usr/local/bin/node',
+      'app/plegwatch.js',
+    ]);
+  });
+});
+
+const machineSuffix = process.arch === 'arm64' ? '-arm64' : '-amd64';
+
+interface OciManifest {
+  readonly manifests: readonly { readonly digest: string }[];
+  readonly config: { readonly digest: string };
+  readonly layers: readonly { readonly digest: string }[];
+}
+
+function imageOf(path: string): {
+  readonly config: Record<string, unknown>;
+  readonly layers: readonly Buffer[];
+} {
+  const archive = readTar(readFileSync(path));
+  const read = (name: string): Buffer => archive.get(name)?.data ?? Buffer.alloc(0);
+  const blob = (digest: string) => read(`blobs/${digest.replace(':', '/')}`);
+  const parse = (data: Buffer) => JSON.parse(data.toString());
+  const index: OciManifest = parse(read('index.json'));
+  const manifest: OciManifest = parse(blob(index.manifests[0]?.digest ?? ''));
+  const { config } = parse(blob(manifest.config.digest));
+  return { config, layers: manifest.layers.map(({ digest }) => gunzipSync(blob(digest))) };
+}
+
+/** The file system of an archive with one platform. */
+const filesOf = (path: string): Map<string, TarEntry> =>
+  new Map(imageOf(path).layers.flatMap((layer) => [...readTar(layer)]));
+
+/** Path, type and mode of every file and link. */
+const listOf = (path: string): string[] =>
+  [...filesOf(path)]
+    .filter(([, { type }]) => type !== '5')
+    .map(([name, { type, mode }]) => `${name} ${type === '2' ? 'l' : 'f'} ${mode.toString(8)}`);
+
+/** The names of chunks have a digest of their text, which has paths of the checkout in it. */
+const withoutHashes = (lines: readonly string[]): string[] =>
+  lines.map((line) => line.replace(/-[A-Z0-9]{8}\.js/, '.js')).sort();

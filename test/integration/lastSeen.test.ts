@@ -1,0 +1,112 @@
+/*
+ * Until when an agent is known to have run, by the database's clock, whatever its own clocks say and however long its batches waited.
+ */
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import type { Batch } from '../../src/protocol/batch.ts';
+import { agentIncarnation } from '../support/batches.ts';
+import { commitAll } from '../support/committed.ts';
+import { query, startServer, type TestServer } from '../support/database.ts';
+import { needs } from '../support/needs.ts';
+import { events } from '../support/records.ts';
+
+const SECOND = 1_000_000;
+const HOUR = 3_600 * SECOND;
+const STATE = `SELECT round(extract(epoch FROM now() - n.last_seen) / 60)::int AS minutes_ago, n.mode_reason AS reason,
+                      round(e.clock_ahead_ms / 60000)::int AS clock_ahead, round(e.clock_moved_ms / 60000)::int AS clock_moved
+                 FROM plegwatch.nodes n JOIN plegwatch.epochs e USING (node)`;
+
+let server: TestServer;
+let databaseUrl: string;
+let agent: ReturnType<typeof agentIncarnation>;
+let first: Batch;
+/** By how much what is stored was moved into the past. */
+let ago: number;
+
+/** A batch that was cut so much later than the first, by each clock of the node. */
+const cutLater = (mono: number, wall = mono): Batch => ({
+  ...agent.batch(2, events(2, 2)),
+  mono0: first.mono0 + mono,
+  wall0: first.wall0 - ago + wall,
+});
+
+/** Lets an hour pass since what is stored. */
+async function anHourPasses(): Promise<void> {
+  ago += HOUR;
+  await query(
+    databaseUrl,
+    `UPDATE store.epoch SET started_at = started_at - interval '1 hour', last_batch_at = last_batch_at - interval '1 hour',
+                            complete_through = complete_through - interval '1 hour', last_seen = last_seen - interval '1 hour'`,
+  );
+  await query(databaseUrl, `UPDATE store.node SET last_seen = last_seen - interval '1 hour'`);
+}
+
+needs('postgres')('an agent', () => {
+  beforeAll(async () => {
+    server = await startServer();
+  });
+  beforeEach(async () => {
+    databaseUrl = await server.database();
+    agent = agentIncarnation('node-a');
+    first = agent.batch(1, events(1, 1));
+    ago = 0;
+  });
+  afterAll(() => server?.stop());
+
+  it('is silent as soon as its last batches are stored, if these waited until long after they were cut', async () => {
+    await commitAll(databaseUrl, [first]);
+    await anHourPasses();
+    await commitAll(databaseUrl, [cutLater(SECOND)]);
+    expect(await query(databaseUrl, STATE)).toMatchObject([{ minutes_ago: 60, reason: 'AgentSilent' }]);
+  });
+
+  it('reports again with the first batch that was cut lately, after others that waited', async () => {
+    await commitAll(databaseUrl, [first]);
+    await anHourPasses();
+    const fresh = { ...cutLater(HOUR + SECOND), first: 3, last: 3, records: events(3, 3) };
+    await commitAll(databaseUrl, [cutLater(SECOND), fresh]);
+    expect(await query(databaseUrl, STATE)).toMatchObject([{ minutes_ago: 0, reason: 'NotReportedYet' }]);
+  });
+
+  it('is not silent because its clock is an hour behind', async () => {
+    first = { ...first, wall0: first.wall0 - HOUR };
+    await commitAll(databaseUrl, [first, cutLater(SECOND)]);
+    expect(await query(databaseUrl, STATE)).toEqual([
+      { minutes_ago: 0, reason: 'NotReportedYet', clock_ahead: -60, clock_moved: 0 },
+    ]);
+  });
+
+  it('is not silent because its machine was suspended, or its clock was set: the times of its records are off by as much', async () => {
+    await commitAll(databaseUrl, [first]);
+    await anHourPasses();
+    await commitAll(databaseUrl, [cutLater(SECOND, HOUR + SECOND)]);
+    expect(await query(databaseUrl, STATE)).toEqual([
+      { minutes_ago: 0, reason: 'NotReportedYet', clock_ahead: -60, clock_moved: 60 },
+    ]);
+  });
+
+  it('whose clock is ahead is dated by the clock of the database: nothing is cut after it is stored', async () => {
+    first = { ...first, wall0: first.wall0 + HOUR };
+    await commitAll(databaseUrl, [first, cutLater(SECOND / 1_000)]);
+    expect(await query(databaseUrl, STATE)).toEqual([
+      { minutes_ago: 0, reason: 'NotReportedYet', clock_ahead: 0, clock_moved: 60 },
+    ]);
+  });
+
+  it('whose clocks drift apart from that of the database by a few ppm is not silent after months', async () => {
+    await commitAll(databaseUrl, [first]);
+    for (let hours = 0; hours < 3; hours += 1) {
+      await anHourPasses();
+      // 100 ppm slow.
+      const passed = (hours + 1) * (HOUR - 0.36 * SECOND);
+      const seq = hours + 2;
+      await commitAll(databaseUrl, [
+        { ...cutLater(passed, (hours + 1) * HOUR), first: seq, last: seq, records: events(seq, seq) },
+      ]);
+    }
+    const [row] = await query<{ late: number }>(
+      databaseUrl,
+      'SELECT extract(epoch FROM last_stored_at - last_seen)::float8 AS late FROM store.epoch',
+    );
+    expect(row?.late).toBeLessThan(0.001);
+  });
+});

@@ -1,0 +1,147 @@
+/*
+ * What Postgres reads for the questions that people ask most, as a reader under row-level security: no table of another day, and no table
+ * without an index. Times are in docs/development/measurements.md.
+ */
+import { Client } from 'pg';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { query, startServer, type TestServer } from '../support/database.ts';
+import { needs } from '../support/needs.ts';
+import { writeHistory } from '../support/storedHistory.ts';
+
+interface PlanNode {
+  readonly 'Node Type': string;
+  readonly 'Relation Name'?: string;
+  readonly 'Actual Loops': number;
+  readonly 'Actual Rows': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** A partition of a table by day. */
+const PARTITION = /^(container_event|container|relist_change|relist_minute)_\d{8}$/;
+
+needs('postgres')('what the documented queries read', () => {
+  let server: TestServer;
+  let client: Client;
+
+  beforeAll(async () => {
+    server = await startServer();
+    const databaseUrl = await server.database();
+    const reader = await server.role(databaseUrl, 'reader');
+    await query(databaseUrl, 'SELECT store.grant_reader($1)', [new URL(reader).username]);
+    await writeHistory(databaseUrl, { nodes: 5, days: 4, lives: 250, step: 60 });
+    client = new Client({ connectionString: reader });
+    await client.connect();
+    await client.query('SET max_parallel_workers_per_gather = 0');
+  });
+  afterAll(async () => {
+    await client?.end();
+    await server?.stop();
+  });
+
+  /** The partitions with rows that a statement read, with the way in which it read them. */
+  async function read(text: string): Promise<{ table: string; how: string; rows: number }[]> {
+    const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`);
+    const found: { table: string; how: string; rows: number }[] = [];
+    const visit = (node: PlanNode): void => {
+      const table = node['Relation Name'] ?? '';
+      const count = node['Actual Loops'] * (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0));
+      if (PARTITION.test(table) && count > 0) found.push({ table, how: node['Node Type'], rows: count });
+      for (const child of node.Plans ?? []) visit(child);
+    };
+    visit(rows[0]['QUERY PLAN'][0].Plan);
+    return found;
+  }
+
+  const tables = (found: readonly { table: string }[]) =>
+    [...new Set(found.map(({ table }) => table))].sort();
+  const day = async (sql: string) =>
+    (await client.query(`SELECT to_char(${sql}, 'YYYYMMDD') AS day`)).rows[0].day;
+  const someContainer = async () =>
+    (
+      await client.query(
+        "SELECT container_id, day FROM plegwatch.container_events WHERE pod_name = 'job-2-8' LIMIT 1",
+      )
+    ).rows[0];
+
+  it('a search by container id reads only the tables of the day that has it, by indexes', async () => {
+    const { container_id } = await someContainer();
+    const of = await day("(now() AT TIME ZONE 'UTC')::date - 2");
+    for (const view of ['container_events', 'relist_changes']) {
+      const found = await read(`SELECT * FROM plegwatch.${view} WHERE container_id = '${container_id}'`);
+      const table = view === 'container_events' ? 'container_event' : 'relist_change';
+      expect(tables(found)).toEqual([`container_${of}`, `${table}_${of}`].sort());
+      expect(found.filter(({ how }) => how === 'Seq Scan')).toEqual([]);
+      expect(Math.max(...found.map(({ rows }) => rows))).toBeLessThan(20);
+    }
+  });
+
+  it('everything of one container, events and changes together, is found by indexes', async () => {
+    const { container_id } = await someContainer();
+    const found = await read(`
+      SELECT * FROM (
+        SELECT received_at AS at, event_type AS what, container_id FROM plegwatch.container_events
+        UNION ALL
+        SELECT window_to, new_state, container_id FROM plegwatch.relist_changes
+      ) seen WHERE container_id = '${container_id}'`);
+    expect(found).not.toEqual([]);
+    expect(found.filter(({ how }) => how === 'Seq Scan')).toEqual([]);
+    expect(Math.max(...found.map(({ rows }) => rows))).toBeLessThan(20);
+  });
+
+  it('a search by the name of a pod reads no events but those of the pod', async () => {
+    const of = await day("(now() AT TIME ZONE 'UTC')::date - 2");
+    const found = await read("SELECT * FROM plegwatch.container_events WHERE pod_name = 'job-2-8'");
+    expect(tables(found)).toEqual([`container_${of}`, `container_event_${of}`]);
+    expect(found.filter(({ how }) => how === 'Seq Scan')).toEqual([]);
+  });
+
+  it('the last events of a node on a day are read from that day only', async () => {
+    const of = await day("(now() AT TIME ZONE 'UTC')::date - 1");
+    const found = await read(
+      `SELECT * FROM plegwatch.container_events WHERE cluster = 'east' AND node = 'east-004' AND day = '${of}' ORDER BY received_at DESC LIMIT 50`,
+    );
+    expect(tables(found).filter((table) => !table.endsWith(of))).toEqual([]);
+  });
+
+  it('short lives look up the minutes just before each of them, and no whole day', async () => {
+    const lives = Number((await client.query('SELECT count(*) FROM plegwatch.short_lives')).rows[0].count);
+    const minutes = (await read('SELECT * FROM plegwatch.short_lives')).filter(({ table }) =>
+      table.startsWith('relist_minute'),
+    );
+    const rows = minutes.reduce((sum, each) => sum + each.rows, 0);
+    expect(lives).toBeGreaterThan(100);
+    expect(rows / lives).toBeLessThanOrEqual(15);
+  });
+
+  it('verdicts on slow lists read the minutes around them, and no whole day of a node', async () => {
+    await query(
+      server.part.url.replace(/[^/]*$/, 't1'),
+      `UPDATE store.relist_minute SET kubelet_last_seen_age_ms = 11000
+       WHERE day = (now() AT TIME ZONE 'UTC')::date - 2 AND minute::time BETWEEN '12:00' AND '12:04' AND node_id % 2 = 0`,
+    );
+    const verdicts = Number(
+      (await client.query('SELECT count(*) FROM plegwatch.pleg_verdicts')).rows[0].count,
+    );
+    const minutes = (await read('SELECT * FROM plegwatch.pleg_verdicts')).filter(
+      ({ how }) => how !== 'Seq Scan',
+    );
+    expect(verdicts).toBeGreaterThan(10);
+    expect(minutes.reduce((sum, each) => sum + each.rows, 0) / verdicts).toBeLessThan(250);
+  });
+
+  it('a histogram is added bucket by bucket, whatever its length, and stays within its type', async () => {
+    const sum = async (...hists: readonly string[]) =>
+      (
+        await client.query(
+          'SELECT store.hist_sum(h) AS sum FROM unnest($1::text[]) AS t (x), LATERAL (SELECT x::int4[] AS h) u',
+          [hists],
+        )
+      ).rows[0].sum;
+    expect(await sum('{1,2}', '{10,20,30}', '{}')).toEqual([11, 22, 30]);
+    expect(await sum('{2147483647}', '{5}')).toEqual([2_147_483_647]);
+    const long = `{${Array.from({ length: 30 }, (_, i) => i).join()}}`;
+    expect(await sum(long, '{7}')).toEqual([7, ...Array.from({ length: 29 }, (_, i) => i + 1)]);
+    expect(await sum()).toBeNull();
+  });
+});

@@ -1,0 +1,71 @@
+/*
+ * A worker on one queue of a real Redis that refuses its scripts.
+ */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
+import { type QueueWorker, startQueueWorker } from '../../src/controller/ingest/queueWorker.ts';
+import { CLUSTER, createSender, type Sender } from '../support/batches.ts';
+import { needs } from '../support/needs.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+const ATTEMPTS = 3;
+
+let redis: LocalRedis;
+let sender: Sender;
+let worker: QueueWorker;
+
+needs('redis-server')('a queue worker', () => {
+  beforeEach(async () => {
+    redis = await startRedis();
+    sender = createSender(redis.url, 1);
+  });
+  afterEach(async () => {
+    await worker?.stop();
+    await sender?.close();
+    await redis?.stop();
+  });
+
+  test('does not count a job that is not due as one that it could take', async () => {
+    worker = startQueueWorker({
+      cluster: CLUSTER,
+      queue: 0,
+      redis: sender.redis,
+      lockMs: 10_000,
+      handler: { handle: async () => ({ done: false, delayMs: 300_000 }) },
+      log: { warn: () => undefined, error: () => undefined },
+    });
+    await sender.sendData(0, 'any', 'a');
+    const depth = await waitFor('it is delayed', async () => {
+      const now = await worker.depth(sender.redis);
+      return now.ready === 0 && now.all === 1 ? now : undefined;
+    });
+    expect(depth).toEqual({ all: 1, ready: 0 });
+  });
+
+  test('that has just delayed a job when Redis is full waits before each further fetch', async () => {
+    const refusedAt: number[] = [];
+    await sender.sendData(0, 'any', 'a');
+    worker = startQueueWorker({
+      cluster: CLUSTER,
+      queue: 0,
+      redis: sender.redis,
+      lockMs: 10_000_000,
+      handler: {
+        // A worker that has delayed a job fetches the next one without waiting for any to be added.
+        async handle() {
+          await sender.redis.config('SET', 'maxmemory', '1');
+          return { done: false, delayMs: 1_000_000 };
+        },
+      },
+      log: {
+        warn: ({ error }: { error?: string }) => {
+          if (error?.includes('OOM')) refusedAt.push(performance.now());
+        },
+        error: () => undefined,
+      },
+    });
+    await waitFor('fetches are refused', () => refusedAt.length >= ATTEMPTS);
+    const [first = 0, , third = 0] = refusedAt;
+    expect(third - first).toBeGreaterThan(1_500);
+  });
+});

@@ -1,0 +1,334 @@
+/*
+ * The two Redis users of a cluster, as `plegwatch redis-acl` prints them: programs work with these rights, and have no more.
+ */
+import { createHash } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { run } from '../../devtools/localServices/process.ts';
+import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
+import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
+import { batchId } from '../../src/protocol/batch.ts';
+import {
+  ackReplyKey,
+  flowSettingsKey,
+  QUEUE_NAME,
+  queueOf,
+  queuePrefix,
+} from '../../src/protocol/redisKeys.ts';
+import { aclRules, type RedisUser, redisUserName } from '../../src/protocol/redisUsers.ts';
+import { agentIncarnation } from '../support/batches.ts';
+import { CLI } from '../support/build.ts';
+import { needs } from '../support/needs.ts';
+import { event } from '../support/records.ts';
+import { CLUSTER, metric, System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+const NODE = 'node-1';
+const JOB = batchId(agentIncarnation('another-node').batch(1, [event(1)]));
+const QUEUE = queueOf(NODE, 4);
+const queueKey = (suffix: string, cluster = CLUSTER) =>
+  `${queuePrefix(cluster, QUEUE)}:${QUEUE_NAME}:${suffix}`;
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** Commands on the keys of a cluster that its agents never send. */
+const MORE_THAN_AGENTS_MAY = (cluster: string): Readonly<Record<string, readonly string[]>> => ({
+  'read the evidence of other nodes': ['HGETALL', queueKey(JOB, cluster)],
+  'read one field of it': ['HGET', queueKey(JOB, cluster), 'data'],
+  'list the jobs': ['LRANGE', queueKey('wait', cluster), '0', '-1'],
+  'take a job': ['RPOP', queueKey('wait', cluster)],
+  'delete a job': ['DEL', queueKey(JOB, cluster)],
+  'let a job expire': ['EXPIRE', queueKey(JOB, cluster), '1'],
+  'rename a job': ['RENAME', queueKey(JOB, cluster), queueKey('x', cluster)],
+  'lock a job': ['SET', queueKey(`${JOB}:lock`, cluster), 'x'],
+  'put a hash where a lock is': ['HMSET', queueKey(`${JOB}:lock`, cluster), 'a', 'b'],
+  'put a hash where the jobs wait': ['HMSET', queueKey('wait', cluster), 'a', 'b'],
+  'put a hash where the active jobs are': ['HMSET', queueKey('active', cluster), 'a', 'b'],
+  'pause a queue': ['HMSET', queueKey('meta', cluster), 'paused', '1'],
+  'limit a queue': ['HSET', queueKey('meta', cluster), 'concurrency', '0'],
+  'delay a job': ['ZADD', queueKey('delayed', cluster), '1', JOB],
+  'make a job active': ['LPUSH', queueKey('active', cluster), JOB],
+  'mark a job as stalled': ['SADD', queueKey('stalled', cluster), JOB],
+  'limit the rate of a queue': ['SET', queueKey('limiter', cluster), '1'],
+  'set the counter of a queue': ['SET', queueKey('id', cluster), 'x'],
+  'write a reply': ['HSET', ackReplyKey(cluster, NODE), 'epoch', '{}'],
+  'delete the replies': ['DEL', ackReplyKey(cluster, NODE)],
+  'write the flow settings': ['SET', flowSettingsKey(cluster), '{}'],
+});
+/** What an agent does, to a cluster that may not be its own. */
+const WHAT_AGENTS_DO = (cluster: string): Readonly<Record<string, readonly string[]>> => ({
+  'read the flow settings': ['GET', flowSettingsKey(cluster)],
+  'read its replies': ['HGETALL', ackReplyKey(cluster, NODE)],
+  'write a job': ['HMSET', queueKey(JOB, cluster), 'a', 'b'],
+  'see whether there is a job': ['EXISTS', queueKey(JOB, cluster)],
+  'let a job wait': ['LPUSH', queueKey('wait', cluster), JOB],
+});
+const THE_SERVER: Readonly<Record<string, readonly string[]>> = {
+  'unload the scripts': ['SCRIPT', 'FLUSH'],
+  'list all keys': ['KEYS', '*'],
+  'take any key': ['RANDOMKEY'],
+  'delete everything': ['FLUSHALL'],
+  'read the configuration': ['CONFIG', 'GET', '*'],
+  'watch what others send': ['MONITOR'],
+  'end connections of others': ['CLIENT', 'KILL', 'TYPE', 'normal'],
+  'list the users': ['ACL', 'LIST'],
+  'give itself rights': ['ACL', 'SETUSER', redisUserName('agent', CLUSTER), '+@all'],
+  'send messages': ['PUBLISH', 'channel', 'text'],
+  'listen to messages': ['PSUBSCRIBE', '*'],
+  'stop Redis': ['SHUTDOWN', 'NOSAVE'],
+  'copy Redis': ['PSYNC', '?', '-1'],
+};
+/** By Redis, in a script. */
+const REFUSED = /can't access at least one of the keys|has no permissions/;
+const SCRIPTS: Readonly<Record<string, readonly string[]>> = {
+  'send a script, such as an endless loop': ['EVAL', 'while true do end', '0'],
+  'send one for a key of its own': ['EVAL', 'while true do end', '1', queueKey('wait')],
+  'load a script': ['SCRIPT', 'LOAD', 'while true do end'],
+};
+/** Their names continue that of this one, or begin it. */
+const OTHERS = ['test-1', 'test.1', 'tes', 'test-0', 'another'];
+
+needs('redis-server', 'postgres')('the Redis users of a cluster', () => {
+  let system: System;
+  let admin: Redis;
+  const clients = new Map<RedisUser, Redis>();
+
+  beforeAll(async () => {
+    system = await System.start({ kube: false });
+    admin = new Redis(system.redis.url);
+    for (const user of ['agent', 'controller'] as const)
+      clients.set(user, new Redis(system.redis.urlOf(user)));
+  });
+  afterAll(async () => {
+    for (const client of [admin, ...clients.values()]) client?.disconnect();
+    await system?.stop();
+  });
+
+  /** What Redis refused to its users: `user command`. */
+  async function refusals(): Promise<string[]> {
+    const log = (await admin.call('ACL', 'LOG')) as string[][];
+    const field = (entry: readonly string[], name: string) => entry[entry.indexOf(name) + 1] ?? '';
+    return log.map((entry) => `${field(entry, 'username')} ${field(entry, 'object')}`);
+  }
+
+  /** Those of these commands that Redis does not refuse. */
+  async function allowed(
+    user: RedisUser,
+    commands: Readonly<Record<string, readonly string[]>>,
+  ): Promise<string[]> {
+    const done: string[] = [];
+    for (const [what, [name = '', ...args]] of Object.entries(commands)) {
+      const answer = await clients
+        .get(user)
+        ?.call(name, ...args)
+        .catch(String);
+      if (!String(answer).includes('NOPERM')) done.push(`${what}: ${String(answer)}`);
+    }
+    return done;
+  }
+
+  test('an agent and a controller work with the rights of their users, and ask for no other', async () => {
+    const runtime: SimulatedRuntime = await startSimulatedRuntime({
+      socket: system.folder('cri.sock'),
+      seed: 1,
+    });
+    const controller = await system.controller();
+    const agent = await system.agent(NODE, runtime.socket, { intervalResend: '200ms' });
+    let pods = 0;
+    const runPod = () => {
+      pods += 1;
+      runtime.runPod({ name: `pod-${pods}`, containers: ['app'] });
+    };
+    const isStored = () =>
+      waitFor('its events are stored and acknowledged', async () => {
+        const text = 'SELECT count(*)::int4 AS events FROM plegwatch.container_events WHERE node = $1';
+        const [row] = await system.sql<{ events: number }>(text, NODE);
+        return (row?.events ?? 0) >= 2 * pods && (await metric(agent, 'plegwatch_unacked_records')) === 0;
+      });
+    await waitFor('the agent is subscribed', () => runtime.subscribers > 0);
+    runPod();
+    await isStored();
+    // A batch is sent again while it waits in the queue.
+    const duplicate = () =>
+      admin.info('commandstats').then((text) => /cmdstat_exists:calls=(\d+)/.exec(text)?.[1]);
+    await controller.kill('SIGSTOP');
+    runPod();
+    await waitFor('a batch waits', async () => (await admin.llen(queueKey('wait'))) > 0);
+    const before = Number(await duplicate());
+    await waitFor('it is sent again', async () => Number(await duplicate()) > before + 1);
+    await controller.kill('SIGCONT');
+    await isStored();
+    expect(await refusals()).toEqual([]);
+    // Redis restarts without data and scripts. What only a controller may set up, an agent may ask for before that has connected.
+    await system.redis.kill();
+    await system.redis.restart();
+    runPod();
+    await isStored();
+    await agent.stop();
+    await controller.stop();
+    const early = [`${redisUserName('agent', CLUSTER)} hset`];
+    expect((await refusals()).filter((each) => !early.includes(each))).toEqual([]);
+    await runtime.stop();
+  });
+
+  test('an agent whose password Redis refuses at its start records, is not ready, and ships when it has the right one', async () => {
+    const node = 'node-2';
+    const runtime = await startSimulatedRuntime({ socket: system.folder('cri-2.sock'), seed: 1 });
+    const controller = await system.controller();
+    const redisSecretDir = system.folder('secret');
+    mkdirSync(redisSecretDir);
+    writeFileSync(`${redisSecretDir}/url`, system.redis.urlOf('agent').replace(/:[^:@]*@/, ':wrong@'));
+    const agent = await system.agent(node, runtime.socket, { redisSecretDir, intervalRedisRetry: '1s' });
+    await waitFor('the agent is subscribed', () => runtime.subscribers > 0);
+    runtime.runPod({ name: 'pod-1', containers: ['app'] });
+    await waitFor('it records', async () => ((await metric(agent, 'plegwatch_unacked_records')) ?? 0) > 3);
+    expect((await agent.ask('/readyz'))?.body).toMatch(
+      /not ok redis: .*WRONGPASS.* is read again before the next try/,
+    );
+    writeFileSync(`${redisSecretDir}/url`, system.redis.urlOf('agent'));
+    await waitFor(
+      'everything is stored',
+      async () => (await metric(agent, 'plegwatch_unacked_records')) === 0,
+    );
+    expect((await agent.ask('/readyz'))?.body).not.toContain('not ok redis');
+    await agent.stop();
+    await controller.stop();
+    await runtime.stop();
+  });
+
+  test.each([
+    ['GET', `GET ${flowSettingsKey(CLUSTER)}`],
+    ['EVALSHA', 'EVALSHA {plegwatch:test:0}:evidence:wait'],
+    ['HMSET', 'HMSET {plegwatch:test:0}:evidence:'],
+  ])(
+    'an agent whose user lacks %s records, says which right is missing, and ships when it is granted',
+    async (command, says) => {
+      const user = `agent-without-${command.toLowerCase()}`;
+      const rules = aclRules('agent', CLUSTER, sha256('password'));
+      const lacking = rules.map((rule) => rule.replace(`+${command.toLowerCase()} `, '+ping '));
+      await admin.call('ACL', 'SETUSER', user, ...lacking);
+      const runtime = await startSimulatedRuntime({ socket: system.folder(`${user}.sock`), seed: 1 });
+      const controller = await system.controller();
+      const redisUrl = system.redis.url.replace('://', `://${user}:password@`);
+      const agent = await system.agent(user, runtime.socket, { redisUrl, intervalRedisRetry: '1s' });
+      await waitFor('the agent is subscribed', () => runtime.subscribers > 0);
+      runtime.runPod({ name: 'pod-1', containers: ['app'] });
+      await waitFor(
+        'it says what is missing',
+        async () => (await agent.ask('/readyz'))?.body.includes(`may not: ${says}`) === true,
+      );
+      await waitFor('it records', async () => ((await metric(agent, 'plegwatch_unacked_records')) ?? 0) > 3);
+      await admin.call('ACL', 'SETUSER', user, ...rules);
+      await waitFor(
+        'everything is stored',
+        async () => (await metric(agent, 'plegwatch_unacked_records')) === 0,
+      );
+      await agent.stop();
+      await controller.stop();
+      await runtime.stop();
+    },
+  );
+
+  test('an agent may neither read, delete nor disturb what is in the queues, nor write a reply', async () => {
+    expect(await allowed('agent', MORE_THAN_AGENTS_MAY(CLUSTER))).toEqual([]);
+  });
+
+  test('neither user may look at or change the server', async () => {
+    expect(await allowed('agent', THE_SERVER)).toEqual([]);
+    expect(await allowed('controller', THE_SERVER)).toEqual([]);
+  });
+
+  test.each(OTHERS)('neither user may read or write a key of the cluster %s', async (other) => {
+    const commands = { ...MORE_THAN_AGENTS_MAY(other), ...WHAT_AGENTS_DO(other) };
+    expect(await allowed('agent', commands)).toEqual([]);
+    expect(await allowed('controller', commands)).toEqual([]);
+  });
+
+  test('an agent may not send a script, so that it cannot stop Redis with an endless loop', async () => {
+    expect(await allowed('agent', SCRIPTS)).toEqual([]);
+  });
+
+  test('no script gives an agent a right that it lacks', async () => {
+    const sha = String(await admin.script('LOAD', "return redis.call('HGETALL', ARGV[1])"));
+    const agent = clients.get('agent');
+    await expect(agent?.evalsha(sha, 1, queueKey('wait'), queueKey(JOB))).rejects.toThrow(REFUSED);
+    await expect(agent?.evalsha(sha, 0, queueKey(JOB))).rejects.toThrow(REFUSED);
+  });
+});
+
+needs('redis-server')('plegwatch redis-acl', () => {
+  let redis: LocalRedis;
+  let admin: Redis;
+  beforeAll(async () => {
+    redis = await startRedis();
+    admin = new Redis(redis.url);
+  });
+  afterAll(async () => {
+    admin.disconnect();
+    await redis.stop();
+  });
+
+  const printed = async (...args: readonly string[]): Promise<string[]> =>
+    (await run(process.execPath, [CLI, 'redis-acl', '--cluster', ...args])).trim().split('\n');
+  const apply = (line: string) => {
+    const [name = '', ...args] = line.split(' ');
+    return admin.call(name, ...args);
+  };
+  const hashes = [
+    ...['--agent-password-sha256', sha256('agents-password')],
+    ...['--controller-password-sha256', sha256('controllers-password')],
+  ];
+
+  test('prints commands that create both users with their passwords, and the second time change nothing', async () => {
+    const lines = await printed('prod-eu-1', ...hashes);
+    for (const line of lines) expect(await apply(line)).toBe('OK');
+    for (const user of ['agent', 'controller']) {
+      const client = new Redis(redis.url, {
+        username: `plegwatch-prod-eu-1-${user}`,
+        password: `${user}s-password`,
+      });
+      expect(await client.ping()).toBe('PONG');
+      client.disconnect();
+    }
+    const before = await admin.call('ACL', 'LIST');
+    for (const line of lines) await apply(line);
+    expect(await admin.call('ACL', 'LIST')).toEqual(before);
+  });
+
+  test('takes back every right that a user had before, and no password', async () => {
+    await admin.call(
+      'ACL',
+      'SETUSER',
+      'plegwatch-old-agent',
+      'on',
+      '>first',
+      '~*',
+      '&*',
+      '+@all',
+      '(+get ~x)',
+    );
+    for (const line of await printed('old', ...hashes)) await apply(line);
+    const client = new Redis(redis.url, { username: 'plegwatch-old-agent', password: 'first' });
+    await expect(client.get('x')).rejects.toThrow('NOPERM');
+    await expect(client.keys('*')).rejects.toThrow('NOPERM');
+    client.disconnect();
+  });
+
+  test('prints placeholders that Redis refuses where no password is given', async () => {
+    for (const line of await printed('prod-eu-1')) await expect(apply(line)).rejects.toThrow(/hash/);
+  });
+
+  test('prints the same users as lines of an aclfile', async () => {
+    const commands = await printed('prod-eu-1', ...hashes);
+    const lines = await printed('prod-eu-1', '--format', 'aclfile', ...hashes);
+    expect(lines).toEqual(commands.map((line) => line.replace('ACL SETUSER', 'user')));
+  });
+
+  test('refuses a password where its digest belongs, and does not repeat it', async () => {
+    const failure = await printed('c', '--agent-password-sha256', 'open-sesame').catch(String);
+    expect(failure).toContain('64 hexadecimal digits');
+    expect(String(failure).replaceAll('--agent-password-sha256 open-sesame', '')).not.toContain(
+      'open-sesame',
+    );
+  });
+});

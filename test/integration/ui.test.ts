@@ -1,0 +1,330 @@
+/*
+ * `plegwatch ui` as it is run: on a real Postgres, as a reader of one cluster, with a real API server that says who may read.
+ */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
+import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import { freePort } from '../../devtools/localServices/process.ts';
+import { where } from '../../devtools/localServices/where.ts';
+import type {
+  FindingAnswer,
+  FleetAnswer,
+  SearchAnswer,
+  TimelineAnswer,
+  VersionsAnswer,
+} from '../../src/ui/api.ts';
+import { agentIncarnation } from '../support/batches.ts';
+import { CLI } from '../support/build.ts';
+import { plegwatch } from '../support/commandLine.ts';
+import { commitAll } from '../support/committed.ts';
+import { query, startServer, type TestServer } from '../support/database.ts';
+import { evidence, STATE, UNHEALTHY } from '../support/evidence.ts';
+import { needs } from '../support/needs.ts';
+import { hexId } from '../support/records.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+const run = promisify(execFile);
+const ID = hexId(1);
+/** More nodes than the page ever waits for. */
+const NODES = 5_000;
+const ANSWERS = ['fleet', 'timeline', 'finding', 'versions', 'search'];
+
+let server: TestServer;
+let databaseUrl: string;
+let api: LocalApiServer;
+let ui: LocalPlegwatch;
+let origin: string;
+/** Tokens of service accounts: one that may get plegreports, and one that may not. */
+let viewer: string;
+let stranger: string;
+let missed: string;
+
+needs(
+  'postgres',
+  'kube-apiserver',
+  'etcd',
+  'kubectl',
+)('plegwatch ui', () => {
+  const kubectl = async (...args: string[]): Promise<string> =>
+    (await run(where('kubectl'), ['--kubeconfig', api.kubeconfig, ...args])).stdout.trim();
+
+  beforeAll(async () => {
+    [server, api] = await Promise.all([startServer(), startApiServer({ users: { page: [] } })]);
+    databaseUrl = await server.database();
+    const reader = await server.role(databaseUrl, 'reader');
+    // It reads both, so that only the server keeps them apart.
+    await query(databaseUrl, `SELECT store.grant_reader($1)`, [new URL(reader).username]);
+    await storeEvidence();
+    await grant();
+    const port = await freePort();
+    origin = `http://127.0.0.1:${port}`;
+    ui = await startPlegwatch({
+      cli: CLI,
+      command: 'ui',
+      settings: {
+        ...{ cluster: 'test', databaseUrl: reader, pageAddress: `127.0.0.1:${port}` },
+        kubeconfig: api.kubeconfigOf('page'),
+      },
+    });
+  });
+  afterAll(async () => {
+    await ui?.stop();
+    await Promise.all([server?.stop(), api?.stop()]);
+  });
+
+  async function storeEvidence(): Promise<void> {
+    const node = agentIncarnation('node-a', 1, 120_000);
+    await commitAll(databaseUrl, [node.batch(1, [...evidence(), STATE])]);
+    await query(databaseUrl, UNHEALTHY);
+    const [found] = await query<{ finding_id: string }>(
+      databaseUrl,
+      `SELECT finding_id FROM plegwatch.findings WHERE kind = 'missed' ORDER BY seq LIMIT 1`,
+    );
+    missed = found?.finding_id ?? '';
+    await query(
+      databaseUrl,
+      `INSERT INTO store.node_info (node_id, cluster_id, at, labels, os_image, kernel_version)
+       SELECT node_id, cluster_id, now(), '{"topology.kubernetes.io/zone": "a", "karpenter.sh/nodepool": "gpu"}', '', ''
+       FROM store.node WHERE name = 'node-a'`,
+    );
+    await query(databaseUrl, `INSERT INTO store.cluster (name) VALUES ('other')`);
+    await query(
+      databaseUrl,
+      `INSERT INTO store.node (cluster_id, name)
+       SELECT c.cluster_id, 'idle-' || i FROM store.cluster c, generate_series(1, CASE c.name WHEN 'test' THEN ${NODES} ELSE 1 END) AS i`,
+    );
+  }
+
+  async function grant(): Promise<void> {
+    const role = (name: string, verb: string, resource: string) =>
+      kubectl('create', 'clusterrole', name, `--verb=${verb}`, `--resource=${resource}`);
+    await role('reads-reports', 'get', 'pods');
+    // kubectl refuses a resource that the API server does not have; the definition is not needed to decide about rights.
+    const rules = [{ apiGroups: ['plegwatch.dev'], resources: ['plegreports'], verbs: ['get'] }];
+    await kubectl('patch', 'clusterrole', 'reads-reports', '--type=merge', '-p', JSON.stringify({ rules }));
+    await role(
+      'reviews',
+      'create',
+      'tokenreviews.authentication.k8s.io,subjectaccessreviews.authorization.k8s.io',
+    );
+    await kubectl('create', 'clusterrolebinding', 'page', '--clusterrole=reviews', '--user=page');
+    for (const account of ['viewer', 'stranger']) await kubectl('create', 'serviceaccount', account);
+    await kubectl(
+      ...['create', 'clusterrolebinding', 'viewer', '--clusterrole=reads-reports'],
+      '--serviceaccount=default:viewer',
+    );
+    [viewer, stranger] = (await Promise.all(
+      ['viewer', 'stranger'].map((account) => kubectl('create', 'token', account)),
+    )) as [string, string];
+  }
+
+  const get = async (path: string, token: string | null = viewer) => {
+    const headers: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
+    const response = await fetch(`${origin}/api/${path}`, { headers });
+    return { status: response.status, headers: response.headers, body: JSON.parse(await response.text()) };
+  };
+  const answer = async <T>(path: string): Promise<T> => {
+    const { status, body } = await get(path);
+    expect([path, status, body.error]).toEqual([path, 200, undefined]);
+    return body;
+  };
+  const codeOf = async (path: string, token?: string | null) => {
+    const { status, body } = await get(path, token);
+    return [status, body.error?.code];
+  };
+
+  test.each(ANSWERS)(
+    '%s is for those who may get plegreports in the cluster, and nobody else',
+    async (path) => {
+      const anonymous = await get(path, null);
+      expect([anonymous.status, anonymous.body.error.code]).toEqual([401, 'TOKEN_REQUIRED']);
+      expect(anonymous.headers.get('www-authenticate')).toBe('Bearer');
+      expect(anonymous.body.error.cure).toMatch(/kubectl create token/);
+      expect(await codeOf(path, `${viewer}x`)).toEqual([401, 'TOKEN_REFUSED']);
+      expect(await codeOf(path, stranger)).toEqual([403, 'FORBIDDEN']);
+      expect((await get(path, stranger)).body.error.message).toMatch(
+        /default:stranger may not get plegreports/,
+      );
+    },
+  );
+
+  test('the fleet has every node, with what is known of it and why nothing is', async () => {
+    const { nodes, clusters, leftOut } = await answer<FleetAnswer>('fleet');
+    expect(clusters).toEqual([{ name: 'test', nodes: NODES + 1 }]);
+    expect([nodes.length, leftOut]).toEqual([NODES + 1, null]);
+    expect(nodes.find(({ node }) => node === 'node-a')).toMatchObject({
+      ...{ cluster: 'test', pool: 'gpu', agent: 'Reporting', mode: 'Fallback', modeReason: 'StreamBroke' },
+      ...{ streamState: 'Active', missed24h: 2, runtimeName: 'containerd' },
+      // Watched until its stream broke after a third of its time.
+      completeness24h: expect.toSatisfy((share: number) => share > 0 && share < 1),
+    });
+    expect(nodes[0]).toMatchObject({
+      ...{ node: 'idle-1', agent: 'NeverSeen', mode: 'Unknown', modeReason: 'NeverSeen' },
+      ...{ missed24h: null, completeness24h: null, lastSeen: null },
+    });
+  });
+
+  test('the timeline has each kind of row, and each container once', async () => {
+    const timeline = await answer<TimelineAnswer>('timeline?cluster=test&node=node-a');
+    const { containers, events, changes, findings, sessions, gaps, modes, conditions, relists } = timeline;
+    expect(timeline.empty).toBeNull();
+    expect(containers.filter(({ id }) => id === ID)).toHaveLength(1);
+    const of = (container: number | null) => (container === null ? null : containers[container]?.id);
+    expect(events.rows.map(({ type, container }) => [type, of(container)])).toEqual([['STARTED', ID]]);
+    expect(changes.rows).toMatchObject([{ oldState: 'running', newState: 'non-existent' }]);
+    expect(of(changes.rows[0]?.container ?? null)).toBe(ID);
+    expect(findings.rows.filter(({ kind }) => kind === 'missed')).toHaveLength(2);
+    expect(sessions.rows).toMatchObject([{ code: 'UNAVAILABLE', message: 'EOF', events: 4, replayed: 1 }]);
+    expect(gaps.rows).toContainEqual(expect.objectContaining({ scope: 'stream', cause: 'broken' }));
+    expect(modes.rows.map(({ toMode }) => toMode)).toEqual(['Evented', 'Fallback']);
+    expect(conditions.rows).toMatchObject([{ status: 'False' }]);
+    expect(relists.rows.map(({ relists: n, seconds }) => [n, seconds])).toEqual([
+      [12, 60],
+      [12, 60],
+    ]);
+    expect(relists.rows[0]).toMatchObject({ hist: [0, 3, 9], maxMs: 7, kubeletRelists: null });
+    expect(relists.rows[1]).toMatchObject({ kubeletRelists: 60 });
+    expect(timeline.histBoundsMs).toHaveLength(23);
+    for (const rows of [events, changes, findings, sessions, gaps]) expect(rows.cut).toBeNull();
+  });
+
+  test('a timeline without anything says why', async () => {
+    const idle = await answer<TimelineAnswer>('timeline?cluster=test&node=idle-1');
+    expect(idle.empty).toMatch(/never had an agent/);
+    const early = 'timeline?cluster=test&node=node-a&from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z';
+    expect((await answer<TimelineAnswer>(early)).empty).toMatch(/^The first agent reported at .* after this/);
+  });
+
+  test('a finding has what plegwatch finding prints, and the issue with and without names', async () => {
+    const finding = await answer<FindingAnswer>(`finding?id=${missed.toUpperCase()}`);
+    expect(finding).toMatchObject({ id: missed, kind: 'missed', eventType: 'STOPPED', node: 'node-a' });
+    expect(finding.evidence.map(({ title }) => title)).toContain('Why nothing else explains it');
+    expect(finding.container).toMatchObject({ id: ID });
+    expect(Date.parse(finding.around.from)).toBeLessThan(Date.parse(finding.from ?? ''));
+    for (const [issue, ...flags] of [
+      [finding.issue.withoutNames],
+      [finding.issue.withNames, '--with-names'],
+    ] as const) {
+      const args = ['finding', missed, '-o', 'markdown', ...flags, '--database-url', databaseUrl];
+      expect(issue).toBe((await plegwatch(args)).stdout);
+    }
+    expect(finding.issue.withoutNames).not.toContain('node-a');
+  });
+
+  test('versions have the miss rate with its interval, readiness and fallbacks by day', async () => {
+    const { missRates, readiness, fallbacks, empty } = await answer<VersionsAnswer>('versions');
+    expect(missRates).toMatchObject([{ cluster: 'test', runtimeName: 'containerd', decided: 10, missed: 2 }]);
+    expect(missRates[0]?.lowPerMillion).toBeLessThan(missRates[0]?.perMillion ?? 0);
+    expect(readiness).toMatchObject([
+      { cluster: 'test', pool: 'gpu', safe: 0, unsafe: 1, unknown: 0 },
+      { cluster: 'test', pool: null, safe: 0, unsafe: 0, unknown: NODES, reasons: ['no agent reported'] },
+    ]);
+    expect(fallbacks).toMatchObject([{ cluster: 'test', fallbacks: 1, nodes: 1 }]);
+    expect(empty).toEqual({ missRates: null, readiness: null, fallbacks: null });
+    const early = 'versions?from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z';
+    const before = await answer<VersionsAnswer>(early);
+    expect(before.empty).toMatchObject({
+      missRates: expect.stringMatching(/./),
+      fallbacks: expect.stringMatching(/./),
+    });
+  });
+
+  test('a search finds nodes, pods, containers and findings by a name, its beginning, or an id', async () => {
+    const [{ pod_namespace: namespace, pod_name: pod }] = (await query<Record<string, string>>(
+      databaseUrl,
+      `SELECT pod_namespace, pod_name FROM plegwatch.container_events WHERE pod_name IS NOT NULL LIMIT 1`,
+    )) as [Record<string, string>];
+    const hits = async (q: string | undefined) =>
+      (await answer<SearchAnswer>(`search?q=${encodeURIComponent(q ?? '')}`)).hits;
+    const found = (text: string | undefined, kind: string) => [
+      expect.objectContaining({ cluster: 'test', node: 'node-a', found: kind, text }),
+    ];
+    expect(await hits('ODE-')).toEqual(found('node-a', 'node'));
+    for (const q of [pod, `${namespace}/${pod}`, pod?.slice(0, 3)])
+      expect(await hits(q)).toEqual(found(`${namespace}/${pod}`, 'pod'));
+    expect(await hits(ID)).toEqual(found(ID, 'container'));
+    expect(await hits(ID.slice(0, 12))).toEqual(expect.arrayContaining(found(ID, 'container')));
+    expect(await hits(missed)).toEqual(found(missed, 'finding'));
+    const many = await answer<SearchAnswer>('search?q=idle');
+    expect([many.hits.length, many.cut]).toEqual([50, true]);
+    const none = await answer<SearchAnswer>(`search?q=${encodeURIComponent("%_'; DROP")}`);
+    expect([none.hits, none.empty]).toEqual([[], expect.stringMatching(/./)]);
+  });
+
+  test('another cluster of the database cannot be seen, as if it were not there', async () => {
+    await query(
+      databaseUrl,
+      `WITH other AS (SELECT cluster_id FROM store.cluster WHERE name = 'other')
+       UPDATE store.node SET name = 'secret-1' FROM other WHERE node.cluster_id = other.cluster_id`,
+    );
+    expect(await codeOf('timeline?cluster=other&node=secret-1')).toEqual([404, 'NOT_FOUND']);
+    expect(await codeOf(`finding?id=${missed}&cluster=other`)).toEqual([404, 'NOT_FOUND']);
+    expect((await answer<SearchAnswer>('search?q=secret')).hits).toEqual([]);
+    expect(
+      (await answer<VersionsAnswer>('versions')).readiness.every(({ cluster }) => cluster === 'test'),
+    ).toBe(true);
+  });
+
+  test.each([
+    'fleet?node=a',
+    'timeline?node=node-a',
+    'timeline?cluster=test&node=node-a&from=now',
+    'timeline?cluster=test&node=node-a&from=2000-01-01T00:00:00Z',
+    'finding',
+    'finding?id=1',
+    'versions?from=-1',
+    'search?q=a',
+  ])('%s is refused with what is wrong', async (path) => {
+    expect(await codeOf(path)).toEqual([400, 'BAD_PARAMETER']);
+  });
+
+  test('a role that may read nothing is told what it lacks', async () => {
+    const role = await server.role(databaseUrl, 'nobody');
+    await query(databaseUrl, `SELECT store.grant_reader($1, 'other')`, [new URL(role).username]);
+    const port = await freePort();
+    const settings = { cluster: 'test', databaseUrl: role, pageAddress: `127.0.0.1:${port}` };
+    const other = await startPlegwatch({ cli: CLI, command: 'ui', settings });
+    try {
+      const response = await fetch(`http://127.0.0.1:${port}/api/fleet`);
+      expect(await response.json()).toMatchObject({
+        nodes: [],
+        empty: expect.stringMatching(/grant_reader/),
+      });
+    } finally {
+      await other.stop();
+    }
+  });
+
+  test('an account that may not review tokens is refused at the start, and says what to grant', async () => {
+    await kubectl('delete', 'clusterrolebinding', 'page');
+    const args = ['ui', '--cluster', 'test', '--database-url', databaseUrl, '--page-address', '127.0.0.1:0'];
+    const ended = await plegwatch([...args, '--kubeconfig', api.kubeconfigOf('page')]);
+    expect(ended.stderr).toMatch(
+      /create tokenreviews.*\n.*Grant the verb create on tokenreviews.* \[KUBE_REFUSED\]/,
+    );
+    expect(ended.code).toBe(1);
+    // Of somebody whom it does not remember.
+    const [first = ''] = [await kubectl('create', 'token', 'stranger', '--duration', '20m')];
+    expect(await codeOf('fleet', first)).toEqual([503, 'ACCESS_UNKNOWN']);
+    await kubectl('create', 'clusterrolebinding', 'page', '--clusterrole=reviews', '--user=page');
+  });
+
+  test('a page that other machines reach is not served without access', async () => {
+    const { code, stderr } = await plegwatch(['ui', '--database-url', databaseUrl, '--page-address', ':0']);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/\[UI_UNPROTECTED\]/)]);
+  });
+
+  test('while Postgres is away each request says so, and when it is back they are answered again', async () => {
+    await server.part.kill();
+    expect(await codeOf('fleet')).toEqual([503, 'DATABASE_AWAY']);
+    await waitFor('it is not ready', async () => (await ui.ask('/readyz'))?.status === 503);
+    expect((await ui.ask('/livez'))?.status).toBe(200);
+    await server.part.restart();
+    await waitFor('it is ready', async () => (await ui.ask('/readyz'))?.status === 200);
+    expect((await get('fleet')).status).toBe(200);
+    expect((await ui.ask('/metrics'))?.body).toMatch(/plegwatch_ui_requests_total\{status="5xx"\} [1-9]/);
+    expect(ui.log()).not.toContain(viewer);
+  });
+});

@@ -1,0 +1,70 @@
+/*
+ * Loaded into an agent before its program: makes its disk fail as a file says. Segments have sectors that cannot be read, or cannot be
+ * synced.
+ *
+ *   node --import 'file:///…/support/failingDisk.ts?as=/path/of/the/file' …
+ */
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import promises, { type FileHandle } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
+
+const HERE = new URL(import.meta.url);
+export const SECTOR_BYTES = 4096;
+
+export interface DiskFailures {
+  readonly failsToSync: boolean;
+  readonly unreadable: readonly { readonly path: string; readonly sector: number }[];
+}
+
+/** Node's arguments for a program whose disk `failDisk` can make fail. */
+export function failingDiskArgs(file: string): string[] {
+  const module = new URL(HERE.pathname, 'file:');
+  module.searchParams.set('as', file);
+  return ['--import', module.href];
+}
+
+export function diskFailures(file: string): DiskFailures {
+  return existsSync(file)
+    ? (JSON.parse(readFileSync(file, 'utf8')) as DiskFailures)
+    : { failsToSync: false, unreadable: [] };
+}
+
+/** Takes effect at the next call. */
+export function failDisk(file: string, failures: DiskFailures): void {
+  writeFileSync(`${file}.new`, JSON.stringify(failures));
+  renameSync(`${file}.new`, file);
+}
+
+const file = HERE.searchParams.get('as');
+if (file !== null) {
+  const { open } = promises;
+  promises.open = async (path, ...more) => {
+    const handle = await open(path, ...more);
+    return String(path).endsWith('.seg') ? failing(handle, String(path), file) : handle;
+  };
+  syncBuiltinESMExports();
+}
+
+function failing(handle: FileHandle, path: string, as: string): FileHandle {
+  const read = handle.read.bind(handle) as (...args: unknown[]) => Promise<unknown>;
+  const datasync = handle.datasync.bind(handle);
+  const failingRead = async (into: Buffer, offset: number, length: number, at: number) => {
+    const isBroken = diskFailures(as).unreadable.some(
+      (each) =>
+        each.path === path &&
+        each.sector * SECTOR_BYTES < at + length &&
+        (each.sector + 1) * SECTOR_BYTES > at,
+    );
+    if (isBroken) throw failure();
+    return read(into, offset, length, at);
+  };
+  return Object.assign(handle, {
+    read: failingRead,
+    datasync: async () => {
+      if (diskFailures(as).failsToSync) throw failure();
+      return datasync();
+    },
+  });
+}
+
+const failure = (): Error => Object.assign(new Error('EIO: the disk fails'), { code: 'EIO' });
