@@ -28,6 +28,5 @@ ENV PATH=/usr/local/bin
 WORKDIR /app
 # The chart runs agents as root, who owns the runtime's socket.
 USER 65532:65532
-# A smaller young generation: an agent stands on every node, and its garbage is short-lived.
-ENTRYPOINT ["/usr/local/bin/node", "--max-semi-space-size=1", "--v8-pool-size=1", "/app/dist/cli.js"]
+ENTRYPOINT ["/usr/local/bin/node", "/app/dist/cli.js"]
 CMD ["--help"]

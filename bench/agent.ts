@@ -12,6 +12,7 @@ import {
   startProcess,
   waitFor,
 } from '../devtools/localServices/process.ts';
+import { NODE_FLAGS } from '../src/agent/observe/stream/readerProcess.ts';
 import { variableOf } from '../src/platform/settings.ts';
 import { type MemoryGroup, memoryGroup } from './memoryGroup.ts';
 import { childRunning, cpuMs, memory, type ProcessMemory } from './processes.ts';
@@ -70,7 +71,7 @@ export async function startAgent(system: BenchSystem, period: string): Promise<B
       join(ROOT, 'bin/plegwatch'),
       'agent',
     ],
-    env: { PATH: `${node}:${process.env['PATH'] ?? ''}`, ...env },
+    env: { PATH: `${node}:${process.env['PATH'] ?? ''}`, NODE_OPTIONS: NODE_FLAGS.join(' '), ...env },
     logFile: join(system.dir, `${name}.log`),
     ready: async () => (await ask('/readyz').catch(() => null))?.status === 200,
   });

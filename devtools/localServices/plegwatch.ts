@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
 import type { AGENT_SETTINGS } from '../../src/agent/config.ts';
+import { NODE_FLAGS } from '../../src/agent/observe/stream/readerProcess.ts';
 import type { CONTROLLER_SETTINGS } from '../../src/controller/config.ts';
 import { variableOf } from '../../src/platform/settings.ts';
 import type { UI_SETTINGS } from '../../src/ui/settings.ts';
@@ -52,7 +53,7 @@ export async function startPlegwatch({
       startProcess({
         name: command,
         command: process.execPath,
-        args: ['--max-semi-space-size=1', '--v8-pool-size=1', ...nodeArgs, cli, command],
+        args: [...(command === 'agent' ? NODE_FLAGS : []), ...nodeArgs, cli, command],
         env: { PATH: process.env['PATH'], ...env },
         logFile,
         ready: async () => (await ask(port, '/livez'))?.status === 200,

@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { HAND_OVER_MS } from '../../src/agent/agent.ts';
 import { AGENT_SETTINGS } from '../../src/agent/config.ts';
+import { NODE_FLAGS } from '../../src/agent/observe/stream/readerProcess.ts';
 import { CONTROLLER_SETTINGS, MAINTAIN_SETTINGS, MIGRATE_SETTINGS } from '../../src/controller/config.ts';
 import { controllerRights } from '../../src/controller/kube/rights.ts';
 import { DOCTOR_SETTINGS } from '../../src/doctor/settings.ts';
@@ -407,6 +408,11 @@ needs('helm')('a rendered release', () => {
   });
 
   describe('runs an agent that', () => {
+    test('keeps its memory small by the options that its reader has too', async () => {
+      const [{ env }] = podOf(await render(MINIMAL), 'plegwatch-agent').containers;
+      expect(env).toContainEqual({ name: 'NODE_OPTIONS', value: NODE_FLAGS.join(' ') });
+    });
+
     test('has no resource limits, and is killed within 11 s when it hangs', async () => {
       const [{ resources, livenessProbe }] = podOf(await render(MINIMAL), 'plegwatch-agent').containers;
       expect(resources.limits).toBeUndefined();

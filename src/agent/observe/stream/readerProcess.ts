@@ -19,8 +19,11 @@ const START_SILENCE: Micros = millis(10_000);
 const OWN_STALL: Micros = millis(500);
 /** A silence is tolerated for this many stalls of this process in a row; after that the reader is to blame. */
 const MAX_TOLERATED_STALLS = 2;
-/** As bin/plegwatch starts the agent: a small young generation, one helper thread for V8. */
-const NODE_FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=1'];
+/**
+ * Options for Node.js where memory matters more than speed, on every node: a small young generation, one helper thread for V8. The
+ * chart sets them for the agent as NODE_OPTIONS.
+ */
+export const NODE_FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=1'];
 const MAX_STDERR = 500;
 
 export interface ReaderProcess {
