@@ -9,6 +9,7 @@ import axe from 'axe-core';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
 import { temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
 import { where } from '../../devtools/localServices/where.ts';
+import { WITHIN_MS } from './waitFor.ts';
 
 export interface TestBrowser {
   /** Opens a page in a new tab. The tabs share cookies and storage. */
@@ -86,6 +87,7 @@ async function openTab(
   closed: () => void,
 ): Promise<Tab> {
   const page = await context.newPage();
+  page.setDefaultTimeout(WITHIN_MS);
   await page.setViewportSize({ width: options.width ?? 1280, height: options.height ?? 800 });
   await page.emulateMedia({ colorScheme: options.colorScheme ?? 'light' });
   await page.setExtraHTTPHeaders(options.headers ?? {});

@@ -151,6 +151,13 @@ export class System {
     );
   }
 
+  /** Serves the page to everybody on this machine, and returns where. */
+  async ui(port: number): Promise<string> {
+    const settings = { databaseUrl: this.postgres.url, pageAddress: `127.0.0.1:${port}` };
+    this.#started(await startPlegwatch({ cli: CLI, command: 'ui', settings }));
+    return `http://${settings.pageAddress}`;
+  }
+
   async addNode(name: string): Promise<void> {
     await this.kube.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name } });
   }

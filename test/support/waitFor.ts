@@ -3,7 +3,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 
-const WITHIN_MS = 240_000;
+export const WITHIN_MS = 240_000;
 
 /** Waits until the condition holds. */
 export async function until(condition: () => boolean | undefined): Promise<void> {

@@ -33,6 +33,6 @@ export function databaseRefusal(error: unknown): RequestError | undefined {
     return new RequestError('TOO_SLOW', 'Postgres did not answer within 15 s.', cure, { cause: error });
   }
   if (kind !== 'outage' && kind !== 'conflict') return undefined;
-  const cure = 'Try again: plegwatch ui connects by itself when Postgres is back.';
+  const cure = 'Check that Postgres runs and that plegwatch ui reaches it. It connects again by itself.';
   return new RequestError('DATABASE_AWAY', 'Postgres does not answer.', cure, { cause: error });
 }

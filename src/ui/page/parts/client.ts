@@ -11,11 +11,14 @@ export interface Problem {
   readonly cure: string;
 }
 
+/** Whether trying again may help without the reader. */
+export const isPassing = ({ status, code }: Problem): boolean => code === UNREACHABLE.code || status >= 500;
+
 const UNREACHABLE: Problem = {
   status: 0,
   code: 'UNREACHABLE',
   message: 'The server of this page does not answer.',
-  cure: 'Check that plegwatch ui runs, and that kubectl port-forward does. The page goes on trying.',
+  cure: 'Check that plegwatch ui runs, and that kubectl port-forward does.',
 };
 
 export class ProblemError extends Error {

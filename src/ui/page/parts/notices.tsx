@@ -3,9 +3,9 @@
  */
 import type { ComponentChildren } from 'preact';
 import { visible } from '../text.ts';
-import type { Problem } from './client.ts';
+import { isPassing, type Problem } from './client.ts';
 
-/** What is wrong, and what to do. With an older answer still on the page, it says so. */
+/** What is wrong, and what to do; whether an older answer is still on the page, and whether waiting helps. */
 export function ProblemNotice({
   problem,
   isStale,
@@ -13,13 +13,17 @@ export function ProblemNotice({
   readonly problem: Problem;
   readonly isStale: boolean;
 }) {
+  const sentences = [
+    ...(isStale ? ['What you see below is the last answer.'] : []),
+    ...(isPassing(problem) ? ['The page goes on asking.'] : []),
+  ];
   return (
     <div class="notice notice-problem" role="alert">
       <p>
         <strong>{visible(problem.message)}</strong>
       </p>
       <p>{visible(problem.cure)}</p>
-      {isStale && <p>What you see below is the last answer.</p>}
+      {sentences.length > 0 && <p>{sentences.join(' ')}</p>}
     </div>
   );
 }

@@ -3,7 +3,7 @@
  */
 import { createContext } from 'preact';
 import { useContext, useEffect, useRef, useState } from 'preact/hooks';
-import { type AnswerSource, Client, type Problem, ProblemError } from './client.ts';
+import { type AnswerSource, Client, isPassing, type Problem, ProblemError } from './client.ts';
 
 export interface Session {
   readonly client: AnswerSource;
@@ -97,6 +97,3 @@ function waitAfter(problem: Problem | undefined, everyMs: number | null): number
   if (problem === undefined) return everyMs;
   return isPassing(problem) ? RETRY_MS : null;
 }
-
-/** Whether trying again may help without the reader. */
-const isPassing = ({ status, code }: Problem): boolean => code === 'UNREACHABLE' || status >= 500;
