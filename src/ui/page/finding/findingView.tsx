@@ -10,7 +10,7 @@ import { SessionContext, usePolled } from '../parts/polling.ts';
 import { Trail } from '../parts/trail.tsx';
 import { type FindingPlace, fragmentOf } from '../place.ts';
 import { moment, msOf, visible } from '../text.ts';
-import { nameOf } from '../timeline/lanes.ts';
+import { nameOf } from '../timeline/markedContainers.ts';
 import { ProofStrip } from './proofStrip.tsx';
 
 export function FindingView({ place }: { readonly place: FindingPlace }) {

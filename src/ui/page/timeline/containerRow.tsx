@@ -6,13 +6,13 @@ import type { TimeScale } from '../drawing/timeScale.ts';
 import { fragmentOf } from '../place.ts';
 import { visible } from '../text.ts';
 import { holeShape, labelPlace } from './holeShape.ts';
-import { type Hole, type Lane, nameOf } from './lanes.ts';
-import { eventInWords, missInWords, windowInWords } from './laneWords.ts';
+import { type Hole, type MarkedContainer, nameOf } from './markedContainers.ts';
+import { eventInWords, missInWords, windowInWords } from './markWords.ts';
 import type { RowPlace } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
 
 interface Props {
-  readonly lane: Lane;
+  readonly marked: MarkedContainer;
   readonly scale: TimeScale;
   readonly row: RowPlace;
   readonly left: number;
@@ -21,14 +21,14 @@ interface Props {
 const RADIUS = 5;
 const CHARACTER = 7.6;
 
-export function LaneRow({ lane, scale, row, left }: Props) {
-  const { container, events, windows, holes } = lane;
+export function ContainerRow({ marked, scale, row, left }: Props) {
+  const { container, events, windows, holes } = marked;
   const middle = row.top + row.height / 2;
   const marks = events.map(({ at }) => scale.x(at));
   return (
     <g>
-      <RowName row={row} name={nameOf(container)} kind="lane" />
-      <path class="lane-line" d={`M${left} ${middle}H${scale.x(scale.range.to)}`} />
+      <RowName row={row} name={nameOf(container)} kind="container" />
+      <path class="container-line" d={`M${left} ${middle}H${scale.x(scale.range.to)}`} />
       {windows.map((window) => {
         const span = scale.span(window.from, window.to);
         if (span === undefined) return null;
@@ -62,7 +62,7 @@ export function LaneRow({ lane, scale, row, left }: Props) {
 
 interface HoleProps {
   readonly hole: Hole;
-  /** Where the other marks of the lane are. */
+  /** Where the other marks of the row are. */
   readonly marks: readonly number[];
   readonly scale: TimeScale;
   readonly row: RowPlace;

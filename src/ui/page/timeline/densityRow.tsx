@@ -7,8 +7,8 @@ import { fragmentOf } from '../place.ts';
 import { count, msOf } from '../text.ts';
 import { densityOf } from './eventDensity.ts';
 import { holeShape } from './holeShape.ts';
-import { holeOf } from './lanes.ts';
-import { missInWords } from './laneWords.ts';
+import { holeOf } from './markedContainers.ts';
+import { missInWords } from './markWords.ts';
 import type { RowPlace } from './rowLayout.ts';
 import { RowName } from './rowName.tsx';
 

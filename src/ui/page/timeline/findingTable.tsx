@@ -6,7 +6,7 @@ import type { TimelineAnswer, TimelineFinding } from '../../api.ts';
 import type { Range } from '../drawing/timeScale.ts';
 import { fragmentOf } from '../place.ts';
 import { count, counted, moment, msOf, shortId, visible } from '../text.ts';
-import { nameOf } from './lanes.ts';
+import { nameOf } from './markedContainers.ts';
 
 interface Props {
   readonly answer: TimelineAnswer;

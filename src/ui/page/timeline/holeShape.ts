@@ -1,9 +1,9 @@
 /*
- * How a missed event looks: a hole in the lane, as wide as the window in which the event was due. However far the reader zooms out, it stays
+ * How a missed event looks: a hole in the row, as wide as the window in which the event was due. However far the reader zooms out, it stays
  * wide enough to be seen and hit.
  */
 import type { TimeScale } from '../drawing/timeScale.ts';
-import type { Hole } from './lanes.ts';
+import type { Hole } from './markedContainers.ts';
 
 export const MIN_HOLE_WIDTH = 16;
 
@@ -33,7 +33,7 @@ export interface LabelPlace {
   readonly anchor: 'start' | 'end';
 }
 
-/** Where the words beside a hole cover no other mark of the lane: right of it if that fits before the edge, else left of it. */
+/** Where the words beside a hole cover no other mark of the row: right of it if that fits before the edge, else left of it. */
 export function labelPlace(
   shape: HoleShape,
   marks: readonly number[],

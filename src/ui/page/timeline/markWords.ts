@@ -1,9 +1,9 @@
 /*
- * What the titles of a lane's parts say.
+ * What the titles of a container's marks say.
  */
 import type { TimelineFinding } from '../../api.ts';
 import { clock, duration, moment, msOf, visible } from '../text.ts';
-import type { LaneEvent, LaneWindow } from './lanes.ts';
+import type { EventMark, WindowMark } from './markedContainers.ts';
 
 export function missInWords({ eventType, from, to, resolvedAt, cause }: TimelineFinding): string {
   const window =
@@ -15,8 +15,8 @@ export function missInWords({ eventType, from, to, resolvedAt, cause }: Timeline
   return `Missed ${visible(eventType ?? 'event')}${window}, ${later}${cause === null ? '' : ` (${visible(cause)})`}`;
 }
 
-export const eventInWords = ({ at, type, replayed }: LaneEvent): string =>
+export const eventInWords = ({ at, type, replayed }: EventMark): string =>
   `${visible(type)} received at ${clock(at)} UTC${replayed ? ', older than the subscription' : ''}`;
 
-export const windowInWords = ({ from, to, oldState, newState }: LaneWindow): string =>
+export const windowInWords = ({ from, to, oldState, newState }: WindowMark): string =>
   `Lists: ${visible(oldState)} at ${clock(from)}, ${visible(newState)} at ${clock(to)} UTC (${duration(to - from)} between them)`;

@@ -1,27 +1,27 @@
 /*
- * Lanes of the timeline: one for each container, with what was received, what lists showed, and the holes where an event was due.
+ * The containers of the timeline, a row for each: what was received, what lists showed, and the holes where an event was due.
  */
 import type { Container, TimelineAnswer, TimelineFinding } from '../../api.ts';
 import type { Range } from '../drawing/timeScale.ts';
 import { msOf, visible } from '../text.ts';
 
-export interface Lane {
+export interface MarkedContainer {
   /** Of the container in the answer: hostile ids may be the same. */
   readonly place: number;
   readonly container: Container;
-  readonly events: readonly LaneEvent[];
-  readonly windows: readonly LaneWindow[];
+  readonly events: readonly EventMark[];
+  readonly windows: readonly WindowMark[];
   readonly holes: readonly Hole[];
 }
 
-export interface LaneEvent {
+export interface EventMark {
   readonly at: number;
   readonly type: string;
   readonly replayed: boolean;
 }
 
 /** The change happened somewhere within it: after a list that showed the old state began, before one that showed the new one ended. */
-export interface LaneWindow {
+export interface WindowMark {
   readonly from: number;
   readonly to: number;
   readonly oldState: string;
@@ -38,28 +38,33 @@ export interface Hole {
   readonly resolvedAt: number | null;
 }
 
-export interface Lanes {
-  readonly lanes: readonly Lane[];
+export interface MarkedContainers {
+  readonly shown: readonly MarkedContainer[];
   /** How many containers there was no room for. */
   readonly leftOut: number;
 }
 
-/** Containers with a hole come first into the room that there is; those that are shown are in the order of their first sign. */
-export function lanesOf(answer: TimelineAnswer, range: Range, only: string, room: number): Lanes {
+/**
+ * Containers with a hole come first into the room that there is, then the latest. Those that are shown are in the order of their first
+ * sign.
+ */
+export function markedContainers(
+  answer: TimelineAnswer,
+  range: Range,
+  only: string,
+  room: number,
+): MarkedContainers {
   const search = only.trim().toLowerCase();
-  const lanes = answer.containers
+  const all = answer.containers
     .map((container, place) => ({ place, container, ...marksOf(answer, place, range) }))
-    .filter((lane) => !isEmpty(lane) && (search === '' || matches(lane.container, search)))
-    .map((lane) => ({ lane, first: firstOf(lane) }));
-  lanes.sort((a, b) => a.first - b.first);
-  const withHoles = lanes.filter(({ lane }) => lane.holes.length > 0);
-  const others = lanes.filter(({ lane }) => lane.holes.length === 0);
-  const shown = [...withHoles, ...others].slice(0, room);
-  shown.sort((a, b) => a.first - b.first);
-  return { lanes: shown.map(({ lane }) => lane), leftOut: lanes.length - shown.length };
+    .filter((marked) => !isEmpty(marked) && (search === '' || matches(marked.container, search)))
+    .map((marked) => ({ marked, first: firstOf(marked), hasHole: marked.holes.length > 0 }));
+  all.sort((a, b) => Number(b.hasHole) - Number(a.hasHole) || b.first - a.first);
+  const shown = all.slice(0, room).sort((a, b) => a.first - b.first);
+  return { shown: shown.map(({ marked }) => marked), leftOut: all.length - shown.length };
 }
 
-type Marks = Pick<Lane, 'events' | 'windows' | 'holes'>;
+type Marks = Pick<MarkedContainer, 'events' | 'windows' | 'holes'>;
 
 /** The rows of an answer by their container, once for each answer. */
 const INDEXES = new WeakMap<TimelineAnswer, ReadonlyMap<number, Marks>>();
@@ -77,7 +82,7 @@ function marksOf(answer: TimelineAnswer, container: number, range: Range): Marks
 }
 
 function indexOf(answer: TimelineAnswer): ReadonlyMap<number, Marks> {
-  const index = new Map<number, { events: LaneEvent[]; windows: LaneWindow[]; holes: Hole[] }>();
+  const index = new Map<number, { events: EventMark[]; windows: WindowMark[]; holes: Hole[] }>();
   const marks = (container: number) => {
     const found = index.get(container) ?? { events: [], windows: [], holes: [] };
     index.set(container, found);

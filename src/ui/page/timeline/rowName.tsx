@@ -6,7 +6,7 @@ import type { RowPlace } from './rowLayout.ts';
 interface Props {
   readonly row: RowPlace;
   readonly name: string;
-  readonly kind?: 'row' | 'lane';
+  readonly kind?: 'row' | 'container';
 }
 
 const CHARACTERS = 26;

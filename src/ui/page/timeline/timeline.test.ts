@@ -4,8 +4,8 @@ import { TimeScale } from '../drawing/timeScale.ts';
 import { bandsOf } from './bands.ts';
 import { densityOf } from './eventDensity.ts';
 import { holeShape, labelPlace, MIN_HOLE_WIDTH } from './holeShape.ts';
-import { holeOf, lanesOf, nameOf } from './lanes.ts';
 import { durationScale, figureLine, heatPaths } from './latencyHeat.ts';
+import { holeOf, markedContainers, nameOf } from './markedContainers.ts';
 import { rowLayout } from './rowLayout.ts';
 
 const NIGHT = Date.parse('2026-11-22T03:00:00Z');
@@ -66,34 +66,35 @@ test('events are counted by slice, those outside the period not at all', () => {
   expect(density).toEqual({ counts: [2, 1], most: 2 });
 });
 
-test('a container with a missed event has a lane before all others, in the order of time', () => {
+test('a container with a missed event has a row before all others, then the latest have one, in the order of time', () => {
   const busy = answer({
     containers: [container('a'), container('b'), container('c')],
     events: rows(event(0, 10), event(1, 20), event(2, 30)),
-    findings: rows(missed(2, 40)),
+    findings: rows(missed(0, 40)),
   });
-  const { lanes, leftOut } = lanesOf(busy, hour, '', 2);
-  expect(lanes.map((lane) => lane.container.podName)).toEqual(['a', 'c']);
+  const { shown, leftOut } = markedContainers(busy, hour, '', 2);
+  expect(shown.map((marked) => marked.container.podName)).toEqual(['a', 'c']);
   expect(leftOut).toBe(1);
 });
 
-test('a container without anything in the period has no lane', () => {
+test('a container without anything in the period has no row', () => {
   const other = answer({ containers: [container('a')], events: rows(event(0, 4000)) });
-  expect(lanesOf(other, hour, '', 9)).toEqual({ lanes: [], leftOut: 0 });
+  expect(markedContainers(other, hour, '', 9)).toEqual({ shown: [], leftOut: 0 });
 });
 
-test('lanes are narrowed by pod, container and id', () => {
+test('rows are narrowed by pod, container and id', () => {
   const two = answer({
     containers: [container('cart'), container('web', { id: 'F00D' })],
     events: rows(event(0, 1), event(1, 2)),
   });
-  const found = (only: string) => lanesOf(two, hour, only, 9).lanes.map((lane) => lane.container.podName);
+  const found = (only: string) =>
+    markedContainers(two, hour, only, 9).shown.map((marked) => marked.container.podName);
   expect([found('SHOP/ca'), found('f00d'), found('app')]).toEqual([['cart'], ['web'], ['cart', 'web']]);
 });
 
 test('only a missed event is a hole; other findings are none', () => {
   const late = answer({ containers: [container('a')], findings: rows(missed(0, 1, { kind: 'late' })) });
-  expect(lanesOf(late, hour, '', 9).lanes).toEqual([]);
+  expect(markedContainers(late, hour, '', 9).shown).toEqual([]);
 });
 
 test('a hole is as long as the window, and its event stands at the time of the runtime where that is known', () => {
@@ -109,7 +110,7 @@ test('a hole stays visible however far one zooms out, and says that it is wider 
   expect(holeShape(holeOf(missed(0, 9999)), new TimeScale(hour, 0, 300))).toBeUndefined();
 });
 
-test('the words beside a hole cover no event of the lane, and stay within the drawing', () => {
+test('the words beside a hole cover no event of the row, and stay within the drawing', () => {
   const shape = { x: 100, width: 16, at: 108, isWidened: true };
   expect(labelPlace(shape, [50, 400], 90, 600)).toEqual({ x: 122, anchor: 'start' });
   expect(labelPlace(shape, [150, 130], 90, 600)).toEqual({ x: 164, anchor: 'start' });

@@ -8,12 +8,12 @@ import { useElementWidth } from '../parts/elementWidth.ts';
 import { counted, moment, msOf } from '../text.ts';
 import { Axis } from './axis.tsx';
 import { BandRow } from './bandRow.tsx';
+import { ContainerRow } from './containerRow.tsx';
 import { Crosshair } from './crosshair.tsx';
 import { DensityRow } from './densityRow.tsx';
 import { GapRow } from './gapRow.tsx';
-import { LaneRow } from './laneRow.tsx';
-import { lanesOf } from './lanes.ts';
 import { LatencyRow } from './latencyRow.tsx';
+import { markedContainers } from './markedContainers.ts';
 import { modeBands, readyBands } from './nodeBands.ts';
 import { AXIS, rowLayout } from './rowLayout.ts';
 import { SessionRow } from './sessionRow.tsx';
@@ -26,20 +26,19 @@ interface Props {
   readonly onRange: (range: Range) => void;
 }
 
-const LANES = 16;
-const MORE_LANES = 40;
-const laneKey = (place: number): string => `lane ${place}`;
+const CONTAINERS = 16;
+const MORE_CONTAINERS = 40;
+const containerKey = (place: number): string => `container ${place}`;
 const RIGHT = 8;
 
 export function TimelineChart({ answer, range, only, onRange }: Props) {
   const [ref, width] = useElementWidth<HTMLDivElement>();
-  const [room, setRoom] = useState(LANES);
-  const { lanes, leftOut } = useMemo(
-    () => lanesOf(answer, range, only, room),
+  const [room, setRoom] = useState(CONTAINERS);
+  const { shown, leftOut } = useMemo(
+    () => markedContainers(answer, range, only, room),
     [answer, range.from, range.to, only, room],
   );
   const layout = useMemo(() => {
-    const laneSizes = lanes.map(({ place }) => ({ key: laneKey(place), height: 22 }));
     return rowLayout(width, [
       { key: 'stream', height: 20 },
       { key: 'gaps', height: 14 },
@@ -47,9 +46,9 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
       { key: 'ready', height: 20 },
       { key: 'latency', height: 96 },
       { key: 'events', height: 44 },
-      ...laneSizes,
+      ...shown.map(({ place }) => ({ key: containerKey(place), height: 22 })),
     ]);
-  }, [lanes, width]);
+  }, [shown, width]);
   const scale = new TimeScale(range, layout.left, width - RIGHT);
   const keys = useGestures(ref, range, scale, onRange);
   const row = (key: string) => layout.rows.get(key) ?? { top: 0, height: 0, label: 0 };
@@ -97,12 +96,12 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
               row={row('events')}
               right={width - RIGHT}
             />
-            {lanes.map((lane) => (
-              <LaneRow
-                key={lane.place}
-                lane={lane}
+            {shown.map((marked) => (
+              <ContainerRow
+                key={marked.place}
+                marked={marked}
                 scale={scale}
-                row={row(laneKey(lane.place))}
+                row={row(containerKey(marked.place))}
                 left={layout.left}
               />
             ))}
@@ -112,14 +111,14 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
       </div>
       {leftOut > 0 && (
         <p class="note">
-          <button type="button" class="small" onClick={() => setRoom(room + MORE_LANES)}>
+          <button type="button" class="small" onClick={() => setRoom(room + MORE_CONTAINERS)}>
             Show more
           </button>{' '}
           {counted(leftOut, 'more container')} changed in this period. Zoom in, or name a pod above.
         </p>
       )}
       <p class="note hint">
-        {lanes.length === 0 && 'No container changed in this period. '}
+        {shown.length === 0 && 'No container changed in this period. '}
         Click the drawing: then the wheel or + and − zoom, dragging or ← and → move.
       </p>
     </section>
