@@ -67,19 +67,17 @@ const commandLine: CommandLine = {
         'check the findings in Postgres against the other records there; exit code 3 if they differ',
       async load() {
         const { AUDIT_SETTINGS } = await import('./controller/config.ts');
-        return commandWith(AUDIT_SETTINGS, async ({ logLevel, ...config }) => {
-          const { openStore } = await import('./controller/store/store.ts');
+        return commandWith(AUDIT_SETTINGS, async (config) => {
+          const { withStore } = await import('./controller/store/withStore.ts');
           const { EXIT_DIFFERENCES, runAudit } = await import('./audit/command.ts');
-          const store = await openStore({ ...config, log: createLogger(logLevel, 'audit') });
-          try {
+          const less = 'one node (--node), a shorter time (--from, --to)';
+          await withStore({ ...config, name: 'audit', less }, async (store) => {
             const printLine = (line: string) => print(`${line}\n`);
             const differences = await store.transaction((sql) =>
               runAudit({ ...config, sql, print: printLine }),
             );
             if (differences > 0) process.exitCode = EXIT_DIFFERENCES;
-          } finally {
-            await store.close();
-          }
+          });
         });
       },
     },
@@ -109,18 +107,16 @@ const commandLine: CommandLine = {
       async load() {
         const { REPORT_SETTINGS } = await import('./controller/config.ts');
         return commandWith(REPORT_SETTINGS, async (config) => {
-          const { cluster: clusters, node: nodes, output, failOn, logLevel, ...database } = config;
-          const { openStore } = await import('./controller/store/store.ts');
+          const { cluster: clusters, node: nodes, output, failOn } = config;
+          const { withStore } = await import('./controller/store/withStore.ts');
           const { EXIT_FAIL_ON, runReport } = await import('./controller/reports/command.ts');
-          const store = await openStore({ ...database, log: createLogger(logLevel, 'report') });
-          try {
+          const less = 'fewer nodes (--cluster, --node)';
+          await withStore({ ...config, name: 'report', less }, async (store) => {
             const { text, failures } = await runReport({ store, clusters, nodes, output, failOn });
             print(text);
             for (const failure of failures) complain(`plegwatch: ${failure}`);
             if (failures.length > 0) process.exitCode = EXIT_FAIL_ON;
-          } finally {
-            await store.close();
-          }
+          });
         });
       },
     },
@@ -128,17 +124,15 @@ const commandLine: CommandLine = {
       description: 'print everything about one finding, so that a stranger can check it',
       async load() {
         const { FINDING_SETTINGS } = await import('./analysis/settings.ts');
-        return commandWith(FINDING_SETTINGS, async ({ logLevel, html, ...config }) => {
-          const { openStore } = await import('./controller/store/store.ts');
+        return commandWith(FINDING_SETTINGS, async ({ html, ...config }) => {
+          const { withStore } = await import('./controller/store/withStore.ts');
           const { findingOf, runFinding } = await import('./analysis/finding/command.ts');
-          const store = await openStore({ ...config, log: createLogger(logLevel, 'finding') });
-          try {
+          const less = 'one node (--cluster, --node)';
+          await withStore({ ...config, name: 'finding', less }, async (store) => {
             if (html === undefined) return print(await runFinding({ ...config, store }));
             const { recordFinding } = await import('./ui/record.ts');
             print(await recordFinding(store, (await findingOf({ ...config, store })).finding, html));
-          } finally {
-            await store.close();
-          }
+          });
         });
       },
     },
@@ -146,19 +140,17 @@ const commandLine: CommandLine = {
       description: 'print what happened on one node, in one order',
       async load() {
         const { TIMELINE_SETTINGS } = await import('./analysis/settings.ts');
-        return commandWith(TIMELINE_SETTINGS, async ({ logLevel, html, ...config }) => {
-          const { openStore } = await import('./controller/store/store.ts');
+        return commandWith(TIMELINE_SETTINGS, async ({ html, ...config }) => {
+          const { withStore } = await import('./controller/store/withStore.ts');
           const { nodeOf, runTimeline } = await import('./analysis/timeline/command.ts');
-          const store = await openStore({ ...config, log: createLogger(logLevel, 'timeline') });
-          try {
+          const less = 'a shorter time (--from, --to)';
+          await withStore({ ...config, name: 'timeline', less }, async (store) => {
             if (html === undefined) return printStyled(await runTimeline({ ...config, store }));
             const { recordTimeline } = await import('./ui/record.ts');
             const { cluster, node } = await nodeOf({ ...config, store });
             const { from, to } = config;
             print(await recordTimeline(store, { cluster, node, from, to }, html));
-          } finally {
-            await store.close();
-          }
+          });
         });
       },
     },
@@ -166,15 +158,13 @@ const commandLine: CommandLine = {
       description: 'write the rows of a view as CSV, a gzipped file for each day',
       async load() {
         const { EXPORT_SETTINGS } = await import('./analysis/settings.ts');
-        return commandWith(EXPORT_SETTINGS, async ({ logLevel, ...config }) => {
-          const { openStore } = await import('./controller/store/store.ts');
+        return commandWith(EXPORT_SETTINGS, async (config) => {
+          const { withStore } = await import('./controller/store/withStore.ts');
           const { runExport } = await import('./analysis/export/command.ts');
-          const store = await openStore({ ...config, log: createLogger(logLevel, 'export') });
-          try {
-            await runExport({ ...config, store, print: (line) => print(`${line}\n`) });
-          } finally {
-            await store.close();
-          }
+          const less = "one cluster (--cluster); a limit of the role's own is in pg_roles.rolconfig";
+          await withStore({ ...config, name: 'export', less }, (store) =>
+            runExport({ ...config, store, print: (line) => print(`${line}\n`) }),
+          );
         });
       },
     },

@@ -3,9 +3,9 @@
  * its policy lets nothing run but the script that it was written with.
  */
 import { createHash } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
 import type { Store } from '../controller/store/store.ts';
-import { messageOf, PlegwatchError } from '../platform/errors.ts';
+import { PlegwatchError } from '../platform/errors.ts';
+import { writeOutput } from '../platform/outputFile.ts';
 import { VERSION } from '../platform/version.ts';
 import { findingAnswer } from './answers/finding.ts';
 import { createReader, type Reader } from './answers/reader.ts';
@@ -23,7 +23,7 @@ interface RecordedPeriod {
   readonly to: Date;
 }
 
-/** Writes the timeline, and returns what to print. Throws SETTING_INVALID if the file cannot be written. */
+/** Writes the timeline, and returns what to print. Throws EXPORT_UNWRITABLE. */
 export async function recordTimeline(store: Store, period: RecordedPeriod, file: string): Promise<string> {
   const reader = createReader(store, undefined);
   const timeline = await readTimeline(reader, period);
@@ -65,10 +65,7 @@ const readFinding = (
 
 async function write(shown: Omit<PageRecord, 'writtenAt' | 'version'>, file: string): Promise<string> {
   const html = recordPage({ writtenAt: shown.timeline.now, version: VERSION, ...shown });
-  await writeFile(file, html).catch((error: unknown) => {
-    const sentence = `--html ${file} cannot be written: ${messageOf(error)}.`;
-    throw new PlegwatchError('SETTING_INVALID', sentence, 'Name a file in a folder that exists.');
-  });
+  await writeOutput('--html', file, [html]);
   return `${file}: ${Math.ceil(html.length / 1024)} KiB\n`;
 }
 

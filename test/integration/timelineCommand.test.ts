@@ -197,7 +197,7 @@ needs('postgres')('plegwatch timeline', () => {
     test('a file that cannot be written is named in the error', async () => {
       const file = join(folder, 'missing', 'a.html');
       const { code, stderr } = await timeline('node-a', '--html', file);
-      expect([code, stderr]).toEqual([2, expect.stringContaining(`--html ${file} cannot be written`)]);
+      expect([code, stderr]).toEqual([1, expect.stringContaining(`--html: ${file} cannot be written`)]);
     });
   });
 });

@@ -5,8 +5,7 @@
  * again: files that are there are kept, unless their day had not been over for an hour when they were written. Rows come through a cursor:
  * the memory does not grow with their number.
  */
-import { createWriteStream } from 'node:fs';
-import { mkdir, rename, stat } from 'node:fs/promises';
+import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -17,7 +16,8 @@ import { notFound } from '../../controller/store/notFound.ts';
 import listClusters from '../../controller/store/sql/listClusters.sql';
 import type { SqlRunner, Store } from '../../controller/store/store.ts';
 import { csvLine } from '../../platform/csv.ts';
-import { messageOf, PlegwatchError } from '../../platform/errors.ts';
+import { PlegwatchError } from '../../platform/errors.ts';
+import { unwritable, writeOutput } from '../../platform/outputFile.ts';
 import { fetchRows } from '../cursor.ts';
 import { EXPORTED_VIEWS, type ExportedView } from './views.ts';
 
@@ -36,24 +36,26 @@ const DAY_MS = 86_400_000;
 /** Agents deliver within minutes, unless there is an outage. */
 const SETTLED_AFTER_MS = 3_600_000;
 
-/** Throws NOT_FOUND, or SETTING_INVALID for times or a folder that cannot be used. */
+/** Throws NOT_FOUND, SETTING_INVALID for times that cannot be used, or EXPORT_UNWRITABLE. */
 export async function runExport(command: ExportCommand): Promise<void> {
   const { store, cluster, dir, from, to } = command;
-  if (from >= to) throw invalid('--from must be before --to.');
+  if (from >= to)
+    throw new PlegwatchError(
+      'SETTING_INVALID',
+      '--from must be before --to.',
+      'See plegwatch export --help.',
+    );
   const { rows } = await store.run<{ name: string }>({ text: listClusters });
   const names = rows.map(({ name }) => name);
   const missing = cluster?.find((name) => !names.includes(name));
   if (missing !== undefined) throw notFound('cluster', missing, names);
   await mkdir(dir, { recursive: true }).catch((error: unknown) => {
-    throw invalid(`--dir ${dir} cannot be created: ${messageOf(error)}.`);
+    throw unwritable('--dir', dir, error);
   });
   for (let day = Math.floor(from.getTime() / DAY_MS) * DAY_MS; day < to.getTime(); day += DAY_MS) {
     await exportDay(command, day);
   }
 }
-
-const invalid = (sentence: string) =>
-  new PlegwatchError('SETTING_INVALID', sentence, 'See plegwatch export --help.');
 
 async function exportDay(command: ExportCommand, day: number): Promise<void> {
   const { view, cluster, dir, print } = command;
@@ -72,15 +74,12 @@ async function exportDay(command: ExportCommand, day: number): Promise<void> {
     // The whole day is read: a plan for its first rows would take longer.
     await sql.run({ text: "SET LOCAL TIME ZONE 'UTC'; SET LOCAL cursor_tuple_fraction = 1" });
     const lines = new Lines(sql, command, date);
-    await pipeline(
-      Readable.from(lines.chunks()),
-      createGzip(),
-      createWriteStream(`${file}.part`, { flush: true }),
+    await pipeline(Readable.from(lines.chunks()), createGzip(), (chunks: AsyncIterable<Buffer>) =>
+      writeOutput('--dir', file, chunks),
     );
     await sql.run({ text: 'COMMIT' });
     return lines.rows;
   });
-  await rename(`${file}.part`, file);
   print(`${name}: ${rows} ${rows === 1 ? 'row' : 'rows'}`);
 }
 
@@ -89,7 +88,7 @@ async function isFinal(file: string, day: number): Promise<boolean> {
     return (await stat(file)).mtimeMs >= day + DAY_MS + SETTLED_AFTER_MS;
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return false;
-    throw error;
+    throw unwritable('--dir', file, error);
   }
 }
 

@@ -44,8 +44,19 @@ export function databaseErrorKind(error: unknown): DatabaseErrorKind {
   return OUTAGE.test(code) ? 'outage' : 'fault';
 }
 
-/** The error of a first connection or query, for the operator: names the setting and the cure, never the password. */
-export function explainDatabaseError(settings: DatabaseSettings, error: unknown): PlegwatchError {
+/** Whether Postgres or the connection to it caused an error, and not a defect of ours. */
+export const isOfDatabase = (error: unknown): boolean =>
+  sqlState(error) !== undefined || databaseErrorKind(error) === 'outage';
+
+/**
+ * An error of Postgres for the operator: names the setting and the cure, never the password. `less` says with which options a command
+ * asks for less.
+ */
+export function explainDatabaseError(
+  settings: DatabaseSettings,
+  error: unknown,
+  less?: string,
+): PlegwatchError {
   if (error instanceof PlegwatchError) return error;
   const at = `Postgres at ${databaseAt(settings)}`;
   const setting = databaseSettingOf(settings);
@@ -68,7 +79,16 @@ export function explainDatabaseError(settings: DatabaseSettings, error: unknown)
     );
   }
   if (/^(42P01|3F000|42883|42703)/.test(code)) return notMigratedError(settings, message, error);
-  if (['outage', 'timeout'].includes(databaseErrorKind(error))) {
+  if (databaseErrorKind(error) === 'timeout' || isLockTimeout(error)) {
+    const asking = less === undefined ? '' : `, or ask for less: ${less}`;
+    return new PlegwatchError(
+      'DATABASE_TIMEOUT',
+      `${at} ended a statement: ${message}.`,
+      `Try again when nothing else keeps the database busy (pg_stat_activity shows what does)${asking}.`,
+      { cause: error },
+    );
+  }
+  if (databaseErrorKind(error) === 'outage') {
     return new PlegwatchError(
       'DATABASE_UNREACHABLE',
       `${at} cannot be reached: ${message}.`,

@@ -1,0 +1,42 @@
+/*
+ * A file that a command writes for its user. It has its name when it is complete; until then the name ends in `.part`.
+ */
+import { open, rename, rm } from 'node:fs/promises';
+import { messageOf, PlegwatchError } from './errors.ts';
+
+/** `option` names the setting from which the file has its place. Throws EXPORT_UNWRITABLE, and what reading `chunks` throws. */
+export async function writeOutput(
+  option: string,
+  file: string,
+  chunks: AsyncIterable<Uint8Array> | Iterable<string>,
+): Promise<void> {
+  const part = `${file}.part`;
+  const onDisk = <T>(call: Promise<T>): Promise<T> =>
+    call.catch((error: unknown) => {
+      throw unwritable(option, file, error);
+    });
+  const handle = await onDisk(open(part, 'w'));
+  try {
+    try {
+      for await (const chunk of chunks) await onDisk(handle.writeFile(chunk));
+      await onDisk(handle.sync());
+    } finally {
+      await onDisk(handle.close());
+    }
+    await onDisk(rename(part, file));
+  } catch (error) {
+    // It would take the space that is missing. The error says why there is no file; that this failed too would add nothing.
+    await rm(part, { force: true }).catch(() => undefined);
+    throw error;
+  }
+}
+
+export function unwritable(option: string, path: string, cause: unknown): PlegwatchError {
+  const message = messageOf(cause);
+  const cure = /^(ENOSPC|EDQUOT|EFBIG)/.test(message)
+    ? `Free space there, or set ${option} to a place that has more.`
+    : `Set ${option} to a place that exists and where this user may write.`;
+  return new PlegwatchError('EXPORT_UNWRITABLE', `${option}: ${path} cannot be written: ${message}.`, cure, {
+    cause,
+  });
+}
