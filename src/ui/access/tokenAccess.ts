@@ -1,6 +1,8 @@
 /*
  * Who may `get plegreports` in this cluster, by a token of its API server: a TokenReview says whose it is, a SubjectAccessReview whether
  * that user may. Answers are remembered for a short time, by a digest of the token; the token itself is kept nowhere.
+ *
+ * Who could read before is asked about apart from strangers: whoever guesses tokens keeps no reader out.
  */
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -16,11 +18,12 @@ import type { Access } from './access.ts';
 
 export interface TokenAccessOptions {
   readonly kube: Pick<KubeClient, 'reviewToken' | 'mayUser'>;
-  readonly log: ThrottledLog;
+  readonly log: Pick<ThrottledLog, 'warn'>;
   readonly now?: () => Mono;
 }
 
 const MAX_TOKEN = 12 * 1024;
+/** Of each kind. */
 const MAX_REMEMBERED = 1_000;
 /** A right that is taken back, or a token that expires, is noticed after this time. */
 const ALLOWED_FOR = millis(60_000);
@@ -36,14 +39,16 @@ const CREATE_TOKEN =
 type Refusal = RequestError | null;
 
 interface Remembered {
-  readonly answer: Promise<Refusal>;
-  /** Null until the answer is there. */
-  until: Mono | null;
+  readonly refusal: Refusal;
+  readonly until: Mono;
 }
 
 export function tokenAccess({ kube, log, now = monoNow }: TokenAccessOptions): Access {
-  const remembered = new Map<string, Remembered>();
-  const bucket = new TokenBucket(REVIEWS);
+  const allowed = new Map<string, Remembered>();
+  const refused = new Map<string, Remembered>();
+  const asked = new Map<string, Promise<Refusal>>();
+  const ofReaders = new TokenBucket(REVIEWS);
+  const ofStrangers = new TokenBucket(REVIEWS);
 
   async function review(token: string): Promise<Refusal> {
     const { authenticated, error, ...user } = await kube.reviewToken(token, []);
@@ -63,21 +68,28 @@ export function tokenAccess({ kube, log, now = monoNow }: TokenAccessOptions): A
     );
   }
 
-  function ask(digest: string, token: string): Promise<Refusal> {
+  async function ask(digest: string, token: string): Promise<Refusal> {
+    // The API server may have answered as things were when it was asked.
+    const since = now();
+    const refusal = await review(token);
+    allowed.delete(digest);
+    refused.delete(digest);
+    const kept = refusal === null ? allowed : refused;
+    kept.set(digest, { refusal, until: shift(since, refusal === null ? ALLOWED_FOR : REFUSED_FOR) });
+    const [oldest] = kept.keys();
+    if (kept.size > MAX_REMEMBERED && oldest !== undefined) kept.delete(oldest);
+    return refusal;
+  }
+
+  function refusalOf(digest: string, token: string): Promise<Refusal> {
+    const known = asked.get(digest);
+    if (known !== undefined) return known;
+    const bucket = allowed.has(digest) ? ofReaders : ofStrangers;
     if (!bucket.tryTake(now())) {
       throw new RequestError('BUSY', 'Too many tokens are being checked at once.', 'Try again in a second.');
     }
-    const answer = review(token);
-    const entry: Remembered = { answer, until: null };
-    remembered.set(digest, entry);
-    const [oldest] = remembered.keys();
-    if (remembered.size > MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
-    answer.then(
-      (refusal) => {
-        entry.until = shift(now(), refusal === null ? ALLOWED_FOR : REFUSED_FOR);
-      },
-      () => remembered.get(digest) === entry && remembered.delete(digest),
-    );
+    const answer = ask(digest, token).finally(() => asked.delete(digest));
+    asked.set(digest, answer);
     return answer;
   }
 
@@ -85,11 +97,12 @@ export function tokenAccess({ kube, log, now = monoNow }: TokenAccessOptions): A
     async check(request) {
       const token = bearerOf(request);
       const digest = createHash('sha256').update(token).digest('base64');
-      const known = remembered.get(digest);
-      const isFresh = known !== undefined && (known.until === null || now() < known.until);
-      if (!isFresh) remembered.delete(digest);
-      const refusal = await (isFresh ? known.answer : ask(digest, token)).catch((error: unknown) => {
-        if (error instanceof RequestError) throw error;
+      const known = allowed.get(digest) ?? refused.get(digest);
+      if (known !== undefined && now() < known.until) {
+        if (known.refusal !== null) throw known.refusal;
+        return;
+      }
+      const refusal = await refusalOf(digest, token).catch((error: unknown) => {
         log.warn({ error: messageOf(error) }, 'the API server could not be asked who may read');
         throw new RequestError(
           'ACCESS_UNKNOWN',
