@@ -1,8 +1,10 @@
 /*
  * The server of the page, on real sockets, with an answer of its own.
  */
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type IncomingHttpHeaders, request } from 'node:http';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -29,12 +31,16 @@ interface Got {
   readonly body: Buffer;
 }
 
-async function start(access: Access = loopbackAccess, answer: Answer = async () => ({ text: LONG })) {
+async function start(
+  access: Access = loopbackAccess,
+  answer: Answer = async () => ({ text: LONG }),
+  sendTimeoutMs = 20_000,
+) {
   const explain = () => new RequestError('INTERNAL', 'It failed.', 'Read the log.');
   const answers = { '/api/fleet': answer };
   const page = readPage(folder);
   server = await servePage({
-    ...{ address: '127.0.0.1:0', access, page, answers, explain },
+    ...{ address: '127.0.0.1:0', access, page, answers, explain, sendTimeoutMs },
     onAnswered: () => undefined,
   });
   const { port } = server;
@@ -127,6 +133,66 @@ test('behind a proxy, it has to name the user, once', async () => {
     expect(codeOf(await get('/api/fleet', { 'x-forwarded-user': user }))).toEqual([401, 'USER_UNKNOWN']);
   }
   expect(codeOf(await get('/api/fleet'))).toEqual([401, 'USER_UNKNOWN']);
+});
+
+test('where the proxy has addresses, nobody else on this machine may say who asks', async () => {
+  const ann = { 'x-forwarded-user': 'ann' };
+  const get = await start(proxyAccess('X-Forwarded-User', ['10.0.0.0/8', '::1']));
+  expect(codeOf(await get('/api/fleet', ann))).toEqual([403, 'FORBIDDEN']);
+  await server?.stop();
+  const again = await start(proxyAccess('X-Forwarded-User', ['10.0.0.0/8', '127.0.0.1']));
+  expect((await again('/api/fleet', ann)).status).toBe(200);
+});
+
+test('no page of another site can have the browser of its reader ask', async () => {
+  let asked = 0;
+  const get = await start(loopbackAccess, async () => {
+    asked += 1;
+    return {};
+  });
+  for (const site of ['cross-site', 'same-site']) {
+    expect(codeOf(await get('/api/fleet', { 'sec-fetch-site': site }))).toEqual([403, 'FORBIDDEN']);
+  }
+  expect(asked).toBe(0);
+  for (const site of ['same-origin', 'none']) {
+    expect((await get('/api/fleet', { 'sec-fetch-site': site })).status).toBe(200);
+  }
+  // A link to the page.
+  expect((await get('/', { 'sec-fetch-site': 'cross-site' })).status).toBe(200);
+});
+
+test('an answer learns that its client has gone away', async () => {
+  const arrived = Promise.withResolvers<AbortSignal>();
+  await start(loopbackAccess, async (_query, signal) => {
+    arrived.resolve(signal);
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    signal.throwIfAborted();
+  });
+  const client = connect({ host: '127.0.0.1', port: server?.port ?? 0 });
+  client.write('GET /api/fleet HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  const signal = await arrived.promise;
+  expect(signal.aborted).toBe(false);
+  const gone = once(signal, 'abort');
+  client.destroy();
+  await gone;
+});
+
+test('a client that reads nothing of its answer is disconnected', async () => {
+  const huge = 'x'.repeat(64 * 2 ** 20);
+  const gone = Promise.withResolvers<void>();
+  await start(
+    loopbackAccess,
+    async (_query, signal) => {
+      signal.addEventListener('abort', () => gone.resolve());
+      return huge;
+    },
+    50,
+  );
+  const client = connect({ host: '127.0.0.1', port: server?.port ?? 0 });
+  client.on('error', () => undefined);
+  client.write('GET /api/fleet HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  await gone.promise;
+  client.destroy();
 });
 
 test('a defect is answered without its text, which may hold a secret', async () => {

@@ -14,8 +14,8 @@ import type { ErrorAnswer } from './api.ts';
 import type { PageFile } from './page.ts';
 import { RequestError } from './requestError.ts';
 
-/** What is at a path below /api, as JSON. Throws RequestError. */
-export type Answer = (query: URLSearchParams) => Promise<unknown>;
+/** What is at a path below /api, as JSON. The signal is aborted when the client goes away. Throws RequestError. */
+export type Answer = (query: URLSearchParams, signal: AbortSignal) => Promise<unknown>;
 
 export interface PageServerOptions {
   /** `host:port` or `:port`. */
@@ -26,12 +26,17 @@ export interface PageServerOptions {
   readonly answers: Readonly<Record<string, Answer>>;
   /** The error of a request that failed for another reason than its own. */
   readonly explain: (error: unknown) => RequestError;
+  /** A client that reads nothing of its answer for so long is disconnected: it must not keep others out. Default: 20 s. */
+  readonly sendTimeoutMs?: number;
   readonly onAnswered: (path: string, status: number, seconds: number) => void;
 }
 
 const MAX_CONNECTIONS = 256;
 /** Answers that are being made. Each needs a connection to Postgres, of which there are few. */
 const MAX_AT_ONCE = 32;
+const SEND_TIMEOUT_MS = 20_000;
+/** How often clients that send no request are looked for. */
+const CHECK_INTERVAL_MS = 5_000;
 const MIN_COMPRESSED_BYTES = 1_024;
 const HEADERS = {
   'content-security-policy':
@@ -66,9 +71,15 @@ export async function servePage(options: PageServerOptions): Promise<PageServer>
     const started = performance.now();
     const { path, query } = targetOf(request.url);
     const known = options.page.has(path) || Object.hasOwn(options.answers, path) ? path : 'other';
-    const { status, type, body, headers } = await responseTo(request, path, query).catch((error: unknown) =>
-      refusal(error instanceof RequestError ? error : options.explain(error)),
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    const answered = await responseTo(request, path, query, gone.signal).catch((error: unknown) =>
+      // What stopped because the client is gone is no failure.
+      gone.signal.aborted ? null : refusal(error instanceof RequestError ? error : options.explain(error)),
     );
+    if (answered === null || gone.signal.aborted) return;
+    const { status, type, body, headers } = answered;
+    response.setTimeout(options.sendTimeoutMs ?? SEND_TIMEOUT_MS, () => response.destroy());
     response.writeHead(status, {
       ...HEADERS,
       'cache-control': 'no-store',
@@ -84,30 +95,46 @@ export async function servePage(options: PageServerOptions): Promise<PageServer>
     request: IncomingMessage,
     path: string,
     query: URLSearchParams,
+    gone: AbortSignal,
   ): Promise<Response> {
     if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed();
     const file = options.page.get(path);
     const answer = Object.hasOwn(options.answers, path) ? options.answers[path] : undefined;
     if (file === undefined && answer === undefined) throw noSuchPath(path, options.page);
     if (file !== undefined) return fileResponse(file, request);
+    refuseOtherSites(request);
     await options.access.check(request);
     if (busy >= MAX_AT_ONCE) {
       throw new RequestError('BUSY', 'Too many requests are being answered.', 'Try again in a second.');
     }
     busy += 1;
     try {
-      return await jsonResponse(200, await answer?.(query), request);
+      return await jsonResponse(200, await answer?.(query, gone), request);
     } finally {
       busy -= 1;
     }
   }
 
-  const server = createServer(respond);
+  const server = createServer({ connectionsCheckingInterval: CHECK_INTERVAL_MS }, respond);
   server.requestTimeout = 10_000;
   server.maxConnections = MAX_CONNECTIONS;
   await listen(server, '--page-address', options.address);
   const { port } = server.address() as AddressInfo;
   return { port, stop: () => stop(server) };
+}
+
+/**
+ * A page of another site cannot read an answer, but it could have its reader's browser ask for many. Browsers say where a request comes
+ * from; other clients say nothing.
+ */
+function refuseOtherSites({ headers }: IncomingMessage): void {
+  const site = headers['sec-fetch-site'];
+  if (site === undefined || site === 'same-origin' || site === 'none') return;
+  throw new RequestError(
+    'FORBIDDEN',
+    'This request comes from a page of another site.',
+    'Open / for the page.',
+  );
 }
 
 function stop(server: Server): Promise<void> {

@@ -53,7 +53,7 @@ export const UI_SETTINGS = {
   ),
   proxyAddress: optional(
     'addresses',
-    'where that proxy connects from, beside this machine: addresses or ranges such as 10.0.0.0/8, separated by commas',
+    'where that proxy connects from: addresses or ranges such as 10.0.0.0/8, separated by commas; default: this machine',
     list(addressRange),
   ),
   pageAddress: withDefault('address', '127.0.0.1:9466', 'address of the page', listenAddress),

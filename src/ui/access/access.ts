@@ -31,14 +31,17 @@ const hostnameOf = (host = ''): string => host.replace(/:\d+$/, '').replace(/^\[
 
 const MAX_USER = 256;
 
-/** Whom the proxy lets through. Only the proxy may say who asks: anybody else could send the same header. */
+/**
+ * Whom the proxy lets through. Only the proxy may say who asks: anybody else could send the same header. Without addresses it is on this
+ * machine. With them nobody else on this machine is believed: behind a sidecar of a mesh, or through a port-forward, everybody comes from there.
+ */
 export function proxyAccess(header: string, addresses: readonly string[]): Access {
   const proxies = blockListOf(addresses);
+  const isProxy = (from: string) => (addresses.length === 0 ? isLoopback(from) : contains(proxies, from));
   const name = header.toLowerCase();
   return {
     async check(request) {
-      const from = request.socket.remoteAddress ?? '';
-      if (!isLoopback(from) && !contains(proxies, from)) {
+      if (!isProxy(request.socket.remoteAddress ?? '')) {
         throw new RequestError(
           'FORBIDDEN',
           'Requests are taken from the proxy only.',
