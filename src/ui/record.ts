@@ -25,7 +25,7 @@ interface RecordedPeriod {
 
 /** Writes the timeline, and returns what to print. Throws EXPORT_UNWRITABLE. */
 export async function recordTimeline(store: Store, period: RecordedPeriod, file: string): Promise<string> {
-  const reader = createReader(store, undefined);
+  const reader = readerOf(store);
   const timeline = await readTimeline(reader, period);
   const rows = timeline.findings.rows.toSorted((a, b) => rank(a.kind) - rank(b.kind)).slice(0, MAX_FINDINGS);
   const findings: FindingAnswer[] = [];
@@ -43,12 +43,14 @@ export async function recordFinding(
   }: { readonly cluster: string; readonly node: string; readonly finding_id: string },
   file: string,
 ): Promise<string> {
-  const reader = createReader(store, undefined);
+  const reader = readerOf(store);
   const finding = await readFinding(reader, { cluster, node }, finding_id);
   const [from, to] = [new Date(finding.around.from), new Date(finding.around.to)];
   const timeline = await readTimeline(reader, { cluster, node, from, to });
   return write({ shows: 'finding', timeline, findings: [finding] }, file);
 }
+
+const readerOf = (store: Store): Reader => createReader(store, undefined, 1)(new AbortController().signal);
 
 const rank = (kind: string): number => (kind === 'missed' ? 0 : 1);
 

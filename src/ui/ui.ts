@@ -73,14 +73,18 @@ export async function runUi(config: UiConfig, signal: AbortSignal): Promise<void
   }
 }
 
-function answersOf(store: Store, { cluster }: UiConfig): Readonly<Record<string, Answer>> {
-  const reader = createReader(store, cluster);
+function answersOf(
+  store: Store,
+  { cluster, databaseMaxConnections }: UiConfig,
+): Readonly<Record<string, Answer>> {
+  const reader = createReader(store, cluster, databaseMaxConnections);
   return {
-    '/api/fleet': (query) => fleetAnswer(reader, query),
-    '/api/timeline': (query) => timelineAnswer(reader, query),
-    '/api/finding': (query) => findingAnswer(reader, query),
-    '/api/versions': versionsAnswers(reader),
-    '/api/search': (query) => searchAnswer(reader, query),
+    '/api/fleet': (query, signal) => fleetAnswer(reader(signal), query),
+    '/api/timeline': (query, signal) => timelineAnswer(reader(signal), query),
+    '/api/finding': (query, signal) => findingAnswer(reader(signal), query),
+    // Others may wait for the same answer.
+    '/api/versions': versionsAnswers(reader(new AbortController().signal)),
+    '/api/search': (query, signal) => searchAnswer(reader(signal), query),
   };
 }
 

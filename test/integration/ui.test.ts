@@ -8,6 +8,8 @@ import { type LocalApiServer, startApiServer } from '../../devtools/localService
 import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { freePort } from '../../devtools/localServices/process.ts';
 import { where } from '../../devtools/localServices/where.ts';
+import { withClient } from '../../src/controller/store/connection.ts';
+import { MAX_INT4 } from '../../src/protocol/record.ts';
 import type {
   FindingAnswer,
   FleetAnswer,
@@ -22,7 +24,7 @@ import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { evidence, STATE, UNHEALTHY } from '../support/evidence.ts';
 import { needs } from '../support/needs.ts';
-import { hexId } from '../support/records.ts';
+import { hexId, relistMinute } from '../support/records.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const run = promisify(execFile);
@@ -314,6 +316,33 @@ needs(
   test('a page that other machines reach is not served without access', async () => {
     const { code, stderr } = await plegwatch(['ui', '--database-url', databaseUrl, '--page-address', ':0']);
     expect([code, stderr]).toEqual([1, expect.stringMatching(/\[UI_UNPROTECTED\]/)]);
+  });
+
+  test('minutes with the largest numbers that an agent may send are answered', async () => {
+    const node = agentIncarnation('node-max', 1, 120_000);
+    const kubelet = {
+      scraped: { from: 0, to: 0 },
+      ...{ relists: MAX_INT4, hist: [MAX_INT4], intervals: MAX_INT4, intervalSum: MAX_INT4 },
+      ...{ lastSeenAge: null, discarded: MAX_INT4, streamErrors: MAX_INT4, listP99: 0, resident: 0 },
+    };
+    const most = { relists: MAX_INT4, errors: MAX_INT4, hist: Array(64).fill(MAX_INT4), kubelet };
+    await commitAll(databaseUrl, [node.batch(1, Array(3).fill(relistMinute(most)))]);
+    const { relists } = await answer<TimelineAnswer>('timeline?cluster=test&node=node-max');
+    expect(relists.rows).toMatchObject([
+      { relists: 3 * MAX_INT4, errors: 3 * MAX_INT4, kubeletRelists: 3 * MAX_INT4 },
+    ]);
+  });
+
+  test('however much is asked for, nobody is told that Postgres does not answer', async () => {
+    await withClient({ databaseUrl }, 'test', async (client) => {
+      // Whoever reads a node waits for this one.
+      await client.query('BEGIN; LOCK TABLE store.node IN ACCESS EXCLUSIVE MODE');
+      const codes = await Promise.all(Array.from({ length: 6 }, () => codeOf('search?q=node-a')));
+      // Three were stopped after 15 s, and the others waited for as long.
+      expect(codes.map(([status]) => status)).toEqual(Array(6).fill(503));
+      expect(codes.map(([, code]) => code)).not.toContain('DATABASE_AWAY');
+    });
+    expect((await get('search?q=node-a')).status).toBe(200);
   });
 
   test('while Postgres is away each request says so, and when it is back they are answered again', async () => {

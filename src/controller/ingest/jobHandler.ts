@@ -16,6 +16,7 @@
 import type { KeyObject } from 'node:crypto';
 import { Backoff } from '../../platform/backoff.ts';
 import { messageOf } from '../../platform/errors.ts';
+import { Permits } from '../../platform/permits.ts';
 import type { RedisClient } from '../../platform/redis.ts';
 import { sleep } from '../../platform/sleep.ts';
 import type { ThrottledLog } from '../../platform/throttledLog.ts';
@@ -29,7 +30,6 @@ import { databaseErrorKind } from '../store/databaseError.ts';
 import type { Store } from '../store/store.ts';
 import { BatchCommitter } from './batchCommitter.ts';
 import type { CommitContext, CommitOutcome, CommittedBatch } from './commitBatch.ts';
-import { Permits } from './permits.ts';
 import type { QueueRepair } from './queueGuard.ts';
 import { type JobHandler, type JobOutcome, NotJson } from './queueWorker.ts';
 import { inputText, type Rejection, storeRejection } from './rejections.ts';

@@ -1,28 +1,70 @@
 /*
  * Reads the database for one answer: in a transaction of its own that can write nothing, sees one moment, and is ended by Postgres after a time.
+ *
+ * Fewer are read at a time than there are connections: one is left to find out whether Postgres answers, however much is asked for. Whoever
+ * gives up gets no further statement.
  */
 import { databaseErrorKind } from '../../controller/store/databaseError.ts';
 import type { SqlRunner, Store } from '../../controller/store/store.ts';
+import { Permits } from '../../platform/permits.ts';
+import { sleep } from '../../platform/sleep.ts';
 import { RequestError } from '../requestError.ts';
 
 export interface Reader {
   /** Null: every cluster that the role may read. */
   readonly clusters: readonly string[] | null;
+  /** Throws RequestError BUSY. */
   readonly read: <T>(work: (sql: SqlRunner) => Promise<T>) => Promise<T>;
 }
 
-const BEGIN = `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
-SET LOCAL statement_timeout = '15s'; SET LOCAL TIME ZONE 'UTC'`;
+/** For a request whose client may go away: the signal is aborted then, and reading throws its reason. */
+export type ReaderUntil = (signal: AbortSignal) => Reader;
 
-export function createReader(store: Store, clusters: readonly string[] | undefined): Reader {
-  return {
+const BEGIN = `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+SET LOCAL statement_timeout = '15s'; SET LOCAL lock_timeout = 0; SET LOCAL TIME ZONE 'UTC'`;
+/** How long a request waits for others to be answered. */
+const MAX_WAIT_MS = 15_000;
+
+export function createReader(
+  store: Pick<Store, 'transaction'>,
+  clusters: readonly string[] | undefined,
+  maxConnections: number,
+): ReaderUntil {
+  const permits = new Permits(Math.max(1, maxConnections - 1));
+  return (signal) => ({
     clusters: clusters ?? null,
-    read: (work) =>
-      store.transaction(async (sql) => {
-        await sql.run({ text: BEGIN });
-        return work(sql);
-      }),
-  };
+    async read(work) {
+      const release = await permitWithin(permits, MAX_WAIT_MS, signal);
+      try {
+        return await store.transaction(async (sql) => {
+          await sql.run({ text: BEGIN });
+          return work({
+            run(statement, values) {
+              signal.throwIfAborted();
+              return sql.run(statement, values);
+            },
+          });
+        });
+      } finally {
+        release();
+      }
+    },
+  });
+}
+
+async function permitWithin(permits: Permits, ms: number, signal: AbortSignal): Promise<() => void> {
+  const taken = permits.take();
+  const done = new AbortController();
+  const release = await Promise.race([taken, sleep(ms, AbortSignal.any([signal, done.signal]))]);
+  done.abort();
+  if (release !== undefined && !signal.aborted) return release;
+  taken.then((late) => late());
+  signal.throwIfAborted();
+  throw new RequestError(
+    'BUSY',
+    'Too much is being read from Postgres at once.',
+    'Try again, ask for a shorter period, or raise --database-max-connections.',
+  );
 }
 
 /** What an error of the database means for who asked; undefined if it is another one. */
