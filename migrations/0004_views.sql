@@ -610,7 +610,9 @@ CROSS JOIN LATERAL (
     (f.occurred_at, 'this is when it happened, on the clock of the agent')) AS t (at, fact)
   WHERE t.at IS NOT NULL
   UNION ALL
-  SELECT 61, NULL, NULL, concat('the runtime was asked for its status: ', w.proof ->> 'statusAnswer'), NULL
+  SELECT 61, NULL, NULL,
+         CASE WHEN w.proof ->> 'statusAnswer' = 'not_asked' THEN 'the runtime was not asked for its status'
+              ELSE concat('the runtime was asked for its status: ', w.proof ->> 'statusAnswer') END, NULL
   WHERE w.proof ? 'statusAnswer'
   UNION ALL
   SELECT 70, s.opened_at, s.closed_at,

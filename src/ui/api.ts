@@ -134,6 +134,7 @@ export interface TimelineAnswer {
   readonly gaps: Rows<Gap>;
   /** The first one is the mode at the start of the period, and may have begun before. */
   readonly modes: Rows<Mode>;
+  /** From the first time that the Node was not Ready. The first one is that at the start of the period, and may have begun before. */
   readonly conditions: Rows<Condition>;
   readonly relists: Rows<RelistSlice>;
   /** The upper bounds of the buckets of `hist`, in milliseconds. */
@@ -186,13 +187,16 @@ export interface Mode {
   readonly reason: string | null;
 }
 
-/** The Ready condition of the Node, where it is about PLEG. */
+/** The Ready condition of the Node. */
 export interface Condition {
   readonly at: Time;
   /** True, False or Unknown. */
   readonly status: string;
   readonly reason: string;
-  readonly message: string;
+  /** Why it is not Ready, in words of a closed set: pleg, runtime, network and others. Empty for a Node that is. */
+  readonly causes: readonly string[];
+  /** Of a condition about PLEG; null for others. */
+  readonly message: string | null;
 }
 
 /** The relists of one slice of the period: a minute, or several if the period is long. */
@@ -280,6 +284,8 @@ export interface FindingAnswer {
   readonly title: string;
   /** What the kind of the finding means, when it happened, and how long the published status was behind, in sentences. */
   readonly meaning: string;
+  /** Why the event of a miss was due: what `cause` means. Empty for other findings. */
+  readonly provenBy: string;
   readonly times: string;
   readonly statusLag: string;
   /** What was due, received and listed around it, and why nothing else explains it, in the order in which one checks it. */

@@ -22,7 +22,7 @@ import { CLI } from '../support/build.ts';
 import { plegwatch } from '../support/commandLine.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
-import { evidence, STATE, UNHEALTHY } from '../support/evidence.ts';
+import { evidence, NOT_READY, STATE, UNHEALTHY } from '../support/evidence.ts';
 import { needs } from '../support/needs.ts';
 import { hexId, relistMinute } from '../support/records.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -80,6 +80,11 @@ needs(
     const node = agentIncarnation('node-a', 1, 120_000);
     await commitAll(databaseUrl, [node.batch(1, [...evidence(), STATE])]);
     await query(databaseUrl, UNHEALTHY);
+    await query(
+      databaseUrl,
+      `INSERT INTO store.ready_change SELECT node_id, cluster_id, at, status, reason, '{pleg}' FROM store.node_condition`,
+    );
+    await query(databaseUrl, NOT_READY);
     const [found] = await query<{ finding_id: string }>(
       databaseUrl,
       `SELECT finding_id FROM plegwatch.findings WHERE kind = 'missed' ORDER BY seq LIMIT 1`,
@@ -181,7 +186,10 @@ needs(
     expect(sessions.rows).toMatchObject([{ code: 'UNAVAILABLE', message: 'EOF', events: 4, replayed: 1 }]);
     expect(gaps.rows).toContainEqual(expect.objectContaining({ scope: 'stream', cause: 'broken' }));
     expect(modes.rows.map(({ toMode }) => toMode)).toEqual(['Evented', 'Fallback']);
-    expect(conditions.rows).toMatchObject([{ status: 'False' }]);
+    expect(conditions.rows).toMatchObject([
+      { status: 'False', causes: ['pleg'], message: expect.stringMatching(/^PLEG is not healthy/) },
+      { status: 'False', causes: ['network'], message: null },
+    ]);
     expect(relists.rows.map(({ relists: n, seconds }) => [n, seconds])).toEqual([
       [12, 60],
       [12, 60],
@@ -202,6 +210,7 @@ needs(
   test('a finding has what plegwatch finding prints, and the issue with and without names', async () => {
     const finding = await answer<FindingAnswer>(`finding?id=${missed.toUpperCase()}`);
     expect(finding).toMatchObject({ id: missed, kind: 'missed', eventType: 'STOPPED', node: 'node-a' });
+    expect(finding.provenBy).toMatch(/^(A list|An event) /);
     expect(finding.evidence.map(({ title }) => title)).toContain('Why nothing else explains it');
     expect(finding.container).toMatchObject({ id: ID });
     expect(Date.parse(finding.around.from)).toBeLessThan(Date.parse(finding.from ?? ''));

@@ -77,7 +77,7 @@ needs('postgres', 'chromium')('the page', () => {
     await page.getByRole('heading', { name: 'Nodes, the worst first 6' }).waitFor();
     await page.getByRole('radio', { name: 'pool' }).check({ force: true });
     await page.getByRole('heading', { name: 'crio 2 nodes' }).waitFor();
-    expect(new URL(page.url()).hash).toBe('#/fleet?group=pool&search=EAST-00');
+    expect(new URL(page.url()).hash).toBe('#/fleet?group=pool&colour=mode&search=EAST-00');
     await tab.close();
   });
 

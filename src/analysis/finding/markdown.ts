@@ -5,7 +5,7 @@
 import { printable } from '../../platform/printable.ts';
 import { auditCommand, evidenceQuery, logCommand } from './checks.ts';
 import type { Finding, FindingRow } from './finding.ts';
-import { lagOf, meaningOf, periodOf, sectionsOf, timesOf, titleOf } from './sentences.ts';
+import { lagOf, meaningOf, periodOf, provenBy, sectionsOf, timesOf, titleOf } from './sentences.ts';
 
 export function findingMarkdown({ finding, evidence }: Finding, withNames: boolean): string {
   const { runtime_name, runtime_version, kubelet_version, container_id, mode } = finding;
@@ -22,7 +22,7 @@ export function findingMarkdown({ finding, evidence }: Finding, withNames: boole
     row('kubelet', `${code(kubelet_version ?? 'unknown')}, PLEG mode ${code(mode)}`),
     row('event', code(finding.event_type ?? 'none')),
     row('container or sandbox', code(container_id ?? 'the stream as a whole')),
-    row('what proves it', code(finding.cause ?? '')),
+    row('what proves it', `${code(finding.cause ?? '')} ${provenBy(finding)}`.trim()),
     ...(withNames ? namesOf(finding) : []),
     '',
     '## How it was observed',

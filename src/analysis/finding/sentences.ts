@@ -26,6 +26,20 @@ const KINDS: Readonly<Record<FindingKind, string>> = {
 /** What the kind of the finding means; empty for one of a later version. */
 export const meaningOf = ({ kind }: FindingRow): string => KINDS[kind as FindingKind] ?? '';
 
+/** Why the event of a miss was due, by its cause. */
+const PROOFS: Readonly<Record<string, string>> = {
+  unannounced_by_list:
+    'A list of the runtime, or its own status, showed that this had happened. The runtime announces that with an event.',
+  sequence:
+    'An event that was received shows that this had happened before. The runtime announces that with an event of its own.',
+  runtime_state_late:
+    "A list of the runtime showed that this had happened, long after it did by the runtime's own times. The runtime announces that with an event.",
+};
+
+/** What proves a miss, in a sentence; empty for other findings, of which the cause says something else. */
+export const provenBy = ({ kind, cause }: Pick<FindingRow, 'kind' | 'cause'>): string =>
+  kind === 'missed' ? (PROOFS[cause ?? ''] ?? '') : '';
+
 export const titleOf = ({ kind, event_type }: FindingRow): string =>
   event_type === null ? kind : `${kind} ${event_type}`;
 
@@ -47,10 +61,22 @@ const arrivalOf = (eventType: string | null, resolvedAt: string | null): string 
     ? `No ${eventType ?? 'such'} event of it was received since.`
     : `The event came after that, at ${resolvedAt}: it was held back, not lost.`;
 
+/** Why it is not known how long the published status was wrong. */
+const UNKNOWN_LAG: Readonly<Record<string, string>> = {
+  superseded: 'a later run of the container was published first',
+  pod_deleted: 'the pod was deleted before the API server showed the change',
+  uid_differs: 'the API server has another pod of this name',
+  no_api_object: 'the API server has no pod for it',
+  timed_out: 'the API server did not show the change for as long as it was asked',
+  not_read: 'the pod was not read in time',
+};
+
 /** For how long the pod's published status was wrong. */
 export function lagOf({ lag_min_ms, lag_max_ms, lag_anomalous, lag_reason }: FindingRow): string {
   if (lag_min_ms === null && lag_max_ms === null) {
-    return lag_reason === null ? 'It was not measured.' : `It is not known: ${lag_reason}.`;
+    if (lag_reason === null) return 'It was not measured.';
+    const reason = UNKNOWN_LAG[lag_reason];
+    return `It is not known: ${reason === undefined ? lag_reason : `${reason} (${lag_reason})`}.`;
   }
   const atLeast = lag_min_ms === null ? '' : `at least ${milliseconds(lag_min_ms)}`;
   const atMost = lag_max_ms === null ? '' : `at most ${milliseconds(lag_max_ms)}`;

@@ -4,7 +4,7 @@
 import { printable } from '../../platform/printable.ts';
 import { checksOf } from './checks.ts';
 import type { Finding, FindingRow } from './finding.ts';
-import { lagOf, meaningOf, periodOf, sectionsOf, timesOf, titleOf } from './sentences.ts';
+import { lagOf, meaningOf, periodOf, provenBy, sectionsOf, timesOf, titleOf } from './sentences.ts';
 
 export function findingText({ finding, evidence }: Finding): string {
   const facts = subjectOf(finding).map(([name, value]) => `  ${name.padEnd(10)}${printable(value)}`);
@@ -22,7 +22,7 @@ export function findingText({ finding, evidence }: Finding): string {
     '',
     ...facts,
     '',
-    meaningOf(finding),
+    [meaningOf(finding), provenBy(finding)].filter((text) => text !== '').join(' '),
     timesOf(finding),
     ...sections,
     '',

@@ -5,7 +5,14 @@ import { checksOf } from '../../analysis/finding/checks.ts';
 import type { Finding, FindingRow } from '../../analysis/finding/finding.ts';
 import { findingMarkdown } from '../../analysis/finding/markdown.ts';
 import { readEvidence, readFindings } from '../../analysis/finding/read.ts';
-import { lagOf, meaningOf, sectionsOf, timesOf, titleOf } from '../../analysis/finding/sentences.ts';
+import {
+  lagOf,
+  meaningOf,
+  provenBy,
+  sectionsOf,
+  timesOf,
+  titleOf,
+} from '../../analysis/finding/sentences.ts';
 import { notFound } from '../../controller/store/notFound.ts';
 import type { FindingAnswer } from '../api.ts';
 import { idIn, nameIn, parametersOf } from '../parameters.ts';
@@ -73,6 +80,7 @@ function answerOf(read: Finding): FindingAnswer {
     kubeletVersion: finding.kubelet_version,
     title: titleOf(finding),
     meaning: meaningOf(finding),
+    provenBy: provenBy(finding),
     times: timesOf(finding),
     statusLag: lagOf(finding),
     evidence: sectionsOf(evidence).map(({ title, lines }) => ({

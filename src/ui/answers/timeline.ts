@@ -149,8 +149,10 @@ async function readRelists(sql: SqlRunner, nodeId: number, from: Date, to: Date)
 
 function whyEmpty({ firstSeen, lastSeen, from, to, ...parts }: Omit<TimelineAnswer, 'empty'>): string | null {
   const { sessions, gaps, relists, events, changes, findings, conditions } = parts;
-  const all: readonly Rows<unknown>[] = [sessions, gaps, relists, events, changes, findings, conditions];
+  const all: readonly Rows<unknown>[] = [sessions, gaps, relists, events, changes, findings];
   if (all.some(({ rows }) => rows.length > 0)) return null;
+  // The first one may be that before the period.
+  if (conditions.rows.some(({ at }) => Date.parse(at) >= Date.parse(from))) return null;
   if (firstSeen === null || lastSeen === null) return 'This node never had an agent: nothing was observed.';
   if (firstSeen > to) return `The first agent reported at ${firstSeen}, after this period.`;
   if (lastSeen < from) return `No agent reported after ${lastSeen}: this period was not observed.`;

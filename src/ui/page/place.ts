@@ -11,11 +11,14 @@ export type Colouring = (typeof COLOURINGS)[number];
 export interface FleetPlace {
   readonly view: 'fleet';
   readonly group: Grouping;
-  readonly colour: Colouring;
+  /** Null for the one in which what is wrong stands out. */
+  readonly colour: Colouring | null;
   /** Only nodes in this state of the colouring; null for all. */
   readonly state: string | null;
   readonly search: string;
 }
+
+export type ColouredPlace = FleetPlace & { readonly colour: Colouring };
 
 export interface NodePlace {
   readonly view: 'node';
@@ -46,7 +49,7 @@ export type Place = FleetPlace | NodePlace | FindingPlace | VersionsPlace;
 /** Goes to a place. `quietly`: without a step in the browser's history, as when a drawing moves. */
 export type Go = (place: Place, quietly?: boolean) => void;
 
-export const FLEET: FleetPlace = { view: 'fleet', group: 'cluster', colour: 'mode', state: null, search: '' };
+export const FLEET: FleetPlace = { view: 'fleet', group: 'cluster', colour: null, state: null, search: '' };
 export const VERSIONS: VersionsPlace = { view: 'versions', days: 7 };
 export const DEFAULT_PERIOD: Period = { last: 3600 };
 const MAX_SECONDS = 400 * 86_400;
@@ -68,7 +71,7 @@ export function placeOf(fragment: string): Place {
   return {
     view: 'fleet',
     group: oneOf(GROUPINGS, values.get('group')),
-    colour: oneOf(COLOURINGS, values.get('colour')),
+    colour: COLOURINGS.find((each) => each === values.get('colour')) ?? null,
     state: values.get('state'),
     search: values.get('search') ?? '',
   };
@@ -83,7 +86,7 @@ export function fragmentOf(place: Place): string {
   let path: readonly string[] = [place.view];
   if (place.view === 'fleet') {
     put('group', place.group, FLEET.group);
-    put('colour', place.colour, FLEET.colour);
+    put('colour', place.colour, null);
     put('state', place.state, null);
     put('search', place.search, '');
   } else if (place.view === 'node') {

@@ -63,3 +63,7 @@ export const visible = (text: string): string =>
 
 /** The first twelve characters of an id, as crictl shows it. */
 export const shortId = (id: string): string => visible(id.length > 16 ? id.slice(0, 12) : id);
+
+/** A text that is too long ends with an ellipsis. */
+export const cutTo = (text: string, characters: number): string =>
+  text.length > characters ? `${text.slice(0, Math.max(1, Math.floor(characters) - 1))}…` : text;

@@ -40,10 +40,13 @@ function Report({ finding }: { readonly finding: FindingAnswer }) {
         {visible(cluster)} <span aria-hidden="true">/</span> <a href={timeline}>{visible(node)}</a>
       </Trail>
       <Heading title={finding.title}>
-        <p class="fresh">found at {moment(msOf(finding.detectedAt))} UTC</p>
+        <p class="fresh">
+          {finding.container === null ? '' : `of ${nameOf(finding.container)}, `}
+          found at {moment(msOf(finding.detectedAt))} UTC
+        </p>
       </Heading>
       <p class="lead">{visible(finding.meaning)}</p>
-      <p class="times">{visible(finding.times)}</p>
+      <p class="times">{visible(spaced(finding.times))}</p>
       <ProofStrip finding={finding} />
       <p>
         <a href={timeline}>See it on the timeline of {visible(node)}</a>
@@ -73,7 +76,7 @@ function Report({ finding }: { readonly finding: FindingAnswer }) {
 }
 
 function Facts({ finding }: { readonly finding: FindingAnswer }) {
-  const { container, runtimeName, runtimeVersion, kubeletVersion, mode, cause } = finding;
+  const { container, runtimeName, runtimeVersion, kubeletVersion, mode, cause, provenBy } = finding;
   const facts: readonly (readonly [string, string])[] = [
     ['Pod and container', container === null ? 'the stream as a whole' : nameOf(container)],
     ['Id', container?.id ?? ''],
@@ -81,7 +84,7 @@ function Facts({ finding }: { readonly finding: FindingAnswer }) {
     ['Node', `${finding.node}, cluster ${finding.cluster}`],
     ['Runtime', [runtimeName, runtimeVersion].filter(Boolean).join(' ') || 'unknown'],
     ['Kubelet', `${kubeletVersion ?? 'unknown version'}, PLEG mode ${mode}`],
-    ['Proven by', cause ?? ''],
+    ['Cause', provenBy === '' ? (cause ?? '') : ''],
   ];
   return (
     <dl class="facts">
@@ -93,6 +96,14 @@ function Facts({ finding }: { readonly finding: FindingAnswer }) {
             <dd>{visible(value)}</dd>
           </div>
         ))}
+      {provenBy !== '' && (
+        <div class="facts-wide">
+          <dt>Proven by</dt>
+          <dd>
+            {provenBy} <code class="soft">{visible(cause ?? '')}</code>
+          </dd>
+        </div>
+      )}
     </dl>
   );
 }
@@ -118,10 +129,13 @@ function Evidence({ section: { title, lines } }: { readonly section: EvidenceSec
 
 /** To the microsecond, as the proof has it. */
 const timeOf = ({ at, until }: EvidenceLine): string =>
-  [at, until]
+  [at, until === at ? null : until]
     .filter((time) => time !== null)
-    .map((time) => visible(time.replace('T', ' ').replace('Z', '')))
+    .map((time) => visible(spaced(time)))
     .join(' to ');
+
+/** Times as everywhere on the page. */
+const spaced = (text: string): string => text.replaceAll(/(\d)T(\d\d:\d\d:\d\d[.\d]*)Z/g, '$1 $2');
 
 function Sharing({ finding }: { readonly finding: FindingAnswer }) {
   const { isRecord } = useContext(SessionContext);

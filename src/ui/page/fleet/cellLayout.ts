@@ -120,6 +120,18 @@ export function figuresPath(layout: CellLayout, cells: readonly number[], figure
     .join('');
 }
 
+/** The upper right corners of some cells, folded, as one path. */
+export function cornersPath(layout: CellLayout, cells: readonly number[]): string {
+  const size = sizeOf(layout);
+  const side = Math.round(size * 5) / 10;
+  return cells
+    .map((at) => {
+      const { x, y } = cornerOf(layout, at);
+      return `M${x + size - side} ${y}h${side}v${side}z`;
+    })
+    .join('');
+}
+
 export type Direction = 'left' | 'right' | 'up' | 'down' | 'first' | 'last';
 
 /** A cell by its group and its place in it. */

@@ -89,6 +89,14 @@ const KEYS: Readonly<Record<Colouring, (node: FleetNode) => string>> = {
   },
 };
 
+/** Whether events of the node were missed in the last 24 hours: marked in every colouring. */
+export const isLossy = ({ agent, missed24h }: FleetNode): boolean =>
+  agent === 'Reporting' && (missed24h ?? 0) > 0;
+
+/** By mode, unless no mode is known: without the metrics of a kubelet every cell would be grey. */
+export const usualColouring = (nodes: readonly FleetNode[]): Colouring =>
+  nodes.some((node) => stateOf(node, 'mode').key !== 'Unknown') ? 'mode' : 'misses';
+
 /** How many nodes are in each state, those without any included. */
 export function countStates(nodes: readonly FleetNode[], colouring: Colouring): Map<string, number> {
   const counts = new Map(STATES[colouring].map(({ key }) => [key, 0]));

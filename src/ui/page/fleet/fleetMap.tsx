@@ -11,6 +11,7 @@ import {
   type CellPlace,
   cellAt,
   cornerOf,
+  cornersPath,
   type Direction,
   figuresPath,
   heightOf,
@@ -19,7 +20,7 @@ import {
   sizeOf,
   squaresPath,
 } from './cellLayout.ts';
-import { STATES, stateOf } from './cellStates.ts';
+import { isLossy, STATES, stateOf } from './cellStates.ts';
 import { keyOf, type NodeGroup } from './nodeGroups.ts';
 import { nodeInWords } from './nodeWords.ts';
 
@@ -117,6 +118,10 @@ function Group({ group, layout, colouring, chosen, onChoose, onOpen }: GroupProp
   const { name, nodes } = group;
   const svg = useRef<SVGSVGElement>(null);
   const paths = useMemo(() => pathsOf(nodes, layout, colouring), [nodes, layout, colouring]);
+  const lossy = useMemo(
+    () => (colouring === 'misses' ? '' : cornersPath(layout, placesOf(nodes, isLossy))),
+    [nodes, layout, colouring],
+  );
   const cellUnder = (event: MouseEvent) => {
     const box = svg.current?.getBoundingClientRect();
     return box && cellAt(layout, nodes.length, event.clientX - box.left, event.clientY - box.top);
@@ -148,6 +153,7 @@ function Group({ group, layout, colouring, chosen, onChoose, onOpen }: GroupProp
             {figures !== '' && <path class="cell-figure" stroke-width={stroke} d={figures} />}
           </g>
         ))}
+        {lossy !== '' && <path class="cell-lossy" d={lossy} />}
         {chosen !== undefined && <Chosen layout={layout} at={chosen} />}
       </svg>
     </div>
@@ -159,6 +165,9 @@ function Chosen({ layout, at }: { readonly layout: CellLayout; readonly at: numb
   const size = sizeOf(layout) + 2;
   return <rect class="cell-chosen" x={x - 1} y={y - 1} width={size} height={size} rx="3" />;
 }
+
+const placesOf = (nodes: readonly FleetNode[], is: (node: FleetNode) => boolean): number[] =>
+  nodes.flatMap((node, at) => (is(node) ? [at] : []));
 
 /** A path for the squares, and one for the figures, of each state that occurs. */
 function pathsOf(nodes: readonly FleetNode[], layout: CellLayout, colouring: Colouring) {

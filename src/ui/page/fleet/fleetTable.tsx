@@ -6,7 +6,7 @@ import type { FleetNode } from '../../api.ts';
 import type { Colouring } from '../place.ts';
 import { fragmentOf } from '../place.ts';
 import { ago, count, counted, moment, msOf, share, visible } from '../text.ts';
-import { STATES, stateOf } from './cellStates.ts';
+import { isLossy, STATES, stateOf } from './cellStates.ts';
 import { Swatch } from './legend.tsx';
 import { keyOf } from './nodeGroups.ts';
 import { placeOfNode } from './nodeLink.ts';
@@ -109,5 +109,9 @@ function worstFirst(nodes: readonly FleetNode[], colouring: Colouring): FleetNod
   const rankOf = (node: FleetNode) => ranks.get(stateOf(node, colouring).key) ?? 0;
   const figure = (node: FleetNode) =>
     colouring === 'completeness' ? (node.completeness24h ?? 1) : -(node.missed24h ?? 0);
-  return [...nodes].sort((a, b) => rankOf(a) - rankOf(b) || figure(a) - figure(b));
+  // A mode says nothing of misses.
+  const rankOfMark = (node: FleetNode) => (colouring === 'mode' && isLossy(node) ? 0 : 1);
+  return [...nodes].sort(
+    (a, b) => rankOfMark(a) - rankOfMark(b) || rankOf(a) - rankOf(b) || figure(a) - figure(b),
+  );
 }

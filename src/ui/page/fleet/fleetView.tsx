@@ -7,9 +7,9 @@ import { Choice } from '../parts/choice.tsx';
 import { apiPath } from '../parts/client.ts';
 import { EmptyNotice, Heading, Loading, ProblemNotice } from '../parts/notices.tsx';
 import { usePolled } from '../parts/polling.ts';
-import { COLOURINGS, type FleetPlace, type Go, GROUPINGS } from '../place.ts';
+import { COLOURINGS, type ColouredPlace, type FleetPlace, type Go, GROUPINGS } from '../place.ts';
 import { counted, moment, msOf } from '../text.ts';
-import { STATES } from './cellStates.ts';
+import { STATES, usualColouring } from './cellStates.ts';
 import { FleetMap } from './fleetMap.tsx';
 import { FleetTable } from './fleetTable.tsx';
 import { Legend } from './legend.tsx';
@@ -42,17 +42,21 @@ export function FleetView({ place, go }: Props) {
   );
 }
 
-function Fleet({ answer, place, go }: Props & { readonly answer: FleetAnswer }) {
+function Fleet({ answer, place: asked, go }: Props & { readonly answer: FleetAnswer }) {
   const { nodes } = answer;
+  const place = useMemo(
+    (): ColouredPlace => ({ ...asked, colour: asked.colour ?? usualColouring(nodes) }),
+    [nodes, asked],
+  );
   const chosen = useMemo(() => chosenNodes(nodes, place), [nodes, place]);
   const groups = useMemo(() => groupsOf(chosen, place.group), [chosen, place.group]);
-  const change = (more: Partial<FleetPlace>, quietly = false) => go({ ...place, ...more }, quietly);
+  const change = (more: Partial<FleetPlace>, quietly = false) => go({ ...asked, ...more }, quietly);
   const open = (node: FleetNode) => go(placeOfNode(node, answer.now, place.colour));
   return (
     <>
-      <Summary nodes={nodes} place={place} go={go} />
+      <Summary nodes={nodes} place={asked} go={go} />
       <section class="controls" aria-label="What the map shows">
-        <SearchField place={place} go={go} />
+        <SearchField place={asked} go={go} />
         <Choice
           name="colour"
           legend="Colour by"
@@ -70,7 +74,7 @@ function Fleet({ answer, place, go }: Props & { readonly answer: FleetAnswer }) 
           onChoose={(group) => change({ group })}
         />
       </section>
-      <Legend nodes={nodes} place={place} onState={(state) => change({ state })} />
+      <Legend nodes={nodes} place={place} onState={(state) => change({ state, colour: place.colour })} />
       {answer.leftOut !== null && (
         <p class="note">{counted(answer.leftOut, 'more node')} of this fleet are not shown.</p>
       )}
@@ -86,7 +90,7 @@ function Fleet({ answer, place, go }: Props & { readonly answer: FleetAnswer }) 
   );
 }
 
-function whyNone({ search, state, colour }: FleetPlace): string {
+function whyNone({ search, state, colour }: ColouredPlace): string {
   const named = search.trim() === '' ? '' : ` with “${search.trim()}” in its name`;
   const label = STATES[colour].find(({ key }) => key === state)?.label;
   const inState = label === undefined ? '' : ` in the state “${label}”`;

@@ -2,14 +2,14 @@
  * What the cells mean, and how many there are of each; each entry narrows the fleet to its nodes.
  */
 import type { FleetNode } from '../../api.ts';
-import type { FleetPlace } from '../place.ts';
+import type { ColouredPlace } from '../place.ts';
 import { count } from '../text.ts';
-import { figuresPath, squaresPath } from './cellLayout.ts';
-import { type CellState, countStates, STATES } from './cellStates.ts';
+import { cornersPath, figuresPath, squaresPath } from './cellLayout.ts';
+import { type CellState, countStates, isLossy, STATES } from './cellStates.ts';
 
 interface Props {
   readonly nodes: readonly FleetNode[];
-  readonly place: FleetPlace;
+  readonly place: ColouredPlace;
   readonly onState: (state: string | null) => void;
 }
 
@@ -36,6 +36,15 @@ export function Legend({ nodes, place, onState }: Props) {
           </li>
         );
       })}
+      {place.colour !== 'misses' && nodes.some(isLossy) && (
+        <li class="legend-mark">
+          <svg class="swatch" viewBox="-1 -1 17 17" width="17" height="17" aria-hidden="true">
+            <path class="cell tone-none" d={squaresPath(ONE_CELL, [0])} />
+            <path class="cell-lossy" d={cornersPath(ONE_CELL, [0])} />
+          </svg>
+          with missed events <span class="number">{count(nodes.filter(isLossy).length)}</span>
+        </li>
+      )}
     </ul>
   );
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { FleetNode } from '../../api.ts';
 import { FLEET } from '../place.ts';
-import { countStates, stateOf } from './cellStates.ts';
+import { countStates, isLossy, stateOf, usualColouring } from './cellStates.ts';
 import { chosenNodes, groupsOf } from './nodeGroups.ts';
 import { placeOfNode } from './nodeLink.ts';
 
@@ -62,9 +62,23 @@ test('every node is counted in one state, and states without nodes with zero', (
 
 test('a search and a state both narrow the fleet', () => {
   const nodes = [node('a-1'), node('a-2', { mode: 'Fallback' }), node('b-1', { mode: 'Fallback' })];
-  expect(chosenNodes(nodes, { ...FLEET, state: 'Fallback', search: ' A-' }).map((each) => each.node)).toEqual(
-    ['a-2'],
-  );
+  expect(
+    chosenNodes(nodes, { ...FLEET, colour: 'mode', state: 'Fallback', search: ' A-' }).map(
+      (each) => each.node,
+    ),
+  ).toEqual(['a-2']);
+});
+
+test('nodes are coloured by mode, unless no mode is known', () => {
+  const unknown = node('a', { mode: 'Unknown' });
+  expect(usualColouring([unknown, node('b', { agent: 'AgentSilent' })])).toBe('misses');
+  expect(usualColouring([unknown, node('b')])).toBe('mode');
+});
+
+test('a node that missed events is marked, not one of which nobody knows', () => {
+  const marked = [0, 1, null].map((missed24h) => isLossy(node('a', { missed24h })));
+  expect(marked).toEqual([false, true, false]);
+  expect(isLossy(node('a', { agent: 'AgentSilent', missed24h: 1 }))).toBe(false);
 });
 
 test('a node leads to the last hour, to the day of its misses, or to where its evidence ends', () => {
@@ -72,6 +86,7 @@ test('a node leads to the last hour, to the day of its misses, or to where its e
   const silent = node('a', { agent: 'AgentSilent', lastSeen: longAgo });
   expect(placeOfNode(node('a'), now, 'mode').period).toEqual({ last: 3600 });
   expect(placeOfNode(node('a'), now, 'misses').period).toEqual({ last: 86_400 });
+  expect(placeOfNode(node('a', { missed24h: 1 }), now, 'mode').period).toEqual({ last: 86_400 });
   const end = Date.parse(longAgo) + 300_000;
   expect(placeOfNode(silent, now, 'misses').period).toEqual({ from: end - 3_600_000, to: end });
 });

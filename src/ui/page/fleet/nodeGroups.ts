@@ -2,7 +2,7 @@
  * The nodes of a fleet in groups, and in the order in which the arrow keys go through them.
  */
 import type { FleetNode } from '../../api.ts';
-import type { FleetPlace, Grouping } from '../place.ts';
+import type { ColouredPlace, Grouping } from '../place.ts';
 import { stateOf } from './cellStates.ts';
 
 export interface NodeGroup {
@@ -42,7 +42,7 @@ function nameOf(node: FleetNode, grouping: Grouping, many: boolean): string | nu
 }
 
 /** Those that the reader asked for: by state, and by a part of the name. */
-export function chosenNodes(nodes: readonly FleetNode[], place: FleetPlace): FleetNode[] {
+export function chosenNodes(nodes: readonly FleetNode[], place: ColouredPlace): FleetNode[] {
   const search = place.search.trim().toLowerCase();
   return nodes.filter((node) => {
     if (place.state !== null && stateOf(node, place.colour).key !== place.state) return false;

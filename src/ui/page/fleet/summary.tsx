@@ -4,6 +4,7 @@
 import type { FleetNode } from '../../api.ts';
 import { type FleetPlace, fragmentOf, type Go } from '../place.ts';
 import { count } from '../text.ts';
+import { isLossy } from './cellStates.ts';
 
 interface Props {
   readonly nodes: readonly FleetNode[];
@@ -47,11 +48,12 @@ export function Summary({ nodes, place, go }: Props) {
 
 function figuresOf(nodes: readonly FleetNode[]): Figure[] {
   const reporting = nodes.filter(({ agent }) => agent === 'Reporting');
-  const lossy = reporting.filter(({ missed24h }) => (missed24h ?? 0) > 0);
+  const lossy = nodes.filter(isLossy);
   const missed = lossy.reduce((sum, { missed24h }) => sum + (missed24h ?? 0), 0);
   const fallen = reporting.filter(({ mode }) => mode === 'Fallback' || mode === 'HintDisabled');
   const modes = [...new Set(fallen.map(({ mode }) => mode))];
   const unwatched = reporting.filter(({ missed24h }) => missed24h === null);
+  const silent = nodes.length - reporting.length;
   const clusters = new Set(nodes.map(({ cluster }) => cluster)).size;
   const on = (n: number) => `on ${count(n)} node${n === 1 ? '' : 's'}, in 24 hours`;
   return [
@@ -60,7 +62,7 @@ function figuresOf(nodes: readonly FleetNode[]): Figure[] {
       value: nodes.length,
       detail: `in ${count(clusters)} cluster${clusters === 1 ? '' : 's'}`,
       isBad: false,
-      to: { colour: 'mode' },
+      to: { colour: null },
     },
     { name: 'Missed events', value: missed, detail: on(lossy.length), isBad: true, to: { colour: 'misses' } },
     {
@@ -72,8 +74,9 @@ function figuresOf(nodes: readonly FleetNode[]): Figure[] {
     },
     {
       name: 'Not observed',
-      value: unwatched.length + nodes.length - reporting.length,
-      detail: `${count(nodes.length - reporting.length)} without a reporting agent`,
+      value: unwatched.length + silent,
+      detail:
+        silent === 0 ? 'their streams are not watched' : `${count(silent)} of them without a reporting agent`,
       isBad: false,
       to: { colour: 'misses', state: 'Unknown' },
     },

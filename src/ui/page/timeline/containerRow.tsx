@@ -4,8 +4,7 @@
 import { figurePath } from '../drawing/figures.ts';
 import type { TimeScale } from '../drawing/timeScale.ts';
 import { fragmentOf } from '../place.ts';
-import { visible } from '../text.ts';
-import { holeShape, labelPlace } from './holeShape.ts';
+import { holeGroups, holeShape } from './holeShape.ts';
 import { type Hole, type MarkedContainer, nameOf } from './markedContainers.ts';
 import { eventInWords, missInWords, windowInWords } from './markWords.ts';
 import type { RowPlace } from './rowLayout.ts';
@@ -19,7 +18,6 @@ interface Props {
 }
 
 const RADIUS = 5;
-const CHARACTER = 7.6;
 
 export function ContainerRow({ marked, scale, row, left }: Props) {
   const { container, events, windows, holes } = marked;
@@ -54,7 +52,18 @@ export function ContainerRow({ marked, scale, row, left }: Props) {
         </path>
       ))}
       {holes.map((hole) => (
-        <HoleMark key={hole.finding.id} hole={hole} marks={marks} scale={scale} row={row} />
+        <HoleMark key={hole.finding.id} hole={hole} scale={scale} row={row} />
+      ))}
+      {holeGroups(holes, marks, scale, scale.x(scale.range.to)).map(({ holes: named, text, place }) => (
+        <text
+          key={named[0]?.finding.id}
+          class={`hole-name${named.every(({ resolvedAt }) => resolvedAt !== null) ? ' is-resolved' : ''}`}
+          x={place.x}
+          y={middle + 4}
+          text-anchor={place.anchor}
+        >
+          {text}
+        </text>
       ))}
     </g>
   );
@@ -62,28 +71,21 @@ export function ContainerRow({ marked, scale, row, left }: Props) {
 
 interface HoleProps {
   readonly hole: Hole;
-  /** Where the other marks of the row are. */
-  readonly marks: readonly number[];
   readonly scale: TimeScale;
   readonly row: RowPlace;
 }
 
-function HoleMark({ hole, marks, scale, row }: HoleProps) {
+function HoleMark({ hole, scale, row }: HoleProps) {
   const shape = holeShape(hole, scale);
   if (shape === undefined) return null;
   const { finding, resolvedAt } = hole;
   const middle = row.top + row.height / 2;
   const state = resolvedAt === null ? '' : ' is-resolved';
-  const label = `${visible(finding.eventType ?? 'event')} missed`;
-  const place = labelPlace(shape, marks, label.length * CHARACTER, scale.x(scale.range.to));
   return (
     <a href={fragmentOf({ view: 'finding', id: finding.id, cluster: null, node: null })} tabindex={-1}>
       <title>{missInWords(finding)}</title>
       <rect class={`hole${state}`} x={shape.x} y={row.top} width={shape.width} height={row.height} rx="3" />
       <path class={`hole-figure${state}`} d={figurePath(finding.eventType, shape.at, middle, RADIUS)} />
-      <text class={`hole-name${state}`} x={place.x} y={middle + 4} text-anchor={place.anchor}>
-        {label}
-      </text>
     </a>
   );
 }

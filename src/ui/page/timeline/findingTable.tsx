@@ -14,6 +14,12 @@ interface Props {
   readonly onRange: (range: Range) => void;
 }
 
+/** What proves a miss. The finding itself has whole sentences. */
+const PROOFS: Readonly<Record<string, string>> = {
+  unannounced_by_list: 'a list showed it',
+  sequence: 'a later event showed it',
+  runtime_state_late: 'a list showed it late',
+};
 const PAGE = 25;
 const AROUND_MS = 60_000;
 
@@ -37,7 +43,7 @@ export function FindingTable({ answer, range, onRange }: Props) {
                 <th scope="col">Time (UTC)</th>
                 <th scope="col">Finding</th>
                 <th scope="col">Container</th>
-                <th scope="col">Proven by</th>
+                <th scope="col">Why</th>
                 <th scope="col">
                   <span class="only-read">Zoom</span>
                 </th>
@@ -94,7 +100,9 @@ function FindingRow({ finding, answer, onRange }: RowProps) {
           </>
         )}
       </td>
-      <td>{visible(cause ?? '')}</td>
+      <td>
+        {kind === 'missed' && PROOFS[cause ?? '']} <code class="soft">{visible(cause ?? '')}</code>
+      </td>
       <td>
         <button
           type="button"

@@ -3,6 +3,7 @@
  * wide enough to be seen and hit.
  */
 import type { TimeScale } from '../drawing/timeScale.ts';
+import { visible } from '../text.ts';
 import type { Hole } from './markedContainers.ts';
 
 export const MIN_HOLE_WIDTH = 16;
@@ -35,14 +36,68 @@ export interface LabelPlace {
 
 /** Where the words beside a hole cover no other mark of the row: right of it if that fits before the edge, else left of it. */
 export function labelPlace(
-  shape: HoleShape,
+  shape: Pick<HoleShape, 'x' | 'width'>,
   marks: readonly number[],
   width: number,
   edge: number,
 ): LabelPlace {
+  const sorted = [...marks].sort((a, b) => a - b);
   let x = shape.x + shape.width + APART;
-  for (const mark of [...marks].sort((a, b) => a - b)) {
+  for (const mark of sorted) {
     if (mark > x - FIGURE && mark < x + width + FIGURE) x = mark + FIGURE + APART;
   }
-  return x + width <= edge ? { x, anchor: 'start' } : { x: shape.x - APART, anchor: 'end' };
+  if (x + width <= edge) return { x, anchor: 'start' };
+  let end = shape.x - APART;
+  for (const mark of sorted.reverse()) {
+    if (mark > end - width - FIGURE && mark < end + FIGURE) end = mark - FIGURE - APART;
+  }
+  return { x: end, anchor: 'end' };
+}
+
+/** The words of one or more holes, and what they cover together. */
+export interface HoleGroup {
+  readonly holes: readonly Hole[];
+  readonly text: string;
+  readonly place: LabelPlace;
+  readonly from: number;
+  readonly to: number;
+}
+
+const CHARACTER = 7.6;
+
+/** The words beside the holes of a row. Where those of two would overlap, they are words of both: `2 missed`. */
+export function holeGroups(
+  holes: readonly Hole[],
+  marks: readonly number[],
+  scale: TimeScale,
+  edge: number,
+): HoleGroup[] {
+  const groups: HoleGroup[] = [];
+  for (const hole of [...holes].sort((a, b) => a.from - b.from)) {
+    let group = groupOf([hole], marks, scale, edge);
+    for (let last = groups.at(-1); group && last && last.to + APART > group.from; last = groups.at(-1)) {
+      groups.pop();
+      group = groupOf([...last.holes, ...group.holes], marks, scale, edge);
+    }
+    if (group !== undefined) groups.push(group);
+  }
+  return groups;
+}
+
+function groupOf(
+  holes: readonly Hole[],
+  marks: readonly number[],
+  scale: TimeScale,
+  edge: number,
+): HoleGroup | undefined {
+  const shapes = holes.flatMap((hole) => holeShape(hole, scale) ?? []);
+  if (shapes.length === 0) return undefined;
+  const x = Math.min(...shapes.map((shape) => shape.x));
+  const end = Math.max(...shapes.map((shape) => shape.x + shape.width));
+  const type = holes.length === 1 ? holes[0]?.finding.eventType : undefined;
+  const text = holes.length === 1 ? `${visible(type ?? 'event')} missed` : `${holes.length} missed`;
+  const width = text.length * CHARACTER;
+  const place = labelPlace({ x, width: end - x }, marks, width, edge);
+  const left = place.anchor === 'start' ? place.x : place.x - width;
+  return { holes, text, place, from: Math.min(x, left), to: Math.max(end, left + width) };
 }

@@ -15,10 +15,10 @@ export function modeBands({ modes }: TimelineAnswer, until: number): Band[] {
 }
 
 export function readyBands({ conditions }: TimelineAnswer, until: number): Band[] {
-  const changes = conditions.rows.map(({ at, status, reason, message }) => ({
+  const changes = conditions.rows.map(({ at, status, reason, causes, message }) => ({
     at: msOf(at),
     state: READY[status] ?? 'Ready unknown',
-    why: [reason, message].filter(Boolean).join(': '),
+    why: [reason, message ?? causes.join(', ')].filter(Boolean).join(': '),
   }));
   return bandsOf(changes, until);
 }

@@ -18,6 +18,7 @@ const LIVE_MS = 5000;
 /** Asked for on both sides of what is shown, so that a small move needs no answer. */
 const MARGIN = 0.25;
 const PAUSE_MS = 250;
+const MIN_LIVE_MS = 60_000;
 
 interface Props {
   readonly place: NodePlace;
@@ -69,11 +70,13 @@ function useTimeline({ cluster, node, period }: NodePlace) {
   return polled;
 }
 
-/** A live period ends now, by the clock of the database. */
+/** A live period ends now, by the clock of the database. Of a node that is new it begins when the node was first seen. */
 function shownRange({ period }: NodePlace, answer: TimelineAnswer | undefined): Range {
   if ('from' in period) return period;
-  const now = answer === undefined ? Date.now() : msOf(answer.now);
-  return { from: now - period.last * 1000, to: now };
+  if (answer === undefined) return { from: Date.now() - period.last * 1000, to: Date.now() };
+  const now = msOf(answer.now);
+  const known = answer.firstSeen === null ? now : now - msOf(answer.firstSeen);
+  return { from: now - Math.min(period.last * 1000, Math.max(MIN_LIVE_MS, known * 1.03)), to: now };
 }
 
 /** A value once it stays: not each step of a zoom asks the server. */

@@ -3,7 +3,7 @@ import type { Container, RelistSlice, TimelineAnswer, TimelineFinding } from '..
 import { TimeScale } from '../drawing/timeScale.ts';
 import { bandsOf } from './bands.ts';
 import { densityOf } from './eventDensity.ts';
-import { holeShape, labelPlace, MIN_HOLE_WIDTH } from './holeShape.ts';
+import { holeGroups, holeShape, labelPlace, MIN_HOLE_WIDTH } from './holeShape.ts';
 import { durationScale, figureLine, heatPaths } from './latencyHeat.ts';
 import { holeOf, markedContainers, nameOf } from './markedContainers.ts';
 import { rowLayout } from './rowLayout.ts';
@@ -115,6 +115,23 @@ test('the words beside a hole cover no event of the row, and stay within the dra
   expect(labelPlace(shape, [50, 400], 90, 600)).toEqual({ x: 122, anchor: 'start' });
   expect(labelPlace(shape, [150, 130], 90, 600)).toEqual({ x: 164, anchor: 'start' });
   expect(labelPlace(shape, [150], 90, 200)).toEqual({ x: 94, anchor: 'end' });
+  expect(labelPlace(shape, [80, 150], 90, 200)).toEqual({ x: 66, anchor: 'end' });
+});
+
+test('holes whose words would overlap share them, and others keep their own', () => {
+  const wide = new TimeScale(hour, 0, 3600);
+  const textsAt = (...seconds: number[]) =>
+    holeGroups(
+      seconds.map((second) => holeOf(missed(0, second))),
+      [],
+      wide,
+      3600,
+    ).map(({ text }) => text);
+  expect(textsAt(100, 1000)).toEqual(['STOPPED missed', 'STOPPED missed']);
+  expect(textsAt(1000, 100, 150)).toEqual(['2 missed', 'STOPPED missed']);
+  // The words of the second stand left of it, where the first one is.
+  expect(textsAt(3450, 3590)).toEqual(['2 missed']);
+  expect(textsAt(9999)).toEqual([]);
 });
 
 test('a finding without a window is a hole where it was found', () => {

@@ -80,7 +80,7 @@ export function TimelineChart({ answer, range, only, onRange }: Props) {
               bands={readyBands(answer, until)}
               scale={scale}
               row={row('ready')}
-              none="no change of Ready about PLEG"
+              none="no change of Ready is known"
             />
             <LatencyRow
               slices={answer.relists.rows}

@@ -3,7 +3,7 @@
  */
 import type { MissRate } from '../../api.ts';
 import { decadeAbove, logScale } from '../drawing/logScale.ts';
-import { count, visible } from '../text.ts';
+import { count, counted, cutTo, visible } from '../text.ts';
 import { PlotDrawing } from './plotFrame.tsx';
 
 interface Props {
@@ -11,31 +11,37 @@ interface Props {
   readonly width: number;
 }
 
-const ROW = 46;
+const ROW = 64;
 const BOTTOM = 44;
+/** Labels of ticks are apart by at least this. */
+const TICK = 62;
 
 export function MissRatePlot({ rates, width }: Props) {
   const isWide = width >= 640;
-  const [left, right] = [isWide ? 320 : 8, width - (isWide ? 24 : 16)];
-  const row = isWide ? ROW : ROW + 22;
+  const [left, right] = [isWide ? 320 : 8, width - (isWide ? 24 : 8)];
+  const row = isWide ? ROW : ROW + 20;
+  const room = isWide ? left - 20 : width;
   const most = rates.reduce((top, rate) => Math.max(top, rate.highPerMillion ?? rate.perMillion ?? 0), 0);
   const scale = logScale(1, Math.max(1000, decadeAbove(most)));
   const x = (value: number) => left + (right - left) * scale.at(value);
   const many = new Set(rates.map(({ cluster }) => cluster)).size > 1;
   const height = rates.length * row + BOTTOM;
+  const everyTick = (right - left) / (scale.ticks.length - 1) < TICK ? 2 : 1;
   return (
     <PlotDrawing width={width} height={height} label={inWords(rates)}>
-      {scale.ticks.map((tick) => (
+      {scale.ticks.map((tick, n) => (
         <g key={tick}>
           <path class="tick-line" d={`M${x(tick)} 0V${height - BOTTOM + 4}`} />
-          <text
-            class="tick"
-            x={x(tick)}
-            y={height - BOTTOM + 20}
-            text-anchor={anchorOf(x(tick), left, right)}
-          >
-            {tick === 1 ? '≤ 1' : count(tick)}
-          </text>
+          {n % everyTick === 0 && (
+            <text
+              class="tick"
+              x={x(tick)}
+              y={height - BOTTOM + 20}
+              text-anchor={anchorOf(x(tick), left, right)}
+            >
+              {tick === 1 ? '≤ 1' : count(tick)}
+            </text>
+          )}
         </g>
       ))}
       <text class="tick" x={right} y={height - 4} text-anchor="end">
@@ -44,15 +50,27 @@ export function MissRatePlot({ rates, width }: Props) {
       {rates.map((rate, n) => {
         const top = n * row;
         const y = isWide ? top + row / 2 : top + row - 14;
+        const namesLeft = isWide ? 0 : left;
+        const texts = [
+          ['plot-name', runtimeOf(rate), 8.4],
+          ['plot-detail', kubeletOf(rate), 6.8],
+          ['plot-detail', detailOf(rate, many), 6.8],
+        ] as const;
         return (
           <g key={`${rate.cluster} ${rate.runtimeName} ${rate.runtimeVersion} ${rate.kubeletVersion}`}>
-            <text class="plot-name" x={isWide ? 0 : left} y={isWide ? y - 2 : top + 16}>
-              {nameOf(rate)}
-            </text>
-            <text class="plot-detail" x={isWide ? 0 : left} y={isWide ? y + 15 : top + 33}>
-              {detailOf(rate, many)}
-            </text>
-            <Interval rate={rate} x={x} y={y} />
+            {texts.map(([style, text, character], line) => (
+              <text key={text} class={style} x={namesLeft} y={top + 18 + line * 16}>
+                {cutTo(text, room / character)}
+                <title>{text}</title>
+              </text>
+            ))}
+            {rate.perMillion === null ? (
+              <text class="row-none" x={left + 8} y={y + 4}>
+                nothing that was due could be observed
+              </text>
+            ) : (
+              <Interval rate={rate} x={x} y={y} />
+            )}
           </g>
         );
       })}
@@ -92,16 +110,19 @@ function Interval({
 const anchorOf = (x: number, left: number, right: number): 'start' | 'middle' | 'end' =>
   x < left + 12 ? 'start' : x > right - 24 ? 'end' : 'middle';
 
-const nameOf = ({ runtimeName, runtimeVersion, kubeletVersion }: MissRate): string =>
-  `${visible([runtimeName, runtimeVersion].filter(Boolean).join(' ')) || 'unknown runtime'}, kubelet ${visible(kubeletVersion ?? 'unknown')}`;
+const runtimeOf = ({ runtimeName, runtimeVersion }: MissRate): string =>
+  visible([runtimeName, runtimeVersion].filter(Boolean).join(' ')) || 'unknown runtime';
+
+const kubeletOf = ({ kubeletVersion }: MissRate): string =>
+  kubeletVersion === null ? 'kubelet of an unknown version' : `kubelet ${visible(kubeletVersion)}`;
 
 const detailOf = ({ cluster, nodes, decided, missed }: MissRate, many: boolean): string =>
-  `${many ? `${visible(cluster)}: ` : ''}${count(nodes)} node${nodes === 1 ? '' : 's'}, ${count(missed)} missed of ${count(decided)}`;
+  `${many ? `${visible(cluster)}: ` : ''}${counted(nodes, 'node')}, ${count(missed)} missed of ${count(decided)}`;
 
 const inWords = (rates: readonly MissRate[]): string =>
   rates
     .map(
       (rate) =>
-        `${nameOf(rate)}: ${detailOf(rate, true)}, ${rate.perMillion === null ? 'rate unknown' : `${count(rate.perMillion)} of a million`}`,
+        `${runtimeOf(rate)}, ${kubeletOf(rate)}: ${detailOf(rate, true)}, ${rate.perMillion === null ? 'rate unknown' : `${count(rate.perMillion)} of a million`}`,
     )
     .join('. ');

@@ -2,7 +2,7 @@
  * Each pool as a bar of its nodes: safe, not safe, unknown. Each part has its word and number in it or beside it.
  */
 import type { PoolReadiness } from '../../api.ts';
-import { count, visible } from '../text.ts';
+import { count, cutTo, visible } from '../text.ts';
 import { PlotDrawing } from './plotFrame.tsx';
 
 interface Props {
@@ -16,23 +16,26 @@ const PARTS = [
   { key: 'safe', label: 'safe', tone: 'good' },
 ] as const;
 const BAR = 24;
-const ROW = 76;
+const [NAME, LINE, APART] = [22, 16, 16];
+
+/** Its name, its bar, how many there are, and a line for each reason. */
+const heightOf = ({ reasons }: PoolReadiness): number => NAME + BAR + LINE * (1 + reasons.length) + APART;
 
 export function ReadinessPlot({ pools, width }: Props) {
   const most = pools.reduce((top, { safe, unsafe, unknown }) => Math.max(top, safe + unsafe + unknown), 1);
-  const height = pools.length * ROW;
+  const tops = pools.map((_, n) => pools.slice(0, n).reduce((sum, pool) => sum + heightOf(pool), 0));
+  const height = pools.reduce((sum, pool) => sum + heightOf(pool), 0);
   return (
     <PlotDrawing width={width} height={height} label={pools.map(inWords).join('. ')}>
       {pools.map((pool, n) => {
-        const top = n * ROW;
+        const top = tops[n] ?? 0;
+        const lines = [countsOf(pool), ...pool.reasons.map(visible)];
         let x = 0;
         return (
           <g key={`${pool.cluster} ${pool.pool}`}>
             <text class="plot-name" x="0" y={top + 14}>
-              {nameOf(pool)}
-            </text>
-            <text class="plot-detail" x={width} y={top + 14} text-anchor="end">
-              {countsOf(pool)}
+              {cutTo(nameOf(pool), width / 8.4)}
+              <title>{nameOf(pool)}</title>
             </text>
             {PARTS.map(({ key, label, tone }) => {
               const long = (pool[key] / most) * width;
@@ -45,13 +48,13 @@ export function ReadinessPlot({ pools, width }: Props) {
                     <rect
                       class={`bar tone-${tone}`}
                       x={left}
-                      y={top + 22}
+                      y={top + NAME}
                       width={Math.max(1, long - 1.5)}
                       height={BAR}
                       rx="3"
                     />
                     {long > text.length * 7 + 14 && (
-                      <text class={`band-name on-${tone}`} x={left + 8} y={top + 22 + BAR / 2 + 4}>
+                      <text class={`band-name on-${tone}`} x={left + 8} y={top + NAME + BAR / 2 + 4}>
                         {text}
                       </text>
                     )}
@@ -59,10 +62,12 @@ export function ReadinessPlot({ pools, width }: Props) {
                 )
               );
             })}
-            <text class="plot-detail" x="0" y={top + 22 + BAR + 15}>
-              {cutTo(visible(pool.reasons.join('; ')), width / 6.2)}
-              <title>{visible(pool.reasons.join('; '))}</title>
-            </text>
+            {lines.map((text, line) => (
+              <text key={text} class="plot-detail" x="0" y={top + NAME + BAR + 15 + line * LINE}>
+                {cutTo(text, width / 6.8)}
+                <title>{text}</title>
+              </text>
+            ))}
           </g>
         );
       })}
@@ -80,6 +85,3 @@ const countsOf = (pool: PoolReadiness): string =>
 
 const inWords = (pool: PoolReadiness): string =>
   `${nameOf(pool)}: ${countsOf(pool)}. ${visible(pool.reasons.join('; '))}`;
-
-const cutTo = (text: string, characters: number): string =>
-  text.length > characters ? `${text.slice(0, Math.max(1, Math.floor(characters) - 1))}…` : text;
