@@ -125,7 +125,7 @@ export async function startControlPlane({
     kubeconfigOfNode: (node) => kubeconfigOf(userOfNode(node)),
     kubectl,
     approveServingCertificate: (node) =>
-      waitFor(`${node} asks for a certificate`, 120_000, async () => {
+      waitFor(`${node} asks for a certificate`, 240_000, async () => {
         const its = `{range .items[?(@.spec.username=="${userOfNode(node)}")]}{.metadata.name} {end}`;
         const requests = (await kubectl('get', 'csr', '-o', `jsonpath=${its}`)).split(' ').filter(Boolean);
         if (requests.length > 0) await kubectl('certificate', 'approve', ...requests);

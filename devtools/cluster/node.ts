@@ -166,7 +166,6 @@ async function startKubelet(
       '--v=2',
     ],
     logFile: join(dir, 'kubelet.log'),
-    readyWithinMs: 120_000,
     ready: async () => (await controlPlane.kubectl('get', 'node', name)) !== '',
   });
 }

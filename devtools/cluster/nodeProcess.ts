@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { type ProcessOptions, type RunningProcess, startProcess, waitFor } from '../localServices/process.ts';
 
-const STOP_WITHIN_MS = 20_000;
+const STOP_WITHIN_MS = 240_000;
 
 /** `node`: the first process of the node. The new one ends with it. */
 export async function startInNode(

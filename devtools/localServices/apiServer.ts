@@ -74,7 +74,6 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Lo
         cwd: dir,
         logFile: join(dir, 'kube-apiserver.log'),
         ready: () => isReady(url, place, token),
-        readyWithinMs: 120_000,
       }),
     () => etcd.stop(),
   );

@@ -104,7 +104,7 @@ async function importImages(
   const local = version === '1.6' ? [] : ['--local'];
   for (const file of files) await ctr(['images', 'import', ...local, '--snapshotter', 'native', file]);
   // The CRI notices an imported image after a moment, and labels it.
-  await waitFor('the CRI lists the imported images', 20_000, async () => {
+  await waitFor('the CRI lists the imported images', 240_000, async () => {
     const lines = (await ctr(['images', 'ls'])).split('\n');
     return Object.values(IMAGES).every((name) =>
       lines.some((line) => line.startsWith(`${name} `) && line.includes('io.cri-containerd.image=managed')),

@@ -7,7 +7,7 @@ import { basename, join } from 'node:path';
 import { programFailed, run, waitFor } from './process.ts';
 
 const CGROUPS = '/sys/fs/cgroup';
-const KILLED_WITHIN_MS = 60_000;
+const KILLED_WITHIN_MS = 240_000;
 
 /** Removes the shims, containers, control groups, mounts and sockets of the containerd in this folder, and the folder's content. */
 export async function cleanUpContainerd(dir: string, runc: string): Promise<void> {

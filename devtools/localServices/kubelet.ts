@@ -86,7 +86,6 @@ export async function startKubelet({
         cwd: dir,
         logFile: join(dir, 'kubelet.log'),
         ready: async () => (await metrics()).includes('kubelet_pleg_'),
-        readyWithinMs: 60_000,
       }),
     async () => {
       // A kubelet mounts its own folder and does not unmount it when it ends.

@@ -83,7 +83,6 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Loca
       networkOf: network.of,
       logFile: join(place.dir, 'postgres.log'),
       ready: async (pid) => isReady(data, pid),
-      readyWithinMs: 60_000,
       // A "fast" shutdown closes open connections. SIGTERM would wait for their clients.
       stopSignal: 'SIGINT',
     });

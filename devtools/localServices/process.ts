@@ -67,8 +67,9 @@ export interface RunningProcess {
 export const programFailed = (message: string, cure: string, cause?: unknown): PlegwatchError =>
   new PlegwatchError('PROGRAM_FAILED', message, cure, { cause });
 
-const READY_WITHIN_MS = 120_000;
-const STOP_WITHIN_MS = 60_000;
+/** Far beyond what a busy machine needs: only a hang exceeds them. */
+const READY_WITHIN_MS = 240_000;
+const STOP_WITHIN_MS = 240_000;
 const TAIL_LINES = 20;
 
 /** Starts a program and waits until it is ready. Throws PROGRAM_FAILED, with the end of its log, when it ends first. */

@@ -23,7 +23,7 @@ export interface LocalRedisCluster {
 const SLOTS = 16_384;
 /** A master that does not answer for so long counts as failed. */
 const NODE_TIMEOUT_MS = 1_000;
-const READY_WITHIN_MS = 120_000;
+const READY_WITHIN_MS = 240_000;
 
 export async function startRedisCluster(count = 3): Promise<LocalRedisCluster> {
   const buses = await freePorts(count);

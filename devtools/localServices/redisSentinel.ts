@@ -25,7 +25,7 @@ export interface LocalRedisSentinel {
 }
 
 const NAME = 'plegwatch';
-const READY_WITHIN_MS = 120_000;
+const READY_WITHIN_MS = 240_000;
 
 export async function startRedisSentinel(): Promise<LocalRedisSentinel> {
   const first = await startRedis();

@@ -51,7 +51,7 @@ export interface Pods {
   close(): void;
 }
 
-const DEADLINE_MS = 120_000;
+const DEADLINE_MS = 240_000;
 
 export function drivePods(place: PodPlace): Pods {
   const client = new Client(`unix://${place.socket}`, credentials.createInsecure());

@@ -50,7 +50,7 @@ export class SpoolBed {
 
   async open(more: Partial<SpoolOptions> = {}): Promise<Spool> {
     const options = { ...spoolOptions(this.dir), ...this.#defaults(), ...more };
-    const spool = await openSpool(options, AbortSignal.timeout(20_000));
+    const spool = await openSpool(options, AbortSignal.timeout(240_000));
     this.#open.push(spool);
     return spool;
   }

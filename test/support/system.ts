@@ -5,7 +5,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import {
   type LocalPlegwatch,
@@ -28,6 +27,7 @@ import { auditCommand } from './auditCommand.ts';
 import { CLI } from './build.ts';
 import { query, silent } from './database.ts';
 import { installPlegReports } from './plegreports.ts';
+import { waitFor } from './waitFor.ts';
 
 export const CLUSTER = 'test';
 
@@ -184,10 +184,11 @@ export class System {
   async undeclaredGaps(node: string | null = null): Promise<Record<string, unknown>[]> {
     const text = 'SELECT * FROM plegwatch.undeclared_gaps() WHERE $1::text IS NULL OR node = $1';
     let rows = await this.sql(text, node);
-    for (let tries = 0; rows.length > 0 && tries < 100; tries += 1) {
-      await delay(200);
+    const declared = async () => {
       rows = await this.sql(text, node);
-    }
+      return rows.length === 0;
+    };
+    if (rows.length > 0) await waitFor('every period is declared', declared).catch(() => undefined);
     return rows;
   }
 
@@ -223,9 +224,19 @@ export class System {
   }
 }
 
-/** The value of a metric by its full name; undefined if it is absent. */
+/** What a program answers, however long a busy machine takes; null if it does not run. */
+export const answerOf = (
+  program: LocalPlegwatch,
+  path: Parameters<LocalPlegwatch['ask']>[0],
+): ReturnType<LocalPlegwatch['ask']> =>
+  waitFor(
+    `${path} is answered`,
+    async () => (await program.ask(path)) ?? (program.running() ? undefined : null),
+  );
+
+/** The value of a metric by its full name; undefined if it is absent, or the program does not run. */
 export async function metric(program: LocalPlegwatch, name: string): Promise<number | undefined> {
-  const answer = await program.ask('/metrics');
+  const answer = await answerOf(program, '/metrics');
   const line = answer?.body.split('\n').find((each) => each.startsWith(`${name} `));
   return line === undefined ? undefined : Number(line.slice(name.length + 1));
 }
