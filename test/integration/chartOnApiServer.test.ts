@@ -12,6 +12,7 @@ import { where } from '../../devtools/localServices/where.ts';
 import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { leasesOf, NODES, PLEG_REPORTS } from '../../src/controller/kube/object.ts';
 import { startElection } from '../../src/controller/leader/election.ts';
+import { LEASE_TIMES } from '../../src/controller/leader/lease.ts';
 import { putReport } from '../../src/controller/reports/put.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
 import { aborted } from '../../src/platform/stopSignal.ts';
@@ -174,7 +175,7 @@ needs(
             ready: null,
           },
           statusOf(),
-          AbortSignal.timeout(10_000),
+          AbortSignal.timeout(240_000),
         );
         const reports = await kube.list(PLEG_REPORTS, { limit: 500, metadataOnly: true });
         expect(reports.items.map(({ metadata }) => metadata.ownerReferences[0]?.uid)).toEqual([uid]);
@@ -194,6 +195,7 @@ needs(
         kube,
         lease: { namespace: NAMESPACE, name },
         log: pino({ level: 'silent' }),
+        times: { ...LEASE_TIMES, releaseWithinMs: 240_000 },
         isFit: () => true,
         async lead(signal) {
           leads = true;

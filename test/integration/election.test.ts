@@ -19,9 +19,9 @@ const log = pino({ level: 'silent' });
 const NAMESPACE = 'default';
 const LEASES = leasesOf(NAMESPACE);
 /** Shorter than in production, so that a test sees a Lease expire. */
-const TIMES = { durationMs: 6_000, renewWithinMs: 4_000, retryMs: 500 };
-/** Held for longer than a test lasts. */
-const LONG = { durationMs: 3_600_000, renewWithinMs: 3_600_000, retryMs: 500 };
+const TIMES = { durationMs: 6_000, renewWithinMs: 4_000, retryMs: 500, releaseWithinMs: 500 };
+/** Held for longer than a test lasts, and so released however long that takes. */
+const LONG = { durationMs: 3_600_000, renewWithinMs: 3_600_000, retryMs: 500, releaseWithinMs: 240_000 };
 
 let api: LocalApiServer;
 let server: TestServer;
@@ -128,6 +128,8 @@ needs(
     await waitFor('its term begins', () => terms.length === 1);
     let second = Promise.resolve();
     await terms[0]?.transaction(async (runner) => {
+      // A leader that hangs in a transaction loses it; this one only waits for a slow machine.
+      await runner.run({ text: 'SET LOCAL idle_in_transaction_session_timeout = 0' });
       second = lead(options, stopping.signal, () => true);
       await waitFor('the next one waits', async () => (await waitingForLocks()) === 1);
       expect(terms).toHaveLength(1);

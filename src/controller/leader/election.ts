@@ -153,7 +153,7 @@ class Candidate implements Election {
   async #release(): Promise<void> {
     const { kube, lease: place } = this.#options;
     const resource = leasesOf(place.namespace);
-    const signal = AbortSignal.timeout(this.#times.retryMs);
+    const signal = AbortSignal.timeout(this.#times.releaseWithinMs);
     const object = await kube.get(resource, place.name, signal);
     const lease = object === undefined ? null : parseLease(object);
     if (lease?.holder !== this.#identity) return;

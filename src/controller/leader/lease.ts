@@ -18,9 +18,16 @@ export interface LeaseTimes {
   readonly renewWithinMs: number;
   /** Between two renewals, and between two looks of a candidate. */
   readonly retryMs: number;
+  /** How long one that stops tries to release the Lease. */
+  readonly releaseWithinMs: number;
 }
 
-export const LEASE_TIMES: LeaseTimes = { durationMs: 15_000, renewWithinMs: 10_000, retryMs: 2_000 };
+export const LEASE_TIMES: LeaseTimes = {
+  durationMs: 15_000,
+  renewWithinMs: 10_000,
+  retryMs: 2_000,
+  releaseWithinMs: 2_000,
+};
 
 const SpecSchema = v.object({
   holderIdentity: v.optional(v.nullable(v.string()), ''),
