@@ -40,6 +40,8 @@ export interface NodeEnrolmentOptions extends NodeIdentity {
   readonly key: KeyObject;
   readonly tokenFile: string;
   readonly controllerKeys: ControllerKeyFile;
+  /** For tests: how long batches wait for the first confirmation, once an enrolment was sent. */
+  readonly hold?: Micros;
 }
 
 /** An enrolment that is not confirmed yet. */
@@ -101,7 +103,8 @@ export class NodeEnrolment {
   mayShip(now: Mono): boolean {
     if (this.#confirmed !== null) return true;
     const isOver = (since: Mono | null, hold: Micros) => since !== null && between(since, now) > hold;
-    return isOver(this.#firstSentAt, HOLD) || isOver(this.#startedAt, MAX_HOLD);
+    const { hold = HOLD } = this.#options;
+    return isOver(this.#firstSentAt, hold) || isOver(this.#startedAt, MAX_HOLD);
   }
 
   /** The enrolment to send now; null if none is due. */
