@@ -34,8 +34,6 @@ import { openSpool } from './spool/openSpool.ts';
 import type { Spool } from './spool/spool.ts';
 
 const TEMPORARY: readonly ErrorCode[] = ['REDIS_UNREACHABLE', 'REDIS_REFUSED', 'REDIS_TLS'];
-/** At its end an agent tries for this long to deliver what it has. */
-export const HAND_OVER_MS = 3_000;
 
 /** The pause after an epoch that could not start, doubled after each. */
 const NEXT_EPOCH = { firstMs: 1_000, maxMs: 30_000 };
@@ -108,7 +106,7 @@ async function runEpoch(
       intervals: config,
       log,
     });
-    cleanUps.push(() => shipper.stop(HAND_OVER_MS));
+    cleanUps.push(() => shipper.stop(config.intervalHandOver / 1_000));
     const kubelet = address === null ? null : await startScraper(address, { config, log, metrics }, cleanUps);
     const observer = new Observer({
       config,

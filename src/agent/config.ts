@@ -80,6 +80,7 @@ const AGENT_INTERNALS = {
       duration(1_000, 90 * DAY_MS),
     ),
   ),
+  intervalHandOver: internalInterval('3s', 'how long an agent that ends tries to deliver what it has'),
   intervalRedisRetry: REDIS_RETRY_INTERVAL,
   intervalScrape: internalInterval('10s', 'how often the metrics of the kubelet are scraped'),
   intervalModeConfirmed: internalInterval('2m', 'how long a mode is known without a scrape that confirms it'),

@@ -21,7 +21,7 @@ import { WatchedNode } from '../support/watchedNode.ts';
 
 const NODE = 'node-1';
 const SLOTS = 4;
-const PATIENCE_MS = 300_000;
+const PATIENCE_MS = 600_000;
 const seed = 11;
 
 let system: System;
@@ -236,7 +236,8 @@ needs('redis-server', 'postgres')('the audit of a stored history', () => {
 async function watch(runtime: SimulatedRuntime): Promise<void> {
   const ending = new AbortController();
   const living = Array.from({ length: SLOTS }, (_, slot) => live(runtime, slot, ending.signal));
-  const agent = await system.agent(NODE, runtime.socket);
+  // It has all the time that it needs to deliver what it has.
+  const agent = await system.agent(NODE, runtime.socket, { intervalHandOver: '4m' });
   const enough = async () => {
     const [row] = await system.sql<{ sessions: number; minutes: number }>(
       `SELECT (SELECT count(*)::int4 FROM store.stream_session WHERE closed_at IS NOT NULL AND events > 20) AS sessions,

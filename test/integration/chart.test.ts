@@ -5,13 +5,18 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { HAND_OVER_MS } from '../../src/agent/agent.ts';
 import { AGENT_SETTINGS } from '../../src/agent/config.ts';
 import { NODE_FLAGS } from '../../src/agent/observe/stream/readerProcess.ts';
 import { CONTROLLER_SETTINGS, MAINTAIN_SETTINGS, MIGRATE_SETTINGS } from '../../src/controller/config.ts';
 import { controllerRights } from '../../src/controller/kube/rights.ts';
 import { DOCTOR_SETTINGS } from '../../src/doctor/settings.ts';
-import { REQUIRED, type Setting, type SettingTable, variableOf } from '../../src/platform/settings.ts';
+import {
+  defaultsOf,
+  REQUIRED,
+  type Setting,
+  type SettingTable,
+  variableOf,
+} from '../../src/platform/settings.ts';
 import { accessKindOf, UI_SETTINGS } from '../../src/ui/settings.ts';
 import {
   AGENT_NAMESPACE,
@@ -430,7 +435,8 @@ needs('helm')('a rendered release', () => {
 
     test('has longer to end than it tries to deliver what it has', async () => {
       const { terminationGracePeriodSeconds = 30 } = podOf(await render(MINIMAL), 'plegwatch-agent');
-      expect(terminationGracePeriodSeconds * 1_000).toBeGreaterThanOrEqual(2 * HAND_OVER_MS);
+      const { intervalHandOver } = defaultsOf({ intervalHandOver: AGENT_SETTINGS.intervalHandOver });
+      expect(terminationGracePeriodSeconds * 1e6).toBeGreaterThanOrEqual(2 * intervalHandOver);
     });
 
     test("mounts the folder of the runtime's socket, with the unmounts of the node propagated", async () => {

@@ -43,7 +43,12 @@ export interface ShipperOptions {
   readonly controllerKeys?: ControllerKeyFile | undefined;
   readonly intervals: Omit<
     AgentInternals,
-    'intervalSpoolSweep' | 'intervalEpoch' | 'intervalScrape' | 'intervalModeConfirmed' | 'auditFile'
+    | 'intervalSpoolSweep'
+    | 'intervalEpoch'
+    | 'intervalHandOver'
+    | 'intervalScrape'
+    | 'intervalModeConfirmed'
+    | 'auditFile'
   >;
   readonly log: Logger;
 }
