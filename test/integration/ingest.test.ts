@@ -90,8 +90,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     };
   }
 
-  const until = (check: () => Promise<void>, timeout = 240_000) =>
-    vi.waitFor(check, { timeout, interval: 25 });
+  const until = (check: () => Promise<void>) => vi.waitFor(check, { timeout: 240_000, interval: 25 });
 
   const drained = () => until(async () => expect(await sender.left()).toBe(0));
 
@@ -670,7 +669,7 @@ needs('postgres', 'redis-server')('ingest', () => {
       expect(ingest.health().database).toBe(false);
     });
     expect(await sender.reply(one)).toEqual({ ackGeneration: 1, ackedSeq: 10 });
-    expect(await sender.left()).toBe(2);
+    await until(async () => expect(await sender.left()).toBe(2));
     await server.part.restart();
     await acked(one, 30);
     await drained();
@@ -704,7 +703,7 @@ needs('postgres', 'redis-server')('ingest', () => {
       await until(async () => {
         expect(await rows('SELECT FROM pg_locks WHERE NOT granted')).not.toEqual([]);
       });
-      await sender.redis.call('CLIENT', 'PAUSE', '60000', 'WRITE');
+      await sender.redis.call('CLIENT', 'PAUSE', '600000', 'WRITE');
       await holder.query('COMMIT');
       await until(async () => {
         expect(await seqs(one)).toEqual(upTo(10));
@@ -716,7 +715,7 @@ needs('postgres', 'redis-server')('ingest', () => {
       ingest = await start();
       await until(async () => {
         expect(await sender.reply(one)).toEqual({ ackGeneration: 1, ackedSeq: 10 });
-      }, 40_000);
+      });
       await drained();
       expect(await seqs(one)).toEqual(upTo(10));
     } finally {

@@ -8,9 +8,9 @@ import { PROFILES, type ProfileName } from '../../devtools/simulator/profiles.ts
 import { startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { leftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
-import { metric, System } from '../support/system.ts';
+import { answerOf, metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
-import { WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
+import { type GapRow, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
 const PODS = 20;
 
@@ -47,19 +47,20 @@ needs('redis-server', 'postgres')('lists over 16 MiB', () => {
       WITHIN_MS,
     );
     expect(minute).toEqual({ containers: PODS, errors: 0, large: true });
-    expect(await node.gaps('list')).toEqual([]);
+    expect(await failures(node)).toEqual([]);
     expect(await metric(agent, 'plegwatch_tracked_containers')).toBe(2 * PODS);
     expect(await metric(agent, 'plegwatch_untracked_containers_total')).toBe(0);
-    expect((await agent.ask('/readyz'))?.status).toBe(200);
+    await waitFor('it is ready', async () => (await agent.ask('/readyz'))?.status === 200);
   });
 
   test('of a runtime that cannot stream them are a gap with the limit as its cause, and the agent is not ready', async () => {
     const { node, agent } = await watch('fails', 'crio-1.33');
-    const gaps = () => node.gaps('list');
-    await waitFor('the gap is stored', async () => (await gaps())[0], WITHIN_MS);
-    expect(await gaps()).toMatchObject([{ cause: 'over_our_limit', to: null }]);
-    expect((await agent.ask('/readyz'))?.body).toMatch(/^not ok relist: ListContainers: .*larger than max/m);
-    expect((await agent.ask('/metrics'))?.body).toMatch(
+    await waitFor('the gap is stored', async () => (await failures(node))[0], WITHIN_MS);
+    expect(await failures(node)).toMatchObject([{ cause: 'over_our_limit', to: null }]);
+    expect((await answerOf(agent, '/readyz'))?.body).toMatch(
+      /^not ok relist: ListContainers: .*larger than max/m,
+    );
+    expect((await answerOf(agent, '/metrics'))?.body).toMatch(
       /^plegwatch_relist_errors_total\{code="OVER_OUR_LIMIT"\} [1-9]/m,
     );
     expect(logged(agent, 'relist failed')).toContain('"code":"OVER_OUR_LIMIT"');
@@ -82,6 +83,10 @@ async function watch(
   cleanUps.push(() => agent.stop());
   return { node: new WatchedNode(system, name, agent), agent };
 }
+
+/** The gaps of lists that failed: on a busy machine, lists of this size are slow as well. */
+const failures = async (node: WatchedNode): Promise<GapRow[]> =>
+  (await node.gaps('list')).filter(({ cause }) => cause !== 'slow');
 
 const logged = (agent: LocalPlegwatch, message: string): string | undefined =>
   agent

@@ -11,8 +11,9 @@ import { events } from '../support/records.ts';
 
 const SECOND = 1_000_000;
 const HOUR = 3_600 * SECOND;
-const STATE = `SELECT round(extract(epoch FROM now() - n.last_seen) / 60)::int AS minutes_ago, n.mode_reason AS reason,
-                      round(e.clock_ahead_ms / 60000)::int AS clock_ahead, round(e.clock_moved_ms / 60000)::int AS clock_moved
+/** In whole hours: a busy machine takes its time between a cut and the row. */
+const STATE = `SELECT round(extract(epoch FROM now() - n.last_seen) / 3600)::int AS hours_ago, n.mode_reason AS reason,
+                      round(e.clock_ahead_ms / 3600000)::int AS clock_ahead, round(e.clock_moved_ms / 3600000)::int AS clock_moved
                  FROM plegwatch.nodes n JOIN plegwatch.epochs e USING (node)`;
 
 let server: TestServer;
@@ -29,15 +30,16 @@ const cutLater = (mono: number, wall = mono): Batch => ({
   wall0: first.wall0 - ago + wall,
 });
 
-/** Lets an hour pass since what is stored. */
-async function anHourPasses(): Promise<void> {
-  ago += HOUR;
+/** Lets hours pass since what is stored. */
+async function hoursPass(hours: number): Promise<void> {
+  ago += hours * HOUR;
   await query(
     databaseUrl,
-    `UPDATE store.epoch SET started_at = started_at - interval '1 hour', last_batch_at = last_batch_at - interval '1 hour',
-                            complete_through = complete_through - interval '1 hour', last_seen = last_seen - interval '1 hour'`,
+    `UPDATE store.epoch SET started_at = started_at - $1::interval, last_batch_at = last_batch_at - $1::interval,
+                            complete_through = complete_through - $1::interval, last_seen = last_seen - $1::interval`,
+    [`${hours} hours`],
   );
-  await query(databaseUrl, `UPDATE store.node SET last_seen = last_seen - interval '1 hour'`);
+  await query(databaseUrl, 'UPDATE store.node SET last_seen = last_seen - $1::interval', [`${hours} hours`]);
 }
 
 needs('postgres')('an agent', () => {
@@ -54,33 +56,33 @@ needs('postgres')('an agent', () => {
 
   it('is silent as soon as its last batches are stored, if these waited until long after they were cut', async () => {
     await commitAll(databaseUrl, [first]);
-    await anHourPasses();
+    await hoursPass(1);
     await commitAll(databaseUrl, [cutLater(SECOND)]);
-    expect(await query(databaseUrl, STATE)).toMatchObject([{ minutes_ago: 60, reason: 'AgentSilent' }]);
+    expect(await query(databaseUrl, STATE)).toMatchObject([{ hours_ago: 1, reason: 'AgentSilent' }]);
   });
 
   it('reports again with the first batch that was cut lately, after others that waited', async () => {
     await commitAll(databaseUrl, [first]);
-    await anHourPasses();
+    await hoursPass(1);
     const fresh = { ...cutLater(HOUR + SECOND), first: 3, last: 3, records: events(3, 3) };
     await commitAll(databaseUrl, [cutLater(SECOND), fresh]);
-    expect(await query(databaseUrl, STATE)).toMatchObject([{ minutes_ago: 0, reason: 'NotReportedYet' }]);
+    expect(await query(databaseUrl, STATE)).toMatchObject([{ hours_ago: 0, reason: 'NotReportedYet' }]);
   });
 
   it('is not silent because its clock is an hour behind', async () => {
     first = { ...first, wall0: first.wall0 - HOUR };
     await commitAll(databaseUrl, [first, cutLater(SECOND)]);
     expect(await query(databaseUrl, STATE)).toEqual([
-      { minutes_ago: 0, reason: 'NotReportedYet', clock_ahead: -60, clock_moved: 0 },
+      { hours_ago: 0, reason: 'NotReportedYet', clock_ahead: -1, clock_moved: 0 },
     ]);
   });
 
   it('is not silent because its machine was suspended, or its clock was set: the times of its records are off by as much', async () => {
     await commitAll(databaseUrl, [first]);
-    await anHourPasses();
+    await hoursPass(1);
     await commitAll(databaseUrl, [cutLater(SECOND, HOUR + SECOND)]);
     expect(await query(databaseUrl, STATE)).toEqual([
-      { minutes_ago: 0, reason: 'NotReportedYet', clock_ahead: -60, clock_moved: 60 },
+      { hours_ago: 0, reason: 'NotReportedYet', clock_ahead: -1, clock_moved: 1 },
     ]);
   });
 
@@ -88,19 +90,19 @@ needs('postgres')('an agent', () => {
     first = { ...first, wall0: first.wall0 + HOUR };
     await commitAll(databaseUrl, [first, cutLater(SECOND / 1_000)]);
     expect(await query(databaseUrl, STATE)).toEqual([
-      { minutes_ago: 0, reason: 'NotReportedYet', clock_ahead: 0, clock_moved: 60 },
+      { hours_ago: 0, reason: 'NotReportedYet', clock_ahead: 0, clock_moved: 1 },
     ]);
   });
 
   it('whose clocks drift apart from that of the database by a few ppm is not silent after months', async () => {
     await commitAll(databaseUrl, [first]);
-    for (let hours = 0; hours < 3; hours += 1) {
-      await anHourPasses();
+    for (let days = 1; days <= 3; days += 1) {
+      await hoursPass(24);
       // 100 ppm slow.
-      const passed = (hours + 1) * (HOUR - 0.36 * SECOND);
-      const seq = hours + 2;
+      const passed = days * 24 * (HOUR - 0.36 * SECOND);
+      const seq = days + 1;
       await commitAll(databaseUrl, [
-        { ...cutLater(passed, (hours + 1) * HOUR), first: seq, last: seq, records: events(seq, seq) },
+        { ...cutLater(passed, days * 24 * HOUR), first: seq, last: seq, records: events(seq, seq) },
       ]);
     }
     const [row] = await query<{ late: number }>(
