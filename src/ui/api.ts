@@ -57,7 +57,7 @@ export type ErrorCode =
   | 'ACCESS_UNKNOWN'
   | 'INTERNAL';
 
-/** Rows in the order of their time, cut at a bound. */
+/** Rows in the order of their time: at most so many, the latest ones. */
 export interface Rows<T> {
   readonly rows: readonly T[];
   /** Null if these are all of them. */
@@ -65,8 +65,8 @@ export interface Rows<T> {
 }
 
 export interface Cut {
-  /** The rows are complete before this time. */
-  readonly from: Time;
+  /** The rows are complete after this time. */
+  readonly until: Time;
 }
 
 // ---- the fleet

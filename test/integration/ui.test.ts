@@ -200,6 +200,22 @@ needs(
     for (const rows of [events, changes, findings, sessions, gaps]) expect(rows.cut).toBeNull();
   });
 
+  test('of too many rows the latest are answered, with the time until which some are missing', async () => {
+    await query(
+      databaseUrl,
+      `INSERT INTO store.gap (gap_id, node_id, cluster_id, epoch, scope, cause, from_at, to_at)
+       SELECT gen_random_uuid(), node_id, cluster_id, gen_random_uuid(), 'stream', 'broken',
+              '2026-01-01Z'::timestamptz + i * interval '1 second', '2026-01-01Z'::timestamptz + i * interval '1 second'
+       FROM store.node, generate_series(0, 2000) AS i WHERE name = 'idle-3'`,
+    );
+    const { gaps } = await answer<TimelineAnswer>(
+      'timeline?cluster=test&node=idle-3&from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z',
+    );
+    expect(gaps.cut).toEqual({ until: '2026-01-01T00:00:00.000000Z' });
+    expect(gaps.rows).toHaveLength(2000);
+    expect(gaps.rows.at(-1)?.from).toBe('2026-01-01T00:33:20.000000Z');
+  });
+
   test('a timeline without anything says why', async () => {
     const idle = await answer<TimelineAnswer>('timeline?cluster=test&node=idle-1');
     expect(idle.empty).toMatch(/never had an agent/);

@@ -1,6 +1,6 @@
 /*
- * GET /api/timeline: what is known of one node in a period. Each kind of row is bounded: the first ones of the period are answered, and from
- * when on some are missing.
+ * GET /api/timeline: what is known of one node in a period. Each kind of row is bounded: the latest ones of the period are answered, and until
+ * when some are missing, so that a busy node can be followed.
  */
 import { notFound } from '../../controller/store/notFound.ts';
 import type { SqlRunner } from '../../controller/store/store.ts';
@@ -125,6 +125,7 @@ async function findNode(
   throw new RequestError('NOT_FOUND', message, 'Search for it, or choose it in the fleet.');
 }
 
+/** `text` has the latest row first. */
 async function boundedRows<R>(
   sql: SqlRunner,
   text: string,
@@ -134,7 +135,8 @@ async function boundedRows<R>(
 ): Promise<Rows<R>> {
   const { rows } = await sql.run<R & Record<string, unknown>>({ text }, [...values, max + 1]);
   const next = rows[max];
-  return { rows: rows.slice(0, max), cut: next === undefined ? null : { from: timeOf(next) } };
+  const latest = rows.slice(0, max).reverse();
+  return { rows: latest, cut: next === undefined ? null : { until: timeOf(next) } };
 }
 
 /** In slices of a minute, or so long that there are few enough. */

@@ -1,5 +1,5 @@
--- The changes of the condition Ready of the node $1 from $2 to $3, and the one before them, at most $4. Where PLEG is a cause, with the message
--- about it.
+-- The changes of the condition Ready of the node $1 from $2 to $3, and the one before them, the latest $4, these first. Where
+-- PLEG is a cause, with the message about it.
 SELECT to_char(r.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at, r.status, r.reason, r.causes, p.message
 FROM (
   SELECT r.*, lead(r.at) OVER (ORDER BY r.at) AS next_at
@@ -12,5 +12,5 @@ LEFT JOIN LATERAL (
   WHERE k.node_id = $1 AND k.at >= r.at AND k.at < coalesce(r.next_at, 'infinity') AND k.day >= (r.at AT TIME ZONE 'UTC')::date
   ORDER BY k.at LIMIT 1
 ) p ON 'pleg' = ANY (r.causes)
-ORDER BY r.at
+ORDER BY r.at DESC
 LIMIT $4;

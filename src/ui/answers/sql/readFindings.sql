@@ -1,4 +1,4 @@
--- The findings of the node $1 of what happened from $2 to $3, at most $4.
+-- The findings of the node $1 of what happened from $2 to $3, the latest $4, these first.
 SELECT f.finding_id AS id, f.kind, f.event_type AS "eventType", nullif(f.cause, '') AS cause,
        to_char(m.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at,
        to_char(f.window_from AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "from",
@@ -13,5 +13,5 @@ FROM store.finding f
 CROSS JOIN LATERAL (SELECT coalesce(f.occurred_at, f.window_to, f.detected_at) AS at) m
 WHERE f.node_id = $1 AND f.day >= ($2::timestamptz AT TIME ZONE 'UTC')::date AND f.detected_at >= $2
   AND m.at BETWEEN $2 AND $3
-ORDER BY m.at, f.finding_id
+ORDER BY m.at DESC, f.finding_id DESC
 LIMIT $4;

@@ -35,7 +35,7 @@ export function DensityRow({ events, findings, scale, row, right }: Props) {
     const high = most === 0 ? 0 : Math.max(1.5, (n / most) * tall);
     return n === 0 ? [] : [`M${px(left + at * width)} ${bottom}v${px(-high)}h${px(width - 1)}v${px(high)}z`];
   });
-  const cut = events.cut === null ? undefined : scale.span(msOf(events.cut.from), scale.range.to);
+  const cut = events.cut === null ? undefined : scale.span(scale.range.from, msOf(events.cut.until));
   const missed = findings.filter(({ kind }) => kind === 'missed');
   return (
     <g>

@@ -64,7 +64,7 @@ export function FindingTable({ answer, range, onRange }: Props) {
       )}
       {answer.findings.cut !== null && (
         <p class="note">
-          There are more from {moment(msOf(answer.findings.cut.from))} UTC on: zoom in to see them.
+          There are more until {moment(msOf(answer.findings.cut.until))} UTC: zoom in to see them.
         </p>
       )}
     </section>
