@@ -1,19 +1,20 @@
 -- Pure functions of the store: names of small integers, ids, histograms, sets of seqs.
 --
 -- Tables live in schema `store` and may change from version to version. People read the views of schema `plegwatch`.
--- A function that views use is a single expression, so that the planner inlines it.
+-- A function that views use is a single expression, so that the planner inlines it. It does not inline a function that is declared more constant
+-- than what it calls; a time plus an interval is STABLE, because an interval may have days, and those depend on the time zone.
 CREATE SCHEMA IF NOT EXISTS store;
 CREATE SCHEMA IF NOT EXISTS plegwatch;
 
 CREATE FUNCTION store.event_type_name(type int4) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE type
   WHEN 0 THEN 'CREATED' WHEN 1 THEN 'STARTED' WHEN 2 THEN 'STOPPED' WHEN 3 THEN 'DELETED'
-  ELSE 'UNKNOWN(' || type || ')' END;
+  ELSE 'UNKNOWN(' || type::text || ')' END;
 
 CREATE FUNCTION store.pleg_state_name(state int4) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE state
   WHEN 0 THEN 'non-existent' WHEN 1 THEN 'unknown' WHEN 2 THEN 'running' WHEN 3 THEN 'exited'
-  ELSE 'UNKNOWN(' || state || ')' END;
+  ELSE 'UNKNOWN(' || state::text || ')' END;
 
 CREATE FUNCTION store.pleg_event_names(mask int4) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN array_remove(ARRAY[
@@ -23,7 +24,7 @@ RETURN array_remove(ARRAY[
   CASE WHEN mask & 8 <> 0 THEN 'ContainerChanged' END], NULL);
 
 -- Nanoseconds since 1970 as a time; every int8 is one, between 1677 and 2262.
-CREATE FUNCTION store.time_of_ns(ns int8) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE FUNCTION store.time_of_ns(ns int8) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
 RETURN timestamptz '1970-01-01 00:00:00+00' + (ns / 1000) * interval '1 microsecond';
 
 -- An agent that is not known to have run for longer than this is silent: SILENT_AFTER_MS of the controller.
@@ -31,12 +32,12 @@ CREATE FUNCTION store.silent_after() RETURNS interval LANGUAGE sql IMMUTABLE PAR
 RETURN interval '3 minutes';
 
 -- A time of a proof: microseconds since its epoch began. A proof comes from an agent, and may be any JSON.
-CREATE FUNCTION store.proof_time(epoch_start timestamptz, value jsonb) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE FUNCTION store.proof_time(epoch_start timestamptz, value jsonb) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN jsonb_typeof(value) = 'number' AND abs(value::numeric) < 1e14
             THEN epoch_start + value::float8 * interval '1 microsecond' END;
 
 -- A time of a runtime in a proof: nanoseconds since 1970 as text; null for none.
-CREATE FUNCTION store.proof_ns(value jsonb) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE FUNCTION store.proof_ns(value jsonb) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
 RETURN CASE WHEN value #>> '{}' ~ '^[1-9][0-9]{0,17}$' THEN store.time_of_ns((value #>> '{}')::int8) END;
 
 -- How long two periods overlap, in milliseconds.

@@ -7,7 +7,7 @@ RETURN CASE
   WHEN of_table IN ('finding', 'finding_update', 'stream_session', 'mode_change', 'node_condition', 'relist_hour') THEN 'month' END;
 
 -- The name of the partition that holds a day, without its schema: container_event_20261120, finding_202611.
-CREATE FUNCTION store.partition_name(of_table text, of_day date) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE FUNCTION store.partition_name(of_table text, of_day date) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
 RETURN of_table || '_' ||
   CASE store.partition_unit(of_table) WHEN 'day' THEN to_char(of_day::timestamp, 'YYYYMMDD')
                                       ELSE to_char(of_day::timestamp, 'YYYYMM') END;

@@ -662,7 +662,8 @@ CROSS JOIN LATERAL (
 -- When PLEG was unhealthy or relists were slow: was it the runtime or the kubelet?
 --
 -- One row for each period in which a Node reported that PLEG was not healthy (`unhealthy`), and for each minute in which its
--- kubelet reported a relist of more than ten seconds, or none started in the last ten (`slow`). The lists of the kubelet and of the
+-- kubelet reported a relist of more than ten seconds, or none started in the last ten (`slow`; with Evented PLEG, where relists are 300 s apart,
+-- the age is null). The lists of the kubelet and of the
 -- agent are compared over the same period: both slow is the runtime, only the kubelet's is the kubelet. Anything that proves
 -- neither is `unknown`, and `why` says what is missing.
 --

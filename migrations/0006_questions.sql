@@ -102,6 +102,44 @@ BEGIN
 END $$;
 REVOKE ALL ON FUNCTION plegwatch.timeline(text, text, timestamptz, timestamptz) FROM PUBLIC;
 
+-- A day after the other, from the newest, until there are enough: a partition is read only if the days after it had too few, and only if some epoch of
+-- the node can have an event in it: an agent may have received one shortly before its epoch began. The day of an event is that of its received_at. Containers are looked up for the events that are returned.
+CREATE FUNCTION plegwatch.last_events(of_cluster text, of_node text, n int4 DEFAULT 50)
+RETURNS SETOF plegwatch.container_events LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  id int4;
+  wanted int4 := least(n, 10000);
+  one_day date;
+  earliest timestamptz;
+  found_count int4;
+BEGIN
+  SELECT m.node_id INTO id FROM store.node m JOIN store.cluster c ON c.cluster_id = m.cluster_id
+  WHERE c.name = of_cluster AND m.name = of_node;
+  FOR one_day IN
+    SELECT p.day
+    FROM (SELECT to_date(right(child.relname, 8), 'YYYYMMDD') AS day
+          FROM pg_inherits i JOIN pg_class child ON child.oid = i.inhrelid
+          WHERE i.inhparent = 'store.container_event'::regclass AND NOT i.inhdetachpending) p
+    WHERE EXISTS (SELECT FROM store.epoch e
+                  WHERE e.node_id = id
+                    AND p.day BETWEEN (e.started_at AT TIME ZONE 'UTC')::date - 1 AND (e.last_record_at AT TIME ZONE 'UTC')::date)
+    ORDER BY p.day DESC
+  LOOP
+    EXIT WHEN wanted <= 0;
+    SELECT min(last.received_at) INTO earliest
+    FROM (SELECT e.received_at FROM store.container_event e
+          WHERE e.node_id = id AND e.day = one_day ORDER BY e.received_at DESC LIMIT wanted) last;
+    CONTINUE WHEN earliest IS NULL;
+    RETURN QUERY
+    SELECT v.* FROM plegwatch.container_events v
+    WHERE v.cluster = of_cluster AND v.node = of_node AND v.day = one_day AND v.received_at >= earliest
+    ORDER BY v.received_at DESC, v.seq DESC LIMIT wanted;
+    GET DIAGNOSTICS found_count = ROW_COUNT;
+    wanted := wanted - found_count;
+  END LOOP;
+END $$;
+REVOKE ALL ON FUNCTION plegwatch.last_events(text, text, int4) FROM PUBLIC;
+
 -- Bounds of a rate of which `hits` of `trials` were seen: Wilson's interval with 95 % confidence. Null without trials.
 CREATE FUNCTION store.wilson_low(hits float8, trials float8) RETURNS float8 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN CASE WHEN trials > 0 THEN greatest(0, (hits + 1.920729 - 1.96 * sqrt(greatest(0, hits * (trials - hits) / trials) + 0.960365)) / (trials + 3.841459)) END;

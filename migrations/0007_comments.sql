@@ -235,7 +235,7 @@ COMMENT ON COLUMN plegwatch.kubelet_minutes.minute IS 'the minute';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.relists IS 'how many relists of the kubelet ended';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.relist_p99_ms IS '99 in 100 of them were at most this long';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.hist IS 'how many fell into each bucket, without the empty ones at the end; bounds: store.kubelet_hist_bounds()';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.last_seen_age_ms IS 'how long ago its PLEG was last active';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.last_seen_age_ms IS 'how long ago its PLEG was last active; null where its metric does not say: with the gate on, before 1.37';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.discarded IS 'events that it discarded because its channel was full';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.stream_errors IS 'errors of the kubelet''s own event stream since it started';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.list_p99_ms IS '99 in 100 of its list calls were at most this long';
@@ -452,3 +452,6 @@ COMMENT ON COLUMN plegwatch.timeline_entry.epoch IS 'the run of the agent that r
 COMMENT ON COLUMN plegwatch.timeline_entry.seq IS 'the position of the record in its epoch; null for what has no record of its own';
 COMMENT ON FUNCTION plegwatch.timeline(text, text, timestamptz, timestamptz) IS
   'Everything that is known of a node in a period, in one order: runs of its agent, events, changes, findings, subscriptions, gaps, modes of its kubelet, and conditions of its Node. A session or gap that began before the period is shown if it lasted into it.';
+
+COMMENT ON FUNCTION plegwatch.last_events(text, text, int4) IS
+  'The last events of a node, 50 or as many as asked for (10,000 at most), the newest first, with the columns of container_events. Reads no day before the one that has the last of them.';

@@ -74,8 +74,33 @@ const SLOW_RELIST = {
   },
 };
 
+/** What a kubelet before 1.37 reports with the gate on: its health check keeps the age from being known. */
+const RELISTS_RARELY = {
+  relists: 0,
+  hist: [],
+  intervals: 0,
+  intervalSum: 0,
+  lastSeenAge: null,
+  lists: 0,
+  listSum: 0,
+};
+const ONE_RELIST = {
+  ...RELISTS_RARELY,
+  relists: 1,
+  hist: [1],
+  intervals: 1,
+  intervalSum: 300 * SECOND,
+  lists: 2,
+};
+
 const SCENARIOS: Record<string, { scenario: VerdictScenario; verdicts: string[] }> = {
   'a healthy node has no verdict': { scenario: {}, verdicts: [] },
+  'a healthy kubelet with Evented PLEG, which relists every 300 s, has no verdict': {
+    scenario: {
+      kubelet: { ...times(MINUTES, RELISTS_RARELY), 0: ONE_RELIST, 5: ONE_RELIST },
+    },
+    verdicts: [],
+  },
   'lists of both hung: the runtime': {
     scenario: { kubelet: HUNG, ...OURS, unhealthy: 'recovered' },
     verdicts: ['unhealthy slow slow runtime'],

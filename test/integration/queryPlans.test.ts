@@ -23,11 +23,12 @@ const PARTITION = /^(container_event|container|relist_change|relist_minute)_\d{8
 needs('postgres')('what the documented queries read', () => {
   let server: TestServer;
   let client: Client;
+  let reader: string;
 
   beforeAll(async () => {
     server = await startServer();
     const databaseUrl = await server.database();
-    const reader = await server.role(databaseUrl, 'reader');
+    reader = await server.role(databaseUrl, 'reader');
     await query(databaseUrl, 'SELECT store.grant_reader($1)', [new URL(reader).username]);
     await writeHistory(databaseUrl, { nodes: 5, days: 4, lives: 250, step: 60 });
     client = new Client({ connectionString: reader });
@@ -51,6 +52,23 @@ needs('postgres')('what the documented queries read', () => {
     };
     visit(rows[0]['QUERY PLAN'][0].Plan);
     return found;
+  }
+
+  /** The days of events and containers of which a statement read a table. A new connection: what is counted is that of a transaction. */
+  async function daysRead(text: string): Promise<string[]> {
+    const other = new Client({ connectionString: reader });
+    await other.connect();
+    try {
+      await other.query('BEGIN');
+      await other.query(text);
+      const { rows } = await other.query<{ day: string }>(
+        `SELECT DISTINCT right(relname, 8) AS day FROM pg_stat_xact_user_tables
+         WHERE relname ~ '^container(_event)?_\\d{8}$' AND seq_scan + coalesce(idx_scan, 0) > 0 ORDER BY 1`,
+      );
+      return rows.map((row) => row.day);
+    } finally {
+      await other.end();
+    }
   }
 
   const tables = (found: readonly { table: string }[]) =>
@@ -102,6 +120,58 @@ needs('postgres')('what the documented queries read', () => {
       `SELECT * FROM plegwatch.container_events WHERE cluster = 'east' AND node = 'east-004' AND day = '${of}' ORDER BY received_at DESC LIMIT 50`,
     );
     expect(tables(found).filter((table) => !table.endsWith(of))).toEqual([]);
+  });
+
+  it('plegwatch.last_events reads no day before that of the last one that it returns', async () => {
+    const newest = await day('(SELECT max(day) FROM store.container_event)');
+    const before = await day('(SELECT max(day) - 1 FROM store.container_event)');
+    for (const { n, oldest } of [
+      { n: 50, oldest: newest },
+      { n: 2500, oldest: before },
+    ]) {
+      const days = await daysRead(`SELECT FROM plegwatch.last_events('east', 'east-004', ${n})`);
+      expect([n, days[0]]).toEqual([n, oldest]);
+    }
+  });
+
+  it('plegwatch.last_events reads no day on which no agent of the node recorded anything', async () => {
+    const owner = server.part.url.replace(/[^/]*$/, 't1');
+    await query(
+      owner,
+      `UPDATE store.epoch SET last_record_at = last_record_at - interval '2 days'
+       WHERE node_id = (SELECT node_id FROM store.node WHERE name = 'west-001')`,
+    );
+    const days = await daysRead("SELECT FROM plegwatch.last_events('west', 'west-001')");
+    const last = await day(
+      `(SELECT (last_record_at AT TIME ZONE 'UTC')::date FROM store.epoch e JOIN store.node n USING (node_id) WHERE n.name = 'west-001')`,
+    );
+    expect(days).toEqual([last]);
+  });
+
+  it('plegwatch.last_events returns what the view has, the newest first', async () => {
+    const rows = async (text: string) => (await client.query(text)).rows;
+    for (const n of [1, 50, 2500])
+      expect(await rows(`SELECT * FROM plegwatch.last_events('east', 'east-002', ${n})`)).toEqual(
+        await rows(
+          `SELECT * FROM plegwatch.container_events WHERE cluster = 'east' AND node = 'east-002'
+           ORDER BY received_at DESC, seq DESC LIMIT ${n}`,
+        ),
+      );
+    for (const n of [0, -1])
+      expect(await rows(`SELECT FROM plegwatch.last_events('east', 'east-002', ${n})`)).toEqual([]);
+    expect(await rows("SELECT FROM plegwatch.last_events('east', 'east-999')")).toEqual([]);
+  });
+
+  it('a function is not declared more constant than what it calls: the planner would not inline it', async () => {
+    const wrong = await query(
+      server.part.url.replace(/[^/]*$/, 't1'),
+      `SELECT DISTINCT p.oid::regprocedure::text AS function, called.oid::regprocedure::text AS calls
+       FROM pg_proc p
+       CROSS JOIN LATERAL regexp_matches(p.prosqlbody::text, ':(?:opfuncid|funcid) (\\d+)', 'g') AS found
+       JOIN pg_proc called ON called.oid = found[1]::oid
+       WHERE p.pronamespace IN ('store'::regnamespace, 'plegwatch'::regnamespace) AND p.provolatile = 'i' AND called.provolatile <> 'i'`,
+    );
+    expect(wrong).toEqual([]);
   });
 
   it('short lives look up the minutes just before each of them, and no whole day', async () => {

@@ -66,6 +66,17 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
     expect(of(rows, { kind: 'session' }).map(({ what }) => what)).toEqual(['opened', 'ended', 'opened']);
     expect(of(rows, { kind: 'gap' })).toMatchObject([{ what: 'stream', detail: 'broken' }]);
   },
+  // The last life of the last day.
+  'What were the last events of a node': (rows) => {
+    expect(rows.map((row) => [row['event_type'], row['container_name']])).toEqual([
+      ['DELETED', ''],
+      ['DELETED', 'app'],
+      ['STOPPED', ''],
+      ['STOPPED', 'app'],
+      ['STARTED', 'app'],
+    ]);
+    expect(new Set(rows.map((row) => row['pod_name']))).toEqual(new Set(['job-6-119']));
+  },
   'Is this node, pool or fleet safe': (rows) => {
     expect(nodes(of(rows, { verdict: 'safe' }))).toEqual(ofBoth('002', '005', '008'));
     expect(nodes(of(rows, { verdict: 'unsafe' }))).toEqual(

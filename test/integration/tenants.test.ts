@@ -22,6 +22,7 @@ const CALLS: Readonly<Record<string, string>> = {
   'plegwatch.miss_rate': 'plegwatch.miss_rate()',
   'plegwatch.evidence_completeness': 'plegwatch.evidence_completeness()',
   'plegwatch.timeline': "plegwatch.timeline('one', 'node-a', '-infinity')",
+  'plegwatch.last_events': "plegwatch.last_events('one', 'node-a')",
   'store.own_clusters': "store.cluster WHERE cluster_id = ANY (store.own_clusters(false)) AND name = 'one'",
 };
 

@@ -19,6 +19,8 @@ interface ReportedFigures {
   readonly errors?: number;
   readonly start?: number;
   readonly lastSeen?: number;
+  /** The gate EventedPLEG is on, in a kubelet of this version. */
+  readonly gateOnIn?: string;
   /** Processor time since its start, in seconds. */
   readonly cpu?: number;
   readonly resident?: number;
@@ -48,7 +50,7 @@ function goodScrape(seconds: number, reported: ReportedFigures): GoodScrape {
     start = START_S,
     lastSeen,
   } = reported;
-  const { listErrors = 0, statuses = [], cpu, resident } = reported;
+  const { listErrors = 0, statuses = [], cpu, resident, gateOnIn } = reported;
   const text = [
     ...histogram('kubelet_pleg_relist_duration_seconds', '', relists),
     ...histogram(
@@ -66,6 +68,12 @@ function goodScrape(seconds: number, reported: ReportedFigures): GoodScrape {
     `kubelet_pleg_discard_events ${discarded}`,
     `kubelet_evented_pleg_connection_error_count ${errors}`,
     ...(lastSeen === undefined ? [] : [`kubelet_pleg_last_seen_seconds ${lastSeen}`]),
+    ...(gateOnIn === undefined
+      ? []
+      : [
+          'kubernetes_feature_enabled{name="EventedPLEG",stage="BETA"} 1',
+          `kubernetes_build_info{git_version="${gateOnIn}"} 1`,
+        ]),
     ...(cpu === undefined ? [] : [`process_cpu_seconds_total ${cpu}`]),
     ...(resident === undefined ? [] : [`process_resident_memory_bytes ${resident}`]),
     `process_start_time_seconds ${start}`,
@@ -149,6 +157,17 @@ test('the age of the last relist is the highest of the minute; a clock that is b
   expect(minutes.take()).toMatchObject({ lastSeenAge: 30_000_000 });
   minutes.add(goodScrape(80, { relists: [], lastSeen: START_S + 99 }));
   expect(minutes.take()).toMatchObject({ lastSeenAge: 0 });
+});
+
+test('with Evented PLEG, a kubelet before 1.37 does not say when it last relisted: no age, though it relists every 300 s', () => {
+  const minutes = new KubeletMinutes(mono(0));
+  const agesOf = (gateOnIn: string) => {
+    // Between its two health checks, and after them.
+    minutes.add(goodScrape(300, { relists: [], lastSeen: START_S + 1, gateOnIn }));
+    minutes.add(goodScrape(310, { relists: [], lastSeen: START_S + 310, gateOnIn }));
+    return minutes.take()?.lastSeenAge;
+  };
+  expect(['v1.26.0', 'v1.36.2', 'v1.37.0'].map(agesOf)).toEqual([null, null, 299_000_000]);
 });
 
 test('the 99th percentile of its lists lies in their bucket, and there is none without a list', () => {

@@ -7,6 +7,7 @@ import { type Mono, since } from '../../../protocol/units.ts';
 import { bucketIncreases, increase, toCount, toMicros } from './counterDelta.ts';
 import type { GoodScrape } from './gate.ts';
 import type { KubeletFigures } from './metrics.ts';
+import { saysWhenSeen } from './modeInference.ts';
 import { RuntimeCallTotals } from './runtimeCalls.ts';
 import { restartBetween, summarize } from './scrapeSummary.ts';
 
@@ -30,8 +31,8 @@ export class KubeletMinutes {
     const draft = this.#minute ?? emptyDraft(scrape.ended);
     this.#minute = draft;
     draft.lastScrape = scrape.ended;
-    const seenAge = figures.lastSeen === undefined ? null : scrape.wall / 1e6 - figures.lastSeen;
-    if (seenAge !== null) draft.lastSeenAge = Math.max(draft.lastSeenAge ?? 0, seenAge);
+    if (figures.lastSeen !== undefined && saysWhenSeen(figures))
+      draft.lastSeenAge = Math.max(draft.lastSeenAge ?? 0, scrape.wall / 1e6 - figures.lastSeen);
     draft.resident = figures.residentBytes ?? null;
     draft.streamErrors = figures.connectionErrors ?? figures.operations.get_container_events.errors ?? null;
     if (before === null) return;

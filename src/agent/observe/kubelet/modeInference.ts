@@ -12,7 +12,9 @@
  *
  * A kubelet that does not report what its mode follows from, or contradicts itself, is `Unknown`.
  */
+
 import type { Mode } from '../../../protocol/record.ts';
+import type { KubeletFigures } from './metrics.ts';
 import type { ScrapeSummary } from './scrapeSummary.ts';
 
 export const MODELS = ['GenericOnly', 'EventedCache', 'EventedHint', 'Unknown'] as const;
@@ -62,6 +64,15 @@ export function infer(scrape: ScrapeSummary, history: RunHistory): Inference {
   if (scrape.gate === null) return unknown('Unknown', 'GateNotReported');
   if (minor >= FIRST_WITH_HINTS) return hint(scrape, history, minor);
   return minor < FIRST_WITH_COUNTERS ? uncounted(scrape, history) : cache(scrape, history);
+}
+
+/**
+ * Whether `kubelet_pleg_last_seen_seconds` says when PLEG was last active. With the gate on, the two health checks of a kubelet 1.26 to 1.36
+ * (pkg/kubelet/pleg, Healthy) set it in turn: to the start of the last relist, which is up to 300 s ago, and at once to the present. A scrape
+ * between the two would show a relist that hangs.
+ */
+export function saysWhenSeen({ eventedPleg, version }: KubeletFigures): boolean {
+  return eventedPleg !== true || (minorOf(version ?? null) ?? 0) >= FIRST_WITH_HINTS;
 }
 
 /** The minor version as a number, such as 36 of `v1.36.2-vendor.4`; infinite for another major version. */
