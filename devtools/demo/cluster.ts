@@ -164,7 +164,12 @@ async function startKube(
   const api = keep(await startApiServer());
   report('installing the PLEGReport resource');
   await kubectl(api, ['apply', '--server-side', '-f', join(CHECKOUT, 'crds')]);
-  await kubectl(api, ['wait', '--for=condition=Established', 'crd/plegreports.plegwatch.dev']);
+  await kubectl(api, [
+    'wait',
+    '--for=condition=Established',
+    '--timeout=240s',
+    'crd/plegreports.plegwatch.dev',
+  ]);
   return api;
 }
 

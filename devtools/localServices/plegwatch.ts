@@ -8,10 +8,11 @@ import { join } from 'node:path';
 import type { AGENT_SETTINGS } from '../../src/agent/config.ts';
 import { NODE_FLAGS } from '../../src/agent/observe/stream/readerProcess.ts';
 import type { CONTROLLER_SETTINGS } from '../../src/controller/config.ts';
+import { messageOf } from '../../src/platform/errors.ts';
 import { variableOf } from '../../src/platform/settings.ts';
 import type { UI_SETTINGS } from '../../src/ui/settings.ts';
 import { type LocalService, startService } from './localService.ts';
-import { freePort, startProcess } from './process.ts';
+import { freePort, type RunningProcess, startProcess } from './process.ts';
 import { temporaryFolder } from './temporaryFolder.ts';
 
 /** Settings by their names in the tables: `redisUrl`, not `--redis-url`. A name that no table has does not compile. */
@@ -48,16 +49,17 @@ export async function startPlegwatch({
   const logFile = join(place.dir, `${command}.log`);
   const all = { httpAddress: `127.0.0.1:${port}`, ...settings };
   const env = Object.fromEntries(Object.entries(all).map(([key, value]) => [variableOf(key), value]));
+  const start = () =>
+    startProcess({
+      name: command,
+      command: process.execPath,
+      args: [...(command === 'agent' ? NODE_FLAGS : []), ...nodeArgs, cli, command],
+      env: { PATH: process.env['PATH'], ...env },
+      logFile,
+      ready: async () => (await ask(port, '/livez'))?.status === 200,
+    });
   const service = await startService(
-    () =>
-      startProcess({
-        name: command,
-        command: process.execPath,
-        args: [...(command === 'agent' ? NODE_FLAGS : []), ...nodeArgs, cli, command],
-        env: { PATH: process.env['PATH'], ...env },
-        logFile,
-        ready: async () => (await ask(port, '/livez'))?.status === 200,
-      }),
+    () => supervised(start),
     async () => place.remove(),
   );
   return Object.assign(service, {
@@ -65,6 +67,20 @@ export async function startPlegwatch({
     log: () => readFileSync(logFile, 'utf8'),
     ask: (path: string) => ask(port, path),
   });
+}
+
+const TIMED_OUT = /ended before it was ready.*(timed out|timeout|DEADLINE_EXCEEDED)/s;
+const MAX_STARTS = 4;
+
+/** A program ends if a service does not answer its first calls in time, as on a busy machine; Kubernetes would start it again. */
+async function supervised(start: () => Promise<RunningProcess>): Promise<RunningProcess> {
+  for (let starts = 1; ; starts += 1) {
+    try {
+      return await start();
+    } catch (error) {
+      if (starts === MAX_STARTS || !TIMED_OUT.test(messageOf(error))) throw error;
+    }
+  }
 }
 
 function ask(port: number, path: string): Promise<{ status: number; body: string } | null> {

@@ -24,6 +24,7 @@ import { ModeFile } from './observe/kubelet/modeFile.ts';
 import { KubeletScraper } from './observe/kubelet/scraper.ts';
 import { type KubeletAddress, kubeletAddress } from './observe/kubelet/settings.ts';
 import { type KubeletSource, Observer } from './observe/observer.ts';
+import { startReaderProcess } from './observe/stream/readerProcess.ts';
 import { PaceFile } from './observe/stream/subscribePaceFile.ts';
 import { identifyRuntime } from './runtimeCheck.ts';
 import { ControllerKeyFile } from './ship/controllerKeyFile.ts';
@@ -118,6 +119,7 @@ async function runEpoch(
       log,
       kubelet,
       paceStore: new PaceFile(config.spoolDir, log),
+      startReader: (socket, events) => startReaderProcess(socket, events, config.intervalReaderSilence),
     });
     // Before the hand-over, which may be cut short.
     cleanUps.push(() => spool.stopHeartbeat(observer.observedUntil));

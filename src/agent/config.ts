@@ -84,6 +84,7 @@ const AGENT_INTERNALS = {
   intervalRedisRetry: REDIS_RETRY_INTERVAL,
   intervalScrape: internalInterval('10s', 'how often the metrics of the kubelet are scraped'),
   intervalModeConfirmed: internalInterval('2m', 'how long a mode is known without a scrape that confirms it'),
+  intervalReaderSilence: internalInterval('2s', 'the reader is killed after so long without a heartbeat'),
   auditFile: internal(
     optional('file', 'file that every record is appended to before the spool gets it', string),
   ),

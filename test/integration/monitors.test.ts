@@ -97,7 +97,7 @@ needs(
     server = await startApiServer();
     kubectl('', 'create', 'namespace', 'watching');
     kubectl('', 'apply', '--server-side', '-f', where('operator-crds'));
-    kubectl('', 'wait', '--for=condition=Established', '--timeout=60s', 'crd', '--all');
+    kubectl('', 'wait', '--for=condition=Established', '--timeout=240s', 'crd', '--all');
   });
   afterAll(() => server?.stop());
 

@@ -13,8 +13,8 @@ import { openStore } from '../../src/controller/store/store.ts';
 import { CLI } from '../support/build.ts';
 import { query, silent } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
-import { System } from '../support/system.ts';
-import { waitFor } from '../support/waitFor.ts';
+import { LASTING_READER, System } from '../support/system.ts';
+import { passes, waitFor } from '../support/waitFor.ts';
 
 needs(
   'redis-server',
@@ -62,7 +62,7 @@ needs(
     const databaseUrl = through('ctl');
     const controller = await system.controller({ databaseUrl, databasePoolMode });
     const nodes = ['node-a', 'node-b'];
-    for (const node of nodes) await system.agent(node, runtime.socket);
+    for (const node of nodes) await system.agent(node, runtime.socket, LASTING_READER);
     await waitFor('both agents are subscribed', () => runtime.subscribers === 2);
     for (let pod = 0; pod < 20; pod += 1) runtime.runPod({ name: `pod-${pod}`, containers: ['app'] });
     const text =
@@ -74,10 +74,13 @@ needs(
       const { code, output } = await outcomeOf([...args, '--database-pool-mode', databasePoolMode]);
       expect([code, output]).toEqual([0, expect.stringContaining(command === 'report' ? 'node-b' : '')]);
     }
+    // A busy machine makes a Redis slow, which PgBouncer has no part in.
     const errors = controller
       .log()
       .split('\n')
-      .filter((line) => /"level":"(warn|error)"/.test(line));
+      .filter(
+        (line) => /"level":"(warn|error)"/.test(line) && !line.includes('"msg":"Redis is unavailable"'),
+      );
     expect(errors).toEqual([]);
   });
 
@@ -98,7 +101,10 @@ needs(
         { value: '0' },
       ]);
     }
-    expect(await query(direct, "SELECT * FROM pg_locks WHERE locktype = 'advisory'")).toEqual([]);
+    // The controller that still runs holds one for the length of a transaction; one of a session would stay.
+    await passes(async () =>
+      expect(await query(direct, "SELECT * FROM pg_locks WHERE locktype = 'advisory'")).toEqual([]),
+    );
     expect(await query(through('ctl'), 'SELECT name FROM pg_prepared_statements')).toEqual([]);
   });
 

@@ -333,7 +333,7 @@ needs('redis-server', 'postgres')(
     test('the controller never restarts, drains the queues, and counts what it repaired', async () => {
       await waitFor('the queues are empty', async () => (await sender.left()) === 0, WITHIN_MS);
       expect(controller.pid).toBe(pid);
-      expect((await controller.ask('/livez'))?.status).toBe(200);
+      await waitFor('it lives', async () => (await controller.ask('/livez'))?.status === 200);
       const kind = BY_AGENT ? 'bad_entry' : 'wrong_type';
       expect(await metric(controller, `plegwatch_queue_repairs_total{kind="${kind}"}`)).toBeGreaterThan(0);
       const lines = controller.log().split('\n').length;

@@ -19,7 +19,14 @@ import {
   queueOf,
   queuePrefix,
 } from '../../src/protocol/redisKeys.ts';
-import { BACK_WITHIN_MS, Fleet, logged, unacknowledged } from '../support/fleet.ts';
+import {
+  BACK_WITHIN_MS,
+  expectEachOutageLoggedOnce,
+  Fleet,
+  logged,
+  outageLines,
+  unacknowledged,
+} from '../support/fleet.ts';
 import { needs } from '../support/needs.ts';
 import { CLUSTER, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -185,6 +192,7 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
       nodes.startChurn(EVERY_MS);
       await nodes.deliveredSinceNow(50);
       const killed = performance.now();
+      const warnedBefore = logged(controller, 'warn').length;
       await Promise.all(cluster.masters.map((master) => master.kill()));
       // Longer than a worker waits for a job: each has noticed and tried to reconnect.
       await nodes.deliveredSinceNow(700);
@@ -196,16 +204,15 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
         );
         expect(await unacknowledged(agent)).toBeGreaterThan(0);
       }
+      const atFirst = nodes.agents.map(outageLines);
+      await nodes.deliveredSinceNow(200);
+      expect(nodes.agents.map(outageLines)).toEqual(atFirst);
       await Promise.all(cluster.masters.map((master) => master.restart()));
       await nodes.becomesReady();
       await nodes.expectEverythingOnce();
       const seconds = (performance.now() - killed) / 1000;
-      expect(logged(controller, 'warn').length / Math.max(30, seconds)).toBeLessThan(1);
-      for (const agent of nodes.agents) {
-        expect(logged(agent, 'warn').map(({ msg }) => msg)).toEqual([
-          'Redis unreachable, records stay in the spool',
-        ]);
-      }
+      expect((logged(controller, 'warn').length - warnedBefore) / Math.max(30, seconds)).toBeLessThan(1);
+      for (const agent of nodes.agents) expectEachOutageLoggedOnce(agent, 1);
     });
   });
 
@@ -221,28 +228,23 @@ needs('redis-server', 'postgres')('Redis as more than one server:', () => {
     });
 
     test('lose nothing over a requested failover and over the death of the master', async () => {
-      const [first, second] = redis.servers;
       const nodes = await watch(redis.urlOf('agent'));
       nodes.startChurn(EVERY_MS);
       await nodes.deliveredSinceNow(50);
-      expect(await redis.master()).toBe(first.port);
+      const former = await redis.master();
       await command(redis.sentinel, 'SENTINEL', 'FAILOVER', 'plegwatch');
-      await waitFor('the other is master', async () => (await redis.master()) === second.port);
+      await waitFor('the other is master', async () => (await redis.master()) !== former);
       await nodes.deliveredSinceNow(50);
-      await waitFor(
-        'the first follows it',
-        async () => {
-          const replication = String(await command(first, 'INFO', 'replication'));
-          return replication.includes('role:slave') && replication.includes('master_link_status:up');
-        },
-        BACK_WITHIN_MS,
-      );
-      await second.kill();
-      await waitFor(
-        'the first is master again',
-        async () => (await redis.master()) === first.port,
-        BACK_WITHIN_MS,
-      );
+      // Whichever is master by now: on a busy machine the Sentinel may have failed over by itself.
+      const doomed = await waitFor('one follows the other', async () => {
+        const port = await redis.master();
+        const follower = redis.servers.find((server) => server.port !== port);
+        const replication = follower === undefined ? '' : await command(follower, 'INFO', 'replication');
+        const follows = /role:slave.*master_link_status:up/s.test(String(replication));
+        return follows ? redis.servers.find((server) => server.port === port) : undefined;
+      });
+      await doomed.kill();
+      await waitFor('the other is master', async () => (await redis.master()) !== doomed.port);
       await nodes.deliveredSinceNow(50);
       await nodes.becomesReady();
       await nodes.expectEverythingOnce();

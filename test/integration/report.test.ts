@@ -211,17 +211,22 @@ needs(
   test('writes the last of several changes within the minimum interval, once', async () => {
     const id = await storeNode('burst', 0);
     await admin.apply(NODES, nodeObject('burst'));
-    start({ minIntervalMs: 2_000 });
+    start();
     await reportOf('burst', ({ status }) => status.mode === 'Unknown');
     await dequeued(id);
-    const before = counted['written'] ?? 0;
+    for (const program of running.splice(0)) await program.stop();
+    const writer = start({ minIntervalMs: 3_600_000 });
     for (const mode of ['Starting', 'Evented', 'Fallback']) {
       await evidence.state(id, { mode });
       await evidence.due(id);
     }
+    await waitFor('the writer has looked at the Nodes', () => writer.health() === null);
+    expect(counted['written']).toBeUndefined();
+    const longAgo = "UPDATE store.report SET written_at = written_at - interval '1 hour' WHERE node_id = $1";
+    await store.run({ text: longAgo }, [id]);
     await reportOf('burst', ({ status }) => status.mode === 'Fallback');
     await dequeued(id);
-    await waitFor('one write is counted', () => counted['written'] === before + 1);
+    await waitFor('one write is counted', () => counted['written'] === 1);
   });
 
   test('writes an unchanged report again when it is old, with present counts', async () => {
@@ -252,7 +257,7 @@ needs(
     start({ writesPerSecond: 2 });
     await reportOf('crowd-39', ({ status }) => status.mode === 'Fallback');
     await waitFor('the other reports are refreshed', () => (counted['refreshed'] ?? 0) > 0);
-    expect(await writtenBefore(last, 'crowd-')).toBe(0);
+    expect(await writtenBefore(last, 'crowd-')).toBeLessThan(AT_ONCE);
   });
 
   test('writes a change before the first reports of other Nodes', async () => {

@@ -23,7 +23,7 @@ import { openStore } from '../../src/controller/store/store.ts';
 import { CLI } from '../support/build.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
-import { System } from '../support/system.ts';
+import { LASTING_READER, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const folders: string[] = [];
@@ -150,7 +150,8 @@ needs('redis-server', 'postgres')('two clusters whose controllers are roles of t
       const runtime = await startSimulatedRuntime({ socket: system.folder(`${cluster}.sock`), seed: 1 });
       runtimes.push(runtime);
       // The same name in both: only the cluster keeps them apart.
-      await system.agent('node', runtime.socket, { cluster, spoolDir: system.folder(`spool-${cluster}`) });
+      const spoolDir = system.folder(`spool-${cluster}`);
+      await system.agent('node', runtime.socket, { cluster, spoolDir, ...LASTING_READER });
       await waitFor('the agent is subscribed', () => runtime.subscribers > 0);
     }
   });

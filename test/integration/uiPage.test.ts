@@ -77,7 +77,7 @@ needs('postgres', 'chromium')('the page', () => {
     await page.getByRole('heading', { name: 'Nodes, the worst first 6' }).waitFor();
     await page.getByRole('radio', { name: 'pool' }).check({ force: true });
     await page.getByRole('heading', { name: 'crio 2 nodes' }).waitFor();
-    expect(new URL(page.url()).hash).toBe('#/fleet?group=pool&colour=mode&search=EAST-00');
+    await until(() => new URL(page.url()).hash === '#/fleet?group=pool&colour=mode&search=EAST-00');
     await tab.close();
   });
 
@@ -88,7 +88,7 @@ needs('postgres', 'chromium')('the page', () => {
       .first()
       .click();
     await tab.page.getByRole('application', { name: /^Timeline of / }).waitFor();
-    expect(tab.page.url()).toContain(encodeURIComponent(missed.pod_name));
+    await until(() => tab.page.url().includes(encodeURIComponent(missed.pod_name)));
     await tab.close();
   });
 
@@ -148,7 +148,7 @@ needs('postgres', 'chromium')('the page', () => {
     const report = page.locator('.sharing pre');
     expect(await report.textContent()).not.toContain(missed.pod_name);
     await page.getByRole('checkbox').check();
-    expect(await report.textContent()).toContain(missed.pod_name);
+    await report.filter({ hasText: missed.pod_name }).waitFor();
     expect(await tab.barriers()).toEqual([]);
     expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
     await tab.close();

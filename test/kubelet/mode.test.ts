@@ -17,7 +17,7 @@ import { metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const SQL_PAGE = new URL('../../docs/how-to/sql.md', import.meta.url);
-const TIMEOUT_MS = 600_000;
+const TIMEOUT_MS = 1_500_000;
 /** Several scrapes of the kubelet, on a busy machine. */
 const WITHIN_MS = 240_000;
 
@@ -92,11 +92,14 @@ needs(
       model: 'EventedCache',
       kubelet_version: fallback.kubelet.version,
       proof: {
-        before: { errors: 0, successes: 1, gate: true },
+        before: { errors: expect.any(Number), successes: 1, gate: true },
         after: { errors: 5, successes: 1, gate: true },
         kubelet_restarted: null,
       },
     });
+    // A scrape may fall between two of the five errors.
+    const errorsBefore = fell?.proof.before?.['errors'];
+    expect(errorsBefore).toBeLessThan(5);
     expect(fell?.seconds).toBeGreaterThan(0);
     expect(fell?.proof.before?.['process_start']).toBeTypeOf('number');
     expect(await modeMetric(agent, 'Fallback')).toBe(1);
@@ -113,7 +116,7 @@ needs(
     const [proof, ...more] = await system.sql(question);
     expect(more).toEqual([]);
     expect(proof).toMatchObject({ node, reason: 'StreamBroke', our_stream_ended_with: 'UNAVAILABLE' });
-    expect(proof).toMatchObject({ errors_before: 0, errors_after: 5 });
+    expect(proof).toMatchObject({ errors_before: errorsBefore, errors_after: 5 });
     const rates = {
       relists_per_minute_before: expect.any(String),
       relists_per_minute_after: expect.any(String),
@@ -182,7 +185,7 @@ needs(
       async () => /connection_error_count 5/.test(await kubelet.metrics()),
       WITHIN_MS,
     );
-    const next = await agentOf(node, containerd, kubelet, token, { intervalModeConfirmed: '60s' });
+    const next = await agentOf(node, containerd, kubelet, token, { intervalModeConfirmed: '100s' });
     const fallback = await modeIs(node, 'Fallback');
     expect(fallback.modeHistory[0]).toMatchObject({ from: 'Evented', to: 'Fallback', reason: 'StreamBroke' });
     expect(fallback.agent.epoch).not.toBe(evented.agent.epoch);

@@ -14,10 +14,9 @@ import { System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 /** With the gate off a kubelet reports an unhealthy PLEG after three minutes, with its next update of the Node. */
-const UNHEALTHY_WITHIN_MS = 300_000;
+const UNHEALTHY_WITHIN_MS = 420_000;
 const WITHIN_MS = 240_000;
-const HANGING_WITHIN_MS = 100_000;
-const TIMEOUT_MS = 600_000;
+const TIMEOUT_MS = 1_500_000;
 
 const FROZEN = 'runtime-is-frozen';
 const HELD = 'kubelet-is-held-up';
@@ -36,6 +35,9 @@ interface VerdictRow extends Record<string, unknown> {
   readonly node: string;
   readonly kind: string;
   readonly verdict: string;
+  readonly kubelet_lists: string;
+  readonly our_lists: string;
+  readonly our_errors: string | null;
   readonly our_longest_relist_ms: number;
   readonly ended: boolean;
 }
@@ -95,8 +97,8 @@ needs(
 
     await runtime.kill('SIGSTOP');
     proxy.hold('ListPodSandbox', 'ListContainers');
-    // Long before a list fails, after two minutes.
-    await waitFor('the report shows that lists hang', () => listsHang(FROZEN), HANGING_WITHIN_MS);
+    // Before a list fails, after two minutes: then the message is another one.
+    await waitFor('the report shows that lists hang', () => listsHang(FROZEN), WITHIN_MS);
     await waitFor(
       'both Nodes are unhealthy',
       async () => (await conditions()).length === 2,
@@ -201,6 +203,15 @@ const verdicts = (): Promise<VerdictRow[]> =>
     'SELECT *, to_at IS NOT NULL AS ended FROM plegwatch.pleg_verdicts ORDER BY node, kind, from_at',
   );
 
+/**
+ * Where a busy machine makes a list of ours take half a second or fail, we list as rarely as once a minute, and nothing proves that only the
+ * kubelet's lists were slow. Its own were slow all the same.
+ */
+const isUnproven = (held: VerdictRow): boolean =>
+  held.our_lists === 'unknown' &&
+  held.kubelet_lists === 'slow' &&
+  (held.our_longest_relist_ms >= 500 || Number(held.our_errors) > 0);
+
 /** Waits until both unhealthy periods have their verdicts. */
 async function haveVerdicts(ended: boolean): Promise<void> {
   await waitFor(
@@ -208,9 +219,7 @@ async function haveVerdicts(ended: boolean): Promise<void> {
     async () => {
       const unhealthy = (await verdicts()).filter(({ kind }) => kind === 'unhealthy');
       const found = unhealthy.map((row) => `${row.node} ${row.verdict} ${row.ended}`);
-      const [held] = unhealthy;
-      // On a machine so busy that our own lists take a second nothing proves that only the kubelet's were slow.
-      const heldVerdict = held !== undefined && held.our_longest_relist_ms >= 1_000 ? 'unknown' : 'kubelet';
+      const heldVerdict = unhealthy[0] !== undefined && isUnproven(unhealthy[0]) ? 'unknown' : 'kubelet';
       const expected = [`${HELD} ${heldVerdict} ${ended}`, `${FROZEN} runtime ${ended}`];
       if (found.join() !== expected.join()) throw new Error(JSON.stringify(unhealthy));
       return true;

@@ -5,7 +5,7 @@
 import { expect } from 'vitest';
 import type { LocalPlegwatch, PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
-import { metric, type System } from './system.ts';
+import { LASTING_READER, metric, type System } from './system.ts';
 import { waitFor } from './waitFor.ts';
 
 /** Longer than any backoff, with room for a busy machine. */
@@ -37,10 +37,12 @@ export class Fleet {
     try {
       for (const [i, name] of names.entries()) {
         const runtime = await startSimulatedRuntime({ socket: system.folder(`${name}.sock`), seed: i });
-        const agent = await system.agent(name, runtime.socket, settings).catch(async (error: unknown) => {
-          await runtime.stop();
-          throw error;
-        });
+        const agent = await system
+          .agent(name, runtime.socket, { ...LASTING_READER, ...settings })
+          .catch(async (error: unknown) => {
+            await runtime.stop();
+            throw error;
+          });
         nodes.push({ name, runtime, agent });
       }
       for (const node of nodes) await waitFor('the agent is subscribed', () => node.runtime.subscribers > 0);
@@ -132,6 +134,25 @@ export class Fleet {
     for (const { acked_seq, last_seq, records_lost } of epochs)
       expect([acked_seq, records_lost]).toEqual([last_seq, 0]);
   }
+}
+
+const UNREACHABLE = 'Redis unreachable, records stay in the spool';
+const REACHABLE = 'Redis reachable, records are shipped';
+
+/** What an agent has logged of the starts and ends of outages of Redis, in order, but for the check at its own start. */
+export function outageLines(agent: LocalPlegwatch): string[] {
+  const lines = agent.log().split('\n');
+  return lines
+    .filter((line) => !line.includes('"cure":'))
+    .flatMap((line) => [UNREACHABLE, REACHABLE].filter((msg) => line.includes(`"msg":"${msg}"`)));
+}
+
+/** The end of each outage is logged before the next one; on a busy machine there may be more of them than were caused. */
+export function expectEachOutageLoggedOnce(agent: LocalPlegwatch, caused: number): void {
+  const changes = outageLines(agent);
+  const outages = changes.slice(changes.indexOf(UNREACHABLE));
+  expect(outages.length).toBeGreaterThanOrEqual(2 * caused);
+  expect(outages.filter((msg, i) => msg !== (i % 2 === 0 ? UNREACHABLE : REACHABLE))).toEqual([]);
 }
 
 /** The log lines of a program at a level. */

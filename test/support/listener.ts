@@ -50,6 +50,20 @@ export function disordered(events: readonly string[]): string[] {
   });
 }
 
+/**
+ * Those that a runtime announces however busy the machine is. The STOPPED of a sandbox it may lose: containerd announces it only if the
+ * sandbox was not removed before it gets to it (internal/cri/server/events.go, startSandboxExitMonitor).
+ */
+export function certainOf(pods: readonly DrivenPod[]): string[] {
+  const uncertain = new Set(pods.map(({ sandbox }) => eventKey(sandbox, 'STOPPED')));
+  return eventsOf(pods).filter((event) => !uncertain.has(event));
+}
+
+export function onlyCertainOf(pods: readonly DrivenPod[], events: readonly string[]): string[] {
+  const certain = new Set(certainOf(pods));
+  return events.filter((event) => certain.has(event)).sort();
+}
+
 /** The events of these pods. */
 export function onlyOf(pods: readonly DrivenPod[], events: readonly string[]): string[] {
   const wanted = new Set(eventsOf(pods));

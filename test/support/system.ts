@@ -42,6 +42,9 @@ const FAST: PlegwatchSettings = {
   spoolFsync: '100ms',
 };
 
+/** For a test that counts what a stream delivers: a reader that a busy machine does not run is not killed, which would lose events. */
+export const LASTING_READER: PlegwatchSettings = { intervalReaderSilence: '10m' };
+
 /** For a runtime whose events come as late as the machine is busy: that alone makes no event late or missed. */
 export const PATIENT: PlegwatchSettings = { lateAfter: '10m', missedAfter: '1m' };
 

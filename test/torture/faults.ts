@@ -23,7 +23,10 @@ import type { BreakableRoute } from './route.ts';
 import type { Event, Fault, Part, RouteName } from './schedule.ts';
 import { CLUSTER, QUEUES, type World } from './world.ts';
 
-const WAITS_WITHIN_MS = 120_000;
+const WAITS_WITHIN_MS = 240_000;
+
+/** An agent deletes files of its spool once a second, not always. */
+const MAX_READS = 200;
 
 /** A fault that could not be injected. */
 class FaultError extends Error {
@@ -230,23 +233,37 @@ async function step(world: World, i: number, byMs: number, forMs: number): Promi
 }
 
 /** Makes a sector of a segment unreadable, but none of the last ones: nobody can say how many records were in these. */
-function breakSector(world: World, i: number): void {
+async function breakSector(world: World, i: number): Promise<void> {
   const { spool, diskFailures: as } = world.node(i);
   const epochs = join(spool, 'epochs');
-  const sectors = readdirSync(epochs).flatMap((epoch) =>
-    readdirSync(join(epochs, epoch))
-      .filter((name) => name.endsWith('.seg'))
-      .flatMap((name) => {
-        const path = join(epochs, epoch, name);
-        const sectorsOf = Math.floor(statSync(path).size / SECTOR_BYTES) - 2;
-        return Array.from({ length: Math.max(0, sectorsOf) }, (_, sector) => ({ path, sector }));
-      }),
+  const sectors = await unlessChanged(() =>
+    readdirSync(epochs).flatMap((epoch) =>
+      readdirSync(join(epochs, epoch))
+        .filter((name) => name.endsWith('.seg'))
+        .flatMap((name) => {
+          const path = join(epochs, epoch, name);
+          const sectorsOf = Math.floor(statSync(path).size / SECTOR_BYTES) - 2;
+          return Array.from({ length: Math.max(0, sectorsOf) }, (_, sector) => ({ path, sector }));
+        }),
+    ),
   );
   // The newest records are those that the store does not have yet.
   const broken = sectors.at(-1);
   if (broken === undefined) return;
   const failures = diskFailures(as);
   failDisk(as, { ...failures, unreadable: [...failures.unreadable, broken] });
+}
+
+/** Reads a spool, again if its agent deletes a file meanwhile. */
+async function unlessChanged<T>(read: () => T): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return read();
+    } catch (error) {
+      if (Reflect.get(Object(error), 'code') !== 'ENOENT' || tries === MAX_READS) throw error;
+      await delay(20);
+    }
+  }
 }
 
 async function failSyncs(world: World, i: number, forMs: number): Promise<void> {
@@ -277,8 +294,10 @@ async function forgeAcks(world: World, i: number, forMs: number): Promise<void> 
 /** A golden image: another node finds the spool of this one, and must not send anything in its name. */
 async function clone(world: World, i: number, forMs: number): Promise<void> {
   const copy = join(world.dir, `clone-${i}`);
-  rmSync(copy, { recursive: true, force: true });
-  cpSync(world.node(i).spool, copy, { recursive: true, filter: (file) => !file.endsWith('/lock') });
+  await unlessChanged(() => {
+    rmSync(copy, { recursive: true, force: true });
+    cpSync(world.node(i).spool, copy, { recursive: true, filter: (file) => !file.endsWith('/lock') });
+  });
   const settings = {
     ...world.agentSettings(i, copy),
     node: `clone-${i}`,

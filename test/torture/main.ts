@@ -32,7 +32,7 @@ const { values } = parseArgs({
     faults: { type: 'string', default: '24' },
     nodes: { type: 'string', default: '3' },
     every: { type: 'string', default: '1200' },
-    settle: { type: 'string', default: '60000' },
+    settle: { type: 'string', default: '240000' },
     forgetful: { type: 'string', default: '1' },
     root: { type: 'string', default: ROOT },
     quiet: { type: 'boolean', default: false },

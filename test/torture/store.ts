@@ -154,7 +154,11 @@ export async function readCommittedAcks(client: Client): Promise<Map<string, Com
 }
 
 export async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000, query_timeout: 20_000 });
+  const client = new Client({
+    connectionString: url,
+    connectionTimeoutMillis: 60_000,
+    query_timeout: 240_000,
+  });
   // A broken connection also rejects its pending query.
   client.on('error', () => undefined);
   try {

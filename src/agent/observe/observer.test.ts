@@ -45,7 +45,7 @@ async function observe(
       ...periods,
     },
     client,
-    runtime: await client.version(5_000),
+    runtime: await client.version(240_000),
     agentVersion: '0.0.0',
     sink: {
       start: monoNow(),

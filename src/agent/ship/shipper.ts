@@ -48,6 +48,7 @@ export interface ShipperOptions {
     | 'intervalHandOver'
     | 'intervalScrape'
     | 'intervalModeConfirmed'
+    | 'intervalReaderSilence'
     | 'auditFile'
   >;
   readonly log: Logger;

@@ -11,7 +11,7 @@ import { messageOf } from '../../../platform/errors.ts';
 import { between, type Micros, type Mono, millis } from '../../../protocol/units.ts';
 import { type Frame, FrameReader } from './frames.ts';
 
-/** Without a frame for this long the reader is killed: it may be holding the runtime up. */
+/** Without a frame for this long the reader is killed, unless a test sets another time: it may be holding the runtime up. */
 const SILENCE: Micros = millis(2_000);
 /** Loading may take longer than that. */
 const START_SILENCE: Micros = millis(10_000);
@@ -46,12 +46,16 @@ export interface ReaderEvents {
 export type StartReader = (socket: string, events: ReaderEvents) => ReaderProcess;
 
 /** Starts one as a process. */
-export function startReaderProcess(socket: string, events: ReaderEvents): ReaderProcess {
+export function startReaderProcess(
+  socket: string,
+  events: ReaderEvents,
+  silence: Micros = SILENCE,
+): ReaderProcess {
   const child = spawn(process.execPath, [...NODE_FLAGS, readerScript(), socket], {
     stdio: ['pipe', 'ignore', 'pipe', 'pipe'],
     env: {},
   });
-  const watchdog = new SilenceWatchdog(child);
+  const watchdog = new SilenceWatchdog(child, silence);
   const frames = new FrameReader();
   let ended = false;
   let failure: string | null = null;
@@ -106,21 +110,24 @@ class SilenceWatchdog {
   last: Mono = monoNow();
   reason: string | null = null;
   readonly #child: ChildProcess;
-  #limit: Micros = START_SILENCE;
+  readonly #silence: Micros;
+  #limit: Micros;
   /** Stalls of this process tolerated since the reader last sent anything. */
   #toleratedStalls = 0;
   #timer: NodeJS.Timeout;
 
-  constructor(child: ChildProcess) {
+  constructor(child: ChildProcess, silence: Micros) {
     this.#child = child;
-    this.#timer = this.#arm(START_SILENCE);
+    this.#silence = silence;
+    this.#limit = millis(Math.max(START_SILENCE, silence) / 1_000);
+    this.#timer = this.#arm(this.#limit);
   }
 
   heartbeat(): void {
     this.last = monoNow();
     this.#toleratedStalls = 0;
-    if (this.#limit === SILENCE) this.#timer.refresh();
-    else this.#rearm(SILENCE);
+    if (this.#limit === this.#silence) this.#timer.refresh();
+    else this.#rearm(this.#silence);
   }
 
   stop(): void {

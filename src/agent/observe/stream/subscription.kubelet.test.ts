@@ -73,6 +73,7 @@ function subscribe(
   const states: string[] = [];
   const reasons: string[] = [];
   const ended: string[] = [];
+  const endedAt: number[] = [];
   const nothing = () => undefined;
   const subscription = new Subscription(
     runtime.socket,
@@ -85,7 +86,10 @@ function subscribe(
       overflow: nothing,
       eventWithoutStatus: nothing,
       malformed: nothing,
-      ended: (_session, _at, code) => ended.push(code),
+      ended: (_session, _at, code) => {
+        ended.push(code);
+        endedAt.push(performance.now());
+      },
       state: (state, reason) => {
         states.push(state);
         reasons.push(reason);
@@ -101,7 +105,7 @@ function subscribe(
     await running;
   });
   subscription.start();
-  return { states, reasons, ended, stopScraping: () => stop.abort() };
+  return { states, reasons, ended, endedAt, stopScraping: () => stop.abort() };
 }
 
 /** Long enough for several scrapes of the kubelet and several decisions of the policy. */
@@ -109,6 +113,10 @@ const scrapes = (count: number) => {
   const from = kubelet.requests.length;
   return until(() => kubelet.requests.length >= from + count);
 };
+
+/** How many subscribers have left. */
+const closed = ({ truth }: SimulatedRuntime): number =>
+  truth.entries.filter((entry) => entry.what === 'subscriber' && entry.change !== 'opened').length;
 
 const everSubscribed = ({ truth }: SimulatedRuntime): boolean =>
   truth.entries.some(({ what }) => what === 'subscriber');
@@ -154,10 +162,12 @@ describe('always, where subscribers steal or nobody knows,', () => {
     // One that was under way, and the one that shows it: both were answered when the next one is sent, which may show nothing more.
     await scrapes(3);
     log.stopScraping();
-    await until(() => runtime.subscribers === 0);
-    await until(() => log.ended.length === 1);
-    expect(log.ended).toEqual(['POLICY']);
-    expect(log.states.slice(-1)).toEqual(['Unsafe']);
+    await until(() => log.ended.length > 0);
+    expect(log.ended[0]).toBe('POLICY');
+    await until(() => closed(runtime) > 0);
+    // On a busy machine the scrapes may take so long that it joins again.
+    await until(() => log.states.lastIndexOf('Unsafe') > log.states.indexOf('Connected'));
+    expect(log.states[log.states.indexOf('Connected') + 1]).toBe('Unsafe');
   });
 });
 
@@ -168,10 +178,9 @@ describe('always', () => {
     await until(() => runtime.subscribers === 1);
     report({ gate: 1 });
     await until(() => log.ended.length === 1);
-    const left = performance.now();
     report({ gate: 0 });
     await until(() => runtime.subscribers === 1);
-    expect(performance.now() - left).toBeGreaterThan(900);
+    expect(performance.now() - (log.endedAt[0] ?? Number.POSITIVE_INFINITY)).toBeGreaterThan(900);
   });
 
   test('always: a safe runtime needs no proof', async () => {
@@ -237,8 +246,8 @@ describe('auto', () => {
     await until(() => runtime.subscribers === 1);
     await scrapes(3);
     runtime.breakStreams();
-    await until(() => log.reasons.at(-1) === 'waiting for the kubelet to subscribe first');
-    await until(() => runtime.subscribers === 1);
+    await until(() => log.reasons.includes('waiting for the kubelet to subscribe first'));
+    await until(() => log.states.at(-1) === 'Connected' && runtime.subscribers === 1);
   });
 
   test('auto: no wait for the kubelet if the gate is off', async () => {
