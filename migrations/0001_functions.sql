@@ -121,6 +121,8 @@ DECLARE
   step int8 := 0;
   n int8;
 BEGIN
+  -- Of one that is stored compressed, each byte would be read from all of it decompressed again.
+  packed := packed || ''::bytea;
   flags := 0;
   events_to := 0;
   sandboxes_from := 0;
