@@ -46,7 +46,10 @@ needs('redis-server')('the sweep of the queues', () => {
   const queueKey = (queue: number, cluster = CLUSTER) => `${queuePrefix(cluster, queue)}:${QUEUE_NAME}`;
 
   /** Sweeps, and returns what was repaired, sorted by the key of the queue: Redis lists keys in any order. */
-  async function sweep(queues: number): Promise<[string, QueueRepair][]> {
+  async function sweep(
+    queues: number,
+    signal = new AbortController().signal,
+  ): Promise<[string, QueueRepair][]> {
     const repaired: [string, QueueRepair][] = [];
     await sweepQueues({
       redis: sweeper,
@@ -55,7 +58,7 @@ needs('redis-server')('the sweep of the queues', () => {
       report: async (key, repairs) => {
         for (const repair of repairs) repaired.push([key, repair]);
       },
-      signal: new AbortController().signal,
+      signal,
     });
     return repaired.sort(([a], [b]) => a.localeCompare(b));
   }
@@ -163,6 +166,16 @@ needs('redis-server')('the sweep of the queues', () => {
     await sweep(4);
     expect(await keysOf(dead)).toEqual([]);
     expect(await redis.lrange(`${queueKey(dead % 4)}:wait`, 0, -1)).toEqual([id]);
+  });
+
+  it('a sweep that is stopped leaves a dead queue for the next one, however many jobs it has', async () => {
+    // Without the keys of others, the first step finds all of its jobs.
+    await redis.flushall();
+    const dead = await addAsAgent(MAX_QUEUES, ['node.1', 'node.2']);
+    await expect(sweep(4, AbortSignal.abort('stopped'))).rejects.toBe('stopped');
+    expect(await redis.llen(`${queueKey(dead)}:wait`)).toBe(2);
+    await sweep(4);
+    expect(await redis.llen(`${queueKey(dead % 4)}:wait`)).toBe(2);
   });
 
   it('what is no whole job in a dead queue is removed and not moved', async () => {

@@ -28,7 +28,7 @@ export interface SweepOptions {
   readonly signal: AbortSignal;
 }
 
-/** Sweeps all queues once. */
+/** Sweeps all queues once. Throws the reason of the signal if it is aborted while a dead queue is emptied. */
 export async function sweepQueues(options: SweepOptions): Promise<void> {
   for (const master of mastersOf(options.redis)) await sweepServer(master, options);
   // Each queue has keys that are checked whether it has jobs or not.
@@ -65,7 +65,11 @@ async function check(
 ): Promise<void> {
   const key = keyOf(cluster, queue);
   if (queue >= queues) {
-    const run: RunOnQueue = (...call) => paced(signal, () => runOnQueue(redis)(...call));
+    // It may have very many jobs; what was moved and not removed is a copy.
+    const run: RunOnQueue = (...call) => {
+      signal.throwIfAborted();
+      return paced(signal, () => runOnQueue(redis)(...call));
+    };
     const live = keyOf(cluster, queue % queues);
     for (const [where, repairs] of await clearDeadQueue(run, key, live, names)) {
       if (repairs.length > 0) await report(where, repairs);
