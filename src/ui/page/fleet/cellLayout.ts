@@ -123,7 +123,7 @@ export function figuresPath(layout: CellLayout, cells: readonly number[], figure
 /** The upper right corners of some cells, folded, as one path. */
 export function cornersPath(layout: CellLayout, cells: readonly number[]): string {
   const size = sizeOf(layout);
-  const side = Math.round(size * 5) / 10;
+  const side = Math.round(size * 4) / 10;
   return cells
     .map((at) => {
       const { x, y } = cornerOf(layout, at);

@@ -109,9 +109,10 @@ function worstFirst(nodes: readonly FleetNode[], colouring: Colouring): FleetNod
   const rankOf = (node: FleetNode) => ranks.get(stateOf(node, colouring).key) ?? 0;
   const figure = (node: FleetNode) =>
     colouring === 'completeness' ? (node.completeness24h ?? 1) : -(node.missed24h ?? 0);
-  // A mode says nothing of misses.
-  const rankOfMark = (node: FleetNode) => (colouring === 'mode' && isLossy(node) ? 0 : 1);
+  // A mode says nothing of misses: they count as much as the modes in which something is wrong.
+  const isWrong = (node: FleetNode) =>
+    (colouring === 'mode' && isLossy(node)) || ['bad', 'poor'].includes(stateOf(node, colouring).tone);
   return [...nodes].sort(
-    (a, b) => rankOfMark(a) - rankOfMark(b) || rankOf(a) - rankOf(b) || figure(a) - figure(b),
+    (a, b) => Number(isWrong(b)) - Number(isWrong(a)) || rankOf(a) - rankOf(b) || figure(a) - figure(b),
   );
 }

@@ -75,10 +75,14 @@ function figuresOf(nodes: readonly FleetNode[]): Figure[] {
     {
       name: 'Not observed',
       value: unwatched.length + silent,
-      detail:
-        silent === 0 ? 'their streams are not watched' : `${count(silent)} of them without a reporting agent`,
+      detail: whyUnwatched(unwatched.length, silent),
       isBad: false,
       to: { colour: 'misses', state: 'Unknown' },
     },
   ];
+}
+
+function whyUnwatched(reporting: number, silent: number): string {
+  if (silent === 0) return reporting === 0 ? 'every stream is watched' : 'their streams are not watched';
+  return reporting === 0 ? 'without a reporting agent' : `${count(silent)} of them without a reporting agent`;
 }

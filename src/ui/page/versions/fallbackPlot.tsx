@@ -15,6 +15,8 @@ interface Props {
 }
 
 const [TOP, PLOT, BOTTOM] = [18, 130, 26];
+/** The width of a day's name. */
+const LABEL = 44;
 
 export function FallbackPlot({ days, from, to, width }: Props) {
   const columns = columnsOf(days, from, to);
@@ -50,7 +52,7 @@ export function FallbackPlot({ days, from, to, width }: Props) {
               </>
             )}
             {n % every === 0 && (
-              <text class="tick" x={middle} y={height - 8} text-anchor="middle">
+              <text class="tick" x={Math.max(middle, LABEL / 2)} y={height - 8} text-anchor="middle">
                 {dayOf(day)}
               </text>
             )}
