@@ -146,9 +146,13 @@ needs('postgres')('plegwatch timeline', () => {
       folder = mkdtempSync(join(tmpdir(), 'record-'));
       await query(
         admin,
-        `INSERT INTO store.node_condition (at, day, node_id, cluster_id, status, reason, message)
-         SELECT now(), (now() AT TIME ZONE 'UTC')::date, node_id, cluster_id, 'Unknown', 'NodeStatusUnknown', $1
-         FROM store.node WHERE name = 'node-a'`,
+        `WITH condition AS (
+           INSERT INTO store.node_condition (at, day, node_id, cluster_id, status, reason, message)
+           SELECT now(), (now() AT TIME ZONE 'UTC')::date, node_id, cluster_id, 'False', 'KubeletNotReady', $1
+           FROM store.node WHERE name = 'node-a' RETURNING node_id, cluster_id, at, status, reason
+         )
+         INSERT INTO store.ready_change (node_id, cluster_id, at, status, reason, causes)
+         SELECT node_id, cluster_id, at, status, reason, '{pleg}' FROM condition`,
         [HOSTILE],
       );
       browser = await startBrowser();
