@@ -90,7 +90,7 @@ needs(
     expect(controller.log()).toMatch(
       /namespaces \\?"kube-system\\?" is forbidden.*the identity of the cluster is not known/,
     );
-    expect(await metric(controller, 'plegwatch_cluster_identity_unknown_total')).toBe(1);
+    expect(await metric(controller, 'plegwatch_cluster_identity_unknown_total')).toBeGreaterThan(0);
     runtime.runPod({ name: 'pod-2', containers: ['app'] });
     await waitFor('the events are stored', async () => (await events()) > before);
     await controller.stop();

@@ -14,7 +14,7 @@ import { disordered, eventsOf, type Listener, listen, onlyOf } from '../support/
 import { needs } from '../support/needs.ts';
 import { startNeighbour } from '../support/neighbour.ts';
 import { childrenOf, exists, freeze, thaw } from '../support/sigstop.ts';
-import { PATIENT, System } from '../support/system.ts';
+import { answerOf, PATIENT, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { unconfirmedBy, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
@@ -103,7 +103,7 @@ needs(
   test('a frozen main process does not answer /livez, so that the kubelet restarts the agent', {
     timeout: TIMEOUT_MS,
   }, async () => {
-    expect((await node.agent.ask('/livez'))?.status).toBe(200);
+    expect((await answerOf(node.agent, '/livez'))?.status).toBe(200);
     await freezeUntilCleanUp(node.agent.pid);
     expect(await node.agent.ask('/livez')).toBeNull();
   });

@@ -16,7 +16,7 @@ import { agentIncarnation, createSender, type Sender } from '../support/batches.
 import { hostileJob, type JobKey, type JobOutcome } from '../support/hostileJobs.ts';
 import { needs } from '../support/needs.ts';
 import { events } from '../support/records.ts';
-import { metric, System } from '../support/system.ts';
+import { answerOf, metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const SEED = Number(process.env['PLEGWATCH_SEED'] ?? 20_261_120);
@@ -117,7 +117,7 @@ needs('redis-server', 'postgres')(`${JOBS} hostile jobs of seed ${SEED}`, () => 
   test('hostile jobs never stop a queue', { timeout: 2 * WITHIN_MS }, async () => {
     await flood();
     await drained();
-    expect((await controller.ask('/livez'))?.status).toBe(200);
+    expect((await answerOf(controller, '/livez'))?.status).toBe(200);
   });
 
   test('every good batch between hostile jobs is stored once and acknowledged', async () => {

@@ -81,7 +81,7 @@ describe('startProcess', () => {
     });
     const pid = Number(stdout);
     expect(pid).toBeGreaterThan(1);
-    await waitFor('the orphan is gone', 60_000, () => !existsSync(`/proc/${pid}/exe`));
+    await waitFor('the orphan is gone', 240_000, () => !existsSync(`/proc/${pid}/exe`));
   });
 
   it('gets a port that no connection and no other process gets while it runs', async () => {
