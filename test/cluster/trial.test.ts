@@ -130,7 +130,7 @@ needs(
       --set database.url=postgres://plegwatch:${password}@db.example:5432/plegwatch`;
     const failed = await cluster.shell(
       `helm install plegwatch helm/plegwatch ${values('WRONG')} \
-        --set migrate.activeDeadlineSeconds=60 2>&1 && exit 1 || true`,
+        --set migrate.activeDeadlineSeconds=180 2>&1 && exit 1 || true`,
     );
     console.log(failed);
     expect(failed).toContain('Job Failed');
