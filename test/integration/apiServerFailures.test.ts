@@ -21,7 +21,7 @@ import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { ApiFront, type FaultChoice, type ProxiedRequest } from '../support/apiFront.ts';
 import { needs } from '../support/needs.ts';
 import { EvidenceFixture } from '../support/storedRecords.ts';
-import { CLUSTER, System } from '../support/system.ts';
+import { answerOf, CLUSTER, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const log = pino({ level: 'silent' });
@@ -202,7 +202,7 @@ needs(
     expect(others.every(({ resource }) => resource === 'namespaces')).toBe(true);
     expect(others.length).toBeLessThanOrEqual(1 + (performance.now() - began) / 60_000);
     expect(controller.running()).toBe(true);
-    expect((await controller.ask('/livez'))?.status).toBe(200);
+    expect((await answerOf(controller, '/livez'))?.status).toBe(200);
     front.injectNothing();
     await ready('program', 'False', 10);
     await waitFor('the row is stored', async () => (await rows('program')).length === 1);

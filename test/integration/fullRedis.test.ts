@@ -9,7 +9,7 @@ import { windowOf } from '../../src/controller/ingest/flow.ts';
 import { flowSettingsKey, parseFlowSettings, QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
 import { BACK_WITHIN_MS, Fleet, logged, unacknowledged } from '../support/fleet.ts';
 import { needs } from '../support/needs.ts';
-import { CLUSTER, System } from '../support/system.ts';
+import { answerOf, CLUSTER, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const MIB = 1024 * 1024;
@@ -79,8 +79,11 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
     for (const sizes of await batchesOfAgents())
       expect(sum(sizes.slice(0, -1))).toBeLessThan(window + PROBE_BYTES);
     for (const [i, agent] of fleet.agents.entries()) {
-      expect(await unacknowledged(agent)).toBeGreaterThan((before[i] ?? 0) + 1_000);
-      expect((await agent.ask('/readyz'))?.status).toBe(200);
+      await waitFor(
+        'they are in the spool',
+        async () => (await unacknowledged(agent)) > (before[i] ?? 0) + 1_000,
+      );
+      await waitFor('it is ready', async () => (await agent.ask('/readyz'))?.status === 200);
     }
     await controller.restart();
     await fleet.expectEverythingOnce();
@@ -105,19 +108,23 @@ needs('redis-server', 'postgres')('a Redis of 64 MiB', () => {
     );
     await fleet.deliveredSinceNow(1_000);
     // A worker fetches once a second and searches for stalled jobs. Without backoff each agent alone would try four times a second.
-    const seconds = (performance.now() - began) / 1000;
     const perSecond = QUEUES * 1.5 + NODES.length;
-    expect(await refusedScripts()).toBeLessThan(FIRST_TRIES + perSecond * seconds);
+    const refused = await refusedScripts();
+    const seconds = (performance.now() - began) / 1000;
+    expect(refused).toBeLessThan(FIRST_TRIES + perSecond * seconds);
     for (const agent of fleet.agents) {
       expect(await unacknowledged(agent)).toBeGreaterThan(0);
-      expect((await agent.ask('/livez'))?.status).toBe(200);
+      expect((await answerOf(agent, '/livez'))?.status).toBe(200);
     }
     await otherClient.leave();
     await fleet.becomesReady();
     await fleet.expectEverythingOnce();
     await waitFor('the controller is ready', async () => (await controller.ask('/readyz'))?.status === 200);
     // Redis may be full again after a few writes succeeded.
-    for (const agent of fleet.agents) expect(logged(agent, 'warn').length).toBeLessThanOrEqual(3);
+    for (const agent of fleet.agents) {
+      const unreachable = logged(agent, 'warn').filter(({ msg }) => msg.startsWith('Redis unreachable'));
+      expect(unreachable.length).toBeLessThanOrEqual(3 + seconds / 5);
+    }
     expect(logged(controller, 'warn').length).toBeLessThan(40);
     expect(logged(controller, 'error')).toEqual([]);
   });

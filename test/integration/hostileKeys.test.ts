@@ -16,7 +16,7 @@ import {
 import { Fleet } from '../support/fleet.ts';
 import { needs } from '../support/needs.ts';
 import { events } from '../support/records.ts';
-import { metric, System } from '../support/system.ts';
+import { answerOf, metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const QUEUES = 4;
@@ -87,7 +87,7 @@ needs('redis-server', 'postgres')('a queue that a stranger writes to', () => {
   });
   afterAll(async () => {
     expect(controller.pid).toBe(pid);
-    expect((await controller.ask('/livez'))?.status).toBe(200);
+    expect((await answerOf(controller, '/livez'))?.status).toBe(200);
     await sender?.close();
     await system?.stop();
   });
