@@ -98,6 +98,12 @@ export class Expectations {
     this.forEachOpen((container, stage, expectation) =>
       this.giveUp(container, stage, expectation, 'stream_gap'),
     );
+    // A list that would have proven the STOPPED of what its DELETED announced as gone has not been compared.
+    for (const container of this.#parts.containers) {
+      const deleted = container.events.first(DELETED);
+      if (deleted === null) continue;
+      this.#endNotAnnounced(container, { to: deleted, evidence: 'DELETED received' }, 'stream_gap');
+    }
   }
 
   /** What was reached before a session is not due to it. */
@@ -269,13 +275,21 @@ export class Expectations {
    * The event of a removal has not come, and will not be waited for. Where it ran, and nothing ever showed that it had ended, its STOPPED
    * has not come either, and nobody can say whether that was sent: lists do not show how it ended.
    */
-  removalUnannounced(container: TrackedContainer, { to, evidence }: Expectation): void {
+  removalUnannounced(container: TrackedContainer, expectation: Expectation): void {
+    this.#endNotAnnounced(container, expectation, 'end_not_shown');
+  }
+
+  #endNotAnnounced(
+    container: TrackedContainer,
+    { to, evidence }: Pick<StageProof, 'to' | 'evidence'>,
+    cause: string,
+  ): void {
     const { stages } = container;
     if (!stages.ran || stages.standing(STOPPED).is !== 'none' || !this.#announces(container, STOPPED)) return;
     this.#counters.expected += 1;
     const bound = this.lowerBound(container, STOPPED);
     const proof: StageProof = { ...bound, by: null, to, cause: 'unannounced_by_list', evidence };
-    this.#giveUp(container, STOPPED, new Expectation(proof, false, this.#relists), 'end_not_shown');
+    this.#giveUp(container, STOPPED, new Expectation(proof, false, this.#relists), cause);
   }
 
   #giveUp(container: TrackedContainer, stage: Stage, expectation: Expectation, cause: string): void {

@@ -154,6 +154,20 @@ describe('the end of a stream', () => {
     });
   });
 
+  test('the STOPPED of what its DELETED announced as gone is unobservable where the stream ended before a list lacked it', () => {
+    // The list was begun before the DELETED, and only it shows that c1 ran.
+    const steps = [
+      ...createdPod,
+      received(5.05, 'c1', 'DELETED', { times: times({ created: 4 }) }),
+      listed(5, C1_RUNNING, { took: 0.1 }),
+    ];
+    const restarted = [...steps, ...newSession, ...listedAlike(S1_RUNNING, 10, 15)];
+    expect(compare(restarted, { until: 120 })).toMatchObject({
+      everMissed: [],
+      unobservable: ['c1 STARTED stream_gap', 'c1 STOPPED stream_gap'],
+    });
+  });
+
   test('a new session between proof and judgement makes the event unobservable', () => {
     const steps = [
       ...covered,

@@ -361,6 +361,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'expectations.ts': {
+    'an end that its DELETED shows is left out where the stream ends before a list lacks it': [
+      "this.#endNotAnnounced(container, { to: deleted, evidence: 'DELETED received' }, 'stream_gap');",
+      '',
+    ],
     'after a gap within a session the first lists decide everything': [
       'if (coverage.session.armed !== null) firstLists.watchedAgain(until);',
       '',
