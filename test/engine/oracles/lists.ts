@@ -18,7 +18,7 @@
 
 import type { EventType } from '../../../src/protocol/record.ts';
 import { handedOverAt, type ReportedFinding } from '../histories/comparisonRun.ts';
-import { type HistoryContainer, isListedEarly } from '../histories/containers.ts';
+import type { HistoryContainer } from '../histories/containers.ts';
 import type { GroundTruth } from '../histories/groundTruth.ts';
 import { type HistoryRuntime, MISSED_AFTER } from '../histories/history.ts';
 import {
@@ -36,7 +36,9 @@ import {
 } from './oracle.ts';
 
 export const regression: Oracle = (run) => {
-  const isClear = (container: HistoryContainer) => !isListedEarly(container) || wasUp(run.truth, container);
+  const mayBeStarting = ({ isSandbox }: HistoryContainer) =>
+    isSandbox && run.truth.history.runtime === 'isulad';
+  const isClear = (container: HistoryContainer) => !mayBeStarting(container) || wasUp(run.truth, container);
   const containers = run.truth.containers.filter(isClear);
   const ids = new Set(containers.map(({ id }) => id));
   const findings = findingsOf(run, 'regression')
