@@ -43,7 +43,7 @@ import type {
   StoredGap,
   StoredSession,
 } from '../support/storedEvidence.ts';
-import { metric, System } from '../support/system.ts';
+import { LASTING_READER, metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 /** How long an oddity lasts. */
@@ -280,7 +280,11 @@ async function watch(runtime: SimulatedRuntime, node: string, scenario: Scenario
   await reached(scenario.before ?? 0);
   const clock = system.folder(`${node}.clock`);
   const kubeletSettings = { kubeletUrl: kubelet.url.href, kubeletCaFile: authority.caFile };
-  const settings = { ...scenario.agentSettings, ...(scenario.kubelet === true ? kubeletSettings : {}) };
+  const settings = {
+    ...(scenario.inject === stopProcesses ? {} : LASTING_READER),
+    ...scenario.agentSettings,
+    ...(scenario.kubelet === true ? kubeletSettings : {}),
+  };
   const agent = await system.agent(node, runtime.socket, settings, clockArgs(clock));
   const plan = { everyMs: 6_000, downMs: 800, exits: 0.5 };
   const restarting = scenario.restarts ? runRestarts(runtime, plan, ending.signal) : Promise.resolve();

@@ -12,8 +12,8 @@ import type { CheckedKind, StoredEvidence } from './storedEvidence.ts';
 
 /** A sandbox's DELETED may be announced up to ten seconds before the sandbox disappears. */
 const LEAD = 11_000;
-/** How long a busy machine may take to ask for the status of what a list showed. */
-const ASKED = 1_500;
+/** How long a busy machine may take to ask for the status of what a list showed: a longer stall of the agent is a gap. */
+const ASKED = 2_500;
 
 export class ExpectedFindings {
   readonly #truth: RuntimeTruth;

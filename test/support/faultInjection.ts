@@ -25,13 +25,13 @@ const REPETITIONS = [1, 2];
 const CALM_MS = 14_000;
 const BETWEEN_MS = 2_500;
 
-type PlannedStop = Pick<ProcessStop, 'stopped'> & { readonly forMs: number };
+/** `untilKilled`: until the agent kills its reader. */
+type PlannedStop = Pick<ProcessStop, 'stopped'> & { readonly forMs: number | 'untilKilled' };
 
-/** The third stop is so long that the agent kills its reader. */
 const PLANNED_STOPS: readonly PlannedStop[] = [
   { stopped: 'agent', forMs: 2_500 },
   { stopped: 'reader', forMs: 1_600 },
-  { stopped: 'reader', forMs: 3_000 },
+  { stopped: 'reader', forMs: 'untilKilled' },
   { stopped: 'both', forMs: 3_000 },
 ];
 
@@ -58,7 +58,8 @@ async function stopFor(agent: number, { stopped, forMs }: PlannedStop): Promise<
   try {
     await freeze(...pids);
     const from = Date.now();
-    await pause(forMs);
+    if (forMs === 'untilKilled') await waitFor('the reader is killed', () => !exists(reader));
+    else await pause(forMs);
     return { stopped, from, to: Date.now() };
   } finally {
     thaw(...pids);

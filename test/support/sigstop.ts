@@ -4,10 +4,10 @@
 import { readFileSync } from 'node:fs';
 import { waitFor } from './waitFor.ts';
 
-/** Waits until all of the processes are stopped. */
+/** Waits until all of the processes are stopped; on a busy machine one may be killed meanwhile for being silent. */
 export async function freeze(...pids: readonly number[]): Promise<void> {
   for (const pid of pids) process.kill(pid, 'SIGSTOP');
-  await waitFor('the processes are stopped', () => pids.every((pid) => stateOf(pid) === 'T'));
+  await waitFor('the processes are stopped', () => pids.every((pid) => stateOf(pid) === 'T' || !exists(pid)));
 }
 
 export function thaw(...pids: readonly number[]): void {
