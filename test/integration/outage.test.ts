@@ -252,6 +252,8 @@ needs(
     await deliveredSinceNow(200);
     await stopChurn();
     await received(agent);
+    // What is not written yet dies with the agent.
+    await waitFor('every event is in the spool', () => eventsInSpool() === delivered().length);
     await agent.kill('SIGKILL');
     const killed = Date.now();
     // Without a subscriber the runtime keeps events for the next one.
@@ -430,6 +432,16 @@ async function received(agent: LocalPlegwatch): Promise<void> {
     );
     return counts.reduce((sum, n) => sum + n, 0) === delivered().length - before;
   });
+}
+
+/** How many events the segments of the spool hold. */
+function eventsInSpool(): number {
+  const epochs = join(system.folder(`spool-${node()}`), 'epochs');
+  const segments = readdirSync(epochs, { encoding: 'utf8', recursive: true }).filter((name) =>
+    name.endsWith('.seg'),
+  );
+  const text = segments.map((name) => readFileSync(join(epochs, name), 'utf8')).join('');
+  return text.split('"type":"container_event"').length - 1;
 }
 
 const unacknowledged = async (agent: LocalPlegwatch) =>
