@@ -70,15 +70,16 @@ export async function startPlegwatch({
 }
 
 const TIMED_OUT = /ended before it was ready.*(timed out|timeout|DEADLINE_EXCEEDED)/s;
-const MAX_STARTS = 4;
+const STARTS_WITHIN_MS = 240_000;
 
 /** A program ends if a service does not answer its first calls in time, as on a busy machine; Kubernetes would start it again. */
 async function supervised(start: () => Promise<RunningProcess>): Promise<RunningProcess> {
-  for (let starts = 1; ; starts += 1) {
+  const deadline = performance.now() + STARTS_WITHIN_MS;
+  for (;;) {
     try {
       return await start();
     } catch (error) {
-      if (starts === MAX_STARTS || !TIMED_OUT.test(messageOf(error))) throw error;
+      if (performance.now() > deadline || !TIMED_OUT.test(messageOf(error))) throw error;
     }
   }
 }
