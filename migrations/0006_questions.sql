@@ -283,7 +283,7 @@ $$;
 CREATE VIEW plegwatch.readiness WITH (security_invoker = true) AS
 SELECT r.cluster, r.node, r.verdict,
        CASE
-         WHEN r.verdict = 'unsafe' AND r.fallbacks > 0 THEN format('its kubelet fell back %s times', r.fallbacks)
+         WHEN r.verdict = 'unsafe' AND r.fallbacks > 0 THEN format('its kubelet fell back %s', CASE r.fallbacks WHEN 1 THEN 'once' ELSE format('%s times', r.fallbacks) END)
          WHEN r.verdict = 'unsafe' THEN format('at least %s of a million events are missed', round(r.low_per_million::numeric))
          WHEN r.verdict = 'safe' THEN format('at most %s of a million events are missed', round(r.high_per_million::numeric))
          WHEN r.observed_hours IS NULL THEN 'no agent reported'

@@ -85,7 +85,7 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
     expect(of(rows, { node: 'east-idle' })).toMatchObject([
       { verdict: 'unknown', reason: 'no agent reported' },
     ]);
-    expect(of(rows, { node: 'east-003' })).toMatchObject([{ reason: 'its kubelet fell back 1 times' }]);
+    expect(of(rows, { node: 'east-003' })).toMatchObject([{ reason: 'its kubelet fell back once' }]);
   },
   'Is this pool safe': (rows) => {
     expect(of(rows, { cluster: 'west' })).toMatchObject([

@@ -161,6 +161,19 @@ export function logged(program: LocalPlegwatch, level: string): { readonly msg: 
   return lines.filter((line) => line.includes(`"level":"${level}"`)).map((line) => JSON.parse(line));
 }
 
+/** A controller logs a message at most five times a minute for each reason. `lines`: all of the last `elapsedMs`. */
+export function expectFewLines(lines: readonly { readonly msg: string }[], elapsedMs: number): void {
+  const counts = new Map<string, number>();
+  for (const line of lines) {
+    const label =
+      Reflect.get(line, 'reason') ?? Reflect.get(line, 'cause') ?? Reflect.get(line, 'call') ?? '';
+    const kind = `${line.msg} ${label}`;
+    counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  }
+  const limit = 5 * (Math.ceil(elapsedMs / 60_000) + 1);
+  expect([...counts].filter(([, count]) => count > limit)).toEqual([]);
+}
+
 /** Records of an agent that the store has not acknowledged. */
 export const unacknowledged = async (agent: LocalPlegwatch): Promise<number> =>
   (await metric(agent, 'plegwatch_unacked_records')) ?? 0;
