@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
-import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import type { LocalPlegwatch, PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import { createPodDriver, type DrivenPod, type PodDriver } from '../../devtools/simulator/podDriver.ts';
 import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts';
 import { NODES } from '../../src/controller/kube/object.ts';
@@ -13,6 +13,13 @@ import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
 import { needs } from '../support/needs.ts';
 import { metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
+
+/** Pods run one after another, and a busy agent relists every ten seconds: this only ends a test that hangs. */
+const TIMEOUT_MS = 1_800_000;
+/**
+ * A busy machine holds events and programs up for seconds: that alone makes no event late or missed, and no stretch a gap.
+ */
+const PATIENT: PlegwatchSettings = { lateAfter: '10m', overdueAfter: '40s', missedAfter: '1m' };
 
 let system: System;
 let containerd: LocalContainerd;
@@ -58,7 +65,9 @@ needs(
     }
   });
 
-  test('exactly the three dropped events are reported as missed, and the findings outlive the report', async () => {
+  test('exactly the three dropped events are reported as missed, and the findings outlive the report', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
     const node = await newNode();
     const agent = await watched(node);
     const dropped = dropOnce({ 'pod-5': 'STARTED', 'pod-11': 'STOPPED', 'pod-17': 'DELETED' });
@@ -98,7 +107,7 @@ needs(
     expect(rows?.n).toBe(3);
   });
 
-  test('no event is reported as missed if none is dropped', async () => {
+  test('no event is reported as missed if none is dropped', { timeout: TIMEOUT_MS }, async () => {
     const node = await newNode();
     const agent = await watched(node);
     await runPods(20);
@@ -107,7 +116,7 @@ needs(
     await expectEveryDeliveredEventOnce(node);
   });
 
-  test('an agent that starts under load reports no event as missed', async () => {
+  test('an agent that starts under load reports no event as missed', { timeout: TIMEOUT_MS }, async () => {
     const node = await newNode();
     const churn = runPods(20);
     await waitFor('a few pods have run', () => podsRun > 4);
@@ -118,7 +127,9 @@ needs(
     expect(await missedEvents(node)).toEqual([]);
   });
 
-  test('a controller that is killed and restarted loses and duplicates nothing', async () => {
+  test('a controller that is killed and restarted loses and duplicates nothing', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
     const node = await newNode();
     const agent = await watched(node);
     dropOnce({ 'pod-3': 'STOPPED', 'pod-12': 'STARTED' });
@@ -153,7 +164,7 @@ async function newNode(): Promise<string> {
 }
 
 async function start(node: string): Promise<LocalPlegwatch> {
-  const agent = await system.agent(node, proxy.socket);
+  const agent = await system.agent(node, proxy.socket, PATIENT);
   agents.push(agent);
   return agent;
 }
