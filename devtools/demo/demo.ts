@@ -62,10 +62,17 @@ async function showReports(cluster: DemoCluster, once: boolean, signal: AbortSig
 
 async function untilComplete(view: DemoView, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + COMPLETE_WITHIN_MS;
-  while (!signal.aborted && !(await view.complete())) {
+  let last: unknown;
+  // On a busy machine an answer may come too late, and is asked for again.
+  const complete = () =>
+    view.complete().catch((error: unknown) => {
+      last = error;
+      return false;
+    });
+  while (!signal.aborted && !(await complete())) {
     if (performance.now() > deadline) {
       const message = `Not every node reported within ${COMPLETE_WITHIN_MS / 1000} s.`;
-      throw programFailed(message, 'Is the machine very busy? Run make demo again.');
+      throw programFailed(message, 'Is the machine very busy? Run make demo again.', last);
     }
     await sleep(POLL_MS, signal);
   }
