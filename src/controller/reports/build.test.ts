@@ -394,6 +394,14 @@ describe('the digest', () => {
     expect(new Set(digests).size).toBe(digests.length);
   });
 
+  test('changes with why the mode is unknown, which may be known later than that it is', () => {
+    const unseen = { ...state, model: 'Unknown', mode: 'Unknown', mode_reason: 'NotObserved' };
+    const [nothing, forbidden, timeout] = [null, 'Forbidden', 'Timeout'].map((kubelet_error) =>
+      digest({ state: { ...unseen, kubelet_error } }),
+    );
+    expect(new Set([nothing, forbidden, timeout]).size).toBe(3);
+  });
+
   test('changes when relists become known, rare or slow, but not with every duration', () => {
     const [unknown, frequent, moreFrequent, rare] = [null, 1_003, 1_250, 300_400].map((ms) =>
       digest({ kubelet_relist_period_ms: ms }),

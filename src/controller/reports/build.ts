@@ -78,6 +78,8 @@ export function digestOf(status: ReportStatus): string {
     ],
     [mode, modeSince, stream, missed, missedEvents, modeHistory],
     conditions.map(({ type, status: value, reason }) => [type, value, reason]),
+    // Why the mode is unknown. Other messages may be different at each failure.
+    conditions.find(({ type }) => type === 'EventedPLEGInUse')?.message,
   ];
   return createHash('sha256').update(JSON.stringify(relevant)).digest('hex');
 }
