@@ -111,7 +111,9 @@ function uncovered({ sessions, gaps, agentGaps, start, end }: StreamRecords): Di
   const differences: Difference[] = [];
   let until: number = start;
   for (const { from, to } of [...covered, { from: end, to: end }]) {
-    if (from - until > TOLERANCE) differences.push({ is: 'undeclared', from: mono(until), to: from });
+    // Of what came later only a part is stored.
+    const next = mono(Math.min(from, end));
+    if (next - until > TOLERANCE) differences.push({ is: 'undeclared', from: mono(until), to: next });
     until = Math.max(until, to);
   }
   return differences;
