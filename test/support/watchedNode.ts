@@ -7,7 +7,7 @@ import { run } from '../../devtools/localServices/process.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
 import type { EventType } from '../../src/protocol/record.ts';
 import { CLI } from './build.ts';
-import { eventKey, type Listener } from './listener.ts';
+import { disordered, eventKey, type Listener } from './listener.ts';
 import { CLUSTER, metric, type System } from './system.ts';
 import { waitFor } from './waitFor.ts';
 
@@ -235,13 +235,16 @@ export class WatchedNode {
 }
 
 /**
- * Without the misses that this subscriber confirms: it received the CREATED of the container, and not the missed event. A busy
- * containerd 2 may lose the STOPPED of a sandbox: it announces it only if the sandbox was not removed before it gets to it
- * (internal/cri/server/events.go, startSandboxExitMonitor).
+ * Without what this subscriber confirms. Of a miss: it received the CREATED of the container, and not the missed event. A busy containerd 2
+ * may lose the STOPPED of a sandbox: it announces it only if the sandbox was not removed before it gets to it
+ * (internal/cri/server/events.go, startSandboxExitMonitor). Of an event out of order: it received it after a later stage too, as a busy
+ * containerd may announce the stop of a container after its removal.
  */
 export function unconfirmedBy({ received }: Listener, accusations: readonly Accusation[]): Accusation[] {
   const all = new Set(received);
+  const late = new Set(disordered(received));
   return accusations.filter(({ finding, event }) => {
+    if (finding.startsWith('out_of_order ')) return !late.has(event);
     const [id = ''] = event.split(' ');
     return !(finding.startsWith('missed ') && all.has(eventKey(id, 'CREATED')) && !all.has(event));
   });
