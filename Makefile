@@ -1,4 +1,4 @@
-# `make demo` shows what plegwatch is for. `make check` (a minute), `make test` (40 minutes) and `make test-long` (hours) prove
+# `make demo` shows what plegwatch is for. `make check` (a minute), `make test` (25 to 40 minutes) and `make test-long` (hours) prove
 # that it works. Each target fetches or builds what it needs (devtools/localServices/prepare) into a cache outside the checkout.
 
 SHELL := /usr/bin/env bash
@@ -24,11 +24,11 @@ demo: ## Run the demo on this machine: three nodes, one lossy, one unsafe (ONCE=
 check: lint ## Run the quick checks while you work: style, types, imports, quick tests (a minute)
 	@PLEGWATCH_HISTORIES=100 $(node) node_modules/vitest/vitest.mjs run --project unit
 
-test: ## Run all tests on real services (40 minutes; TESTS="test/integration/sql" runs only those)
+test: ## Run all tests on real services (25 to 40 minutes; TESTS="test/integration/sql" runs only those)
 	@$(call prepare,test)
 	@$(node) node_modules/vitest/vitest.mjs run --project '!cluster' $(TESTS)
 
-cluster-test: ## Install plegwatch in a real cluster of two nodes, and break every part of it (root; 6 minutes)
+cluster-test: ## Install plegwatch in a real cluster of two nodes, and break every part of it (root; 10 minutes)
 	@$(call prepare,cluster)
 	@$(node) node_modules/vitest/vitest.mjs run --project cluster
 
