@@ -7,7 +7,7 @@
 import { join } from 'node:path';
 import { messageOf } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
-import type { EpochList, LostRange } from './epoch.ts';
+import type { Epoch, EpochList, LostRange } from './epoch.ts';
 import { errorCode, type SpoolFiles, writeAll, writeDurably } from './files.ts';
 
 const RESERVE_FILE = 'reserve';
@@ -25,6 +25,8 @@ export class Losses {
   /** How many lost records the files declare. */
   #saved = 0;
   #dropped = 0;
+  /** The save before; it never fails. */
+  #saving: Promise<unknown> = Promise.resolve();
 
   constructor(options: LossesOptions, epochs: EpochList) {
     this.#options = options;
@@ -40,15 +42,11 @@ export class Losses {
     this.#dropped += records;
   }
 
-  async save(): Promise<void> {
-    const lost = this.#epochs.all.reduce((sum, epoch) => sum + recordsIn(epoch.lost), 0);
-    if (lost === this.#saved) return;
-    const { files, dir } = this.#options;
-    for (const epoch of this.#epochs.all) {
-      if (epoch.retirement !== null) continue;
-      await withReserve(files, dir, () => writeDurably(files, epoch.dir, 'lost.json', epoch.lost));
-    }
-    this.#saved = lost;
+  /** Saves one after another: a write and a sweep may save at once, and the files are the same. */
+  save(): Promise<void> {
+    const saved = this.#saving.then(() => this.#save());
+    this.#saving = saved.catch(() => 'the caller of that save handles its error');
+    return saved;
   }
 
   /** Makes the next save write all files again: those in memory are not on the disk. */
@@ -67,6 +65,22 @@ export class Losses {
     await withReserve(files, dir, write).catch((error: unknown) =>
       log.error({ error: messageOf(error) }, 'spool losses not saved'),
     );
+  }
+
+  async #save(): Promise<void> {
+    const lost = this.#epochs.all.reduce((sum, epoch) => sum + recordsIn(epoch.lost), 0);
+    if (lost === this.#saved) return;
+    const { files, dir } = this.#options;
+    const hasFolder = (epoch: Epoch) => epoch.retirement === null && this.#epochs.all.includes(epoch);
+    for (const epoch of [...this.#epochs.all].filter(hasFolder)) {
+      try {
+        await withReserve(files, dir, () => writeDurably(files, epoch.dir, 'lost.json', epoch.lost));
+      } catch (error) {
+        // A sweep may retire an epoch, and delete its folder, meanwhile.
+        if (hasFolder(epoch)) throw error;
+      }
+    }
+    this.#saved = lost;
   }
 }
 
