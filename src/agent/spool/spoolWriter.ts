@@ -34,10 +34,9 @@ export class SpoolWriter {
     this.#onWritten = listener;
   }
 
+  /** A write that is under way takes in what is appended before it ends. */
   flush(): Promise<void> {
-    this.#writing ??= this.#writeAll().finally(() => {
-      this.#writing = null;
-    });
+    this.#writing ??= Promise.resolve().then(() => this.#writeAll());
     return this.#writing;
   }
 
@@ -49,20 +48,34 @@ export class SpoolWriter {
   }
 
   async #writeAll(): Promise<void> {
-    const { buffer, segments, status } = this.#parts;
-    while ((!buffer.isEmpty || segments.mustRewrite) && !this.#isClosed) {
-      const lines = buffer.take();
-      try {
-        await segments.append(lines);
-        buffer.written(lines);
-        await segments.closeIfFull();
-        status.succeeded();
-      } catch (error) {
-        buffer.putBack(lines);
-        if (!(await this.#recover(messageOf(error)))) return;
-      }
-      this.#onWritten();
+    try {
+      while (this.#hasWork) if (!(await this.#writeOnce())) return;
+    } finally {
+      // At once after the last look: what is appended from now on needs another write.
+      this.#writing = null;
     }
+  }
+
+  get #hasWork(): boolean {
+    const { buffer, segments } = this.#parts;
+    return (!buffer.isEmpty || segments.mustRewrite) && !this.#isClosed;
+  }
+
+  /** Returns whether to go on at once. */
+  async #writeOnce(): Promise<boolean> {
+    const { buffer, segments, status } = this.#parts;
+    const lines = buffer.take();
+    try {
+      await segments.append(lines);
+      buffer.written(lines);
+      await segments.closeIfFull();
+      status.succeeded();
+    } catch (error) {
+      buffer.putBack(lines);
+      if (!(await this.#recover(messageOf(error)))) return false;
+    }
+    this.#onWritten();
+    return true;
   }
 
   /** Handles a failed write. Returns whether to try again at once. */
