@@ -104,7 +104,7 @@ bench-controller: ## Compare how fast a controller drains its queues with bare t
 	@$(node) build.mjs
 	@$(node) bench/ingest.ts
 
-bench-page: ## Measure how long the page takes to be drawn, with 5,000 nodes and with a busy day (a minute)
+bench-page: ## Measure how long the page takes to be drawn, with 5,000 nodes and with a busy day (two minutes)
 	@$(call prepare,node npm postgres chromium)
 	@$(node) build.mjs
 	@$(node) bench/page.ts

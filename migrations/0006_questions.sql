@@ -140,11 +140,12 @@ BEGIN
 END $$;
 REVOKE ALL ON FUNCTION plegwatch.last_events(text, text, int4) FROM PUBLIC;
 
--- Bounds of a rate of which `hits` of `trials` were seen: Wilson's interval with 95 % confidence. Null without trials.
-CREATE FUNCTION store.wilson_low(hits float8, trials float8) RETURNS float8 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN CASE WHEN trials > 0 THEN greatest(0, (hits + 1.920729 - 1.96 * sqrt(greatest(0, hits * (trials - hits) / trials) + 0.960365)) / (trials + 3.841459)) END;
-CREATE FUNCTION store.wilson_high(hits float8, trials float8) RETURNS float8 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN CASE WHEN trials > 0 THEN least(1, (hits + 1.920729 + 1.96 * sqrt(greatest(0, hits * (trials - hits) / trials) + 0.960365)) / (trials + 3.841459)) END;
+-- Bounds of a rate of which `hits` of `trials` were seen: Wilson's interval with 95 % confidence. Null without trials. Not STRICT, which would keep
+-- the planner from inlining them: each call would run a statement.
+CREATE FUNCTION store.wilson_low(hits float8, trials float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN trials > 0 AND hits IS NOT NULL THEN greatest(0, (hits + 1.920729 - 1.96 * sqrt(greatest(0, hits * (trials - hits) / trials) + 0.960365)) / (trials + 3.841459)) END;
+CREATE FUNCTION store.wilson_high(hits float8, trials float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN trials > 0 AND hits IS NOT NULL THEN least(1, (hits + 1.920729 + 1.96 * sqrt(greatest(0, hits * (trials - hits) / trials) + 0.960365)) / (trials + 3.841459)) END;
 
 -- A fallback that nobody observed to its end is followed by another row once an agent finds the kubelet still in it.
 CREATE VIEW plegwatch.fallback_intervals WITH (security_invoker = true) AS
@@ -326,6 +327,7 @@ FROM (
   CROSS JOIN LATERAL (
     SELECT count(*) AS fallbacks FROM store.mode_change m
     WHERE m.node_id = n.node_id AND m.at > now() - interval '7 days' AND m.to_mode IN ('Fallback', 'HintDisabled')
+      AND m.day >= ((now() - interval '7 days') AT TIME ZONE 'UTC')::date
   ) b
   CROSS JOIN LATERAL (SELECT coalesce(w.matched, 0) + f.missed AS decided) d
   CROSS JOIN LATERAL (SELECT 1e6 * store.wilson_low(f.missed, d.decided) AS low_per_million,
