@@ -64,3 +64,17 @@ test('an epoch that is retired during a save fails nothing', async () => {
   await both.save();
   expect(await saved()).toEqual([LOST]);
 });
+
+test('losses that were saved while the spool returned to its disk are saved again', async () => {
+  const { losses: both, files, current, saved } = await losses();
+  current.declareLost(LOST);
+  files.rename = async (from, to) => {
+    both.forgetSaved();
+    await MemoryFiles.prototype.rename.call(files, from, to);
+  };
+  await both.save();
+  files.rename = (from, to) => MemoryFiles.prototype.rename.call(files, from, to);
+  await files.remove(join(current.dir, 'lost.json'));
+  await both.save();
+  expect(await saved()).toEqual([LOST]);
+});

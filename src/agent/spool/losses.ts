@@ -49,7 +49,7 @@ export class Losses {
     return saved;
   }
 
-  /** Makes the next save write all files again: those in memory are not on the disk. */
+  /** Makes the next save write all files again: those in memory are not on the disk, and a failed save wrote only some. */
   forgetSaved(): void {
     this.#saved = -1;
   }
@@ -70,6 +70,8 @@ export class Losses {
   async #save(): Promise<void> {
     const lost = this.#epochs.all.reduce((sum, epoch) => sum + recordsIn(epoch.lost), 0);
     if (lost === this.#saved) return;
+    // Before it is true: {@link forgetSaved} may be called meanwhile.
+    this.#saved = lost;
     const { files, dir } = this.#options;
     const hasFolder = (epoch: Epoch) => epoch.retirement === null && this.#epochs.all.includes(epoch);
     for (const epoch of [...this.#epochs.all].filter(hasFolder)) {
@@ -77,10 +79,11 @@ export class Losses {
         await withReserve(files, dir, () => writeDurably(files, epoch.dir, 'lost.json', epoch.lost));
       } catch (error) {
         // A sweep may retire an epoch, and delete its folder, meanwhile.
-        if (hasFolder(epoch)) throw error;
+        if (!hasFolder(epoch)) continue;
+        this.forgetSaved();
+        throw error;
       }
     }
-    this.#saved = lost;
   }
 }
 
