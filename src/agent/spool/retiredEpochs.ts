@@ -49,14 +49,20 @@ export class RetiredEpochs {
     this.#epochs = epochs;
   }
 
-  /** Retires an epoch and deletes its folder. An epoch without a record is not remembered. */
+  /**
+   * Retires an epoch and deletes its folder, unless its records turn out to be missing in the store meanwhile. An epoch without a record is
+   * not remembered.
+   */
   async retire(epoch: Epoch): Promise<void> {
     if (epoch.lastSeq === 0) {
       this.#epochs.remove(epoch);
     } else {
       const [entry] = await epoch.read(epoch.oldestSeq, 1, 1);
-      epoch.retire({ at: Date.now(), context: entry?.context ?? null });
-      await this.#save();
+      const retirement = { at: Date.now(), context: entry?.context ?? null };
+      await this.#save(epoch, retirement);
+      // The next agent recovers it from its folder, and ignores what was saved.
+      if (!epoch.isAcknowledged) return;
+      epoch.retire(retirement);
       epoch.releaseSegments();
     }
     await this.#files.remove(epoch.dir);
@@ -73,10 +79,12 @@ export class RetiredEpochs {
     await this.#save();
   }
 
-  async #save(): Promise<void> {
-    const retired = this.#epochs.all.flatMap(({ meta, lastSeq, retirement }): RetiredEpoch[] =>
-      retirement === null ? [] : [{ meta, last: lastSeq, ...retirement }],
-    );
+  /** `retiring`: an epoch that is retired once that is saved. */
+  async #save(retiring: Epoch | null = null, itsRetirement: Retirement | null = null): Promise<void> {
+    const retired = this.#epochs.all.flatMap((epoch): RetiredEpoch[] => {
+      const retirement = epoch === retiring ? itsRetirement : epoch.retirement;
+      return retirement === null ? [] : [{ meta: epoch.meta, last: epoch.lastSeq, ...retirement }];
+    });
     await writeDurably(this.#files, this.#dir, RETIRED_FILE, retired);
   }
 }
