@@ -1,6 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
@@ -176,6 +177,35 @@ describe('a scrape', () => {
     await until(() => kubelet.requests.length === 1);
     stop.abort();
     expect(await scraping).toMatchObject({ ok: false });
+  });
+
+  test('the signal of an earlier scrape does not end the connection that the next one opens', async () => {
+    const connections: Socket[] = [];
+    const relay = createServer((socket) => void connections.push(socket));
+    await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve));
+    cleanUps.push(() => relay.close());
+    const { port } = relay.address() as AddressInfo;
+    const it = client({ url: new URL(`https://127.0.0.1:${port}`), timeoutMs: 20_000 });
+    let isLost = false;
+    it.onLost = () => {
+      isLost = true;
+    };
+    const letThrough = async (count: number) => {
+      await until(() => connections.length === count);
+      const socket = connections[count - 1];
+      if (socket !== undefined) pipeline(socket, connect(kubelet.port, '127.0.0.1'), socket, () => undefined);
+    };
+    const earlier = new AbortController();
+    const first = it.scrape(earlier.signal);
+    await letThrough(1);
+    expect(await first).toMatchObject({ ok: true });
+    kubelet.cut();
+    await until(() => isLost);
+    const second = it.scrape(NEVER);
+    await until(() => connections.length === 2);
+    earlier.abort();
+    await letThrough(2);
+    expect(await second).toMatchObject({ ok: true });
   });
 });
 

@@ -98,7 +98,17 @@ export class KubeletClient {
 
   async #read(signal: AbortSignal): Promise<string> {
     // A request that has no socket yet does not notice that it is aborted.
-    signal.addEventListener('abort', () => this.#opening?.destroy(new Error('aborted')), { once: true });
+    const abort = () => this.#opening?.destroy(new Error('aborted'));
+    signal.addEventListener('abort', abort);
+    try {
+      return await this.#readAnswer(signal);
+    } finally {
+      // The deadline passes after the answer too, and a later scrape may open a connection then.
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  async #readAnswer(signal: AbortSignal): Promise<string> {
     await this.#connect();
     const token = await this.#token();
     let answer = await this.#ask(token, signal);
