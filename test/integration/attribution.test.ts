@@ -8,17 +8,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { run } from '../../devtools/localServices/process.ts';
-import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { ControllerKeyFile } from '../../src/agent/ship/controllerKeyFile.ts';
 import { NodeEnrolment } from '../../src/agent/ship/nodeEnrolment.ts';
 import { openNodeKey } from '../../src/agent/ship/nodeKey.ts';
 import { Shipper } from '../../src/agent/ship/shipper.ts';
 import type { Spool } from '../../src/agent/spool/spool.ts';
-import { type Ingest, startIngest } from '../../src/controller/ingest/ingest.ts';
 import type { AttributionMode } from '../../src/controller/keys/attribution.ts';
 import {
   type ControllerKeys,
@@ -28,8 +26,6 @@ import {
 } from '../../src/controller/keys/controllerKeys.ts';
 import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { configMapsOf } from '../../src/controller/kube/object.ts';
-import { ControllerMetrics } from '../../src/controller/metrics.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { monoNow } from '../../src/platform/clock.ts';
 import { encodeBatch } from '../../src/protocol/batch.ts';
 import { ENROLMENT_FIELD, enrolmentDigest, sealEnrolment } from '../../src/protocol/enrolment.ts';
@@ -42,8 +38,9 @@ import {
   signatureOf,
 } from '../../src/protocol/signature.ts';
 import { millis, shift } from '../../src/protocol/units.ts';
-import { agentIncarnation, CLUSTER, createSender, type Sender } from '../support/batches.ts';
-import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { agentIncarnation, CLUSTER } from '../support/batches.ts';
+import { silent } from '../support/database.ts';
+import { IngestBed } from '../support/ingestBed.ts';
 import { needs } from '../support/needs.ts';
 import { events } from '../support/records.ts';
 import { SpoolBed, write } from '../support/spoolBed.ts';
@@ -56,16 +53,12 @@ const QUEUES = 2;
 /** Batches wait for as long as a busy machine takes to confirm a key. */
 const PATIENT = millis(240_000);
 
-let server: TestServer;
-let redis: LocalRedis;
 let api: LocalApiServer;
 let kube: KubeClient;
-let databaseUrl: string;
-let store: Store;
-let sender: Sender;
-let metrics: ControllerMetrics;
-let ingest: Ingest | null = null;
 let keys: ControllerKeys;
+
+const bed = new IngestBed(QUEUES);
+const { rows, acked } = bed;
 
 needs(
   'kube-apiserver',
@@ -74,10 +67,10 @@ needs(
   'redis-server',
   'postgres',
 )('the evidence of a node', () => {
-  const bed = new SpoolBed(() => ({ cluster: CLUSTER, node: 'node-a' }));
+  const spools = new SpoolBed(() => ({ cluster: CLUSTER, node: 'node-a' }));
 
   beforeAll(async () => {
-    [server, redis, api] = await Promise.all([startServer(), startRedis(), startApiServer()]);
+    api = await startApiServer();
     kube = await createKubeClient({ kubeconfig: api.kubeconfig });
     await kubectl('create', 'namespace', NAMESPACE);
     for (const name of ['agent', 'other']) await kubectl('create', 'serviceaccount', name, '-n', NAMESPACE);
@@ -88,22 +81,10 @@ needs(
     await kubectl('create', 'configmap', 'keys', '-n', NAMESPACE);
     keys = await loadKeys();
   });
-  beforeEach(async () => {
-    databaseUrl = await server.database(QUEUES);
-    sender = createSender(redis.url, QUEUES);
-    await sender.redis.flushall();
-    store = await openStore({ databaseUrl, log: silent });
-    await start('accept');
-  });
-  afterEach(async () => {
-    await ingest?.stop();
-    ingest = null;
-    await store?.close();
-    await sender?.close();
-  });
+  beforeEach(() => start('accept'));
   afterAll(async () => {
     kube?.close();
-    await Promise.all([server?.stop(), redis?.stop(), api?.stop()]);
+    await api?.stop();
   });
 
   test('is shipped signed by an agent that has enrolled, whose token nobody sees who reads Redis', async () => {
@@ -112,7 +93,7 @@ needs(
     const keysFile = join(dir, 'keys.json');
     const token = await tokenOf('agent-a');
     writeFileSync(tokenFile, token);
-    const spool = await bed.open();
+    const spool = await spools.open();
     await write(spool, 1, 5);
     const key = await openNodeKey({ dir, cluster: CLUSTER, node: 'node-a', machine: 'm', log: silent });
     const controllerKeys = new ControllerKeyFile(keysFile, silent);
@@ -121,7 +102,7 @@ needs(
       hold: PATIENT,
     });
     const seen: string[] = [];
-    const watching = new Redis(redis.url);
+    const watching = new Redis(bed.redis.url);
     const monitor = await watching.monitor();
     watching.disconnect();
     monitor.on('monitor', (_time: string, args: string[]) => seen.push(args.join(' ')));
@@ -158,7 +139,7 @@ needs(
       const dir = mkdtempSync(join(tmpdir(), 'plegwatch-identity-'));
       const [tokenFile, keysFile] = [join(dir, 'token'), join(dir, 'keys.json')];
       writeFileSync(tokenFile, await tokenOf('agent-a'));
-      const spool = await bed.open();
+      const spool = await spools.open();
       await write(spool, 1, 5);
       const controllerKeys = new ControllerKeyFile(keysFile, silent);
       const key = newSigningKey();
@@ -174,10 +155,7 @@ needs(
       const shipper = ship(spool, enrolment, controllerKeys);
       try {
         await waitFor('all is stored or refused', async () => {
-          const refused = await query<{ reason: string }>(
-            databaseUrl,
-            'SELECT DISTINCT reason FROM store.rejected',
-          );
+          const refused = await rows<{ reason: string }>('SELECT DISTINCT reason FROM store.rejected');
           const isStored = isDeepStrictEqual(await attributed(), stored);
           return (
             isStored &&
@@ -207,7 +185,7 @@ needs(
     const [tokenFile, keysFile] = [join(dir, 'token'), join(dir, 'keys.json')];
     writeFileSync(tokenFile, await tokenOf('agent-a'));
     writeFileSync(keysFile, await publishedKeys());
-    const spool = await bed.open();
+    const spool = await spools.open();
     await write(spool, 1, 5);
     const key = newSigningKey();
     const begin = () => {
@@ -226,7 +204,7 @@ needs(
     try {
       await waitFor('everything is acknowledged', () => shipper.unacknowledged === 0);
       expect(shipper.keyValidSeconds).toBeGreaterThan(0);
-      await query(databaseUrl, "UPDATE store.node_key SET expires_at = now() - interval '1 second'");
+      await rows("UPDATE store.node_key SET expires_at = now() - interval '1 second'");
       await start('accept');
       await write(spool, 6, 9);
       expect(await rejected()).toEqual([{ reason: 'attributed_epoch', claimed_node: 'node-a' }]);
@@ -244,13 +222,13 @@ needs(
 
   test('is accepted unsigned and marked while the node has no key, and refused unsigned once it has one', async () => {
     const agent = agentIncarnation('node-a');
-    await sender.send(agent.batch(1, events(1, 2)));
+    await bed.sender.send(agent.batch(1, events(1, 2)));
     await acked(agent, 2);
     expect(await attributed()).toEqual([{ node: 'node-a', attributed: false, records: 2 }]);
     await enrol('node-a', 'agent-a');
-    await sender.send(agent.batch(3, events(3, 4)));
+    await bed.sender.send(agent.batch(3, events(3, 4)));
     expect(await rejected()).toEqual([{ reason: 'not_signed', claimed_node: 'node-a' }]);
-    expect(await sender.reply(agent)).toMatchObject({ ackedSeq: 2 });
+    expect(await bed.sender.reply(agent)).toMatchObject({ ackedSeq: 2 });
   });
 
   test('that was signed cannot be continued or closed unsigned once the key has expired, and goes on when the node enrols again', async () => {
@@ -269,10 +247,10 @@ needs(
       'DELETE FROM store.node_key',
     ];
     for (const [i, end] of ends.entries()) {
-      await query(databaseUrl, end);
+      await rows(end);
       await start('accept');
       // A forger: unsigned, and with a key of its own.
-      await sender.send(agent.batch(3, events(3, 4), { lost: [{ from: 5, to: 9, cause: 'forged' }] }));
+      await bed.sender.send(agent.batch(3, events(3, 4), { lost: [{ from: 5, to: 9, cause: 'forged' }] }));
       await signed(agent.batch(3, events(3, 3)), newSigningKey());
       const refused = { reason: 'attributed_epoch', claimed_node: 'node-a' };
       expect(await rejected(2 * (i + 1))).toEqual(Array(2 * (i + 1)).fill(refused));
@@ -280,13 +258,10 @@ needs(
     await refusals('attributed_epoch', 2);
     // An epoch of its own is stored, marked, and closes none that was signed.
     const forged = agentIncarnation('node-a', 3);
-    await sender.send(forged.batch(1, events(1, 1)));
+    await bed.sender.send(forged.batch(1, events(1, 1)));
     await acked(forged, 1);
     const epochs = () =>
-      query(
-        databaseUrl,
-        'SELECT attributed, last_seq, records_lost, end_cause FROM plegwatch.epochs ORDER BY incarnation',
-      );
+      rows('SELECT attributed, last_seq, records_lost, end_cause FROM plegwatch.epochs ORDER BY incarnation');
     const [first, second] = [
       { attributed: true, last_seq: 9, records_lost: 0, end_cause: 'superseded' },
       { attributed: true, last_seq: 2, records_lost: 0, end_cause: 'superseded' },
@@ -308,7 +283,7 @@ needs(
     const agent = agentIncarnation('node-a');
     await signed(agent.batch(1, events(1, 2)), key);
     await acked(agent, 2);
-    await query(databaseUrl, "UPDATE store.node_key SET expires_at = now() - interval '1 second'");
+    await rows("UPDATE store.node_key SET expires_at = now() - interval '1 second'");
     await start('accept', { enrols: false });
     await signed(agent.batch(3, events(3, 4)), key);
     await acked(agent, 4);
@@ -318,7 +293,7 @@ needs(
   test('of a node that has not enrolled is not stored where signatures are required', async () => {
     await start('require');
     const agent = agentIncarnation('node-a');
-    await sender.send(agent.batch(1, events(1, 2)));
+    await bed.sender.send(agent.batch(1, events(1, 2)));
     expect(await rejected()).toEqual([{ reason: 'not_signed', claimed_node: 'node-a' }]);
     expect(await attributed()).toEqual([]);
     await refusals('not_signed', 1);
@@ -343,14 +318,13 @@ needs(
     await signed(agent.batch(4, events(4, 9), { held, lost: first.lost }), key);
     await acked(agent, 9);
     const stored = async () => ({
-      epochs: await query(
-        databaseUrl,
+      epochs: await rows(
         `SELECT epoch, incarnation, acked_seq, last_seq, records_stored, records_lost, end_cause, started_at, complete_through,
                 decided_through, last_seen, attributed FROM plegwatch.epochs ORDER BY incarnation`,
       ),
-      events: await query(databaseUrl, 'SELECT * FROM plegwatch.container_events ORDER BY epoch, seq'),
-      gaps: await query(databaseUrl, 'SELECT * FROM plegwatch.gaps ORDER BY from_at, scope'),
-      node: await query(databaseUrl, 'SELECT node, last_seen, mode, stream_state FROM plegwatch.nodes'),
+      events: await rows('SELECT * FROM plegwatch.container_events ORDER BY epoch, seq'),
+      gaps: await rows('SELECT * FROM plegwatch.gaps ORDER BY from_at, scope'),
+      node: await rows('SELECT node, last_seen, mode, stream_state FROM plegwatch.nodes'),
     });
     const before = await stored();
     const duplicates = () => sumOf('plegwatch_records_total', { result: 'duplicate' });
@@ -370,9 +344,9 @@ needs(
     expect(await rejected()).toEqual([{ reason: 'bad_signature', claimed_node: 'node-a' }]);
     const { sig } = await encodeBatch(agent.batch(3, events(3, 3)), key);
     const data = { z: Buffer.from('not compressed').toString('base64'), node: 'node-a', sig };
-    await sender.sendData(queueOf('node-a', QUEUES), data, 'junk');
+    await bed.sender.sendData(queueOf('node-a', QUEUES), data, 'junk');
     expect(await rejected(2)).toEqual(Array(2).fill({ reason: 'bad_signature', claimed_node: 'node-a' }));
-    expect(await sender.reply(agent)).toMatchObject({ ackedSeq: 2 });
+    expect(await bed.sender.reply(agent)).toMatchObject({ ackedSeq: 2 });
   });
 
   test('is not believed with the signature of another node or of another cluster', async () => {
@@ -382,11 +356,11 @@ needs(
     // Node B signs what it says is of A: under its own name, and under that of A.
     const ofB = await encodeBatch({ ...batch, node: 'node-b' }, keyB);
     const { z } = await encodeBatch(batch);
-    await sender.sendData(0, { z, node: 'node-b', sig: ofB.sig }, 'one');
+    await bed.sender.sendData(0, { z, node: 'node-b', sig: ofB.sig }, 'one');
     const packed = await encodeBatch(batch, keyB);
-    await sender.sendData(0, { ...packed, node: 'node-a' }, 'two');
+    await bed.sender.sendData(0, { ...packed, node: 'node-a' }, 'two');
     const otherCluster = await encodeBatch({ ...batch, cluster: 'elsewhere' }, keyA);
-    await sender.sendData(0, otherCluster, 'three');
+    await bed.sender.sendData(0, otherCluster, 'three');
     expect(await rejected(3)).toEqual([
       { reason: 'bad_signature', claimed_node: 'node-a' },
       { reason: 'bad_signature', claimed_node: 'node-a' },
@@ -400,7 +374,7 @@ needs(
     const batch = agentIncarnation('node-a').batch(1, events(1, 2));
     const { z } = await encodeBatch(batch);
     const statement = batchStatement({ cluster: CLUSTER, node: 'node-b' }, Buffer.from(z, 'base64'));
-    await sender.sendData(0, { z, node: 'node-b', sig: signatureOf(keyB, statement) }, 'one');
+    await bed.sender.sendData(0, { z, node: 'node-b', sig: signatureOf(keyB, statement) }, 'one');
     expect(await rejected()).toEqual([{ reason: 'other_node', claimed_node: 'node-a' }]);
     expect(await attributed()).toEqual([]);
   });
@@ -408,7 +382,7 @@ needs(
   test('signed with an expired key is refused where signatures are required', async () => {
     await start('require');
     const key = await enrol('node-a', 'agent-a');
-    await query(databaseUrl, "UPDATE store.node_key SET expires_at = now() - interval '1 second'");
+    await rows("UPDATE store.node_key SET expires_at = now() - interval '1 second'");
     await start('require');
     const agent = agentIncarnation('node-a');
     await signed(agent.batch(1, events(1, 2)), key);
@@ -426,10 +400,7 @@ needs(
     ];
     for (const token of stolen) await sendEnrolment('node-a', token, newSigningKey());
     expect(await rejected(5)).toEqual(Array(5).fill({ reason: 'enrolment', claimed_node: 'node-a' }));
-    const errors = await query<{ error: string }>(
-      databaseUrl,
-      'SELECT error FROM store.rejected ORDER BY error',
-    );
+    const errors = await rows<{ error: string }>('SELECT error FROM store.rejected ORDER BY error');
     expect(errors.map(({ error }) => error.replace(/:.*(?= )|not accept the token: .*/, '…'))).toHaveLength(
       5,
     );
@@ -449,13 +420,13 @@ needs(
     await waitFor('the key is enrolled', async () => (await nodeKeys()).length === 1);
     const before = await nodeKeys();
     await results('enrolled', 1);
-    await sender.sendData(queueOf('node-a', QUEUES), { enrol: sealed }, 'replayed');
+    await bed.sender.sendData(queueOf('node-a', QUEUES), { enrol: sealed }, 'replayed');
     await results('enrolled', 2);
     expect(await nodeKeys()).toEqual(before);
     // A changed one cannot be opened.
     const bytes = Buffer.from(sealed, 'base64');
     bytes[60] = (bytes[60] ?? 0) ^ 1;
-    await sender.sendData(0, { enrol: bytes.toString('base64') }, 'changed');
+    await bed.sender.sendData(0, { enrol: bytes.toString('base64') }, 'changed');
     expect(await rejected()).toEqual([{ reason: 'enrolment', claimed_node: '' }]);
   });
 
@@ -463,15 +434,14 @@ needs(
     const key = newSigningKey();
     const sealed = await sendEnrolment('node-a', await tokenOf('agent-a', { duration: '1000h' }), key);
     const expiries = () =>
-      query<{ hours: number }>(
-        databaseUrl,
+      rows<{ hours: number }>(
         'SELECT round(extract(epoch FROM expires_at - enrolled_at) / 3600)::int AS hours FROM store.node_key',
       );
     await waitFor('the key is enrolled', async () => (await nodeKeys()).length === 1);
     expect(await expiries()).toEqual([{ hours: 24 }]);
     // A token that is valid for longer renews the key when it is shown again.
-    await query(databaseUrl, "UPDATE store.node_key SET expires_at = now() + interval '1 hour'");
-    await sender.sendData(queueOf('node-a', QUEUES), { enrol: sealed }, 'again');
+    await rows("UPDATE store.node_key SET expires_at = now() + interval '1 hour'");
+    await bed.sender.sendData(queueOf('node-a', QUEUES), { enrol: sealed }, 'again');
     await waitFor('the key is renewed', async () => (await expiries())[0]?.hours === 24);
   });
 
@@ -505,24 +475,24 @@ needs(
   test('is acknowledged with a signature, which replaces a later reply that a stranger wrote', async () => {
     const agent = agentIncarnation('node-a');
     const forged = JSON.stringify({ ackGeneration: 2_147_483_646, ackedSeq: 2 });
-    await sender.redis.hset(ackReplyKey(CLUSTER, 'node-a'), agent.epoch, forged);
-    await sender.send(agent.batch(1, events(1, 2)));
+    await bed.sender.redis.hset(ackReplyKey(CLUSTER, 'node-a'), agent.epoch, forged);
+    await bed.sender.send(agent.batch(1, events(1, 2)));
     await acked(agent, 2);
-    expect((await sender.reply(agent))?.sig).toMatch(/^[A-Za-z0-9+/]{86}==$/);
+    expect((await bed.sender.reply(agent))?.sig).toMatch(/^[A-Za-z0-9+/]{86}==$/);
   });
 
   test('is acknowledged with a signature from the start of a controller on: it reads its keys before it takes what is queued', async () => {
-    await ingest?.stop();
+    await bed.stop();
     const agent = agentIncarnation('node-a');
-    await sender.send(agent.batch(1, events(1, 2)));
+    await bed.sender.send(agent.batch(1, events(1, 2)));
     // Longer than taking a job takes, and shorter than a controller waits.
     const slowly = async () => {
-      for (let i = 0; i < 100; i++) await sender.left();
+      for (let i = 0; i < 100; i++) await bed.sender.left();
       return keys;
     };
     await start('accept', { load: slowly });
     await acked(agent, 2);
-    expect((await sender.reply(agent))?.sig).toMatch(/^[A-Za-z0-9+/]{86}==$/);
+    expect((await bed.sender.reply(agent))?.sig).toMatch(/^[A-Za-z0-9+/]{86}==$/);
   });
 
   test('is stored and not acknowledged while a controller that has to sign cannot read its keys', async () => {
@@ -530,17 +500,17 @@ needs(
     const load = () => (isAway ? Promise.reject(new Error('the API server is away')) : loadKeys());
     await start('accept', { load });
     const agent = agentIncarnation('node-a');
-    await sender.send(agent.batch(1, events(1, 2)));
-    await waitFor('the batch is handled', async () => (await sender.left()) === 0);
+    await bed.sender.send(agent.batch(1, events(1, 2)));
+    await waitFor('the batch is handled', async () => (await bed.sender.left()) === 0);
     expect(await attributed()).toEqual([{ node: 'node-a', attributed: false, records: 2 }]);
-    expect(await sender.reply(agent)).toBeNull();
+    expect(await bed.sender.reply(agent)).toBeNull();
     isAway = false;
     // The agent asks again.
     await waitFor('the acknowledgement', async () => {
-      await sender.send(agent.batch(1, events(1, 2)));
-      return (await sender.reply(agent)) !== null;
+      await bed.sender.send(agent.batch(1, events(1, 2)));
+      return (await bed.sender.reply(agent)) !== null;
     });
-    expect((await sender.reply(agent))?.sig).toMatch(/^[A-Za-z0-9+/]{86}==$/);
+    expect((await bed.sender.reply(agent))?.sig).toMatch(/^[A-Za-z0-9+/]{86}==$/);
   });
 
   test('is sealed to keys that every controller shares', async () => {
@@ -560,18 +530,9 @@ async function start(
     enrols?: boolean;
   } = {},
 ): Promise<void> {
-  await ingest?.stop();
-  metrics = new ControllerMetrics();
   const enrolment = { kube: reviewer, account: ACCOUNT, loadKeys: load };
   const attribution = enrols ? { mode, enrolment } : { mode };
-  ingest = await startIngest({
-    store,
-    redisUrl: redis.urlOf('controller'),
-    cluster: CLUSTER,
-    log: silent,
-    metrics,
-    attribution,
-  });
+  await bed.start({ attribution });
 }
 
 const loadKeys = () =>
@@ -579,7 +540,7 @@ const loadKeys = () =>
 
 function ship(spool: Spool, enrolment: NodeEnrolment, controllerKeys: ControllerKeyFile): Shipper {
   return new Shipper({
-    redis: { redisUrl: redis.urlOf('agent') },
+    redis: { redisUrl: bed.redis.urlOf('agent') },
     cluster: CLUSTER,
     node: 'node-a',
     spool,
@@ -632,7 +593,7 @@ async function sendEnrolment(node: string, token: string, key: KeyObject): Promi
   if (sealKey === null) throw new Error('the controller has no key');
   const enrol = sealEnrolment({ cluster: CLUSTER, node, token }, key, sealKey);
   const handled = await total();
-  await sender.sendData(queueOf(node, QUEUES), { enrol }, `enrol.${randomUUID()}`);
+  await bed.sender.sendData(queueOf(node, QUEUES), { enrol }, `enrol.${randomUUID()}`);
   await waitFor('the enrolment is handled', async () => (await total()) > handled);
   return enrol;
 }
@@ -641,49 +602,35 @@ async function enrol(node: string, pod: string): Promise<KeyObject> {
   const key = newSigningKey();
   const sealed = await sendEnrolment(node, await tokenOf(pod), key);
   await waitFor('the confirmation', async () => {
-    const json = await sender.redis.hget(ackReplyKey(CLUSTER, node), ENROLMENT_FIELD);
+    const json = await bed.sender.redis.hget(ackReplyKey(CLUSTER, node), ENROLMENT_FIELD);
     return json?.includes(enrolmentDigest(sealed));
   });
   return key;
 }
 
 const signed = async (batch: Parameters<typeof encodeBatch>[0], key: KeyObject): Promise<void> =>
-  sender.sendData(
+  bed.sender.sendData(
     queueOf(batch.node, QUEUES),
     await encodeBatch(batch, key),
     `${batch.epoch}.${batch.first}`,
   );
 
-async function acked(agent: ReturnType<typeof agentIncarnation>, ackedSeq: number): Promise<void> {
-  await waitFor(`acked up to ${ackedSeq}`, async () => {
-    const reply = await sender.reply(agent);
-    return reply?.ackedSeq === ackedSeq && reply.ackGeneration === 1;
-  });
-}
-
 const rejected = (count = 1) =>
   waitFor(`${count} rejected`, async () => {
-    const found = await query<{ reason: string; claimed_node: string }>(
-      databaseUrl,
+    const found = await rows<{ reason: string; claimed_node: string }>(
       'SELECT reason, claimed_node FROM store.rejected ORDER BY reason, claimed_node',
     );
     return found.length >= count && found;
   });
 
 const attributed = () =>
-  query(
-    databaseUrl,
-    'SELECT node, attributed, records_stored::int AS records FROM plegwatch.epochs ORDER BY node',
-  );
+  rows('SELECT node, attributed, records_stored::int AS records FROM plegwatch.epochs ORDER BY node');
 
 const nodeKeys = () =>
-  query(
-    databaseUrl,
-    'SELECT n.name, k.* FROM store.node_key k JOIN store.node n USING (node_id) ORDER BY 1, 4',
-  );
+  rows('SELECT n.name, k.* FROM store.node_key k JOIN store.node n USING (node_id) ORDER BY 1, 4');
 
 async function sumOf(name: string, labels: Record<string, string> = {}): Promise<number> {
-  const { values = [] } = (await metrics.registry.getSingleMetric(name)?.get()) ?? {};
+  const { values = [] } = (await bed.metrics.registry.getSingleMetric(name)?.get()) ?? {};
   return values
     .filter((value) => Object.entries(labels).every(([label, wanted]) => value.labels[label] === wanted))
     .reduce((sum, { value }) => sum + value, 0);

@@ -3,23 +3,19 @@
  * its own node waits.
  */
 import { Client } from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
+import { expect, it } from 'vitest';
 import { INGEST_INTERVALS } from '../../src/controller/config.ts';
 import { BatchCommitter } from '../../src/controller/ingest/batchCommitter.ts';
-import { startIngest } from '../../src/controller/ingest/ingest.ts';
 import { createPartitionCache } from '../../src/controller/ingest/partitionCache.ts';
-import { ControllerMetrics } from '../../src/controller/metrics.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
+import type { Store } from '../../src/controller/store/store.ts';
 import { defaultsOf } from '../../src/platform/settings.ts';
 import { type Batch, decodeBatch, encodeBatch } from '../../src/protocol/batch.ts';
 import { queueOf } from '../../src/protocol/redisKeys.ts';
 import { millis } from '../../src/protocol/units.ts';
-import { agentIncarnation, CLUSTER, createSender } from '../support/batches.ts';
-import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { agentIncarnation, CLUSTER } from '../support/batches.ts';
+import { IngestBed } from '../support/ingestBed.ts';
 import { needs } from '../support/needs.ts';
 import { event, events, missedFinding, nodeState, relistMinute, streamSession } from '../support/records.ts';
-import { passes } from '../support/waitFor.ts';
 
 const QUEUES = 16;
 const NODES = Array.from({ length: 20 }, (_, i) => `node-${i}`);
@@ -43,36 +39,17 @@ const ARRAY_SYNTAX = [
 ];
 
 needs('postgres', 'redis-server')('batches that wait', () => {
-  let server: TestServer;
-  let redis: LocalRedis;
-  let databaseUrl: string;
-  let store: Store;
-
-  beforeAll(async () => {
-    [server, redis] = await Promise.all([startServer(), startRedis()]);
-  });
-  afterAll(async () => {
-    await Promise.all([server?.stop(), redis?.stop()]);
-  });
-  beforeEach(async () => {
-    databaseUrl = await server.database(QUEUES);
-    store = await openStore({ databaseUrl, log: silent });
-  });
-  afterEach(async () => {
-    await store.close();
-  });
-
-  const rows = <R extends Record<string, unknown>>(text: string, values: unknown[] = []) =>
-    query<R>(databaseUrl, text, values);
+  const bed = new IngestBed(QUEUES);
+  const { rows, acked } = bed;
 
   /** Commits batches as a controller does that has taken all of them from its queues. */
   async function createCommitter(
-    transactions: Pick<Store, 'transaction'> = store,
+    transactions: Pick<Store, 'transaction'> = bed.store,
   ): Promise<(batches: readonly Batch[]) => Promise<string[]>> {
-    const settings = await store.readSettings();
+    const settings = await bed.store.readSettings();
     const committer = new BatchCommitter({
       store: transactions,
-      clusterId: await store.ensureCluster(CLUSTER),
+      clusterId: await bed.store.ensureCluster(CLUSTER),
       settings: () => settings,
       partitions: createPartitionCache(),
       connections: 4,
@@ -171,7 +148,7 @@ needs('postgres', 'redis-server')('batches that wait', () => {
     const [two, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const commit = await createCommitter({
       transaction: (work) =>
-        store.transaction((runner) =>
+        bed.store.transaction((runner) =>
           work({
             async run(statement, values) {
               if (statement.name === 'lock_epoch' && values?.[1] !== known.node) {
@@ -210,12 +187,8 @@ needs('postgres', 'redis-server')('batches that wait', () => {
   });
 
   it('are stored while one node of each queue is locked, and so is that node once its lock is released', async () => {
-    const sender = createSender(redis.url, QUEUES);
-    await sender.redis.flushall();
-    const intervals = { ...defaultsOf(INGEST_INTERVALS), intervalStoreWait: millis(3_600_000) };
-    const settings = { redisUrl: redis.urlOf('controller'), cluster: CLUSTER, log: silent };
-    const ingest = await startIngest({ ...settings, store, metrics: new ControllerMetrics(), intervals });
-    const holder = new Client({ connectionString: databaseUrl });
+    await bed.start({ intervals: { ...defaultsOf(INGEST_INTERVALS), intervalStoreWait: millis(3_600_000) } });
+    const holder = new Client({ connectionString: bed.databaseUrl });
     await holder.connect();
     const nodesOf = (kind: string) =>
       Array.from({ length: QUEUES }, (_, queue) => {
@@ -224,31 +197,27 @@ needs('postgres', 'redis-server')('batches that wait', () => {
       });
     const [locked, others] = [nodesOf('locked'), nodesOf('other')];
     const last = locked.at(-1)?.node;
-    const acked = async (agents: typeof locked, seq: number) => {
-      for (const one of agents) {
-        await passes(async () => expect((await sender.reply(one))?.ackedSeq).toBe(seq));
-      }
+    const allAcked = async (agents: typeof locked, seq: number) => {
+      for (const one of agents) await acked(one, seq);
     };
     try {
-      for (const one of [...locked, ...others]) await sender.send(one.batch(1, events(1, 1)));
-      await acked([...locked, ...others], 1);
+      for (const one of [...locked, ...others]) await bed.sender.send(one.batch(1, events(1, 1)));
+      await allAcked([...locked, ...others], 1);
       // Of half of them the node, of the others the epoch, and of one what only the statement meets that writes it.
       await holder.query(
         `BEGIN; SELECT FROM store.node WHERE name LIKE 'locked%' AND node_id % 2 = 0 AND name <> '${last}' FOR UPDATE;
          SELECT FROM store.epoch e JOIN store.node n USING (node_id) WHERE name LIKE 'locked%' AND node_id % 2 = 1 AND name <> '${last}' FOR UPDATE OF e;
          SELECT FROM store.report_queue r JOIN store.node n USING (node_id) WHERE name = '${last}' FOR UPDATE OF r`,
       );
-      for (const one of locked) await sender.send(one.batch(2, [nodeState({ t: 2 }), event(3)]));
-      for (const one of others) await sender.send(one.batch(2, events(2, 3)));
-      await acked(others, 3);
-      expect((await store.readSettings()).queues).toBe(QUEUES);
-      await acked(locked, 1);
+      for (const one of locked) await bed.sender.send(one.batch(2, [nodeState({ t: 2 }), event(3)]));
+      for (const one of others) await bed.sender.send(one.batch(2, events(2, 3)));
+      await allAcked(others, 3);
+      expect((await bed.store.readSettings()).queues).toBe(QUEUES);
+      await allAcked(locked, 1);
       await holder.query('COMMIT');
-      await acked(locked, 3);
+      await allAcked(locked, 3);
     } finally {
       await holder.end();
-      await ingest.stop();
-      await sender.close();
     }
   });
 });

@@ -3,26 +3,17 @@
  * believed that the epoch cannot have done, and none of them keeps other batches waiting.
  */
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
+import { beforeEach, expect, it } from 'vitest';
 import { INGEST_INTERVALS } from '../../src/controller/config.ts';
-import { type Ingest, startIngest } from '../../src/controller/ingest/ingest.ts';
-import { ControllerMetrics } from '../../src/controller/metrics.ts';
 import { ReportQueue } from '../../src/controller/reports/queue.ts';
 import { maintain } from '../../src/controller/store/maintain.ts';
 import { repair } from '../../src/controller/store/repair.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { defaultsOf } from '../../src/platform/settings.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import { millis } from '../../src/protocol/units.ts';
-import {
-  agentIncarnation,
-  type BatchIncarnation,
-  CLUSTER,
-  createSender,
-  type Sender,
-} from '../support/batches.ts';
-import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { agentIncarnation, type BatchIncarnation, CLUSTER } from '../support/batches.ts';
+import { silent } from '../support/database.ts';
+import { IngestBed } from '../support/ingestBed.ts';
 import { needs } from '../support/needs.ts';
 import {
   event,
@@ -40,54 +31,18 @@ const US_PER_DAY = 86_400_000_000;
 const MAX_SEQ = 2_147_483_646;
 
 needs('postgres', 'redis-server')('the store', () => {
-  let server: TestServer;
-  let redis: LocalRedis;
-  let databaseUrl: string;
-  let sender: Sender;
-  let store: Store;
-  let ingest: Ingest;
-  let metrics: ControllerMetrics;
+  const bed = new IngestBed(QUEUES);
+  const { rows, sendInTurn, drained, ackedSeq } = bed;
 
-  beforeAll(async () => {
-    [server, redis] = await Promise.all([startServer(), startRedis()]);
-  });
-  afterAll(async () => {
-    await Promise.all([server.stop(), redis.stop()]);
-  });
-  beforeEach(async () => {
-    databaseUrl = await server.database(QUEUES);
-    sender = createSender(redis.url, QUEUES);
-    await sender.redis.flushall();
-    metrics = new ControllerMetrics();
-    store = await openStore({ databaseUrl, log: silent });
-    const intervals = { ...defaultsOf(INGEST_INTERVALS), intervalFaultDelay: millis(300) };
-    const settings = { redisUrl: redis.urlOf('controller'), cluster: CLUSTER, log: silent };
-    ingest = await startIngest({ ...settings, store, metrics, intervals });
-  });
-  afterEach(async () => {
-    await ingest.stop();
-    await store.close();
-    await sender.close();
-  });
-
-  const rows = <R extends Record<string, unknown>>(text: string, values: unknown[] = []) =>
-    query<R>(databaseUrl, text, values);
-
-  /** Sends batches one after the other, whatever becomes of them. */
-  async function sendAll(...batches: readonly Batch[]): Promise<void> {
-    for (const batch of batches) {
-      await sender.send(batch, randomUUID());
-      await passes(async () => expect(await sender.left()).toBe(0));
-    }
-  }
+  beforeEach(() =>
+    bed.start({ intervals: { ...defaultsOf(INGEST_INTERVALS), intervalFaultDelay: millis(300) } }),
+  );
 
   const gapsOfRecords = () =>
     rows(`SELECT node, cause, from_seq, to_seq FROM plegwatch.gaps WHERE scope = 'seq'`);
 
-  const ackedSeq = async (one: BatchIncarnation) => (await sender.reply(one))?.ackedSeq;
-
   const unbelieved = async (claim: string): Promise<number> => {
-    const { values } = await metrics.unbelievedClaims.get();
+    const { values } = await bed.metrics.unbelievedClaims.get();
     return values.find(({ labels }) => labels['claim'] === claim)?.value ?? 0;
   };
 
@@ -100,22 +55,22 @@ needs('postgres', 'redis-server')('the store', () => {
 
   it('a probe moves the acked seq of a running agent to no seq that no record reached, however much it declares lost', async () => {
     const one = agentIncarnation('node-a');
-    await sendAll(one.batch(1, events(1, 2)));
-    await sendAll(
+    await sendInTurn(one.batch(1, events(1, 2)));
+    await sendInTurn(
       one.batch(3, [], { lost: [{ from: 3, to: MAX_SEQ, cause: 'spool_full' }], ackGeneration: 2 }),
       one.batch(3, [], { lost: [{ from: 3, to: 500, cause: 'spool_full' }], ackGeneration: 3 }),
       one.batch(1, [], { lost: [{ from: 1, to: MAX_SEQ, cause: 'spool_full' }], ackGeneration: 4 }),
     );
-    expect(await sender.reply(one)).toEqual({ ackGeneration: 4, ackedSeq: 2 });
+    expect(await bed.sender.reply(one)).toEqual({ ackGeneration: 4, ackedSeq: 2 });
     expect(await rows('SELECT * FROM plegwatch.gaps')).toEqual([]);
     expect(await unbelieved('loss')).toBe(3);
-    await sendAll(one.batch(3, events(3, 4)));
+    await sendInTurn(one.batch(3, events(3, 4)));
     expect(await ackedSeq(one)).toBe(4);
   });
 
   it('a probe moves the acked seq of a running agent to no seq that no record reached, whatever its oldest seq', async () => {
     const one = agentIncarnation('node-a');
-    await sendAll(
+    await sendInTurn(
       one.batch(1, events(1, 2)),
       one.batch(600, [], { oldestSeq: 600, ackGeneration: 2 }),
       one.batch(MAX_SEQ, [], { oldestSeq: MAX_SEQ, ackGeneration: 3 }),
@@ -127,7 +82,7 @@ needs('postgres', 'redis-server')('the store', () => {
   it('no batch reaches a seq that its epoch cannot have reached, whatever it declares lost before it', async () => {
     const one = agentIncarnation('node-a');
     const far = MAX_SEQ - 10;
-    await sendAll(
+    await sendInTurn(
       one.batch(1, events(1, 2)),
       one.batch(far, events(1, 1), { oldestSeq: far, lost: [{ from: 3, to: far - 1, cause: 'spool_full' }] }),
     );
@@ -136,7 +91,7 @@ needs('postgres', 'redis-server')('the store', () => {
   });
 
   it('a first batch that is rejected leaves neither its node nor its epoch behind', async () => {
-    await sendAll(agentIncarnation('node-a').batch(MAX_SEQ - 10, events(1, 1)));
+    await sendInTurn(agentIncarnation('node-a').batch(MAX_SEQ - 10, events(1, 1)));
     expect(await rows('SELECT reason FROM plegwatch.rejected')).toEqual([{ reason: 'implausible_seq' }]);
     expect(await rows('SELECT epoch FROM plegwatch.epochs')).toEqual([]);
     expect(await rows('SELECT node FROM plegwatch.nodes')).toEqual([]);
@@ -145,12 +100,12 @@ needs('postgres', 'redis-server')('the store', () => {
   it('a later epoch closes an earlier one without losses that the earlier one cannot have reached', async () => {
     const one = agentIncarnation('node-a', 1);
     const next = agentIncarnation('node-a', 2, 30_000);
-    await sendAll(one.batch(1, events(1, 2)));
+    await sendInTurn(one.batch(1, events(1, 2)));
     const held = (last: number) => [
       { epoch: one.epoch, incarnation: 1, last },
       { epoch: next.epoch, incarnation: 2, last: 1 },
     ];
-    await sendAll(
+    await sendInTurn(
       next.batch(1, events(1, 1), { held: held(MAX_SEQ) }),
       next.batch(2, events(2, 2), { held: held(MAX_SEQ).slice(1) }),
     );
@@ -163,9 +118,9 @@ needs('postgres', 'redis-server')('the store', () => {
   it('a whole backlog that a running agent lost is acknowledged with the next record', async () => {
     const one = agentIncarnation('node-a', 1, 3 * 86_400_000);
     const lost = [{ from: 3, to: 2_000_000, cause: 'spool_full' }];
-    await sendAll(one.batch(1, events(1, 2)));
+    await sendInTurn(one.batch(1, events(1, 2)));
     await silentFor(one, 5);
-    await sendAll(one.batch(2_000_001, events(1, 1), { lost, oldestSeq: 2_000_001 }));
+    await sendInTurn(one.batch(2_000_001, events(1, 1), { lost, oldestSeq: 2_000_001 }));
     expect(await ackedSeq(one)).toBe(2_000_001);
     expect(await rows('SELECT cause, from_seq, to_seq, records FROM plegwatch.gaps')).toEqual([
       { cause: 'spool_full', from_seq: 3, to_seq: 2_000_000, records: 1_999_998 },
@@ -179,7 +134,7 @@ needs('postgres', 'redis-server')('the store', () => {
       { epoch: one.epoch, incarnation: 1, last: 900 },
       { epoch: next.epoch, incarnation: 2, last: 1 },
     ];
-    await sendAll(
+    await sendInTurn(
       one.batch(1, events(1, 2)),
       next.batch(1, events(1, 1), { held }),
       one.batch(901, [], { oldestSeq: 901, lost: [{ from: 3, to: 900, cause: 'spool_corrupt' }], held }),
@@ -192,16 +147,16 @@ needs('postgres', 'redis-server')('the store', () => {
     const forged = agentIncarnation('node-a', MAX_SEQ, 30_000);
     const state = () => rows('SELECT mode, runtime_version FROM plegwatch.nodes');
     const context = { ...forged.batch(1, []).context, runtime: { name: 'forged', version: '9' } };
-    await sendAll(
+    await sendInTurn(
       real.batch(1, [nodeState({ mode: 'Evented' })]),
       forged.batch(1, [nodeState({ mode: 'Fallback' })], { context }),
     );
     expect(await unbelieved('incarnation')).toBe(1);
     expect(await state()).toEqual([{ mode: 'Fallback', runtime_version: '9' }]);
-    await sendAll(real.batch(2, events(2, 2)));
+    await sendInTurn(real.batch(2, events(2, 2)));
     expect(await state()).toEqual([{ mode: 'Fallback', runtime_version: '9' }]);
     await silentFor(forged, 4);
-    await sendAll(real.batch(3, events(3, 3)));
+    await sendInTurn(real.batch(3, events(3, 3)));
     expect(await state()).toEqual([{ mode: 'Evented', runtime_version: '2.1.4' }]);
     expect(await rows('SELECT end_cause FROM plegwatch.epochs WHERE epoch = $1', [real.epoch])).toEqual([
       { end_cause: null },
@@ -216,9 +171,9 @@ needs('postgres', 'redis-server')('the store', () => {
       const mono0 = minutes * 60_000_000;
       return { ...batch, mono0, wall0: batch.wall0 - batch.mono0 + mono0 };
     };
-    await sendAll(later.batch(1, events(1, 1)), cutAfter(1, earlier.batch(1, events(1, 1))));
+    await sendInTurn(later.batch(1, events(1, 1)), cutAfter(1, earlier.batch(1, events(1, 1))));
     await silentFor(later, 5);
-    await sendAll(cutAfter(2, earlier.batch(2, events(2, 2))));
+    await sendInTurn(cutAfter(2, earlier.batch(2, events(2, 2))));
     expect(await ackedSeq(earlier)).toBe(2);
     expect(await rows('SELECT epoch FROM plegwatch.epochs ORDER BY incarnation DESC LIMIT 1')).toEqual([
       { epoch: later.epoch },
@@ -230,15 +185,15 @@ needs('postgres', 'redis-server')('the store', () => {
     const one = agentIncarnation('node-a', 1);
     const state = () => rows('SELECT mode FROM plegwatch.nodes');
     const register = async (uid: string) =>
-      new ReportQueue(store, await store.ensureCluster(CLUSTER)).recordNodes([
+      new ReportQueue(bed.store, await bed.store.ensureCluster(CLUSTER)).recordNodes([
         { name: 'node-a', uid, createdAt: new Date().toISOString() },
       ]);
-    await sendAll(one.batch(1, [nodeState({ mode: 'Evented' })]));
+    await sendInTurn(one.batch(1, [nodeState({ mode: 'Evented' })]));
     await register('first');
     await silentFor(one, 1);
     await register('second');
     expect(await state()).toEqual([{ mode: 'Unknown' }]);
-    await sendAll(one.batch(2, events(2, 2)));
+    await sendInTurn(one.batch(2, events(2, 2)));
     expect(await state()).toEqual([{ mode: 'Evented' }]);
     expect(await unbelieved('successor')).toBe(0);
   });
@@ -246,9 +201,9 @@ needs('postgres', 'redis-server')('the store', () => {
   it('the next agent of a node supersedes an incarnation of the future at once', async () => {
     const started = Math.floor(Date.now() / 1000) - Date.UTC(2026, 0, 1) / 1000;
     const forged = agentIncarnation('node-a', MAX_SEQ, 30_000);
-    await sendAll(forged.batch(1, [nodeState({ mode: 'Fallback' })]));
+    await sendInTurn(forged.batch(1, [nodeState({ mode: 'Fallback' })]));
     const next = agentIncarnation('node-a', started + 120, 0);
-    await sendAll(next.batch(1, [nodeState({ mode: 'Evented' })]));
+    await sendInTurn(next.batch(1, [nodeState({ mode: 'Evented' })]));
     expect(await rows('SELECT mode FROM plegwatch.nodes')).toEqual([{ mode: 'Evented' }]);
   });
 
@@ -267,7 +222,7 @@ needs('postgres', 'redis-server')('the store', () => {
       );
       for (const no of arrivals) {
         for (const one of epochs.slice(no, no + 1))
-          await sendAll(one.batch(1, [nodeState({ mode: 'Evented' })]));
+          await sendInTurn(one.batch(1, [nodeState({ mode: 'Evented' })]));
       }
       const order = await rows<{ epoch: string; incarnation: number }>(
         'SELECT epoch, incarnation FROM plegwatch.epochs ORDER BY incarnation, epoch',
@@ -280,7 +235,7 @@ needs('postgres', 'redis-server')('the store', () => {
   it('events are stored however many misses of their container another epoch has sent', async () => {
     const forged = agentIncarnation('node-a', 1);
     const one = agentIncarnation('node-a', 2, 30_000);
-    await sendAll(forged.batch(1, [missedFinding({ containerId: hexId(7) })]));
+    await sendInTurn(forged.batch(1, [missedFinding({ containerId: hexId(7) })]));
     await rows(
       `INSERT INTO store.finding (finding_id, detected_at, day, node_id, context_id, seq, cluster_id, kind, event_type, cause, container_id,
                                   window_from, window_to, proof)
@@ -289,7 +244,7 @@ needs('postgres', 'redis-server')('the store', () => {
        FROM store.finding f, generate_series(2, 10000) AS n`,
     );
     const same = { containerId: hexId(7), eventType: 2, t: 20_000_000 };
-    await sender.send(
+    await bed.sender.send(
       one.batch(
         1,
         Array.from({ length: 500 }, (_, n) => event(n, same)),
@@ -302,14 +257,14 @@ needs('postgres', 'redis-server')('the store', () => {
   it('misses are stored however many events of their container another epoch has sent', async () => {
     const forged = agentIncarnation('node-a', 1);
     const one = agentIncarnation('node-a', 2, 50_000);
-    await sendAll(forged.batch(1, [event(1, { containerId: hexId(7), eventType: 2, t: 30_000_000 })]));
+    await sendInTurn(forged.batch(1, [event(1, { containerId: hexId(7), eventType: 2, t: 30_000_000 })]));
     await rows(
       `INSERT INTO store.container_event
        SELECT e.received_at, e.created_ns, e.container_key, e.day, e.node_id, e.context_id, n, e.cluster_id, e.flags
        FROM store.container_event e, generate_series(2, 10000) AS n`,
     );
     const misses = Array.from({ length: 500 }, () => missedFinding({ containerId: hexId(7) }));
-    await sender.send(one.batch(1, misses));
+    await bed.sender.send(one.batch(1, misses));
     await passes(async () => expect(await ackedSeq(one)).toBe(500));
     expect(await gapsOfRecords()).toEqual([]);
     const resolved = 'SELECT count(*)::int AS n FROM plegwatch.findings WHERE resolved_at IS NOT NULL';
@@ -331,8 +286,8 @@ needs('postgres', 'redis-server')('the store', () => {
       poisoned.batch(3, events(3, 4)),
       other.batch(1, events(1, 2)),
     ];
-    for (const batch of batches) await sender.send(batch);
-    await passes(async () => expect(await sender.left()).toBe(0));
+    for (const batch of batches) await bed.sender.send(batch);
+    await drained();
     expect(await ackedSeq(other)).toBe(2);
     expect(await ackedSeq(poisoned)).toBe(4);
     expect(await rows('SELECT node, seq FROM plegwatch.container_events ORDER BY node, seq')).toEqual([
@@ -359,7 +314,7 @@ needs('postgres', 'redis-server')('the store', () => {
     await rows(
       'CREATE TRIGGER stall BEFORE INSERT ON store.container_event FOR EACH ROW EXECUTE FUNCTION store.stall()',
     );
-    for (const one of agents) await sender.send(one.batch(1, events(1, 2)));
+    for (const one of agents) await bed.sender.send(one.batch(1, events(1, 2)));
     await passes(async () => {
       expect(await rows('SELECT last_value >= 10 AS often FROM store.timeouts')).toEqual([{ often: true }]);
     });
@@ -371,7 +326,7 @@ needs('postgres', 'redis-server')('the store', () => {
   it('a cut of the far future is taken for now, and no period that it bounds outlives its retention', async () => {
     const one = agentIncarnation('node-a');
     const ahead = 300 * US_PER_DAY;
-    await sendAll(
+    await sendInTurn(
       one.batch(1, events(1, 2)),
       one.batch(9, events(9, 9), { oldestSeq: 9, mono0: ahead, wall0: Date.now() * 1000 + ahead }),
       one.batch(10, events(10, 10), { mono0: 2 ** 53 - 1 }),
@@ -382,7 +337,7 @@ needs('postgres', 'redis-server')('the store', () => {
        FROM plegwatch.epochs JOIN plegwatch.gaps USING (epoch)`,
     );
     expect(past).toEqual([{ complete: true, seen: true, ended: true }]);
-    await sendAll(one.batch(10, events(10, 11)));
+    await sendInTurn(one.batch(10, events(10, 11)));
     const seen = await rows(`SELECT last_seen > now() - interval '1 min' AS lately FROM plegwatch.nodes`);
     expect(seen).toEqual([{ lately: true }]);
     expect(await unbelieved('time')).toBe(1);
@@ -400,7 +355,7 @@ needs('postgres', 'redis-server')('the store', () => {
       nodeState({ t, modeSince: far }),
       { type: 'gap', t, gapId: randomUUID(), scope: 'list', cause: 'slow', from: 0, to: far } as const,
     ];
-    await sendAll(one.batch(1, absurd));
+    await sendInTurn(one.batch(1, absurd));
     expect(await ackedSeq(one)).toBe(absurd.length);
     const gaps = await rows('SELECT DISTINCT cause, to_at <= now() AS past FROM plegwatch.gaps');
     expect(gaps).toEqual([{ cause: 'absurd_time', past: true }]);
@@ -409,7 +364,7 @@ needs('postgres', 'redis-server')('the store', () => {
   it('a number that no agent can count becomes a gap, and minutes can be read and merged whatever is stored', async () => {
     const one = agentIncarnation('node-a');
     const minute = relistMinute({ t: 1_000, bytes: 4_096, span: 60_000_000 });
-    await sendAll(
+    await sendInTurn(
       one.batch(1, [minute, relistMinute({ bytes: 2 ** 53 - 1 }), relistMinute({ span: 2 ** 53 - 1 })]),
     );
     expect(await rows('SELECT cause, records FROM plegwatch.gaps')).toEqual([
@@ -426,7 +381,7 @@ needs('postgres', 'redis-server')('the store', () => {
     );
     const sums = 'SELECT bytes FROM plegwatch.relist_minutes ORDER BY minute';
     expect(await rows(sums)).toEqual([{ bytes: '9223372036854775807' }, { bytes: '4096' }]);
-    expect((await maintain({ databaseUrl, log: silent }))?.kept).toEqual([]);
+    expect((await maintain({ databaseUrl: bed.databaseUrl, log: silent }))?.kept).toEqual([]);
     expect(await rows('SELECT bytes FROM plegwatch.relist_hours')).toEqual([
       { bytes: '9223372036854775807' },
     ]);
@@ -434,12 +389,12 @@ needs('postgres', 'redis-server')('the store', () => {
 
   it('maintenance ends periods of the far future that are stored already', async () => {
     const one = agentIncarnation('node-a');
-    await sendAll(one.batch(3, events(3, 4), { oldestSeq: 3 }));
+    await sendInTurn(one.batch(3, events(3, 4), { oldestSeq: 3 }));
     await rows(
       `UPDATE store.gap SET from_at = now() + interval '200 years', to_at = now() + interval '290 years'`,
     );
     await rows(`UPDATE store.epoch SET complete_through = now() + interval '290 years'`);
-    await maintain({ databaseUrl, log: silent });
+    await maintain({ databaseUrl: bed.databaseUrl, log: silent });
     const past = await rows(
       `SELECT complete_through <= now() AS complete, from_at <= now() AS began, to_at <= now() AS ended
        FROM plegwatch.epochs JOIN plegwatch.gaps USING (epoch)`,
@@ -450,11 +405,11 @@ needs('postgres', 'redis-server')('the store', () => {
   it('a repair forgets a forged epoch with its records, and the state of the real agent counts again', async () => {
     const real = agentIncarnation('node-a', 1_000);
     const forged = agentIncarnation('node-a', MAX_SEQ, 30_000);
-    await sendAll(
+    await sendInTurn(
       real.batch(1, [nodeState({ mode: 'Evented' }), event(2)]),
       forged.batch(1, [nodeState({ mode: 'Fallback' }), event(3), missedFinding(), relistMinute()]),
     );
-    const what = { databaseUrl, cluster: CLUSTER, log: silent };
+    const what = { databaseUrl: bed.databaseUrl, cluster: CLUSTER, log: silent };
     await repair({ ...what, node: 'node-a', forgetEpoch: forged.epoch });
     expect(await rows('SELECT mode FROM plegwatch.nodes')).toEqual([{ mode: 'Evented' }]);
     expect(await rows('SELECT epoch, end_cause FROM plegwatch.epochs')).toEqual([
@@ -468,7 +423,7 @@ needs('postgres', 'redis-server')('the store', () => {
   });
 
   it('a repair brings no epoch of an earlier machine back before the agent of the present one reports', async () => {
-    const cluster = await store.ensureCluster(CLUSTER);
+    const cluster = await bed.store.ensureCluster(CLUSTER);
     const earlier = agentIncarnation('node-a', 1_000, 600_000);
     /** A batch that was cut five minutes ago. */
     const cutEarlier = (first: number, mode: 'Evented' | 'Generic'): Batch => {
@@ -477,46 +432,52 @@ needs('postgres', 'redis-server')('the store', () => {
       return earlier.batch(first, [nodeState({ mode })], { mono0, wall0: startedMono + mono0 });
     };
     const register = (uid: string) =>
-      new ReportQueue(store, cluster).recordNodes([
+      new ReportQueue(bed.store, cluster).recordNodes([
         { name: 'node-a', uid, createdAt: new Date().toISOString() },
       ]);
     const state = () => rows('SELECT mode, runtime_version FROM plegwatch.nodes');
-    await sendAll(cutEarlier(1, 'Evented'));
+    await sendInTurn(cutEarlier(1, 'Evented'));
     // It was stored as soon as it was cut.
     await rows('UPDATE store.epoch SET delay_us = 0, last_seen = last_batch_at');
     await register('first');
     await register('second');
     const forged = agentIncarnation('node-a', 2_000, 1_000);
-    await sendAll(forged.batch(1, [nodeState({ mode: 'Fallback' })]));
-    await repair({ databaseUrl, cluster: CLUSTER, log: silent, node: 'node-a', forgetEpoch: forged.epoch });
-    await sendAll(cutEarlier(2, 'Generic'));
+    await sendInTurn(forged.batch(1, [nodeState({ mode: 'Fallback' })]));
+    await repair({
+      databaseUrl: bed.databaseUrl,
+      cluster: CLUSTER,
+      log: silent,
+      node: 'node-a',
+      forgetEpoch: forged.epoch,
+    });
+    await sendInTurn(cutEarlier(2, 'Generic'));
     expect(await state()).toEqual([{ mode: 'Unknown', runtime_version: null }]);
     const present = agentIncarnation('node-a', 1_001, 1_000);
-    await sendAll(present.batch(1, [nodeState({ mode: 'HintDisabled' })]));
+    await sendInTurn(present.batch(1, [nodeState({ mode: 'HintDisabled' })]));
     expect(await state()).toEqual([{ mode: 'HintDisabled', runtime_version: '2.1.4' }]);
   });
 
   it('a repair forgets forged losses, and the agent is asked for the records again', async () => {
     const one = agentIncarnation('node-a', 1);
     const forged = agentIncarnation('node-a', 2, 30_000);
-    await sendAll(
+    await sendInTurn(
       one.batch(1, events(1, 2)),
       forged.batch(1, events(1, 1)),
       one.batch(3, [], { lost: [{ from: 3, to: 900, cause: 'spool_full' }] }),
     );
     expect(await ackedSeq(one)).toBe(900);
     await repair({
-      databaseUrl,
+      databaseUrl: bed.databaseUrl,
       cluster: CLUSTER,
       log: silent,
       node: 'node-a',
       forgetEpoch: forged.epoch,
       forgetLosses: one.epoch,
     });
-    await sendAll(one.batch(3, [], { ackGeneration: 2 }));
-    expect(await sender.reply(one)).toEqual({ ackGeneration: 2, ackedSeq: 2 });
+    await sendInTurn(one.batch(3, [], { ackGeneration: 2 }));
+    expect(await bed.sender.reply(one)).toEqual({ ackGeneration: 2, ackedSeq: 2 });
     expect(await rows('SELECT * FROM plegwatch.gaps WHERE scope = $1', ['seq'])).toEqual([]);
-    await sendAll(one.batch(3, events(3, 900).slice(0, 400)));
+    await sendInTurn(one.batch(3, events(3, 900).slice(0, 400)));
     expect(await ackedSeq(one)).toBe(402);
   });
 
@@ -528,23 +489,23 @@ needs('postgres', 'redis-server')('the store', () => {
     await rows(`INSERT INTO store.node (cluster_id, name) SELECT cluster_id, 'node-a' FROM store.cluster`);
     const known = agentIncarnation('node-a');
     const unknown = agentIncarnation('node-b');
-    await sendAll(unknown.batch(1, events(1, 1)), known.batch(1, events(1, 1)));
+    await sendInTurn(unknown.batch(1, events(1, 1)), known.batch(1, events(1, 1)));
     expect(await ackedSeq(known)).toBe(1);
-    expect(await sender.reply(unknown)).toBeNull();
+    expect(await bed.sender.reply(unknown)).toBeNull();
     expect(await rows('SELECT reason, claimed_node FROM plegwatch.rejected')).toEqual([
       { reason: 'unknown_node', claimed_node: 'node-b' },
     ]);
     await rows(`UPDATE store.node SET claimed_at = now() - interval '25 hours' WHERE name = 'invented-1'`);
-    await sendAll(unknown.batch(1, events(1, 1)));
+    await sendInTurn(unknown.batch(1, events(1, 1)));
     expect(await ackedSeq(unknown)).toBe(1);
   });
 
   it('maintenance deletes a node of which nothing was heard for the retention, and keeps every other one', async () => {
     const gone = agentIncarnation('node-a');
     const present = agentIncarnation('node-b');
-    await sendAll(gone.batch(1, [nodeState({})]), present.batch(1, [nodeState({})]));
+    await sendInTurn(gone.batch(1, [nodeState({})]), present.batch(1, [nodeState({})]));
     const names = () => rows('SELECT node FROM plegwatch.nodes ORDER BY node');
-    await maintain({ databaseUrl, log: silent });
+    await maintain({ databaseUrl: bed.databaseUrl, log: silent });
     expect(await names()).toEqual([{ node: 'node-a' }, { node: 'node-b' }]);
     await rows(
       `WITH n AS (UPDATE store.node SET last_seen = now() - interval '500 days', claimed_at = now() - interval '500 days'
@@ -553,9 +514,9 @@ needs('postgres', 'redis-server')('the store', () => {
        FROM n WHERE e.node_id = n.node_id`,
     );
     // No right beside the schema is needed for it.
-    const name = new URL(databaseUrl).username;
+    const name = new URL(bed.databaseUrl).username;
     await rows(`REVOKE TEMPORARY ON DATABASE ${name} FROM PUBLIC, ${name}`);
-    await maintain({ databaseUrl, log: silent });
+    await maintain({ databaseUrl: bed.databaseUrl, log: silent });
     expect(await names()).toEqual([{ node: 'node-b' }]);
   });
 });

@@ -4,14 +4,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
-import { type Ingest, startIngest } from '../../src/controller/ingest/ingest.ts';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { startIngest } from '../../src/controller/ingest/ingest.ts';
 import { MAX_REJECTED } from '../../src/controller/ingest/rejections.ts';
 import { ControllerMetrics } from '../../src/controller/metrics.ts';
 import { runReport } from '../../src/controller/reports/command.ts';
 import { migrate } from '../../src/controller/store/migrate.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
+import { openStore } from '../../src/controller/store/store.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import { encodeBatch } from '../../src/protocol/batch.ts';
 import type { EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
@@ -23,19 +22,14 @@ import {
   queueOf,
   queuePrefix,
 } from '../../src/protocol/redisKeys.ts';
-import {
-  agentIncarnation,
-  type BatchIncarnation,
-  CLUSTER,
-  createSender,
-  objectOf,
-  type Sender,
-} from '../support/batches.ts';
+import { agentIncarnation, type BatchIncarnation, CLUSTER, objectOf } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
-import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { silent } from '../support/database.ts';
+import { IngestBed } from '../support/ingestBed.ts';
 import { buildIngestProgram } from '../support/ingestProcess.ts';
 import { needs } from '../support/needs.ts';
 import { event, events, hexId, missedFinding, nodeState, streamSession } from '../support/records.ts';
+import { passes } from '../support/waitFor.ts';
 
 const QUEUES = 2;
 const US_PER_DAY = 86_400_000_000;
@@ -48,41 +42,15 @@ function permutations<T>(all: readonly T[]): T[][] {
 }
 
 needs('postgres', 'redis-server')('ingest', () => {
-  let server: TestServer;
-  let redis: LocalRedis;
-  let databaseUrl: string;
-  let sender: Sender;
-  let store: Store;
-  let ingest: Ingest;
-  let metrics: ControllerMetrics;
+  const bed = new IngestBed(QUEUES);
+  const { rows, sendInTurn, drained, acked, storedSeqs } = bed;
 
-  beforeAll(async () => {
-    [server, redis] = await Promise.all([startServer(), startRedis()]);
-  });
-  afterAll(async () => {
-    await Promise.all([server.stop(), redis.stop()]);
-  });
-  beforeEach(async () => {
-    databaseUrl = await server.database(QUEUES);
-    sender = createSender(redis.url, QUEUES);
-    await sender.redis.flushall();
-    metrics = new ControllerMetrics();
-    store = await openStore({ databaseUrl, log: silent });
-    ingest = await start();
-  });
-  afterEach(async () => {
-    await ingest.stop();
-    await store.close();
-    await sender.close();
-  });
-
-  const start = () =>
-    startIngest({ store, redisUrl: redis.urlOf('controller'), cluster: CLUSTER, log: silent, metrics });
+  beforeEach(() => bed.start());
 
   /** Starts another controller on the same store and queues; returns what stops it. */
   async function startSecond(): Promise<() => Promise<void>> {
-    const other = await openStore({ databaseUrl, log: silent });
-    const settings = { store: other, redisUrl: redis.urlOf('controller'), cluster: CLUSTER, log: silent };
+    const other = await openStore({ databaseUrl: bed.databaseUrl, log: silent });
+    const settings = { store: other, redisUrl: bed.redis.urlOf('controller'), cluster: CLUSTER, log: silent };
     const second = await startIngest({ ...settings, metrics: new ControllerMetrics() });
     return async () => {
       await second.stop();
@@ -90,36 +58,19 @@ needs('postgres', 'redis-server')('ingest', () => {
     };
   }
 
-  const until = (check: () => Promise<void>) => vi.waitFor(check, { timeout: 240_000, interval: 25 });
-
-  const drained = () => until(async () => expect(await sender.left()).toBe(0));
-
   const bothWaitForLocks = () =>
-    until(async () => {
+    passes(async () => {
       const [waiting] = await rows(
         "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
       );
       expect(waiting).toEqual({ n: 2 });
     });
 
-  const acked = (one: BatchIncarnation, ackedSeq: number, ackGeneration = 1) =>
-    until(async () => expect(await sender.reply(one)).toEqual({ ackGeneration, ackedSeq }));
-
-  const rows = <R extends Record<string, unknown>>(text: string, values: unknown[] = []) =>
-    query<R>(databaseUrl, text, values);
-
-  const seqs = async (one: BatchIncarnation) =>
-    (
-      await rows<{ seq: number }>('SELECT seq FROM plegwatch.container_events WHERE node = $1 ORDER BY seq', [
-        one.node,
-      ])
-    ).map(({ seq }) => seq);
-
   const upTo = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
 
   it('stores an event with all known names of its container', async () => {
     const one = agentIncarnation('node-a');
-    await sender.send(
+    await bed.sender.send(
       one.batch(1, [
         event(5, { eventType: 2 }),
         event(6, { eventType: 9, containerId: 'cri-o://x', isSandbox: true }),
@@ -139,22 +90,22 @@ needs('postgres', 'redis-server')('ingest', () => {
 
   it('stores two batches at once whose versions are new to both controllers', async () => {
     const one = agentIncarnation('node-a');
-    await sender.send(one.batch(1, [event(1), event(2)]));
+    await bed.sender.send(one.batch(1, [event(1), event(2)]));
     await acked(one, 2);
-    const holder = new Client({ connectionString: databaseUrl });
+    const holder = new Client({ connectionString: bed.databaseUrl });
     await holder.connect();
     try {
       await holder.query('BEGIN');
       await holder.query('SELECT FROM store.epoch WHERE epoch = $1 FOR UPDATE', [one.epoch]);
       const newer = { context: { ...one.batch(1, []).context, no: 2, kubelet: 'v1.37.0' } };
       const both = [
-        commitAll(databaseUrl, [one.batch(3, [event(3), event(4)], newer)]),
-        commitAll(databaseUrl, [one.batch(5, [event(5), event(6)], newer)]),
+        commitAll(bed.databaseUrl, [one.batch(3, [event(3), event(4)], newer)]),
+        commitAll(bed.databaseUrl, [one.batch(5, [event(5), event(6)], newer)]),
       ];
       await bothWaitForLocks();
       await holder.query('COMMIT');
       await Promise.all(both);
-      expect(await seqs(one)).toEqual(upTo(6));
+      expect(await storedSeqs(one)).toEqual(upTo(6));
     } finally {
       await holder.end();
     }
@@ -162,7 +113,7 @@ needs('postgres', 'redis-server')('ingest', () => {
 
   it('shows an event whose identity and context are unknown', async () => {
     const one = agentIncarnation('node-a');
-    await sender.send(one.batch(1, [event(1)], { objects: [] }));
+    await bed.sender.send(one.batch(1, [event(1)], { objects: [] }));
     await acked(one, 1);
     await rows('DELETE FROM store.container');
     await rows('DELETE FROM store.context');
@@ -180,65 +131,66 @@ needs('postgres', 'redis-server')('ingest', () => {
       one.batch(1, events(1, 10)),
       one.batch(11, events(11, 20)),
     ];
-    for (const [at, batch] of [...sent, ...sent.toReversed()].entries()) await sender.send(batch, `b${at}`);
+    for (const [at, batch] of [...sent, ...sent.toReversed()].entries())
+      await bed.sender.send(batch, `b${at}`);
     await acked(one, 30);
     await drained();
-    expect(await seqs(one)).toEqual(upTo(30));
+    expect(await storedSeqs(one)).toEqual(upTo(30));
   });
 
   it('acknowledges contiguous records only, and again for a duplicate batch', async () => {
     const one = agentIncarnation('node-a');
-    await sender.send(one.batch(11, events(11, 20)));
+    await bed.sender.send(one.batch(11, events(11, 20)));
     await acked(one, 0);
-    await sender.send(one.batch(1, events(1, 10)));
+    await bed.sender.send(one.batch(1, events(1, 10)));
     await acked(one, 20);
-    await sender.redis.flushall();
-    await sender.send(one.batch(11, events(11, 20)), 'again');
+    await bed.sender.redis.flushall();
+    await bed.sender.send(one.batch(11, events(11, 20)), 'again');
     await acked(one, 20);
-    const text = await metrics.registry.metrics();
+    const text = await bed.metrics.registry.metrics();
     expect(text).toContain('plegwatch_records_total{result="stored"} 20');
     expect(text).toContain('plegwatch_records_total{result="duplicate"} 10');
   });
 
   it('answers a probe in its ack generation', async () => {
     const one = agentIncarnation('node-a');
-    await sender.send(one.batch(1, events(1, 3)));
+    await bed.sender.send(one.batch(1, events(1, 3)));
     await acked(one, 3);
-    await sender.send(one.batch(4, [], { ackGeneration: 7 }));
+    await bed.sender.send(one.batch(4, [], { ackGeneration: 7 }));
     await acked(one, 3, 7);
   });
 
   it('replaces a value of another type under the reply key', async () => {
     const one = agentIncarnation('node-a');
-    await sender.redis.set(ackReplyKey(CLUSTER, one.node), 'no hash');
-    await sender.send(one.batch(1, events(1, 3)));
+    await bed.sender.redis.set(ackReplyKey(CLUSTER, one.node), 'no hash');
+    await bed.sender.send(one.batch(1, events(1, 3)));
     await acked(one, 3);
   });
 
   it('moves the acked seq over a declared lost range, and shrinks its gap when the records arrive after all', async () => {
     const one = agentIncarnation('node-a');
     const lost = [{ from: 3, to: 6, cause: 'spool_full' }];
-    await sender.send(one.batch(1, events(1, 2)));
-    await sender.send(one.batch(7, events(7, 8), { lost, oldestSeq: 7 }));
+    await bed.sender.send(one.batch(1, events(1, 2)));
+    await bed.sender.send(one.batch(7, events(7, 8), { lost, oldestSeq: 7 }));
     await acked(one, 8);
-    await sender.send(one.batch(9, events(9, 9), { lost, oldestSeq: 7 }));
+    await bed.sender.send(one.batch(9, events(9, 9), { lost, oldestSeq: 7 }));
     await acked(one, 9);
     const gap =
       'SELECT scope, cause, from_seq, to_seq, records, filled_at IS NOT NULL AS filled FROM plegwatch.gaps';
     const lostRange = { scope: 'seq', cause: 'spool_full', from_seq: 3, to_seq: 6 };
     expect(await rows(gap)).toEqual([{ ...lostRange, records: 4, filled: false }]);
-    await sender.send(one.batch(3, events(3, 4)));
+    await bed.sender.send(one.batch(3, events(3, 4)));
     await drained();
     expect(await rows(gap)).toEqual([{ ...lostRange, records: 2, filled: false }]);
-    await sender.send(one.batch(5, events(5, 6)));
+    await bed.sender.send(one.batch(5, events(5, 6)));
     await drained();
     expect(await rows(gap)).toEqual([{ ...lostRange, records: 0, filled: true }]);
-    expect(await seqs(one)).toEqual(upTo(9));
+    expect(await storedSeqs(one)).toEqual(upTo(9));
   });
 
   it('records below the oldest seq that are not stored are lost by the store, as after a restored backup', async () => {
     const one = agentIncarnation('node-a');
-    await sender.send(one.batch(101, events(101, 102), { oldestSeq: 101 }));
+    await bed.sender.send(one.batch(101, events(101, 102), { oldestSeq: 101 }));
     await acked(one, 102);
     expect(await rows('SELECT cause, from_seq, to_seq, records FROM plegwatch.gaps')).toEqual([
       { cause: 'store_lost', from_seq: 1, to_seq: 100, records: 100 },
@@ -252,31 +204,31 @@ needs('postgres', 'redis-server')('ingest', () => {
       { epoch: first.epoch, incarnation: 1, last: 5 },
       { epoch: second.epoch, incarnation: 2, last },
     ];
-    await sender.send(first.batch(1, events(1, 3)));
+    await bed.sender.send(first.batch(1, events(1, 3)));
     await acked(first, 3);
-    await sender.send(second.batch(1, events(1, 1), { prev: first.epoch, held: held(1) }));
+    await bed.sender.send(second.batch(1, events(1, 1), { prev: first.epoch, held: held(1) }));
     await acked(second, 1);
     const epochs = 'SELECT end_cause, acked_seq FROM plegwatch.epochs ORDER BY incarnation';
     expect(await rows(epochs)).toEqual([
       { end_cause: 'superseded', acked_seq: 3 },
       { end_cause: null, acked_seq: 1 },
     ]);
-    await sender.send(second.batch(2, events(2, 2), { prev: first.epoch, held: held(2).slice(1) }));
+    await bed.sender.send(second.batch(2, events(2, 2), { prev: first.epoch, held: held(2).slice(1) }));
     await acked(second, 2);
     expect(await rows(epochs)).toEqual([
       { end_cause: 'store_lost', acked_seq: 5 },
       { end_cause: null, acked_seq: 2 },
     ]);
-    expect(await sender.reply(first)).toBeNull();
+    expect(await bed.sender.reply(first)).toBeNull();
   });
 
   it('closes an earlier incarnation that sent a probe and died before its first record', async () => {
     const first = agentIncarnation('node-a', 1);
     const second = agentIncarnation('node-a', 2, 30_000);
-    await sender.send(first.batch(1, []));
+    await bed.sender.send(first.batch(1, []));
     await acked(first, 0);
     const held = [{ epoch: second.epoch, incarnation: 2, last: 1 }];
-    await sender.send(second.batch(1, events(1, 1), { prev: first.epoch, held }));
+    await bed.sender.send(second.batch(1, events(1, 1), { prev: first.epoch, held }));
     await acked(second, 1);
     expect(
       await rows('SELECT end_cause, acked_seq, records_lost FROM plegwatch.epochs ORDER BY incarnation'),
@@ -292,26 +244,26 @@ needs('postgres', 'redis-server')('ingest', () => {
     const queueKey = `${queuePrefix(CLUSTER, queueNo)}:${QUEUE_NAME}`;
     const raw = async (jobId: string, field: string) => {
       // A regular job, corrupted before the worker starts.
-      await sender.sendData(queueNo, {}, jobId);
-      await sender.redis.hset(`${queueKey}:${jobId}`, field, '{"broken');
+      await bed.sender.sendData(queueNo, {}, jobId);
+      await bed.sender.redis.hset(`${queueKey}:${jobId}`, field, '{"broken');
     };
-    await ingest.stop();
-    await sender.send(one.batch(1, events(1, 2)));
+    await bed.stop();
+    await bed.sender.send(one.batch(1, events(1, 2)));
     await raw('not-json', 'data');
-    await sender.sendData(queueNo, { z: 'bm90IHpzdGQ=' }, 'not-zstd');
-    await sender.sendData(queueNo, { z: 'bm90IHpzdGQ=' }, 'not-zstd-again');
+    await bed.sender.sendData(queueNo, { z: 'bm90IHpzdGQ=' }, 'not-zstd');
+    await bed.sender.sendData(queueNo, { z: 'bm90IHpzdGQ=' }, 'not-zstd-again');
     await raw('no-options', 'opts');
-    await sender.send(
+    await bed.sender.send(
       { ...agentIncarnation('node-b').batch(1, events(1, 1)), cluster: 'other' },
       'other-cluster',
     );
     const newer: object = { ...one.batch(3, events(3, 4)), v: 2 };
-    await sender.sendData(queueNo, await encodeBatch(newer as Batch), 'newer');
-    await sender.send(one.batch(5, events(5, 6)));
-    ingest = await start();
+    await bed.sender.sendData(queueNo, await encodeBatch(newer as Batch), 'newer');
+    await bed.sender.send(one.batch(5, events(5, 6)));
+    await bed.start();
     await drained();
-    expect(await seqs(one)).toEqual([1, 2, 5, 6]);
-    expect(await sender.reply(one)).toEqual({ ackGeneration: 1, ackedSeq: 2 });
+    expect(await storedSeqs(one)).toEqual([1, 2, 5, 6]);
+    expect(await bed.sender.reply(one)).toEqual({ ackGeneration: 1, ackedSeq: 2 });
     expect(
       await rows(
         'SELECT node, queue, reason, claimed_node, times FROM plegwatch.rejected ORDER BY reason, times',
@@ -337,9 +289,9 @@ needs('postgres', 'redis-server')('ingest', () => {
     const squatter = { ...agentIncarnation('node-b'), epoch: own.epoch };
     const lost = [{ from: 2, to: 900_000, cause: 'stolen' }];
     const more = { node: squatter.node, lost, first: 900_001, last: 900_001 };
-    await sender.send(own.batch(900_001, events(900_001, 900_001), more));
+    await bed.sender.send(own.batch(900_001, events(900_001, 900_001), more));
     await acked(squatter, 0);
-    await sender.send(own.batch(1, events(1, 3)));
+    await bed.sender.send(own.batch(1, events(1, 3)));
     await acked(own, 3);
     expect(
       await rows(
@@ -358,7 +310,7 @@ needs('postgres', 'redis-server')('ingest', () => {
        SELECT 1, sha256(n::text::bytea), now(), now(), 0, 'not_a_batch', '', '', 1, '' FROM generate_series(1, $1::int) AS n`,
       [MAX_REJECTED],
     );
-    for (const n of [1, 2, 3]) await sender.sendData(0, { z: `junk ${n}` }, `junk-${n}`);
+    for (const n of [1, 2, 3]) await bed.sender.sendData(0, { z: `junk ${n}` }, `junk-${n}`);
     await drained();
     expect(await rows("SELECT reason, times FROM plegwatch.rejected WHERE reason = 'over_the_cap'")).toEqual([
       { reason: 'over_the_cap', times: '3' },
@@ -378,9 +330,9 @@ needs('postgres', 'redis-server')('ingest', () => {
       finding,
     ];
     const records = [event(1), ...bad, event(7)];
-    await sender.send(one.batch(1, records, { objects: [objectOf(hexId(1))] }));
+    await bed.sender.send(one.batch(1, records, { objects: [objectOf(hexId(1))] }));
     await acked(one, 7);
-    expect(await seqs(one)).toEqual([1, 7]);
+    expect(await storedSeqs(one)).toEqual([1, 7]);
     const gaps = await rows<{ record_bytes: Buffer | null }>(
       'SELECT scope, cause, from_seq, records, record_bytes FROM plegwatch.gaps ORDER BY from_seq',
     );
@@ -393,23 +345,23 @@ needs('postgres', 'redis-server')('ingest', () => {
     ]);
     expect(gaps[0]?.record_bytes?.toString()).toContain('a\\u0000b');
     expect(gaps[4]?.record_bytes?.toString()).toContain('\\ud800');
-    await sender.send(one.batch(1, records, { objects: [] }), 'again');
+    await bed.sender.send(one.batch(1, records, { objects: [] }), 'again');
     await drained();
     expect(await rows('SELECT count(*)::int AS n FROM store.gap')).toEqual([{ n: 5 }]);
   });
 
   it('creates the partition for an old day that a returning agent sends', async () => {
     const one = agentIncarnation('node-a', 1, 10 * 86_400_000);
-    await sender.send(one.batch(1, events(1, 2)));
+    await bed.sender.send(one.batch(1, events(1, 2)));
     await acked(one, 2);
-    expect(await seqs(one)).toEqual([1, 2]);
+    expect(await storedSeqs(one)).toEqual([1, 2]);
   });
 
   it("dates an epoch by the store's clock while the agent's is more than a day off", async () => {
     const one = agentIncarnation('node-a');
     const batch = one.batch(1, events(1, 1));
     const [sent] = await rows<{ at: Date }>('SELECT now() AS at');
-    await sender.send({ ...batch, wall0: batch.wall0 + 400 * US_PER_DAY });
+    await bed.sender.send({ ...batch, wall0: batch.wall0 + 400 * US_PER_DAY });
     await acked(one, 1);
     // Its first batch says how long ago it started; that counts from some moment between sending and acknowledgement.
     const [row] = await rows<{ between: boolean }>(
@@ -422,9 +374,9 @@ needs('postgres', 'redis-server')('ingest', () => {
   it('keeps the state of the highest incarnation and seq, in any order of arrival', async () => {
     const older = agentIncarnation('node-a', 1);
     const newer = agentIncarnation('node-a', 2, 30_000);
-    await sender.send(newer.batch(1, [nodeState({ mode: 'Starting' }), nodeState({ mode: 'Fallback' })]));
+    await bed.sender.send(newer.batch(1, [nodeState({ mode: 'Starting' }), nodeState({ mode: 'Fallback' })]));
     await acked(newer, 2);
-    await sender.send(older.batch(1, [nodeState({ mode: 'Evented' })]));
+    await bed.sender.send(older.batch(1, [nodeState({ mode: 'Evented' })]));
     await acked(older, 1);
     expect(await rows('SELECT mode, stream_state, runtime_version FROM plegwatch.nodes')).toEqual([
       { mode: 'Fallback', stream_state: 'Active', runtime_version: '2.1.4' },
@@ -451,7 +403,7 @@ needs('postgres', 'redis-server')('ingest', () => {
         replayed: 1,
       }),
     ];
-    await sender.send(one.batch(1, records));
+    await bed.sender.send(one.batch(1, records));
     await acked(one, 4);
     const ended = async (node: string) => [
       await rows(
@@ -467,7 +419,7 @@ needs('postgres', 'redis-server')('ingest', () => {
       [{ scope: 'stream', cause: 'broken', closed: true }],
     ]);
     const other = agentIncarnation('node-b');
-    for (const [at, record] of records.entries()) await sender.send(other.batch(4 - at, [record]));
+    for (const [at, record] of records.entries()) await bed.sender.send(other.batch(4 - at, [record]));
     await acked(other, 4);
     expect(await ended('node-b')).toEqual(await ended('node-a'));
   });
@@ -493,14 +445,6 @@ needs('postgres', 'redis-server')('ingest', () => {
           [one.node, one.epoch],
         )
       ).map(({ after }) => after);
-
-    /** Each batch is committed before the next one is sent. */
-    const sendInTurn = async (...batches: Batch[]) => {
-      for (const [at, batch] of batches.entries()) {
-        await sender.send(batch, `in-turn-${at}-${randomUUID()}`);
-        await drained();
-      }
-    };
 
     it('a miss is resolved by the event of another incarnation, whichever of the two is stored first', async () => {
       for (const node of ['node-a', 'node-b']) {
@@ -613,13 +557,13 @@ needs('postgres', 'redis-server')('ingest', () => {
       const newer = agentIncarnation('node-a', 2, 20_000);
       // The older epoch is closed: its batches and those of the newer one do not lock each other out.
       await sendInTurn(older.batch(1, [event(7)]), newer.batch(1, [event(8)], { prev: older.epoch }));
-      const holder = new Client({ connectionString: databaseUrl });
+      const holder = new Client({ connectionString: bed.databaseUrl });
       await holder.connect();
       try {
         await holder.query("BEGIN; SELECT FROM store.node WHERE name = 'node-a' FOR NO KEY UPDATE");
         const both = [
-          commitAll(databaseUrl, [older.batch(2, [missed(1)])]),
-          commitAll(databaseUrl, [newer.batch(2, [received(1, 3)])]),
+          commitAll(bed.databaseUrl, [older.batch(2, [missed(1)])]),
+          commitAll(bed.databaseUrl, [newer.batch(2, [received(1, 3)])]),
         ];
         await bothWaitForLocks();
         await holder.query('COMMIT');
@@ -644,7 +588,8 @@ needs('postgres', 'redis-server')('ingest', () => {
       const older = agentIncarnation('node-a', 1, 60_000);
       const newer = agentIncarnation('node-a', 2, 20_000);
       const reportStatus = async () =>
-        JSON.parse((await runReport({ store, clusters: [CLUSTER], output: 'json' })).text).items[0].status;
+        JSON.parse((await runReport({ store: bed.store, clusters: [CLUSTER], output: 'json' })).text).items[0]
+          .status;
       await sendInTurn(older.batch(1, [missed(1), missed(2)]), newer.batch(1, [event(8)]));
       expect((await reportStatus()).missed).toMatchObject({ total: 2, last24h: 2, resolved24h: 0 });
       await rows('DELETE FROM store.report_queue');
@@ -660,64 +605,64 @@ needs('postgres', 'redis-server')('ingest', () => {
 
   it('acknowledges nothing while Postgres is down, and continues when it is back', async () => {
     const one = agentIncarnation('node-a');
-    await sender.send(one.batch(1, events(1, 10)));
+    await bed.sender.send(one.batch(1, events(1, 10)));
     await acked(one, 10);
-    await server.part.kill();
-    await sender.send(one.batch(11, events(11, 20)));
-    await sender.send(one.batch(21, events(21, 30)));
-    await until(async () => {
-      expect(ingest.health().database).toBe(false);
+    await bed.server.part.kill();
+    await bed.sender.send(one.batch(11, events(11, 20)));
+    await bed.sender.send(one.batch(21, events(21, 30)));
+    await passes(async () => {
+      expect(bed.ingest.health().database).toBe(false);
     });
-    expect(await sender.reply(one)).toEqual({ ackGeneration: 1, ackedSeq: 10 });
-    await until(async () => expect(await sender.left()).toBe(2));
-    await server.part.restart();
+    expect(await bed.sender.reply(one)).toEqual({ ackGeneration: 1, ackedSeq: 10 });
+    await passes(async () => expect(await bed.sender.left()).toBe(2));
+    await bed.server.part.restart();
     await acked(one, 30);
     await drained();
-    expect(await seqs(one)).toEqual(upTo(30));
-    expect(ingest.health().alive).toBe(true);
+    expect(await storedSeqs(one)).toEqual(upTo(30));
+    expect(bed.ingest.health().alive).toBe(true);
   });
 
   it('continues after Redis came back empty', async () => {
     const one = agentIncarnation('node-a');
-    await sender.send(one.batch(1, events(1, 10)));
+    await bed.sender.send(one.batch(1, events(1, 10)));
     await acked(one, 10);
-    await redis.kill();
-    await redis.restart();
-    await sender.send(one.batch(1, events(1, 10)), 'again');
-    await sender.send(one.batch(11, events(11, 20)));
+    await bed.redis.kill();
+    await bed.redis.restart();
+    await bed.sender.send(one.batch(1, events(1, 10)), 'again');
+    await bed.sender.send(one.batch(11, events(11, 20)));
     await acked(one, 20);
-    expect(await seqs(one)).toEqual(upTo(20));
+    expect(await storedSeqs(one)).toEqual(upTo(20));
   });
 
   it('stores a batch once and acknowledges it when a controller is killed between commit and reply', async () => {
-    await ingest.stop();
+    await bed.stop();
     const program = await buildIngestProgram();
-    const holder = new Client({ connectionString: databaseUrl });
+    const holder = new Client({ connectionString: bed.databaseUrl });
     await holder.connect();
     const one = agentIncarnation('node-a');
     try {
       // The lock holds ingest inside its transaction; it commits while Redis accepts no writes, so the reply cannot be sent.
       await holder.query('BEGIN; LOCK TABLE store.container_event IN SHARE ROW EXCLUSIVE MODE');
-      const doomed = await program.start(databaseUrl, redis.urlOf('controller'));
-      await sender.send(one.batch(1, events(1, 10)));
-      await until(async () => {
+      const doomed = await program.start(bed.databaseUrl, bed.redis.urlOf('controller'));
+      await bed.sender.send(one.batch(1, events(1, 10)));
+      await passes(async () => {
         expect(await rows('SELECT FROM pg_locks WHERE NOT granted')).not.toEqual([]);
       });
-      await sender.redis.call('CLIENT', 'PAUSE', '600000', 'WRITE');
+      await bed.sender.redis.call('CLIENT', 'PAUSE', '600000', 'WRITE');
       await holder.query('COMMIT');
-      await until(async () => {
-        expect(await seqs(one)).toEqual(upTo(10));
+      await passes(async () => {
+        expect(await storedSeqs(one)).toEqual(upTo(10));
       });
       await doomed.kill();
-      await sender.redis.call('CLIENT', 'UNPAUSE');
-      expect(await sender.reply(one)).toBeNull();
-      expect(await sender.left()).toBe(1);
-      ingest = await start();
-      await until(async () => {
-        expect(await sender.reply(one)).toEqual({ ackGeneration: 1, ackedSeq: 10 });
+      await bed.sender.redis.call('CLIENT', 'UNPAUSE');
+      expect(await bed.sender.reply(one)).toBeNull();
+      expect(await bed.sender.left()).toBe(1);
+      await bed.start();
+      await passes(async () => {
+        expect(await bed.sender.reply(one)).toEqual({ ackGeneration: 1, ackedSeq: 10 });
       });
       await drained();
-      expect(await seqs(one)).toEqual(upTo(10));
+      expect(await storedSeqs(one)).toEqual(upTo(10));
     } finally {
       await holder.end();
       program.remove();
@@ -731,48 +676,48 @@ needs('postgres', 'redis-server')('ingest', () => {
     for (const shift of [0, 3, 6, 0, 9]) {
       for (const one of incarnations) {
         for (let first = 91 - shift; first >= 1; first -= 10) {
-          await sender.send(one.batch(first, events(first, first + 9)), `copy-${++copy}`);
+          await bed.sender.send(one.batch(first, events(first, first + 9)), `copy-${++copy}`);
         }
       }
     }
-    for (const one of incarnations) await sender.send(one.batch(1, events(1, 100)));
+    for (const one of incarnations) await bed.sender.send(one.batch(1, events(1, 100)));
     for (const one of incarnations) await acked(one, 100);
     await drained();
-    for (const one of incarnations) expect(await seqs(one)).toEqual(upTo(100));
+    for (const one of incarnations) expect(await storedSeqs(one)).toEqual(upTo(100));
     await stopSecond();
   });
 
   it('drains queues that agents no longer use', async () => {
-    await ingest.stop();
-    await migrate({ databaseUrl, queues: 1, log: silent });
+    await bed.stop();
+    await migrate({ databaseUrl: bed.databaseUrl, queues: 1, log: silent });
     const one = agentIncarnation('node-a');
-    await sender.sendData(1, await encodeBatch(one.batch(1, events(1, 2))), 'left-behind');
-    ingest = await start();
+    await bed.sender.sendData(1, await encodeBatch(one.batch(1, events(1, 2))), 'left-behind');
+    await bed.start();
     await acked(one, 2);
-    await until(async () => {
-      expect(parseFlowSettings((await sender.redis.get(flowSettingsKey(CLUSTER))) ?? '')).toMatchObject({
+    await passes(async () => {
+      expect(parseFlowSettings((await bed.sender.redis.get(flowSettingsKey(CLUSTER))) ?? '')).toMatchObject({
         value: { queues: 1 },
       });
     });
   });
 
   it('publishes the flow settings to the agents', async () => {
-    await until(async () => {
-      const flow = parseFlowSettings((await sender.redis.get(flowSettingsKey(CLUSTER))) ?? '');
+    await passes(async () => {
+      const flow = parseFlowSettings((await bed.sender.redis.get(flowSettingsKey(CLUSTER))) ?? '');
       expect(flow).toMatchObject({ ok: true, value: { queues: QUEUES, window: 1024 * 1024, accepts: [1] } });
     });
-    expect(await sender.redis.ttl(flowSettingsKey(CLUSTER))).toBeGreaterThan(60);
+    expect(await bed.sender.redis.ttl(flowSettingsKey(CLUSTER))).toBeGreaterThan(60);
   });
 
   it('stores a batch with the same statements, however many records it has', async () => {
     const one = agentIncarnation('node-a');
-    await sender.send(one.batch(1, events(1, 1)));
+    await bed.sender.send(one.batch(1, events(1, 1)));
     await acked(one, 1);
     const query = vi.spyOn(Client.prototype, 'query');
     /** What the connection that stored the batch ran meanwhile, from the beginning of the transaction to its end. */
     const statementsOf = async (first: number, last: number): Promise<string[]> => {
       query.mockClear();
-      await sender.send(one.batch(first, events(first, last)));
+      await bed.sender.send(one.batch(first, events(first, last)));
       await acked(one, last);
       const texts = query.mock.calls.map(([statement]) => String(Object(statement).text ?? statement));
       const insert = texts.findIndex((text) => text.includes('INSERT INTO store.container_event'));

@@ -2,70 +2,22 @@
  * How many rows of a node are stored in a day, from a real Redis to a real Postgres: what a node sends over that is acknowledged and counted,
  * in rows that do not grow with it.
  */
-import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
-import { type Ingest, startIngest } from '../../src/controller/ingest/ingest.ts';
+import { beforeEach, expect, it } from 'vitest';
 import { RESERVED_ROWS } from '../../src/controller/ingest/rowQuota.ts';
-import { ControllerMetrics } from '../../src/controller/metrics.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
-import type { Batch } from '../../src/protocol/batch.ts';
-import {
-  agentIncarnation,
-  type BatchIncarnation,
-  CLUSTER,
-  createSender,
-  type Sender,
-} from '../support/batches.ts';
-import { query, silent, startServer, type TestServer } from '../support/database.ts';
+import { agentIncarnation, type BatchIncarnation } from '../support/batches.ts';
+import { IngestBed } from '../support/ingestBed.ts';
 import { needs } from '../support/needs.ts';
 import { events } from '../support/records.ts';
-import { passes } from '../support/waitFor.ts';
 
 const QUEUES = 1;
 /** An epoch and its context take two of them. */
 const ROWS_PER_DAY = 10;
 
 needs('postgres', 'redis-server')('the rows that a node stores in a day', () => {
-  let server: TestServer;
-  let redis: LocalRedis;
-  let databaseUrl: string;
-  let sender: Sender;
-  let store: Store;
-  let ingest: Ingest;
-  let metrics: ControllerMetrics;
+  const bed = new IngestBed(QUEUES);
+  const { rows, sendInTurn, ackedSeq, storedSeqs } = bed;
 
-  beforeAll(async () => {
-    [server, redis] = await Promise.all([startServer(), startRedis()]);
-  });
-  afterAll(async () => {
-    await Promise.all([server.stop(), redis.stop()]);
-  });
-  beforeEach(async () => {
-    databaseUrl = await server.database(QUEUES);
-    sender = createSender(redis.url, QUEUES);
-    await sender.redis.flushall();
-    metrics = new ControllerMetrics();
-    store = await openStore({ databaseUrl, log: silent });
-    const settings = { redisUrl: redis.urlOf('controller'), cluster: CLUSTER, log: silent };
-    ingest = await startIngest({ ...settings, store, metrics, nodeRowsPerDay: ROWS_PER_DAY });
-  });
-  afterEach(async () => {
-    await ingest.stop();
-    await store.close();
-    await sender.close();
-  });
-
-  const rows = <R extends Record<string, unknown>>(text: string, values: unknown[] = []) =>
-    query<R>(databaseUrl, text, values);
-
-  /** Sends batches one after the other, whatever becomes of them. */
-  async function sendAll(...batches: readonly Batch[]): Promise<void> {
-    for (const batch of batches) {
-      await sender.send(batch, randomUUID());
-      await passes(async () => expect(await sender.left()).toBe(0));
-    }
-  }
+  beforeEach(() => bed.start({ nodeRowsPerDay: ROWS_PER_DAY }));
 
   const gapsOf = (one: BatchIncarnation) =>
     rows(
@@ -73,24 +25,19 @@ needs('postgres', 'redis-server')('the rows that a node stores in a day', () => 
        FROM plegwatch.gaps WHERE scope = 'seq' AND epoch = $1 ORDER BY from_seq`,
       [one.epoch],
     );
-  const storedSeqs = async (one: BatchIncarnation) =>
-    (await rows('SELECT seq FROM plegwatch.container_events WHERE epoch = $1 ORDER BY seq', [one.epoch])).map(
-      ({ seq }) => seq,
-    );
-  const ackedSeq = async (one: BatchIncarnation) => (await sender.reply(one))?.ackedSeq;
   const nextDay = () => rows('UPDATE store.node SET rows_day = rows_day - 1');
 
   it('records over the quota are acknowledged and counted in one gap of their epoch, and the next day is stored again', async () => {
     const one = agentIncarnation('node-a');
-    await sendAll(one.batch(1, events(1, 6)), one.batch(7, events(7, 12)), one.batch(13, events(13, 15)));
+    await sendInTurn(one.batch(1, events(1, 6)), one.batch(7, events(7, 12)), one.batch(13, events(13, 15)));
     expect(await storedSeqs(one)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
     expect(await ackedSeq(one)).toBe(15);
     const gap = { cause: 'over_quota', from_seq: 9, to_seq: 15, records: 7, filled: false };
     expect(await gapsOf(one)).toEqual([gap]);
-    const { values } = await metrics.records.get();
+    const { values } = await bed.metrics.records.get();
     expect(values.find(({ labels }) => labels['result'] === 'over_quota')?.value).toBe(7);
     await nextDay();
-    await sendAll(one.batch(16, events(16, 17)));
+    await sendInTurn(one.batch(16, events(16, 17)));
     expect(await storedSeqs(one)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 16, 17]);
     expect(await ackedSeq(one)).toBe(17);
     expect(await gapsOf(one)).toEqual([gap]);
@@ -99,22 +46,22 @@ needs('postgres', 'redis-server')('the rows that a node stores in a day', () => 
   it('one node over its quota takes nothing from another', async () => {
     const one = agentIncarnation('node-a');
     const other = agentIncarnation('node-b');
-    await sendAll(one.batch(1, events(1, 20)), other.batch(1, events(1, 3)));
+    await sendInTurn(one.batch(1, events(1, 20)), other.batch(1, events(1, 3)));
     expect(await storedSeqs(other)).toEqual([1, 2, 3]);
     expect(await gapsOf(other)).toEqual([]);
   });
 
   it('records over the quota that are sent again count once, and shrink their gap when a later day stores them', async () => {
     const one = agentIncarnation('node-a');
-    await sendAll(one.batch(1, events(1, 8)), one.batch(9, events(9, 12)), one.batch(9, events(9, 12)));
+    await sendInTurn(one.batch(1, events(1, 8)), one.batch(9, events(9, 12)), one.batch(9, events(9, 12)));
     expect(await gapsOf(one)).toEqual([
       { cause: 'over_quota', from_seq: 9, to_seq: 12, records: 4, filled: false },
     ]);
     await nextDay();
-    await sendAll(one.batch(9, events(9, 11)));
+    await sendInTurn(one.batch(9, events(9, 11)));
     expect(await storedSeqs(one)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     expect(await gapsOf(one)).toMatchObject([{ from_seq: 9, to_seq: 12, records: 1, filled: false }]);
-    await sendAll(one.batch(12, events(12, 12)));
+    await sendInTurn(one.batch(12, events(12, 12)));
     expect(await gapsOf(one)).toMatchObject([{ records: 0, filled: true }]);
   });
 
@@ -125,14 +72,14 @@ needs('postgres', 'redis-server')('the rows that a node stores in a day', () => 
       to: seq,
       cause: 'spool_full',
     }));
-    await sendAll(one.batch(21, events(21, 21), { lost }));
+    await sendInTurn(one.batch(21, events(21, 21), { lost }));
     expect(await gapsOf(one)).toEqual([
       { cause: 'over_quota', from_seq: 2, to_seq: 20, records: 10, filled: false },
     ]);
     const before = agentIncarnation('node-b', 1);
     const after = agentIncarnation('node-b', 2);
     const odd = [1, 3, 5, 7].map((seq) => before.batch(seq, events(seq, seq)));
-    await sendAll(...odd, after.batch(1, events(1, 1)));
+    await sendInTurn(...odd, after.batch(1, events(1, 1)));
     expect(await gapsOf(before)).toEqual([
       { cause: 'over_quota', from_seq: 2, to_seq: 6, records: 3, filled: false },
     ]);
@@ -141,7 +88,7 @@ needs('postgres', 'redis-server')('the rows that a node stores in a day', () => 
   it('records that cannot be stored count as the rows of their gaps', async () => {
     const one = agentIncarnation('node-a');
     const bad = events(1, 6).map((record) => ({ ...record, containerId: '' }));
-    await sendAll(one.batch(1, bad), one.batch(7, events(7, 10)));
+    await sendInTurn(one.batch(1, bad), one.batch(7, events(7, 10)));
     expect(await storedSeqs(one)).toEqual([7, 8]);
     const gaps = await gapsOf(one);
     expect(gaps).toHaveLength(7);
@@ -153,18 +100,18 @@ needs('postgres', 'redis-server')('the rows that a node stores in a day', () => 
     const first = agentIncarnation('node-a', 1);
     const second = agentIncarnation('node-a', 2);
     const third = agentIncarnation('node-a', 3);
-    await sendAll(first.batch(1, events(1, 20)), second.batch(1, events(1, 2)));
+    await sendInTurn(first.batch(1, events(1, 20)), second.batch(1, events(1, 2)));
     expect(await ackedSeq(second)).toBe(2);
     expect(await gapsOf(second)).toMatchObject([{ cause: 'over_quota', records: 2 }]);
     await rows('UPDATE store.node SET day_rows = day_rows + $1', [RESERVED_ROWS]);
-    await sendAll(third.batch(1, events(1, 2)), second.batch(3, events(3, 3)));
+    await sendInTurn(third.batch(1, events(1, 2)), second.batch(3, events(3, 3)));
     expect(await ackedSeq(second)).toBe(3);
-    expect(await sender.reply(third)).toBeNull();
+    expect(await bed.sender.reply(third)).toBeNull();
     expect(await rows('SELECT reason, claimed_node FROM plegwatch.rejected')).toEqual([
       { reason: 'over_quota', claimed_node: 'node-a' },
     ]);
     await nextDay();
-    await sendAll(third.batch(1, events(1, 2)));
+    await sendInTurn(third.batch(1, events(1, 2)));
     expect(await storedSeqs(third)).toEqual([1, 2]);
   });
 });
