@@ -21,6 +21,7 @@ async function* checksOf(config: DoctorConfig): AsyncGenerator<CheckResult> {
     ...config,
     log: createLogger('fatal', 'doctor'),
     databaseMaxConnections: 1,
+    applicationName: 'plegwatch doctor',
   });
   try {
     const { rows } = await store.run<{ server_version: string }>({ text: 'SHOW server_version' });

@@ -42,7 +42,7 @@ export async function runUi(config: UiConfig, signal: AbortSignal): Promise<void
   const metrics = new UiMetrics();
   const cleanUps: CleanUps = [];
   try {
-    const store = await openStore({ ...config, log });
+    const store = await openStore({ ...config, log, applicationName: 'plegwatch ui' });
     cleanUps.push(() => store.close());
     const database = watchDatabase(store, log);
     cleanUps.push(() => database.stop());

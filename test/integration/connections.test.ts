@@ -1,10 +1,12 @@
 /*
- * How many connections the programs open, counted by the servers: docs/how-to/databases.md promises it.
+ * How many connections the programs open and what they are called, as the servers say: docs/how-to/databases.md promises it.
  */
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freePort } from '../../devtools/localServices/process.ts';
 import { type SimulatedRuntime, startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
 import { CONTROLLER_SETTINGS } from '../../src/controller/config.ts';
+import { withStore } from '../../src/controller/store/withStore.ts';
 import { defaultsOf } from '../../src/platform/settings.ts';
 import { needs } from '../support/needs.ts';
 import { System } from '../support/system.ts';
@@ -64,5 +66,22 @@ needs('redis-server', 'postgres')('connections', () => {
       'nobody has opened another',
       async () => (await redisConnections()) === 2 + QUEUES + agents.length,
     );
+  });
+
+  test('the connections to Postgres of each program are called by its name', async () => {
+    await system.controller();
+    await system.ui(await freePort());
+    for (const name of ['controller', 'ui']) {
+      await waitFor(`a connection of plegwatch ${name}`, async () => {
+        const found = await system.sql(
+          'SELECT FROM pg_stat_activity WHERE application_name = $1 LIMIT 1',
+          `plegwatch ${name}`,
+        );
+        return found.length === 1;
+      });
+    }
+    const command = { databaseUrl: system.postgres.url, name: 'audit', logLevel: 'fatal', less: '' } as const;
+    const { rows } = await withStore(command, (store) => store.run({ text: 'SHOW application_name' }));
+    expect(rows).toEqual([{ application_name: 'plegwatch audit' }]);
   });
 });

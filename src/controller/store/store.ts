@@ -65,6 +65,8 @@ export interface StoreOptions extends DatabaseSettings {
   readonly log: Logger;
   /** Default: {@link MAX_CONNECTIONS}. */
   readonly databaseMaxConnections?: number;
+  /** What `pg_stat_activity` calls its connections. Default: `plegwatch controller`. */
+  readonly applicationName?: string;
 }
 
 /** How many connections a store opens. */
@@ -78,8 +80,8 @@ const LEADER_IDLE_MS = 5_000;
  * Throws DATABASE_UNREACHABLE, DATABASE_REFUSED, DATABASE_TLS, DATABASE_NOT_MIGRATED or SETTING_INVALID.
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
-  const { log, databaseMaxConnections = MAX_CONNECTIONS } = options;
-  const pool = openPool(options, 'plegwatch controller', databaseMaxConnections, log);
+  const { log, databaseMaxConnections = MAX_CONNECTIONS, applicationName = 'plegwatch controller' } = options;
+  const pool = openPool(options, applicationName, databaseMaxConnections, log);
   try {
     await checkSchema(pool, options);
   } catch (error) {

@@ -19,7 +19,8 @@ export async function withStore<T>(
   { name, logLevel, less, ...settings }: StoreCommand,
   work: (store: Store) => Promise<T>,
 ): Promise<T> {
-  const store = await openStore({ ...settings, log: createLogger(logLevel, name) });
+  const log = createLogger(logLevel, name);
+  const store = await openStore({ ...settings, log, applicationName: `plegwatch ${name}` });
   try {
     return await work(store);
   } catch (error) {
