@@ -1,17 +1,26 @@
 /*
  * The records of one epoch, read from Postgres page by page. Only SELECTs.
  */
-import { unpackLists } from '../controller/store/listTimes.ts';
 import type { SqlRunner } from '../controller/store/store.ts';
 import { profileOf } from '../cri/profiles.ts';
-import {
-  type ContainerIdentity,
-  type FindingKind,
-  LIST_FIELDS,
-  PLEG_STATES,
-  type PlegState,
-} from '../protocol/record.ts';
 import { type Mono, millis, mono } from '../protocol/units.ts';
+import {
+  type ChangeRow,
+  changeOf,
+  type EventRow,
+  eventOf,
+  type FindingRow,
+  findingOf,
+  type GapRow,
+  gapOf,
+  type IdentityRow,
+  initialOf,
+  type KeyedRow,
+  type MinuteRow,
+  minuteOf,
+  type SessionRow,
+  sessionOf,
+} from './epochRows.ts';
 import findAddedRecords from './sql/findAddedRecords.sql';
 import findLaterEvents from './sql/findLaterEvents.sql';
 import findStrayEvents from './sql/findStrayEvents.sql';
@@ -24,15 +33,7 @@ import readIdentities from './sql/readIdentities.sql';
 import readInitial from './sql/readInitial.sql';
 import readMinutes from './sql/readMinutes.sql';
 import readSessions from './sql/readSessions.sql';
-import type {
-  GapRecord,
-  StoredChange,
-  StoredEpoch,
-  StoredEvent,
-  StoredFinding,
-  StoredMinute,
-  StoredRelist,
-} from './storedEpoch.ts';
+import type { StoredChange, StoredEpoch, StoredEvent, StoredFinding, StoredMinute } from './storedEpoch.ts';
 import type { StreamRecords } from './streamRecords.ts';
 
 const PAGE = 5_000;
@@ -57,54 +58,6 @@ type ContextRow = {
   late_after: number;
   first_seq: number | null;
 };
-/** A row about an id: the identity is stored once for each day. */
-type KeyedRow = { key: string; day: string };
-type IdentityRow = KeyedRow & {
-  id: string;
-  sandbox: string | null;
-  attempt: number | null;
-  pod_uid: string | null;
-  pod_namespace: string | null;
-  pod_name: string | null;
-  container_name: string | null;
-};
-type EventRow = KeyedRow & { seq: number; received: number; created_ns: string; flags: number };
-type ChangeRow = KeyedRow & { seq: number; window_from: number; window_to: number; states: number };
-type MinuteRow = { seq: number; ended: number; span: number; wall: number; lists: Buffer; relists: number };
-type FindingRow = {
-  seq: number;
-  finding_id: string;
-  at: number;
-  kind: FindingKind;
-  event_type: string | null;
-  cause: string;
-  container_id: string | null;
-  window_from: number | null;
-  window_to: number | null;
-  resolved: number | null;
-  proof: Record<string, unknown>;
-};
-type SessionRow = {
-  session_no: number;
-  opened: number;
-  armed: number | null;
-  closed: number | null;
-  events: number;
-  replayed: number;
-  first_event: number | null;
-  stored_events: number;
-  stored_replayed: number;
-  first_live_ns: string | null;
-};
-type GapRow = {
-  gap_id: string;
-  scope: string;
-  cause: string;
-  from_at: number;
-  to_at: number | null;
-  event_inside: number | null;
-};
-
 export interface EpochRecords {
   readonly stored: StoredEpoch;
   readonly stream: StreamRecords;
@@ -181,52 +134,22 @@ class EpochReader {
 
   async *minutes(onHole: (from: Mono, to: Mono) => void): AsyncGenerator<StoredMinute> {
     let last: Mono | null = null;
-    for await (const { seq, ended, span, wall, lists, relists } of this.#rows<MinuteRow>(
-      readMinutes,
-      MINUTES,
-    )) {
-      const from = mono(ended - span);
-      if (last !== null && from !== last) onHole(last, from);
-      last = mono(ended);
-      const stored = relistsOf(unpackLists(lists), from);
-      yield {
-        seq,
-        from,
-        to: last,
-        clock: wall - ended,
-        relists: stored,
-        complete: stored.length === relists,
-      };
+    for await (const row of this.#rows<MinuteRow>(readMinutes, MINUTES)) {
+      const minute = minuteOf(row);
+      if (last !== null && minute.from !== last) onHole(last, minute.from);
+      last = minute.to;
+      yield minute;
     }
   }
 
   async *events(): AsyncGenerator<StoredEvent> {
-    for await (const { row, whose } of this.#identified(this.#pages<EventRow>(readEvents, PAGE))) {
-      const { seq, received, created_ns, flags, key } = row;
-      yield {
-        seq,
-        received: mono(received),
-        id: whose?.id ?? key,
-        identity: identityOf(whose, (flags & 1024) !== 0),
-        type: flags & 255,
-        createdNs: BigInt(created_ns),
-        replayed: (flags & 256) !== 0,
-        hasSandboxStatus: (flags & 512) !== 0,
-      };
-    }
+    const rows = this.#identified(this.#pages<EventRow>(readEvents, PAGE));
+    for await (const { row, whose } of rows) yield eventOf(row, whose);
   }
 
   async *changes(): AsyncGenerator<StoredChange> {
-    for await (const { row, whose } of this.#identified(this.#pages<ChangeRow>(readChanges, PAGE))) {
-      yield {
-        seq: row.seq,
-        from: mono(row.window_from),
-        to: mono(row.window_to),
-        identity: listedIdentity(row, whose),
-        oldState: stateOf(row.states & 15),
-        newState: stateOf((row.states >> 4) & 15),
-      };
-    }
+    const rows = this.#identified(this.#pages<ChangeRow>(readChanges, PAGE));
+    for await (const { row, whose } of rows) yield changeOf(row, whose);
   }
 
   async *findings(): AsyncGenerator<StoredFinding> {
@@ -238,20 +161,7 @@ class EpochReader {
     );
     const later = new Map(rows.map(({ finding_id, at }) => [finding_id, mono(at)]));
     for await (const row of this.#rows<FindingRow>(readFindings, PAGE)) {
-      yield {
-        resolved: row.resolved === null ? null : mono(row.resolved),
-        announcedToOther: later.get(row.finding_id) ?? null,
-        seq: row.seq,
-        at: mono(row.at),
-        findingId: row.finding_id,
-        kind: row.kind,
-        eventType: row.event_type,
-        cause: row.cause,
-        id: row.container_id,
-        from: row.window_from === null ? null : mono(row.window_from),
-        to: row.window_to === null ? null : mono(row.window_to),
-        proof: row.proof,
-      };
+      yield findingOf(row, later.get(row.finding_id) ?? null);
     }
   }
 
@@ -260,10 +170,7 @@ class EpochReader {
     const values = [node_id, this.#contextIds, complete_to, this.#since];
     const { rows } = await this.#sql.run<ChangeRow>({ text: readInitial }, values);
     const identities = await this.#identitiesOf(rows);
-    return rows.map((row) => ({
-      identity: listedIdentity(row, identities(row)),
-      state: stateOf(row.states & 15),
-    }));
+    return rows.map((row) => initialOf(row, identities(row)));
   }
 
   async stream(start: Mono, end: Mono): Promise<StreamRecords> {
@@ -283,18 +190,7 @@ class EpochReader {
       end,
       added: added.rows,
       complete: complete_to === last_seq,
-      sessions: sessions.rows.map((row) => ({
-        no: row.session_no,
-        opened: mono(row.opened),
-        armed: row.armed === null ? null : mono(row.armed),
-        closed: row.closed === null ? null : mono(row.closed),
-        events: row.events,
-        replayed: row.replayed,
-        firstEvent: row.first_event === null ? null : mono(row.first_event),
-        storedEvents: row.stored_events,
-        storedReplayed: row.stored_replayed,
-        firstLiveNs: row.first_live_ns === null ? null : BigInt(row.first_live_ns),
-      })),
+      sessions: sessions.rows.map(sessionOf),
       gaps: gaps.rows.filter(({ scope }) => scope === 'stream').map(gapOf),
       agentGaps: gaps.rows.filter(({ scope }) => scope === 'agent').map(gapOf),
       strayEvents: strays.rows,
@@ -350,66 +246,3 @@ interface Identified<R> {
   /** Undefined where nothing is stored of it. */
   readonly whose: IdentityRow | undefined;
 }
-
-const gapOf = (row: GapRow): GapRecord => ({
-  gapId: row.gap_id,
-  cause: row.cause,
-  from: mono(row.from_at),
-  to: row.to_at === null ? null : mono(row.to_at),
-  eventInside: row.event_inside === null ? null : mono(row.event_inside),
-});
-
-function relistsOf(lists: readonly number[], start: Mono): StoredRelist[] {
-  const { length } = LIST_FIELDS;
-  return Array.from({ length: Math.floor(lists.length / length) }, (_, i) => {
-    const numbers = lists.slice(i * length, (i + 1) * length);
-    const [from = 0, to = 0, containersFrom = 0, containersTo = 0, flags = 0, eventsTo = 0] = numbers;
-    const call = (began: number, ended: number, partial: number) => ({
-      start: mono(start + began),
-      end: mono(start + ended),
-      whole: (flags & partial) === 0,
-    });
-    return {
-      sandboxes: call(from, to, 1),
-      containers: call(containersFrom, containersTo, 2),
-      failed: (flags & 4) !== 0,
-      eventsTo: mono(start + eventsTo),
-    };
-  });
-}
-
-/** Null where no record says whose the id is. */
-function identityOf(whose: IdentityRow | undefined, isSandbox: boolean): ContainerIdentity | null {
-  if (whose === undefined || (whose.pod_uid === null && whose.attempt === null)) return null;
-  return listed(whose, isSandbox);
-}
-
-/** A list always says what it lists. */
-function listedIdentity({ key, day, states }: ChangeRow, whose: IdentityRow | undefined): ContainerIdentity {
-  return listed(whose ?? { ...UNNAMED, id: key, key, day }, (states & 256) !== 0);
-}
-
-function listed(whose: IdentityRow, isSandbox: boolean): ContainerIdentity {
-  const { id, sandbox, pod_uid, pod_namespace, pod_name, container_name, attempt } = whose;
-  return {
-    id,
-    sandbox: sandbox ?? '',
-    isSandbox,
-    podUid: pod_uid ?? '',
-    namespace: pod_namespace ?? '',
-    pod: pod_name ?? '',
-    container: container_name ?? '',
-    attempt: attempt ?? 0,
-  };
-}
-
-const UNNAMED = {
-  sandbox: null,
-  attempt: null,
-  pod_uid: null,
-  pod_namespace: null,
-  pod_name: null,
-  container_name: null,
-} as const;
-
-const stateOf = (state: number): PlegState => PLEG_STATES[state] ?? 'unknown';
