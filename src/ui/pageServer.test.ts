@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type Access, loopbackAccess, proxyAccess } from './access/access.ts';
+import { type Access, loopbackAccess } from './access/access.ts';
 import { readPage } from './page.ts';
 import { type Answer, type PageServer, servePage } from './pageServer.ts';
 import { RequestError } from './requestError.ts';
@@ -124,24 +124,6 @@ test('on a loopback address, a request for the name of another site is refused',
   for (const host of ['evil.example', 'localhost.evil.example:9466', '127.0.0.1.evil.example', '10.0.0.1']) {
     expect(codeOf(await get('/api/fleet', { host }))).toEqual([403, 'FORBIDDEN']);
   }
-});
-
-test('behind a proxy, it has to name the user, once', async () => {
-  const get = await start(proxyAccess('X-Forwarded-User', []));
-  expect((await get('/api/fleet', { 'x-forwarded-user': 'ann' })).status).toBe(200);
-  for (const user of ['', ['ann', 'bob'], 'x'.repeat(257)]) {
-    expect(codeOf(await get('/api/fleet', { 'x-forwarded-user': user }))).toEqual([401, 'USER_UNKNOWN']);
-  }
-  expect(codeOf(await get('/api/fleet'))).toEqual([401, 'USER_UNKNOWN']);
-});
-
-test('where the proxy has addresses, nobody else on this machine may say who asks', async () => {
-  const ann = { 'x-forwarded-user': 'ann' };
-  const get = await start(proxyAccess('X-Forwarded-User', ['10.0.0.0/8', '::1']));
-  expect(codeOf(await get('/api/fleet', ann))).toEqual([403, 'FORBIDDEN']);
-  await server?.stop();
-  const again = await start(proxyAccess('X-Forwarded-User', ['10.0.0.0/8', '127.0.0.1']));
-  expect((await again('/api/fleet', ann)).status).toBe(200);
 });
 
 test('no page of another site can have the browser of its reader ask', async () => {

@@ -2,7 +2,9 @@ import { expect, test } from 'vitest';
 import { accessKindOf, blockListOf, contains, UI_SETTINGS } from './settings.ts';
 
 const NONE = {
-  ...{ cluster: undefined, kubeconfig: undefined, userHeader: undefined, proxyAddress: undefined },
+  ...{ cluster: undefined, kubeconfig: undefined },
+  ...{ userHeader: undefined, groupsHeader: undefined, proxyAddress: undefined },
+  authorization: 'api-server' as const,
   pageAddress: '127.0.0.1:9466',
 };
 
@@ -31,11 +33,31 @@ test('the API server is asked in a pod or with a kubeconfig, for one cluster onl
   }
 });
 
-test('a proxy takes precedence over the API server, and its addresses need its header', () => {
-  const userHeader = 'X-Forwarded-User';
-  expect(accessKindOf({ ...NONE, userHeader, pageAddress: ':9466' }, true)).toBe('proxy');
-  const proxyAddress = ['10.0.0.0/8'];
-  expect(() => accessKindOf({ ...NONE, proxyAddress }, true)).toThrow(/needs --user-header/);
+test('behind a proxy the API server says who may read, unless everybody may whom the proxy lets through', () => {
+  const proxy = { ...NONE, userHeader: 'X-Forwarded-User', pageAddress: ':9466' };
+  const one = { ...proxy, cluster: ['prod'] };
+  expect(accessKindOf(one, true)).toBe('proxy');
+  expect(accessKindOf({ ...one, kubeconfig: 'config' }, false)).toBe('proxy');
+  for (const cluster of [undefined, ['prod', 'test']]) {
+    expect(() => accessKindOf({ ...proxy, cluster }, true)).toThrow(/must name one cluster/);
+  }
+  // Also on a loopback address.
+  for (const pageAddress of [':9466', '127.0.0.1:9466']) {
+    expect(() => accessKindOf({ ...one, pageAddress }, false)).toThrow(
+      expect.objectContaining({ code: 'UI_UNPROTECTED' }),
+    );
+  }
+  for (const inPod of [true, false]) {
+    expect(accessKindOf({ ...proxy, authorization: 'proxy' }, inPod)).toBe('trusted-proxy');
+  }
+});
+
+test.each([
+  { proxyAddress: ['10.0.0.0/8'] },
+  { groupsHeader: 'X-Forwarded-Groups' },
+  { authorization: 'proxy' as const },
+])('%j needs a proxy that says who asks', (setting) => {
+  expect(() => accessKindOf({ ...NONE, ...setting }, true)).toThrow(/needs --user-header/);
 });
 
 test('addresses of a proxy are addresses or ranges', () => {

@@ -1,9 +1,11 @@
 /*
  * The settings of `plegwatch ui`, and who may read by them.
  *
- *   token      who may get plegreports in the cluster, by a token of its API server: with --kubeconfig, or in a pod
- *   proxy      whom a proxy in front lets through; it names the user in --user-header
- *   loopback   whoever is on this machine: without either of them, and then on a loopback address only
+ *   token           who may get plegreports in the cluster, by a token of its API server: with --kubeconfig, or in a pod
+ *   proxy           who may get plegreports in the cluster, by the user and the groups that a proxy in front names in --user-header and
+ *                   --groups-header
+ *   trusted-proxy   whom that proxy lets through: only where --authorization says so
+ *   loopback        whoever is on this machine: without an API server and a proxy, and then on a loopback address only
  */
 import { BlockList, isIP, isIPv4 } from 'node:net';
 import { DATABASE_SETTINGS } from '../controller/config.ts';
@@ -16,6 +18,7 @@ import {
   list,
   listenAddress,
   matching,
+  oneOf,
   optional,
   string,
   withDefault,
@@ -31,6 +34,8 @@ function addressRange(raw: string): string {
   }
   return raw;
 }
+
+const HEADER = /^[A-Za-z][A-Za-z0-9-]{0,63}$/;
 
 export const UI_SETTINGS = {
   cluster: CLUSTERS,
@@ -48,8 +53,19 @@ export const UI_SETTINGS = {
   ),
   userHeader: optional(
     'name',
-    'a proxy in front says who may read, and names the user in this header; it takes precedence over the API server',
-    matching(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, 'the name of a header, such as X-Forwarded-User'),
+    'a proxy in front logs people in and names the user in this header, instead of tokens of the API server',
+    matching(HEADER, 'the name of a header, such as X-Forwarded-User'),
+  ),
+  groupsHeader: optional(
+    'name',
+    "the proxy names the user's groups in this header, separated by commas; default: it names none",
+    matching(HEADER, 'the name of a header, such as X-Forwarded-Groups'),
+  ),
+  authorization: withDefault(
+    'who',
+    'api-server',
+    'api-server: who may get plegreports in --cluster may read; proxy: everybody whom the proxy lets through',
+    oneOf('api-server', 'proxy'),
   ),
   proxyAddress: optional(
     'addresses',
@@ -62,27 +78,30 @@ export const UI_SETTINGS = {
 } as const;
 
 export type UiConfig = ConfigOf<typeof UI_SETTINGS>;
-export type AccessKind = 'token' | 'proxy' | 'loopback';
+export type AccessKind = 'token' | 'proxy' | 'trusted-proxy' | 'loopback';
 
 type AccessSettings = Pick<
   UiConfig,
-  'cluster' | 'kubeconfig' | 'userHeader' | 'proxyAddress' | 'pageAddress'
+  'cluster' | 'kubeconfig' | 'userHeader' | 'groupsHeader' | 'authorization' | 'proxyAddress' | 'pageAddress'
 >;
 
 /** Who may read. `inPod`: whether a pod's service account is there. Throws SETTING_INVALID and UI_UNPROTECTED. */
 export function accessKindOf(settings: AccessSettings, inPod: boolean): AccessKind {
-  const { cluster, kubeconfig, userHeader, proxyAddress, pageAddress } = settings;
-  if (userHeader !== undefined) return 'proxy';
-  if (proxyAddress !== undefined) {
-    const error =
-      '--proxy-address (PLEGWATCH_PROXY_ADDRESS) needs --user-header (PLEGWATCH_USER_HEADER): without it, nobody says who asks.';
-    throw new PlegwatchError('SETTING_INVALID', error, 'Set both, or neither.');
-  }
+  const { cluster, kubeconfig, userHeader, authorization, pageAddress } = settings;
+  if (userHeader === undefined) refuseOfProxy(settings);
+  else if (authorization === 'proxy') return 'trusted-proxy';
   if (kubeconfig !== undefined || inPod) {
-    if (cluster?.length === 1) return 'token';
+    if (cluster?.length === 1) return userHeader === undefined ? 'token' : 'proxy';
     const error =
       "--cluster (PLEGWATCH_CLUSTER) must name one cluster: the API server's rights are those of its own cluster.";
     throw new PlegwatchError('SETTING_INVALID', error, 'Name the cluster of that API server.');
+  }
+  if (userHeader !== undefined) {
+    throw new PlegwatchError(
+      'UI_UNPROTECTED',
+      '--user-header says who asks, and there is no API server that says which users may read.',
+      'Set --kubeconfig and one --cluster, or --authorization proxy to let everybody read whom the proxy lets through.',
+    );
   }
   if (isLoopback(hostOf(pageAddress))) return 'loopback';
   throw new PlegwatchError(
@@ -90,6 +109,18 @@ export function accessKindOf(settings: AccessSettings, inPod: boolean): AccessKi
     `--page-address ${pageAddress} can be reached from other machines, and nothing says who may read there.`,
     'Set --kubeconfig, or --user-header behind a proxy, or a loopback address such as 127.0.0.1:9466.',
   );
+}
+
+/** Without the header nobody says who asks. Throws SETTING_INVALID for what only goes with it. */
+function refuseOfProxy({ groupsHeader, authorization, proxyAddress }: AccessSettings): void {
+  const set = Object.entries({
+    '--proxy-address (PLEGWATCH_PROXY_ADDRESS)': proxyAddress !== undefined,
+    '--groups-header (PLEGWATCH_GROUPS_HEADER)': groupsHeader !== undefined,
+    '--authorization proxy (PLEGWATCH_AUTHORIZATION)': authorization === 'proxy',
+  }).find(([, isSet]) => isSet);
+  if (set === undefined) return;
+  const error = `${set[0]} needs --user-header (PLEGWATCH_USER_HEADER): without it, nobody says who asks.`;
+  throw new PlegwatchError('SETTING_INVALID', error, 'Set both, or neither.');
 }
 
 const hostOf = (address: string): string =>

@@ -1,11 +1,11 @@
 /*
  * `plegwatch ui`: the page, to look at the fleet, a node's timeline and a finding. It reads Postgres, and writes nothing anywhere.
  *
- * At its start it checks Postgres and, where tokens are reviewed, its rights at the API server. Later it waits for what is away: requests are
+ * At its start it checks Postgres and, where the API server says who may read, its rights there. Later it waits for what is away: requests are
  * answered with what is wrong, and /readyz shows it.
  */
-import { createKubeClient } from '../controller/kube/client.ts';
-import { ACCESS_REVIEWS, TOKEN_REVIEWS } from '../controller/kube/object.ts';
+import { createKubeClient, type KubeClient } from '../controller/kube/client.ts';
+import { ACCESS_REVIEWS, type Resource, TOKEN_REVIEWS } from '../controller/kube/object.ts';
 import { openStore, type Store } from '../controller/store/store.ts';
 import { errorFields, messageOf, PlegwatchError } from '../platform/errors.ts';
 import { serveHttp } from '../platform/http.ts';
@@ -15,7 +15,8 @@ import { withoutSecrets } from '../platform/settings.ts';
 import { aborted } from '../platform/stopSignal.ts';
 import { ThrottledLog } from '../platform/throttledLog.ts';
 import { VERSION } from '../platform/version.ts';
-import { type Access, loopbackAccess, proxyAccess } from './access/access.ts';
+import { type Access, loopbackAccess } from './access/access.ts';
+import { proxyAccess, trustedProxyAccess } from './access/proxyAccess.ts';
 import { tokenAccess } from './access/tokenAccess.ts';
 import { findingAnswer } from './answers/finding.ts';
 import { fleetAnswer } from './answers/fleet.ts';
@@ -101,15 +102,23 @@ function explainWith(log: Logger): (error: unknown) => RequestError {
 
 async function accessOf(
   kind: AccessKind,
-  { kubeconfig, userHeader, proxyAddress }: UiConfig,
+  { kubeconfig, userHeader = '', groupsHeader, proxyAddress = [] }: UiConfig,
   log: Logger,
   cleanUps: CleanUps,
 ): Promise<Access> {
+  const proxy = { userHeader, groupsHeader, addresses: proxyAddress };
   if (kind === 'loopback') return loopbackAccess;
-  if (kind === 'proxy' && userHeader !== undefined) return proxyAccess(userHeader, proxyAddress ?? []);
+  if (kind === 'trusted-proxy') return trustedProxyAccess(proxy);
   const kube = await createKubeClient({ kubeconfig });
   cleanUps.push(() => kube.close());
-  for (const resource of [TOKEN_REVIEWS, ACCESS_REVIEWS]) {
+  await checkRights(kube, kind === 'token' ? [TOKEN_REVIEWS, ACCESS_REVIEWS] : [ACCESS_REVIEWS], log);
+  const api = { kube, log: new ThrottledLog(log) };
+  return kind === 'token' ? tokenAccess(api) : proxyAccess(proxy, api);
+}
+
+/** Throws KUBE_REFUSED if the API server does not let us create one of these. */
+async function checkRights(kube: KubeClient, reviews: readonly Resource[], log: Logger): Promise<void> {
+  for (const resource of reviews) {
     const may = await kube.may({ verb: 'create', resource }).catch((error: unknown) => {
       if (error instanceof PlegwatchError && error.code !== 'KUBE_UNREACHABLE') throw error;
       log.warn({ error: messageOf(error) }, 'the API server could not be asked for our rights');
@@ -123,7 +132,6 @@ async function accessOf(
       );
     }
   }
-  return tokenAccess({ kube, log: new ThrottledLog(log) });
 }
 
 function watchDatabase(store: Store, log: Logger): { error(): string | null; stop(): Promise<void> } {

@@ -21,6 +21,7 @@ import { accessKindOf, UI_SETTINGS } from '../../src/ui/settings.ts';
 import {
   AGENT_NAMESPACE,
   CHART,
+  HUB,
   helm,
   MINIMAL,
   NAMESPACE,
@@ -98,6 +99,16 @@ needs('helm')('a rendered release', () => {
     expect(cluster).toBeDefined();
     const agent = (values: Values): Values => ({ ...MINIMAL, agent: values });
     const cases: [string, Values, RegExp][] = [
+      [
+        'with a page for everybody, and no proxy that says who asks',
+        { ...MINIMAL, ui: { enabled: true, proxy: { authorization: 'proxy' } } },
+        /ui\.proxy\.authorization proxy needs ui\.proxy\.userHeader/,
+      ],
+      [
+        'with a page behind a proxy, and nobody who says which of its users may read',
+        { ...HUB, ui: { enabled: true, proxy: { userHeader: 'X-User', addresses: ['10.0.0.0/8'] } } },
+        /ui\.enabled needs cluster, whose API server says who may read/,
+      ],
       ['without a cluster', nameless, /cluster is required: the name of this cluster/],
       ['with a number for the cluster', { ...MINIMAL, cluster: 5 }, /'\/cluster': got number, want string/],
       [
@@ -377,6 +388,8 @@ needs('helm')('a rendered release', () => {
       for (const [ui, access] of [
         [{}, 'token'],
         [{ proxy }, 'proxy'],
+        [{ proxy: { ...proxy, groupsHeader: 'X-Groups' } }, 'proxy'],
+        [{ proxy: { ...proxy, authorization: 'proxy' } }, 'trusted-proxy'],
       ] as const) {
         const pod = podOf(await render({ ...MINIMAL, ui: { enabled: true, ...ui } }), 'plegwatch-ui');
         const [{ args, env }] = pod.containers;
@@ -388,6 +401,8 @@ needs('helm')('a rendered release', () => {
           cluster: UI_SETTINGS.cluster.read(given('cluster')),
           kubeconfig: undefined,
           userHeader: UI_SETTINGS.userHeader.read(given('userHeader')),
+          groupsHeader: UI_SETTINGS.groupsHeader.read(given('groupsHeader')),
+          authorization: UI_SETTINGS.authorization.read(given('authorization')),
           proxyAddress: UI_SETTINGS.proxyAddress.read(given('proxyAddress')),
           pageAddress: UI_SETTINGS.pageAddress.read(given('pageAddress')),
         };

@@ -2,15 +2,19 @@
  * `plegwatch ui` as it is run: on a real Postgres, as a reader of one cluster, with a real API server that says who may read.
  */
 import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
 import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { freePort } from '../../devtools/localServices/process.ts';
+import { temporaryFolder } from '../../devtools/localServices/temporaryFolder.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { withClient } from '../../src/controller/store/connection.ts';
 import { MAX_INT4 } from '../../src/protocol/record.ts';
 import type {
+  ErrorAnswer,
   FindingAnswer,
   FleetAnswer,
   SearchAnswer,
@@ -117,6 +121,10 @@ needs(
       'tokenreviews.authentication.k8s.io,subjectaccessreviews.authorization.k8s.io',
     );
     await kubectl('create', 'clusterrolebinding', 'page', '--clusterrole=reviews', '--user=page');
+    await kubectl(
+      ...['create', 'clusterrolebinding', 'people', '--clusterrole=reads-reports'],
+      ...['--user=ann', '--group=on-call'],
+    );
     for (const account of ['viewer', 'stranger']) await kubectl('create', 'serviceaccount', account);
     await kubectl(
       ...['create', 'clusterrolebinding', 'viewer', '--clusterrole=reads-reports'],
@@ -324,6 +332,81 @@ needs(
     }
   });
 
+  describe('behind a proxy', () => {
+    const startBehindProxy = async (kubeconfig: string) => {
+      const port = await freePort();
+      const other = await startPlegwatch({
+        cli: CLI,
+        command: 'ui',
+        settings: {
+          ...{ cluster: 'test', databaseUrl, pageAddress: `127.0.0.1:${port}`, kubeconfig },
+          ...{ userHeader: 'X-Forwarded-User', groupsHeader: 'X-Forwarded-Groups' },
+        },
+      });
+      const ask = async (user: string, groups = '') => {
+        const headers = { 'x-forwarded-user': user, 'x-forwarded-groups': groups };
+        const response = await fetch(`http://127.0.0.1:${port}/api/search?q=node-a`, { headers });
+        const { error } = (await response.json()) as Partial<ErrorAnswer>;
+        return { status: response.status, code: error?.code, text: `${error?.message} ${error?.cure}` };
+      };
+      return { other, ask };
+    };
+
+    test('the API server says which users and groups may read', async () => {
+      const { other, ask } = await startBehindProxy(api.kubeconfigOf('page'));
+      try {
+        expect((await ask('ann')).status).toBe(200);
+        expect((await ask('bob', 'dev,on-call')).status).toBe(200);
+        expect(await ask('bob', 'dev')).toMatchObject({
+          ...{ status: 403, code: 'FORBIDDEN' },
+          text: expect.stringMatching(/^bob may not get plegreports.* ClusterRole/),
+        });
+        expect(await ask('bob', 'system:masters')).toMatchObject({ status: 403 });
+        expect(await ask('x'.repeat(257))).toMatchObject({ status: 401, code: 'USER_UNKNOWN' });
+        // Where tokens are asked for, no header names a user.
+        const response = await fetch(`${origin}/api/fleet`, { headers: { 'x-forwarded-user': 'ann' } });
+        expect(response.status).toBe(401);
+      } finally {
+        await other.stop();
+      }
+    });
+
+    test('nobody may read while the API server is away, and it says what to do', async () => {
+      const folder = temporaryFolder('kubeconfig', undefined);
+      const kubeconfig = join(folder.dir, 'away');
+      const nowhere = `https://127.0.0.1:${await freePort()}`;
+      writeFileSync(kubeconfig, readFileSync(api.kubeconfigOf('page'), 'utf8').replace(api.url, nowhere));
+      const { other, ask } = await startBehindProxy(kubeconfig);
+      try {
+        expect(await ask('ann')).toMatchObject({
+          ...{ status: 503, code: 'ACCESS_UNKNOWN' },
+          text: expect.stringMatching(/API server could not be asked .*Try again; the log/),
+        });
+        expect(other.log()).toContain('the API server could not be asked who may read');
+      } finally {
+        await other.stop();
+        folder.remove();
+      }
+    });
+
+    test('without an API server it does not start, unless everybody may read whom the proxy lets through', async () => {
+      const args = [
+        'ui',
+        '--cluster',
+        'test',
+        '--database-url',
+        databaseUrl,
+        '--page-address',
+        '127.0.0.1:0',
+      ];
+      const { code, stderr } = await plegwatch([...args, '--user-header', 'X-Forwarded-User']);
+      expect([code, stderr]).toEqual([
+        1,
+        expect.stringMatching(/--authorization proxy.*\[UI_UNPROTECTED\]/s),
+      ]);
+    });
+  });
+
   test('an account that may not review tokens is refused at the start, and says what to grant', async () => {
     await kubectl('delete', 'clusterrolebinding', 'page');
     const args = ['ui', '--cluster', 'test', '--database-url', databaseUrl, '--page-address', '127.0.0.1:0'];
@@ -332,6 +415,11 @@ needs(
       /create tokenreviews.*\n.*Grant the verb create on tokenreviews.* \[KUBE_REFUSED\]/,
     );
     expect(ended.code).toBe(1);
+    const proxied = await plegwatch([
+      ...[...args, '--kubeconfig', api.kubeconfigOf('page')],
+      ...['--user-header', 'X-Forwarded-User'],
+    ]);
+    expect(proxied.stderr).toMatch(/Grant the verb create on subjectaccessreviews.* \[KUBE_REFUSED\]/);
     // Of somebody whom it does not remember.
     const [first = ''] = [await kubectl('create', 'token', 'stranger', '--duration', '20m')];
     expect(await codeOf('fleet', first)).toEqual([503, 'ACCESS_UNKNOWN']);

@@ -210,8 +210,24 @@ export const VARIANTS: readonly [string, Values][] = [
     },
   ],
   [
-    'a page behind a proxy, on a hub',
-    { ...HUB, ui: { enabled: true, proxy: { userHeader: 'X-User', addresses: ['10.0.0.0/8'] } } },
+    'a page behind a proxy',
+    {
+      ...MINIMAL,
+      ui: {
+        enabled: true,
+        proxy: { userHeader: 'X-User', groupsHeader: 'X-Groups', addresses: ['10.0.0.0/8'] },
+      },
+    },
+  ],
+  [
+    'a page for everybody whom a proxy lets through, on a hub',
+    {
+      ...HUB,
+      ui: {
+        enabled: true,
+        proxy: { userHeader: 'X-User', authorization: 'proxy', addresses: ['10.0.0.0/8'] },
+      },
+    },
   ],
   ['no Jobs', { ...MINIMAL, migrate: { mode: 'off' }, maintain: { enabled: false } }],
   [

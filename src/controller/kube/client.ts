@@ -122,7 +122,7 @@ const TokenReviewSchema = v.looseObject({
 });
 
 /** As a TokenReview names one. */
-interface KubeUser {
+export interface KubeUser {
   readonly username: string;
   readonly uid: string;
   readonly groups: readonly string[];

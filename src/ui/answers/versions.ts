@@ -8,9 +8,9 @@ import type { SqlRunner } from '../../controller/store/store.ts';
 import { millis } from '../../protocol/units.ts';
 import type { DayOfFallbacks, MissRate, PoolReadiness, VersionsAnswer, WhyEmpty } from '../api.ts';
 import { type Period, parametersOf, periodIn } from '../parameters.ts';
+import { remembered } from '../remembered.ts';
 import { RequestError } from '../requestError.ts';
 import { databaseRefusal, type Reader } from './reader.ts';
-import { remembered } from './remembered.ts';
 import readFallbacksSql from './sql/readFallbacks.sql';
 import readMissRatesSql from './sql/readMissRates.sql';
 import readReadinessSql from './sql/readReadiness.sql';
@@ -27,13 +27,14 @@ interface Part<T> {
 }
 
 const KEPT_FOR = millis(60_000);
+const MAX_KEPT = 16;
 
 export function versionsAnswers(reader: Reader): (query: URLSearchParams) => Promise<VersionsAnswer> {
-  const ask = remembered<VersionsAnswer>(KEPT_FOR);
+  const answers = remembered<VersionsAnswer>({ keptFor: () => KEPT_FOR, max: MAX_KEPT });
   return async (query) => {
     const period = periodIn(parametersOf(query, ['from', 'to']), 7 * DAY_MS, MAX_DAYS);
     const minutes = [period.from, period.to].map((at) => Math.floor(at.getTime() / 60_000));
-    return ask(minutes.join(), () => versionsAnswer(reader, period));
+    return answers.ask(minutes.join(), () => versionsAnswer(reader, period));
   };
 }
 
