@@ -1,50 +1,21 @@
 import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import {
-  type Authority,
-  FakeKubelet,
-  makeAuthority,
-  metricsText,
-  plain,
-  removeAuthority,
-} from '../../../../test/support/fakeKubelet.ts';
+import { describe, expect, test, vi } from 'vitest';
+import { metricsText, plain } from '../../../../test/support/fakeKubelet.ts';
+import { KubeletBed } from '../../../../test/support/kubeletBed.ts';
 import { until } from '../../../../test/support/waitFor.ts';
 import { monoNow } from '../../../platform/clock.ts';
 import { millis } from '../../../protocol/units.ts';
-import { KubeletClient } from './client.ts';
 import { KubeletScraper } from './scraper.ts';
 
 // TLS, processes of others and two cores.
 vi.setConfig({ testTimeout: 20_000 });
 
-let authority: Authority;
-let kubelet: FakeKubelet;
-const cleanUps: (() => unknown)[] = [];
-
-beforeAll(() => {
-  authority = makeAuthority();
-});
-afterAll(() => removeAuthority(authority));
-beforeEach(async () => {
-  kubelet = await FakeKubelet.start(authority);
-});
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
-  await kubelet.stop();
-});
+const bed = new KubeletBed();
 
 function watching(periodMs: number, minPeriodMs = 20) {
   const lines: string[] = [];
   const log = pino({ base: null }, { write: (line: string) => lines.push(line) });
-  const client = new KubeletClient({
-    url: kubelet.url,
-    tokenFile: undefined,
-    identity: 'auto',
-    caFiles: [authority.caFile],
-    serverName: undefined,
-    node: 'this-node',
-    hostIps: [],
-  });
+  const client = bed.client({ tokenFile: undefined });
   const failures: string[] = [];
   const watch = new KubeletScraper({
     client,
@@ -57,11 +28,12 @@ function watching(periodMs: number, minPeriodMs = 20) {
   watch.onChange(() => gates.push(watch.gate(monoNow()).is));
   const stop = new AbortController();
   const running = watch.run(stop.signal);
-  cleanUps.push(() => {
+  const end = () => {
     stop.abort();
     return running;
-  });
-  return { watch, gates, lines, failures };
+  };
+  bed.atEnd(end);
+  return { watch, gates, lines, failures, end };
 }
 
 describe('the scraper', () => {
@@ -70,7 +42,7 @@ describe('the scraper', () => {
     await until(() => gates.length >= 3);
     expect(new Set(gates)).toEqual(new Set(['off']));
     expect(watch.version).toBe('v1.36.3');
-    kubelet.answer = plain(metricsText({ gate: 1, successes: 1 }));
+    bed.kubelet.answer = plain(metricsText({ gate: 1, successes: 1 }));
     await until(() => gates.at(-1) === 'on');
     expect(watch.connectionSuccesses()).toBe(1);
   });
@@ -82,34 +54,34 @@ describe('the scraper', () => {
     for (let i = 0; i < 50; i += 1) watch.scrapeSoon();
     await until(() => gates.length === 2);
     expect(performance.now() - began).toBeGreaterThan(195);
-    expect(kubelet.requests).toHaveLength(2);
+    expect(bed.kubelet.requests).toHaveLength(2);
   });
 
   test('a lost connection makes the gate unknown at once, and the kubelet is scraped again', async () => {
     const { gates } = watching(60_000);
     await until(() => gates.length === 1);
-    kubelet.cut();
+    bed.kubelet.cut();
     await until(() => gates.length === 3);
     expect(gates).toEqual(['off', 'unknown', 'off']);
   });
 
   test('failures do not end scraping; each is counted, each reason is logged once, and so is the recovery', async () => {
-    kubelet.answer = plain('', {}, 403);
+    bed.kubelet.answer = plain('', {}, 403);
     const { gates, lines, failures } = watching(20);
     await until(() => gates.length >= 3);
     expect(failures.length).toBeGreaterThanOrEqual(3);
     expect(new Set(failures)).toEqual(new Set(['Forbidden']));
     expect(new Set(gates)).toEqual(new Set(['unknown']));
     expect(lines.filter((line) => line.includes('Forbidden'))).toHaveLength(1);
-    kubelet.answer = plain(metricsText());
+    bed.kubelet.answer = plain(metricsText());
     await until(() => gates.at(-1) === 'off');
     expect(lines).toHaveLength(2);
   });
 
   test('a stop ends scraping at once and closes the connection', async () => {
-    const { gates } = watching(60_000);
+    const { gates, end } = watching(60_000);
     await until(() => gates.length === 1);
-    for (const cleanUp of cleanUps.splice(0)) await cleanUp();
-    await until(() => kubelet.connections === 0);
+    await end();
+    await until(() => bed.kubelet.connections === 0);
   });
 });
