@@ -27,8 +27,8 @@ const MAX_READS = 20;
 export interface BatchSenderParts {
   readonly spool: Spool;
   readonly deliveries: Deliveries;
-  readonly queue: BatchQueue;
-  readonly ackReader: AckReader;
+  readonly queue: Pick<BatchQueue, 'add'>;
+  readonly ackReader: Pick<AckReader, 'flowSettings' | 'expectReply'>;
   /** Signs every batch. */
   readonly key?: KeyObject | undefined;
   readonly log: Logger;
@@ -75,8 +75,10 @@ export class BatchSender {
 
   async #probe(delivery: EpochDelivery): Promise<void> {
     if (!delivery.isProbeDue(monoNow())) return;
+    const { ackGeneration } = delivery;
     await this.#add(await this.#builder.build(delivery, []));
-    delivery.probed(monoNow());
+    // Meanwhile a new connection may have begun another generation, about which it did not ask.
+    if (delivery.ackGeneration === ackGeneration) delivery.probed(monoNow());
   }
 
   /** Whether the next batch is full, of an earlier epoch, or has lingered. */
