@@ -40,15 +40,20 @@ export class NodeKeys {
 
   /** The same, after a look at what other controllers have enrolled, unless that was just done. */
   async renewedOf(node: string): Promise<readonly KeyObject[]> {
+    await this.#endOfRead();
     if (performance.now() - this.#readAt > MIN_SPACING_MS) await this.#refresh();
     return this.#valid(node);
   }
 
   /** Reads all keys, because one was enrolled. */
   async enrolled(): Promise<void> {
-    // What is under way may have begun before that.
-    await this.#reading;
+    await this.#endOfRead();
     await this.#refresh();
+  }
+
+  /** A read that is under way may have begun before a key was enrolled. */
+  async #endOfRead(): Promise<void> {
+    await this.#reading?.catch(() => 'whoever began it handles its error');
   }
 
   #refresh(): Promise<void> {

@@ -1,0 +1,65 @@
+/*
+ * Keys that are enrolled while the keys are being read.
+ */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { until } from '../../../test/support/waitFor.ts';
+import { newSigningKey, publicKeyText } from '../../protocol/signature.ts';
+import { NodeKeys } from './nodeKeys.ts';
+
+const HEX = Buffer.from(publicKeyText(newSigningKey()), 'base64url').toString('hex');
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
+afterEach(() => void vi.useRealTimers());
+
+/** A store whose answers are those of when it was asked, and come when the test says so. */
+class SlowStore {
+  readonly rows: { node: string; publicKey: string; validFor: number }[] = [];
+  readonly #waiting: { readonly answer: () => void; readonly fail: (error: Error) => void }[] = [];
+
+  get asked(): number {
+    return this.#waiting.length;
+  }
+
+  run<R>(): Promise<{ rows: R[]; count: number }> {
+    const rows = [...this.rows] as R[];
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ answer: () => resolve({ rows, count: rows.length }), fail: reject });
+    });
+  }
+
+  async answer(): Promise<void> {
+    await until(() => this.asked > 0);
+    this.#waiting.shift()?.answer();
+  }
+
+  async fail(): Promise<void> {
+    await until(() => this.asked > 0);
+    this.#waiting.shift()?.fail(new Error('ECONNRESET'));
+  }
+}
+
+test('a key that was enrolled after a slow read had begun is found', async () => {
+  const store = new SlowStore();
+  const keys = new NodeKeys(store, 1);
+  const others = keys.of('another');
+  store.rows.push({ node: 'node-1', publicKey: HEX, validFor: 60 });
+  const found = keys.renewedOf('node-1');
+  vi.advanceTimersByTime(300);
+  await store.answer();
+  await others;
+  await store.answer();
+  expect(await found).toHaveLength(1);
+});
+
+test('a key is enrolled although a read fails that had begun before', async () => {
+  const store = new SlowStore();
+  const keys = new NodeKeys(store, 1);
+  const others = keys.of('another');
+  store.rows.push({ node: 'node-1', publicKey: HEX, validFor: 60 });
+  const enrolled = keys.enrolled();
+  await store.fail();
+  await expect(others).rejects.toThrow('ECONNRESET');
+  await store.answer();
+  await enrolled;
+  expect(await keys.of('node-1')).toHaveLength(1);
+});
