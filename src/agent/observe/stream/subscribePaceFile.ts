@@ -30,14 +30,12 @@ export class PaceFile implements PaceStore {
     }
   }
 
-  /** Saves in the background; the last save wins. */
   save(pace: SavedPace): void {
     this.#saving = this.#saving
       .then(() => writeJson(LOCAL_FILES, this.#file, pace))
       .catch((error: unknown) => this.#logError(error));
   }
 
-  /** Resolves when everything saved so far is written. */
   saved(): Promise<void> {
     return this.#saving;
   }

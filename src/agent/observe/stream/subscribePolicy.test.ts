@@ -109,7 +109,11 @@ describe('the pace of subscribing', () => {
   /** The longest waits, and what is kept. */
   function pace(kept: unknown = null, random = 1) {
     const saved: SavedPace[] = [];
-    const memory = { load: async () => kept, save: (what: SavedPace) => void saved.push(what) };
+    const memory = {
+      ...NO_PACE_STORE,
+      load: async () => kept,
+      save: (what: SavedPace) => void saved.push(what),
+    };
     return { pace: new SubscriptionPace(memory, () => random), saved };
   }
 

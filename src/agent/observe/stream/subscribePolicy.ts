@@ -111,13 +111,20 @@ export interface SavedPace {
   readonly subscribed: Wall | null;
 }
 
-/** Neither method may throw because of a damaged file. */
+/** No method may throw because of a damaged file. */
 export interface PaceStore {
   load(): Promise<unknown>;
+  /** In the background; the last save wins. */
   save(pace: SavedPace): void;
+  /** Resolves when everything saved so far is written. */
+  saved(): Promise<void>;
 }
 
-export const NO_PACE_STORE: PaceStore = { load: async () => null, save: () => undefined };
+export const NO_PACE_STORE: PaceStore = {
+  load: async () => null,
+  save: () => undefined,
+  saved: async () => undefined,
+};
 
 /** Decides how soon to subscribe again. */
 export class SubscriptionPace {
@@ -146,6 +153,11 @@ export class SubscriptionPace {
   subscribing(now: Wall): void {
     this.#subscribed = now;
     this.#store.save({ attempts: Math.min(this.#attempts + 1, MAX_ATTEMPTS), subscribed: now });
+  }
+
+  /** Resolves when the next process can load what is known so far. */
+  saved(): Promise<void> {
+    return this.#store.saved();
   }
 
   /** A subscription lasted. */

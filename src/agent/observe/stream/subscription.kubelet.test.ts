@@ -19,7 +19,8 @@ import {
   removeAuthority,
 } from '../../../../test/support/fakeKubelet.ts';
 import { until } from '../../../../test/support/waitFor.ts';
-import { millis } from '../../../protocol/units.ts';
+import { wallNow } from '../../../platform/clock.ts';
+import { millis, shift } from '../../../protocol/units.ts';
 import { KubeletClient } from '../kubelet/client.ts';
 import { KubeletScraper } from '../kubelet/scraper.ts';
 import type { PaceStore, SavedPace, SubscribeSetting } from './subscribePolicy.ts';
@@ -271,6 +272,7 @@ describe('a process that follows one which died with its subscription', () => {
       save: (pace: SavedPace) => {
         store.kept = pace;
       },
+      saved: async () => undefined,
     };
     return store;
   }
@@ -282,6 +284,8 @@ describe('a process that follows one which died with its subscription', () => {
     await until(() => runtime.subscribers === 1);
     expect(store.kept?.attempts).toBe(1);
     for (const cleanUp of cleanUps.splice(1).reverse()) await cleanUp();
+    // As if it had been just now, however long that took; a time to come counts as now.
+    store.kept = { attempts: 1, subscribed: shift(wallNow(), millis(3_600_000)) };
     const start = performance.now();
     const log = subscribe(runtime, 'auto', { paceStore: store });
     await until(() => log.states.length > 0);

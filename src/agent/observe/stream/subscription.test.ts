@@ -7,6 +7,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { PROFILES } from '../../../../devtools/simulator/profiles.ts';
@@ -19,7 +20,7 @@ import { until } from '../../../../test/support/waitFor.ts';
 import type { ReceivedEvent } from '../../../protocol/observation.ts';
 import { type Frame, FrameReader } from './frames.ts';
 import { type ReaderProcess, startReaderProcess } from './readerProcess.ts';
-import type { SubscribeSetting } from './subscribePolicy.ts';
+import { NO_PACE_STORE, type SubscribeSetting } from './subscribePolicy.ts';
 import { Subscription } from './subscription.ts';
 
 let folder: string;
@@ -346,6 +347,33 @@ describe('a reader', () => {
     expect(came('digest')).toBeGreaterThan(0);
     expect(came('overflow')).toBe(0);
   });
+});
+
+test('a subscription has stopped only when its pace is saved: the next epoch of this process reads it', async () => {
+  const saving = Promise.withResolvers<void>();
+  const paceStore = { ...NO_PACE_STORE, saved: () => saving.promise };
+  const nothing = () => undefined;
+  const events = {
+    identified: nothing,
+    opened: nothing,
+    event: nothing,
+    drained: nothing,
+    overflow: nothing,
+  };
+  const subscription = new Subscription(
+    '/nowhere',
+    'auto',
+    { ...events, eventWithoutStatus: nothing, malformed: nothing, ended: nothing, state: nothing },
+    { paceStore },
+  );
+  let hasStopped = false;
+  const stopping = subscription.stop().then(() => {
+    hasStopped = true;
+  });
+  await setImmediate();
+  expect(hasStopped).toBe(false);
+  saving.resolve();
+  await stopping;
 });
 
 /** The memory of a process in KiB. */

@@ -149,18 +149,20 @@ export class Subscription {
     this.#retryIn(wait / 1000);
   }
 
-  /** Ends the reader and waits until it is gone. */
-  stop(): Promise<void> {
+  /** Ends the reader, and waits until it is gone and the pace is saved: nobody else may write its file before. */
+  async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#retryTimer);
     clearInterval(this.#reviewTimer);
     clearInterval(this.#kubeletTimer);
     const reader = this.#reader;
-    if (reader === null) return Promise.resolve();
-    return new Promise((resolve) => {
+    if (reader !== null) {
+      const { promise, resolve } = Promise.withResolvers<void>();
       this.#finished = resolve;
       reader.kill();
-    });
+      await promise;
+    }
+    await this.#pace.saved();
   }
 
   /** Another runtime answers at the socket: if the one before was refused, this one is tried at once. */
