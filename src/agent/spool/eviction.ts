@@ -74,7 +74,8 @@ export class Eviction {
     if (now - this.#usageCheckedAt < USAGE_VALID_MS) return;
     const { dir, files } = this.#options;
     if ((await files.usage(dir)) > MAX_USAGE) {
-      for (const epoch of this.#epochs.all) await this.#dropAcknowledged(epoch, openSegment);
+      // A copy: a sweep may remove an epoch meanwhile, and the next one must not be skipped.
+      for (const epoch of [...this.#epochs.all]) await this.#dropAcknowledged(epoch, openSegment);
       if ((await files.usage(dir)) > MAX_USAGE) throw new Error(`the disk is over ${100 * MAX_USAGE} % full`);
     }
     this.#usageCheckedAt = now;
