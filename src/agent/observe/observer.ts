@@ -259,7 +259,9 @@ export class Observer {
       if (error instanceof CriError && error.code === 'MALFORMED') this.#malformed.count('Version');
       return null;
     });
-    if (runtime === null || this.#abort.signal.aborted || this.#reporter.isRuntime(runtime)) return;
+    // A session may have begun meanwhile, and what it found is newer.
+    if (runtime === null || this.#abort.signal.aborted || this.#stream.hasSession) return;
+    if (this.#reporter.isRuntime(runtime)) return;
     this.#identified(runtime, profileOf(runtime));
     this.#stream.runtimeReplaced();
   }
