@@ -12,6 +12,7 @@ import { createLogger } from '../../src/platform/log.ts';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
 import { millis, offset } from '../../src/protocol/units.ts';
 import { event } from './records.ts';
+import { passes } from './waitFor.ts';
 
 export const CONTEXT = {
   runtime: { name: 'containerd', version: '2.1.9' },
@@ -80,6 +81,13 @@ export async function write(spool: Spool, from: number, to: number, padding = 0)
   for (let n = from; n <= to; n += 1) spool.append(spoolRecord(n, padding), null);
   await spool.flush();
 }
+
+/** Waits until the spool writes to a disk that works again: a retry that is under way may have failed before. */
+export const writesAgain = (spool: Spool): Promise<void> =>
+  passes(async () => {
+    await spool.flush();
+    expect(spool.error).toBeNull();
+  });
 
 /** The seqs of all readable records of an epoch, read batch by batch as the shipper does. */
 export async function readAll(epoch: Epoch): Promise<number[]> {
