@@ -222,6 +222,9 @@ CREATE INDEX relist_change_container ON store.relist_change (container_key);
 --   kubelet_relist_us, _status_us    its relists together; its PodSandboxStatus and ContainerStatus calls together
 --   kubelet_cpu_us                   its processor time between the same scrapes
 --   kubelet_resident_bytes           its resident memory at the last scrape
+--   statuses_asked, _slow            statuses of sandboxes and containers that the agent asked for because relists were slow, and how many of them
+--                                    took a second or longer; null where it asked for none
+--   slow_status_*                    the slowest of those: its container_key, when it was asked for, and how long it took or was waited for
 CREATE TABLE store.relist_minute (
   minute timestamptz NOT NULL,
   ended_at timestamptz NOT NULL,
@@ -261,7 +264,13 @@ CREATE TABLE store.relist_minute (
   cluster_id int2 NOT NULL,
   hist int2[] NOT NULL,
   kubelet_hist int2[],
-  lists bytea NOT NULL
+  lists bytea NOT NULL,
+  statuses_asked int4,
+  statuses_slow int4,
+  slow_status_key int8,
+  slow_status_at timestamptz,
+  slow_status_us int8,
+  slow_status_timed_out bool
 ) PARTITION BY RANGE (day);
 CREATE UNIQUE INDEX relist_minute_once ON store.relist_minute (node_id, context_id, seq, day);
 CREATE INDEX relist_minute_minute ON store.relist_minute USING brin (minute);
@@ -269,6 +278,9 @@ CREATE INDEX relist_minute_node ON store.relist_minute (node_id, minute);
 -- The condition of store.pleg_verdict. Few minutes are slow.
 CREATE INDEX relist_minute_slow ON store.relist_minute (node_id, minute)
   WHERE kubelet_counted_to IS NOT NULL AND (kubelet_hist[12] > 0 OR kubelet_last_seen_age_ms > 10000);
+
+-- Of plegwatch.status_checks.
+CREATE INDEX relist_minute_statuses ON store.relist_minute (node_id, minute) WHERE statuses_asked IS NOT NULL;
 
 -- Minutes merged by `plegwatch maintain` before their day is dropped.
 --   kubelet_*            null where none of the minutes has them; ages, errors since the kubelet's start and p99 are the greatest of a minute

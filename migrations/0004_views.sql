@@ -424,6 +424,20 @@ FROM store.relist_hour h
 LEFT JOIN store.node n ON n.node_id = h.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = h.cluster_id;
 
+-- Minutes in which the agent asked for statuses because relists were slow.
+CREATE VIEW plegwatch.status_checks WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, r.minute, r.statuses_asked AS asked, r.statuses_slow AS slow, r.slow_status_at AS at,
+       o.pod_uid, o.pod_namespace, o.pod_name, nullif(o.container_name, '') AS container_name, o.container_id,
+       o.flags & 2 <> 0 AS is_sandbox, r.slow_status_us::float8 / 1000 AS status_ms, r.slow_status_timed_out AS timed_out, r.max_us::float8 / 1000 AS longest_relist_ms,
+       nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
+       nullif(x.kubelet_version, '') AS kubelet_version, x.epoch, r.seq, r.day
+FROM store.relist_minute r
+LEFT JOIN store.node n ON n.node_id = r.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = r.cluster_id
+LEFT JOIN store.context x ON x.context_id = r.context_id
+LEFT JOIN store.container o ON o.node_id = r.node_id AND o.container_key = r.slow_status_key AND o.day = r.day
+WHERE r.statuses_asked IS NOT NULL;
+
 -- The kubelet's own figures; a row only for minutes in which it was scraped.
 CREATE VIEW plegwatch.kubelet_minutes WITH (security_invoker = true) AS
 SELECT m.cluster, m.node, m.minute, m.relists, store.hist_quantile(m.hist, store.kubelet_hist_bounds(), 0.99) AS relist_p99_ms, m.hist,

@@ -47,6 +47,16 @@ BEGIN
     LEFT JOIN store.container o ON o.node_id = h.node_id AND o.container_key = h.container_key AND o.day = h.day
     WHERE h.node_id = id AND h.day BETWEEN first_day AND last_day + 1 AND h.window_to BETWEEN timeline.since AND timeline.until
     UNION ALL
+    SELECT m.slow_status_at, NULL, 'status', CASE WHEN m.slow_status_timed_out THEN 'timed out' ELSE 'slow' END,
+           o.pod_namespace || '/' || o.pod_name, o.container_name, o.container_id,
+           concat_ws(', ', CASE WHEN o.flags & 2 <> 0 THEN 'sandbox' END, round(m.slow_status_us / 1000.0) || ' ms',
+                     m.statuses_slow || ' of ' || m.statuses_asked || ' in this minute were slow'), x.epoch, m.seq
+    FROM store.relist_minute m
+    LEFT JOIN store.context x ON x.context_id = m.context_id
+    LEFT JOIN store.container o ON o.node_id = m.node_id AND o.container_key = m.slow_status_key AND o.day = m.day
+    WHERE m.node_id = id AND m.day BETWEEN first_day - 1 AND last_day + 1 AND m.statuses_asked IS NOT NULL
+      AND m.slow_status_at BETWEEN timeline.since AND timeline.until
+    UNION ALL
     SELECT m.at, NULL, 'finding', concat_ws(' ', f.kind, f.event_type), f.pod_namespace || '/' || f.pod_name, f.container_name, f.container_id,
            concat_ws(', ', nullif(f.cause, ''), 'found ' || f.detected_at, 'resolved ' || r.at, 'finding ' || f.finding_id), x.epoch, f.seq
     FROM store.finding f

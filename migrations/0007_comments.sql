@@ -255,6 +255,29 @@ COMMENT ON COLUMN plegwatch.kubelet_minutes.runtime_name IS 'the container runti
 COMMENT ON COLUMN plegwatch.kubelet_minutes.runtime_version IS 'its version';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.kubelet_version IS 'the version of the kubelet at that time';
 
+COMMENT ON VIEW plegwatch.status_checks IS 'One row per minute in which relists were slow and the agent asked for statuses: does that of one pod hang?';
+COMMENT ON COLUMN plegwatch.status_checks.cluster IS 'the name of the cluster';
+COMMENT ON COLUMN plegwatch.status_checks.node IS 'the name of the Node';
+COMMENT ON COLUMN plegwatch.status_checks.minute IS 'the minute';
+COMMENT ON COLUMN plegwatch.status_checks.asked IS 'of how many sandboxes and containers it asked for the status, one after the other';
+COMMENT ON COLUMN plegwatch.status_checks.slow IS 'how many of these statuses took a second or longer';
+COMMENT ON COLUMN plegwatch.status_checks.at IS 'when the slowest of those was asked for; null, as what follows, where none was slow';
+COMMENT ON COLUMN plegwatch.status_checks.pod_uid IS 'the UID of its pod';
+COMMENT ON COLUMN plegwatch.status_checks.pod_namespace IS 'the namespace of its pod';
+COMMENT ON COLUMN plegwatch.status_checks.pod_name IS 'the name of its pod';
+COMMENT ON COLUMN plegwatch.status_checks.container_name IS 'the name of the container; null for a sandbox';
+COMMENT ON COLUMN plegwatch.status_checks.container_id IS 'the id of the container or sandbox';
+COMMENT ON COLUMN plegwatch.status_checks.is_sandbox IS 'whether it is the sandbox of the pod';
+COMMENT ON COLUMN plegwatch.status_checks.status_ms IS 'how long the status took; of one that timed out, how long it was waited for';
+COMMENT ON COLUMN plegwatch.status_checks.timed_out IS 'whether it was given up, after five seconds';
+COMMENT ON COLUMN plegwatch.status_checks.longest_relist_ms IS 'the longest relist of the agent in this minute: where lists took as long, it is the runtime that is slow, and not one pod';
+COMMENT ON COLUMN plegwatch.status_checks.runtime_name IS 'the container runtime';
+COMMENT ON COLUMN plegwatch.status_checks.runtime_version IS 'its version';
+COMMENT ON COLUMN plegwatch.status_checks.kubelet_version IS 'the version of the kubelet';
+COMMENT ON COLUMN plegwatch.status_checks.epoch IS 'the run of the agent';
+COMMENT ON COLUMN plegwatch.status_checks.seq IS 'the position of the record in its epoch';
+COMMENT ON COLUMN plegwatch.status_checks.day IS 'the UTC date by which the rows are stored: a condition on it reads fewer partitions';
+
 COMMENT ON VIEW plegwatch.node_conditions IS 'One row per PLEG-related change of a Node''s Ready condition.';
 COMMENT ON COLUMN plegwatch.node_conditions.cluster IS 'the name of the cluster';
 COMMENT ON COLUMN plegwatch.node_conditions.node IS 'the name of the Node';
@@ -442,8 +465,8 @@ COMMENT ON FUNCTION plegwatch.evidence_completeness(date, date, text) IS
 
 COMMENT ON COLUMN plegwatch.timeline_entry.at IS 'when it happened; of a change, when the list that showed it ended';
 COMMENT ON COLUMN plegwatch.timeline_entry.until IS 'the end of a session or gap; null while it lasts, and for what has no length';
-COMMENT ON COLUMN plegwatch.timeline_entry.kind IS 'agent, event, change, finding, session, gap, mode or condition';
-COMMENT ON COLUMN plegwatch.timeline_entry.what IS 'what happened: the type of an event, old -> new state or mode, the kind of a finding, the scope of a gap';
+COMMENT ON COLUMN plegwatch.timeline_entry.kind IS 'agent, event, change, status, finding, session, gap, mode or condition';
+COMMENT ON COLUMN plegwatch.timeline_entry.what IS 'what happened: the type of an event, old -> new state or mode, slow or timed out of a status, the kind of a finding, the scope of a gap';
 COMMENT ON COLUMN plegwatch.timeline_entry.pod IS 'namespace/name of the pod';
 COMMENT ON COLUMN plegwatch.timeline_entry.container IS 'the name of the container; null for a sandbox';
 COMMENT ON COLUMN plegwatch.timeline_entry.container_id IS 'the id of the container or sandbox';
@@ -451,7 +474,7 @@ COMMENT ON COLUMN plegwatch.timeline_entry.detail IS 'more in words: cause, reas
 COMMENT ON COLUMN plegwatch.timeline_entry.epoch IS 'the run of the agent that recorded it';
 COMMENT ON COLUMN plegwatch.timeline_entry.seq IS 'the position of the record in its epoch; null for what has no record of its own';
 COMMENT ON FUNCTION plegwatch.timeline(text, text, timestamptz, timestamptz) IS
-  'Everything that is known of a node in a period, in one order: runs of its agent, events, changes, findings, subscriptions, gaps, modes of its kubelet, and conditions of its Node. A session or gap that began before the period is shown if it lasted into it.';
+  'Everything that is known of a node in a period, in one order: runs of its agent, events, changes, slow statuses, findings, subscriptions, gaps, modes of its kubelet, and conditions of its Node. A session or gap that began before the period is shown if it lasted into it.';
 
 COMMENT ON FUNCTION plegwatch.last_events(text, text, int4) IS
   'The last events of a node, 50 or as many as asked for (10,000 at most), the newest first, with the columns of container_events. Reads no day before the one that has the last of them.';

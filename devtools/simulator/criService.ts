@@ -41,6 +41,7 @@ function serveReading(server: Server, options: CriServiceOptions): void {
     runtimeApiVersion: 'v1',
   }));
   unary(server, core, CRI_METHODS.podSandboxStatus, ({ podSandboxId }) => {
+    if (core.hangingStatuses.has(podSandboxId)) return null;
     const sandbox = pods.sandbox(podSandboxId);
     if (sandbox.shown === 'absent') throw notFound(podSandboxId);
     const { statusHasContainers } = profile;
@@ -51,6 +52,7 @@ function serveReading(server: Server, options: CriServiceOptions): void {
     };
   });
   unary(server, core, CRI_METHODS.containerStatus, ({ containerId }) => {
+    if (core.hangingStatuses.has(containerId)) return null;
     const container = pods.container(containerId);
     if (container.shown === 'absent') throw notFound(containerId);
     return { status: containerStatus(container) };
@@ -127,12 +129,12 @@ function serveEvents(server: Server, { core, onEvents }: CriServiceOptions): voi
 
 type Callback<A> = (error: object | null, value?: A) => void;
 
-/** A read-only call. Without a core it is answered even while the runtime starts. */
+/** A read-only call; null is never answered. Without a core it is answered even while the runtime starts. */
 function unary<Q, A>(
   server: Server,
   core: RuntimeCore | null,
   method: MethodDefinition<Q, A>,
-  answer: (request: Q) => A,
+  answer: (request: Q) => A | null,
 ): void {
   const { path, responseSerialize, requestDeserialize } = method;
   const handler = ({ request }: { readonly request: Q }, callback: Callback<A>): void => {
@@ -161,15 +163,15 @@ function changing<Q, A>(
   server.register<Q, A>(path, handler, responseSerialize, requestDeserialize, 'unary');
 }
 
-function attempt<A>(answer: () => A, callback: Callback<A>): void {
-  let value: A;
+function attempt<A>(answer: () => A | null, callback: Callback<A>): void {
+  let value: A | null;
   try {
     value = answer();
   } catch (error) {
     callback(refusal(error));
     return;
   }
-  callback(null, value);
+  if (value !== null) callback(null, value);
 }
 
 type ListMethod<Q> = Pick<MethodDefinition<Q, unknown>, 'path' | 'requestDeserialize'>;

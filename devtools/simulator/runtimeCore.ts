@@ -66,6 +66,8 @@ export class RuntimeCore {
   readonly pods: SimulatedPods;
   readonly channel: EventChannel;
   readonly lister: Lister;
+  /** The ids whose status calls are never answered. */
+  readonly hangingStatuses = new Set<string>();
   /** The clock of the runtime's timestamps; {@link stepWallClock} steps it. */
   readonly clock: Clock;
   readonly seed: number;

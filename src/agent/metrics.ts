@@ -17,6 +17,7 @@ import {
 import { KUBELET_IDENTITIES, type KubeletIdentity } from './observe/kubelet/identity.ts';
 import { SCRAPE_FAILURES } from './observe/kubelet/scrapeError.ts';
 import { RELIST_ERROR_CODES } from './observe/relister.ts';
+import { TIMED_STATUSES } from './observe/slowStatusSearch.ts';
 import { SESSION_END_CODES } from './observe/stream/subscription.ts';
 
 /** The causes of a missed event; see compare/unobservableReason.ts. */
@@ -58,6 +59,11 @@ export class AgentMetrics extends MetricSet {
   readonly relistErrors = this.counter('relist_errors_total', 'Relists that failed, by reason.', {
     code: [...CALL_CODES, ...RELIST_ERROR_CODES],
   });
+  readonly timedStatuses = this.counter(
+    'timed_statuses_total',
+    'Statuses that were asked for because relists were slow, by how long they took.',
+    { result: TIMED_STATUSES },
+  );
   readonly streamConnected = this.gauge('stream_connected', 'Whether the event stream is connected.');
   readonly #streamState = this.gauge('stream_state', 'State of the event stream: 1 for the current one.', [
     'state',

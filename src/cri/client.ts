@@ -170,15 +170,15 @@ export class CriClient {
     return this.#batches('streamContainers', encoded(StreamContainersRequest, ALL), bounds, take);
   }
 
-  async containerStatus(id: string, timeoutMs: number): Promise<ContainerStatus | undefined> {
+  async containerStatus(id: string, bounds: CallBounds): Promise<ContainerStatus | undefined> {
     const request = encoded(ContainerStatusRequest, { containerId: id, verbose: false });
-    const answer = await this.#call('containerStatus', request, { timeoutMs });
+    const answer = await this.#call('containerStatus', request, bounds);
     return read('ContainerStatus', ContainerStatusResponse, answer).status;
   }
 
-  async sandboxStatus(id: string, timeoutMs: number): Promise<PodSandboxStatus | undefined> {
+  async sandboxStatus(id: string, bounds: CallBounds): Promise<PodSandboxStatus | undefined> {
     const request = encoded(PodSandboxStatusRequest, { podSandboxId: id, verbose: false });
-    const answer = await this.#call('podSandboxStatus', request, { timeoutMs });
+    const answer = await this.#call('podSandboxStatus', request, bounds);
     return read('PodSandboxStatus', PodSandboxStatusResponse, answer).status;
   }
 

@@ -287,6 +287,26 @@ const KubeletMinute = v.strictObject({
 });
 export type KubeletMinute = v.InferOutput<typeof KubeletMinute>;
 
+/** The statuses of sandboxes and containers that were asked for because relists were slow, to name the one that hangs. */
+const MinuteStatuses = v.strictObject({
+  /** How many there were, and how many of them took a second or longer. */
+  asked: int4Count,
+  slow: int4Count,
+  /** The slowest of those; null if none was slow. */
+  slowest: v.nullable(
+    v.strictObject({
+      containerId: id,
+      isSandbox: v.boolean(),
+      /** When it was asked for. */
+      at,
+      /** How long the answer took, or how long it was waited for. */
+      took: duration,
+      timedOut: v.boolean(),
+    }),
+  ),
+});
+export type MinuteStatuses = v.InferOutput<typeof MinuteStatuses>;
+
 /**
  * What `lists` of a minute says of each relist: when its two calls began and ended, and when the last event was received that was
  * compared before it, in microseconds from the minute's `t` (at least -MAX_INT4); and flags: 1 the answer on sandboxes was incomplete,
@@ -334,6 +354,8 @@ const RelistMinuteRecord = v.strictObject({
   decided: at,
   /** Absent when the kubelet was not scraped, or did not answer. */
   kubelet: v.optional(KubeletMinute),
+  /** Absent when none were asked for. */
+  statuses: v.optional(MinuteStatuses),
 });
 
 /** The current state of the node. The record with the highest (incarnation, seq) wins. */

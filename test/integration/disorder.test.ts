@@ -216,7 +216,7 @@ async function proof(pod: DrivenPod): Promise<unknown> {
 async function startedAt(pod: DrivenPod): Promise<number> {
   const client = new CriClient(containerd.socket);
   try {
-    const status = await client.containerStatus(idOf(pod), 30_000);
+    const status = await client.containerStatus(idOf(pod), { timeoutMs: 30_000 });
     return Number(status?.startedAt) / 1e6;
   } finally {
     client.close();

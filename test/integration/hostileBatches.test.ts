@@ -13,6 +13,7 @@ import type { Batch } from '../../src/protocol/batch.ts';
 import { millis } from '../../src/protocol/units.ts';
 import { agentIncarnation, type BatchIncarnation, CLUSTER } from '../support/batches.ts';
 import { silent } from '../support/database.ts';
+import { HOSTILE_STATUSES } from '../support/hostileValues.ts';
 import { IngestBed } from '../support/ingestBed.ts';
 import { needs } from '../support/needs.ts';
 import {
@@ -29,6 +30,11 @@ import { passes } from '../support/waitFor.ts';
 const QUEUES = 1;
 const US_PER_DAY = 86_400_000_000;
 const MAX_SEQ = 2_147_483_646;
+
+const slowStatusAt = (at: number) => ({
+  ...{ asked: 3, slow: 1 },
+  slowest: { containerId: hexId(7), isSandbox: true, at, took: 5_000_000, timedOut: true },
+});
 
 needs('postgres', 'redis-server')('the store', () => {
   const bed = new IngestBed(QUEUES);
@@ -352,6 +358,7 @@ needs('postgres', 'redis-server')('the store', () => {
       streamSession({ t, closed: far }),
       relistMinute({ t, decided: far }),
       relistMinute({ t, span: far }),
+      relistMinute({ t, statuses: slowStatusAt(far) }),
       nodeState({ t, modeSince: far }),
       { type: 'gap', t, gapId: randomUUID(), scope: 'list', cause: 'slow', from: 0, to: far } as const,
     ];
@@ -359,6 +366,27 @@ needs('postgres', 'redis-server')('the store', () => {
     expect(await ackedSeq(one)).toBe(absurd.length);
     const gaps = await rows('SELECT DISTINCT cause, to_at <= now() AS past FROM plegwatch.gaps');
     expect(gaps).toEqual([{ cause: 'absurd_time', past: true }]);
+  });
+
+  it('slow statuses that no agent writes become gaps, and one without an identity is stored with its id', async () => {
+    const one = agentIncarnation('node-a');
+    const hostile = HOSTILE_STATUSES.map((statuses) => relistMinute({ t: 1_000, statuses }));
+    const stranger = relistMinute({ t: 2_000, statuses: slowStatusAt(1_000) });
+    await sendInTurn(one.batch(1, [...hostile, stranger]));
+    expect(await ackedSeq(one)).toBe(hostile.length + 1);
+    expect(
+      await rows('SELECT cause, sum(records)::int4 AS records FROM plegwatch.gaps GROUP BY cause'),
+    ).toEqual([{ cause: 'unreadable', records: hostile.length }]);
+    expect(
+      await rows(
+        'SELECT container_id, pod_name, is_sandbox, status_ms, timed_out, asked, slow FROM plegwatch.status_checks',
+      ),
+    ).toEqual([
+      {
+        ...{ container_id: hexId(7), pod_name: null, is_sandbox: true },
+        ...{ status_ms: 5_000, timed_out: true, asked: 3, slow: 1 },
+      },
+    ]);
   });
 
   it('a number that no agent can count becomes a gap, and minutes can be read and merged whatever is stored', async () => {

@@ -200,6 +200,16 @@ needs('postgres')('what the documented queries read', () => {
     expect(minutes.reduce((sum, each) => sum + each.rows, 0) / verdicts).toBeLessThan(250);
   });
 
+  it('minutes in which statuses were asked for are found without reading the others', async () => {
+    const checks = Number((await client.query('SELECT count(*) FROM plegwatch.status_checks')).rows[0].count);
+    const minutes = (await read('SELECT * FROM plegwatch.status_checks')).filter(({ table }) =>
+      table.startsWith('relist_minute'),
+    );
+    expect(checks).toBeGreaterThan(0);
+    expect(minutes.reduce((sum, each) => sum + each.rows, 0)).toBe(checks);
+    expect(minutes.filter(({ how }) => how === 'Seq Scan')).toEqual([]);
+  });
+
   it('a histogram is added bucket by bucket, whatever its length, and stays within its type', async () => {
     const sum = async (...hists: readonly string[]) =>
       (

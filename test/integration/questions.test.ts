@@ -152,6 +152,19 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
       10 * 7 * 17_280,
     ),
   'Does the kubelet wait for lists': (rows) => expect(nodes(rows.slice(0, 2))).toEqual(ofBoth('005')),
+  'Which pod makes the relist hang': (rows) => {
+    expect(nodes(rows)).toEqual(ofBoth('001'));
+    expect(of(rows, { cluster: 'east' })).toMatchObject([
+      {
+        pod_name: 'job-3-25',
+        container_name: null,
+        timed_out: true,
+        longest_ms: 5_000,
+        slow: '3',
+        asked: '9',
+      },
+    ]);
+  },
   'Which nodes have no working agent': (rows) =>
     expect(rows).toMatchObject([{ node: 'east-idle', mode_reason: 'NeverSeen' }]),
   'When did a Node say': (rows) =>

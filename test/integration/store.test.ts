@@ -113,6 +113,10 @@ const VIEWS: Record<string, string[]> = {
     ...['kubelet_relist_ms', 'kubelet_status_ms', 'our_relists', 'our_errors', 'our_longest_relist_ms'],
     ...['our_period_ms', 'our_waiting_ms', 'at', 'message', 'pleg_seen_ago_ms', 'threshold_ms'],
   ],
+  status_checks: [
+    ...['minute', 'asked', 'slow', 'at', ...POD, 'container_name', 'container_id', 'is_sandbox'],
+    ...['status_ms', 'timed_out', 'longest_relist_ms', ...VERSION, 'epoch', 'seq', 'day'],
+  ],
   rejected: ['at', 'queue', 'reason', 'claimed_node', 'bytes', 'times'],
 };
 

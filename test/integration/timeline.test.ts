@@ -46,7 +46,7 @@ needs('postgres')('the timeline of a node', () => {
   it('shows events, changes, findings, sessions, gaps, modes, conditions and runs of the agent, ordered by time', async () => {
     const entries = await whole();
     expect(new Set(entries.map(({ kind }) => kind))).toEqual(
-      new Set(['agent', 'event', 'change', 'finding', 'session', 'gap', 'mode', 'condition']),
+      new Set(['agent', 'event', 'change', 'status', 'finding', 'session', 'gap', 'mode', 'condition']),
     );
     const times = entries.map(({ at }) => at.getTime());
     expect(times).toEqual(times.toSorted((a, b) => a - b));
@@ -66,6 +66,12 @@ needs('postgres')('the timeline of a node', () => {
         what: 'missed STOPPED',
         pod: 'shop/cart-7',
         container: 'app',
+      }),
+    );
+    expect(entries).toContainEqual(
+      expect.objectContaining({
+        ...{ kind: 'status', what: 'slow', pod: 'shop/cart-7', container: 'app' },
+        detail: '2500 ms, 1 of 20 in this minute were slow',
       }),
     );
     expect(entries).toContainEqual(

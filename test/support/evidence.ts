@@ -36,6 +36,7 @@ export function evidence(): EvidenceRecord[] {
       ...{ lists: 120, listErrors: 0, listSum: 80_000, longestList: 2_000 },
     },
   };
+  const slowest = { containerId: id, isSandbox: false, at: 70_000_000, took: 2_500_400, timedOut: false };
   const minute = (no: number) =>
     relistMinute({
       t: no * US_PER_MINUTE,
@@ -47,8 +48,8 @@ export function evidence(): EvidenceRecord[] {
         covered: 59_000_000,
         lists: [0, 2_000, 2_000, 5_000, 0, 30],
       },
-      // The kubelet is asked from the second minute on.
-      ...(no === 0 ? {} : { kubelet }),
+      // The kubelet is asked from the second minute on, and its relists are slow.
+      ...(no === 0 ? {} : { kubelet, statuses: { asked: 20, slow: 1, slowest } }),
     });
   return [
     event(1, { eventType: 1 }),

@@ -58,6 +58,33 @@ const finding = (proof: Readonly<Record<string, unknown>>) => missedFinding({ pr
 const deepProof = (depth: number): RawJson =>
   new RawJson(JSON.stringify(finding({})).replace('"proof":{}', `"proof":{"a":${nested(depth)}}`));
 
+type MinuteStatuses = NonNullable<Parameters<typeof relistMinute>[0]>['statuses'];
+const statuses = (slowest: Readonly<Record<string, unknown>>, more: Readonly<Record<string, unknown>> = {}) =>
+  ({
+    ...{ asked: 2, slow: 1, ...more },
+    slowest: { containerId: hexId(1), isSandbox: true, at: 1, took: 5e6, timedOut: true, ...slowest },
+  }) as MinuteStatuses;
+
+/** Statuses of a minute that cannot be stored, each for another reason. */
+export const HOSTILE_STATUSES: readonly MinuteStatuses[] = [
+  statuses({ containerId: '' }),
+  statuses({ containerId: '\0' }),
+  statuses({ containerId: 'a'.repeat(257) }),
+  statuses({ containerId: null }),
+  statuses({ at: 2 ** 53 }),
+  statuses({ at: 0.5 }),
+  statuses({ took: -1 }),
+  statuses({ took: 2 ** 60 }),
+  statuses({ timedOut: 'yes' }),
+  statuses({ isSandbox: 1 }),
+  statuses({ more: 1 }),
+  statuses({}, { asked: 2 ** 31 }),
+  statuses({}, { slow: -1 }),
+  statuses({}, { more: 1 }),
+  JSON.parse('[]'),
+  JSON.parse('{"asked": 1, "slow": 1}'),
+];
+
 /** Records that cannot be stored, each for another reason. */
 const UNSTORABLE: readonly ((random: Random) => unknown)[] = [
   (random) => oddValue(random),
@@ -77,6 +104,7 @@ const UNSTORABLE: readonly ((random: Random) => unknown)[] = [
   () => ({ ...event(1), t: Number.MAX_SAFE_INTEGER }),
   () => ({ ...event(1), createdNs: '-9999999999999999999' }),
   () => relistMinute({ sandboxes: 2 ** 40 }),
+  (random) => relistMinute({ statuses: pick(random, HOSTILE_STATUSES) }),
   () => relistMinute({ hist: Array.from({ length: 65 }, () => 1) }),
   () => streamSession({ sessionNo: 2 ** 50 }),
   () => ({ type: 'no-such-type', t: 1 }),

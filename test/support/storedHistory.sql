@@ -3,6 +3,7 @@
 --
 --   number % 3 = 0, 1, 2   containerd 2.0.5 loses the STOPPED of every 20th container, containerd 2.1.4 of every 200th, cri-o 1.33.1 none.
 --                          Every fifth of the misses is resolved 40 s later
+--   number % 10 = 1        the status of one sandbox hangs on the fourth day at 05:00, and its kubelet waits for it
 --   number % 10 = 3        its kubelet falls back on the third day at 03:12, as a runtime restart breaks the stream, until 09:12 of the fourth.
 --                          It then needs 5 % of a core instead of 3 %
 --   number % 10 = 4        its stream is broken on the second day from 10:00 to 16:00
@@ -130,6 +131,13 @@ CROSS JOIN LATERAL (
 JOIN store.context x ON x.node_id = m.node_id AND x.context_no = CASE WHEN t.at < m.began + interval '3 days' THEN 1 ELSE 2 END
 LEFT JOIN due e ON e.node_id = m.node_id AND e.at = t.at
 ORDER BY t.at;
+
+UPDATE store.relist_minute r
+SET kubelet_relist_us = 260000000, kubelet_status_us = 250000000, statuses_asked = 9, statuses_slow = 3, slow_status_key = hung.sandbox_key,
+    slow_status_at = r.minute + interval '12 s', slow_status_us = 5000000, slow_status_timed_out = true
+FROM member m
+CROSS JOIN LATERAL (SELECT l.sandbox_key FROM life l WHERE l.node_id = m.node_id AND l.at <= m.began + interval '3 days 5 hours' ORDER BY l.at DESC LIMIT 1) hung
+WHERE m.number % 10 = 1 AND r.node_id = m.node_id AND r.day = (m.began AT TIME ZONE 'UTC')::date + 3 AND r.minute = m.began + interval '3 days 5 hours';
 
 INSERT INTO store.finding (finding_id, detected_at, day, node_id, context_id, seq, cluster_id, kind, event_type, cause, container_id, pod_uid,
                            pod_namespace, pod_name, container_name, window_from, window_to, occurred_at, proof)

@@ -11,6 +11,7 @@ import type { Gaps } from './gaps.ts';
 import type { Scrape } from './kubelet/client.ts';
 import { KubeletMinutes } from './kubelet/kubeletMinute.ts';
 import { type ModeChange, type ModeState, ModeTracker, type SavedMode } from './kubelet/modeTracker.ts';
+import { RelistSpeed } from './kubelet/relistSpeed.ts';
 import { clampOffset, type NodeState } from './nodeState.ts';
 import type { Reporter } from './reporter.ts';
 
@@ -37,6 +38,7 @@ export class KubeletMonitor {
   readonly #options: KubeletMonitorOptions;
   readonly #tracker: ModeTracker;
   readonly #minutes: KubeletMinutes;
+  readonly #relists = new RelistSpeed();
   #last: Scrape | null = null;
   #published: ModeState | null = null;
   /** Only what this agent saw itself is saved: the previous agent's times may be on the clock of another boot. */
@@ -62,6 +64,11 @@ export class KubeletMonitor {
     this.#publishMode();
   }
 
+  /** Whether its relists are slow, as far as the last scrape says. */
+  get relistsAreSlow(): boolean {
+    return this.#relists.areSlow;
+  }
+
   takeMinute(): KubeletMinute | undefined {
     if (this.#hasScraped) this.#options.store.save(this.#tracker);
     return this.#minutes.take();
@@ -71,6 +78,7 @@ export class KubeletMonitor {
     const { epochStart, gaps } = this.#options;
     const before = this.#tracker.lastScrape;
     this.#last = scrape;
+    this.#relists.add(scrape);
     this.tick(scrape.ended);
     const change = this.#tracker.take(scrape);
     this.#options.metrics.setKubeletIdentity(scrape.ok ? scrape.identity : null);

@@ -12,7 +12,7 @@ import { between, type Micros, type Mono, millis } from '../../protocol/units.ts
 import type { Gaps } from './gaps.ts';
 
 /** A relist that takes longer is slow: half of what the usual alert on a kubelet's relists allows (KubeletPlegDurationHigh, 10 s). */
-const SLOW_LIST: Micros = millis(5_000);
+export const SLOW_LIST: Micros = millis(5_000);
 
 /** One that takes longer hangs: the kubelet calls its runtime down after the same time (kubelet pkg/kubelet/runtime.go). */
 const HANGING_LIST: Micros = millis(30_000);

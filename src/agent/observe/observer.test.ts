@@ -4,15 +4,17 @@
 
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { slowLists } from '../../../devtools/simulator/listFaults.ts';
 import type { SimulatedRuntime } from '../../../devtools/simulator/runtime.ts';
 import { TestBed } from '../../../devtools/simulator/testBed.ts';
-import { until } from '../../../test/support/waitFor.ts';
+import { until, waitFor } from '../../../test/support/waitFor.ts';
 import { CriClient } from '../../cri/client.ts';
 import { monoNow } from '../../platform/clock.ts';
 import type { EvidenceRecord } from '../../protocol/record.ts';
 import { type Micros, millis } from '../../protocol/units.ts';
 import { AgentMetrics } from '../metrics.ts';
 import { BURST_EVENTS } from './burstTrigger.ts';
+import { SLOW_LIST } from './listGaps.ts';
 import { Observer } from './observer.ts';
 import { HEARTBEAT } from './stream/frames.ts';
 import { NO_PACE_STORE } from './stream/subscribePolicy.ts';
@@ -35,6 +37,7 @@ async function observe(
 ) {
   const client = new CriClient(socket);
   const records: EvidenceRecord[] = [];
+  const metrics = new AgentMetrics();
   const observer = new Observer({
     config: {
       criEndpoint: socket,
@@ -53,14 +56,14 @@ async function observe(
       setContext: () => undefined,
       append: (record) => void records.push(record),
     },
-    metrics: new AgentMetrics(),
+    metrics,
     log: pino({ level: 'silent' }),
     kubelet: null,
     paceStore: NO_PACE_STORE,
   });
   cleanUps.push(() => client.close());
   cleanUps.push(() => observer.stop());
-  return { observer, records };
+  return { observer, records, metrics };
 }
 
 test('with --overdue-after below the heartbeat a heartbeat on time is no stall', async () => {
@@ -98,4 +101,24 @@ test('a burst of events brings a relist forward', async () => {
   await until(() => runtime.subscribers === 1 && observer.relistError === null);
   for (let n = 0; n < BURST_EVENTS / 2; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });
   await until(() => records.some(({ type }) => type === 'relist_change'));
+});
+
+test('while relists are quick the agent searches for no slow status', async () => {
+  const runtime = await bed.start({ profile: 'containerd-2.1' });
+  const { records } = await observe(runtime, { relistPeriod: millis(200), overdueAfter: millis(2_000) });
+  runtime.runPod({ name: 'web', containers: ['app'] });
+  const minute = await waitFor('a minute', () => records.find((record) => record.type === 'relist_minute'));
+  // A busy machine may make relists slow.
+  if (minute.max <= SLOW_LIST && minute.errors === 0) expect(minute.statuses).toBeUndefined();
+});
+
+test('after a slow relist of its own the agent asks for statuses', async () => {
+  const runtime = await bed.start({ profile: 'containerd-2.1' });
+  runtime.runPod({ name: 'web', containers: ['app'] });
+  runtime.setListFaults([slowLists({ seed: 1 }, SLOW_LIST / 1000)]);
+  const { metrics } = await observe(runtime, { relistPeriod: millis(200), overdueAfter: millis(2_000) });
+  await waitFor('a status is timed', async () => {
+    const { values } = await metrics.timedStatuses.get();
+    return values.some(({ value }) => value > 0);
+  });
 });

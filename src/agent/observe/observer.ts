@@ -6,6 +6,8 @@
  *   status queries ──┘                      ▲
  *   kubelet monitor ─────────────────────── ┘   gaps, sessions, minutes, modes and the node's state
  *
+ * While relists are slow, our own or the kubelet's, the search for slow statuses adds to the minutes which pod's status hangs.
+ *
  * Events reach the comparison in the order in which the reader took them. A list may be compared before an event that the reader took
  * earlier has come through the pipe: nothing is judged before the reader has reported that it has drained the socket past it.
  */
@@ -28,6 +30,7 @@ import { MalformedMessages } from './malformedMessageCounts.ts';
 import { NodeState } from './nodeState.ts';
 import { RelistMonitor } from './relistMonitor.ts';
 import { type RecordSink, Reporter } from './reporter.ts';
+import { SlowStatusSearch } from './slowStatusSearch.ts';
 import { StatusQueries } from './statusQueries.ts';
 import type { StartReader } from './stream/readerProcess.ts';
 import type { PaceStore } from './stream/subscribePolicy.ts';
@@ -79,6 +82,7 @@ export class Observer {
   readonly #kubelet: KubeletMonitor | null;
   readonly #relists: RelistMonitor;
   readonly #statusQueries: StatusQueries;
+  readonly #slowStatuses: SlowStatusSearch;
   readonly #abort = new AbortController();
   readonly #suspension = new Suspension();
   readonly #suspended = new AbortController();
@@ -104,6 +108,10 @@ export class Observer {
     this.#malformed = new MalformedMessages(metrics, this.#throttledLog);
     this.#statusQueries = new StatusQueries(client, {
       answered: (answer) => this.#comparison.answered(answer),
+      malformed: (call) => this.#malformed.count(call),
+    });
+    this.#slowStatuses = new SlowStatusSearch(client, {
+      timed: (result) => metrics.timedStatuses.inc({ result }),
       malformed: (call) => this.#malformed.count(call),
     });
     for (const gap of downtimeGaps(sink)) this.#reporter.report(gap);
@@ -142,6 +150,7 @@ export class Observer {
       period: config.relistPeriod,
       profile,
       kubelet: this.#kubelet,
+      slowStatuses: this.#slowStatuses,
       onRelist: (recovered) => this.#relisted(recovered),
     });
     this.#stream.start();
@@ -187,6 +196,7 @@ export class Observer {
   async stop(): Promise<void> {
     this.#abort.abort();
     this.#statusQueries.stop();
+    this.#slowStatuses.stop();
     await this.#stream.stop();
     await this.#relisting;
     const now = monoNow();
@@ -213,8 +223,15 @@ export class Observer {
     this.#comparison.tick(now, wall);
     this.#stream.updateState(now);
     this.#kubelet?.tick(now);
+    this.#searchSlowStatuses(now);
     if (this.#relists.minuteHasPassed(now)) this.#endMinute(now);
     this.#reportChanges();
+  }
+
+  #searchSlowStatuses(now: Mono): void {
+    const areSlow = this.#relists.areSlow || this.#kubelet?.relistsAreSlow === true;
+    if (areSlow) this.#slowStatuses.search(this.#relists.listed, now);
+    else this.#slowStatuses.rest();
   }
 
   #endMinute(now: Mono): void {

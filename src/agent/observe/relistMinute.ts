@@ -2,14 +2,7 @@
  * One minute of relists, summed up on the agent, so that an idle node sends one small record a minute.
  */
 import type { Relist } from '../../protocol/observation.ts';
-import {
-  type KubeletMinute,
-  LIST_FLAGS,
-  MAX_INT4,
-  MAX_LISTED,
-  RELIST_BOUNDS_MS,
-  type RecordOf,
-} from '../../protocol/record.ts';
+import { LIST_FLAGS, MAX_INT4, MAX_LISTED, RELIST_BOUNDS_MS, type RecordOf } from '../../protocol/record.ts';
 import { between, type Micros, type Mono, millis, since, type Wall } from '../../protocol/units.ts';
 import type { Comparison, ComparisonCounters } from '../compare/comparison.ts';
 
@@ -74,12 +67,12 @@ export class RelistMinute {
     if (fits && this.#lists.length < MAX_LISTED) this.#lists.push([...numbers, flags, eventsTo]);
   }
 
-  /** `wall`: the wall clock now. `counters` and `decidedUntil`: those of the comparison. `kubelet` is undefined if none was scraped. */
+  /** `wall`: the wall clock now. `counters` and `decidedUntil`: those of the comparison. `others`: what others observed in it. */
   record(
     epochStart: Mono,
     { now, wall }: { readonly now: Mono; readonly wall: Wall },
     { counters, decidedUntil }: Pick<Comparison, 'counters' | 'decidedUntil'>,
-    kubelet?: KubeletMinute,
+    others: Pick<RecordOf<'relist_minute'>, 'kubelet' | 'statuses'> = {},
   ): RecordOf<'relist_minute'> {
     const added = (key: 'expected' | 'matched' | 'unobservable' | 'covered') =>
       Math.max(0, Math.round(counters[key] - this.#before[key]));
@@ -101,7 +94,7 @@ export class RelistMinute {
       unobservable: added('unobservable'),
       covered: added('covered'),
       decided: since(epochStart, decidedUntil),
-      ...(kubelet === undefined ? {} : { kubelet }),
+      ...others,
     };
   }
 }

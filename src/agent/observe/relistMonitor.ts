@@ -12,12 +12,13 @@ import type { Comparison } from '../compare/comparison.ts';
 import type { AgentMetrics } from '../metrics.ts';
 import type { Gaps } from './gaps.ts';
 import type { KubeletMonitor } from './kubeletMonitor.ts';
-import { ListGaps } from './listGaps.ts';
+import { ListGaps, SLOW_LIST } from './listGaps.ts';
 import type { MalformedMessages } from './malformedMessageCounts.ts';
 import type { NodeState } from './nodeState.ts';
 import { Relister, type RelisterOptions, type RelistFailure } from './relister.ts';
 import { FIRST_MINUTE, MINUTE, RelistMinute, type RelistStats } from './relistMinute.ts';
 import type { Reporter } from './reporter.ts';
+import type { SlowStatusSearch } from './slowStatusSearch.ts';
 
 const MAX_ERROR_LENGTH = 300;
 
@@ -31,6 +32,7 @@ export interface RelistMonitorOptions extends RelisterOptions {
   readonly reporter: Reporter;
   readonly log: Logger;
   readonly kubelet: KubeletMonitor | null;
+  readonly slowStatuses: Pick<SlowStatusSearch, 'takeMinute'>;
   /** A relist succeeded; `recovered`: the one before had failed. To be reported now. */
   readonly onRelist: (recovered: boolean) => void;
 }
@@ -41,6 +43,9 @@ export class RelistMonitor {
   readonly #listGaps: ListGaps;
   #minute: RelistMinute;
   #lastEvent: Mono | null = null;
+  #last: Relist | null = null;
+  /** Whether the last relist was slow, answered or not. */
+  #wasSlow = false;
 
   constructor(options: RelistMonitorOptions) {
     const { comparison, epochStart, gaps, malformed } = options;
@@ -56,6 +61,15 @@ export class RelistMonitor {
 
   run(signal: AbortSignal): Promise<void> {
     return this.#relister.run(signal);
+  }
+
+  get areSlow(): boolean {
+    return this.#wasSlow;
+  }
+
+  /** What the last relist listed; null before the first, and while one is under way. */
+  get listed(): Relist | null {
+    return this.#relister.runningSince === null ? this.#last : null;
   }
 
   setProfile(profile: RuntimeProfile): void {
@@ -82,15 +96,23 @@ export class RelistMonitor {
 
   /** Reports the minute so far and begins the next. What the comparison found must have been reported: the minute says that it was. */
   reportMinute(now: Mono): void {
-    const { comparison, epochStart, kubelet, reporter } = this.#options;
+    const { comparison, epochStart, kubelet, reporter, slowStatuses } = this.#options;
+    const ofKubelet = kubelet?.takeMinute();
+    const { statuses, slowest } = slowStatuses.takeMinute(epochStart);
+    const others = {
+      ...(ofKubelet === undefined ? {} : { kubelet: ofKubelet }),
+      ...(statuses === null ? {} : { statuses }),
+    };
     const clocks = { now, wall: wallNow() };
-    reporter.report(this.#minute.record(epochStart, clocks, comparison, kubelet?.takeMinute()));
+    reporter.report(this.#minute.record(epochStart, clocks, comparison, others), slowest);
     this.#minute = new RelistMinute(now, MINUTE, comparison.counters);
   }
 
   #relisted(relist: Relist, stats: RelistStats): void {
     const { comparison, metrics, nodeState, onRelist } = this.#options;
     const recovered = nodeState.relistError !== null;
+    this.#last = relist;
+    this.#wasSlow = stats.took > SLOW_LIST;
     comparison.relisted(relist);
     this.#minute.addRelist(relist, this.#lastEvent, stats);
     metrics.relistDuration.observe(stats.took / 1e6);
@@ -100,8 +122,9 @@ export class RelistMonitor {
   }
 
   #failed(failure: RelistFailure): void {
-    const { code, message } = failure;
+    const { at, code, from, message } = failure;
     const { comparison, log, metrics, nodeState } = this.#options;
+    this.#wasSlow = between(from, at) > SLOW_LIST;
     metrics.relistErrors.inc({ code });
     this.#minute.addFailure(failure, this.#lastEvent);
     comparison.listFailed();

@@ -12,7 +12,7 @@ import type { StatusAnswer, StatusQuery } from '../../protocol/observation.ts';
 type FoundStatus = Pick<Extract<StatusAnswer, { found: true }>, 'times' | 'sandbox'>;
 
 const INTERVAL_MS = 200;
-const TIMEOUT_MS = 5_000;
+const BOUNDS = { timeoutMs: 5_000 } as const;
 const MAX_WAITING = 1_000;
 
 export interface StatusQueryEvents {
@@ -89,12 +89,12 @@ export class StatusQueries {
   }
 
   async #containerStatus(id: string): Promise<FoundStatus | null> {
-    const status = await this.#client.containerStatus(id, TIMEOUT_MS);
+    const status = await this.#client.containerStatus(id, BOUNDS);
     return status?.id === id ? { times: timesOf(status), sandbox: null } : null;
   }
 
   async #sandboxStatus(id: string): Promise<FoundStatus | null> {
-    const status = await this.#client.sandboxStatus(id, TIMEOUT_MS);
+    const status = await this.#client.sandboxStatus(id, BOUNDS);
     return status?.id === id ? sandboxAnswer(status) : null;
   }
 }

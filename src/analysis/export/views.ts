@@ -17,6 +17,7 @@ export const EXPORTED_VIEWS = {
   relist_minutes: 'minute',
   relists: 'sandboxes_from',
   short_lives: 'detected_at',
+  status_checks: 'minute',
   status_lags: 'at',
   stream_sessions: 'opened_at',
 } as const;

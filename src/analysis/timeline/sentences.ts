@@ -10,6 +10,8 @@ export function sentenceOf(entry: TimelineEntry): string {
       return `${what} received: ${subjectOf(entry)}${bracketed(detail)}`;
     case 'change':
       return `a list showed ${what}: ${subjectOf(entry)}${bracketed(detail)}`;
+    case 'status':
+      return `the status of ${subjectOf(entry)} ${what === 'slow' ? 'was slow' : what}${bracketed(detail)}`;
     case 'finding':
       return `${what}${FINDINGS[findingKindOf(entry)] ?? ''}: ${subjectOf(entry)}${bracketed(detail)}`;
     case 'gap':

@@ -16,6 +16,7 @@ const STYLES: Readonly<Record<string, Style>> = {
   routine: 'dim',
   event: 'dim',
   change: 'dim',
+  status: 'yellow',
   gap: 'yellow',
   mode: 'magenta',
   session: 'cyan',

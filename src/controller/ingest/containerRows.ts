@@ -1,8 +1,8 @@
 /*
- * Rows of `store.container` that a batch needs: one for each id and day that its events and changes mention. An id without an
+ * Rows of `store.container` that a batch needs: one for each id and day that its events, changes and slow statuses mention. An id without an
  * identity, and a sandbox that only its container mentions, get a row too, so that the id itself is never lost. Pure.
  */
-import type { ContainerIdentity } from '../../protocol/record.ts';
+import type { ContainerIdentity, EvidenceRecord } from '../../protocol/record.ts';
 import { dayOf } from '../store/partitions.ts';
 import type { BatchScope } from './batchScope.ts';
 import type { ContainerKey } from './containerKey.ts';
@@ -42,18 +42,26 @@ export function containerRows(
     if (!rows.has(id)) rows.set(id, containerRow(id, day, isSandbox, known, keyOf));
   };
   for (const { record, at } of records) {
-    if (record.type !== 'container_event' && record.type !== 'relist_change') continue;
-    add(record.containerId, dayOf(at), record.isSandbox, identities.get(record.containerId));
+    const mentioned = mentionedBy(record);
+    if (mentioned === null) continue;
+    add(mentioned.containerId, dayOf(at), mentioned.isSandbox, identities.get(mentioned.containerId));
   }
   // After all ids that are mentioned themselves, so that a stub never takes the place of an identity.
   for (const { record, at } of records) {
-    if (record.type !== 'container_event' && record.type !== 'relist_change') continue;
-    const known = identities.get(record.containerId);
+    const known = identities.get(mentionedBy(record)?.containerId ?? '');
     if (known === undefined || known.sandbox === '' || known.sandbox === known.id) continue;
     const { podUid, namespace, pod } = known;
     add(known.sandbox, dayOf(at), true, identities.get(known.sandbox) ?? { podUid, namespace, pod });
   }
   return [...days.values()].flatMap((rows) => [...rows.values()]);
+}
+
+/** The container or sandbox whose id is stored with the record. */
+function mentionedBy(
+  record: EvidenceRecord,
+): { readonly containerId: string; readonly isSandbox: boolean } | null {
+  if (record.type === 'container_event' || record.type === 'relist_change') return record;
+  return record.type === 'relist_minute' ? (record.statuses?.slowest ?? null) : null;
 }
 
 function containerRow(

@@ -140,7 +140,12 @@ function timesOf(record: EvidenceRecord): readonly (number | null)[] {
     case 'mode_change':
       return [record.notBefore];
     case 'relist_minute':
-      return [record.t + record.span, record.decided, ...scrapeTimes(record)];
+      return [
+        record.t + record.span,
+        record.decided,
+        record.statuses?.slowest?.at ?? null,
+        ...scrapeTimes(record),
+      ];
     case 'node_state':
       return [record.stream.since, record.modeSince];
     default:

@@ -1,13 +1,16 @@
 /*
  * Columns of store.relist_minute.
  */
-import type { KubeletCalls, KubeletMinute } from '../../protocol/record.ts';
+import type { KubeletCalls, KubeletMinute, MinuteStatuses } from '../../protocol/record.ts';
 import { packLists } from '../store/listTimes.ts';
 import { literal } from '../store/literal.ts';
+import type { BatchScope } from './batchScope.ts';
+import type { ContainerKey } from './containerKey.ts';
 import { keysOf, recordWriter, type ScopedRecord } from './recordWriter.ts';
 import insertRelistMinutes from './sql/insertRelistMinutes.sql';
 
 type MinuteRow = ScopedRecord<'relist_minute'>;
+type SlowestStatus = NonNullable<MinuteStatuses['slowest']>;
 
 const INT2_MAX = 32_767;
 const INT4_MAX = 2_147_483_647;
@@ -52,6 +55,22 @@ function callColumns(rows: readonly MinuteRow[]): unknown[] {
   ];
 }
 
+/** Null where no status was asked for; from the third on, where none was slow. */
+function statusColumns(rows: readonly MinuteRow[]): unknown[] {
+  const slowest = (value: (status: SlowestStatus, scope: BatchScope) => number | ContainerKey) =>
+    literal(rows, ({ scope, record: { statuses } }) =>
+      statuses === undefined || statuses.slowest === null ? null : value(statuses.slowest, scope),
+    );
+  return [
+    literal(rows, ({ record }) => record.statuses?.asked ?? null),
+    literal(rows, ({ record }) => record.statuses?.slow ?? null),
+    slowest(({ containerId }, { keyOf }) => keyOf(containerId)),
+    slowest(({ at }, { epochStart }) => epochStart + at),
+    slowest(({ took }) => took),
+    rows.map(({ record }) => record.statuses?.slowest?.timedOut ?? null),
+  ];
+}
+
 export const writeRelistMinutes = recordWriter('relist_minute', {
   statement: { name: 'insert_relist_minutes', text: insertRelistMinutes },
   values: (rows) => [
@@ -72,5 +91,6 @@ export const writeRelistMinutes = recordWriter('relist_minute', {
     ...callColumns(rows),
     literal(rows, ({ record }) => record.wall),
     rows.map(({ record }) => packLists(record.lists)),
+    ...statusColumns(rows),
   ],
 });
