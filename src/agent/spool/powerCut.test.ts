@@ -47,7 +47,12 @@ const anyRun: fc.Arbitrary<PoweredRun> = fc.record({
   acknowledged: fc.array(fc.constantFrom(0, 0, 0.5, 1), { minLength: 1, maxLength: 4 }),
 });
 
-test('a synced record is read again or declared lost after one to three power cuts at any step', async () => {
+/** It only computes, and gets a small share of a busy machine. */
+const TIMEOUT_MS = 1_200_000;
+
+test('a synced record is read again or declared lost after one to three power cuts at any step', {
+  timeout: TIMEOUT_MS,
+}, async () => {
   let cuts = 0;
   let synced = 0;
   await fc.assert(
