@@ -11,6 +11,21 @@ RETURN CASE type
   WHEN 0 THEN 'CREATED' WHEN 1 THEN 'STARTED' WHEN 2 THEN 'STOPPED' WHEN 3 THEN 'DELETED'
   ELSE 'UNKNOWN(' || type::text || ')' END;
 
+-- Of the flags of an event: how its container ended. EXIT_REASONS of the agent.
+CREATE FUNCTION store.exit_reason(flags int4) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE (flags >> 12) & 15
+  WHEN 0 THEN NULL
+  WHEN 1 THEN 'Completed' WHEN 2 THEN 'Error' WHEN 3 THEN 'OOMKilled' WHEN 4 THEN 'seccomp killed'
+  WHEN 5 THEN 'StartError' WHEN 6 THEN 'ContainerCannotRun' WHEN 7 THEN 'Unknown'
+  ELSE 'Other' END;
+
+CREATE FUNCTION store.exit_code(flags int4) RETURNS int4 LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN flags & 2048 <> 0 THEN (flags >> 16) & 255 END;
+
+-- The same in words: exit 137 OOMKilled.
+CREATE FUNCTION store.exit_text(flags int4) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 'exit ' || coalesce(store.exit_code(flags)::text, '?') || ' ' || store.exit_reason(flags);
+
 CREATE FUNCTION store.pleg_state_name(state int4) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE state
   WHEN 0 THEN 'non-existent' WHEN 1 THEN 'unknown' WHEN 2 THEN 'running' WHEN 3 THEN 'exited'

@@ -155,7 +155,8 @@ CREATE TABLE store.epoch (
 CREATE INDEX epoch_open ON store.epoch (node_id, incarnation) WHERE closed_at IS NULL;
 CREATE INDEX epoch_incarnation ON store.epoch (node_id, incarnation);
 
--- flags: the CRI's event type in the low byte, 256 replayed, 512 has_sandbox_status, 1024 is_sandbox.
+-- flags: the CRI's event type in the low byte, 256 replayed, 512 has_sandbox_status, 1024 is_sandbox. Of an event that says how its container ended, the
+-- reason from bit 12 (see store.exit_reason; 0 for no exit), and the exit code from bit 16 with 2048 if it is known.
 CREATE TABLE store.container_event (
   received_at timestamptz NOT NULL,
   created_ns int8 NOT NULL,
@@ -165,7 +166,7 @@ CREATE TABLE store.container_event (
   context_id int4 NOT NULL,
   seq int4 NOT NULL,
   cluster_id int2 NOT NULL,
-  flags int2 NOT NULL
+  flags int4 NOT NULL
 ) PARTITION BY RANGE (day);
 CREATE UNIQUE INDEX container_event_once ON store.container_event (node_id, context_id, seq, day);
 CREATE INDEX container_event_received_at ON store.container_event USING brin (received_at);

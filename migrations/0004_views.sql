@@ -86,6 +86,7 @@ SELECT c.name AS cluster, n.name AS node, x.epoch, e.seq, e.received_at, store.t
        s.container_id AS sandbox_id,
        o.pod_uid, o.pod_namespace, o.pod_name, o.container_name, o.attempt,
        e.flags & 256 <> 0 AS replayed, e.flags & 512 <> 0 AS has_sandbox_status,
+       store.exit_code(e.flags) AS exit_code, store.exit_reason(e.flags) AS exit_reason,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
        nullif(x.kubelet_version, '') AS kubelet_version,
        e.created_ns, e.day
@@ -598,7 +599,7 @@ CROSS JOIN LATERAL (
     AND h.window_to >= w.from_at - interval '1 hour' AND h.window_from <= f.detected_at
   UNION ALL
   SELECT 50, v.received_at, NULL,
-         concat('event ', store.event_type_name(v.flags & 255), ' received',
+         concat('event ', store.event_type_name(v.flags & 255), ' received', ', ' || store.exit_text(v.flags),
                 CASE WHEN v.flags & 256 <> 0 THEN ', replayed from before the subscription' END),
          format('container_events, epoch %s seq %s', vx.epoch, v.seq)
   FROM store.container o
@@ -620,7 +621,8 @@ CROSS JOIN LATERAL (
   FROM (VALUES
     (store.proof_ns(w.proof #> '{exactTimes,createdNs}'), 'created, by its status'),
     (store.proof_ns(w.proof #> '{exactTimes,startedNs}'), 'started, by its status'),
-    (store.proof_ns(w.proof #> '{exactTimes,finishedNs}'), 'finished, by its status'),
+    (store.proof_ns(w.proof #> '{exactTimes,finishedNs}'),
+     concat('finished, by its status', ', exit ' || (w.proof #>> '{exactTimes,exitCode}'), ' ' || nullif(w.proof #>> '{exactTimes,reason}', ''))),
     (f.occurred_at, 'this is when it happened, on the clock of the agent')) AS t (at, fact)
   WHERE t.at IS NOT NULL
   UNION ALL

@@ -30,7 +30,7 @@ BEGIN
   FROM (
     SELECT e.received_at AS at, NULL::timestamptz AS until, 'event' AS kind, store.event_type_name(e.flags & 255) AS what,
            o.pod_namespace || '/' || o.pod_name AS pod, o.container_name AS container, o.container_id AS container_id,
-           concat_ws(', ', CASE WHEN e.flags & 1024 <> 0 THEN 'sandbox' END,
+           concat_ws(', ', CASE WHEN e.flags & 1024 <> 0 THEN 'sandbox' END, store.exit_text(e.flags),
                      CASE WHEN e.flags & 256 <> 0 THEN 'replayed from before the subscription' END) AS detail, x.epoch, e.seq
     FROM store.container_event e
     LEFT JOIN store.context x ON x.context_id = e.context_id

@@ -68,6 +68,8 @@ COMMENT ON COLUMN plegwatch.container_events.container_name IS 'the name of the 
 COMMENT ON COLUMN plegwatch.container_events.attempt IS 'how often the container was started before in its pod';
 COMMENT ON COLUMN plegwatch.container_events.replayed IS 'whether it is older than the subscription';
 COMMENT ON COLUMN plegwatch.container_events.has_sandbox_status IS 'whether it carries the status of the sandbox';
+COMMENT ON COLUMN plegwatch.container_events.exit_code IS 'with which code the container ended; null unless the event carries a status that says so, and where the runtime does not know it';
+COMMENT ON COLUMN plegwatch.container_events.exit_reason IS 'why it ended, as the runtime put it: Completed, Error, OOMKilled, seccomp killed, StartError, ContainerCannotRun, Unknown, or Other; null unless the event says so';
 COMMENT ON COLUMN plegwatch.container_events.runtime_name IS 'the container runtime at that time';
 COMMENT ON COLUMN plegwatch.container_events.runtime_version IS 'its version';
 COMMENT ON COLUMN plegwatch.container_events.kubelet_version IS 'the version of the kubelet at that time';

@@ -16,6 +16,21 @@ import { type Parsed, parse, text, uuid } from './validation.ts';
 export const EVENT_TYPES = ['CREATED', 'STARTED', 'STOPPED', 'DELETED'] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
+/**
+ * Why a container ended, in the words of the runtimes: containerd (internal/cri/server), CRI-O (server/container_status.go), and iSulad, which took
+ * over Docker's. `Other` stands for any other word and for none. The store holds the position in this list, from 1.
+ */
+export const EXIT_REASONS = [
+  'Completed',
+  'Error',
+  'OOMKilled',
+  'seccomp killed',
+  'StartError',
+  'ContainerCannotRun',
+  'Unknown',
+  'Other',
+] as const;
+
 /** States of a container or sandbox, named as in the kubelet (kubelet pkg/kubelet/pleg/generic.go, plegContainerState). */
 export const PLEG_STATES = ['non-existent', 'unknown', 'running', 'exited'] as const;
 export type PlegState = (typeof PLEG_STATES)[number];
@@ -138,18 +153,26 @@ export const ContainerIdentitySchema = v.strictObject({
 });
 export type ContainerIdentity = v.InferOutput<typeof ContainerIdentitySchema>;
 
+const byte = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(255));
+
+/** How a container ended. `code` is null where the runtime does not know it; CRI-O then says -1. */
+const ContainerExit = v.strictObject({ code: v.nullable(byte), reason: v.picklist(EXIT_REASONS) });
+export type ContainerExit = v.InferOutput<typeof ContainerExit>;
+
 const ContainerEventRecord = v.strictObject({
   type: v.literal('container_event'),
   /** When the stream reader received it. */
   t: at,
   containerId: id,
   /** The CRI's number of the type; see {@link EVENT_TYPES}. */
-  eventType: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(255)),
+  eventType: byte,
   createdNs: nanos,
   isSandbox: v.boolean(),
   /** Created before our subscription: it can confirm an expected event and never supports a finding. */
   replayed: v.boolean(),
   hasSandboxStatus: v.boolean(),
+  /** Absent unless the event carries a status of its container that says that it ended. */
+  exit: v.optional(ContainerExit),
 });
 
 /** A state change found by a relist. It happened between `window.from` and `window.to`. */

@@ -226,6 +226,8 @@ export interface ContainerEvent {
   readonly container: number | null;
   /** Older than the subscription. */
   readonly replayed: boolean;
+  /** How its container ended, such as `exit 137 OOMKilled`; null unless the event says so. */
+  readonly exit: string | null;
 }
 
 /** A list showed another state than the one before. */

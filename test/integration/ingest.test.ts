@@ -13,7 +13,7 @@ import { migrate } from '../../src/controller/store/migrate.ts';
 import { openStore } from '../../src/controller/store/store.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import { encodeBatch } from '../../src/protocol/batch.ts';
-import type { EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
+import { type EvidenceRecord, EXIT_REASONS, type RecordOf } from '../../src/protocol/record.ts';
 import {
   ackReplyKey,
   flowSettingsKey,
@@ -72,7 +72,7 @@ needs('postgres', 'redis-server')('ingest', () => {
     const one = agentIncarnation('node-a');
     await bed.sender.send(
       one.batch(1, [
-        event(5, { eventType: 2 }),
+        event(5, { eventType: 2, exit: { code: 137, reason: 'OOMKilled' } }),
         event(6, { eventType: 9, containerId: 'cri-o://x', isSandbox: true }),
       ]),
     );
@@ -84,8 +84,42 @@ needs('postgres', 'redis-server')('ingest', () => {
       ...{ pod_namespace: 'shop', pod_name: 'cart-7', container_name: 'app', attempt: 2, replayed: false },
       ...{ has_sandbox_status: true, runtime_name: 'containerd', runtime_version: '2.1.4' },
       ...{ kubelet_version: 'v1.36.2', created_ns: '1790000000123456789' },
+      ...{ exit_code: 137, exit_reason: 'OOMKilled' },
     });
-    expect(second).toMatchObject({ event_type: 'UNKNOWN(9)', container_id: 'cri-o://x', is_sandbox: true });
+    expect(second).toMatchObject({
+      ...{ event_type: 'UNKNOWN(9)', container_id: 'cri-o://x', is_sandbox: true },
+      ...{ exit_code: null, exit_reason: null },
+    });
+  });
+
+  it('stores how containers ended: for each reason, with the largest code, and with one that is not known', async () => {
+    const one = agentIncarnation('node-a');
+    const exits = [
+      ...EXIT_REASONS.map((reason, i) => ({ code: i, reason })),
+      ...([127, 128, 255, null] as const).map((code) => ({ code, reason: 'Error' as const })),
+    ];
+    await bed.sender.send(
+      one.batch(
+        1,
+        exits.map((exit, i) =>
+          event(i + 1, {
+            ...{ eventType: i % 2 === 0 ? 2 : 255, replayed: i % 3 === 0, isSandbox: i % 5 === 0 },
+            exit,
+          }),
+        ),
+      ),
+    );
+    await acked(one, exits.length);
+    const stored = await rows(
+      'SELECT event_type, replayed, is_sandbox, exit_code AS code, exit_reason AS reason FROM plegwatch.container_events ORDER BY seq',
+    );
+    expect(stored).toEqual(
+      exits.map((exit, i) => ({
+        event_type: i % 2 === 0 ? 'STOPPED' : 'UNKNOWN(255)',
+        ...{ replayed: i % 3 === 0, is_sandbox: i % 5 === 0 },
+        ...exit,
+      })),
+    );
   });
 
   it('stores two batches at once whose versions are new to both controllers', async () => {

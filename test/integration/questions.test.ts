@@ -66,6 +66,19 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
     expect(of(rows, { kind: 'session' }).map(({ what }) => what)).toEqual(['opened', 'ended', 'opened']);
     expect(of(rows, { kind: 'gap' })).toMatchObject([{ what: 'stream', detail: 'broken' }]);
   },
+  // Node 6 has two OOMKilled of every 400, the first of which was not announced; node 2 one with another error.
+  'Which containers were OOMKilled or failed': (rows) => {
+    expect(nodes(rows)).toEqual(ofBoth('002', '006'));
+    expect(of(rows, { node: 'west-002' }).map((row) => [row['exit_code'], row['announced']])).toEqual([
+      ['7', true],
+      ['7', true],
+    ]);
+    expect(of(rows, { node: 'east-006', exit_reason: 'OOMKilled' }).map((row) => row['announced'])).toEqual([
+      ...[false, true],
+      ...[false, true],
+      ...[false, true],
+    ]);
+  },
   // The last life of the last day.
   'What were the last events of a node': (rows) => {
     expect(rows.map((row) => [row['event_type'], row['container_name']])).toEqual([

@@ -117,6 +117,8 @@ needs(
     const node = await watch();
     const after = listener();
     await armed(node, after);
+    const failing = { name: 'app', command: ['sh', '-c', 'sleep 1; exit 7'] };
+    const failed = await pods.runPod({ name: 'failing', containers: [failing] });
     const all = await runPods();
     for (const { received } of [before, after])
       await passes(() => expect(onlyCertainOf(all, received)).toEqual(certainOf(all)));
@@ -125,6 +127,9 @@ needs(
       expect(onlyOf(all, after.received)).toEqual(onlyOf(all, before.received));
       expect(onlyOf(all, await node.events())).toEqual(onlyOf(all, before.received));
     });
+    await passes(async () =>
+      expect(await exitsOf(failed)).toEqual([{ event_type: 'STOPPED', exit_code: 7, exit_reason: 'Error' }]),
+    );
     expect(unconfirmedBy(before, await node.accusations())).toEqual([]);
     // It is absent until a covered minute has been stored.
     await passes(async () => {
@@ -313,6 +318,13 @@ async function runPods(): Promise<DrivenPod[]> {
   for (let i = 0; i < POD_COUNT; i += 1) all.push(await pods.runToEnd());
   return all;
 }
+
+/** What the events of its container say of its end. */
+const exitsOf = ({ containers }: DrivenPod) =>
+  system.sql(
+    'SELECT event_type, exit_code, exit_reason FROM plegwatch.container_events WHERE container_id = $1 AND exit_reason IS NOT NULL',
+    containers['app'] ?? '',
+  );
 
 async function runListedPod(node: WatchedNode): Promise<DrivenPod> {
   const pod = await pods.runPod({ name: 'seen' });

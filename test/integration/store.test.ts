@@ -52,7 +52,16 @@ const VIEWS: Record<string, string[]> = {
       'is_sandbox',
       'sandbox_id',
     ],
-    ...[...POD, 'container_name', 'attempt', 'replayed', 'has_sandbox_status', ...VERSION],
+    ...[
+      ...POD,
+      'container_name',
+      'attempt',
+      'replayed',
+      'has_sandbox_status',
+      'exit_code',
+      'exit_reason',
+      ...VERSION,
+    ],
   ],
   short_lives: [
     ...[

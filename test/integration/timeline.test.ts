@@ -32,7 +32,9 @@ needs('postgres')('the timeline of a node', () => {
     const other = agentIncarnation('node-b', 1, 120_000);
     await commitAll(databaseUrl, [
       first.batch(1, evidence()),
-      next.batch(1, [event(3), STATE], { prev: first.epoch }),
+      next.batch(1, [event(3, { eventType: 2, exit: { code: 137, reason: 'OOMKilled' } }), STATE], {
+        prev: first.epoch,
+      }),
       other.batch(1, evidence()),
     ]);
     await query(databaseUrl, UNHEALTHY);
@@ -56,6 +58,9 @@ needs('postgres')('the timeline of a node', () => {
         what: 'Evented -> Fallback',
         detail: expect.stringContaining('StreamBroke'),
       }),
+    );
+    expect(entries).toContainEqual(
+      expect.objectContaining({ kind: 'event', what: 'STOPPED', detail: 'exit 137 OOMKilled' }),
     );
     expect(entries).toContainEqual(
       expect.objectContaining({ kind: 'session', what: 'ended', detail: 'UNAVAILABLE: EOF' }),

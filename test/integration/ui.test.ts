@@ -28,7 +28,7 @@ import { commitAll } from '../support/committed.ts';
 import { query, startServer, type TestServer } from '../support/database.ts';
 import { evidence, NOT_READY, STATE, UNHEALTHY } from '../support/evidence.ts';
 import { needs } from '../support/needs.ts';
-import { hexId, relistMinute } from '../support/records.ts';
+import { event, hexId, relistMinute } from '../support/records.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const run = promisify(execFile);
@@ -429,6 +429,17 @@ needs(
   test('a page that other machines reach is not served without access', async () => {
     const { code, stderr } = await plegwatch(['ui', '--database-url', databaseUrl, '--page-address', ':0']);
     expect([code, stderr]).toEqual([1, expect.stringMatching(/\[UI_UNPROTECTED\]/)]);
+  });
+
+  test('an event says how its container ended, if it knows', async () => {
+    const node = agentIncarnation('node-exits', 1, 120_000);
+    const exits = [{ code: 137, reason: 'OOMKilled' }, { code: null, reason: 'Error' }, undefined] as const;
+    const records = exits.map((exit, i) =>
+      event(i + 1, { eventType: 2, ...(exit === undefined ? {} : { exit }) }),
+    );
+    await commitAll(databaseUrl, [node.batch(1, records)]);
+    const { events } = await answer<TimelineAnswer>('timeline?cluster=test&node=node-exits');
+    expect(events.rows.map(({ exit }) => exit).sort()).toEqual(['exit 137 OOMKilled', 'exit ? Error', null]);
   });
 
   test('minutes with the largest numbers that an agent may send are answered', async () => {

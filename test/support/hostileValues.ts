@@ -102,6 +102,17 @@ const UNSTORABLE: readonly ((random: Random) => unknown)[] = [
   () => ({ ...event(1), t: 30 * 86_400_000_000 }),
   () => ({ ...event(1), t: -300 * 86_400_000_000 }),
   () => ({ ...event(1), t: Number.MAX_SAFE_INTEGER }),
+  (random) => ({
+    ...event(1),
+    exit: pick(random, [
+      null,
+      {},
+      { code: 7, reason: "'; --" },
+      { code: 2 ** 31, reason: 'Error' },
+      { code: -1, reason: 'Error' },
+      { code: 7, reason: 'Error', more: 1 },
+    ]),
+  }),
   () => ({ ...event(1), createdNs: '-9999999999999999999' }),
   () => relistMinute({ sandboxes: 2 ** 40 }),
   (random) => relistMinute({ statuses: pick(random, HOSTILE_STATUSES) }),

@@ -6,9 +6,17 @@ import { BatchCommitter } from '../../src/controller/ingest/batchCommitter.ts';
 import { createPartitionCache } from '../../src/controller/ingest/partitionCache.ts';
 import { openStore } from '../../src/controller/store/store.ts';
 import { decodeBatch, encodeBatch } from '../../src/protocol/batch.ts';
-import type { ContainerIdentity, EvidenceRecord, PlegState, RecordOf } from '../../src/protocol/record.ts';
+import {
+  type ContainerIdentity,
+  EVENT_TYPES,
+  type EvidenceRecord,
+  type PlegState,
+  type RecordOf,
+} from '../../src/protocol/record.ts';
 import { agentIncarnation, CLUSTER } from './batches.ts';
 import { query, silent } from './database.ts';
+
+const STOPPED = EVENT_TYPES.indexOf('STOPPED');
 
 export interface TrafficRates {
   readonly nodes: number;
@@ -277,6 +285,7 @@ class Node {
         type: 'container_event',
         ...{ t: at, containerId: id, eventType, createdNs: `${created}` },
         ...{ isSandbox, replayed: false, hasSandboxStatus: true },
+        ...(eventType === STOPPED && !isSandbox ? { exit: { code: 0, reason: 'Completed' } } : {}),
       };
       if (oldState === undefined || newState === undefined) return [event];
       const change: RecordOf<'relist_change'> = {

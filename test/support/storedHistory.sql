@@ -9,6 +9,8 @@
 --   number % 10 = 4        its stream is broken on the second day from 10:00 to 16:00
 --   number % 10 = 5        its runtime answers lists after 12 s on the sixth day from 12:00 to 12:10; NotReady from 12:05 to 12:12
 --   number % 10 = 6        two containers of one name ran at once on the fifth day at 06:00
+--   number % 10 = 6        of 400 containers, two are OOMKilled; the STOPPED of one of them is lost
+--   number % 10 = 2        of 400 containers, one exits with 7; all others end with 0
 --   number % 10 = 7        its kubelet discards 5 events on the second day at 07:00
 --   every node             one container in 50 lives between two lists; a container that shows a blind spot, on containerd
 CREATE TEMP TABLE begin AS SELECT (now() AT TIME ZONE 'UTC')::date - (SELECT days FROM size) AS day;
@@ -79,14 +81,19 @@ FROM life l;
 CREATE TEMP TABLE transition AS
 SELECT l.*, t.step, t.type, t.is_sandbox, l.at + t.after * interval '1 second' AS happened_at,
        l.number % 10 = 4 AND l.at >= m.began + interval '1 day 10 hours' AND l.at < m.began + interval '1 day 16 hours' AS is_in_gap,
-       l.is_lossy AND t.type = 2 AND NOT t.is_sandbox AS is_lost
+       l.is_lossy AND t.type = 2 AND NOT t.is_sandbox AS is_lost,
+       -- How its container ended, as flags of the event.
+       CASE WHEN t.type <> 2 OR t.is_sandbox THEN 0
+            WHEN l.number % 10 = 6 AND l.no % 400 IN (20, 30) THEN 2048 + 3 * 4096 + 137 * 65536
+            WHEN l.number % 10 = 2 AND l.no % 400 = 40 THEN 2048 + 2 * 4096 + 7 * 65536
+            ELSE 2048 + 4096 END AS exit_flags
 FROM life l JOIN member m USING (node_id),
      (VALUES (1, 0, true, 0.0), (2, 1, true, 0.1), (3, 0, false, 1.0), (4, 1, false, 1.2), (5, 2, false, 60.0), (6, 2, true, 61.0),
              (7, 3, false, 70.0), (8, 3, true, 80.0)) AS t (step, type, is_sandbox, after);
 
 INSERT INTO store.container_event (received_at, created_ns, container_key, day, node_id, context_id, seq, cluster_id, flags)
 SELECT happened_at + interval '2 ms', (extract(epoch FROM happened_at) * 1e9)::int8, CASE WHEN is_sandbox THEN sandbox_key ELSE container_key END,
-       day, node_id, context_id, no * 20 + step, cluster_id, type + CASE WHEN is_sandbox THEN 1024 ELSE 0 END
+       day, node_id, context_id, no * 20 + step, cluster_id, type + CASE WHEN is_sandbox THEN 1024 ELSE 0 END + exit_flags
 FROM transition WHERE NOT is_lost AND NOT is_in_gap
 ORDER BY happened_at;
 
@@ -143,7 +150,9 @@ INSERT INTO store.finding (finding_id, detected_at, day, node_id, context_id, se
                            pod_namespace, pod_name, container_name, window_from, window_to, occurred_at, proof)
 SELECT md5(id || 'missed')::uuid, happened_at + interval '32 s', day, node_id, context_id, no * 20 + 17, cluster_id, 'missed', 'STOPPED',
        'unannounced_by_list', id, 'uid-' || left(sandbox, 12), namespace, pod, 'app', date_bin('5 s', happened_at, '2020-01-01'),
-       date_bin('5 s', happened_at, '2020-01-01') + interval '5 s', happened_at, jsonb '{"v": 1, "evidence": "listed_exited"}'
+       date_bin('5 s', happened_at, '2020-01-01') + interval '5 s', happened_at,
+       jsonb_build_object('v', 1, 'evidence', 'listed_exited',
+                          'exactTimes', jsonb_build_object('exitCode', store.exit_code(exit_flags), 'reason', store.exit_reason(exit_flags)))
 FROM transition WHERE is_lost AND NOT is_in_gap
 UNION ALL
 SELECT md5(id || 'short')::uuid, at + interval '30 s', day, node_id, context_id, no * 20 + 18, cluster_id, 'short_life', NULL, 'life', id,

@@ -116,6 +116,13 @@ test('a row that differs from its attempt is unexpected', () => {
   expect(checkRecords(evidence({ store: store([row(1), row(2, 77)]) })).problems).toEqual(['1 unexpected']);
 });
 
+test('a row that lost how its container ended is unexpected', () => {
+  const stopped = { ...event(2), exit: { code: 0, reason: 'Completed' } } as const;
+  expect(checkRecords(evidence({ attempts: [attempt(1), attempt(2, stopped)] })).problems).toEqual([
+    '1 unexpected',
+  ]);
+});
+
 test('a row stored under another node is unexpected', () => {
   const otherNode = { ...row(2), node: 'node-1' };
   expect(checkRecords(evidence({ store: store([row(1), otherNode]) })).problems).toEqual(['1 unexpected']);

@@ -8,7 +8,7 @@
  * Times are microseconds from the epoch's start, as in the record.
  */
 import { createHash } from 'node:crypto';
-import { type EvidenceRecord, PLEG_STATES } from '../../src/protocol/record.ts';
+import { type EvidenceRecord, EXIT_REASONS, PLEG_STATES, type RecordOf } from '../../src/protocol/record.ts';
 
 const ROW_KINDS = ['container_event', 'relist_change', 'relist_minute', 'finding', 'mode_change'] as const;
 export type RowKind = (typeof ROW_KINDS)[number];
@@ -27,9 +27,10 @@ export function factsOf(record: EvidenceRecord): string | null {
         replayed,
         hasSandboxStatus,
         isSandbox,
+        exit,
       } = record;
       const bits = type + (replayed ? 256 : 0) + (hasSandboxStatus ? 512 : 0) + (isSandbox ? 1024 : 0);
-      return asText([t, createdNs, keyOf(id), bits]);
+      return asText([t, createdNs, keyOf(id), bits + exitBits(exit)]);
     }
     case 'relist_change': {
       const { window, containerId: id, oldState: old, newState: now, isSandbox } = record;
@@ -88,6 +89,12 @@ export function factsOf(record: EvidenceRecord): string | null {
 /** The fields of a row, in the order of {@link factsOf}. */
 export const factsOfRow = (fields: readonly unknown[]): string =>
   asText(fields.map((field) => (typeof field === 'object' && field !== null ? sorted(field) : field)));
+
+function exitBits(exit: RecordOf<'container_event'>['exit']): number {
+  if (exit === undefined) return 0;
+  const code = exit.code === null ? 0 : 2048 + 65_536 * exit.code;
+  return 4096 * (EXIT_REASONS.indexOf(exit.reason) + 1) + code;
+}
 
 const asText = (fields: readonly unknown[]): string => fields.map(String).join(' ');
 

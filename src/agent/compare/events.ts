@@ -9,6 +9,7 @@ import type { ExactTimes, ReceivedEvent, ShownStatus, StatusAnswer } from '../..
 import { EVENT_TYPES } from '../../protocol/record.ts';
 import { type Mono, since } from '../../protocol/units.ts';
 import type { ComparisonParts } from './comparisonParts.ts';
+import { exitOf } from './containerExit.ts';
 import { classifyEvent, type EventClassification } from './eventClassifier.ts';
 import type { StageProof } from './expectation.ts';
 import { eventFinding, type Judgement } from './findings.ts';
@@ -89,6 +90,7 @@ export class Events {
   #recordEvent(event: ReceivedEvent, replayed: boolean, container: TrackedContainer | undefined): void {
     const { emitter } = this.#parts;
     const object = container?.identity ?? event.object;
+    const exit = exitOf(event.times);
     emitter.emit(object, {
       type: 'container_event',
       t: since(emitter.epochStart, event.received),
@@ -98,6 +100,7 @@ export class Events {
       isSandbox: object?.isSandbox ?? false,
       replayed,
       hasSandboxStatus: event.hasSandboxStatus,
+      ...(exit === null ? {} : { exit }),
     });
   }
 

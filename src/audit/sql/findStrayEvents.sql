@@ -3,7 +3,7 @@
 WITH session AS MATERIALIZED (
   SELECT s.opened_at, coalesce(s.closed_at, 'infinity') AS closed_at FROM store.stream_session s WHERE s.node_id = $1 AND s.epoch = $2
 ), moment AS (
-  SELECT s.opened_at AS at, NULL::int4 AS seq, NULL::int2 AS flags, s.closed_at FROM session s
+  SELECT s.opened_at AS at, NULL::int4 AS seq, NULL::int4 AS flags, s.closed_at FROM session s
   UNION ALL
   SELECT v.received_at, v.seq, v.flags, NULL FROM store.container_event v
   WHERE v.node_id = $1 AND v.context_id = ANY ($3::int4[]) AND v.seq <= $4

@@ -4,7 +4,7 @@
 WITH session AS MATERIALIZED (
   SELECT s.session_no, s.opened_at, s.armed_at, s.closed_at, s.events, s.replayed FROM store.stream_session s WHERE s.node_id = $1 AND s.epoch = $2
 ), moment AS (
-  SELECT s.opened_at AS at, NULL::int4 AS seq, NULL::int2 AS flags, NULL::int8 AS created_ns, s.session_no FROM session s
+  SELECT s.opened_at AS at, NULL::int4 AS seq, NULL::int4 AS flags, NULL::int8 AS created_ns, s.session_no FROM session s
   UNION ALL
   SELECT v.received_at, v.seq, v.flags, v.created_ns, NULL FROM store.container_event v
   WHERE v.node_id = $1 AND v.context_id = ANY ($3::int4[]) AND v.seq <= $4

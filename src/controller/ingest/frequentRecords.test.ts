@@ -12,6 +12,7 @@ const EVENT = {
   replayed: false,
   hasSandboxStatus: true,
 };
+const END = { ...EVENT, exit: { code: 7, reason: 'Error' } };
 const CHANGE = {
   type: 'relist_change',
   t: 5,
@@ -28,10 +29,16 @@ const VALUES = [
   ...['', '0', '-0', '+1', '-', '1\n', '1e3', '9'.repeat(19), '9'.repeat(20), `-${'9'.repeat(19)}`],
   ...['a', 'a\0', 'a'.repeat(MAX_ID_LENGTH), 'a'.repeat(MAX_ID_LENGTH + 1), new String('a')],
   ...['running', 'Running', 'non-existent', 'container_event', 'relist_change', 'finding'],
+  ...['Completed', 'completed', 'Other', 'OOMKilled', 'seccomp killed'],
+  ...[{ code: 255, reason: 'Other' }, { code: null, reason: 'Error' }, { code: 0 }, { reason: 'Error' }],
   ...[{ from: 0 }, { from: 0, to: 1 }, { from: 0, to: 0.5 }, { from: 0, to: 1, x: 0 }, { from: null, to: 1 }],
 ];
 
-describe.each([{ record: EVENT }, { record: CHANGE }])('a $record.type', ({ record }) => {
+describe.each([
+  { name: 'container_event', record: EVENT },
+  { name: 'container_event with an exit', record: END },
+  { name: 'relist_change', record: CHANGE },
+])('a $name', ({ record }) => {
   it('is recognised without the schema, which accepts it unchanged', () => {
     expect(isFrequentRecord(record)).toBe(true);
     expect(parseRecord(record)).toEqual({ ok: true, value: record });
@@ -52,15 +59,28 @@ describe.each([{ record: EVENT }, { record: CHANGE }])('a $record.type', ({ reco
     }
   });
 
-  it('is not recognised without one of its fields', () => {
+  it('is recognised without one of its fields only if that is the exit', () => {
     for (const field of Object.keys(record)) {
       const others = Object.entries(record).filter(([key]) => key !== field);
       expect({ field, frequent: isFrequentRecord(Object.fromEntries(others)) }).toEqual({
         field,
-        frequent: false,
+        frequent: field === 'exit',
       });
     }
   });
+});
+
+it('an exit with a field of another value, or without one, is recognised exactly if the schema accepts it', () => {
+  const exits = ['code', 'reason', 'another'].flatMap((field) => [
+    ...VALUES.map((value) => ({ ...END.exit, [field]: value })),
+    Object.fromEntries(Object.entries(END.exit).filter(([key]) => key !== field)),
+  ]);
+  for (const exit of exits) {
+    const record = { ...END, exit };
+    const parsed = parseRecord(record);
+    expect({ exit, frequent: isFrequentRecord(record) }).toEqual({ exit, frequent: parsed.ok });
+    if (parsed.ok) expect(parsed.value).toEqual(record);
+  }
 });
 
 it('no other record is recognised, and nothing that is no record', () => {

@@ -2,10 +2,17 @@
  * Recognises events and relist changes, which nearly all records are, without the schema, which takes several times as long and copies them.
  * Whatever is not recognised here is for the schema to judge, and to say what is wrong with it.
  */
-import { MAX_ID_LENGTH, MAX_OFFSET, PLEG_STATES, type RecordOf } from '../../protocol/record.ts';
+import {
+  EXIT_REASONS,
+  MAX_ID_LENGTH,
+  MAX_OFFSET,
+  PLEG_STATES,
+  type RecordOf,
+} from '../../protocol/record.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
+const REASONS: ReadonlySet<unknown> = new Set(EXIT_REASONS);
 const STATES: ReadonlySet<unknown> = new Set(PLEG_STATES);
 const NANOS = /^-?\d{1,19}$/;
 
@@ -25,7 +32,14 @@ const isEvent = (fields: Fields): boolean =>
   NANOS.test(fields['createdNs']) &&
   typeof fields['replayed'] === 'boolean' &&
   typeof fields['hasSandboxStatus'] === 'boolean' &&
-  fieldCount(fields) === 8;
+  (fields['exit'] === undefined || isExit(fields['exit'])) &&
+  fieldCount(fields) === ('exit' in fields ? 9 : 8);
+
+const isExit = (exit: unknown): boolean =>
+  isObject(exit) &&
+  (exit['code'] === null || isByte(exit['code'])) &&
+  REASONS.has(exit['reason']) &&
+  fieldCount(exit) === 2;
 
 function isChange(fields: Fields): boolean {
   const window = fields['window'];

@@ -2,7 +2,13 @@
  * Writes the records of a batch: the columns of each type, and the rows of `store.container` that events and changes refer to.
  */
 import { messageOf } from '../../platform/errors.ts';
-import { PLEG_STATES, type RecordOf, type RecordType } from '../../protocol/record.ts';
+import {
+  type ContainerExit,
+  EXIT_REASONS,
+  PLEG_STATES,
+  type RecordOf,
+  type RecordType,
+} from '../../protocol/record.ts';
 import { databaseErrorKind } from '../store/databaseError.ts';
 import { literal } from '../store/literal.ts';
 import type { SqlRunner } from '../store/store.ts';
@@ -33,6 +39,9 @@ import upsertStreamSessions from './sql/upsertStreamSessions.sql';
 const REPLAYED = 256;
 const HAS_SANDBOX_STATUS = 512;
 const EVENT_OF_SANDBOX = 1024;
+const HAS_EXIT_CODE = 2048;
+const EXIT_REASON_SHIFT = 12;
+const EXIT_CODE_SHIFT = 16;
 const CHANGE_OF_SANDBOX = 256;
 
 /** Writes records of any type, of batches each of which is of another node. Throws if a record turns out to be stored already. */
@@ -103,14 +112,20 @@ function eventFlags({
   replayed,
   hasSandboxStatus,
   isSandbox,
+  exit,
 }: RecordOf<'container_event'>): number {
   return (
     eventType |
     (replayed ? REPLAYED : 0) |
     (hasSandboxStatus ? HAS_SANDBOX_STATUS : 0) |
-    (isSandbox ? EVENT_OF_SANDBOX : 0)
+    (isSandbox ? EVENT_OF_SANDBOX : 0) |
+    (exit === undefined ? 0 : exitFlags(exit))
   );
 }
+
+const exitFlags = ({ code, reason }: ContainerExit): number =>
+  ((EXIT_REASONS.indexOf(reason) + 1) << EXIT_REASON_SHIFT) |
+  (code === null ? 0 : HAS_EXIT_CODE | (code << EXIT_CODE_SHIFT));
 
 const changeStates = ({ oldState, newState, isSandbox }: RecordOf<'relist_change'>): number =>
   PLEG_STATES.indexOf(oldState) | (PLEG_STATES.indexOf(newState) << 4) | (isSandbox ? CHANGE_OF_SANDBOX : 0);

@@ -1,7 +1,8 @@
 -- The events that the agent of the node $2 of the cluster $1 received from $3 to $4, the latest $5, these first.
 SELECT to_char(e.received_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at,
        to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "createdAt",
-       e.event_type AS type, e.replayed, e.container_id AS "containerId", e.is_sandbox AS "isSandbox", e.pod_uid AS "podUid",
+       e.event_type AS type, e.replayed,
+       'exit ' || coalesce(e.exit_code::text, '?') || ' ' || e.exit_reason AS exit, e.container_id AS "containerId", e.is_sandbox AS "isSandbox", e.pod_uid AS "podUid",
        e.pod_namespace AS "podNamespace", e.pod_name AS "podName", e.container_name AS "containerName"
 FROM plegwatch.container_events e
 WHERE e.cluster = $1 AND e.node = $2

@@ -15,8 +15,8 @@ export function missInWords({ eventType, from, to, resolvedAt, cause }: Timeline
   return `Missed ${visible(eventType ?? 'event')}${window}, ${later}${cause === null ? '' : ` (${visible(cause)})`}`;
 }
 
-export const eventInWords = ({ at, type, replayed }: EventMark): string =>
-  `${visible(type)} received at ${clock(at)} UTC${replayed ? ', older than the subscription' : ''}`;
+export const eventInWords = ({ at, type, replayed, exit }: EventMark): string =>
+  `${visible(type)}${exit === null ? '' : ` (${exit})`} received at ${clock(at)} UTC${replayed ? ', older than the subscription' : ''}`;
 
 export const windowInWords = ({ from, to, oldState, newState }: WindowMark): string =>
   `Lists: ${visible(oldState)} at ${clock(from)}, ${visible(newState)} at ${clock(to)} UTC (${duration(to - from)} between them)`;

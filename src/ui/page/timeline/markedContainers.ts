@@ -18,6 +18,7 @@ export interface EventMark {
   readonly at: number;
   readonly type: string;
   readonly replayed: boolean;
+  readonly exit: string | null;
 }
 
 /** The change happened somewhere within it: after a list that showed the old state began, before one that showed the new one ended. */
@@ -88,8 +89,8 @@ function indexOf(answer: TimelineAnswer): ReadonlyMap<number, Marks> {
     index.set(container, found);
     return found;
   };
-  for (const { container, at, type, replayed } of answer.events.rows) {
-    if (container !== null) marks(container).events.push({ at: msOf(at), type, replayed });
+  for (const { container, at, type, replayed, exit } of answer.events.rows) {
+    if (container !== null) marks(container).events.push({ at: msOf(at), type, replayed, exit });
   }
   for (const { container, from, to, oldState, newState } of answer.changes.rows) {
     if (container !== null)

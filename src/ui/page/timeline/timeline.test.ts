@@ -6,6 +6,7 @@ import { densityOf } from './eventDensity.ts';
 import { holeGroups, holeShape, labelPlace, MIN_HOLE_WIDTH } from './holeShape.ts';
 import { durationScale, figureLine, heatPaths } from './latencyHeat.ts';
 import { holeOf, markedContainers, nameOf } from './markedContainers.ts';
+import { eventInWords } from './markWords.ts';
 import { rowLayout } from './rowLayout.ts';
 
 const NIGHT = Date.parse('2026-11-22T03:00:00Z');
@@ -23,7 +24,7 @@ const missed = (of: number, second: number, more: Partial<TimelineFinding> = {})
   ...more,
 });
 const event = (of: number, second: number) => ({
-  ...{ at: at(second), createdAt: null, type: 'STARTED', container: of, replayed: false },
+  ...{ at: at(second), createdAt: null, type: 'STARTED', container: of, replayed: false, exit: null },
 });
 const rows = <T>(...all: readonly T[]) => ({ rows: all, cut: null });
 const answer = (more: Partial<TimelineAnswer>): TimelineAnswer => ({
@@ -165,6 +166,14 @@ test('each class of duration that occurred is a cell, the more frequent the dark
 test('the scale of durations reaches the longest relist', () => {
   expect(durationScale([slice(0, { maxMs: 12_000 })]).ticks.at(-1)).toBe(100_000);
   expect(durationScale([]).ticks.at(-1)).toBe(100);
+});
+
+test('the words of an event say how its container ended, if the event does', () => {
+  const stopped = { at: NIGHT, type: 'STOPPED', replayed: false };
+  expect(eventInWords({ ...stopped, exit: 'exit 137 OOMKilled' })).toBe(
+    'STOPPED (exit 137 OOMKilled) received at 03:00:00.000 UTC',
+  );
+  expect(eventInWords({ ...stopped, exit: null })).toBe('STOPPED received at 03:00:00.000 UTC');
 });
 
 test('a line is broken where nothing was measured', () => {
