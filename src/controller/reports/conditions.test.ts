@@ -1,0 +1,208 @@
+/*
+ * The conditions of a report.
+ */
+import { describe, expect, test } from 'vitest';
+import { ago, build, DAY, state, withState } from '../../../test/support/evidenceRow.ts';
+import type { ReportCondition, ReportStatus } from './status.ts';
+
+function condition(status: ReportStatus, type: string): ReportCondition | undefined {
+  return status.conditions.find((one) => one.type === type);
+}
+const stateOf = (status: ReportStatus, type: string) => {
+  const { status: value, reason } = condition(status, type) ?? {};
+  return `${value} ${reason}`;
+};
+
+describe('conditions', () => {
+  test('are always all six', () => {
+    const types = [
+      'Ready',
+      'AgentReporting',
+      'StreamConnected',
+      'RelistHealthy',
+      'EvidenceComplete',
+      'EventedPLEGInUse',
+    ];
+    expect(build().conditions.map(({ type }) => type)).toEqual(types);
+    const bare = build({ state: null, observed_to: null, covered_us: 0 });
+    expect(bare.conditions.map(({ type }) => type)).toEqual(types);
+    expect(stateOf(bare, 'EvidenceComplete')).toBe('Unknown NoEvidence');
+    expect(stateOf(bare, 'Ready')).toBe('Unknown NoEvidence');
+  });
+
+  test('AgentReporting is False after three minutes of silence, by the database clock', () => {
+    expect(stateOf(build({ last_seen: ago(180) }), 'AgentReporting')).toBe('True Reporting');
+    const silent = build({ last_seen: ago(181) });
+    expect(stateOf(silent, 'AgentReporting')).toBe('False AgentSilent');
+    expect(stateOf(silent, 'Ready')).toBe('False AgentSilent');
+    expect(stateOf(silent, 'RelistHealthy')).toBe('Unknown AgentSilent');
+    expect(stateOf(silent, 'EvidenceComplete')).toBe('False AgentSilent');
+  });
+
+  test.each([
+    ['silent', Number.POSITIVE_INFINITY, 'AgentSilent'],
+    ['without stored records while ingest is behind', 0, 'IngestBehind'],
+  ])('of an agent that is %s, nothing says what nobody observes', (_which, ingestCaughtUpForMs, reason) => {
+    const silent = build({ last_seen: ago(600) }, { ingestCaughtUpForMs });
+    expect(silent).toMatchObject({
+      mode: 'Unknown',
+      modeSince: '2026-11-20T11:59:45Z',
+      stream: { state: 'Unknown', since: '2026-11-20T11:50:00Z' },
+      agent: { lastSeen: '2026-11-20T11:50:00Z' },
+    });
+    expect(silent.kubelet).toEqual({ version: 'v1.36.3', model: 'Unknown' });
+    for (const type of ['StreamConnected', 'RelistHealthy', 'EventedPLEGInUse'])
+      expect(stateOf(silent, type)).toBe(`Unknown ${reason}`);
+  });
+
+  const neverSeen = {
+    first_seen: null,
+    last_seen: null,
+    state: null,
+    epoch: null,
+    complete_through: null,
+    kubelet_seen_to: null,
+    agent_version: '',
+    covered_us: 0,
+    missed_last24h: 0,
+    missed_resolved24h: 0,
+  };
+
+  test('a Node from which no agent ever reported says so, and nothing else is known of it', () => {
+    const status = build(neverSeen);
+    expect(status).toMatchObject({ mode: 'Unknown', stream: { state: 'Unknown' }, agent: {} });
+    expect(status.agent).toEqual({});
+    expect(status).not.toHaveProperty('modeSince');
+    expect(status).not.toHaveProperty('missed');
+    expect(stateOf(status, 'AgentReporting')).toBe('False NeverSeen');
+    expect(stateOf(status, 'Ready')).toBe('False NeverSeen');
+    expect(stateOf(status, 'EvidenceComplete')).toBe('False NeverSeen');
+    for (const type of ['StreamConnected', 'RelistHealthy', 'EventedPLEGInUse'])
+      expect(stateOf(status, type)).toBe('Unknown NeverSeen');
+  });
+
+  test('a Node counts as never seen only while no batch waits: its first one may be among them', () => {
+    expect(stateOf(build(neverSeen, { ingestCaughtUpForMs: 0 }), 'AgentReporting')).toBe(
+      'Unknown IngestBehind',
+    );
+    expect(stateOf(build(neverSeen, { ingestCaughtUpForMs: 1 }), 'AgentReporting')).toBe('False NeverSeen');
+    const conditions = [{ type: 'AgentReporting', status: 'False', since: ago(600).toISOString() }];
+    const before = build({ ...neverSeen, conditions }, { ingestCaughtUpForMs: 0 });
+    expect(stateOf(before, 'AgentReporting')).toBe('False NeverSeen');
+  });
+
+  test.each(['Unsafe', 'Off'])('the stream of a silent agent that was %s is Unknown too', (stream_state) => {
+    const silent = build({ last_seen: ago(600), state: { ...state, stream_state } });
+    expect(silent.stream?.state).toBe('Unknown');
+    expect(stateOf(silent, 'StreamConnected')).toBe('Unknown AgentSilent');
+  });
+
+  test('an agent that reports has no lastSeen, because any time would be outdated as soon as it is written', () => {
+    expect(build({ last_seen: ago(180) }).agent).not.toHaveProperty('lastSeen');
+    expect(build({ last_seen: ago(181) }).agent).toMatchObject({ lastSeen: '2026-11-20T11:56:59Z' });
+  });
+
+  test('silence begins after the time that is set', () => {
+    const options = { ingestCaughtUpForMs: Number.POSITIVE_INFINITY, silentAfterMs: 5_000 };
+    expect(build({ last_seen: ago(6) }, options).mode).toBe('Unknown');
+    expect(build({ last_seen: ago(5) }, options).mode).toBe('Evented');
+  });
+
+  test('EventedPLEGInUse has the error of the last scrape while the mode is not observed', () => {
+    const unseen = { mode: 'Unknown', model: 'Unknown', mode_reason: 'NotObserved' };
+    const failing = condition(withState({ ...unseen, kubelet_error: 'Tls' }), 'EventedPLEGInUse');
+    expect(failing).toMatchObject({
+      status: 'Unknown',
+      reason: 'NotObserved',
+      message: "The agent cannot read the kubelet's metrics: Tls.",
+    });
+    expect(stateOf(withState(unseen), 'EventedPLEGInUse')).toBe('Unknown NotObserved');
+    const never = withState({ ...unseen, mode_reason: 'Forbidden', kubelet_error: 'Forbidden' });
+    expect(stateOf(never, 'EventedPLEGInUse')).toBe('Unknown NotObserved');
+  });
+
+  test('no agent becomes silent while ingest is behind', () => {
+    const behind = build({ last_seen: ago(600) }, { ingestCaughtUpForMs: 0 });
+    for (const type of ['Ready', 'AgentReporting', 'StreamConnected', 'RelistHealthy', 'EvidenceComplete']) {
+      expect(stateOf(behind, type)).toBe('Unknown IngestBehind');
+    }
+    expect(stateOf(build({}, { ingestCaughtUpForMs: 0 }), 'AgentReporting')).toBe('True Reporting');
+  });
+
+  test('a silent agent of which nothing was stored since stays silent while ingest is behind', () => {
+    const behind = { ingestCaughtUpForMs: 0 };
+    const silentSince = (since: Date) => [
+      { type: 'AgentReporting', status: 'False', since: since.toISOString() },
+    ];
+    const silent = build({ last_seen: ago(600), conditions: silentSince(ago(420)) }, behind);
+    expect(stateOf(silent, 'AgentReporting')).toBe('False AgentSilent');
+    expect(stateOf(silent, 'Ready')).toBe('False AgentSilent');
+    const reporting = build({ last_seen: ago(400), conditions: silentSince(ago(420)) }, behind);
+    expect(stateOf(reporting, 'AgentReporting')).toBe('Unknown IngestBehind');
+  });
+
+  test.each([
+    ['Active', 'True Active'],
+    ['Arming', 'Unknown Arming'],
+    ['Silent', 'False Silent'],
+    ['Starved', 'False Starved'],
+    ['Interrupted', 'False Interrupted'],
+    ['Unsupported', 'False Unsupported'],
+    ['Disabled', 'False Disabled'],
+    ['Unsafe', 'Unknown Policy'],
+    ['Off', 'Unknown Policy'],
+    ['Resuming', 'Unknown Resuming'],
+  ])('StreamConnected of a stream in state %s is %s', (stream_state, expected) => {
+    expect(stateOf(withState({ stream_state }), 'StreamConnected')).toBe(expected);
+  });
+
+  test('without a stream because of policy, Ready is True and EvidenceComplete is False', () => {
+    const unsafe = withState({ stream_state: 'Unsafe' });
+    expect(stateOf(unsafe, 'Ready')).toBe('True Recording');
+    expect(stateOf(unsafe, 'EvidenceComplete')).toBe('False Policy');
+  });
+
+  test('RelistHealthy and Ready are False while lists fail, with the message of the agent', () => {
+    const failing = withState({ relist_healthy: false, relist_reason: 'deadline exceeded' });
+    expect(condition(failing, 'RelistHealthy')).toMatchObject({
+      status: 'False',
+      message: 'deadline exceeded',
+    });
+    expect(stateOf(failing, 'Ready')).toBe('False ListsFailing');
+  });
+
+  test('EvidenceComplete allows a thousandth of 24 hours without coverage, also for new nodes', () => {
+    expect(stateOf(build(), 'EvidenceComplete')).toBe('True Covered');
+    expect(stateOf(build({ covered_us: 0.998 * DAY * 1e6 }), 'EvidenceComplete')).toBe('False CoverageLow');
+    const young = { observed_from: ago(1060), observed_to: ago(60) };
+    expect(stateOf(build({ ...young, covered_us: 914e6 }), 'EvidenceComplete')).toBe('True Covered');
+    expect(stateOf(build({ ...young, covered_us: 913e6 }), 'EvidenceComplete')).toBe('False CoverageLow');
+    const started = { observed_from: ago(30), observed_to: ago(0) };
+    expect(stateOf(build({ ...started, covered_us: 0 }), 'EvidenceComplete')).toBe('False CoverageLow');
+    expect(stateOf(build({ records_lost: true }), 'EvidenceComplete')).toBe('False RecordsLost');
+  });
+
+  test.each([
+    ['Evented', '', 'True Connected'],
+    ['Fallback', 'StreamBroke', 'False FellBack'],
+    ['Fallback', 'RuntimeUnsupported', 'False RuntimeUnsupported'],
+    ['Generic', '', 'False GateDisabled'],
+    ['EventedHint', '', 'False HintOnly'],
+    ['HintDisabled', '', 'False FellBack'],
+    ['Starting', '', 'Unknown NoEvidence'],
+    ['Unknown', 'no metrics', 'Unknown NoEvidence'],
+  ])('EventedPLEGInUse in mode %s (%s) is %s', (mode, mode_reason, expected) => {
+    expect(stateOf(withState({ mode, mode_reason }), 'EventedPLEGInUse')).toBe(expected);
+  });
+
+  test('lastTransitionTime stays the same while the status does, whatever the reason', () => {
+    const since = '2026-11-01T00:00:00+00:00';
+    const conditions = [
+      { type: 'Ready', status: 'True', since },
+      { type: 'EvidenceComplete', status: 'False', since },
+    ];
+    const status = build({ conditions });
+    expect(condition(status, 'Ready')?.lastTransitionTime).toBe('2026-11-01T00:00:00Z');
+    expect(condition(status, 'EvidenceComplete')?.lastTransitionTime).toBe('2026-11-20T12:00:00Z');
+  });
+});
