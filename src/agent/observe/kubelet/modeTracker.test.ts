@@ -1,48 +1,20 @@
 import { describe, expect, test } from 'vitest';
-import { type FakeFigures, metricsText } from '../../../../test/support/fakeKubelet.ts';
+import type { FakeFigures } from '../../../../test/support/fakeKubelet.ts';
+import {
+  BORN,
+  described,
+  EVENTED,
+  FALLBACK,
+  failed,
+  START,
+  scrapeAt,
+  taking,
+  WALL,
+} from '../../../../test/support/modeScrapes.ts';
 import { parseRecord } from '../../../protocol/record.ts';
-import { mono, wall } from '../../../protocol/units.ts';
-import type { Scrape } from './client.ts';
-import { readMetrics } from './metrics.ts';
-import { type ModeChange, ModeTracker, type SavedMode } from './modeTracker.ts';
+import { mono } from '../../../protocol/units.ts';
+import { type ModeChange, ModeTracker } from './modeTracker.ts';
 import type { ScrapeFailure } from './scrapeError.ts';
-import { summarize } from './scrapeSummary.ts';
-
-const START = mono(1_000_000);
-/** The wall clock is this at the start of the monotonic one. */
-const WALL = 1.75e15;
-const BORN = 1.75e9 - 100;
-
-const EVENTED: FakeFigures = { gate: 1, errors: 0, successes: 1, start: BORN };
-const FALLBACK: FakeFigures = { ...EVENTED, errors: 5 };
-
-/** A good scrape that ends at a moment in seconds; `stepped` is what the wall clock was moved by until then. */
-function scrapeAt(
-  seconds: number,
-  figures: FakeFigures = EVENTED,
-  stepped = 0,
-): Extract<Scrape, { ok: true }> {
-  const read = readMetrics(metricsText(figures));
-  if (read === null) throw new Error('not a kubelet');
-  const ended = mono(seconds * 1e6);
-  const at = wall(WALL + (seconds + stepped) * 1e6);
-  return { ok: true, figures: read, identity: 'Verified', started: mono(ended - 20_000), ended, wall: at };
-}
-
-const failed = (seconds: number, reason: ScrapeFailure): Scrape => ({
-  ok: false,
-  reason,
-  message: '',
-  ended: mono(seconds * 1e6),
-});
-
-const described = (changes: readonly (ModeChange | null)[]) =>
-  changes.map((change) => change && `${change.from} ${change.mode} ${change.reason}`);
-
-function taking(...scrapes: Scrape[]) {
-  const tracker = new ModeTracker(START);
-  return { tracker, changes: scrapes.map((scrape) => tracker.take(scrape)) };
-}
 
 describe('a change of mode', () => {
   test('a change lies between the two scrapes around it, and has the figures of both', () => {
@@ -194,84 +166,6 @@ describe('a mode that no scrape confirms', () => {
   });
 });
 
-describe('a restart of the kubelet', () => {
-  const later = { start: BORN + 500 };
-
-  test('a restart ends a fallback and is the reason', () => {
-    const { changes } = taking(scrapeAt(10), scrapeAt(20, FALLBACK), scrapeAt(30, { ...EVENTED, ...later }));
-    expect(described(changes)[2]).toBe('Fallback Evented KubeletRestarted');
-    expect(changes[2]?.proof).toMatchObject({ kubelet_restarted: 'start_time', relists_per_second: null });
-  });
-
-  test('a counter that fell shows a restart too', () => {
-    const { changes } = taking(scrapeAt(10, FALLBACK), scrapeAt(20, EVENTED));
-    expect(described(changes)[1]).toBe('Fallback Evented KubeletRestarted');
-    expect(changes[1]?.proof).toMatchObject({ kubelet_restarted: 'counter_fell' });
-  });
-
-  test('a step of the wall clock, which moves the start time, is no restart', () => {
-    const stepped = (seconds: number, figures: FakeFigures) =>
-      scrapeAt(seconds, { ...figures, start: BORN + 3600 }, 3600);
-    const { changes } = taking(scrapeAt(10), stepped(20, EVENTED), stepped(30, FALLBACK));
-    expect(described(changes)).toEqual(['Unknown Evented Connected', null, 'Evented Fallback StreamBroke']);
-    expect(changes[2]?.proof).toMatchObject({ kubelet_restarted: null });
-  });
-
-  test('a restart into the same good mode is no change', () => {
-    const { changes } = taking(scrapeAt(10), scrapeAt(20, { ...EVENTED, ...later }));
-    expect(changes[1]).toBeNull();
-  });
-
-  test('a restart into the same good mode takes the reason of the new run', () => {
-    const { tracker } = taking(scrapeAt(10, FALLBACK), scrapeAt(20, { ...EVENTED, ...later }));
-    expect(tracker.state.reason).toBe('KubeletRestarted');
-    tracker.take(scrapeAt(30, { ...EVENTED, start: BORN + 900 }));
-    expect(tracker.state).toMatchObject({ reason: 'Connected', since: 20e6 });
-  });
-
-  test('a restart into a fallback again is another change', () => {
-    const down = { ...FALLBACK, ...later, successes: 0 };
-    const { changes } = taking(scrapeAt(10), scrapeAt(20, FALLBACK), scrapeAt(30, down), scrapeAt(40, down));
-    expect(described(changes).slice(2)).toEqual(['Fallback Fallback RuntimeDownAtStart', null]);
-  });
-
-  test('a restart with the gate off is Generic; with the gate on again, GateEnabled is the reason', () => {
-    const off = { gate: 0, start: BORN + 500 } as const;
-    const { changes } = taking(
-      scrapeAt(10),
-      scrapeAt(20, off),
-      scrapeAt(30, { ...EVENTED, start: BORN + 900 }),
-    );
-    expect(described(changes).slice(1)).toEqual([
-      'Evented Generic GateDisabled',
-      'Generic Evented GateEnabled',
-    ]);
-  });
-
-  test('a restart with another version follows the rules of that version', () => {
-    const upgraded = { ...FALLBACK, start: BORN + 500, version: 'v1.37.0' };
-    const { changes } = taking(
-      scrapeAt(10),
-      scrapeAt(20, { ...EVENTED, ...later, version: 'v1.37.0' }),
-      scrapeAt(30, upgraded),
-    );
-    expect(described(changes).slice(1)).toEqual([
-      'Evented EventedHint KubeletRestarted',
-      'EventedHint HintDisabled StreamBroke',
-    ]);
-  });
-
-  test('a restart resets the rate of relists', () => {
-    const generic = (relists: number): FakeFigures => ({ gate: 0, start: BORN, relists });
-    const { tracker } = taking(
-      scrapeAt(0, generic(10)),
-      scrapeAt(40, generic(50)),
-      scrapeAt(50, { ...EVENTED, start: BORN + 50, relists: 4 }),
-    );
-    expect(tracker.state).toMatchObject({ mode: 'Evented' });
-  });
-});
-
 describe('how often the kubelet relists', () => {
   const at = (seconds: number, relists: number, more: FakeFigures = EVENTED) =>
     scrapeAt(seconds, { ...more, relists });
@@ -351,74 +245,5 @@ describe('after 1.37', () => {
       'Unknown EventedHint Connected',
       null,
     ]);
-  });
-});
-
-describe('an agent with a saved mode', () => {
-  const saved = (sameBoot: boolean): SavedMode => ({
-    model: 'EventedCache',
-    mode: 'Evented',
-    reason: 'Connected',
-    scrape: summarize(scrapeAt(10)),
-    since: wall(WALL + 5e6),
-    sameBoot,
-  });
-
-  test('the mode is unknown until the first good scrape, whatever the previous agent saved', () => {
-    const tracker = new ModeTracker(START, saved(true));
-    expect(tracker.state).toMatchObject({ mode: 'Unknown', reason: 'NotScrapedYet', since: START });
-    tracker.expire(mono(20e6));
-    expect(tracker.take(failed(20, 'Tls'))).toBeNull();
-    expect(tracker.state).toMatchObject({
-      model: 'Unknown',
-      mode: 'Unknown',
-      reason: 'Tls',
-      streamErrors: null,
-    });
-    expect(tracker.expire(mono(300e6))).toBeNull();
-    expect(tracker.state).toMatchObject({ mode: 'Unknown', reason: 'NotObserved' });
-  });
-
-  test('an unchanged mode is no change for the next agent if it scrapes within two minutes of the last scrape', () => {
-    const tracker = new ModeTracker(START, saved(true));
-    expect(tracker.take(scrapeAt(130))).toBeNull();
-    expect(tracker.state).toMatchObject({ mode: 'Evented', since: 5e6 });
-  });
-
-  test('a mode that the next agent sees after two minutes is a change from Unknown', () => {
-    const tracker = new ModeTracker(START, saved(true));
-    tracker.expire(mono(131e6));
-    expect(described([tracker.take(scrapeAt(131))])).toEqual(['Unknown Evented Connected']);
-    expect(tracker.state).toMatchObject({ mode: 'Evented', since: 131e6 });
-  });
-
-  test('a change while no agent ran starts at the last scrape of the previous agent', () => {
-    const tracker = new ModeTracker(START, saved(true));
-    expect(tracker.take(scrapeAt(130, FALLBACK))).toMatchObject({
-      from: 'Evented',
-      mode: 'Fallback',
-      reason: 'StreamBroke',
-      notBefore: 10e6 - 20_000,
-      at: 130e6,
-    });
-  });
-
-  test('a change while no agent ran for long has the same bounds and reason, and is from Unknown', () => {
-    const tracker = new ModeTracker(START, saved(true));
-    expect(tracker.take(scrapeAt(300, FALLBACK))).toMatchObject({
-      from: 'Unknown',
-      mode: 'Fallback',
-      reason: 'StreamBroke',
-      notBefore: 10e6 - 20_000,
-      at: 300e6,
-    });
-  });
-
-  test('a reboot of the machine is a restart of the kubelet', () => {
-    const tracker = new ModeTracker(START, saved(false));
-    expect(tracker.take(scrapeAt(300, { ...FALLBACK, successes: 0 }))).toMatchObject({
-      reason: 'RuntimeDownAtStart',
-      proof: { kubelet_restarted: 'machine' },
-    });
   });
 });
