@@ -106,3 +106,13 @@ export async function readAll(epoch: Epoch): Promise<number[]> {
 
 export const upTo = (n: number, from = 1): number[] =>
   Array.from({ length: n - from + 1 }, (_, i) => i + from);
+
+/** The files of an epoch. */
+export const segmentsOf = (epoch: Epoch): string[] => epoch.segments.map(({ file }) => join(epoch.dir, file));
+export const onlySegment = (epoch: Epoch): string => segmentsOf(epoch)[0] ?? '';
+/** The oldest epoch of an earlier incarnation. */
+export const earlierOf = (spool: Spool): Epoch => {
+  const [epoch] = spool.epochs;
+  if (epoch === undefined || epoch === spool.current) throw new Error('there is no earlier epoch');
+  return epoch;
+};

@@ -1,48 +1,22 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import {
-  appendFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import * as fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   CONTEXT,
+  earlierOf,
+  onlySegment,
   readAll,
   SpoolBed,
-  spoolOptions,
+  segmentsOf,
   spoolRecord,
   upTo,
   write,
-  writesAgain,
 } from '../../../test/support/spoolBed.ts';
-import { passes, until } from '../../../test/support/waitFor.ts';
-import { createLogger } from '../../platform/log.ts';
 import { millis, seq } from '../../protocol/units.ts';
-import type { Epoch } from './epoch.ts';
-import { openSpool } from './openSpool.ts';
-import type { Spool } from './spool.ts';
 
 const MIB = 1024 * 1024;
 const bed = new SpoolBed();
-
-const segmentsOf = (epoch: Epoch): string[] => epoch.segments.map(({ file }) => join(epoch.dir, file));
-const onlySegment = (epoch: Epoch): string => segmentsOf(epoch)[0] ?? '';
-const firstOf = (spool: Spool): Epoch => {
-  const [epoch] = spool.epochs;
-  if (epoch === undefined || epoch === spool.current) throw new Error('there is no earlier epoch');
-  return epoch;
-};
 
 describe('appending', () => {
   test('a written record can be read at once, in order, with its object and its context', async () => {
@@ -145,8 +119,8 @@ describe('the next incarnation', () => {
       node: 'node-1',
     });
     expect(second.current.meta.incarnation).toBeGreaterThan(meta.incarnation);
-    expect(firstOf(second).meta).toEqual(meta);
-    expect(await readAll(firstOf(second))).toEqual(upTo(10));
+    expect(earlierOf(second).meta).toEqual(meta);
+    expect(await readAll(earlierOf(second))).toEqual(upTo(10));
   });
 
   test('has a higher number even when all earlier epochs are gone', async () => {
@@ -178,86 +152,6 @@ describe('the next incarnation', () => {
   });
 });
 
-describe('a damaged segment', () => {
-  async function damaged(damage: (file: string) => void, last = 10): Promise<Spool> {
-    const first = await bed.open();
-    await write(first, 1, last);
-    const file = onlySegment(first.current);
-    await bed.close(first);
-    damage(file);
-    return bed.open();
-  }
-  const lineOf = (file: string, n: number): { from: number; to: number } => {
-    const text = readFileSync(file);
-    const starts = [0];
-    for (let at = text.indexOf(10); at !== -1; at = text.indexOf(10, at + 1)) starts.push(at + 1);
-    return { from: starts[n] ?? 0, to: (starts[n + 1] ?? 0) - 1 };
-  };
-
-  test('ends before its torn last line', async () => {
-    const spool = await damaged((file) => writeFileSync(file, readFileSync(file).subarray(0, -5)));
-    expect(await readAll(firstOf(spool))).toEqual(upTo(9));
-    expect(firstOf(spool).lost).toEqual([]);
-    expect(firstOf(spool).lastSeq).toBe(9);
-  });
-
-  test('ends before a tail of zeros, which a power cut may leave', async () => {
-    const spool = await damaged((file) => appendFileSync(file, Buffer.alloc(4096)));
-    expect(await readAll(firstOf(spool))).toEqual(upTo(10));
-  });
-
-  test('truncated anywhere, yields a prefix of what was written', async () => {
-    const first = await bed.open();
-    await write(first, 1, 10);
-    const file = onlySegment(first.current);
-    const whole = readFileSync(file);
-    await bed.close(first);
-    const epochs = join(bed.dir, 'epochs');
-    const before = join(bed.dir, 'before');
-    cpSync(epochs, before, { recursive: true });
-    await fc.assert(
-      fc.asyncProperty(fc.nat({ max: whole.length }), async (size) => {
-        // What one spool declared lost stays lost.
-        rmSync(epochs, { recursive: true });
-        cpSync(before, epochs, { recursive: true });
-        writeFileSync(file, whole.subarray(0, size));
-        const spool = await bed.open();
-        const read = spool.epochs.length > 1 ? await readAll(firstOf(spool)) : [];
-        await bed.close(spool);
-        expect(read).toEqual(upTo(read.length));
-      }),
-      { numRuns: 25 },
-    );
-  });
-
-  test('loses the records from a flipped byte on, and declares them as far as later lines show them', async () => {
-    const spool = await damaged((file) => {
-      const bytes = readFileSync(file);
-      const { from } = lineOf(file, 7);
-      bytes[from + 30] = (bytes[from + 30] ?? 0) ^ 1;
-      writeFileSync(file, bytes);
-    });
-    const read = await readAll(firstOf(spool));
-    expect(read).toEqual(upTo(read.length));
-    expect(read.length).toBeLessThan(10);
-    expect(firstOf(spool).lost).toEqual([{ from: read.length + 1, to: 10, cause: 'spool_corrupt' }]);
-    expect(firstOf(spool).lastSeq).toBe(10);
-  });
-
-  test('that is gone in the middle of an epoch is declared lost', async () => {
-    const first = await bed.open();
-    for (let n = 1; n <= 3000; n += 500) await write(first, n, n + 499, 1000);
-    const [, second, third] = first.current.segments;
-    const gone = segmentsOf(first.current)[1] ?? '';
-    await bed.close(first);
-    rmSync(gone);
-    const spool = await bed.open();
-    const lost = { from: second?.first ?? 0, to: (third?.first ?? 0) - 1 };
-    expect(firstOf(spool).lost).toEqual([{ ...lost, cause: 'spool_corrupt' }]);
-    expect(await readAll(firstOf(spool))).toEqual([...upTo(lost.from - 1), ...upTo(3000, lost.to + 1)]);
-  });
-});
-
 describe('a full spool', () => {
   const small = { maxBytes: 4 * MIB };
 
@@ -285,8 +179,8 @@ describe('a full spool', () => {
     expect(await readAll(spool.current)).toEqual(upTo(8500, oldestSeq));
     await bed.close(spool);
     const next = await bed.open(small);
-    expect(firstOf(next).lost).toEqual(lost);
-    expect(await readAll(firstOf(next))).toEqual(upTo(8500, firstOf(next).oldestSeq));
+    expect(earlierOf(next).lost).toEqual(lost);
+    expect(await readAll(earlierOf(next))).toEqual(upTo(8500, earlierOf(next).oldestSeq));
   });
 });
 
@@ -325,191 +219,5 @@ describe('a segment that is dropped while it is read', () => {
     expect(spool.current.segments[0]).toBe(second);
     const nextRead = entries[0]?.seq ?? (await spool.current.read(first.last + 1, 1, 1))[0]?.seq;
     expect(nextRead).toBe(second?.first);
-  });
-});
-
-describe('a spool that cannot be written', () => {
-  /** With a file in place of the epoch's folder every new segment fails, for root too. */
-  const breakDisk = (spool: Spool): void => {
-    rmSync(spool.current.dir, { recursive: true });
-    writeFileSync(spool.current.dir, '');
-  };
-  const mendDisk = (spool: Spool): void => {
-    rmSync(spool.current.dir);
-    mkdirSync(spool.current.dir);
-  };
-
-  test('reports an error, keeps records in the buffer, and writes them when it can again', async () => {
-    const spool = await bed.open();
-    breakDisk(spool);
-    await write(spool, 1, 5);
-    expect(spool.error).not.toBeNull();
-    expect(await readAll(spool.current)).toEqual([]);
-    mendDisk(spool);
-    await writesAgain(spool);
-    expect(await readAll(spool.current)).toEqual(upTo(5));
-    expect(spool.dropped).toBe(0);
-  });
-
-  test('drops the oldest records when its buffer is full, and declares them lost', async () => {
-    const spool = await bed.open();
-    breakDisk(spool);
-    await write(spool, 1, 10_000, 1000);
-    expect(spool.dropped).toBeGreaterThan(0);
-    mendDisk(spool);
-    await writesAgain(spool);
-    const [range, ...others] = spool.current.lost;
-    expect(others).toEqual([]);
-    expect(range).toMatchObject({ cause: 'spool_unwritable' });
-    const { from, to } = range ?? { from: 0, to: 0 };
-    expect(to - from + 1).toBe(spool.dropped);
-    expect(await readAll(spool.current)).toEqual([...upTo(from - 1), ...upTo(10_000, to + 1)]);
-  });
-});
-
-describe.skipIf(process.getuid?.() !== 0)(
-  'on a full disk (a small tmpfs, which needs root) the spool',
-  () => {
-    let disk: string;
-
-    beforeEach(() => {
-      disk = mkdtempSync(join(tmpdir(), 'plegwatch-disk-'));
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', disk]);
-    });
-    afterEach(async () => {
-      await bed.closeAll();
-      execFileSync('umount', [disk]);
-      rmSync(disk, { recursive: true });
-    });
-
-    test('leaves no empty files, loses no record, and writes again when there is space', async () => {
-      const filler = join(disk, 'filler');
-      const spool = await bed.open({ dir: disk });
-      await write(spool, 1, 100, 500);
-      writeFileSync(filler, '');
-      const fill = () => {
-        try {
-          for (;;) appendFileSync(filler, Buffer.alloc(4096));
-        } catch (error) {
-          expect(error).toMatchObject({ code: 'ENOSPC' });
-        }
-      };
-      fill();
-      for (let n = 101; n <= 600; n += 50) await write(spool, n, n + 49, 500);
-      expect(spool.error).toContain('ENOSPC');
-      const files = readdirSync(spool.current.dir).filter((name) => name.endsWith('.seg'));
-      expect(files.length).toBeLessThanOrEqual(2);
-      const before = await readAll(spool.current);
-      expect(before).toEqual(upTo(before.length));
-      expect(before.length).toBeGreaterThanOrEqual(100);
-      rmSync(filler);
-      await writesAgain(spool);
-      expect(await readAll(spool.current)).toEqual(upTo(600));
-      await bed.close(spool);
-      const next = await bed.open({ dir: disk });
-      expect(await readAll(firstOf(next))).toEqual(upTo(600));
-      expect(firstOf(next).lost).toEqual([]);
-    });
-  },
-);
-
-describe('one agent per node', () => {
-  const holder = `
-    import { DatabaseSync } from 'node:sqlite';
-    const database = new DatabaseSync(process.argv[1]);
-    database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
-    process.stdout.write('held');
-    setInterval(() => {}, 1000);
-  `;
-
-  test('an agent waits for a spool that another process has locked, until that process is killed', async () => {
-    const child = spawn(process.execPath, ['--input-type=module', '-e', holder, join(bed.dir, 'lock')], {
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-    await once(child.stdout, 'data');
-    const warned = vi.fn();
-    const log = Object.assign(createLogger('fatal', 'test'), { warn: warned });
-    const opening = bed.open({ log });
-    await until(() => warned.mock.calls.length === 1);
-    expect(readdirSync(join(bed.dir, 'epochs'))).toEqual([]);
-    child.kill('SIGKILL');
-    expect((await opening).epochs).toHaveLength(1);
-    expect(warned).toHaveBeenCalledTimes(1);
-  });
-
-  test('an agent whose lock file is deleted leaves the spool to the one that locks the next file', async () => {
-    const first = await bed.open();
-    await write(first, 1, 3);
-    rmSync(join(bed.dir, 'lock'));
-    const second = await bed.open();
-    await second.startHeartbeat(() => second.start);
-    const { incarnation } = second.current.meta;
-    await first.startHeartbeat(() => first.start);
-    expect(first.full.aborted).toBe(true);
-    expect(first.error).toContain('lock');
-    expect(second.full.aborted).toBe(false);
-    first.current.declareLost({ from: 1, to: 3, cause: 'spool_unreadable' });
-    await bed.close(first);
-    expect(existsSync(join(first.current.dir, 'lost.json'))).toBe(false);
-    const heartbeat = JSON.parse(readFileSync(join(bed.dir, 'heartbeat.json'), 'utf8'));
-    expect(heartbeat).toMatchObject({ incarnation });
-  });
-
-  test('an agent whose folder is replaced leaves the new one to whoever locks it', async () => {
-    const spool = await bed.open();
-    await write(spool, 1, 3);
-    rmSync(bed.dir, { recursive: true });
-    mkdirSync(bed.dir);
-    await spool.startHeartbeat(() => spool.start);
-    expect(spool.full.aborted).toBe(true);
-    await bed.close(spool);
-    const next = await bed.open();
-    await write(next, 1, 3);
-    expect(next.error).toBeNull();
-    expect(await readAll(next.current)).toEqual(upTo(3));
-  });
-
-  test('the lock file that a dead agent left does not keep the next one waiting', async () => {
-    const warned = vi.fn();
-    const log = Object.assign(createLogger('fatal', 'test'), { warn: warned });
-    writeFileSync(join(bed.dir, 'lock'), '');
-    expect((await bed.open({ log })).epochs).toHaveLength(1);
-    expect(warned).not.toHaveBeenCalled();
-  });
-
-  test.skipIf(process.getuid?.() !== 0)(
-    'an agent waits for a spool that another one has under another path',
-    async () => {
-      const other = mkdtempSync(join(tmpdir(), 'plegwatch-bind-'));
-      execFileSync('mount', ['--bind', bed.dir, other]);
-      try {
-        const first = await bed.open();
-        const warned = vi.fn();
-        const log = Object.assign(createLogger('fatal', 'test'), { warn: warned });
-        const opening = bed.open({ dir: other, log });
-        await passes(() => expect(warned).toHaveBeenCalledTimes(1));
-        await bed.close(first);
-        await bed.close(await opening);
-      } finally {
-        execFileSync('umount', [other]);
-        rmSync(other, { recursive: true });
-      }
-    },
-  );
-
-  test('waiting for the lock ends when the agent is stopped', async () => {
-    await bed.open();
-    const stop = new AbortController();
-    const second = openSpool(spoolOptions(bed.dir), stop.signal);
-    stop.abort(new Error('enough'));
-    await expect(second).rejects.toThrow();
-  });
-
-  test('a spool folder that cannot be created is reported with its cure', async () => {
-    writeFileSync(join(bed.dir, 'file'), '');
-    await expect(bed.open({ dir: join(bed.dir, 'file') })).rejects.toMatchObject({
-      code: 'SPOOL_UNUSABLE',
-      cure: expect.stringContaining('--spool-dir'),
-    });
   });
 });
