@@ -106,6 +106,15 @@ export class IngestBed {
   readonly ackedSeq = async (one: BatchIncarnation): Promise<number | undefined> =>
     (await this.sender.reply(one))?.ackedSeq;
 
+  /** Waits until so many connections to the store wait for locks. */
+  readonly lockWaits = (count: number): Promise<void> =>
+    passes(async () => {
+      const waiting = await this.rows(
+        "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+      );
+      expect(waiting).toEqual([{ n: count }]);
+    });
+
   /** The seqs of the stored container events of an incarnation. */
   readonly storedSeqs = async ({ node, epoch }: BatchIncarnation): Promise<number[]> => {
     const stored = await this.rows<{ seq: number }>(
