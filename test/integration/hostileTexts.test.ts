@@ -6,37 +6,27 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { afterEach, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
-import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
 import { PROFILES } from '../../devtools/simulator/profiles.ts';
 import { startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
-import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { startNodeWatch } from '../../src/controller/kube/nodes.ts';
 import { NODES, PLEG_REPORTS } from '../../src/controller/kube/object.ts';
 import { startReportWriter } from '../../src/controller/reports/writer.ts';
-import { migrate } from '../../src/controller/store/migrate.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { printable } from '../../src/platform/printable.ts';
+import { CLUSTER } from '../support/batches.ts';
 import { CLI } from '../support/build.ts';
+import { silent } from '../support/database.ts';
+import { KubeBed } from '../support/kubeBed.ts';
 import { needs } from '../support/needs.ts';
 import { installPlegReports } from '../support/plegreports.ts';
-import { EvidenceFixture } from '../support/storedRecords.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-const log = pino({ level: 'silent' });
-const CLUSTER = 'test';
 /** Clears the screen, forges a line of a table, turns the text around, and hides a letter. */
 const HOSTILE = '\u001b[2J\u009b31m\nnode-x   Evented   Active   0\u202e\u2066\u200b\u{e0041}';
 const OBEYED = /(?!\n)[\p{C}\p{Zl}\p{Zp}]/u;
 
-let server: LocalApiServer;
-let postgres: LocalPostgres;
-let store: Store;
-let kube: KubeClient;
-let evidence: EvidenceFixture;
+const bed = new KubeBed();
 const running: { stop(): Promise<void> }[] = [];
 
 needs(
@@ -44,26 +34,13 @@ needs(
   'etcd',
   'postgres',
 )('hostile texts', () => {
-  beforeAll(async () => {
-    [server, postgres] = await Promise.all([startApiServer(), startPostgres({ settings: { fsync: 'off' } })]);
-    kube = await createKubeClient({ kubeconfig: server.kubeconfig });
-    await migrate({ databaseUrl: postgres.url, queues: 1, log });
-    store = await openStore({ databaseUrl: postgres.url, log });
-    evidence = new EvidenceFixture(store, await store.ensureCluster(CLUSTER));
-    await installPlegReports(kube);
-  });
+  beforeAll(() => installPlegReports(bed.admin));
   afterEach(async () => {
     for (const program of running.splice(0)) await program.stop();
   });
-  afterAll(async () => {
-    kube?.close();
-    await store?.close();
-    await Promise.all([server?.stop(), postgres?.stop()]);
-  });
-
   test('a report with hostile versions, reasons, errors and pod names is written, with escapes in their place', async () => {
     await hostileNode('hostile');
-    await kube.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name: 'hostile' } });
+    await bed.admin.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name: 'hostile' } });
     start();
     const status = await statusOf('hostile');
     const shown = printable(HOSTILE);
@@ -79,11 +56,11 @@ needs(
 
   test('a node with an absurd clock has a report, and keeps no other node from its own', async () => {
     for (const name of ['impossible', 'ordinary']) {
-      const id = await evidence.node(name);
+      const id = await bed.evidence.node(name);
       if (name === 'impossible')
         await run("UPDATE store.node_state SET mode_since = '10000-01-01' WHERE node_id = $1", [id]);
-      await evidence.due(id);
-      await kube.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name } });
+      await bed.evidence.due(id);
+      await bed.admin.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name } });
     }
     start();
     expect(await statusOf('ordinary')).toMatchObject({ mode: 'Unknown' });
@@ -92,9 +69,9 @@ needs(
 
   test('plegwatch report prints one line for each node, and nothing that a terminal obeys', async () => {
     await hostileNode(`node ${HOSTILE}`);
-    const { rows } = await store.run({ text: 'SELECT name FROM store.node' });
+    const { rows } = await bed.store.run({ text: 'SELECT name FROM store.node' });
     for (const output of ['table', 'wide', 'json', 'yaml', 'csv']) {
-      const access = ['--cluster', CLUSTER, '--database-url', postgres.url];
+      const access = ['--cluster', CLUSTER, '--database-url', bed.postgres.url];
       const { stdout } = await plegwatch('report', ...access, '-o', output);
       expect(stdout).not.toMatch(OBEYED);
       if (output === 'json' || output === 'yaml') {
@@ -138,12 +115,12 @@ needs(
   });
 });
 
-const run = (text: string, values: readonly unknown[]) => store.run({ text }, values);
+const run = (text: string, values: readonly unknown[]) => bed.store.run({ text }, values);
 
 /** A node whose agent sent the hostile text wherever it can; its report is due. */
 async function hostileNode(name: string): Promise<void> {
-  const id = await evidence.node(name);
-  await evidence.missed(id, HOSTILE);
+  const id = await bed.evidence.node(name);
+  await bed.evidence.missed(id, HOSTILE);
   await run(
     `UPDATE store.context SET runtime_name = $2, runtime_version = $2, kubelet_version = $2, agent_version = $2 WHERE node_id = $1`,
     [id, HOSTILE],
@@ -152,21 +129,29 @@ async function hostileNode(name: string): Promise<void> {
     `UPDATE store.node_state SET stream_reason = $2, stream_error = $2, relist_healthy = false, relist_reason = $2 WHERE node_id = $1`,
     [id, HOSTILE],
   );
-  await evidence.due(id);
+  await bed.evidence.due(id);
 }
 
 function start(): void {
-  const nodes = startNodeWatch({ kube, log });
+  const nodes = startNodeWatch({ kube: bed.admin, log: silent });
   const pace = { pollMs: 25, minIntervalMs: 100, firstAgentMs: 50 };
   running.push(
-    startReportWriter({ store, kube, nodes, cluster: CLUSTER, log, onResult: () => undefined, pace }),
+    startReportWriter({
+      store: bed.store,
+      kube: bed.admin,
+      nodes,
+      cluster: CLUSTER,
+      log: silent,
+      onResult: () => undefined,
+      pace,
+    }),
     nodes,
   );
 }
 
 const statusOf = (name: string): Promise<object> =>
   waitFor(`the report of ${name}`, async () => {
-    const status: unknown = (await kube.get(PLEG_REPORTS, name))?.['status'];
+    const status: unknown = (await bed.admin.get(PLEG_REPORTS, name))?.['status'];
     return typeof status === 'object' && status !== null ? status : undefined;
   });
 

@@ -2,11 +2,7 @@
  * PLEG conditions, labels, OS images and kernels of Nodes, from a real API server into a real Postgres. The tests write them as a kubelet and
  * an operator do.
  */
-import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
-import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
-import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
+import { afterEach, describe, expect, test } from 'vitest';
 import { type NodeWatch, startNodeWatch } from '../../src/controller/kube/nodes.ts';
 import { NODES } from '../../src/controller/kube/object.ts';
 import { PLEG_HISTORY } from '../../src/controller/nodeConditions/plegHistory.ts';
@@ -16,19 +12,15 @@ import {
   startConditionRecorder,
 } from '../../src/controller/nodeConditions/recorder.ts';
 import { type NodeInfoRecorder, startNodeInfoRecorder } from '../../src/controller/nodeInfo/recorder.ts';
-import { migrate } from '../../src/controller/store/migrate.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
+import { CLUSTER } from '../support/batches.ts';
+import { silent } from '../support/database.ts';
+import { KubeBed } from '../support/kubeBed.ts';
 import { needs } from '../support/needs.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-const log = pino({ level: 'silent' });
-const CLUSTER = 'test';
 const BACKOFF = { firstMs: 20, maxMs: 200 };
 
-let server: LocalApiServer;
-let postgres: LocalPostgres;
-let store: Store;
-let admin: KubeClient;
+const bed = new KubeBed();
 let nodes: NodeWatch | undefined;
 let recorder: ConditionRecorder | undefined;
 let readyRecorder: ConditionRecorder | undefined;
@@ -39,19 +31,7 @@ needs(
   'etcd',
   'postgres',
 )('of the Nodes of a cluster', () => {
-  beforeAll(async () => {
-    [server, postgres] = await Promise.all([startApiServer(), startPostgres({ settings: { fsync: 'off' } })]);
-    admin = await createKubeClient({ kubeconfig: server.kubeconfig });
-    await migrate({ databaseUrl: postgres.url, queues: 1, log });
-    store = await openStore({ databaseUrl: postgres.url, log });
-  });
   afterEach(stop);
-  afterAll(async () => {
-    await store?.close();
-    admin?.close();
-    await server?.stop();
-    await postgres?.stop();
-  });
 
   describe('unhealthy PLEG of a Node', () => {
     test('is stored as one row for its start and one for its end, however often its message is written', async () => {
@@ -111,10 +91,10 @@ needs(
       start();
       await ready('node-c', 'False', plegMessage('3m6s', '3m0s'), 0);
       await waitFor('the row is stored', async () => (await rows('node-c')).length === 1);
-      await postgres.kill();
+      await bed.postgres.kill();
       await ready('node-c', 'True', 'kubelet is posting ready status', 30);
       await ready('node-c', 'False', plegMessage('3m9s', '3m0s'), 90);
-      await postgres.restart();
+      await bed.postgres.restart();
       await waitFor('three rows are stored', async () => (await rows('node-c')).length === 3);
       expect((await rows('node-c')).map(({ status, seconds }) => [status, seconds])).toEqual([
         ['False', 0],
@@ -135,7 +115,7 @@ needs(
       await waitFor('three rows are stored', async () => (await rows('node-e')).length === 3);
       const before = await rows('node-e');
       // What a backup from before the second change lacks, the Node's own row included.
-      await store.run(
+      await bed.store.run(
         {
           text: `DELETE FROM store.node_condition c USING store.node n
              WHERE c.node_id = n.node_id AND n.name = $1 AND c.at > to_timestamp($2)`,
@@ -154,7 +134,7 @@ needs(
       await waitFor('the old row is stored', async () => (await rows('node-f')).length === 1);
       await ready('node-g', 'False', plegMessage('3m6s', '3m0s'), 0);
       await waitFor('the present row is stored', async () => (await rows('node-g')).length === 1);
-      await store.run({
+      await bed.store.run({
         text: `WITH shorter AS (UPDATE store.setting SET value = '7' WHERE key = 'finding_retention_days')
              DELETE FROM store.node_condition c USING store.node n WHERE c.node_id = n.node_id AND n.name IN ('node-f', 'node-g')`,
       });
@@ -168,8 +148,8 @@ needs(
       start();
       await ready('node-d', 'False', plegMessage('3m1s', '3m0s'), 0);
       await waitFor('the row is stored', async () => (await rows('node-d')).length === 1);
-      await server.kill();
-      await server.restart();
+      await bed.server.kill();
+      await bed.server.restart();
       await waitFor('the API server accepts the condition', () =>
         ready('node-d', 'True', 'kubelet is posting ready status', 45),
       );
@@ -192,7 +172,7 @@ needs(
     ];
     await waitFor('the end is stored', async () => (await notReady('node-h')).at(-1)?.lasted === 115);
     expect(await notReady('node-h')).toEqual(expected);
-    await store.run({ text: 'DELETE FROM store.ready_change WHERE status = $1' }, ['True']);
+    await bed.store.run({ text: 'DELETE FROM store.ready_change WHERE status = $1' }, ['True']);
     await waitFor('the end is stored again', async () => (await notReady('node-h')).at(-1)?.lasted === 115);
     await stop();
     start(100);
@@ -233,7 +213,7 @@ needs(
     // All Nodes are compared in one statement.
     await waitFor('the row of the other Node is stored', async () => (await infos('node-k')).length === 1);
     expect(await infos('node-j')).toMatchObject([{ labels: { pool: 'general' }, present: true }]);
-    await store.run({ text: 'DELETE FROM store.node_info' });
+    await bed.store.run({ text: 'DELETE FROM store.node_info' });
     await waitFor('the row is stored again', async () => (await infos('node-j')).length === 1);
   });
 });
@@ -247,18 +227,25 @@ const rfc3339 = (seconds: number): string =>
   new Date(MIDNIGHT + seconds * 1000).toISOString().replace('.000', '');
 
 function start(recheckMs?: number): void {
-  const kube = admin;
-  nodes = startNodeWatch({ kube, log, storedLabelKeys: ['pool'], backoff: BACKOFF });
+  const kube = bed.admin;
+  nodes = startNodeWatch({ kube, log: silent, storedLabelKeys: ['pool'], backoff: BACKOFF });
   const conditions = {
-    store,
+    store: bed.store,
     cluster: CLUSTER,
     nodes,
-    log,
+    log: silent,
     ...(recheckMs === undefined ? {} : { recheckMs }),
   };
   recorder = startConditionRecorder({ ...conditions, history: PLEG_HISTORY });
   readyRecorder = startConditionRecorder({ ...conditions, history: READY_HISTORY });
-  infoRecorder = startNodeInfoRecorder({ store, cluster: CLUSTER, nodes, log, periodMs: 20, recheckMs: 100 });
+  infoRecorder = startNodeInfoRecorder({
+    store: bed.store,
+    cluster: CLUSTER,
+    nodes,
+    log: silent,
+    periodMs: 20,
+    recheckMs: 100,
+  });
 }
 
 async function stop(): Promise<void> {
@@ -269,11 +256,11 @@ async function stop(): Promise<void> {
 }
 
 async function addNode(name: string, labels: Readonly<Record<string, string>> = {}): Promise<void> {
-  await admin.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name, labels } });
+  await bed.admin.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name, labels } });
 }
 
 async function nodeInfo(name: string, osImage: string, kernelVersion: string): Promise<void> {
-  await admin.applyStatus(NODES, {
+  await bed.admin.applyStatus(NODES, {
     apiVersion: 'v1',
     kind: 'Node',
     metadata: { name },
@@ -297,7 +284,7 @@ async function ready(name: string, status: string, message: string, seconds: num
     lastTransitionTime: rfc3339(seconds),
     lastHeartbeatTime: rfc3339(seconds + 5),
   };
-  await admin.applyStatus(NODES, {
+  await bed.admin.applyStatus(NODES, {
     apiVersion: 'v1',
     kind: 'Node',
     metadata: { name },
@@ -316,7 +303,7 @@ type NodeConditionRow = {
 };
 
 async function rows(node: string): Promise<NodeConditionRow[]> {
-  const { rows: found } = await store.run<NodeConditionRow>(
+  const { rows: found } = await bed.store.run<NodeConditionRow>(
     {
       text: `SELECT status, reason, message, pleg_seen_ago_ms AS seen, threshold_ms AS threshold,
                     extract(epoch FROM at - to_timestamp($3))::int AS seconds
@@ -330,7 +317,7 @@ async function rows(node: string): Promise<NodeConditionRow[]> {
 type NotReadyRow = { causes: string[]; seconds: number; lasted: number | null };
 
 async function notReady(node: string): Promise<NotReadyRow[]> {
-  const { rows: found } = await store.run<NotReadyRow>(
+  const { rows: found } = await bed.store.run<NotReadyRow>(
     {
       text: `SELECT causes, extract(epoch FROM from_at - to_timestamp($3))::int AS seconds,
                     extract(epoch FROM to_at - from_at)::int AS lasted
@@ -349,7 +336,7 @@ type NodeInfoRow = {
 };
 
 async function infos(node: string): Promise<NodeInfoRow[]> {
-  const { rows: found } = await store.run<NodeInfoRow>(
+  const { rows: found } = await bed.store.run<NodeInfoRow>(
     {
       text: `SELECT labels, os_image, kernel_version, to_at IS NULL AS present
              FROM plegwatch.node_info WHERE cluster = $1 AND node = $2 ORDER BY from_at`,

@@ -1,36 +1,18 @@
 /*
  * Events on Nodes, from a real Postgres to a real API server, with exactly the permission that the writer documents.
  */
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
-import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
-import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
-import { where } from '../../devtools/localServices/where.ts';
-import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { type NodeWatch, startNodeWatch } from '../../src/controller/kube/nodes.ts';
-import { NODES, type Resource } from '../../src/controller/kube/object.ts';
+import { NODES } from '../../src/controller/kube/object.ts';
 import { startEventWriter } from '../../src/controller/nodeEvents/eventWriter.ts';
-import { migrate } from '../../src/controller/store/migrate.ts';
-import { openStore, type Store } from '../../src/controller/store/store.ts';
+import { CLUSTER } from '../support/batches.ts';
+import { silent } from '../support/database.ts';
+import { KubeBed } from '../support/kubeBed.ts';
 import { needs } from '../support/needs.ts';
-import { EvidenceFixture } from '../support/storedRecords.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-const run = promisify(execFile);
-const log = pino({ level: 'silent' });
-const CLUSTER = 'test';
-const ROLES: Resource = { group: 'rbac.authorization.k8s.io', version: 'v1', plural: 'clusterroles' };
-const BINDINGS: Resource = { ...ROLES, plural: 'clusterrolebindings' };
-
-let server: LocalApiServer;
-let postgres: LocalPostgres;
-let store: Store;
-let admin: KubeClient;
-let ours: KubeClient;
+const bed = new KubeBed();
 let nodes: NodeWatch;
-let evidence: EvidenceFixture;
 let counted: Record<string, number>;
 let writer: { stop(): Promise<void> } | undefined;
 
@@ -41,33 +23,19 @@ needs(
   'postgres',
 )('Events on a Node', () => {
   beforeAll(async () => {
-    [server, postgres] = await Promise.all([
-      startApiServer({ users: { controller: ['plegwatch'] } }),
-      startPostgres({ settings: { fsync: 'off' } }),
-    ]);
-    admin = await createKubeClient({ kubeconfig: server.kubeconfig });
-    ours = await createKubeClient({ kubeconfig: server.kubeconfigOf('controller') });
-    await migrate({ databaseUrl: postgres.url, queues: 1, log });
-    store = await openStore({ databaseUrl: postgres.url, log });
-    evidence = new EvidenceFixture(store, await store.ensureCluster(CLUSTER));
-    await grant();
-    nodes = startNodeWatch({ kube: admin, log });
+    // Exactly the permission in the header of eventWriter.ts.
+    await bed.grant([{ apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] }]);
+    nodes = startNodeWatch({ kube: bed.admin, log: silent });
   });
   afterEach(async () => {
     await writer?.stop();
   });
-  afterAll(async () => {
-    await nodes?.stop();
-    admin?.close();
-    ours?.close();
-    await store?.close();
-    await Promise.all([server?.stop(), postgres?.stop()]);
-  });
+  afterAll(() => nodes?.stop());
 
   test('a fallback is one Event with its reason, and a second one soon after counts in its series', async () => {
     const id = await addNode('falls-back');
     start();
-    await evidence.fallback(id, 'StreamBroke');
+    await bed.evidence.fallback(id, 'StreamBroke');
     const [event] = await eventsOf('falls-back', (events) => events.length === 1);
     expect(event).toMatchObject({
       type: 'Warning',
@@ -75,25 +43,25 @@ needs(
       reportingController: 'plegwatch.dev/controller',
     });
     expect(event?.note).toContain('StreamBroke');
-    await evidence.fallback(id, 'StreamBroke');
+    await bed.evidence.fallback(id, 'StreamBroke');
     const [again, ...others] = await eventsOf('falls-back', ([one]) => one?.series?.count === 2);
     expect(others).toEqual([]);
     expect(again?.metadata.name).toBe(event?.metadata.name);
-    expect(await kubectl('describe', 'node', 'falls-back')).toMatch(/Warning +PLEGFellBack/);
+    expect(await bed.kubectl('describe', 'node', 'falls-back')).toMatch(/Warning +PLEGFellBack/);
   });
 
   test('the first miss of a day is an Event, further ones are none, and a restart writes nothing twice', async () => {
     const id = await addNode('misses');
     start();
-    await evidence.missed(id, 'cart-0');
+    await bed.evidence.missed(id, 'cart-0');
     const [event] = await eventsOf('misses', (events) => events.length === 1);
     expect(event).toMatchObject({
       reason: 'PLEGEventMissed',
       note: expect.stringContaining('STOPPED of shop/cart-0'),
     });
     await writer?.stop();
-    await evidence.missed(id, 'cart-1');
-    await evidence.fallback(id, 'RuntimeDownAtStart');
+    await bed.evidence.missed(id, 'cart-1');
+    await bed.evidence.fallback(id, 'RuntimeDownAtStart');
     start();
     // What comes later in the same pass is written: so the miss was looked at.
     const events = await eventsOf('misses', (found) => found.length === 2);
@@ -104,7 +72,7 @@ needs(
   test('the names of a hostile pod are in the Event as escapes, cut to what the API server accepts', async () => {
     const id = await addNode('hostile');
     start();
-    await evidence.missed(id, `\u001b[2J\u202e${'🚀'.repeat(400)}`);
+    await bed.evidence.missed(id, `\u001b[2J\u202e${'🚀'.repeat(400)}`);
     const [event] = await eventsOf('hostile', (events) => events.length === 1);
     expect(event?.note).toContain('STOPPED of shop/\\u001b[2J\\u202e🚀🚀');
     expect(event?.note).toMatch(/🚀$/);
@@ -112,9 +80,9 @@ needs(
 
   test('old evidence that is stored late makes no Event', async () => {
     const id = await addNode('late');
-    await evidence.fallback(id, 'StreamBroke', 3_600);
+    await bed.evidence.fallback(id, 'StreamBroke', 3_600);
     const after = await addNode('after');
-    await evidence.fallback(after, 'StreamBroke');
+    await bed.evidence.fallback(after, 'StreamBroke');
     start();
     await eventsOf('after', (events) => events.length === 1);
     expect(await eventsNow('late')).toEqual([]);
@@ -122,7 +90,7 @@ needs(
 
   test('a Node that falls back over and over gets few writes, and the others are counted', async () => {
     const id = await addNode('flaps');
-    for (let n = 0; n < 20; n++) await evidence.fallback(id, 'StreamBroke');
+    for (let n = 0; n < 20; n++) await bed.evidence.fallback(id, 'StreamBroke');
     start();
     await waitFor('the rest is suppressed', () => counted['suppressed'] === 17);
     const [event, ...others] = await eventsNow('flaps');
@@ -141,7 +109,7 @@ interface NodeEvent {
 }
 
 async function eventsNow(node: string): Promise<NodeEvent[]> {
-  const { items } = JSON.parse(await kubectl('get', 'events.events.k8s.io', '-o', 'json'));
+  const { items } = JSON.parse(await bed.kubectl('get', 'events.events.k8s.io', '-o', 'json'));
   return items.filter(({ regarding }: NodeEvent) => regarding.name === node);
 }
 
@@ -152,39 +120,23 @@ const eventsOf = (node: string, isAsExpected: (events: NodeEvent[]) => boolean):
   });
 
 async function addNode(name: string): Promise<number> {
-  await admin.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name } });
+  await bed.admin.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name } });
   await waitFor('the Node is watched', () => nodes.get(name) !== undefined);
-  return evidence.node(name);
+  return bed.evidence.node(name);
 }
 
 function start(): void {
   const counts: Record<string, number> = {};
   counted = counts;
   writer = startEventWriter({
-    store,
-    kube: ours,
+    store: bed.store,
+    kube: bed.controller,
     nodes,
     cluster: CLUSTER,
-    log,
+    log: silent,
     onResult: (result) => {
       counts[result] = (counts[result] ?? 0) + 1;
     },
     periodMs: 50,
-  });
-}
-
-const kubectl = async (...args: string[]): Promise<string> =>
-  (await run(where('kubectl'), ['--kubeconfig', server.kubeconfig, ...args])).stdout;
-
-/** Exactly the permission in the header of eventWriter.ts. */
-async function grant(): Promise<void> {
-  const api = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: 'plegwatch-events' } };
-  const rules = [{ apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] }];
-  await admin.apply(ROLES, { ...api, kind: 'ClusterRole', rules });
-  await admin.apply(BINDINGS, {
-    ...api,
-    kind: 'ClusterRoleBinding',
-    roleRef: { apiGroup: ROLES.group, kind: 'ClusterRole', name: 'plegwatch-events' },
-    subjects: [{ apiGroup: ROLES.group, kind: 'Group', name: 'plegwatch' }],
   });
 }

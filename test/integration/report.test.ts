@@ -1,17 +1,11 @@
 /*
  * The report writer between a real Postgres and a real API server, with exactly the permissions that it documents.
  */
-import { execFile } from 'node:child_process';
-import { isDeepStrictEqual, promisify } from 'node:util';
-import { pino } from 'pino';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { type LocalApiServer, startApiServer } from '../../devtools/localServices/apiServer.ts';
-import { type LocalPostgres, startPostgres } from '../../devtools/localServices/postgres.ts';
-import { where } from '../../devtools/localServices/where.ts';
-import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { startNodeWatch } from '../../src/controller/kube/nodes.ts';
-import { type KubeObject, NODES, PLEG_REPORTS, type Resource } from '../../src/controller/kube/object.ts';
+import { type KubeObject, NODES, PLEG_REPORTS } from '../../src/controller/kube/object.ts';
 import { runReport } from '../../src/controller/reports/command.ts';
 import {
   type ReportPace,
@@ -19,23 +13,18 @@ import {
   type ReportWriterOptions,
   startReportWriter,
 } from '../../src/controller/reports/writer.ts';
-import { migrate } from '../../src/controller/store/migrate.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import type { EvidenceRecord } from '../../src/protocol/record.ts';
-import { agentIncarnation } from '../support/batches.ts';
+import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { commitTo } from '../support/committed.ts';
+import { silent } from '../support/database.ts';
+import { KubeBed } from '../support/kubeBed.ts';
 import { needs } from '../support/needs.ts';
 import { conditionsOf, installPlegReports } from '../support/plegreports.ts';
 import { missedFinding, nodeState } from '../support/records.ts';
-import { EvidenceFixture } from '../support/storedRecords.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-const run = promisify(execFile);
-const log = pino({ level: 'silent' });
-const CLUSTER = 'test';
-const ROLES: Resource = { group: 'rbac.authorization.k8s.io', version: 'v1', plural: 'clusterroles' };
-const BINDINGS: Resource = { ...ROLES, plural: 'clusterrolebindings' };
 /** How many reports are written at the same time. */
 const AT_ONCE = 4;
 const FAST: Partial<ReportPace> = {
@@ -47,14 +36,9 @@ const FAST: Partial<ReportPace> = {
   backoff: { firstMs: 50, maxMs: 500 },
 };
 
-let server: LocalApiServer;
-let postgres: LocalPostgres;
-let store: Store;
+const bed = new KubeBed();
 /** With the rights of a controller that does not own the schema. */
 let controllerStore: Store;
-let admin: KubeClient;
-let ours: KubeClient;
-let evidence: EvidenceFixture;
 let counted: Record<string, number>;
 const running: { stop(): Promise<void> }[] = [];
 
@@ -65,33 +49,18 @@ needs(
   'postgres',
 )('the report writer', () => {
   beforeAll(async () => {
-    [server, postgres] = await Promise.all([
-      startApiServer({ users: { controller: ['plegwatch'] } }),
-      startPostgres({ settings: { fsync: 'off' } }),
-    ]);
-    admin = await createKubeClient({ kubeconfig: server.kubeconfig });
-    ours = await createKubeClient({ kubeconfig: server.kubeconfigOf('controller') });
-    await migrate({ databaseUrl: postgres.url, queues: 1, log });
-    store = await openStore({ databaseUrl: postgres.url, log });
-    controllerStore = await openStore({ databaseUrl: await controllerUrl(), log });
-    evidence = new EvidenceFixture(store, await store.ensureCluster(CLUSTER));
-    await installPlegReports(admin);
+    controllerStore = await openStore({ databaseUrl: await controllerUrl(), log: silent });
+    await installPlegReports(bed.admin);
     await grant();
   });
   afterEach(async () => {
     for (const program of running.splice(0)) await program.stop();
   });
-  afterAll(async () => {
-    admin?.close();
-    ours?.close();
-    await store?.close();
-    await controllerStore?.close();
-    await Promise.all([server?.stop(), postgres?.stop()]);
-  });
+  afterAll(() => controllerStore?.close());
 
   test('writes a report with the number of missed events', async () => {
     const id = await storeNode('appears', 3);
-    await admin.apply(NODES, nodeObject('appears'));
+    await bed.admin.apply(NODES, nodeObject('appears'));
     start();
     const report = await reportOf('appears', ({ status }) => status.missed?.last24h === 3);
     expect(report.status).toMatchObject({
@@ -110,7 +79,7 @@ needs(
       ['RelistHealthy', 'True'],
       ['StreamConnected', 'True'],
     ]);
-    const node = await admin.get(NODES, 'appears');
+    const node = await bed.admin.get(NODES, 'appears');
     expect(report.metadata.ownerReferences).toEqual([
       { apiVersion: 'v1', kind: 'Node', name: 'appears', uid: node?.metadata.uid },
     ]);
@@ -118,22 +87,22 @@ needs(
     const { managedFields, ...metadata } = report.metadata;
     expect(managedFields).toBeDefined();
     expect(Buffer.byteLength(JSON.stringify({ ...report, metadata }))).toBeLessThanOrEqual(4096);
-    const [header, row] = (await kubectl('get', 'pleg', 'appears')).split('\n');
+    const [header, row] = (await bed.kubectl('get', 'pleg', 'appears')).split('\n');
     expect(header).toMatch(/^NAME +MODE +STREAM +MISSED +LAST MISSED +COMPLETE +AGE$/);
     expect(row).toMatch(/^appears +Unknown +Active +3 +[\dhms]+ +True +[\dhms]+$/);
   });
 
   test('agrees with `plegwatch report`, which prints the same as kubectl', async () => {
     await storeNode('unsafe', 0, { stream: 'Unsafe' });
-    await admin.apply(NODES, nodeObject('unsafe'));
+    await bed.admin.apply(NODES, nodeObject('unsafe'));
     start();
     await reportOf('unsafe', ({ status }) => status.stream?.state === 'Unsafe');
     for (const output of ['table', 'wide'] as const) {
       await waitFor(`the ${output}s agree`, async () => {
         const wide = output === 'wide' ? ['-o', 'wide'] : [];
         const [theirs, own] = await Promise.all([
-          kubectl('get', 'plegreports', ...wide),
-          runReport({ store, clusters: [CLUSTER], output }).then(({ text }) => text),
+          bed.kubectl('get', 'plegreports', ...wide),
+          runReport({ store: bed.store, clusters: [CLUSTER], output }).then(({ text }) => text),
         ]);
         if (theirs !== own) throw new Error(`${theirs}\n${own}`);
         return true;
@@ -143,16 +112,18 @@ needs(
 
   test('each field that `plegwatch report -o json` and -o yaml print of a node is that of its PLEGReport', async () => {
     const id = await storeNode('agrees', 2);
-    await evidence.fallback(id, 'StreamBroke', 60);
-    await evidence.due(id);
+    await bed.evidence.fallback(id, 'StreamBroke', 60);
+    await bed.evidence.due(id);
     await storeNode('agrees-unsafe', 0, { stream: 'Unsafe', mode: 'Fallback', modeReason: 'StreamBroke' });
     const names = ['agrees', 'agrees-unsafe'];
-    for (const name of names) await admin.apply(NODES, nodeObject(name));
+    for (const name of names) await bed.admin.apply(NODES, nodeObject(name));
     start({ refreshMs: 500 });
     for (const output of ['json', 'yaml'] as const) {
       await waitFor(`kubectl and -o ${output} agree`, async () => {
-        const theirs = parse(await kubectl('get', 'plegreports', ...names, '-o', output));
-        const own = parse((await runReport({ store, clusters: [CLUSTER], nodes: names, output })).text);
+        const theirs = parse(await bed.kubectl('get', 'plegreports', ...names, '-o', output));
+        const own = parse(
+          (await runReport({ store: bed.store, clusters: [CLUSTER], nodes: names, output })).text,
+        );
         expect(comparable(own)).toEqual(comparable(theirs));
         return true;
       });
@@ -161,69 +132,71 @@ needs(
 
   test('kubectl and `plegwatch report` have the same status of every node, whatever is known of it', async () => {
     const agentSilent = await storeNode('same-silent', 1);
-    await evidence.silentFor(agentSilent, 600);
+    await bed.evidence.silentFor(agentSilent, 600);
     await storeNode('same-missed', 3);
     await storeNode('same-unsafe', 0, { stream: 'Unsafe' });
     const fellBack = await storeNode('same-fallback', 0, { mode: 'Fallback', modeReason: 'StreamBroke' });
-    await evidence.fallback(fellBack, 'StreamBroke');
+    await bed.evidence.fallback(fellBack, 'StreamBroke');
     const names = ['same-silent', 'same-missed', 'same-unsafe', 'same-fallback', 'same-never-seen'];
-    for (const name of names) await admin.apply(NODES, nodeObject(name));
+    for (const name of names) await bed.admin.apply(NODES, nodeObject(name));
     start();
     await waitFor('every status agrees', async () => {
       const [theirs, own] = await Promise.all([
-        kubectl('get', 'plegreports', '-o', 'json', ...names),
-        runReport({ store, clusters: [CLUSTER], nodes: names, output: 'json' }).then(({ text }) => text),
+        bed.kubectl('get', 'plegreports', '-o', 'json', ...names),
+        runReport({ store: bed.store, clusters: [CLUSTER], nodes: names, output: 'json' }).then(
+          ({ text }) => text,
+        ),
       ]);
       const [written, read] = [statusesOf(theirs), statusesOf(own)];
       if (written.size !== names.length || !isDeepStrictEqual(written, read))
         throw new Error(`${JSON.stringify([...written])}\n${JSON.stringify([...read])}`);
       return true;
     });
-    const { items } = JSON.parse(await kubectl('get', 'plegreports', '-o', 'json', ...names));
+    const { items } = JSON.parse(await bed.kubectl('get', 'plegreports', '-o', 'json', ...names));
     const ready = items.map((item: ReportObject) => conditionsOf(item).get('Ready'));
     expect(new Set(ready)).toEqual(new Set(['True', 'False']));
   });
 
   test('writes the report of a Node of whose kubelet nothing is known any more', async () => {
-    await admin.apply(NODES, nodeObject('forgets'));
+    await bed.admin.apply(NODES, nodeObject('forgets'));
     start();
     await reportOf('forgets', ({ status }) => status.kubelet?.model === 'Unknown');
     // Its agent reports, and does not say which model its kubelet has.
-    await evidence.seen('forgets');
+    await bed.evidence.seen('forgets');
     const { status } = await reportOf('forgets', (report) => report.status.stream?.state === 'Active');
     expect(status.kubelet).toBeUndefined();
   });
 
   test('does not write a report without a relevant change', async () => {
     const id = await storeNode('idle', 0);
-    await admin.apply(NODES, nodeObject('idle'));
+    await bed.admin.apply(NODES, nodeObject('idle'));
     start();
     const before = await reportOf('idle', ({ status }) => status.mode === 'Unknown');
     await dequeued(id);
-    await evidence.minutes(id, 1);
-    await evidence.due(id);
+    await bed.evidence.minutes(id, 1);
+    await bed.evidence.due(id);
     await dequeued(id);
     await waitFor('the result is counted', () => counted['unchanged']);
-    const after = await admin.get(PLEG_REPORTS, 'idle');
+    const after = await bed.admin.get(PLEG_REPORTS, 'idle');
     expect(after?.metadata.resourceVersion).toBe(before.metadata.resourceVersion);
   });
 
   test('writes the last of several changes within the minimum interval, once', async () => {
     const id = await storeNode('burst', 0);
-    await admin.apply(NODES, nodeObject('burst'));
+    await bed.admin.apply(NODES, nodeObject('burst'));
     start();
     await reportOf('burst', ({ status }) => status.mode === 'Unknown');
     await dequeued(id);
     for (const program of running.splice(0)) await program.stop();
     const writer = start({ minIntervalMs: 3_600_000 });
     for (const mode of ['Starting', 'Evented', 'Fallback']) {
-      await evidence.state(id, { mode });
-      await evidence.due(id);
+      await bed.evidence.state(id, { mode });
+      await bed.evidence.due(id);
     }
     await waitFor('the writer has looked at the Nodes', () => writer.health() === null);
     expect(counted['written']).toBeUndefined();
     const longAgo = "UPDATE store.report SET written_at = written_at - interval '1 hour' WHERE node_id = $1";
-    await store.run({ text: longAgo }, [id]);
+    await bed.store.run({ text: longAgo }, [id]);
     await reportOf('burst', ({ status }) => status.mode === 'Fallback');
     await dequeued(id);
     await waitFor('one write is counted', () => counted['written'] === 1);
@@ -231,10 +204,10 @@ needs(
 
   test('writes an unchanged report again when it is old, with present counts', async () => {
     const id = await storeNode('old', 0);
-    await admin.apply(NODES, nodeObject('old'));
+    await bed.admin.apply(NODES, nodeObject('old'));
     start({ refreshMs: 1_000 });
     const first = await reportOf('old', ({ status }) => status?.observedAt !== undefined);
-    await evidence.minutes(id, 1);
+    await bed.evidence.minutes(id, 1);
     const again = await reportOf('old', ({ status }) => status?.observed24h?.expected === 244);
     await waitFor('the refresh is counted', () => (counted['refreshed'] ?? 0) > 0);
     expect(Date.parse(again.status.observedAt ?? '')).toBeGreaterThan(
@@ -245,15 +218,15 @@ needs(
   test('writes a change before the refreshes of other reports', async () => {
     const names = Array.from({ length: 40 }, (_, n) => `crowd-${n}`);
     const ids = await Promise.all(names.map((name) => storeNode(name, 0)));
-    for (const name of names) await admin.apply(NODES, nodeObject(name));
+    for (const name of names) await bed.admin.apply(NODES, nodeObject(name));
     start();
     for (const id of ids) await dequeued(id);
     for (const program of running.splice(0)) await program.stop();
     // All reports are old, and the budget allows one after the other. The change comes last.
-    await evidence.old(ids);
+    await bed.evidence.old(ids);
     const last = ids.at(-1) ?? 0;
-    await evidence.state(last, { mode: 'Fallback', modeReason: 'StreamBroke' });
-    await evidence.due(last);
+    await bed.evidence.state(last, { mode: 'Fallback', modeReason: 'StreamBroke' });
+    await bed.evidence.due(last);
     start({ writesPerSecond: 2 });
     await reportOf('crowd-39', ({ status }) => status.mode === 'Fallback');
     await waitFor('the other reports are refreshed', () => (counted['refreshed'] ?? 0) > 0);
@@ -262,18 +235,18 @@ needs(
 
   test('writes a change before the first reports of other Nodes', async () => {
     const changed = await storeNode('changes-first', 0);
-    await admin.apply(NODES, nodeObject('changes-first'));
+    await bed.admin.apply(NODES, nodeObject('changes-first'));
     start();
     await dequeued(changed);
     for (const program of running.splice(0)) await program.stop();
     const others = Array.from({ length: 40 }, (_, n) => `first-${n}`);
     for (const name of others) {
       await storeNode(name, 0);
-      await admin.apply(NODES, nodeObject(name));
+      await bed.admin.apply(NODES, nodeObject(name));
     }
     // It is due after all of them, and the budget allows one report after the other.
-    await evidence.state(changed, { mode: 'Fallback', modeReason: 'StreamBroke' });
-    await evidence.due(changed);
+    await bed.evidence.state(changed, { mode: 'Fallback', modeReason: 'StreamBroke' });
+    await bed.evidence.due(changed);
     start({ writesPerSecond: 2 });
     await dequeued(changed);
     await waitFor('first reports are written too', () => (counted['written'] ?? 0) > AT_ONCE);
@@ -282,20 +255,20 @@ needs(
 
   test('writes a change of mode before the reports of Nodes whose agents have just started', async () => {
     const changed = await storeNode('changes-mode', 0, { mode: 'Evented' });
-    await admin.apply(NODES, nodeObject('changes-mode'));
+    await bed.admin.apply(NODES, nodeObject('changes-mode'));
     const others = Array.from({ length: 40 }, (_, n) => `starts-${n}`);
-    for (const name of others) await admin.apply(NODES, nodeObject(name));
+    for (const name of others) await bed.admin.apply(NODES, nodeObject(name));
     start();
     await dequeued(changed);
     for (const name of others) await reportOf(name, ({ status }) => status.mode === 'Unknown');
     for (const program of running.splice(0)) await program.stop();
-    const { rows } = await store.run<{ id: number }>({
+    const { rows } = await bed.store.run<{ id: number }>({
       text: "SELECT node_id AS id FROM store.node WHERE starts_with(name, 'starts-')",
     });
-    await evidence.old(rows.map(({ id }) => id));
-    for (const name of others) await evidence.seen(name);
-    await evidence.state(changed, { mode: 'Fallback', modeReason: 'StreamBroke' });
-    await evidence.due(changed);
+    await bed.evidence.old(rows.map(({ id }) => id));
+    for (const name of others) await bed.evidence.seen(name);
+    await bed.evidence.state(changed, { mode: 'Fallback', modeReason: 'StreamBroke' });
+    await bed.evidence.due(changed);
     start({ writesPerSecond: 2 });
     await reportOf('changes-mode', ({ status }) => status.mode === 'Fallback');
     await dequeued(changed);
@@ -307,14 +280,16 @@ needs(
     const ids: number[] = [];
     for (const name of names) {
       ids.push(await storeNode(name, 0));
-      await admin.apply(NODES, nodeObject(name));
+      await bed.admin.apply(NODES, nodeObject(name));
     }
     start();
     for (const id of ids) await dequeued(id);
     for (const program of running.splice(0)) await program.stop();
-    for (const id of ids) await evidence.silentFor(id, 600);
+    for (const id of ids) await bed.evidence.silentFor(id, 600);
     const versions = () =>
-      Promise.all(names.map(async (name) => (await admin.get(PLEG_REPORTS, name))?.metadata.resourceVersion));
+      Promise.all(
+        names.map(async (name) => (await bed.admin.get(PLEG_REPORTS, name))?.metadata.resourceVersion),
+      );
     const before = await versions();
 
     let ingestCaughtUpForMs = 0;
@@ -353,30 +328,30 @@ needs(
 
   test('deletes the report of a deleted Node, and the evidence stays', async () => {
     const id = await storeNode('leaves', 2);
-    await admin.apply(NODES, nodeObject('leaves'));
+    await bed.admin.apply(NODES, nodeObject('leaves'));
     start();
     await reportOf('leaves', () => true);
-    await admin.delete(NODES, 'leaves');
+    await bed.admin.delete(NODES, 'leaves');
     await waitFor(
       'the report is deleted',
-      async () => (await admin.get(PLEG_REPORTS, 'leaves')) === undefined,
+      async () => (await bed.admin.get(PLEG_REPORTS, 'leaves')) === undefined,
     );
-    expect(await evidence.rows('finding', id)).toBe(2);
-    expect(await evidence.rows('relist_minute', id)).toBe(60);
+    expect(await bed.evidence.rows('finding', id)).toBe(2);
+    expect(await bed.evidence.rows('relist_minute', id)).toBe(60);
     await waitFor('the node leaves the table', async () => {
-      const table = (await runReport({ store, clusters: [CLUSTER], output: 'table' })).text;
+      const table = (await runReport({ store: bed.store, clusters: [CLUSTER], output: 'table' })).text;
       return table.includes('leaves') ? undefined : true;
     });
   });
 
   test('writes a new report, with what is known, for a Node that is registered again while its agent runs', async () => {
     const id = await storeNode('again', 1);
-    await evidence.runsUntil(id, 60);
-    await admin.apply(NODES, nodeObject('again'));
+    await bed.evidence.runsUntil(id, 60);
+    await bed.admin.apply(NODES, nodeObject('again'));
     start();
     const first = await reportOf('again', () => true);
-    await admin.delete(NODES, 'again');
-    const node = await admin.apply(NODES, nodeObject('again'));
+    await bed.admin.delete(NODES, 'again');
+    const node = await bed.admin.apply(NODES, nodeObject('again'));
     const second = await reportOf(
       'again',
       ({ metadata }) => metadata.ownerReferences[0]?.uid === node.metadata.uid,
@@ -386,7 +361,7 @@ needs(
   });
 
   test('another machine under the name of a Node inherits nothing of what was known, and its history stays', async () => {
-    const clusterId = await store.ensureCluster(CLUSTER);
+    const clusterId = await bed.store.ensureCluster(CLUSTER);
     const before = agentIncarnation('replaced', 1, 600_000);
     /** A batch that was cut five minutes ago. */
     const cutEarlier = (first: number, records: readonly EvidenceRecord[]): Batch => {
@@ -395,17 +370,17 @@ needs(
       return before.batch(first, records, { mono0, wall0: startedMono + mono0 });
     };
     const state = nodeState({ mode: 'Generic' });
-    await commitTo(store, clusterId, [cutEarlier(1, [state, missedFinding()])]);
+    await commitTo(bed.store, clusterId, [cutEarlier(1, [state, missedFinding()])]);
     // It was stored as soon as it was cut.
-    await store.run(
+    await bed.store.run(
       { text: 'UPDATE store.epoch SET delay_us = 0, last_seen = last_batch_at WHERE epoch = $1' },
       [before.epoch],
     );
-    const first = await admin.apply(NODES, nodeObject('replaced'));
+    const first = await bed.admin.apply(NODES, nodeObject('replaced'));
     start();
     await reportOf('replaced', ({ status }) => status.missed?.total === 1);
-    await admin.delete(NODES, 'replaced');
-    const second = await admin.apply(NODES, nodeObject('replaced'));
+    await bed.admin.delete(NODES, 'replaced');
+    const second = await bed.admin.apply(NODES, nodeObject('replaced'));
     const isOfSecond = ({ metadata }: ReportObject) =>
       metadata.ownerReferences[0]?.uid === second.metadata.uid;
     const empty = await reportOf('replaced', isOfSecond);
@@ -417,15 +392,15 @@ needs(
     expect(empty.status.mode).not.toBe('Generic');
 
     // What the earlier machine had sent before it went away, then the agent of the new one.
-    await commitTo(store, clusterId, [cutEarlier(3, [missedFinding()])]);
+    await commitTo(bed.store, clusterId, [cutEarlier(3, [missedFinding()])]);
     expect((await nodeRows('replaced')).rows).toMatchObject([
       { first_seen: null, last_seen: null, mode: 'Unknown' },
     ]);
     const after = agentIncarnation('replaced', 2, 1_000);
-    await commitTo(store, clusterId, [after.batch(1, [nodeState({ mode: 'Evented' }), missedFinding()])]);
+    await commitTo(bed.store, clusterId, [after.batch(1, [nodeState({ mode: 'Evented' }), missedFinding()])]);
     const { status } = await reportOf('replaced', (report) => report.status.mode === 'Evented');
     expect(status.missed).toMatchObject({ total: 1, last24h: 1 });
-    const history = await store.run({
+    const history = await bed.store.run({
       text: `SELECT node_uid, (SELECT count(*)::int4 FROM plegwatch.findings f WHERE f.epoch = e.epoch) AS findings
                FROM plegwatch.epochs e WHERE node = 'replaced' ORDER BY started_at`,
     });
@@ -433,41 +408,41 @@ needs(
       { node_uid: first.metadata.uid, findings: 2 },
       { node_uid: second.metadata.uid, findings: 1 },
     ]);
-    await admin.delete(NODES, 'replaced');
+    await bed.admin.delete(NODES, 'replaced');
     await waitFor(
       'its report is deleted',
-      async () => (await admin.get(PLEG_REPORTS, 'replaced')) === undefined,
+      async () => (await bed.admin.get(PLEG_REPORTS, 'replaced')) === undefined,
     );
   });
 
   test('writes a report again that somebody has deleted', async () => {
     await storeNode('deleted', 0);
-    await admin.apply(NODES, nodeObject('deleted'));
+    await bed.admin.apply(NODES, nodeObject('deleted'));
     start();
     const first = await reportOf('deleted', () => true);
-    await admin.delete(PLEG_REPORTS, 'deleted');
+    await bed.admin.delete(PLEG_REPORTS, 'deleted');
     await reportOf('deleted', ({ metadata }) => metadata.uid !== first.metadata.uid);
   });
 
   test('after a restart deletes orphans, rewrites nothing and keeps the transition times of conditions', async () => {
     const [stays] = [await storeNode('stays', 0), await storeNode('orphan', 0)];
-    await admin.apply(NODES, nodeObject('stays'));
-    await admin.apply(NODES, nodeObject('orphan'));
+    await bed.admin.apply(NODES, nodeObject('stays'));
+    await bed.admin.apply(NODES, nodeObject('orphan'));
     const former = start();
     const before = await reportOf('stays', () => true);
     await reportOf('orphan', () => true);
     await former.stop();
-    await admin.delete(NODES, 'orphan');
+    await bed.admin.delete(NODES, 'orphan');
     start();
     await waitFor(
       'the orphan is deleted',
-      async () => (await admin.get(PLEG_REPORTS, 'orphan')) === undefined,
+      async () => (await bed.admin.get(PLEG_REPORTS, 'orphan')) === undefined,
     );
-    expect((await admin.get(PLEG_REPORTS, 'stays'))?.metadata.resourceVersion).toBe(
+    expect((await bed.admin.get(PLEG_REPORTS, 'stays'))?.metadata.resourceVersion).toBe(
       before.metadata.resourceVersion,
     );
-    await evidence.state(stays, { mode: 'Fallback', modeReason: 'StreamBroke' });
-    await evidence.due(stays);
+    await bed.evidence.state(stays, { mode: 'Fallback', modeReason: 'StreamBroke' });
+    await bed.evidence.due(stays);
     const after = await reportOf('stays', ({ status }) => status.mode === 'Fallback');
     const at = (report: ReportObject, type: string) =>
       report.status.conditions?.find((one) => one.type === type)?.lastTransitionTime;
@@ -477,15 +452,15 @@ needs(
 
   test('reports a silent agent without any new record', async () => {
     const id = await storeNode('silent', 0);
-    await admin.apply(NODES, nodeObject('silent'));
+    await bed.admin.apply(NODES, nodeObject('silent'));
     start();
     await reportOf('silent', (report) => conditionsOf(report).get('AgentReporting') === 'True');
-    await evidence.silentFor(id, 200);
+    await bed.evidence.silentFor(id, 200);
     await reportOf('silent', (report) => conditionsOf(report).get('Ready') === 'False');
   });
 
   test('writes a report for every Node, also without an agent, so that a wrong socket does not look like an empty cluster', async () => {
-    for (const name of ['bare-a', 'bare-b']) await admin.apply(NODES, nodeObject(name));
+    for (const name of ['bare-a', 'bare-b']) await bed.admin.apply(NODES, nodeObject(name));
     start();
     for (const name of ['bare-a', 'bare-b']) {
       const { status } = await reportOf(
@@ -506,32 +481,34 @@ needs(
         mode_reason: 'NeverSeen',
       },
     ]);
-    expect((await runReport({ store, clusters: [CLUSTER], output: 'wide' })).text).toMatch(
+    expect((await runReport({ store: bed.store, clusters: [CLUSTER], output: 'wide' })).text).toMatch(
       /^bare-a +Unknown +Unknown .*NeverSeen$/m,
     );
   });
 
   test('a Node of the cluster no longer counts as one that only agents name', async () => {
     const id = await storeNode('named-first', 0);
-    await store.run({ text: 'UPDATE store.node SET claimed_at = now() WHERE node_id = $1' }, [id]);
-    await admin.apply(NODES, nodeObject('named-first'));
+    await bed.store.run({ text: 'UPDATE store.node SET claimed_at = now() WHERE node_id = $1' }, [id]);
+    await bed.admin.apply(NODES, nodeObject('named-first'));
     start();
     await dequeued(id);
-    const { rows } = await store.run({ text: 'SELECT claimed_at FROM store.node WHERE node_id = $1' }, [id]);
+    const { rows } = await bed.store.run({ text: 'SELECT claimed_at FROM store.node WHERE node_id = $1' }, [
+      id,
+    ]);
     expect(rows).toEqual([{ claimed_at: null }]);
   });
 
   test('copies chosen labels of the Node to its report, and keeps them up to date', async () => {
     await storeNode('labelled', 0);
     const labelled = (labels: object) =>
-      admin.apply(NODES, { ...nodeObject('labelled'), metadata: { name: 'labelled', labels } });
+      bed.admin.apply(NODES, { ...nodeObject('labelled'), metadata: { name: 'labelled', labels } });
     await labelled({ pool: 'gpu', zone: 'a', other: 'x' });
     const labelKeys = ['zone', 'pool'];
     const former = start({}, labelKeys);
     const labelsOf = (labels: object) =>
       reportOf('labelled', ({ metadata }) => isDeepStrictEqual(metadata['labels'], labels));
     const first = await labelsOf({ pool: 'gpu', zone: 'a' });
-    expect((await kubectl('get', 'pleg', '-l', 'pool=gpu', '-o', 'name')).trim()).toBe(
+    expect((await bed.kubectl('get', 'pleg', '-l', 'pool=gpu', '-o', 'name')).trim()).toBe(
       'plegreport.plegwatch.dev/labelled',
     );
     await labelled({ pool: 'cpu', other: 'y' });
@@ -541,13 +518,13 @@ needs(
     await labelled({ pool: 'batch' });
     start({}, labelKeys);
     await labelsOf({ pool: 'batch' });
-    expect(await kubectl('get', 'pleg', '-l', 'pool=gpu', '-o', 'name')).toBe('');
+    expect(await bed.kubectl('get', 'pleg', '-l', 'pool=gpu', '-o', 'name')).toBe('');
   });
 
   test('reports can be selected by mode and by the state of the stream', async () => {
     const id = await storeNode('selected', 0);
-    await evidence.state(id, { mode: 'HintDisabled', stream: 'Starved' });
-    await admin.apply(NODES, nodeObject('selected'));
+    await bed.evidence.state(id, { mode: 'HintDisabled', stream: 'Starved' });
+    await bed.admin.apply(NODES, nodeObject('selected'));
     start();
     await reportOf('selected', ({ status }) => status.mode === 'HintDisabled');
     for (const selector of [
@@ -555,55 +532,58 @@ needs(
       'status.stream.state=Starved',
       'status.mode!=Unknown,status.stream.state=Starved',
     ]) {
-      const found = await kubectl('get', 'plegreports', '--field-selector', selector, '-o', 'name');
+      const found = await bed.kubectl('get', 'plegreports', '--field-selector', selector, '-o', 'name');
       expect(found.trim(), selector).toBe('plegreport.plegwatch.dev/selected');
     }
-    expect(await kubectl('get', 'plegreports', '--field-selector', 'status.mode=Evented', '-o', 'name')).toBe(
-      '',
-    );
+    expect(
+      await bed.kubectl('get', 'plegreports', '--field-selector', 'status.mode=Evented', '-o', 'name'),
+    ).toBe('');
   });
 
   test('of a Node that never had an agent, nothing is left behind when it is deleted', async () => {
-    await admin.apply(NODES, nodeObject('passes'));
-    await admin.apply(NODES, nodeObject('passes-while-stopped'));
+    await bed.admin.apply(NODES, nodeObject('passes'));
+    await bed.admin.apply(NODES, nodeObject('passes-while-stopped'));
     const former = start();
     for (const name of ['passes', 'passes-while-stopped'])
       await reportOf(name, ({ status }) => status.mode === 'Unknown');
-    await admin.delete(NODES, 'passes');
+    await bed.admin.delete(NODES, 'passes');
     await waitFor('its row is deleted', async () => (await nodeRows('passes')).rows.length === 0);
     await former.stop();
-    await admin.delete(NODES, 'passes-while-stopped');
+    await bed.admin.delete(NODES, 'passes-while-stopped');
     start();
     await waitFor(
       'its row is deleted',
       async () => (await nodeRows('passes-while-stopped')).rows.length === 0,
     );
     for (const name of ['passes', 'passes-while-stopped'])
-      await waitFor('its report is deleted', async () => (await admin.get(PLEG_REPORTS, name)) === undefined);
+      await waitFor(
+        'its report is deleted',
+        async () => (await bed.admin.get(PLEG_REPORTS, name)) === undefined,
+      );
   });
 
   test('of a deleted Node without an agent, recorded conditions stay', async () => {
-    await admin.apply(NODES, nodeObject('unwell'));
+    await bed.admin.apply(NODES, nodeObject('unwell'));
     start();
     await reportOf('unwell', ({ status }) => status.mode === 'Unknown');
-    const id = await evidence.condition('unwell', 'PLEG is not healthy');
-    await admin.delete(NODES, 'unwell');
+    const id = await bed.evidence.condition('unwell', 'PLEG is not healthy');
+    await bed.admin.delete(NODES, 'unwell');
     await waitFor(
       'the report is deleted',
-      async () => (await admin.get(PLEG_REPORTS, 'unwell')) === undefined,
+      async () => (await bed.admin.get(PLEG_REPORTS, 'unwell')) === undefined,
     );
     await waitFor('the node leaves the table', async () => {
-      const table = (await runReport({ store, clusters: [CLUSTER], output: 'table' })).text;
+      const table = (await runReport({ store: bed.store, clusters: [CLUSTER], output: 'table' })).text;
       return table.includes('unwell') ? undefined : true;
     });
-    expect(await evidence.rows('node_condition', id)).toBe(1);
+    expect(await bed.evidence.rows('node_condition', id)).toBe(1);
   });
 
   test('a Node whose agent starts soon gets one report, not one before that says that there is no agent', async () => {
-    await admin.apply(NODES, nodeObject('starts'));
+    await bed.admin.apply(NODES, nodeObject('starts'));
     start({ firstAgentMs: 3_600_000 });
     await waitFor('the node is stored', async () => (await nodeRows('starts')).rows.length === 1);
-    await evidence.seen('starts');
+    await bed.evidence.seen('starts');
     const report = await reportOf('starts', () => true);
     expect(conditionsOf(report).get('AgentReporting')).toBe('True');
     expect((await nodeRows('starts')).rows[0]).toMatchObject({
@@ -614,18 +594,18 @@ needs(
 
   test('writes all reports after the API server was killed and restarted', async () => {
     const ids = await Promise.all(['out-a', 'out-b', 'out-c'].map((name) => storeNode(name, 0)));
-    for (const name of ['out-a', 'out-b', 'out-c']) await admin.apply(NODES, nodeObject(name));
+    for (const name of ['out-a', 'out-b', 'out-c']) await bed.admin.apply(NODES, nodeObject(name));
     const writer = start();
     for (const name of ['out-a', 'out-b', 'out-c']) await reportOf(name, () => true);
-    await server.kill();
+    await bed.server.kill();
     for (const id of ids) {
-      await evidence.missed(id, 'cart-0');
-      await evidence.due(id);
+      await bed.evidence.missed(id, 'cart-0');
+      await bed.evidence.due(id);
     }
     await waitFor('the writer is not ready', () => (writer.health() === null ? undefined : true));
     expect(writer.alive()).toBeNull();
-    expect(await Promise.all(ids.map((id) => evidence.rows('report_queue', id)))).toEqual([1, 1, 1]);
-    await server.restart();
+    expect(await Promise.all(ids.map((id) => bed.evidence.rows('report_queue', id)))).toEqual([1, 1, 1]);
+    await bed.server.restart();
     for (const name of ['out-a', 'out-b', 'out-c']) {
       await reportOf(name, ({ status }) => status.missed?.last24h === 1);
     }
@@ -633,12 +613,12 @@ needs(
   });
 
   test('names verb and resource of a missing permission', async () => {
-    await admin.delete(BINDINGS, 'plegwatch-test');
+    await bed.revoke();
     const writer = start();
     await waitFor('the error is reported', () =>
       /does not let us list (nodes|plegreports)/.test(writer.health() ?? ''),
     );
-    await expect(ours.list(PLEG_REPORTS)).rejects.toMatchObject({
+    await expect(bed.controller.list(PLEG_REPORTS)).rejects.toMatchObject({
       code: 'KUBE_REFUSED',
       cure: expect.stringContaining('list on plegreports.plegwatch.dev'),
     });
@@ -647,7 +627,7 @@ needs(
 
 /** How many reports of Nodes with this prefix were written lately, but before that of node `id`. */
 async function writtenBefore(id: number, prefix: string): Promise<number> {
-  const { rows } = await store.run<{ n: number }>(
+  const { rows } = await bed.store.run<{ n: number }>(
     {
       text: `SELECT count(*)::int4 AS n FROM store.report r JOIN store.node n USING (node_id)
              WHERE starts_with(n.name, $2) AND r.written_at > now() - interval '4 hours'
@@ -684,7 +664,7 @@ function statusesOf(list: string): Map<string, object> {
 /** Waits for a report that is as expected. */
 function reportOf(name: string, isAsExpected: (report: ReportObject) => boolean): Promise<ReportObject> {
   return waitFor(`the report of ${name}`, async () => {
-    const found = await admin.get(PLEG_REPORTS, name);
+    const found = await bed.admin.get(PLEG_REPORTS, name);
     if (found === undefined || typeof found['status'] !== 'object') return undefined;
     const report = found as ReportObject;
     return isAsExpected(report) ? report : undefined;
@@ -698,13 +678,13 @@ function start(
 ): ReportWriter {
   const counts: Record<string, number> = {};
   counted = counts;
-  const nodes = startNodeWatch({ kube: ours, log, labelKeys });
+  const nodes = startNodeWatch({ kube: bed.controller, log: silent, labelKeys });
   const writer = startReportWriter({
     store: controllerStore,
-    kube: ours,
+    kube: bed.controller,
     nodes,
     cluster: CLUSTER,
-    log,
+    log: silent,
     labelKeys,
     onResult: (result) => {
       counts[result] = (counts[result] ?? 0) + 1;
@@ -718,11 +698,11 @@ function start(
 
 /** Stores a node with an hour of evidence and so many misses; its report is due. */
 async function storeNode(name: string, misses: number, state = {}): Promise<number> {
-  const id = await evidence.node(name);
-  await evidence.state(id, state);
-  if (Object.keys(state).length === 0) await evidence.minutes(id, 60);
-  for (let n = 0; n < misses; n++) await evidence.missed(id, `cart-${n}`);
-  await evidence.due(id);
+  const id = await bed.evidence.node(name);
+  await bed.evidence.state(id, state);
+  if (Object.keys(state).length === 0) await bed.evidence.minutes(id, 60);
+  for (let n = 0; n < misses; n++) await bed.evidence.missed(id, `cart-${n}`);
+  await bed.evidence.due(id);
   return id;
 }
 
@@ -734,7 +714,7 @@ const comparable = (list: { readonly items: readonly ReportObject[] }) =>
   });
 
 const nodeRows = (name: string) =>
-  store.run(
+  bed.store.run(
     {
       text: 'SELECT first_seen, last_seen, mode, stream_state, mode_reason FROM plegwatch.nodes WHERE node = $1',
     },
@@ -743,42 +723,27 @@ const nodeRows = (name: string) =>
 
 /** Waits until the queue row is removed. */
 async function dequeued(id: number): Promise<void> {
-  await waitFor('the queue row is removed', async () => (await evidence.rows('report_queue', id)) === 0);
+  await waitFor('the queue row is removed', async () => (await bed.evidence.rows('report_queue', id)) === 0);
 }
-
-const kubectl = async (...args: string[]): Promise<string> =>
-  (await run(where('kubectl'), ['--kubeconfig', server.kubeconfig, ...args])).stdout;
 
 const nodeObject = (name: string) => ({ apiVersion: 'v1', kind: 'Node', metadata: { name } });
 
 async function controllerUrl(): Promise<string> {
-  await store.run({ text: "CREATE ROLE controller LOGIN PASSWORD 'controller'" });
-  await store.run({ text: "SELECT store.grant_controller('controller')" });
-  const url = new URL(postgres.url);
+  await bed.store.run({ text: "CREATE ROLE controller LOGIN PASSWORD 'controller'" });
+  await bed.store.run({ text: "SELECT store.grant_controller('controller')" });
+  const url = new URL(bed.postgres.url);
   url.username = url.password = 'controller';
   return url.href;
 }
 
 /** Exactly the permissions in the header of writer.ts. */
-async function grant(): Promise<void> {
-  const api = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: 'plegwatch-test' } };
-  await admin.apply(ROLES, {
-    ...api,
-    kind: 'ClusterRole',
-    rules: [
-      { apiGroups: [''], resources: ['nodes'], verbs: ['get', 'list', 'watch'] },
-      {
-        apiGroups: ['plegwatch.dev'],
-        resources: ['plegreports'],
-        verbs: ['get', 'list', 'create', 'patch', 'delete'],
-      },
-      { apiGroups: ['plegwatch.dev'], resources: ['plegreports/status'], verbs: ['patch'] },
-    ],
-  });
-  await admin.apply(BINDINGS, {
-    ...api,
-    kind: 'ClusterRoleBinding',
-    roleRef: { apiGroup: ROLES.group, kind: 'ClusterRole', name: 'plegwatch-test' },
-    subjects: [{ apiGroup: ROLES.group, kind: 'Group', name: 'plegwatch' }],
-  });
-}
+const grant = () =>
+  bed.grant([
+    { apiGroups: [''], resources: ['nodes'], verbs: ['get', 'list', 'watch'] },
+    {
+      apiGroups: ['plegwatch.dev'],
+      resources: ['plegreports'],
+      verbs: ['get', 'list', 'create', 'patch', 'delete'],
+    },
+    { apiGroups: ['plegwatch.dev'], resources: ['plegreports/status'], verbs: ['patch'] },
+  ]);

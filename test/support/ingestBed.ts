@@ -11,6 +11,7 @@ import { openStore, type Store } from '../../src/controller/store/store.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import { type BatchIncarnation, CLUSTER, createSender, type Sender } from './batches.ts';
 import { query, silent, startServer, type TestServer } from './database.ts';
+import { started } from './started.ts';
 import { passes } from './waitFor.ts';
 
 export class IngestBed {
@@ -123,9 +124,4 @@ export class IngestBed {
     );
     return stored.map(({ seq }) => seq);
   };
-}
-
-function started<T>(value: T | null): T {
-  if (value === null) throw new Error('not started: it is there in tests only');
-  return value;
 }
