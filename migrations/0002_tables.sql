@@ -283,6 +283,25 @@ CREATE INDEX relist_minute_slow ON store.relist_minute (node_id, minute)
 -- Of plegwatch.status_checks.
 CREATE INDEX relist_minute_statuses ON store.relist_minute (node_id, minute) WHERE statuses_asked IS NOT NULL;
 
+-- What the minutes of an hour add up to, for rates over days: a minute is added to it by the statement that stores it, and both are deleted with
+-- their day. Reading a week of it takes a sixtieth of reading the minutes.
+--   hour        of UTC
+--   listed_us   of span_us, the minutes with a relist
+CREATE TABLE store.coverage_hour (
+  hour timestamptz NOT NULL,
+  day date NOT NULL,
+  node_id int4 NOT NULL,
+  context_id int4 NOT NULL,
+  cluster_id int2 NOT NULL,
+  span_us int8 NOT NULL,
+  listed_us int8 NOT NULL,
+  covered_us int8 NOT NULL,
+  expected int8 NOT NULL,
+  matched int8 NOT NULL,
+  unobservable int8 NOT NULL
+) PARTITION BY RANGE (day);
+CREATE UNIQUE INDEX coverage_hour_once ON store.coverage_hour (node_id, context_id, hour, day);
+
 -- Minutes merged by `plegwatch maintain` before their day is dropped.
 --   kubelet_*            null where none of the minutes has them; ages, errors since the kubelet's start and p99 are the greatest of a minute
 --   kubelet_counted_us   how long its calls were counted

@@ -192,6 +192,22 @@ CREATE FUNCTION store.node_group(labels jsonb, os_image text, kernel_version tex
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN nullif(CASE by_label WHEN 'os_image' THEN os_image WHEN 'kernel_version' THEN kernel_version ELSE labels ->> by_label END, '');
 
+-- What the minutes from since to until add up to, by context and hour or part of one: whole hours are read as such, minutes only of the hours in which
+-- the period begins or ends. A single query without STRICT, so that the planner inlines it.
+CREATE FUNCTION store.coverage(since timestamptz, until timestamptz)
+RETURNS TABLE (node_id int4, context_id int4, span_us int8, covered_us int8, matched int8) LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT h.node_id, h.context_id, h.span_us, h.covered_us, h.matched
+  FROM store.coverage_hour h
+  WHERE h.day BETWEEN (since AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date
+    AND h.hour >= since AND h.hour < date_trunc('hour', until, 'UTC')
+  UNION ALL
+  SELECT m.node_id, m.context_id, m.span_us, m.covered_us, m.matched
+  FROM store.relist_minute m
+  WHERE m.day BETWEEN (since AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date AND m.minute >= since AND m.minute < until
+    AND (m.minute < date_trunc('hour', since + interval '1 hour' - interval '1 microsecond', 'UTC') OR m.minute >= date_trunc('hour', until, 'UTC'))
+$$;
+REVOKE ALL ON FUNCTION store.coverage(timestamptz, timestamptz) FROM PUBLIC;
+
 CREATE TYPE plegwatch.miss_rate_of_versions AS (
   cluster text,
   runtime_name text,
@@ -213,10 +229,13 @@ RETURNS SETOF plegwatch.miss_rate_of_versions LANGUAGE sql STABLE PARALLEL SAFE 
     SELECT i.node_id, i.from_at, i.to_at, store.node_group(i.labels, i.os_image, i.kernel_version, by_label) AS label
     FROM store.node_info_period i WHERE by_label IS NOT NULL
   ), matched AS (
-    SELECT m.context_id, l.label, sum(m.matched) AS matched
+    SELECT m.context_id, NULL::text AS label, sum(m.matched) AS matched FROM store.coverage(since, until) m WHERE by_label IS NULL GROUP BY m.context_id
+    UNION ALL
+    -- A label may change within an hour.
+    SELECT m.context_id, l.label, sum(m.matched)
     FROM store.relist_minute m
     LEFT JOIN label l ON l.node_id = m.node_id AND m.minute >= l.from_at AND m.minute < l.to_at
-    WHERE m.day BETWEEN (since AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date AND m.minute >= since AND m.minute < until
+    WHERE by_label IS NOT NULL AND m.day BETWEEN (since AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date AND m.minute >= since AND m.minute < until
     GROUP BY m.context_id, l.label
   ), missed AS (
     SELECT f.context_id, l.label, count(*) AS missed
@@ -257,10 +276,10 @@ CREATE FUNCTION plegwatch.evidence_completeness(first_day date DEFAULT (now() AT
                                                 last_day date DEFAULT (now() AT TIME ZONE 'UTC')::date, by_label text DEFAULT NULL)
 RETURNS SETOF plegwatch.completeness_of_day LANGUAGE sql STABLE PARALLEL SAFE AS $$
   WITH minute AS (
-    SELECT m.node_id, m.day, sum(m.span_us) FILTER (WHERE m.relists > 0) AS listed_us, sum(m.covered_us) AS covered_us,
-           sum(m.expected) AS expected, sum(m.unobservable) AS unobservable
-    FROM store.relist_minute m WHERE m.day BETWEEN first_day AND last_day
-    GROUP BY m.node_id, m.day
+    SELECT h.node_id, h.day, sum(h.listed_us) AS listed_us, sum(h.covered_us) AS covered_us, sum(h.expected) AS expected,
+           sum(h.unobservable) AS unobservable
+    FROM store.coverage_hour h WHERE h.day BETWEEN first_day AND last_day
+    GROUP BY h.node_id, h.day
   ), lost AS (
     SELECT g.node_id, (g.from_at AT TIME ZONE 'UTC')::date AS day, sum(g.records) AS records
     FROM store.gap g
@@ -320,8 +339,7 @@ FROM (
   JOIN plegwatch.nodes p ON p.cluster = c.name AND p.node = n.name
   LEFT JOIN (
     SELECT m.node_id, sum(m.matched)::float8 AS matched, sum(m.covered_us)::float8 AS covered_us, sum(m.span_us)::float8 AS span_us
-    FROM store.relist_minute m
-    WHERE m.day >= ((now() - interval '7 days') AT TIME ZONE 'UTC')::date AND m.minute > now() - interval '7 days'
+    FROM store.coverage(now() - interval '7 days', 'infinity') m
     GROUP BY m.node_id
   ) w ON w.node_id = n.node_id
   CROSS JOIN LATERAL (

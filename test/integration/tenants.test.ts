@@ -20,6 +20,7 @@ const ACCESS = 'access';
 const CALLS: Readonly<Record<string, string>> = {
   'plegwatch.undeclared_gaps': 'plegwatch.undeclared_gaps()',
   'plegwatch.miss_rate': 'plegwatch.miss_rate()',
+  'store.coverage': "store.coverage('-infinity', 'infinity')",
   'plegwatch.evidence_completeness': 'plegwatch.evidence_completeness()',
   'plegwatch.timeline': "plegwatch.timeline('one', 'node-a', '-infinity')",
   'plegwatch.last_events': "plegwatch.last_events('one', 'node-a')",

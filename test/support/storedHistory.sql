@@ -17,7 +17,8 @@ CREATE TEMP TABLE begin AS SELECT (now() AT TIME ZONE 'UTC')::date - (SELECT day
 
 SELECT store.make_partition(t.name, b.day + d)
 FROM begin b, size, generate_series(0, size.days) AS d,
-     unnest(ARRAY['container_event', 'container', 'relist_change', 'relist_minute', 'finding', 'finding_update', 'stream_session',
+     unnest(ARRAY['container_event', 'container', 'relist_change', 'relist_minute', 'coverage_hour', 'finding', 'finding_update',
+                  'stream_session',
                   'mode_change', 'node_condition', 'relist_hour']) AS t (name);
 
 INSERT INTO store.cluster (name) VALUES ('east'), ('west');
@@ -138,6 +139,11 @@ CROSS JOIN LATERAL (
 JOIN store.context x ON x.node_id = m.node_id AND x.context_no = CASE WHEN t.at < m.began + interval '3 days' THEN 1 ELSE 2 END
 LEFT JOIN due e ON e.node_id = m.node_id AND e.at = t.at
 ORDER BY t.at;
+INSERT INTO store.coverage_hour (hour, day, node_id, context_id, cluster_id, span_us, listed_us, covered_us, expected, matched, unobservable)
+SELECT date_trunc('hour', r.minute, 'UTC'), r.day, r.node_id, r.context_id, r.cluster_id, sum(r.span_us), sum(r.span_us), sum(r.covered_us),
+       sum(r.expected), sum(r.matched), sum(r.unobservable)
+FROM store.relist_minute r JOIN member m ON m.node_id = r.node_id
+GROUP BY 1, 2, 3, 4, 5;
 
 UPDATE store.relist_minute r
 SET kubelet_relist_us = 260000000, kubelet_status_us = 250000000, statuses_asked = 9, statuses_slow = 3, slow_status_key = hung.sandbox_key,

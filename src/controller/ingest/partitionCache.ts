@@ -10,7 +10,7 @@ import type { StorableRecord } from './recordValidation.ts';
 const TABLES: Readonly<Record<RecordType, readonly string[]>> = {
   container_event: ['container_event', 'container'],
   relist_change: ['relist_change', 'container'],
-  relist_minute: ['relist_minute'],
+  relist_minute: ['relist_minute', 'coverage_hour'],
   finding: ['finding'],
   finding_resolved: ['finding_update'],
   event_overdue: ['finding_update'],

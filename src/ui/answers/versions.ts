@@ -1,7 +1,7 @@
 /*
  * GET /api/versions: how many events are missed by versions, which pools are ready for Evented PLEG, and how often kubelets fell back.
  *
- * Two of the three read a week of minutes, which takes long for a large fleet: one that takes too long is left out, and says so. The answer to the same
+ * Two of the three read a week of hours, which takes long for a very large fleet: one that takes too long is left out, and says so. The answer to the same
  * period, to the minute, is remembered for a minute: a page that stays open must not keep Postgres busy.
  */
 import type { SqlRunner } from '../../controller/store/store.ts';
@@ -18,8 +18,7 @@ import readReadinessSql from './sql/readReadiness.sql';
 const DAY_MS = 86_400_000;
 const MAX_DAYS = 400;
 const MAX_ROWS = 2_000;
-const TOO_SLOW =
-  'Postgres did not answer within 15 s: there are too many minutes to add. Choose a shorter period.';
+const TOO_SLOW = 'Postgres did not answer within 15 s: there is too much to add. Choose a shorter period.';
 
 interface Part<T> {
   readonly rows: readonly T[];
