@@ -2,13 +2,12 @@
  * Keys that are enrolled while the keys are being read.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { until } from '../../../test/support/waitFor.ts';
 import { newSigningKey, publicKeyText } from '../../protocol/signature.ts';
-import { NodeKeys } from './nodeKeys.ts';
+import { MAX_WAITING, NodeKeys } from './nodeKeys.ts';
 
 const HEX = Buffer.from(publicKeyText(newSigningKey()), 'base64url').toString('hex');
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
+beforeEach(() => void vi.useFakeTimers({ toFake: ['performance', 'setTimeout'] }));
 afterEach(() => void vi.useRealTimers());
 
 /** A store whose answers are those of when it was asked, and come when the test says so. */
@@ -28,12 +27,12 @@ class SlowStore {
   }
 
   async answer(): Promise<void> {
-    await until(() => this.asked > 0);
+    while (this.asked === 0) await vi.advanceTimersByTimeAsync(1);
     this.#waiting.shift()?.answer();
   }
 
   async fail(): Promise<void> {
-    await until(() => this.asked > 0);
+    while (this.asked === 0) await vi.advanceTimersByTimeAsync(1);
     this.#waiting.shift()?.fail(new Error('ECONNRESET'));
   }
 }
@@ -49,6 +48,42 @@ test('a key that was enrolled after a slow read had begun is found', async () =>
   await others;
   await store.answer();
   expect(await found).toHaveLength(1);
+});
+
+test('a key that another controller enrolled just after a read is found', async () => {
+  const store = new SlowStore();
+  const keys = new NodeKeys(store, 1);
+  const others = keys.of('another');
+  await store.answer();
+  await others;
+  store.rows.push({ node: 'node-1', publicKey: HEX, validFor: 60 });
+  vi.advanceTimersByTime(10);
+  const found = keys.renewedOf('node-1');
+  await vi.advanceTimersByTimeAsync(200);
+  expect(store.asked).toBe(0);
+  await vi.advanceTimersByTimeAsync(50);
+  await store.answer();
+  expect(await found).toHaveLength(1);
+});
+
+test('however many forged batches there are, only a few wait for the next read', async () => {
+  const store = new SlowStore();
+  const keys = new NodeKeys(store, 1);
+  const others = keys.of('another');
+  await store.answer();
+  await others;
+  let waiting = 100;
+  const all = Array.from({ length: waiting }, (_, n) =>
+    keys.renewedOf(`forged-${n}`).then(() => {
+      waiting -= 1;
+    }),
+  );
+  await vi.advanceTimersByTimeAsync(1);
+  expect(waiting).toBe(MAX_WAITING);
+  await vi.advanceTimersByTimeAsync(250);
+  await store.answer();
+  await Promise.all(all);
+  expect(store.asked).toBe(0);
 });
 
 test('a key is enrolled although a read fails that had begun before', async () => {

@@ -1,8 +1,9 @@
 /*
  * The keys of nodes that are valid, read from Postgres now and then: no batch costs a query.
  *
- * A key that another controller has enrolled is found when it is first used: what is not known is looked up at once, but for all nodes
- * together, and at most a few times a second, however many batches are forged. Only the clock of Postgres decides when a key expires.
+ * A key that another controller has enrolled is found when it is first used: what is not known is looked up, but for all nodes together,
+ * and at most a few times a second, however many batches are forged. A batch that comes just after such a look waits for the next one,
+ * unless too many wait already. Only the clock of Postgres decides when a key expires.
  */
 import type { KeyObject } from 'node:crypto';
 import { publicKeyOf } from '../../protocol/signature.ts';
@@ -11,6 +12,8 @@ import readNodeKeys from './sql/readNodeKeys.sql';
 
 const REFRESH_MS = 30_000;
 const MIN_SPACING_MS = 250;
+/** More do not wait: honest batches are read beside forged ones. */
+export const MAX_WAITING = 4;
 
 interface NodeKey {
   readonly key: KeyObject;
@@ -26,6 +29,8 @@ export class NodeKeys {
   #parsed = new Map<string, KeyObject | null>();
   #readAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | null = null;
+  /** How many wait for the next look. */
+  #waiting = 0;
 
   constructor(store: SqlRunner, clusterId: number) {
     this.#store = store;
@@ -38,11 +43,24 @@ export class NodeKeys {
     return this.#valid(node);
   }
 
-  /** The same, after a look at what other controllers have enrolled, unless that was just done. */
+  /** The same, after a look at what other controllers have enrolled until now. */
   async renewedOf(node: string): Promise<readonly KeyObject[]> {
+    const asked = performance.now();
     await this.#endOfRead();
-    if (performance.now() - this.#readAt > MIN_SPACING_MS) await this.#refresh();
+    const tooSoonMs = this.#readAt + MIN_SPACING_MS - performance.now();
+    const mayRead = tooSoonMs <= 0 || (await this.#waited(tooSoonMs));
+    // Another one that waited may have read meanwhile.
+    if (mayRead && this.#readAt <= asked) await this.#refresh();
     return this.#valid(node);
+  }
+
+  /** Returns whether it waited: not if too many do. */
+  async #waited(ms: number): Promise<boolean> {
+    if (this.#waiting >= MAX_WAITING) return false;
+    this.#waiting += 1;
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    this.#waiting -= 1;
+    return true;
   }
 
   /** Reads all keys, because one was enrolled. */
