@@ -27,8 +27,7 @@ needs('postgres')('plegwatch export', () => {
     dir = mkdtempSync(join(tmpdir(), 'export-'));
     server = await startServer();
     databaseUrl = await server.database();
-    reader = await server.role(databaseUrl, 'reader');
-    await query(databaseUrl, 'SELECT store.grant_reader($1)', [new URL(reader).username]);
+    reader = await server.reader(databaseUrl);
     await commitAll(databaseUrl, [agentIncarnation('node-a', 1, 120_000).batch(1, evidence())]);
     await query(databaseUrl, UNHEALTHY);
   });

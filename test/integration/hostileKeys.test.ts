@@ -15,6 +15,7 @@ import {
 } from '../support/batches.ts';
 import { Fleet } from '../support/fleet.ts';
 import { needs } from '../support/needs.ts';
+import { QUEUE_KEYS } from '../support/queueKeys.ts';
 import { events } from '../support/records.ts';
 import { answerOf, metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -22,22 +23,6 @@ import { waitFor } from '../support/waitFor.ts';
 const QUEUES = 4;
 const NODES = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
 const SOON = { intervalSweep: '1s', intervalJobLock: '2s' };
-/** The keys of a queue that a script of BullMQ reads or writes. */
-const KEYS = [
-  ...[
-    'wait',
-    'active',
-    'delayed',
-    'prioritized',
-    'paused',
-    'marker',
-    'stalled',
-    'stalled-check',
-    'meta',
-    'events',
-  ],
-  ...['id', 'pc', 'limiter', 'completed', 'failed', 'waiting-children', 'repeat'],
-];
 const FAR = Date.now() * 4_096 * 2;
 
 let system: System;
@@ -123,7 +108,7 @@ needs('redis-server', 'postgres')('a queue that a stranger writes to', () => {
   for (const [type, make] of Object.entries(makers)) {
     test(`whose keys are each a ${type} where they were absent carries batches on`, async () => {
       const before = (await repairs('wrong_type')) + (await repairs('unused_key'));
-      for (const key of KEYS.flatMap(everyKey)) await make(key).catch(() => undefined);
+      for (const key of QUEUE_KEYS.flatMap(everyKey)) await make(key).catch(() => undefined);
       await arrives();
       expect((await repairs('wrong_type')) + (await repairs('unused_key'))).toBeGreaterThan(before);
     });
@@ -175,7 +160,7 @@ needs('redis-server', 'postgres')('a queue that a stranger writes to', () => {
   test('entries that are no jobs are removed, and never what they name', async () => {
     await addJob('twice', 'x', 'a');
     const entries = [
-      ...KEYS,
+      ...QUEUE_KEYS,
       'twice',
       'twice',
       'twice:lock',

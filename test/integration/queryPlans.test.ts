@@ -28,8 +28,7 @@ needs('postgres')('what the documented queries read', () => {
   beforeAll(async () => {
     server = await startServer();
     const databaseUrl = await server.database();
-    reader = await server.role(databaseUrl, 'reader');
-    await query(databaseUrl, 'SELECT store.grant_reader($1)', [new URL(reader).username]);
+    reader = await server.reader(databaseUrl);
     await writeHistory(databaseUrl, { nodes: 5, days: 4, lives: 250, step: 60 });
     client = new Client({ connectionString: reader });
     await client.connect();

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { query, startServer, type TestServer } from '../support/database.ts';
+import { startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
 import { writeHistory } from '../support/storedHistory.ts';
 
@@ -252,8 +252,7 @@ needs('postgres')('the questions of docs/how-to/questions.md', () => {
   beforeAll(async () => {
     server = await startServer();
     const databaseUrl = await server.database();
-    const reader = await server.role(databaseUrl, 'reader');
-    await query(databaseUrl, 'SELECT store.grant_reader($1)', [new URL(reader).username]);
+    const reader = await server.reader(databaseUrl);
     await writeHistory(databaseUrl, { nodes: 10, days: 7, lives: 120, step: 600 });
     client = new Client({ connectionString: reader });
     await client.connect();

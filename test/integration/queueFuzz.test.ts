@@ -17,6 +17,7 @@ import { agentIncarnation, CLUSTER, createSender, type Sender } from '../support
 import { hostileJob } from '../support/hostileJobs.ts';
 import { pick } from '../support/hostileValues.ts';
 import { needs } from '../support/needs.ts';
+import { QUEUE_KEYS } from '../support/queueKeys.ts';
 import { events } from '../support/records.ts';
 import { metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -32,32 +33,7 @@ const USER = process.env['PLEGWATCH_FUZZ_USER'] ?? 'stranger';
 const BY_AGENT = USER === 'agent';
 const COMMANDS =
   '+hello +auth +ping +info +eval +evalsha +incr +hget +hmget +hset +hmset +hexists +hgetall +exists +lpush +llen +zadd +xadd +get +mget';
-const NAMES = [
-  ...[
-    'wait',
-    'active',
-    'delayed',
-    'prioritized',
-    'paused',
-    'marker',
-    'stalled',
-    'stalled-check',
-    'meta',
-    'events',
-  ],
-  ...[
-    'id',
-    'pc',
-    'limiter',
-    'completed',
-    'failed',
-    'waiting-children',
-    'repeat',
-    'repeat:x',
-    'de:x',
-    'metrics:completed',
-  ],
-];
+const NAMES = [...QUEUE_KEYS, 'repeat:x', 'de:x', 'metrics:completed'];
 const CHILDREN = [':lock', ':dependencies', ':processed', ':failed', ':unsuccessful', ':logs', ''];
 const FIELDS = [
   ...[

@@ -40,9 +40,8 @@ needs('postgres')('the queries of docs/how-to/sql.md', () => {
     const one = agentIncarnation('node-a', 1, 120_000);
     // As in production: a controller that owns nothing writes, a reader reads.
     const controller = await server.role(databaseUrl, 'controller');
-    const reader = await server.role(databaseUrl, 'reader');
+    const reader = await server.reader(databaseUrl);
     await query(databaseUrl, 'SELECT store.grant_controller($1)', [new URL(controller).username]);
-    await query(databaseUrl, 'SELECT store.grant_reader($1)', [new URL(reader).username]);
     const lost = [{ from: 1, to: 2, cause: 'spool_full' }];
     const next = agentIncarnation('node-a', 2, 30_000);
     await commitAll(controller, [one.batch(3, evidence(), { lost }), one.batch(1, [event(1), event(2)])]);

@@ -310,9 +310,8 @@ needs('postgres')('the store', () => {
   it('a controller can write and a reader can read without owning anything', async () => {
     const databaseUrl = await server.database();
     const controller = await server.role(databaseUrl, 'controller');
-    const reader = await server.role(databaseUrl, 'reader');
+    const reader = await server.reader(databaseUrl);
     await query(databaseUrl, 'SELECT store.grant_controller($1)', [new URL(controller).username]);
-    await query(databaseUrl, 'SELECT store.grant_reader($1)', [new URL(reader).username]);
     const store = await openStore({ databaseUrl: controller, log: silent });
     expect(await store.ensureCluster('another')).toBeGreaterThan(0);
     expect(

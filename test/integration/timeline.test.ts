@@ -25,8 +25,7 @@ needs('postgres')('the timeline of a node', () => {
   beforeAll(async () => {
     server = await startServer();
     databaseUrl = await server.database();
-    reader = await server.role(databaseUrl, 'reader');
-    await query(databaseUrl, 'SELECT store.grant_reader($1)', [new URL(reader).username]);
+    reader = await server.reader(databaseUrl);
     const first = agentIncarnation('node-a', 1, 120_000);
     const next = agentIncarnation('node-a', 2, 30_000);
     const other = agentIncarnation('node-b', 1, 120_000);

@@ -29,8 +29,7 @@ needs('postgres')('plegwatch timeline', () => {
     server = await startServer();
     const databaseUrl = await server.database();
     admin = databaseUrl;
-    reader = await server.role(databaseUrl, 'reader');
-    await query(databaseUrl, 'SELECT store.grant_reader($1)', [new URL(reader).username]);
+    reader = await server.reader(databaseUrl);
     const first = agentIncarnation('node-a', 1, 120_000);
     const next = agentIncarnation('node-a', 2, 30_000);
     await commitAll(databaseUrl, [

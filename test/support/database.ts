@@ -18,6 +18,8 @@ export interface TestServer {
   database(queues?: number): Promise<string>;
   /** Creates a role with no right but LOGIN and returns its URL for the database. */
   role(databaseUrl: string, name: string): Promise<string>;
+  /** Creates a role that may read every cluster, and nothing else. */
+  reader(databaseUrl: string): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -31,6 +33,12 @@ export async function startServer(): Promise<TestServer> {
     await query(part.url, `CREATE DATABASE ${name} OWNER ${name}`);
     return withUser(part.url, name, password, name);
   };
+  const role = async (databaseUrl: string, prefix: string) => {
+    const name = `${prefix}_${++count}`;
+    const password = randomBytes(8).toString('hex');
+    await query(part.url, `CREATE ROLE ${name} LOGIN PASSWORD '${password}'`);
+    return withUser(databaseUrl, name, password);
+  };
   return {
     part,
     emptyDatabase,
@@ -40,11 +48,11 @@ export async function startServer(): Promise<TestServer> {
       await query(databaseUrl, "INSERT INTO store.cluster (name) VALUES ('test')");
       return databaseUrl;
     },
-    async role(databaseUrl, role) {
-      const name = `${role}_${++count}`;
-      const password = randomBytes(8).toString('hex');
-      await query(part.url, `CREATE ROLE ${name} LOGIN PASSWORD '${password}'`);
-      return withUser(databaseUrl, name, password);
+    role,
+    async reader(databaseUrl) {
+      const reader = await role(databaseUrl, 'reader');
+      await query(databaseUrl, 'SELECT store.grant_reader($1)', [new URL(reader).username]);
+      return reader;
     },
     stop: () => part.stop(),
   };
