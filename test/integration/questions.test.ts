@@ -2,24 +2,14 @@
  * docs/how-to/questions.md is run: every query, on a history of two clusters, many nodes, three runtimes and seven days, gives the answer that
  * test/support/storedHistory.sql put there.
  */
-import { readFileSync } from 'node:fs';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startServer, type TestServer } from '../support/database.ts';
+import { QUESTIONS } from '../support/documentedQuestions.ts';
 import { needs } from '../support/needs.ts';
 import { writeHistory } from '../support/storedHistory.ts';
 
 type Row = Record<string, unknown>;
-
-const text = readFileSync(new URL('../../docs/how-to/questions.md', import.meta.url), 'utf8');
-const questions = text
-  .split(/^## /m)
-  .slice(1)
-  .map((section) => ({
-    heading: section.split('\n')[0] ?? '',
-    sql: /^```sql\n(.*?)^```/ms.exec(section)?.[1] ?? '',
-    columns: /^\| (.*) \|\n\| ---/m.exec(section)?.[1]?.split(' | ') ?? [],
-  }));
 
 const CLUSTERS = ['east', 'west'] as const;
 const ofBoth = (...numbers: readonly string[]) =>
@@ -233,8 +223,8 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
 
 describe('docs/how-to/questions.md', () => {
   it('has at least 25 questions, each with a query, a sample and an answer that is known here', () => {
-    expect(questions.length).toBeGreaterThanOrEqual(25);
-    for (const { heading, sql, columns } of questions) {
+    expect(QUESTIONS.length).toBeGreaterThanOrEqual(25);
+    for (const { heading, sql, columns } of QUESTIONS) {
       expect(sql, heading).toContain('SELECT');
       expect(columns[0], heading).toBe('cluster');
       expect(
@@ -263,7 +253,7 @@ needs('postgres')('the questions of docs/how-to/questions.md', () => {
     await server?.stop();
   });
 
-  it.each(questions)('"$heading" has the known answer', async ({ heading, sql, columns }) => {
+  it.each(QUESTIONS)('"$heading" has the known answer', async ({ heading, sql, columns }) => {
     const { rows, fields } = await client.query<Row>(sql);
     expect(fields.map(({ name }) => name)).toEqual(columns);
     ANSWERS[Object.keys(ANSWERS).find((begin) => heading.startsWith(begin)) ?? '']?.(rows);
