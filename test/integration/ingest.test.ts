@@ -27,7 +27,15 @@ import { silent } from '../support/database.ts';
 import { IngestBed } from '../support/ingestBed.ts';
 import { buildIngestProgram } from '../support/ingestProcess.ts';
 import { needs } from '../support/needs.ts';
-import { event, events, hexId, missedFinding, nodeState, streamSession } from '../support/records.ts';
+import {
+  event,
+  events,
+  hexId,
+  missedFinding,
+  nodeState,
+  relistMinute,
+  streamSession,
+} from '../support/records.ts';
 import { passes } from '../support/waitFor.ts';
 
 const QUEUES = 2;
@@ -368,11 +376,19 @@ needs('postgres', 'redis-server')('ingest', () => {
     expect(await rows('SELECT count(*)::int AS n FROM store.gap')).toEqual([{ n: 5 }]);
   });
 
-  it('creates the partition for an old day that a returning agent sends', async () => {
+  it('creates the partitions for an old day that a returning agent sends', async () => {
     const one = agentIncarnation('node-a', 1, 10 * 86_400_000);
     await bed.sender.send(one.batch(1, events(1, 2)));
     await acked(one, 2);
     expect(await storedSeqs(one)).toEqual([1, 2]);
+    // Of another day, and with nothing else that names a container.
+    const other = agentIncarnation('node-a', 2, 9 * 86_400_000);
+    const slowest = { containerId: hexId(7), isSandbox: true, at: 0, took: 5_000_000, timedOut: true };
+    await bed.sender.send(other.batch(1, [relistMinute({ statuses: { asked: 1, slow: 1, slowest } })]));
+    await acked(other, 1);
+    expect(await rows('SELECT container_id FROM plegwatch.status_checks')).toEqual([
+      { container_id: hexId(7) },
+    ]);
   });
 
   it("dates an epoch by the store's clock while the agent's is more than a day off", async () => {

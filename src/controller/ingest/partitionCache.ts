@@ -10,7 +10,8 @@ import type { StorableRecord } from './recordValidation.ts';
 const TABLES: Readonly<Record<RecordType, readonly string[]>> = {
   container_event: ['container_event', 'container'],
   relist_change: ['relist_change', 'container'],
-  relist_minute: ['relist_minute', 'coverage_hour'],
+  // It names the container whose status was slow.
+  relist_minute: ['relist_minute', 'coverage_hour', 'container'],
   finding: ['finding'],
   finding_resolved: ['finding_update'],
   event_overdue: ['finding_update'],
