@@ -429,7 +429,8 @@ LEFT JOIN store.cluster c ON c.cluster_id = h.cluster_id;
 CREATE VIEW plegwatch.status_checks WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, r.minute, r.statuses_asked AS asked, r.statuses_slow AS slow, r.slow_status_at AS at,
        o.pod_uid, o.pod_namespace, o.pod_name, nullif(o.container_name, '') AS container_name, o.container_id,
-       o.flags & 2 <> 0 AS is_sandbox, r.slow_status_us::float8 / 1000 AS status_ms, r.slow_status_timed_out AS timed_out, r.max_us::float8 / 1000 AS longest_relist_ms,
+       o.flags & 2 <> 0 AS is_sandbox, r.slow_status_us::float8 / 1000 AS status_ms, r.slow_status_timed_out AS timed_out,
+       CASE WHEN r.relists > 0 THEN r.max_us::float8 / 1000 END AS longest_relist_ms,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
        nullif(x.kubelet_version, '') AS kubelet_version, x.epoch, r.seq, r.day
 FROM store.relist_minute r

@@ -272,7 +272,7 @@ COMMENT ON COLUMN plegwatch.status_checks.container_id IS 'the id of the contain
 COMMENT ON COLUMN plegwatch.status_checks.is_sandbox IS 'whether it is the sandbox of the pod';
 COMMENT ON COLUMN plegwatch.status_checks.status_ms IS 'how long the status took; of one that timed out, how long it was waited for';
 COMMENT ON COLUMN plegwatch.status_checks.timed_out IS 'whether it was given up, after five seconds';
-COMMENT ON COLUMN plegwatch.status_checks.longest_relist_ms IS 'the longest relist of the agent in this minute: where lists took as long, it is the runtime that is slow, and not one pod';
+COMMENT ON COLUMN plegwatch.status_checks.longest_relist_ms IS 'the longest relist of the agent that was answered in this minute, null if none was: where lists took as long, it is the runtime that is slow, and not one pod';
 COMMENT ON COLUMN plegwatch.status_checks.runtime_name IS 'the container runtime';
 COMMENT ON COLUMN plegwatch.status_checks.runtime_version IS 'its version';
 COMMENT ON COLUMN plegwatch.status_checks.kubelet_version IS 'the version of the kubelet';

@@ -379,12 +379,14 @@ needs('postgres', 'redis-server')('the store', () => {
     ).toEqual([{ cause: 'unreadable', records: hostile.length }]);
     expect(
       await rows(
-        'SELECT container_id, pod_name, is_sandbox, status_ms, timed_out, asked, slow FROM plegwatch.status_checks',
+        'SELECT container_id, pod_name, is_sandbox, status_ms, timed_out, asked, slow, longest_relist_ms FROM plegwatch.status_checks',
       ),
     ).toEqual([
       {
         ...{ container_id: hexId(7), pod_name: null, is_sandbox: true },
         ...{ status_ms: 5_000, timed_out: true, asked: 3, slow: 1 },
+        // No relist was answered in this minute, which does not mean that they are quick.
+        longest_relist_ms: null,
       },
     ]);
   });
