@@ -92,6 +92,16 @@ test('nobody has a group of Kubernetes itself by a header', async () => {
   expect(asked.map(({ groups }) => groups)).toEqual([['system:authenticated', 'dev']]);
 });
 
+test('nobody has a name of Kubernetes itself by a header', async () => {
+  const get = await start(proxyAccess(HERE, api));
+  for (const user of [
+    'system:kube-controller-manager',
+    'system:serviceaccount:kube-system:namespace-controller',
+  ])
+    expect(await get(named(user))).toEqual([403, 'FORBIDDEN']);
+  expect(asked).toEqual([]);
+});
+
 test('an answer is remembered for a minute, and is that of one user with the same groups', async () => {
   const get = await start(proxyAccess(HERE, api));
   for (const groups of ['a,b', 'b,a', 'b,a,b']) expect(await get(named('ann', groups))).toBe(200);

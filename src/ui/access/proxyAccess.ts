@@ -27,8 +27,10 @@ interface ProxyUser {
 
 const MAX_NAME = 256;
 const MAX_GROUPS = 200;
+/** What the names of users and groups of Kubernetes itself begin with: no login elsewhere gives one. */
+const OF_KUBERNETES = 'system:';
 /** As the API server adds for a user whom it knows. */
-const EVERY_USER = 'system:authenticated';
+const EVERY_USER = `${OF_KUBERNETES}authenticated`;
 
 /** Asks the API server whether the user may read. */
 export function proxyAccess(proxy: ProxySettings, { kube, ...options }: Options): Access {
@@ -37,6 +39,13 @@ export function proxyAccess(proxy: ProxySettings, { kube, ...options }: Options)
   return {
     async check(request) {
       const { username, groups } = userOf(request);
+      if (username.startsWith(OF_KUBERNETES)) {
+        throw new RequestError(
+          'FORBIDDEN',
+          `${username} is a user of Kubernetes itself, and no proxy can name one.`,
+          'Let the proxy name its users otherwise, with a prefix for example.',
+        );
+      }
       await may(JSON.stringify([username, ...groups]), () =>
         reviewUser(kube, { username, groups, uid: '', extra: {} }),
       );
@@ -81,7 +90,7 @@ function proxyUsers({
   };
 }
 
-/** Groups of Kubernetes itself, such as system:masters, are given by the API server only. */
+/** Without groups of Kubernetes itself, such as system:masters. */
 function groupsIn(request: IncomingMessage, header: string): readonly string[] {
   const text = request.headersDistinct[header.toLowerCase()] === undefined ? '' : textOf(request, header);
   const names = text?.split(',').flatMap((name) => name.trim() || []);
@@ -92,7 +101,7 @@ function groupsIn(request: IncomingMessage, header: string): readonly string[] {
       `Let the proxy set the header of --groups-header (${header}) once, with at most ${MAX_GROUPS} names separated by commas, and drop what the client sent.`,
     );
   }
-  const own = names.filter((name) => !name.startsWith('system:'));
+  const own = names.filter((name) => !name.startsWith(OF_KUBERNETES));
   return [...new Set([EVERY_USER, ...own.toSorted()])];
 }
 
