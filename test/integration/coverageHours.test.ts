@@ -8,7 +8,7 @@ import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
 import { needs } from '../support/needs.ts';
-import { relistMinute } from '../support/records.ts';
+import { missedFinding, relistMinute } from '../support/records.ts';
 import { writeHistory } from '../support/storedHistory.ts';
 
 const MINUTE = 60_000_000;
@@ -123,7 +123,9 @@ needs('postgres')('coverage by the hour', () => {
     await commitAll(databaseUrl, [batch(0, 7), upgraded(90, 150), batch(40, 90), batch(40, 90)]);
     await commitAll(databaseUrl, [batch(7, 40), batch(0, 90)]);
     const other = agentIncarnation('node-b', 1, 4 * 3_600_000);
-    await commitAll(databaseUrl, [other.batch(1, minutes)]);
+    // It passes every check and Postgres refuses it, so that its batch is rolled back and stored record by record.
+    const refused = missedFinding({ proof: { v: 1, text: '\ud800' } });
+    await commitAll(databaseUrl, [other.batch(1, [...minutes, refused])]);
     const counted = 'SELECT count(*)::int4 AS minutes FROM store.relist_minute';
     expect(await query(databaseUrl, counted)).toEqual([{ minutes: 300 }]);
     expect(await query(databaseUrl, DIFFERENT)).toEqual([]);
