@@ -229,3 +229,15 @@ test('while this process is held up no time passes for a status', async () => {
   expect(results).toEqual(['quick']);
   expect(search.takeMinute(start).statuses).toMatchObject({ slow: 0, slowest: null });
 });
+
+test('after this process was held up for hours the search goes on within minutes', async () => {
+  const runtime = new Runtime({ s1: 400 });
+  let heldUp = 0;
+  const readClock = () => shift(monoNow(), heldUp);
+  const { search } = searchOf(runtime, readClock);
+  search.search(listed(['s1', 's2']), readClock());
+  heldUp = millis(4 * 3_600_000);
+  await vi.advanceTimersByTimeAsync(600_000);
+  search.search(listed(['s1', 's2']), readClock());
+  expect(runtime.asked.map(({ id }) => id)).toEqual(['s1', 's2']);
+});

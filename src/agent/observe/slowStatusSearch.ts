@@ -18,8 +18,8 @@ import { between, type Micros, type Mono, millis, mono, shift, since } from '../
 /** A healthy runtime needs milliseconds. */
 const SLOW: Micros = millis(1_000);
 const PATIENCE: Micros = millis(5_000);
-/** Ends a call when this process hardly runs; says nothing about the pod. */
-const TIMEOUT_MS = 60_000;
+/** Ends a call when this process hardly runs, at the runtime too; says nothing about the pod. */
+const TIMEOUT: Micros = millis(60_000);
 const MIN_REST: Micros = millis(1_000);
 const REST_FACTOR = 9;
 const MAX_CALLS = 1_000;
@@ -124,7 +124,9 @@ export class SlowStatusSearch {
     const isTimed = await this.#isTimed(object, call.signal);
     const took = patience.end();
     const now = this.#readClock();
-    this.#restsUntil = shift(now, Math.max(MIN_REST, REST_FACTOR * between(at, now)));
+    // A process that is held up may notice the end of the call hours later.
+    const lasted = Math.min(between(at, now), TIMEOUT);
+    this.#restsUntil = shift(now, Math.max(MIN_REST, REST_FACTOR * lasted));
     this.#call = null;
     if (!this.#stopped && (isTimed || patience.isOver))
       this.#timed({ object, at, took, timedOut: patience.isOver });
@@ -133,7 +135,7 @@ export class SlowStatusSearch {
   /** Asks, and returns whether the time until then is that of the status. */
   async #isTimed({ id, isSandbox }: ContainerIdentity, signal: AbortSignal): Promise<boolean> {
     try {
-      const bounds = { timeoutMs: TIMEOUT_MS, signal };
+      const bounds = { timeoutMs: TIMEOUT / 1000, signal };
       await (isSandbox ? this.#client.sandboxStatus(id, bounds) : this.#client.containerStatus(id, bounds));
       return true;
     } catch (error) {
