@@ -34,9 +34,9 @@ needs('postgres')('maintenance', () => {
 
   it('drops only the days beyond the retention, and keeps their minutes as hours', async () => {
     const databaseUrl = await server.database();
+    const tables = ['container_event', 'coverage_hour', 'relist_minute'];
     for (const daysAgo of [14, 15, 20]) {
-      for (const table of ['container_event', 'relist_minute'])
-        await partitionOf(databaseUrl, table, daysAgo);
+      for (const table of tables) await partitionOf(databaseUrl, table, daysAgo);
     }
     await query(databaseUrl, "INSERT INTO store.node (cluster_id, name) VALUES (1, 'node-a')");
     await query(
@@ -52,10 +52,7 @@ needs('postgres')('maintenance', () => {
     expect(done?.dropped).toEqual(
       (
         await Promise.all(
-          ['container_event', 'relist_minute'].flatMap((table) => [
-            nameOf(databaseUrl, table, 20),
-            nameOf(databaseUrl, table, 15),
-          ]),
+          tables.flatMap((table) => [nameOf(databaseUrl, table, 20), nameOf(databaseUrl, table, 15)]),
         )
       ).sort(),
     );
