@@ -111,8 +111,8 @@ needs(
     const before = { data: data(), epochs: await epochs() };
     await cluster.shell(`
       kubectl -n ${NAMESPACE} delete pod -l 'app.kubernetes.io/component in (trial-redis, trial-postgres)' --wait ${TIMEOUT}
-      kubectl -n ${NAMESPACE} rollout status deployment/plegwatch-trial-postgres ${TIMEOUT}
-      kubectl -n ${NAMESPACE} rollout status deployment/plegwatch-trial-redis ${TIMEOUT}`);
+      kubectl -n ${NAMESPACE} rollout status statefulset/plegwatch-trial-postgres ${TIMEOUT}
+      kubectl -n ${NAMESPACE} rollout status statefulset/plegwatch-trial-redis ${TIMEOUT}`);
     // Nobody migrates it again: only a database that is still there can be read.
     await allStored(Date.now());
     expect({ data: data(), epochs: await epochs() }).toEqual(before);

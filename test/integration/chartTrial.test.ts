@@ -69,6 +69,14 @@ needs('helm')('a trial', () => {
     });
     expect(await dataOf('never')).toEqual({ name: 'data', emptyDir: {} });
   });
+
+  test('never has two servers on one volume: a StatefulSet starts the next pod when the one before is gone', async () => {
+    const servers = (await render(TRIAL)).filter(
+      ({ kind, metadata }) => kind !== 'Service' && /-trial-(redis|postgres)$/.test(metadata.name),
+    );
+    const one = { kind: 'StatefulSet', spec: { replicas: 1 } };
+    expect(servers).toMatchObject([one, one]);
+  });
 });
 
 needs('helm', 'redis-server')('the Redis of a trial', () => {

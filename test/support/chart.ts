@@ -327,7 +327,8 @@ export function podsOf(objects: readonly Rendered[]): Map<string, PodSpec> {
   for (const { kind, metadata, spec } of objects) {
     if (kind === 'CronJob') pods.set(metadata.name, spec.jobTemplate.spec.template.spec);
     else if (kind === 'Pod') pods.set(metadata.name, spec);
-    else if (['DaemonSet', 'Deployment', 'Job'].includes(kind)) pods.set(metadata.name, spec.template.spec);
+    else if (['DaemonSet', 'Deployment', 'Job', 'StatefulSet'].includes(kind))
+      pods.set(metadata.name, spec.template.spec);
   }
   return pods;
 }
