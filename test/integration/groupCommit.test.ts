@@ -87,13 +87,17 @@ needs('postgres', 'redis-server')('batches that wait', () => {
       `SELECT DISTINCT acked_seq, (SELECT count(*)::int FROM plegwatch.container_events c WHERE c.node = e.node) AS events,
               (SELECT count(*)::int FROM plegwatch.findings f WHERE f.node = e.node) AS findings,
               (SELECT count(*)::int FROM store.relist_minute m JOIN store.node n USING (node_id) WHERE n.name = e.node) AS minutes,
+              (SELECT sum(h.span_us)::int FROM store.coverage_hour h JOIN store.node n USING (node_id) WHERE n.name = e.node) AS span_us,
               (SELECT count(*)::int FROM plegwatch.stream_sessions s WHERE s.node = e.node) AS sessions,
               (SELECT mode FROM plegwatch.nodes n WHERE n.node = e.node) AS mode,
               (SELECT day_rows FROM store.node n WHERE n.name = e.node) AS day_rows
        FROM plegwatch.epochs e`,
     );
     expect(stored).toEqual([
-      { acked_seq: 10, events: 2, findings: 2, minutes: 2, sessions: 1, mode: 'Mode2', day_rows: 12 },
+      {
+        ...{ acked_seq: 10, events: 2, findings: 2, minutes: 2, span_us: 120_000_000, sessions: 1 },
+        ...{ mode: 'Mode2', day_rows: 12 },
+      },
     ]);
   });
 
