@@ -9,7 +9,7 @@ import { KubeletBed, NEVER } from '../../../../test/support/kubeletBed.ts';
 import { until } from '../../../../test/support/waitFor.ts';
 
 // TLS, processes of others and two cores.
-vi.setConfig({ testTimeout: 20_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 const bed = new KubeletBed();
 const { client, scrape, reason, atEnd } = bed;
@@ -140,21 +140,33 @@ describe('the certificate, if it is verified where possible', () => {
   });
 
   test('a handshake that never ends is a timeout, and leaves no connection', async () => {
-    const sockets = new Set<Socket>();
-    const server = createServer((socket) => {
-      sockets.add(socket);
-      socket
-        .on('error', () => undefined)
-        .on('close', () => sockets.delete(socket))
-        .resume();
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    atEnd(() => server.close());
-    const { port } = server.address() as AddressInfo;
-    expect(await reason({ url: new URL(`https://127.0.0.1:${port}`), timeoutMs: 200 })).toBe('Timeout');
+    const { url, sockets } = await silentServer();
+    expect(await reason({ url, timeoutMs: 200 })).toBe('Timeout');
+    await until(() => sockets.size === 0);
+  });
+
+  test('a scrape that is aborted before it connects ends all the same, and leaves no connection', async () => {
+    const { url, sockets } = await silentServer();
+    expect(await client({ url }).scrape(AbortSignal.abort())).toMatchObject({ reason: 'Unreachable' });
     await until(() => sockets.size === 0);
   });
 });
+
+/** A server that accepts connections and says nothing. */
+async function silentServer() {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket
+      .on('error', () => undefined)
+      .on('close', () => sockets.delete(socket))
+      .resume();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  atEnd(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  return { url: new URL(`https://127.0.0.1:${port}`), sockets };
+}
 
 /** A kubelet whose certificate is signed by itself, for node-1; its file has both certificates, as kubelets write it. */
 async function selfSignedKubelet(host = '127.0.0.1') {

@@ -12,7 +12,7 @@ import { KubeletBed, NEVER } from '../../../../test/support/kubeletBed.ts';
 import { until } from '../../../../test/support/waitFor.ts';
 
 // TLS, processes of others and two cores.
-vi.setConfig({ testTimeout: 20_000 });
+vi.setConfig({ testTimeout: 300_000 });
 
 const bed = new KubeletBed();
 const { client, scrape, reason, atEnd } = bed;

@@ -58,6 +58,8 @@ export class KubeletClient {
   #agent: http.Agent | null = null;
   /** The connection whose handshake is under way. */
   #opening: TLSSocket | null = null;
+  /** Of the scrape under way. */
+  #signal: AbortSignal | null = null;
   #ca = '';
   /** The connection kept between two scrapes. */
   #kept: Socket | null = null;
@@ -99,6 +101,7 @@ export class KubeletClient {
   async #read(signal: AbortSignal): Promise<string> {
     // A request that has no socket yet does not notice that it is aborted.
     const abort = () => this.#opening?.destroy(new Error('aborted'));
+    this.#signal = signal;
     signal.addEventListener('abort', abort);
     try {
       return await this.#readAnswer(signal);
@@ -156,6 +159,8 @@ export class KubeletClient {
     this.#opening = socket;
     const failed = (error: Error) => created(error, socket);
     socket.once('error', failed);
+    // It was aborted before it connected: on a busy node, reading the files may take as long.
+    if (this.#signal?.aborted === true) socket.destroy(new Error('aborted'));
     socket.once('secureConnect', () => {
       this.#opening = null;
       socket.off('error', failed);
