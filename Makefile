@@ -109,7 +109,7 @@ bench-page: ## Measure how long the page takes to be drawn, with 5,000 nodes and
 	@$(node) build.mjs
 	@$(node) bench/page.ts
 
-bench-questions: ## Measure how long each documented question takes on ten million events of 200 nodes (half an hour; 10 GiB)
+bench-questions: ## Measure how long each documented question takes on ten million events of 200 nodes (15 minutes; 10 GiB)
 	@$(call prepare,node npm postgres)
 	@$(node) build.mjs
 	@$(node) bench/questions.ts

@@ -159,7 +159,7 @@ export class KubeletClient {
     this.#opening = socket;
     const failed = (error: Error) => created(error, socket);
     socket.once('error', failed);
-    // It was aborted before it connected: on a busy node, reading the files may take as long.
+    // The scrape was aborted before it connected: on a busy node, reading the files may take that long.
     if (this.#signal?.aborted === true) socket.destroy(new Error('aborted'));
     socket.once('secureConnect', () => {
       this.#opening = null;

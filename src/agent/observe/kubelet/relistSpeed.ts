@@ -2,7 +2,6 @@
  * Whether a kubelet's relists are slow, by its metrics: one that ended since the scrape before took more than five seconds, or none has
  * begun for ten. A kubelet that relists seldom is slow until its next relist ends. One that cannot be scraped is not known to be slow.
  */
-
 import type { Scrape } from './client.ts';
 import { bucketIncreases } from './counterDelta.ts';
 import type { GoodScrape } from './gate.ts';
