@@ -9,10 +9,10 @@ import { stopSignal } from './platform/stopSignal.ts';
 const commandLine: CommandLine = {
   name: 'plegwatch',
   description:
-    'Records PLEG evidence cluster-wide: what the runtime announced, what relisting found, what was missed.',
+    'Shows which kubelets missed a container event, for which container, and where the evidence is incomplete.',
   commands: {
     agent: {
-      description: 'watch the runtime of this node',
+      description: 'watch the container runtime and the kubelet of this node',
       async load() {
         const { AGENT_SETTINGS } = await import('./agent/config.ts');
         return commandWith(AGENT_SETTINGS, async (config) => {
@@ -83,7 +83,7 @@ const commandLine: CommandLine = {
     },
     doctor: {
       description:
-        'check what is set: runtime, kubelet, Redis, Postgres, API server; exit code 1 if something is wrong',
+        'check the runtime, kubelet, Redis, Postgres and API server that are set; exit code 1 if something is wrong',
       async load() {
         const { DOCTOR_SETTINGS } = await import('./doctor/settings.ts');
         return commandWith(DOCTOR_SETTINGS, async (config) => {
@@ -121,7 +121,7 @@ const commandLine: CommandLine = {
       },
     },
     finding: {
-      description: 'print everything about one finding, so that a stranger can check it',
+      description: 'print what proves a finding, so that anybody can check it',
       async load() {
         const { FINDING_SETTINGS } = await import('./analysis/settings.ts');
         return commandWith(FINDING_SETTINGS, async ({ html, ...config }) => {
@@ -137,7 +137,7 @@ const commandLine: CommandLine = {
       },
     },
     timeline: {
-      description: 'print what happened on one node, in one order',
+      description: 'print what happened on a node, in order of time',
       async load() {
         const { TIMELINE_SETTINGS } = await import('./analysis/settings.ts');
         return commandWith(TIMELINE_SETTINGS, async ({ html, ...config }) => {
@@ -169,7 +169,7 @@ const commandLine: CommandLine = {
       },
     },
     ui: {
-      description: 'serve the page with the fleet, the timeline of a node, and findings',
+      description: 'serve a web page with the fleet, the timelines of nodes, and findings',
       async load() {
         const { UI_SETTINGS } = await import('./ui/settings.ts');
         return commandWith(UI_SETTINGS, async (config) => {
@@ -179,7 +179,7 @@ const commandLine: CommandLine = {
       },
     },
     completion: {
-      description: 'print the completion of commands and settings for a shell',
+      description: 'print the script with which a shell completes commands and flags',
       async load() {
         const { COMPLETION_SETTINGS, completionOf } = await import('./platform/completion.ts');
         return commandWith(COMPLETION_SETTINGS, async ({ shell }) =>

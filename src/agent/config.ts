@@ -110,19 +110,19 @@ export const AGENT_SETTINGS = {
   overdueAfter: withDefault(
     'duration',
     '2s',
-    'an event that has not arrived by then is overdue, and its exact time is queried',
+    'an event that has not arrived this long after it was proven due is overdue, and its exact time is queried',
     duration(100, 60_000),
   ),
   missedAfter: withDefault(
     'duration',
     '30s',
-    'an event that has not arrived by then is missed',
+    'an event that has not arrived this long after it was proven due is missed',
     duration(500, 600_000),
   ),
   lateAfter: withDefault(
     'duration',
     '1s',
-    'an event that arrives this long after its true time is late',
+    'an event that arrives more than this long after its true time is late',
     duration(1, 600_000),
   ),
   kubeletUrl: optional(
@@ -155,7 +155,7 @@ export const AGENT_SETTINGS = {
   spoolDir: withDefault(
     'dir',
     '/var/lib/plegwatch',
-    'directory of the spool, which keeps evidence until it is acknowledged',
+    'folder of the spool, which keeps evidence until it is acknowledged',
     matching(/^\//, 'an absolute path'),
   ),
   spoolMaxBytes: withDefault('size', '256MiB', 'maximum size of the spool', bytes(4 * 1024 ** 2, 1024 ** 4)),

@@ -18,7 +18,11 @@ import {
 } from '../platform/settings.ts';
 import { EXPORTED_VIEWS, type ExportedView } from './export/views.ts';
 
-const HTML = optional('file', 'write a page with the drawing into this file, instead of printing', string);
+const HTML = optional(
+  'file',
+  'write the drawing, as a page for a browser, into this file instead of printing',
+  string,
+);
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 export const FINDING_OUTPUTS = ['text', 'json', 'markdown'] as const;
@@ -26,7 +30,7 @@ export const FINDING_OUTPUTS = ['text', 'json', 'markdown'] as const;
 export const FINDING_SETTINGS = {
   id: argument(required('ID', 'the finding_id', matching(UUID, 'the id of a finding, such as 6f1c9a52-…'))),
   cluster: CLUSTERS,
-  node: optional('name', 'the node, where several have a finding of this id', string),
+  node: optional('name', 'which node, if several have a finding of this id', string),
   ...DATABASE_SETTINGS,
   output: withShort(
     'o',
@@ -46,10 +50,15 @@ export const TIMELINE_SETTINGS = {
   node: argument(required('NODE', 'name of the node', string)),
   cluster: CLUSTERS,
   ...DATABASE_SETTINGS,
-  from: withDefault('time', '-1h', 'from then on: 2026-11-22T03:12:00Z, 03:12 (UTC), -90m or -2d', moment),
-  to: withDefault('time', 'now', 'until then', moment),
-  every: toggle('a line for each event, change and repetition, nothing summarised'),
-  limit: withDefault('lines', '500', 'at most so many lines, or entries of JSON', integer(1, 1_000_000)),
+  from: withDefault(
+    'time',
+    '-1h',
+    'start of the period: 2026-11-22T03:12:00Z, 03:12 (UTC), -90m or -2d',
+    moment,
+  ),
+  to: withDefault('time', 'now', 'end of the period, in the same forms', moment),
+  every: toggle('print a line for each event, change and repetition instead of summarising them'),
+  limit: withDefault('lines', '500', 'maximum number of lines, or of entries of JSON', integer(1, 1_000_000)),
   output: withShort('o', withDefault('format', 'text', 'text or json', oneOf('text', 'json'))),
   html: HTML,
   logLevel: logLevelFrom('error'),

@@ -53,23 +53,23 @@ export const UI_SETTINGS = {
   ),
   userHeader: optional(
     'name',
-    'a proxy in front logs people in and names the user in this header, instead of tokens of the API server',
+    'header in which a proxy that logs people in names the user; the page then asks for no token',
     matching(HEADER, 'the name of a header, such as X-Forwarded-User'),
   ),
   groupsHeader: optional(
     'name',
-    "the proxy names the user's groups in this header, separated by commas; default: it names none",
+    "header in which the proxy names the user's groups, separated by commas; default: none",
     matching(HEADER, 'the name of a header, such as X-Forwarded-Groups'),
   ),
   authorization: withDefault(
     'who',
     'api-server',
-    'api-server: who may get plegreports in --cluster may read; proxy: everybody whom the proxy lets through',
+    'who may read: those who may get plegreports in --cluster (api-server), or everybody whom the proxy lets through (proxy)',
     oneOf('api-server', 'proxy'),
   ),
   proxyAddress: optional(
     'addresses',
-    'where that proxy connects from: addresses or ranges such as 10.0.0.0/8, separated by commas; default: this machine',
+    'addresses or ranges that the proxy connects from, such as 10.0.0.0/8, separated by commas; default: this machine',
     list(addressRange),
   ),
   pageAddress: withDefault('address', '127.0.0.1:9466', 'address of the page', listenAddress),

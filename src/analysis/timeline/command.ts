@@ -1,5 +1,5 @@
 /*
- * `plegwatch timeline NODE`: what happened on one node, in one order.
+ * `plegwatch timeline NODE`: what happened on a node, in order of time.
  */
 import { notFound } from '../../controller/store/notFound.ts';
 import listClusters from '../../controller/store/sql/listClusters.sql';
