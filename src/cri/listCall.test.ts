@@ -132,6 +132,22 @@ test('a list that fails because the runtime lacks another resource is not stream
   expect(calls(runtime)).toEqual(['listContainers']);
 });
 
+test('a runtime that does not stream lists, and answers after it was replaced, leaves those of the next one streamed', async () => {
+  const runtime = await runtimeOf({ listBatch: null });
+  runtime.setListFaults([oversizedLists(always)]);
+  const { list, ask, methods } = containersOf(runtime);
+  const replaced = ask();
+  list.setRuntime(STREAMS);
+  await expect(replaced).rejects.toEqual(coded('OVER_OUR_LIMIT'));
+  await runtime.goDown('stopped');
+  await runtime.comeUp({ ...PROFILES['crio-1.36'], listBatch: 5 });
+  await passes(async () => expect((await ask()).items.size).toBe(PODS));
+  expect(methods).toEqual([
+    ['plain', 'UNIMPLEMENTED'],
+    ['streamed', 'OVER_OUR_LIMIT'],
+  ]);
+});
+
 describe('a streamed list', () => {
   /** A list that is streamed, of a runtime that is well again. */
   async function streamed(

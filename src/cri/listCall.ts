@@ -27,14 +27,19 @@ export interface MeasuredListAnswer extends ListAnswer {
 
 export type ListTransport = 'plain' | 'streamed';
 
+/** What is known of the runtime. An answer that comes after it was replaced changes nothing of the next one. */
+interface ListedRuntime {
+  transport: ListTransport;
+  /** It is known to offer streaming, and has not refused it. */
+  mayStream: boolean;
+}
+
 export class ListCall {
   readonly decoder: ListDecoder;
   readonly #ports: ListCallPorts;
   readonly #timeoutMs: number;
   readonly #transportChanged: (transport: ListTransport, why: CriError) => void;
-  #transport: ListTransport = 'plain';
-  /** The runtime is known to offer streaming, and has not refused it. */
-  #mayStream = false;
+  #runtime: ListedRuntime = { transport: 'plain', mayStream: false };
 
   /** `transportChanged` is called with the new transport and the error that led to it; `timeoutMs` is for each call. */
   constructor(
@@ -51,51 +56,57 @@ export class ListCall {
 
   /** Another runtime answers at the socket. */
   setRuntime({ streamingLists }: { readonly streamingLists: boolean }): void {
-    this.#transport = 'plain';
-    this.#mayStream = streamingLists;
+    this.#runtime = { transport: 'plain', mayStream: streamingLists };
   }
 
   /** Requests the list; the signal cancels it. Throws CriError, MalformedAnswer and EndlessAnswer. */
   async ask(signal: AbortSignal): Promise<MeasuredListAnswer> {
-    return this.#transport === 'plain' ? this.#askPlainFirst(signal) : this.#askStreamedFirst(signal);
+    const runtime = this.#runtime;
+    return runtime.transport === 'plain'
+      ? this.#askPlainFirst(runtime, signal)
+      : this.#askStreamedFirst(runtime, signal);
   }
 
-  async #askPlainFirst(signal: AbortSignal): Promise<MeasuredListAnswer> {
+  async #askPlainFirst(runtime: ListedRuntime, signal: AbortSignal): Promise<MeasuredListAnswer> {
     try {
       return await this.#plain(signal);
     } catch (error) {
-      if (!this.#mayStream || !isTooLarge(error)) throw error;
-      return await this.#streamedInstead(signal, error);
+      if (!runtime.mayStream || !isTooLarge(error)) throw error;
+      return await this.#streamedInstead(runtime, signal, error);
     }
   }
 
-  async #streamedInstead(signal: AbortSignal, tooLarge: CriError): Promise<MeasuredListAnswer> {
+  async #streamedInstead(
+    runtime: ListedRuntime,
+    signal: AbortSignal,
+    tooLarge: CriError,
+  ): Promise<MeasuredListAnswer> {
     try {
       const answer = await this.#streamed(signal);
-      this.#transport = 'streamed';
+      runtime.transport = 'streamed';
       this.#transportChanged('streamed', tooLarge);
       return answer;
     } catch (error) {
       if (!isUnimplemented(error)) throw error;
-      this.#cannotStream(error);
+      this.#cannotStream(runtime, error);
       // The cause is still that the answer is too large.
       throw tooLarge;
     }
   }
 
-  async #askStreamedFirst(signal: AbortSignal): Promise<MeasuredListAnswer> {
+  async #askStreamedFirst(runtime: ListedRuntime, signal: AbortSignal): Promise<MeasuredListAnswer> {
     try {
       return await this.#streamed(signal);
     } catch (error) {
       if (!isUnimplemented(error)) throw error;
-      this.#cannotStream(error);
+      this.#cannotStream(runtime, error);
       return await this.#plain(signal);
     }
   }
 
-  #cannotStream(why: CriError): void {
-    this.#transport = 'plain';
-    this.#mayStream = false;
+  #cannotStream(runtime: ListedRuntime, why: CriError): void {
+    runtime.transport = 'plain';
+    runtime.mayStream = false;
     this.#transportChanged('plain', why);
   }
 
