@@ -237,7 +237,7 @@ COMMENT ON COLUMN plegwatch.kubelet_minutes.minute IS 'the minute';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.relists IS 'how many relists of the kubelet ended';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.relist_p99_ms IS '99 in 100 of them were at most this long';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.hist IS 'how many fell into each bucket, without the empty ones at the end; bounds: store.kubelet_hist_bounds()';
-COMMENT ON COLUMN plegwatch.kubelet_minutes.last_seen_age_ms IS 'how long ago its PLEG was last active; null where its metric does not say: with the gate on, before 1.37';
+COMMENT ON COLUMN plegwatch.kubelet_minutes.last_seen_age_ms IS 'how long ago its PLEG was last active; null where its metric does not say: before the first relist, and with the gate on, before 1.37';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.discarded IS 'events that it discarded because its channel was full';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.stream_errors IS 'errors of the kubelet''s own event stream since it started';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.list_p99_ms IS '99 in 100 of its list calls were at most this long';

@@ -159,6 +159,12 @@ test('the age of the last relist is the highest of the minute; a clock that is b
   expect(minutes.take()).toMatchObject({ lastSeenAge: 0 });
 });
 
+test('a kubelet that has not relisted yet has no age of its last relist', () => {
+  const minutes = new KubeletMinutes(mono(0));
+  minutes.add(goodScrape(10, { relists: [], lastSeen: 0 }));
+  expect(minutes.take()).toMatchObject({ lastSeenAge: null });
+});
+
 test('with Evented PLEG, a kubelet before 1.37 does not say when it last relisted: no age, though it relists every 300 s', () => {
   const minutes = new KubeletMinutes(mono(0));
   const agesOf = (gateOnIn: string) => {

@@ -42,7 +42,7 @@ export interface KubeletFigures {
   /** In seconds. */
   readonly relistDuration: Histogram | undefined;
   readonly relistInterval: Histogram | undefined;
-  /** Unix time in seconds. */
+  /** Unix time in seconds; undefined before the first relist, when the kubelet reports 0. */
   readonly lastSeen: number | undefined;
   readonly discardedEvents: number | undefined;
   readonly operations: Readonly<Record<Operation, OperationFigures>>;
@@ -128,7 +128,7 @@ class MetricsDraft {
       connectionSuccesses: this.#scalar('kubelet_evented_pleg_connection_success_count'),
       relistDuration: this.#histogram(RELIST_DURATION),
       relistInterval: this.#histogram(RELIST_INTERVAL),
-      lastSeen: this.#scalar('kubelet_pleg_last_seen_seconds'),
+      lastSeen: this.#scalar('kubelet_pleg_last_seen_seconds') || undefined,
       discardedEvents: this.#scalar('kubelet_pleg_discard_events'),
       operations: {
         list_podsandbox: this.#operation('list_podsandbox'),

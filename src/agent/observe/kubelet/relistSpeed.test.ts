@@ -10,8 +10,8 @@ const BOUNDS_S = [0.005, 1, 5, 10, Number.POSITIVE_INFINITY];
 interface Reported {
   /** Durations of all relists so far, in seconds. */
   readonly relists: readonly number[];
-  /** How long ago it last relisted, in seconds. */
-  readonly seenAgo?: number;
+  /** How long ago it last relisted, in seconds; null: it never did. */
+  readonly seenAgo?: number | null;
   readonly gate?: 0 | 1;
   readonly start?: number;
 }
@@ -26,7 +26,7 @@ function scrape(seconds: number, { relists, seenAgo = 1, gate = 0, start = START
       }),
       `${name}_sum ${relists.reduce((sum, one) => sum + one, 0)}`,
       `${name}_count ${relists.length}`,
-      `kubelet_pleg_last_seen_seconds ${START_S + seconds - seenAgo}`,
+      `kubelet_pleg_last_seen_seconds ${seenAgo === null ? 0 : START_S + seconds - seenAgo}`,
       `kubernetes_feature_enabled{name="EventedPLEG",stage="ALPHA"} ${gate}`,
       'kubernetes_build_info{git_version="v1.36.2"} 1',
       `process_start_time_seconds ${start}`,
@@ -76,6 +76,10 @@ test('a kubelet that has not relisted for more than ten seconds is slow, until i
   expect(areSlowAfter(scrape(10, { relists: [1], seenAgo: 10 }))).toBe(false);
   expect(areSlowAfter(hanging)).toBe(true);
   expect(areSlowAfter(hanging, scrape(20, { relists: [1, 2] }))).toBe(false);
+});
+
+test('a kubelet that has not relisted yet is not known to be slow', () => {
+  expect(areSlowAfter(scrape(10, { relists: [], seenAgo: null }))).toBe(false);
 });
 
 test('with the gate on the time of the last relist says nothing', () => {
