@@ -207,13 +207,13 @@ export function checkCombination({
     throw new PlegwatchError(
       'SETTING_INVALID',
       '--identity-token-file (PLEGWATCH_IDENTITY_TOKEN_FILE) needs --controller-keys-file (PLEGWATCH_CONTROLLER_KEYS_FILE): the token is only shown to the controller',
-      'See plegwatch agent --help.',
+      'Set --controller-keys-file too, or leave out --identity-token-file.',
     );
   }
   if (missedAfter > overdueAfter) return;
   throw new PlegwatchError(
     'SETTING_INVALID',
     '--missed-after (PLEGWATCH_MISSED_AFTER) must be longer than --overdue-after (PLEGWATCH_OVERDUE_AFTER): exact times are queried in between',
-    'See plegwatch agent --help.',
+    'Raise --missed-after, or lower --overdue-after.',
   );
 }

@@ -102,7 +102,7 @@ export async function listen(server: Server, flag: string, address: string): Pro
       reject(
         new PlegwatchError(
           'HTTP_ADDRESS_IN_USE',
-          `${flag} ${address} cannot be listened on: ${messageOf(error)}.`,
+          `Cannot listen on ${address} (${flag}): ${messageOf(error)}.`,
           `Choose a free address with ${flag} (${variable}), or stop what listens there.`,
           { cause: error },
         ),

@@ -121,7 +121,7 @@ async function checkRights(kube: KubeClient, reviews: readonly Resource[], log: 
   for (const resource of reviews) {
     const may = await kube.may({ verb: 'create', resource }).catch((error: unknown) => {
       if (error instanceof PlegwatchError && error.code !== 'KUBE_UNREACHABLE') throw error;
-      log.warn({ error: messageOf(error) }, 'the API server could not be asked for our rights');
+      log.warn({ error: messageOf(error) }, 'own permissions could not be checked with the API server');
       return true;
     });
     if (!may) {

@@ -206,7 +206,7 @@ export class StreamMonitor {
     const { comparison, gaps, log, metrics, nodeState } = this.#options;
     const now = monoNow();
     metrics.streamConnected.set(state === 'Connected' ? 1 : 0);
-    log.info({ state, reason, error }, 'event stream');
+    log.info({ state, reason, error }, 'event stream state changed');
     if (state === 'Connected') {
       this.#reason = reason;
       this.updateState(now);

@@ -130,7 +130,7 @@ class Candidate implements Election {
     log.info({ identity: this.#identity }, 'this controller leads');
     const end = new AbortController();
     const ended = lead(end.signal, () => this.holds).catch((error: unknown) => {
-      log.error(errorFields(error), 'leading failed');
+      log.error(errorFields(error), 'the work of the leader failed');
     });
     const leading = { end, ended };
     this.#leading = leading;

@@ -47,7 +47,7 @@ export function startFigures({ store, cluster, log, onRead }: FiguresOptions): {
     },
     onError: (error) => {
       onRead(null);
-      log.warn({ error: messageOf(error) }, 'the figures of the metrics could not be read, retrying');
+      log.warn({ error: messageOf(error) }, 'metrics could not be read from Postgres, retrying');
     },
     backoff: BACKOFF,
   });

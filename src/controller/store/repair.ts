@@ -35,8 +35,8 @@ export async function repair(options: RepairOptions): Promise<void> {
   if (forgetEpoch === undefined && forgetLosses === undefined) {
     throw new PlegwatchError(
       'SETTING_INVALID',
-      'Nothing is to be repaired.',
-      'Set --forget-epoch or --forget-losses to an epoch of the node.',
+      'Nothing to repair: neither --forget-epoch nor --forget-losses is set.',
+      'Set one of them to an epoch of the node, which the view plegwatch.epochs lists.',
     );
   }
   await withClient(options, 'plegwatch repair', async (client) => {

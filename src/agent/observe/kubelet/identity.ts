@@ -78,7 +78,7 @@ export class IdentityCheck {
     if (this.#accepted.fingerprint === fingerprint) return;
     throw new ScrapeError(
       'CertificateChanged',
-      `the certificate is another one than at first (${why}); if that is meant to be, restart the agent`,
+      `the certificate is not the one that the agent first saw (${why}): if it was replaced on purpose, restart the agent`,
     );
   }
 }
