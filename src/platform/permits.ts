@@ -1,5 +1,5 @@
 /*
- * So many may do something at the same time; the others wait in their order.
+ * Permits: a fixed number of callers may do something at the same time; the others wait in order.
  */
 export class Permits {
   #free: number;

@@ -1,6 +1,6 @@
 /*
- * How a container ended, by the status that its event carries. Of a sandbox no status says it, and a status that was queried is not looked at: it
- * is not what the event said.
+ * How a container ended, from the status that its event carries. No status says it of a sandbox. A queried status is not used: it is not what the
+ * event said.
  */
 import type { ExactTimes } from '../../protocol/observation.ts';
 import { type ContainerExit, EXIT_REASONS } from '../../protocol/record.ts';

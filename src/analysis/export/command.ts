@@ -2,8 +2,8 @@
  * `plegwatch export VIEW`: the rows of a view as CSV, a gzipped file for each day of UTC.
  *
  * A file appears under its name when it is complete; until then it ends in `.part`. So a run that was interrupted is resumed by running it
- * again: files that are there are kept, unless their day had not been over for an hour when they were written. Rows come through a cursor:
- * the memory does not grow with their number.
+ * again: files that are there are kept, except those that were written earlier than an hour after the end of their day. Rows come through a
+ * cursor: the memory does not grow with their number.
  */
 import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -50,7 +50,7 @@ export function timesOf(finding: FindingRow): string {
     window_from !== null && window_to !== null ? `It happened between ${window_from} and ${window_to}.` : '',
     occurred_at === null ? '' : `By the runtime's own times it happened at ${occurred_at}.`,
     lateness_ms === null ? '' : `The event was ${milliseconds(lateness_ms)} late.`,
-    `The verdict is of ${detected_at}.`,
+    `The verdict was reached at ${detected_at}.`,
     finding.kind === 'missed' ? arrivalOf(event_type, resolved_at) : '',
   ];
   return parts.filter((part) => part !== '').join(' ');
@@ -67,8 +67,10 @@ const UNKNOWN_LAG: Readonly<Record<string, string>> = {
   pod_deleted: 'the pod was deleted before the API server showed the change',
   uid_differs: 'the API server has another pod of this name',
   no_api_object: 'the API server has no pod for it',
+  no_pod: 'the runtime reports no valid name, namespace and uid of the pod',
   timed_out: 'the API server did not show the change for as long as it was asked',
-  not_read: 'the pod was not read in time',
+  not_read: 'the API server did not answer in time',
+  shed: 'too many other transitions were being watched',
 };
 
 /** For how long the pod's published status was wrong. */

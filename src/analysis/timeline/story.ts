@@ -5,7 +5,7 @@
  *   repetition    of entries that say the same within a quarter of an hour of each other, the first three are shown, of findings that
  *                 accuse nobody the first one; the others become one line with their number, when the last one was, and their pods
  *
- * A repetition that is folded is nothing that happens: a stream that breaks every minute all night makes a handful of lines.
+ * A folded repetition does not end a routine line: a stream that breaks every minute all night makes a handful of lines.
  */
 import { isRoutine, type TimelineEntry } from './entry.ts';
 import { isRepeatedSoon, sentenceOf, signatureOf } from './sentences.ts';

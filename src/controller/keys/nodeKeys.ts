@@ -2,7 +2,7 @@
  * The keys of nodes that are valid, read from Postgres now and then: no batch costs a query.
  *
  * A key that another controller has enrolled is found when it is first used: what is not known is looked up, but for all nodes together,
- * and at most a few times a second, however many batches are forged. A batch that comes just after such a look waits for the next one,
+ * and at most a few times a second, however many batches are forged. A batch that comes just after a look-up waits for the next one,
  * unless too many wait already. Only the clock of Postgres decides when a key expires.
  */
 import type { KeyObject } from 'node:crypto';

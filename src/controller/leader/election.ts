@@ -111,11 +111,11 @@ class Candidate implements Election {
     try {
       await kube.apply(resource, heldLease(place.name, lease, this.#identity, this.#times), signal);
     } catch (error) {
-      // Another candidate was faster. The next look shows it.
+      // Another candidate was faster. The next round shows it.
       if (error instanceof KubeStatusError && error.code === CONFLICT) return this.#times.retryMs;
       throw error;
     }
-    // Two candidates may both have made a Lease that was missing: the next look shows whose it is.
+    // Two candidates may both have made a Lease that was missing: the next round shows whose it is.
     if (lease === null) return this.#times.retryMs;
     const { renewWithinMs } = this.#times;
     this.#holdsUntil = { mono: began.mono + renewWithinMs, wall: began.wall + renewWithinMs };

@@ -1,6 +1,6 @@
 /*
- * What only the leader does: it writes reports and Events, records node conditions and the labels of Nodes, measures status lags, and counts
- * the nodes and the figures of the metrics.
+ * What only the leader does: it writes reports and Events, records node conditions and the labels of Nodes, measures status lags, counts the
+ * nodes, and reads the figures of the metrics.
  */
 import type { Logger } from '../../platform/log.ts';
 import type { ControllerConfig } from '../config.ts';

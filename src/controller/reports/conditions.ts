@@ -1,7 +1,7 @@
 /*
  * The six conditions of a report, and whether the agent's last reported state is that of the present.
  *
- *   never seen  no batch of an agent was ever stored: nothing is known of the node
+ *   unseen    no batch of an agent was ever stored: nothing is known of the node
  *   silent    no batch of the agent was stored for three minutes, by the database's clock. Its last reported state says nothing of the
  *             present then, whatever it was
  *   behind    ingest was not up to date in those three minutes: the silence may be our fault, so no agent becomes silent. An agent that was

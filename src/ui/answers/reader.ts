@@ -1,8 +1,8 @@
 /*
  * Reads the database for one answer: in a transaction of its own that can write nothing, sees one moment, and is ended by Postgres after a time.
  *
- * Fewer are read at a time than there are connections: one is left to find out whether Postgres answers, however much is asked for. Whoever
- * gives up gets no further statement.
+ * One connection is always left, to find out whether Postgres answers: further readers wait. A reader that has gone away gets no further
+ * statement.
  */
 import { databaseErrorKind } from '../../controller/store/databaseError.ts';
 import type { SqlRunner, Store } from '../../controller/store/store.ts';
