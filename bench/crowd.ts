@@ -96,6 +96,7 @@ function containerConfig({ metadata }: PodSandboxConfig, image: string): Contain
       'io.kubernetes.pod.terminationGracePeriod': '30',
     },
     logPath: '',
+    linux: undefined,
   };
 }
 

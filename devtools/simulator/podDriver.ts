@@ -31,6 +31,8 @@ interface DrivenContainerSpec {
   readonly command?: readonly string[];
   readonly attempt?: number;
   readonly image?: string;
+  /** Its processes are killed if they need more. Default: no limit. */
+  readonly memoryBytes?: number;
 }
 
 export interface DrivenPod {
@@ -83,7 +85,7 @@ export class PodDriver {
   }
 
   async createContainer(pod: DrivenPod, spec: DrivenContainerSpec): Promise<string> {
-    const { name, attempt = 0, command = WAIT, image = this.#images.busybox } = spec;
+    const { name, attempt = 0, command = WAIT, image = this.#images.busybox, memoryBytes } = spec;
     const request = {
       podSandboxId: pod.sandbox,
       config: {
@@ -94,6 +96,8 @@ export class PodDriver {
         labels: { ...podLabels(pod), 'io.kubernetes.container.name': name },
         annotations: {},
         logPath: '',
+        linux:
+          memoryBytes === undefined ? undefined : { resources: { memoryLimitInBytes: BigInt(memoryBytes) } },
       },
       sandboxConfig: this.#sandboxConfig(pod),
     };

@@ -334,6 +334,14 @@ export interface RemovePodSandboxRequest {
 export interface RemovePodSandboxResponse {
 }
 
+export interface LinuxContainerResources {
+  memoryLimitInBytes: bigint;
+}
+
+export interface LinuxContainerConfig {
+  resources: LinuxContainerResources | undefined;
+}
+
 export interface ContainerConfig {
   metadata: ContainerMetadata | undefined;
   image: ImageSpec | undefined;
@@ -342,6 +350,7 @@ export interface ContainerConfig {
   labels: { [key: string]: string };
   annotations: { [key: string]: string };
   logPath: string;
+  linux: LinuxContainerConfig | undefined;
 }
 
 export interface ContainerConfig_LabelsEntry {
@@ -4108,8 +4117,134 @@ export const RemovePodSandboxResponse: MessageFns<RemovePodSandboxResponse> = {
   },
 };
 
+function createBaseLinuxContainerResources(): LinuxContainerResources {
+  return { memoryLimitInBytes: 0n };
+}
+
+export const LinuxContainerResources: MessageFns<LinuxContainerResources> = {
+  encode(message: LinuxContainerResources, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.memoryLimitInBytes !== 0n) {
+      if (BigInt.asIntN(64, message.memoryLimitInBytes) !== message.memoryLimitInBytes) {
+        throw new globalThis.Error("value provided for field message.memoryLimitInBytes of type int64 too large");
+      }
+      writer.uint32(32).int64(message.memoryLimitInBytes);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LinuxContainerResources {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLinuxContainerResources();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.memoryLimitInBytes = reader.int64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<LinuxContainerResources>): LinuxContainerResources {
+    return LinuxContainerResources.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LinuxContainerResources>): LinuxContainerResources {
+    const message = createBaseLinuxContainerResources();
+    message.memoryLimitInBytes = (object.memoryLimitInBytes !== undefined && object.memoryLimitInBytes !== null)
+      ? BigInt(object.memoryLimitInBytes)
+      : 0n;
+    return message;
+  },
+};
+
+function createBaseLinuxContainerConfig(): LinuxContainerConfig {
+  return { resources: undefined };
+}
+
+export const LinuxContainerConfig: MessageFns<LinuxContainerConfig> = {
+  encode(message: LinuxContainerConfig, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.resources !== undefined) {
+      LinuxContainerResources.encode(message.resources, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LinuxContainerConfig {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLinuxContainerConfig();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.resources = LinuxContainerResources.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<LinuxContainerConfig>): LinuxContainerConfig {
+    return LinuxContainerConfig.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LinuxContainerConfig>): LinuxContainerConfig {
+    const message = createBaseLinuxContainerConfig();
+    message.resources = (object.resources !== undefined && object.resources !== null)
+      ? LinuxContainerResources.fromPartial(object.resources)
+      : undefined;
+    return message;
+  },
+};
+
 function createBaseContainerConfig(): ContainerConfig {
-  return { metadata: undefined, image: undefined, command: [], args: [], labels: {}, annotations: {}, logPath: "" };
+  return {
+    metadata: undefined,
+    image: undefined,
+    command: [],
+    args: [],
+    labels: {},
+    annotations: {},
+    logPath: "",
+    linux: undefined,
+  };
 }
 
 export const ContainerConfig: MessageFns<ContainerConfig> = {
@@ -4134,6 +4269,9 @@ export const ContainerConfig: MessageFns<ContainerConfig> = {
     });
     if (message.logPath !== "") {
       writer.uint32(90).string(message.logPath);
+    }
+    if (message.linux !== undefined) {
+      LinuxContainerConfig.encode(message.linux, writer.uint32(122).fork()).join();
     }
     return writer;
   },
@@ -4213,6 +4351,14 @@ export const ContainerConfig: MessageFns<ContainerConfig> = {
             message.logPath = reader.string();
             continue;
           }
+          case 15: {
+            if (tag !== 122) {
+              break;
+            }
+
+            message.linux = LinuxContainerConfig.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -4257,6 +4403,9 @@ export const ContainerConfig: MessageFns<ContainerConfig> = {
       {},
     );
     message.logPath = object.logPath ?? "";
+    message.linux = (object.linux !== undefined && object.linux !== null)
+      ? LinuxContainerConfig.fromPartial(object.linux)
+      : undefined;
     return message;
   },
 };

@@ -2,6 +2,7 @@
  * Real runtimes: what each version provides, that the agent harms none of them, an upgrade in place, and a restart under
  * load.
  */
+import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
 import type { ContainerdVersion } from '../../devtools/localServices/where.ts';
@@ -31,6 +32,14 @@ const TIMEOUT_MS = 600_000;
 const POD_COUNT = 12;
 const DOOMED = 3;
 const LATER_CALLS = 50;
+
+const MEMORY_BYTES = 64 * 1024 ** 2;
+const ALLOCATE = 'dd if=/dev/zero of=/dev/null bs=512M count=1';
+/** Of the second, the first process lives on and ends well. */
+const GREEDY = [
+  { name: 'app', command: ['sh', '-c', `sleep 1; exec ${ALLOCATE}`], memoryBytes: MEMORY_BYTES },
+  { name: 'parent', command: ['sh', '-c', `sleep 1; ${ALLOCATE}; exit 0`], memoryBytes: MEMORY_BYTES },
+];
 
 let system: System;
 let containerd: LocalContainerd;
@@ -127,9 +136,7 @@ needs(
       expect(onlyOf(all, after.received)).toEqual(onlyOf(all, before.received));
       expect(onlyOf(all, await node.events())).toEqual(onlyOf(all, before.received));
     });
-    await passes(async () =>
-      expect(await exitsOf(failed)).toEqual([{ event_type: 'STOPPED', exit_code: 7, exit_reason: 'Error' }]),
-    );
+    await passes(async () => expect(await endsOf(failed)).toEqual({ app: [7, 'Error'] }));
     expect(unconfirmedBy(before, await node.accusations())).toEqual([]);
     // It is absent until a covered minute has been stored.
     await passes(async () => {
@@ -139,6 +146,40 @@ needs(
       expect((await node.report())?.missed).toMatchObject({ total, last24h: total, resolved24h });
     });
     await expectWell(node);
+  });
+
+  test('an OOM kill is stored as its event says it, of the container or of a process in it', {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    await use('2.1');
+    const node = await watch();
+    const other = listener();
+    await armed(node, other);
+    const killed: DrivenPod[] = [];
+    // containerd may learn of a kill only after it announced the end. The kernel's own count says that there was one.
+    await waitFor(
+      'containerd learned of both kills in time',
+      async () => {
+        const before = oomKills();
+        const pod = await pods.runPod({ name: 'greedy', containers: GREEDY });
+        killed.push(pod);
+        const ids = Object.values(pod.containers);
+        await waitFor('the ends are announced', () => ids.every((id) => other.ends.has(id)));
+        expect(oomKills()).toBeGreaterThanOrEqual(before + ids.length);
+        return ids.every((id) => other.ends.get(id)?.[1] === 'OOMKilled');
+      },
+      WITHIN_MS,
+    );
+    await passes(async () =>
+      expect(await Promise.all(killed.map(endsOf))).toEqual(
+        killed.map(({ containers }) =>
+          Object.fromEntries(Object.entries(containers).map(([name, id]) => [name, other.ends.get(id)])),
+        ),
+      ),
+    );
+    expect(await Promise.all(killed.slice(-1).map(endsOf))).toEqual([
+      { app: [137, 'OOMKilled'], parent: [0, 'OOMKilled'] },
+    ]);
   });
 
   test.each(['1.6', '1.7', '2.1'] as const)(
@@ -319,12 +360,19 @@ async function runPods(): Promise<DrivenPod[]> {
   return all;
 }
 
-/** What the events of its container say of its end. */
-const exitsOf = ({ containers }: DrivenPod) =>
-  system.sql(
-    'SELECT event_type, exit_code, exit_reason FROM plegwatch.container_events WHERE container_id = $1 AND exit_reason IS NOT NULL',
-    containers['app'] ?? '',
+/** The code and the reason of its containers' ends, by name, from their events. */
+async function endsOf({ containers }: DrivenPod): Promise<Record<string, unknown>> {
+  const rows = await system.sql<{ name: string; type: string; code: number; reason: string }>(
+    `SELECT container_name AS name, event_type AS type, exit_code AS code, exit_reason AS reason
+       FROM plegwatch.container_events WHERE container_id = ANY ($1) AND exit_reason IS NOT NULL`,
+    Object.values(containers),
   );
+  expect(new Set(rows.map(({ type }) => type))).toEqual(new Set(['STOPPED']));
+  return Object.fromEntries(rows.map(({ name, code, reason }) => [name, [code, reason]]));
+}
+
+/** How many processes the kernel of this machine has killed for want of memory. */
+const oomKills = (): number => Number(/^oom_kill (\d+)$/m.exec(readFileSync('/proc/vmstat', 'utf8'))?.[1]);
 
 async function runListedPod(node: WatchedNode): Promise<DrivenPod> {
   const pod = await pods.runPod({ name: 'seen' });

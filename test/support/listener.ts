@@ -4,11 +4,14 @@
 
 import { connectCri } from '../../devtools/simulator/criClient.ts';
 import type { DrivenPod } from '../../devtools/simulator/podDriver.ts';
+import type { ContainerEventResponse } from '../../src/cri/runtime.ts';
 import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
 
 export interface Listener {
   /** `id TYPE` of each event. */
   readonly received: readonly string[];
+  /** How containers ended, by id, as the event of their stop said: the code and the reason. */
+  readonly ends: ReadonlyMap<string, readonly [number, string]>;
   close(): void;
 }
 
@@ -16,13 +19,18 @@ export interface Listener {
 export function listen(socket: string): Listener {
   const client = connectCri(socket);
   const received: string[] = [];
+  const ends = new Map<string, readonly [number, string]>();
   const stream = client.events();
-  stream.on('data', ({ containerId, containerEventType }) =>
-    received.push(eventKey(containerId, EVENT_TYPES[containerEventType])),
-  );
+  stream.on('data', ({ containerId, containerEventType, containersStatuses }: ContainerEventResponse) => {
+    const type = EVENT_TYPES[containerEventType];
+    received.push(eventKey(containerId, type));
+    const own = containersStatuses.find(({ id }) => id === containerId);
+    if (type === 'STOPPED' && own !== undefined) ends.set(containerId, [own.exitCode, own.reason]);
+  });
   stream.on('error', () => undefined);
   return {
     received,
+    ends,
     close: () => {
       stream.cancel();
       client.close();
