@@ -295,6 +295,12 @@ needs('postgres')('a verdict on PLEG', () => {
   });
   afterAll(() => server?.stop());
 
+  test('every record of the scenarios can be stored', async () => {
+    expect(await query(databaseUrl, "SELECT node FROM plegwatch.gaps WHERE cause = 'unreadable'")).toEqual(
+      [],
+    );
+  });
+
   test.each(Object.entries(SCENARIOS))('%s', async (title, { verdicts }) => {
     const rows = await query(databaseUrl, 'SELECT * FROM plegwatch.pleg_verdicts WHERE node = $1', [
       nodeOf(title),
@@ -358,10 +364,11 @@ function kubeletMinute(
   t: number,
   kubelet: Partial<KubeletCalls & Omit<KubeletMinute, 'scraped'>>,
 ): KubeletMinute {
-  const { relists = 60, hist = [60], lastSeenAge = 1_400_000, ...calls } = kubelet;
+  const { relists = 60, hist = [60], lastSeenAge = 1_400_000, ...more } = kubelet;
+  const { intervals = 0, intervalSum = 0, ...calls } = more;
   return {
     scraped: { from: t, to: t + 58 * SECOND },
-    ...{ relists, hist, lastSeenAge, intervals: 0, intervalSum: 0 },
+    ...{ relists, hist, lastSeenAge, intervals, intervalSum },
     ...{ discarded: null, streamErrors: null, listP99: null, resident: null },
     calls: {
       ...{ from: t - 2 * SECOND, to: t + 58 * SECOND, relistSum: 400_000, statusSum: 0 },

@@ -18,7 +18,10 @@ INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_
 SELECT date_trunc('minute', t.at), (t.at AT TIME ZONE 'UTC')::date, u.node_id, u.context_id, u.seq, $1::int2, u.relists, u.errors,
        u.max_us, u.hist::int2[], u.sandboxes, u.containers, u.bytes, u.expected, u.matched, u.unobservable, u.covered_us, u.span_us,
        t.at + u.span_us * interval '1 microsecond',
-       u.kubelet_relists, u.kubelet_hist::int2[], least(u.kubelet_last_seen_age_us / 1000, 2147483647), u.kubelet_discarded, u.kubelet_stream_errors,
+       u.kubelet_relists, u.kubelet_hist::int2[],
+       -- Of null and a number, least is the number.
+       CASE WHEN u.kubelet_last_seen_age_us IS NOT NULL THEN least(u.kubelet_last_seen_age_us / 1000, 2147483647) END,
+       u.kubelet_discarded, u.kubelet_stream_errors,
        u.kubelet_list_p99_us / 1000.0::float8, u.kubelet_intervals, u.kubelet_interval_us, u.kubelet_resident_bytes,
        timestamptz 'epoch' + u.kubelet_counted_from * interval '1 microsecond',
        timestamptz 'epoch' + u.kubelet_counted_to * interval '1 microsecond',
