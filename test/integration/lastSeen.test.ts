@@ -11,7 +11,7 @@ import { events } from '../support/records.ts';
 
 const SECOND = 1_000_000;
 const HOUR = 3_600 * SECOND;
-/** In whole hours: a busy machine takes its time between a cut and the row. */
+/** In whole hours: a busy machine takes its time between the sealing and the row. */
 const STATE = `SELECT round(extract(epoch FROM now() - n.last_seen) / 3600)::int AS hours_ago, n.mode_reason AS reason,
                       round(e.clock_ahead_ms / 3600000)::int AS clock_ahead, round(e.clock_moved_ms / 3600000)::int AS clock_moved
                  FROM plegwatch.nodes n JOIN plegwatch.epochs e USING (node)`;
@@ -23,7 +23,7 @@ let first: Batch;
 /** By how much what is stored was moved into the past. */
 let ago: number;
 
-/** A batch that was cut so much later than the first, by each clock of the node. */
+/** A batch that was sealed so much later than the first, by each clock of the node. */
 const cutLater = (mono: number, wall = mono): Batch => ({
   ...agent.batch(2, events(2, 2)),
   mono0: first.mono0 + mono,
@@ -54,14 +54,14 @@ needs('postgres')('an agent', () => {
   });
   afterAll(() => server?.stop());
 
-  it('is silent as soon as its last batches are stored, if these waited until long after they were cut', async () => {
+  it('is silent as soon as its last batches are stored, if these waited until long after they were sealed', async () => {
     await commitAll(databaseUrl, [first]);
     await hoursPass(1);
     await commitAll(databaseUrl, [cutLater(SECOND)]);
     expect(await query(databaseUrl, STATE)).toMatchObject([{ hours_ago: 1, reason: 'AgentSilent' }]);
   });
 
-  it('reports again with the first batch that was cut lately, after others that waited', async () => {
+  it('reports again with the first batch that was sealed lately, after others that waited', async () => {
     await commitAll(databaseUrl, [first]);
     await hoursPass(1);
     const fresh = { ...cutLater(HOUR + SECOND), first: 3, last: 3, records: events(3, 3) };
@@ -86,7 +86,7 @@ needs('postgres')('an agent', () => {
     ]);
   });
 
-  it('whose clock is ahead is dated by the clock of the database: nothing is cut after it is stored', async () => {
+  it('whose clock is ahead is dated by the clock of the database: nothing is sealed after it is stored', async () => {
     first = { ...first, wall0: first.wall0 + HOUR };
     await commitAll(databaseUrl, [first, cutLater(SECOND / 1_000)]);
     expect(await query(databaseUrl, STATE)).toEqual([

@@ -363,7 +363,7 @@ needs(
   test('another machine under the name of a Node inherits nothing of what was known, and its history stays', async () => {
     const clusterId = await bed.store.ensureCluster(CLUSTER);
     const before = agentIncarnation('replaced', 1, 600_000);
-    /** A batch that was cut five minutes ago. */
+    /** A batch that was sealed five minutes ago. */
     const cutEarlier = (first: number, records: readonly EvidenceRecord[]): Batch => {
       const mono0 = 300_000_000 + first;
       const { startedMono } = before.batch(first, records);
@@ -371,7 +371,7 @@ needs(
     };
     const state = nodeState({ mode: 'Generic' });
     await commitTo(bed.store, clusterId, [cutEarlier(1, [state, missedFinding()])]);
-    // It was stored as soon as it was cut.
+    // It was stored as soon as it was sealed.
     await bed.store.run(
       { text: 'UPDATE store.epoch SET delay_us = 0, last_seen = last_batch_at WHERE epoch = $1' },
       [before.epoch],

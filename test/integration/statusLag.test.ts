@@ -98,7 +98,7 @@ needs(
     const took = performance.now() - began;
     await commit(batch);
     expect(row).toMatchObject({ lag_reason: null, lag_anomalous: null });
-    // It happened nine to five seconds before its batch was cut.
+    // It happened nine to five seconds before its batch was sealed.
     expect(row.lag_min_ms).toBeGreaterThanOrEqual(5_000);
     expect(row.lag_min_ms).toBeLessThanOrEqual(5_000 + took);
     expect(row.lag_max_ms).toBeGreaterThanOrEqual(9_000);

@@ -69,7 +69,7 @@ function incarnation(no: number, startedS: number): BatchIncarnation {
   return agentIncarnation('node-a', no, Date.now() - BEGAN - startedS * 1_000);
 }
 
-/** A batch that was cut so many seconds after the start of its epoch. */
+/** A batch that was sealed so many seconds after the start of its epoch. */
 const cut = (
   agent: BatchIncarnation,
   atS: number,

@@ -26,8 +26,8 @@ export interface BatchScope {
 export interface BatchTimes {
   /** When it was stored, by the database's clock. */
   readonly storedAt: number;
-  /** When it was cut, as an offset from the start of the epoch. */
-  readonly cutAt: number;
+  /** When it was sealed, as an offset from the start of the epoch. */
+  readonly sealedAt: number;
   /** The wall-clock time of the epoch's start, by the node's clock. */
   readonly epochStart: number;
 }

@@ -177,7 +177,12 @@ async function commitIn(
   const { stored } = written;
   const missing: MissingRecords = { unstorable: [...valid.unstorable, ...written.refused], beyond };
   budget.take(stored.length + missing.unstorable.length);
-  await watches?.enqueue(runner, scope, { storedAt: locked.now, cutAt: envelope.mono0, epochStart }, stored);
+  await watches?.enqueue(
+    runner,
+    scope,
+    { storedAt: locked.now, sealedAt: envelope.mono0, epochStart },
+    stored,
+  );
   await declareGaps(runner, scope, envelope, locked, missing, budget);
   const closed = await closeEarlier(runner, scope, envelope, locked, budget);
   const advance = { scope, envelope, locked, stored, missing, addedRows: budget.used };

@@ -118,7 +118,7 @@ async function write(
 ): Promise<CommittedBatch[]> {
   await writeRecords(runner, clusterId, batches);
   for (const { scope, envelope, locked, records } of batches) {
-    const times = { storedAt: locked.now, cutAt: envelope.mono0, epochStart: scope.epochStart };
+    const times = { storedAt: locked.now, sealedAt: envelope.mono0, epochStart: scope.epochStart };
     await watches?.enqueue(runner, scope, times, records);
   }
   const replies = await advanceEpochs(

@@ -7,7 +7,7 @@
  *   seq           none that outruns what the epoch announced
  *   loss          only below the highest stored record, unless the epoch has ended: a later one of the node is known
  *   incarnation   none of the future; and an epoch that proves to run after its successors becomes the latest again
- *   time          no batch is cut after it is stored
+ *   time          no batch is sealed after it is stored
  */
 import type { Envelope } from '../../protocol/batch.ts';
 import type { SqlRunner } from '../store/store.ts';
@@ -55,8 +55,8 @@ export interface OverQuota {
 export const UNBELIEVED_CLAIMS = ['loss', 'incarnation', 'successor', 'time'] as const;
 export type UnbelievedClaim = (typeof UNBELIEVED_CLAIMS)[number];
 
-/** A cut is believed to be so much ahead of the database's clock, in microseconds: the epoch may have been dated late. */
-const MAX_CUT_AHEAD_US = 3_600_000_000;
+/** A batch is believed to be sealed so much ahead of the database's clock, in microseconds: the epoch may have been dated late. */
+const MAX_SEALED_AHEAD_US = 3_600_000_000;
 
 export interface LockedEpoch {
   readonly kind: 'locked';
@@ -205,7 +205,7 @@ export function unbelievedClaims(envelope: Envelope, locked: LockedEpoch): Unbel
   const claims: UnbelievedClaim[] = [];
   if (Math.min(oldestSeq, first) - 1 > through || lost.some(({ to }) => to > through)) claims.push('loss');
   if (locked.added && incarnation > locked.incarnation) claims.push('incarnation');
-  if (locked.startedAt + envelope.mono0 > locked.now + MAX_CUT_AHEAD_US) claims.push('time');
+  if (locked.startedAt + envelope.mono0 > locked.now + MAX_SEALED_AHEAD_US) claims.push('time');
   return claims;
 }
 
@@ -218,10 +218,10 @@ function believedLoss({ first, last }: Envelope, locked: LockedEpoch): number {
   return Math.max(locked.receivedThrough, last < first ? 0 : last);
 }
 
-/** When a batch was cut, in microseconds: not after it is stored. */
-export function cutTime({ mono0 }: Envelope, { startedAt, now }: LockedEpoch): number {
-  const cut = startedAt + mono0;
-  return cut > now + MAX_CUT_AHEAD_US ? now : cut;
+/** When a batch was sealed, in microseconds: not after it is stored. */
+export function sealedTime({ mono0 }: Envelope, { startedAt, now }: LockedEpoch): number {
+  const sealedAt = startedAt + mono0;
+  return sealedAt > now + MAX_SEALED_AHEAD_US ? now : sealedAt;
 }
 
 /** The seqs of a batch whose records are not stored. */
@@ -244,13 +244,13 @@ export async function declareGaps(
   budget: RowBudget,
 ): Promise<void> {
   const { oldestSeq, first, lost } = envelope;
-  const cutAt = cutTime(envelope, locked);
+  const sealedAt = sealedTime(envelope, locked);
   if (unstorable.length > 0) {
     await runner.run({ text: insertRecordGaps }, [
       nodeId,
       clusterId,
       epoch,
-      cutAt,
+      sealedAt,
       unstorable.map(({ seq }) => seq),
       unstorable.map(({ cause }) => cause),
       unstorable.map(({ bytes }) => (bytes === null ? null : Buffer.from(bytes, 'utf8').toString('hex'))),
@@ -265,7 +265,7 @@ export async function declareGaps(
       nodeId,
       epoch,
       oldest,
-      cutAt,
+      sealedAt,
       lost.map(({ from }) => from),
       lost.map(({ to }) => to),
       lost.map(({ cause }) => cause),
@@ -276,12 +276,12 @@ export async function declareGaps(
   }
   const surplus = takeHoles(declared, budget);
   if (beyond.length === 0 && surplus === null) return;
-  const from = Math.min(cutAt, declared?.from ?? cutAt);
+  const from = Math.min(sealedAt, declared?.from ?? sealedAt);
   await runner.run({ text: addQuotaGap }, [
     nodeId,
     epoch,
     from,
-    cutAt,
+    sealedAt,
     multirange(seqsOf(beyond)),
     surplus ?? '{}',
   ]);

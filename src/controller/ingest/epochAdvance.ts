@@ -4,7 +4,7 @@
 import type { Envelope } from '../../protocol/batch.ts';
 import type { SqlRunner } from '../store/store.ts';
 import type { BatchScope } from './batchScope.ts';
-import { cutTime, type LockedEpoch, type MissingRecords } from './epoch.ts';
+import { type LockedEpoch, type MissingRecords, sealedTime } from './epoch.ts';
 import type { StorableRecord } from './recordValidation.ts';
 import { multirange, seqsOf } from './seqRanges.ts';
 import restoreEpoch from './sql/restoreEpoch.sql';
@@ -64,7 +64,7 @@ async function applyToEpochs(runner: SqlRunner, advances: readonly EpochAdvance[
       advances.map(({ scope }) => scope.epoch),
       advances.map(({ envelope }) => envelope.ackGeneration),
       advances.map(({ envelope }) => envelope.last),
-      advances.map(({ envelope, locked }) => cutTime(envelope, locked)),
+      advances.map(({ envelope, locked }) => sealedTime(envelope, locked)),
       advances.map(({ stored }) => multirange(stored.map(({ seq }) => seq))),
       advances.map(({ missing: { unstorable, beyond } }) =>
         multirange([...unstorable.map(({ seq }) => seq), ...seqsOf(beyond)]),

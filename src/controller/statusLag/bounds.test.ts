@@ -6,7 +6,7 @@ const SECOND = 1_000_000;
 
 /**
  * The history of a transition, in microseconds of true time from the start of the epoch: when it happened, how wide its window is on both
- * sides, how much later its batch was cut and stored, when its state was published, and when the pod was read. The store's clock shows
+ * sides, how much later its batch was sealed and stored, when its state was published, and when the pod was read. The store's clock shows
  * true time; the node's clock is `skew` ahead.
  */
 const transitionHistory = fc.record({
@@ -54,8 +54,8 @@ function publication({
 
 function lagOf(history: TransitionHistory, published: TimeBounds) {
   const { happened, before, after, waited, travel, skew } = history;
-  const cut = happened + after + waited;
-  const times = { storedAt: START + cut + travel, cutAt: cut, epochStart: START + skew };
+  const sealedAt = happened + after + waited;
+  const times = { storedAt: START + sealedAt + travel, sealedAt, epochStart: START + skew };
   const transition = transitionBounds(times, { from: happened - before, to: happened + after });
   return lagBetween(transition, published);
 }
@@ -89,13 +89,13 @@ test('the maximum lag is at least the true lag, less the time by which the clock
 });
 
 test('a transition without an earliest time has no maximum lag', () => {
-  const transition = transitionBounds({ storedAt: 100, cutAt: 50, epochStart: 0 }, { from: null, to: 20 });
+  const transition = transitionBounds({ storedAt: 100, sealedAt: 50, epochStart: 0 }, { from: null, to: 20 });
   expect(transition).toEqual({ latest: 70, earliest: null });
   expect(lagBetween(transition, { earliest: 5_070, latest: 9_000 })).toEqual({ min: 5, max: null });
 });
 
-test('a transition after the cut of its batch is bounded by the time of storing', () => {
-  expect(transitionBounds({ storedAt: 100, cutAt: 10, epochStart: 0 }, { from: 20, to: 30 })).toEqual({
+test('a transition after its batch was sealed is bounded by the time of storing', () => {
+  expect(transitionBounds({ storedAt: 100, sealedAt: 10, epochStart: 0 }, { from: 20, to: 30 })).toEqual({
     latest: 100,
     earliest: 20,
   });
@@ -103,7 +103,7 @@ test('a transition after the cut of its batch is bounded by the time of storing'
 
 test('the reads narrow the lag to what window and delivery leave open', () => {
   const transition = transitionBounds(
-    { storedAt: 10 * SECOND, cutAt: 9 * SECOND, epochStart: 0 },
+    { storedAt: 10 * SECOND, sealedAt: 9 * SECOND, epochStart: 0 },
     { from: 2 * SECOND, to: 5 * SECOND },
   );
   expect(lagBetween(transition, { earliest: null, latest: 12 * SECOND })).toEqual({ min: 0, max: 10_000 });

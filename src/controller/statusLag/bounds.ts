@@ -2,8 +2,8 @@
  * Bounds of the status lag: the time from a transition until the API server shows it in the pod's status. Pure.
  *
  * The transition and the publication of its status are each known to lie between two times. All times are microseconds since 1970 on the
- * store's clock. A transition's `latest` depends on no other wall clock: the agent's monotonic clock gives its age when its batch was cut,
- * and a batch is stored after it was cut. So the minimum lag holds however wrong the node's clock is. A transition's `earliest` trusts the
+ * store's clock. A transition's `latest` depends on no other wall clock: the agent's monotonic clock gives its age when its batch was sealed,
+ * and a batch is stored after it was sealed. So the minimum lag holds however wrong the node's clock is. A transition's `earliest` trusts the
  * node's clock, because nothing else shows how long the batch was in transit.
  */
 import type { BatchTimes } from '../ingest/batchScope.ts';
@@ -27,10 +27,10 @@ export interface OffsetWindow {
 }
 
 export function transitionBounds(
-  { storedAt, cutAt, epochStart }: BatchTimes,
+  { storedAt, sealedAt, epochStart }: BatchTimes,
   { from, to }: OffsetWindow,
 ): TimeBounds {
-  const latestOf = (offset: number) => storedAt - Math.max(0, cutAt - offset);
+  const latestOf = (offset: number) => storedAt - Math.max(0, sealedAt - offset);
   return {
     // A node's clock that is ahead can give times after the batch was stored.
     earliest: from === null ? null : Math.min(epochStart + from, latestOf(from)),

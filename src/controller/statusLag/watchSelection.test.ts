@@ -12,8 +12,8 @@ import {
 
 const SECOND = 1_000_000;
 const BASE = 1_790_000_000 * SECOND;
-/** The batch was cut when the epoch was a minute old, and stored two seconds later. */
-const TIMES = { storedAt: BASE + 62 * SECOND, cutAt: 60 * SECOND, epochStart: BASE };
+/** The batch was sealed when the epoch was a minute old, and stored two seconds later. */
+const TIMES = { storedAt: BASE + 62 * SECOND, sealedAt: 60 * SECOND, epochStart: BASE };
 
 const CONTAINER: ContainerIdentity = {
   id: 'c1',

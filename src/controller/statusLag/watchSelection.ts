@@ -60,7 +60,7 @@ export function overdueWatches({ records, times, identities }: StoredBatch): {
 }
 
 export function sampleCandidates({ records, times, identities }: StoredBatch): Omit<NewWatch, 'findingId'>[] {
-  const { storedAt, cutAt, epochStart } = times;
+  const { storedAt, sealedAt, epochStart } = times;
   const found = new Set(
     ofType(records, 'finding').map(({ record: { containerId: id, eventType: type } }) => `${id} ${type}`),
   );
@@ -69,7 +69,7 @@ export function sampleCandidates({ records, times, identities }: StoredBatch): O
     const container = identities.get(record.containerId);
     if (type === undefined || record.isSandbox || record.replayed || container === undefined) return [];
     const isFresh =
-      cutAt - record.t < MAX_SAMPLE_AGE && Math.abs(storedAt - epochStart - record.t) < MAX_SAMPLE_AGE;
+      sealedAt - record.t < MAX_SAMPLE_AGE && Math.abs(storedAt - epochStart - record.t) < MAX_SAMPLE_AGE;
     if (!isFresh || !hasValidPod(container) || found.has(`${record.containerId} ${type}`)) return [];
     const window = { from: record.t - MAX_LATENESS, to: record.t };
     return [{ type, container, ...transitionBounds(times, window) }];

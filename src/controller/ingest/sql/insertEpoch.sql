@@ -1,6 +1,6 @@
 -- Adds an epoch when it is first seen. Its start is fixed here for ever: from the agent's wall clock if that is at most a
 -- day behind the database's and not ahead of it, else the database's clock minus the epoch's age. A batch may have waited; it cannot have
--- been cut after it is stored. A second is left for the usual difference of two clocks.
+-- been sealed after it is stored. A second is left for the usual difference of two clocks.
 --
 -- An incarnation counts the seconds since 2026, or is one more than the last. One that is more than five minutes ahead is believed to be
 -- present, after the node's epochs that claim none higher and before those that do: nobody can take the future of a node. Epochs that claim to be

@@ -1,6 +1,6 @@
 -- An epoch whose agent ran after everything that is known of the epochs that superseded it: agents of a node run one after the other, so
 -- those are not its successors. It becomes the latest again. A backlog of an epoch that ended may be stored long after its successor was last
--- seen: so its batch was also cut after they began, by the clock of its agent. An epoch of an earlier machine of the same name stays
+-- seen: so its batch was also sealed after they began, by the clock of its agent. An epoch of an earlier machine of the same name stays
 -- superseded. `overtakes`: there are such epochs, and not only a Node that was registered again while its agent ran. $1 node_id, $2 epoch
 WITH node AS (
   SELECT node_id, incarnation, replaced_at FROM store.node WHERE node_id = $1::int4 FOR UPDATE
