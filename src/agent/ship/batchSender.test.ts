@@ -6,21 +6,19 @@ import { SpoolBed, write } from '../../../test/support/spoolBed.ts';
 import { createLogger } from '../../platform/log.ts';
 import { decodeBatch } from '../../protocol/batch.ts';
 import { millis } from '../../protocol/units.ts';
+import { LOCAL_FILES, type SpoolFiles } from '../spool/files.ts';
 import { BatchSender } from './batchSender.ts';
 import { Deliveries } from './deliveries.ts';
 import type { SealedBatch } from './sealedBatch.ts';
 
 const bed = new SpoolBed();
 const HOUR = millis(3_600_000);
+const INTERVALS = { intervalAckGeneration: HOUR, intervalRetiredEpochs: HOUR, intervalResend: HOUR };
 
 test('a probe that was on its way before a new connection answers nothing of the next generation', async () => {
   const spool = await bed.open();
   await write(spool, 1, 3);
-  const deliveries = new Deliveries(spool, {
-    intervalAckGeneration: HOUR,
-    intervalRetiredEpochs: HOUR,
-    intervalResend: HOUR,
-  });
+  const deliveries = new Deliveries(spool, INTERVALS);
   deliveries.followSpool();
   const generations: unknown[] = [];
   const queue = {
@@ -34,4 +32,43 @@ test('a probe that was on its way before a new connection answers nothing of the
   const sender = new BatchSender({ spool, deliveries, queue, ackReader, log: createLogger('fatal', 'test') });
   for (let pass = 0; pass < 3; pass += 1) await sender.sendNew(true);
   expect(generations).toEqual([1, 2]);
+});
+
+test('records that are written while those before them cannot be read are sent, not declared lost with them', async () => {
+  let onRead: (() => Promise<void>) | null = null;
+  const files: SpoolFiles = {
+    ...LOCAL_FILES,
+    async open(path, flags) {
+      if (flags !== 'r' || onRead === null) return LOCAL_FILES.open(path, flags);
+      await onRead();
+      throw Object.assign(new Error('away'), { code: 'ENOENT' });
+    },
+  };
+  const spool = await bed.open({ files });
+  await write(spool, 1, 3);
+  const deliveries = new Deliveries(spool, INTERVALS);
+  deliveries.followSpool();
+  for (const delivery of deliveries.all) deliveries.apply(delivery, { ackGeneration: 1, ackedSeq: 0 }, true);
+  const sent: { first: number; last: number }[] = [];
+  const queue = {
+    async add({ data }: SealedBatch) {
+      const batch = await decodeBatch(data);
+      if (!batch.ok) throw new Error(batch.error);
+      const { first, last, records } = batch.value;
+      if (records.length > 0) sent.push({ first, last });
+    },
+  };
+  const flowSettings = { queues: 1, window: 1_000_000, accepts: [] };
+  const ackReader = { flowSettings, expectReply: () => undefined };
+  const sender = new BatchSender({ spool, deliveries, queue, ackReader, log: createLogger('fatal', 'test') });
+  onRead = async () => {
+    const next = spool.current.lastSeq + 1;
+    await write(spool, next, next);
+  };
+  while (spool.current.lost.length === 0) await sender.sendNew(true);
+  onRead = null;
+  const last = spool.current.lastSeq;
+  for (let pass = 0; pass < 3; pass += 1) await sender.sendNew(true);
+  expect(spool.current.lost).toEqual([{ from: 1, to: last - 1, cause: 'spool_unreadable' }]);
+  expect(sent).toEqual([{ first: last, last }]);
 });

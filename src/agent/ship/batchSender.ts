@@ -114,9 +114,10 @@ export class BatchSender {
     epoch,
     nextSeq,
   }: EpochDelivery): Promise<{ readonly first: number; readonly entries: readonly SpoolEntry[] } | null> {
-    const before = epoch.unreadable;
+    // Records that are written during the read are no part of it.
+    const { unreadable: before, lastSeq } = epoch;
     const entries = await epoch.read(nextSeq, MAX_BATCH_RECORDS, MAX_BATCH_BYTES);
-    const first = entries[0]?.seq ?? epoch.lastSeq + 1;
+    const first = entries[0]?.seq ?? lastSeq + 1;
     const maySkip = this.#maySkip(epoch, nextSeq, first - 1);
     const records = epoch.unreadable - before;
     if (records > 0)
