@@ -4,6 +4,7 @@
 import { createContext } from 'preact';
 import { useContext, useEffect, useRef, useState } from 'preact/hooks';
 import { type AnswerSource, Client, isPassing, type Problem, ProblemError } from './client.ts';
+import { startPolling } from './pollTimer.ts';
 
 export interface Session {
   readonly client: AnswerSource;
@@ -45,27 +46,13 @@ export function usePolled<T>(
   latestPathOf.current = pathOf;
   useEffect(() => {
     if (question === null) return undefined;
-    const controller = new AbortController();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const ask = async () => {
-      clearTimeout(timer);
-      if (document.hidden) return;
-      const next = await answerOf<T>(session, latestPathOf.current(question), controller.signal);
-      if (controller.signal.aborted) return;
-      setPolled((last) => ({ ...last, ...next, at: next.answer === undefined ? last.at : Date.now() }));
-      const wait = waitAfter(next.problem, everyMs);
-      if (wait !== null) timer = setTimeout(ask, wait);
+    const ask = async (signal: AbortSignal) => {
+      const next = await answerOf<T>(session, latestPathOf.current(question), signal);
+      if (!signal.aborted)
+        setPolled((last) => ({ ...last, ...next, at: next.answer === undefined ? last.at : Date.now() }));
+      return waitAfter(next.problem, everyMs);
     };
-    const onVisible = () => {
-      if (!document.hidden && everyMs !== null) void ask();
-    };
-    void ask();
-    document.addEventListener('visibilitychange', onVisible);
-    return () => {
-      controller.abort();
-      clearTimeout(timer);
-      document.removeEventListener('visibilitychange', onVisible);
-    };
+    return startPolling({ ask, repeats: everyMs !== null, page: document });
   }, [question, everyMs, session]);
   return polled;
 }
