@@ -8,6 +8,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { CriClient } from '../cri/client.ts';
 import { Backoff } from '../platform/backoff.ts';
+import { type CleanUp, runCleanUps } from '../platform/cleanUps.ts';
 import { readClocks } from '../platform/clock.ts';
 import { type ErrorCode, errorFields, messageOf, PlegwatchError } from '../platform/errors.ts';
 import { createLogger, type Logger } from '../platform/log.ts';
@@ -92,7 +93,7 @@ async function runEpoch(
   checkCombination(config);
   const address = await kubeletAddress(config);
   const client = new CriClient(config.criEndpoint);
-  const cleanUps: (() => Promise<void> | void)[] = [() => metrics.observesNothing(), () => client.close()];
+  const cleanUps: CleanUp[] = [() => metrics.observesNothing(), () => client.close()];
   try {
     const runtime = await identifyRuntime(client, config.criEndpoint);
     await checkQueue(config, log);
@@ -141,7 +142,7 @@ async function runEpoch(
     else if (observer.suspended.aborted) log.info('machine was suspended, the next epoch starts');
     else log.info('epoch is full or its folder was replaced, the next one starts');
   } finally {
-    for (const cleanUp of cleanUps.reverse()) await cleanUp();
+    await runCleanUps(cleanUps, log);
   }
 }
 
@@ -167,7 +168,7 @@ async function startScraper(
     log,
     metrics,
   }: { readonly config: AgentConfig; readonly log: Logger; readonly metrics: AgentMetrics },
-  cleanUps: (() => Promise<void> | void)[],
+  cleanUps: CleanUp[],
 ): Promise<KubeletSource> {
   const store = await ModeFile.open({ dir: config.spoolDir, node: config.node, log });
   cleanUps.push(() => store.saved());

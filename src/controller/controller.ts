@@ -6,6 +6,7 @@
  * and /readyz and the log show the error. Only a database that is migrated to a schema it cannot use does. When stopped, it finishes or
  * returns its jobs, finishes the report pass, and closes.
  */
+import { type CleanUp, runCleanUps } from '../platform/cleanUps.ts';
 import { PlegwatchError } from '../platform/errors.ts';
 import { type HttpServer, serveHttp } from '../platform/http.ts';
 import { createLogger, type Logger } from '../platform/log.ts';
@@ -38,7 +39,7 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
   );
   checkCombination(config);
   const metrics = new ControllerMetrics();
-  const cleanUps: (() => Promise<void> | void)[] = [];
+  const cleanUps: CleanUp[] = [];
   const incompatible = new AbortController();
   try {
     await checkRedis(config);
@@ -88,14 +89,14 @@ export async function runController(config: ControllerConfig, signal: AbortSigna
     incompatible.signal.throwIfAborted();
     log.info('controller stopping');
   } finally {
-    for (const cleanUp of cleanUps.reverse()) await cleanUp();
+    await runCleanUps(cleanUps, log);
   }
 }
 
 /** Whether agents can enrol depends on the API server, which reviews their tokens. */
 async function attributionOf(
   { attribution: mode, agentServiceAccount: account, keySecret, kubeconfig }: ControllerConfig,
-  cleanUps: (() => Promise<void> | void)[],
+  cleanUps: CleanUp[],
 ): Promise<AttributionOptions> {
   if (account === undefined || keySecret === undefined) return { mode };
   const kube = await createKubeClient({ kubeconfig });
@@ -111,7 +112,7 @@ async function attributionOf(
 async function connectKube(
   { kubeconfig }: ControllerConfig,
   log: Logger,
-  cleanUps: (() => Promise<void> | void)[],
+  cleanUps: CleanUp[],
 ): Promise<KubeClient> {
   const kube = await createKubeClient({ kubeconfig });
   cleanUps.push(() => kube.close());

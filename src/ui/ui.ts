@@ -7,6 +7,7 @@
 import { createKubeClient, type KubeClient } from '../controller/kube/client.ts';
 import { ACCESS_REVIEWS, type Resource, TOKEN_REVIEWS } from '../controller/kube/object.ts';
 import { openStore, type Store } from '../controller/store/store.ts';
+import { type CleanUp, runCleanUps } from '../platform/cleanUps.ts';
 import { errorFields, messageOf, PlegwatchError } from '../platform/errors.ts';
 import { serveHttp } from '../platform/http.ts';
 import { createLogger, type Logger } from '../platform/log.ts';
@@ -33,15 +34,13 @@ import { type AccessKind, accessKindOf, UI_SETTINGS, type UiConfig } from './set
 const PING_MS = 5_000;
 const PING_BACKOFF = { firstMs: 1_000, maxMs: 5_000 };
 
-type CleanUps = (() => Promise<void> | void)[];
-
 /** Runs until the signal is aborted. Throws PlegwatchError if a setting is wrong. */
 export async function runUi(config: UiConfig, signal: AbortSignal): Promise<void> {
   const log = createLogger(config.logLevel, 'ui');
   log.info({ version: VERSION, settings: withoutSecrets(config, UI_SETTINGS) }, 'ui starting');
   const kind = accessKindOf(config, process.env['KUBERNETES_SERVICE_HOST'] !== undefined);
   const metrics = new UiMetrics();
-  const cleanUps: CleanUps = [];
+  const cleanUps: CleanUp[] = [];
   try {
     const store = await openStore({ ...config, log, applicationName: 'plegwatch ui' });
     cleanUps.push(() => store.close());
@@ -70,7 +69,7 @@ export async function runUi(config: UiConfig, signal: AbortSignal): Promise<void
     await aborted(signal);
     log.info('ui stopping');
   } finally {
-    for (const cleanUp of cleanUps.reverse()) await cleanUp();
+    await runCleanUps(cleanUps, log);
   }
 }
 
@@ -104,7 +103,7 @@ async function accessOf(
   kind: AccessKind,
   { kubeconfig, userHeader = '', groupsHeader, proxyAddress = [] }: UiConfig,
   log: Logger,
-  cleanUps: CleanUps,
+  cleanUps: CleanUp[],
 ): Promise<Access> {
   const proxy = { userHeader, groupsHeader, addresses: proxyAddress };
   if (kind === 'loopback') return loopbackAccess;
