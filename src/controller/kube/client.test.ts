@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { type FakeApiServer, respondJson, startFakeApiServer } from '../../../test/support/fakeApiServer.ts';
+import { until } from '../../../test/support/waitFor.ts';
 import { createKubeClient, type KubeClient } from './client.ts';
 import { NODES, podsOf } from './object.ts';
 import { MAX_RESPONSE_BYTES } from './transport.ts';
@@ -80,6 +81,29 @@ test('a rotated token is read again after a 401', async () => {
     respondJson(response, accepted ? 200 : 401, { metadata: { name: 'a' } });
   });
   expect(await kube.get(NODES, 'a')).toMatchObject({ metadata: { name: 'a' } });
+});
+
+test('a request under way goes on while the certificates are replaced', async () => {
+  let answerHeld = () => {};
+  const { api, kube } = await clientOf((request, response) => {
+    const answer = () => respondJson(response, 200, { metadata: { name: 'a' } });
+    if (request.url?.endsWith('/held')) answerHeld = answer;
+    else if (request.url?.endsWith('/renewed') && requestsFor('/renewed') === 1) {
+      const config = readFileSync(api.kubeconfig, 'utf8');
+      writeFileSync(
+        api.kubeconfig,
+        config.replace('"server"', '"certificate-authority-data":"bmV3","server"'),
+      );
+      respondJson(response, 401, {});
+    } else answer();
+  });
+  const requestsFor = (end: string) => api.requests.filter((path) => path.endsWith(end)).length;
+  const held = kube.get(NODES, 'held');
+  await until(() => requestsFor('/held') === 1);
+  await kube.get(NODES, 'renewed');
+  expect(requestsFor('/renewed')).toBe(2);
+  answerHeld();
+  expect(await held).toMatchObject({ metadata: { name: 'a' } });
 });
 
 test('a second 401 is KUBE_REFUSED', async () => {

@@ -42,7 +42,7 @@ export async function loadCredentials(kubeconfig: string | undefined): Promise<C
       // The agent is replaced only if its certificates changed.
       const [agent, unused] =
         fresh.tls === current.tls ? [current.agent, fresh.agent] : [fresh.agent, current.agent];
-      unused.destroy();
+      retire(unused);
       current = { ...fresh, agent };
       return current;
     },
@@ -53,6 +53,12 @@ export async function loadCredentials(kubeconfig: string | undefined): Promise<C
       current.agent.destroy();
     },
   };
+}
+
+/** Closes the connections that no request uses, and each of the others after its response: requests under way go on. */
+function retire(agent: http.Agent): void {
+  agent.maxFreeSockets = 0;
+  for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
 }
 
 /** `tls` is a digest of the certificates that the agent uses. */
