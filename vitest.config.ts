@@ -53,7 +53,7 @@ class LongFilesFirst extends BaseSequencer {
 }
 
 /** More workers than processors: tests wait for timers, relists and other processes; each file of `kubelet` waits nearly all its time. */
-const KUBELET_FILES = 3;
+const KUBELET_FILES = 4;
 const FIRST_WORKERS = availableParallelism() + 2 + KUBELET_FILES;
 const SERVICE_WORKERS = availableParallelism() + 1;
 

@@ -33,7 +33,15 @@ export interface ContainerdOptions {
   readonly version: ContainerdVersion;
   /** A short absolute path for all its files. Default: a temporary folder. The caller's own folder is kept. */
   readonly dir?: string;
+  /** With a second runtime handler, {@link SHIM_SANDBOXES}; only 1.7 can. */
+  readonly shimSandboxes?: boolean;
 }
+
+/**
+ * A runtime handler whose sandboxes are kept by their shims, as those of virtual machines are: containerd asks the shim for the status of
+ * such a sandbox. The shim is that of runc, which can keep a sandbox but run no container in it.
+ */
+export const SHIM_SANDBOXES = 'shim-sandboxes';
 
 const IMAGES = { pause: 'plegwatch.local/pause:1', busybox: 'plegwatch.local/busybox:1' } as const;
 /** The containerd namespace that the CRI keeps its pods in. */
@@ -47,7 +55,7 @@ export async function startContainerd(options: ContainerdOptions): Promise<Local
   if (process.getuid?.() !== 0) {
     throw new PlegwatchError('PROGRAM_FAILED', 'containerd can only be started by root.', 'Run as root.');
   }
-  const { version } = options;
+  const { version, shimSandboxes = false } = options;
   const command = where(`containerd-${version}`);
   const runc = where('runc');
   const images = [where('image-pause'), where('image-busybox')];
@@ -59,7 +67,8 @@ export async function startContainerd(options: ContainerdOptions): Promise<Local
   chmodSync(dir, 0o711);
   const socket = join(dir, 'containerd.sock');
   const configFile = join(dir, 'config.toml');
-  writeFileSync(configFile, configuration(version, dir, runc));
+  const bin = join(dir, 'bin');
+  writeFileSync(configFile, configuration(version, dir, runc) + (shimSandboxes ? sandboxRuntime(bin) : ''));
   mkdirSync(join(dir, 'cni', 'net.d'), { recursive: true });
   writeFileSync(join(dir, 'cni', 'net.d', '10-host.conflist'), JSON.stringify(NETWORK));
 
@@ -75,7 +84,8 @@ export async function startContainerd(options: ContainerdOptions): Promise<Local
         // Finds the shim of the same version before the machine's own.
         env: {
           ...process.env,
-          PATH: `${dirname(where(`containerd-shim-${version}`))}:${process.env['PATH'] ?? ''}`,
+          PATH: `${bin}:${dirname(where(`containerd-shim-${version}`))}:${process.env['PATH'] ?? ''}`,
+          ...(shimSandboxes ? { ENABLE_CRI_SANDBOXES: 'true' } : {}),
         },
         logFile: join(dir, 'containerd.log'),
         ready: () => isCriReady(socket),
@@ -93,6 +103,19 @@ export async function startContainerd(options: ContainerdOptions): Promise<Local
   }
   const cgroupParent = cgroupOf(dir);
   return Object.assign(service, { socket, version, importedImages: IMAGES, dir, cgroupParent, ctr });
+}
+
+/** Returns its configuration. containerd finds the shim in `bin` by the name of the type. */
+function sandboxRuntime(bin: string): string {
+  // runc's shim does not start without this file, which containerd writes for containers only.
+  const script = ['#!/bin/sh', `echo '{}' > config.json`, `exec ${where('containerd-shim-1.7')} "$@"`, ''];
+  mkdirSync(bin, { recursive: true });
+  writeFileSync(join(bin, 'containerd-shim-sandboxed-v1'), script.join('\n'), { mode: 0o755 });
+  return `
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.${SHIM_SANDBOXES}]
+  runtime_type = "io.containerd.sandboxed.v1"
+  sandbox_mode = "shim"
+`;
 }
 
 async function importImages(

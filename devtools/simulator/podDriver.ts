@@ -23,6 +23,8 @@ interface DrivenPodSpec {
   readonly namespace?: string;
   readonly uid?: string;
   readonly containers?: readonly DrivenContainerSpec[];
+  /** Which of the runtime's handlers runs it. Default: the runtime's choice. */
+  readonly runtimeHandler?: string;
 }
 
 interface DrivenContainerSpec {
@@ -63,9 +65,9 @@ export class PodDriver {
 
   /** Creates a sandbox, and creates and starts its containers. */
   async runPod(spec: DrivenPodSpec): Promise<DrivenPod> {
-    const { name, namespace = 'default', uid = this.#newUid(name) } = spec;
-    const config = this.#sandboxConfig({ name, namespace, uid });
-    const { podSandboxId: sandbox } = await this.#client.call('runPodSandbox', { config }, this.#deadline());
+    const { name, namespace = 'default', uid = this.#newUid(name), runtimeHandler } = spec;
+    const request = { config: this.#sandboxConfig({ name, namespace, uid }), runtimeHandler };
+    const { podSandboxId: sandbox } = await this.#client.call('runPodSandbox', request, this.#deadline());
     const empty: DrivenPod = { name, namespace, uid, sandbox, containers: {} };
     this.#made.set(sandbox, empty);
     const containers: Record<string, string> = {};

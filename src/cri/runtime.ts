@@ -314,6 +314,7 @@ export interface PodSandboxConfig_AnnotationsEntry {
 
 export interface RunPodSandboxRequest {
   config: PodSandboxConfig | undefined;
+  runtimeHandler?: string | undefined;
 }
 
 export interface RunPodSandboxResponse {
@@ -3810,13 +3811,16 @@ export const PodSandboxConfig_AnnotationsEntry: MessageFns<PodSandboxConfig_Anno
 };
 
 function createBaseRunPodSandboxRequest(): RunPodSandboxRequest {
-  return { config: undefined };
+  return { config: undefined, runtimeHandler: undefined };
 }
 
 export const RunPodSandboxRequest: MessageFns<RunPodSandboxRequest> = {
   encode(message: RunPodSandboxRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.config !== undefined) {
       PodSandboxConfig.encode(message.config, writer.uint32(10).fork()).join();
+    }
+    if (message.runtimeHandler !== undefined) {
+      writer.uint32(18).string(message.runtimeHandler);
     }
     return writer;
   },
@@ -3842,6 +3846,14 @@ export const RunPodSandboxRequest: MessageFns<RunPodSandboxRequest> = {
             message.config = PodSandboxConfig.decode(reader, reader.uint32());
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.runtimeHandler = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3862,6 +3874,7 @@ export const RunPodSandboxRequest: MessageFns<RunPodSandboxRequest> = {
     message.config = (object.config !== undefined && object.config !== null)
       ? PodSandboxConfig.fromPartial(object.config)
       : undefined;
+    message.runtimeHandler = object.runtimeHandler ?? undefined;
     return message;
   },
 };

@@ -1,0 +1,130 @@
+/*
+ * Which pod makes a real kubelet's relist hang (kubernetes#93886): the status of one sandbox hangs in containerd itself. containerd asks the
+ * shim for it, and the shim is frozen; lists do not need the shim. No proxy is between these programs.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { status } from '@grpc/grpc-js';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  type LocalContainerd,
+  SHIM_SANDBOXES,
+  startContainerd,
+} from '../../devtools/localServices/containerd.ts';
+import { type LocalKubelet, startKubelet } from '../../devtools/localServices/kubelet.ts';
+import { type CriTestClient, connectCri } from '../../devtools/simulator/criClient.ts';
+import { createPodDriver, type PodDriver } from '../../devtools/simulator/podDriver.ts';
+import { leftovers } from '../support/leftovers.ts';
+import { needs } from '../support/needs.ts';
+import { freeze } from '../support/sigstop.ts';
+import { System } from '../support/system.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+const NODE = 'hung-status';
+/** A minute may end just before the status hangs, and on a busy machine other statuses are slow as well. */
+const WITHIN_MS = 900_000;
+/** A kubelet that last relisted longer ago than this hangs. */
+const LONG_UNSEEN_MS = 10_000;
+
+let system: System;
+let containerd: LocalContainerd;
+let cri: CriTestClient;
+let pods: PodDriver;
+let kubelet: LocalKubelet;
+
+needs(
+  'root',
+  'containerd-1.7',
+  'runc',
+  'kubelet',
+  'kube-apiserver',
+  'etcd',
+  'kubectl',
+  'redis-server',
+  'postgres',
+)('the pod whose status hangs in a real containerd', () => {
+  beforeAll(async () => {
+    [system, containerd] = await Promise.all([
+      System.start({ kube: true }),
+      startContainerd({ version: '1.7', shimSandboxes: true }),
+    ]);
+    await system.controller();
+    cri = connectCri(containerd.socket);
+    pods = createPodDriver({ socket: containerd.socket, cgroupParent: containerd.cgroupParent });
+  });
+  afterAll(async () => {
+    await kubelet?.stop();
+    cri?.close();
+    await containerd?.stop();
+    // What it would remove is gone.
+    await pods?.close().catch(() => undefined);
+    await system?.stop();
+    expect(leftovers()).toEqual([]);
+  });
+
+  test('is named while a real kubelet waits for it', { timeout: 2 * WITHIN_MS }, async () => {
+    await pods.runPod({ name: 'web', namespace: 'shop' });
+    const { sandbox, uid } = await pods.runPod({
+      ...{ name: 'cart', namespace: 'shop', containers: [], runtimeHandler: SHIM_SANDBOXES },
+    });
+    // Before the kubelet starts, which removes pods that no API server has.
+    await freeze(shimOf(sandbox));
+    const request = { podSandboxId: sandbox, verbose: false };
+    const asked = cri.call('podSandboxStatus', request, { deadline: Date.now() + LONG_UNSEEN_MS }).then(
+      () => status.OK,
+      ({ code }) => code,
+    );
+    const { items } = await cri.call('listPodSandbox', { filter: undefined });
+    expect(items.map(({ id }) => id)).toContain(sandbox);
+    expect(await asked).toBe(status.DEADLINE_EXCEEDED);
+
+    kubelet = await startKubelet({ node: NODE, api: system.api, containerd, eventedPleg: false });
+    const kubeletTokenFile = join(system.folder('.'), 'token');
+    writeFileSync(kubeletTokenFile, await system.agentToken(), { mode: 0o600 });
+    await system.agent(NODE, containerd.socket, {
+      kubeletUrl: kubelet.url,
+      kubeletTokenFile,
+      kubeletCaFile: kubelet.caFile,
+      kubeletServerName: kubelet.serverName,
+      intervalScrape: '1s',
+    });
+    const named = await waitFor(
+      'the pod is named',
+      async () =>
+        (
+          await system.sql(
+            `SELECT s.*, k.last_seen_age_ms FROM plegwatch.status_checks s JOIN plegwatch.kubelet_minutes k USING (cluster, node, minute)
+              WHERE s.node = $1 AND s.container_id = $2 AND s.timed_out AND k.last_seen_age_ms > $3 ORDER BY s.at LIMIT 1`,
+            ...[NODE, sandbox, LONG_UNSEEN_MS],
+          )
+        )[0],
+      WITHIN_MS,
+    );
+    expect(named).toMatchObject({
+      ...{ pod_namespace: 'shop', pod_name: 'cart', pod_uid: uid, is_sandbox: true, container_name: null },
+      ...{ runtime_name: 'containerd', at: expect.any(Date) },
+    });
+    expect(Number(named['status_ms'])).toBeGreaterThanOrEqual(5_000);
+  });
+});
+
+/** The process of the shim that keeps a sandbox. */
+function shimOf(sandbox: string): number {
+  const found = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      const args = commandLine(pid);
+      return args.includes(sandbox) && args[0]?.endsWith('containerd-shim-runc-v2');
+    });
+  expect(found).toHaveLength(1);
+  return Number(found[0]);
+}
+
+/** Empty if the process has ended meanwhile. */
+function commandLine(pid: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+  } catch {
+    return [];
+  }
+}
