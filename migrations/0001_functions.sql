@@ -93,29 +93,13 @@ $$;
 CREATE FUNCTION store.hist_quantile(hist int4[], q float8) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN store.hist_quantile(hist, store.hist_bounds(), q);
 
--- Adds two histograms bucket by bucket; missing buckets count as zero. In PL/pgSQL and one expression for as many buckets as agents have,
--- because a function in SQL runs a query for each row.
+-- Adds two histograms bucket by bucket; missing buckets count as zero. In PL/pgSQL, because a function in SQL runs a query for each row.
 CREATE FUNCTION store.hist_add(a int4[], b int4[]) RETURNS int4[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
-DECLARE
-  buckets int4 := greatest(cardinality(a), cardinality(b));
 BEGIN
-  IF buckets > 24 THEN
-    RETURN (SELECT array_agg(least(coalesce(x, 0)::int8 + coalesce(y, 0), 2147483647)::int4 ORDER BY i)
-            FROM unnest(a, b) WITH ORDINALITY AS u (x, y, i));
-  END IF;
-  RETURN trim_array(ARRAY[
-    least(coalesce(a[1], 0)::int8 + coalesce(b[1], 0), 2147483647)::int4, least(coalesce(a[2], 0)::int8 + coalesce(b[2], 0), 2147483647)::int4,
-    least(coalesce(a[3], 0)::int8 + coalesce(b[3], 0), 2147483647)::int4, least(coalesce(a[4], 0)::int8 + coalesce(b[4], 0), 2147483647)::int4,
-    least(coalesce(a[5], 0)::int8 + coalesce(b[5], 0), 2147483647)::int4, least(coalesce(a[6], 0)::int8 + coalesce(b[6], 0), 2147483647)::int4,
-    least(coalesce(a[7], 0)::int8 + coalesce(b[7], 0), 2147483647)::int4, least(coalesce(a[8], 0)::int8 + coalesce(b[8], 0), 2147483647)::int4,
-    least(coalesce(a[9], 0)::int8 + coalesce(b[9], 0), 2147483647)::int4, least(coalesce(a[10], 0)::int8 + coalesce(b[10], 0), 2147483647)::int4,
-    least(coalesce(a[11], 0)::int8 + coalesce(b[11], 0), 2147483647)::int4, least(coalesce(a[12], 0)::int8 + coalesce(b[12], 0), 2147483647)::int4,
-    least(coalesce(a[13], 0)::int8 + coalesce(b[13], 0), 2147483647)::int4, least(coalesce(a[14], 0)::int8 + coalesce(b[14], 0), 2147483647)::int4,
-    least(coalesce(a[15], 0)::int8 + coalesce(b[15], 0), 2147483647)::int4, least(coalesce(a[16], 0)::int8 + coalesce(b[16], 0), 2147483647)::int4,
-    least(coalesce(a[17], 0)::int8 + coalesce(b[17], 0), 2147483647)::int4, least(coalesce(a[18], 0)::int8 + coalesce(b[18], 0), 2147483647)::int4,
-    least(coalesce(a[19], 0)::int8 + coalesce(b[19], 0), 2147483647)::int4, least(coalesce(a[20], 0)::int8 + coalesce(b[20], 0), 2147483647)::int4,
-    least(coalesce(a[21], 0)::int8 + coalesce(b[21], 0), 2147483647)::int4, least(coalesce(a[22], 0)::int8 + coalesce(b[22], 0), 2147483647)::int4,
-    least(coalesce(a[23], 0)::int8 + coalesce(b[23], 0), 2147483647)::int4, least(coalesce(a[24], 0)::int8 + coalesce(b[24], 0), 2147483647)::int4], 24 - buckets);
+  FOR i IN 1..cardinality(b) LOOP
+    a[i] := least(coalesce(a[i], 0)::int8 + coalesce(b[i], 0), 2147483647);
+  END LOOP;
+  RETURN a;
 END $$;
 
 -- Of one row, that row: the function is strict and the aggregate begins with null. Null for no row.
@@ -192,3 +176,7 @@ RETURN least(2147483646, last_seq + 1000000 + 10000 * greatest(0, extract(epoch 
 -- Null if there is nothing to add.
 CREATE FUNCTION store.fit_int8(n numeric) RETURNS int8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN n > 9223372036854775807 THEN 9223372036854775807 ELSE n END::int8;
+
+-- Two sums together, as far as they fit; null only if both are.
+CREATE FUNCTION store.add_int8(a int8, b int8) RETURNS int8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN a IS NULL THEN b WHEN b IS NULL THEN a ELSE store.fit_int8(a::numeric + b) END;

@@ -171,6 +171,8 @@ CREATE TABLE store.container_event (
 CREATE UNIQUE INDEX container_event_once ON store.container_event (node_id, context_id, seq, day);
 CREATE INDEX container_event_received_at ON store.container_event USING brin (received_at);
 CREATE INDEX container_event_container ON store.container_event (container_key);
+-- Containers that failed are few. A condition on exit_reason that leaves out Completed uses it.
+CREATE INDEX container_event_failed ON store.container_event (received_at) WHERE store.exit_reason(flags) <> 'Completed';
 
 -- The identity of a container or sandbox, once for each day that mentions it, so that it is dropped with that day.
 -- container_id is text, and not the bytes that most ids spell: only a plain column can be searched by an index under row-level security.
@@ -283,52 +285,29 @@ CREATE INDEX relist_minute_slow ON store.relist_minute (node_id, minute)
 -- Of plegwatch.status_checks.
 CREATE INDEX relist_minute_statuses ON store.relist_minute (node_id, minute) WHERE statuses_asked IS NOT NULL;
 
--- What the minutes of an hour add up to, for rates over days: a minute is added to it by the statement that stores it, and both are deleted with
--- their day. Reading a week of it takes a sixtieth of reading the minutes.
---   hour        of UTC
---   listed_us   of span_us, the minutes with a relist
-CREATE TABLE store.coverage_hour (
+-- What the minutes of an hour add up to, for answers over days: reading a week of it takes a sixtieth of reading the minutes, and it is kept longer.
+--   hour                    of UTC
+--   minute_bits             a bit for each minute of the hour that has a row: of agents that follow one another in a minute, both have it
+--   listed_us               of span_us, the minutes with a relist
+--   kubelet_*               null where none of the minutes has them; ages, errors since the kubelet's start and p99 are the greatest of a minute
+--   kubelet_counted_us      how long its calls were counted; _cpu_counted_us: with its processor time
+CREATE TABLE store.relist_hour (
   hour timestamptz NOT NULL,
-  day date NOT NULL,
-  node_id int4 NOT NULL,
-  context_id int4 NOT NULL,
-  cluster_id int2 NOT NULL,
+  minute_bits int8 NOT NULL,
   span_us int8 NOT NULL,
   listed_us int8 NOT NULL,
   covered_us int8 NOT NULL,
-  expected int8 NOT NULL,
-  matched int8 NOT NULL,
-  unobservable int8 NOT NULL
-) PARTITION BY RANGE (day);
-CREATE UNIQUE INDEX coverage_hour_once ON store.coverage_hour (node_id, context_id, hour, day);
-
--- Minutes merged by `plegwatch maintain` before their day is dropped.
---   kubelet_*            null where none of the minutes has them; ages, errors since the kubelet's start and p99 are the greatest of a minute
---   kubelet_counted_us   how long its calls were counted
-CREATE TABLE store.relist_hour (
-  hour timestamptz NOT NULL,
-  day date NOT NULL,
-  node_id int4 NOT NULL,
-  cluster_id int2 NOT NULL,
-  minutes int4 NOT NULL,
+  max_us int8 NOT NULL,
+  bytes int8 NOT NULL,
   relists int8 NOT NULL,
   errors int8 NOT NULL,
-  max_us int8 NOT NULL,
-  hist int4[] NOT NULL,
-  sandboxes int4 NOT NULL,
-  containers int4 NOT NULL,
-  bytes int8 NOT NULL,
   expected int8 NOT NULL,
   matched int8 NOT NULL,
   unobservable int8 NOT NULL,
-  covered_us int8 NOT NULL,
-  span_us int8 NOT NULL,
   kubelet_relists int8,
-  kubelet_hist int4[],
   kubelet_last_seen_age_ms int8,
   kubelet_discarded int8,
   kubelet_stream_errors int8,
-  kubelet_list_p99_ms float8,
   kubelet_intervals int8,
   kubelet_interval_us int8,
   kubelet_counted_us int8,
@@ -339,9 +318,79 @@ CREATE TABLE store.relist_hour (
   kubelet_longest_list_us int8,
   kubelet_status_us int8,
   kubelet_cpu_us int8,
-  kubelet_resident_bytes int8
+  kubelet_cpu_counted_us int8,
+  kubelet_resident_bytes int8,
+  kubelet_list_p99_ms float8,
+  day date NOT NULL,
+  node_id int4 NOT NULL,
+  context_id int4 NOT NULL,
+  sandboxes int4 NOT NULL,
+  containers int4 NOT NULL,
+  cluster_id int2 NOT NULL,
+  hist int4[] NOT NULL,
+  kubelet_hist int4[]
 ) PARTITION BY RANGE (day);
-CREATE UNIQUE INDEX relist_hour_once ON store.relist_hour (node_id, hour, day);
+CREATE UNIQUE INDEX relist_hour_once ON store.relist_hour (node_id, context_id, hour, day);
+CREATE INDEX relist_hour_hour ON store.relist_hour USING brin (hour, day);
+
+-- Adds minutes to their hours, in the statement that stores them: a record is stored once, so it is added once. Its node is locked meanwhile, so nothing else
+-- adds to the same hours.
+CREATE FUNCTION store.add_to_hours() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO store.relist_hour AS h (
+    hour, day, node_id, context_id, cluster_id, minute_bits, span_us, listed_us, covered_us, max_us, bytes, relists, errors, expected, matched,
+    unobservable, sandboxes, containers, hist, kubelet_relists, kubelet_hist, kubelet_last_seen_age_ms, kubelet_discarded, kubelet_stream_errors,
+    kubelet_list_p99_ms, kubelet_intervals, kubelet_interval_us, kubelet_counted_us, kubelet_relist_us, kubelet_list_calls, kubelet_list_errors,
+    kubelet_list_us, kubelet_longest_list_us, kubelet_status_us, kubelet_cpu_us, kubelet_cpu_counted_us, kubelet_resident_bytes)
+  SELECT date_trunc('hour', m.minute, 'UTC'), m.day, m.node_id, m.context_id, m.cluster_id,
+         bit_or(1::int8 << (extract(epoch FROM m.minute) / 60 % 60)::int4),
+         store.fit_int8(sum(m.span_us)), store.fit_int8(coalesce(sum(m.span_us) FILTER (WHERE m.relists > 0), 0)), store.fit_int8(sum(m.covered_us)),
+         max(m.max_us), store.fit_int8(sum(m.bytes)), sum(m.relists), sum(m.errors), sum(m.expected), sum(m.matched), sum(m.unobservable),
+         max(m.sandboxes), max(m.containers), store.hist_sum(m.hist::int4[]),
+         sum(m.kubelet_relists), store.hist_sum(m.kubelet_hist::int4[]), max(m.kubelet_last_seen_age_ms), sum(m.kubelet_discarded),
+         max(m.kubelet_stream_errors), max(m.kubelet_list_p99_ms), sum(m.kubelet_intervals), store.fit_int8(sum(m.kubelet_interval_us)),
+         store.fit_int8(sum(c.us)), store.fit_int8(sum(m.kubelet_relist_us)), sum(m.kubelet_list_calls), sum(m.kubelet_list_errors),
+         store.fit_int8(sum(m.kubelet_list_us)), max(m.kubelet_longest_list_us), store.fit_int8(sum(m.kubelet_status_us)),
+         store.fit_int8(sum(m.kubelet_cpu_us)), store.fit_int8(sum(c.us) FILTER (WHERE m.kubelet_cpu_us IS NOT NULL)), max(m.kubelet_resident_bytes)
+  FROM added m, LATERAL (SELECT extract(epoch FROM m.kubelet_counted_to - m.kubelet_counted_from) * 1000000 AS us) c
+  GROUP BY 1, m.day, m.node_id, m.context_id, m.cluster_id
+  ON CONFLICT (node_id, context_id, hour, day) DO UPDATE SET
+    minute_bits = h.minute_bits | excluded.minute_bits,
+    span_us = store.add_int8(h.span_us, excluded.span_us),
+    listed_us = store.add_int8(h.listed_us, excluded.listed_us),
+    covered_us = store.add_int8(h.covered_us, excluded.covered_us),
+    bytes = store.add_int8(h.bytes, excluded.bytes),
+    expected = store.add_int8(h.expected, excluded.expected),
+    matched = store.add_int8(h.matched, excluded.matched),
+    unobservable = store.add_int8(h.unobservable, excluded.unobservable),
+    relists = store.add_int8(h.relists, excluded.relists),
+    errors = store.add_int8(h.errors, excluded.errors),
+    max_us = greatest(h.max_us, excluded.max_us),
+    sandboxes = greatest(h.sandboxes, excluded.sandboxes),
+    containers = greatest(h.containers, excluded.containers),
+    hist = store.hist_add(h.hist, excluded.hist),
+    kubelet_relists = store.add_int8(h.kubelet_relists, excluded.kubelet_relists),
+    kubelet_discarded = store.add_int8(h.kubelet_discarded, excluded.kubelet_discarded),
+    kubelet_intervals = store.add_int8(h.kubelet_intervals, excluded.kubelet_intervals),
+    kubelet_interval_us = store.add_int8(h.kubelet_interval_us, excluded.kubelet_interval_us),
+    kubelet_counted_us = store.add_int8(h.kubelet_counted_us, excluded.kubelet_counted_us),
+    kubelet_relist_us = store.add_int8(h.kubelet_relist_us, excluded.kubelet_relist_us),
+    kubelet_list_calls = store.add_int8(h.kubelet_list_calls, excluded.kubelet_list_calls),
+    kubelet_list_errors = store.add_int8(h.kubelet_list_errors, excluded.kubelet_list_errors),
+    kubelet_list_us = store.add_int8(h.kubelet_list_us, excluded.kubelet_list_us),
+    kubelet_status_us = store.add_int8(h.kubelet_status_us, excluded.kubelet_status_us),
+    kubelet_cpu_us = store.add_int8(h.kubelet_cpu_us, excluded.kubelet_cpu_us),
+    kubelet_cpu_counted_us = store.add_int8(h.kubelet_cpu_counted_us, excluded.kubelet_cpu_counted_us),
+    kubelet_hist = coalesce(store.hist_add(h.kubelet_hist, excluded.kubelet_hist), h.kubelet_hist, excluded.kubelet_hist),
+    kubelet_last_seen_age_ms = greatest(h.kubelet_last_seen_age_ms, excluded.kubelet_last_seen_age_ms),
+    kubelet_stream_errors = greatest(h.kubelet_stream_errors, excluded.kubelet_stream_errors),
+    kubelet_longest_list_us = greatest(h.kubelet_longest_list_us, excluded.kubelet_longest_list_us),
+    kubelet_resident_bytes = greatest(h.kubelet_resident_bytes, excluded.kubelet_resident_bytes),
+    kubelet_list_p99_ms = greatest(h.kubelet_list_p99_ms, excluded.kubelet_list_p99_ms);
+  RETURN NULL;
+END $$;
+REVOKE ALL ON FUNCTION store.add_to_hours() FROM PUBLIC;
+CREATE TRIGGER add_to_hours AFTER INSERT ON store.relist_minute REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION store.add_to_hours();
 
 -- Immutable. The identity is copied as text because a finding outlives the container's partition.
 CREATE TABLE store.finding (

@@ -3,7 +3,7 @@
 -- Whether a table is partitioned by day or by month; null for a table that is not partitioned.
 CREATE FUNCTION store.partition_unit(of_table text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE
-  WHEN of_table IN ('container_event', 'container', 'relist_change', 'relist_minute', 'coverage_hour') THEN 'day'
+  WHEN of_table IN ('container_event', 'container', 'relist_change', 'relist_minute') THEN 'day'
   WHEN of_table IN ('finding', 'finding_update', 'stream_session', 'mode_change', 'node_condition', 'relist_hour') THEN 'month' END;
 
 -- The name of the partition that holds a day, without its schema: container_event_20261120, finding_202611.

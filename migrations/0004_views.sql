@@ -412,18 +412,21 @@ CROSS JOIN LATERAL (VALUES
   (b.began_at + r.sandboxes_from * interval '1 microsecond', b.began_at + r.sandboxes_to * interval '1 microsecond'),
   (b.began_at + r.containers_from * interval '1 microsecond', b.began_at + r.containers_to * interval '1 microsecond')) AS l (from_at, to_at);
 
--- The same by the hour, kept longer than minutes.
+-- The same by the hour and context, kept longer than minutes.
 CREATE VIEW plegwatch.relist_hours WITH (security_invoker = true) AS
-SELECT c.name AS cluster, n.name AS node, h.hour, h.minutes, h.relists, h.errors,
+SELECT c.name AS cluster, n.name AS node, h.hour, bit_count(h.minute_bits::bit(64))::int4 AS minutes, h.relists, h.errors,
        least(store.hist_quantile(h.hist, 0.5), h.max_us / 1000.0::float8) AS p50_ms,
        least(store.hist_quantile(h.hist, 0.9), h.max_us / 1000.0::float8) AS p90_ms,
        least(store.hist_quantile(h.hist, 0.99), h.max_us / 1000.0::float8) AS p99_ms,
        h.max_us / 1000.0::float8 AS max_ms, h.hist, h.sandboxes, h.containers, h.bytes,
        h.expected, h.matched, h.unobservable, h.covered_us / 1000.0::float8 AS covered_ms,
-       h.span_us / 1000.0::float8 AS span_ms
+       h.span_us / 1000.0::float8 AS span_ms, h.day,
+       nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
+       nullif(x.kubelet_version, '') AS kubelet_version, x.epoch
 FROM store.relist_hour h
 LEFT JOIN store.node n ON n.node_id = h.node_id
-LEFT JOIN store.cluster c ON c.cluster_id = h.cluster_id;
+LEFT JOIN store.cluster c ON c.cluster_id = h.cluster_id
+LEFT JOIN store.context x ON x.context_id = h.context_id;
 
 -- Minutes in which the agent asked for statuses because relists were slow.
 CREATE VIEW plegwatch.status_checks WITH (security_invoker = true) AS
@@ -471,6 +474,24 @@ FROM (
   WHERE r.kubelet_relists IS NOT NULL
   GROUP BY c.name, n.name, r.minute, r.day
 ) m;
+
+-- The same by the hour and context, kept longer than minutes.
+CREATE VIEW plegwatch.kubelet_hours WITH (security_invoker = true) AS
+SELECT c.name AS cluster, n.name AS node, h.hour, h.kubelet_relists AS relists,
+       store.hist_quantile(h.kubelet_hist, store.kubelet_hist_bounds(), 0.99) AS relist_p99_ms, h.kubelet_hist AS hist,
+       h.kubelet_last_seen_age_ms AS last_seen_age_ms, h.kubelet_discarded AS discarded, h.kubelet_stream_errors AS stream_errors,
+       h.kubelet_list_p99_ms AS list_p99_ms, h.kubelet_interval_us::float8 / 1000 / nullif(h.kubelet_intervals, 0) AS relist_period_ms,
+       h.kubelet_counted_us::float8 / 1000 AS counted_ms, h.kubelet_relist_us::float8 / 1000 AS relist_ms,
+       h.kubelet_list_calls AS list_calls, h.kubelet_list_errors AS list_errors, h.kubelet_list_us::float8 / 1000 AS list_ms,
+       h.kubelet_longest_list_us::float8 / 1000 AS longest_list_ms, h.kubelet_status_us::float8 / 1000 AS status_ms,
+       h.kubelet_cpu_us::float8 / nullif(h.kubelet_cpu_counted_us, 0) AS cpu_share, h.kubelet_resident_bytes AS resident_bytes, h.day,
+       nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
+       nullif(x.kubelet_version, '') AS kubelet_version, x.epoch
+FROM store.relist_hour h
+LEFT JOIN store.node n ON n.node_id = h.node_id
+LEFT JOIN store.cluster c ON c.cluster_id = h.cluster_id
+LEFT JOIN store.context x ON x.context_id = h.context_id
+WHERE h.kubelet_relists IS NOT NULL;
 
 CREATE VIEW plegwatch.node_conditions WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, k.at, k.status, k.reason, k.message, k.pleg_seen_ago_ms, k.threshold_ms

@@ -193,15 +193,16 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN nullif(CASE by_label WHEN 'os_image' THEN os_image WHEN 'kernel_version' THEN kernel_version ELSE labels ->> by_label END, '');
 
 -- What the minutes from since to until add up to, by context and hour or part of one: whole hours are read as such, minutes only of the hours in which
--- the period begins or ends. A single query without STRICT, so that the planner inlines it.
+-- the period begins or ends. at: the hour, or the minute. A single query without STRICT, so that the planner inlines it.
 CREATE FUNCTION store.coverage(since timestamptz, until timestamptz)
-RETURNS TABLE (node_id int4, context_id int4, span_us int8, covered_us int8, matched int8) LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT h.node_id, h.context_id, h.span_us, h.covered_us, h.matched
-  FROM store.coverage_hour h
+RETURNS TABLE (node_id int4, context_id int4, at timestamptz, is_hour bool, span_us int8, covered_us int8, matched int8)
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT h.node_id, h.context_id, h.hour, true, h.span_us, h.covered_us, h.matched
+  FROM store.relist_hour h
   WHERE h.day BETWEEN (since AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date
     AND h.hour >= since AND h.hour < date_trunc('hour', until, 'UTC')
   UNION ALL
-  SELECT m.node_id, m.context_id, m.span_us, m.covered_us, m.matched
+  SELECT m.node_id, m.context_id, m.minute, false, m.span_us, m.covered_us, m.matched
   FROM store.relist_minute m
   WHERE m.day BETWEEN (since AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date AND m.minute >= since AND m.minute < until
     AND (m.minute < date_trunc('hour', since + interval '1 hour' - interval '1 microsecond', 'UTC') OR m.minute >= date_trunc('hour', until, 'UTC'))
@@ -228,15 +229,25 @@ RETURNS SETOF plegwatch.miss_rate_of_versions LANGUAGE sql STABLE PARALLEL SAFE 
   WITH label AS MATERIALIZED (
     SELECT i.node_id, i.from_at, i.to_at, store.node_group(i.labels, i.os_image, i.kernel_version, by_label) AS label
     FROM store.node_info_period i WHERE by_label IS NOT NULL
-  ), matched AS (
-    SELECT m.context_id, NULL::text AS label, sum(m.matched) AS matched FROM store.coverage(since, until) m WHERE by_label IS NULL GROUP BY m.context_id
+  ), mixed AS MATERIALIZED (
+    -- Hours within which a label changed: their minutes are read.
+    SELECT DISTINCT l.node_id, h.hour, (h.hour AT TIME ZONE 'UTC')::date AS day
+    FROM label l CROSS JOIN LATERAL (SELECT date_trunc('hour', l.from_at, 'UTC') AS hour) h
+    WHERE l.from_at > h.hour AND h.hour >= since AND h.hour < date_trunc('hour', until, 'UTC')
+  ), counted AS (
+    SELECT c.node_id, c.context_id, c.at, c.matched
+    FROM store.coverage(since, until) c
+    LEFT JOIN mixed x ON x.node_id = c.node_id AND x.hour = c.at AND c.is_hour
+    WHERE x.node_id IS NULL
     UNION ALL
-    -- A label may change within an hour.
-    SELECT m.context_id, l.label, sum(m.matched)
-    FROM store.relist_minute m
-    LEFT JOIN label l ON l.node_id = m.node_id AND m.minute >= l.from_at AND m.minute < l.to_at
-    WHERE by_label IS NOT NULL AND m.day BETWEEN (since AT TIME ZONE 'UTC')::date AND (until AT TIME ZONE 'UTC')::date AND m.minute >= since AND m.minute < until
-    GROUP BY m.context_id, l.label
+    SELECT m.node_id, m.context_id, m.minute, m.matched
+    FROM mixed x
+    JOIN store.relist_minute m ON m.node_id = x.node_id AND m.day = x.day AND m.minute >= x.hour AND m.minute < x.hour + interval '1 hour'
+  ), matched AS (
+    SELECT c.context_id, l.label, sum(c.matched) AS matched
+    FROM counted c
+    LEFT JOIN label l ON l.node_id = c.node_id AND c.at >= l.from_at AND c.at < l.to_at
+    GROUP BY c.context_id, l.label
   ), missed AS (
     SELECT f.context_id, l.label, count(*) AS missed
     FROM store.finding f
@@ -278,7 +289,7 @@ RETURNS SETOF plegwatch.completeness_of_day LANGUAGE sql STABLE PARALLEL SAFE AS
   WITH minute AS (
     SELECT h.node_id, h.day, sum(h.listed_us) AS listed_us, sum(h.covered_us) AS covered_us, sum(h.expected) AS expected,
            sum(h.unobservable) AS unobservable
-    FROM store.coverage_hour h WHERE h.day BETWEEN first_day AND last_day
+    FROM store.relist_hour h WHERE h.day BETWEEN first_day AND last_day
     GROUP BY h.node_id, h.day
   ), lost AS (
     SELECT g.node_id, (g.from_at AT TIME ZONE 'UTC')::date AS day, sum(g.records) AS records

@@ -209,11 +209,11 @@ COMMENT ON COLUMN plegwatch.relists.epoch IS 'the run of an agent';
 COMMENT ON COLUMN plegwatch.relists.seq IS 'the position of the record in its epoch, from 1; null where there is no record';
 COMMENT ON COLUMN plegwatch.relists.day IS 'the UTC date by which the rows are stored: a condition on it reads fewer partitions';
 
-COMMENT ON VIEW plegwatch.relist_hours IS 'One row per node and hour, once the minutes are deleted.';
+COMMENT ON VIEW plegwatch.relist_hours IS 'One row per node and hour: what its minutes so far add up to, kept longer than they are. An hour in which another run of the agent began, or the versions or settings changed, has a row for each.';
 COMMENT ON COLUMN plegwatch.relist_hours.cluster IS 'the name of the cluster';
 COMMENT ON COLUMN plegwatch.relist_hours.node IS 'the name of the Node';
 COMMENT ON COLUMN plegwatch.relist_hours.hour IS 'the hour';
-COMMENT ON COLUMN plegwatch.relist_hours.minutes IS 'how many minutes were merged';
+COMMENT ON COLUMN plegwatch.relist_hours.minutes IS 'how many minutes of the hour have evidence; one that two rows share counts in both';
 COMMENT ON COLUMN plegwatch.relist_hours.relists IS 'how many relists began';
 COMMENT ON COLUMN plegwatch.relist_hours.errors IS 'how many of them failed';
 COMMENT ON COLUMN plegwatch.relist_hours.p50_ms IS 'the median of their duration';
@@ -228,7 +228,12 @@ COMMENT ON COLUMN plegwatch.relist_hours.expected IS 'transitions whose event wa
 COMMENT ON COLUMN plegwatch.relist_hours.matched IS 'transitions whose event came';
 COMMENT ON COLUMN plegwatch.relist_hours.unobservable IS 'transitions of which nobody can say whether their event came';
 COMMENT ON COLUMN plegwatch.relist_hours.covered_ms IS 'how long the stream was watched';
-COMMENT ON COLUMN plegwatch.relist_hours.span_ms IS 'how long the record covers';
+COMMENT ON COLUMN plegwatch.relist_hours.span_ms IS 'how long the records cover';
+COMMENT ON COLUMN plegwatch.relist_hours.day IS 'the UTC date by which the rows are stored';
+COMMENT ON COLUMN plegwatch.relist_hours.runtime_name IS 'the container runtime at that time';
+COMMENT ON COLUMN plegwatch.relist_hours.runtime_version IS 'its version';
+COMMENT ON COLUMN plegwatch.relist_hours.kubelet_version IS 'the version of the kubelet at that time';
+COMMENT ON COLUMN plegwatch.relist_hours.epoch IS 'the run of the agent';
 
 COMMENT ON VIEW plegwatch.kubelet_minutes IS 'One row per node and minute in which the kubelet was scraped: its own figures.';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.cluster IS 'the name of the cluster';
@@ -256,6 +261,33 @@ COMMENT ON COLUMN plegwatch.kubelet_minutes.resident_bytes IS 'its resident memo
 COMMENT ON COLUMN plegwatch.kubelet_minutes.runtime_name IS 'the container runtime in that minute';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.runtime_version IS 'its version';
 COMMENT ON COLUMN plegwatch.kubelet_minutes.kubelet_version IS 'the version of the kubelet at that time';
+
+COMMENT ON VIEW plegwatch.kubelet_hours IS 'The same by the hour, kept longer than minutes. An hour in which another run of the agent began, or the versions or settings changed, has a row for each.';
+COMMENT ON COLUMN plegwatch.kubelet_hours.cluster IS 'the name of the cluster';
+COMMENT ON COLUMN plegwatch.kubelet_hours.node IS 'the name of the Node';
+COMMENT ON COLUMN plegwatch.kubelet_hours.hour IS 'the hour';
+COMMENT ON COLUMN plegwatch.kubelet_hours.relists IS 'how many relists of the kubelet ended';
+COMMENT ON COLUMN plegwatch.kubelet_hours.relist_p99_ms IS '99 in 100 of them were at most this long';
+COMMENT ON COLUMN plegwatch.kubelet_hours.hist IS 'how many fell into each bucket, without the empty ones at the end; bounds: store.kubelet_hist_bounds()';
+COMMENT ON COLUMN plegwatch.kubelet_hours.last_seen_age_ms IS 'how long ago its PLEG was last active, at most; null where its metric does not say: with the gate on, before 1.37';
+COMMENT ON COLUMN plegwatch.kubelet_hours.discarded IS 'events that it discarded because its channel was full';
+COMMENT ON COLUMN plegwatch.kubelet_hours.stream_errors IS 'errors of the kubelet''s own event stream since it started';
+COMMENT ON COLUMN plegwatch.kubelet_hours.list_p99_ms IS '99 in 100 of its list calls of the slowest minute were at most this long';
+COMMENT ON COLUMN plegwatch.kubelet_hours.relist_period_ms IS 'the mean time between two relists of the kubelet';
+COMMENT ON COLUMN plegwatch.kubelet_hours.counted_ms IS 'how long its calls were counted';
+COMMENT ON COLUMN plegwatch.kubelet_hours.relist_ms IS 'how long its relists took together';
+COMMENT ON COLUMN plegwatch.kubelet_hours.list_calls IS 'its list calls that ended';
+COMMENT ON COLUMN plegwatch.kubelet_hours.list_errors IS 'how many of them failed';
+COMMENT ON COLUMN plegwatch.kubelet_hours.list_ms IS 'how long they took together';
+COMMENT ON COLUMN plegwatch.kubelet_hours.longest_list_ms IS 'a lower bound of the longest';
+COMMENT ON COLUMN plegwatch.kubelet_hours.status_ms IS 'how long its status calls took together';
+COMMENT ON COLUMN plegwatch.kubelet_hours.cpu_share IS 'its processor time, as a share of one core; null where it was not reported';
+COMMENT ON COLUMN plegwatch.kubelet_hours.resident_bytes IS 'its resident memory in bytes, the most in the hour';
+COMMENT ON COLUMN plegwatch.kubelet_hours.day IS 'the UTC date by which the rows are stored';
+COMMENT ON COLUMN plegwatch.kubelet_hours.runtime_name IS 'the container runtime at that time';
+COMMENT ON COLUMN plegwatch.kubelet_hours.runtime_version IS 'its version';
+COMMENT ON COLUMN plegwatch.kubelet_hours.kubelet_version IS 'the version of the kubelet at that time';
+COMMENT ON COLUMN plegwatch.kubelet_hours.epoch IS 'the run of the agent';
 
 COMMENT ON VIEW plegwatch.status_checks IS 'One row per minute in which relists were slow and the agent asked for statuses: does that of one pod hang?';
 COMMENT ON COLUMN plegwatch.status_checks.cluster IS 'the name of the cluster';
@@ -463,7 +495,7 @@ COMMENT ON COLUMN plegwatch.completeness_of_day.decided_share IS 'the share of t
 COMMENT ON COLUMN plegwatch.completeness_of_day.records_lost IS 'records of that day that were written and never arrived';
 COMMENT ON COLUMN plegwatch.completeness_of_day.label IS 'what the nodes had at the end of that day for the label by which they are grouped; null without one';
 COMMENT ON FUNCTION plegwatch.evidence_completeness(date, date, text) IS
-  'How complete the evidence is, by cluster and day, and by a label of the Nodes where one is given: by_label is the key of a stored label, os_image or kernel_version. Without days, the last seven. Days whose minutes are deleted have no shares.';
+  'How complete the evidence is, by cluster and day, and by a label of the Nodes where one is given: by_label is the key of a stored label, os_image or kernel_version. Without days, the last seven.';
 
 COMMENT ON COLUMN plegwatch.timeline_entry.at IS 'when it happened; of a change, when the list that showed it ended';
 COMMENT ON COLUMN plegwatch.timeline_entry.until IS 'the end of a session or gap; null while it lasts, and for what has no length';

@@ -1,9 +1,10 @@
 /*
- * The hours that rates are read from hold what their minutes add up to, and the answers are those of the minutes.
+ * Hours hold what their minutes add up to, and answers that are read from hours are those of the minutes.
  */
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { repair } from '../../src/controller/store/repair.ts';
+import type { KubeletMinute } from '../../src/protocol/record.ts';
 import { agentIncarnation, CLUSTER } from '../support/batches.ts';
 import { commitAll } from '../support/committed.ts';
 import { query, silent, startServer, type TestServer } from '../support/database.ts';
@@ -13,12 +14,54 @@ import { writeHistory } from '../support/storedHistory.ts';
 
 const MINUTE = 60_000_000;
 
+const ADDED = [
+  ...['span_us', 'covered_us', 'bytes', 'relists', 'errors', 'expected', 'matched', 'unobservable'],
+  ...[
+    'relists',
+    'discarded',
+    'intervals',
+    'interval_us',
+    'relist_us',
+    'list_calls',
+    'list_errors',
+    'list_us',
+  ].map((column) => `kubelet_${column}`),
+  ...['kubelet_status_us', 'kubelet_cpu_us'],
+];
+const GREATEST = [
+  ...[
+    'max_us',
+    'sandboxes',
+    'containers',
+    'kubelet_last_seen_age_ms',
+    'kubelet_stream_errors',
+    'kubelet_list_p99_ms',
+  ],
+  ...['kubelet_longest_list_us', 'kubelet_resident_bytes'],
+];
+const COUNTED_US = 'extract(epoch FROM kubelet_counted_to - kubelet_counted_from) * 1e6';
+
+/** The sums of a histogram's buckets, of the minutes `m` of the hour. */
+const histOf = (column: string) => `(SELECT array_agg(n ORDER BY i) FROM (
+    SELECT b.i, sum(b.n) AS n FROM store.relist_minute o, unnest(o.${column}) WITH ORDINALITY AS b (n, i)
+    WHERE o.node_id = m.node_id AND o.context_id = m.context_id AND o.day = m.day
+      AND date_trunc('hour', o.minute, 'UTC') = m.hour
+    GROUP BY b.i) bucket)`;
+
 /** Of all minutes: what the hours are to hold. */
-const HOURS = `SELECT date_trunc('hour', minute, 'UTC') AS hour, day, node_id, context_id, cluster_id, sum(span_us) AS span_us,
-    sum(CASE WHEN relists > 0 THEN span_us ELSE 0 END) AS listed_us, sum(covered_us) AS covered_us, sum(expected) AS expected,
-    sum(matched) AS matched, sum(unobservable) AS unobservable
-  FROM store.relist_minute GROUP BY 1, 2, 3, 4, 5`;
-const DIFFERENT = `(TABLE store.coverage_hour EXCEPT ALL ${HOURS}) UNION ALL (${HOURS} EXCEPT ALL TABLE store.coverage_hour)`;
+const HOURS = `SELECT to_jsonb(added) AS hour FROM (
+  SELECT hour, day, node_id, context_id, cluster_id,
+         count(DISTINCT minute) AS minutes, sum(CASE WHEN relists > 0 THEN span_us ELSE 0 END) AS listed_us,
+         ${ADDED.map((column) => `sum(${column}) AS ${column}`).join()}, ${GREATEST.map((column) => `max(${column}) AS ${column}`).join()},
+         trunc(sum(${COUNTED_US})) AS kubelet_counted_us,
+         trunc(sum(CASE WHEN kubelet_cpu_us IS NOT NULL THEN ${COUNTED_US} END)) AS kubelet_cpu_counted_us,
+         coalesce(${histOf('hist')}, '{}') AS hist,
+         CASE WHEN sum(kubelet_relists) IS NOT NULL THEN coalesce(${histOf('kubelet_hist')}, '{}') END AS kubelet_hist
+  FROM (SELECT *, date_trunc('hour', minute, 'UTC') AS hour FROM store.relist_minute) m
+  GROUP BY hour, day, node_id, context_id, cluster_id
+) added`;
+const STORED = `SELECT to_jsonb(h) - 'minute_bits' || jsonb_build_object('minutes', bit_count(minute_bits::bit(64))) AS hour FROM store.relist_hour h`;
+const DIFFERENT = `(${STORED} EXCEPT ALL ${HOURS}) UNION ALL (${HOURS} EXCEPT ALL ${STORED})`;
 
 /** By context, from $1 to $2. */
 const MATCHED = `SELECT x.cluster_id, x.runtime_name, x.runtime_version, x.kubelet_version, sum(m.matched) AS matched
@@ -28,7 +71,42 @@ const MATCHED = `SELECT x.cluster_id, x.runtime_name, x.runtime_version, x.kubel
 const ANSWERED = `SELECT c.cluster_id, r.runtime_name, r.runtime_version, r.kubelet_version, r.decided - r.missed AS matched
   FROM plegwatch.miss_rate($1, $2) r JOIN store.cluster c ON c.name = r.cluster WHERE r.decided > r.missed`;
 
-needs('postgres')('coverage by the hour', () => {
+const bucketsOf = (n: number, length: number) =>
+  Array.from({ length }, (_, i) => (i <= n % length ? (n + i) % 7 : 0));
+
+/** Of some the calls were not counted, and of others the processor time was not reported. */
+const kubeletMinute = (n: number): KubeletMinute => ({
+  scraped: { from: n * MINUTE, to: n * MINUTE + 45_000_000 },
+  ...{ relists: n, hist: bucketsOf(n, 12), intervals: n, intervalSum: 1000 * n },
+  lastSeenAge: n % 4 === 0 ? null : ((n * 31) % 97) * 1000,
+  ...{
+    discarded: n % 3,
+    streamErrors: n % 6,
+    listP99: n * 10,
+    resident: n % 7 === 0 ? null : (n * 101) % 1009,
+  },
+  ...(n % 3 === 0
+    ? {}
+    : {
+        calls: {
+          ...{
+            from: n * MINUTE,
+            to: n * MINUTE + 45_000_000 + n,
+            relistSum: n,
+            lists: 2 * n,
+            listErrors: n % 2,
+          },
+          ...{
+            listSum: 3 * n,
+            longestList: (n * 17) % 101,
+            statusSum: 5 * n,
+            cpu: n % 4 === 0 ? null : 7 * n,
+          },
+        },
+      }),
+});
+
+needs('postgres')('hours', () => {
   let server: TestServer;
   let history: string;
   let client: Client;
@@ -78,6 +156,48 @@ needs('postgres')('coverage by the hour', () => {
     expect(answered.rows).toEqual(expected.rows);
   });
 
+  it.each([
+    ['whole days', 4 * 1440, 0],
+    ['from within an hour in which labels changed', 3 * 1440 - 10 * 60 - 30, 1440],
+    ['of that hour', 3 * 1440 - 10 * 60, 3 * 1440 - 11 * 60],
+    ['until within that hour', 6 * 1440, 3 * 1440 - 10 * 60 - 33.5],
+  ])('the miss rate by label of %s is that of its minutes', async (_what, from, to) => {
+    const nodes = await query(
+      history,
+      "SELECT node_id FROM store.node_info WHERE kernel_version = 'changed'",
+    );
+    if (nodes.length === 0)
+      // Twice within one hour, three days ago.
+      await query(
+        history,
+        `INSERT INTO store.node_info (node_id, cluster_id, at, labels, os_image, kernel_version)
+         SELECT n.node_id, n.cluster_id, date_trunc('day', now(), 'UTC') - interval '3 days' + c.after, jsonb_build_object('pool', c.pool), '', 'changed'
+         FROM store.node n, (VALUES (interval '10 hours 23 minutes', 'first'), ('10 hours 41 minutes', 'second')) AS c (after, pool)
+         WHERE n.first_seen IS NOT NULL`,
+      );
+    const { rows } = await client.query(
+      `SELECT date_trunc('day', now(), 'UTC') - $1 * interval '1 minute' AS since, date_trunc('day', now(), 'UTC') - $2 * interval '1 minute' AS until`,
+      [from, to],
+    );
+    const period = [rows[0].since, rows[0].until];
+    const expected = await client.query(
+      `SELECT x.cluster_id, i.labels ->> 'pool' AS label, x.kubelet_version, x.runtime_version, sum(m.matched) AS matched
+       FROM store.relist_minute m JOIN store.context x USING (context_id)
+       JOIN store.node_info_period i ON i.node_id = m.node_id AND m.minute >= i.from_at AND m.minute < i.to_at
+       WHERE m.minute >= $1 AND m.minute < $2 GROUP BY 1, 2, 3, 4 HAVING sum(m.matched) > 0 ORDER BY 1, 2, 3, 4`,
+      period,
+    );
+    const answered = await client.query(
+      `SELECT c.cluster_id, r.label, r.kubelet_version, r.runtime_version, r.decided - r.missed AS matched
+       FROM plegwatch.miss_rate($1, $2, 'pool') r JOIN store.cluster c ON c.name = r.cluster WHERE r.decided > r.missed ORDER BY 1, 2, 3, 4`,
+      period,
+    );
+    expect(expected.rows.map(({ label }) => label)).toContain('first');
+    expect(answered.rows.map((row) => ({ ...row, matched: Number(row.matched) }))).toEqual(
+      expected.rows.map((row) => ({ ...row, matched: Number(row.matched) })),
+    );
+  });
+
   it('a node is ready by the minutes of seven days', async () => {
     const { rows } = await client.query(
       `SELECT count(*)::int4 AS nodes, count(m.node_id)::int4 AS observed,
@@ -106,13 +226,26 @@ needs('postgres')('coverage by the hour', () => {
     expect(rows).toEqual([{ days: 16, different: 0 }]);
   });
 
+  it('hold what the minutes of a history add up to', async () => {
+    expect(await query(history, DIFFERENT)).toEqual([]);
+  });
+
   it('a minute is added to its hour once, however late and however often it arrives', async () => {
     const databaseUrl = await server.database();
     const node = agentIncarnation('node-a', 1, 4 * 3_600_000);
     const minutes = Array.from({ length: 150 }, (_, n) =>
       relistMinute({
         ...{ t: n * MINUTE, span: MINUTE - n, relists: n % 3, covered: n, lists: [] },
-        ...{ expected: 3 * n, matched: 2 * n, unobservable: n },
+        ...{
+          expected: 3 * n,
+          matched: 2 * n,
+          unobservable: n,
+          errors: n % 2,
+          max: (n * 7919) % 5000,
+          bytes: n,
+        },
+        ...{ sandboxes: n % 11, containers: n % 13, hist: bucketsOf(n, 24) },
+        ...(n % 5 === 0 ? {} : { kubelet: kubeletMinute(n) }),
       }),
     );
     const batch = (from: number, to: number) => node.batch(from + 1, minutes.slice(from, to));

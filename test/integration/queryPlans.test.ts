@@ -5,6 +5,7 @@
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { query, startServer, type TestServer } from '../support/database.ts';
+import { QUESTIONS } from '../support/documentedQuestions.ts';
 import { needs } from '../support/needs.ts';
 import { writeHistory } from '../support/storedHistory.ts';
 
@@ -207,6 +208,33 @@ needs('postgres')('what the documented queries read', () => {
     expect(checks).toBeGreaterThan(0);
     expect(minutes.reduce((sum, each) => sum + each.rows, 0)).toBe(checks);
     expect(minutes.filter(({ how }) => how === 'Seq Scan')).toEqual([]);
+  });
+
+  const questionOf = (begin: string) => QUESTIONS.find(({ heading }) => heading.startsWith(begin))?.sql ?? '';
+
+  it('containers that failed are found without reading the events of others', async () => {
+    const { rows } = await client.query(questionOf('Which containers were OOMKilled'));
+    const announced = rows.filter((row) => row.announced).length;
+    const events = (await read(questionOf('Which containers were OOMKilled'))).filter(({ table }) =>
+      table.startsWith('container_event'),
+    );
+    expect(announced).toBeGreaterThan(0);
+    expect(events.reduce((sum, each) => sum + each.rows, 0)).toBe(announced);
+    expect(events.filter(({ how }) => how === 'Seq Scan')).toEqual([]);
+  });
+
+  it.each([
+    'Which alerts would have fired',
+    'How did latency change with the upgrade',
+    'How did latency develop',
+    'How does the latency of relists grow',
+    'Does the kubelet wait',
+    'What did the kubelet discard',
+    'How much work does Evented PLEG save',
+    'Does it depend on the pool',
+  ])('%s is answered from hours', async (begin) => {
+    const minutes = (await read(questionOf(begin))).filter(({ table }) => table.startsWith('relist_minute'));
+    expect(minutes).toEqual([]);
   });
 
   it('a histogram is added bucket by bucket, whatever its length, and stays within its type', async () => {

@@ -34,6 +34,7 @@ needs('postgres')('the rows of records', () => {
     expect(stored.row.relist_change).toBeLessThanOrEqual(72);
     expect(stored.row.container).toBeLessThanOrEqual(220);
     if (PERIOD_MS === 5_000) expect(stored.row.relist_minute).toBeLessThanOrEqual(420);
+    expect(stored.row.relist_hour).toBeLessThanOrEqual(460);
   });
 
   it('show the times of relists in SQL as they were packed', async () => {

@@ -42,10 +42,6 @@ const OF_OTHER_PARTS = [
                                        pod_name, container_name, attempt, latest_at, expires_at, due_at)
    SELECT node_id, cluster_id, gen_random_uuid(), false, '', '', '', '', '', '', 0, now(), now(), now() FROM store.node`,
 ];
-const HOUR = `
-  INSERT INTO store.relist_hour (hour, day, node_id, cluster_id, minutes, relists, errors, max_us, hist, sandboxes, containers, bytes,
-                                 expected, matched, unobservable, covered_us, span_us)
-  SELECT now(), current_date, node_id, cluster_id, 1, 0, 0, 0, '{}', 0, 0, 0, 0, 0, 0, 0, 0 FROM store.node`;
 
 const RELATIONS = `
   SELECT n.nspname || '.' || c.relname AS name, c.relname AS short, c.relkind AS kind,
@@ -99,7 +95,6 @@ needs('postgres')('two clusters on one database', () => {
     await store.close();
     for (const text of [UNHEALTHY, NODE_INFO, NOT_READY, NODE_KEY, ...OF_OTHER_PARTS])
       await query(url.controllerOne, text);
-    await query(owner, HOUR);
   });
   afterAll(() => server?.stop());
 

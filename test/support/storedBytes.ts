@@ -36,7 +36,7 @@ interface RelationBytes {
   readonly bytes: number;
 }
 
-type StoredTable = 'container_event' | 'container' | 'relist_change' | 'relist_minute';
+type StoredTable = 'container_event' | 'container' | 'relist_change' | 'relist_minute' | 'relist_hour';
 
 export interface StoredBytes {
   readonly relations: readonly RelationBytes[];
@@ -101,18 +101,20 @@ export async function measureBytes(databaseUrl: string, rates: TrafficRates): Pr
       const [found] = await query<{ rows: number; bytes: number }>(databaseUrl, text);
       return found ?? { rows: 0, bytes: 0 };
     };
-    const [container_event, container, relist_change, relist_minute] = [
+    const [container_event, container, relist_change, relist_minute, relist_hour] = [
       await of('container_event'),
       await of('container'),
       await of('relist_change'),
       await of('relist_minute'),
+      await of('relist_hour'),
     ];
-    const tables = { container_event, container, relist_change, relist_minute };
+    const tables = { container_event, container, relist_change, relist_minute, relist_hour };
     const each = (value: (table: { rows: number; bytes: number }) => number) => ({
       container_event: value(tables.container_event),
       container: value(tables.container),
       relist_change: value(tables.relist_change),
       relist_minute: value(tables.relist_minute),
+      relist_hour: value(tables.relist_hour),
     });
     return {
       relations: relations.map((one) => ({ ...one, bytes: Number(one.bytes) })),
@@ -132,8 +134,8 @@ const walBytes = async (databaseUrl: string): Promise<number> => {
 
 const RELATIONS = `
   WITH partition AS (
-    SELECT oid, reltoastrelid, regexp_replace(relname, '_\\d{8}$', '') AS "table"
-    FROM pg_class WHERE relnamespace = 'store'::regnamespace AND relkind = 'r' AND relname ~ '_\\d{8}$' AND pg_relation_size(oid) > 0
+    SELECT oid, reltoastrelid, regexp_replace(relname, '_\\d{6,8}$', '') AS "table"
+    FROM pg_class WHERE relnamespace = 'store'::regnamespace AND relkind = 'r' AND relname ~ '_\\d{6,8}$' AND pg_relation_size(oid) > 0
   ), part AS (
     SELECT "table", 'heap' AS part, pg_relation_size(oid) AS bytes FROM partition
     UNION ALL

@@ -17,7 +17,7 @@ CREATE TEMP TABLE begin AS SELECT (now() AT TIME ZONE 'UTC')::date - (SELECT day
 
 SELECT store.make_partition(t.name, b.day + d)
 FROM begin b, size, generate_series(0, size.days) AS d,
-     unnest(ARRAY['container_event', 'container', 'relist_change', 'relist_minute', 'coverage_hour', 'finding', 'finding_update',
+     unnest(ARRAY['container_event', 'container', 'relist_change', 'relist_minute', 'finding', 'finding_update',
                   'stream_session',
                   'mode_change', 'node_condition', 'relist_hour']) AS t (name);
 
@@ -114,7 +114,8 @@ INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_
                                  matched, unobservable, covered_us, span_us, ended_at, kubelet_relists, kubelet_hist, kubelet_last_seen_age_ms,
                                  kubelet_discarded, kubelet_stream_errors, kubelet_list_p99_ms, kubelet_intervals, kubelet_interval_us,
                                  kubelet_counted_from, kubelet_counted_to, kubelet_relist_us, kubelet_list_calls, kubelet_list_errors, kubelet_list_us,
-                                 kubelet_longest_list_us, kubelet_status_us, wall_at, lists, kubelet_cpu_us)
+                                 kubelet_longest_list_us, kubelet_status_us, wall_at, lists, kubelet_cpu_us, statuses_asked, statuses_slow,
+                                 slow_status_key, slow_status_at, slow_status_us, slow_status_timed_out)
 SELECT t.at, (t.at AT TIME ZONE 'UTC')::date, m.node_id, x.context_id, 500000000 + t.no, m.cluster_id, size.step / 5, 0,
        CASE WHEN t.is_slow THEN 12000000 ELSE 4000 + 100 * (m.number % 50) END, CASE WHEN t.is_slow THEN ARRAY[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5]
        ELSE ARRAY[0, 0, size.step / 5 - 1, 1] END::int2[], 20 + m.number % 50, 20 + m.number % 50, 20000, coalesce(e.expected, 0), coalesce(e.matched, 0),
@@ -126,32 +127,26 @@ SELECT t.at, (t.at AT TIME ZONE 'UTC')::date, m.node_id, x.context_id, 500000000
        CASE WHEN m.number % 10 = 7 AND t.at = m.began + interval '1 day 7 hours' THEN 5 ELSE 0 END, CASE WHEN t.is_fallback THEN 5 ELSE 0 END,
        2.5, CASE WHEN t.is_fallback THEN size.step ELSE greatest(size.step / 300, 1) END,
        CASE WHEN t.is_fallback THEN size.step ELSE greatest(size.step / 300, 1) * 300 END * 1000000::int8,
-       t.at, t.at + size.step * interval '1 s', CASE WHEN t.is_slow THEN size.step * 1000000::int8 ELSE 100000 END, 5, 0,
-       CASE WHEN t.is_slow THEN size.step * 1000000::int8 ELSE 50000 END, CASE WHEN t.is_slow THEN 12000000 ELSE 20000 END, 10000,
-       t.at + size.step * interval '1 s', '', size.step * CASE WHEN t.is_fallback THEN 50000 ELSE 30000 END
+       t.at, t.at + size.step * interval '1 s', CASE WHEN t.is_slow THEN size.step * 1000000::int8 WHEN t.is_hung THEN 260000000 ELSE 100000 END, 5, 0,
+       CASE WHEN t.is_slow THEN size.step * 1000000::int8 ELSE 50000 END, CASE WHEN t.is_slow THEN 12000000 ELSE 20000 END,
+       CASE WHEN t.is_hung THEN 250000000 ELSE 10000 END,
+       t.at + size.step * interval '1 s', '', size.step * CASE WHEN t.is_fallback THEN 50000 ELSE 30000 END,
+       CASE WHEN t.is_hung THEN 9 END, CASE WHEN t.is_hung THEN 3 END, hung.sandbox_key, CASE WHEN t.is_hung THEN t.at + interval '12 s' END,
+       CASE WHEN t.is_hung THEN 5000000 END, CASE WHEN t.is_hung THEN true END
 FROM size CROSS JOIN member m
 CROSS JOIN LATERAL (
   SELECT m.began + no * size.step * interval '1 s' AS at, no,
          m.number % 10 = 5 AND no * size.step >= 5 * 86400 + 43200 AND no * size.step < 5 * 86400 + 43800 AS is_slow,
-         m.number % 10 = 3 AND no * size.step >= 2 * 86400 + 11520 AND no * size.step < 3 * 86400 + 33120 AS is_fallback
+         m.number % 10 = 3 AND no * size.step >= 2 * 86400 + 11520 AND no * size.step < 3 * 86400 + 33120 AS is_fallback,
+         m.number % 10 = 1 AND no * size.step = 3 * 86400 + 18000 AS is_hung
   FROM generate_series(0, size.days * 86400 / size.step - 1) AS no
 ) t
 JOIN store.context x ON x.node_id = m.node_id AND x.context_no = CASE WHEN t.at < m.began + interval '3 days' THEN 1 ELSE 2 END
 LEFT JOIN due e ON e.node_id = m.node_id AND e.at = t.at
+LEFT JOIN LATERAL (
+  SELECT l.sandbox_key FROM life l WHERE t.is_hung AND l.node_id = m.node_id AND l.at <= t.at ORDER BY l.at DESC LIMIT 1
+) hung ON true
 ORDER BY t.at;
-INSERT INTO store.coverage_hour (hour, day, node_id, context_id, cluster_id, span_us, listed_us, covered_us, expected, matched, unobservable)
-SELECT date_trunc('hour', r.minute, 'UTC'), r.day, r.node_id, r.context_id, r.cluster_id, sum(r.span_us), sum(r.span_us), sum(r.covered_us),
-       sum(r.expected), sum(r.matched), sum(r.unobservable)
-FROM store.relist_minute r JOIN member m ON m.node_id = r.node_id
-GROUP BY 1, 2, 3, 4, 5;
-
-UPDATE store.relist_minute r
-SET kubelet_relist_us = 260000000, kubelet_status_us = 250000000, statuses_asked = 9, statuses_slow = 3, slow_status_key = hung.sandbox_key,
-    slow_status_at = r.minute + interval '12 s', slow_status_us = 5000000, slow_status_timed_out = true
-FROM member m
-CROSS JOIN LATERAL (SELECT l.sandbox_key FROM life l WHERE l.node_id = m.node_id AND l.at <= m.began + interval '3 days 5 hours' ORDER BY l.at DESC LIMIT 1) hung
-WHERE m.number % 10 = 1 AND r.node_id = m.node_id AND r.day = (m.began AT TIME ZONE 'UTC')::date + 3 AND r.minute = m.began + interval '3 days 5 hours';
-
 INSERT INTO store.finding (finding_id, detected_at, day, node_id, context_id, seq, cluster_id, kind, event_type, cause, container_id, pod_uid,
                            pod_namespace, pod_name, container_name, window_from, window_to, occurred_at, proof)
 SELECT md5(id || 'missed')::uuid, happened_at + interval '32 s', day, node_id, context_id, no * 20 + 17, cluster_id, 'missed', 'STOPPED',

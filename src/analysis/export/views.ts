@@ -6,6 +6,7 @@ export const EXPORTED_VIEWS = {
   epochs: 'started_at',
   findings: 'detected_at',
   gaps: 'from_at',
+  kubelet_hours: 'hour',
   kubelet_minutes: 'minute',
   mode_changes: 'at',
   node_conditions: 'at',

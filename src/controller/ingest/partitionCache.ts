@@ -11,7 +11,7 @@ const TABLES: Readonly<Record<RecordType, readonly string[]>> = {
   container_event: ['container_event', 'container'],
   relist_change: ['relist_change', 'container'],
   // It names the container whose status was slow.
-  relist_minute: ['relist_minute', 'coverage_hour', 'container'],
+  relist_minute: ['relist_minute', 'relist_hour', 'container'],
   finding: ['finding'],
   finding_resolved: ['finding_update'],
   event_overdue: ['finding_update'],

@@ -2,7 +2,7 @@
  * `plegwatch maintain`: makes partitions ahead, drops those past their retention, and closes epochs that will not be continued. Run
  * daily, as the owner of the database.
  *
- *   event_retention_days     events, changes and minutes; minutes are merged into hours before they are dropped
+ *   event_retention_days     events, changes and minutes
  *   finding_retention_days   hours, findings, sessions, mode changes, conditions and gaps
  *
  * Partitions are removed with DETACH CONCURRENTLY: a plain DROP waiting for one slow reader would block inserts into other
@@ -21,7 +21,6 @@ import deleteExpired from './sql/deleteExpired.sql';
 import deleteExpiredEpochs from './sql/deleteExpiredEpochs.sql';
 import deleteGoneNodes from './sql/deleteGoneNodes.sql';
 import listExpiredPartitions from './sql/listExpiredPartitions.sql';
-import mergeMinutes from './sql/mergeMinutes.sql';
 import noteMaintenance from './sql/noteMaintenance.sql';
 
 export interface MaintainOptions extends DatabaseSettings {
@@ -42,8 +41,6 @@ export interface MaintenanceResult {
 interface ExpiredPartition {
   readonly of_table: string;
   readonly name: string;
-  /** The first day after it, in days since 1970. */
-  readonly upper: number;
   /** Whether an earlier run was interrupted while detaching it. */
   readonly pending: boolean;
   /** Whether an earlier run detached it and could not drop it. */
@@ -55,8 +52,6 @@ export const MAINTENANCE_LOCK = 5_143_873_212;
 const ABANDONED_DAYS = 7;
 /** How long to wait for the readers of a table each time; the next run tries again. */
 const LOCK_WAIT_MS = 60_000;
-/** For the hours of thousands of nodes, so that minutes are merged without being sorted. */
-const WORK_MEM = '64MB';
 
 /**
  * Returns null if another maintenance of this database is running. Its lock is held by a transaction on a connection of its own: partitions
@@ -82,8 +77,7 @@ async function maintainWith(client: Client, options: MaintainOptions): Promise<M
   const { log, lockWaitMs = LOCK_WAIT_MS } = options;
   try {
     // Through a pooler they would be set for whoever gets the session next. A slow reader then ends a run only by its deadline.
-    if (options.databasePoolMode !== 'transaction')
-      await client.query(`SET lock_timeout = ${lockWaitMs}; SET work_mem = '${WORK_MEM}'`);
+    if (options.databasePoolMode !== 'transaction') await client.query(`SET lock_timeout = ${lockWaitMs}`);
     const made = await client.query<{ made: number }>('SELECT store.make_partitions($1) AS made', [
       DAYS_AHEAD,
     ]);
@@ -141,18 +135,8 @@ async function drop(client: Client, partition: ExpiredPartition): Promise<void> 
   await client.query(`DROP TABLE ${child}`);
 }
 
-async function detach(
-  client: Client,
-  { of_table, upper, pending }: ExpiredPartition,
-  child: string,
-): Promise<void> {
+async function detach(client: Client, { of_table, pending }: ExpiredPartition, child: string): Promise<void> {
   const parent = `store.${client.escapeIdentifier(of_table)}`;
-  if (of_table === 'relist_minute') {
-    await client.query("SELECT store.make_partition('relist_hour', date '1970-01-01' + $1::int4)", [
-      upper - 1,
-    ]);
-    await client.query(mergeMinutes, [upper - 1]);
-  }
   await client.query(
     `ALTER TABLE ${parent} DETACH PARTITION ${child} ${pending ? 'FINALIZE' : 'CONCURRENTLY'}`,
   );

@@ -5,9 +5,7 @@
 -- relist_us, list_calls, list_errors, list_us, longest_list_us, status_us, cpu_us; and again for every minute: wall_at
 -- (microseconds since 1970), lists (packed); statuses_asked and statuses_slow, null where none was asked for; of the slowest, null where none was slow:
 -- container_key, at (microseconds since 1970), took_us, timed_out
---
--- Each is added to its hour. The node is locked, so no other statement adds to the same hour.
-WITH stored AS (
+-- A trigger adds each to its hour.
 INSERT INTO store.relist_minute (minute, day, node_id, context_id, seq, cluster_id, relists, errors, max_us, hist, sandboxes, containers,
                                  bytes, expected, matched, unobservable, covered_us, span_us, ended_at,
                                  kubelet_relists, kubelet_hist, kubelet_last_seen_age_ms, kubelet_discarded, kubelet_stream_errors,
@@ -40,16 +38,3 @@ FROM unnest($2::int4[], $3::int4[], $4::int4[], $5::int8[], $6::int4[], $7::int4
         kubelet_list_calls, kubelet_list_errors, kubelet_list_us, kubelet_longest_list_us, kubelet_status_us, kubelet_cpu_us, wall_at, lists, statuses_asked, statuses_slow,
         slow_status_key, slow_status_at, slow_status_us, slow_status_timed_out),
   LATERAL (SELECT timestamptz 'epoch' + u.at * interval '1 microsecond' AS at) AS t
-RETURNING minute, day, node_id, context_id, cluster_id, relists, span_us, covered_us, expected, matched, unobservable
-)
-INSERT INTO store.coverage_hour AS h (hour, day, node_id, context_id, cluster_id, span_us, listed_us, covered_us, expected, matched, unobservable)
-SELECT date_trunc('hour', s.minute, 'UTC'), s.day, s.node_id, s.context_id, s.cluster_id, store.fit_int8(sum(s.span_us)),
-       store.fit_int8(coalesce(sum(s.span_us) FILTER (WHERE s.relists > 0), 0)), store.fit_int8(sum(s.covered_us)), sum(s.expected), sum(s.matched),
-       sum(s.unobservable)
-FROM stored s
-GROUP BY 1, s.day, s.node_id, s.context_id, s.cluster_id
-ON CONFLICT (node_id, context_id, hour, day) DO UPDATE SET
-  span_us = store.fit_int8(h.span_us::numeric + excluded.span_us),
-  listed_us = store.fit_int8(h.listed_us::numeric + excluded.listed_us),
-  covered_us = store.fit_int8(h.covered_us::numeric + excluded.covered_us),
-  expected = h.expected + excluded.expected, matched = h.matched + excluded.matched, unobservable = h.unobservable + excluded.unobservable

@@ -15,6 +15,7 @@ deleted AS (
     AND NOT EXISTS (SELECT FROM store.container_event r WHERE r.node_id = x.node_id AND r.context_id = x.context_id)
     AND NOT EXISTS (SELECT FROM store.relist_change r WHERE r.node_id = x.node_id AND r.context_id = x.context_id)
     AND NOT EXISTS (SELECT FROM store.relist_minute r WHERE r.node_id = x.node_id AND r.context_id = x.context_id)
+    AND NOT EXISTS (SELECT FROM store.relist_hour r WHERE r.node_id = x.node_id AND r.context_id = x.context_id)
     AND NOT EXISTS (SELECT FROM store.finding r WHERE r.node_id = x.node_id AND r.context_id = x.context_id)
     AND NOT EXISTS (SELECT FROM store.mode_change r WHERE r.node_id = x.node_id AND r.context_id = x.context_id)
     AND NOT EXISTS (SELECT FROM store.stream_session r WHERE r.node_id = x.node_id AND r.epoch = x.epoch)

@@ -16,7 +16,7 @@ WITH contexts AS (
 ), minutes AS (
   DELETE FROM store.relist_minute WHERE node_id = $1::int4 AND context_id IN (SELECT context_id FROM contexts)
 ), hours AS (
-  DELETE FROM store.coverage_hour WHERE node_id = $1::int4 AND context_id IN (SELECT context_id FROM contexts)
+  DELETE FROM store.relist_hour WHERE node_id = $1::int4 AND context_id IN (SELECT context_id FROM contexts)
 ), modes AS (
   DELETE FROM store.mode_change WHERE node_id = $1::int4 AND context_id IN (SELECT context_id FROM contexts)
 ), sessions AS (

@@ -1,4 +1,4 @@
--- Partitions past their retention, also those that an earlier run detached, or half detached, and did not drop.
+-- Partitions past their retention, hours not before their minutes; also those that an earlier run detached, or half detached, and did not drop.
 WITH retention AS (
   SELECT coalesce(max(value::int4) FILTER (WHERE key = 'event_retention_days'), 14) AS event_days,
          coalesce(max(value::int4) FILTER (WHERE key = 'finding_retention_days'), 400) AS finding_days
@@ -15,7 +15,8 @@ WITH retention AS (
 ), bounded AS (
   SELECT *, (low + ('1 ' || unit)::interval)::date AS high FROM partition
 )
-SELECT of_table, name, coalesce(pending, false) AS pending, detached, high - date '1970-01-01' AS upper
+SELECT of_table, name, coalesce(pending, false) AS pending, detached
 FROM bounded, retention
-WHERE pending OR high <= (now() AT TIME ZONE 'UTC')::date - CASE unit WHEN 'day' THEN event_days ELSE finding_days END
+WHERE pending OR high <= (now() AT TIME ZONE 'UTC')::date
+  - CASE WHEN unit = 'day' THEN event_days WHEN of_table = 'relist_hour' THEN greatest(event_days, finding_days) ELSE finding_days END
 ORDER BY name

@@ -3,17 +3,17 @@ WITH needed (privilege, relations) AS (
   VALUES
     ('SELECT', ARRAY[
       'cluster', 'node', 'context', 'epoch', 'container', 'stream_session', 'gap', 'node_state', 'report_queue', 'report_condition',
-      'report', 'rejected', 'status_lag_watch', 'container_event', 'relist_change', 'relist_minute', 'coverage_hour', 'finding', 'finding_update',
+      'report', 'rejected', 'status_lag_watch', 'container_event', 'relist_change', 'relist_minute', 'relist_hour', 'finding', 'finding_update',
       'mode_change', 'node_condition', 'ready_change', 'node_info', 'status_lag', 'node_key', 'report_writer', 'leader'
     ]),
     ('INSERT', ARRAY[
       'cluster', 'node', 'context', 'epoch', 'container', 'stream_session', 'gap', 'node_state', 'report_queue', 'report_condition',
-      'report', 'rejected', 'status_lag_watch', 'container_event', 'relist_change', 'relist_minute', 'coverage_hour', 'finding', 'finding_update',
+      'report', 'rejected', 'status_lag_watch', 'container_event', 'relist_change', 'relist_minute', 'relist_hour', 'finding', 'finding_update',
       'mode_change', 'node_condition', 'ready_change', 'node_info', 'status_lag', 'node_key', 'report_writer', 'leader'
     ]),
     ('UPDATE', ARRAY[
       'node', 'context', 'epoch', 'container', 'stream_session', 'gap', 'node_state', 'report_queue', 'report_condition',
-      'report', 'rejected', 'status_lag_watch', 'node_key', 'report_writer', 'leader', 'coverage_hour'
+      'report', 'rejected', 'status_lag_watch', 'node_key', 'report_writer', 'leader', 'relist_hour'
     ]),
     ('DELETE', ARRAY['node', 'node_key', 'report', 'report_condition', 'report_queue', 'status_lag_watch'])
 )
