@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { csvLine } from './csv.ts';
+
+test('a field is quoted where it has a comma, a quote or a line break, null is empty, and an empty text is ""', () => {
+  expect(csvLine(['a b', 'a,b', 'a"b', 'a\nb', null, '', 1, true])).toBe(
+    'a b,"a,b","a""b","a\nb",,"",1,true\n',
+  );
+});
+
+test('no text begins with what a spreadsheet runs as a formula, and numbers stay as they are', () => {
+  const texts = ['=1', '+a', '-a', '@a', '\t=1', '\r=1'];
+  for (const text of texts) expect(csvLine([text]).replace(/^"/, '')).toMatch(/^'/);
+  expect(csvLine(['-1.5', '+1e3', -1, '1-2', 'a=b'])).toBe('-1.5,+1e3,-1,1-2,a=b\n');
+});
+
+test('no cell is a formula in a spreadsheet whose separator is a semicolon or a tab either', () => {
+  const hostile = ['a;=1+1;b', 'a;"=1+1"', 'a; =1+1', 'a\t@x', 'a,\n=1+1', ';-a'];
+  const line = csvLine(['x', ...hostile]);
+  for (const cell of line.split(/[;\t\n]/)) expect(cell).not.toMatch(/^["\s]*[=+\-@]/);
+  expect(csvLine(['a; b', 'a;1'])).toBe('a; b,a;1\n');
+});
