@@ -86,6 +86,13 @@ test('who guesses tokens is held back, and keeps out nobody who could read befor
   expect(reviews.filter((token) => token === 'good')).toHaveLength(2);
 });
 
+test('somebody new who came while tokens are guessed may read once fewer are', async () => {
+  const codes = await allOf([...guesses, 'good']);
+  expect(codes.at(-1)).toBe('BUSY');
+  now = mono(second);
+  expect(await codeOf('good')).toBeNull();
+});
+
 test('refused tokens are forgotten before those that may read', async () => {
   expect(await codeOf('good')).toBeNull();
   for (const [n, guess] of guesses.entries()) {
