@@ -9,6 +9,7 @@ import { createKubeClient, type KubeClient } from '../../src/controller/kube/cli
 import { configMapsOf, leasesOf } from '../../src/controller/kube/object.ts';
 import { type Election, startElection } from '../../src/controller/leader/election.ts';
 import { lead } from '../../src/controller/leader/leadership.ts';
+import { LEASE_TIMES, type LeaseTimes } from '../../src/controller/leader/lease.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { aborted } from '../../src/platform/stopSignal.ts';
 import { startServer, type TestServer } from '../support/database.ts';
@@ -18,8 +19,6 @@ import { waitFor } from '../support/waitFor.ts';
 const log = pino({ level: 'silent' });
 const NAMESPACE = 'default';
 const LEASES = leasesOf(NAMESPACE);
-/** Shorter than in production, so that a test sees a Lease expire. */
-const TIMES = { durationMs: 6_000, renewWithinMs: 4_000, retryMs: 500, releaseWithinMs: 500 };
 /** Held for longer than a test lasts, and so released however long that takes. */
 const LONG = { durationMs: 3_600_000, renewWithinMs: 3_600_000, retryMs: 500, releaseWithinMs: 240_000 };
 
@@ -70,10 +69,10 @@ needs(
 
   test('another one leads when the leader no longer renews its Lease', async () => {
     const frozen = frozenKube();
-    candidate('first', TIMES, frozen.kube);
+    candidate('first', LEASE_TIMES, frozen.kube);
     await waitFor('the first leads', () => leaders.includes('first'));
-    candidate('second', TIMES);
     frozen.freeze();
+    candidate('second', LONG);
     await waitFor('the second leads', () => leaders.includes('second'));
     // It stopped before the other one could start.
     expect(leaders).toEqual(['second']);
@@ -168,7 +167,7 @@ const leaseName = (): string => `lead-${tests}`;
 
 function candidate(
   name: string,
-  times: typeof TIMES,
+  times: LeaseTimes,
   client: Pick<KubeClient, 'get' | 'apply'> = kube,
 ): Election {
   const election = startElection({
