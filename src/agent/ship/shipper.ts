@@ -144,14 +144,14 @@ export class Shipper {
     return this.#unackedAge.seconds({ ackedSeq: current.ackedSeq, earlier }, monoNow());
   }
 
-  /** Ends shipping. Before that it tries to hand over what is in the spool, for at most `deadlineMs`. */
+  /** Ends shipping. Before that it tries to hand over what is in the spool, for at most `deadlineMs`: Redis may be back by then. */
   async stop(deadlineMs: number): Promise<void> {
     this.#state = 'handing over';
     clearTimeout(this.#timer);
     const deadline = setTimeout(() => this.#end(), deadlineMs);
     await this.#pass;
-    while (!this.#hasEnded && this.error === null && this.unacknowledged > 0) {
-      await this.#work(true);
+    while (!this.#hasEnded && this.unacknowledged > 0) {
+      if (this.#mayWork) await this.#work(true);
       await new Promise((resolve) => setTimeout(resolve, HAND_OVER_MS));
     }
     clearTimeout(deadline);
@@ -161,6 +161,10 @@ export class Shipper {
 
   get #hasEnded(): boolean {
     return this.#state === 'ended';
+  }
+
+  get #mayWork(): boolean {
+    return this.#redis.status === 'ready' && !this.#status.isPaused;
   }
 
   /** Makes what is under way fail at once. */
@@ -201,7 +205,7 @@ export class Shipper {
   }
 
   #startPass(): void {
-    if (this.#redis.status !== 'ready' || this.#status.isPaused) {
+    if (!this.#mayWork) {
       this.#schedule();
       return;
     }
