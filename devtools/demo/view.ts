@@ -14,7 +14,7 @@ const MISSED_SQL = readFileSync(join(import.meta.dirname, 'missed.sql'), 'utf8')
 const EXAMPLE_SQL = readFileSync(join(import.meta.dirname, 'example.sql'), 'utf8');
 
 export interface DemoView {
-  /** Whether every node has a report, and the lossy one has missed events. */
+  /** Whether every node has a report with the state of its stream, and the lossy one has missed events. */
   complete(): Promise<boolean>;
   /** The whole page, as text: at its end commands to copy, or for `once` what they print. */
   page(once: boolean): Promise<string>;
@@ -39,7 +39,10 @@ async function complete(cluster: DemoCluster): Promise<boolean> {
   const all = cluster.nodes.every(({ name }) => table.includes(`\n${name} `));
   // MISSED is empty where nothing could be observed, and 0 where no event was missed.
   return (
-    all && /^worker-lossy +\S+ +Active +[1-9]/m.test(table) && /^worker-healthy +\S+ +Active +\d/m.test(table)
+    all &&
+    /^worker-lossy +\S+ +Active +[1-9]/m.test(table) &&
+    /^worker-healthy +\S+ +Active +\d/m.test(table) &&
+    /^worker-unsafe +\S+ +Unsafe /m.test(table)
   );
 }
 

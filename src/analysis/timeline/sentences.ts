@@ -15,7 +15,7 @@ export function sentenceOf(entry: TimelineEntry): string {
     case 'finding':
       return `${what}${FINDINGS[findingKindOf(entry)] ?? ''}: ${subjectOf(entry)}${bracketed(detail)}`;
     case 'gap':
-      return `${NOT_OBSERVED[what] ?? `gap ${what}`} ${lengthOf(entry)}${bracketed(detail)}`;
+      return `${NOT_OBSERVED[what] ?? `gap ${what}`} ${lengthOf(entry)}${bracketed(causeOf(detail))}`;
     case 'mode':
       return `the kubelet's PLEG: ${what}${bracketed(detail)}`;
     case 'condition':
@@ -43,6 +43,15 @@ const FINDINGS: Readonly<Record<string, string>> = {
 
 const findingKindOf = ({ what }: TimelineEntry): string => what.split(' ')[0] ?? '';
 
+/** What several entries of one signature are, after a number. */
+export function pluralOf(entry: TimelineEntry): string {
+  const { kind, what } = entry;
+  if (kind === 'finding') return isRepeatedSoon(entry) ? findingKindOf(entry) : what;
+  if (kind === 'gap') return `gaps (${what})`;
+  if (kind === 'session') return what === 'opened' ? 'subscriptions' : 'ends of a subscription';
+  return `times ${what}`;
+}
+
 /** Of missed events each matters; of other findings that they go on. */
 export const isRepeatedSoon = (entry: TimelineEntry): boolean =>
   entry.kind === 'finding' && findingKindOf(entry) !== 'missed';
@@ -57,6 +66,19 @@ const NOT_OBSERVED: Readonly<Record<string, string>> = {
   seq: 'records did not arrive',
   findings: 'no verdict possible',
 };
+
+/** Causes of gaps that do not explain themselves. */
+const CAUSES: Readonly<Record<string, string>> = {
+  unproven: 'no event had arrived yet',
+  unsafe: 'with this runtime a subscriber could harm the node',
+  first_lists: 'what the first lists show may be older',
+};
+
+/** The cause of a gap, with what it means. */
+function causeOf(detail: string | null): string | null {
+  const meaning = CAUSES[detail ?? ''];
+  return meaning === undefined ? detail : `${detail}: ${meaning}`;
+}
 
 const bracketed = (detail: string | null): string => (detail === null ? '' : ` (${detail})`);
 

@@ -8,7 +8,7 @@
  * A folded repetition does not end a routine line: a stream that breaks every minute all night makes a handful of lines.
  */
 import { isRoutine, type TimelineEntry } from './entry.ts';
-import { isRepeatedSoon, sentenceOf, signatureOf } from './sentences.ts';
+import { isRepeatedSoon, pluralOf, sentenceOf, signatureOf } from './sentences.ts';
 
 const SHOWN = 3;
 const REPEATS_WITHIN_MS = 15 * 60_000;
@@ -31,9 +31,12 @@ export interface Cut {
 class Group {
   readonly #counts = new Map<string, number>();
   readonly #pods = new Set<string>();
+  #name = '';
   last = '';
 
-  add({ at, until, kind, what, pod }: TimelineEntry): void {
+  add(entry: TimelineEntry): void {
+    const { at, until, kind, what, pod } = entry;
+    this.#name ||= pluralOf(entry);
     const key = kind === 'event' || kind === 'change' ? `${kind}s` : what;
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
     if (pod !== null) this.#pods.add(pod);
@@ -48,7 +51,7 @@ class Group {
   repetition(): string {
     const n = [...this.#counts.values()].reduce((sum, each) => sum + each, 0);
     const pods = this.#pods.size === 0 ? '' : `, ${this.#podsInWords()}`;
-    return `… and ${n} more of these until ${timeOf(this.last)}${pods}`;
+    return `… and ${n} more ${this.#name} until ${timeOf(this.last)}${pods}`;
   }
 
   #podsInWords(): string {
