@@ -3,11 +3,13 @@
  * the built controller.
  *
  * PLEGWATCH_FLEET_NODES makes it as large as one wishes, with 30 pods on each node, PLEGWATCH_FLEET_STARTS of which start each second,
- * for PLEGWATCH_FLEET_MINUTES: `make fleet` sets them.
+ * for PLEGWATCH_FLEET_MINUTES, and with an API server that holds the Nodes and their reports: `make fleet` sets them.
  */
 import { readFileSync } from 'node:fs';
-import { afterAll, afterEach, beforeAll, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
+import { pagesOf } from '../../src/controller/kube/client.ts';
+import { PLEG_REPORTS } from '../../src/controller/kube/object.ts';
 import { needs } from '../support/needs.ts';
 import { BUSY_PODS, FleetProcesses, type FleetSize } from '../support/simulatedFleet.ts';
 import { metric, System } from '../support/system.ts';
@@ -18,6 +20,9 @@ const LARGE_NODES = Number(process.env['PLEGWATCH_FLEET_NODES'] ?? 0);
 const STARTS_A_SECOND = Number(process.env['PLEGWATCH_FLEET_STARTS'] ?? 20);
 const LARGE_PODS = 30;
 const NODES_A_PROCESS = 500;
+const NODES_STARTED_A_MINUTE = 500;
+/** Of reports, for the whole cluster; so many may come at once. */
+const WRITES_A_SECOND = 20;
 /** Starting so many nodes, and their first pods, takes its time. */
 const LIMIT_MS = 600_000 + MINUTES * 60_000 + LARGE_NODES * 1_000;
 
@@ -31,7 +36,8 @@ const LARGE: FleetSize = {
   nodes: LARGE_NODES,
   pods: LARGE_PODS,
   flags: {
-    'start-within': '1m',
+    // Starting a node costs as much as running it for minutes, because each of its pods is new.
+    'start-within': `${Math.ceil(LARGE_NODES / NODES_STARTED_A_MINUTE)}m`,
     'pod-lifetime': `${Math.round((LARGE_NODES * LARGE_PODS) / STARTS_A_SECOND)}s`,
     drop: '0.001',
     'relist-period': '30s',
@@ -42,12 +48,19 @@ const MIN_DROPS = 40;
 let system: System;
 let controller: LocalPlegwatch;
 let fleet: FleetProcesses;
+let controllerSince: number;
 
-needs('redis-server', 'postgres')('a simulated fleet', () => {
+needs(
+  'redis-server',
+  'postgres',
+  ...(LARGE_NODES > 0 ? (['kube-apiserver', 'etcd'] as const) : []),
+)('a simulated fleet', () => {
   beforeAll(async () => {
-    system = await System.start({ kube: false });
+    system = await System.start({ kube: LARGE_NODES > 0 });
+    for (let n = 0; n < LARGE_NODES; n += 1) await system.addNode(FleetProcesses.nameOf(n));
+    controllerSince = performance.now();
     controller = await system.controller();
-  });
+  }, LIMIT_MS);
   afterEach(async () => {
     await fleet?.stop();
   });
@@ -59,8 +72,10 @@ needs('redis-server', 'postgres')('a simulated fleet', () => {
     'has every event that it delivered stored once, and each that it dropped found or in a gap, and no other missed',
     async () => {
       fleet = await FleetProcesses.start(system, LARGE_NODES > 0 ? LARGE : SMALL);
-      if (LARGE_NODES > 0) await watchFor(MINUTES);
-      else await waitFor('events were dropped', () => (fleet.totals?.dropped ?? 0) >= MIN_DROPS);
+      if (LARGE_NODES > 0) {
+        await watchFor(MINUTES);
+        await expectReports();
+      } else await waitFor('events were dropped', () => (fleet.totals?.dropped ?? 0) >= MIN_DROPS);
       await fleet.expectAccount(await fleet.settle(LIMIT_MS));
       if (LARGE_NODES === 0) await system.expectNoDifference();
     },
@@ -86,11 +101,42 @@ async function watchFor(minutes: number): Promise<void> {
   );
 }
 
+/** Fails unless every node has a report, and no more of them were written than the budget allows. */
+async function expectReports(): Promise<void> {
+  await waitFor(
+    'every node has a report',
+    async () => {
+      let reports = 0;
+      for await (const page of pagesOf(system.kube, PLEG_REPORTS, { metadataOnly: true }))
+        reports += page.items.length;
+      return reports === LARGE_NODES;
+    },
+    LIMIT_MS,
+    10_000,
+  );
+  const seconds = (performance.now() - controllerSince) / 1000;
+  expect(await reportsWritten()).toBeLessThanOrEqual(WRITES_A_SECOND * (seconds + 1));
+}
+
+async function reportsWritten(): Promise<number> {
+  const each = ['written', 'refreshed'].map((result) =>
+    metric(controller, `plegwatch_report_writes_total{result="${result}"}`),
+  );
+  return (await Promise.all(each)).reduce<number>((sum, count) => sum + (count ?? 0), 0);
+}
+
 async function print(minute: number): Promise<void> {
   const lag = await metric(controller, 'plegwatch_ingest_lag_seconds');
+  const reports = await reportsWritten();
   const { rss } =
     /^VmRSS:\s+(?<rss>\d+)/m.exec(readFileSync(`/proc/${controller.pid}/status`, 'utf8'))?.groups ?? {};
   console.log(
-    JSON.stringify({ minute, ...fleet.totals, controllerRssMiB: Math.round(Number(rss) / 1024), lag }),
+    JSON.stringify({
+      minute,
+      ...fleet.totals,
+      controllerRssMiB: Math.round(Number(rss) / 1024),
+      lag,
+      reports,
+    }),
   );
 }
