@@ -12,7 +12,7 @@ import { openSpool } from '../../src/agent/spool/openSpool.ts';
 import type { Spool } from '../../src/agent/spool/spool.ts';
 import type { Logger } from '../../src/platform/log.ts';
 import { VERSION } from '../../src/platform/version.ts';
-import { type ChurnOptions, runChurn } from '../simulator/churn.ts';
+import { type ChurnOptions, runChurn, startPods } from '../simulator/churn.ts';
 import { machineClock } from '../simulator/clock.ts';
 import type { EventFault } from '../simulator/eventFaults.ts';
 import type { TruthEntry } from '../simulator/groundTruth.ts';
@@ -35,7 +35,7 @@ type FleetNodeConfig = Omit<
 export interface FleetNodeOptions {
   readonly config: FleetNodeConfig;
   readonly seed: number;
-  readonly churn: Omit<ChurnOptions, 'seed'>;
+  readonly churn: Omit<ChurnOptions, 'seed' | 'areStarted'>;
   readonly faults: readonly EventFault[];
   /** Shared by all nodes of a process: nobody asks for the metrics of one. */
   readonly metrics: AgentMetrics;
@@ -83,6 +83,8 @@ export class FleetNode {
       keepTruth: false,
       onCrash: () => undefined,
     });
+    // As on a node where an agent is installed, its pods run already.
+    startPods(core.pods, { ...churn, seed });
     core.truth.listen(onTruth);
     core.comeUp();
     const { cluster, node } = config;
@@ -101,7 +103,7 @@ export class FleetNode {
       paceStore: NO_PACE_STORE,
       startReader: directReaderOf(core),
     });
-    this.#churning = runChurn(core.pods, { ...churn, seed }, this.#stopping.signal);
+    this.#churning = runChurn(core.pods, { ...churn, seed, areStarted: true }, this.#stopping.signal);
   }
 
   get unacknowledged(): number {

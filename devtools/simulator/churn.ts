@@ -12,10 +12,19 @@ import { randomFor } from './random.ts';
 export interface ChurnOptions extends Omit<PodScriptOptions, 'slot' | 'number' | 'fraction'> {
   /** How many pods exist at the same time. */
   readonly pods: number;
+  /** Whether the first pods were started by {@link startPods}. */
+  readonly areStarted?: boolean;
 }
 
 /** Resolves when the runtime can perform the action; it may be down or frozen. */
 export type RuntimeGate = (act: PodAction, signal: AbortSignal) => Promise<void>;
+
+/** Starts the first pod of each slot at once. */
+export function startPods(pods: SimulatedPods, options: ChurnOptions): void {
+  for (let slot = 0; slot < options.pods; slot += 1) {
+    for (const { act } of firstScriptOf(options, slot).start) performIfPossible(pods, act);
+  }
+}
 
 /** Plays pods until the signal is aborted, and leaves no timer behind. */
 export async function runChurn(
@@ -44,14 +53,24 @@ async function playSlot(
   signal: AbortSignal,
 ): Promise<void> {
   const random = randomFor(options.seed, 'slot', slot);
-  // The first pods begin within two seconds and are cut short, so that they do not all end together.
   await pause(random.between(0, Math.min(2000, options.meanMs / 2)), undefined, { signal });
-  const fraction = random.between(0.2, 1);
-  for (let number = 0; ; number += 1) {
-    const cut = number === 0 ? { fraction } : {};
-    await playScript(play, podScriptOf({ ...options, slot, number, ...cut }), signal);
+  const { start, rest } = firstScriptOf(options, slot);
+  await playScript(play, options.areStarted ? rest : [...start, ...rest], signal);
+  for (let number = 1; ; number += 1) {
     await pause(random.between(5, 100), undefined, { signal });
+    await playScript(play, podScriptOf({ ...options, slot, number }), signal);
   }
+}
+
+/** The first pod of a slot, up to the first exit of a container and from then on. It is cut short, so that the pods do not all end together. */
+function firstScriptOf(
+  options: ChurnOptions,
+  slot: number,
+): { start: readonly ScriptStep[]; rest: readonly ScriptStep[] } {
+  const fraction = randomFor(options.seed, 'first', slot).between(0.2, 1);
+  const script = podScriptOf({ ...options, slot, number: 0, fraction });
+  const exit = script.findIndex(({ act }) => act.do === 'exitContainer');
+  return { start: script.slice(0, exit), rest: script.slice(exit) };
 }
 
 async function playScript(

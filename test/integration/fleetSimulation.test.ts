@@ -20,7 +20,7 @@ const LARGE_NODES = Number(process.env['PLEGWATCH_FLEET_NODES'] ?? 0);
 const STARTS_A_SECOND = Number(process.env['PLEGWATCH_FLEET_STARTS'] ?? 20);
 const LARGE_PODS = 30;
 const NODES_A_PROCESS = 500;
-const NODES_STARTED_A_MINUTE = 500;
+const NODES_STARTED_A_MINUTE = 1_000;
 /** Of reports, for the whole cluster; so many may come at once. */
 const WRITES_A_SECOND = 20;
 /** Starting so many nodes, and their first pods, takes its time. */
@@ -36,7 +36,6 @@ const LARGE: FleetSize = {
   nodes: LARGE_NODES,
   pods: LARGE_PODS,
   flags: {
-    // Starting a node costs as much as running it for minutes, because each of its pods is new.
     'start-within': `${Math.ceil(LARGE_NODES / NODES_STARTED_A_MINUTE)}m`,
     'pod-lifetime': `${Math.round((LARGE_NODES * LARGE_PODS) / STARTS_A_SECOND)}s`,
     drop: '0.001',

@@ -5,14 +5,11 @@
 import { Client } from 'pg';
 import { expect, it } from 'vitest';
 import { INGEST_INTERVALS } from '../../src/controller/config.ts';
-import { BatchCommitter } from '../../src/controller/ingest/batchCommitter.ts';
-import { createPartitionCache } from '../../src/controller/ingest/partitionCache.ts';
-import type { Store } from '../../src/controller/store/store.ts';
 import { defaultsOf } from '../../src/platform/settings.ts';
-import { type Batch, decodeBatch, encodeBatch } from '../../src/protocol/batch.ts';
 import { queueOf } from '../../src/protocol/redisKeys.ts';
 import { millis } from '../../src/protocol/units.ts';
-import { agentIncarnation, CLUSTER } from '../support/batches.ts';
+import { agentIncarnation } from '../support/batches.ts';
+import { createCommitter } from '../support/committed.ts';
 import { IngestBed } from '../support/ingestBed.ts';
 import { needs } from '../support/needs.ts';
 import { event, events, missedFinding, nodeState, relistMinute, streamSession } from '../support/records.ts';
@@ -42,36 +39,11 @@ needs('postgres', 'redis-server')('batches that wait', () => {
   const bed = new IngestBed(QUEUES);
   const { rows, acked } = bed;
 
-  /** Commits batches as a controller does that has taken all of them from its queues. */
-  async function createCommitter(
-    transactions: Pick<Store, 'transaction'> = bed.store,
-  ): Promise<(batches: readonly Batch[]) => Promise<string[]>> {
-    const settings = await bed.store.readSettings();
-    const committer = new BatchCommitter({
-      store: transactions,
-      clusterId: await bed.store.ensureCluster(CLUSTER),
-      settings: () => settings,
-      partitions: createPartitionCache(),
-      connections: 4,
-      log: { warn: () => undefined, error: () => undefined },
-    });
-    return async (batches) => {
-      const decoded = await Promise.all(batches.map(async (batch) => decodeBatch(await encodeBatch(batch))));
-      const outcomes = await Promise.allSettled(
-        decoded.map((each) => {
-          if (!each.ok) throw new Error(each.error);
-          return committer.commit({ envelope: each.value, isSigned: false });
-        }),
-      );
-      return outcomes.map((each) => (each.status === 'fulfilled' ? each.value.kind : 'failed'));
-    };
-  }
-
   const transactions = async () =>
     (await rows<{ n: number }>('SELECT count(DISTINCT last_stored_at)::int AS n FROM store.epoch'))[0]?.n;
 
   it('are committed in one transaction, with records of every type of each node', async () => {
-    const commit = await createCommitter();
+    const commit = await createCommitter(bed.store);
     const agents = NODES.map((node) => agentIncarnation(node));
     const all = (n: number) => [
       event(n),
@@ -102,7 +74,7 @@ needs('postgres', 'redis-server')('batches that wait', () => {
   });
 
   it('are stored once, whichever of their seqs are stored already', async () => {
-    const commit = await createCommitter();
+    const commit = await createCommitter(bed.store);
     const agents = NODES.map((node) => agentIncarnation(node));
     await commit(agents.map((one) => one.batch(1, events(1, 4))));
     await commit(agents.map((one, i) => one.batch(1 + (i % 6), events(1 + (i % 6), 6 + (i % 6)))));
@@ -122,7 +94,7 @@ needs('postgres', 'redis-server')('batches that wait', () => {
   });
 
   it('are stored although one of them fails, and one has a row that its epoch does not know of', async () => {
-    const commit = await createCommitter();
+    const commit = await createCommitter(bed.store);
     const agents = NODES.map((node) => agentIncarnation(node));
     await commit(agents.map((one) => one.batch(1, events(1, 1))));
     await rows(
@@ -150,7 +122,7 @@ needs('postgres', 'redis-server')('batches that wait', () => {
     const known = agentIncarnation('known');
     let begun = 0;
     const [two, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const commit = await createCommitter({
+    const commit = await createCommitter(bed.store, {
       transaction: (work) =>
         bed.store.transaction((runner) =>
           work({
@@ -175,7 +147,7 @@ needs('postgres', 'redis-server')('batches that wait', () => {
   });
 
   it('keep every container id as it was sent, whatever it means in an array of Postgres', async () => {
-    const commit = await createCommitter();
+    const commit = await createCommitter(bed.store);
     const agents = NODES.map((node) => agentIncarnation(node));
     await commit(agents.map((one) => one.batch(1, events(1, 1))));
     const records = ARRAY_SYNTAX.map((containerId, i) => event(2 + i, { containerId }));

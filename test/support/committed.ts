@@ -2,6 +2,7 @@
  * Commits batches straight to the store, without a queue, for tests of the stored data.
  */
 
+import { BatchCommitter } from '../../src/controller/ingest/batchCommitter.ts';
 import { commitBatch, type WatchEnqueuer } from '../../src/controller/ingest/commitBatch.ts';
 import { createPartitionCache } from '../../src/controller/ingest/partitionCache.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
@@ -43,4 +44,30 @@ export async function commitTo(
     const outcome = await commitBatch(context, decoded.value);
     if (outcome.kind !== 'committed') throw new Error(outcome.error);
   }
+}
+
+/** Commits batches together, as a controller does that has taken all of them from its queues. Resolves to what became of each. */
+export async function createCommitter(
+  store: Store,
+  transactions: Pick<Store, 'transaction'> = store,
+): Promise<(batches: readonly Batch[]) => Promise<string[]>> {
+  const settings = await store.readSettings();
+  const committer = new BatchCommitter({
+    store: transactions,
+    clusterId: await store.ensureCluster(CLUSTER),
+    settings: () => settings,
+    partitions: createPartitionCache(),
+    connections: 4,
+    log: { warn: () => undefined, error: () => undefined },
+  });
+  return async (batches) => {
+    const decoded = await Promise.all(batches.map(async (batch) => decodeBatch(await encodeBatch(batch))));
+    const outcomes = await Promise.allSettled(
+      decoded.map((each) => {
+        if (!each.ok) throw new Error(each.error);
+        return committer.commit({ envelope: each.value, isSigned: false });
+      }),
+    );
+    return outcomes.map((each) => (each.status === 'fulfilled' ? each.value.kind : 'failed'));
+  };
 }

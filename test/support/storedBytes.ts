@@ -2,10 +2,7 @@
  * How many bytes of Postgres a record takes: the records of nodes that replace pods, stored through the committer as controllers store them.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { BatchCommitter } from '../../src/controller/ingest/batchCommitter.ts';
-import { createPartitionCache } from '../../src/controller/ingest/partitionCache.ts';
 import { openStore } from '../../src/controller/store/store.ts';
-import { decodeBatch, encodeBatch } from '../../src/protocol/batch.ts';
 import {
   type ContainerIdentity,
   EVENT_TYPES,
@@ -13,7 +10,8 @@ import {
   type PlegState,
   type RecordOf,
 } from '../../src/protocol/record.ts';
-import { agentIncarnation, CLUSTER } from './batches.ts';
+import { agentIncarnation } from './batches.ts';
+import { createCommitter } from './committed.ts';
 import { query, silent } from './database.ts';
 
 const STOPPED = EVENT_TYPES.indexOf('STOPPED');
@@ -57,27 +55,15 @@ interface Pod {
 export async function measureBytes(databaseUrl: string, rates: TrafficRates): Promise<StoredBytes> {
   const store = await openStore({ databaseUrl, log: silent });
   try {
-    const settings = await store.readSettings();
-    const committer = new BatchCommitter({
-      store,
-      clusterId: await store.ensureCluster(CLUSTER),
-      settings: () => settings,
-      partitions: createPartitionCache(),
-      connections: 4,
-      log: { warn: () => undefined, error: () => undefined },
-    });
+    const commitTogether = await createCommitter(store);
     const agoMs = rates.minutes * 60_000;
     const nodes = Array.from({ length: rates.nodes }, (_, i) => new Node(i, agoMs, rates));
     const commit = async (recordsOf: (node: Node) => readonly EvidenceRecord[]) => {
-      const outcomes = await Promise.all(
-        nodes.map(async (node) => {
-          const records = recordsOf(node);
-          if (records.length === 0) return 'committed';
-          const decoded = await decodeBatch(await encodeBatch(node.batch(records)));
-          if (!decoded.ok) throw new Error(decoded.error);
-          return (await committer.commit({ envelope: decoded.value, isSigned: false })).kind;
-        }),
-      );
+      const batches = nodes.flatMap((node) => {
+        const records = recordsOf(node);
+        return records.length === 0 ? [] : [node.batch(records)];
+      });
+      const outcomes = await commitTogether(batches);
       const other = outcomes.find((kind) => kind !== 'committed');
       if (other !== undefined) throw new Error(`a batch was ${other}`);
     };
