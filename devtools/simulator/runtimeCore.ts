@@ -77,7 +77,7 @@ export class RuntimeCore {
   #profile: Profile;
   #faults: readonly EventFault[];
   #listFaults: readonly ListFault[];
-  #isDown = false;
+  #isDown = true;
   #isStarting = false;
   #processRuns = 0;
   #opened = 0;

@@ -40,6 +40,10 @@ const LARGE: FleetSize = {
     'pod-lifetime': `${Math.round((LARGE_NODES * LARGE_PODS) / STARTS_A_SECOND)}s`,
     drop: '0.001',
     'relist-period': '30s',
+    // One process stands for 500 machines: that it is held up for seconds is a stall of none of them.
+    'overdue-after': '60s',
+    'missed-after': '2m',
+    'interval-reader-silence': '10m',
   },
 };
 const MIN_DROPS = 40;
