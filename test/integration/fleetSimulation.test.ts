@@ -43,7 +43,6 @@ const LARGE: FleetSize = {
     // One process stands for 500 machines: that it is held up for seconds is a stall of none of them.
     'overdue-after': '60s',
     'missed-after': '2m',
-    'interval-reader-silence': '10m',
   },
 };
 const MIN_DROPS = 40;
