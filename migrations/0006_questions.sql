@@ -237,8 +237,8 @@ RETURNS SETOF plegwatch.miss_rate_of_versions LANGUAGE sql STABLE PARALLEL SAFE 
   ), counted AS (
     SELECT c.node_id, c.context_id, c.at, c.matched
     FROM store.coverage(since, until) c
-    LEFT JOIN mixed x ON x.node_id = c.node_id AND x.hour = c.at AND c.is_hour
-    WHERE x.node_id IS NULL
+    -- NOT IN is hashed, however many labels changed.
+    WHERE NOT c.is_hour OR (c.node_id, c.at) NOT IN (SELECT x.node_id, x.hour FROM mixed x)
     UNION ALL
     SELECT m.node_id, m.context_id, m.minute, m.matched
     FROM mixed x
