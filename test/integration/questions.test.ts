@@ -1,5 +1,5 @@
 /*
- * docs/how-to/questions.md is run: every query, on a history of two clusters, many nodes, three runtimes and seven days, gives the answer that
+ * docs/how-to/questions.md is run: every query, on a history of two clusters, 200 nodes, three runtimes and seven days, gives the answer that
  * test/support/storedHistory.sql put there.
  */
 import { Client } from 'pg';
@@ -12,8 +12,44 @@ import { writeHistory } from '../support/storedHistory.ts';
 type Row = Record<string, unknown>;
 
 const CLUSTERS = ['east', 'west'] as const;
-const ofBoth = (...numbers: readonly string[]) =>
-  CLUSTERS.flatMap((cluster) => numbers.map((number) => `${cluster}-${number}`));
+const SIZE = { nodes: 100, days: 7, lives: 120, busy: 10, step: 600 } as const;
+/** It takes half a minute, and on a busy machine many times as long. */
+const WRITTEN_WITHIN_MS = 1_200_000;
+const DAY_S = 86_400;
+const MINUTES_OF_DAY = DAY_S / SIZE.step;
+
+/** What storedHistory.sql says of the nodes with these numbers. */
+const NUMBERS = Array.from({ length: SIZE.nodes }, (_, index) => index + 1);
+const POOLS = ['general', 'memory', 'crio'] as const;
+const numbersOf = (pool: (typeof POOLS)[number]) => NUMBERS.filter((number) => POOLS[number % 3] === pool);
+const ending = (digit: number, numbers: readonly number[] = NUMBERS) =>
+  numbers.filter((number) => number % 10 === digit);
+const isBusy = (number: number) => number <= SIZE.busy;
+const livesOf = (number: number) => (isBusy(number) ? SIZE.lives : SIZE.lives / 5);
+const sum = (numbers: readonly number[], of: (number: number) => number) =>
+  numbers.reduce((total, number) => total + of(number), 0);
+const named = (cluster: string, numbers: readonly number[]) =>
+  numbers.map((number) => `${cluster}-${String(number).padStart(3, '0')}`);
+const ofBoth = (...numbers: readonly number[]) =>
+  CLUSTERS.flatMap((cluster) => named(cluster, numbers)).sort();
+
+/** The containers of a node that a question is about, by their own numbers. */
+const containers = (number: number, isMeant: (no: number) => boolean) =>
+  Array.from({ length: SIZE.days * livesOf(number) }, (_, no) => no).filter(isMeant);
+
+/** The containers whose stop was lost while the stream was watched, and those of them that stayed missed. */
+function missesOf(number: number) {
+  // None is a multiple of NaN.
+  const every = [20, 200][number % 3] ?? Number.NaN;
+  const lives = livesOf(number);
+  const startOf = (no: number) => Math.floor(no / lives) * DAY_S + ((no % lives) * 86_200) / lives;
+  const isInGap = (no: number) =>
+    number % 10 === 4 && startOf(no) >= DAY_S + 10 * 3_600 && startOf(no) < DAY_S + 16 * 3_600;
+  const all = containers(number, (no) => no % every === 0 && !isInGap(no));
+  return { all, lasting: all.filter((no) => (no / every) % 5 !== 4) };
+}
+const missed = (numbers: readonly number[]) => sum(numbers, (number) => missesOf(number).lasting.length);
+const missedInAll = sum(NUMBERS, (number) => missesOf(number).all.length);
 const nodes = (rows: readonly Row[]) => [...new Set(rows.map(({ node }) => node))].sort();
 const of = (rows: readonly Row[], condition: Row) =>
   rows.filter((row) => Object.entries(condition).every(([key, value]) => row[key] === value));
@@ -21,16 +57,15 @@ const of = (rows: readonly Row[], condition: Row) =>
 /** What the history says, by the words with which a question begins. */
 const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
   'Which kubelets fell back': (rows) => {
-    expect(nodes(rows)).toEqual(ofBoth('003'));
+    expect(nodes(rows)).toEqual(ofBoth(...ending(3)));
     expect(rows[0]).toMatchObject({
       reason: 'StreamBroke',
       our_stream_ended_with: 'UNAVAILABLE',
       runtime_version: '2.0.5',
     });
   },
-  // Of 42 of each node with containerd 2.0.5, every fifth came later; one of five with 2.1.4, and another was lost in a gap of node 4.
   'Which events were missed': (rows) => {
-    expect(rows).toHaveLength(2 * (3 * 34 + 3 * 4 + 3));
+    expect(rows).toHaveLength(2 * missed(NUMBERS));
     expect(new Set(rows.map(({ event_type }) => event_type))).toEqual(new Set(['STOPPED']));
   },
   'How long was the published status behind': (rows) => {
@@ -39,26 +74,23 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
     ]);
   },
   'PLEG was not healthy': (rows) => {
-    expect(nodes(rows)).toEqual(ofBoth('005'));
+    expect(nodes(rows)).toEqual(ofBoth(...ending(5)));
     expect(of(rows, { node: 'east-005' })).toMatchObject([
       { kind: 'slow', verdict: 'runtime' },
       { kind: 'unhealthy', verdict: 'runtime' },
     ]);
   },
   'How many hours did each node spend in fallback': (rows) => {
-    expect(rows).toMatchObject([
-      { node: 'east-003', hours: '30.0' },
-      { node: 'west-003', hours: '30.0' },
-    ]);
+    expect(rows).toMatchObject(ofBoth(...ending(3)).map((node) => ({ node, hours: '30.0' })));
   },
   'What happened on a node at 03:12': (rows) => {
     expect(of(rows, { kind: 'mode' })).toMatchObject([{ what: 'Evented -> Fallback' }]);
     expect(of(rows, { kind: 'session' }).map(({ what }) => what)).toEqual(['opened', 'ended', 'opened']);
     expect(of(rows, { kind: 'gap' })).toMatchObject([{ what: 'stream', detail: 'broken' }]);
   },
-  // Node 6 has two OOMKilled of every 400, the first of which was not announced; node 2 one with another error.
+  // Of node 6, the first of two was not announced.
   'Which containers were OOMKilled or failed': (rows) => {
-    expect(nodes(rows)).toEqual(ofBoth('002', '006'));
+    expect(nodes(rows)).toEqual(ofBoth(...ending(2), ...ending(6)));
     expect(of(rows, { node: 'west-002' }).map((row) => [row['exit_code'], row['announced']])).toEqual([
       ['7', true],
       ['7', true],
@@ -81,9 +113,10 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
     expect(new Set(rows.map((row) => row['pod_name']))).toEqual(new Set(['job-6-119']));
   },
   'Is this node, pool or fleet safe': (rows) => {
-    expect(nodes(of(rows, { verdict: 'safe' }))).toEqual(ofBoth('002', '005', '008'));
+    // Of the others too few events were seen.
+    expect(nodes(of(rows, { verdict: 'safe' }))).toEqual(ofBoth(...numbersOf('crio').filter(isBusy)));
     expect(nodes(of(rows, { verdict: 'unsafe' }))).toEqual(
-      expect.arrayContaining(ofBoth('003', '006', '009')),
+      expect.arrayContaining(ofBoth(...numbersOf('general'), ...ending(3))),
     );
     expect(of(rows, { node: 'east-idle' })).toMatchObject([
       { verdict: 'unknown', reason: 'no agent reported' },
@@ -91,26 +124,33 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
     expect(of(rows, { node: 'east-003' })).toMatchObject([{ reason: 'its kubelet fell back once' }]);
   },
   'Is this pool safe': (rows) => {
+    const fallbacks = (pool: (typeof POOLS)[number]) => `${ending(3, numbersOf(pool)).length}`;
+    const count = (pool: (typeof POOLS)[number]) => `${numbersOf(pool).length}`;
     expect(of(rows, { cluster: 'west' })).toMatchObject([
-      { pool: 'crio', verdict: 'safe', nodes: '3', safe: '3', missed: '0' },
-      { pool: 'general', verdict: 'unsafe', nodes: '3', unsafe: '3', fallbacks: '1' },
-      { pool: 'memory', nodes: '4', fallbacks: '0' },
+      {
+        pool: 'crio',
+        verdict: 'unsafe',
+        nodes: count('crio'),
+        safe: '3',
+        unsafe: fallbacks('crio'),
+        missed: '0',
+      },
+      { pool: 'general', nodes: count('general'), unsafe: count('general'), fallbacks: fallbacks('general') },
+      { pool: 'memory', nodes: count('memory'), fallbacks: fallbacks('memory') },
     ]);
     expect(of(rows, { cluster: 'east', pool: null })).toMatchObject([{ nodes: '1', verdict: 'unknown' }]);
   },
   'How does the latency of relists grow': (rows) => {
+    const classes = [20, 30, 40, 50, 60].map((from) => [
+      from,
+      `${MINUTES_OF_DAY * NUMBERS.filter((number) => Math.floor((20 + (number % 50)) / 10) * 10 === from).length}`,
+    ]);
     expect(rows.map(({ containers_from, minutes }) => [containers_from, minutes])).toEqual([
-      ...[
-        [20, '1296'],
-        [30, '144'],
-      ],
-      ...[
-        [20, '1296'],
-        [30, '144'],
-      ],
+      ...classes,
+      ...classes,
     ]);
   },
-  'Where did two containers of one name': (rows) => expect(nodes(rows)).toEqual(ofBoth('006')),
+  'Where did two containers of one name': (rows) => expect(nodes(rows)).toEqual(ofBoth(...ending(6))),
   // One node of ten was not watched for six hours.
   'How complete is the evidence': (rows) => {
     expect(rows).toHaveLength(14);
@@ -121,25 +161,27 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
   },
   'Which namespaces churn most': (rows) => {
     expect(of(rows, { cluster: 'west' })).toMatchObject([
-      { pod_namespace: 'shop', started: '900' },
-      { pod_namespace: 'batch', started: '300' },
+      { pod_namespace: 'shop', started: `${0.75 * sum(NUMBERS, livesOf)}` },
+      { pod_namespace: 'batch', started: `${0.25 * sum(NUMBERS, livesOf)}` },
     ]);
   },
   'What did the kubelet discard': (rows) => {
     expect(of(rows, { node: 'west-007' })).toMatchObject([
-      { discarded_by_kubelet: '5', dropped_by_runtime: '4' },
+      { discarded_by_kubelet: '5', dropped_by_runtime: `${missed([7])}` },
     ]);
     expect(of(rows, { node: 'west-006' })).toMatchObject([
-      { discarded_by_kubelet: '0', dropped_by_runtime: '34' },
+      { discarded_by_kubelet: '0', dropped_by_runtime: `${missed([6])}` },
     ]);
   },
   'How does the rate of misses differ': (rows) => {
-    const missed = (version: string) =>
+    const missedWith = (version: string) =>
       of(rows, { cluster: 'east', runtime_version: version }).reduce(
-        (sum, row) => sum + Number(row['missed']),
+        (total, row) => total + Number(row['missed']),
         0,
       );
-    expect(['2.0.5', '2.1.4', '1.33.1'].map(missed)).toEqual([102, 15, 0]);
+    expect(['2.0.5', '2.1.4', '1.33.1'].map(missedWith)).toEqual(
+      POOLS.map((pool) => missed(numbersOf(pool))),
+    );
     for (const { low, per_million: rate, high } of rows) {
       expect(Number(low)).toBeLessThanOrEqual(Number(rate));
       expect(Number(high)).toBeGreaterThan(Number(rate));
@@ -151,13 +193,14 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
       'v1.36.2',
     ]),
   'How did latency develop': (rows) =>
-    expect(of(rows, { cluster: 'east' }).reduce((sum, row) => sum + Number(row['relists']), 0)).toBe(
-      10 * 7 * 17_280,
+    expect(of(rows, { cluster: 'east' }).reduce((total, row) => total + Number(row['relists']), 0)).toBe(
+      (SIZE.nodes * SIZE.days * DAY_S) / 5,
     ),
-  'Does the kubelet wait for lists': (rows) => expect(nodes(rows.slice(0, 2))).toEqual(ofBoth('005')),
+  'Does the kubelet wait for lists': (rows) =>
+    expect(nodes(rows)).toEqual(named('east', ending(5).slice(0, 4))),
   'Which pod makes the relist hang': (rows) => {
-    expect(nodes(rows)).toEqual(ofBoth('001'));
-    expect(of(rows, { cluster: 'east' })).toMatchObject([
+    expect(nodes(rows)).toEqual(ofBoth(...ending(1)));
+    expect(of(rows, { node: 'east-001' })).toMatchObject([
       {
         pod_name: 'job-3-25',
         container_name: null,
@@ -172,12 +215,18 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
     expect(rows).toMatchObject([{ node: 'east-idle', mode_reason: 'NeverSeen' }]),
   'When did a Node say': (rows) =>
     expect(of(rows, { node: 'east-005' }).map(({ status }) => status)).toEqual(['False', 'True']),
-  'Which Nodes were not Ready': (rows) =>
-    expect(of(rows, { cluster: 'west' })).toMatchObject([
+  'Which Nodes were not Ready': (rows) => {
+    expect(nodes(rows)).toEqual(ofBoth(...ending(5), ...ending(8), ...ending(9)));
+    expect(
+      ofBoth(5, 8, 9)
+        .slice(3)
+        .flatMap((node) => of(rows, { node })),
+    ).toMatchObject([
       { node: 'west-005', minutes: '7.0', causes: ['pleg'] },
       { node: 'west-008', minutes: '30.0', status: 'Unknown', causes: ['kubelet_silent'] },
       { node: 'west-009', minutes: '2.0', causes: ['network'] },
-    ]),
+    ]);
+  },
   'How much work does Evented PLEG save': (rows) => {
     expect(of(rows, { in_fallback: true }).map((row) => Number(row['relists_per_minute']))).toEqual([60, 60]);
     expect(of(rows, { cluster: 'east' }).map((row) => Number(row['kubelet_cpu_share']))).toEqual([
@@ -188,35 +237,47 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
     ]);
   },
   'Which containers lived too briefly': (rows) =>
-    expect(of(rows, { cluster: 'east' }).reduce((sum, row) => sum + Number(row['short_lives']), 0)).toBe(170),
+    expect(of(rows, { cluster: 'east' }).reduce((total, row) => total + Number(row['short_lives']), 0)).toBe(
+      sum(NUMBERS, (number) => containers(number, (no) => no % 50 === 7).length),
+    ),
   'Which broken streams cost a fallback': (rows) => {
-    expect(nodes(rows)).toEqual(ofBoth('003', '004'));
-    expect(rows.filter(({ fell_back_at }) => fell_back_at !== null).map(({ hours }) => hours)).toEqual([
-      30, 30,
-    ]);
+    expect(nodes(rows)).toEqual(ofBoth(...ending(3), ...ending(4)));
+    const costly = rows.filter(({ fell_back_at }) => fell_back_at !== null);
+    expect(nodes(costly)).toEqual(ofBoth(...ending(3)));
+    expect(new Set(costly.map(({ hours }) => hours))).toEqual(new Set([30]));
   },
   'Which findings resolved late': (rows) =>
-    expect(rows).toMatchObject(CLUSTERS.map((cluster) => ({ cluster, resolved: '28', median_s: 40 }))),
-  'Which nodes behave unlike': (rows) => expect(nodes(rows)).toEqual(ofBoth('003', '006', '009')),
-  'Does it depend on the pool': (rows) =>
-    // Of 102 misses with containerd 2.0.5, node 9 had those of the first three days in the pool spot: 15.
-    expect(of(rows, { cluster: 'east' }).map(({ pool, missed }) => [pool, missed])).toEqual([
-      ['crio', '0'],
-      ['general', '87'],
-      ['memory', '15'],
-      ['spot', '15'],
-    ]),
+    expect(rows).toMatchObject(
+      CLUSTERS.map((cluster) => ({ cluster, resolved: `${missedInAll - missed(NUMBERS)}`, median_s: 40 })),
+    ),
+  'Which nodes behave unlike': (rows) => expect(nodes(rows)).toEqual(ofBoth(...numbersOf('general'))),
+  'Does it depend on the pool': (rows) => {
+    // Of three days.
+    const ofSpot = missesOf(9).lasting.filter((no) => no < 3 * livesOf(9)).length;
+    expect(of(rows, { cluster: 'east' }).map((row) => [row['pool'], Number(row['missed'])])).toEqual([
+      ['crio', 0],
+      ['general', missed(numbersOf('general')) - ofSpot],
+      ['memory', missed(numbersOf('memory'))],
+      ['spot', ofSpot],
+    ]);
+  },
+  // Of the nodes of each pool that end with 4, six hours of a day.
   'In which pools is the evidence incomplete': (rows) =>
-    expect(of(rows, { cluster: 'east' })).toMatchObject([{ pool: 'memory', nodes: '4', streamed: '0.938' }]),
+    expect(of(rows, { cluster: 'east' })).toMatchObject(
+      (['crio', 'general', 'memory'] as const).map((pool) => ({
+        ...{ pool, nodes: `${numbersOf(pool).length - (pool === 'general' ? 1 : 0)}` },
+        streamed: (1 - (0.25 * ending(4, numbersOf(pool)).length) / numbersOf(pool).length).toFixed(3),
+      })),
+    ),
   'Which Nodes changed their kernel': (rows) => {
-    expect(nodes(rows)).toEqual(ofBoth('009'));
+    expect(nodes(rows)).toEqual(ofBoth(9));
     expect(rows[0]).toMatchObject({
       ...{ kernel_before: '6.8.0-45-generic', kernel_version: '6.8.0-50-generic' },
       ...{ pool_before: 'spot', pool: 'general' },
     });
   },
   'Which alerts would have fired': (rows) => {
-    expect(nodes(rows)).toEqual(ofBoth('005'));
+    expect(nodes(rows)).toEqual(ofBoth(...ending(5)));
     expect(rows[0]).toMatchObject({ max_ms: 12_000 });
   },
 };
@@ -243,11 +304,11 @@ needs('postgres')('the questions of docs/how-to/questions.md', () => {
     server = await startServer();
     const databaseUrl = await server.database();
     const reader = await server.reader(databaseUrl);
-    await writeHistory(databaseUrl, { nodes: 10, days: 7, lives: 120, step: 600 });
+    await writeHistory(databaseUrl, SIZE);
     client = new Client({ connectionString: reader });
     await client.connect();
     await client.query("SET TimeZone = 'UTC'");
-  });
+  }, WRITTEN_WITHIN_MS);
   afterAll(async () => {
     await client?.end();
     await server?.stop();

@@ -28,9 +28,11 @@ FROM store.cluster c, begin b, size, generate_series(1, size.nodes) AS g WHERE c
 -- A Node without an agent.
 INSERT INTO store.node (cluster_id, name) SELECT cluster_id, 'east-idle' FROM store.cluster WHERE name = 'east';
 
+-- Beyond the busy nodes, each starts a fifth of the pods.
 CREATE TEMP TABLE member AS
-SELECT n.node_id, n.cluster_id, right(n.name, 3)::int4 AS number, md5(n.name)::uuid AS epoch, b.day::timestamp AT TIME ZONE 'UTC' AS began
-FROM store.node n, begin b WHERE n.first_seen IS NOT NULL;
+SELECT n.node_id, n.cluster_id, n.number, md5(n.name)::uuid AS epoch, b.day::timestamp AT TIME ZONE 'UTC' AS began,
+       CASE WHEN n.number <= size.busy THEN size.lives ELSE size.lives / 5 END AS lives
+FROM begin b, size, (SELECT *, right(name, 3)::int4 AS number FROM store.node WHERE first_seen IS NOT NULL) n;
 
 -- Three pools, of one runtime each, in three zones. Node 9 had another kernel for the first three days, and was in the pool spot.
 INSERT INTO store.node_info (node_id, cluster_id, at, labels, os_image, kernel_version)
@@ -58,12 +60,12 @@ SELECT node_id, cluster_id, 1, 1, 'Active', began, '', '', true, '', 'EventedCac
 
 -- A pod with one container, from start to end. no: counts those of a node.
 CREATE TEMP TABLE life AS
-SELECT m.node_id, m.cluster_id, m.number, x.context_id, d * size.lives + i AS no, b.day + d AS day,
-       m.began + d * interval '1 day' + i * interval '86200 s' / size.lives AS at,
+SELECT m.node_id, m.cluster_id, m.number, x.context_id, d * m.lives + i AS no, b.day + d AS day,
+       m.began + d * interval '1 day' + i * interval '86200 s' / m.lives AS at,
        encode(sha256(format('%s/%s/%s', m.epoch, d, i)::bytea), 'hex') AS id, encode(sha256(format('%s/%s/%s/sandbox', m.epoch, d, i)::bytea), 'hex') AS sandbox,
        CASE i % 4 WHEN 0 THEN 'batch' ELSE 'shop' END AS namespace, format('job-%s-%s', d, i) AS pod,
-       CASE m.number % 3 WHEN 0 THEN (d * size.lives + i) % 20 = 0 WHEN 1 THEN (d * size.lives + i) % 200 = 0 ELSE false END AS is_lossy
-FROM begin b CROSS JOIN size CROSS JOIN generate_series(0, size.days - 1) AS d CROSS JOIN generate_series(0, size.lives - 1) AS i CROSS JOIN member m
+       CASE m.number % 3 WHEN 0 THEN (d * m.lives + i) % 20 = 0 WHEN 1 THEN (d * m.lives + i) % 200 = 0 ELSE false END AS is_lossy
+FROM begin b CROSS JOIN size CROSS JOIN member m CROSS JOIN generate_series(0, size.days - 1) AS d CROSS JOIN generate_series(0, m.lives - 1) AS i
 JOIN store.context x ON x.node_id = m.node_id AND x.context_no = CASE WHEN d < 3 THEN 1 ELSE 2 END;
 ALTER TABLE life ADD container_key int8, ADD sandbox_key int8;
 UPDATE life SET container_key = ('x' || encode(substr(sha256(id::bytea), 1, 8), 'hex'))::bit(64)::int8,

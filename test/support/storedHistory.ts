@@ -10,6 +10,8 @@ export interface HistorySize {
   readonly days: number;
   /** Pods that start and end on a node in a day. */
   readonly lives: number;
+  /** How many nodes of a cluster have so many; each of the others has a fifth. Default: all. */
+  readonly busy?: number;
   /** How many seconds a minute's record covers; 60 in reality. */
   readonly step: number;
 }
@@ -18,13 +20,13 @@ const STATEMENTS = readFileSync(new URL('storedHistory.sql', import.meta.url), '
 
 export async function writeHistory(
   databaseUrl: string,
-  { nodes, days, lives, step }: HistorySize,
+  { nodes, days, lives, busy = nodes, step }: HistorySize,
 ): Promise<void> {
   const client = new Client({ connectionString: databaseUrl });
   await client.connect();
   try {
-    await client.query('CREATE TEMP TABLE size (nodes int4, days int4, lives int4, step int4)');
-    await client.query('INSERT INTO size VALUES ($1, $2, $3, $4)', [nodes, days, lives, step]);
+    await client.query('CREATE TEMP TABLE size (nodes int4, days int4, lives int4, busy int4, step int4)');
+    await client.query('INSERT INTO size VALUES ($1, $2, $3, $4, $5)', [nodes, days, lives, busy, step]);
     await client.query(STATEMENTS);
     await client.query('ANALYZE');
   } finally {
