@@ -52,6 +52,7 @@ function store(
     gaps: [],
     downtimes: [],
     undeclared: [],
+    miscounted: [],
     folded: {
       sessions: new Map(),
       gaps: new Map(),
@@ -251,6 +252,12 @@ test('a downtime that the next agent did not declare is explained only by lost r
   const faults = [{ atMs: 0, forMs: 1, fault }];
   const lossy = { ...absent, gaps: [gap] };
   expect(checkRecords(evidence({ deaths, faults, store: lossy })).problems).toEqual([]);
+});
+
+test('an hour that is not the sum of its minutes is miscounted', () => {
+  const miscounted = [{ node: NODE, hour: '2026-11-23 10:00:00+00' }];
+  const { problems } = checkRecords(evidence({ store: { ...store([row(1), row(2)]), miscounted } }));
+  expect(problems).toEqual(['1 miscounted']);
 });
 
 test('a period that neither evidence nor a gap covers is undeclared', () => {

@@ -8,6 +8,7 @@
  *   duplicated     in the store more than once
  *   declared       attempted, not stored, and in a gap of that epoch; a fault must explain the gap
  *   undeclared     periods that neither evidence nor a gap covers (plegwatch.undeclared_gaps)
+ *   miscounted     hours that are not the sum of their minutes
  *   undetermined   attempted, and the agent died before it was in the spool: a bounded tail of an ended epoch
  *   different      what `plegwatch audit` says about the store
  *   premature      acknowledged before it was committed
@@ -66,6 +67,12 @@ export interface UndeclaredGap {
   readonly to: number;
 }
 
+/** An hour of a context that is not the sum of its minutes. */
+export interface MiscountedHour {
+  readonly node: string;
+  readonly hour: string;
+}
+
 /** An agent that was killed. */
 export interface Death {
   readonly node: string;
@@ -92,6 +99,7 @@ export interface CheckedStore {
   readonly gaps: readonly SeqGap[];
   readonly downtimes: readonly AgentDowntime[];
   readonly undeclared: readonly UndeclaredGap[];
+  readonly miscounted: readonly MiscountedHour[];
   readonly folded: Folded;
 }
 
@@ -130,6 +138,7 @@ export interface CheckResult {
   readonly declared: number;
   readonly unexplained: readonly string[];
   readonly undeclared: readonly string[];
+  readonly miscounted: readonly string[];
   readonly undetermined: number;
   readonly different: readonly string[];
   readonly premature: readonly string[];
@@ -174,6 +183,7 @@ export function checkRecords(evidence: TortureEvidence): CheckResult {
       ...store.downtimes.filter((downtime) => !hadDeath(downtime, evidence)).map(describeDowntime),
     ],
     undeclared: store.undeclared.map(describeUndeclared),
+    miscounted: store.miscounted.map(({ node, hour }) => `${node} ${hour}`),
     undetermined: [...undetermined.values()].reduce((a, b) => a + b, 0),
     different: evidence.different,
     premature: evidence.premature.map(describePremature),
@@ -276,6 +286,7 @@ export const PROBLEM_CLASSES = [
   'duplicated',
   'unexplained',
   'undeclared',
+  'miscounted',
   'different',
   'premature',
 ] as const;

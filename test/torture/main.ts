@@ -11,7 +11,7 @@
  *   --forgetful N    the last N nodes delete acknowledged records at once
  *   --quiet          print one line per schedule
  *
- * Exit code 0: no record lost, unexpected or duplicated, no gap unexplained and no
+ * Exit code 0: no record lost, unexpected or duplicated, no gap unexplained, no hour miscounted and no
  * period undeclared. 1: otherwise. 2: wrong usage.
  */
 

@@ -8,6 +8,7 @@ import type {
   CheckedRow,
   CheckedStore,
   Folded,
+  MiscountedHour,
   SeqGap,
   StoredEpoch,
   UndeclaredGap,
@@ -58,6 +59,24 @@ const ROWS: Readonly<Record<RowKind, { readonly table: string; readonly columns:
   },
 };
 
+const HOUR_SUMS = [
+  'span_us',
+  'covered_us',
+  'relists',
+  'errors',
+  'bytes',
+  'expected',
+  'matched',
+  'unobservable',
+];
+
+/** No minute is dropped while the torture runs. */
+const MISCOUNTED = `SELECT n.name AS node, hour::text AS hour
+  FROM (SELECT node_id, context_id, date_trunc('hour', minute, 'UTC') AS hour, ${HOUR_SUMS.map((name) => `sum(${name}) AS ${name}`).join(', ')}
+        FROM store.relist_minute GROUP BY 1, 2, 3) m
+  FULL JOIN store.relist_hour h USING (node_id, context_id, hour) JOIN store.node n USING (node_id)
+  WHERE (${HOUR_SUMS.map((name) => `m.${name}`).join(', ')}) IS DISTINCT FROM (${HOUR_SUMS.map((name) => `h.${name}`).join(', ')})`;
+
 type StoreRow = Record<string, unknown>;
 
 /** Reads everything in one snapshot. */
@@ -86,12 +105,14 @@ export async function readStore(url: string): Promise<CheckedStore> {
       await ask(`SELECT node, scope, extract(epoch FROM from_at)::float8 * 1000 AS from,
         extract(epoch FROM to_at)::float8 * 1000 AS to FROM plegwatch.undeclared_gaps()`)
     ).map((row) => row as unknown as UndeclaredGap);
+    const miscounted = (await ask(MISCOUNTED)).map((row) => row as unknown as MiscountedHour);
     return {
       rows: rows.filter(isOurs),
       epochs: epochs.filter(isOurs),
       gaps: gaps.filter(isOurs),
       downtimes: downtimes.filter(isOurs),
       undeclared: undeclared.filter(isOurs),
+      miscounted: miscounted.filter(isOurs),
       folded: await readFolded(ask),
     };
   });
