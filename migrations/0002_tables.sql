@@ -107,11 +107,11 @@ CREATE TABLE store.context (
 --   started_at                     fixed when the epoch is first seen; every record's time is this plus the record's offset
 --   started_mono                   the same moment on the monotonic clock of boot_id, in microseconds
 --   last_seq                       the highest seq known to exist
---   last_batch_seq, last_batch_at  the highest `last` of a batch, and when that batch was cut
+--   last_batch_seq, last_batch_at  the highest `last` of a batch, and when that batch was sealed
 --   last_record_at                 the time of the latest stored record
 --   complete_through               everything the agent wrote up to here is stored or declared lost
 --   decided_through                of everything that happened before, the stored records say whether its event came
---   delay_us                       the shortest time lately between when a batch was cut, by the times of the epoch, and when it was stored:
+--   delay_us                       the shortest time lately between when a batch was sealed, by the times of the epoch, and when it was stored:
 --                                  the way through the queue, and what the node's clock differs from that of the database
 --   clock_moved_us                 how far the wall clock of the node was moved since the epoch was dated
 --   last_seen                      the last moment at which its agent is known to have run, on the clock of the database: a batch that waited

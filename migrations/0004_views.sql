@@ -654,8 +654,8 @@ CROSS JOIN LATERAL (
   WHERE w.proof ? 'statusAnswer'
   UNION ALL
   SELECT 70, s.opened_at, s.closed_at,
-         format('subscription %s: first event %s, %s events in all, ended with %s', s.session_no,
-                coalesce('at ' || s.armed_at, 'never'), s.events, coalesce(s.code, 'nothing yet')),
+         format('subscription %s: first event %s, %s events in all, %s', s.session_no,
+                coalesce('at ' || s.armed_at, 'never'), s.events, coalesce('ended with ' || s.code, 'no end recorded')),
          format('stream_sessions, epoch %s session_no %s', s.epoch, s.session_no)
   FROM store.stream_session s
   WHERE s.node_id = f.node_id AND s.epoch = x.epoch AND s.opened_at <= f.detected_at

@@ -508,7 +508,7 @@ COMMENT ON COLUMN plegwatch.timeline_entry.detail IS 'more in words: cause, reas
 COMMENT ON COLUMN plegwatch.timeline_entry.epoch IS 'the run of the agent that recorded it';
 COMMENT ON COLUMN plegwatch.timeline_entry.seq IS 'the position of the record in its epoch; null for what has no record of its own';
 COMMENT ON FUNCTION plegwatch.timeline(text, text, timestamptz, timestamptz) IS
-  'Everything that is known of a node in a period, in one order: runs of its agent, events, changes, slow statuses, findings, subscriptions, gaps, modes of its kubelet, and conditions of its Node. A session or gap that began before the period is shown if it lasted into it.';
+  'Everything that is known of a node in a period, in order of time: runs of its agent, events, changes, slow statuses, findings, subscriptions, gaps, modes of its kubelet, and conditions of its Node. A session or gap that began before the period is shown if it lasted into it.';
 
 COMMENT ON FUNCTION plegwatch.last_events(text, text, int4) IS
   'The last events of a node, 50 or as many as asked for (10,000 at most), the newest first, with the columns of container_events. Reads no day before the one that has the last of them.';
