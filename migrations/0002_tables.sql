@@ -334,8 +334,8 @@ CREATE UNIQUE INDEX relist_hour_once ON store.relist_hour (node_id, context_id, 
 CREATE INDEX relist_hour_hour ON store.relist_hour USING brin (hour, day);
 
 -- Adds minutes to their hours, in the statement that stores them: a record is stored once, so it is added once. Its node is locked meanwhile, so nothing else
--- adds to the same hours.
-CREATE FUNCTION store.add_to_hours() RETURNS trigger LANGUAGE plpgsql AS $$
+-- adds to the same hours. Runs as the owner, so that nobody needs a right to change hours: a controller adds minutes, which are checked.
+CREATE FUNCTION store.add_to_hours() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   INSERT INTO store.relist_hour AS h (
     hour, day, node_id, context_id, cluster_id, minute_bits, span_us, listed_us, covered_us, max_us, bytes, relists, errors, expected, matched,

@@ -92,7 +92,7 @@ BEGIN
   END IF;
   EXECUTE format('GRANT INSERT, UPDATE ON store.node, store.context, store.epoch, store.container, store.node_key,
     store.stream_session, store.gap, store.node_state, store.report_queue, store.report_condition, store.report, store.rejected,
-    store.status_lag_watch, store.report_writer, store.leader, store.relist_hour TO %I', to_role);
+    store.status_lag_watch, store.report_writer, store.leader TO %I', to_role);
   EXECUTE format('GRANT INSERT ON store.cluster, store.container_event, store.relist_change, store.relist_minute, store.finding,
     store.finding_update, store.mode_change, store.node_condition, store.ready_change,
     store.node_info, store.status_lag TO %I', to_role);

@@ -214,6 +214,15 @@ needs('postgres')('two clusters on one database', () => {
     }
   });
 
+  it('a controller adds to hours by the minutes that it stores, and cannot change them otherwise', async () => {
+    const hours = 'UPDATE store.relist_hour SET errors = 0';
+    await expect(query(url.controllerOne, hours)).rejects.toThrow('permission denied');
+    await expect(
+      query(url.controllerOne, 'INSERT INTO store.relist_hour SELECT * FROM store.relist_hour'),
+    ).rejects.toThrow('permission denied');
+    expect(await counted(url.controllerOne, 'store.relist_hour')).toBeGreaterThan(0);
+  });
+
   it('every statement with which a batch is stored does nothing to another cluster', async () => {
     const state = async () => JSON.stringify(await Promise.all(tables().map(({ name }) => digest(name))));
     const digest = (name: string) =>

@@ -8,12 +8,12 @@ WITH needed (privilege, relations) AS (
     ]),
     ('INSERT', ARRAY[
       'cluster', 'node', 'context', 'epoch', 'container', 'stream_session', 'gap', 'node_state', 'report_queue', 'report_condition',
-      'report', 'rejected', 'status_lag_watch', 'container_event', 'relist_change', 'relist_minute', 'relist_hour', 'finding', 'finding_update',
+      'report', 'rejected', 'status_lag_watch', 'container_event', 'relist_change', 'relist_minute', 'finding', 'finding_update',
       'mode_change', 'node_condition', 'ready_change', 'node_info', 'status_lag', 'node_key', 'report_writer', 'leader'
     ]),
     ('UPDATE', ARRAY[
       'node', 'context', 'epoch', 'container', 'stream_session', 'gap', 'node_state', 'report_queue', 'report_condition',
-      'report', 'rejected', 'status_lag_watch', 'node_key', 'report_writer', 'leader', 'relist_hour'
+      'report', 'rejected', 'status_lag_watch', 'node_key', 'report_writer', 'leader'
     ]),
     ('DELETE', ARRAY['node', 'node_key', 'report', 'report_condition', 'report_queue', 'status_lag_watch'])
 )
