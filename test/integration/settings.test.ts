@@ -585,7 +585,7 @@ needs('redis-server', 'postgres')('a setting that leads to the wrong part', () =
 
   test('--http-address that is in use is refused', async () => {
     const httpAddress = `127.0.0.1:${await web()}`;
-    const names = [`--http-address ${httpAddress}`, 'EADDRINUSE', 'PLEGWATCH_HTTP_ADDRESS'];
+    const names = [`${httpAddress} (--http-address)`, 'EADDRINUSE', 'PLEGWATCH_HTTP_ADDRESS'];
     expectRefusal(await agent({ httpAddress }), 'HTTP_ADDRESS_IN_USE', ...names);
     expectRefusal(await controller({ httpAddress }, noKube), 'HTTP_ADDRESS_IN_USE', ...names);
   });
