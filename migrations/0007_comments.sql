@@ -269,7 +269,7 @@ COMMENT ON COLUMN plegwatch.kubelet_hours.hour IS 'the hour';
 COMMENT ON COLUMN plegwatch.kubelet_hours.relists IS 'how many relists of the kubelet ended';
 COMMENT ON COLUMN plegwatch.kubelet_hours.relist_p99_ms IS '99 in 100 of them were at most this long';
 COMMENT ON COLUMN plegwatch.kubelet_hours.hist IS 'how many fell into each bucket, without the empty ones at the end; bounds: store.kubelet_hist_bounds()';
-COMMENT ON COLUMN plegwatch.kubelet_hours.last_seen_age_ms IS 'how long ago its PLEG was last active, at most; null where its metric does not say: with the gate on, before 1.37';
+COMMENT ON COLUMN plegwatch.kubelet_hours.last_seen_age_ms IS 'how long ago its PLEG was last active, at most; null where its metric does not say: before the first relist, and with the gate on, before 1.37';
 COMMENT ON COLUMN plegwatch.kubelet_hours.discarded IS 'events that it discarded because its channel was full';
 COMMENT ON COLUMN plegwatch.kubelet_hours.stream_errors IS 'errors of the kubelet''s own event stream since it started';
 COMMENT ON COLUMN plegwatch.kubelet_hours.list_p99_ms IS '99 in 100 of its list calls of the slowest minute were at most this long';
