@@ -360,7 +360,8 @@ $$;
 
 REVOKE ALL ON FUNCTION plegwatch.undeclared_gaps(timestamptz, timestamptz) FROM PUBLIC;
 
--- Two incarnations of an agent can share a minute: their figures are added.
+-- Two incarnations of an agent can share a minute: their figures are added. Without a relist there is no longest one, and of null and a number,
+-- least is the number.
 CREATE VIEW plegwatch.relist_minutes WITH (security_invoker = true) AS
 SELECT m.cluster, m.node, m.minute, m.relists, m.errors,
        least(store.hist_quantile(m.hist, 0.5), m.max_ms) AS p50_ms,
@@ -372,7 +373,7 @@ SELECT m.cluster, m.node, m.minute, m.relists, m.errors,
        nullif(m.kubelet_version, '') AS kubelet_version
 FROM (
   SELECT c.name AS cluster, n.name AS node, r.minute, r.day,
-         sum(r.relists) AS relists, sum(r.errors) AS errors, max(r.max_us) / 1000.0::float8 AS max_ms,
+         sum(r.relists) AS relists, sum(r.errors) AS errors, max(r.max_us) FILTER (WHERE r.relists > 0) / 1000.0::float8 AS max_ms,
          store.hist_sum(r.hist::int4[]) AS hist, max(r.sandboxes) AS sandboxes, max(r.containers) AS containers,
          store.fit_int8(sum(r.bytes)) AS bytes, sum(r.expected) AS expected, sum(r.matched) AS matched,
          sum(r.unobservable) AS unobservable, sum(r.covered_us)::float8 / 1000 AS covered_ms,
@@ -415,10 +416,10 @@ CROSS JOIN LATERAL (VALUES
 -- The same by the hour and context, kept longer than minutes.
 CREATE VIEW plegwatch.relist_hours WITH (security_invoker = true) AS
 SELECT c.name AS cluster, n.name AS node, h.hour, bit_count(h.minute_bits::bit(64))::int4 AS minutes, h.relists, h.errors,
-       least(store.hist_quantile(h.hist, 0.5), h.max_us / 1000.0::float8) AS p50_ms,
-       least(store.hist_quantile(h.hist, 0.9), h.max_us / 1000.0::float8) AS p90_ms,
-       least(store.hist_quantile(h.hist, 0.99), h.max_us / 1000.0::float8) AS p99_ms,
-       h.max_us / 1000.0::float8 AS max_ms, h.hist, h.sandboxes, h.containers, h.bytes,
+       least(store.hist_quantile(h.hist, 0.5), m.max_ms) AS p50_ms,
+       least(store.hist_quantile(h.hist, 0.9), m.max_ms) AS p90_ms,
+       least(store.hist_quantile(h.hist, 0.99), m.max_ms) AS p99_ms,
+       m.max_ms, h.hist, h.sandboxes, h.containers, h.bytes,
        h.expected, h.matched, h.unobservable, h.covered_us / 1000.0::float8 AS covered_ms,
        h.span_us / 1000.0::float8 AS span_ms, h.day,
        nullif(x.runtime_name, '') AS runtime_name, nullif(x.runtime_version, '') AS runtime_version,
@@ -426,7 +427,8 @@ SELECT c.name AS cluster, n.name AS node, h.hour, bit_count(h.minute_bits::bit(6
 FROM store.relist_hour h
 LEFT JOIN store.node n ON n.node_id = h.node_id
 LEFT JOIN store.cluster c ON c.cluster_id = h.cluster_id
-LEFT JOIN store.context x ON x.context_id = h.context_id;
+LEFT JOIN store.context x ON x.context_id = h.context_id
+CROSS JOIN LATERAL (SELECT CASE WHEN h.relists > 0 THEN h.max_us / 1000.0::float8 END AS max_ms) m;
 
 -- Minutes in which the agent asked for statuses because relists were slow.
 CREATE VIEW plegwatch.status_checks WITH (security_invoker = true) AS

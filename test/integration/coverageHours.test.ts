@@ -230,6 +230,18 @@ needs('postgres')('hours', () => {
     expect(await query(history, DIFFERENT)).toEqual([]);
   });
 
+  it('without a relist that succeeded, no minute and no hour has a duration', async () => {
+    const databaseUrl = await server.database();
+    const failed = relistMinute({ t: 0, span: MINUTE, relists: 0, errors: 3, max: 0, hist: [], lists: [] });
+    await commitAll(databaseUrl, [agentIncarnation('node-a').batch(1, [failed])]);
+    for (const view of ['relist_minutes', 'relist_hours']) {
+      const durations = `SELECT errors::int4, p50_ms, p90_ms, p99_ms, max_ms FROM plegwatch.${view}`;
+      expect(await query(databaseUrl, durations)).toEqual([
+        { errors: 3, p50_ms: null, p90_ms: null, p99_ms: null, max_ms: null },
+      ]);
+    }
+  });
+
   it('a minute is added to its hour once, however late and however often it arrives', async () => {
     const databaseUrl = await server.database();
     const node = agentIncarnation('node-a', 1, 4 * 3_600_000);

@@ -24,6 +24,12 @@ describe('the status', () => {
     expect(build({ missed_last24h: 0, missed_total: 0 }).missed).toMatchObject({ last24h: 0 });
   });
 
+  test('has how many relists failed if none succeeded, and no duration of them', () => {
+    const failed = { p50_ms: null, p99_ms: null, relist_errors: 3 };
+    expect(build(failed).relist).toEqual({ errors: 3 });
+    expect(build({ ...failed, relist_errors: null })).not.toHaveProperty('relist');
+  });
+
   test('has mode Unknown until the agent reports a state', () => {
     expect(build({ state: null })).toMatchObject({ mode: 'Unknown' });
     expect(withState({ mode: 'no such mode!' }).mode).toBe('Unknown');

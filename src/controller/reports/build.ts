@@ -154,12 +154,13 @@ function streamOf(state: NodeStateRow | null): ReportStatus['stream'] {
 }
 
 function relistOf({ p50_ms, p99_ms, relist_errors }: EvidenceRow): ReportStatus['relist'] {
-  if (p50_ms === null || p99_ms === null) return undefined;
-  return {
-    p50Milliseconds: Math.ceil(p50_ms),
-    p99Milliseconds: Math.ceil(p99_ms),
-    errors: relist_errors ?? 0,
-  };
+  if (relist_errors === null) return undefined;
+  const rounded = (ms: number | null) => (ms === null ? undefined : Math.ceil(ms));
+  return present({
+    p50Milliseconds: rounded(p50_ms),
+    p99Milliseconds: rounded(p99_ms),
+    errors: relist_errors,
+  });
 }
 
 function observedOf(row: EvidenceRow): ReportStatus['observed24h'] {

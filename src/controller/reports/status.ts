@@ -49,8 +49,8 @@ export interface ReportStatus {
     readonly lastError?: string;
   };
   readonly relist?: {
-    readonly p50Milliseconds: number;
-    readonly p99Milliseconds: number;
+    readonly p50Milliseconds?: number;
+    readonly p99Milliseconds?: number;
     readonly errors: number;
   };
   readonly observed24h: {

@@ -49,7 +49,7 @@ LEFT JOIN LATERAL (
          sum(m.covered_us * least(1, extract(epoch FROM m.minute + interval '1 minute' - w.day_ago) / 60))::float8 AS covered_us,
          min(m.minute) AS since, max(m.ended_at) AS until,
          store.hist_sum(m.hist::int4[]) FILTER (WHERE m.minute > w.hour_ago) AS hist,
-         max(m.max_us) FILTER (WHERE m.minute > w.hour_ago)::float8 AS max_us,
+         max(m.max_us) FILTER (WHERE m.minute > w.hour_ago AND m.relists > 0)::float8 AS max_us,
          sum(m.errors) FILTER (WHERE m.minute > w.hour_ago)::float8 AS errors,
          -- The kubelet's own times between relists, in its present mode only: they differ between modes.
          sum(m.kubelet_interval_us) FILTER (WHERE m.ended_at > greatest(w.hour_ago, s.mode_since))::float8 / 1000
