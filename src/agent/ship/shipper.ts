@@ -131,10 +131,7 @@ export class Shipper {
 
   /** How many records the store has not acknowledged. */
   get unacknowledged(): number {
-    return this.#options.spool.epochs.reduce(
-      (sum, { lastSeq, ackedSeq }) => sum + Math.max(0, lastSeq - ackedSeq),
-      0,
-    );
+    return this.#options.spool.unackedRecords;
   }
 
   /** For how long the oldest record has waited for its acknowledgement, in seconds; 0 if none waits. */

@@ -45,6 +45,17 @@ describe('appending', () => {
     expect(second).toMatchObject({ seq: 2, object: null });
   });
 
+  test('a record that waits to be written is not acknowledged', async () => {
+    const spool = await bed.open();
+    await write(spool, 1, 3);
+    spool.current.acknowledge(seq(3));
+    expect(spool.unackedRecords).toBe(0);
+    spool.append(spoolRecord(4), null);
+    expect(spool.unackedRecords).toBe(1);
+    await spool.flush();
+    expect(spool.unackedRecords).toBe(1);
+  });
+
   test('a read ends at the maximum of records or bytes and at a new context, but returns at least one record', async () => {
     const spool = await bed.open();
     await write(spool, 1, 5);

@@ -151,6 +151,15 @@ export class Spool {
     return inSegments + this.#buffer.bytes;
   }
 
+  /** How many records are not acknowledged, with those that wait to be written. */
+  get unackedRecords(): number {
+    const written = this.epochs.reduce(
+      (sum, { lastSeq, ackedSeq }) => sum + Math.max(0, lastSeq - ackedSeq),
+      0,
+    );
+    return written + this.#nextSeq - 1 - this.current.lastSeq;
+  }
+
   get error(): string | null {
     return this.#status.error;
   }
