@@ -67,16 +67,16 @@ const NOT_OBSERVED: Readonly<Record<string, string>> = {
   findings: 'no verdict possible',
 };
 
-/** Causes of gaps that do not explain themselves. */
-const CAUSES: Readonly<Record<string, string>> = {
-  unproven: 'no event had arrived yet',
-  unsafe: 'with this runtime a subscriber could harm the node',
-  first_lists: 'what the first lists show may be older',
-};
+/** Causes of gaps that do not explain themselves. A cause may be any text. */
+const CAUSES: ReadonlyMap<string, string> = new Map([
+  ['unproven', 'no event had arrived yet'],
+  ['unsafe', 'with this runtime a subscriber could harm the node'],
+  ['first_lists', 'what the first lists show may be older'],
+]);
 
 /** The cause of a gap, with what it means. */
 function causeOf(detail: string | null): string | null {
-  const meaning = CAUSES[detail ?? ''];
+  const meaning = CAUSES.get(detail ?? '');
   return meaning === undefined ? detail : `${detail}: ${meaning}`;
 }
 

@@ -51,6 +51,14 @@ test('a finding does not end the line of the events around it', () => {
   ]);
 });
 
+test('a cause of a gap that needs it is explained, and any other text stays as it came', () => {
+  const gap = (minute: number, detail: string) =>
+    entry(minute, { kind: 'gap', what: 'stream', detail, pod: null, container: null, container_id: null });
+  const lines = linesOf([gap(1, 'unsafe'), gap(30, 'constructor')]);
+  expect(lines[0]).toContain('(unsafe: with this runtime a subscriber could harm the node)');
+  expect(lines[1]).toContain('(constructor)');
+});
+
 test('a stream that breaks every minute all night makes a handful of lines, which say how often', () => {
   const night = Array.from({ length: 480 }, (_, minute) => [
     ...pod(minute),
