@@ -83,7 +83,7 @@ export class FleetNode {
       keepTruth: false,
       onCrash: () => undefined,
     });
-    // As on a node where an agent is installed, its pods run already.
+    // The pods run already, as on a node where an agent is installed.
     startPods(core.pods, { ...churn, seed });
     core.truth.listen(onTruth);
     core.comeUp();
