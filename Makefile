@@ -102,7 +102,7 @@ bench: ## Compare the cost of an agent, and how long the page takes, with their 
 bench-controller: ## Compare how fast a controller drains its queues with bare tables (some minutes)
 	@$(call prepare,bench)
 	@$(node) build.mjs
-	@$(node) bench/ingest.ts
+	@$(node) bench/controller/main.ts
 
 bench-page: ## Measure how long the page takes to be drawn, with 5,000 nodes and with a busy day (two minutes)
 	@$(call prepare,node npm postgres chromium)

@@ -1,5 +1,5 @@
 /*
- * Figures with their budgets, as a table.
+ * Figures with their budgets, as a table: for a terminal, and in Markdown for the docs.
  */
 export interface TableRow {
   readonly what: string;
@@ -11,10 +11,7 @@ export interface TableRow {
 }
 
 export function printed(rows: readonly TableRow[]): string {
-  const cells = [
-    ['what', 'figure', 'budget', 'result'],
-    ...rows.map(({ what, figure, budget, met }) => [what, figure, budget ?? '', resultOf(met)]),
-  ];
+  const cells = cellsOf(rows);
   const widths = [0, 1, 2].map((column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)));
   const lines = cells.map((row) =>
     row
@@ -24,6 +21,19 @@ export function printed(rows: readonly TableRow[]): string {
   );
   return `${lines.join('\n')}\n`;
 }
+
+/** Rows that explain another one are indented in `what`; Markdown would drop that. */
+export function markdown(rows: readonly TableRow[]): string {
+  const [head = [], ...body] = cellsOf(rows).map((cells) =>
+    cells.map((cell) => cell.replace(/^ +/, '· ').replaceAll('|', '\\|')),
+  );
+  return [head, head.map(() => '---'), ...body].map((cells) => `| ${cells.join(' | ')} |\n`).join('');
+}
+
+const cellsOf = (rows: readonly TableRow[]): string[][] => [
+  ['what', 'figure', 'budget', 'result'],
+  ...rows.map(({ what, figure, budget, met }) => [what, figure, budget ?? '', resultOf(met)]),
+];
 
 function resultOf(met: boolean | null | undefined): string {
   if (met === undefined) return '';

@@ -24,8 +24,8 @@ import { run } from '../../devtools/localServices/process.ts';
 import { type Stops, stopAll } from '../../devtools/localServices/stopAll.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { messageOf } from '../../src/platform/errors.ts';
+import { type Bar, barPlot } from '../barPlot.ts';
 import { cpuMs, loadAverage } from '../processes.ts';
-import { type Bar, barPlot } from './barPlot.ts';
 import { estimate, printedEstimate } from './estimate.ts';
 import { type ExperimentNode, startNode } from './node.ts';
 

@@ -1,12 +1,12 @@
 /*
- * Bars in groups with error bars, as one SVG that reads well on light and dark pages and needs nothing else.
+ * Bars in groups, with error bars where they have any, as one SVG that reads well on light and dark pages and needs nothing else.
  */
 
 export interface Bar {
   readonly name: string;
   readonly mean: number;
-  /** Half the length of its error bar. */
-  readonly half: number;
+  /** Half the length of its error bar. Default: it has none. */
+  readonly half?: number;
 }
 
 export interface Plot {
@@ -31,7 +31,7 @@ const STYLE =
 
 /** Throws where there is nothing to draw, or a figure is none. */
 export function barPlot({ title, unit, groups }: Plot): string {
-  const tops = groups.flatMap(({ bars }) => bars.map(({ mean, half }) => mean + half));
+  const tops = groups.flatMap(({ bars }) => bars.map(({ mean, half = 0 }) => mean + half));
   if (tops.length === 0 || !tops.every(Number.isFinite)) throw new Error('a bar of the plot has no figure');
   const step = niceStep(Math.max(...tops, 1e-9));
   const steps = Math.ceil(Math.max(...tops, 1e-9) / step);
@@ -68,14 +68,17 @@ export function barPlot({ title, unit, groups }: Plot): string {
 }
 
 function drawBar({ name, mean, half }: Bar, x: number, y: (value: number) => number, fill: string): string {
-  const [top, low, high] = [y(mean), y(Math.max(0, mean - half)), y(mean + half)];
-  const middle = x + BAR / 2;
+  const top = y(mean);
+  const figure = half === undefined ? mean.toFixed(2) : `${mean.toFixed(2)} ± ${half.toFixed(2)}`;
   return (
-    `<g><title>${escaped(name)}: ${mean.toFixed(2)} ± ${half.toFixed(2)}</title>` +
+    `<g><title>${escaped(name)}: ${figure}</title>` +
     `<rect class="bar" x="${x + 4}" y="${top}" width="${BAR - 8}" height="${round(y(0) - top)}" fill="${fill}"/>` +
-    `<path class="error" fill="none" d="M${middle} ${low}V${high}M${middle - 5} ${low}h10M${middle - 5} ${high}h10"/></g>`
+    `${half === undefined ? '' : errorBar(x + BAR / 2, y(Math.max(0, mean - half)), y(mean + half))}</g>`
   );
 }
+
+const errorBar = (x: number, low: number, high: number): string =>
+  `<path class="error" fill="none" d="M${x} ${low}V${high}M${x - 5} ${low}h10M${x - 5} ${high}h10"/>`;
 
 const fillOf = (bar: number): string => FILLS[bar % FILLS.length] ?? 'none';
 

@@ -38,6 +38,16 @@ describe('a plot of bars', () => {
     },
   );
 
+  it('draws no error bar where there is none', () => {
+    const svg = barPlot({
+      title: 't',
+      unit: 'ms',
+      groups: [{ name: 'g', bars: [{ name: 'one', mean: 2 }] }],
+    });
+    expect(svg).toContain('<title>one: 2.00</title>');
+    expect(svg).not.toContain('class="error" ');
+  });
+
   it('escapes its texts', () => {
     expect(plotOf(1, 0)).toContain('a &amp; b (&lt;s&gt;)');
   });

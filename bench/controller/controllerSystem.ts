@@ -1,0 +1,147 @@
+/*
+ * What the parts of the controller's half measure: a Redis, a Postgres and built controllers, all on this machine, and what processor time
+ * each of them takes.
+ */
+import { join } from 'node:path';
+import { Queue } from 'bullmq';
+import {
+  type LocalPlegwatch,
+  type PlegwatchSettings,
+  startPlegwatch,
+} from '../../devtools/localServices/plegwatch.ts';
+import {
+  CONTROLLER_ROLE,
+  createControllerRole,
+  type LocalPostgres,
+  startPostgres,
+} from '../../devtools/localServices/postgres.ts';
+import { run } from '../../devtools/localServices/process.ts';
+import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
+import { type Stops, stopAll } from '../../devtools/localServices/stopAll.ts';
+import { connectRedis } from '../../src/platform/redis.ts';
+import { QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
+import { millis } from '../../src/protocol/units.ts';
+import { CLUSTER } from '../../test/support/batches.ts';
+import { childrenOf, cpuMs } from '../processes.ts';
+import { ROOT } from '../system.ts';
+
+const CLI = join(ROOT, 'dist', 'cli.js');
+/** `on` with PLEGWATCH_BENCH_FSYNC=on: a disk that others share makes figures that nobody can repeat. */
+export const FSYNC = process.env['PLEGWATCH_BENCH_FSYNC'] ?? 'off';
+const POSTGRES_SETTINGS = { fsync: FSYNC, shared_buffers: '512MB', max_wal_size: '4GB' };
+
+/** In milliseconds. */
+export interface ProcessorTime {
+  readonly controller: number;
+  readonly postgres: number;
+  readonly redis: number;
+}
+
+export interface ControllerSystem {
+  readonly redis: LocalRedis;
+  readonly postgres: LocalPostgres;
+  /** As the controllers' role. */
+  readonly databaseUrl: string;
+  readonly controllers: readonly LocalPlegwatch[];
+  /** With full rights, by number. */
+  readonly queues: readonly Queue[];
+  /** Starts one more controller. */
+  addController(settings?: PlegwatchSettings): Promise<LocalPlegwatch>;
+  /** Jobs that are not done yet. */
+  left(): Promise<number>;
+  /** Begins to count; the answer tells what was used since. Processes that have ended meanwhile are left out. */
+  countProcessorTime(): () => ProcessorTime;
+  stop(): Promise<void>;
+}
+
+export interface ControllerSystemOptions {
+  readonly queues: number;
+  /** Of the first controller. Default: it has no API server. */
+  readonly settings?: PlegwatchSettings;
+}
+
+/** Starts all of it with one controller. The cluster is that of test/support/batches.ts. */
+export async function startControllerSystem({
+  queues: count,
+  settings,
+}: ControllerSystemOptions): Promise<ControllerSystem> {
+  const stops: Stops = [];
+  const stop = () => stopAll(stops, 'See what still runs with ps, and stop it.');
+  try {
+    const redis = await startRedis();
+    stops.push(() => redis.stop());
+    const postgres = await startPostgres({ settings: POSTGRES_SETTINGS });
+    stops.push(() => postgres.stop());
+    const databaseUrl = await createControllerRole(postgres.url);
+    const grant = ['--controller-roles', `${CONTROLLER_ROLE}=${CLUSTER}`, '--queues', `${count}`];
+    await run(process.execPath, [CLI, 'migrate', '--database-url', postgres.url, ...grant]);
+    const client = connectRedis(
+      { redisUrl: redis.url },
+      { maxRetry: millis(1_000), onError: () => undefined, patient: true },
+    );
+    stops.push(() => client.disconnect());
+    const queues = Array.from(
+      { length: count },
+      (_, queue) =>
+        new Queue(QUEUE_NAME, {
+          connection: client,
+          prefix: queuePrefix(CLUSTER, queue),
+          skipMetasUpdate: true,
+        }),
+    );
+    stops.push(async () => {
+      for (const queue of queues) await queue.close();
+    });
+    const controllers: LocalPlegwatch[] = [];
+    const addController = async (more: PlegwatchSettings = {}) => {
+      const redisUrl = redis.urlOf('controller', CLUSTER);
+      const kube = more.kubeconfig === undefined ? { noKube: 'true' } : {};
+      const controller = await startPlegwatch({
+        cli: CLI,
+        command: 'controller',
+        settings: { cluster: CLUSTER, redisUrl, databaseUrl, ...kube, ...more },
+      });
+      stops.push(() => controller.stop());
+      controllers.push(controller);
+      return controller;
+    };
+    await addController(settings);
+    return {
+      ...{ redis, postgres, databaseUrl, controllers, queues, addController, stop },
+      async left() {
+        const counts = await Promise.all(
+          queues.map((queue) => queue.getJobCounts('wait', 'active', 'delayed')),
+        );
+        return counts.flatMap((one) => Object.values(one)).reduce((sum, n) => sum + n, 0);
+      },
+      countProcessorTime() {
+        const begun = [controllers.map(({ pid }) => pid), [postgres.pid], [redis.pid]].map((pids) => ({
+          pids,
+          before: timesOf(pids),
+        }));
+        return () => {
+          const [controller = 0, ofPostgres = 0, ofRedis = 0] = begun.map(({ pids, before }) =>
+            [...timesOf(pids)].reduce((sum, [pid, ms]) => sum + ms - (before.get(pid) ?? 0), 0),
+          );
+          return { controller, postgres: ofPostgres, redis: ofRedis };
+        };
+      },
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** The processor time of processes and of each of their children, in milliseconds; without those that have ended. */
+function timesOf(pids: readonly number[]): ReadonlyMap<number, number> {
+  const alive = <T>(ask: () => T): T[] => {
+    try {
+      return [ask()];
+    } catch {
+      return [];
+    }
+  };
+  const all = pids.flatMap((pid) => [pid, ...alive(() => childrenOf(pid)).flat()]);
+  return new Map(all.flatMap((pid) => alive(() => [pid, cpuMs(pid)] as const)));
+}
