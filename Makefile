@@ -100,9 +100,9 @@ bench: ## Compare the cost of an agent, and how long the page takes, with their 
 	@missed=0; $(node) bench/agentCost.ts || missed=$$?; $(MAKE) --no-print-directory bench-page || missed=$$?; exit $$missed
 
 bench-controller: ## Compare how fast a controller drains its queues with bare tables (some minutes)
-	@$(call prepare,bench)
+	@$(call prepare,bench etcd kubernetes)
 	@$(node) build.mjs
-	@$(node) bench/controller/main.ts
+	@$(node) --import ./bench/sqlAsText.ts bench/controller/main.ts
 
 bench-page: ## Measure how long the page takes to be drawn, with 5,000 nodes and with a busy day (two minutes)
 	@$(call prepare,node npm postgres chromium)

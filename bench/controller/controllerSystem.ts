@@ -17,6 +17,7 @@ import {
 } from '../../devtools/localServices/postgres.ts';
 import { run } from '../../devtools/localServices/process.ts';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
+import { startRedisCluster } from '../../devtools/localServices/redisCluster.ts';
 import { type Stops, stopAll } from '../../devtools/localServices/stopAll.ts';
 import { connectRedis } from '../../src/platform/redis.ts';
 import { QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
@@ -37,8 +38,13 @@ export interface ProcessorTime {
   readonly redis: number;
 }
 
+/** One Redis, or the masters of a cluster. */
+interface BenchRedis extends Pick<LocalRedis, 'url' | 'urlOf' | 'stop'> {
+  readonly pids: readonly number[];
+}
+
 export interface ControllerSystem {
-  readonly redis: LocalRedis;
+  readonly redis: BenchRedis;
   readonly postgres: LocalPostgres;
   /** As the controllers' role. */
   readonly databaseUrl: string;
@@ -56,6 +62,8 @@ export interface ControllerSystem {
 
 export interface ControllerSystemOptions {
   readonly queues: number;
+  /** More than one: a Redis Cluster. Default: one Redis. */
+  readonly masters?: number;
   /** Of the first controller. Default: it has no API server. */
   readonly settings?: PlegwatchSettings;
 }
@@ -63,12 +71,13 @@ export interface ControllerSystemOptions {
 /** Starts all of it with one controller. The cluster is that of test/support/batches.ts. */
 export async function startControllerSystem({
   queues: count,
+  masters = 1,
   settings,
 }: ControllerSystemOptions): Promise<ControllerSystem> {
   const stops: Stops = [];
   const stop = () => stopAll(stops, 'See what still runs with ps, and stop it.');
   try {
-    const redis = await startRedis();
+    const redis = await startRedisOf(masters);
     stops.push(() => redis.stop());
     const postgres = await startPostgres({ settings: POSTGRES_SETTINGS });
     stops.push(() => postgres.stop());
@@ -115,7 +124,7 @@ export async function startControllerSystem({
         return counts.flatMap((one) => Object.values(one)).reduce((sum, n) => sum + n, 0);
       },
       countProcessorTime() {
-        const begun = [controllers.map(({ pid }) => pid), [postgres.pid], [redis.pid]].map((pids) => ({
+        const begun = [controllers.map(({ pid }) => pid), [postgres.pid], redis.pids].map((pids) => ({
           pids,
           before: timesOf(pids),
         }));
@@ -131,6 +140,15 @@ export async function startControllerSystem({
     await stop();
     throw error;
   }
+}
+
+async function startRedisOf(masters: number): Promise<BenchRedis> {
+  if (masters > 1) {
+    const cluster = await startRedisCluster(masters);
+    return { ...cluster, pids: cluster.masters.map(({ pid }) => pid) };
+  }
+  const redis = await startRedis();
+  return { url: redis.url, urlOf: redis.urlOf, stop: () => redis.stop(), pids: [redis.pid] };
 }
 
 /** The processor time of processes and of each of their children, in milliseconds; without those that have ended. */

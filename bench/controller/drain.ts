@@ -28,11 +28,14 @@ const SIZES = SHORT
     ];
 const MIN_RATIO = 0.7;
 
-interface Round {
+export interface Drain {
   /** Records a second. */
   readonly rate: number;
   /** Microseconds a record. */
   readonly cost: ProcessorTime;
+}
+
+interface Round extends Drain {
   readonly bareRate: number;
   readonly bareCost: number;
 }
@@ -85,11 +88,12 @@ async function roundsOf(
   return rounds;
 }
 
-async function timedDrain(
+/** The controller, which was stopped while its queues were filled, drains them. */
+export async function timedDrain(
   system: ControllerSystem,
   batches: readonly PreparedBatch[],
   records: number,
-): Promise<Pick<Round, 'rate' | 'cost'>> {
+): Promise<Drain> {
   const [controller] = system.controllers;
   await controller?.kill('SIGSTOP');
   await fill(system, batches);
@@ -110,7 +114,7 @@ async function timedDrain(
   };
 }
 
-async function fill({ queues }: ControllerSystem, batches: readonly PreparedBatch[]): Promise<void> {
+export async function fill({ queues }: ControllerSystem, batches: readonly PreparedBatch[]): Promise<void> {
   const jobs = await Promise.all(
     batches.map(async (batch) => ({
       queue: queueOf(batch.node, queues.length),
@@ -122,7 +126,7 @@ async function fill({ queues }: ControllerSystem, batches: readonly PreparedBatc
   await Promise.all(queues.map((queue, no) => queue.addBulk(jobs.filter((job) => job.queue === no))));
 }
 
-async function drained(system: ControllerSystem): Promise<void> {
+export async function drained(system: ControllerSystem): Promise<void> {
   while ((await system.left()) > 0) await delay(50);
 }
 

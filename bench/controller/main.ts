@@ -13,8 +13,10 @@ import { markdown, printed } from '../table.ts';
 import { FSYNC } from './controllerSystem.ts';
 import { drain } from './drain.ts';
 import { type BenchPart, log, SHORT } from './part.ts';
+import { redisCluster } from './redisCluster.ts';
+import { reports } from './reports.ts';
 
-const PARTS: readonly BenchPart[] = [drain];
+const PARTS: readonly BenchPart[] = [drain, redisCluster, reports];
 
 /** Whether every part ran and no budget was missed. */
 async function main(): Promise<boolean> {
