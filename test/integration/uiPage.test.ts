@@ -3,6 +3,7 @@
  * elsewhere, an error or a violation of the content security policy cannot be closed.
  */
 import { readFileSync } from 'node:fs';
+import type { Route } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type LocalPlegwatch, startPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { freePort } from '../../devtools/localServices/process.ts';
@@ -213,6 +214,41 @@ needs('postgres', 'chromium')('the page', () => {
     await page.getByRole('heading', { name: 'Who may see this?' }).waitFor();
     // The browser itself reports an answer of 401.
     expect(tab.takeFaults().filter((fault) => !fault.includes('401'))).toEqual([]);
+    await tab.close();
+  });
+
+  /** A tab whose first request for the fleet waits until it is resumed. Its time goes on as it does, and can be moved forward. */
+  const openHeld = async () => {
+    const tab = await browser.open('about:blank');
+    const { page } = tab;
+    const held = Promise.withResolvers<Route>();
+    await page.route('**/api/fleet', (route) => held.resolve(route), { times: 1 });
+    await page.clock.install();
+    await page.goto(`${origin}/`);
+    return { tab, page, held: await held.promise };
+  };
+
+  test('an answer that is late is said to be late until it comes', async () => {
+    const { tab, page, held } = await openHeld();
+    const notice = page.getByRole('alert').getByText('The answer of the server is late.');
+    await page.clock.fastForward(20_000);
+    await notice.waitFor();
+    await page.getByText('The page goes on asking.').waitFor();
+    expect(await tab.barriers()).toEqual([]);
+    await held.continue();
+    await page.getByRole('heading', { name: /^Nodes, the worst first/ }).waitFor();
+    await notice.waitFor({ state: 'detached' });
+    await tab.close();
+  });
+
+  test('a request that is never answered is given up, and the page asks again', async () => {
+    const { tab, page } = await openHeld();
+    const givenUp = page.waitForEvent('requestfailed');
+    await page.clock.fastForward(120_000);
+    expect((await givenUp).url()).toBe(`${origin}/api/fleet`);
+    await page.getByText('The answer of the server is late.').waitFor();
+    await page.clock.fastForward(5_000);
+    await page.getByRole('heading', { name: /^Nodes, the worst first/ }).waitFor();
     await tab.close();
   });
 

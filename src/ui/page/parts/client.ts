@@ -11,15 +11,26 @@ export interface Problem {
   readonly cure: string;
 }
 
-/** Whether trying again may help without the reader. */
-export const isPassing = ({ status, code }: Problem): boolean => code === UNREACHABLE.code || status >= 500;
-
 const UNREACHABLE: Problem = {
   status: 0,
   code: 'UNREACHABLE',
   message: 'The server of this page does not answer.',
   cure: 'Check that plegwatch ui runs, and that kubectl port-forward does.',
 };
+
+export const LATE: Problem = {
+  status: 0,
+  code: 'LATE',
+  message: 'The answer of the server is late.',
+  cure: 'Check plegwatch ui, Postgres and what is between this browser and them, or ask for a shorter period.',
+};
+
+/** Whether waiting or trying again may help without the reader. */
+export const isPassing = ({ status, code }: Problem): boolean =>
+  [UNREACHABLE.code, LATE.code].includes(code) || status >= 500;
+
+/** A request without an answer is given up then: longer than the server takes for all statements of an answer. */
+const DEADLINE_MS = 120_000;
 
 export class ProblemError extends Error {
   override readonly name = 'ProblemError';
@@ -66,20 +77,38 @@ export class Client implements AnswerSource {
     const { token } = this;
     const headers: Record<string, string> = { Accept: 'application/json' };
     if (token !== null) headers['Authorization'] = `Bearer ${token}`;
-    const options = { headers, signal, cache: 'no-store', credentials: 'same-origin' } as const;
-    const response = await fetch(path, options).catch((error: unknown) => {
-      signal.throwIfAborted();
-      console.warn('no answer', error);
-      throw new ProblemError(UNREACHABLE);
-    });
-    if (!response.ok) throw new ProblemError(await problemOf(response));
-    return (await response.json()) as T;
+    const options = { headers, cache: 'no-store', credentials: 'same-origin' } as const;
+    const { ok, status, text } = await wholeAnswer(path, options, signal);
+    if (!ok) throw new ProblemError(problemOf(status, text));
+    return JSON.parse(text) as T;
   }
 }
 
-async function problemOf(response: Response): Promise<Problem> {
-  const { status } = response;
-  const text = await response.text();
+/** Throws a ProblemError if it does not come, or does not come to its end. */
+async function wholeAnswer(
+  path: string,
+  options: RequestInit,
+  signal: AbortSignal,
+): Promise<{ readonly ok: boolean; readonly status: number; readonly text: string }> {
+  const ending = new AbortController();
+  const end = () => ending.abort();
+  signal.addEventListener('abort', end);
+  const timer = setTimeout(end, DEADLINE_MS);
+  try {
+    const response = await fetch(path, { ...options, signal: ending.signal });
+    const { ok, status } = response;
+    return { ok, status, text: await response.text() };
+  } catch (error) {
+    signal.throwIfAborted();
+    console.warn('no answer', error);
+    throw new ProblemError(ending.signal.aborted ? LATE : UNREACHABLE);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', end);
+  }
+}
+
+function problemOf(status: number, text: string): Problem {
   try {
     const { error } = JSON.parse(text) as ErrorAnswer;
     return { status, code: error.code, message: error.message, cure: error.cure };

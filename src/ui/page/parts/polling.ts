@@ -3,7 +3,7 @@
  */
 import { createContext } from 'preact';
 import { useContext, useEffect, useRef, useState } from 'preact/hooks';
-import { type AnswerSource, Client, isPassing, type Problem, ProblemError } from './client.ts';
+import { type AnswerSource, Client, isPassing, LATE, type Problem, ProblemError } from './client.ts';
 import { startPolling } from './pollTimer.ts';
 
 export interface Session {
@@ -30,6 +30,8 @@ export interface Polled<T> {
 }
 
 const RETRY_MS = 5000;
+/** The reader is told of an answer that takes longer. The server itself mostly says before that why it has none. */
+const LATE_MS = 20_000;
 
 /**
  * Asks now, and again `everyMs` after each answer; null: once. A page that nobody sees asks for nothing. `question` is the path to ask for,
@@ -47,7 +49,9 @@ export function usePolled<T>(
   useEffect(() => {
     if (question === null) return undefined;
     const ask = async (signal: AbortSignal) => {
+      const late = setTimeout(() => setPolled((last) => ({ ...last, problem: LATE })), LATE_MS);
       const next = await answerOf<T>(session, latestPathOf.current(question), signal);
+      clearTimeout(late);
       if (!signal.aborted)
         setPolled((last) => ({ ...last, ...next, at: next.answer === undefined ? last.at : Date.now() }));
       return waitAfter(next.problem, everyMs);
@@ -57,7 +61,7 @@ export function usePolled<T>(
   return polled;
 }
 
-/** With a problem it has no answer, so that the last one stays. */
+/** Never throws. With a problem it has no answer, so that the last one stays. */
 async function answerOf<T>(
   { client, refused }: Session,
   path: string,
