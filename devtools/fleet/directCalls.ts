@@ -1,9 +1,8 @@
 /*
  * The CRI of a simulated runtime without a socket: the same messages, handed over in this process. A fleet needs neither gRPC nor a reader
- * process for each of its nodes.
+ * process for each of its nodes. A list is encoded again only after something happened on its node.
  */
 import { Metadata, status } from '@grpc/grpc-js';
-import { HEARTBEAT } from '../../src/agent/observe/stream/frames.ts';
 import type {
   ReaderEvents,
   ReaderProcess,
@@ -17,15 +16,24 @@ import type { Mono } from '../../src/protocol/units.ts';
 import { containerStatus, sandboxMessage } from '../simulator/criMessages.ts';
 import type { ListRequest } from '../simulator/lister.ts';
 import type { RuntimeCore } from '../simulator/runtimeCore.ts';
+import { SharedHeartbeat } from './sharedHeartbeat.ts';
 
 /** A message may be built in the millisecond in which the stream opens. */
 const SLACK_NS = 1_000_000n;
 
+/** A buffer with so much beside it does not count as the answer's own, which a reader frees. */
+const BESIDE_BYTES = 64;
+
 export class DirectCalls implements ObserverCalls {
   readonly #core: RuntimeCore;
+  /** By call, since something last happened; replaced when something does. */
+  #answers = new Map<ListRequest['call'], Buffer[]>();
 
   constructor(core: RuntimeCore) {
     this.#core = core;
+    core.truth.listen(() => {
+      this.#answers = new Map();
+    });
   }
 
   async version(): Promise<RuntimeVersion> {
@@ -33,11 +41,11 @@ export class DirectCalls implements ObserverCalls {
   }
 
   async listSandboxes({ signal }: CallBounds): Promise<Buffer> {
-    return Buffer.concat(await this.#list('ListPodSandbox', { call: 'listPodSandbox' }, signal));
+    return whole(await this.#list('ListPodSandbox', { call: 'listPodSandbox' }, signal));
   }
 
   async listContainers({ signal }: CallBounds): Promise<Buffer> {
-    return Buffer.concat(await this.#list('ListContainers', { call: 'listContainers' }, signal));
+    return whole(await this.#list('ListContainers', { call: 'listContainers' }, signal));
   }
 
   async streamSandboxes({ signal }: CallBounds, take: (batch: Buffer) => void): Promise<void> {
@@ -62,16 +70,25 @@ export class DirectCalls implements ObserverCalls {
     return sandboxMessage(sandbox);
   }
 
-  #list(call: string, request: ListRequest, signal: AbortSignal | undefined): Promise<Buffer[]> {
-    return new Promise((resolve, reject) => {
-      signal?.addEventListener('abort', () => reject(failed(call, status.CANCELLED, 'cancelled')), {
-        once: true,
-      });
-      this.#core.lister.list(request, ({ messages, failure }) => {
-        if (failure === null) resolve(messages.map((message) => Buffer.from(message)));
-        else reject(failed(call, failure.code, failure.details));
-      });
+  async #list(call: string, request: ListRequest, signal: AbortSignal | undefined): Promise<Buffer[]> {
+    const answers = this.#answers;
+    const known = answers.get(request.call);
+    if (known !== undefined) return known;
+    const { promise, resolve, reject } = Promise.withResolvers<Buffer[]>();
+    const cancel = () => reject(failed(call, status.CANCELLED, 'cancelled'));
+    signal?.addEventListener('abort', cancel);
+    this.#core.lister.list(request, ({ messages, failure }) => {
+      if (failure !== null) return reject(failed(call, failure.code, failure.details));
+      const answer = messages.map(lasting);
+      // If something happened meanwhile, this map is no longer asked.
+      answers.set(request.call, answer);
+      resolve(answer);
     });
+    try {
+      return await promise;
+    } finally {
+      signal?.removeEventListener('abort', cancel);
+    }
   }
 }
 
@@ -81,11 +98,13 @@ export const directReaderOf =
   (_socket, events) =>
     new DirectReader(core, events);
 
+const HEARTBEATS = new SharedHeartbeat();
+
 class DirectReader implements ReaderProcess {
   readonly pid = process.pid;
   readonly #core: RuntimeCore;
   readonly #events: ReaderEvents;
-  readonly #heartbeat: NodeJS.Timeout;
+  readonly #stopHeartbeat: () => void;
   #last = monoNow();
   #stream: number | null = null;
   #ended = false;
@@ -93,7 +112,7 @@ class DirectReader implements ReaderProcess {
   constructor(core: RuntimeCore, events: ReaderEvents) {
     this.#core = core;
     this.#events = events;
-    this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT / 1000);
+    this.#stopHeartbeat = HEARTBEATS.add(() => this.#beat());
     setImmediate(() => this.#sendVersion());
   }
 
@@ -134,10 +153,20 @@ class DirectReader implements ReaderProcess {
   #end(cause: string, why: string | null): void {
     if (this.#ended) return;
     this.#ended = true;
-    clearInterval(this.#heartbeat);
+    this.#stopHeartbeat();
     if (this.#stream !== null) this.#core.closed(this.#stream, cause, 0);
     setImmediate(() => this.#events.gone(why));
   }
+}
+
+const whole = ([first, ...more]: readonly Buffer[]): Buffer =>
+  first !== undefined && more.length === 0 ? first : Buffer.concat([...(first ? [first] : []), ...more]);
+
+/** A copy that a reader does not free. */
+function lasting(message: Uint8Array): Buffer {
+  const copy = Buffer.allocUnsafeSlow(message.length + BESIDE_BYTES).subarray(0, message.length);
+  copy.set(message);
+  return copy;
 }
 
 const versionOf = ({ profile }: RuntimeCore): RuntimeVersion => ({

@@ -91,8 +91,7 @@ export class FleetNode {
     this.#shipper = new Shipper({ redis: config, cluster, node, spool, intervals: config, log });
     const { runtimeName: name, runtimeVersion: version } = core.profile;
     this.#observer = new Observer({
-      // It is not the runtime that is to be protected here.
-      config: { ...config, criEndpoint: '', subscribe: 'always' },
+      config: { ...config, criEndpoint: '', subscribe: 'auto' },
       client: new DirectCalls(core),
       runtime: { name, version },
       agentVersion: VERSION,

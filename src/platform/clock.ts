@@ -1,7 +1,7 @@
 /*
  * The machine's two clocks. Only I/O code reads them; code that decides something takes the time as an argument.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { between, type Micros, type Mono, millis, mono, type Wall, wall } from '../protocol/units.ts';
 
 /** Far longer than both readings take, and short beside what is decided by them. */
@@ -16,9 +16,17 @@ export const monoNow = (): Mono => mono(Number(process.hrtime.bigint() / 1000n))
  * have it.
  */
 export function bootNow(): Mono | null {
-  if (!existsSync(UPTIME)) return null;
-  const seconds = Number.parseFloat(readFileSync(UPTIME, 'utf8'));
+  const seconds = Number.parseFloat(readUptime());
   return Number.isFinite(seconds) ? mono(Math.round(seconds * 1e6)) : null;
+}
+
+function readUptime(): string {
+  try {
+    return readFileSync(UPTIME, 'utf8');
+  } catch {
+    // Null says so.
+    return '';
+  }
 }
 
 const UPTIME = '/proc/uptime';
