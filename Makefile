@@ -60,10 +60,15 @@ soak: ## Run a real node for hours: drops at a known rate, restarts, an independ
 	@$(node) build.mjs
 	@$(node) test/soak/main.ts $(SOAK)
 
-fleet: ## Store what 5,000 simulated nodes send for 30 minutes (15 GiB; NODES=60 STARTS=2 MINUTES=3 for less)
+fleet: ## Store what 5,000 simulated nodes send for 30 minutes (15 GiB; NODES=60 STARTS=2 MINUTES=3 for less; CONTROLLERS=2 freezes and kills one of two)
 	@$(call prepare,test)
+ifeq ($(CONTROLLERS),2)
+	@PLEGWATCH_REPLICA_NODES=$(or $(NODES),5000) PLEGWATCH_REPLICA_STARTS=$(or $(STARTS),20) PLEGWATCH_REPLICA_MINUTES=$(or $(MINUTES),10) \
+		$(node) node_modules/vitest/vitest.mjs run test/integration/replicas.test.ts
+else
 	@PLEGWATCH_FLEET_NODES=$(or $(NODES),5000) PLEGWATCH_FLEET_STARTS=$(or $(STARTS),20) PLEGWATCH_FLEET_MINUTES=$(or $(MINUTES),30) \
 		$(node) node_modules/vitest/vitest.mjs run test/integration/fleetSimulation.test.ts
+endif
 
 engine-mutants: ## Check that a test fails for each broken rule of the comparison (hours; MUTANTS="3 7" runs only those)
 	@$(call prepare,npm)

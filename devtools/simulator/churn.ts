@@ -9,7 +9,7 @@ import { type PodScriptOptions, podScriptOf } from './podScript.ts';
 import type { SimulatedPods } from './pods.ts';
 import { randomFor } from './random.ts';
 
-export interface ChurnOptions extends Omit<PodScriptOptions, 'slot' | 'number' | 'fraction'> {
+export interface ChurnOptions extends Omit<PodScriptOptions, 'slot' | 'number' | 'fraction' | 'isFound'> {
   /** How many pods exist at the same time. */
   readonly pods: number;
   /** Whether the first pods were started by {@link startPods}. */
@@ -22,7 +22,8 @@ export type RuntimeGate = (act: PodAction, signal: AbortSignal) => Promise<void>
 /** Starts the first pod of each slot at once. */
 export function startPods(pods: SimulatedPods, options: ChurnOptions): void {
   for (let slot = 0; slot < options.pods; slot += 1) {
-    for (const { act } of firstScriptOf(options, slot).start) performIfPossible(pods, act);
+    for (const { act } of firstScriptOf({ ...options, areStarted: true }, slot).start)
+      performIfPossible(pods, act);
   }
 }
 
@@ -62,13 +63,17 @@ async function playSlot(
   }
 }
 
-/** The first pod of a slot, up to the first exit of a container and from then on. It is cut short, so that the pods do not all end together. */
+/**
+ * The first pod of a slot, up to the first exit of a container and from then on. It is cut short, so that the pods do not all end together. Pods
+ * that are started already end as often as all later ones.
+ */
 function firstScriptOf(
   options: ChurnOptions,
   slot: number,
 ): { start: readonly ScriptStep[]; rest: readonly ScriptStep[] } {
-  const fraction = randomFor(options.seed, 'first', slot).between(0.2, 1);
-  const script = podScriptOf({ ...options, slot, number: 0, fraction });
+  const { areStarted: isFound = false } = options;
+  const fraction = randomFor(options.seed, 'first', slot).between(isFound ? 0 : 0.2, 1);
+  const script = podScriptOf({ ...options, slot, number: 0, fraction, isFound });
   const exit = script.findIndex(({ act }) => act.do === 'exitContainer');
   return { start: script.slice(0, exit), rest: script.slice(exit) };
 }

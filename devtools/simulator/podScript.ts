@@ -21,6 +21,8 @@ export interface PodScriptOptions {
   readonly restarts: number;
   /** The fraction of the drawn length to play, for the first pod of a slot. */
   readonly fraction?: number;
+  /** It runs at some moment: the longer a life, the likelier it is to be found. */
+  readonly isFound?: boolean;
   readonly odds?: OddityProbabilities;
   /** How long an oddity lasts, in milliseconds. Default 3000. */
   readonly oddForMs?: number;
@@ -30,6 +32,9 @@ export interface PodScriptOptions {
 
 const DEFAULT_LEAD_MS = 200;
 const DEFAULT_ODD_FOR_MS = 3000;
+
+/** The share of the mean length that is drawn. */
+const VARIABLE = 0.7;
 
 const EXIT_CODES = [0, 0, 1, 137, 143] as const;
 
@@ -68,9 +73,10 @@ function ordinaryScript(options: PodScriptOptions): readonly ScriptStep[] {
 }
 
 // Mostly near the mean, sometimes short or long, but never so long that one pod dominates a seed.
-function lengthOf(random: Random, { meanMs, fraction = 1 }: PodScriptOptions): number {
-  const drawn = Math.min(-Math.log(1 - random.next()), 4);
-  return Math.max(250, meanMs * (0.3 + 0.7 * drawn) * fraction);
+function lengthOf(random: Random, { meanMs, fraction = 1, isFound = false }: PodScriptOptions): number {
+  const draw = () => Math.min(-Math.log(1 - random.next()), 4);
+  const drawn = draw() + (isFound && random.chance(VARIABLE) ? draw() : 0);
+  return Math.max(250, meanMs * (1 - VARIABLE + VARIABLE * drawn) * fraction);
 }
 
 interface ContainerPlan extends PodScriptOptions {

@@ -11,40 +11,19 @@ import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { pagesOf } from '../../src/controller/kube/client.ts';
 import { PLEG_REPORTS } from '../../src/controller/kube/object.ts';
 import { needs } from '../support/needs.ts';
-import { BUSY_PODS, FleetProcesses, type FleetSize } from '../support/simulatedFleet.ts';
+import { FleetProcesses, largeFleet, smallFleet } from '../support/simulatedFleet.ts';
 import { metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const MINUTES = Number(process.env['PLEGWATCH_FLEET_MINUTES'] ?? 0);
 const LARGE_NODES = Number(process.env['PLEGWATCH_FLEET_NODES'] ?? 0);
 const STARTS_A_SECOND = Number(process.env['PLEGWATCH_FLEET_STARTS'] ?? 20);
-const LARGE_PODS = 30;
-const NODES_A_PROCESS = 500;
-const NODES_STARTED_A_MINUTE = 1_000;
 /** Of reports, for the whole cluster; so many may come at once. */
 const WRITES_A_SECOND = 20;
 /** Starting so many nodes, and their first pods, takes its time. */
 const LIMIT_MS = 600_000 + MINUTES * 60_000 + LARGE_NODES * 1_000;
 
-const SMALL: FleetSize = {
-  processes: 1,
-  nodes: 20,
-  ...BUSY_PODS,
-};
-const LARGE: FleetSize = {
-  processes: Math.ceil(LARGE_NODES / NODES_A_PROCESS),
-  nodes: LARGE_NODES,
-  pods: LARGE_PODS,
-  flags: {
-    'start-within': `${Math.ceil(LARGE_NODES / NODES_STARTED_A_MINUTE)}m`,
-    'pod-lifetime': `${Math.round((LARGE_NODES * LARGE_PODS) / STARTS_A_SECOND)}s`,
-    drop: '0.001',
-    'relist-period': '30s',
-    // One process stands for 500 machines: that it is held up for seconds is a stall of none of them.
-    'overdue-after': '60s',
-    'missed-after': '2m',
-  },
-};
+const SMALL_NODES = 20;
 const MIN_DROPS = 40;
 
 let system: System;
@@ -73,7 +52,8 @@ needs(
   test(
     'has every event that it delivered stored once, and each that it dropped found or in a gap, and no other missed',
     async () => {
-      fleet = await FleetProcesses.start(system, LARGE_NODES > 0 ? LARGE : SMALL);
+      const size = LARGE_NODES > 0 ? largeFleet(LARGE_NODES, STARTS_A_SECOND) : smallFleet(SMALL_NODES);
+      fleet = await FleetProcesses.start(system, size);
       if (LARGE_NODES > 0) {
         await watchFor(MINUTES);
         await expectReports();

@@ -3,7 +3,8 @@
  * Evidence of a simulated fleet is stored meanwhile, each record once.
  *
  * PLEGWATCH_REPLICA_MINUTES is for how long each of the two is done again and again, and PLEGWATCH_REPLICA_NODES the size of the fleet: `make
- * test-long` sets both.
+ * test-long` sets both. With PLEGWATCH_REPLICA_STARTS its nodes have 30 pods each, and so many start each second on all of them together: `make
+ * fleet CONTROLLERS=2` does that with the large fleet.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -15,16 +16,18 @@ import { LeaderWrites } from '../support/leaderWrites.ts';
 import { needs } from '../support/needs.ts';
 import { events } from '../support/records.ts';
 import { freeze, thaw } from '../support/sigstop.ts';
-import { BUSY_PODS, FleetProcesses } from '../support/simulatedFleet.ts';
+import { FleetProcesses, largeFleet, smallFleet } from '../support/simulatedFleet.ts';
 import { metric, System } from '../support/system.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const EVENTS = 5;
 const MINUTES = Number(process.env['PLEGWATCH_REPLICA_MINUTES'] ?? 0);
 const FLEET_NODES = Number(process.env['PLEGWATCH_REPLICA_NODES'] ?? 4);
+/** 0: few pods of seconds on each node. */
+const STARTS_A_SECOND = Number(process.env['PLEGWATCH_REPLICA_STARTS'] ?? 0);
 /** Between two kills of the same controller, which is ready again in between. */
 const KILL_EVERY_MS = 3_000;
-const LIMIT_MS = 600_000 + 2 * MINUTES * 60_000;
+const LIMIT_MS = 600_000 + 2 * MINUTES * 60_000 + FLEET_NODES * 1_000;
 
 let system: System;
 let sender: Sender;
@@ -51,12 +54,10 @@ needs(
       controllers.push(await system.controller({ lease: 'default/plegwatch', kubeconfig: front.kubeconfig }));
     }
     for (let n = 0; n < FLEET_NODES; n += 1) await system.addNode(FleetProcesses.nameOf(n));
-    fleet = await FleetProcesses.start(system, {
-      processes: Math.ceil(FLEET_NODES / 500),
-      nodes: FLEET_NODES,
-      ...BUSY_PODS,
-    });
-  });
+    const size = STARTS_A_SECOND > 0 ? largeFleet(FLEET_NODES, STARTS_A_SECOND) : smallFleet(FLEET_NODES);
+    fleet = await FleetProcesses.start(system, size);
+    await waitFor('all nodes run', () => fleet.totals?.nodes === FLEET_NODES, LIMIT_MS);
+  }, LIMIT_MS);
   afterEach(() => {
     thaw(...frozen);
     frozen = [];

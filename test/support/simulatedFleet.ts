@@ -26,7 +26,9 @@ export interface FleetSize {
 }
 
 /** Short lives, many drops, and findings within seconds: for a test of minutes. */
-export const BUSY_PODS: Pick<FleetSize, 'pods' | 'flags'> = {
+export const smallFleet = (nodes: number): FleetSize => ({
+  processes: 1,
+  nodes,
   pods: 3,
   flags: {
     'start-within': '1s',
@@ -36,7 +38,27 @@ export const BUSY_PODS: Pick<FleetSize, 'pods' | 'flags'> = {
     'overdue-after': '3s',
     'missed-after': '6s',
   },
-};
+});
+
+const LARGE_PODS = 30;
+const NODES_A_PROCESS = 500;
+const NODES_STARTED_A_MINUTE = 1_000;
+
+/** Pods of hours on each of very many nodes, of which so many start each second on all of them together. */
+export const largeFleet = (nodes: number, startsASecond: number): FleetSize => ({
+  processes: Math.ceil(nodes / NODES_A_PROCESS),
+  nodes,
+  pods: LARGE_PODS,
+  flags: {
+    'start-within': `${Math.ceil((60 * nodes) / NODES_STARTED_A_MINUTE)}s`,
+    'pod-lifetime': `${Math.round((nodes * LARGE_PODS) / startsASecond)}s`,
+    drop: '0.001',
+    'relist-period': '30s',
+    // One process stands for 500 machines: that it is held up for seconds is a stall of none of them.
+    'overdue-after': '60s',
+    'missed-after': '2m',
+  },
+});
 
 interface DroppedEvent {
   readonly node: string;
