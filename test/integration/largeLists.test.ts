@@ -1,44 +1,31 @@
 /*
  * Lists larger than a gRPC message: the built agent with a simulated runtime that can stream them and with one that cannot.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { LocalPlegwatch } from '../../devtools/localServices/plegwatch.ts';
 import { oversizedLists } from '../../devtools/simulator/listFaults.ts';
 import { PROFILES, type ProfileName } from '../../devtools/simulator/profiles.ts';
 import { startSimulatedRuntime } from '../../devtools/simulator/runtime.ts';
-import { leftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
-import { answerOf, metric, System } from '../support/system.ts';
+import { answerOf, metric } from '../support/system.ts';
+import { SystemBed } from '../support/systemBed.ts';
 import { waitFor } from '../support/waitFor.ts';
-import { type GapRow, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
+import { type GapRow, type WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
 const PODS = 20;
 
-let system: System;
-let cleanUps: (() => Promise<void> | void)[] = [];
+const bed = new SystemBed({ kube: false });
 
 needs('redis-server', 'postgres')('lists over 16 MiB', () => {
-  beforeAll(async () => {
-    system = await System.start({ kube: false });
-    await system.controller();
-  });
-  afterEach(async () => {
-    for (const cleanUp of cleanUps.reverse()) await cleanUp();
-    cleanUps = [];
-  });
-  afterAll(async () => {
-    await system?.stop();
-    expect(leftovers()).toEqual([]);
-  });
-
   test('are streamed if the runtime can stream them, and every item arrives', async () => {
-    const { node, agent } = await watch('streams', 'crio-1.36');
+    const node = await watch('streams', 'crio-1.36');
+    const { agent } = node;
     await waitFor('the list is streamed', () => logged(agent, 'list is streamed'), WITHIN_MS);
     const minute = await waitFor(
       'a minute is stored',
       async () =>
         (
-          await system.sql<{ containers: number; errors: number; large: boolean }>(
+          await bed.system.sql<{ containers: number; errors: number; large: boolean }>(
             `SELECT containers::int, errors::int, bytes > 16 * 1024 * 1024 AS large
                FROM plegwatch.relist_minutes WHERE node = $1 AND relists > 0`,
             node.name,
@@ -54,7 +41,8 @@ needs('redis-server', 'postgres')('lists over 16 MiB', () => {
   });
 
   test('of a runtime that cannot stream them are a gap with the limit as its cause, and the agent is not ready', async () => {
-    const { node, agent } = await watch('fails', 'crio-1.33');
+    const node = await watch('fails', 'crio-1.33');
+    const { agent } = node;
     await waitFor('the gap is stored', async () => (await failures(node))[0], WITHIN_MS);
     expect(await failures(node)).toMatchObject([{ cause: 'over_our_limit', to: null }]);
     expect((await answerOf(agent, '/readyz'))?.body).toMatch(
@@ -68,20 +56,15 @@ needs('redis-server', 'postgres')('lists over 16 MiB', () => {
 });
 
 /** An agent and a node whose list of containers exceeds one message. */
-async function watch(
-  name: string,
-  profile: ProfileName,
-): Promise<{ node: WatchedNode; agent: LocalPlegwatch }> {
+async function watch(name: string, profile: ProfileName): Promise<WatchedNode> {
   const runtime = await startSimulatedRuntime({
-    socket: system.folder(`${name}.sock`),
+    socket: bed.system.folder(`${name}.sock`),
     profile: { ...PROFILES[profile], listBatch: PROFILES[profile].listBatch === null ? null : 5 },
     listFaults: [oversizedLists({ seed: 1, of: 'containers' })],
   });
-  cleanUps.push(() => runtime.stop());
+  bed.stopAtEnd(runtime);
   for (let n = 0; n < PODS; n += 1) runtime.runPod({ name: `pod-${n}`, containers: ['app'] });
-  const agent = await system.agent(name, runtime.socket);
-  cleanUps.push(() => agent.stop());
-  return { node: new WatchedNode(system, name, agent), agent };
+  return bed.watch(name, runtime.socket);
 }
 
 /** The gaps of lists that failed: on a busy machine, lists of this size are slow as well. */

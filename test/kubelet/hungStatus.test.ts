@@ -2,22 +2,14 @@
  * Which pod makes a real kubelet's relist hang (kubernetes#93886): the status of one sandbox hangs in containerd itself. containerd asks the
  * shim for it, and the shim is frozen; lists do not need the shim. No proxy is between these programs.
  */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync, readFileSync } from 'node:fs';
 import { status } from '@grpc/grpc-js';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  type LocalContainerd,
-  SHIM_SANDBOXES,
-  startContainerd,
-} from '../../devtools/localServices/containerd.ts';
-import { type LocalKubelet, startKubelet } from '../../devtools/localServices/kubelet.ts';
-import { type CriTestClient, connectCri } from '../../devtools/simulator/criClient.ts';
-import { createPodDriver, type PodDriver } from '../../devtools/simulator/podDriver.ts';
-import { leftovers } from '../support/leftovers.ts';
+import { expect, test } from 'vitest';
+import { SHIM_SANDBOXES } from '../../devtools/localServices/containerd.ts';
+import { connectCri } from '../../devtools/simulator/criClient.ts';
 import { needs } from '../support/needs.ts';
-import { freeze } from '../support/sigstop.ts';
-import { System } from '../support/system.ts';
+import { freeze, thaw } from '../support/sigstop.ts';
+import { KUBELET_NEEDS, SystemBed } from '../support/systemBed.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const NODE = 'hung-status';
@@ -26,49 +18,22 @@ const WITHIN_MS = 900_000;
 /** A kubelet that last relisted longer ago than this hangs. */
 const LONG_UNSEEN_MS = 10_000;
 
-let system: System;
-let containerd: LocalContainerd;
-let cri: CriTestClient;
-let pods: PodDriver;
-let kubelet: LocalKubelet;
-
-needs(
-  'root',
-  'containerd-1.7',
-  'runc',
-  'kubelet',
-  'kube-apiserver',
-  'etcd',
-  'kubectl',
-  'redis-server',
-  'postgres',
-)('the pod whose status hangs in a real containerd', () => {
-  beforeAll(async () => {
-    [system, containerd] = await Promise.all([
-      System.start({ kube: true }),
-      startContainerd({ version: '1.7', shimSandboxes: true }),
-    ]);
-    await system.controller();
-    cri = connectCri(containerd.socket);
-    pods = createPodDriver({ socket: containerd.socket, cgroupParent: containerd.cgroupParent });
-  });
-  afterAll(async () => {
-    await kubelet?.stop();
-    cri?.close();
-    await containerd?.stop();
-    // What it would remove is gone.
-    await pods?.close().catch(() => undefined);
-    await system?.stop();
-    expect(leftovers()).toEqual([]);
-  });
+needs(...KUBELET_NEEDS, 'containerd-1.7')('the pod whose status hangs in a real containerd', () => {
+  const bed = new SystemBed({ kube: true });
 
   test('is named while a real kubelet waits for it', { timeout: 2 * WITHIN_MS }, async () => {
+    const containerd = await bed.containerd({ version: '1.7', shimSandboxes: true });
+    const cri = connectCri(containerd.socket);
+    bed.atEnd(() => cri.close());
+    const pods = bed.pods(containerd);
     await pods.runPod({ name: 'web', namespace: 'shop' });
     const { sandbox, uid } = await pods.runPod({
       ...{ name: 'cart', namespace: 'shop', containers: [], runtimeHandler: SHIM_SANDBOXES },
     });
     // Before the kubelet starts, which removes pods that no API server has.
-    await freeze(shimOf(sandbox));
+    const shim = shimOf(sandbox);
+    bed.atEnd(() => thaw(shim));
+    await freeze(shim);
     const request = { podSandboxId: sandbox, verbose: false };
     const asked = cri.call('podSandboxStatus', request, { deadline: Date.now() + LONG_UNSEEN_MS }).then(
       () => status.OK,
@@ -78,12 +43,9 @@ needs(
     expect(items.map(({ id }) => id)).toContain(sandbox);
     expect(await asked).toBe(status.DEADLINE_EXCEEDED);
 
-    kubelet = await startKubelet({ node: NODE, api: system.api, containerd, eventedPleg: false });
-    const kubeletTokenFile = join(system.folder('.'), 'token');
-    writeFileSync(kubeletTokenFile, await system.agentToken(), { mode: 0o600 });
-    await system.agent(NODE, containerd.socket, {
-      kubeletUrl: kubelet.url,
-      kubeletTokenFile,
+    const kubelet = await bed.kubelet({ node: NODE, containerd, eventedPleg: false });
+    await bed.watch(NODE, containerd.socket, {
+      ...(await bed.metricsOf(kubelet)),
       kubeletCaFile: kubelet.caFile,
       kubeletServerName: kubelet.serverName,
       intervalScrape: '1s',
@@ -92,7 +54,7 @@ needs(
       'the pod is named',
       async () =>
         (
-          await system.sql(
+          await bed.system.sql(
             `SELECT s.*, k.last_seen_age_ms FROM plegwatch.status_checks s JOIN plegwatch.kubelet_minutes k USING (cluster, node, minute)
               WHERE s.node = $1 AND s.container_id = $2 AND s.timed_out AND k.last_seen_age_ms > $3 ORDER BY s.at LIMIT 1`,
             ...[NODE, sandbox, LONG_UNSEEN_MS],

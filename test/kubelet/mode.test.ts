@@ -2,19 +2,18 @@
  * The kubelet's mode with real services: how it changes when the runtime restarts, when the kubelet restarts, and with the
  * feature gate off, and how the report and SQL show it.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
-import { type LocalKubelet, startKubelet } from '../../devtools/localServices/kubelet.ts';
-import type { LocalPlegwatch, PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
+import { expect, test } from 'vitest';
+import type { PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
 import type { ContainerdVersion } from '../../devtools/localServices/where.ts';
 import type { ReportStatus } from '../../src/controller/reports/status.ts';
-import { makeAuthority, removeAuthority } from '../support/fakeKubelet.ts';
-import { leftovers } from '../support/leftovers.ts';
+import { type Authority, makeAuthority, removeAuthority } from '../support/fakeKubelet.ts';
 import { needs } from '../support/needs.ts';
-import { metric, System } from '../support/system.ts';
+import { metric } from '../support/system.ts';
+import { KUBELET_NEEDS, SystemBed } from '../support/systemBed.ts';
 import { waitFor } from '../support/waitFor.ts';
+import type { WatchedNode } from '../support/watchedNode.ts';
 
 const SQL_PAGE = new URL('../../docs/how-to/sql.md', import.meta.url);
 const TIMEOUT_MS = 1_500_000;
@@ -35,49 +34,24 @@ interface ChangeRow extends Record<string, unknown> {
   };
 }
 
-let system: System;
-let token: string;
-
-/** Stop what a test started, in reverse order. */
-let cleanUps: (() => Promise<void> | void)[] = [];
+const bed = new SystemBed({ kube: true });
 
 needs(
-  'root',
+  ...KUBELET_NEEDS,
   'containerd-1.6',
   'containerd-2.1',
-  'runc',
-  'kubelet',
-  'kube-apiserver',
-  'etcd',
-  'kubectl',
-  'redis-server',
-  'postgres',
 )("a kubelet's mode", () => {
-  beforeAll(async () => {
-    system = await System.start({ kube: true });
-    await system.controller();
-    token = await system.agentToken();
-  });
-  afterEach(async () => {
-    for (const cleanUp of cleanUps.reverse()) await cleanUp();
-    cleanUps = [];
-  });
-  afterAll(async () => {
-    await system?.stop();
-    expect(leftovers()).toEqual([]);
-  });
-
   test('is Fallback after one restart of the runtime until the kubelet restarts, and Generic with the gate off', {
     timeout: TIMEOUT_MS,
   }, async () => {
-    const { node, containerd, kubelet, agent } = await watched('falls-back', '2.1', true);
+    const { node, containerd, kubelet } = await watched('falls-back', '2.1');
     const evented = await modeIs(node, 'Evented');
     // It signs its own certificate, and no setting says so.
     expect(evented.kubelet).toMatchObject({ identity: 'Unverified', model: 'EventedCache', streamErrors: 0 });
-    expect(await metric(agent, 'plegwatch_kubelet_identity{identity="Unverified"}')).toBe(1);
+    expect(await metric(node.agent, 'plegwatch_kubelet_identity{identity="Unverified"}')).toBe(1);
     expect(evented.kubelet.version).toMatch(/^v1\.36\./);
     expect(conditionOf(evented)).toEqual(['True', 'Connected']);
-    expect(await modeMetric(agent, 'Evented')).toBe(1);
+    expect(await modeMetric(node, 'Evented')).toBe(1);
 
     await containerd.restart();
     const fallback = await modeIs(node, 'Fallback');
@@ -102,20 +76,24 @@ needs(
     expect(errorsBefore).toBeLessThan(5);
     expect(fell?.seconds).toBeGreaterThan(0);
     expect(fell?.proof.before?.['process_start']).toBeTypeOf('number');
-    expect(await modeMetric(agent, 'Fallback')).toBe(1);
-    expect(await modeMetric(agent, 'Evented')).toBe(0);
-    const selector = `involvedObject.kind=Node,involvedObject.name=${node},reason=PLEGFellBack`;
+    expect(await modeMetric(node, 'Fallback')).toBe(1);
+    expect(await modeMetric(node, 'Evented')).toBe(0);
+    const selector = `involvedObject.kind=Node,involvedObject.name=${node.name},reason=PLEGFellBack`;
     await waitFor('the Event on the Node', async () =>
-      (await system.kubectl('get', 'events', '--field-selector', selector, '-o', 'name')).trim() === ''
+      (await bed.system.kubectl('get', 'events', '--field-selector', selector, '-o', 'name')).trim() === ''
         ? undefined
         : true,
     );
     await relistsOften(node);
     // The restart that ended the agent's stream also ended the kubelet's, which has relisted far more often since.
     const [question = ''] = readFileSync(SQL_PAGE, 'utf8').match(/(?<=^```sql\n).*?(?=^```)/ms) ?? [];
-    const [proof, ...more] = await system.sql(question);
+    const [proof, ...more] = await bed.system.sql(question);
     expect(more).toEqual([]);
-    expect(proof).toMatchObject({ node, reason: 'StreamBroke', our_stream_ended_with: 'UNAVAILABLE' });
+    expect(proof).toMatchObject({
+      node: node.name,
+      reason: 'StreamBroke',
+      our_stream_ended_with: 'UNAVAILABLE',
+    });
     expect(proof).toMatchObject({ errors_before: errorsBefore, errors_after: 5 });
     const rates = {
       relists_per_minute_before: expect.any(String),
@@ -143,13 +121,13 @@ needs(
     expect(generic.modeHistory.length).toBeLessThanOrEqual(5);
     const times = generic.modeHistory.map(({ at }) => at);
     expect(times).toEqual(times.toSorted().reverse());
-    expect(await system.kubectl('get', 'pleg', node)).toMatch(new RegExp(`${node} +Generic `));
+    expect(await bed.system.kubectl('get', 'pleg', node.name)).toMatch(new RegExp(`${node.name} +Generic `));
   });
 
   test('is Fallback from the start if the runtime has no event stream', {
     timeout: TIMEOUT_MS,
   }, async () => {
-    const { node, containerd, kubelet } = await watched('unsupported', '1.6', true);
+    const { node, containerd, kubelet } = await watched('unsupported', '1.6');
     const fallback = await modeIs(node, 'Fallback');
     expect(conditionOf(fallback)).toEqual(['False', 'RuntimeUnsupported']);
     expect(fallback.modeHistory).toMatchObject([{ from: 'Unknown', reason: 'RuntimeUnsupported' }]);
@@ -158,45 +136,41 @@ needs(
     expect(seen).toMatchObject({ proof: { before: null, after: { errors: 5, successes: 5 } } });
 
     // The same kubelet refuses an agent without permission.
-    await system.kubectl('create', 'serviceaccount', 'stranger');
-    const stranger = (await system.kubectl('create', 'token', 'stranger')).trim();
-    await agentOf('forbidden', containerd, kubelet, stranger);
+    await bed.system.kubectl('create', 'serviceaccount', 'stranger');
+    const stranger = (await bed.system.kubectl('create', 'token', 'stranger')).trim();
+    const refused = await bed.watch('forbidden', containerd.socket, await bed.metricsOf(kubelet, stranger));
     const forbidden = await waitFor(
       'the reason for the unknown mode is stored',
       async () => {
-        const [row] = await system.sql(`SELECT * FROM plegwatch.nodes WHERE node = 'forbidden'`);
+        const [row] = await bed.system.sql(`SELECT * FROM plegwatch.nodes WHERE node = 'forbidden'`);
         return row?.['mode_reason'] === 'Forbidden' ? row : undefined;
       },
       WITHIN_MS,
     );
     expect(forbidden).toMatchObject({ mode: 'Unknown', model: 'Unknown', kubelet_version: null });
-    expect(await changes('forbidden', 'Unknown')).toEqual([]);
+    expect(await changes(refused, 'Unknown')).toEqual([]);
   });
 
   test('changes at the restart of the agent if it did while no agent ran, and is Unknown since its last scrape if the kubelet is down', {
     timeout: TIMEOUT_MS,
   }, async () => {
-    const { node, containerd, kubelet, agent } = await watched('unasked', '2.1', true);
+    const { node, containerd, kubelet } = await watched('unasked', '2.1');
     const evented = await modeIs(node, 'Evented');
-    await system.end(agent);
+    await node.agent.stop();
     await containerd.restart();
     await waitFor(
       'the kubelet has stopped using the stream',
       async () => /connection_error_count 5/.test(await kubelet.metrics()),
       WITHIN_MS,
     );
-    const next = await agentOf(node, containerd, kubelet, token, { intervalModeConfirmed: '100s' });
+    const settings = { ...(await bed.metricsOf(kubelet)), intervalModeConfirmed: '100s' };
+    const next = await bed.watch(node.name, containerd.socket, settings);
     const fallback = await modeIs(node, 'Fallback');
     expect(fallback.modeHistory[0]).toMatchObject({ from: 'Evented', to: 'Fallback', reason: 'StreamBroke' });
     expect(fallback.agent.epoch).not.toBe(evented.agent.epoch);
 
     await kubelet.kill();
-    await waitFor(
-      'the unreachable kubelet is a gap',
-      async () =>
-        (await system.sql(`SELECT FROM plegwatch.gaps WHERE node = $1 AND scope = 'kubelet'`, node))[0],
-      WITHIN_MS,
-    );
+    await waitFor('the unreachable kubelet is a gap', async () => (await node.gaps('kubelet'))[0], WITHIN_MS);
     expect(await modeMetric(next, 'Fallback')).toBe(1);
     expect(await changes(node, 'Unknown')).toEqual([]);
 
@@ -217,31 +191,26 @@ needs(
   test('is read from a kubelet that a known authority identifies, and from no other that is not sure to be of this node', {
     timeout: TIMEOUT_MS,
   }, async () => {
-    const node = 'identified';
-    const authority = makeAuthority(`DNS:${node}`);
-    const unknown = makeAuthority();
-    cleanUps.push(
-      () => removeAuthority(authority),
-      () => removeAuthority(unknown),
-    );
-    const containerd = await startContainerd({ version: '2.1' });
-    cleanUps.push(() => containerd.stop());
-    const certificate = authority;
-    const kubelet = await startKubelet({ node, api: system.api, containerd, eventedPleg: true, certificate });
-    cleanUps.push(() => kubelet.stop());
+    const name = 'identified';
+    const authority = newAuthority(`DNS:${name}`);
+    const unknown = newAuthority();
+    const containerd = await bed.containerd();
+    const kubelet = await bed.kubelet({ node: name, containerd, eventedPleg: true, certificate: authority });
+    const metrics = await bed.metricsOf(kubelet);
+    const watch = (node: string, identity: PlegwatchSettings) =>
+      bed.watch(node, containerd.socket, { ...metrics, ...identity });
     const missing = join(authority.folder, 'missing.crt');
-    await agentOf(node, containerd, kubelet, token, { kubeletCaFile: `${missing},${authority.caFile}` });
+    const node = await watch(name, { kubeletCaFile: `${missing},${authority.caFile}` });
     expect((await modeIs(node, 'Evented')).kubelet.identity).toBe('Verified');
 
     // The address is of this node, but the certificate is that of another one; and one that may not be taken on trust.
-    await agentOf('of-another', containerd, kubelet, token, { kubeletCaFile: authority.caFile });
-    const strict = { kubeletCaFile: unknown.caFile, kubeletIdentity: 'strict' };
-    await agentOf('strict', containerd, kubelet, token, strict);
+    await watch('of-another', { kubeletCaFile: authority.caFile });
+    await watch('strict', { kubeletCaFile: unknown.caFile, kubeletIdentity: 'strict' });
     for (const refusing of ['of-another', 'strict']) {
       await waitFor(
         `why ${refusing} reads nothing is stored`,
         async () => {
-          const [row] = await system.sql(`SELECT * FROM plegwatch.nodes WHERE node = $1`, refusing);
+          const [row] = await bed.system.sql(`SELECT * FROM plegwatch.nodes WHERE node = $1`, refusing);
           return row?.['kubelet_error'] === 'Tls' && row['kubelet_identity'] === null ? row : undefined;
         },
         WITHIN_MS,
@@ -250,42 +219,27 @@ needs(
   });
 });
 
-/** A node with a kubelet, its runtime, and an agent that may read the kubelet's metrics. */
-async function watched(node: string, version: ContainerdVersion, eventedPleg: boolean) {
-  const containerd = await startContainerd({ version });
-  cleanUps.push(() => containerd.stop());
-  const kubelet = await startKubelet({ node, api: system.api, containerd, eventedPleg });
-  cleanUps.push(() => kubelet.stop());
-  return { node, containerd, kubelet, agent: await agentOf(node, containerd, kubelet) };
+function newAuthority(names?: string): Authority {
+  const made = makeAuthority(names);
+  bed.atEnd(() => removeAuthority(made));
+  return made;
 }
 
-async function agentOf(
-  node: string,
-  containerd: LocalContainerd,
-  kubelet: LocalKubelet,
-  shown = token,
-  more: PlegwatchSettings = {},
-): Promise<LocalPlegwatch> {
-  const tokenFile = join(system.folder('.'), `token-${node}`);
-  writeFileSync(tokenFile, shown, { mode: 0o600 });
-  const agent = await system.agent(node, containerd.socket, {
-    kubeletUrl: kubelet.url,
-    kubeletTokenFile: tokenFile,
-    ...more,
-  });
-  cleanUps.push(() => system.end(agent));
-  return agent;
+/** A kubelet, its runtime, and an agent that may read the kubelet's metrics. */
+async function watched(name: string, version: ContainerdVersion) {
+  const containerd = await bed.containerd({ version });
+  const kubelet = await bed.kubelet({ node: name, containerd, eventedPleg: true });
+  const node = await bed.watch(name, containerd.socket, await bed.metricsOf(kubelet));
+  return { node, containerd, kubelet };
 }
 
 /** Waits until the report in Kubernetes shows the mode. */
-function modeIs(node: string, mode: string, withinMs = WITHIN_MS): Promise<ReportStatus> {
+function modeIs(node: WatchedNode, mode: string, withinMs = WITHIN_MS): Promise<ReportStatus> {
   return waitFor(
-    `${node} is ${mode}`,
+    `${node.name} is ${mode}`,
     async () => {
-      const { status }: { status?: ReportStatus } = JSON.parse(
-        await system.kubectl('get', 'pleg', node, '-o', 'json'),
-      );
-      if (status?.mode !== mode) throw new Error(`it is ${JSON.stringify(status)}`);
+      const status = await node.publishedReport();
+      if (status.mode !== mode) throw new Error(`it is ${JSON.stringify(status)}`);
       return status;
     },
     withinMs,
@@ -297,32 +251,26 @@ function conditionOf({ conditions }: ReportStatus): (string | undefined)[] {
   return [condition?.status, condition?.reason];
 }
 
-const changes = (node: string, to: string): Promise<ChangeRow[]> =>
-  system.sql<ChangeRow>(
+const changes = ({ name }: WatchedNode, to: string): Promise<ChangeRow[]> =>
+  bed.system.sql<ChangeRow>(
     `SELECT from_mode, to_mode, reason, model, kubelet_version, proof,
             extract(epoch FROM at - not_before)::float8 AS seconds
        FROM plegwatch.mode_changes WHERE node = $1 AND to_mode = $2 ORDER BY at`,
-    node,
+    name,
     to,
   );
 
 /** The kubelet's own figures confirm the reported fallback: an evented kubelet relists every 300 s only. */
-async function relistsOften(node: string): Promise<void> {
+async function relistsOften(node: WatchedNode): Promise<void> {
   // The period is not known yet when the mode change is reported; the report gets it without any other change.
   const period = await waitFor(
-    `the relist period of ${node}`,
-    async () => {
-      const { status }: { status: ReportStatus } = JSON.parse(
-        await system.kubectl('get', 'pleg', node, '-o', 'json'),
-      );
-      return status.kubelet.relistPeriodMilliseconds;
-    },
-    240_000,
+    `the relist period of ${node.name}`,
+    async () => (await node.publishedReport()).kubelet.relistPeriodMilliseconds,
   );
   expect(period).toBeLessThan(10_000);
-  const [minute] = await system.sql(
+  const [minute] = await bed.system.sql(
     'SELECT * FROM plegwatch.kubelet_minutes WHERE node = $1 ORDER BY minute DESC LIMIT 1',
-    node,
+    node.name,
   );
   expect(minute).toMatchObject({
     relist_p99_ms: expect.any(Number),
@@ -333,5 +281,5 @@ async function relistsOften(node: string): Promise<void> {
   });
 }
 
-const modeMetric = (agent: LocalPlegwatch, mode: string) =>
+const modeMetric = ({ agent }: WatchedNode, mode: string) =>
   metric(agent, `plegwatch_kubelet_mode{mode="${mode}"}`);

@@ -2,15 +2,10 @@
  * What caused an unhealthy PLEG? Two real nodes at the same time, each with its kubelet, containerd and agent: on one the
  * runtime is frozen, on the other a proxy holds up only the kubelet's lists.
  */
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
-import { startKubelet } from '../../devtools/localServices/kubelet.ts';
-import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts';
-import { leftovers } from '../support/leftovers.ts';
+import { expect, test } from 'vitest';
+import type { LocalContainerd } from '../../devtools/localServices/containerd.ts';
 import { needs } from '../support/needs.ts';
-import { System } from '../support/system.ts';
+import { KUBELET_NEEDS, SystemBed } from '../support/systemBed.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 /** With the gate off a kubelet reports an unhealthy PLEG after three minutes, with its next update of the Node. */
@@ -42,59 +37,27 @@ interface VerdictRow extends Record<string, unknown> {
   readonly ended: boolean;
 }
 
-let system: System;
-/** Agents authenticate to kubelets with it. */
-let token: string;
-let runtime: LocalContainerd;
-let proxy: CriProxy;
-let cleanUps: (() => Promise<void>)[] = [];
+const bed = new SystemBed({ kube: true });
 
-needs(
-  'root',
-  'containerd-2.1',
-  'runc',
-  'kubelet',
-  'kube-apiserver',
-  'etcd',
-  'kubectl',
-  'redis-server',
-  'postgres',
-)('a PLEG that is not healthy', () => {
-  beforeAll(async () => {
-    system = await System.start({ kube: true });
-    await system.controller();
-    token = await system.agentToken();
-    const containerds = await Promise.all([containerd(), containerd()]);
-    runtime = containerds[0];
-    proxy = await startCriProxy({
-      upstream: containerds[1].socket,
-      socket: `${containerds[1].dir}/proxy.sock`,
-    });
-    cleanUps.push(() => proxy.stop());
-    await Promise.all([
-      // Before the kubelet writes its Node's status it waits for the runtime's version.
-      watched(FROZEN, runtime, runtime.socket, '30s'),
-      // The kubelet's default: longer than the agent waits between two lists, however slow the machine makes them.
-      watched(HELD, containerds[1], proxy.socket, '2m'),
-    ]);
-  });
-  afterAll(async () => {
-    // A frozen process does not exit on SIGTERM.
-    await runtime?.kill('SIGCONT');
-    for (const cleanUp of cleanUps.reverse()) await cleanUp();
-    cleanUps = [];
-    await system?.stop();
-    expect(leftovers()).toEqual([]);
-  });
-
+needs(...KUBELET_NEEDS, 'containerd-2.1')('a PLEG that is not healthy', () => {
   test('is attributed to the runtime if lists of the agent hang too, and to the kubelet if only its own lists hang', {
     timeout: TIMEOUT_MS,
   }, async () => {
+    const [runtime, another] = await Promise.all([bed.containerd(), bed.containerd()]);
+    const proxy = await bed.proxy(another);
+    await Promise.all([
+      // Before the kubelet writes its Node's status it waits for the runtime's version.
+      watched(FROZEN, runtime, runtime, '30s'),
+      // The kubelet's default: longer than the agent waits between two lists, however slow the machine makes them.
+      watched(HELD, another, proxy, '2m'),
+    ]);
     await Promise.all(NODES.map((node) => readyIs(node, 'True')));
     await Promise.all(NODES.map(counted));
     expect(await conditions()).toEqual([]);
     expect(await verdicts()).toEqual([]);
 
+    // A frozen process does not exit on SIGTERM.
+    bed.atEnd(() => runtime.kill('SIGCONT'));
     await runtime.kill('SIGSTOP');
     proxy.hold('ListPodSandbox', 'ListContainers');
     // Before a list fails, after two minutes: then the message is another one.
@@ -134,32 +97,16 @@ needs(
   });
 });
 
-async function containerd(): Promise<LocalContainerd> {
-  const started = await startContainerd({ version: '2.1' });
-  cleanUps.push(() => started.stop());
-  return started;
-}
-
-/** A kubelet that reaches its runtime at `socket`, and an agent that reaches it directly. */
+/** An agent at the runtime, and a kubelet that reaches it there or through a proxy. */
 async function watched(
   node: string,
   { socket }: LocalContainerd,
-  kubeletSocket: string,
+  containerd: { readonly socket: string },
   runtimeRequestTimeout: string,
 ): Promise<void> {
-  const kubelet = await startKubelet({
-    node,
-    api: system.api,
-    containerd: { socket: kubeletSocket },
-    eventedPleg: false,
-    runtimeRequestTimeout,
-  });
-  cleanUps.push(() => kubelet.stop());
-  const tokenFile = join(system.folder('.'), `token-${node}`);
-  writeFileSync(tokenFile, token, { mode: 0o600 });
-  await system.agent(node, socket, {
-    kubeletUrl: kubelet.url,
-    kubeletTokenFile: tokenFile,
+  const kubelet = await bed.kubelet({ node, containerd, eventedPleg: false, runtimeRequestTimeout });
+  await bed.watch(node, socket, {
+    ...(await bed.metricsOf(kubelet)),
     kubeletCaFile: kubelet.caFile,
     kubeletServerName: kubelet.serverName,
   });
@@ -170,7 +117,7 @@ const readyIs = (node: string, status: string): Promise<true> =>
     `Ready of ${node} is ${status}`,
     async () => {
       const path = '{.status.conditions[?(@.type=="Ready")].status}';
-      const published = await system.kubectl('get', 'node', node, '-o', `jsonpath=${path}`);
+      const published = await bed.system.kubectl('get', 'node', node, '-o', `jsonpath=${path}`);
       return published === status;
     },
     WITHIN_MS,
@@ -178,7 +125,7 @@ const readyIs = (node: string, status: string): Promise<true> =>
 
 async function listsHang(node: string): Promise<boolean> {
   const path = '{.status.conditions[?(@.type=="RelistHealthy")]}';
-  const condition = await system.kubectl('get', 'pleg', node, '-o', `jsonpath=${path}`);
+  const condition = await bed.system.kubectl('get', 'pleg', node, '-o', `jsonpath=${path}`);
   const { status, message }: { status: string; message: string } = JSON.parse(condition);
   return status === 'False' && message.includes('has not answered a list');
 }
@@ -188,18 +135,20 @@ const counted = (node: string): Promise<unknown> =>
   waitFor(
     `figures of the kubelet of ${node}`,
     async () =>
-      (await system.sql('SELECT FROM plegwatch.kubelet_minutes WHERE node = $1 AND list_calls > 0', node))[0],
+      (
+        await bed.system.sql('SELECT FROM plegwatch.kubelet_minutes WHERE node = $1 AND list_calls > 0', node)
+      )[0],
     WITHIN_MS,
   );
 
 const conditions = (): Promise<UnhealthyConditionRow[]> =>
-  system.sql<UnhealthyConditionRow>(
+  bed.system.sql<UnhealthyConditionRow>(
     `SELECT node, status, reason, message, pleg_seen_ago_ms::float8 AS seen, threshold_ms::float8 AS threshold
        FROM plegwatch.node_conditions ORDER BY node, at`,
   );
 
 const verdicts = (): Promise<VerdictRow[]> =>
-  system.sql<VerdictRow>(
+  bed.system.sql<VerdictRow>(
     'SELECT *, to_at IS NOT NULL AS ended FROM plegwatch.pleg_verdicts ORDER BY node, kind, from_at',
   );
 

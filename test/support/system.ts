@@ -23,11 +23,12 @@ import { where } from '../../devtools/localServices/where.ts';
 import { createKubeClient, type KubeClient } from '../../src/controller/kube/client.ts';
 import { NODES } from '../../src/controller/kube/object.ts';
 import { migrate } from '../../src/controller/store/migrate.ts';
+import { millis } from '../../src/protocol/units.ts';
 import { auditCommand } from './auditCommand.ts';
 import { CLI } from './build.ts';
 import { query, silent } from './database.ts';
 import { installPlegReports } from './plegreports.ts';
-import { waitFor } from './waitFor.ts';
+import { WITHIN_MS, waitFor } from './waitFor.ts';
 
 export const CLUSTER = 'test';
 
@@ -88,6 +89,7 @@ export class System {
     const controllerUrl = await createControllerRole(postgres.url);
     await migrate({
       databaseUrl: postgres.url,
+      databaseWait: millis(WITHIN_MS),
       queues: 4,
       controllerRoles: [`${CONTROLLER_ROLE}=${CLUSTER}`],
       log: silent,

@@ -72,6 +72,12 @@ export class WatchedNode {
     return list.items.find(({ metadata }) => metadata.name === this.name)?.status;
   }
 
+  /** Its PLEGReport in Kubernetes. Throws if there is none. */
+  async publishedReport(): Promise<ReportStatus> {
+    const report = await this.#system.kubectl('get', 'plegreport', this.name, '-o', 'json');
+    return (JSON.parse(report) as { status: ReportStatus }).status;
+  }
+
   /** The node's line of the printed table; empty if there is none. */
   async row(): Promise<string> {
     const table = await this.#reportCommand('table');
