@@ -10,13 +10,16 @@ import { where } from '../../devtools/localServices/where.ts';
 import { loadAverage } from '../processes.ts';
 import { machine, writeResult } from '../results.ts';
 import { markdown, printed } from '../table.ts';
+import { bytes } from './bytes.ts';
 import { FSYNC } from './controllerSystem.ts';
 import { drain } from './drain.ts';
+import { maintenance } from './maintenance.ts';
 import { type BenchPart, log, SHORT } from './part.ts';
+import { readReplica } from './readReplica.ts';
 import { redisCluster } from './redisCluster.ts';
 import { reports } from './reports.ts';
 
-const PARTS: readonly BenchPart[] = [drain, redisCluster, reports];
+const PARTS: readonly BenchPart[] = [drain, redisCluster, readReplica, reports, maintenance, bytes];
 
 /** Whether every part ran and no budget was missed. */
 async function main(): Promise<boolean> {

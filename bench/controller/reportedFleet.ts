@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { NODES } from '../../src/controller/kube/object.ts';
 import { forEachConcurrent } from '../../src/controller/reports/concurrent.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
+import type { Batch } from '../../src/protocol/batch.ts';
 import type { EvidenceRecord, RecordOf } from '../../src/protocol/record.ts';
 import {
   agentIncarnation,
@@ -25,6 +26,7 @@ const MINUTES = 15;
 const QUEUES = 4;
 const BATCHES_AT_ONCE = 512;
 const NODES_AT_ONCE = 8;
+const SENT_AT_ONCE = 16;
 
 export class ReportedFleet {
   readonly #system: System;
@@ -46,16 +48,10 @@ export class ReportedFleet {
 
   /** Adds nodes whose agents have run for a quarter of an hour, first to the store, then to Kubernetes. */
   async add(names: readonly string[]): Promise<void> {
-    const commit = await createCommitter(this.#store);
     const agents = names.map(
       (name, i) => new Agent(name, MINUTES * MINUTE_MS + (i * MINUTE_MS) / names.length),
     );
-    for (let from = 0; from < agents.length; from += BATCHES_AT_ONCE) {
-      const some = agents.slice(from, from + BATCHES_AT_ONCE);
-      const outcomes = await commit(some.map((agent) => agent.first()));
-      const other = outcomes.find((kind) => kind !== 'committed');
-      if (other !== undefined) throw new Error(`a batch was ${other}`);
-    }
+    await this.#commit(agents.map((agent) => agent.first()));
     for (const agent of agents) this.#agents.set(agent.name, agent);
     await forEachConcurrent(NODES_AT_ONCE, names, async (name) => {
       await this.#system.kube.apply(NODES, { apiVersion: 'v1', kind: 'Node', metadata: { name } });
@@ -72,6 +68,13 @@ export class ReportedFleet {
        UPDATE store.epoch e SET last_seen = now() - interval '1 hour' FROM silent s WHERE e.node_id = s.node_id`,
       names,
     );
+  }
+
+  /** Stores the minutes that have ended, so that no agent seems silent. */
+  async catchUp(): Promise<void> {
+    const due = () =>
+      [...this.#agents.values()].map((agent) => agent.nextMinute()).filter((batch) => batch !== null);
+    for (let batches = due(); batches.length > 0; batches = due()) await this.#commit(batches);
   }
 
   /** From now on each agent sends each of its minutes when it has ended. */
@@ -95,13 +98,22 @@ export class ReportedFleet {
     await this.#store.close();
   }
 
+  async #commit(batches: readonly Batch[]): Promise<void> {
+    const commit = await createCommitter(this.#store);
+    for (let from = 0; from < batches.length; from += BATCHES_AT_ONCE) {
+      const outcomes = await commit(batches.slice(from, from + BATCHES_AT_ONCE));
+      const other = outcomes.find((kind) => kind !== 'committed');
+      if (other !== undefined) throw new Error(`a batch was ${other}`);
+    }
+  }
+
   async #sendMinutes(): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
-      for (const agent of this.#agents.values()) {
+      await forEachConcurrent(SENT_AT_ONCE, [...this.#agents.values()], async (agent) => {
         const batch = agent.nextMinute();
         if (batch !== null) await this.#sender.send(batch);
-      }
+      });
       await delay(200, null, { signal }).catch(() => undefined);
     }
   }

@@ -52,6 +52,7 @@ async function measure(): Promise<TableRow[]> {
     await fleet.silence(names.slice(0, SILENT));
     log('reports: their first reports');
     await fill(system);
+    await fleet.catchUp();
     watch = await ReportWatch.start(system.kube);
     fleet.startMinutes();
     log('reports: a restart');
