@@ -331,32 +331,6 @@ describe('unannounced', () => {
   });
 });
 
-describe('the statuses in an event', () => {
-  test('the statuses in an event prove what they show of other ids', () => {
-    const steps = [
-      ...running.slice(0, 2),
-      listed(5, C1_CREATED),
-      received(6, 's1', 'STARTED', {
-        others: [{ id: 'c1', state: 'running', times: times({ created: 4.2, started: 5.5 }) }],
-      }),
-    ];
-    const outcome = compare([...covered, ...steps], { until: 60 });
-    expect(outcome.missed).toContain('c1 STARTED');
-  });
-
-  test('the statuses in an event prove that a sandbox came up', () => {
-    const up = { id: 's1', state: 'running', times: times({ created: 4 }) } as const;
-    const steps = [received(4, 's1', 'CREATED'), received(6, 'c1', 'CREATED', { others: [up] })];
-    expect(findingsOf(steps, 60)).toEqual(['missed s1 STARTED sequence']);
-  });
-
-  test('the statuses in an event prove nothing where they are UNKNOWN', () => {
-    const unknown = { id: 'c1', state: 'unknown', times: times({}) } as const;
-    const steps = [listed(5, { c1: 'unknown' }), received(6, 's1', 'CREATED', { others: [unknown] })];
-    expect(findingsOf(steps, 60)).toEqual([]);
-  });
-});
-
 test('a miss whose true time lies long before the lists noticed has the cause runtime_state_late', () => {
   const finished = (at: number) => [
     ...running,
@@ -367,51 +341,6 @@ test('a miss whose true time lies long before the lists noticed has the cause ru
   expect(findingsOf(finished(7), 60)).toEqual(['missed c1 STOPPED runtime_state_late']);
   // Not where they noticed before the event was overdue.
   expect(findingsOf(finished(10), 60)).toEqual(['missed c1 STOPPED unannounced_by_list']);
-});
-
-test('an event of an unknown type may have been what is due already', () => {
-  const steps = [
-    ...running.slice(0, 3),
-    listed(5, C1_CREATED),
-    listed(10, C1_RUNNING),
-    received(12, 'c1', 9),
-  ];
-  expect(findingsOf(steps, 60)).toEqual(['unobservable c1 STARTED unknown_event_type']);
-});
-
-test('an event of an unknown type may have been any that is due of its id, and of no other', () => {
-  const steps = [
-    ...running.slice(0, 3),
-    listed(5, C1_CREATED),
-    received(6, 'c1', 9),
-    listed(10, C1_RUNNING),
-    listed(15, { s1: 'exited', c1: 'running' }),
-  ];
-  expect(compare([...covered, ...steps], { until: 60 })).toMatchObject({
-    everMissed: ['s1 STOPPED'],
-    unobservable: ['c1 STARTED before_baseline'],
-  });
-});
-
-describe('a STOPPED without a status', () => {
-  const ended = [
-    ...running.slice(0, 2),
-    received(4.2, 'c1', 'CREATED'),
-    listed(5, C1_CREATED),
-    received(6, 'c1', 'STOPPED'),
-    received(7, 'c1', 'DELETED'),
-    listed(10, S1_RUNNING),
-    status(12, 'c1', null),
-  ];
-
-  test('a STOPPED without a status proves a run where a failed start is known never to be announced', () => {
-    expect(findingsOf(ended, 60)).toEqual(['missed c1 STARTED sequence']);
-  });
-
-  test('a STOPPED without a status proves no run where a failed start may be announced', () => {
-    const profile = { ...CONTAINERD, failedStartsUnannounced: false };
-    expect(summaries(compare([...covered, ...ended], { until: 60, profile }))).toEqual([]);
-  });
 });
 
 test('a regression says which lists showed it exited and running', () => {
