@@ -5,11 +5,8 @@
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { beforeEach, expect, it, vi } from 'vitest';
-import { startIngest } from '../../src/controller/ingest/ingest.ts';
 import { MAX_REJECTED } from '../../src/controller/ingest/rejections.ts';
-import { ControllerMetrics } from '../../src/controller/metrics.ts';
 import { migrate } from '../../src/controller/store/migrate.ts';
-import { openStore } from '../../src/controller/store/store.ts';
 import type { Batch } from '../../src/protocol/batch.ts';
 import { encodeBatch } from '../../src/protocol/batch.ts';
 import { type EvidenceRecord, EXIT_REASONS } from '../../src/protocol/record.ts';
@@ -22,10 +19,8 @@ import {
   queuePrefix,
 } from '../../src/protocol/redisKeys.ts';
 import { agentIncarnation, CLUSTER, objectOf } from '../support/batches.ts';
-import { commitAll } from '../support/committed.ts';
 import { silent } from '../support/database.ts';
 import { IngestBed } from '../support/ingestBed.ts';
-import { buildIngestProgram } from '../support/ingestProcess.ts';
 import { needs } from '../support/needs.ts';
 import {
   event,
@@ -46,17 +41,6 @@ needs('postgres', 'redis-server')('ingest', () => {
   const { rows, drained, acked, storedSeqs } = bed;
 
   beforeEach(() => bed.start());
-
-  /** Starts another controller on the same store and queues; returns what stops it. */
-  async function startSecond(): Promise<() => Promise<void>> {
-    const other = await openStore({ databaseUrl: bed.databaseUrl, log: silent });
-    const settings = { store: other, redisUrl: bed.redis.urlOf('controller'), cluster: CLUSTER, log: silent };
-    const second = await startIngest({ ...settings, metrics: new ControllerMetrics() });
-    return async () => {
-      await second.stop();
-      await other.close();
-    };
-  }
 
   const upTo = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
 
@@ -112,29 +96,6 @@ needs('postgres', 'redis-server')('ingest', () => {
         ...exit,
       })),
     );
-  });
-
-  it('stores two batches at once whose versions are new to both controllers', async () => {
-    const one = agentIncarnation('node-a');
-    await bed.sender.send(one.batch(1, [event(1), event(2)]));
-    await acked(one, 2);
-    const holder = new Client({ connectionString: bed.databaseUrl });
-    await holder.connect();
-    try {
-      await holder.query('BEGIN');
-      await holder.query('SELECT FROM store.epoch WHERE epoch = $1 FOR UPDATE', [one.epoch]);
-      const newer = { context: { ...one.batch(1, []).context, no: 2, kubelet: 'v1.37.0' } };
-      const both = [
-        commitAll(bed.databaseUrl, [one.batch(3, [event(3), event(4)], newer)]),
-        commitAll(bed.databaseUrl, [one.batch(5, [event(5), event(6)], newer)]),
-      ];
-      await bed.lockWaits(2);
-      await holder.query('COMMIT');
-      await Promise.all(both);
-      expect(await storedSeqs(one)).toEqual(upTo(6));
-    } finally {
-      await holder.end();
-    }
   });
 
   it('shows an event whose identity and context are unknown', async () => {
@@ -456,90 +417,6 @@ needs('postgres', 'redis-server')('ingest', () => {
     for (const [at, record] of records.entries()) await bed.sender.send(other.batch(4 - at, [record]));
     await acked(other, 4);
     expect(await ended('node-b')).toEqual(await ended('node-a'));
-  });
-
-  it('acknowledges nothing while Postgres is down, and continues when it is back', async () => {
-    const one = agentIncarnation('node-a');
-    await bed.sender.send(one.batch(1, events(1, 10)));
-    await acked(one, 10);
-    await bed.server.part.kill();
-    await bed.sender.send(one.batch(11, events(11, 20)));
-    await bed.sender.send(one.batch(21, events(21, 30)));
-    await passes(async () => {
-      expect(bed.ingest.health().database).toBe(false);
-    });
-    expect(await bed.sender.reply(one)).toEqual({ ackGeneration: 1, ackedSeq: 10 });
-    await passes(async () => expect(await bed.sender.left()).toBe(2));
-    await bed.server.part.restart();
-    await acked(one, 30);
-    await drained();
-    expect(await storedSeqs(one)).toEqual(upTo(30));
-    expect(bed.ingest.health().alive).toBe(true);
-  });
-
-  it('continues after Redis came back empty', async () => {
-    const one = agentIncarnation('node-a');
-    await bed.sender.send(one.batch(1, events(1, 10)));
-    await acked(one, 10);
-    await bed.redis.kill();
-    await bed.redis.restart();
-    await bed.sender.send(one.batch(1, events(1, 10)), 'again');
-    await bed.sender.send(one.batch(11, events(11, 20)));
-    await acked(one, 20);
-    expect(await storedSeqs(one)).toEqual(upTo(20));
-  });
-
-  it('stores a batch once and acknowledges it when a controller is killed between commit and reply', async () => {
-    await bed.stop();
-    const program = await buildIngestProgram();
-    const holder = new Client({ connectionString: bed.databaseUrl });
-    await holder.connect();
-    const one = agentIncarnation('node-a');
-    try {
-      // The lock holds ingest inside its transaction; it commits while Redis accepts no writes, so the reply cannot be sent.
-      await holder.query('BEGIN; LOCK TABLE store.container_event IN SHARE ROW EXCLUSIVE MODE');
-      const doomed = await program.start(bed.databaseUrl, bed.redis.urlOf('controller'));
-      await bed.sender.send(one.batch(1, events(1, 10)));
-      await passes(async () => {
-        expect(await rows('SELECT FROM pg_locks WHERE NOT granted')).not.toEqual([]);
-      });
-      await bed.sender.redis.call('CLIENT', 'PAUSE', '600000', 'WRITE');
-      await holder.query('COMMIT');
-      await passes(async () => {
-        expect(await storedSeqs(one)).toEqual(upTo(10));
-      });
-      await doomed.kill();
-      await bed.sender.redis.call('CLIENT', 'UNPAUSE');
-      expect(await bed.sender.reply(one)).toBeNull();
-      expect(await bed.sender.left()).toBe(1);
-      await bed.start();
-      await passes(async () => {
-        expect(await bed.sender.reply(one)).toEqual({ ackGeneration: 1, ackedSeq: 10 });
-      });
-      await drained();
-      expect(await storedSeqs(one)).toEqual(upTo(10));
-    } finally {
-      await holder.end();
-      program.remove();
-    }
-  });
-
-  it('stores each record once while two controllers share the queues', async () => {
-    const stopSecond = await startSecond();
-    const incarnations = ['node-a', 'node-b', 'node-c'].map((node) => agentIncarnation(node));
-    let copy = 0;
-    for (const shift of [0, 3, 6, 0, 9]) {
-      for (const one of incarnations) {
-        for (let first = 91 - shift; first >= 1; first -= 10) {
-          await bed.sender.send(one.batch(first, events(first, first + 9)), `copy-${++copy}`);
-        }
-      }
-    }
-    for (const one of incarnations) await bed.sender.send(one.batch(1, events(1, 100)));
-    for (const one of incarnations) await acked(one, 100);
-    await drained();
-    for (const one of incarnations) expect(await storedSeqs(one)).toEqual(upTo(100));
-    await stopSecond();
   });
 
   it('drains queues that agents no longer use', async () => {
