@@ -132,7 +132,7 @@ async function watchRestart(controller: LocalPlegwatch, watch: ReportWatch, bega
     unchanged: resultsOf(metrics, 'unchanged'),
     written: writes.length,
     writtenAgain: writes.filter(({ isNews }) => !isNews).length,
-    busiest: busiestSecond(writes),
+    busiest: busiest(writes, 1),
   };
 }
 
@@ -147,7 +147,8 @@ interface Changes {
   readonly took: readonly number[];
   /** First reports that were due when the first and when the last change was sent. */
   readonly due: readonly [number, number];
-  readonly busiest: number;
+  /** The most writes that were seen within one second, and within ten. */
+  readonly busiest: readonly [number, number];
   readonly perSecond: number;
 }
 
@@ -171,17 +172,17 @@ async function watchChanges(
   return {
     took,
     due: [dueAtFirst, dueAtLast],
-    busiest: busiestSecond(writes),
+    busiest: [busiest(writes, 1), busiest(writes, 10)],
     perSecond: (1_000 * writes.length) / (performance.now() - began),
   };
 }
 
-/** The most writes that were seen within any second. */
-function busiestSecond(writes: readonly { readonly at: number }[]): number {
+/** The most writes that were seen within so many seconds. */
+function busiest(writes: readonly { readonly at: number }[], seconds: number): number {
   let most = 0;
   let first = 0;
   for (const [last, { at }] of writes.entries()) {
-    while ((writes[first]?.at ?? at) <= at - 1_000) first += 1;
+    while ((writes[first]?.at ?? at) <= at - 1_000 * seconds) first += 1;
     most = Math.max(most, last - first + 1);
   }
   return most;
@@ -226,15 +227,15 @@ function rowsOfChanges(alone: Changes, behind: Changes): TableRow[] {
     budget: `p99 ≤ ${BUDGET.changeMs / 1000} s`,
     met: quantile(took, 0.99) <= BUDGET.changeMs,
   });
-  const busiest = Math.max(alone.busiest, behind.busiest);
+  const within = (n: 0 | 1) => Math.max(alone.busiest[n], behind.busiest[n]);
   return [
     row(`mode change to watch event, ${CHANGES_A_SECOND} a second`, alone),
     row(`  while first reports are due: ${behind.due[0]}, at the end ${behind.due[1]}`, behind),
     {
       what: '  writes of reports',
-      figure: `${alone.perSecond.toFixed(1)} and ${behind.perSecond.toFixed(1)} a second; at most ${busiest} within a second`,
-      budget: `≤ ${BUDGET.writesPerSecond}/s`,
-      met: behind.perSecond <= BUDGET.writesPerSecond,
+      figure: `${alone.perSecond.toFixed(1)} and ${behind.perSecond.toFixed(1)} a second; at most ${within(1)} within ten seconds, ${within(0)} within one`,
+      budget: `≤ ${BUDGET.writesPerSecond}/s, after a pause ${BUDGET.writesPerSecond} more`,
+      met: within(1) <= 11 * BUDGET.writesPerSecond,
     },
   ];
 }
