@@ -21,7 +21,7 @@ import { preparedBatches } from './preparedBatches.ts';
 const QUEUES = 16;
 const NODES = 100;
 const RECORDS = 500;
-const BATCHES_A_NODE = SHORT ? 2 : 12;
+const BATCHES_A_NODE = SHORT ? 2 : 6;
 const SLOT = 'replica';
 const LOOK_EVERY_MS = 2;
 
