@@ -48,6 +48,20 @@ const onlyUsedOfBullmq = {
   },
 };
 
+/**
+ * To `import` a module of Node is to read all that it exports, and node:http exports WebSocket, with which Node loads its whole fetch:
+ * more than a megabyte that no program of ours needs. What is taken from the module itself is read only where it is used.
+ */
+const withoutFetch = {
+  name: 'without-fetch',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^node:http$/ }, ({ path }) => ({ path, namespace: 'node-module' }));
+    onLoad({ filter: /./, namespace: 'node-module' }, ({ path }) => ({
+      contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)});`,
+    }));
+  },
+};
+
 /** What `plegwatch_build_info` says: of the environment where there is no checkout, as in a build of the image. */
 function commitOfBuild() {
   if (process.env.PLEGWATCH_COMMIT) return process.env.PLEGWATCH_COMMIT;
@@ -97,7 +111,7 @@ const { metafile } = await build({
   // beside (keepNames) costs a call for every function that is made.
   minifyWhitespace: true,
   minifySyntax: true,
-  plugins: [withoutCostlyMetrics, onlyUsedOfBullmq],
+  plugins: [withoutCostlyMetrics, onlyUsedOfBullmq, withoutFetch],
   define: { PLEGWATCH_COMMIT: JSON.stringify(commitOfBuild()) },
   metafile: true,
   // `debug` uses it if it is there. It is there only beside the tools for development, whose advisories nobody looks at.
