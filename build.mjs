@@ -114,8 +114,12 @@ const { metafile } = await build({
   plugins: [withoutCostlyMetrics, onlyUsedOfBullmq, withoutFetch],
   define: { PLEGWATCH_COMMIT: JSON.stringify(commitOfBuild()) },
   metafile: true,
-  // `debug` uses it if it is there. It is there only beside the tools for development, whose advisories nobody looks at.
-  external: ['supports-color'],
+  external: [
+    // `debug` uses it if it is there. It is there only beside the tools for development, whose advisories nobody looks at.
+    'supports-color',
+    // gRPC loads it only for services about its own state, which no program of ours offers.
+    '@grpc/proto-loader',
+  ],
   loader: { '.sql': 'text' },
   chunkNames: 'chunks/[name]-[hash]',
   // CommonJS packages inside an ES module bundle ask for `require`.

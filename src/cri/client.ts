@@ -11,8 +11,7 @@ import {
   type ServiceError,
   status,
 } from '@grpc/grpc-js';
-import { MAX_NAME_LENGTH } from '../protocol/record.ts';
-import { cleanText } from '../protocol/text.ts';
+import { cleanText, MAX_NAME_LENGTH } from '../protocol/text.ts';
 import { releaseClosedStreams } from './closedStreams.ts';
 import { decode, MalformedMessage } from './malformed.ts';
 import type { RuntimeVersion } from './profiles.ts';

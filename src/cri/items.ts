@@ -11,8 +11,8 @@ import type {
   ShownState,
   ShownStatus,
 } from '../protocol/observation.ts';
-import { type ContainerIdentity, MAX_ID_LENGTH, MAX_NAME_LENGTH } from '../protocol/record.ts';
-import { cleanText } from '../protocol/text.ts';
+import type { ContainerIdentity } from '../protocol/record.ts';
+import { cleanText, MAX_ID_LENGTH, MAX_NAME_LENGTH } from '../protocol/text.ts';
 import type { Mono } from '../protocol/units.ts';
 import { decode } from './malformed.ts';
 import {

@@ -17,11 +17,11 @@ import {
   type ContainerIdentity,
   ContainerIdentitySchema,
   type EvidenceRecord,
-  MAX_NAME_LENGTH,
   MAX_OFFSET,
   MAX_WALL,
 } from './record.ts';
 import { batchStatement, signatureOf } from './signature.ts';
+import { MAX_NAME_LENGTH } from './text.ts';
 import { int4, invalid, type Parsed, parse, text, uuid } from './validation.ts';
 
 /** The envelope version that agents write. */

@@ -10,6 +10,7 @@
  * input comes from a socket that somebody else may own.
  */
 import * as v from 'valibot';
+import { MAX_ID_LENGTH, MAX_NAME_LENGTH } from './text.ts';
 import { type Parsed, parse, text, uuid } from './validation.ts';
 
 /** Event types by their number in the CRI. A number without a name is stored unchanged. */
@@ -92,10 +93,6 @@ export const MODES = [
 ] as const;
 export type Mode = (typeof MODES)[number];
 
-/** The longest container or sandbox id that is accepted, in characters; runtimes use 64 hexadecimal digits. */
-export const MAX_ID_LENGTH = 256;
-/** The longest name (pod, namespace, container) that is accepted, in characters; the API server allows 253. */
-export const MAX_NAME_LENGTH = 512;
 /** The longest free text (messages, reasons), in characters. */
 const MAX_TEXT_LENGTH = 1024;
 /** The longest proof, in characters of JSON. */

@@ -1,6 +1,11 @@
 /*
- * Texts from outside, made safe to store and to keep.
+ * Texts from outside, made safe to store and to keep. Without schemas: the reader process loads this file.
  */
+
+/** The longest container or sandbox id that is accepted, in characters; runtimes use 64 hexadecimal digits. */
+export const MAX_ID_LENGTH = 256;
+/** The longest name (pod, namespace, container) that is accepted, in characters; the API server allows 253. */
+export const MAX_NAME_LENGTH = 512;
 
 /** A text without NUL and unpaired surrogates (Postgres can store neither), cut to `max` characters. */
 export function cleanText(text: string, max: number): string {

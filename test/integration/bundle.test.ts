@@ -4,6 +4,24 @@ import { describe, expect, it } from 'vitest';
 import { bundledFiles } from '../../devtools/image/bundle.ts';
 import { ROOT } from '../support/build.ts';
 
+interface Output {
+  readonly imports: readonly { readonly path: string; readonly kind: string }[];
+  readonly inputs: Readonly<Record<string, unknown>>;
+}
+
+const { outputs: OUTPUTS } = JSON.parse(readFileSync(`${ROOT}dist/metafile.json`, 'utf8')) as {
+  readonly outputs: Readonly<Record<string, Output>>;
+};
+
+/** A file of the bundle, and those that it cannot be loaded without. */
+function loadedBy(file: string, loaded = new Set<string>()): ReadonlySet<string> {
+  if (loaded.has(file)) return loaded;
+  loaded.add(file);
+  for (const { path, kind } of OUTPUTS[file]?.imports ?? [])
+    if (kind === 'import-statement') loadedBy(path, loaded);
+  return loaded;
+}
+
 describe('the bundle', () => {
   it('never imports node:http, with which Node would load its fetch', () => {
     const programs = bundledFiles().filter((path) => path.endsWith('.js') && !path.startsWith('dist/ui/'));
@@ -11,5 +29,17 @@ describe('the bundle', () => {
       /from\s*"node:http"/.test(readFileSync(`${ROOT}${path}`, 'utf8')),
     );
     expect(importing).toEqual([]);
+  });
+
+  it('gives the reader no package but gRPC and what encodes its messages', () => {
+    const packages = [...loadedBy('dist/reader.js')]
+      .flatMap((output) => Object.keys(OUTPUTS[output]?.inputs ?? {}))
+      .map((input) => /.*node_modules\/((@[^/]+\/)?[^/]+)/.exec(input)?.[1])
+      .filter((name) => name !== undefined);
+    expect([...new Set(packages)].sort()).toEqual([
+      '@bufbuild/protobuf',
+      '@grpc/grpc-js',
+      '@js-sdsl/ordered-map',
+    ]);
   });
 });

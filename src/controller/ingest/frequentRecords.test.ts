@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { MAX_ID_LENGTH, MAX_OFFSET, parseRecord } from '../../protocol/record.ts';
+import { MAX_OFFSET, parseRecord } from '../../protocol/record.ts';
+import { MAX_ID_LENGTH } from '../../protocol/text.ts';
 import { isFrequentRecord } from './frequentRecords.ts';
 
 const EVENT = {

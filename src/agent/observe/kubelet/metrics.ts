@@ -5,8 +5,7 @@
  * Only an answer with a `kubelet_pleg_` family is a kubelet's. An API server lists the kubelet's feature gates too, with their
  * defaults, which prove nothing about this kubelet.
  */
-import { MAX_NAME_LENGTH } from '../../../protocol/record.ts';
-import { cleanText } from '../../../protocol/text.ts';
+import { cleanText, MAX_NAME_LENGTH } from '../../../protocol/text.ts';
 import { type Sample, samplesOf } from './exposition.ts';
 
 export interface Histogram {

@@ -3,7 +3,7 @@
  * saved, so that a fallback that happened while no agent ran is found by comparing with the scrape before.
  */
 import * as v from 'valibot';
-import { MAX_NAME_LENGTH } from '../../../protocol/record.ts';
+import { MAX_NAME_LENGTH } from '../../../protocol/text.ts';
 import { type Mono, mono, type Wall, wall } from '../../../protocol/units.ts';
 import { type GoodScrape, startMoved } from './gate.ts';
 
