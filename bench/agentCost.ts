@@ -7,18 +7,19 @@
  * In each window one agent relists at the default period, another once a second, and so does the Go client: what is
  * compared is measured at the same time. A busy machine spoils every figure, but all of one window alike.
  */
-import { cpus } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../devtools/localServices/process.ts';
 import { where } from '../devtools/localServices/where.ts';
 import { type BenchAgent, startAgent } from './agent.ts';
+import { barPlot } from './barPlot.ts';
 import { batchRows } from './batchCost.ts';
 import { createPods, meanItemBytes } from './crowd.ts';
 import { type GoUse, runGoClient } from './goClient.ts';
 import { cpuMs, loadAverage } from './processes.ts';
+import { machine, writeResult } from './results.ts';
 import { type BenchSystem, startSystem } from './system.ts';
-import { printed, type TableRow } from './table.ts';
+import { markdown, printed, type TableRow } from './table.ts';
 
 const setting = (name: string, otherwise: number): number => Number(process.env[name] ?? otherwise);
 
@@ -116,7 +117,13 @@ async function main(): Promise<boolean> {
     rows.push(...relistRows(MORE_PODS, many), ...(await memoryRows(MORE_PODS, age(), agents.idle, many)));
     log('signatures');
     rows.push(...(await batchRows()));
-    process.stdout.write(`\n${printed(rows)}\n${await conditions(bytes, loads, began)}`);
+    const about = await conditions(bytes, loads, began);
+    process.stdout.write(`\n${printed(rows)}\n${about}`);
+    writeResult(
+      'agent.md',
+      `${about.replace(/\n(?=.)/g, ';\n')}\n${markdown(rows)}\n![CPU per relist](bench/agent.svg)\n`,
+    );
+    writeResult('agent.svg', relistPlot([few, many]));
     return rows.every(({ met }) => met !== false);
   } finally {
     for (const probe of probes) clearInterval(probe);
@@ -227,6 +234,24 @@ function relistRows(pods: number, windows: readonly CostWindow[]): TableRow[] {
   ];
 }
 
+const relistPlot = (all: readonly (readonly CostWindow[])[]): string =>
+  barPlot({
+    title: 'CPU of a relist, one a second',
+    unit: 'ms',
+    groups: all.map((windows, i) => ({
+      name: `${[PODS, MORE_PODS][i]} pods`,
+      bars: [
+        {
+          name: 'agent',
+          mean:
+            sum(windows.map(({ brisk }) => brisk.main + brisk.reader)) /
+            sum(windows.map(({ brisk }) => brisk.relists)),
+        },
+        { name: 'Go client', mean: goPerRelist(windows.map(({ go }) => go)) },
+      ],
+    })),
+  });
+
 /** What is left of the ratio when everything is taken off that the agent does without relists too. */
 function marginalRow(windows: readonly CostWindow[]): TableRow {
   const idle = windows.map((each) => each.idle);
@@ -318,7 +343,6 @@ function containerdRows(windows: readonly CostWindow[], alone: Runtime): TableRo
 }
 
 async function conditions(itemBytes: number, loads: readonly number[], began: number): Promise<string> {
-  const [cpu] = cpus();
   const versions = [
     `Node ${process.versions.node}`,
     (await run(where('containerd-2.1'), ['--version'])).trim(),
@@ -327,7 +351,7 @@ async function conditions(itemBytes: number, loads: readonly number[], began: nu
   ];
   const minutes = Math.round((performance.now() - began) / 60_000);
   return [
-    `${cpus().length} cores (${cpu?.model}), load average ${list(loads)} in the course of ${minutes} minutes`,
+    `${machine()}, load average ${list(loads)} in the course of ${minutes} minutes`,
     versions.join(', '),
     `each pod one sandbox and one container, ${Math.round(itemBytes)} bytes an item on average, nothing happens to them`,
     `${WINDOWS} windows of ${WINDOW_S} s, after ${WARM_S} s to warm up; Redis, Postgres and the controller are real`,

@@ -2,7 +2,6 @@
  * How long somebody waits for the page: from opening its address until it is drawn, in Debian's Chromium, with 5,000 nodes and with a busy
  * day of one node. Run by `make bench-page`.
  */
-import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { startPlegwatch } from '../devtools/localServices/plegwatch.ts';
@@ -11,8 +10,9 @@ import { freePort, run } from '../devtools/localServices/process.ts';
 import { startBrowser, type TestBrowser } from '../test/support/browser.ts';
 import { type HistorySize, writeHistory } from '../test/support/storedHistory.ts';
 import { loadAverage } from './processes.ts';
+import { machine, writeResult } from './results.ts';
 import { ROOT } from './system.ts';
-import { printed, type TableRow } from './table.ts';
+import { markdown, printed, type TableRow } from './table.ts';
 
 const ROUNDS = 7;
 const FLEET_BUDGET_MS = 1_000;
@@ -72,10 +72,9 @@ async function main(): Promise<void> {
     await browser.stop();
     await postgres.stop();
   }
-  process.stdout.write(
-    `\n${cpus().length} cores (${cpus()[0]?.model.trim()}), load average ${loadAverage()}\n\n`,
-  );
-  process.stdout.write(`${printed(rows)}\n`);
+  const conditions = `${machine()}, load average ${loadAverage()}`;
+  process.stdout.write(`\n${conditions}\n\n${printed(rows)}\n`);
+  writeResult('page.md', `${conditions}.\n\n${markdown(rows)}`);
   if (rows.some(({ met }) => met === false)) process.exitCode = 1;
 }
 

@@ -66,6 +66,8 @@ export interface ControllerSystemOptions {
   readonly masters?: number;
   /** Of the first controller. Default: it has no API server. */
   readonly settings?: PlegwatchSettings;
+  /** Of Postgres, besides those of all parts. */
+  readonly postgres?: Readonly<Record<string, string>>;
 }
 
 /** Starts all of it with one controller. The cluster is that of test/support/batches.ts. */
@@ -73,13 +75,14 @@ export async function startControllerSystem({
   queues: count,
   masters = 1,
   settings,
+  postgres: more = {},
 }: ControllerSystemOptions): Promise<ControllerSystem> {
   const stops: Stops = [];
   const stop = () => stopAll(stops, 'See what still runs with ps, and stop it.');
   try {
     const redis = await startRedisOf(masters);
     stops.push(() => redis.stop());
-    const postgres = await startPostgres({ settings: POSTGRES_SETTINGS });
+    const postgres = await startPostgres({ settings: { ...POSTGRES_SETTINGS, ...more } });
     stops.push(() => postgres.stop());
     const databaseUrl = await createControllerRole(postgres.url);
     const grant = ['--controller-roles', `${CONTROLLER_ROLE}=${CLUSTER}`, '--queues', `${count}`];

@@ -88,19 +88,19 @@ async function roundsOf(
   return rounds;
 }
 
-/** The controller, which was stopped while its queues were filled, drains them. */
+/** The controllers, which were stopped while their queues were filled, drain them until so many jobs are left. */
 export async function timedDrain(
   system: ControllerSystem,
   batches: readonly PreparedBatch[],
   records: number,
+  left = 0,
 ): Promise<Drain> {
-  const [controller] = system.controllers;
-  await controller?.kill('SIGSTOP');
+  for (const each of system.controllers) await each.kill('SIGSTOP');
   await fill(system, batches);
   const used = system.countProcessorTime();
   const began = performance.now();
-  await controller?.kill('SIGCONT');
-  await drained(system);
+  for (const each of system.controllers) await each.kill('SIGCONT');
+  await drained(system, left);
   const ms = performance.now() - began;
   const cost = used();
   const perRecord = (each: number) => (1_000 * each) / records;
@@ -126,8 +126,8 @@ export async function fill({ queues }: ControllerSystem, batches: readonly Prepa
   await Promise.all(queues.map((queue, no) => queue.addBulk(jobs.filter((job) => job.queue === no))));
 }
 
-export async function drained(system: ControllerSystem): Promise<void> {
-  while ((await system.left()) > 0) await delay(50);
+export async function drained(system: ControllerSystem, left = 0): Promise<void> {
+  while ((await system.left()) > left) await delay(50);
 }
 
 function rowsOf({ records, rounds }: Size): TableRow[] {

@@ -11,15 +11,30 @@ import { loadAverage } from '../processes.ts';
 import { machine, writeResult } from '../results.ts';
 import { markdown, printed } from '../table.ts';
 import { bytes } from './bytes.ts';
+import { calmNodes } from './calmNodes.ts';
 import { FSYNC } from './controllerSystem.ts';
 import { drain } from './drain.ts';
+import { eventToRow } from './eventToRow.ts';
+import { lockedNodes } from './lockedNodes.ts';
 import { maintenance } from './maintenance.ts';
 import { type BenchPart, log, SHORT } from './part.ts';
 import { readReplica } from './readReplica.ts';
 import { redisCluster } from './redisCluster.ts';
 import { reports } from './reports.ts';
+import { twoControllers } from './twoControllers.ts';
 
-const PARTS: readonly BenchPart[] = [drain, redisCluster, readReplica, reports, maintenance, bytes];
+const PARTS: readonly BenchPart[] = [
+  drain,
+  eventToRow,
+  calmNodes,
+  lockedNodes,
+  twoControllers,
+  reports,
+  redisCluster,
+  readReplica,
+  maintenance,
+  bytes,
+];
 
 /** Whether every part ran and no budget was missed. */
 async function main(): Promise<boolean> {

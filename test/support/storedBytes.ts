@@ -57,8 +57,8 @@ export async function measureBytes(databaseUrl: string, rates: TrafficRates): Pr
   try {
     const commitTogether = await createCommitter(store);
     const agoMs = rates.minutes * 60_000;
-    const nodes = Array.from({ length: rates.nodes }, (_, i) => new Node(i, agoMs, rates));
-    const commit = async (recordsOf: (node: Node) => readonly EvidenceRecord[]) => {
+    const nodes = Array.from({ length: rates.nodes }, (_, i) => new TrafficNode(i, agoMs, rates));
+    const commit = async (recordsOf: (node: TrafficNode) => readonly EvidenceRecord[]) => {
       const batches = nodes.flatMap((node) => {
         const records = recordsOf(node);
         return records.length === 0 ? [] : [node.batch(records)];
@@ -132,7 +132,8 @@ const RELATIONS = `
   )
   SELECT "table", part, sum(bytes)::text AS bytes FROM part GROUP BY "table", part ORDER BY "table", part <> 'heap', part`;
 
-class Node {
+/** A node that replaces pods, and what it sends. */
+export class TrafficNode {
   readonly #agent: ReturnType<typeof agentIncarnation>;
   readonly #rates: TrafficRates;
   readonly #no: number;
