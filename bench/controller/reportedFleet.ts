@@ -25,6 +25,8 @@ const MINUTE_US = 60e6;
 const MINUTES = 15;
 const QUEUES = 4;
 const BATCHES_AT_ONCE = 512;
+/** On a busy machine a transaction may time out. */
+const MAX_TRIES = 10;
 const NODES_AT_ONCE = 8;
 const SENT_AT_ONCE = 16;
 
@@ -100,10 +102,16 @@ export class ReportedFleet {
 
   async #commit(batches: readonly Batch[]): Promise<void> {
     const commit = await createCommitter(this.#store);
-    for (let from = 0; from < batches.length; from += BATCHES_AT_ONCE) {
-      const outcomes = await commit(batches.slice(from, from + BATCHES_AT_ONCE));
-      const other = outcomes.find((kind) => kind !== 'committed');
-      if (other !== undefined) throw new Error(`a batch was ${other}`);
+    let left = [...batches];
+    for (let tries = 0; left.length > 0; tries += 1) {
+      if (tries === MAX_TRIES) throw new Error(`${left.length} batches were not stored`);
+      const failed: Batch[] = [];
+      for (let from = 0; from < left.length; from += BATCHES_AT_ONCE) {
+        const some = left.slice(from, from + BATCHES_AT_ONCE);
+        const outcomes = await commit(some);
+        failed.push(...some.filter((_, i) => outcomes[i] !== 'committed'));
+      }
+      left = failed;
     }
   }
 
