@@ -153,7 +153,7 @@ const writeRelistChanges = recordWriter('relist_change', {
 });
 
 const writeFindings = recordWriter('finding', {
-  statement: { text: insertFindings },
+  statement: { name: 'insert_findings', text: insertFindings },
   values: (rows) => {
     const identities = rows.map(({ scope, record: { containerId } }) =>
       containerId === null ? undefined : scope.identities.get(containerId),
@@ -182,7 +182,7 @@ const writeFindings = recordWriter('finding', {
 /** Both types say only that something happened to a finding: each is a row of store.finding_update. */
 const findingUpdateWriter = (type: 'finding_resolved' | 'event_overdue', what: 'resolved' | 'overdue') =>
   recordWriter(type, {
-    statement: { text: insertFindingUpdates },
+    statement: { name: 'insert_finding_updates', text: insertFindingUpdates },
     values: (rows) => [
       literal(rows, ({ scope }) => scope.nodeId),
       rows.map(({ record }) => record.findingId),
@@ -194,7 +194,7 @@ const findingUpdateWriter = (type: 'finding_resolved' | 'event_overdue', what: '
 export const writeResolutions = findingUpdateWriter('finding_resolved', 'resolved');
 
 const writeStreamSessions = recordWriter('stream_session', {
-  statement: { text: upsertStreamSessions },
+  statement: { name: 'upsert_stream_sessions', text: upsertStreamSessions },
   values: (rows) => [
     literal(rows, ({ scope }) => scope.nodeId),
     literal(rows, ({ scope }) => scope.contextId),
@@ -212,7 +212,7 @@ const writeStreamSessions = recordWriter('stream_session', {
 });
 
 const writeGaps = recordWriter('gap', {
-  statement: { text: upsertGaps },
+  statement: { name: 'upsert_gaps', text: upsertGaps },
   values: (rows) => [
     literal(rows, ({ scope }) => scope.nodeId),
     rows.map(({ scope }) => scope.epoch),
@@ -238,7 +238,7 @@ const writeModeChanges = recordWriter('mode_change', {
 });
 
 const writeNodeState = recordWriter('node_state', {
-  statement: { text: updateNodeState },
+  statement: { name: 'update_node_state', text: updateNodeState },
   values: (rows) => {
     // Only the latest state of a batch can win, and each batch is of another node.
     const latest = new Map<number, ScopedRecord<'node_state'>>();

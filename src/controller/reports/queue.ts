@@ -68,7 +68,7 @@ export class ReportQueue {
     const all = nodes.flatMap(({ row, conditions }) =>
       conditions.map((condition) => ({ nodeId: row.node_id, ...condition })),
     );
-    await this.#store.run({ text: upsertConditions }, [
+    await this.#store.run({ name: 'upsert_conditions', text: upsertConditions }, [
       all.map(({ nodeId }) => nodeId),
       all.map(({ type }) => type),
       all.map(({ status }) => status),
@@ -88,12 +88,12 @@ export class ReportQueue {
     );
     const said = isOfAgent ? [status.mode, status.stream?.state ?? null] : [null, null];
     const values = [node_id, version, createdAt, digest, recheckMs, ...said];
-    await this.#store.run({ text: finishWrittenReport }, values);
+    await this.#store.run({ name: 'finish_written_report', text: finishWrittenReport }, values);
   }
 
   async finishUnchanged(reports: readonly { due: DueReport; recheckMs: number }[]): Promise<void> {
     if (reports.length === 0) return;
-    await this.#store.run({ text: finishUnchangedReports }, [
+    await this.#store.run({ name: 'finish_unchanged_reports', text: finishUnchangedReports }, [
       reports.map(({ due }) => due.node_id),
       reports.map(({ due }) => due.version),
       reports.map(({ recheckMs }) => Math.round(recheckMs)),
