@@ -5,60 +5,37 @@
  * The cache refuses a pod's status that is older than the one it has (kubelet, pkg/kubelet/container/cache.go, Set): that of an event is as
  * old as its `created_at`, that of a relist as its beginning.
  */
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { beforeAll, expect, test } from 'vitest';
+import type { LocalContainerd } from '../../devtools/localServices/containerd.ts';
 import type { PlegwatchSettings } from '../../devtools/localServices/plegwatch.ts';
-import { createPodDriver, type DrivenPod, type PodDriver } from '../../devtools/simulator/podDriver.ts';
-import { type CriProxy, type EventDecision, startCriProxy } from '../../devtools/simulator/proxy.ts';
+import type { DrivenPod, PodDriver } from '../../devtools/simulator/podDriver.ts';
+import type { CriProxy, EventDecision } from '../../devtools/simulator/proxy.ts';
 import { CriClient } from '../../src/cri/client.ts';
 import { EVENT_TYPES, type EventType } from '../../src/protocol/record.ts';
 import { BLUR } from '../support/completeness.ts';
-import { leftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
-import { metric, System } from '../support/system.ts';
+import { metric } from '../support/system.ts';
+import { RUNTIME_NEEDS, SystemBed } from '../support/systemBed.ts';
 import { waitFor } from '../support/waitFor.ts';
-import { WatchedNode } from '../support/watchedNode.ts';
+import type { WatchedNode } from '../support/watchedNode.ts';
 
 /** Nothing is missed or late by these, however slow the machine: each test shortens the one that it is about. */
-const PATIENT: PlegwatchSettings = { lateAfter: '60s', overdueAfter: '60s', missedAfter: '300s' };
+const PATIENT: PlegwatchSettings = { lateAfter: '10m', overdueAfter: '60s', missedAfter: '10m' };
 
-let system: System;
+const bed = new SystemBed({ kube: false });
 let containerd: LocalContainerd;
 let pods: PodDriver;
 let proxy: CriProxy;
 let node: WatchedNode;
 let nodes = 0;
 
-/** Stop what a test started, in reverse order. */
-let cleanUps: (() => Promise<void> | void)[] = [];
-
 /** Events that are not simply delivered. */
 let decide: (container: string, type: EventType) => EventDecision;
 
-needs(
-  'root',
-  'containerd-2.1',
-  'runc',
-  'redis-server',
-  'postgres',
-)('on a stream out of order', () => {
+needs(...RUNTIME_NEEDS, 'containerd-2.1')('on a stream out of order', () => {
   beforeAll(async () => {
-    [system, containerd] = await Promise.all([
-      System.start({ kube: false }),
-      startContainerd({ version: '2.1' }),
-    ]);
-    await system.controller();
-    pods = createPodDriver({ socket: containerd.socket, cgroupParent: containerd.cgroupParent });
-  });
-  afterEach(async () => {
-    for (const cleanUp of cleanUps.reverse()) await cleanUp();
-    cleanUps = [];
-  });
-  afterAll(async () => {
-    await pods?.close();
-    await containerd?.stop();
-    await system?.stop();
-    expect(leftovers()).toEqual([]);
+    containerd = await bed.containerd();
+    pods = bed.pods(containerd);
   });
 
   test('an event that a later one of its container overtook is out_of_order, and a kubelet ignores it', async () => {
@@ -81,7 +58,7 @@ needs(
     held.release();
     await passed(pod, ['CREATED', 'STARTED']);
     await expectFindings(pod, ['late STARTED']);
-    const [finding] = await system.sql<{ lateness: number; occurred: number; received: number }>(
+    const [finding] = await bed.system.sql<{ lateness: number; occurred: number; received: number }>(
       `SELECT f.lateness_ms AS lateness, (extract(epoch FROM f.occurred_at) * 1000)::float8 AS occurred,
               (extract(epoch FROM e.received_at) * 1000)::float8 AS received
          FROM plegwatch.findings f
@@ -134,20 +111,12 @@ needs(
 /** Starts a proxy and an agent whose stream is active, and holds these events of every container from now on. */
 async function watch(settings: PlegwatchSettings, ...held: EventType[]): Promise<{ release(): void }> {
   nodes += 1;
-  const name = `disorder-${nodes}`;
   decide = () => 'deliver';
-  proxy = await startCriProxy({
-    upstream: containerd.socket,
-    socket: system.folder(`${name}.sock`),
-    filter: ({ containerId, containerEventType, podSandboxStatus }) => {
-      const type = EVENT_TYPES[containerEventType] ?? 'CREATED';
-      return containerId === podSandboxStatus?.id ? 'deliver' : decide(containerId, type);
-    },
+  proxy = await bed.proxy(containerd, ({ containerId, containerEventType, podSandboxStatus }) => {
+    const type = EVENT_TYPES[containerEventType] ?? 'CREATED';
+    return containerId === podSandboxStatus?.id ? 'deliver' : decide(containerId, type);
   });
-  cleanUps.push(() => proxy.stop());
-  const agent = await system.agent(name, proxy.socket, settings);
-  cleanUps.push(() => agent.stop());
-  node = new WatchedNode(system, name, agent);
+  node = await bed.watch(`disorder-${nodes}`, proxy.socket, settings);
   await waitFor('the stream is active', async () => {
     await pods.runToEnd();
     return (await node.report())?.stream?.state === 'Active' || undefined;
@@ -177,7 +146,7 @@ const eventsAbout = (pod: DrivenPod): Passed[] =>
 async function passedAll(pod: DrivenPod, types: readonly EventType[]): Promise<Passed[]> {
   await waitFor(`${types} were passed on`, async () => {
     expect(eventsAbout(pod).map(({ type }) => type)).toEqual(types);
-    const [row] = await system.sql<{ n: number }>(
+    const [row] = await bed.system.sql<{ n: number }>(
       'SELECT count(*)::int4 AS n FROM plegwatch.container_events WHERE node = $1 AND container_id = $2',
       node.name,
       idOf(pod),
@@ -204,7 +173,7 @@ async function expectFindings(pod: DrivenPod, expected: readonly string[]): Prom
 }
 
 async function proof(pod: DrivenPod): Promise<unknown> {
-  const [row] = await system.sql(
+  const [row] = await bed.system.sql(
     'SELECT proof FROM plegwatch.findings WHERE node = $1 AND container_id = $2',
     node.name,
     idOf(pod),

@@ -28,7 +28,7 @@ import { System } from './system.ts';
 import { WatchedNode } from './watchedNode.ts';
 
 /** For nodes with a real runtime, beside the runtime itself, and with a real kubelet too. */
-const RUNTIME_NEEDS = ['root', 'runc', 'redis-server', 'postgres'] as const;
+export const RUNTIME_NEEDS = ['root', 'runc', 'redis-server', 'postgres'] as const;
 export const KUBELET_NEEDS = [...RUNTIME_NEEDS, 'kubelet', 'kube-apiserver', 'etcd', 'kubectl'] as const;
 
 interface SystemBedOptions {
