@@ -66,7 +66,7 @@ export const calmNodes: BenchPart = {
           },
           {
             what: '  batches',
-            figure: `${(plan.length / seconds).toFixed(0)} a second, sent ${quantile(played.late, 0.99)} ms late (p99); ${played.unanswered} still wait; senders ${percent(share(played.sendersMs))} of a core`,
+            figure: `${(plan.length / seconds).toFixed(0)} a second, sent ${Math.round(quantile(played.late, 0.99))} ms late (p99); ${played.unanswered} still wait; senders ${percent(share(played.sendersMs))} of a core`,
           },
           {
             what: '  such nodes that would fill this machine, or one core with the controller, by arithmetic',

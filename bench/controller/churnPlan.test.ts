@@ -19,6 +19,16 @@ describe('what busy nodes send', () => {
     expect(events.length / SECONDS / 200).toBeLessThan(1.2);
   });
 
+  it('has as many from the beginning where pods live for longer than the plan lasts', () => {
+    const nodes = Array.from({ length: 20 }, (_, n) => `node-${n}`);
+    const long = churnPlan({ nodes, eventsASecond: 100, seconds: SECONDS });
+    const ofEvents = long
+      .flatMap((batch) => batch.records(clock))
+      .filter(({ type }) => type === 'container_event');
+    expect(ofEvents.length / SECONDS / 100).toBeGreaterThan(0.8);
+    expect(ofEvents.length / SECONDS / 100).toBeLessThan(1.2);
+  });
+
   it('is in the order of its times, and each record waits for at most the linger', () => {
     expect(sent.map(({ at }) => at)).toEqual(sent.map(({ at }) => at).toSorted((a, b) => a - b));
     for (const { at, records: own } of sent) {

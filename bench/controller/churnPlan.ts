@@ -84,7 +84,7 @@ function recordsOf(
     .sort((a, b) => a.at - b.at);
 }
 
-/** Of the pods of a slot, one after the other. The first one has begun before. */
+/** Of the pods of a slot, one after the other. They began long before, so that as many start as end. */
 function transitionsOf(
   random: Random,
   {
@@ -93,7 +93,7 @@ function transitionsOf(
   }: { readonly seed: number; readonly slot: number; readonly meanMs: number; readonly untilMs: number },
 ): Transition[] {
   const transitions: Transition[] = [];
-  let begin = -random.between(0, script.meanMs);
+  let begin = -random.between(1, 2) * script.meanMs;
   for (let number = 0; begin < untilMs; number += 1) {
     const identities = new Map<string, ContainerIdentity>();
     let end = begin;

@@ -139,7 +139,7 @@ function rowsOf({
   const sent = [
     `${Math.round(lag.rows / seconds)} events/s`,
     ...(batches === null ? [] : [`${Math.round(batches)} batches/s`]),
-    ...(lateMs === null ? [] : [`sent ${lateMs} ms late (p99)`]),
+    ...(lateMs === null ? [] : [`sent ${Math.round(lateMs)} ms late (p99)`]),
   ];
   return [
     {
