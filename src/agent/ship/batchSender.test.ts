@@ -1,7 +1,7 @@
 /*
- * Sending while Redis is connected to again.
+ * When batches are sent: while Redis is connected to again, while records cannot be read, and while an acknowledgement is awaited.
  */
-import { expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { SpoolBed, write } from '../../../test/support/spoolBed.ts';
 import { createLogger } from '../../platform/log.ts';
 import { decodeBatch } from '../../protocol/batch.ts';
@@ -14,6 +14,10 @@ import type { SealedBatch } from './sealedBatch.ts';
 const bed = new SpoolBed();
 const HOUR = millis(3_600_000);
 const INTERVALS = { intervalAckGeneration: HOUR, intervalRetiredEpochs: HOUR, intervalResend: HOUR };
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 test('a probe that was on its way before a new connection answers nothing of the next generation', async () => {
   const spool = await bed.open();
@@ -71,4 +75,41 @@ test('records that are written while those before them cannot be read are sent, 
   for (let pass = 0; pass < 3; pass += 1) await sender.sendNew(true);
   expect(spool.current.lost).toEqual([{ from: 1, to: last - 1, cause: 'spool_unreadable' }]);
   expect(sent).toEqual([{ first: last, last }]);
+});
+
+test('a batch waits longer for more records while the one before it is not acknowledged', async () => {
+  vi.useFakeTimers({ toFake: ['hrtime'] });
+  const spool = await bed.open();
+  const deliveries = new Deliveries(spool, INTERVALS);
+  deliveries.followSpool();
+  const acknowledge = (ackedSeq: number) => {
+    for (const delivery of deliveries.all) deliveries.apply(delivery, { ackGeneration: 1, ackedSeq }, true);
+  };
+  acknowledge(0);
+  const sent: number[] = [];
+  const queue = {
+    async add({ data }: SealedBatch) {
+      const batch = await decodeBatch(data);
+      sent.push(batch.ok ? batch.value.last : Number.NaN);
+    },
+  };
+  const flowSettings = { queues: 1, window: 1_000_000, accepts: [] };
+  const ackReader = { flowSettings, expectReply: () => undefined };
+  const sender = new BatchSender({ spool, deliveries, queue, ackReader, log: createLogger('fatal', 'test') });
+  const writtenAndSentAfter = async (ms: number) => {
+    const next = spool.current.lastSeq + 1;
+    await write(spool, next, next);
+    vi.advanceTimersByTime(ms);
+    await sender.sendNew(false);
+  };
+  await writtenAndSentAfter(250);
+  expect(sent).toEqual([1]);
+  await writtenAndSentAfter(250);
+  await writtenAndSentAfter(240);
+  expect(sent).toEqual([1]);
+  await writtenAndSentAfter(10);
+  expect(sent).toEqual([1, 4]);
+  acknowledge(4);
+  await writtenAndSentAfter(250);
+  expect(sent).toEqual([1, 4, 5]);
 });

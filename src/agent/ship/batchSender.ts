@@ -1,7 +1,8 @@
 /*
  * Decides what is sent now, and sends it: re-sends, probes, then new batches. The window limits unacknowledged bytes. Epochs
- * take turns, so that a backlog never delays the current one. A batch waits a little for more records (the linger), and
- * longer when over half of the window is used.
+ * take turns, so that a backlog never delays the current one. A batch waits a little for more records (the linger), longer while
+ * the store has not acknowledged the batch before it, and longest when over half of the window is used: the busier the
+ * controller is, the fewer and larger batches it gets.
  */
 import type { KeyObject } from 'node:crypto';
 import { ReplyError } from 'ioredis';
@@ -20,6 +21,7 @@ import type { EpochDelivery } from './epochDelivery.ts';
 import type { SealedBatch } from './sealedBatch.ts';
 
 const LINGER = millis(250);
+const UNACKED_LINGER = millis(500);
 const SLOW_LINGER = millis(5_000);
 /** Records that cannot be read so often in a row are lost. */
 const MAX_READS = 20;
@@ -67,8 +69,8 @@ export class BatchSender {
       if (delivery === undefined) continue;
       await this.#probe(delivery);
       const used = deliveries.unackedBytes;
-      const linger = hurry ? 0 : used > window / 2 ? SLOW_LINGER : LINGER;
-      if (delivery.isAnswered && used < window && this.#isDue(delivery, linger))
+      const linger = used > window / 2 ? SLOW_LINGER : delivery.sealed.length > 0 ? UNACKED_LINGER : LINGER;
+      if (delivery.isAnswered && used < window && this.#isDue(delivery, hurry ? 0 : linger))
         await this.#sendNext(delivery);
     }
   }
