@@ -38,6 +38,15 @@ RETURN array_remove(ARRAY[
   CASE WHEN mask & 4 <> 0 THEN 'ContainerRemoved' END,
   CASE WHEN mask & 8 <> 0 THEN 'ContainerChanged' END], NULL);
 
+-- A UID in fewer bytes: the 16 that a UUID spells. Any other one, as that of a static pod, is its text; with a zero byte where that has 16 bytes too.
+CREATE FUNCTION store.uid_bytes(uid text) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE WHEN uid ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN decode(replace(uid, '-', ''), 'hex')
+            WHEN octet_length(uid) = 16 THEN convert_to(uid, 'UTF8') || '\x00'
+            ELSE convert_to(uid, 'UTF8') END;
+
+CREATE FUNCTION store.uid_text(packed bytea) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
+RETURN CASE octet_length(packed) WHEN 16 THEN encode(packed, 'hex')::uuid::text ELSE convert_from(rtrim(packed, '\x00'), 'UTF8') END;
+
 -- Nanoseconds since 1970 as a time; every int8 is one, between 1677 and 2262.
 CREATE FUNCTION store.time_of_ns(ns int8) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
 RETURN timestamptz '1970-01-01 00:00:00+00' + (ns / 1000) * interval '1 microsecond';

@@ -5,7 +5,8 @@
 --   container_key  the first 8 bytes of sha256(container or sandbox id), as a signed integer
 --   context_id     an epoch, and the versions of runtime, kubelet and agent and the agent's settings during a part of it
 --
--- A unique index named …_once is the second check, after the epoch's set of received seqs, that a record is stored once.
+-- A unique index named …_once is the second check, after the epoch's set of received seqs, that a record is stored once. Where each node adds in ascending
+-- order, pages are filled: only a record that comes late splits one. Postgres keeps them full only if an entry has no more than 16 bytes of columns.
 -- The two tables with a row per event or change keep kinds as small integers; the others keep text.
 
 -- queues and max_queues (the most there ever were); event_retention_days (events, changes, minutes); finding_retention_days (the rest).
@@ -168,31 +169,33 @@ CREATE TABLE store.container_event (
   cluster_id int2 NOT NULL,
   flags int4 NOT NULL
 ) PARTITION BY RANGE (day);
-CREATE UNIQUE INDEX container_event_once ON store.container_event (node_id, context_id, seq, day);
+CREATE UNIQUE INDEX container_event_once ON store.container_event (node_id, context_id, seq, day) WITH (fillfactor = 100);
 CREATE INDEX container_event_received_at ON store.container_event USING brin (received_at);
 CREATE INDEX container_event_container ON store.container_event (container_key);
 -- Containers that failed are few. A condition on exit_reason that leaves out Completed uses it.
 CREATE INDEX container_event_failed ON store.container_event (received_at) WHERE store.exit_reason(flags) <> 'Completed';
 
 -- The identity of a container or sandbox, once for each day that mentions it, so that it is dropped with that day.
--- container_id is text, and not the bytes that most ids spell: only a plain column can be searched by an index under row-level security.
--- flags: 2 is_sandbox.
+--   container_id     text, and not the bytes that most ids spell: only a plain column can be searched by an index under row-level security
+--   sandbox_key      of a sandbox, its own container_key; null while it is not known
+--   pod_uid          as store.uid_bytes packs it
+--   container_name   empty for a sandbox; null while it is not known
 CREATE TABLE store.container (
   container_key int8 NOT NULL,
   sandbox_key int8,
   node_id int4 NOT NULL,
   day date NOT NULL,
-  cluster_id int2 NOT NULL,
-  flags int2 NOT NULL,
   attempt int4,
+  cluster_id int2 NOT NULL,
   container_id text NOT NULL,
-  pod_uid text,
+  pod_uid bytea,
   pod_namespace text,
   pod_name text,
   container_name text
 ) PARTITION BY RANGE (day);
-CREATE UNIQUE INDEX container_once ON store.container (node_id, container_key, day);
-CREATE INDEX container_pod_name ON store.container (pod_name);
+-- The key first, so that an entry has no padding.
+CREATE UNIQUE INDEX container_once ON store.container (container_key, node_id, day);
+CREATE INDEX container_pod_name ON store.container USING hash (pod_name);
 CREATE INDEX container_container_id ON store.container USING hash (container_id);
 
 -- states: the old state in bits 0-3, the new one in bits 4-7, 256 is_sandbox.
@@ -209,7 +212,7 @@ CREATE TABLE store.relist_change (
   states int2 NOT NULL,
   pleg_events int2 NOT NULL
 ) PARTITION BY RANGE (day);
-CREATE UNIQUE INDEX relist_change_once ON store.relist_change (node_id, context_id, seq, day);
+CREATE UNIQUE INDEX relist_change_once ON store.relist_change (node_id, context_id, seq, day) WITH (fillfactor = 100);
 CREATE INDEX relist_change_window_to ON store.relist_change USING brin (window_to);
 CREATE INDEX relist_change_container ON store.relist_change (container_key);
 
@@ -275,9 +278,9 @@ CREATE TABLE store.relist_minute (
   slow_status_us int8,
   slow_status_timed_out bool
 ) PARTITION BY RANGE (day);
-CREATE UNIQUE INDEX relist_minute_once ON store.relist_minute (node_id, context_id, seq, day);
+CREATE UNIQUE INDEX relist_minute_once ON store.relist_minute (node_id, context_id, seq, day) WITH (fillfactor = 100);
 CREATE INDEX relist_minute_minute ON store.relist_minute USING brin (minute);
-CREATE INDEX relist_minute_node ON store.relist_minute (node_id, minute);
+CREATE INDEX relist_minute_node ON store.relist_minute (node_id, minute) WITH (fillfactor = 100);
 -- The condition of store.pleg_verdict. Few minutes are slow.
 CREATE INDEX relist_minute_slow ON store.relist_minute (node_id, minute)
   WHERE kubelet_counted_to IS NOT NULL AND (kubelet_hist[12] > 0 OR kubelet_last_seen_age_ms > 10000);

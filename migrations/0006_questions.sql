@@ -49,7 +49,7 @@ BEGIN
     UNION ALL
     SELECT m.slow_status_at, NULL, 'status', CASE WHEN m.slow_status_timed_out THEN 'timed out' ELSE 'slow' END,
            o.pod_namespace || '/' || o.pod_name, o.container_name, o.container_id,
-           concat_ws(', ', CASE WHEN o.flags & 2 <> 0 THEN 'sandbox' END, round(m.slow_status_us / 1000.0) || ' ms',
+           concat_ws(', ', CASE WHEN o.sandbox_key = o.container_key THEN 'sandbox' END, round(m.slow_status_us / 1000.0) || ' ms',
                      m.statuses_slow || ' of ' || m.statuses_asked || ' in this minute were slow'), x.epoch, m.seq
     FROM store.relist_minute m
     LEFT JOIN store.context x ON x.context_id = m.context_id

@@ -89,12 +89,11 @@ function rowsOf(batches: readonly PreparedBatch[], nodes: ReadonlyMap<string, nu
               column(fresh, ({ id }) => keyOf(id)),
               column(fresh, ({ sandbox }) => keyOf(sandbox)),
               at[0],
-              column(fresh, ({ isSandbox }) => (isSandbox ? 2 : 0)),
               fresh.map(({ id }) => id),
               fresh.map(({ podUid }) => podUid),
               fresh.map(({ namespace }) => namespace),
               fresh.map(({ pod }) => pod),
-              fresh.map(({ container }) => container || null),
+              fresh.map(({ container }) => container),
             ],
       events: events.length === 0 ? null : common(events),
       changes: changes.length === 0 ? null : common(changes),
@@ -108,6 +107,6 @@ const EVENTS = `INSERT INTO store.container_event (received_at, created_ns, cont
   SELECT ${AT}, 1790000000123456789, u.key, ${DAY}, $1, 0, u.seq, 1, 512 FROM unnest($2::int4[], $3::int8[], $4::int8[]) AS u (seq, at, key)`;
 const CHANGES = `INSERT INTO store.relist_change (window_from, window_to, container_key, day, node_id, context_id, seq, cluster_id, states, pleg_events)
   SELECT ${AT}, ${AT}, u.key, ${DAY}, $1, 0, u.seq, 1, 50, 2 FROM unnest($2::int4[], $3::int8[], $4::int8[]) AS u (seq, at, key)`;
-const CONTAINERS = `INSERT INTO store.container (container_key, sandbox_key, node_id, day, cluster_id, flags, attempt, container_id, pod_uid, pod_namespace, pod_name, container_name)
-  SELECT u.key, u.sandbox, $1, ((timestamptz 'epoch' + $4::int8 * interval '1 microsecond') AT TIME ZONE 'UTC')::date, 1, u.flags, 0, u.id, u.uid, u.namespace, u.pod, u.container
-  FROM unnest($2::int8[], $3::int8[], $5::int2[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[]) AS u (key, sandbox, flags, id, uid, namespace, pod, container)`;
+const CONTAINERS = `INSERT INTO store.container (container_key, sandbox_key, node_id, day, cluster_id, attempt, container_id, pod_uid, pod_namespace, pod_name, container_name)
+  SELECT u.key, u.sandbox, $1, ((timestamptz 'epoch' + $4::int8 * interval '1 microsecond') AT TIME ZONE 'UTC')::date, 1, 0, u.id, store.uid_bytes(u.uid), u.namespace, u.pod, u.container
+  FROM unnest($2::int8[], $3::int8[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[]) AS u (key, sandbox, id, uid, namespace, pod, container)`;

@@ -108,7 +108,7 @@ needs('redis-server', 'postgres')('the audit of a stored history', () => {
     const invented = `
       INSERT INTO store.finding SELECT f.* FROM (
         SELECT gen_random_uuid() AS finding_id, v.received_at + interval '6 seconds', v.day, v.node_id, v.context_id, v.seq, v.cluster_id,
-               'missed', 'STARTED', 'unannounced_by_list', o.container_id, o.pod_uid, o.pod_namespace,
+               'missed', 'STARTED', 'unannounced_by_list', o.container_id, store.uid_text(o.pod_uid), o.pod_namespace,
                o.pod_name, o.container_name, v.received_at - interval '1 second', v.received_at + interval '1 second', NULL::timestamptz,
                NULL::int8, NULL::int8, '{"v":1}'::jsonb
         FROM store.container_event v
@@ -186,7 +186,7 @@ needs('redis-server', 'postgres')('the audit of a stored history', () => {
     const { lines } = await foundMiss(
       `INSERT INTO store.container_event
        SELECT f.window_to, (extract(epoch FROM f.window_to) * 1e9)::int8, o.container_key, o.day, f.node_id, f.context_id, h.seq, f.cluster_id,
-              array_position(ARRAY['CREATED', 'STARTED', 'STOPPED', 'DELETED'], f.event_type) - 1 + 512 + CASE WHEN o.flags & 2 <> 0 THEN 1024 ELSE 0 END
+              array_position(ARRAY['CREATED', 'STARTED', 'STOPPED', 'DELETED'], f.event_type) - 1 + 512 + CASE WHEN o.sandbox_key = o.container_key THEN 1024 ELSE 0 END
        FROM store.finding f JOIN store.container o ON o.node_id = f.node_id AND o.container_id = f.container_id AND o.day = f.day
        JOIN store.relist_change h ON h.container_key = o.container_key AND h.window_to = f.window_to
        WHERE f.finding_id = $1`,

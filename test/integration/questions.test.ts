@@ -104,9 +104,9 @@ const ANSWERS: Readonly<Record<string, (rows: readonly Row[]) => void>> = {
   // The last life of the last day.
   'What were the last events of a node': (rows) => {
     expect(rows.map((row) => [row['event_type'], row['container_name']])).toEqual([
-      ['DELETED', ''],
+      ['DELETED', null],
       ['DELETED', 'app'],
-      ['STOPPED', ''],
+      ['STOPPED', null],
       ['STOPPED', 'app'],
       ['STARTED', 'app'],
     ]);

@@ -32,9 +32,23 @@ needs('postgres')('the rows of records', () => {
     if (NODES !== undefined) process.stdout.write(printed(stored));
     expect(stored.row.container_event).toBeLessThanOrEqual(72);
     expect(stored.row.relist_change).toBeLessThanOrEqual(72);
-    expect(stored.row.container).toBeLessThanOrEqual(220);
+    expect(stored.row.container).toBeLessThanOrEqual(188);
     if (PERIOD_MS === 5_000) expect(stored.row.relist_minute).toBeLessThanOrEqual(420);
     expect(stored.row.relist_hour).toBeLessThanOrEqual(460);
+  });
+
+  it('show every UID as it was packed', async () => {
+    const uids = [
+      '0f8fad5b-d9cb-469f-a165-70867728950e',
+      '0f8fad5bd9cb469fa16570867728950e',
+      '0F8FAD5B-D9CB-469F-A165-70867728950E',
+      ...['sixteen bytes is', 'seventeen bytes i', 'a', ''],
+    ];
+    const text =
+      'SELECT store.uid_text(store.uid_bytes(uid)) AS uid, octet_length(store.uid_bytes(uid)) AS bytes FROM unnest($1::text[]) AS uid';
+    const rows = await query(await server.database(), text, [uids]);
+    expect(rows.map(({ uid }) => uid)).toEqual(uids);
+    expect(rows[0]).toMatchObject({ bytes: 16 });
   });
 
   it('show the times of relists in SQL as they were packed', async () => {

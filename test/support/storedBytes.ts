@@ -236,7 +236,7 @@ export class TrafficNode {
           hist: Array.from({ length: 12 }, () => 0),
           intervals: 0,
           intervalSum: 0,
-          lastSeenAge: 31_000_000,
+          lastSeenAge: null,
         },
         ...{ discarded: 0, streamErrors: 0, listP99: 4_950, resident: 120_000_512 + minute * 4_096 },
         calls: {

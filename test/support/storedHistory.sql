@@ -72,12 +72,12 @@ UPDATE life SET container_key = ('x' || encode(substr(sha256(id::bytea), 1, 8), 
                 sandbox_key = ('x' || encode(substr(sha256(sandbox::bytea), 1, 8), 'hex'))::bit(64)::int8;
 ANALYZE life;
 
-INSERT INTO store.container (container_key, sandbox_key, node_id, day, cluster_id, flags, attempt, container_id, pod_uid, pod_namespace, pod_name,
+INSERT INTO store.container (container_key, sandbox_key, node_id, day, cluster_id, attempt, container_id, pod_uid, pod_namespace, pod_name,
                              container_name)
-SELECT l.container_key, l.sandbox_key, l.node_id, l.day, l.cluster_id, 0, 0, l.id, 'uid-' || left(l.sandbox, 12), l.namespace, l.pod, 'app'
+SELECT l.container_key, l.sandbox_key, l.node_id, l.day, l.cluster_id, 0, l.id, store.uid_bytes('uid-' || left(l.sandbox, 12)), l.namespace, l.pod, 'app'
 FROM life l
 UNION ALL
-SELECT l.sandbox_key, NULL, l.node_id, l.day, l.cluster_id, 2, 0, l.sandbox, 'uid-' || left(l.sandbox, 12), l.namespace, l.pod, ''
+SELECT l.sandbox_key, l.sandbox_key, l.node_id, l.day, l.cluster_id, 0, l.sandbox, store.uid_bytes('uid-' || left(l.sandbox, 12)), l.namespace, l.pod, ''
 FROM life l;
 
 -- type: of the event. step: 1 to 8 of a life.

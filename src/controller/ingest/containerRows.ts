@@ -12,7 +12,6 @@ export interface ContainerRow {
   readonly key: ContainerKey;
   readonly sandboxKey: ContainerKey | null;
   readonly day: number;
-  readonly flags: number;
   readonly attempt: number | null;
   readonly id: string;
   readonly podUid: string | null;
@@ -21,8 +20,6 @@ export interface ContainerRow {
   readonly container: string | null;
 }
 
-// A bit of store.container.flags.
-const IS_SANDBOX = 2;
 const INT4_MAX = 2_147_483_647;
 
 export function containerRows(
@@ -78,12 +75,11 @@ function containerRow(
     key: keyOf(id),
     sandboxKey: sandbox === '' ? null : keyOf(sandbox),
     day,
-    flags: isSandbox ? IS_SANDBOX : 0,
     attempt: attempt === null || attempt > INT4_MAX ? null : attempt,
     id,
     podUid: known?.podUid || null,
     namespace: known?.namespace || null,
     pod: known?.pod || null,
-    container: known?.container || null,
+    container: isSandbox ? '' : known?.container || null,
   };
 }

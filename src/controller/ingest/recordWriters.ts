@@ -97,7 +97,6 @@ async function writeContainers(
     literal(rows, ({ key }) => key),
     literal(rows, ({ sandboxKey }) => sandboxKey),
     literal(rows, ({ day }) => day),
-    literal(rows, ({ flags }) => flags),
     literal(rows, ({ attempt }) => attempt),
     rows.map(({ id }) => id),
     rows.map(({ podUid }) => podUid),
