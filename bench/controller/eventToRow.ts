@@ -97,7 +97,8 @@ async function ofSealed(system: ControllerSystem, nodes: number): Promise<Measur
 
 async function ofAgents(system: ControllerSystem, nodes: number): Promise<Measured> {
   const fleet = await startFleet(system, {
-    ...{ nodes, processes: 1 },
+    // One process cannot drive them: its thread would be what is measured.
+    ...{ nodes, processes: 2 },
     flags: {
       pods: `${PODS}`,
       'pod-lifetime': `${lifetimeMs(nodes, EVENTS_A_SECOND)}ms`,
