@@ -3,20 +3,20 @@
  * on the whole node. These tests freeze the agent's main process, its reader, both, or another subscriber.
  */
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { LocalContainerd } from '../../devtools/localServices/containerd.ts';
 import { where } from '../../devtools/localServices/where.ts';
 import { type CriTestClient, connectCri } from '../../devtools/simulator/criClient.ts';
-import { createPodDriver, type PodDriver } from '../../devtools/simulator/podDriver.ts';
+import type { PodDriver } from '../../devtools/simulator/podDriver.ts';
 import { type Churn, churn } from '../support/churn.ts';
-import { leftovers } from '../support/leftovers.ts';
 import { disordered, eventsOf, type Listener, listen, onlyOf } from '../support/listener.ts';
 import { needs } from '../support/needs.ts';
 import { startNeighbour } from '../support/neighbour.ts';
 import { childrenOf, exists, freeze, thaw } from '../support/sigstop.ts';
-import { answerOf, PATIENT, System } from '../support/system.ts';
+import { answerOf, PATIENT } from '../support/system.ts';
+import { RUNTIME_NEEDS, SystemBed } from '../support/systemBed.ts';
 import { waitFor } from '../support/waitFor.ts';
-import { unconfirmedBy, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
+import { unconfirmedBy, type WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
 const TIMEOUT_MS = 600_000;
 /** More events than fit between containerd and a subscriber that reads none (about 490 were measured). */
@@ -24,57 +24,40 @@ const MANY = 600;
 /** Pods are held up if none announces anything while so many containers that announce nothing run, one after another. */
 const UNANNOUNCED_RUNS = 5;
 
-let system: System;
+const bed = new SystemBed({ kube: false });
 let containerd: LocalContainerd;
 let pods: PodDriver;
 let asker: CriTestClient;
 let node: WatchedNode;
 let other: Listener;
 let traffic: Churn;
-let frozen: number[] = [];
+const frozen: number[] = [];
 let nodes = 0;
 let runs = 0;
 
-needs(
-  'root',
-  'containerd-2.1',
-  'runc',
-  'redis-server',
-  'postgres',
-)('during a freeze,', () => {
+needs(...RUNTIME_NEEDS, 'containerd-2.1')('during a freeze,', () => {
   beforeAll(async () => {
-    [system, containerd] = await Promise.all([
-      System.start({ kube: false }),
-      startContainerd({ version: '2.1' }),
-    ]);
+    containerd = await bed.containerd();
     asker = connectCri(containerd.socket);
-    await system.controller();
+    bed.atEnd(() => asker.close());
   });
   beforeEach(async () => {
     nodes += 1;
-    const { socket, cgroupParent } = containerd;
-    pods = createPodDriver({ socket, cgroupParent, timeoutMs: TIMEOUT_MS });
-    node = new WatchedNode(system, `node-${nodes}`, await system.agent(`node-${nodes}`, socket, PATIENT));
+    const { socket } = containerd;
+    pods = bed.pods(containerd, { timeoutMs: TIMEOUT_MS });
+    node = await bed.watch(`node-${nodes}`, socket, PATIENT);
     other = listen(socket);
-    traffic = churn(pods, socket);
+    bed.atEnd(() => other.close());
+    traffic = bed.stopAtEnd(churn(pods, socket));
     await node.streamIs('Active');
     await node.relisted();
   });
   afterEach(async () => {
-    thaw(...frozen);
-    frozen = [];
+    thaw(...frozen.splice(0));
     await traffic.stop();
-    other.close();
     await node.agent.stop();
-    await pods.close();
-    expect(await system.undeclaredGaps(node.name)).toEqual([]);
-    await system.expectNoDifference(node.name);
-  });
-  afterAll(async () => {
-    asker?.close();
-    await containerd?.stop();
-    await system?.stop();
-    expect(leftovers()).toEqual([]);
+    expect(await bed.system.undeclaredGaps(node.name)).toEqual([]);
+    await bed.system.expectNoDifference(node.name);
   });
 
   test('a frozen main process does not delay pods, is recorded as a gap, and no event is reported as missed', {

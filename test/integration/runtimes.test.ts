@@ -3,16 +3,15 @@
  * load.
  */
 import { readFileSync } from 'node:fs';
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
+import { expect, test } from 'vitest';
+import type { LocalContainerd } from '../../devtools/localServices/containerd.ts';
 import type { ContainerdVersion } from '../../devtools/localServices/where.ts';
 import { connectCri } from '../../devtools/simulator/criClient.ts';
-import { createPodDriver, type DrivenPod, type PodDriver } from '../../devtools/simulator/podDriver.ts';
+import type { DrivenPod, PodDriver } from '../../devtools/simulator/podDriver.ts';
 import { StatusQueries } from '../../src/agent/observe/statusQueries.ts';
 import { CriClient } from '../../src/cri/client.ts';
 import type { StatusAnswer } from '../../src/protocol/observation.ts';
 import { churn } from '../support/churn.ts';
-import { leftovers } from '../support/leftovers.ts';
 import {
   certainOf,
   disordered,
@@ -24,9 +23,10 @@ import {
 } from '../support/listener.ts';
 import { needs } from '../support/needs.ts';
 import { exists } from '../support/sigstop.ts';
-import { LASTING_READER, PATIENT, System } from '../support/system.ts';
+import { LASTING_READER, PATIENT } from '../support/system.ts';
+import { RUNTIME_NEEDS, SystemBed } from '../support/systemBed.ts';
 import { passes, waitFor } from '../support/waitFor.ts';
-import { unconfirmedBy, WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
+import { unconfirmedBy, type WatchedNode, WITHIN_MS } from '../support/watchedNode.ts';
 
 const TIMEOUT_MS = 600_000;
 const POD_COUNT = 12;
@@ -41,36 +41,17 @@ const GREEDY = [
   { name: 'parent', command: ['sh', '-c', `sleep 1; ${ALLOCATE}; exit 0`], memoryBytes: MEMORY_BYTES },
 ];
 
-let system: System;
+const bed = new SystemBed({ kube: false });
 let containerd: LocalContainerd;
 let pods: PodDriver;
 let nodes = 0;
 
-/** Stop what a test started, in reverse order. */
-let cleanUps: (() => Promise<void> | void)[] = [];
-
 needs(
-  'root',
+  ...RUNTIME_NEEDS,
   'containerd-1.6',
   'containerd-1.7',
   'containerd-2.1',
-  'runc',
-  'redis-server',
-  'postgres',
 )('on a real runtime', () => {
-  beforeAll(async () => {
-    system = await System.start({ kube: false });
-    await system.controller();
-  });
-  afterEach(async () => {
-    for (const cleanUp of cleanUps.reverse()) await cleanUp();
-    cleanUps = [];
-  });
-  afterAll(async () => {
-    await system?.stop();
-    expect(leftovers()).toEqual([]);
-  });
-
   test('the stream of containerd 1.6 is Unsupported: relists give the evidence, the report has no missed count, and the node is healthy', {
     timeout: TIMEOUT_MS,
   }, async () => {
@@ -217,10 +198,10 @@ needs(
     async (version) => {
       await use(version);
       const client = connectCri(containerd.socket);
-      cleanUps.push(() => client.close());
+      bed.atEnd(() => client.close());
       const stream = client.events();
       stream.on('error', () => undefined);
-      cleanUps.push(() => stream.cancel());
+      bed.atEnd(() => stream.cancel());
       const answers: string[] = [];
       stream.on('metadata', () => answers.push('headers'));
       stream.on('data', () => answers.push('event'));
@@ -247,7 +228,7 @@ needs(
     await use('2.1', containerd.dir);
     const other = listener();
     const traffic = churn(pods, containerd.socket);
-    cleanUps.push(() => traffic.stop());
+    bed.atEnd(() => traffic.stop());
     const report = await node.streamIs('Active');
     expect(report.runtime.version).toMatch(/^2\.1/);
     await traffic.stop();
@@ -271,7 +252,7 @@ needs(
       await use('2.1');
       const node = await watch();
       const traffic = churn(pods, containerd.socket);
-      cleanUps.push(() => traffic.stop());
+      bed.atEnd(() => traffic.stop());
       const doomed: DrivenPod[] = [];
       for (let i = 1; i <= DOOMED; i += 1) doomed.push(await pods.runPod({ name: `doomed-${i}` }));
       await node.streamIs('Active');
@@ -310,43 +291,31 @@ needs(
 
 /** Starts a containerd, in the folder of an earlier one if given. */
 async function use(version: ContainerdVersion, dir?: string): Promise<void> {
-  const started = await startContainerd(dir === undefined ? { version } : { version, dir });
-  cleanUps.push(() => started.stop());
-  const driver = createPodDriver({
-    socket: started.socket,
-    cgroupParent: started.cgroupParent,
-    timeoutMs: TIMEOUT_MS,
-  });
-  // Whatever it cannot remove is removed with containerd.
-  cleanUps.push(() => driver.close().catch(() => undefined));
-  containerd = started;
-  pods = driver;
+  containerd = await bed.containerd(dir === undefined ? { version } : { version, dir });
+  pods = bed.pods(containerd, { timeoutMs: TIMEOUT_MS });
 }
 
-async function watch(): Promise<WatchedNode> {
+function watch(): Promise<WatchedNode> {
   nodes += 1;
-  const name = `node-${nodes}`;
-  const agent = await system.agent(name, containerd.socket, { ...PATIENT, ...LASTING_READER });
-  cleanUps.push(() => agent.stop());
-  return new WatchedNode(system, name, agent);
+  return bed.watch(`node-${nodes}`, containerd.socket, { ...PATIENT, ...LASTING_READER });
 }
 
 function listener(): Listener {
   const made = listen(containerd.socket);
-  cleanUps.push(() => made.close());
+  bed.atEnd(() => made.close());
   return made;
 }
 
 /** Requests the status of a sandbox as an agent does if an event is overdue. */
 function asking(): (id: string) => Promise<StatusAnswer> {
   const client = new CriClient(containerd.socket);
-  cleanUps.push(() => client.close());
+  bed.atEnd(() => client.close());
   const answers: StatusAnswer[] = [];
   const questions = new StatusQueries(client, {
     answered: (answer) => answers.push(answer),
     malformed: () => undefined,
   });
-  cleanUps.push(() => questions.stop());
+  bed.atEnd(() => questions.stop());
   return (id) => {
     questions.ask({ id, isSandbox: true });
     return waitFor('the runtime has answered', () => answers.shift());
@@ -362,7 +331,7 @@ async function runPods(): Promise<DrivenPod[]> {
 
 /** The code and the reason of its containers' ends, by name, from their events. */
 async function endsOf({ containers }: DrivenPod): Promise<Record<string, unknown>> {
-  const rows = await system.sql<{ name: string; type: string; code: number; reason: string }>(
+  const rows = await bed.system.sql<{ name: string; type: string; code: number; reason: string }>(
     `SELECT container_name AS name, event_type AS type, exit_code AS code, exit_reason AS reason
        FROM plegwatch.container_events WHERE container_id = ANY ($1) AND exit_reason IS NOT NULL`,
     Object.values(containers),
