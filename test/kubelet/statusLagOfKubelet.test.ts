@@ -3,23 +3,23 @@
  * events of chosen containers for both. The kubelet notices the stop at its next relist, 300 s after the last, and until then
  * publishes that the container runs. The test compares the measured status lag with its own reads of the pod.
  *
- * Takes six minutes: a kubelet's relist period cannot be set.
+ * Takes seven minutes: a kubelet's relist period cannot be set.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type LocalContainerd, startContainerd } from '../../devtools/localServices/containerd.ts';
-import { type LocalKubelet, startKubelet } from '../../devtools/localServices/kubelet.ts';
-import { type CriProxy, startCriProxy } from '../../devtools/simulator/proxy.ts';
+import { beforeAll, expect, test } from 'vitest';
+import type { LocalContainerd } from '../../devtools/localServices/containerd.ts';
+import type { LocalKubelet } from '../../devtools/localServices/kubelet.ts';
+import type { CriProxy } from '../../devtools/simulator/proxy.ts';
 import { podsOf } from '../../src/controller/kube/object.ts';
-import type { ReportStatus } from '../../src/controller/reports/status.ts';
 import { waitAfter } from '../../src/controller/statusLag/podPoller.ts';
 import type { ContainerEventResponse } from '../../src/cri/runtime.ts';
-import { leftovers } from '../support/leftovers.ts';
 import { needs } from '../support/needs.ts';
-import { LASTING_READER, System } from '../support/system.ts';
+import { LASTING_READER } from '../support/system.ts';
+import { KUBELET_NEEDS, SystemBed } from '../support/systemBed.ts';
 import { waitFor } from '../support/waitFor.ts';
+import type { WatchedNode } from '../support/watchedNode.ts';
 
 const NODE = 'status-lag';
 const STOPPED = 2;
@@ -29,10 +29,11 @@ const START_MS = 240_000;
 /** A relist period, and time until its result is published. */
 const PUBLISHED_WITHIN_MS = RELIST_MS + 240_000;
 
-let system: System;
+const bed = new SystemBed({ kube: true, controller: { statusLagReadsPerSecond: '20' } });
 let containerd: LocalContainerd;
 let proxy: CriProxy;
 let kubelet: LocalKubelet;
+let node: WatchedNode;
 /** Ids of the containers whose stop events are dropped. */
 const lost = new Set<string>();
 
@@ -60,58 +61,37 @@ interface ObservedEnd {
   readonly published: readonly [number, number];
 }
 
-needs(
-  'root',
-  'containerd-2.1',
-  'runc',
-  'kubelet',
-  'kube-apiserver',
-  'etcd',
-  'kubectl',
-  'redis-server',
-  'postgres',
-)('the status of a pod', () => {
+needs(...KUBELET_NEEDS, 'containerd-2.1')('the status of a pod', () => {
   beforeAll(async () => {
-    [system, containerd] = await Promise.all([
-      System.start({ kube: true }),
-      startContainerd({ version: '2.1' }),
-    ]);
-    proxy = await startCriProxy({ upstream: containerd.socket, socket: system.folder('cri.sock') });
-    proxy.setFilter((event) => (isLost(event) ? 'drop' : 'deliver'));
-    const staticPods = system.folder('static-pods');
+    containerd = await bed.containerd();
+    proxy = await bed.proxy(containerd, (event) => (isLost(event) ? 'drop' : 'deliver'));
+    const staticPods = bed.system.folder('static-pods');
     mkdirSync(staticPods);
     // No controller creates one here, and no pod is admitted without it.
-    await system.kubectl('create', 'serviceaccount', 'default');
-    await system.controller({ statusLagReadsPerSecond: '20' });
-    kubelet = await startKubelet({
-      node: NODE,
-      api: system.api,
-      containerd: { socket: proxy.socket },
-      eventedPleg: true,
-      staticPods,
-    });
+    await bed.system.kubectl('create', 'serviceaccount', 'default');
+    kubelet = await bed.kubelet({ node: NODE, containerd: proxy, eventedPleg: true, staticPods });
     // Long times: a stall of a busy machine that counted as a gap would leave what was missed unobservable.
     const patient = { overdueAfter: '20s', missedAfter: '30s', ...LASTING_READER };
-    await system.agent(NODE, proxy.socket, patient);
+    node = await bed.watch(NODE, proxy.socket, patient);
     writeFileSync(
       join(staticPods, 'fixed.json'),
       JSON.stringify(podOf('fixed', ['app'], SLEEPS, { restartPolicy: 'Always' })),
     );
   });
-  afterAll(async () => {
-    await kubelet?.stop();
-    await proxy?.stop();
-    await containerd?.stop();
-    await system?.stop();
-    expect(leftovers()).toEqual([]);
-  });
 
   test('lags by the reported amount if a stop event is lost, for static and ordinary pods, and not if the event is announced', {
-    timeout: START_MS + PUBLISHED_WITHIN_MS + 600_000,
+    timeout: START_MS + 2 * PUBLISHED_WITHIN_MS + 600_000,
   }, async () => {
-    expect(await kubelet.metrics()).toMatch(/^kubelet_evented_pleg_connection_success_count 1$/m);
     const stop = new AbortController();
     const ordinary = announce(stop.signal);
+    // Which lag is anomalous is only known after a hundred others, however long these take on a busy machine.
+    const many = async () => (await ordinaryLags()).samples >= 100;
+    await waitFor('many ordinary lags are known', many, PUBLISHED_WITHIN_MS);
+    // Its relist period begins again.
+    await kubelet.restart();
+    await waitFor('it receives events', async () =>
+      /^kubelet_evented_pleg_connection_success_count 1$/m.test(await kubelet.metrics()),
+    );
     await create('plain');
     await create('announced');
     const ids = {
@@ -145,7 +125,7 @@ needs(
     stop.abort();
     await ordinary;
 
-    const most = await longestOrdinaryLag();
+    const { most } = await ordinaryLags();
     const [plainRow, fixedRow] = ['plain', `fixed-${NODE}`].map((name) =>
       found.find(({ pod_name }) => pod_name === name),
     );
@@ -168,9 +148,7 @@ needs(
     for (const row of await findingsOf(ids.announced)) expect(row.lag_min_ms ?? 0).toBeLessThanOrEqual(most);
 
     const report = await waitFor('the report shows both lags', async () => {
-      const { status }: { status: ReportStatus } = JSON.parse(
-        await system.kubectl('get', 'pleg', NODE, '-o', 'json'),
-      );
+      const status = await node.publishedReport();
       const withLag = status.missedEvents.filter(
         ({ statusLagMilliseconds }) => statusLagMilliseconds !== undefined,
       );
@@ -220,9 +198,9 @@ async function create(
   containers: readonly string[] = ['app'],
   command: readonly string[] = SLEEPS,
 ): Promise<void> {
-  const file = system.folder(`pod-${name}.json`);
+  const file = bed.system.folder(`pod-${name}.json`);
   writeFileSync(file, JSON.stringify(podOf(name, containers, command)));
-  await system.kubectl('create', '-f', file);
+  await bed.system.kubectl('create', '-f', file);
 }
 
 /** Runs short pods one after another: their announced events give the samples of ordinary lag. */
@@ -232,7 +210,7 @@ async function announce(signal: AbortSignal): Promise<void> {
     await create(name, ['one', 'two', 'three', 'four', 'five'], ['sleep', '1']);
     // Leaves processor time for the other processes.
     await delay(6_000, undefined, { signal }).catch(() => undefined);
-    if (i > 3) await system.kubectl('delete', 'pod', `ordinary-${i - 3}`, '--wait=false');
+    if (i > 3) await bed.system.kubectl('delete', 'pod', `ordinary-${i - 3}`, '--wait=false');
   }
 }
 
@@ -240,7 +218,7 @@ const isLost = ({ containerId, containerEventType }: ContainerEventResponse): bo
   lost.has(containerId) && containerEventType === STOPPED;
 
 async function statusOf(name: string): Promise<PodStatus> {
-  const object = await system.kube.get(podsOf('default'), name);
+  const object = await bed.system.kube.get(podsOf('default'), name);
   return (object?.['status'] ?? {}) as PodStatus;
 }
 
@@ -262,7 +240,7 @@ function runningId(name: string): Promise<string> {
 async function listedRunning(id: string): Promise<void> {
   await waitFor(`a list shows ${id}`, async () => {
     const changes = `SELECT FROM plegwatch.relist_changes WHERE node = $1 AND container_id = $2 AND new_state = 'running'`;
-    return (await system.sql(changes, NODE, id)).length > 0;
+    return (await bed.system.sql(changes, NODE, id)).length > 0;
   });
 }
 
@@ -288,18 +266,17 @@ async function endOf(name: string, id: string): Promise<ObservedEnd> {
 }
 
 const findingsOf = (...ids: readonly string[]): Promise<FindingRow[]> =>
-  system.sql<FindingRow>(
+  bed.system.sql<FindingRow>(
     `SELECT finding_id, kind, cause, pod_name, lag_min_ms, lag_max_ms, lag_reason, lag_anomalous
        FROM plegwatch.findings WHERE node = $1 AND event_type = 'STOPPED' AND container_id = ANY ($2)`,
     NODE,
     ids,
   );
 
-async function longestOrdinaryLag(): Promise<number> {
-  const [row] = await system.sql<{ samples: number; most: number }>(
+async function ordinaryLags(): Promise<{ readonly samples: number; readonly most: number }> {
+  const [row] = await bed.system.sql<{ samples: number; most: number | null }>(
     'SELECT count(*)::int4 AS samples, max(lag_max_ms) AS most FROM plegwatch.status_lags WHERE node = $1',
     NODE,
   );
-  expect(row?.samples).toBeGreaterThanOrEqual(100);
-  return row?.most ?? Number.NaN;
+  return { samples: row?.samples ?? 0, most: row?.most ?? Number.NaN };
 }
