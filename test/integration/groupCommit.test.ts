@@ -2,6 +2,7 @@
  * Batches of several nodes in one transaction of a real Postgres: one that fails costs the others nothing, and where somebody holds a lock only
  * its own node waits.
  */
+import { setImmediate } from 'node:timers/promises';
 import { Client } from 'pg';
 import { expect, it } from 'vitest';
 import { INGEST_INTERVALS } from '../../src/controller/config.ts';
@@ -71,6 +72,27 @@ needs('postgres', 'redis-server')('batches that wait', () => {
         ...{ mode: 'Mode2', day_rows: 12 },
       },
     ]);
+  });
+
+  it('are committed in groups that begin some time apart, while fewer wait than a group may have', async () => {
+    let groups = 0;
+    const commit = await createCommitter(bed.store, {
+      transaction(work) {
+        groups += 1;
+        return bed.store.transaction(work);
+      },
+    });
+    const agents = NODES.map((node) => agentIncarnation(node));
+    await commit(agents.map((one) => one.batch(1, events(1, 1))));
+    groups = 0;
+    const start = performance.now();
+    const outcomes: Promise<string[]>[] = [];
+    for (const one of agents) {
+      outcomes.push(commit([one.batch(2, events(2, 1))]));
+      await setImmediate();
+    }
+    expect(new Set((await Promise.all(outcomes)).flat())).toEqual(new Set(['committed']));
+    expect(groups).toBeLessThanOrEqual(1 + (performance.now() - start) / 50);
   });
 
   it('are stored once, whichever of their seqs are stored already', async () => {

@@ -7,6 +7,9 @@
  *                          ├ busy, still ─────────► busy: the caller puts the job aside, only this node waits
  *                          └ not plain, or its group failed ─► alone ─► commitBatch
  *
+ * Groups begin some time apart, unless a whole one waits: a transaction of few batches costs nearly as much as one of many. A batch that comes after a
+ * pause is committed at once.
+ *
  * A group has at most one batch of a node, and a node is in one group at a time: so batches of a node never wait for each other's locks. Groups
  * and lonely batches share all connections of the pool but one, which is for the readers of settings; either leaves the other at least one.
  */
@@ -34,6 +37,7 @@ const MAX_BATCHES = 128;
 /** A group ends with the batch that reaches this. */
 const MAX_RECORDS = 8_000;
 const MIN_RECORDS = 500;
+const GROUP_INTERVAL_MS = 50;
 /** Another controller has a node for as long as it commits a group. */
 const BUSY_TRIES = 10;
 const BUSY_PAUSE_MS = 50;
@@ -63,6 +67,8 @@ export class BatchCommitter {
   #groups = 0;
   #alone = 0;
   #isScheduled = false;
+  #lastGroupAt = Number.NEGATIVE_INFINITY;
+  #nextGroup: NodeJS.Timeout | undefined;
   #maxRecords = MAX_RECORDS;
   /** The nodes of groups and of lonely batches. */
   readonly #underway = new Set<string>();
@@ -101,9 +107,10 @@ export class BatchCommitter {
   }
 
   #start(): void {
-    while (this.#groups < this.#maxEach && this.#groups + this.#alone < this.#maxBoth) {
+    while (this.#groups < this.#maxEach && this.#groups + this.#alone < this.#maxBoth && this.#isGroupDue()) {
       const group = this.#takeGroup();
       if (group.length === 0) break;
+      this.#lastGroupAt = performance.now();
       this.#groups += 1;
       void this.#commitGroup(group).finally(() => {
         this.#groups -= 1;
@@ -120,6 +127,23 @@ export class BatchCommitter {
         this.#schedule();
       });
     }
+  }
+
+  /** If not, the next group begins when it is. */
+  #isGroupDue(): boolean {
+    if (this.#waiting.length === 0) return false;
+    const inMs = this.#lastGroupAt + GROUP_INTERVAL_MS - performance.now();
+    if (inMs <= 0 || this.#isWholeGroup()) return true;
+    this.#nextGroup ??= setTimeout(() => {
+      this.#nextGroup = undefined;
+      this.#schedule();
+    }, inMs);
+    return false;
+  }
+
+  #isWholeGroup(): boolean {
+    const records = this.#waiting.reduce((sum, { envelope }) => sum + envelope.records.length, 0);
+    return this.#waiting.length >= MAX_BATCHES || records >= this.#maxRecords;
   }
 
   #takeGroup(): WaitingBatch[] {
