@@ -195,7 +195,8 @@ CREATE TABLE store.container (
 ) PARTITION BY RANGE (day);
 -- The key first, so that an entry has no padding.
 CREATE UNIQUE INDEX container_once ON store.container (container_key, node_id, day);
-CREATE INDEX container_pod_name ON store.container USING hash (pod_name);
+-- Not a hash: the rows of one name, which a node may send without end, would make a chain that each insert walks.
+CREATE INDEX container_pod_name ON store.container (pod_name);
 CREATE INDEX container_container_id ON store.container USING hash (container_id);
 
 -- states: the old state in bits 0-3, the new one in bits 4-7, 256 is_sandbox.

@@ -1,7 +1,7 @@
 /*
  * Shipping: batches of the spool go into the node's queue until the store has acknowledged them.
  *
- *   spool ── at most 500 records of one context, after 250 ms ──► sealed batch ── add ──► queue
+ *   spool ── at most 500 records of one context, after a moment ──► sealed batch ── add ──► queue
  *     ▲                                                             │ again when no reply comes, same id
  *     └── acked seq ◄── ack reply of the current generation ◄── Redis hash
  *

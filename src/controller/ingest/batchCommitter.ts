@@ -7,8 +7,8 @@
  *                          ├ busy, still ─────────► busy: the caller puts the job aside, only this node waits
  *                          └ not plain, or its group failed ─► alone ─► commitBatch
  *
- * Groups begin some time apart, unless a whole one waits: a transaction of few batches costs nearly as much as one of many. A batch that comes after a
- * pause is committed at once.
+ * Groups begin some time apart, unless as many batches wait as a queue hands out at a time: no more may come before these are done. A transaction
+ * of one batch costs nearly as much as one of ten. A batch that comes after a pause is committed at once.
  *
  * A group has at most one batch of a node, and a node is in one group at a time: so batches of a node never wait for each other's locks. Groups
  * and lonely batches share all connections of the pool but one, which is for the readers of settings; either leaves the other at least one.
@@ -38,6 +38,8 @@ const MAX_BATCHES = 128;
 const MAX_RECORDS = 8_000;
 const MIN_RECORDS = 500;
 const GROUP_INTERVAL_MS = 50;
+/** So many are not kept waiting for more. */
+const MANY_BATCHES = 8;
 /** Another controller has a node for as long as it commits a group. */
 const BUSY_TRIES = 10;
 const BUSY_PAUSE_MS = 50;
@@ -133,17 +135,12 @@ export class BatchCommitter {
   #isGroupDue(): boolean {
     if (this.#waiting.length === 0) return false;
     const inMs = this.#lastGroupAt + GROUP_INTERVAL_MS - performance.now();
-    if (inMs <= 0 || this.#isWholeGroup()) return true;
+    if (inMs <= 0 || this.#waiting.length >= MANY_BATCHES) return true;
     this.#nextGroup ??= setTimeout(() => {
       this.#nextGroup = undefined;
       this.#schedule();
     }, inMs);
     return false;
-  }
-
-  #isWholeGroup(): boolean {
-    const records = this.#waiting.reduce((sum, { envelope }) => sum + envelope.records.length, 0);
-    return this.#waiting.length >= MAX_BATCHES || records >= this.#maxRecords;
   }
 
   #takeGroup(): WaitingBatch[] {
