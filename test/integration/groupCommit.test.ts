@@ -74,7 +74,7 @@ needs('postgres', 'redis-server')('batches that wait', () => {
     ]);
   });
 
-  it('are committed in groups that begin some time apart, while fewer wait than a group may have', async () => {
+  it('are committed in groups that begin some time apart, while few of them wait', async () => {
     let groups = 0;
     const commit = await createCommitter(bed.store, {
       transaction(work) {
@@ -82,7 +82,8 @@ needs('postgres', 'redis-server')('batches that wait', () => {
         return bed.store.transaction(work);
       },
     });
-    const agents = NODES.map((node) => agentIncarnation(node));
+    // One in the first group, and fewer than eight that wait.
+    const agents = NODES.slice(0, 8).map((node) => agentIncarnation(node));
     await commit(agents.map((one) => one.batch(1, events(1, 1))));
     groups = 0;
     const start = performance.now();
