@@ -1,9 +1,12 @@
 /*
- * A worker on one queue of a real Redis that refuses its scripts.
+ * A worker on one queue of a real Redis: what it leaves there, and what it does while its scripts are refused.
  */
+import { Worker } from 'bullmq';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type LocalRedis, startRedis } from '../../devtools/localServices/redis.ts';
+import { guardScripts } from '../../src/controller/ingest/queueGuard.ts';
 import { type QueueWorker, startQueueWorker } from '../../src/controller/ingest/queueWorker.ts';
+import { QUEUE_NAME, queuePrefix } from '../../src/protocol/redisKeys.ts';
 import { CLUSTER, createSender, type Sender } from '../support/batches.ts';
 import { needs } from '../support/needs.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -40,6 +43,26 @@ needs('redis-server')('a queue worker', () => {
       return now.ready === 0 && now.all === 1 ? now : undefined;
     });
     expect(depth).toEqual({ all: 1, ready: 0 });
+  });
+
+  test('wakes nobody up where no other job waits than the one that it takes', async () => {
+    const other = createSender(redis.url, 1);
+    const connection = other.redis;
+    guardScripts(connection, async () => undefined);
+    const prefix = queuePrefix(CLUSTER, 0);
+    const taking = new Worker(QUEUE_NAME, null, { connection, prefix, autorun: false });
+    try {
+      for (const name of ['a', 'b', 'c']) await sender.sendData(0, 'any', name);
+      const marks: number[] = [];
+      for (const token of ['1', '2', '3', '4']) {
+        await taking.getNextJob(token, { block: false });
+        marks.push(await sender.redis.zcard(`${prefix}:${QUEUE_NAME}:marker`));
+      }
+      expect(marks).toEqual([1, 1, 0, 0]);
+    } finally {
+      await taking.close();
+      await other.close();
+    }
   });
 
   test('that has just delayed a job when Redis is full waits before each further fetch', async () => {

@@ -7,6 +7,7 @@ import { commitBatch, type WatchEnqueuer } from '../../src/controller/ingest/com
 import { createPartitionCache } from '../../src/controller/ingest/partitionCache.ts';
 import { openStore, type Store } from '../../src/controller/store/store.ts';
 import { type Batch, decodeBatch, encodeBatch } from '../../src/protocol/batch.ts';
+import { queueOf } from '../../src/protocol/redisKeys.ts';
 import { CLUSTER } from './batches.ts';
 import { silent } from './database.ts';
 
@@ -65,7 +66,10 @@ export async function createCommitter(
     const outcomes = await Promise.allSettled(
       decoded.map((each) => {
         if (!each.ok) throw new Error(each.error);
-        return committer.commit({ envelope: each.value, isSigned: false });
+        return committer.commit(queueOf(each.value.node, settings.queues), {
+          envelope: each.value,
+          isSigned: false,
+        });
       }),
     );
     return outcomes.map((each) => (each.status === 'fulfilled' ? each.value.kind : 'failed'));

@@ -7,8 +7,8 @@
  *                          ├ busy, still ─────────► busy: the caller puts the job aside, only this node waits
  *                          └ not plain, or its group failed ─► alone ─► commitBatch
  *
- * Groups begin some time apart, unless as many batches wait as a queue hands out at a time: no more may come before these are done. A transaction
- * of one batch costs nearly as much as one of ten. A batch that comes after a pause is committed at once.
+ * Groups begin some time apart, because a transaction of one batch costs nearly as much as one of ten. A batch that comes after a pause is
+ * committed at once, and so is one whose queue hands out no more before it is done.
  *
  * A group has at most one batch of a node, and a node is in one group at a time: so batches of a node never wait for each other's locks. Groups
  * and lonely batches share all connections of the pool but one, which is for the readers of settings; either leaves the other at least one.
@@ -20,6 +20,7 @@ import { databaseErrorKind, isLockTimeout } from '../store/databaseError.ts';
 import type { Store } from '../store/store.ts';
 import { type CommitContext, type CommitOutcome, commitBatch, giveUpBatch } from './commitBatch.ts';
 import { type AttributedBatch, commitGroup, type GroupOutcome } from './commitGroup.ts';
+import { JOBS_AT_ONCE } from './queueWorker.ts';
 
 /** Somebody else has locked what the batch changes of its node. */
 export interface BusyNode {
@@ -37,9 +38,7 @@ const MAX_BATCHES = 128;
 /** A group ends with the batch that reaches this. */
 const MAX_RECORDS = 8_000;
 const MIN_RECORDS = 500;
-const GROUP_INTERVAL_MS = 50;
-/** So many are not kept waiting for more. */
-const MANY_BATCHES = 8;
+const GROUP_INTERVAL_MS = 100;
 /** Another controller has a node for as long as it commits a group. */
 const BUSY_TRIES = 10;
 const BUSY_PAUSE_MS = 50;
@@ -52,6 +51,7 @@ const LONELY_LOCK_TIMEOUT = "SELECT set_config('lock_timeout', '2s', true)";
 const MAX_REMEMBERED = 1_000;
 
 interface WaitingBatch extends AttributedBatch {
+  readonly queue: number;
   readonly resolve: (outcome: CommitOutcome | BusyNode) => void;
   readonly reject: (error: unknown) => void;
   tries: number;
@@ -66,6 +66,8 @@ export class BatchCommitter {
   readonly #timedOut = new TimedOutBatches();
   #waiting: WaitingBatch[] = [];
   readonly #lonely: WaitingBatch[] = [];
+  /** How many batches of each queue are waiting or under way. */
+  readonly #held = new Map<number, number>();
   #groups = 0;
   #alone = 0;
   #isScheduled = false;
@@ -91,11 +93,24 @@ export class BatchCommitter {
   }
 
   /** Returns when the batch is committed, or cannot be. Throws what the caller has to wait for: an outage, or a fault of ours. */
-  commit(batch: AttributedBatch): Promise<CommitOutcome | BusyNode> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ ...batch, resolve, reject, tries: 0 });
-      this.#schedule();
-    });
+  async commit(queue: number, batch: AttributedBatch): Promise<CommitOutcome | BusyNode> {
+    this.#hold(queue, 1);
+    try {
+      return await new Promise((resolve, reject) => {
+        this.#waiting.push({ ...batch, queue, resolve, reject, tries: 0 });
+        this.#schedule();
+      });
+    } finally {
+      this.#hold(queue, -1);
+    }
+  }
+
+  #hold(queue: number, more: number): void {
+    this.#held.set(queue, this.#heldOf(queue) + more);
+  }
+
+  #heldOf(queue: number): number {
+    return this.#held.get(queue) ?? 0;
   }
 
   /** Not at once: more may come before the loop turns. */
@@ -135,7 +150,7 @@ export class BatchCommitter {
   #isGroupDue(): boolean {
     if (this.#waiting.length === 0) return false;
     const inMs = this.#lastGroupAt + GROUP_INTERVAL_MS - performance.now();
-    if (inMs <= 0 || this.#waiting.length >= MANY_BATCHES) return true;
+    if (inMs <= 0 || this.#waiting.some(({ queue }) => this.#heldOf(queue) >= JOBS_AT_ONCE)) return true;
     this.#nextGroup ??= setTimeout(() => {
       this.#nextGroup = undefined;
       this.#schedule();

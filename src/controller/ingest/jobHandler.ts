@@ -182,7 +182,7 @@ async function handleInput(
     return unattributed(options, { ...refused, reason: 'not_signed', error, input: inputText(data) });
   }
   if (decoded.bytes <= USUAL_BYTES) release();
-  const outcome = await committer.commit({ envelope, isSigned });
+  const outcome = await committer.commit(queue, { envelope, isSigned });
   if (outcome.kind === 'busy') throw new NodeBusy(`node ${node} is locked`);
   if (outcome.kind === 'committed') {
     metrics.batchSeconds.observe((performance.now() - started) / 1000);

@@ -5,10 +5,12 @@
  * half a gigabyte would make a script fail, or fill our memory, for ever. So each script that a worker runs is preceded by a check in
  * the same call, which nobody can come between: it repairs what it finds, reports it as an error, and the script is run again.
  *
+ * After a job is taken the marker that wakes workers up is removed if no other waits (UNMARK).
+ *
  * BullMQ registers its scripts with `defineCommand` of the connection it gets; that is where the check is put in front.
  */
 import type { RedisClient } from '../../platform/redis.ts';
-import { ENTRY_CHECKS, KEY_CHECKS } from './queueGuardScripts.ts';
+import { ENTRY_CHECKS, KEY_CHECKS, UNMARK } from './queueGuardScripts.ts';
 
 export const REPAIR_KINDS = [
   'wrong_type',
@@ -50,9 +52,11 @@ const REPAIRED = 'REPAIRED ';
 export function guardScripts(redis: RedisClient, report: RepairReport): void {
   const define = redis.defineCommand.bind(redis);
   redis.defineCommand = (name, definition) => {
-    const checks = CHECKS[name.split(':')[0] ?? ''];
+    const script = name.split(':')[0] ?? '';
+    const checks = CHECKS[script];
     if (checks === undefined) return define(name, definition);
-    define(name, { ...definition, lua: `${KEY_CHECKS}\n${checks}\n${REPORT}\n${definition.lua}` });
+    const work = script === 'moveToActive' ? followedBy(UNMARK, definition.lua) : definition.lua;
+    define(name, { ...definition, lua: `${KEY_CHECKS}\n${checks}\n${REPORT}\n${work}` });
     const run: unknown = Reflect.get(redis, name);
     if (typeof run !== 'function') throw new Error(`the script ${name} is not defined`);
     Reflect.set(redis, name, (args: readonly unknown[]) =>
@@ -63,6 +67,9 @@ export function guardScripts(redis: RedisClient, report: RepairReport): void {
 
 const REPORT =
   "if again or #found > 0 then return redis.error_reply('REPAIRED ' .. (#found > 0 and cjson.encode(found) or '[]')) end";
+
+const followedBy = (after: string, lua: string): string =>
+  `local result = (function() ${lua}\nend)()\n${after}\nreturn result`;
 
 async function repeated(
   run: () => Promise<unknown>,

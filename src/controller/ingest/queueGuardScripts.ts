@@ -167,6 +167,10 @@ end
 `,
 } as const;
 
+/** BullMQ leaves the marker, which wakes a worker up, whenever a job is taken: also where no other waits, so that two look in vain. */
+export const UNMARK =
+  "if redis.call('LLEN', queue .. 'wait') == 0 then redis.call('ZREM', queue .. 'marker', '0') end";
+
 /**
  * One step over the keyspace of one Redis server from the cursor ARGV[1], for all queues at once: it may have many keys that are not ours. ARGV[2]: what
  * the keys of the cluster's queues begin with, ARGV[3]: the number of queues, ARGV[4]: the name of each. Returns the next cursor; the names of

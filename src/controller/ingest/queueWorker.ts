@@ -63,7 +63,7 @@ export class NotJson {
 }
 
 /** How many jobs of a queue are handled at a time. */
-const JOBS_AT_ONCE = 8;
+export const JOBS_AT_ONCE = 8;
 const RETRY_MS = 1_000;
 /** A batch that kills its worker is our fault and must not be discarded for it. */
 const MAX_STALLED = 1_000_000;
