@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { FaultyDisk, SECTOR_BYTES } from '../../../test/support/faultyDisk.ts';
 import { ModelDisk } from '../../../test/support/modelDisk.ts';
 import { readAll, SpoolBed, upTo, write } from '../../../test/support/spoolBed.ts';
-import { type Mono, millis } from '../../protocol/units.ts';
+import { type Mono, millis, seq } from '../../protocol/units.ts';
 import type { Epoch } from './epoch.ts';
 import type { Segment } from './segment.ts';
 import type { Spool } from './spool.ts';
@@ -104,6 +104,23 @@ describe('an unreadable sector', () => {
     const gone = seqsInSector(path, 300_000);
     disk.breakSector(path, 300_000);
     expect(await readAgain(spool.current)).toEqual(upTo(3_000).filter((each) => !gone.includes(each)));
+    expect(spool.current.lost).toEqual([{ from: gone[0], to: gone.at(-1), cause: 'spool_unreadable' }]);
+  });
+
+  test('behind records that were acknowledged, of which the store then forgot some, costs exactly its records', async () => {
+    const disk = new FaultyDisk();
+    const spool = await bed.open({ files: disk });
+    await write(spool, 1, 100, 200);
+    expect(await readAll(spool.current)).toEqual(upTo(100));
+    spool.current.acknowledge(seq(60));
+    await write(spool, 101, 140, 200);
+    const path = fileOf(spool.current, 0);
+    const end = readFileSync(path).length - 1;
+    const gone = seqsInSector(path, end);
+    disk.breakSector(path, end);
+    spool.current.acknowledge(seq(1));
+    for (let tries = 0; tries < 20; tries += 1) await spool.current.read(101, 500, 1_000_000);
+    expect(await readAll(spool.current)).toEqual(upTo(140).filter((each) => !gone.includes(each)));
     expect(spool.current.lost).toEqual([{ from: gone[0], to: gone.at(-1), cause: 'spool_unreadable' }]);
   });
 

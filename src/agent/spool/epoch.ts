@@ -147,6 +147,7 @@ export class Epoch {
   /** Sets the acked seq. It may go back: a restored store knows less than before. */
   acknowledge(upTo: Seq): void {
     this.#ackedSeq = upTo;
+    this.#reader.release(upTo);
   }
 
   /** Notes that records up to this one are written, or were dropped. */
@@ -193,7 +194,7 @@ export class Epoch {
     // A copy: when a segment is dropped meanwhile, the next one must not be skipped.
     for (const segment of [...this.#segments]) {
       if (segment.last < from) continue;
-      for (const entry of await this.#entriesOf(segment)) {
+      for (const entry of await this.#entriesOf(segment, from)) {
         if (entry.seq < from || !this.#isValid(segment, entry.seq)) continue;
         const last = taken.at(-1);
         bytes += entry.bytes;
@@ -259,9 +260,9 @@ export class Epoch {
     return next > to;
   }
 
-  async #entriesOf(segment: Segment): Promise<readonly SpoolEntry[]> {
+  async #entriesOf(segment: Segment, from: number): Promise<readonly SpoolEntry[]> {
     const { first, last } = segment;
-    const { entries, isDamaged } = await this.#reader.entriesOf(segment);
+    const { entries, isDamaged } = await this.#reader.entriesOf(segment, from);
     if (isDamaged) this.#declareUnreadable(segment, { from: first, to: last }, entries);
     return entries;
   }

@@ -1,6 +1,6 @@
 /*
- * A segment: a file with consecutive records of an epoch. segmentFormat.ts describes its content. The reader of an epoch keeps the
- * segment that was read last, so that reading on needs only what was appended.
+ * A segment: a file with consecutive records of an epoch. segmentFormat.ts describes its content. The reader of an epoch keeps what it read last
+ * of a segment until it is acknowledged, so that reading on needs only what was appended.
  */
 import { join } from 'node:path';
 import { errorCode, type SpoolFiles } from './files.ts';
@@ -25,7 +25,10 @@ export const firstSeqOf = (file: string): number => Number.parseInt(file, 10);
 
 interface CachedSegment {
   readonly file: string;
-  readonly entries: SpoolEntry[];
+  entries: SpoolEntry[];
+  /** No entry up to this seq is kept. */
+  releasedThrough: number;
+  /** How far it was read. */
   bytes: number;
 }
 
@@ -54,12 +57,12 @@ export class SegmentReader {
   }
 
   /**
-   * The entries of a segment, as far as it is written. None if its file is gone, and fewer while it is not certain that the others cannot
-   * be read: the sender finds that they are missing.
+   * The entries of a segment from a seq on, and perhaps earlier ones, as far as it is written; all of them if it is damaged. None if its file is gone,
+   * and fewer while it is not certain that the others cannot be read: the sender finds that they are missing.
    */
-  async entriesOf(segment: Segment): Promise<SegmentEntries> {
+  async entriesOf(segment: Segment, from: number): Promise<SegmentEntries> {
     try {
-      return await this.#read(segment);
+      return await this.#read(segment, from);
     } catch (error) {
       if (errorCode(error) === 'ENOENT') return { entries: [], isDamaged: false };
       throw error;
@@ -70,12 +73,25 @@ export class SegmentReader {
     this.#cache = null;
   }
 
-  async #read({ file, bytes }: Segment): Promise<SegmentEntries> {
-    if (this.#cache?.file !== file) this.#cache = { file, entries: [], bytes: 0 };
+  /** Keeps no entry up to this seq: it is not expected to be read again. */
+  release(through: number): void {
+    const cache = this.#cache;
+    const last = cache?.entries.findLast((entry) => entry.seq <= through);
+    if (cache === null || last === undefined) return;
+    cache.releasedThrough = last.seq;
+    // Somebody may still read the array.
+    cache.entries = cache.entries.filter((entry) => entry.seq > through);
+  }
+
+  async #read(segment: Segment, from: number): Promise<SegmentEntries> {
+    const { file, bytes } = segment;
+    if (this.#cache?.file !== file || from <= this.#cache.releasedThrough)
+      this.#cache = { file, entries: [], releasedThrough: 0, bytes: 0 };
     const cache = this.#cache;
     if (cache.bytes >= bytes) return { entries: cache.entries, isDamaged: false };
     const path = join(this.#dir, file);
     const more = await readSegment(this.#files, path, { from: cache.bytes, to: bytes }, this.#contexts);
+    if (more.isDamaged && cache.releasedThrough > 0) return this.#read(segment, 0);
     if (more.isDamaged && !this.#isFinal(file)) return { entries: cache.entries, isDamaged: false };
     for (const entry of more.entries) cache.entries.push(entry);
     cache.bytes = more.end;
