@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CONTAINER_LABELS, readContainer, readSandbox, SANDBOX_LABELS } from './items.ts';
@@ -51,6 +53,26 @@ test('an unchanged item is the same value as before, not a copy', () => {
   const { reader } = counting();
   const first = reader.read(answer([container('a')])).items;
   expect(reader.read(answer([container('a')])).items.get('a')).toBe(first.get('a'));
+});
+
+test('an item keeps no more bytes in memory than it has, whatever comes between it and the next one', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect: () => void = runInNewContext('gc');
+  const used = () => {
+    collect();
+    return process.memoryUsage().arrayBuffers;
+  };
+  const { reader } = counting();
+  const all: Container[] = [];
+  const before = used();
+  for (let n = 0; n < 500; n += 1) {
+    all.push(container(`c${n}`));
+    reader.read(answer(all));
+    for (let i = 0; i < 4; i += 1) Buffer.from('between'.repeat(400));
+  }
+  // 8 KiB of Node's pool for each would be 4 MiB. Collected memory is not always free at once.
+  await expect.poll(() => used() - before, { timeout: 240_000 }).toBeLessThan(1_000_000);
+  expect(reader.read(answer(all)).items.size).toBe(500);
 });
 
 test('an item is decoded again when a byte differs, and when it returns', () => {

@@ -121,8 +121,10 @@ export class ListDecoder {
       this.malformedItems += 1;
       return 'noId';
     }
-    // A copy: a view would keep the whole answer in memory.
-    return { head: Buffer.from(bytes.subarray(0, this.#headLength(bytes))), length: bytes.length, item };
+    // A copy of its own: a view would keep the whole answer in memory, and one from Node's pool 8 KiB.
+    const head = Buffer.allocUnsafeSlow(this.#headLength(bytes));
+    bytes.copy(head, 0, 0, head.length);
+    return { head, length: bytes.length, item };
   }
 
   /** Where the tail begins. An item with another field after a map has none, nor has one that cannot be split. */
