@@ -16,7 +16,7 @@ import {
   parseFlowSettings,
 } from '../../protocol/redisKeys.ts';
 import { ackStatement, isSignedBy } from '../../protocol/signature.ts';
-import { between, type Micros, type Mono, millis } from '../../protocol/units.ts';
+import { between, type Mono, millis } from '../../protocol/units.ts';
 import type { ControllerKeyFile } from './controllerKeyFile.ts';
 import type { EpochDelivery } from './epochDelivery.ts';
 
@@ -143,12 +143,6 @@ export class AckReader {
       { epoch: epoch.meta.epoch },
       'acknowledgement without the signature of the controller refused',
     );
-  }
-
-  /** How long it is until replies are due to be asked for. */
-  nextLook(now: Mono): Micros {
-    const askedAt = this.#repliesAskedAt;
-    return askedAt === null ? millis(0) : millis(Math.max(0, this.#replyWait - between(askedAt, now)) / 1000);
   }
 
   /** Asks for replies soon: something was sent, or the acked seq changed. */

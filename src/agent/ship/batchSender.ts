@@ -85,7 +85,7 @@ export class BatchSender {
 
   /** Whether the next batch is full, of an earlier epoch, or has lingered. */
   #isDue(delivery: EpochDelivery, linger: number): boolean {
-    if (!delivery.hasMore) return false;
+    if (!hasMore(delivery)) return false;
     const { epoch, nextSeq } = delivery;
     if (epoch.lastSeq - nextSeq + 1 >= MAX_BATCH_RECORDS || epoch !== this.#parts.spool.current) return true;
     return between(this.#lastBatchAt, monoNow()) >= linger;
@@ -104,7 +104,7 @@ export class BatchSender {
     }
     delivery.seal(batch);
     if (epoch === this.#parts.spool.current) this.#lastBatchAt = monoNow();
-    else if (!delivery.hasMore) epoch.forgetCache();
+    else if (!hasMore(delivery)) epoch.forgetCache();
     await this.#add(batch);
   }
 
@@ -157,3 +157,5 @@ export class BatchSender {
     this.#parts.ackReader.expectReply();
   }
 }
+
+const hasMore = ({ epoch, nextSeq }: EpochDelivery): boolean => nextSeq <= epoch.lastSeq;

@@ -43,11 +43,6 @@ export class Deliveries {
     return this.all.some((delivery) => delivery.isBusy);
   }
 
-  /** Whether there are records that were never sent. */
-  get hasMore(): boolean {
-    return this.all.some(({ hasMore }) => hasMore);
-  }
-
   get unackedBytes(): number {
     return this.all.reduce((sum, delivery) => sum + delivery.unackedBytes, 0);
   }

@@ -82,12 +82,7 @@ export class EpochDelivery {
 
   /** Whether something is not sent or not answered. */
   get isBusy(): boolean {
-    return this.awaitsReply || this.hasMore;
-  }
-
-  /** Whether there are records that are in no batch yet. */
-  get hasMore(): boolean {
-    return this.#nextSeq <= this.epoch.lastSeq;
+    return this.awaitsReply || this.#nextSeq <= this.epoch.lastSeq;
   }
 
   /** How long to wait for an answer after a number of sends: doubling, up to six times the first wait. */

@@ -5,8 +5,8 @@
  *     ▲                                                             │ again when no reply comes, same id
  *     └── acked seq ◄── ack reply of the current generation ◄── Redis hash
  *
- * The Shipper decides when to work: every 250 ms while something is to be sent, when the next look for a reply is due while all is sent, seldom
- * while idle, and after a failure with a pause that grows to half a minute. Deliveries, BatchSender and AckReader do the work.
+ * The Shipper decides when to work: every 250 ms while something is under way, seldom while idle, and after a failure with a
+ * pause that grows to half a minute. Deliveries, BatchSender and AckReader do the work.
  */
 import { monoNow } from '../../platform/clock.ts';
 import type { Logger } from '../../platform/log.ts';
@@ -65,8 +65,8 @@ export class Shipper {
   readonly #unackedAge: UnackedAge;
   #refusedAcks = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** Whether there is nothing to send until a record is written. */
-  #hasSentAll = false;
+  /** Whether there is nothing to do until a record is written. */
+  #isIdle = false;
   #pass: Promise<void> | null = null;
   /** running ── stop() ──► handing over ── done or deadline ──► ended */
   #state: 'running' | 'handing over' | 'ended' = 'running';
@@ -185,20 +185,14 @@ export class Shipper {
 
   #schedule(): void {
     if (this.#state !== 'running') return;
-    const isEnrolling = this.#options.enrolment?.awaitsConfirmation ?? false;
-    this.#hasSentAll = this.error === null && !isEnrolling && !this.#deliveries.hasMore;
-    this.#runAfter(this.#hasSentAll ? this.#restMs() : BUSY_MS);
+    this.#isIdle = this.error === null && !this.#deliveries.isBusy;
+    this.#runAfter(this.#isIdle ? this.#options.intervals.intervalIdle / 1000 : BUSY_MS);
   }
 
-  #restMs(): number {
-    if (!this.#deliveries.isBusy) return this.#options.intervals.intervalIdle / 1000;
-    return Math.max(BUSY_MS, this.#ackReader.nextLook(monoNow()) / 1000);
-  }
-
-  /** Ends a rest: there are records, which still wait a little for more. */
+  /** Ends an idle wait: there are records, which still wait a little for more. */
   #wake(): void {
-    if (!this.#hasSentAll || this.#state !== 'running') return;
-    this.#hasSentAll = false;
+    if (!this.#isIdle || this.#state !== 'running') return;
+    this.#isIdle = false;
     this.#runAfter(BUSY_MS);
   }
 
