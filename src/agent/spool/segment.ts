@@ -58,7 +58,7 @@ export class SegmentReader {
 
   /**
    * The entries of a segment from a seq on, and perhaps earlier ones, as far as it is written; all of them if it is damaged. None if its file is gone,
-   * and fewer while it is not certain that the others cannot be read: the sender finds that they are missing.
+   * and fewer, perhaps none, while it is not certain that the others cannot be read: the sender finds that they are missing.
    */
   async entriesOf(segment: Segment, from: number): Promise<SegmentEntries> {
     try {
@@ -76,9 +76,8 @@ export class SegmentReader {
   /** Keeps no entry up to this seq: it is not expected to be read again. */
   release(through: number): void {
     const cache = this.#cache;
-    const last = cache?.entries.findLast((entry) => entry.seq <= through);
-    if (cache === null || last === undefined) return;
-    cache.releasedThrough = last.seq;
+    if (cache === null || cache.entries.length === 0) return;
+    cache.releasedThrough = Math.max(cache.releasedThrough, through);
     // Somebody may still read the array.
     cache.entries = cache.entries.filter((entry) => entry.seq > through);
   }

@@ -8,7 +8,7 @@
  *                          └ not plain, or its group failed ─► alone ─► commitBatch
  *
  * Groups begin some time apart, because a transaction of one batch costs nearly as much as one of ten. A batch that comes after a pause is
- * committed at once, and so is one whose queue hands out no more before it is done.
+ * committed at once, and so is one of a queue of which as many batches are here as it hands out at a time: no more may come before.
  *
  * A group has at most one batch of a node, and a node is in one group at a time: so batches of a node never wait for each other's locks. Groups
  * and lonely batches share all connections of the pool but one, which is for the readers of settings; either leaves the other at least one.
