@@ -167,7 +167,7 @@ end
 `,
 } as const;
 
-/** BullMQ leaves the marker, which wakes a worker up, whenever a job is taken: also where no other waits, so that two look in vain. */
+/** BullMQ sets the marker, which wakes a worker up, whenever a job is taken, also where no other job waits: that worker would look in vain. */
 export const UNMARK =
   "if redis.call('LLEN', queue .. 'wait') == 0 then redis.call('ZREM', queue .. 'marker', '0') end";
 
