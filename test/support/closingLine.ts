@@ -1,31 +1,35 @@
 /*
  * The last lines of a test run: one line for each failure, then `N passed, N failed, N skipped`, so that the end of a long
- * log is enough.
+ * log is enough. Of a property that failed, the line says the seed that repeats it, and what did not hold.
  */
 import { stripVTControlCharacters } from 'node:util';
 import type { TestModule, TestRunEndReason } from 'vitest/node';
 
+/** The path by which a failing example was made smaller may be thousands of characters long. */
+const MAX_LINE = 200;
+
+interface Thrown {
+  readonly message: string;
+  readonly cause?: Thrown | undefined;
+}
+
 interface TestFailure {
   readonly where: string;
-  readonly why: string | undefined;
+  readonly why: string;
 }
 
 export default class ClosingLine {
-  onTestRunEnd(
-    modules: readonly TestModule[],
-    errors: readonly { readonly message: string }[],
-    reason: TestRunEndReason,
-  ): void {
+  onTestRunEnd(modules: readonly TestModule[], errors: readonly Thrown[], reason: TestRunEndReason): void {
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
     const count = (state: 'passed' | 'skipped') =>
       tests.filter((test) => test.result().state === state).length;
     const failures = [
       ...modules.flatMap(failuresOf),
-      ...errors.map(({ message }) => ({ where: 'outside of any test', why: message })),
+      ...errors.map((error) => ({ where: 'outside of any test', why: reasonOf(error) })),
     ];
     console.log('');
     for (const { where, why } of failures) {
-      console.log(`failed: ${where}: ${stripVTControlCharacters(why ?? '').split('\n', 1)[0]}`);
+      console.log(`failed: ${where}: ${why}`);
     }
     console.log(`${count('passed')} passed, ${failures.length} failed, ${count('skipped')} skipped`);
     if (reason === 'interrupted') console.log('The run was interrupted.');
@@ -37,13 +41,28 @@ function failuresOf(module: TestModule): readonly TestFailure[] {
   const file = module.relativeModuleId;
   const tests = [...module.children.allTests('failed')];
   return [
-    ...module.errors().map(({ message }) => ({ where: file, why: message })),
+    ...module.errors().map((error) => ({ where: file, why: reasonOf(error) })),
     ...[...module.children.allSuites()].flatMap((suite) =>
-      suite.errors().map(({ message }) => ({ where: `${file} > ${suite.fullName}`, why: message })),
+      suite.errors().map((error) => ({ where: `${file} > ${suite.fullName}`, why: reasonOf(error) })),
     ),
     ...tests.map((test) => ({
       where: `${file} > ${test.fullName}`,
-      why: test.result().errors?.[0]?.message,
+      why: reasonOf(test.result().errors?.[0]),
     })),
   ];
 }
+
+/** The first line of an error; of a property, also the line with its seed, and the first line of what was thrown in it. */
+function reasonOf(error: Thrown | undefined): string {
+  const [first = '', second = ''] = linesOf(error?.message);
+  const [cause] = linesOf(error?.cause?.message);
+  const seed = second.startsWith('{ seed: ') ? [second] : [];
+  return [first, ...seed, ...(cause === undefined ? [] : [cause])].join(': ');
+}
+
+const linesOf = (message: string | undefined): string[] =>
+  message === undefined
+    ? []
+    : stripVTControlCharacters(message)
+        .split('\n', 2)
+        .map((line) => (line.length > MAX_LINE ? `${line.slice(0, MAX_LINE)}…` : line));
