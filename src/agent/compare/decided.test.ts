@@ -12,6 +12,7 @@ import {
   listed,
   listedAlike,
   received,
+  S1_RUNNING,
   seconds,
   status,
   times,
@@ -43,6 +44,28 @@ test('nothing more is decided while a later event may still date what one has pr
     decided: seconds(15),
     unobservable: ['c1 CREATED no_lower_bound', 'c1 DELETED no_lower_bound', 'c1 STOPPED end_not_shown'],
   });
+});
+
+test('of what lists show as UNKNOWN it is undecided how far it came, whether its CREATED was understood or not', () => {
+  const unknown = [listed(5, {}), ...listedAlike({ c1: 'unknown' }, 10, 20)];
+  const settings = { until: 22, profile: CRIO };
+  for (const nameless of [false, true]) {
+    const steps = [...covered, received(6, 'c1', 'CREATED', { nameless }), ...unknown];
+    expect(compare(steps, settings).decided).toBe(seconds(5.01));
+  }
+});
+
+test('the end of what ran is undecided until a list lacks what its DELETED announced', () => {
+  const up = [
+    ...announced(4, 's1', 'CREATED', 'STARTED'),
+    received(4, 'c1', 'CREATED'),
+    listed(5, C1_CREATED),
+  ];
+  // The STARTED comes after the DELETED, and the next list may be older than both.
+  const ended = [received(10.05, 'c1', 'DELETED'), received(10.15, 'c1', 'STARTED')];
+  const older = listed(10, S1_RUNNING, { took: 0.1 });
+  const settings = { until: 22, profile: CRIO };
+  expect(compare([...covered, ...up, ...ended, older], settings).decided).toBe(seconds(5.01));
 });
 
 test('what lists prove and nothing can date keeps nothing from being decided', () => {

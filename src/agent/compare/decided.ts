@@ -9,7 +9,7 @@ import type { Relist } from '../../protocol/observation.ts';
 import { type Mono, mono, shift } from '../../protocol/units.ts';
 import type { ComparisonParts } from './comparisonParts.ts';
 import type { TimeSpan } from './listHistory.ts';
-import { CREATED, DELETED, STAGES, STARTED, type Stage } from './stages.ts';
+import { CREATED, DELETED, STAGES, STARTED, STOPPED, type Stage } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
 
 export class Decided {
@@ -67,11 +67,15 @@ export class Decided {
 function undecidedStage({ isSandbox, lists, stages, statusAnswer }: TrackedContainer): Stage | null {
   // A list that shows it in a known state decides.
   if (lists.isListed && lists.shown === null && stages.standing(CREATED).is === 'none') return CREATED;
-  const next = STAGES[stages.reached + 1];
-  if (lists.isUnknown && next !== undefined && stages.standing(next).is === 'none') return next;
+  // An event that came before a list showed the id has announced a stage, and proves none.
+  const next = STAGES.find((stage) => stage > stages.reached && stages.standing(stage).is === 'none');
+  if (lists.isUnknown && next !== undefined) return next;
   // The next list decides.
   const isAbsent = lists.state === 'non-existent' && stages.reached !== -1;
   if (isAbsent && stages.standing(DELETED).is === 'none') return DELETED;
+  // The next list that lacks it decides what its DELETED proved.
+  const isEndOpen = stages.ran && stages.standing(DELETED).is === 'announced';
+  if (isEndOpen && stages.standing(STOPPED).is === 'none') return STOPPED;
   // Its status decides whether it ran; that of a sandbox does not say it.
   const mayHaveRun = !isSandbox && lists.shown === 'exited' && !stages.ran && statusAnswer === null;
   return mayHaveRun && stages.standing(STARTED).is === 'none' ? STARTED : null;
