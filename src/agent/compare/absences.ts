@@ -23,8 +23,8 @@ export class Absences {
     const { confirmations, events, lists, stages } = container;
     // An event came while the list was made: the answer may be older than it.
     const older = events.last !== null && answer.start <= events.last;
-    if (!older) confirmations.confirmAll();
-    if (!older) this.#proveStopped(container);
+    if (!older) confirmations.confirmAll(answer.end);
+    if (!older) this.#proveStopped(container, answer);
     if (older || stages.reached === DELETED || (stages.reached === -1 && !lists.isListed)) return;
     lists.recordAbsent(answer);
     if (lists.isListed) lists.recordPassedBefore(DELETED, answer);
@@ -62,10 +62,15 @@ export class Absences {
   }
 
   /** When its DELETED came, nothing may have shown yet that it ever ran. */
-  #proveStopped(container: TrackedContainer): void {
-    const deleted = container.events.first(DELETED);
-    if (deleted === null || !container.stages.ran) return;
+  #proveStopped(container: TrackedContainer, { end }: ListAnswer): void {
+    const { events, stages } = container;
     const { expectations } = this.#parts;
+    const deleted = events.first(DELETED);
+    if (deleted === null && stages.standing(DELETED).is === 'announced') {
+      // It was replayed, or came before the id was known, and proved nothing then.
+      expectations.endNotShown(container, { to: end, evidence: 'no longer listed' });
+    }
+    if (deleted === null || !stages.ran) return;
     expectations.prove(container, STOPPED, {
       ...expectations.lowerBound(container, STOPPED),
       by: DELETED,

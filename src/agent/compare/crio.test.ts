@@ -3,14 +3,17 @@
  */
 import { describe, expect, test } from 'vitest';
 import {
+  announced,
   C1_EXITED,
   C1_RUNNING,
   CONTAINERD,
   CRIO,
+  closed,
   compare,
   covered,
   listed,
   listedAlike,
+  opened,
   received,
   runtimeReplaced,
   S1_EXITED,
@@ -104,6 +107,22 @@ describe('a sandbox that is removed', () => {
     const stays = [10, 15, 20.1, 40].map((at) => listed(at, S1_EXITED));
     expect(watch([...up, ...stays]).everMissed).toEqual(['s1 STOPPED']);
   });
+});
+
+test('a STOPPED is unobservable where a list lacked its container before the session in which its DELETED came', () => {
+  const lost = [
+    ...up,
+    ...announced(6, 'c1', 'CREATED', 'STARTED'),
+    listed(7, C1_RUNNING),
+    listed(11, {}),
+    listed(12, {}),
+    closed(13),
+    opened(14, 2),
+  ];
+  expect(findingsOf(watch(lost))).not.toContainEqual(expect.stringContaining('c1 STOPPED'));
+  expect(findingsOf(watch([...lost, received(15, 'c1', 'DELETED'), listed(20, {})]))).toContain(
+    'unobservable c1 STOPPED before_baseline',
+  );
 });
 
 describe('events that CRI-O itself loses', () => {

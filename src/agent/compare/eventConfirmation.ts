@@ -30,6 +30,7 @@ export interface SpuriousEvent {
 
 export class EventConfirmations {
   readonly #unconfirmed: PerStage<Unconfirmed | null> = [null, null, null, null];
+  readonly #confirmed: PerStage<Mono | null> = [null, null, null, null];
 
   /** Whether any event still waits for lists. */
   get isAnyUnconfirmed(): boolean {
@@ -41,15 +42,25 @@ export class EventConfirmations {
     return this.#unconfirmed[stage] !== null;
   }
 
+  /** When the list ended that confirmed the event of this stage; null where none did. */
+  confirmedAt(stage: Stage): Mono | null {
+    return this.#confirmed[stage];
+  }
+
   await(stage: Stage, received: Mono): void {
     const known = this.#unconfirmed[stage];
     if (known === null) this.#unconfirmed[stage] = { received, contradictions: [], again: null };
     else known.again = received;
   }
 
-  /** An id that is gone has passed every stage. */
-  confirmAll(): void {
-    this.#unconfirmed.fill(null);
+  /** A list that ended at `at` lacks the id: what is gone has passed every stage. */
+  confirmAll(at: Mono): void {
+    for (const stage of STAGES) if (this.isUnconfirmed(stage)) this.#confirm(stage, at);
+  }
+
+  #confirm(stage: Stage, at: Mono): void {
+    this.#unconfirmed[stage] = null;
+    this.#confirmed[stage] = at;
   }
 
   /**
@@ -62,7 +73,7 @@ export class EventConfirmations {
       const event = this.#unconfirmed[stage];
       if (event === null) continue;
       if (shown !== null && shown >= stage) {
-        this.#unconfirmed[stage] = null;
+        this.#confirm(stage, list.end);
         continue;
       }
       const contradicts = list.start > shift(event.received, lead) && (shown !== null || stage === DELETED);

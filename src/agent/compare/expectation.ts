@@ -36,6 +36,7 @@ export class Expectation implements StageProof {
   #from: Mono | null;
   #to: Mono;
   #byWallClock: boolean;
+  #shownAt: Mono | null = null;
   #overdue = false;
   #findingId: string | null = null;
 
@@ -62,6 +63,11 @@ export class Expectation implements StageProof {
     return this.#byWallClock;
   }
 
+  /** When a list or a status first showed what an event had proven; null where none did. */
+  get shownAt(): Mono | null {
+    return this.#shownAt;
+  }
+
   get isOverdue(): boolean {
     return this.#overdue;
   }
@@ -86,6 +92,7 @@ export class Expectation implements StageProof {
   renew(proof: StageProof): void {
     const { by, to } = proof;
     if (by !== null && by === this.by && to > this.#to) this.#to = to;
+    if (by === null) this.#shownAt ??= to;
     this.bind(proof);
   }
 

@@ -14,7 +14,7 @@ import { Expectation, type LowerBound, type StageProof } from './expectation.ts'
 import type { FirstLists } from './firstLists.ts';
 import type { MonotonicTimes } from './monotonicTimes.ts';
 import type { StageStanding } from './stageProgress.ts';
-import { CREATED, DELETED, STAGES, STOPPED, type Stage } from './stages.ts';
+import { CREATED, DELETED, STAGES, STARTED, STOPPED, type Stage } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
 import type { TrackedContainers } from './trackedContainers.ts';
 
@@ -33,6 +33,9 @@ interface TransitionCounters {
   readonly missed: number;
   readonly unobservable: number;
 }
+
+/** By when an id was gone, and what shows that. */
+type Removal = Pick<StageProof, 'to' | 'evidence'>;
 
 type Visit = (container: TrackedContainer, stage: Stage, expectation: Expectation) => void;
 
@@ -106,9 +109,14 @@ export class Expectations {
     }
   }
 
-  /** What was reached before a session is not due to it. */
+  /**
+   * What was reached before a session is not due to it. But what is gone may yet turn out to have run, or its DELETED may yet come: then
+   * its STOPPED was due, and nobody can say whether it was sent.
+   */
   sessionBegan(): void {
-    for (const { stages } of this.#parts.containers) stages.waiveUpTo(stages.reached);
+    for (const { stages } of this.#parts.containers) {
+      stages.waiveUpTo(stages.reached === DELETED ? STARTED : stages.reached);
+    }
   }
 
   /** Nobody watched for a while until this moment. */
@@ -268,24 +276,24 @@ export class Expectations {
   /** Nobody can say whether the event was sent. */
   giveUp(container: TrackedContainer, stage: Stage, expectation: Expectation, cause: string): void {
     this.#giveUp(container, stage, expectation, cause);
-    if (stage === DELETED) this.removalUnannounced(container, expectation);
+    if (stage === DELETED) this.endNotShown(container, expectation);
   }
 
   /**
-   * The event of a removal has not come, and will not be waited for. Where it ran, and nothing ever showed that it had ended, its STOPPED
-   * has not come either, and nobody can say whether that was sent: lists do not show how it ended.
+   * It is gone, and no event will say more about that. Where it ran, and nothing ever showed that it had ended, its STOPPED has not come
+   * either, and nobody can say whether that was sent: lists do not show how it ended.
    */
-  removalUnannounced(container: TrackedContainer, expectation: Expectation): void {
-    this.#endNotAnnounced(container, expectation, 'end_not_shown');
+  endNotShown(container: TrackedContainer, removal: Removal): void {
+    this.#endNotAnnounced(container, removal, 'end_not_shown');
   }
 
-  #endNotAnnounced(
-    container: TrackedContainer,
-    { to, evidence }: Pick<StageProof, 'to' | 'evidence'>,
-    cause: string,
-  ): void {
+  #endNotAnnounced(container: TrackedContainer, { to, evidence }: Removal, cause: string): void {
     const { stages } = container;
-    if (!stages.ran || stages.standing(STOPPED).is !== 'none' || !this.#announces(container, STOPPED)) return;
+    if (!stages.ran || stages.standing(STOPPED).is !== 'none') return;
+    if (!this.#announces(container, STOPPED)) {
+      this.waive(container, STOPPED);
+      return;
+    }
     this.#counters.expected += 1;
     const bound = this.lowerBound(container, STOPPED);
     const proof: StageProof = { ...bound, by: null, to, cause: 'unannounced_by_list', evidence };

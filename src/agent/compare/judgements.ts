@@ -10,7 +10,7 @@
  */
 
 import { TokenBucket } from '../../platform/tokenBucket.ts';
-import { type Micros, type Mono, millis, shift, since } from '../../protocol/units.ts';
+import { type Micros, type Mono, millis, mono, shift, since } from '../../protocol/units.ts';
 import type { ComparisonParts } from './comparisonParts.ts';
 import type { OpenSession } from './coverage.ts';
 import type { Expectation } from './expectation.ts';
@@ -51,7 +51,7 @@ export class Judgements {
       const unknown = stage !== DELETED && exactTime(container, stage) === null;
       if (unknown) emitter.query(container.identity);
     }
-    const deadline = shift(expectation.to, options.missedAfter);
+    const deadline = shift(provenAt(container, expectation), options.missedAfter);
     if (emitter.now >= deadline) this.#decide(container, stage, expectation, deadline);
   }
 
@@ -74,7 +74,8 @@ export class Judgements {
     // Until the reader has drained past the deadline the event may still be in the socket.
     if (session === null || session.watermark < deadline) return;
     // Nothing is decided because of an event before lists have confirmed or contradicted it.
-    const unconfirmed = expectation.by !== null && container.confirmations.isUnconfirmed(expectation.by);
+    const { by, shownAt } = expectation;
+    const unconfirmed = by !== null && shownAt === null && container.confirmations.isUnconfirmed(by);
     if (unconfirmed && emitter.now < shift(deadline, CONFIRMATION_TIMEOUT)) return;
     const reason = unconfirmed
       ? 'unconfirmed'
@@ -122,7 +123,7 @@ export class Judgements {
     const judgement = emitter.judgement('missed', cause, details, expectation.findingId);
     expectations.missed(container, stage, judgement.findingId);
     emitter.emitStageFinding(judgement, container, stage, expectation);
-    if (stage === DELETED) expectations.removalUnannounced(container, expectation);
+    if (stage === DELETED) expectations.endNotShown(container, expectation);
   }
 
   /** Some runtimes announce the end of what failed to start; none announces the start. */
@@ -150,4 +151,14 @@ export class Judgements {
     });
     emitter.emit(null, plainFinding(judgement, null));
   }
+}
+
+/**
+ * When the whole proof was there. An event proves nothing before a list confirms it or shows the same, and what it announced may have
+ * happened at any time until then.
+ */
+function provenAt({ confirmations }: TrackedContainer, { by, to, shownAt }: Expectation): Mono {
+  if (by === null) return to;
+  const confirmed = confirmations.confirmedAt(by) ?? shownAt ?? to;
+  return mono(Math.max(to, Math.min(confirmed, shownAt ?? confirmed)));
 }

@@ -3,7 +3,9 @@
  */
 import { describe, expect, test } from 'vitest';
 import {
+  announced,
   C1_CREATED,
+  C1_RUNNING,
   CRIO,
   compare,
   covered,
@@ -26,6 +28,33 @@ test('a replayed event proves nothing, whether its id is tracked or not', () => 
     ...listedAlike({ c1: 'created' }, 11, 15),
   ];
   expect(compare(steps, { until: 60 }).counters.expected).toBe(0);
+});
+
+describe('a DELETED that proves nothing when it comes', () => {
+  test('a STOPPED is unobservable where the DELETED of its container came before anything else of it', () => {
+    const steps = [
+      ...covered,
+      listed(5, {}),
+      received(6, 'c1', 'DELETED', { nameless: true }),
+      ...announced(6.1, 'c1', 'CREATED', 'STARTED'),
+      ...listedAlike({}, 10, 15),
+    ];
+    expect(compare(steps, { until: 90 })).toMatchObject({
+      everMissed: [],
+      unobservable: ['c1 STOPPED end_not_shown'],
+    });
+  });
+
+  test('a STOPPED is unobservable where the DELETED of its container was replayed, and it was not', () => {
+    const steps = [listed(0, C1_RUNNING), opened(10)];
+    const replayed = (type: 'STOPPED' | 'DELETED') => received(10.2, 'c1', type, { built: 8 });
+    const gone = [received(10.3, 's0', 'STARTED'), ...listedAlike(S1_RUNNING, 11, 15)];
+    expect(compare([...steps, replayed('DELETED'), ...gone], { until: 90 }).unobservable).toEqual([
+      'c1 STOPPED end_not_shown',
+    ]);
+    const both = [...steps, replayed('STOPPED'), replayed('DELETED'), ...gone];
+    expect(compare(both, { until: 90 }).unobservable).toEqual([]);
+  });
 });
 
 test('a stream gap during the list that lacked an id makes its creation unobservable', () => {
@@ -76,10 +105,26 @@ describe('what only an event proves, while no list confirms it', () => {
     });
   });
 
-  test('what only an event proves is missed once a list confirms the event', () => {
-    expect(compare([...steps, listed(100, {})], { until: 101 })).toMatchObject({
-      missed: ['c1 CREATED', 'c1 STARTED'],
-    });
+  test('what only an event proves is missed once missedAfter has passed since a list confirmed the event', () => {
+    const confirmed = [...steps, listed(100, {})];
+    expect(compare(confirmed, { until: 129 })).toMatchObject({ everMissed: [], pending: 3 });
+    expect(compare(confirmed, { until: 131 }).missed).toEqual(['c1 CREATED', 'c1 STARTED', 'c1 DELETED']);
+  });
+
+  test('what a wrong event announced too early is not missed where it happened before the list that seems to confirm it', () => {
+    const outcome = compare(
+      [
+        ...covered,
+        ...announced(6, 'c1', 'CREATED', 'STARTED'),
+        listed(7, C1_RUNNING),
+        received(8, 'c1', 'DELETED'),
+        // It stopped at 25 s and was removed, and that DELETED was dropped.
+        listed(30, S1_RUNNING),
+        received(45, 'c1', 'STOPPED'),
+      ],
+      { until: 90 },
+    );
+    expect(outcome.everMissed).not.toContain('c1 STOPPED');
   });
 
   test('a list that began before the event and shows the same stage confirms it', () => {

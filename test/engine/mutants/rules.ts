@@ -23,12 +23,16 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'absences.ts': {
+    'the end of what a DELETED announced before its id was known is left out': [
+      "expectations.endNotShown(container, { to: end, evidence: 'no longer listed' });",
+      '',
+    ],
     'a DELETED proves the end of what never ran': [
-      'if (deleted === null || !container.stages.ran) return;',
+      'if (deleted === null || !stages.ran) return;',
       'if (deleted === null) return;',
     ],
     'a DELETED that came before anything showed a run proves no end': [
-      'if (!older) this.#proveStopped(container);',
+      'if (!older) this.#proveStopped(container, answer);',
       '',
     ],
     'an answer that is older than an event proves that the id is gone': [
@@ -69,6 +73,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'decided.ts': {
+    'the end that a DELETED proved is decided before a list lacks its id': [
+      "if (isEndOpen && stages.standing(STOPPED).is === 'none') return STOPPED;",
+      '',
+    ],
     'what a list shows of a sandbox is decided although its DELETED may have come before': [
       'shift(this.#listed, -expectations.profile.lead)',
       'this.#listed',
@@ -102,7 +110,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       '',
     ],
     'what happens to an id while a list shows it UNKNOWN is decided': [
-      "if (lists.isUnknown && next !== undefined && stages.standing(next).is === 'none') return next;",
+      'if (lists.isUnknown && next !== undefined) return next;',
       '',
     ],
     'what was decided is undecided again': ['mono(Math.max(this.#until, until))', 'mono(until)'],
@@ -361,6 +369,10 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'expectations.ts': {
+    'what was gone before a session owes it no STOPPED, whatever turns out later': [
+      'stages.reached === DELETED ? STARTED : stages.reached',
+      'stages.reached',
+    ],
     'an end that its DELETED shows is left out where the stream ends before a list lacks it': [
       "this.#endNotAnnounced(container, { to: deleted, evidence: 'DELETED received' }, 'stream_gap');",
       '',
@@ -374,7 +386,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'firstLists.watchedAgain(until);',
     ],
     'an end that no list shows is left out where its removal is unobservable': [
-      'if (stage === DELETED) this.removalUnannounced(container, expectation);',
+      'if (stage === DELETED) this.endNotShown(container, expectation);',
       '',
     ],
     'what never ran has an end that no list shows': [
@@ -382,8 +394,8 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       "if (stages.standing(STOPPED).is !== 'none'",
     ],
     'an end whose event came is unobservable where that of its removal is not': [
-      "if (!stages.ran || stages.standing(STOPPED).is !== 'none' ||",
-      'if (!stages.ran ||',
+      "if (!stages.ran || stages.standing(STOPPED).is !== 'none') return;",
+      'if (!stages.ran) return;',
     ],
     'a removal that lists take back leaves an end that nobody saw': [
       "if (standing.is === 'expected') this.#giveUp(container, stage, standing.expectation, cause);\n    if (standing.is === 'missed') {",
@@ -398,7 +410,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       '',
     ],
     'what was reached before a session is due to it': [
-      'for (const { stages } of this.#parts.containers) stages.waiveUpTo(stages.reached);',
+      'stages.waiveUpTo(stages.reached === DELETED ? STARTED : stages.reached);',
       '',
     ],
     'a stream gap leaves expectations open': [
@@ -468,8 +480,16 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
   },
   'judgements.ts': {
+    'what a list confirms late is missed as if it had been confirmed at once': [
+      'return mono(Math.max(to, Math.min(confirmed, shownAt ?? confirmed)));',
+      'return to;',
+    ],
+    'what lists show by themselves is missed only after they have confirmed the event that proved it first': [
+      'Math.min(confirmed, shownAt ?? confirmed)',
+      'confirmed',
+    ],
     'an end that no list shows is left out where its removal is missed': [
-      'if (stage === DELETED) expectations.removalUnannounced(container, expectation);',
+      'if (stage === DELETED) expectations.endNotShown(container, expectation);',
       '',
     ],
     'the end of a failed start is a blind spot although the runtime announces it': [
@@ -486,13 +506,13 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       'emitter.now >= expectation.to',
     ],
     'the time until a judgement is counted from the start of the window': [
-      'const deadline = shift(expectation.to, options.missedAfter);',
+      'const deadline = shift(provenAt(container, expectation), options.missedAfter);',
       'const deadline = shift(expectation.from ?? expectation.to, options.missedAfter);',
     ],
     'overdue reports have no limit': ['if (!this.#overdueLimit.tryTake(now)) return;', ''],
     'the finding on what was reported overdue has another id': ['expectation.reportedAs(findingId);', ''],
     'something is missed because of an event alone': [
-      'const unconfirmed = expectation.by !== null && container.confirmations.isUnconfirmed(expectation.by);',
+      'const unconfirmed = by !== null && shownAt === null && container.confirmations.isUnconfirmed(by);',
       'const unconfirmed = false;',
     ],
     'a list that confirms an event is waited for without end': [

@@ -147,7 +147,7 @@ function clearKind(run: HistoryRun, delivery: Delivery): Kind | 'nothing' | null
   if (wasMissed(run, delivery)) return 'late';
   const lag = lagOf(delivery) ?? 0;
   if (lag > LATE_AFTER + 2 && isClean(run, received - lag, delivery)) return 'late';
-  if (lag >= LATE_AFTER) return null;
+  if (lag + unnoticedClockSteps(truth) >= LATE_AFTER) return null;
   if (earlier.some((each) => isLater(each, delivery))) return 'out_of_order';
   return clearlyStale(run, delivery);
 }

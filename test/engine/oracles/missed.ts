@@ -127,16 +127,18 @@ function byLists(truth: GroundTruth, event: Announcement): boolean {
 /** CRI-O does not announce that a running sandbox was stopped in order to remove it; then it is soon gone. */
 const CRIO_REMOVAL = 10_000;
 
-/** Whether a sandbox is still listed so long after a list that no removal takes that time, and before it is judged. */
+/**
+ * Whether a sandbox is still listed so long after a list that no removal takes that time, and before it is judged. A status that comes
+ * before that list is compared may be the first to show that it ended.
+ */
 function staysListed({ lists }: GroundTruth, container: HistoryContainer, stopped: HistoryRelist): boolean {
-  const from = callOf(stopped, container).end;
   return (
     !container.isSandbox ||
     lists.some(
       (list) =>
         shownBy(list, container) === 'exited' &&
-        callOf(list, container).start >= from + CRIO_REMOVAL &&
-        list.compared < from + MISSED_AFTER,
+        callOf(list, container).start >= stopped.compared + CRIO_REMOVAL &&
+        list.compared < callOf(stopped, container).end + MISSED_AFTER,
     )
   );
 }
@@ -202,7 +204,7 @@ function bySequence(truth: GroundTruth, event: Announcement): boolean {
     (type !== 'STOPPED' || startCame) &&
     // A status travels with an event that was built while the id was there.
     came.some(({ of }) => of.type !== 'DELETED' && stateAt(container, of.built) !== null) &&
-    isWatched(truth, created - 1_000, Math.max(latest + MISSED_AFTER, confirmed) + SLACK)
+    isWatched(truth, created - 1_000, confirmed + MISSED_AFTER + SLACK)
   );
 }
 
