@@ -10,7 +10,7 @@ import { EVENT_TYPES, type RecordOf } from '../../../src/protocol/record.ts';
 import { type Mono, millis, mono } from '../../../src/protocol/units.ts';
 import { CONTAINERD, CRIO, ISULAD, RecognisedItems } from '../timeline.ts';
 import { type Announcement, type Delivery, type HistorySession, isShownRunning } from './announcements.ts';
-import { shownAt, timesAt } from './containers.ts';
+import { type HistoryContainer, isListedEarly, shownAt, timesAt } from './containers.ts';
 import { type GroundTruth, wallAt } from './groundTruth.ts';
 import {
   type History,
@@ -28,6 +28,8 @@ export const PROFILES: Readonly<Record<HistoryRuntime, PlegProfile>> = {
   isulad: ISULAD,
 };
 const TICK = 250;
+/** The last list begins before the horizon, and has been compared this long after it. */
+const LAST_LIST = 3_000;
 /** How often the reader reports how far it has drained. */
 const HEARTBEAT = 900;
 
@@ -136,7 +138,7 @@ class HistoryRunner {
         at: ms,
         act: () => this.#streamGap(ms, ms, 'agent_stalled'),
       })),
-      ...Array.from({ length: HORIZON / TICK }, (_, n) => this.#tickStep(n * TICK)),
+      ...Array.from({ length: (HORIZON + LAST_LIST) / TICK }, (_, n) => this.#tickStep(n * TICK)),
       ...Array.from({ length: HORIZON / HEARTBEAT }, (_, n) => this.#heartbeatStep(n * HEARTBEAT)),
     ];
     for (const step of steps.sort((a, b) => a.at - b.at)) {
@@ -193,7 +195,7 @@ class HistoryRunner {
     return [
       { at: opened + pipe, act: open },
       { at: closed + pipe, act: close },
-    ].filter((step) => step.at < HORIZON);
+    ].filter((step) => step.at < HORIZON + pipe);
   }
 
   #eventStep(delivery: Delivery): ScheduledStep {
@@ -318,16 +320,20 @@ class HistoryRunner {
     if (kind !== 'missed' || eventType === null) return false;
     // Lists that show what is not so mislead the agent about when something happened.
     if (this.#truth.history.wrongViews.length > 0) return false;
-    const happened = this.#truth.containers.find(({ id }) => id === containerId)?.at[eventType] ?? null;
-    // Nobody can foresee what an event shows that the runtime held back, or one of another container of the pod.
-    const isSurprise = this.#isShownLate(containerId) || / in the \S+ of /.test(String(proof['evidence']));
+    const container = this.#truth.containers.find(({ id }) => id === containerId);
+    // As long as lists show a sandbox only as ended, they do not tell whether it has started.
+    if (container === undefined || isListedEarly(container)) return false;
+    const happened = container.at[eventType];
+    // Nobody can foresee what an event of its pod shows that the runtime held back, or what one of another container does.
+    const isSurprise = this.#isShownLate(container) || / in the \S+ of /.test(String(proof['evidence']));
     if (happened === null || isSurprise) return false;
     return at(happened) < this.#decidedUntil;
   }
 
-  #isShownLate(id: string | null): boolean {
+  #isShownLate({ object: { sandbox } }: HistoryContainer): boolean {
     return this.#truth.deliveries.some(
-      ({ of, received }) => of.container.id === id && received - (of.happened ?? of.built) > HEARTBEAT,
+      ({ of, received }) =>
+        of.container.object.sandbox === sandbox && received - (of.happened ?? of.built) > HEARTBEAT,
     );
   }
 
