@@ -98,14 +98,15 @@ function lagOf({ of, received }: Delivery): number | null {
 
 function isTooLate({ truth }: HistoryRun, delivery: Delivery): boolean {
   const lag = lagOf(delivery);
-  if (lag === null || lag + unnoticedClockSteps(truth) <= LATE_AFTER) return false;
+  const error = unnoticedClockSteps(truth);
+  if (lag === null || lag + error <= LATE_AFTER) return false;
   const from = delivery.received - lag;
   const within = (at: number) => at > from && at < handedOverAt(truth, delivery);
   const session = truth.sessions.find(({ number }) => number === delivery.session);
   const { streamGaps, clockSteps } = truth.history;
   return (
     session !== undefined &&
-    from >= session.opened &&
+    from + error >= session.opened &&
     !streamGaps.some(within) &&
     !clockSteps.some(({ at, by }) => within(at) && Math.abs(by) > 500)
   );
