@@ -259,6 +259,7 @@ export class Events {
         evidence: 'started_at in its status',
       });
     const ended = exact.finishedNs > 0n && container.lists.shown === 'exited';
+    prove(CREATED);
     if (container.times.proveRun) prove(STARTED);
     // The end of a failed start is proven too; the judgement knows the difference.
     if (ended) prove(STOPPED);

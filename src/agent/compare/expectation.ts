@@ -26,29 +26,41 @@ export interface StageProof extends LowerBound {
 }
 
 export class Expectation implements StageProof {
-  readonly by: Stage | null;
-  readonly cause: ExpectationCause;
-  readonly evidence: string;
   /** False where the stage may have been reached before the stream was proven to be ours. */
   readonly isCoverable: boolean;
   /** The number of the latest relist when it was proven. */
   readonly relist: number;
+  #by: Stage | null;
+  #cause: ExpectationCause;
+  #evidence: string;
   #from: Mono | null;
   #to: Mono;
   #byWallClock: boolean;
-  #shownAt: Mono | null = null;
+  #shown: StageProof | null = null;
   #overdue = false;
   #findingId: string | null = null;
 
   constructor(proof: StageProof, isCoverable: boolean, relist: number) {
-    this.by = proof.by;
-    this.cause = proof.cause;
-    this.evidence = proof.evidence;
+    this.#by = proof.by;
+    this.#cause = proof.cause;
+    this.#evidence = proof.evidence;
     this.isCoverable = isCoverable;
     this.relist = relist;
     this.#from = proof.from;
     this.#to = proof.to;
     this.#byWallClock = proof.byWallClock;
+  }
+
+  get by(): Stage | null {
+    return this.#by;
+  }
+
+  get cause(): ExpectationCause {
+    return this.#cause;
+  }
+
+  get evidence(): string {
+    return this.#evidence;
   }
 
   get from(): Mono | null {
@@ -65,7 +77,7 @@ export class Expectation implements StageProof {
 
   /** When a list or a status first showed what an event had proven; null where none did. */
   get shownAt(): Mono | null {
-    return this.#shownAt;
+    return this.#shown?.to ?? null;
   }
 
   get isOverdue(): boolean {
@@ -91,9 +103,19 @@ export class Expectation implements StageProof {
    */
   renew(proof: StageProof): void {
     const { by, to } = proof;
-    if (by !== null && by === this.by && to > this.#to) this.#to = to;
-    if (by === null) this.#shownAt ??= to;
+    if (by !== null && by === this.#by && to > this.#to) this.#to = to;
+    if (by === null) this.#shown ??= proof;
     this.bind(proof);
+  }
+
+  /** Leaves the event out of the proof, if a list or a status shows the same; returns whether one does. */
+  withoutEvent(): boolean {
+    if (this.#shown === null) return false;
+    this.#by = null;
+    this.#cause = this.#shown.cause;
+    this.#evidence = this.#shown.evidence;
+    this.#to = this.#shown.to;
+    return true;
   }
 
   /** The first lower bound that becomes known holds. */

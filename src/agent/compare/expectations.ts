@@ -14,7 +14,7 @@ import { Expectation, type LowerBound, type StageProof } from './expectation.ts'
 import type { FirstLists } from './firstLists.ts';
 import type { MonotonicTimes } from './monotonicTimes.ts';
 import type { StageStanding } from './stageProgress.ts';
-import { CREATED, DELETED, STAGES, STARTED, STOPPED, type Stage } from './stages.ts';
+import { CREATED, DELETED, STAGES, STOPPED, type Stage } from './stages.ts';
 import type { TrackedContainer } from './trackedContainer.ts';
 import type { TrackedContainers } from './trackedContainers.ts';
 
@@ -115,7 +115,7 @@ export class Expectations {
    */
   sessionBegan(): void {
     for (const { stages } of this.#parts.containers) {
-      stages.waiveUpTo(stages.reached === DELETED ? STARTED : stages.reached);
+      stages.waiveUpTo(stages.reached, stages.reached === DELETED ? STOPPED : null);
     }
   }
 
@@ -252,8 +252,8 @@ export class Expectations {
     for (const earlier of STAGES) {
       const concluded = container.stages.standing(earlier);
       // An event alone proves no miss as long as it may turn out to be wrong.
-      const byIt = concluded.is === 'expected' && concluded.expectation.by === stage;
-      if (byIt) this.retract(container, earlier, 'spurious');
+      if (concluded.is !== 'expected' || concluded.expectation.by !== stage) continue;
+      if (!concluded.expectation.withoutEvent()) this.retract(container, earlier, 'spurious');
     }
   }
 
@@ -280,7 +280,7 @@ export class Expectations {
   }
 
   /**
-   * It is gone, and no event will say more about that. Where it ran, and nothing ever showed that it had ended, its STOPPED has not come
+   * It is gone, and no event will say more about that. Where it ran, and nothing has proven its end, its STOPPED has not come
    * either, and nobody can say whether that was sent: lists do not show how it ended.
    */
   endNotShown(container: TrackedContainer, removal: Removal): void {
@@ -290,7 +290,7 @@ export class Expectations {
   #endNotAnnounced(container: TrackedContainer, { to, evidence }: Removal, cause: string): void {
     const { stages } = container;
     if (!stages.ran || stages.standing(STOPPED).is !== 'none') return;
-    if (!this.#announces(container, STOPPED)) {
+    if (this.#parts.coverage.isAbsent || !this.#announces(container, STOPPED)) {
       this.waive(container, STOPPED);
       return;
     }

@@ -74,8 +74,8 @@ export class Judgements {
     // Until the reader has drained past the deadline the event may still be in the socket.
     if (session === null || session.watermark < deadline) return;
     // Nothing is decided because of an event before lists have confirmed or contradicted it.
-    const { by, shownAt } = expectation;
-    const unconfirmed = by !== null && shownAt === null && container.confirmations.isUnconfirmed(by);
+    const isUnconfirmed = expectation.by !== null && container.confirmations.isUnconfirmed(expectation.by);
+    const unconfirmed = isUnconfirmed && !expectation.withoutEvent();
     if (unconfirmed && emitter.now < shift(deadline, CONFIRMATION_TIMEOUT)) return;
     const reason = unconfirmed
       ? 'unconfirmed'

@@ -61,10 +61,11 @@ export class StageProgress {
     return stage > this.#reached || is === 'none' || is === 'expected';
   }
 
-  /** What was reached before a baseline is not due after it. */
-  waiveUpTo(reached: -1 | Stage): void {
+  /** What was reached before a baseline is not due after it, but for `open`. */
+  waiveUpTo(reached: -1 | Stage, open: Stage | null = null): void {
     for (const stage of STAGES) {
-      if (stage <= reached && this.#standings[stage].is === 'none') this.#standings[stage] = { is: 'waived' };
+      if (stage > reached || stage === open || this.#standings[stage].is !== 'none') continue;
+      this.#standings[stage] = { is: 'waived' };
     }
     this.reach(reached);
   }

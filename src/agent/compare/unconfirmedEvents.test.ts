@@ -7,6 +7,7 @@ import {
   C1_CREATED,
   C1_RUNNING,
   CRIO,
+  closed,
   compare,
   covered,
   listed,
@@ -28,6 +29,21 @@ test('a replayed event proves nothing, whether its id is tracked or not', () => 
     ...listedAlike({ c1: 'created' }, 11, 15),
   ];
   expect(compare(steps, { until: 60 }).counters.expected).toBe(0);
+});
+
+test('what a spurious event proved first, and lists show by themselves, is missed once, and by what they show', () => {
+  const steps = [
+    ...covered,
+    received(4, 'c1', 'CREATED'),
+    listed(5, C1_CREATED),
+    received(8, 'c1', 'STOPPED'),
+    ...listedAlike(C1_RUNNING, 10, 15),
+  ];
+  const { findings } = compare(steps, { until: 90 });
+  const ofStart = findings.filter(
+    ({ containerId, eventType }) => containerId === 'c1' && eventType === 'STARTED',
+  );
+  expect(ofStart).toMatchObject([{ kind: 'missed', proof: { evidence: 'listed running' } }]);
 });
 
 describe('a DELETED that proves nothing when it comes', () => {
@@ -52,6 +68,13 @@ describe('a DELETED that proves nothing when it comes', () => {
     expect(compare([...steps, replayed('DELETED'), ...gone], { until: 90 }).unobservable).toEqual([
       'c1 STOPPED end_not_shown',
     ]);
+    const forbidden = [
+      ...steps,
+      replayed('DELETED'),
+      closed(10.5, 'absent'),
+      ...listedAlike(S1_RUNNING, 11, 15),
+    ];
+    expect(compare(forbidden, { until: 90 })).toMatchObject({ unobservable: [], counters: { expected: 0 } });
     const both = [...steps, replayed('STOPPED'), replayed('DELETED'), ...gone];
     expect(compare(both, { until: 90 }).unobservable).toEqual([]);
   });

@@ -321,8 +321,9 @@ class HistoryRunner {
     // Lists that show what is not so mislead the agent about when something happened.
     if (this.#truth.history.wrongViews.length > 0) return false;
     const container = this.#truth.containers.find(({ id }) => id === containerId);
+    if (container === undefined) return false;
     // As long as lists show a sandbox only as ended, they do not tell whether it has started.
-    if (container === undefined || isListedEarly(container)) return false;
+    if (isListedEarly(container) && !this.#wasListedRunning(container)) return false;
     const happened = container.at[eventType];
     // Nobody can foresee what an event of its pod shows that the runtime held back, or what one of another container does.
     const isSurprise = this.#isShownLate(container) || / in the \S+ of /.test(String(proof['evidence']));
@@ -330,10 +331,18 @@ class HistoryRunner {
     return at(happened) < this.#decidedUntil;
   }
 
+  #wasListedRunning({ id }: HistoryContainer): boolean {
+    return this.#truth.lists
+      .slice(0, this.#compared)
+      .some(({ sandboxes }) => sandboxes.shown.get(id) === 'running');
+  }
+
   #isShownLate({ object: { sandbox } }: HistoryContainer): boolean {
     return this.#truth.deliveries.some(
-      ({ of, received }) =>
-        of.container.object.sandbox === sandbox && received - (of.happened ?? of.built) > HEARTBEAT,
+      (each) =>
+        each.of.container.object.sandbox === sandbox &&
+        each.received - (each.of.happened ?? each.of.built) > HEARTBEAT &&
+        handedOverAt(this.#truth, each) <= this.#now,
     );
   }
 

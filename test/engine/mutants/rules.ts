@@ -364,14 +364,14 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
   'expectation.ts': {
     'the last lower bound that becomes known holds': ['if (this.#from !== null) return;', ''],
     'an event that comes again does not defer the judgement': [
-      'if (by !== null && by === this.by && to > this.#to) this.#to = to;',
+      'if (by !== null && by === this.#by && to > this.#to) this.#to = to;',
       '',
     ],
   },
   'expectations.ts': {
     'what was gone before a session owes it no STOPPED, whatever turns out later': [
-      'stages.reached === DELETED ? STARTED : stages.reached',
-      'stages.reached',
+      'stages.waiveUpTo(stages.reached, stages.reached === DELETED ? STOPPED : null);',
+      'stages.waiveUpTo(stages.reached);',
     ],
     'an end that its DELETED shows is left out where the stream ends before a list lacks it': [
       "this.#endNotAnnounced(container, { to: deleted, evidence: 'DELETED received' }, 'stream_gap');",
@@ -410,7 +410,7 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       '',
     ],
     'what was reached before a session is due to it': [
-      'stages.waiveUpTo(stages.reached === DELETED ? STARTED : stages.reached);',
+      'stages.waiveUpTo(stages.reached, stages.reached === DELETED ? STOPPED : null);',
       '',
     ],
     'a stream gap leaves expectations open': [
@@ -446,8 +446,12 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
       "this.giveUp(container, stage, standing.expectation, 'unknown_event_type');",
       '',
     ],
+    'what lists show by themselves is not due where a spurious event proved it first': [
+      'if (!concluded.expectation.withoutEvent()) this.retract(',
+      'this.retract(',
+    ],
     'what only a spurious event proved is due': [
-      "if (byIt) this.retract(container, earlier, 'spurious');",
+      "if (!concluded.expectation.withoutEvent()) this.retract(container, earlier, 'spurious');",
       '',
     ],
     'a spurious event discharges what it announced': [
@@ -511,8 +515,12 @@ const SINGLE_EDITS: Readonly<Record<string, Readonly<Record<string, Replacement>
     ],
     'overdue reports have no limit': ['if (!this.#overdueLimit.tryTake(now)) return;', ''],
     'the finding on what was reported overdue has another id': ['expectation.reportedAs(findingId);', ''],
+    'what lists show by themselves is not judged as long as an event that proved it first is unconfirmed': [
+      'const unconfirmed = isUnconfirmed && !expectation.withoutEvent();',
+      'const unconfirmed = isUnconfirmed;',
+    ],
     'something is missed because of an event alone': [
-      'const unconfirmed = by !== null && shownAt === null && container.confirmations.isUnconfirmed(by);',
+      'const unconfirmed = isUnconfirmed && !expectation.withoutEvent();',
       'const unconfirmed = false;',
     ],
     'a list that confirms an event is waited for without end': [

@@ -158,10 +158,11 @@ function clearlyStale(run: HistoryRun, delivery: Delivery): 'stale' | 'nothing' 
   const [first, ...others] = passing(run, delivery);
   if (first === undefined) return 'nothing';
   // A list that lacks an id proves nothing where an event of it came since the list began.
+  const lacked = !first.shown.has(of.container.id);
   const isOlder = before(run.truth, delivery).some(
     (each) => each.of.container.id === of.container.id && each.received >= first.start,
   );
-  if (isOlder) return null;
+  if (lacked && isOlder) return null;
   const stale = ({ start, end }: HistoryListCall) => of.built < start && received > end + OVERDUE_AFTER;
   if (stale(first) && isClean(run, of.built, delivery)) return 'stale';
   return [first, ...others].some(stale) ? null : 'nothing';
