@@ -28,6 +28,16 @@ test('what no list showed yet is missed too when its status proves it', () => {
   expect(compare(steps, { until: 60 }).missed).toEqual(['c1 CREATED', 'c1 STARTED']);
 });
 
+test('what a status shows needs no list that confirms the event which proved it first', () => {
+  const steps = [
+    ...covered,
+    listed(5, {}),
+    received(6.2, 'c1', 'STOPPED'),
+    status(9, 'c1', times({ created: 6, started: 6.1, finished: 6.2 })),
+  ];
+  expect(compare(steps, { until: 60 }).missed).toEqual(['c1 CREATED', 'c1 STARTED']);
+});
+
 test('an end that only a status shows is due once a list shows it', () => {
   const steps = [
     ...covered,
