@@ -39,11 +39,9 @@ const MAX_BATCHES = 128;
 const MAX_RECORDS = 8_000;
 const MIN_RECORDS = 500;
 const GROUP_INTERVAL_MS = 100;
-/** Another controller has a node for as long as it commits a group; whoever has it for longer than this has it for long. */
-const BUSY_MS = 250;
+/** Another controller has a node for as long as it commits a group. */
+const BUSY_TRIES = 10;
 const BUSY_PAUSE_MS = 50;
-/** For so long a node that stayed busy is put aside unseen: its next batches would hold the places of others in their queue meanwhile. */
-const BUSY_ASIDE_MS = 2_000;
 /** For so long a node whose lonely batch waited in vain for a lock is put aside unseen, and is not in a group again. */
 const STUCK_MS = 10_000;
 const LONELY_MS = 120_000;
@@ -56,8 +54,7 @@ interface WaitingBatch extends AttributedBatch {
   readonly queue: number;
   readonly resolve: (outcome: CommitOutcome | BusyNode) => void;
   readonly reject: (error: unknown) => void;
-  /** When its node was first busy; null where it was not. */
-  busySince: number | null;
+  tries: number;
 }
 
 export class BatchCommitter {
@@ -100,7 +97,7 @@ export class BatchCommitter {
     this.#hold(queue, 1);
     try {
       return await new Promise((resolve, reject) => {
-        this.#waiting.push({ ...batch, queue, resolve, reject, busySince: null });
+        this.#waiting.push({ ...batch, queue, resolve, reject, tries: 0 });
         this.#schedule();
       });
     } finally {
@@ -220,12 +217,10 @@ export class BatchCommitter {
 
   /** A node is busy for a moment where another controller commits a batch of it. */
   #wait(batch: WaitingBatch): void {
-    batch.busySince ??= performance.now();
-    if (performance.now() - batch.busySince >= BUSY_MS) {
-      remember(this.#stuckUntil, batch.envelope.node, BUSY_ASIDE_MS);
+    batch.tries += 1;
+    if (batch.tries >= BUSY_TRIES) {
       this.#end(batch);
       batch.resolve({ kind: 'busy' });
-      this.#schedule();
       return;
     }
     setTimeout(() => {
