@@ -52,7 +52,7 @@ function failuresOf(module: TestModule): readonly TestFailure[] {
   ];
 }
 
-/** The first line of an error; of a property, also the line with its seed, and the first line of what was thrown in it. */
+/** The first line of an error, the line with the seed where a property failed, and the first line of the cause where there is one. */
 function reasonOf(error: Thrown | undefined): string {
   const [first = '', second = ''] = linesOf(error?.message);
   const [cause] = linesOf(error?.cause?.message);
