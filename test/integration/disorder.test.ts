@@ -17,7 +17,7 @@ import { needs } from '../support/needs.ts';
 import { metric } from '../support/system.ts';
 import { RUNTIME_NEEDS, SystemBed } from '../support/systemBed.ts';
 import { waitFor } from '../support/waitFor.ts';
-import type { WatchedNode } from '../support/watchedNode.ts';
+import type { Accusation, WatchedNode } from '../support/watchedNode.ts';
 
 /** Nothing is missed or late by these, however slow the machine: each test shortens the one that it is about. */
 const PATIENT: PlegwatchSettings = { lateAfter: '10m', overdueAfter: '60s', missedAfter: '10m' };
@@ -44,8 +44,8 @@ needs(...RUNTIME_NEEDS, 'containerd-2.1')('on a stream out of order', () => {
     await passed(pod, ['CREATED', 'STOPPED', 'DELETED']);
     held.release();
     const late = await passed(pod, ['CREATED', 'STOPPED', 'DELETED', 'STARTED']);
-    await expectFindings(pod, ['out_of_order STARTED']);
-    expect(await proof(pod)).toMatchObject({ after: 'DELETED', habitOfRuntime: false });
+    const [finding] = await expectFindings(pod, ['out_of_order STARTED']);
+    expect(finding?.proof).toMatchObject({ after: 'DELETED', habitOfRuntime: false });
     expect(ignoredByKubelet(pod)).toEqual([late]);
   });
 
@@ -161,8 +161,8 @@ async function passed(pod: DrivenPod, types: readonly EventType[]): Promise<Pass
   return (await passedAll(pod, types)).at(-1);
 }
 
-/** Only what is held against the runtime: lists may have missed a short life. */
-async function expectFindings(pod: DrivenPod, expected: readonly string[]): Promise<void> {
+/** Waits until all is stored, and returns what is held against the runtime. Beside it, lists may have missed a short life. */
+async function expectFindings(pod: DrivenPod, expected: readonly string[]): Promise<Accusation[]> {
   await node.relisted();
   await waitFor(
     'everything is stored',
@@ -170,15 +170,7 @@ async function expectFindings(pod: DrivenPod, expected: readonly string[]): Prom
   );
   const found = await node.accusations(idOf(pod));
   expect(found.map(({ finding }) => finding.split(' ').slice(0, 2).join(' '))).toEqual(expected);
-}
-
-async function proof(pod: DrivenPod): Promise<unknown> {
-  const [row] = await bed.system.sql(
-    'SELECT proof FROM plegwatch.findings WHERE node = $1 AND container_id = $2',
-    node.name,
-    idOf(pod),
-  );
-  return row?.['proof'];
+  return found;
 }
 
 /** When containerd itself says that it started, in milliseconds of the wall clock. */
