@@ -161,7 +161,7 @@ async function passed(pod: DrivenPod, types: readonly EventType[]): Promise<Pass
   return (await passedAll(pod, types)).at(-1);
 }
 
-/** Waits until all is stored, and returns what is held against the runtime. Beside it, lists may have missed a short life. */
+/** Expects exactly these accusations once all is stored, and returns them. A short life that lists missed accuses nobody. */
 async function expectFindings(pod: DrivenPod, expected: readonly string[]): Promise<Accusation[]> {
   await node.relisted();
   await waitFor(
